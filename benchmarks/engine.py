@@ -1,0 +1,205 @@
+"""The engine against hand-tuned Numba loops: rates through the public `sweep`, side by side in one run, ratios printed.
+
+    python benchmarks/engine.py            every figure below, a few minutes
+    python benchmarks/engine.py rates      UCB1 and EXP3, 10 Bernoulli arms, T = 10,000: one pinned core and all cores
+    python benchmarks/engine.py compile    seconds to compile a program, cold and from the warm cache
+    python benchmarks/engine.py sharing    linucb: eight values of a parameter against one, on the same seeds
+    python benchmarks/engine.py htinf      HTINF against EXP3; useful plays / executed slots for seven epsilons
+    python benchmarks/engine.py memory     peak memory of 100,000 lanes, T = 2,000 and T = 10,000
+
+Every figure is taken in a process of its own. Rates are lanes x plays / s of wall clock, best of several rounds in which
+both sides take turns; compilation is left out of rates and shown by `compile`.
+"""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from functools import partial
+from math import e, log, sqrt
+
+import numpy as np
+
+MEANS = np.linspace(0.1, 0.9, 10)
+HORIZON = 10_000
+MIXING = min(1.0, sqrt(10 * log(10) / ((e - 1) * HORIZON)))
+EPSILONS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0]
+
+
+def timed(function) -> float:
+    """Seconds of one call."""
+    began = time.perf_counter()
+    function()
+    return time.perf_counter() - began
+
+
+def rates(cores: int, lanes: int = 16_384, rounds: int = 5) -> dict:
+    """UCB1 and EXP3 on `cores` cores: ours and Numba's in turn."""
+    import numba
+    import numba_loops
+
+    import jaxbandits as jb
+
+    numba.set_num_threads(cores)
+    jb.cores(cores)
+    arms = jb.environments.bernoulli_arms(means=MEANS)
+    mixed = partial(jb.algorithms.exp3, learning_rate=MIXING / 10, mixing=MIXING)
+    gains = partial(numba_loops.exp3, MEANS, HORIZON, lanes, 1)
+    algorithms = {
+        "ucb1": (jb.algorithms.ucb1, partial(numba_loops.ucb1_any, MEANS, HORIZON, lanes, 1)),
+        "ucb1, Numba knows the number of arms": (
+            jb.algorithms.ucb1,
+            partial(numba_loops.ucb1, MEANS, HORIZON, lanes, 1),
+        ),
+        "exp3": (jb.algorithms.exp3, gains),
+        "exp3, mixing in both": (mixed, gains),
+    }
+    found = {}
+    for name, (factory, loop) in algorithms.items():
+        run = partial(jb.sweep, factory, arms, horizon=HORIZON, seeds=lanes, progress=False)
+        ours_regret, theirs_regret = float(run().regret[0, :, -1].mean()), float(np.mean(loop()))  # both warm now
+        pairs = [(timed(run), timed(loop)) for _ in range(rounds)]
+        ours, theirs = (lanes * HORIZON / min(times) for times in zip(*pairs, strict=True))
+        found[name] = {"ours": ours, "numba": theirs, "ratio": ours / theirs, "regret": [ours_regret, theirs_regret]}
+    return found
+
+
+def compile_seconds() -> dict:
+    """Seconds from nothing to the end of a sweep of eight lanes and ten plays: tracing, lowering and compiling."""
+    import jax
+
+    import jaxbandits as jb
+
+    jax.block_until_ready(jax.numpy.zeros(3) + 1)  # starting JAX is not compiling
+    a = jb.algorithms
+    arms = jb.environments.bernoulli_arms(means=MEANS)
+    found = {}
+    for name, factory in {
+        "ucb1": a.ucb1, "exp3": a.exp3, "htinf": a.htinf,
+        "private_batched(htinf)": partial(a.private_batched, epsilon=0.5, base=a.htinf),
+    }.items():  # fmt: skip
+        found[name] = timed(partial(jb.sweep, factory, arms, horizon=1000, seeds=8, checkpoints=10, progress=False))
+    return found
+
+
+def sharing(seeds: int = 256, horizon: int = 2_000, rounds: int = 3) -> dict:
+    """linucb on 100 redrawn contexts, d = 5, one core: one parameter value and eight."""
+    import jaxbandits as jb
+
+    jb.cores(1)
+    contexts = jb.environments.contextual_linear(num_arms=100, dim=5, reward="bernoulli")
+    runs = {
+        n: partial(
+            jb.sweep, partial(jb.algorithms.linucb, preset="theory"), contexts, horizon=horizon, seeds=seeds,
+            grid={"radius_scale": list(np.linspace(0.2, 0.6, n))}, progress=False,
+        )
+        for n in (1, 8)
+    }  # fmt: skip
+    for run in runs.values():
+        run()
+    times = {n: min(timed(run) for _ in range(rounds)) for n, run in runs.items()}
+    return {"one": times[1], "eight": times[8], "ratio": times[8] / times[1], "rate of one": seeds * horizon / times[1]}
+
+
+def htinf(lanes: int = 8_192, rounds: int = 3) -> dict:
+    """HTINF and EXP3 alone, K = 10, one core; and the slots a sweep over seven epsilons executes for its plays."""
+    import jaxbandits as jb
+
+    jb.cores(1)
+    arms = jb.environments.bernoulli_arms(means=MEANS)
+    a, found = jb.algorithms, {}
+    for name in ("exp3", "htinf"):
+        run = partial(jb.sweep, getattr(a, name), arms, horizon=HORIZON, seeds=lanes, progress=False)
+        run()
+        found[name] = lanes * HORIZON / min(timed(run) for _ in range(rounds))
+    found["exp3 / htinf"] = found["exp3"] / found["htinf"]
+    horizon, slots = 20_000, 0
+    programs = set()
+    for epsilon in EPSILONS:
+        algorithm = a.private_batched(num_arms=10, horizon=horizon, epsilon=epsilon, base=a.htinf)
+        programs.add(algorithm.program)
+        slots += sum(s.repeats * -(-(s.length or s.slots) // s.slots) * s.slots for s in algorithm.schedule)
+    found["useful plays / executed slots"] = len(EPSILONS) * horizon / slots
+    found["programs for seven epsilons"] = len(programs)
+    run = partial(
+        jb.sweep, partial(a.private_batched, base=a.htinf), arms, horizon=horizon, seeds=512, grid={"epsilon": EPSILONS},
+        progress=False,
+    )  # fmt: skip
+    run()
+    found["private_batched(htinf), seven epsilons"] = 7 * 512 * horizon / min(timed(run) for _ in range(rounds))
+    return found
+
+
+def memory(horizon: int, lanes: int = 100_000) -> dict:
+    """Peak resident memory of this process after a large sweep."""
+    import jaxbandits as jb
+
+    arms = jb.environments.bernoulli_arms(means=MEANS)
+    seconds = timed(partial(jb.sweep, jb.algorithms.ucb1, arms, horizon=horizon, seeds=lanes, progress=False))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return {"peak GB": peak / 1e9, "seconds": seconds, "plays x lanes / s": lanes * horizon / seconds}
+
+
+def apart(call: str, *, pinned: bool = False, cache: str | None = None):
+    """Evaluate a call of this module in a fresh process and return what it gives."""
+    environment = dict(os.environ)
+    if cache is not None:
+        environment["JAXBANDITS_CACHE"] = cache
+    here = os.path.dirname(os.path.abspath(__file__))
+    code = f"import sys, json; sys.path.insert(0, {here!r}); import engine; print('::' + json.dumps(engine.{call}))"
+    pin = (lambda: os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[-1]})) if pinned else None
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, preexec_fn=pin)
+    lines = [line for line in done.stdout.splitlines() if line.startswith("::")]
+    if not lines:
+        raise SystemExit(f"{call} failed:\n{done.stderr}")
+    return json.loads(lines[-1][2:])
+
+
+def show(title: str, rows: dict) -> None:
+    """Print figures, one line each."""
+    print(title)
+    for name, row in rows.items():
+        if isinstance(row, dict):
+            shown = "  ".join(f"{k} {_number(v)}" for k, v in row.items())
+            print(f"  {name}: {shown}")
+        else:
+            print(f"  {name}: {_number(row)}")
+    print(flush=True)
+
+
+def _number(x) -> str:
+    if isinstance(x, list):
+        return "/".join(_number(v) for v in x)
+    return (
+        f"{x:.3g}"
+        if isinstance(x, float) and (abs(x) >= 1e5 or abs(x) < 100)
+        else f"{x:.1f}"
+        if isinstance(x, float)
+        else str(x)
+    )
+
+
+def main(chosen: list[str]) -> None:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    everything = not chosen
+    if everything or "rates" in chosen:
+        show("rates, one pinned core", apart("rates(1)", pinned=True))
+        show(f"rates, all {cores} cores", apart(f"rates({cores})"))
+    if everything or "compile" in chosen:
+        with tempfile.TemporaryDirectory() as empty:
+            show("seconds to compile and run a program, cold", apart("compile_seconds()", cache=empty))
+            show("the same from the warm cache", apart("compile_seconds()", cache=empty))
+    if everything or "sharing" in chosen:
+        show("linucb, 100 redrawn contexts, d = 5, one pinned core: seconds", apart("sharing()", pinned=True))
+    if everything or "htinf" in chosen:
+        show("htinf, 10 arms, one pinned core", apart("htinf()", pinned=True))
+    if everything or "memory" in chosen:
+        for horizon in (2_000, 10_000):
+            show(f"100,000 lanes of UCB1, T = {horizon:,}", apart(f"memory({horizon})"))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,121 @@
+"""Huber contamination: each reward or report is replaced with probability `corruption` (Huber 1964; private and robust
+bandits, sections 1 and 8; robust and private stochastic linear bandits, section 8).
+"""
+
+import math
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandits.numerics import UNROLL, argmax, count, pick
+from jaxbandits.protocol import Adversary, Attack, Report
+from jaxbandits.validation import choice, factory, number
+
+KINDS = ("fixed", "swapped", "gaussian", "cauchy", "sign_flip", "random_sign", "target")
+VALUES = {"fixed": 10.0, "random_sign": 10.0, "target": 10.0, "sign_flip": 1.0}  # what value=None means; otherwise 0
+
+
+class Params(NamedTuple):
+    corruption: Any
+    value: Any
+    scale: Any
+
+
+def mirrored(means, action):
+    """The arm whose rank by mean mirrors that of `action`: best and worst change places; equal means rank by index.
+
+    means: [..., A]; action: [...] -> int32 [...].
+    """
+    n = means.shape[-1]
+    if n > UNROLL:
+        order = jnp.argsort(means, axis=-1, stable=True).astype(jnp.int32)
+        rank = jnp.argmax(order == action[..., None], axis=-1).astype(jnp.int32)
+        return pick(order, n - 1 - rank)
+    earlier = np.tri(n, k=-1, dtype=bool)  # [i, j]: j < i
+    other, own = means[..., None, :], means[..., :, None]
+    rank = count((other < own) | ((other == own) & earlier))
+    return jnp.argmax(rank == (n - 1 - pick(rank, action))[..., None], axis=-1).astype(jnp.int32)
+
+
+def _per(draws, t, shape):
+    """How to address one draw per entry of a payload: by play where there is one entry a play, else within the window."""
+    if shape[: t.ndim] == t.shape:
+        return lambda method: getattr(draws.child(method[0]), method[1])(t, shape[t.ndim :])
+    return lambda method: getattr(draws.child(method[0]), method[1])(t[0], shape)
+
+
+@cache
+def huber_attack(kind: str) -> Attack:
+    def init(params, draws):
+        return ()
+
+    def bad_values(params, draw, x, arm, seen, is_reward):
+        value = jnp.asarray(params.value, x.dtype)
+        if kind == "fixed":
+            return jnp.broadcast_to(value, x.shape)
+        if kind == "sign_flip":
+            return -value * x
+        if kind == "random_sign":
+            return jnp.where(draw(("value", "uniform")) < 0.5, -value, value)
+        if kind == "gaussian":
+            return value + params.scale * draw(("value", "normal"))
+        if kind == "cauchy":
+            return value + params.scale * jnp.tan(math.pi * (draw(("value", "uniform")) - 0.5))
+        if seen.truth.means is None:
+            raise ValueError(f"huber(kind={kind!r}) needs an environment with arm means: choose another kind")
+        if kind == "target":
+            best = argmax(seen.truth.means)
+            return jnp.where(arm == best, -jnp.abs(value), jnp.abs(value))
+        if not is_reward:
+            raise ValueError("huber(kind='swapped') draws a reward: use it as reward_adversary")
+        means = jnp.broadcast_to(seen.truth.means, (*arm.shape, seen.truth.means.shape[-1]))
+        return seen.sample(mirrored(means, arm))
+
+    def corrupt(params, state, draws, t, payload, seen):
+        if isinstance(payload, Report):
+            x, arm, may = payload.value, payload.arm, payload.present
+        elif hasattr(payload, "shape"):
+            x, may = payload, True
+            arm = seen.action if x.shape == seen.action.shape else seen.action[0]
+        else:
+            raise ValueError(
+                f"huber corrupts rewards or reports, not {type(payload).__name__}: use it as reward_adversary"
+            )
+        draw = _per(draws, t, x.shape)
+        hit = (draw(("hit", "uniform")) < params.corruption) & may
+        x = jnp.where(hit, bad_values(params, draw, x, arm, seen, x is payload and x.shape == seen.action.shape), x)
+        return (payload._replace(value=x) if isinstance(payload, Report) else x), False, state
+
+    return Attack(init, corrupt)
+
+
+@factory
+def huber(*, corruption=0.1, kind="fixed", value=None, scale=1.0, batch=1) -> Adversary:
+    """Replace each reward (as reward_adversary) or report (as message_adversary) independently with probability `corruption`.
+
+    corruption: in [0, 1]; at 0 rewards are bit-identical to a run without an adversary. kind, with v = value:
+    "fixed": v, a number, "inf", "-inf" or "nan" (None: 10); "swapped": a fresh reward of the arm whose mean has the mirrored
+    rank (rewards only); "gaussian": N(v, scale^2); "cauchy": v + scale * Cauchy (None: v = 0); "sign_flip": -v * r (None: 1);
+    "random_sign": v or -v (None: 10); "target": -|v| on the best arm, |v| on the others (None: 10). scale >= 0.
+    batch: only 1 is accepted; no kind here waits for a batch. Regret is never masked. Raises ValueError outside.
+    Source: private and robust bandits, sections 1 and 8; robust and private linear bandits, section 8.
+
+    >>> import jaxbandits as jb
+    >>> jb.adversaries.huber(corruption=0.05, value="inf").params.value
+    inf
+    """
+    choice("kind", kind, KINDS)
+    if batch != 1:
+        raise ValueError(f"batch = {batch!r} must be 1: no kind of {', '.join(map(repr, KINDS))} waits for a batch")
+    if value is None:
+        value = VALUES.get(kind, 0.0)
+    elif isinstance(value, str):
+        if value not in ("inf", "-inf", "nan"):
+            raise ValueError(f"value = {value!r} must be a number, 'inf', '-inf' or 'nan'")
+        value = float(value)
+    elif not (isinstance(value, float) and math.isnan(value)):
+        value = number("value", value, finite=False)
+    params = Params(number("corruption", corruption, 0.0, 1.0), value, number("scale", scale, 0.0))
+    return Adversary(huber_attack(kind), params, None, {})

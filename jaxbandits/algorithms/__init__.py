@@ -1,0 +1,37 @@
+"""Algorithm factories: keyword arguments in, `protocol.Algorithm` out. One algorithm a file."""
+
+from jaxbandits.algorithms.bandit_to_experts import bandit_to_experts
+from jaxbandits.algorithms.byzantine_ucb import byzantine_ucb
+from jaxbandits.algorithms.exp3 import exp3
+from jaxbandits.algorithms.exp3_ix import exp3_ix
+from jaxbandits.algorithms.ftpl import ftpl
+from jaxbandits.algorithms.htinf import htinf
+from jaxbandits.algorithms.isolated_linucb import isolated_linucb
+from jaxbandits.algorithms.ldp_exp3 import ldp_exp3
+from jaxbandits.algorithms.linucb import linucb
+from jaxbandits.algorithms.local_exp4 import local_exp4
+from jaxbandits.algorithms.private_batched import private_batched
+from jaxbandits.algorithms.robust_elimination import robust_elimination
+from jaxbandits.algorithms.successive_elimination import successive_elimination
+from jaxbandits.algorithms.tsallis_inf import tsallis_inf
+from jaxbandits.algorithms.ucb1 import ucb1
+from jaxbandits.algorithms.uniform import uniform
+
+__all__ = [
+    "uniform",
+    "ucb1",
+    "successive_elimination",
+    "exp3",
+    "exp3_ix",
+    "tsallis_inf",
+    "htinf",
+    "ftpl",
+    "private_batched",
+    "ldp_exp3",
+    "bandit_to_experts",
+    "local_exp4",
+    "linucb",
+    "robust_elimination",
+    "isolated_linucb",
+    "byzantine_ucb",
+]

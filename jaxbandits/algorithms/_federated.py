@@ -1,0 +1,187 @@
+"""What the federated linear bandits share (Jadbabaie, Li, Qian and Tian, "Byzantine-robust federated linear bandits").
+
+Axes: [L] plays of an episode, [N] agents, [A] arms, [d] features.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jax import lax
+
+from jaxbandits.algorithms.linucb import TIE
+from jaxbandits.numerics import argmax, dot, fixed_sum, quadratic, safe_norm, sweep_inverse
+from jaxbandits.protocol import Moments
+from jaxbandits.validation import choice, integer, number
+
+FLOOR = 0.1  # eigenvalues of Lambda_k are raised to this share of lambda_k
+
+
+class Constants(NamedTuple):
+    """lambda_k = ridge_scale (shift + max(window, growth sqrt(k))) and
+    beta_k = radius_scale (3 sqrt(lambda_k d) + (numerator sqrt(k - 1) + excess) / sqrt(lambda_k) + tail)."""
+
+    ridge_scale: Any
+    radius_scale: Any
+    window: Any
+    shift: Any
+    growth: Any
+    numerator: Any
+    excess: Any
+    tail: Any
+
+
+def constants(
+    kind, *, num_agents, dim, horizon, window, corruption_bound, feature_spread, noise_scale, failure_prob, ridge_scale, radius_scale
+) -> Constants:  # fmt: skip
+    """Host-side constants of spec byzantine 2 without privacy (B = 0) and with an exact oracle (epsilon = 0)."""
+    choice("constants", kind, ("geometric_median", "dp", "median_of_means"))
+    highest = 0.25 if kind == "median_of_means" else 0.5
+    remedy = "the median-of-means constants need at most 1/4" if highest == 0.25 else "a majority must be honest"
+    alpha = number("corruption_bound", corruption_bound, 0.0, highest, open_high=highest == 0.5, remedy=remedy)
+    spread = number("feature_spread", feature_spread, 0.0)
+    noise = number("noise_scale", noise_scale, 0.0)
+    failure = number("failure_prob", failure_prob, 0.0, 1.0, open_low=True, open_high=True)
+    iota = math.log(128 * num_agents * horizon / failure)
+    if kind == "median_of_means":
+        growth = 128 * spread * math.sqrt(alpha * window * iota)
+        numerator = 64 * (spread + noise) * math.sqrt(alpha * window * dim * iota)
+    else:
+        c = (2 - 2 * alpha) / (1 - 2 * alpha)
+        growth = 8 * math.sqrt(window * iota) * c * spread
+        numerator = 4 * math.sqrt(window * dim * iota) * c * (spread + noise)
+    return Constants(
+        number("ridge_scale", ridge_scale, 0.0, open_low=True), number("radius_scale", radius_scale, 0.0), float(window),
+        0.0, growth, numerator, 0.0, 2 * noise * math.sqrt(dim * iota / num_agents),
+    )  # fmt: skip
+
+
+def sizes(num_agents, num_arms, dim, horizon, window) -> tuple:
+    """Validated shape arguments; window None: max(1, round(0.25 sqrt(horizon)))."""
+    horizon = integer("horizon", horizon, 1)
+    if window is None:
+        window = max(1, round(0.25 * math.sqrt(horizon)))
+    window = integer("window", window, 1, horizon, remedy="an episode lies within the horizon")
+    return (
+        integer("num_agents", num_agents, 1),
+        integer("num_arms", num_arms, 2),
+        integer("dim", dim, 1),
+        horizon,
+        window,
+    )
+
+
+def ridge(c: Constants, episode, dtype):
+    """lambda_k of episode k >= 1."""
+    return c.ridge_scale * (c.shift + jnp.maximum(c.window, c.growth * jnp.sqrt(episode.astype(dtype))))
+
+
+def radius(c: Constants, episode, dim: int, dtype):
+    """beta_k of episode k >= 1."""
+    level = ridge(c, episode, dtype)
+    earlier = jnp.sqrt((episode - 1).astype(dtype))
+    return c.radius_scale * (3 * jnp.sqrt(level * dim) + (c.numerator * earlier + c.excess) / jnp.sqrt(level) + c.tail)
+
+
+def choose(context, theta, inverse, width):
+    """argmax <x, theta> + width sqrt(x' inverse x) over context [L, N, A, d]: [L, N] int32, lowest index on ties.
+
+    theta [d] and inverse [d, d], or one each per agent: [N, 1, d] and [N, 1, d, d].
+    """
+    index = dot(context, theta) + width * jnp.sqrt(jnp.maximum(quadratic(inverse, context), 0))
+    return argmax(index, TIE)
+
+
+def moments(context, action, reward, play) -> Moments:
+    """Each agent's sums of x x' and x r over the episode: context [L, N, A, d], action and reward [L, N], play [L]."""
+    x = jnp.take_along_axis(context, action[..., None, None], axis=2)[:, :, 0]
+    x = jnp.where(play[:, None, None], x, 0)
+    product = x[..., :, None] * x[..., None, :]
+    reward = jnp.where(play[:, None], reward, 0)
+    upper = jnp.triu(fixed_sum(product, axis=0))  # mirrored, so that an honest matrix is symmetric to the last bit
+    return Moments(upper + jnp.swapaxes(jnp.triu(upper, 1), -1, -2), fixed_sum(x * reward[..., None], axis=0))
+
+
+def cut(x, limit):
+    """x [..., n] finite, cut radially to norm at most `limit`: entries may be as large as a float gets."""
+    # the shrinkage is a value, not a constant: a compiler would move a constant into the division, whose reciprocal is then
+    # subnormal and flushed to zero
+    huge = jnp.max(jnp.abs(x), axis=-1, keepdims=True) > 1e30
+    shrink = jnp.where(huge, 2.0**-32, 1.0).astype(x.dtype)
+    small, least = x * shrink, limit * shrink
+    size = safe_norm(small)[..., None]
+    return jnp.where(size > least, small / jnp.maximum(size, least) * limit, x)
+
+
+def accept(message: Moments, limit) -> Moments:
+    """The server's check (spec byzantine 2 and 7): an agent's message that is not finite or not symmetric becomes zero as a
+    whole; then both parts are cut radially to norm `limit`, so that float32 neither overflows nor loses the honest ones."""
+    gram, vector = message
+    finite = jnp.all(jnp.isfinite(gram), axis=(-1, -2)) & jnp.all(jnp.isfinite(vector), axis=-1)
+    flat = gram.reshape(*gram.shape[:-2], -1)
+    skew = jnp.max(jnp.abs(gram - jnp.swapaxes(gram, -1, -2)), axis=(-1, -2))
+    good = finite & (skew <= 1e-5 * jnp.max(jnp.abs(flat), axis=-1))
+    gram = cut(jnp.where(good[..., None, None], gram, 0).reshape(flat.shape), limit).reshape(gram.shape)
+    vector = cut(jnp.where(good[..., None], vector, 0), limit)
+    return Moments((gram + jnp.swapaxes(gram, -1, -2)) / 2, vector)
+
+
+def _rounds(n: int):
+    """Jacobi's round robin for even n: the order of rows after each of n - 1 rounds of pairs (0, 1), (2, 3), ..."""
+    top, bottom = list(range(0, n, 2)), list(range(1, n, 2))
+    new_top = [top[0], bottom[0], *top[1:-1]] if n > 2 else top
+    new_bottom = [*bottom[1:], top[-1]] if n > 2 else bottom
+    return [x for pair in zip(new_top, new_bottom, strict=True) for x in pair]
+
+
+def symmetric_eigen(matrix, sweeps: int = 8):
+    """Eigenvalues [d] and eigenvectors [d, d] (columns) of a symmetric matrix by parallel Jacobi rotations.
+
+    Elementwise, so that no solver of the backend is called. Eight sweeps converge to float32 for d <= 20.
+    """
+    d = matrix.shape[-1]
+    n = max(2, d + d % 2)
+    matrix = jnp.pad(matrix, ((0, n - d), (0, n - d)))
+    order = jnp.asarray(_rounds(n), jnp.int32)
+    scale = jnp.maximum(jnp.max(jnp.abs(matrix)), jnp.finfo(matrix.dtype).tiny)
+    matrix = matrix / scale
+
+    def mix(x, c, s):
+        """Rotate the pairs of rows of x [n, m], then put them in the next round's order."""
+        even, odd = x[0::2], x[1::2]
+        pairs = jnp.stack([c[:, None] * even - s[:, None] * odd, s[:, None] * even + c[:, None] * odd], axis=1)
+        return pairs.reshape(x.shape)[order]
+
+    def rotate(_, carry):
+        a, vectors = carry  # vectors: rows
+        diagonal, beside = jnp.diagonal(a), jnp.diagonal(a, 1)[0::2]
+        difference = (diagonal[1::2] - diagonal[0::2]) / 2
+        size = jnp.abs(difference) + jnp.sqrt(difference * difference + beside * beside)
+        tangent = jnp.where(beside == 0, 0, jnp.where(difference < 0, -beside, beside) / jnp.where(size > 0, size, 1))
+        c = 1 / jnp.sqrt(1 + tangent * tangent)
+        s = tangent * c
+        a = mix(jnp.swapaxes(mix(a, c, s), 0, 1), c, s)
+        return (a + a.T) / 2, mix(vectors, c, s)
+
+    identity = jnp.eye(n, dtype=matrix.dtype)
+    a, vectors = lax.fori_loop(0, sweeps * (n - 1), rotate, (matrix, identity))
+    # the padding's eigenvector is an axis of its own: drop its row by sorting it last, and its column
+    rows = jnp.argsort(jnp.where(vectors[:, d:].any(axis=1), 1, 0), stable=True)[:d] if n > d else jnp.arange(d)
+    return jnp.diagonal(a)[rows] * scale, vectors[rows][:, :d].T
+
+
+def floored_inverse(matrix, floor):
+    """Inverse of a symmetric matrix [d, d] after raising its eigenvalues to `floor`.
+
+    Positive definite beyond the floor: a plain inverse. Otherwise (noise or attacks) an eigen-decomposition, inside a loop
+    that runs only when some lane needs it.
+    """
+    above = sweep_inverse(matrix - floor * jnp.eye(matrix.shape[-1], dtype=matrix.dtype))[1] > 0
+    inverse = jnp.where(above, sweep_inverse(matrix)[0], 0)
+
+    def repair(carry):
+        values, vectors = symmetric_eigen(matrix)
+        weights = 1 / jnp.maximum(values, floor)
+        return jnp.array(True), fixed_sum((vectors * weights)[:, None, :] * vectors[None, :, :])
+
+    return lax.while_loop(lambda carry: ~carry[0], repair, (above, inverse))[1]

@@ -1,0 +1,76 @@
+"""LDP-EXP4 (Asi, Raman and Talwar 2025, Algorithm 6): exponential weights over experts, noise on every loss."""
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+
+from jaxbandits import theory
+from jaxbandits.algorithms.ldp_exp3 import spend, view
+from jaxbandits.algorithms.private_batched import client_loss
+from jaxbandits.mechanisms.laplace import laplace_scale
+from jaxbandits.numerics import fixed_sum, inverse_cdf, settle
+from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Span
+from jaxbandits.validation import factory, integer, number
+
+
+class Params(NamedTuple):
+    learning_rate: Any
+    mixing: Any
+    noise_scale: Any  # 1 / epsilon
+    mechanism_scale: Any
+
+
+@cache
+def program(num_arms: int, num_experts: int) -> Program:
+    # state [N]: log weights, the largest 0
+    def init(params, draws):
+        return jnp.zeros(num_experts, draws.dtype)
+
+    def act(params, logs, draws, t, context):
+        advice = context[0]  # [N, K]
+        weights = jnp.exp(logs)
+        weights = weights * settle(1 / fixed_sum(weights))
+        q = (1 - params.mixing) * fixed_sum(weights[:, None] * advice, axis=0) + params.mixing / num_arms
+        action = settle(inverse_cdf(q, draws.uniform(t[0])))
+        return jnp.full(t.shape, action), None, (advice[:, action], jnp.maximum(q[action], jnp.finfo(q.dtype).tiny))
+
+    def encode(params, note, draws, t, context, action, reward, play):
+        return Loss(client_loss(reward[0]) + params.mechanism_scale * params.noise_scale * draws.laplace(t[0]))
+
+    def update(params, logs, draws, t, note, message, used):
+        column, q = note
+        logs = logs - column * settle(params.learning_rate * message.total / q)
+        return logs - settle(jnp.max(logs)), ()
+
+    return Program(init, act, encode, update)
+
+
+@factory
+def local_exp4(*, num_arms, num_experts, horizon, epsilon, learning_rate=None, mixing=None) -> Algorithm:
+    """EXP4 on losses to which every client adds Lap(1 / epsilon); a client clips its loss to [0, 1], a non-finite one counts as 1.
+
+    The context is the advice [1, N, K], public. num_arms >= 2, num_experts >= 2, epsilon in (0, inf] (inf: no noise).
+    learning_rate > 0, mixing in [0, 1]: None is `theory.local_exp4_tuning`; ValueError where its mixing exceeds 1 (small T).
+    Source: Asi, Raman and Talwar 2025, Algorithm 6, Theorem 4.4.
+
+    >>> import jaxbandits as jb
+    >>> jb.algorithms.local_exp4(num_arms=3, num_experts=5, horizon=1000, epsilon=0.5).guarantee.model
+    'local'
+    """
+    num_arms = integer("num_arms", num_arms, 2)
+    num_experts = integer("num_experts", num_experts, 2)
+    horizon = integer("horizon", horizon, 1)
+    scale = laplace_scale(1.0, epsilon)
+    if mixing is not None:
+        mixing = number("mixing", mixing, 0.0, 1.0)
+    tuning = {}
+    if mixing is None or learning_rate is None:
+        tuning = theory.local_exp4_tuning(num_arms, num_experts, horizon, epsilon, mixing=mixing)
+    rate = (
+        tuning["learning_rate"] if learning_rate is None else number("learning_rate", learning_rate, 0.0, open_low=True)
+    )
+    params = Params(rate, tuning["mixing"] if mixing is None else mixing, scale, 1.0)
+    guarantee = Guarantee("local", "loss_vector", spend, view, ("mechanism_scale",))
+    version = ("local_exp4", 1, (num_arms, num_experts))
+    return Algorithm(program(num_arms, num_experts), (Span(1, horizon),), params, guarantee, version, {})

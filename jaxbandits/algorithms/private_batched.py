@@ -1,0 +1,156 @@
+"""From any bandit algorithm to a private one (Asi, Raman and Talwar 2025, Algorithm 1): play in batches, feed back noisy means."""
+
+import math
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxbandits import theory
+from jaxbandits.algorithms.exp3 import exp3
+from jaxbandits.algorithms.ftpl import ftpl
+from jaxbandits.algorithms.htinf import htinf
+from jaxbandits.mechanisms.laplace import laplace_scale
+from jaxbandits.numerics import fixed_sum, settle
+from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Span
+from jaxbandits.validation import factory, integer, number
+
+LONGEST = 256  # most plays of one window: longer batches are split evenly
+
+
+class Params(NamedTuple):
+    base: Any
+    window: Any  # plays of a batch, tau
+    noise_scale: Any  # 1 / (tau epsilon)
+    mechanism_scale: Any
+
+
+class State(NamedTuple):
+    base: Any
+    action: Any  # int32: the running batch's arm
+    note: Any  # the base's note for it
+    done: Any  # int32: plays done in the running batch
+    total: Any  # their summed loss
+
+
+def _spend(params):
+    scale = float(params.window) * float(params.noise_scale) * float(params.mechanism_scale)
+    return (1 / scale if scale > 0 else math.inf, 0.0)
+
+
+def _view(message, released, action):
+    return released
+
+
+def client_loss(reward):
+    """1 - reward clipped to [0, 1]; a non-finite reward counts as loss 1. Neighbouring losses then differ by at most 1."""
+    return jnp.where(jnp.isfinite(reward), jnp.clip(1 - reward, 0, 1), 1)
+
+
+def _choose(condition, new, old):
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), new, old)
+
+
+@cache
+def program(base: Program) -> Program:
+    def init(params, draws):
+        state, first = base.init(params.base, draws.child("base")), jnp.ones(1, jnp.int32)
+        note = jax.eval_shape(lambda: base.act(params.base, state, draws.child("base"), first, ())[2])
+        note = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), note)
+        return State(state, jnp.int32(0), note, jnp.int32(0), jnp.zeros((), draws.dtype))
+
+    def act(params, state, draws, t, context):
+        action, _, note = base.act(params.base, state.base, draws.child("base"), t[:1], ())
+        action, note = _choose(state.done == 0, (action[0], note), (state.action, state.note))
+        return jnp.full(t.shape, action), None, (action, note)
+
+    def encode(params, note, draws, t, context, action, reward, play):
+        return Loss(fixed_sum(jnp.where(play, client_loss(reward), 0)))
+
+    def update(params, state, draws, t, note, message, used):
+        action, base_note = note
+        window = jnp.asarray(params.window)
+        done, total = state.done + used, state.total + message.total
+        full = done >= window.astype(jnp.int32)
+        noise = params.mechanism_scale * params.noise_scale * draws.laplace(t)
+        fed = settle(total / window.astype(total.dtype) + noise)
+        fresh, _ = base.update(params.base, state.base, draws.child("base"), t, base_note, Loss(fed), 1)
+        done, total = jnp.where(full, 0, done), jnp.where(full, 0, total)
+        return State(_choose(full, fresh, state.base), action, base_note, done, total), jnp.where(full, fed, jnp.nan)
+
+    def diagnose(params, state):
+        return base.diagnose(params.base, state.base)
+
+    return Program(init, act, encode, update, diagnose=diagnose)
+
+
+def slots(window: int) -> int:
+    """Plays offered at once: the batch, split evenly above `LONGEST`, rounded up to three significant bits (few shapes)."""
+    size = -(-window // -(-window // LONGEST))
+    unit = 1 << max(size.bit_length() - 3, 0)
+    return -(-size // unit) * unit
+
+
+def _tuning(base, num_arms, horizon, epsilon, window, chosen) -> dict:
+    """What the conversion passes to its base. `chosen`: the user gave the window."""
+    if math.isinf(epsilon):
+        return {}
+    maker, given = (base.func, base.keywords) if isinstance(base, partial) else (base, {})
+    given = {key for key, value in given.items() if value is not None}
+    scale = 1 / (window * epsilon)
+    if maker is htinf:
+        tuning = {"tail_scale": math.sqrt(2 + 4 * scale**2)} if scale > 1 + 1e-6 else {}
+    elif maker not in (exp3, ftpl) or "feedback_scale" in given:
+        tuning = {}
+    elif chosen:
+        tuning = {"feedback_scale": scale}
+    elif maker is ftpl:
+        tuning = theory.ftpl_tuning(num_arms, horizon, epsilon)
+    elif {"learning_rate", "mixing"} <= given:
+        tuning = {}
+    else:
+        tuning = theory.exp3_tuning(
+            num_arms, horizon, epsilon, mixing=base.keywords["mixing"] if "mixing" in given else None
+        )
+    return {key: value for key, value in tuning.items() if key not in given and key not in ("window", "noise_scale")}
+
+
+@factory
+def private_batched(*, num_arms, horizon, epsilon, base=htinf, window=None) -> Algorithm:
+    """A base algorithm played in batches of `window` plays, fed each batch's mean loss plus Lap(1 / (window epsilon)).
+
+    epsilon-private in the central model for loss tables that differ in one play, for every window; a play's reward of any size counts
+    as its loss clipped to [0, 1], a non-finite one as loss 1. A partial last batch is played and never fed back.
+    base: a factory, or a partial of one, of an algorithm that learns from `Loss` messages; called with num_arms,
+    horizon = floor(T / window) and the paper's tuning (exp3: Corollary E.1, ftpl: E.3, htinf: Corollary 3.2; for a given window the
+    general forms in theory.py; any other: its own defaults). What the partial binds wins.
+    epsilon in [1/T, 1], or inf (no noise, the base's own tuning). window in [1, T], data: None is `theory.window(epsilon)`
+    (1 at epsilon inf); given, any epsilon > 0 is accepted. Raises ValueError outside. Diagnostics: the base's.
+    Source: Asi, Raman and Talwar 2025, Algorithm 1, Theorem 3.1, Lemma 3.3.
+
+    >>> import jaxbandits as jb
+    >>> jb.algorithms.private_batched(num_arms=3, horizon=1000, epsilon=0.1).schedule[0].length
+    10
+    """
+    num_arms = integer("num_arms", num_arms, 2)
+    horizon = integer("horizon", horizon, 1)
+    epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False)
+    if not callable(base):
+        raise ValueError(
+            f"base = {base!r} must be a factory of algorithms or a partial of one: for instance algorithms.htinf"
+        )
+    chosen = window is not None
+    if chosen:
+        window = integer("window", window, 1, horizon, remedy="a batch fits in the horizon")
+    elif math.isinf(epsilon):
+        window = 1
+    else:
+        window = theory.window(theory.check_epsilon(epsilon, horizon))
+    tuning = _tuning(base, num_arms, horizon, epsilon, window, chosen)
+    made = base(num_arms=num_arms, horizon=horizon // window, **tuning)
+    params = Params(made.params, window, laplace_scale(1 / window, epsilon), 1.0)
+    span = Span(slots(window), -(-horizon // window), full=True, length=window)
+    guarantee = Guarantee("central", "loss_vector", _spend, _view, ("mechanism_scale",))
+    version = ("private_batched", 1, (num_arms, made.version))
+    return Algorithm(program(made.program), (span,), params, guarantee, version, {})

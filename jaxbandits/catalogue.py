@@ -1,0 +1,105 @@
+"""One runnable case for every public factory: it drives the contract tests, the documentation and, later, the audit.
+
+A public factory without a case here fails a test.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxbandits import adversaries as v
+from jaxbandits import algorithms as a
+from jaxbandits import environments as e
+
+
+class Example(NamedTuple):
+    """Arguments of a small `sweep`."""
+
+    algorithm: Any
+    environment: Any
+    reward_adversary: Any = None
+    message_adversary: Any = None
+    horizon: int = 96
+
+
+_THETA = np.array([0.6, 0.0, -0.8])
+_ACTIONS = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0.6, 0, -0.8], [0.6, 0.64, -0.48], [0, -0.6, 0.8]])
+_TABLE = 0.5 + 0.4 * np.sin(np.arange(1, 97)[:, None] / 17.0 + np.arange(3))
+
+arms = partial(e.bernoulli_arms, means=[0.2, 0.5, 0.8])
+losses = partial(e.bernoulli_losses, means=[0.3, 0.5, 0.5, 0.6])
+linear = partial(e.linear_arms, actions=_ACTIONS, theta=_THETA)
+contexts = partial(e.contextual_linear, num_arms=6, dim=3)
+federated = partial(e.federated_linear, num_agents=5, num_arms=4, dim=3)
+
+
+def experts():
+    """Six experts over three Bernoulli losses."""
+    return e.rotating_experts(losses=e.bernoulli_losses(means=[0.2, 0.5, 0.7]), num_experts=6, rotation=20)
+
+
+def labelled():
+    """Thirty labelled rows of three classes."""
+    rng = np.random.default_rng(5)
+    labels = np.arange(30) % 3
+    return e.classification(features=rng.normal(size=(30, 4)) + labels[:, None], labels=labels, dim=6)
+
+
+ALGORITHMS: dict[str, Example] = {
+    "uniform": Example(a.uniform, arms),
+    "ucb1": Example(a.ucb1, arms),
+    "successive_elimination": Example(partial(a.successive_elimination, noise_scale=0.2), arms),
+    "exp3": Example(partial(a.exp3, learning_rate=0.05, mixing=0.1), losses),
+    "exp3_ix": Example(a.exp3_ix, losses),
+    "tsallis_inf": Example(a.tsallis_inf, losses),
+    "htinf": Example(a.htinf, losses),
+    "ftpl": Example(a.ftpl, losses),
+    "private_batched": Example(partial(a.private_batched, base=a.htinf, epsilon=0.2), losses),
+    "ldp_exp3": Example(partial(a.ldp_exp3, epsilon=0.5, learning_rate=0.02, mixing=0.1), losses),
+    "bandit_to_experts": Example(
+        partial(
+            a.bandit_to_experts,
+            base=partial(a.private_batched, epsilon=0.2, base=partial(a.exp3, learning_rate=0.05, mixing=0.1)),
+        ),
+        experts,
+    ),
+    "local_exp4": Example(partial(a.local_exp4, epsilon=1.0, learning_rate=0.02, mixing=0.1), experts),
+    "linucb": Example(partial(a.linucb, preset="theory", radius_scale=0.2), contexts),
+    "robust_elimination": Example(partial(a.robust_elimination, num_batches=3), linear, horizon=600),
+    "isolated_linucb": Example(partial(a.isolated_linucb, window=8), federated),
+    "byzantine_ucb": Example(
+        partial(a.byzantine_ucb, window=8, aggregate="mean"), federated,
+        message_adversary=partial(v.byzantine, corruption=0.2, kind="target", scale=5.0),
+    ),
+}  # fmt: skip
+
+ENVIRONMENTS: dict[str, Example] = {
+    "bernoulli_arms": Example(a.ucb1, arms),
+    "gaussian_arms": Example(a.ucb1, partial(e.gaussian_arms, means=[0.0, 0.5])),
+    "linear_arms": Example(a.ucb1, partial(linear, noise="rademacher")),
+    "contextual_linear": Example(
+        a.linucb, partial(contexts, contexts="fixed", features="reference", reward="gaussian")
+    ),
+    "federated_linear": Example(partial(a.isolated_linucb, window=8), partial(federated, reward="bounded")),
+    "loss_table": Example(a.exp3_ix, partial(e.loss_table, losses=_TABLE)),
+    "fixed_gap_losses": Example(a.exp3_ix, partial(e.fixed_gap_losses, num_arms=3, best=1)),
+    "switching_losses": Example(a.exp3_ix, partial(e.switching_losses, num_arms=3, cuts=[0, 40, 70], arms=[0, 2, 1])),
+    "sinusoid_losses": Example(
+        partial(a.private_batched, epsilon=0.1), partial(e.sinusoid_losses, num_arms=3, period=30)
+    ),
+    "bernoulli_losses": Example(a.exp3_ix, losses),
+    "lemma51_losses": Example(a.exp3_ix, partial(e.lemma51_losses, change=40, primed=True)),
+    "rotating_experts": Example(partial(a.bandit_to_experts, base=a.exp3), experts),
+    "classification": Example(a.exp3, labelled),
+}
+
+ADVERSARIES: dict[str, Example] = {
+    "huber": Example(a.ucb1, arms, reward_adversary=partial(v.huber, corruption=0.2, kind="fixed", value="inf")),
+    "byzantine": Example(
+        partial(a.byzantine_ucb, window=8, aggregate="mean"), federated,
+        message_adversary=partial(v.byzantine, corruption=0.4, kind="sign_flip", scale=2.0),
+    ),
+}  # fmt: skip
+
+EVERYTHING: dict[str, Example] = {**ALGORITHMS, **ENVIRONMENTS, **ADVERSARIES}

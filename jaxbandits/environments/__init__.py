@@ -1,0 +1,32 @@
+"""Environment factories: keyword arguments in, `protocol.Environment` out."""
+
+from jaxbandits.environments.arms import bernoulli_arms, gaussian_arms
+from jaxbandits.environments.contextual import contextual_linear
+from jaxbandits.environments.data import classification
+from jaxbandits.environments.experts import rotating_experts
+from jaxbandits.environments.federated import federated_linear
+from jaxbandits.environments.linear import linear_arms
+from jaxbandits.environments.losses import (
+    bernoulli_losses,
+    fixed_gap_losses,
+    lemma51_losses,
+    loss_table,
+    sinusoid_losses,
+    switching_losses,
+)
+
+__all__ = [
+    "bernoulli_arms",
+    "gaussian_arms",
+    "linear_arms",
+    "contextual_linear",
+    "federated_linear",
+    "loss_table",
+    "fixed_gap_losses",
+    "switching_losses",
+    "sinusoid_losses",
+    "bernoulli_losses",
+    "lemma51_losses",
+    "rotating_experts",
+    "classification",
+]

@@ -1,0 +1,74 @@
+"""Stochastic arms with fixed means: the reward of a play depends on the played arm alone."""
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxbandits.numerics import rounded
+from jaxbandits.protocol import Environment, Score, Truth, World
+from jaxbandits.validation import array, factory, number
+
+
+class ArmsParams(NamedTuple):
+    means: Any  # [K]
+    scale: Any  # noise scale, unused by Bernoulli arms
+
+
+@cache
+def arms_world(num_arms: int, sample) -> World:
+    """A world of arms; `sample(params, draws, t[P], action[P]) -> reward[P]` is a module-level function."""
+
+    def init(params, draws):
+        return ()
+
+    def observe(params, state, draws, t):
+        return (), state
+
+    def reward(params, state, draws, t, context, action):
+        return sample(params, draws, t, action)
+
+    def score(params, state, t, context, action):
+        return Score(arm=action)
+
+    def truth(params, state, t, context):
+        return Truth(means=params.means)
+
+    return World(init, observe, reward, score, truth, num_arms)
+
+
+def make_arms(means, sample, scale=1.0, low=-np.inf, high=np.inf) -> Environment:
+    """An environment of arms from validated means."""
+    means = array("means", means, 1, low, high)
+    if len(means) < 2:
+        raise ValueError(f"means = {means.tolist()!r} must name at least two arms")
+    facts = {"num_arms": len(means), "means": means}
+    return Environment(arms_world(len(means), sample), ArmsParams(means, scale), facts, None, {})
+
+
+def _bernoulli(params, draws, t, action):
+    # one uniform a play for every arm: the counterfactual reward of another arm is defined
+    return (draws.uniform(t) < params.means[action]).astype(params.means.dtype)
+
+
+def _gaussian(params, draws, t, action):
+    return params.means[action] + rounded(params.scale * rounded(draws.normal(t), t), t)
+
+
+@factory
+def bernoulli_arms(*, means) -> Environment:
+    """Arms paying 1 with probability `means[a]`, else 0.
+
+    means: [K] in [0, 1], K >= 2. Raises ValueError outside.
+
+    >>> import jaxbandits as jb
+    >>> jb.environments.bernoulli_arms(means=[0.2, 0.8]).facts["num_arms"]
+    2
+    """
+    return make_arms(means, _bernoulli, low=0.0, high=1.0)
+
+
+@factory
+def gaussian_arms(*, means, scale=1.0) -> Environment:
+    """Arms paying N(means[a], scale^2). means: [K], K >= 2; scale >= 0."""
+    return make_arms(means, _gaussian, scale=number("scale", scale, 0.0))

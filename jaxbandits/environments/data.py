@@ -1,0 +1,278 @@
+"""Losses and labelled rows from files, and classification as a bandit: the arm that is the label pays 1."""
+
+import csv
+import math
+from functools import cache, lru_cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandits.protocol import Environment, Score, Truth, World
+from jaxbandits.random import Draws
+from jaxbandits.validation import array, factory, integer, nearest
+
+COMPONENTS = 4  # principal components an arm where `dim` is not given
+ORDER = "environment/order"  # the path of the draws that order the rows
+
+
+def _number(cell: str) -> float | None:
+    try:
+        return float(cell)
+    except ValueError:
+        return None
+
+
+def _read_csv(path: Path) -> tuple[list, list, list]:
+    """Column names, rows of cells, and the file line of each row."""
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        reader = csv.reader(file)
+        rows, lines = [], []
+        for row in reader:
+            if any(cell.strip() for cell in row):
+                rows.append([cell.strip() for cell in row])
+                lines.append(reader.line_num)
+    names = [f"{i + 1}" for i in range(len(rows[0]))] if rows else []
+    if rows and all(_number(cell) is None for cell in rows[0]):
+        names, rows, lines = rows[0], rows[1:], lines[1:]
+    for i, row in enumerate(rows):
+        if len(row) != len(names):
+            raise ValueError(
+                f"{path}: row {i + 1} (file line {lines[i]}) has {len(row)} columns, expected {len(names)}: complete or remove it"
+            )
+    return names, rows, lines
+
+
+def _read_parquet(path: Path) -> tuple[list, list, list]:
+    try:
+        import pyarrow.parquet as parquet
+    except ImportError:
+        raise ValueError(
+            f"{path}: reading Parquet needs pyarrow: pip install 'jaxbandits[data]', or convert it to CSV or NPZ"
+        ) from None
+    try:
+        table = parquet.read_table(path)
+    except Exception as error:
+        raise ValueError(f"{path}: not a readable Parquet file ({error}): write it again") from None
+    columns = [column.to_pylist() for column in table.columns]
+    rows = [["" if cell is None else cell for cell in row] for row in zip(*columns, strict=True)]
+    return list(table.column_names), rows, []
+
+
+def _read_npz(path: Path) -> dict:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except Exception as error:
+        raise ValueError(
+            f"{path}: not a readable NPZ file of plain arrays ({error}): write it with numpy.savez"
+        ) from None
+
+
+def _existing(path) -> tuple[Path, str]:
+    path = Path(path)
+    kind = path.suffix.lower()
+    if kind not in (".csv", ".npz", ".parquet"):
+        raise ValueError(
+            f"{path}: the name must end in .csv, .npz or .parquet{nearest(kind, ('.csv', '.npz', '.parquet'))}"
+        )
+    if not path.is_file():
+        raise ValueError(f"{path}: there is no such file: check the path")
+    if path.stat().st_size == 0:
+        raise ValueError(f"{path}: the file is empty")
+    return path, kind
+
+
+def _where(path, lines, row: int, column) -> str:
+    line = f" (file line {lines[row]})" if lines else ""
+    return f"{path}: row {row + 1}{line}, column {column}"
+
+
+def _numbers(path, names, rows, lines, low=-math.inf, high=math.inf) -> np.ndarray:
+    """Rows of cells -> float64 [n, columns], each finite and in [low, high]."""
+    if len(rows) == 0 or len(names) == 0:
+        raise ValueError(f"{path}: there are no rows of data")
+    try:
+        x = np.asarray(rows, np.float64)
+    except (TypeError, ValueError):
+        for i, row in enumerate(rows):
+            for j, cell in enumerate(row):
+                if not isinstance(cell, int | float) and _number(str(cell)) is None:
+                    raise ValueError(f"{_where(path, lines, i, names[j])}: {cell!r} is not a number") from None
+        raise
+    bad = ~(np.isfinite(x) & (x >= low) & (x <= high))
+    if bad.any():
+        i, j = (int(k) for k in np.argwhere(bad)[0])
+        need = "finite" if math.isinf(low) else f"a number in [{low:g}, {high:g}]"
+        raise ValueError(f"{_where(path, lines, i, names[j])}: {float(x[i, j])!r} must be {need}")
+    return x
+
+
+def read_losses(path) -> np.ndarray:
+    """A table of losses [T, K] in [0, 1] from a file: CSV (a header is optional), NPZ (one array) or Parquet (with pyarrow).
+
+    Raises ValueError naming the file, the data row (from 1), the file line and the column of the first entry that is not a
+    number in [0, 1], of a row of another length, or saying that the file is missing, empty or not readable.
+    """
+    path, kind = _existing(path)
+    if kind == ".npz":
+        arrays = _read_npz(path)
+        if len(arrays) != 1 or next(iter(arrays.values())).ndim != 2:
+            shapes = {name: value.shape for name, value in arrays.items()}
+            raise ValueError(f"{path}: it must hold one array [T, K], not {shapes}")
+        rows = next(iter(arrays.values()))
+        return _numbers(path, [str(i + 1) for i in range(rows.shape[1])], rows, [], 0.0, 1.0)
+    return _numbers(path, *(_read_csv if kind == ".csv" else _read_parquet)(path), 0.0, 1.0)
+
+
+def read_labelled(path, *, label) -> tuple[np.ndarray, np.ndarray]:
+    """Features [n, p] float64 and labels [n] int64 from a CSV (header optional), NPZ or Parquet file.
+
+    label: the name of the label column, or its number from 1 where there is no header; for an NPZ file the name of the label
+    array beside one array [n, p]. Labels (numbers or words) are numbered 0, 1, ... in sorted order. Errors as in `read_losses`.
+    """
+    path, kind = _existing(path)
+    lines: list = []
+    if kind == ".npz":
+        arrays = _read_npz(path)
+        others = [name for name in arrays if name != label]
+        if label not in arrays or len(others) != 1 or arrays[others[0]].ndim != 2:
+            shapes = {name: value.shape for name, value in arrays.items()}
+            raise ValueError(
+                f"{path}: it must hold the labels {label!r} [n] and one array of features [n, p], not {shapes}"
+            )
+        rows, marks = arrays[others[0]], np.ravel(arrays[label]).tolist()
+        names = [str(i + 1) for i in range(rows.shape[1])]
+        if len(marks) != len(rows):
+            raise ValueError(f"{path}: {len(marks)} labels for {len(rows)} rows of features: they must match")
+    else:
+        names, cells, lines = (_read_csv if kind == ".csv" else _read_parquet)(path)
+        if str(label) not in names:
+            raise ValueError(f"{path}: there is no column {label!r}{nearest(label, names)}; it has {', '.join(names)}")
+        at = names.index(str(label))
+        marks = [row[at] for row in cells]
+        rows = [[*row[:at], *row[at + 1 :]] for row in cells]
+        names = names[:at] + names[at + 1 :]
+    values = [_number(str(mark)) for mark in marks]
+    for i, (mark, value) in enumerate(zip(marks, values, strict=True)):
+        if mark == "" or (value is not None and not math.isfinite(value)):
+            raise ValueError(f"{_where(path, lines, i, label)}: the label {mark!r} is missing")
+    keys = np.array([str(mark) for mark in marks] if None in values else values)
+    return _numbers(path, names, rows, lines), np.unique(keys, return_inverse=True)[1].astype(np.int64).reshape(-1)
+
+
+def num_rounds(n: int) -> int:
+    """Rounds of the shuffle: a position's law is then within n^1.5 2^(-rounds / 2) <= 2^-12 of uniform."""
+    return 3 * math.ceil(math.log2(max(n, 2))) + 24
+
+
+def shuffled(draws: Draws, turn, x, n: int):
+    """Where position x of pass `turn` lands under a random permutation of 0..n-1: int32 arrays -> int32.
+
+    The swap-or-not shuffle (Hoang, Morris and Rogaway 2012): any n, O(1) memory, every play computed on its own.
+    """
+    shift, swap = draws.child("shift"), draws.child("swap")
+
+    def one(r, x):
+        moved = (shift.at(turn, jnp.full_like(x, r)) % np.uint32(n)).astype(jnp.int32) - x
+        partner = jnp.where(moved < 0, moved + n, moved)
+        address = r.astype(jnp.uint32) * np.uint32(n) + jnp.maximum(x, partner).astype(jnp.uint32)
+        return jnp.where((swap.at(turn, address) & np.uint32(1)) == 1, partner, x)
+
+    return jax.lax.fori_loop(jnp.int32(0), jnp.int32(num_rounds(n)), one, x)
+
+
+@partial(jax.jit, static_argnums=2)
+def _rows(seed, turn, n):
+    return shuffled(Draws(seed, ORDER), turn, jnp.arange(n, dtype=jnp.int32), n)
+
+
+@lru_cache(maxsize=16)
+def pass_order(seed: int, turn: int, n: int) -> np.ndarray:
+    """The rows of one pass in the order a seed plays them, on the host: [n]. Every algorithm of the seed asks for it."""
+    return np.asarray(_rows(np.uint32(seed), np.int32(turn), n))
+
+
+class Params(NamedTuple):
+    features: Any  # [n, m] scaled principal components, norms at most 1
+    labels: Any  # [n] int32
+
+
+@cache
+def classification_world(n: int, num_arms: int, per_arm: int) -> World:
+    def row(state, t):
+        return shuffled(Draws(state, ORDER), (t - 1) // n, (t - 1) % n, n)
+
+    def label(params, state, t):
+        return jnp.asarray(params.labels)[row(state, t)].astype(jnp.int32)
+
+    def init(params, draws):
+        return jnp.asarray(draws.seed).astype(jnp.uint32)  # the order is a function of the seed alone
+
+    def observe(params, state, draws, t):
+        x = jnp.asarray(params.features, draws.dtype)[row(state, t)]
+        blocks = jnp.asarray(np.eye(num_arms), draws.dtype)[:, :, None] * x[:, None, None, :]  # arm k's block k holds x
+        return blocks.reshape(t.shape[0], num_arms, num_arms * per_arm), state
+
+    def reward(params, state, draws, t, context, action):
+        return (label(params, state, t) == action).astype(draws.dtype)
+
+    def score(params, state, t, context, action):
+        loss = label(params, state, t) != action
+        return Score(arm=action, regret=loss.astype(jnp.asarray(params.features).dtype))
+
+    def truth(params, state, t, context):
+        hit = label(params, state, t)[:, None] == jnp.arange(num_arms, dtype=jnp.int32)
+        return Truth(means=hit.astype(jnp.asarray(params.features).dtype))
+
+    def baseline(params, seed, times):
+        times, labels = np.asarray(times, np.int64), np.asarray(params.labels, np.int64)
+        whole = np.bincount(labels, minlength=num_arms)
+        best, passes = np.zeros(len(times)), (times - 1) // n
+        for turn in np.unique(passes):  # a whole pass sees every row once: only checkpoints' own passes are drawn
+            inside = passes == turn
+            stops = times[inside] - turn * n
+            seen = labels[pass_order(seed, int(turn), n)[: stops.max()]]
+            hits = np.stack([np.concatenate([[0], np.cumsum(seen == arm)])[stops] for arm in range(num_arms)])
+            best[inside] = times[inside] - (turn * whole[:, None] + hits).max(axis=0)
+        return best
+
+    return World(init, observe, reward, score, truth, num_arms, baseline, seeded=True)
+
+
+@factory
+def classification(*, features, labels, dim=None) -> Environment:
+    """A play shows a row; the arm that is its label pays 1, the others 0. Regret is against the arm best over plays 1..t.
+
+    features: [n, p] finite; labels: [n] integers 0..K-1, K >= 2. Rows come in an order that depends on the seed, shuffled
+    anew at each pass. The context is [P, K, dim]: arm k holds the row's first dim / K principal components in block k, zeros
+    elsewhere; rows are centred and scaled so that the largest context has norm 1. dim: a multiple of K, at most p K; None:
+    K min(p, 4). Algorithms without contexts see the losses alone. Facts: num_arms, dim. Raises ValueError otherwise.
+
+    >>> import jaxbandits as jb
+    >>> jb.environments.classification(features=[[0.0], [1.0], [2.0]], labels=[0, 1, 1]).facts["dim"]
+    2
+    """
+    x = array("features", features, 2)
+    n, p = x.shape
+    y = array("labels", labels, 1, 0.0, shape=(n,), remedy="one label 0..K-1 for each row of features")
+    if (y != np.floor(y)).any() or y.max() < 1:
+        raise ValueError("labels must be integers 0..K-1 of at least two classes: number them, as read_labelled does")
+    num_arms = int(y.max()) + 1
+    if num_rounds(n) * n >= 2**32:
+        raise ValueError(f"features has {n} rows, more than the shuffle can address: take at most 40 million")
+    dim = num_arms * min(p, COMPONENTS) if dim is None else integer("dim", dim, num_arms)
+    if dim % num_arms or dim // num_arms > p:
+        raise ValueError(
+            f"dim = {dim} must be a multiple of the {num_arms} arms, at most {p * num_arms} with {p} features"
+        )
+    centred = x - x.mean(axis=0)
+    _, _, axes = np.linalg.svd(np.cov(centred, rowvar=False).reshape(p, p) if n > 1 else np.eye(p))
+    largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=1)[:, None], 1)
+    parts = centred @ (axes * np.where(largest < 0, -1.0, 1.0)).T[:, : dim // num_arms]  # signs fixed: reproducible
+    top = np.linalg.norm(parts, axis=1).max()
+    params = Params(parts / top if top > 0 else parts, y.astype(np.int32))
+    facts = {"num_arms": num_arms, "dim": dim}
+    return Environment(classification_world(n, num_arms, dim // num_arms), params, facts, None, {})

@@ -1,0 +1,144 @@
+"""Experts over a loss sequence (private adversarial bandits, sections 1 and 7): public advice, regret against the best expert.
+
+Axes: [P] plays of a window, [N] experts, [K] arms, [C] checkpoints.
+"""
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandits.environments.sequences import Losses
+from jaxbandits.protocol import Environment, Score, World
+from jaxbandits.validation import array, factory, integer, number
+
+CHUNK = 1 << 20  # entries of a host temporary
+
+
+class Params(NamedTuple):
+    losses: Any  # params of the loss environment
+    spread: Any  # rho
+    rotation: Any  # int32, plays between moves
+    advice: Any  # [N, K] | [T, N, K], () where experts rotate
+
+
+def _rotating_arm(num_arms: int, num_experts: int, turn):
+    """The arm expert j leans on after `turn` [...] moves: j, or past the first K experts (j + turn) mod K: [..., N]."""
+    expert = np.arange(num_experts, dtype=np.int32)
+    return (expert + turn[..., None] * (expert >= num_arms).astype(np.int32)) % num_arms
+
+
+@cache
+def experts_world(inner: World, losses: Losses, num_experts: int, kind: str) -> World:
+    """A loss world seen through experts; kind: "rotating", "fixed" (advice [N, K]) or "table" (advice [T, N, K])."""
+    num_arms = inner.num_arms
+
+    def init(params, draws):
+        return inner.init(params.losses, draws)
+
+    def observe(params, state, draws, t):
+        _, state = inner.observe(params.losses, state, draws, t)
+        if kind == "fixed":
+            return jnp.broadcast_to(params.advice, (*t.shape, *params.advice.shape)), state
+        if kind == "table":
+            return params.advice[jnp.minimum(t - 1, params.advice.shape[0] - 1)], state
+        turn = (t - 1) // jnp.asarray(params.rotation).astype(jnp.int32) % num_arms
+        lean = _rotating_arm(num_arms, num_experts, turn)[..., None] == np.arange(num_arms, dtype=np.int32)
+        spread = jnp.asarray(params.spread, draws.dtype)
+        return jnp.where(lean, 1 - spread, 0) + spread / num_arms, state
+
+    def reward(params, state, draws, t, context, action):
+        return inner.reward(params.losses, state, draws, t, (), action)
+
+    def score(params, state, t, context, action):
+        return Score(arm=action, regret=losses.mean(params.losses, t, action))
+
+    def truth(params, state, t, context):
+        return inner.truth(params.losses, state, t, ())
+
+    def expert_losses(params, starts, totals):
+        """Loss of each expert over stretches of constant advice: first plays [n], summed losses [n, K] -> [n, N]."""
+        if kind == "fixed":
+            return totals @ np.asarray(params.advice, np.float64).T
+        if kind == "table":
+            return np.einsum("nk,njk->nj", totals, np.asarray(params.advice, np.float64)[starts - 1])
+        spread = float(params.spread)
+        arms = _rotating_arm(num_arms, num_experts, (starts - 1) // int(params.rotation) % num_arms)
+        return (1 - spread) * np.take_along_axis(totals, arms, 1) + spread / num_arms * totals.sum(1, keepdims=True)
+
+    def baseline(params, seed, times):
+        times = np.asarray(times, np.int64)
+        horizon = int(times.max(initial=0))
+        length = {"rotating": int(params.rotation), "fixed": max(horizon, 1), "table": 1}[kind]
+        stride = max(1, CHUNK // (num_experts * (num_arms if kind == "table" else 1))) * length
+        best, total = np.zeros(len(times)), np.zeros(num_experts)
+        before = np.zeros(num_arms)
+        for start in range(0, horizon, stride):  # stretches end where the advice moves and at every checkpoint
+            stop = min(start + stride, horizon)
+            inside = (times > start) & (times <= stop)
+            ends = np.unique(np.concatenate([np.arange(start + length, stop, length), times[inside], [stop]]))
+            sums = np.concatenate([before[None], losses.cumulative(params.losses, ends)])
+            firsts = np.concatenate([[start], ends[:-1]]) + 1
+            running = total + np.cumsum(expert_losses(params, firsts, np.diff(sums, axis=0)), axis=0)
+            best[inside] = running.min(axis=1)[np.searchsorted(ends, times[inside])]
+            before, total = sums[-1], running[-1]
+        return best
+
+    return World(init, observe, reward, score, truth, num_arms, baseline)
+
+
+@factory
+def rotating_experts(*, losses, num_experts=None, spread=0.2, rotation=100, advice=None) -> Environment:
+    """Experts advising on the arms of a loss environment. The context is the advice, [P, N, K].
+
+    losses: a loss environment, called, such as `bernoulli_losses(means=...)`. Without `advice`: num_experts = N >= 2
+    [static]; expert j < K puts 1 - spread extra on arm j, expert j >= K on arm (j + floor((t - 1) / rotation)) mod K, the
+    rest is even; spread in [0, 1]; rotation >= 1 plays. advice: [N, K], or [T, N, K] for T plays (facts: max_horizon);
+    rows are probabilities over the arms. Regret: expected loss of the played arms (mean losses where losses are random)
+    against the expert of least expected loss over plays 1..t. Raises ValueError naming the row of advice that does not
+    sum to 1. Facts: num_arms, num_experts. Source: private adversarial bandits, section 4; the instance is ours.
+
+    >>> import jaxbandits as jb
+    >>> inner = jb.environments.fixed_gap_losses(num_arms=3)
+    >>> jb.environments.rotating_experts(losses=inner, num_experts=5).facts["num_experts"]
+    5
+    """
+    facts = getattr(losses, "facts", {})
+    if not isinstance(losses, Environment) or "losses" not in facts:
+        name = getattr(losses, "__name__", None) or type(losses).__name__
+        raise ValueError(f"losses = {name} must be a called loss environment: bernoulli_losses(means=...), for example")
+    num_arms = facts["num_arms"]
+    horizons = [facts["max_horizon"]] if "max_horizon" in facts else []
+    if advice is None:
+        if num_experts is None:
+            raise ValueError("num_experts = None must be an integer of at least 2 unless advice is given")
+        kind, advice = "rotating", ()
+    else:
+        ndim = 3 if np.ndim(advice) == 3 else 2
+        kind = "table" if ndim == 3 else "fixed"
+        advice = array("advice", advice, ndim, 0.0, 1.0, remedy="[N, K] or [T, N, K] probabilities")
+        if advice.shape[-1] != num_arms:
+            raise ValueError(
+                f"advice has {advice.shape[-1]} columns, losses {num_arms} arms: give one probability for each arm"
+            )
+        off = np.abs(advice.sum(axis=-1) - 1) > 1e-6
+        if off.any():
+            row = tuple(int(i) for i in np.argwhere(off)[0])
+            raise ValueError(
+                f"advice, row {list(row)}, sums to {advice[row].sum():.6g}, not to 1: divide it by its sum"
+            )
+        if num_experts is not None and num_experts != advice.shape[-2]:
+            raise ValueError(
+                f"num_experts = {num_experts} disagrees with advice, which has {advice.shape[-2]} experts: drop one"
+            )
+        num_experts = advice.shape[-2]
+        if kind == "table":
+            horizons.append(len(advice))
+    num_experts = integer("num_experts", num_experts, 2)
+    rotation = integer("rotation", rotation, 1, 2**31 - 1)
+    params = Params(losses.params, number("spread", spread, 0.0, 1.0), np.int32(rotation), advice)
+    made = {"num_arms": num_arms, "num_experts": num_experts}
+    if horizons:
+        made["max_horizon"] = min(horizons)
+    return Environment(experts_world(losses.world, facts["losses"], num_experts, kind), params, made, None, {})

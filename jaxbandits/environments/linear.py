@@ -1,0 +1,83 @@
+"""Linear arms: fixed actions a in R^d, one unknown theta, reward mean <a, theta> (robust linear bandits, section 1)."""
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandits.numerics import rounded
+from jaxbandits.protocol import Environment, Score, Truth, World
+from jaxbandits.validation import array, choice, factory, number
+
+TOLERANCE = 1e-6  # unit vectors given in float32 have norms up to 1 + 6e-8
+
+
+class Params(NamedTuple):
+    means: Any  # [K] = actions @ theta
+    theta: Any  # [d]
+    noise_scale: Any
+
+
+@cache
+def linear_world(num_arms: int, noise: str) -> World:
+    def init(params, draws):
+        return ()
+
+    def observe(params, state, draws, t):
+        return (), state
+
+    def reward(params, state, draws, t, context, action):
+        # one draw a play for every arm: the counterfactual reward of another arm is defined
+        mean = params.means[action]
+        if noise == "rademacher":
+            return jnp.where(2 * draws.uniform(t) < 1 + mean, 1.0, -1.0).astype(mean.dtype)
+        return mean + rounded(params.noise_scale * rounded(draws.normal(t), t), t)
+
+    def score(params, state, t, context, action):
+        return Score(arm=action)
+
+    def truth(params, state, t, context):
+        return Truth(means=params.means, theta=params.theta)
+
+    return World(init, observe, reward, score, truth, num_arms)
+
+
+def in_unit_ball(name: str, rows: np.ndarray) -> np.ndarray:
+    """The rows of `rows` [n, d] unchanged if each has norm at most 1 (up to rounding), else ValueError."""
+    norms = np.linalg.norm(rows, axis=-1)
+    if norms.max() > 1 + TOLERANCE:
+        row = int(norms.argmax())
+        where = f"{name}[{row}]" if len(rows) > 1 else name
+        raise ValueError(
+            f"{where} has norm {norms[row]:.6g}; the model needs at most 1: divide {name} by {norms[row]:.6g}"
+        )
+    return rows
+
+
+@factory
+def linear_arms(*, actions, theta, noise="gaussian", noise_scale=1.0) -> Environment:
+    """Fixed arms with linear means. Regret is exact: it follows from the pull counts.
+
+    actions: [K, d], K >= 2, norms at most 1, not all zero. theta: [d], norm at most 1.
+    noise: "gaussian": reward = <a, theta> + noise_scale * N(0, 1); "rademacher": reward is +1 or -1 with mean <a, theta>
+    (bounded, so that a declared epsilon is true; noise_scale is not used). noise_scale >= 0.
+    Raises ValueError for other shapes, norms or numbers. Facts: num_arms, dim, actions [K, d], means [K].
+    Source: robust and private stochastic linear bandits, section 1.
+
+    >>> import jaxbandits as jb
+    >>> jb.environments.linear_arms(actions=[[1, 0], [0, 1]], theta=[0.6, 0.2]).facts["means"].tolist()
+    [0.6, 0.2]
+    """
+    actions = in_unit_ball("actions", array("actions", actions, 2))
+    num_arms, dim = actions.shape
+    if num_arms < 2:
+        raise ValueError(f"actions has shape {actions.shape}; it needs at least two rows, one for each arm")
+    if not actions.any():
+        raise ValueError("actions are all zero: give at least one arm a non-zero feature vector")
+    theta = array("theta", theta, 1, shape=(dim,), remedy="theta has one entry for each column of actions")
+    in_unit_ball("theta", theta[None])
+    choice("noise", noise, ("gaussian", "rademacher"))
+    params = Params(actions @ theta, theta, number("noise_scale", noise_scale, 0.0))
+    facts = {"num_arms": num_arms, "dim": dim, "actions": actions, "means": params.means}
+    return Environment(linear_world(num_arms, noise), params, facts, None, {})

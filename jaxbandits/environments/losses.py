@@ -1,0 +1,172 @@
+"""Oblivious loss sequences l_t(i) in [0, 1] (private adversarial bandits, sections 1, 5.1 and 7). Rewards are 1 - loss.
+
+Regret is against the arm best over plays 1..t; where losses change with time the recorder keeps the played arms' losses and
+`World.baseline` gives the best arm's. The formulas are in `sequences`. t is 1-based, arms 0-based.
+"""
+
+from fractions import Fraction
+from functools import cache
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandits.environments import sequences
+from jaxbandits.environments.sequences import NEVER, Losses
+from jaxbandits.protocol import Environment, Score, Truth, World
+from jaxbandits.validation import array, factory, integer, number
+
+
+@cache
+def losses_world(num_arms: int, losses: Losses) -> World:
+    """A world of oblivious losses without context."""
+
+    def init(params, draws):
+        return ()
+
+    def observe(params, state, draws, t):
+        return (), state
+
+    def reward(params, state, draws, t, context, action):
+        if losses.sample is not None:
+            return 1 - losses.sample(params, draws, t, action)
+        return 1 - losses.mean(params, t, action)
+
+    def score(params, state, t, context, action):
+        return Score(arm=action, regret=losses.mean(params, t, action) if losses.varies else None)
+
+    def truth(params, state, t, context):
+        if not losses.varies:
+            return Truth(means=1 - params.losses)
+        return Truth(means=1 - jnp.stack([losses.mean(params, t, jnp.full_like(t, i)) for i in range(num_arms)], -1))
+
+    def baseline(params, seed, times):
+        return losses.cumulative(params, np.asarray(times)).min(axis=1)
+
+    return World(init, observe, reward, score, truth, num_arms, baseline if losses.varies else None)
+
+
+def make(num_arms: int, losses: Losses, params, **facts) -> Environment:
+    """An environment of a loss sequence."""
+    facts = {"num_arms": num_arms, "losses": losses, **facts}
+    return Environment(losses_world(num_arms, losses), params, facts, None, {})
+
+
+@factory
+def fixed_gap_losses(*, num_arms, best=0, base=0.5, gap=0.3) -> Environment:
+    """The best arm always loses base - gap, every other arm base. Regret follows exactly from the pull counts.
+
+    num_arms >= 2 [static]; best: an arm; base in [0, 1]; gap in [0, base]. Raises ValueError outside.
+
+    >>> import jaxbandits as jb
+    >>> jb.environments.fixed_gap_losses(num_arms=3, best=1).facts["means"].tolist()
+    [0.5, 0.8, 0.5]
+    """
+    num_arms = integer("num_arms", num_arms, 2)
+    best = integer("best", best, 0, num_arms - 1, remedy="arms are numbered from 0")
+    base = number("base", base, 0.0, 1.0)
+    gap = number("gap", gap, 0.0, base, remedy="the best arm's loss is base - gap")
+    losses = np.full(num_arms, base)
+    losses[best] = base - gap
+    return make(num_arms, sequences.FIXED, sequences.Constant(losses), means=1 - losses)
+
+
+@factory
+def bernoulli_losses(*, means) -> Environment:
+    """Losses 1 with probability means[i], else 0, independent over arms and plays. Reported: pseudo-regret, from counts.
+
+    means: [K] mean *losses* in [0, 1], K >= 2. Raises ValueError outside.
+
+    >>> import jaxbandits as jb
+    >>> jb.environments.bernoulli_losses(means=[0.25, 0.5]).facts["means"].tolist()
+    [0.75, 0.5]
+    """
+    means = array("means", means, 1, 0.0, 1.0)
+    if len(means) < 2:
+        raise ValueError(f"means = {means.tolist()!r} must name at least two arms")
+    return make(len(means), sequences.BERNOULLI, sequences.Constant(means), means=1 - means)
+
+
+@factory
+def loss_table(*, losses) -> Environment:
+    """Given losses. losses: [T, K], finite, in [0, 1], K >= 2; row t - 1 is play t. Facts: max_horizon = T.
+
+    Raises ValueError naming row and column (from 0) of the first entry that is NaN or out of range.
+
+    >>> import jaxbandits as jb
+    >>> jb.environments.loss_table(losses=[[0.0, 1.0], [0.5, 0.5]]).facts["max_horizon"]
+    2
+    """
+    try:
+        table = np.asarray(losses, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "losses must be a rectangular array of numbers [T, K]: one row for each play, one column for each arm"
+        ) from None
+    if table.ndim != 2 or table.shape[0] < 1 or table.shape[1] < 2:
+        raise ValueError(f"losses has shape {table.shape}; it must be [T, K] with T >= 1 plays and K >= 2 arms")
+    bad = ~((table >= 0) & (table <= 1))
+    if bad.any():
+        row, column = (int(i) for i in np.argwhere(bad)[0])
+        raise ValueError(
+            f"losses, row {row}, column {column} = {float(table[row, column])!r} must be finite and in [0, 1]: rescale or clean the table"
+        )
+    return make(table.shape[1], sequences.TABLE, sequences.Table(table), max_horizon=len(table))
+
+
+@factory
+def switching_losses(*, num_arms, cuts, arms, base=0.6, gap=0.4) -> Environment:
+    """Segments with a best arm each: plays cuts[k] < t <= cuts[k + 1] cost arms[k] base - gap, every other arm base.
+
+    num_arms >= 2 [static]; cuts: increasing integers, cuts[0] = 0; arms: one arm a segment; base in [0, 1]; gap in [0, base].
+
+    >>> import jaxbandits as jb
+    >>> jb.environments.switching_losses(num_arms=3, cuts=[0, 500], arms=[0, 2]).facts["num_arms"]
+    3
+    """
+    num_arms = integer("num_arms", num_arms, 2)
+    cuts = np.array([integer(f"cuts[{k}]", x, 0, NEVER - 1) for k, x in enumerate(cuts)], np.int32)
+    if len(cuts) == 0 or cuts[0] != 0 or (np.diff(cuts) <= 0).any():
+        raise ValueError(
+            f"cuts = {cuts.tolist()!r} must increase from cuts[0] = 0: the plays done when each segment starts"
+        )
+    arms = np.array([integer(f"arms[{k}]", x, 0, num_arms - 1) for k, x in enumerate(arms)], np.int32)
+    if len(arms) != len(cuts):
+        raise ValueError(f"arms has {len(arms)} entries, cuts {len(cuts)}: give one best arm for each segment")
+    base = number("base", base, 0.0, 1.0)
+    gap = number("gap", gap, 0.0, base, remedy="the best arm's loss is base - gap")
+    return make(num_arms, sequences.SWITCHING, sequences.Switching(cuts, arms, base, gap, np.zeros(num_arms)))
+
+
+@factory
+def sinusoid_losses(*, num_arms, period) -> Environment:
+    """l_t(i) = .5 + .3 sin(2 pi (t / period + i / K)) + .2 i / (K - 1).
+
+    num_arms = K >= 2 [static]; period >= 1 plays, not necessarily an integer. The phase is reduced modulo the period on
+    64-bit fixed-point integers, so that float32 losses are accurate to 1e-6 at any t below 2^31.
+
+    >>> import jaxbandits as jb
+    >>> jb.environments.sinusoid_losses(num_arms=4, period=250.5).config["period"]
+    250.5
+    """
+    num_arms = integer("num_arms", num_arms, 2)
+    period = number("period", period, 1.0, remedy="shorter waves alias with the plays")
+    fraction = round((Fraction(1) / Fraction(period) % 1) * 2**64) % 2**64
+    limbs = np.array([(fraction >> shift) & 0xFFFF for shift in (48, 32, 16, 0)], np.float64)
+    still = 0.5 + 0.2 * np.arange(num_arms) / (num_arms - 1)
+    return make(num_arms, sequences.SINUSOID, sequences.Sinusoid(limbs, period, still))
+
+
+@factory
+def lemma51_losses(*, change, primed=False) -> Environment:
+    """The two sequences of Lemma 5.1, two arms: losses (1/2, 1) always, or, `primed`, (1/2, 0) after play `change`.
+
+    change: plays of the common part (the lemma's tau_0), an integer >= 0; primed: a bool.
+
+    >>> import jaxbandits as jb
+    >>> jb.environments.lemma51_losses(change=100, primed=True).facts["num_arms"]
+    2
+    """
+    change = integer("change", change, 0, NEVER)
+    if not isinstance(primed, bool | np.bool_):
+        raise ValueError(f"primed = {primed!r} must be True (the sequence changes) or False")
+    return make(2, sequences.LEMMA51, sequences.Lemma51(np.int32(change if primed else NEVER), np.array([0.5, 1.0])))

@@ -1,0 +1,152 @@
+"""G-optimal designs: Kumar and Yildirim 2005 start, then Fedorov 1972 and Wynn 1970 steps (spec robust_linear 2).
+
+Axes: [K] arms, [d] features. Sums run in a fixed order and small inverses are elementwise, so a design does not depend on
+how many lanes run beside it.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jaxbandits.numerics import argmax, dot, fixed_sum, matvec, quadratic, sweep_inverse
+
+TIE = 1e-6  # relative: unit-norm arms tie at the first pick
+
+
+class Design(NamedTuple):
+    """A design over the active arms."""
+
+    weights: Any  # [K], non-negative, sum 1 (all zero at rank 0)
+    max_leverage: Any  # [] largest a' M^-1 a over active arms, recomputed from the weights
+    rank: Any  # [] int32: dimension the active arms span
+
+
+class Basis(NamedTuple):
+    """Pivoted Gram-Schmidt of the active arms."""
+
+    directions: Any  # [d, d] orthonormal rows, zero beyond the rank
+    picks: Any  # [d] int32: the arm behind each direction
+    rank: Any  # [] int32
+
+
+def lowest_largest(x, allowed):
+    """Lowest index whose value is within TIE of the largest of the allowed [K], relatively (values are >= 0)."""
+    return argmax(jnp.where(allowed, x, -1), TIE)
+
+
+def gram(actions, weights):
+    """sum_a weights_a a a' [d, d] over actions [K, d], in blocks of 16 arms so that nothing of size K d^2 is made."""
+    num_arms, d = actions.shape
+    blocks = -(-num_arms // 16)
+    pad = blocks * 16 - num_arms
+    actions = jnp.pad(actions, ((0, pad), (0, 0))).reshape(blocks, 16, d)
+    weights = jnp.pad(weights, (0, pad)).reshape(blocks, 16)
+
+    def add(total, block):
+        x, w = block
+        return total + fixed_sum(x[:, :, None] * (w[:, None] * x)[:, None, :], axis=0), None
+
+    return lax.scan(add, jnp.zeros((d, d), actions.dtype), (actions, weights))[0]
+
+
+def span_basis(actions, active):
+    """Directions of the active arms: each is the largest residual, which makes the picks a valid Kumar-Yildirim start."""
+    d = actions.shape[1]
+    tolerance = 1e-5 if actions.dtype == jnp.float32 else 1e-9
+    residual = jnp.where(active[:, None], actions, 0)
+    largest = jnp.max(dot(residual, residual))
+
+    def pick(i, carry):
+        residual, basis = carry
+        squared = dot(residual, residual)
+        j = lowest_largest(squared, active)
+        good = (jnp.sqrt(squared[j]) > tolerance * jnp.sqrt(largest)) & (basis.rank == i)
+        q = residual[j]
+        q = q - fixed_sum(matvec(basis.directions, q)[:, None] * basis.directions, axis=0)  # orthogonal in float32 too
+        q = jnp.where(good, q / jnp.sqrt(jnp.maximum(dot(q, q), jnp.finfo(q.dtype).tiny)), 0)
+        residual = residual - dot(residual, q)[:, None] * q
+        directions, picks = basis.directions.at[i].set(q), basis.picks.at[i].set(j)
+        return residual, Basis(directions, picks, basis.rank + good.astype(jnp.int32))
+
+    start = Basis(jnp.zeros((d, d), actions.dtype), jnp.zeros(d, jnp.int32), jnp.int32(0))
+    return lax.fori_loop(0, d, pick, (residual, start))[1]
+
+
+def regular_inverse(matrix, basis: Basis):
+    """Inverse of M + tr(M)/r (I - Q Q'): on the span of the active arms this is M's pseudo-inverse."""
+    d = matrix.shape[-1]
+    rank = jnp.maximum(basis.rank, 1).astype(matrix.dtype)
+    level = fixed_sum(jnp.diagonal(matrix)) / rank
+    level = jnp.where(level > 0, level, 1)
+    inside = fixed_sum(basis.directions[:, :, None] * basis.directions[:, None, :], axis=0)
+    # scaled to unit mean eigenvalue: float32 neither overflows nor underflows in the factor
+    return sweep_inverse(matrix / level + jnp.eye(d, dtype=matrix.dtype) - inside)[0] / level
+
+
+def leverages(actions, inverse, active):
+    """a' M^-1 a [K], 0 for inactive arms."""
+    return jnp.where(active, quadratic(inverse, actions), 0)
+
+
+def design_on(actions, active, basis: Basis, slack, max_steps):
+    """Design weights from a basis; `max_steps` may be traced."""
+    num_arms, d = actions.shape
+    dtype = actions.dtype
+    rank = basis.rank.astype(dtype)
+    used = (jnp.arange(d, dtype=jnp.int32) < basis.rank).astype(dtype) / jnp.maximum(rank, 1)
+    weights = jnp.zeros(num_arms, dtype).at[basis.picks].add(used)
+    inverse = regular_inverse(gram(actions[basis.picks], used), basis)
+    goal = (1 + jnp.asarray(slack, dtype)) * rank * (1 + (1e-6 if dtype == jnp.float32 else 1e-9))
+    steps = jnp.where(basis.rank > 1, max_steps, 0)
+
+    def pending(carry):
+        _, leverage, _, step = carry
+        return (step < steps) & (jnp.max(leverage) > goal)
+
+    def improve(carry):
+        weights, leverage, inverse, step = carry
+        j = lowest_largest(leverage, active)
+        g = leverage[j]
+        s = (g / rank - 1) / (g - 1)
+        h = matvec(inverse, actions[j])
+        shrink = s / (1 - s + s * g)
+        across = dot(actions, h)
+        leverage = jnp.where(active, (leverage - shrink * across * across) / (1 - s), 0)
+        inverse = (inverse - shrink * h[:, None] * h[None, :]) / (1 - s)
+        return ((1 - s) * weights).at[j].add(s), leverage, inverse, step + 1
+
+    start = (weights, leverages(actions, inverse, active), inverse, jnp.int32(0))
+    weights = lax.while_loop(pending, improve, start)[0]
+    final = leverages(actions, regular_inverse(gram(actions, weights), basis), active)
+    return Design(weights, jnp.where(basis.rank > 0, jnp.max(final), 0), basis.rank)
+
+
+def g_optimal_design(actions, *, active=None, slack=1.0, max_steps=10_000) -> Design:
+    """Weights over arms that nearly minimise the largest leverage max_a a' M(weights)^-1 a, whose optimum is the rank.
+
+    actions: [K, d], finite. active: [K] bool, None: all. slack >= 0: stop once the largest leverage is at most
+    (1 + slack) rank; below 1e-3 the sublinear convergence shows. max_steps: at most this many Fedorov-Wynn steps, after which
+    `max_leverage` says what was reached. Works under jit and vmap (leading axes by vmap). Ties go to the lowest index within
+    1e-6. Arms spanning a subspace are handled there: the pseudo-inverse replaces the inverse, the rank replaces d.
+    Source: specification of robust linear bandits, section 2 (Kumar and Yildirim 2005; Fedorov 1972; Wynn 1970).
+
+    >>> import jax.numpy as jnp
+    >>> g_optimal_design(jnp.eye(2)).weights.tolist()
+    [0.5, 0.5]
+    """
+    actions = jnp.asarray(actions)
+    if not jnp.issubdtype(actions.dtype, jnp.floating):
+        actions = actions.astype(jnp.float32)
+    if actions.ndim != 2:
+        raise ValueError(f"actions has shape {actions.shape}; it must be [K, d]: use vmap for leading axes")
+    active = jnp.ones(actions.shape[0], bool) if active is None else jnp.asarray(active)
+    return _solve(actions, active, slack, max_steps)
+
+
+@jax.jit
+def _solve(actions, active, slack, max_steps) -> Design:
+    top = jnp.max(jnp.where(active[:, None], jnp.abs(actions), 0))
+    actions = actions / jnp.where(top > 0, top, 1)  # leverages do not change with scale
+    return design_on(actions, active, span_basis(actions, active), slack, max_steps)

@@ -1,0 +1,76 @@
+"""Tsallis-entropy weights (Zimmert and Seldin 2021; Huang et al. 2022): the normaliser by a Newton iteration.
+
+With q = alpha / (alpha - 1) the minimiser of <Lhat, x> - (alpha / eta) sum x^(1/alpha) over the simplex is
+x_i = (g_i + v)^-q, g = (Lhat - min Lhat) eta, where v in [1, n^(1/q)] makes the weights sum to one.
+"""
+
+import jax.numpy as jnp
+
+from jaxbandits.numerics import UNROLL, fixed_sum, inverse_cdf, pick, settle
+
+
+def iterations(n: int) -> int:
+    """Newton steps that reach a relative error of about 1e-6 in float32 over n arms, at worst."""
+    return 5 if n <= 1000 else 6
+
+
+def normaliser(gaps, tail_index: float = 2.0):
+    """v [] from gaps g [n] >= 0 with minimum 0. tail_index: alpha in (1, 2], a host number.
+
+    Newton on S^(-1/q), S = sum (g + v)^-q, which is concave in v: from v = 1 monotone, never overshooting. Up to 32 arms
+    are written out one by one, which fuses into one loop over the lanes (measured: twice as fast as [n] arrays).
+    """
+    parts = [gaps[i] for i in range(gaps.shape[-1])] if gaps.shape[-1] <= UNROLL else None
+    v = jnp.ones((), gaps.dtype)
+    for _ in range(iterations(gaps.shape[-1])):
+        if parts is None:
+            inverse = 1 / (gaps + v)
+            powers = _power(inverse, tail_index)
+            total, slope = fixed_sum(powers), fixed_sum(powers * inverse)
+        else:
+            total = slope = jnp.zeros((), gaps.dtype)
+            for gap in parts:
+                inverse = 1 / (gap + v)
+                power = _power(inverse, tail_index)
+                total, slope = total + power, slope + power * inverse
+        root = jnp.sqrt(total) if tail_index == 2.0 else total ** ((tail_index - 1) / tail_index)
+        v = v + (root - 1) * total / slope
+    return settle(v)
+
+
+def weights(gaps, tail_index: float = 2.0):
+    """The weights x [n], summing to one, of gaps [n]."""
+    x = _power(1 / (gaps + normaliser(gaps, tail_index)), tail_index)
+    return x / fixed_sum(x)
+
+
+def draw(gaps, uniform, tail_index: float = 2.0, mixing=0.0):
+    """An arm drawn from (1 - mixing) x + mixing / n, and its probability. `mixing` the host number 0.0 costs nothing.
+
+    x is not normalised again: its sum is 1 within the Newton iteration's 1e-6, and the draw is scaled by the sum.
+    """
+    n = gaps.shape[-1]
+    v = normaliser(gaps, tail_index)
+
+    def mixed(gap):
+        x = _power(1 / (gap + v), tail_index)
+        return x if isinstance(mixing, float) and mixing == 0.0 else (1 - mixing) * x + mixing / n
+
+    if n > UNROLL:
+        p = mixed(gaps)
+        action = settle(inverse_cdf(p, uniform * fixed_sum(p)))
+        return action, pick(p, action)
+    parts = [mixed(gaps[i]) for i in range(n)]
+    total = parts[0]
+    for p in parts[1:]:
+        total = total + p
+    uniform = uniform * total
+    below, action = parts[0], jnp.int32(0)
+    for p in parts[1:]:
+        action, below = action + (below <= uniform).astype(jnp.int32), below + p
+    action = settle(action)
+    return action, mixed(gaps[action])
+
+
+def _power(inverse, tail_index):
+    return inverse * inverse if tail_index == 2.0 else inverse ** (tail_index / (tail_index - 1))

@@ -1,0 +1,176 @@
+"""Numerics whose result does not depend on how many lanes run side by side: fixed-order sums, ties, small linear algebra.
+
+XLA orders a float reduction by the shape it is given, so a bare `jnp.sum` over features may differ in the last bit
+between chunk sizes, and a bandit then forks its whole path. Everything here is written as elementwise operations in a
+fixed order. Small sizes are unrolled, so that a step fuses into a few loops over the lanes.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+UNROLL = 32  # above this many terms, halve instead of unrolling: compile time grows with the unrolled length
+
+
+def fixed_sum(x, axis: int = -1):
+    """Sum over one axis in a fixed order: left to right up to `UNROLL` terms, pairwise halves above."""
+    x = jnp.moveaxis(x, axis, -1)
+    while x.shape[-1] > UNROLL:
+        n = x.shape[-1]
+        half = (n + 1) // 2
+        tail = x[..., half:]
+        head = x[..., : n - half] + tail
+        x = head if n % 2 == 0 else jnp.concatenate([head, x[..., n - half : half]], axis=-1)
+    if x.shape[-1] == 0:
+        return jnp.zeros(x.shape[:-1], x.dtype)
+    total = x[..., 0]
+    for i in range(1, x.shape[-1]):
+        total = total + x[..., i]
+    return total
+
+
+def count(mask, axis: int = -1):
+    """Number of True entries, int32 (integer sums are exact in any order)."""
+    return jnp.sum(mask, axis=axis, dtype=jnp.int32)
+
+
+def dot(x, y):
+    """Inner product over the last axis, fixed order."""
+    return fixed_sum(x * y)
+
+
+def matvec(matrix, vector):
+    """[..., m, n] times [..., n], fixed order."""
+    return fixed_sum(matrix * vector[..., None, :])
+
+
+def quadratic(matrix, x):
+    """x^T M x over the last axis of x [..., d], with M [d, d] broadcast: fixed order."""
+    return dot(x, matvec(matrix, x))
+
+
+def argmax(x, relative: float = 0.0):
+    """Lowest index of the maximum over the last axis, int32; `relative`: values within this share of it are tied with it.
+
+    `jnp.argmax` is faster over about ten arms, maximum-then-lowest-index over a hundred (measured: 2.3x and 3x).
+    """
+    n = x.shape[-1]
+    if relative == 0.0 and n <= UNROLL:
+        return jnp.argmax(x, axis=-1).astype(jnp.int32)
+    top = jnp.max(x, axis=-1, keepdims=True)
+    if relative != 0.0:  # one product: a difference of two might be contracted into a fused multiply-add, or not
+        top = top * jnp.where(top > 0, 1 - relative, 1 + relative).astype(x.dtype)
+    index = jnp.arange(n, dtype=jnp.int32)
+    return jnp.min(jnp.where(x >= top, index, n - 1), axis=-1)
+
+
+def argmin(x):
+    """Lowest index of the minimum over the last axis, int32."""
+    return argmax(-x)
+
+
+def settle(x):
+    """x itself, computed once. XLA on a CPU fuses a producer into every consumer and computes it again in each; a
+    two-operand reduction is the one cheap thing it does not fuse away. Around a step's action and its few new scalars
+    this is worth a factor of two (measured: EXP3 2.1e7 to 6.6e7 plays/s, UCB1 3.4e7 to 8.5e7).
+    """
+    pair = jnp.stack([x, x], axis=-1)
+    position = jax.lax.broadcasted_iota(jnp.int32, pair.shape, pair.ndim - 1)
+
+    def first(a, b):
+        later = b[1] < a[1]
+        return jnp.where(later, b[0], a[0]), jnp.where(later, b[1], a[1])
+
+    return jax.lax.reduce((pair, position), (jnp.zeros((), x.dtype), jnp.int32(2)), first, (pair.ndim - 1,))[0]
+
+
+def inverse_cdf(probabilities, u):
+    """The lowest i with p_0 + ... + p_i > u, at most n - 1: probabilities [..., n], u [...] -> int32 [...]."""
+    n = probabilities.shape[-1]
+    if n > UNROLL:
+        below = count(fixed_cumsum(probabilities) <= u[..., None])
+        return jnp.minimum(below, n - 1)
+    total = probabilities[..., 0]
+    index = jnp.zeros(jnp.broadcast_shapes(total.shape, jnp.shape(u)), jnp.int32)
+    for i in range(1, n):
+        index = index + (total <= u).astype(jnp.int32)
+        total = total + probabilities[..., i]
+    return index
+
+
+def fixed_cumsum(x):
+    """Cumulative sum over the last axis in a fixed order (doubling strides)."""
+    n, stride = x.shape[-1], 1
+    while stride < n:
+        shifted = jnp.concatenate([jnp.zeros_like(x[..., :stride]), x[..., :-stride]], axis=-1)
+        x, stride = x + shifted, 2 * stride
+    return x
+
+
+def pick(x, index):
+    """x[..., index] over the last axis, the index a batch of integers: [..., n], [...] -> [...]."""
+    return jnp.take_along_axis(x, index[..., None], axis=-1)[..., 0]
+
+
+def one_hot(index, n: int):
+    """Boolean one-hot over a new last axis."""
+    return index[..., None] == jnp.arange(n, dtype=jnp.int32)
+
+
+def two_sum(high, low, x):
+    """Add x to the compensated sum (high, low): Knuth's two-sum, then renormalised so that low stays below high's last bit."""
+    total = high + x
+    kept = total - high
+    low = low + ((high - (total - kept)) + (x - kept))
+    high = total + low
+    return high, low - (high - total)
+
+
+def safe_norm(x, axis: int = -1):
+    """Euclidean norm that neither overflows (unless the norm itself does) nor divides by zero."""
+    # powers of two first, exactly: beyond 8e37 the reciprocal that a compiler makes of a division is flushed to zero
+    top = jnp.max(jnp.abs(x), axis=axis, keepdims=True)
+    shrink = jnp.where(top > 1, 2.0**-64, 2.0**64).astype(x.dtype)
+    top = jnp.maximum(top * shrink, jnp.finfo(x.dtype).tiny)
+    scaled = x * shrink / top
+    return jnp.squeeze(top / shrink, axis) * jnp.sqrt(fixed_sum(scaled * scaled, axis))
+
+
+def rounded(x, t):
+    """x [P, ...] unchanged, rounded to its type before anything is done with it: t [P] play indices.
+
+    A compiler may contract mean + scale * normal into one fused multiply-add or not, by the length of the window; the
+    top bit of t, always 0, hides the product from it, so that rewards are the same bits in windows of every size.
+    """
+    word = jnp.uint64 if x.dtype == jnp.float64 else jnp.uint32
+    zero = (t.astype(jnp.uint32) >> np.uint32(31)).astype(word).reshape(t.shape + (1,) * (x.ndim - t.ndim))
+    return jax.lax.bitcast_convert_type(jax.lax.bitcast_convert_type(x, word) ^ zero, x.dtype)
+
+
+def sweep_inverse(matrix):
+    """Inverse of a symmetric positive definite [d, d] by Gauss-Jordan sweeps, and the smallest pivot (> 0: it was definite).
+
+    A loop over d pivots: its compile time does not grow with d, as an unrolled factorisation's does (40 s at d = 10).
+    """
+
+    def sweep(k, carry):
+        a, smallest = carry
+        pivot, column = a[k, k], a[:, k]
+        row = a[k] / pivot
+        a = (a - column[:, None] * row[None, :]).at[k].set(row).at[:, k].set(-column / pivot).at[k, k].set(1 / pivot)
+        return a, jnp.minimum(smallest, pivot)  # NaN stays NaN, hence not > 0
+
+    return jax.lax.fori_loop(0, matrix.shape[-1], sweep, (matrix, jnp.full((), jnp.inf, matrix.dtype)))
+
+
+def rank_one_inverse(inverse, x):
+    """Sherman-Morrison: (A + x x^T)^-1 and the gain A^-1 x / (1 + x^T A^-1 x), from A^-1 [d, d] and x [d]."""
+    v = matvec(inverse, x)
+    gain = v / (1 + dot(x, v))
+    return inverse - gain[..., :, None] * v[..., None, :], gain
+
+
+def is_finite_tree(tree):
+    """Whether every float leaf of a pytree is finite."""
+    leaves = [jnp.all(jnp.isfinite(x)) for x in jax.tree.leaves(tree) if jnp.issubdtype(x.dtype, jnp.floating)]
+    return jnp.all(jnp.stack(leaves)) if leaves else jnp.array(True)

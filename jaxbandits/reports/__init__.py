@@ -1,0 +1,1 @@
+"""What a result looks like: figures, theory overlays, tables and the HTML report."""

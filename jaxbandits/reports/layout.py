@@ -1,0 +1,232 @@
+"""How a figure is laid out: its settings, panels, axes, legend and caption, and the file it is written to.
+
+What must fit is measured: titles and labels wrap to their panel, the legend and the caption stand below the axes and
+the figure grows by what they need. `overlaps` says whether any two texts collide.
+"""
+
+import io
+import itertools
+import math
+import pathlib
+import textwrap
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+
+SETTINGS: dict[Any, Any] = {
+    "font.size": 7.5,
+    "axes.labelsize": 7.5,
+    "axes.titlesize": 7.5,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7,
+    "font.family": "DejaVu Sans",  # ships with matplotlib: the same figure everywhere
+    "axes.linewidth": 0.6,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 3.5,
+    "pdf.fonttype": 42,
+    "ps.fonttype": 42,
+    "svg.hashsalt": "jaxbandits",
+    "savefig.dpi": 300,
+    "savefig.bbox": None,
+    "text.usetex": False,
+}
+# panels: columns, width and height of a row in inches
+SHAPES = {1: (1, 3.5, 2.1), 2: (2, 5.5, 1.9), 3: (3, 7.0, 1.8), 4: (2, 5.5, 1.7), 5: (3, 7.0, 1.7), 6: (3, 7.0, 1.7)}
+
+
+def save(plot, path) -> None:
+    """Write a `Plot` (or a figure) as .png (300 dpi), .pdf (TrueType fonts embedded) or .svg, by the suffix of `path`.
+
+    Raises ValueError for another suffix.
+
+    >>> save(None, "figure.gif")
+    Traceback (most recent call last):
+    ValueError: path = 'figure.gif' has the suffix '.gif': end it in .png, .pdf or .svg
+    """
+    suffix = pathlib.Path(path).suffix.lower()
+    if suffix not in (".png", ".pdf", ".svg"):
+        raise ValueError(f"path = {str(path)!r} has the suffix {suffix!r}: end it in .png, .pdf or .svg")
+    pathlib.Path(path).write_bytes(render(getattr(plot, "figure", plot), suffix[1:]))
+
+
+def overlaps(figure) -> list[str]:
+    """Pairs of texts that collide in a figure, and texts that leave it; empty if all is well.
+
+    Tick labels, axis labels, titles, legends and free texts are compared pairwise, and with the panels not their own.
+
+    >>> figure = Figure()
+    >>> _ = figure.text(0.5, 0.5, "one"), figure.text(0.5, 0.5, "two")
+    >>> overlaps(figure)
+    ["'one' and 'two'"]
+    """
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    boxes = [(repr(text.get_text()), text, None) for text in figure.texts if text.get_text()]
+    boxes += [("legend", legend, None) for legend in figure.legends]
+    for axes in figure.axes:
+        texts = [axes.title, axes.xaxis.label, axes.yaxis.label, *axes.texts]
+        for axis in (axes.xaxis, axes.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            ticks = [*axis.get_major_ticks(), *axis.get_minor_ticks()]
+            texts += [tick.label1 for tick in ticks if low <= tick.get_loc() <= high] + [axis.get_offset_text()]
+        boxes += [(repr(text.get_text()), text, axes) for text in texts if text.get_visible() and text.get_text()]
+        boxes += [("legend", axes.get_legend(), axes)] if axes.get_legend() else []
+    extents = [(name, artist.get_window_extent(canvas.get_renderer()), axes) for name, artist, axes in boxes]
+    found = [f"{a} and {b}" for (a, box, _), (b, other, _) in itertools.combinations(extents, 2) if _meet(box, other)]
+    for name, box, owner in extents:
+        found += [f"{name} and a panel" for axes in figure.axes if axes is not owner and _meet(box, axes.bbox)]
+        if box.x0 < -0.5 or box.y0 < -0.5 or box.x1 > figure.bbox.x1 + 0.5 or box.y1 > figure.bbox.y1 + 0.5:
+            found.append(f"{name} leaves the figure")
+    return found
+
+
+def render(figure, kind) -> bytes:
+    """The file's content. It holds no dates: the same data give the same file."""
+    metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(kind)
+    out = io.BytesIO()
+    with mpl.rc_context(SETTINGS):
+        figure.savefig(out, format=kind, metadata=metadata)
+    return out.getvalue()
+
+
+def panels(count, width):
+    """A figure of its own canvas and its `count` axes (one to six, see `SHAPES`), `width` inches wide."""
+    columns, wide, tall = SHAPES[count]
+    rows = math.ceil(count / columns)
+    figure = Figure(figsize=(width or wide, rows * tall))
+    FigureCanvasAgg(figure)
+    cells = list(figure.subplots(rows, columns, squeeze=False).flat)
+    for axes in cells[count:]:
+        axes.remove()
+    for axes in cells[:count]:
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(color="0.92", linewidth=0.5)
+        axes.set_axisbelow(True)
+    return figure, cells[:count]
+
+
+def axis(axis, values, log, *, also=(), ticks=None, infinity=None):
+    """Scale, limits and few ticks. `values [..., 3]` are centre, low, high; `also` may widen the limits threefold."""
+    values = np.asarray(values, np.float64)
+    centre = values[..., 0] if values.ndim > 1 else values
+    values, centre = (x[np.isfinite(x) & ((x > 0) | (not log))] for x in (values, centre))
+    low, high = (values.min(), values.max()) if values.size else (0.0, 1.0)
+    if log:
+        low = max(low, centre.min() / 3)  # an interval that nearly reaches zero would stretch the axis over decades
+    for y in also:
+        y = y[np.isfinite(y)]
+        low, high = (min(low, max(y.min(), low / 3)), max(high, min(y.max(), high * 3))) if y.size else (low, high)
+    if not log and axis.axis_name == "y":
+        low = min(low, 0.0)
+    go, back = (math.log, math.exp) if log else (float, float)
+    pad = 0.05 * (go(high) - go(low)) or 0.5 * (abs(low) or 1.0)
+    low, high = back(go(low) - pad), back(go(high) + pad)
+    axis.axes.set(**{f"{axis.axis_name}scale": "log" if log else "linear", f"{axis.axis_name}lim": (low, high)})
+    regular = ticks is None
+    ticks = list(_ticks(low, high, log) if regular else ticks)
+    labels = {x: number(x) for x in ticks}
+    if axis.axis_name == "x":
+        ticks = _thin(ticks, labels, lambda x: (go(x) - go(low)) / (go(high) - go(low)), axis.axes, regular)
+    if infinity is not None:
+        ticks, labels[infinity], high = [*ticks, infinity], "∞", back(go(infinity) + pad)
+        axis.axes.set_xlim(low, high)
+    axis.set_major_locator(FixedLocator(ticks))
+    axis.set_major_formatter(FuncFormatter(lambda x, _: labels.get(x, number(x))))
+    axis.set_minor_locator(NullLocator())
+
+
+def name_axes(panels, x, y, shared=True):
+    """Axis labels at the outer panels; with `shared` limits the inner ones lose their vertical tick labels too."""
+    figure = panels[0].figure
+    columns = panels[0].get_gridspec().ncols
+    wide, tall = 0.7 * figure.get_figwidth() / columns, 0.6 * figure.get_figheight() / panels[0].get_gridspec().nrows
+    for i, axes in enumerate(panels):
+        axes.set_title(_wrap(figure, axes.get_title(), wide, SETTINGS["axes.titlesize"]))
+        if i + columns >= len(panels):
+            axes.set_xlabel(_wrap(figure, x, wide, SETTINGS["axes.labelsize"]))
+        if i % columns == 0:
+            axes.set_ylabel(_wrap(figure, y, tall, SETTINGS["axes.labelsize"]))
+        elif shared:
+            axes.tick_params(labelleft=False)
+
+
+def finish(figure, axes, order, caption, more):
+    """Legend and caption below the panels; the figure grows by what they need."""
+    wide, tall = figure.get_size_inches()
+    gap, dpi = 0.06, figure.dpi
+    text = _wrap(figure, caption + (f"; {more}" if more else ""), wide - 0.2, 7)
+    below = figure.text(0.5, 0, text, fontsize=7, ha="center", va="bottom", color="0.25")
+    known = {label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    handles, labels = [known[x] for x in order], [_wrap(figure, x, wide - 0.7, 7) for x in order]
+    for columns in range(min(len(labels), 4), 0, -1):
+        looks = {"frameon": False, "borderpad": 0, "borderaxespad": 0, "handlelength": 2.8}
+        legend = figure.legend(handles, labels, loc="lower center", ncols=columns, **looks)
+        size = legend.get_window_extent(figure.canvas.get_renderer())
+        if size.width <= (wide - 0.1) * dpi or columns == 1:
+            break
+        legend.remove()
+    foot = gap + below.get_window_extent(figure.canvas.get_renderer()).height / dpi + gap
+    head = foot + size.height / dpi + gap
+    tall += head
+    figure.set_size_inches(wide, tall)
+    below.set_y(gap / tall)
+    legend.set_bbox_to_anchor((0.5, foot / tall))
+    figure.set_layout_engine("constrained", rect=(0, head / tall, 1, 1 - head / tall))
+    figure.canvas.draw()
+    figure.set_layout_engine("none")  # keep the places found: drawing again, at another dpi too, moves nothing
+
+
+def number(x):
+    """Plain digits at the label's full size: an exponent of 10 would be set below 7 points."""
+    if math.isinf(x):
+        return "∞"
+    for unit, letter in ((1e9, "G"), (1e6, "M")):
+        if abs(x) >= unit:
+            return f"{x / unit:g}{letter}"
+    mantissa, _, exponent = f"{x:.3g}".partition("e")
+    return f"{mantissa}e{int(exponent)}" if exponent and abs(x) < 1 else f"{x:,.6g}"
+
+
+def _ticks(low, high, log):
+    if log:
+        decades = np.arange(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        for steps in ((1,), (1, 3), (1, 2, 5)):
+            ticks = [float(f"{m}e{k}") for k in decades for m in steps if low <= float(f"{m}e{k}") <= high]
+            if len(ticks) >= 3:
+                return ticks[:: math.ceil(len(ticks) / 6)]
+    return [x for x in MaxNLocator(4 if log else 5).tick_values(low, high) if low <= x <= high]
+
+
+def _thin(ticks, labels, place, axes, regular):
+    """Ticks whose labels do not touch: every n-th of a regular series, else all that fit, from the left."""
+    inches = 0.72 * axes.figure.get_figwidth() / axes.get_gridspec().ncols  # what margins leave of a panel's column
+    em = SETTINGS["xtick.labelsize"] / 72 / inches
+    half = {x: 0.5 * (len(labels[x]) * 0.64 + 0.6) * em for x in ticks}  # a digit is 0.64 em wide
+    for stride in range(1, len(ticks) + 1):
+        kept: list[float] = []
+        for x in ticks[::stride]:
+            if not kept or place(x) - half[x] >= place(kept[-1]) + half[kept[-1]]:
+                kept.append(x)
+        if not regular or len(kept) == len(ticks[::stride]):
+            break
+    return kept if ticks else []
+
+
+def _wrap(figure, text, inches, size):
+    for width in range(max(len(text), 1), 0, -1):
+        wrapped = "\n".join(textwrap.wrap(text, width))
+        probe = figure.text(0, 0, wrapped, fontsize=size)
+        measured = probe.get_window_extent(figure.canvas.get_renderer()).width / figure.dpi
+        probe.remove()
+        if measured <= inches:
+            break
+    return wrapped
+
+
+def _meet(a, b):
+    return min(a.x1, b.x1) > max(a.x0, b.x0) and min(a.y1, b.y1) > max(a.y0, b.y0)

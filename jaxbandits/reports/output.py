@@ -1,0 +1,109 @@
+"""A run's directory: config.toml, results.nc, summary.csv, pictures, provenance.json."""
+
+import hashlib
+import json
+import os
+import platform
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+
+from jaxbandits import statistics
+from jaxbandits.reports import plot
+
+RESULTS = "results.nc"
+
+
+def load(directory) -> xr.Dataset:
+    """The Dataset of a run's directory (or of one results.nc).
+
+    Raises ValueError where there is none.
+    """
+    path = Path(directory)
+    path = path / RESULTS if path.is_dir() else path
+    if not path.is_file():
+        raise ValueError(f"{directory}: no {RESULTS} there: give the directory of a finished `jaxbandits run`")
+    with xr.open_dataset(path, engine="h5netcdf") as ds:
+        return ds.load()
+
+
+def save(ds: xr.Dataset, path) -> Path:
+    """Write a Dataset as netCDF under a temporary name, then rename: a reader never sees half a file."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        ds.to_netcdf(part, engine="h5netcdf")
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+    return path
+
+
+def clear(directory) -> None:
+    """Remove what an earlier run wrote into a directory, and nothing else."""
+    known = ("config.toml", RESULTS, "summary.csv", "provenance.json", "regret.*", "against_*.*")
+    for path in [p for pattern in known for p in Path(directory).glob(pattern)]:
+        path.unlink()
+
+
+def write_run(
+    ds: xr.Dataset, directory, *, config_text: str, seconds: float, formats=("png",), figure=None, caption=""
+) -> list[Path]:
+    """Everything a run leaves behind; returns the paths written."""
+    directory = Path(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    written = [directory / "config.toml", save(ds, directory / RESULTS), directory / "summary.csv"]
+    written[0].write_text(config_text)
+    statistics.summary(ds).to_csv(written[2], index=False)
+    written += draw(ds, directory, formats=formats, figure=figure, caption=caption)
+    written.append(directory / "provenance.json")
+    written[-1].write_text(json.dumps(provenance(ds, directory, seconds), indent=2) + "\n")
+    return written
+
+
+def draw(ds: xr.Dataset, directory, *, formats=("png",), figure=None, caption="") -> list[Path]:
+    """The pictures of a run: regret against t, and final regret against the first numeric grid key (or `figure['against']`)."""
+    figure = dict(figure or {})
+    directory = Path(directory)
+    pictures = {}
+    axes = [d for d in ds.regret.dims if d not in ("algorithm", "seed", "t")]
+    numeric = [d for d in axes if np.issubdtype(ds[d].dtype, np.number) and ds.sizes[d] > 1 and d != "point"]
+    key = figure.get("against", numeric[0] if numeric else None)
+    dotted = figure.get("dotted", ())
+    # other axes are shown at their first value; the caption of the picture says so
+    if len([d for d in axes if ds.sizes[d] > 1]) <= 1:
+        pictures["regret"] = plot.regret(ds, dotted=dotted, caption=caption)
+    else:
+        select = {d: ds[d].values[0] for d in axes if d != key and ds.sizes[d] > 1}
+        pictures["regret"] = plot.regret(ds, select=select, dotted=dotted, caption=caption)
+    if key is not None:
+        select = {d: ds[d].values[0] for d in axes if d != key and ds.sizes[d] > 1}
+        pictures[f"against_{key.replace('.', '_')}"] = plot.against(
+            ds, key, select=select or None, dotted=dotted, caption=caption
+        )
+    written = []
+    for name, picture in pictures.items():
+        for suffix in formats:
+            written.append(directory / f"{name}.{suffix}")
+            plot.save(picture, written[-1])
+    return written
+
+
+def provenance(ds: xr.Dataset, directory: Path, seconds: float) -> dict:
+    """Versions, machine, command, time and digests: enough to run it again and to see whether it was."""
+    digest = hashlib.sha256((directory / RESULTS).read_bytes()).hexdigest()
+    regret = np.ascontiguousarray(ds.regret.values)
+    return {
+        "versions": json.loads(ds.attrs["versions"]),
+        "config": json.loads(ds.attrs["config"]),
+        "machine": {"system": platform.platform(), "processor": platform.machine(), "cores": os.cpu_count()},
+        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "seconds": round(seconds, 3),
+        "lanes": int(np.prod([n for d, n in ds.regret.sizes.items() if d != "t"])),
+        "sha256": {RESULTS: digest, "regret": hashlib.sha256(regret.tobytes()).hexdigest()},
+    }

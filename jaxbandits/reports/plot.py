@@ -1,0 +1,241 @@
+"""Figures of a sweep: regret against plays, and final regret against a grid key. The functions behind `jb.plot`.
+
+A figure owns its canvas and its settings, so nothing leaks into pyplot. `layout` finds room for its texts.
+"""
+
+import itertools
+import json
+import math
+from typing import Any, NamedTuple
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from jaxbandits import selection, statistics
+from jaxbandits.reports import layout
+from jaxbandits.reports.layout import overlaps, save
+from jaxbandits.validation import choice
+
+__all__ = ["Plot", "regret", "against", "save", "overlaps"]
+
+COLOURS = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#000000",
+    "#E69F00",
+    "#56B4E9",
+)  # Okabe and Ito, yellow left out
+DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 2)))
+MARKERS = "osD^vPX*<>"
+MAX_TICKS = 8  # fewer grid values than this are ticks themselves
+SPREAD = 30.0  # lines whose final regrets differ by more than this factor cannot be read on a linear axis
+CENTRE = {"interval": "mean and 95% interval", "quantile": "median and 5% to 95% band"}
+
+
+class Plot(NamedTuple):
+    """A figure and the tidy table of what it shows."""
+
+    figure: Figure
+    data: pd.DataFrame  # algorithm, the grid's keys, t or the key, centre, low, high
+
+    def _repr_png_(self):
+        return layout.render(self.figure, "png")
+
+
+def regret(ds, *, select=None, bands="interval", log=None, dotted=(), caption="", width=None, path=None) -> Plot:
+    """Cumulative regret against plays, one line an algorithm, one panel a value of the grid key that is left.
+
+    Args: `select`: `{key: value or list}` (also `algorithm`), so that at most one key has several values, six at most;
+    `bands`: `"interval"` (mean, 95% interval) or `"quantile"` (median, 5% to 95%); `log`: `"x"`, `"y"`, `"both"`,
+    `"none"`, or None: both where final regrets differ by a factor above 30; `dotted`: `{label: partner}`, drawn dotted
+    in the partner's colour (a sequence of labels takes the other label each one starts with); `caption`: text added
+    below; `width`: inches; `path`: also write it there (.png, .pdf, .svg). Raises ValueError for what cannot be drawn.
+
+    >>> import xarray as xr
+    >>> values = np.arange(12.0).reshape(1, 4, 3)
+    >>> ds = xr.Dataset({"regret": (("algorithm", "seed", "t"), values)}, {"algorithm": ["exp3"], "t": [1, 2, 3]})
+    >>> regret(ds).data["centre"].tolist()
+    [4.5, 5.5, 6.5]
+    """
+    choice("bands", bands, tuple(CENTRE))
+    ds, panel_key = _reduce(ds, select, 1)
+    values = [None] if panel_key is None else list(ds[panel_key].values)
+    if len(values) > len(layout.SHAPES):
+        shown = ", ".join(map(_text, values))
+        raise ValueError(
+            f"{panel_key} has {len(values)} values ({shown}) and a figure {len(layout.SHAPES)} panels: select some"
+        )
+    frame = _curves(ds, bands).dropna(subset="centre")
+    log = _scales(frame, log)
+    labels = [str(a) for a in ds["algorithm"].values]
+    styles = _styles(labels, _partners(dotted, labels))
+    with mpl.rc_context(layout.SETTINGS):
+        figure, panels = layout.panels(len(values), width)
+        for axes, value in zip(panels, values, strict=True):
+            here = frame if value is None else frame[frame[panel_key] == value]
+            for label, line in here.groupby("algorithm", sort=False):
+                # A zero has no place on a logarithmic axis: the line starts after it, the table keeps it.
+                centre = line["centre"].where(line["centre"] > 0) if log in ("y", "both") else line["centre"]
+                axes.plot(line["t"], centre, label=label, markevery=0.2, **styles[label])
+                colour = styles[label]["color"]
+                axes.fill_between(line["t"], line["low"], line["high"], color=colour, alpha=0.18, linewidth=0)
+            own = here if panel_key == "horizon" else frame
+            layout.axis(axes.xaxis, own["t"], log in ("x", "both"))
+            layout.axis(axes.yaxis, own[["centre", "low", "high"]].to_numpy(), log in ("y", "both"))
+            if value is not None:
+                axes.set_title(f"{_words(panel_key)} = {_text(value)}")
+        layout.name_axes(panels, "plays t", "cumulative regret", shared=panel_key != "horizon")
+        layout.finish(figure, panels[0], labels, _over(ds, bands), caption)
+    return _done(figure, frame, path)
+
+
+def against(ds, key, *, select=None, dotted=(), reference=None, caption="", width=None, path=None) -> Plot:
+    """Final regret (mean, 95% interval) against a numeric grid key, on logarithmic axes where everything is positive.
+
+    An algorithm that does not depend on `key` is a horizontal line; an infinite value stands apart at the right.
+    Args: `select`: `{key: value}` for the other keys; `reference`: `{name: callable of [V] key values}`, thin grey lines
+    of an order; `dotted`, `caption`, `width`, `path`: as in `regret`. Raises ValueError for what cannot be drawn.
+
+    >>> import xarray as xr
+    >>> dims, values = ("algorithm", "epsilon", "seed", "t"), np.array([[[[4.0], [6.0]], [[1.0], [3.0]]]])
+    >>> ds = xr.Dataset({"regret": (dims, values)}, {"algorithm": ["exp3"], "epsilon": [0.1, 1.0], "t": [10]})
+    >>> against(ds, "epsilon").data["centre"].tolist()
+    [5.0, 2.0]
+    """
+    choice("key", key, selection.grid_dims(ds))
+    ds, _ = _reduce(ds, select, 0, key)
+    if key not in ds.dims or ds[key].dtype.kind not in "iuf" or not np.isfinite(ds[key].values).any():
+        raise ValueError(f"key = {key!r} needs numeric values: keep several in `select`, or draw the key with `regret`")
+    summary = statistics.summary(ds).rename(columns={"mean": "centre", "ci_low": "low", "ci_high": "high"})
+    frame = summary[["algorithm", key, "centre", "low", "high"]].sort_values(key, kind="stable", ignore_index=True)
+    labels = [str(a) for a in ds["algorithm"].values]
+    styles = _styles(labels, _partners(dotted, labels))
+    constant = {a for a, dims in json.loads(ds.attrs.get("constant_along", "{}")).items() if key in dims}
+    finite = np.sort(ds[key].values[np.isfinite(ds[key].values)].astype(float))
+    log_x = bool(finite[0] > 0)
+    log_y = bool((frame["centre"] > 0).all())
+    steps = 0.12 * (math.log(finite[-1] / finite[0]) if log_x else finite[-1] - finite[0]) if finite.size > 1 else 1.0
+    beyond = finite[-1] * math.exp(steps) if log_x else finite[-1] + steps
+    beyond = beyond if np.isinf(ds[key].values).any() else None
+    with mpl.rc_context(layout.SETTINGS):
+        figure, (axes,) = layout.panels(1, width)
+        for label in labels:
+            line, style = frame[frame["algorithm"] == label], styles[label]
+            if label in constant:
+                _, centre, low, high = line[[key, "centre", "low", "high"]].iloc[0]
+                axes.axhline(centre, label=label, **style | {"marker": ""})
+                axes.axhspan(low, high, color=style["color"], alpha=0.15, linewidth=0)
+                continue
+            apart = np.isinf(line[key])
+            for part in (line[~apart], line[apart]):
+                if len(part):
+                    x = part[key].where(np.isfinite(part[key]), beyond)
+                    error = np.nan_to_num([part["centre"] - part["low"], part["high"] - part["centre"]])
+                    axes.errorbar(x, part["centre"], error, label=label, elinewidth=0.8, capsize=1.5, **style)
+        orders = _orders(reference, key, finite, log_x)
+        layout.axis(axes.yaxis, frame[["centre", "low", "high"]].to_numpy(), log_y, also=[o["centre"] for o in orders])
+        layout.axis(axes.xaxis, finite, log_x, ticks=finite if finite.size < MAX_TICKS else None, infinity=beyond)
+        for order, dashes in zip(orders, itertools.cycle(DASHES[1:])):
+            look = {"color": "0.55", "linestyle": dashes, "linewidth": 0.8, "zorder": 1}
+            axes.plot(order[key], order["centre"], label=order["algorithm"].iloc[0], **look)
+        frame = pd.concat([frame.assign(kind="algorithm"), *orders])
+        layout.name_axes([axes], _words(key), f"cumulative regret after {_plays(ds)}")
+        layout.finish(figure, axes, labels + list(reference or {}), _over(ds, "interval"), caption)
+    return _done(figure, frame.reset_index(drop=True), path)
+
+
+def _done(figure, frame, path):
+    plot = Plot(figure, frame.reset_index(drop=True))
+    if path is not None:
+        save(plot, path)
+    return plot
+
+
+def _reduce(ds, select, allowed, key=None):
+    """`ds` at the selection without keys of one value, and the key that still has several."""
+    axes = ("algorithm", "seed", "t")  # these stay dimensions, even of size one
+    ds = selection.pick(ds, {k: [v] if k in axes and np.ndim(v) == 0 else v for k, v in (select or {}).items()})
+    dims = [d for d in selection.grid_dims(ds) if d != key]
+    left = [d for d in dims if ds.sizes[d] > 1]
+    if len(left) > allowed:
+        held = "; ".join(f"{d}: {', '.join(map(_text, ds[d].values))}" for d in left)
+        remedy = f"select=dict({left[-1]}={_text(ds[left[-1]].values[0])})"
+        raise ValueError(f"select leaves {len(left)} keys with several values ({held}): fix some, such as {remedy}")
+    for d in dims:
+        ds = ds if d in left else ds.isel({d: 0}, drop=d != "horizon")
+    return ds, left[0] if left else None
+
+
+def _curves(ds, bands):
+    lanes = ds["regret"].transpose("algorithm", *selection.grid_dims(ds), "t", "seed")
+    if bands == "interval":
+        centre, low, high = statistics.mean_interval(lanes.values)
+    else:
+        low, centre, high = np.quantile(lanes.values, [0.05, 0.5, 0.95], axis=-1)
+    return selection.tidy(lanes.isel(seed=0), {"centre": centre, "low": low, "high": high})
+
+
+def _scales(frame, log):
+    if log is not None:
+        choice("log", log, ("x", "y", "both", "none"))
+        if log in ("y", "both") and not (frame["centre"] > 0).any():
+            raise ValueError(f"log = {log!r} needs some positive regret and there is none: use 'x' or 'none'")
+        return log
+    keys = [c for c in frame.columns if c not in ("t", "centre", "low", "high")]
+    ends = frame.groupby(keys)["centre"].last()
+    ends = ends[ends > 0]
+    return "both" if len(ends) and ends.max() > SPREAD * ends.min() else "none"
+
+
+def _styles(labels, partners=None):
+    partners = partners or {}
+    styles = {}
+    for i, label in enumerate(x for x in labels if x not in partners):
+        kinds = {"color": COLOURS, "linestyle": DASHES, "marker": MARKERS}
+        styles[label] = {name: values[i % len(values)] for name, values in kinds.items()}
+    for label, main in partners.items():
+        styles[label] = styles[main] | {"linestyle": ":", "markerfacecolor": "white"}
+    return styles
+
+
+def _partners(dotted, labels):
+    if not hasattr(dotted, "items"):
+        mains = [x for x in labels if x not in dotted]
+        dotted = {x: max((m for m in mains if x.startswith(m)), key=len, default=None) for x in dotted}
+    for label, main in dotted.items():
+        choice("a label of dotted", label, labels)
+        if main not in labels or main in dotted:
+            raise ValueError(f"dotted: {label!r} has no partner {main!r}: give {{{label!r}: another of {labels}}}")
+    return dict(dotted)
+
+
+def _orders(reference, key, finite, log):
+    x = (np.geomspace if log else np.linspace)(finite[0], finite[-1], 100)
+    frames = []
+    for name, order in (reference or {}).items():
+        y = np.broadcast_to(np.asarray(order(x), np.float64), x.shape)
+        frames.append(pd.DataFrame({"algorithm": name, key: x, "centre": y, "kind": "reference"}))
+    return frames
+
+
+def _words(key):
+    names = {"epsilon": "privacy level ε", "horizon": "horizon (plays)", "window": "window (plays)"}
+    return names.get(key, key.replace("_", " ").replace(".", ": "))
+
+
+def _over(ds, bands):
+    seeds = ds.sizes["seed"]
+    return f"{CENTRE[bands]} over {seeds:,} seeds" if seeds > 1 else "one seed, hence no interval"
+
+
+def _plays(ds):
+    horizon = ds.coords.get("horizon", ds["t"][-1])
+    return "the horizon" if horizon.ndim else f"{int(horizon):,} plays"
+
+
+def _text(value):
+    return layout.number(value) if isinstance(value, int | float | np.number) else str(value)

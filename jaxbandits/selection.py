@@ -1,0 +1,95 @@
+"""Parts of a sweep's Dataset: its grid, its points as rows, the values asked for, and the regret at the end."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from jaxbandits.validation import nearest
+
+
+def grid_dims(ds) -> list:
+    """The grid's dimensions, in order: all of `ds.regret`'s but `algorithm`, `seed` and `t`.
+
+    >>> ds = xr.Dataset({"regret": (("algorithm", "epsilon", "seed", "t"), np.ones((1, 2, 3, 4)))})
+    >>> grid_dims(ds)
+    ['epsilon']
+    """
+    return [str(d) for d in ds["regret"].dims if d not in ("algorithm", "seed", "t")]
+
+
+def pick(array, selection, name="select"):
+    """`array` at the named values: a scalar drops its dimension, a list keeps it; numbers match within rounding.
+
+    Raises ValueError for an unknown dimension or a value that is not on it.
+
+    >>> ds = xr.Dataset({"regret": ("epsilon", [5.0, 3.0])}, coords={"epsilon": [0.1, 1.0]})
+    >>> float(pick(ds, {"epsilon": 1.0}).regret)
+    3.0
+    """
+    for dim, wanted in (selection or {}).items():
+        if dim not in array.dims:
+            raise ValueError(f"{name}: no key {dim!r}{nearest(dim, array.dims)}; choose from {listed(array.dims)}")
+        known = array[dim].values
+        many = isinstance(wanted, list | tuple | np.ndarray)
+        where = []
+        for value in wanted if many else [wanted]:
+            real = known.dtype.kind in "iuf" and not isinstance(value, str)
+            hits = np.flatnonzero(np.isclose(known, value, rtol=1e-9, atol=0.0) if real else known == value)
+            if not hits.size:
+                raise ValueError(f"{name}: {dim} has no {value!r}{nearest(value, known)}; it holds {listed(known)}")
+            where.append(int(hits[0]))
+        array = array.isel({dim: where}) if many else array.isel({dim: where[0]}, drop=dim != "horizon")
+    return array
+
+
+def final_regret(ds, t=None):
+    """Cumulative regret at play `t`, or at the end (each at its own horizon): DataArray `(algorithm, <grid...>, seed)`.
+
+    Raises ValueError if `t` is no checkpoint, or lies beyond one of several horizons.
+
+    >>> ds = xr.Dataset({"regret": (("algorithm", "seed", "t"), [[[1.0, 5.0]]])}, {"algorithm": ["a"], "t": [1, 10]})
+    >>> float(final_regret(ds).squeeze()), float(final_regret(ds, t=1).squeeze())
+    (5.0, 1.0)
+    """
+    regret = ds["regret"].transpose("algorithm", *grid_dims(ds), "seed", "t")
+    times = ds["t"].values
+    horizon = ds.coords.get("horizon")
+    if t is not None:
+        if horizon is not None and t > horizon.values.min():
+            raise ValueError(f"t = {t} lies beyond horizon {horizon.values.min()}: select the longer horizons first")
+        if t not in times:
+            close = times[np.argmin(np.abs(times - t))]
+            raise ValueError(f"t = {t} is no checkpoint: the nearest is {close} (the sweep's `checkpoints` sets them)")
+        return regret.isel(t=int(np.flatnonzero(times == t)[0]), drop=True)
+    if horizon is None:
+        return regret.isel(t=-1, drop=True)
+    last = np.searchsorted(times, horizon.values, side="right") - 1
+    return regret.isel(t=xr.DataArray(last, dims=horizon.dims)).drop_vars("t").transpose(*regret.dims[:-1])
+
+
+def tidy(like, columns) -> pd.DataFrame:
+    """One row a point of the DataArray `like`: its coordinates, then `columns` (scalars, or arrays of its shape).
+
+    >>> tidy(xr.DataArray([5.0, 3.0], {"epsilon": [0.1, 1.0]}), {"regret": [5.0, 3.0]}).values.tolist()
+    [[0.1, 5.0], [1.0, 3.0]]
+    """
+    index = np.indices(like.shape).reshape(like.ndim, math.prod(like.shape))
+    frame: dict = {}
+    for position, dim in enumerate(like.dims):
+        along = [dim, *(c for c, v in like.coords.items() if c != dim and v.dims == (dim,))]  # tied keys ride along
+        frame |= {str(c): like[c].values[index[position]] for c in along}
+    rows = index.shape[1]
+    frame |= {k: np.ravel(v) if np.ndim(v) or rows == 1 else [v] * rows for k, v in columns.items()}
+    return pd.DataFrame(frame)
+
+
+def text(value) -> str:
+    """A grid value as the messages and tables show it."""
+    return f"{value:g}" if isinstance(value, float | np.floating) else str(value)
+
+
+def listed(values) -> str:
+    """Grid values, separated by commas."""
+    return ", ".join(map(text, values))

@@ -1,0 +1,296 @@
+"""One lane: windows of plays under `lax` loops, a recorder in O(1) memory. Written for one seed and one point; vmap outside.
+
+`begin` makes a lane, `advance` plays a stretch of a span's windows, `close` ends a span, `finish` reads diagnostics. The host
+calls `advance` in segments with a donated lane: that is where progress, interruption and mid-run checkpoints live.
+Axes: [P] plays of a window, [A] arms, [N] agents, [C] checkpoints.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jaxbandits.numerics import count, fixed_sum, two_sum
+from jaxbandits.protocol import Adversary, Algorithm, Attack, Case, Environment, Program, Seen, World
+from jaxbandits.random import Draws
+
+
+class Parts(NamedTuple):
+    """What fixes the compiled code: functions and the float type. Equality is identity of cached builders."""
+
+    program: Program
+    world: World
+    reward_attack: Attack | None
+    message_attack: Attack | None
+    dtype: Any
+
+
+class Record(NamedTuple):
+    """Running totals and their values at the checkpoints. Unused fields are ()."""
+
+    pulls: Any  # [A] int32
+    regret: Any  # (high, low), compensated
+    pulls_at: Any  # [C, A] int32, only where regret follows from counts
+    regret_at: Any  # ([C], [C])
+
+
+class Lane(NamedTuple):
+    """Everything a lane carries."""
+
+    plays: Any  # plays done, int32 (spans that are not full)
+    next: Any  # index of the next checkpoint, int32 (spans that are not full)
+    environment: Any
+    reward_adversary: Any
+    message_adversary: Any
+    algorithm: Any
+    record: Any  # Record
+    nonfinite: Any  # int32 count of non-finite rewards seen, () without a reward adversary
+
+
+class Window(NamedTuple):
+    """What one window produced, for the recorder and for histories."""
+
+    t: jax.Array  # [P]
+    play: jax.Array  # [P] bool
+    used: Any  # plays, traced
+    action: jax.Array
+    reward: jax.Array
+    message: Any
+    released: Any
+    arm: Any  # [P] | None
+    regret: Any  # [P] | None
+
+
+def parts_of(algorithm: Algorithm, environment: Environment, reward_adversary, message_adversary, dtype) -> Parts:
+    """The compiled side of a case."""
+
+    def attack(adversary: Adversary | None) -> Attack | None:
+        return None if adversary is None else adversary.attack
+
+    kind = jnp.dtype(dtype).type
+    return Parts(algorithm.program, environment.world, attack(reward_adversary), attack(message_adversary), kind)
+
+
+def case_of(algorithm: Algorithm, environment: Environment, reward_adversary=None, message_adversary=None) -> Case:
+    """The numbers of a case, still on the host."""
+
+    def params(part: Adversary | None):
+        return () if part is None else part.params
+
+    return Case(environment.params, params(reward_adversary), params(message_adversary), algorithm.params)
+
+
+def _streams(parts: Parts, seed) -> Draws:
+    return Draws(seed, "", parts.dtype)
+
+
+def _offer(parts: Parts, case: Case, seed, slots: int, lane: Lane, before, limit) -> tuple[Lane, Window]:
+    """One window of `slots` plays after `before`, at most `limit` of them played (None: all, without a mask)."""
+    root = _streams(parts, seed)
+    environment, attack, alg = root.child("environment"), root.child("attack"), root.child("alg")
+    program, world, params = parts.program, parts.world, case.algorithm
+    t = before + 1 + jnp.arange(slots, dtype=jnp.int32)
+    context, world_state = world.observe(case.environment, lane.environment, environment.child("context"), t)
+    action, used, note = program.act(params, lane.algorithm, alg.child("act"), t, context)
+    used = slots if used is None else used
+    used = used if limit is None else jnp.minimum(used, limit)
+    play = jnp.arange(slots, dtype=jnp.int32) < used
+    reward = world.reward(case.environment, world_state, environment.child("reward"), t, context, action)
+    hits, nonfinite = [], lane.nonfinite
+    reward_state, message_state = lane.reward_adversary, lane.message_adversary
+
+    def seen(stream):
+        truth = world.truth(case.environment, world_state, t, context)
+        again = stream.child("reward")
+        return Seen(
+            t, context, action, play, truth, params, lane.algorithm, note,
+            lambda other: world.reward(case.environment, world_state, again, t, context, other),
+        )  # fmt: skip
+
+    if parts.reward_attack is not None:
+        stream = root.child("contamination")
+        reward, hit, reward_state = parts.reward_attack.corrupt(
+            case.reward_adversary, reward_state, stream, t, reward, seen(stream)
+        )
+        hits.append(hit)
+        bad = ~jnp.isfinite(reward) & play.reshape(play.shape + (1,) * (reward.ndim - 1))
+        nonfinite = nonfinite + jnp.sum(bad, dtype=jnp.int32)
+    message = program.encode(params, note, alg.child("encode"), t, context, action, reward, play)
+    if parts.message_attack is not None:
+        message, hit, message_state = parts.message_attack.corrupt(
+            case.message_adversary, message_state, attack, t, message, seen(attack)
+        )
+        hits.append(hit)
+    last = before + used
+    message = program.relay(params, alg.child("relay"), last, message, play)
+    state, released = program.update(params, lane.algorithm, alg.child("update"), last, note, message, used)
+    score = world.score(case.environment, world_state, t, context, action)
+    regret = score.regret
+    if regret is not None and regret.ndim == 2:  # [P, N]: robust regret counts honest agents only
+        for hit in hits:
+            regret = jnp.where(hit, 0, regret)
+        regret = fixed_sum(regret)
+    lane = lane._replace(
+        environment=world_state, reward_adversary=reward_state, message_adversary=message_state, algorithm=state,
+        nonfinite=nonfinite,
+    )  # fmt: skip
+    return lane, Window(t, play, used, action, reward, message, released, score.arm, regret)
+
+
+def _add(record: Record, window: Window, keep) -> tuple:
+    """Running totals after the kept plays of a window. `keep` [P] bool, or None for a window of one play."""
+    pulls, regret = record.pulls, record.regret
+    if window.arm is not None:  # a scatter touches one arm where a one-hot sum would touch all
+        pulls = pulls.at[window.arm].add(1 if keep is None else keep.astype(jnp.int32))
+    if window.regret is not None:
+        new = window.regret[0] if keep is None else fixed_sum(jnp.where(keep, window.regret, 0))
+        regret = two_sum(regret[0], regret[1], new)
+    return pulls, regret
+
+
+def _write(record: Record, row, pulls, regret) -> Record:
+    """Put totals at one checkpoint; rows past the last are dropped."""
+    pulls_at, regret_at = record.pulls_at, record.regret_at
+    if not isinstance(pulls_at, tuple):
+        pulls_at = pulls_at.at[row].set(pulls, mode="drop")
+    if regret_at:
+        regret_at = tuple(column.at[row].set(x, mode="drop") for column, x in zip(regret_at, regret, strict=True))
+    return record._replace(pulls_at=pulls_at, regret_at=regret_at)
+
+
+def begin(parts: Parts, case: Case, seed, checkpoints: int) -> Lane:
+    """A lane before its first play."""
+    root, alg = _streams(parts, seed), _streams(parts, seed).child("alg")
+
+    def attacker(attack, params, name):
+        return () if attack is None else attack.init(params, root.child(name))
+
+    lane = Lane(
+        jnp.int32(0), jnp.int32(0),
+        parts.world.init(case.environment, root.child("environment").child("instance")),
+        attacker(parts.reward_attack, case.reward_adversary, "contamination"),
+        attacker(parts.message_attack, case.message_adversary, "attack"),
+        parts.program.init(case.algorithm, alg.child("init")),
+        Record((), (), (), ()),
+        () if parts.reward_attack is None else jnp.int32(0),
+    )  # fmt: skip
+    window = jax.eval_shape(lambda: _offer(parts, case, seed, 1, lane, jnp.int32(0), None)[1])
+    pulls: Any = ()
+    pulls_at: Any = ()
+    regret: Any = ()
+    regret_at: Any = ()
+    if window.arm is not None:
+        pulls = jnp.zeros(parts.world.num_arms, jnp.int32)
+    if window.regret is not None:
+        zero = jnp.zeros((), window.regret.dtype)
+        regret, regret_at = (zero, zero), (jnp.zeros(checkpoints, zero.dtype),) * 2
+    else:
+        pulls_at = jnp.zeros((checkpoints, *pulls.shape), jnp.int32)
+    return lane._replace(record=Record(pulls, regret, pulls_at, regret_at))
+
+
+def _advance_single(parts, case, seed, lane, times, start, first, number):
+    """Full windows of one play: an outer loop over checkpoints, so that no play tests for one."""
+    low, high = start + first, jnp.minimum(start + first + number, times[-1])
+
+    def one_play(before, lane):
+        lane, window = _offer(parts, case, seed, 1, lane, before, None)
+        pulls, regret = _add(lane.record, window, None)
+        return lane._replace(record=lane.record._replace(pulls=pulls, regret=regret))
+
+    def up_to(k, lane):
+        lane = lax.fori_loop(
+            jnp.maximum(low, jnp.where(k > 0, times[k - 1], 0)), jnp.minimum(high, times[k]), one_play, lane
+        )
+        return lane._replace(record=_write(lane.record, k, lane.record.pulls, lane.record.regret))
+
+    first_row, last_row = jnp.searchsorted(times, low + 1), jnp.searchsorted(times, high)
+    return lax.fori_loop(first_row.astype(jnp.int32), last_row.astype(jnp.int32) + 1, up_to, lane), high
+
+
+def _advance_full(parts, slots, case, seed, lane, times, start, length, first, number):
+    """Full windows of several plays: play indices from the loop index; a window may hold several checkpoints."""
+    per_batch = (length + slots - 1) // slots
+
+    def one_window(w, carry):
+        lane, row = carry
+        batch, part = w // per_batch, w % per_batch
+        before = start + batch * length + part * slots
+        limit = jnp.clip(length - part * slots, 0, jnp.maximum(times[-1] - before, 0))
+        lane, window = _offer(parts, case, seed, slots, lane, before, limit)
+        last = before + limit
+
+        def write(carry):
+            record, row = carry
+            keep = window.play & (window.t <= times[jnp.minimum(row, times.shape[0] - 1)])
+            return _write(record, row, *_add(record, window, keep)), row + 1
+
+        def pending(carry):
+            return (carry[1] < times.shape[0]) & (times[jnp.minimum(carry[1], times.shape[0] - 1)] <= last)
+
+        record, row = lax.while_loop(pending, write, (lane.record, row))
+        pulls, regret = _add(record, window, window.play)
+        return lane._replace(record=record._replace(pulls=pulls, regret=regret)), row
+
+    def before(w):
+        return jnp.minimum(start + (w // per_batch) * length + (w % per_batch) * slots, times[-1])
+
+    row = jnp.searchsorted(times, before(first) + 1).astype(jnp.int32)
+    lane, _ = lax.fori_loop(first, first + number, one_window, (lane, row))
+    return lane, before(first + number)
+
+
+def _one_counted(parts, slots, whole, case, seed, lane, times):
+    """A window whose length the algorithm decides. It is cut at the next checkpoint, unless the client needs it whole."""
+    before, checkpoints = lane.plays, times.shape[0]
+    stop = times[-1] if whole else times[jnp.minimum(lane.next, checkpoints - 1)]
+    lane, window = _offer(parts, case, seed, slots, lane, before, stop - before)
+    record, done = lane.record, before + window.used
+    pulls, regret = _add(record, window, window.play)
+    if whole:  # every checkpoint inside, by prefix sums over the window
+        inside = (times > before) & (times <= done)
+        keep = window.play & (window.t <= times[:, None])
+        each_pulls, each_regret = jax.vmap(lambda k: _add(record, window, k))(keep)
+        pulls_at, regret_at = record.pulls_at, record.regret_at
+        if not isinstance(pulls_at, tuple):
+            pulls_at = jnp.where(inside[:, None], each_pulls, pulls_at)
+        if regret_at:
+            regret_at = tuple(jnp.where(inside, new, old) for new, old in zip(each_regret, regret_at, strict=True))
+        record = record._replace(pulls_at=pulls_at, regret_at=regret_at)
+        row = count(times <= done)
+    else:  # an unfinished row is overwritten later
+        record = _write(record, lane.next, pulls, regret)
+        row = lane.next + (done >= stop).astype(jnp.int32)
+    record = record._replace(pulls=pulls, regret=regret)
+    return lane._replace(plays=done, next=row.astype(jnp.int32), record=record), window
+
+
+def advance(parts: Parts, kind: tuple, case: Case, seed, lane: Lane, times, start, length, first, number) -> Lane:
+    """Play windows first .. first + number - 1 of a span.
+
+    kind: (slots, full, whole), static. times: [C] int32, last = horizon. start: plays before the span (full spans). All traced.
+    """
+    slots, full, whole = kind
+    if full:
+        if slots == 1:
+            lane, done = _advance_single(parts, case, seed, lane, times, start, first, number)
+        else:
+            lane, done = _advance_full(parts, slots, case, seed, lane, times, start, length, first, number)
+        row = jnp.searchsorted(times, done, side="right").astype(jnp.int32)
+        return lane._replace(plays=done, next=row)
+    return lax.fori_loop(0, number, lambda _, lane: _one_counted(parts, slots, whole, case, seed, lane, times)[0], lane)
+
+
+def close(parts: Parts, case: Case, seed, lane: Lane) -> Lane:
+    """End a span: the algorithm's batch-end work (filters, designs) for every lane at once."""
+    draws = _streams(parts, seed).child("alg").child("close")
+    return lane._replace(algorithm=parts.program.close(case.algorithm, lane.algorithm, draws, lane.plays))
+
+
+def finish(parts: Parts, case: Case, lane: Lane) -> tuple[Record, dict]:
+    """The record and the diagnostics of a finished lane."""
+    diagnostics = dict(parts.program.diagnose(case.algorithm, lane.algorithm))
+    if parts.reward_attack is not None:
+        diagnostics["nonfinite_rewards"] = lane.nonfinite
+    return lane.record, diagnostics

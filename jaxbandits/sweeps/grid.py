@@ -1,0 +1,180 @@
+"""The grid of a sweep: axes, keys, and which factory a key feeds."""
+
+import functools
+import inspect
+import itertools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxbandits.validation import nearest
+
+PARTS = ("environment", "reward_adversary", "message_adversary")
+
+
+class Axis(NamedTuple):
+    """One dimension of the result: its keys move together."""
+
+    name: str
+    keys: tuple[str, ...]
+    values: tuple[tuple, ...]  # one tuple of values per entry
+    labels: tuple  # coordinate
+
+
+def axes_of(grid: dict, points, horizon) -> list[Axis]:
+    """Axes in the order of the result's dimensions."""
+    if points is not None and grid:
+        raise ValueError("points and grid are alternatives: give one of them")
+    axes = [] if not isinstance(horizon, list | tuple | np.ndarray) else [_horizons(horizon)]
+    if points is not None:
+        if not points or not all(isinstance(p, dict) for p in points):
+            raise ValueError(f"points = {points!r} must be a non-empty list of dicts of settings")
+        keys = tuple(dict.fromkeys(key for p in points for key in p))
+        missing = [(i, key) for i, p in enumerate(points) for key in keys if key not in p]
+        if missing:
+            i, key = missing[0]
+            raise ValueError(f"points[{i}] has no {key!r}: every point names the same keys ({', '.join(keys)})")
+        values = tuple(tuple(p[key] for key in keys) for p in points)
+        return [*axes, Axis("point", keys, values, tuple(range(len(points))))]
+    for key, values in grid.items():
+        axes.append(_axis(key, values))
+    names = [axis.name for axis in axes]
+    twice = next((n for n in names if names.count(n) > 1), None)
+    if twice is not None:
+        raise ValueError(f"grid has two axes named {twice!r}")
+    return axes
+
+
+def _horizons(horizon) -> Axis:
+    values = tuple(int(h) for h in horizon)
+    if not values or len(set(values)) < len(values):
+        raise ValueError(f"horizon = {list(horizon)!r} must be a list of different horizons")
+    return Axis("horizon", ("horizon",), tuple((h,) for h in values), values)
+
+
+def _axis(key, values) -> Axis:
+    keys = key if isinstance(key, tuple) else (key,)
+    if not all(isinstance(k, str) for k in keys):
+        raise ValueError(f"grid key {key!r} must be a string or a tuple of strings")
+    if isinstance(values, dict):
+        labels, values = list(values), list(values.values())
+    else:
+        values = list(values)
+        labels = values
+    if not values:
+        raise ValueError(f"grid[{key!r}] is empty: give at least one value")
+    if len(keys) > 1:  # tied keys take one value together, or a row of one value a key
+        rows = [tuple(v) if isinstance(v, list | tuple) and len(v) == len(keys) else (v,) * len(keys) for v in values]
+        labels = [row[0] if isinstance(v, list | tuple) else v for row, v in zip(rows, labels, strict=True)]
+    else:
+        rows = [(v,) for v in values]
+    if any(isinstance(v, list | tuple | np.ndarray) for v in labels):
+        raise ValueError(
+            f"grid[{key!r}] holds arrays: name them, for example {{{keys[0]!r}: {{'easy': [...], 'hard': [...]}}}}"
+        )
+    if len(set(map(repr, labels))) < len(labels):
+        raise ValueError(f"grid[{key!r}] holds a value twice: {labels!r}")
+    return Axis(keys[0], keys, tuple(rows), tuple(labels))
+
+
+def signature_of(factory) -> tuple[dict, dict]:
+    """A factory's own arguments (name -> inspect.Parameter) and those already bound in partials."""
+    bound: dict = {}
+    while isinstance(factory, functools.partial):
+        bound = {**factory.keywords, **bound}
+        factory = factory.func
+    if not callable(factory):
+        raise ValueError(
+            f"{factory!r} is not a factory: give a function of keyword arguments or a functools.partial of one"
+        )
+    return dict(inspect.signature(factory).parameters), bound
+
+
+def free_names(factory) -> list[str]:
+    """Arguments a grid key or the environment may still set."""
+    names, bound = signature_of(factory)
+    return [name for name in names if name not in bound]
+
+
+def takes(factory, key: str) -> bool:
+    """Whether a (possibly dotted) key reaches an argument of this factory that is not bound yet."""
+    head, _, rest = key.partition(".")
+    if not rest:
+        return head in free_names(factory)
+    if head != "base":
+        return False
+    base = base_of(factory)
+    return base is not None and takes(base, rest)
+
+
+def base_of(factory):
+    """The base factory a conversion would use, or None."""
+    names, bound = signature_of(factory)
+    if "base" in bound:
+        return bound["base"]
+    if "base" not in names or names["base"].default is inspect.Parameter.empty:
+        return None
+    return names["base"].default
+
+
+def known_keys(factory) -> list[str]:
+    """Every key `takes` accepts."""
+    keys = free_names(factory)
+    base = base_of(factory)
+    return keys + ([f"base.{k}" for k in known_keys(base)] if base is not None else [])
+
+
+def bind(factory, key: str, value):
+    """The factory with one key set."""
+    head, _, rest = key.partition(".")
+    if not rest:
+        return functools.partial(factory, **{head: value})
+    return functools.partial(factory, base=bind(base_of(factory), rest, value))
+
+
+class Route(NamedTuple):
+    """Where the keys of all axes go: for each target, (axis number, position in the axis, key inside the target)."""
+
+    algorithms: dict[str, list[tuple[int, int, str]]]
+    parts: dict[str, list[tuple[int, int, str]]]
+
+
+def route(axes: list[Axis], algorithms: dict[str, Any], parts: dict[str, Any]) -> Route:
+    """Find the factories every key feeds; a key that feeds none is an error with the nearest known one."""
+    to_algorithms: dict[str, list] = {label: [] for label in algorithms}
+    to_parts: dict[str, list] = {name: [] for name in PARTS}
+    for i, axis in enumerate(axes):
+        for j, key in enumerate(axis.keys):
+            if axis.name == "horizon" and key == "horizon":
+                continue
+            head, _, rest = key.partition(".")
+            fed = False
+            if head in PARTS and rest:
+                if parts.get(head) is None:
+                    raise ValueError(f"grid key {key!r}: this sweep has no {head}")
+                fed = (
+                    rest in signature_of(parts[head])[0]
+                )  # a part's own arguments are set again, even where it was called
+                if fed:
+                    to_parts[head].append((i, j, rest))
+            elif head in algorithms and rest:
+                fed = takes(algorithms[head], rest)
+                if fed:
+                    to_algorithms[head].append((i, j, rest))
+            else:
+                for label, factory in algorithms.items():
+                    if takes(factory, key):
+                        to_algorithms[label].append((i, j, key))
+                        fed = True
+            if not fed:
+                known = itertools.chain(
+                    *(known_keys(f) for f in algorithms.values()),
+                    *(f"{name}.{k}" for name, f in parts.items() if f is not None for k in signature_of(f)[0]),
+                    *(f"{label}.{k}" for label, f in algorithms.items() for k in known_keys(f)),
+                )
+                elsewhere = [
+                    f"{name}.{key}" for name, f in parts.items() if f is not None and key in signature_of(f)[0]
+                ]
+                hint = f" (did you mean {elsewhere[0]!r}?)" if elsewhere else nearest(key, dict.fromkeys(known))
+                raise ValueError(f"grid key {key!r}: no factory of this sweep takes it, or it is already set{hint}")
+    return Route(to_algorithms, to_parts)

@@ -1,0 +1,253 @@
+"""What a sweep will run: cells (one algorithm at one point), grouped by compiled program. Everything here is on the host.
+
+A *cell* is computed once even where it stands several times along an axis its factories do not name. Cells of one group
+share functions, schedule and shapes, so they run in one call with their numbers stacked; leaves that do not differ stay
+unstacked, so that what depends on the seed alone is drawn once for the whole group.
+"""
+
+import functools
+import itertools
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from jaxbandits.protocol import Adversary, Algorithm, Case, Environment, Span
+from jaxbandits.simulator import Parts, case_of, parts_of
+from jaxbandits.sweeps.grid import PARTS, Axis, axes_of, bind, route, signature_of
+from jaxbandits.validation import integer
+
+
+class Cell(NamedTuple):
+    """One algorithm at one point."""
+
+    label: str
+    algorithm: Algorithm
+    environment: Environment
+    reward_adversary: Adversary | None
+    message_adversary: Adversary | None
+    horizon: int
+    place: tuple  # its index on every axis; None where the cell is constant along the axis
+
+
+class Group(NamedTuple):
+    """Cells that share a compiled program."""
+
+    parts: Parts
+    schedule: tuple[Span, ...]
+    times: np.ndarray  # [C]
+    cells: list[int]  # positions in Plan.cells
+
+
+class Plan(NamedTuple):
+    """A sweep, ready to run."""
+
+    labels: list[str]
+    axes: list[Axis]
+    cells: list[Cell]
+    places: dict  # (label, *axis indices) -> position in cells
+    groups: list[Group]
+    times: dict  # horizon -> [C]
+    constant_along: dict  # label -> axis names
+    seeds: range
+    dtype: str
+
+
+def checkpoint_times(horizon: int, checkpoints) -> np.ndarray:
+    """Strictly increasing plays, the last the horizon: given, or so many log-spaced ones (topped up where rounding merges)."""
+    if isinstance(checkpoints, int | np.integer) and not isinstance(checkpoints, bool):
+        number = min(integer("checkpoints", checkpoints, 1), horizon)
+        target, wanted = number, number
+        times = np.array([horizon])
+        while True:  # ask for more points until enough survive the rounding
+            times = np.unique(np.round(np.geomspace(1, horizon, target)).astype(np.int64))
+            if len(times) >= wanted or target > 64 * wanted + horizon:
+                break
+            target = int(target * 1.3) + 1
+        if len(times) < wanted:
+            times = np.unique(np.concatenate([times, np.arange(1, wanted + 1)]))
+        keep = (
+            np.unique(np.round(np.linspace(0, len(times) - 1, wanted)).astype(int))
+            if len(times) > wanted
+            else slice(None)
+        )
+        return times[keep] if wanted > 1 else np.array([horizon])
+    times = np.asarray(list(checkpoints))
+    if times.ndim != 1 or times.size == 0 or not np.all(times == times.astype(np.int64)):
+        raise ValueError(f"checkpoints = {checkpoints!r} must be a count or a list of play indices")
+    times = times.astype(np.int64)
+    if times[0] < 1 or np.any(np.diff(times) <= 0) or times[-1] > horizon:
+        raise ValueError(
+            f"checkpoints must increase from at least 1 to at most the horizon {horizon}, got {times.tolist()!r}"
+        )
+    return times if times[-1] == horizon else np.append(times, horizon)
+
+
+def name_of(factory) -> str:
+    """A factory's own name."""
+    while isinstance(factory, functools.partial):
+        factory = factory.func
+    return factory.__name__
+
+
+def labelled(algorithms) -> dict[str, Any]:
+    """{label: factory} from a factory, a list of factories or a dict."""
+    if isinstance(algorithms, dict):
+        found = dict(algorithms)
+    else:
+        many = list(algorithms) if isinstance(algorithms, list | tuple) else [algorithms]
+        names = [name_of(f) if not isinstance(f, Algorithm) else f.version[0] for f in many]
+        twice = next((n for n in names if names.count(n) > 1), None)
+        if twice is not None:
+            raise ValueError(f"two algorithms are called {twice!r}: give labels, {{'one': ..., 'other': ...}}")
+        found = dict(zip(names, many, strict=True))
+    if not found:
+        raise ValueError("algorithms is empty: give at least one factory")
+    for label, f in found.items():
+        if isinstance(f, Algorithm):
+            raise ValueError(f"algorithms[{label!r}] is already built: give its factory or a functools.partial of it")
+        if not isinstance(label, str) or ("." in label and label.split(".")[0] in PARTS):
+            raise ValueError(f"label {label!r} must be a string that is not a part's name")
+    return found
+
+
+def part_factory(part, kind):
+    """A factory of an environment or adversary from a factory, a partial or a called part."""
+    if part is None or not isinstance(part, kind):
+        return part
+    return part.remake
+
+
+def built(factory, given: dict, facts: dict, horizon: int, label: str) -> Algorithm:
+    """Call an algorithm factory: what the environment fixes is filled in where it is named and not given."""
+    names, bound = signature_of(factory)
+    fixed = {**facts, "horizon": horizon}
+    for name in names:
+        if name in bound or name in given:
+            value = bound.get(name, given.get(name))
+            if name in fixed and not _agrees(value, fixed[name]):
+                raise ValueError(
+                    f"{label}: {name} = {value!r} disagrees with the environment's {fixed[name]!r}: leave it out, "
+                    f"it is filled in"
+                )
+        elif name in fixed:
+            given = {**given, name: fixed[name]}
+    return factory(**given)
+
+
+def _agrees(value, fixed) -> bool:
+    try:
+        return bool(np.array_equal(np.asarray(value, float), np.asarray(fixed, float)))
+    except (TypeError, ValueError):
+        return value == fixed
+
+
+FILLED = ("num_arms", "dim", "num_agents", "num_experts", "actions", "feature_norm")
+
+
+def plan(
+    algorithms, environment, *, horizon, seeds, grid, points, reward_adversary, message_adversary, checkpoints, dtype
+):
+    """Check everything and lay out the cells and groups of a sweep."""
+    factories = labelled(algorithms)
+    seeds = _seeds(seeds)
+    if dtype not in ("float32", "float64"):
+        raise ValueError(f"dtype = {dtype!r} must be 'float32' or 'float64'")
+    makers = {
+        "environment": part_factory(environment, Environment),
+        "reward_adversary": part_factory(reward_adversary, Adversary),
+        "message_adversary": part_factory(message_adversary, Adversary),
+    }
+    axes = axes_of(dict(grid or {}), points, horizon)
+    horizons = axes[0].labels if axes and axes[0].name == "horizon" else (integer("horizon", horizon, 1, 2**31 - 2),)
+    for h in horizons:
+        integer("horizon", h, 1, 2**31 - 2)
+    routes = route(axes, factories, makers)
+    times = {h: checkpoint_times(h, checkpoints) for h in horizons}
+
+    @functools.cache
+    def part(name, index):
+        maker = makers[name]
+        if maker is None:
+            return None
+        for (i, j, key), at in zip(routes.parts[name], index, strict=True):
+            maker = bind(maker, key, axes[i].values[at][j])
+        return maker()
+
+    cells: list[Cell] = []
+    places: dict = {}
+    constant_along = {}
+    horizon_axis = bool(axes) and axes[0].name == "horizon"
+    for label, factory in factories.items():
+        keys = routes.algorithms[label]
+        moving = {i for i, _, _ in keys} | {i for name in PARTS for i, _, _ in routes.parts[name]}
+        moving |= {0} if horizon_axis else set()
+        constant_along[label] = [axis.name for i, axis in enumerate(axes) if i not in moving]
+        made: dict = {}
+        for place in itertools.product(*(range(len(axis.values)) for axis in axes)):
+            index = tuple(at if i in moving else None for i, at in enumerate(place))
+            if index not in made:
+                here = {name: part(name, tuple(place[i] for i, _, _ in routes.parts[name])) for name in PARTS}
+                h = horizons[place[0]] if horizon_axis else horizons[0]
+                maker, given = factory, {}
+                for i, j, key in keys:
+                    value = axes[i].values[place[i]][j]
+                    if "." in key:
+                        maker = bind(maker, key, value)
+                    else:
+                        given[key] = value
+                facts = {k: v for k, v in here["environment"].facts.items() if k in FILLED}
+                limit = here["environment"].facts.get("max_horizon")
+                if limit is not None and h > limit:
+                    raise ValueError(f"horizon = {h} is longer than the environment's {limit} plays: lower it")
+                algorithm = built(maker, given, facts, h, label)
+                made[index] = len(cells)
+                attackers = here["reward_adversary"], here["message_adversary"]
+                cells.append(Cell(label, algorithm, here["environment"], attackers[0], attackers[1], h, index))
+            places[(label, *place)] = made[index]
+    groups = grouped(cells, times, dtype)
+    return Plan(list(factories), axes, cells, places, groups, times, constant_along, seeds, dtype)
+
+
+def _seeds(seeds) -> range:
+    if isinstance(seeds, range):
+        if len(seeds) == 0 or seeds.step != 1 or seeds.start < 0 or seeds.stop > 2**31:
+            raise ValueError(f"seeds = {seeds!r} must be a non-empty range of step 1 in [0, 2^31)")
+        return seeds
+    return range(integer("seeds", seeds, 1, 2**31, remedy="give the number of seeds, or a range"))
+
+
+def grouped(cells: list[Cell], times: dict, dtype: str) -> list[Group]:
+    """Cells that can share one call: same functions, same schedule, same shapes."""
+    found: dict = {}
+    for position, cell in enumerate(cells):
+        parts = parts_of(cell.algorithm, cell.environment, cell.reward_adversary, cell.message_adversary, dtype)
+        case = host_case(cell)
+        shapes = tuple((np.shape(x), np.asarray(x).dtype.kind) for x in jax.tree.leaves(case))
+        key = (parts, cell.algorithm.schedule, cell.horizon, shapes)
+        if key not in found:
+            found[key] = Group(parts, cell.algorithm.schedule, times[cell.horizon], [])
+        found[key].cells.append(position)
+    return list(found.values())
+
+
+def host_case(cell: Cell) -> Case:
+    """A cell's numbers, on the host."""
+    return case_of(cell.algorithm, cell.environment, cell.reward_adversary, cell.message_adversary)
+
+
+def stacked(cases: list[Case], dtype: str) -> tuple[Case, Case]:
+    """Numbers of several cells with a leading axis, and the axes: None where all are equal."""
+
+    def cast(x):
+        x = np.asarray(x)
+        return x.astype(dtype) if x.dtype.kind == "f" else x.astype(np.int32) if x.dtype.kind in "iu" else x
+
+    def axis(*xs):
+        return -1 if all(np.array_equal(xs[0], x) for x in xs[1:]) else 0
+
+    def join(*xs):
+        xs = [cast(x) for x in xs]
+        return xs[0] if axis(*xs) == -1 else np.stack(xs)
+
+    return jax.tree.map(join, *cases), jax.tree.map(lambda *xs: axis(*(cast(x) for x in xs)), *cases)

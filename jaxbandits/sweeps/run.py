@@ -1,0 +1,142 @@
+"""`jb.sweep`: plan, run chunks, collect."""
+
+import os
+import re
+import threading
+from pathlib import Path
+from typing import Any
+
+import jax
+import xarray as xr
+from tqdm import tqdm
+
+from jaxbandits.protocol import Adversary, Environment
+from jaxbandits.sweeps.local import run_local
+from jaxbandits.sweeps.plan import labelled, plan
+from jaxbandits.sweeps.results import Collector, jsonable
+
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+
+
+def sweep(
+    algorithms,
+    environment,
+    *,
+    horizon,
+    seeds,
+    grid=None,
+    points=None,
+    reward_adversary=None,
+    message_adversary=None,
+    checkpoints=200,
+    dtype="float32",
+    memory=None,
+    store=None,
+    engine="local",
+    devices=None,
+    progress=True,
+) -> xr.Dataset:
+    """Run algorithms on an environment for many seeds and settings, in batches, and return regrets with named dimensions.
+
+    algorithms: a factory or a `functools.partial` of one, a list of them, or {label: factory}.
+    environment, reward_adversary, message_adversary: factories, partials or called parts.
+    horizon: plays, or a list of horizons (each algorithm tuned for its own).
+    seeds: a count or a `range` in [0, 2^31): lane 7 is lane 7 whatever else runs.
+    grid: {key: values}, crossed. A bare key feeds every algorithm that names it; `environment.x`, `reward_adversary.x`,
+        `message_adversary.x`, `base.x` and `LABEL.x` address one part. Arrays are named: {"environment.means": {"easy": [...]}}.
+        A tuple of keys moves together on one axis, by one value or by rows of one value a key. points: a list of dicts run instead of a grid.
+    checkpoints: how many log-spaced times to record (the last is the horizon), or the times.
+    dtype: "float32" or "float64". memory: bytes, or text such as "200KB", for the chunks in flight.
+    devices: how many, or which, JAX devices to use; on a CPU all cores are used (see `jaxbandits.cores`).
+
+    Returns a Dataset: `regret (algorithm, <grid...>, seed, t)` float64, cumulative expected regret (for loss sequences
+    against the arm or expert best over plays 1..t); `pulls (..., seed, arm)` at the horizon where arms are finite;
+    diagnostics under their own names. The result does not depend, bit for bit, on memory, devices or cores.
+    Raises ValueError or TypeError naming argument, value and remedy before anything runs.
+
+    >>> import jaxbandits as jb
+    >>> ds = jb.sweep(jb.algorithms.ucb1, jb.environments.bernoulli_arms(means=[0.2, 0.8]),
+    ...               horizon=100, seeds=8, checkpoints=5, progress=False)
+    >>> dict(ds.sizes)
+    {'algorithm': 1, 'seed': 8, 't': 5, 'arm': 2}
+    """
+    if store is not None:
+        raise ValueError(f"store = {store!r}: this release keeps results in memory; leave it None and save the Dataset")
+    if engine != "local":
+        raise ValueError(f"engine = {engine!r} must be 'local' in this release")
+    budget = parse_memory(memory)
+    laid_out = plan(
+        algorithms, environment, horizon=horizon, seeds=seeds, grid=grid, points=points, dtype=dtype,
+        reward_adversary=reward_adversary, message_adversary=message_adversary, checkpoints=checkpoints,
+    )  # fmt: skip
+    use_compilation_cache()
+    collect = Collector(laid_out)
+    lanes = len(laid_out.cells) * len(laid_out.seeds)
+    total = sum(cell.horizon for cell in laid_out.cells) * len(laid_out.seeds)
+    lock = threading.Lock()
+    with tqdm(
+        total=total, unit="play", unit_scale=True, desc=f"{lanes:,} lanes", disable=not progress, leave=False
+    ) as bar:
+
+        def report(plays):
+            with lock:
+                bar.update(min(plays, total - bar.n))
+
+        run_local(laid_out, devices=devices, memory=budget, sink=collect, report=report)
+    return collect.dataset(config_of(
+        algorithms, environment, horizon=horizon, seeds=laid_out.seeds, grid=grid, points=points, dtype=dtype,
+        reward_adversary=reward_adversary, message_adversary=message_adversary, checkpoints=checkpoints,
+    ))  # fmt: skip
+
+
+def config_of(algorithms, environment, **settings) -> dict:
+    """The arguments of a sweep as JSON."""
+
+    def part(x):
+        return jsonable(x.config) if isinstance(x, Environment | Adversary) else jsonable(x)
+
+    settings = {
+        key: part(value) if key.endswith("adversary") else _named_keys(value) if key == "grid" else jsonable(value)
+        for key, value in settings.items()
+    }
+    return {
+        "algorithms": {label: jsonable(f) for label, f in labelled(algorithms).items()},
+        "environment": part(environment),
+        **settings,
+    }
+
+
+def _named_keys(grid):
+    return {"+".join(k) if isinstance(k, tuple) else str(k): jsonable(v) for k, v in (grid or {}).items()}
+
+
+def parse_memory(memory) -> int | None:
+    """Bytes from a number or text such as "200KB" or "2GB"."""
+    if memory is None:
+        return None
+    if isinstance(memory, int | float) and not isinstance(memory, bool) and memory > 0:
+        return int(memory)
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", memory) if isinstance(memory, str) else None
+    if not match or match[2].upper() not in _UNITS or float(match[1]) <= 0:
+        raise ValueError(f"memory = {memory!r} must be a number of bytes or text such as '200KB' or '2GB'")
+    return int(float(match[1]) * _UNITS[match[2].upper()])
+
+
+def use_compilation_cache() -> None:
+    """Keep compiled programs on disk between processes, unless the user chose a place or JAXBANDITS_CACHE=off."""
+    config: Any = jax.config  # its attributes are made at run time
+    chosen = os.environ.get("JAXBANDITS_CACHE", "")
+    if chosen == "off" or config.jax_compilation_cache_dir is not None:
+        return
+    home = (
+        Path(chosen)
+        if chosen
+        else Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "jaxbandits" / "xla"
+    )
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError:  # a read-only home only costs compile time
+        return
+    config.update("jax_compilation_cache_dir", str(home))
+    config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    config.update("jax_persistent_cache_min_entry_size_bytes", -1)

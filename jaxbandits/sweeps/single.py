@@ -1,0 +1,176 @@
+"""`jb.simulate`: one lane, for teaching, debugging and use inside a user's own `jit` or `vmap`."""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxbandits import simulator
+from jaxbandits.numerics import fixed_sum
+from jaxbandits.protocol import Adversary, Algorithm, Case, Environment
+from jaxbandits.simulator import Parts
+from jaxbandits.sweeps.plan import FILLED, Cell, built, checkpoint_times, host_case, part_factory, stacked
+
+
+class History(NamedTuple):
+    """What happened, play by play (concrete seeds: exactly the plays made; traced seeds: every slot, with `play`)."""
+
+    t: Any  # [T]
+    action: Any  # [T] | [T, N]
+    reward: Any  # [T] | [T, N], after contamination
+    message: Any  # one entry a window
+    released: Any  # one entry a window
+    play: Any  # [T] bool
+
+
+class Run(NamedTuple):
+    """One simulated lane."""
+
+    regret: Any  # [C]
+    t: Any  # [C]
+    pulls: Any  # [K] int32 | None
+    state: Any
+    diagnostics: dict
+    history: History | None = None
+
+
+def simulate(
+    algorithm, environment, *, reward_adversary=None, message_adversary=None, seed=0, checkpoints=200, history=False,
+    dtype="float32",
+) -> Run:  # fmt: skip
+    """Play one lane. Pure: `seed` may be traced, so it works inside `jit` and `vmap`.
+
+    algorithm: a built algorithm, or a factory with its horizon bound (what the environment fixes is filled in).
+    environment, adversaries: called parts or factories. checkpoints: a count or times. history: keep every play.
+    Lane `seed` is the same, bit for bit, as in a `sweep`; with a traced seed regret is summed on the device in `dtype`.
+
+    >>> import jaxbandits as jb
+    >>> arms = jb.environments.bernoulli_arms(means=[0.2, 0.8])
+    >>> run = jb.simulate(jb.algorithms.ucb1(num_arms=2, horizon=50), arms, history=True)
+    >>> int(run.pulls.sum()), run.history.action.shape
+    (50, (50,))
+    """
+    environment = environment if isinstance(environment, Environment) else environment()
+    makers = [part_factory(a, Adversary) for a in (reward_adversary, message_adversary)]
+    first, second = (None if maker is None else maker() for maker in makers)
+    if not isinstance(algorithm, Algorithm):
+        keywords: dict = {}
+        outer = algorithm
+        while isinstance(outer, partial):
+            keywords, outer = {**outer.keywords, **keywords}, outer.func
+        if "horizon" not in keywords:
+            raise ValueError("simulate needs a horizon: bind it, functools.partial(factory, horizon=1000)")
+        facts = {k: v for k, v in environment.facts.items() if k in FILLED}
+        algorithm = built(algorithm, {}, facts, keywords["horizon"], getattr(outer, "__name__", "algorithm"))
+    horizon = int(algorithm.config["horizon"])
+    times = checkpoint_times(horizon, checkpoints)
+    cell = Cell(algorithm.version[0], algorithm, environment, first, second, horizon, ())
+    parts = simulator.parts_of(algorithm, environment, first, second, dtype)
+    case, _ = stacked([host_case(cell)], dtype)
+    spans = tuple((s.slots, s.full, s.whole, s.close) for s in algorithm.schedule)
+    numbers = [(s.repeats, s.length or s.slots) for s in algorithm.schedule]
+    windows = tuple(_windows(s, len(times)) for s in algorithm.schedule) if history else ()
+    with jax.enable_x64(dtype == "float64"):
+        record, state, diagnostics, kept = _play(
+            parts,
+            spans,
+            windows,
+            case,
+            jnp.uint32(seed),
+            jnp.asarray(times, jnp.int32),
+            jnp.asarray(numbers, jnp.int32),
+        )
+    traced = isinstance(seed, jax.core.Tracer)
+    regret = _regret(record, environment, parts, seed, times, traced)
+    pulls = None if isinstance(record.pulls, tuple) else record.pulls
+    if history:
+        kept = _flat(kept, traced)
+    if not traced:
+        pulls, diagnostics = jax.tree.map(np.asarray, (pulls, diagnostics))
+    return Run(regret, times, pulls, state, diagnostics, kept if history else None)
+
+
+def _windows(span, checkpoints: int) -> int:
+    if not span.full:
+        return span.repeats + checkpoints
+    return span.repeats * -(-(span.length or span.slots) // span.slots)
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _play(parts: Parts, spans: tuple, history: tuple, case: Case, seed, times, numbers):
+    lane = simulator.begin(parts, case, seed, times.shape[0])
+    start, kept = jnp.int32(0), []
+    for i, (slots, full, whole, ends) in enumerate(spans):
+        repeats, length = numbers[i, 0], numbers[i, 1]
+        windows = repeats * ((length + slots - 1) // slots) if full else repeats + times.shape[0]
+        if history:
+            seen = _watch(parts, (slots, full, whole), case, seed, lane, times, start, length, history[i])
+            kept.append(seen)
+        arguments = (case, seed, lane, times, start, length, jnp.int32(0), windows)
+        lane = simulator.advance(parts, (slots, full, whole), *arguments)
+        if ends:
+            lane = simulator.close(parts, case, seed, lane)
+        start = jnp.minimum(start + repeats * length, times[-1]) if full else start
+    record, diagnostics = simulator.finish(parts, case, lane)
+    return record, lane.algorithm, diagnostics, kept
+
+
+def _watch(parts, kind, case, seed, lane, times, start, length, windows):
+    """The same windows again, kept. Spans that are not full are bounded by their windows, full ones by the horizon."""
+    slots, full, whole = kind
+
+    def one(lane, w):
+        if not full:
+            return simulator._one_counted(parts, slots, whole, case, seed, lane, times)
+        per_batch = (length + slots - 1) // slots
+        before = start + (w // per_batch) * length + (w % per_batch) * slots
+        limit = jnp.clip(length - (w % per_batch) * slots, 0, jnp.maximum(times[-1] - before, 0))
+        lane, window = simulator._offer(parts, case, seed, slots, lane, before, limit)
+        return lane, window
+
+    return lax.scan(one, lane, jnp.arange(windows, dtype=jnp.int32))[1]
+
+
+def _flat(kept, traced: bool) -> History:
+    parts = []
+    for window in kept:
+        w, p = window.play.shape
+
+        def rows(x, w=w, p=p):
+            return x.reshape(w * p, *x.shape[2:])
+
+        t, play = rows(window.t), rows(window.play)
+        action, reward = rows(window.action), rows(window.reward)
+        used = window.play.any(axis=1)
+        message, released = window.message, window.released
+        if not traced:
+            t, action, reward, message, released = jax.tree.map(np.asarray, (t, action, reward, message, released))
+            keep, used = np.asarray(play), np.asarray(used)
+            t, action, reward, play = t[keep], action[keep], reward[keep], keep[keep]
+            message, released = jax.tree.map(lambda x, used=used: x[used], (message, released))
+        parts.append(History(t, action, reward, message, released, play))
+    if len(parts) == 1:
+        return parts[0]
+    join = np.concatenate if not traced else jnp.concatenate
+    return jax.tree.map(lambda *xs: join(xs), *parts)
+
+
+def _regret(record, environment, parts, seed, times, traced):
+    if record.regret_at:
+        high, low = record.regret_at
+        regret = high + low if traced else np.asarray(high, np.float64) + np.asarray(low, np.float64)
+    else:
+        means = np.asarray(environment.facts["means"], np.float64)
+        gaps = means.max() - means
+        if traced:
+            regret = fixed_sum(record.pulls_at.astype(parts.dtype) * jnp.asarray(gaps, parts.dtype))
+        else:
+            regret = np.zeros(len(times))
+            for arm, gap in enumerate(gaps):
+                regret += np.asarray(record.pulls_at)[:, arm] * gap
+    if parts.world.baseline is not None:
+        regret = regret - parts.world.baseline(environment.params, seed, times)
+    return regret

@@ -1,0 +1,286 @@
+"""Tunings and regret bounds of Asi, Raman and Talwar, Faster Rates for Private Adversarial Bandits (ICML 2025), on the host.
+
+K arms, N experts, T plays, n = epsilon T; `log` is natural. A bound may exceed T: plot min(bound, T). Where the printed constants
+could not be read or a step of a proof is missing, the docstring says which form is given.
+"""
+
+import math
+
+from jaxbandits.validation import choice, integer, number
+
+
+def window(epsilon) -> int:
+    """Batch length tau = ceil(1 / epsilon) of Algorithm 1, epsilon in (0, 1].
+
+    Guarded: 1 / epsilon within a relative 1e-6 of an integer counts as that integer, so 1/49 gives 49 also after float32 rounding.
+
+    >>> window(0.1), window(1 / 49), window(0.3)
+    (10, 49, 4)
+    """
+    epsilon = number(
+        "epsilon", epsilon, 0.0, 1.0, open_low=True, remedy="for a larger epsilon choose the window yourself"
+    )
+    nearest = round(1 / epsilon)
+    return nearest if abs(1 / epsilon - nearest) <= 1e-6 / epsilon else math.ceil(1 / epsilon)
+
+
+def check_epsilon(epsilon, horizon) -> float:
+    """epsilon if the theory of Algorithm 1 covers it: 1/T <= epsilon <= 1; otherwise ValueError."""
+    epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False)
+    if not (1 - 1e-6) / horizon <= epsilon <= 1:
+        raise ValueError(
+            f"epsilon = {epsilon!r}: the theory covers 1/T <= epsilon <= 1 (T = {horizon}); choose the window yourself"
+        )
+    return epsilon
+
+
+def check_mixing(mixing: float, argument: str) -> float:
+    """mixing if it is a probability; otherwise ValueError naming what to enlarge."""
+    if not 0 <= mixing <= 1:
+        raise ValueError(
+            f"the theory's mixing is {mixing:.4g} > 1: enlarge {argument}, or give mixing and learning_rate"
+        )
+    return mixing
+
+
+def exp3_tuning(num_arms, horizon, epsilon, *, mixing=None) -> dict:
+    """EXP3 inside Algorithm 1, Corollary E.1: `learning_rate`, `mixing`, `window`, `noise_scale`.
+
+    learning_rate = sqrt(log K / (22 n K L^2)), mixing = 4 learning_rate K L, n = epsilon T, L = log(K n). Raises ValueError where mixing
+    would exceed 1 (about epsilon T < 0.73 K log K) or L <= 0; a given `mixing` replaces the theory's.
+
+    >>> sorted(exp3_tuning(10, 100_000, 0.1))
+    ['learning_rate', 'mixing', 'noise_scale', 'window']
+    """
+    k, horizon = _sizes(num_arms, horizon)
+    epsilon = check_epsilon(epsilon, horizon)
+    n, tau = epsilon * horizon, window(epsilon)
+    log_kn = _positive_log(k * n, f"epsilon T = {n:.4g}")
+    rate = math.sqrt(math.log(k) / (22 * n * k * log_kn**2))
+    if mixing is None:
+        mixing = check_mixing(4 * rate * k * log_kn, f"epsilon T = {n:.4g}")
+    mixing = number("mixing", mixing, 0.0, 1.0)
+    return {"learning_rate": rate, "mixing": mixing, "window": tau, "noise_scale": 1 / (tau * epsilon)}
+
+
+def exp3_noisy_tuning(num_arms, horizon, noise_scale, *, mixing=None) -> dict:
+    """EXP3 on losses with Laplace noise of scale lam over J = horizon plays (the general form behind Corollary E.1).
+
+    learning_rate = sqrt(log K / (2 J K (1 + 10 max(lam^2, lam) log^2(K J)))), mixing = 4 learning_rate lam K log(K J).
+    Raises ValueError where mixing would exceed 1; a given `mixing` replaces the theory's.
+    """
+    k, j = _sizes(num_arms, horizon)
+    lam = number("noise_scale", noise_scale, 0.0)
+    log_kj = math.log(k * j)
+    rate = math.sqrt(math.log(k) / (2 * j * k * (1 + 10 * max(lam**2, lam) * log_kj**2)))
+    if mixing is None:
+        mixing = check_mixing(4 * rate * lam * k * log_kj, f"the number of updates {j} (noise scale {lam:.4g})")
+    mixing = number("mixing", mixing, 0.0, 1.0)
+    return {"learning_rate": rate, "mixing": mixing}
+
+
+def ftpl_tuning(num_arms, horizon, epsilon) -> dict:
+    """FTPL inside Algorithm 1, Corollary E.3: `learning_rate`, `tries`, `window`, `noise_scale`. L = log(K n).
+
+    tries = ceil(sqrt(K n)), learning_rate = min(sqrt(log K / (K n + 10 K n L^2)), 1 / (sqrt(K n) (1 + 4 log n))).
+    """
+    k, horizon = _sizes(num_arms, horizon)
+    epsilon = check_epsilon(epsilon, horizon)
+    n, tau = epsilon * horizon, window(epsilon)
+    log_kn = _positive_log(k * n, f"epsilon T = {n:.4g}")
+    first = math.sqrt(math.log(k) / (k * n + 10 * k * n * log_kn**2))
+    second = 1 / (math.sqrt(k * n) * (1 + 4 * max(math.log(n), 0.0)))
+    tries = _guarded_ceil(math.sqrt(k * n))
+    return {"learning_rate": min(first, second), "tries": tries, "window": tau, "noise_scale": 1 / (tau * epsilon)}
+
+
+def ftpl_noisy_tuning(num_arms, horizon, noise_scale) -> dict:
+    """FTPL on losses with Laplace noise of scale lam over J = horizon plays, Lemma E.4: `learning_rate`, `tries`.
+
+    tries = ceil(sqrt(K J)), learning_rate = min(sqrt(log K / (K J (1 + 10 lam^2 log^2(K J)))), 1 / (sqrt(K J) (1 + 4 lam log J))).
+    """
+    k, j = _sizes(num_arms, horizon)
+    lam = number("noise_scale", noise_scale, 0.0)
+    first = math.sqrt(math.log(k) / (k * j * (1 + 10 * lam**2 * math.log(k * j) ** 2)))
+    second = 1 / (math.sqrt(k * j) * (1 + 4 * lam * math.log(j)))
+    return {"learning_rate": min(first, second), "tries": _guarded_ceil(math.sqrt(k * j))}
+
+
+def local_exp4_tuning(num_arms, num_experts, horizon, epsilon, *, mixing=None) -> dict:
+    """LDP-EXP4 (Algorithm 6), Theorem 4.4: `learning_rate`, `mixing`, `noise_scale`. epsilon in (0, inf]: inf is mixing 0.
+
+    learning_rate = sqrt(log N / (3 T K (1 + 10 log^2(K T) / epsilon^2))), mixing = 4 learning_rate K log(K T) / epsilon.
+    Raises ValueError where mixing would exceed 1 (about T < 0.53 K log N); a given `mixing` replaces the theory's.
+    """
+    k, horizon = _sizes(num_arms, horizon)
+    experts = integer("num_experts", num_experts, 2)
+    epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False)
+    lam = 0.0 if math.isinf(epsilon) else 1 / epsilon
+    log_kt = math.log(k * horizon)
+    rate = math.sqrt(math.log(experts) / (3 * horizon * k * (1 + 10 * (lam * log_kt) ** 2)))
+    if mixing is None:
+        mixing = check_mixing(4 * rate * k * log_kt * lam, f"the horizon {horizon}")
+    mixing = number("mixing", mixing, 0.0, 1.0)
+    return {"learning_rate": rate, "mixing": mixing, "noise_scale": lam}
+
+
+def batched_exp4_tuning(
+    num_arms,
+    num_experts,
+    horizon,
+    epsilon,
+    delta,
+    *,
+    mixing_rule="repaired",
+    learning_rate=None,
+    mixing=None,
+    window=None,
+) -> dict:
+    """Batched EXP4 (Algorithm 2), Theorem 4.5: `learning_rate`, `mixing`, `window`, `noise_scale`.
+
+    With N' = N log(1/delta) and L = log(N T): learning_rate = N'^(1/6) L^(1/3) log(N)^(1/3) / (T^(1/3) K^(1/2) epsilon^(1/3)),
+    window = ceil(N'^(1/3) L^(2/3) T^(1/3) / (epsilon^(2/3) log(N)^(1/3))), mixing = max((learning_rate N')^(1/3) K^(2/3) L^(2/3) /
+    (epsilon window)^(2/3), 12 learning_rate K sqrt(N') L / (epsilon window)), noise_scale = 3 K sqrt(N') / (mixing window epsilon).
+    mixing_rule="printed" has N for N' in the first branch, as printed; the theorem's rate needs N'. Given values replace the
+    theory's and the noise follows from the mixing used. 0 < delta <= 0.4 (the noise's own condition). epsilon = inf needs all
+    three and adds no noise. Raises ValueError where mixing > 1, learning_rate >= 1 or window > T.
+    """
+    k, horizon = _sizes(num_arms, horizon)
+    n = integer("num_experts", num_experts, 2)
+    epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False)
+    delta = number("delta", delta, 0.0, 0.4, open_low=True, remedy="a larger delta would leave too little noise")
+    choice("mixing_rule", mixing_rule, ("repaired", "printed"))
+    given = {"learning_rate": learning_rate, "mixing": mixing, "window": window}
+    if math.isinf(epsilon) and (missing := [name for name, value in given.items() if value is None]):
+        raise ValueError(
+            f"epsilon = inf leaves {', '.join(missing)} without a theory: give learning_rate, mixing and window"
+        )
+    more, log_nt = n * math.log(1 / delta), math.log(n * horizon)
+    remedy = f"enlarge the horizon {horizon}, or give learning_rate, mixing and window"
+    if learning_rate is None:
+        learning_rate = more ** (1 / 6) * (log_nt * math.log(n) / (horizon * epsilon)) ** (1 / 3) / math.sqrt(k)
+        learning_rate = number("learning_rate (theory)", learning_rate, 0.0, 1.0, open_high=True, remedy=remedy)
+    learning_rate = number("learning_rate", learning_rate, 0.0, open_low=True)
+    if window is None:
+        window = math.ceil((more * log_nt**2 * horizon / (epsilon**2 * math.log(n))) ** (1 / 3))
+        window = integer("window (theory)", window, 1, horizon, remedy=remedy)
+    window = integer("window", window, 1, horizon)
+    if mixing is None:
+        within = more if mixing_rule == "repaired" else n
+        first = (learning_rate * within) ** (1 / 3) * (k * log_nt / (epsilon * window)) ** (2 / 3)
+        second = 12 * learning_rate * k * math.sqrt(more) * log_nt / (epsilon * window)
+        mixing = check_mixing(max(first, second), f"the horizon {horizon}")
+    mixing = number("mixing", mixing, 0.0, 1.0, open_low=True)
+    scale = 0.0 if math.isinf(epsilon) else 3 * k * math.sqrt(more) / (mixing * window * epsilon)
+    return {"learning_rate": learning_rate, "mixing": mixing, "window": window, "noise_scale": scale}
+
+
+def conversion_bound(base_bound, window) -> float:
+    """Theorem 3.1: regret of Algorithm 1 from a base's bound on floor(T / window) rounds: window * base_bound + window."""
+    return window * base_bound + window
+
+
+def htinf_bound(num_arms, horizon, epsilon) -> float:
+    """Corollary 3.2, HTINF inside Algorithm 1: (60 sqrt 6 / epsilon) sqrt(K (epsilon T + 1)) + 2 / epsilon."""
+    return 60 * math.sqrt(6) / epsilon * math.sqrt(num_arms * (epsilon * horizon + 1)) + 2 / epsilon
+
+
+def htinf_window_bound(num_arms, horizon, window, tail_scale=6**0.5) -> float:
+    """The sharper form behind Corollary 3.2: 30 sigma tau sqrt(K (J + 1)) + tau, J = floor(T / tau), sigma^2 >= 2 + 4 lam^2."""
+    return conversion_bound(30 * tail_scale * math.sqrt(num_arms * (horizon // window + 1)), window)
+
+
+def exp3_bound(num_arms, horizon, epsilon) -> float:
+    """Corollary E.1 as printed: (2/epsilon)(2 sqrt(2 n K log K (1 + 10 L^2)) + 1) + 2/epsilon. Its proof drops a term of the mixing."""
+    n = epsilon * horizon
+    log_kn = math.log(num_arms * n)
+    return 2 / epsilon * (2 * math.sqrt(2 * n * num_arms * math.log(num_arms) * (1 + 10 * log_kn**2)) + 1) + 2 / epsilon
+
+
+def exp3_corrected_bound(num_arms, horizon, epsilon) -> float:
+    """Corollary E.1 with the mixing's cost, for its own tuning.
+
+    (2/epsilon)(sqrt(n K log K)[sqrt(22) L + 2 (1 + 4 L + 10 L^2) / (sqrt(22) L)] + 1) + 2/epsilon.
+    """
+    n = epsilon * horizon
+    log_kn = math.log(num_arms * n)
+    root = math.sqrt(22) * log_kn
+    inner = root + 2 * (1 + 4 * log_kn + 10 * log_kn**2) / root
+    return 2 / epsilon * (math.sqrt(n * num_arms * math.log(num_arms)) * inner + 1) + 2 / epsilon
+
+
+def exp3_base_bound(num_arms, horizon, noise_scale, learning_rate) -> float:
+    """EXP3 with mixing 4 eta lam K L on J noisy rounds: log K / eta + 2 eta J K (1 + 4 lam L + 10 lam^2 L^2) + 1, L = log(K J).
+
+    The proof of Corollary E.1 with its dropped term put back; use with `conversion_bound`.
+    """
+    lam_log = noise_scale * math.log(num_arms * horizon)
+    variance = 1 + 4 * lam_log + 10 * lam_log**2
+    return math.log(num_arms) / learning_rate + 2 * learning_rate * horizon * num_arms * variance + 1
+
+
+def ftpl_bound(num_arms, horizon, epsilon) -> float:
+    """Corollary E.3 with our constants, L = log(K n).
+
+    (2/epsilon)(10 sqrt(K n log K (1 + 10 L^2)) + 6 log K sqrt(K n)(1 + 4 log n) + sqrt(K n)/e + 1) + 2/epsilon.
+    """
+    n, log_k = epsilon * horizon, math.log(num_arms)
+    kn = num_arms * n
+    inner = 10 * math.sqrt(kn * log_k * (1 + 10 * math.log(kn) ** 2))
+    inner += 6 * log_k * math.sqrt(kn) * (1 + 4 * math.log(n)) + math.sqrt(kn) / math.e + 1
+    return 2 / epsilon * inner + 2 / epsilon
+
+
+def htinf_experts_bound(num_experts, horizon, epsilon) -> float:
+    """Corollary 4.3, HTINF over the experts inside Algorithm 1: Corollary 3.2 with N for K."""
+    return htinf_bound(num_experts, horizon, epsilon)
+
+
+def local_exp4_bound(num_arms, num_experts, horizon, epsilon) -> float:
+    """Theorem 4.4, LDP-EXP4: 16 sqrt(T K log N) log(K T) / epsilon + 1."""
+    return 16 * math.sqrt(horizon * num_arms * math.log(num_experts)) * math.log(num_arms * horizon) / epsilon + 1
+
+
+def batched_exp4_bound(num_arms, num_experts, horizon, epsilon, delta) -> float:
+    """Theorem 4.5, batched EXP4, L = log(N T), N' = N log(1/delta).
+
+    100 (N^(1/6) K^(1/2) T^(2/3) log(1/delta)^(1/6) L^(1/3) log(N)^(1/3) / epsilon^(1/3) + sqrt(N') L log(N) / epsilon).
+    """
+    more, log_n, log_nt = num_experts * math.log(1 / delta), math.log(num_experts), math.log(num_experts * horizon)
+    first = more ** (1 / 6) * math.sqrt(num_arms) * horizon ** (2 / 3) * (log_nt * log_n / epsilon) ** (1 / 3)
+    return 100 * (first + math.sqrt(more) * log_nt * log_n / epsilon)
+
+
+def arms_rates(num_arms, horizon, epsilon) -> dict:
+    """Table 1, bandits, without constants: `existing` sqrt(K T log(K T)) / epsilon and `conversion` sqrt(K T / epsilon)."""
+    size = num_arms * horizon
+    return {"existing": math.sqrt(size * math.log(size)) / epsilon, "conversion": math.sqrt(size / epsilon)}
+
+
+def experts_rates(num_arms, num_experts, horizon, epsilon) -> dict:
+    """Table 1, expert advice, without constants: `bandit_to_experts`, `local_exp4`, `batched_exp4`. Take the smallest.
+
+    sqrt(N T / epsilon); sqrt(K T log N) log(K T) / epsilon; N^(1/6) K^(1/2) T^(2/3) log(N T) / epsilon^(1/3) + sqrt(N) log(N T) / epsilon.
+    """
+    log_nt = math.log(num_experts * horizon)
+    batched = num_experts ** (1 / 6) * math.sqrt(num_arms) * horizon ** (2 / 3) * log_nt / epsilon ** (1 / 3)
+    return {
+        "bandit_to_experts": math.sqrt(num_experts * horizon / epsilon),
+        "local_exp4": math.sqrt(num_arms * horizon * math.log(num_experts)) * math.log(num_arms * horizon) / epsilon,
+        "batched_exp4": batched + math.sqrt(num_experts) * log_nt / epsilon,
+    }
+
+
+def _sizes(num_arms, horizon) -> tuple[int, int]:
+    return integer("num_arms", num_arms, 2), integer("horizon", horizon, 1)
+
+
+def _positive_log(value: float, what: str) -> float:
+    if value <= 1:
+        raise ValueError(f"{what} is too small: the tuning needs K epsilon T > 1; enlarge horizon or epsilon")
+    return math.log(value)
+
+
+def _guarded_ceil(value: float) -> int:
+    nearest = round(value)
+    return nearest if abs(value - nearest) <= 1e-9 * max(value, 1.0) else math.ceil(value)

@@ -1,0 +1,100 @@
+"""Arguments are checked on the host, before anything long runs: the error names the argument, the value and the remedy."""
+
+import difflib
+import functools
+import inspect
+import math
+from numbers import Integral, Real
+
+import numpy as np
+
+from jaxbandits.protocol import Adversary, Environment
+
+
+def nearest(name: str, known) -> str:
+    """` (did you mean 'x'?)`, or nothing."""
+    match = difflib.get_close_matches(str(name), [str(k) for k in known], n=1, cutoff=0.5)
+    return f" (did you mean {match[0]!r}?)" if match else ""
+
+
+def factory(function):
+    """Make a factory of keyword arguments only: unknown ones raise TypeError listing the known, `config` keeps them all."""
+    signature = inspect.signature(function)
+    known = list(signature.parameters)
+
+    @functools.wraps(function)
+    def make(*args, **kwargs):
+        name = function.__name__
+        if args:
+            raise TypeError(f"{name} takes keyword arguments only: {', '.join(known)}")
+        for key in kwargs:
+            if key not in known:
+                raise TypeError(f"{name} has no argument {key!r}{nearest(key, known)}; it takes {', '.join(known)}")
+        missing = [
+            key for key, p in signature.parameters.items() if p.default is inspect.Parameter.empty and key not in kwargs
+        ]
+        if missing:
+            raise TypeError(f"{name} needs {', '.join(missing)}")
+        bound = signature.bind(**kwargs)
+        bound.apply_defaults()
+        made = function(**kwargs)._replace(config={"name": name, **bound.arguments})
+        if isinstance(made, Environment | Adversary):
+            made = made._replace(remake=functools.partial(make, **kwargs))
+        return made
+
+    return make
+
+
+def number(
+    name: str, value, low=-math.inf, high=math.inf, *, open_low=False, open_high=False, finite=True, remedy=""
+) -> float:
+    """A real number in a range, as a float. The range's ends are included unless said open."""
+    inside = isinstance(value, Real | np.generic) and not isinstance(value, bool | np.bool_)
+    if inside:
+        v = float(value)
+        inside = (v > low if open_low else v >= low) and (v < high if open_high else v <= high)
+        inside = inside and not (finite and math.isinf(v))
+    if not inside:
+        left, right = "(" if open_low or low == -math.inf else "[", ")" if open_high or high == math.inf else "]"
+        raise ValueError(f"{name} = {value!r} must be a number in {left}{low:g}, {high:g}{right}{_and(remedy)}")
+    return float(value)
+
+
+def integer(name: str, value, low=None, high=None, *, remedy="") -> int:
+    """An integer in a closed range."""
+    whole = isinstance(value, Integral | np.integer) and not isinstance(value, bool | np.bool_)
+    whole = whole or (isinstance(value, float) and value.is_integer())
+    if not whole or (low is not None and value < low) or (high is not None and value > high):
+        ends = f"an integer{'' if low is None else f' of at least {low}'}{'' if high is None else f', at most {high}'}"
+        raise ValueError(f"{name} = {value!r} must be {ends}{_and(remedy)}")
+    return int(value)
+
+
+def choice(name: str, value, known) -> str:
+    """One of the known strings."""
+    if value not in known:
+        raise ValueError(f"{name} = {value!r} must be one of {', '.join(map(repr, known))}{nearest(value, known)}")
+    return value
+
+
+def array(name: str, value, ndim: int, low=-math.inf, high=math.inf, *, shape=None, remedy="") -> np.ndarray:
+    """A finite float64 array of `ndim` axes with entries in [low, high]."""
+    try:
+        x = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a rectangular array of numbers with {ndim} axes{_and(remedy)}") from None
+    if x.ndim != ndim or x.size == 0:
+        raise ValueError(f"{name} has shape {x.shape}; it needs {ndim} non-empty axes{_and(remedy)}")
+    if shape is not None and any(want is not None and got != want for got, want in zip(x.shape, shape, strict=True)):
+        raise ValueError(
+            f"{name} has shape {x.shape}; it must be {tuple('any' if s is None else s for s in shape)}{_and(remedy)}"
+        )
+    bad = ~np.isfinite(x) | (x < low) | (x > high)
+    if bad.any():
+        where = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise ValueError(f"{name}{list(where)} = {x[where]!r} must be finite and in [{low:g}, {high:g}]{_and(remedy)}")
+    return x
+
+
+def _and(remedy: str) -> str:
+    return f": {remedy}" if remedy else ""

@@ -1,0 +1,260 @@
+"""Adversarial algorithms against their literal transcriptions, on the same addressed draws.
+
+Paths of float32 and float64 fork sooner or later (specification private_adversarial, section 8), so paths are compared over
+at most 150 updates, 12 for Tsallis-INF, and longer runs in distribution. Every comparison must notice planted errors.
+"""
+
+import functools
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from against_reference import draw, fast_runs, forked, planted
+from reference import adversarial
+
+import jaxbandits as jb
+from jaxbandits import algorithms
+
+T, K, N, SEEDS = 150, 3, 5, range(8)
+RNG = np.random.default_rng(5)
+LOSSES = 0.6 * RNG.random((T, K)) + [0.4, 0.0, 0.2]
+ADVICE = RNG.dirichlet(np.ones(K), (T, N))
+
+
+@functools.cache
+def table(horizon):
+    return jb.environments.loss_table(losses=LOSSES[:horizon])
+
+
+@functools.cache
+def experts():
+    return jb.environments.rotating_experts(losses=table(T), advice=ADVICE)
+
+
+class Pair(NamedTuple):
+    """A fast algorithm and the same run of the reference."""
+
+    algorithm: Any
+    literal: Any  # (reference module, seed, whether noise is on) -> actions [T]
+    environment: Any = None
+    private: bool = False
+    seeds: range = SEEDS
+    forks: float = 0.0  # share of paths that may fork
+
+
+def alone(make, horizon=T):
+    """A base on the raw losses: conversion with window 1 and no noise, drawing at alg/act and alg/update."""
+
+    def literal(ref, seed, noisy):
+        base, plays = make(ref), np.arange(1, horizon + 1)
+        return batches(ref, base, seed, LOSSES[:horizon], 1, 0.0, plays, "alg/act", "none", "alg/update")
+
+    return literal
+
+
+def batches(ref, base, seed, losses, window, scale, t, act, noise, update):
+    """Algorithm 1 of the reference: a batch's arm drawn at its first play, its noise and update at its last."""
+    first, last = t[::window], t[window - 1 :: window]
+    if type(base).__name__ == "Ftpl":
+        choices, updates = draw(seed, act, "laplace", first, (K,)), draw(seed, update, "uniform", last)
+    else:
+        choices, updates = draw(seed, act, "uniform", first), None
+    laplace = draw(seed, noise, "laplace", last)
+    return ref.private_batched(base, losses, choices, laplace, window=window, noise_scale=scale, update_draws=updates)[
+        0
+    ]
+
+
+def converted(make, epsilon, window, horizon=T):
+    """The private conversion; 1 / (window epsilon) is its noise."""
+
+    def literal(ref, seed, noisy):
+        scale, plays = noisy / (window * epsilon), np.arange(1, horizon + 1)
+        losses = np.resize(LOSSES, (horizon, K))
+        return batches(
+            ref, make(ref), seed, losses, window, scale, plays, "alg/act/base", "alg/update", "alg/update/base"
+        )
+
+    return literal
+
+
+def literal_exp3(mixing):
+    def literal(ref, seed, noisy):
+        uniforms = draw(seed, "alg/act", "uniform", np.arange(1, T + 1))
+        return ref.exp3(LOSSES, uniforms, learning_rate=0.15, mixing=mixing)
+
+    return literal
+
+
+def literal_ldp_exp3(ref, seed, noisy):
+    plays = np.arange(1, T + 1)
+    rate, mixing = adversarial.exp3_general_tuning(K, T, 1 / 0.9)
+    base = ref.Exp3(K, learning_rate=rate * 20, mixing=mixing)
+    return batches(ref, base, seed, LOSSES, 1, noisy / 0.9, plays, "alg/act/base", "alg/encode", "none")
+
+
+def literal_exp4(ref, seed, noisy):
+    plays = np.arange(1, T + 1)
+    uniforms, laplace = draw(seed, "alg/act", "uniform", plays), draw(seed, "alg/encode", "laplace", plays)
+    return ref.exp4(ADVICE, LOSSES, uniforms, learning_rate=0.1, mixing=0.3, laplace=laplace, noise_scale=noisy / 0.8)
+
+
+def literal_local_exp4(ref, seed, noisy):
+    """With the tuning of Theorem 4.4, which is cautious: paths seldom depend on it."""
+    plays = np.arange(1, T + 1)
+    uniforms, laplace = draw(seed, "alg/act", "uniform", plays), draw(seed, "alg/encode", "laplace", plays)
+    return ref.local_exp4(ADVICE, LOSSES, uniforms, laplace if noisy else 0 * laplace, epsilon=0.8)
+
+
+def literal_experts(ref, seed, noisy):
+    epsilon, window, plays = 0.25, 4, np.arange(1, T + 1)
+    rate, mixing = adversarial.exp3_private_tuning(N, T, epsilon)
+    choices = draw(seed, "alg/act/base/base", "uniform", plays[::window])
+    picks = draw(seed, "alg/act/action", "uniform", plays)
+    laplace = draw(seed, "alg/update/base", "laplace", plays[window - 1 :: window])
+    base = ref.Exp3(N, learning_rate=rate * 30, mixing=mixing)
+    return ref.bandit_to_experts(
+        base, ADVICE, LOSSES, choices, picks, laplace, window=window, noise_scale=noisy / (window * epsilon)
+    )[1]
+
+
+def private_exp3(ref):
+    rate, mixing = adversarial.exp3_private_tuning(K, T, 0.15)
+    return ref.Exp3(K, learning_rate=rate * 20, mixing=mixing)
+
+
+def private_ftpl(ref):
+    rate, tries = adversarial.ftpl_private_tuning(K, T, 0.15)
+    return ref.Ftpl(K, learning_rate=rate * 20, tries=tries)
+
+
+# the papers' learning rates hardly move in 150 plays: most cases take a larger one, and test the tunings apart
+EXP3_RATE = adversarial.exp3_private_tuning(K, T, 0.15)[0] * 20
+FTPL_RATE = adversarial.ftpl_private_tuning(K, T, 0.15)[0] * 20
+LDP_RATE = adversarial.exp3_general_tuning(K, T, 1 / 0.9)[0] * 20
+EXPERTS_RATE = adversarial.exp3_private_tuning(N, T, 0.25)[0] * 30
+SIZES = {"num_arms": K, "horizon": T}
+PAIRS = {
+    "exp3": Pair(algorithms.exp3(**SIZES, learning_rate=0.15, mixing=0.0), literal_exp3(0.0)),
+    "exp3 mixed": Pair(algorithms.exp3(**SIZES, learning_rate=0.15, mixing=0.2), literal_exp3(0.2)),
+    "exp3_ix": Pair(
+        algorithms.exp3_ix(**SIZES), alone(lambda ref: ref.Exp3IX(K, **dict(zip(
+            ("learning_rate", "mixing"), adversarial.exp3_ix_tuning(K, T), strict=True)))),
+    ),
+    "tsallis_inf": Pair(
+        algorithms.tsallis_inf(num_arms=K, horizon=12), alone(lambda ref: ref.TsallisInf(K), 12), table(12),
+        seeds=range(40),
+    ),
+    "htinf": Pair(algorithms.htinf(**SIZES, tail_scale=1.0), alone(lambda ref: ref.Htinf(K, tail_scale=1.0))),
+    "htinf 1.5": Pair(algorithms.htinf(**SIZES, tail_index=1.5), alone(lambda ref: ref.Htinf(K, tail_index=1.5))),
+    "ftpl": Pair(
+        algorithms.ftpl(num_arms=K, horizon=40, learning_rate=0.2, tries=11),
+        alone(lambda ref: ref.Ftpl(K, learning_rate=0.2, tries=11), 40), table(40), forks=0.13,
+    ),
+    "private htinf": Pair(
+        algorithms.private_batched(**SIZES, epsilon=0.07, window=7),
+        converted(lambda ref: ref.Htinf(K, tail_scale=ref.htinf_tail_scale(1 / 0.49)), 0.07, 7), private=True,
+    ),
+    "private exp3": Pair(
+        algorithms.private_batched(**SIZES, epsilon=0.15, base=partial(algorithms.exp3, learning_rate=EXP3_RATE)),
+        converted(private_exp3, 0.15, 7), private=True,
+    ),
+    "private ftpl": Pair(
+        algorithms.private_batched(**SIZES, epsilon=0.15, base=partial(algorithms.ftpl, learning_rate=FTPL_RATE)),
+        converted(private_ftpl, 0.15, 7), private=True, forks=0.13,
+    ),
+    "private exp3, batches of several windows": Pair(
+        algorithms.private_batched(
+            num_arms=K, horizon=4000, epsilon=0.01, window=300,
+            base=partial(algorithms.exp3, learning_rate=0.4, mixing=0.1),
+        ),
+        converted(lambda ref: ref.Exp3(K, learning_rate=0.4, mixing=0.1), 0.01, 300, 4000),
+        jb.environments.loss_table(losses=np.resize(LOSSES, (4000, K))), private=True,
+    ),
+    "ldp_exp3": Pair(algorithms.ldp_exp3(**SIZES, epsilon=0.9, learning_rate=LDP_RATE), literal_ldp_exp3, private=True),
+    "local_exp4": Pair(
+        algorithms.local_exp4(**SIZES, num_experts=N, epsilon=0.8, learning_rate=0.1, mixing=0.3), literal_exp4,
+        experts(), private=True,
+    ),
+    "local_exp4 tuned": Pair(
+        algorithms.local_exp4(**SIZES, num_experts=N, epsilon=0.8), literal_local_exp4, experts(), private=True
+    ),
+    "experts": Pair(
+        algorithms.bandit_to_experts(
+            **SIZES, num_experts=N, base=partial(
+                algorithms.private_batched, epsilon=0.25, base=partial(algorithms.exp3, learning_rate=EXPERTS_RATE)),
+        ),
+        literal_experts, experts(), private=True,
+    ),
+}  # fmt: skip
+
+
+@functools.cache
+def fast(name, noisy):
+    pair = PAIRS[name]
+    algorithm = pair.algorithm
+    if pair.private and not noisy:
+        algorithm = algorithm._replace(params=algorithm.params._replace(mechanism_scale=0.0))
+    return fast_runs(algorithm, pair.environment or table(T), pair.seeds)
+
+
+def disagreement(name, ref, noisy):
+    pair = PAIRS[name]
+    return forked(fast(name, noisy)[0], [pair.literal(ref, seed, noisy) for seed in pair.seeds])
+
+
+CASES = [(name, noisy) for name, pair in PAIRS.items() for noisy in ((False, True) if pair.private else (False,))]
+
+
+@pytest.mark.parametrize(("name", "noisy"), CASES)
+def test_paths_are_those_of_the_reference(name, noisy):
+    assert disagreement(name, adversarial, noisy) <= PAIRS[name].forks
+    assert len(np.unique(fast(name, noisy)[0])) == K  # a path that says something
+
+
+@pytest.mark.parametrize(("name", "noisy"), CASES)
+def test_regrets_are_those_of_the_paths(name, noisy):
+    """A history is played apart from the run that counts regret: both must be one path."""
+    for path, regret in zip(*fast(name, noisy), strict=True):
+        losses = np.resize(LOSSES, (len(path), K))
+        advised = PAIRS[name].environment is experts()
+        expected = adversarial.expert_regret(losses, ADVICE, path) if advised else adversarial.regret(losses, path)
+        assert regret == pytest.approx(expected, rel=1e-5, abs=1e-4)
+
+
+STEP = {  # the same update with its step size doubled
+    "exp3": ("self.learning_rate * x / self.p", "2 * self.learning_rate * x / self.p"),
+    "exp3_ix": ("softmax(-self.learning_rate", "softmax(-2 * self.learning_rate"),
+    "htinf": ("return self.tail_scale * self.t", "return 0.5 * self.tail_scale * self.t"),
+    "ftpl": ("+= x * count", "+= 2 * x * count"),
+    "exp4": ("-= learning_rate * advice[t - 1][:, arm] * x", "-= 2 * learning_rate * advice[t - 1][:, arm] * x"),
+}
+CLOCK = {  # the same with an index of time one off
+    "exp3": ("base.update(losses[t - 1][actions[-1]])", "base.update(losses[t - 2][actions[-1]])"),
+    "htinf": ("self.t ** (1 / self.tail_index)", "(self.t + 1) ** (1 / self.tail_index)"),
+    "batched": ("total += losses[t - 1][arm]", "total += losses[t - 2][arm]"),
+    "noise": ("noise_scale * laplace[j - 1]", "noise_scale * laplace[j - 2]"),
+    "exp4": ("x = losses[t - 1][arm]", "x = losses[t - 2][arm]"),
+}
+PLANTED = [
+    ("exp3", STEP["exp3"]), ("exp3", CLOCK["exp3"]), ("exp3 mixed", STEP["exp3"]), ("exp3 mixed", CLOCK["exp3"]),
+    ("exp3_ix", STEP["exp3_ix"]), ("exp3_ix", CLOCK["batched"]),
+    ("tsallis_inf", STEP["htinf"]), ("tsallis_inf", CLOCK["htinf"]),
+    ("htinf", STEP["htinf"]), ("htinf", CLOCK["htinf"]), ("htinf 1.5", STEP["htinf"]), ("htinf 1.5", CLOCK["htinf"]),
+    ("ftpl", STEP["ftpl"]), ("ftpl", CLOCK["batched"]),
+    ("private htinf", STEP["htinf"]), ("private htinf", CLOCK["htinf"]),
+    ("private exp3", STEP["exp3"]), ("private exp3", CLOCK["noise"]),
+    ("private ftpl", STEP["ftpl"]), ("private ftpl", CLOCK["noise"]),
+    ("private exp3, batches of several windows", STEP["exp3"]),
+    ("private exp3, batches of several windows", CLOCK["noise"]),
+    ("ldp_exp3", STEP["exp3"]), ("ldp_exp3", CLOCK["batched"]),
+    ("local_exp4", STEP["exp4"]), ("local_exp4", CLOCK["exp4"]),
+    ("experts", STEP["exp3"]), ("experts", CLOCK["noise"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "error"), PLANTED, ids=lambda x: x if isinstance(x, str) else x[1])
+def test_a_planted_error_forks_the_paths(name, error):
+    noisy = PAIRS[name].private
+    assert disagreement(name, planted(adversarial, *error), noisy) > PAIRS[name].forks + 0.1

@@ -1,0 +1,199 @@
+"""Files, the shuffled order of rows, and classification."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from jaxbandits.environments.data import ORDER, classification, read_labelled, read_losses, shuffled
+from jaxbandits.random import Draws
+
+
+@functools.cache
+def orders(n, seeds, turns):
+    """[seeds, turns, n]: where each position lands."""
+
+    @jax.jit
+    def one(seed, turn):
+        return shuffled(Draws(seed, ORDER), turn, jnp.arange(n, dtype=jnp.int32), n)
+
+    over = jax.jit(jax.vmap(jax.vmap(one, (None, 0)), (0, None)))
+    return np.asarray(over(jnp.arange(seeds, dtype=jnp.uint32), jnp.arange(turns, dtype=jnp.int32)))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 64, 1001])
+def test_every_pass_is_a_permutation(n):
+    rows = orders(n, 5, 3)
+    np.testing.assert_array_equal(np.sort(rows, -1), np.broadcast_to(np.arange(n), rows.shape))
+    if n > 60:
+        flat = rows.reshape(15, n)
+        assert len({tuple(row) for row in flat}) == 15  # seeds and passes differ
+
+
+def test_permutations_are_uniform():
+    n, seeds = 4, 9600
+    rows = orders(n, seeds, 1)[:, 0]
+    codes = rows @ 4 ** np.arange(n)
+    _, counts = np.unique(codes, return_counts=True)
+    assert len(counts) == 24 and stats.chisquare(counts).pvalue > 1e-3
+
+
+def test_positions_are_uniform_and_neighbours_unrelated():
+    n, seeds = 37, 3000
+    rows = orders(n, seeds, 1)[:, 0]
+    assert min(stats.chisquare(np.bincount(rows[:, j], minlength=n)).pvalue for j in range(n)) > 1e-3 / n
+    step = (rows[:, 1:] - rows[:, :-1]) % n  # never 0, otherwise even
+    assert stats.chisquare(np.bincount(step.ravel(), minlength=n)[1:]).pvalue > 1e-3
+
+
+X = np.random.default_rng(0).normal(size=(60, 3)) @ np.diag([3.0, 1.0, 0.2])
+Y = (X[:, 0] > 0.5).astype(int) + (X[:, 0] > 3)
+
+
+def test_classification_shows_every_row_once_a_pass():
+    environment = classification(features=X, labels=Y, dim=6)
+    world, seed = environment.world, 11
+    params = environment.params._replace(features=environment.params.features.astype(np.float32))
+    root = Draws(np.uint32(seed), "environment")
+    t = jnp.arange(1, 151, dtype=jnp.int32)
+
+    @jax.jit
+    def run(t, action):
+        state = world.init(params, root.child("instance"))
+        context, state = world.observe(params, state, root.child("context"), t)
+        reward = world.reward(params, state, root.child("reward"), t, context, action)
+        return context, reward, world.score(params, state, t, context, action).regret
+
+    paid = [run(t, jnp.full(150, a, jnp.int32)) for a in range(3)]
+    context, rewards = np.asarray(paid[0][0]), np.stack([p[1] for p in paid], -1)
+    np.testing.assert_array_equal(rewards.sum(1), 1)
+    np.testing.assert_array_equal(np.stack([p[2] for p in paid], -1), 1 - rewards)
+    label = rewards.argmax(1)
+    assert context.shape == (150, 3, 6)
+    rows = context[:, 0, :2]
+    for k in range(3):  # arm k: block k
+        np.testing.assert_array_equal(context[:, k, 2 * k : 2 * k + 2], rows)
+        np.testing.assert_array_equal(np.delete(context[:, k], [2 * k, 2 * k + 1], 1), 0)
+    norms = np.linalg.norm(rows, axis=1)
+    assert norms.max() <= 1 + 1e-6 and norms[:60].max() > 1 - 1e-6
+    centred = X - X.mean(0)
+    plane = np.linalg.svd(centred, full_matrices=False)[2][:2]
+    gram = (centred @ plane.T) @ (centred @ plane.T).T
+    gram /= gram.diagonal().max()
+    for p in range(2):  # a pass is a permutation of (row, label); inner products are those of the principal plane
+        order = [int(np.abs(gram.diagonal() - norms[i] ** 2).argmin()) for i in range(60 * p, 60 * p + 60)]
+        assert sorted(order) == list(range(60))
+        np.testing.assert_array_equal(label[60 * p : 60 * p + 60], Y[order])
+        np.testing.assert_allclose(
+            rows[60 * p : 60 * p + 60] @ rows[60 * p : 60 * p + 60].T, gram[np.ix_(order, order)], atol=1e-5
+        )
+    times = np.array([1, 5, 59, 60, 61, 100, 150])
+    want = np.cumsum(1 - rewards, axis=0)[times - 1].min(axis=1)
+    np.testing.assert_array_equal(world.baseline(environment.params, seed, times), want)
+    assert (world.baseline(environment.params, seed + 1, times) != want).any()
+    one = run(t[100:101], jnp.zeros(1, jnp.int32))[0]
+    np.testing.assert_array_equal(one[0], context[100])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"features": X, "labels": Y[:-1]}, "labels has shape"),
+        ({"features": X, "labels": Y + 0.5}, "integers 0..K-1"),
+        ({"features": X, "labels": np.zeros(60)}, "two classes"),
+        ({"features": X, "labels": Y, "dim": 7}, "dim = 7 must be a multiple of the 3 arms"),
+        ({"features": X, "labels": Y, "dim": 12}, "dim = 12"),
+        ({"features": np.full((2, 2), np.nan), "labels": [0, 1]}, r"features\[0, 0\]"),
+    ],
+)
+def test_classification_errors(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        classification(**arguments)
+
+
+GOOD = "0.1,0.2\n0.3,1\n0,0.5\n"
+
+
+@pytest.mark.parametrize("text", [GOOD, "first,second\n" + GOOD, "first, second\n\n" + GOOD + "\n", "\ufeff" + GOOD])
+def test_losses_from_csv(tmp_path, text):
+    (tmp_path / "losses.csv").write_text(text, encoding="utf-8")
+    np.testing.assert_array_equal(read_losses(tmp_path / "losses.csv"), [[0.1, 0.2], [0.3, 1], [0, 0.5]])
+
+
+def test_losses_from_npz(tmp_path):
+    table = np.random.default_rng(0).uniform(size=(5, 3))
+    np.savez(tmp_path / "a.npz", table)
+    np.testing.assert_array_equal(read_losses(str(tmp_path / "a.npz")), table)
+    np.savez(tmp_path / "b.npz", table, table)
+    with pytest.raises(ValueError, match="one array"):
+        read_losses(tmp_path / "b.npz")
+    np.savez(tmp_path / "c.npz", table - 0.99)
+    with pytest.raises(ValueError, match=r"c.npz: row 1, column 1.*must be a number in \[0, 1\]"):
+        read_losses(tmp_path / "c.npz")
+
+
+def test_parquet_is_read_or_refused_clearly(tmp_path):
+    (tmp_path / "a.parquet").write_bytes(b"not parquet")
+    with pytest.raises(ValueError, match=r"a\.parquet: (reading Parquet needs pyarrow|not a readable Parquet)"):
+        read_losses(tmp_path / "a.parquet")
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.table({"a": [0.1, 0.2], "b": [0.3, 0.4]}), tmp_path / "b.parquet")
+    np.testing.assert_array_equal(read_losses(tmp_path / "b.parquet"), [[0.1, 0.3], [0.2, 0.4]])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n0.1,0.2\n0.3,nan\n", r"losses.csv: row 2 \(file line 3\), column b: nan"),
+        ("0.1,0.2\n\n0.3,1.5\n", r"row 2 \(file line 3\), column 2: 1.5 must be a number in \[0, 1\]"),
+        ("a,b\n0.1,0.2\n0.3,x\n", r"row 2 \(file line 3\), column b: 'x' is not a number"),
+        ("0.1,0.2\n0.3,\n", r"row 2 \(file line 2\), column 2: '' is not a number"),
+        ("a,b\n0.1,0.2\n0.3\n", r"row 2 \(file line 3\) has 1 columns, expected 2"),
+        ("a,b\n", "no rows of data"),
+        ("\n\n", "no rows of data"),
+        ("", "empty"),
+    ],
+)
+def test_bad_csv_files_name_file_row_and_column(tmp_path, text, message):
+    (tmp_path / "losses.csv").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        read_losses(tmp_path / "losses.csv")
+
+
+def test_missing_and_unknown_files(tmp_path):
+    with pytest.raises(ValueError, match="no such file"):
+        read_losses(tmp_path / "nothing.csv")
+    with pytest.raises(ValueError, match=r"\.csv, \.npz or \.parquet"):
+        read_losses(tmp_path / "losses.txt")
+    (tmp_path / "bad.npz").write_bytes(b"zip?")
+    with pytest.raises(ValueError, match="not a readable NPZ"):
+        read_losses(tmp_path / "bad.npz")
+
+
+def test_labelled_rows(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("x,kind,y\n1,dog,2\n3,cat,4\n5,dog,-6e3\n")
+    features, labels = read_labelled(path, label="kind")
+    np.testing.assert_array_equal(features, [[1, 2], [3, 4], [5, -6000]])
+    assert labels.tolist() == [1, 0, 1]
+    path.write_text("1,10\n3,9\n5,10\n")
+    features, labels = read_labelled(path, label=2)  # no header; numbers sort as numbers
+    assert features.tolist() == [[1], [3], [5]] and labels.tolist() == [1, 0, 1]
+    np.savez(tmp_path / "rows.npz", features=X, target=Y)
+    features, labels = read_labelled(tmp_path / "rows.npz", label="target")
+    np.testing.assert_array_equal(features, X)
+    np.testing.assert_array_equal(labels, Y)
+    with pytest.raises(ValueError, match=r"no column 'knid' \(did you mean 'kind'\?\)"):
+        path.write_text("x,kind\n1,a\n")
+        read_labelled(path, label="knid")
+    with pytest.raises(ValueError, match=r"row 2 \(file line 3\), column kind: the label '' is missing"):
+        path.write_text("x,kind\n1,a\n2,\n")
+        read_labelled(path, label="kind")
+    with pytest.raises(ValueError, match=r"row 2 \(file line 3\), column x: inf must be finite"):
+        path.write_text("x,kind\n1,a\ninf,b\n")
+        read_labelled(path, label="kind")

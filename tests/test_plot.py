@@ -1,0 +1,256 @@
+"""Figures: what they show is in their data, no text collides, and the files are what they say."""
+
+import json
+import sys
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from jaxbandits import statistics
+from jaxbandits.reports import plot
+
+TIMES = np.unique(np.geomspace(1, 20_000, 60).astype(int))
+SHORT = ["EXP3", "EXP3 (theory)", "UCB1"]
+LONG = [
+    "one noise per play (theory)",
+    "batched, one noise per batch (tuned)",
+    "locally private EXP4 with 40 experts",
+    "HTINF",
+    "uniform",
+    "an algorithm whose label is a whole sentence and cannot fit the width of a paper's column at all",
+    "EXP3",
+]
+
+
+def result(labels, grid=None, *, seeds=20, exponents=None, constant=None):
+    """Lognormal lanes of t ** exponent, smaller for larger keys."""
+    grid = grid or {}
+    shape = (len(labels), *map(len, grid.values()), seeds, len(TIMES))
+    exponents = np.linspace(0.4, 0.8, len(labels)) if exponents is None else np.asarray(exponents)
+    lanes = np.random.default_rng(5).lognormal(0.0, 0.3, shape[:-1])[..., None]
+    values = lanes * TIMES ** exponents.reshape(-1, *[1] * (len(shape) - 1))
+    ds = xr.Dataset(
+        {"regret": (("algorithm", *grid, "seed", "t"), values)},
+        {"algorithm": labels, **grid, "seed": np.arange(seeds), "t": TIMES},
+        {"constant_along": json.dumps(constant or {})},
+    )
+    return ds
+
+
+def texts(figure):
+    return [t for t in figure.findobj(Text) if t.get_text().strip() and t.get_visible()]
+
+
+@pytest.mark.parametrize("labels", [["EXP3"], SHORT, LONG], ids=["one", "three", "seven long"])
+@pytest.mark.parametrize("log", ["none", "both"])
+def test_a_single_panel_has_room_for_all_texts(labels, log):
+    drawn = plot.regret(result(labels), log=log, caption="four Bernoulli arms " * 8)
+    assert plot.overlaps(drawn.figure) == []
+    assert drawn.figure.get_figwidth() == 3.5
+    assert min(t.get_fontsize() for t in texts(drawn.figure)) >= 7
+    legend = {t.get_text().replace("\n", " ") for t in drawn.figure.legends[0].get_texts()}
+    assert legend == set(labels)
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 5, 6])
+def test_panels_have_room_and_one_value_each(count):
+    values = [0.05, 0.1, 0.2, 0.5, 1.0, float("inf")][-count:]
+    drawn = plot.regret(result(LONG, {"epsilon": values}))
+    assert plot.overlaps(drawn.figure) == []
+    assert [a.get_title().split("= ")[-1].strip() for a in drawn.figure.axes] == [
+        "∞" if np.isinf(v) else f"{v:g}" for v in values
+    ]
+    assert len({a.get_ylim() for a in drawn.figure.axes}) == 1
+
+
+def test_named_panels_with_long_names():
+    names = ["easy", "a hard instance with a very long name", "three"]
+    drawn = plot.regret(result(SHORT, {"environment.means": names}))
+    assert plot.overlaps(drawn.figure) == []
+    assert drawn.figure.axes[1].get_title().replace("\n", " ").endswith(names[1])
+
+
+def test_the_checker_sees_planted_faults():
+    figure = Figure()
+    axes = figure.subplots()
+    axes.set_xlim(0, 1)
+    axes.set_xticks([0.5, 0.51], ["left label", "right label"])
+    figure.text(0.99, 0.5, "beyond the edge")
+    found = plot.overlaps(figure)
+    assert "'left label' and 'right label'" in found and "'beyond the edge' leaves the figure" in found
+    axes.set_xticks([0.2, 0.8])
+    figure.texts[0].remove()
+    assert plot.overlaps(figure) == []
+
+
+def test_the_checker_sees_a_shrunken_figure():
+    figure = plot.regret(result(LONG)).figure
+    figure.set_size_inches(3.5, 1.5)
+    assert plot.overlaps(figure)
+
+
+def test_regret_data_is_what_the_lines_show():
+    ds = result(SHORT, {"epsilon": [0.1, 1.0]})
+    drawn = plot.regret(ds, select={"epsilon": 1.0, "algorithm": ["UCB1", "EXP3"]}, log="none")
+    lanes = ds["regret"].sel(algorithm="UCB1", epsilon=1.0).values
+    mine = drawn.data[drawn.data["algorithm"] == "UCB1"]
+    for column, expected in zip(["centre", "low", "high"], statistics.mean_interval(lanes.T), strict=True):
+        np.testing.assert_allclose(mine[column], expected)
+    line = {x.get_label(): x for x in drawn.figure.axes[0].get_lines()}
+    assert set(line) == {"UCB1", "EXP3"}
+    np.testing.assert_allclose(line["UCB1"].get_ydata(), mine["centre"])
+    single = plot.regret(ds, select={"epsilon": 1.0, "algorithm": "UCB1"})
+    np.testing.assert_allclose(single.data["centre"], mine["centre"])
+
+
+def test_regret_dots_a_partner_in_its_colour():
+    ds = result(["EXP3 (theory)", "UCB1", "EXP3"], {"epsilon": [0.1, 1.0]})
+    for dotted in (["EXP3 (theory)"], {"EXP3 (theory)": "EXP3"}):
+        drawn = plot.regret(ds, dotted=dotted)
+        for axes in drawn.figure.axes:
+            line = {x.get_label(): x for x in axes.get_lines()}
+            theory, main, other = line["EXP3 (theory)"], line["EXP3"], line["UCB1"]
+            assert theory.get_color() == main.get_color() != other.get_color()
+            assert theory.get_linestyle() == ":" and ":" not in (main.get_linestyle(), other.get_linestyle())
+        assert [t.get_text() for t in drawn.figure.legends[0].get_texts()] == ds["algorithm"].values.tolist()
+        assert plot.overlaps(drawn.figure) == []
+
+
+def test_quantile_bands():
+    ds = result(["EXP3"])
+    data = plot.regret(ds, bands="quantile").data
+    np.testing.assert_allclose(data["high"], np.quantile(ds["regret"].values[0], 0.95, axis=0))
+
+
+def test_caption_names_seeds_and_band():
+    def captions(**kwargs):
+        return plot.regret(result(["EXP3"], seeds=1200), **kwargs).figure.texts[0].get_text().replace("\n", " ")
+
+    assert captions(caption="ten arms") == "mean and 95% interval over 1,200 seeds; ten arms"
+    assert captions(bands="quantile") == "median and 5% to 95% band over 1,200 seeds"
+    one = plot.regret(result(["EXP3"], seeds=1))
+    assert one.figure.texts[0].get_text() == "one seed, hence no interval"
+
+
+def test_axes_turn_logarithmic_where_lines_differ_thirtyfold():
+    near, far = result(SHORT, exponents=[0.5, 0.52, 0.54]), result(SHORT, exponents=[0.3, 0.5, 0.8])
+    assert plot.regret(near).figure.axes[0].get_yscale() == "linear"
+    assert plot.regret(far).figure.axes[0].get_yscale() == "log"
+    assert plot.regret(far, log="none").figure.axes[0].get_yscale() == "linear"
+
+
+def test_zero_regret_stays_in_the_data_and_off_the_logarithmic_axis():
+    ds = result(SHORT)
+    ds["regret"][..., :3] = 0.0
+    drawn = plot.regret(ds, log="both")
+    assert (drawn.data["centre"] == 0).sum() == 9
+    assert all(np.isnan(line.get_ydata()[:3]).all() for line in drawn.figure.axes[0].get_lines())
+    assert drawn.figure.axes[0].get_ylim()[0] > 0.01 and plot.overlaps(drawn.figure) == []
+
+
+def test_a_horizon_ends_its_own_panel():
+    ds = result(SHORT, {"horizon": [int(TIMES[30]), int(TIMES[-1])]})
+    ds["regret"][:, 0, :, 31:] = np.nan
+    drawn = plot.regret(ds)
+    left, right = drawn.figure.axes
+    assert left.get_xlim()[1] < right.get_xlim()[1] and plot.overlaps(drawn.figure) == []
+    assert plot.regret(ds, select={"horizon": int(TIMES[30])}).data["t"].max() == TIMES[30]
+    ends = plot.against(ds, "horizon").data
+    assert np.isfinite(ends["centre"]).all()
+
+
+def test_against_draws_points_constants_partners_and_orders():
+    keys = [0.1, 0.5, 2.0, float("inf")]
+    ds = result(SHORT, {"epsilon": keys}, constant={"UCB1": ["epsilon"]})
+    drawn = plot.against(ds, "epsilon", dotted=["EXP3 (theory)"], reference={"order 1/ε": lambda e: 10 / e})
+    axes = drawn.figure.axes[0]
+    assert plot.overlaps(drawn.figure) == [] and (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    assert [t.get_text() for t in drawn.figure.legends[0].get_texts()] == [*SHORT, "order 1/ε"]
+    lines = {c.get_label(): c.lines[0] for c in axes.containers}
+    main, partner = lines["EXP3"], lines["EXP3 (theory)"]
+    assert main.get_color() == partner.get_color() and partner.get_linestyle() == ":" != main.get_linestyle()
+    flat = next(x for x in axes.get_lines() if x.get_label() == "UCB1")
+    assert len(set(flat.get_ydata())) == 1
+    final = statistics.summary(ds).set_index(["algorithm", "epsilon"])["mean"]
+    own = drawn.data[drawn.data["kind"] == "algorithm"].set_index(["algorithm", "epsilon"])["centre"]
+    np.testing.assert_allclose(own[final.index], final)
+    order = drawn.data[drawn.data["kind"] == "reference"]
+    np.testing.assert_allclose(order["centre"] * order["epsilon"], 10.0)
+    ticks = [t.get_text() for t in axes.get_xticklabels()]
+    assert ticks == ["0.1", "0.5", "2", "∞"]
+    many = plot.against(result(SHORT, {"epsilon": [*np.geomspace(0.01, 3, 12), np.inf]}), "epsilon").figure
+    assert [t.get_text() for t in many.axes[0].get_xticklabels()] == ["0.01", "0.1", "1", "∞"]
+    assert plot.overlaps(many) == []
+
+
+def test_a_far_away_order_does_not_squash_the_lines():
+    ds = result(SHORT, {"epsilon": [0.1, 1.0]})
+    near = plot.against(ds, "epsilon").figure.axes[0].get_ylim()
+    far = plot.against(ds, "epsilon", reference={"order": lambda e: 1e-6 / e}).figure.axes[0].get_ylim()
+    assert near[0] / 5 < far[0] < near[0] and far[1] < 2 * near[1]
+
+
+def test_against_a_key_with_zero_is_linear():
+    drawn = plot.against(result(LONG, {"corruption_bound": [0.0, 0.02, 0.05]}), "corruption_bound")
+    assert drawn.figure.axes[0].get_xscale() == "linear" and plot.overlaps(drawn.figure) == []
+
+
+@pytest.mark.parametrize("keys", [np.geomspace(1e-5, 10, 25), np.array([1, 2, 10**6]), np.array([0.1, 0.101, 0.2])])
+def test_against_has_few_ticks(keys):
+    drawn = plot.against(result(SHORT, {"window": keys}), "window")
+    assert plot.overlaps(drawn.figure) == []
+    assert 2 <= len(drawn.figure.axes[0].get_xticks()) <= 8
+
+
+@pytest.mark.parametrize(("suffix", "magic"), [(".png", b"\x89PNG"), (".pdf", b"%PDF"), (".svg", b"<?xml")])
+def test_files_are_written_and_repeatable(tmp_path, suffix, magic):
+    path, again = tmp_path / f"one{suffix}", tmp_path / f"two{suffix}"
+    plot.save(plot.regret(result(SHORT), path=path), again)
+    content = path.read_bytes()
+    assert content.startswith(magic) and content == again.read_bytes()
+    if suffix == ".png":
+        assert int.from_bytes(content[16:20], "big") == 3.5 * 300  # the header's width in pixels
+    if suffix == ".pdf":
+        assert b"/FontFile2" in content and b"/Type3" not in content  # TrueType
+    assert b"CreationDate" not in content and b"dc:date" not in content
+
+
+def test_nothing_leaks_out_of_a_figure():
+    before = dict(mpl.rcParams)
+    modules = "matplotlib.pyplot" in sys.modules
+    plot.regret(result(SHORT))
+    assert dict(mpl.rcParams) == before and ("matplotlib.pyplot" in sys.modules) == modules
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda ds: plot.regret(ds), r"select leaves 2 keys .*epsilon: 0.1, 1; .*such as select=dict\(window=1\)"),
+        (lambda ds: plot.regret(ds, select={"epsilon": 0.1}), r"window has 7 values .* 6 panels: select some"),
+        (lambda ds: plot.regret(ds, bands="sd"), r"bands = 'sd' must be one of"),
+        (lambda ds: plot.regret(ds, select={"epsilon": 0.1, "window": 1}, log="yes"), r"log = 'yes' must be one of"),
+        (
+            lambda ds: plot.regret(ds * 0, select={"epsilon": 0.1, "window": 1}, log="y"),
+            r"log = 'y' needs some positive",
+        ),
+        (
+            lambda ds: plot.regret(ds, select={"epsilon": 0.1, "window": 1}, dotted={"UCB1": "UCB2"}),
+            r"'UCB1' has no partner 'UCB2'",
+        ),
+        (lambda ds: plot.against(ds, "epsilom"), r"key = 'epsilom' must be one of .*did you mean 'epsilon'"),
+        (lambda ds: plot.against(ds, "epsilon"), r"select leaves 1 keys"),
+        (lambda ds: plot.against(ds, "epsilon", select={"window": 1}, dotted=["UCB1"]), r"'UCB1' has no partner None"),
+        (
+            lambda ds: plot.against(ds, "epsilon", select={"epsilon": 1.0, "window": 1}),
+            r"needs numeric values: keep several",
+        ),
+        (lambda ds: plot.save(None, "x.gif"), r"suffix '.gif': end it in .png, .pdf or .svg"),
+    ],
+)
+def test_errors_name_argument_value_and_remedy(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(result(SHORT, {"epsilon": [0.1, 1.0], "window": [1, 2, 3, 4, 5, 6, 7]}))

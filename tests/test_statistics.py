@@ -1,0 +1,257 @@
+"""Statistics on synthetic results whose true means, differences and exponents are known."""
+
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+from scipy import stats
+
+from jaxbandits import statistics
+
+TIMES = np.array([10, 30, 100, 300, 1000, 3000, 10_000])
+
+
+def result(means, *, seeds=200, sigma=0.3, grid=None, exponents=None, rng=None, shared=0.0, times=TIMES):
+    """Lognormal final regrets with the given means `[A, <grid...>]`; regret grows as t ** exponent in every lane."""
+    rng = rng or np.random.default_rng(7)
+    means = np.asarray(means, float)
+    noise = np.sqrt(1 - shared**2) * rng.normal(size=(*means.shape, seeds)) + shared * rng.normal(size=seeds)
+    final = means[..., None] * np.exp(sigma * noise - sigma**2 / 2)
+    exponents = np.full(len(means), 0.5) if exponents is None else np.asarray(exponents)
+    growth = (times / times[-1]) ** exponents.reshape(-1, *[1] * means.ndim, 1)
+    labels = [f"alg{i}" for i in range(len(means))]
+    coords = {"algorithm": labels, **(grid or {}), "seed": np.arange(seeds), "t": times}
+    return xr.Dataset({"regret": (("algorithm", *(grid or {}), "seed", "t"), final[..., None] * growth)}, coords)
+
+
+def horizons():
+    """Two horizons on the union of their checkpoints: NaN after a lane's own."""
+    values = np.broadcast_to(TIMES**0.5, (1, 2, 4, len(TIMES))).copy()
+    values[:, 0, :, TIMES > 100] = np.nan
+    coords = {"algorithm": ["a"], "horizon": [100, 10_000], "t": TIMES}
+    return xr.Dataset({"regret": (("algorithm", "horizon", "seed", "t"), values)}, coords)
+
+
+def test_interval_covers_its_mean_in_95_of_100_samples():
+    samples = np.random.default_rng(0).normal(3.0, 2.0, size=(4000, 8))
+    mean, low, high = statistics.mean_interval(samples)
+    # Binomial(4000, 0.95): four standard errors are 0.014. A normal interval (0.91 at 8 seeds) would fail.
+    assert abs(np.mean((low < 3.0) & (high > 3.0)) - 0.95) < 0.014
+    expected = stats.t.interval(0.95, 7, loc=mean[0], scale=stats.sem(samples[0]))
+    np.testing.assert_allclose((low[0], high[0]), expected, rtol=1e-12)
+
+
+def test_one_seed_has_a_mean_and_no_interval():
+    row = statistics.summary(result([5.0], seeds=1, sigma=0.0)).iloc[0]
+    assert row["mean"] == pytest.approx(5.0) and np.isnan(row["ci_low"]) and np.isnan(row["ci_high"])
+
+
+def test_summary_has_one_regular_row_a_point():
+    ds = result([[4.0, 2.0, 1.0], [8.0, 8.0, 8.0]], grid={"epsilon": [0.1, 1.0, 10.0]})
+    frame = statistics.summary(ds)
+    assert list(frame[["algorithm", "epsilon"]].itertuples(index=False, name=None)) == [
+        (a, e) for a in ("alg0", "alg1") for e in (0.1, 1.0, 10.0)
+    ]
+    lanes = ds["regret"].sel(algorithm="alg0", epsilon=1.0).values[:, -1]
+    expected = (200, lanes.mean(), np.median(lanes), np.quantile(lanes, 0.05), np.quantile(lanes, 0.95))
+    np.testing.assert_allclose(frame.loc[1, ["seeds", "mean", "median", "q05", "q95"]].astype(float), expected)
+    early = statistics.summary(ds, t=100)
+    np.testing.assert_allclose(early["mean"], frame["mean"] * 0.1, rtol=1e-12)  # (100 / 10,000) ** 0.5
+
+
+def test_summary_counts_non_finite_rewards_and_keeps_non_finite_regret():
+    ds = result([4.0, 2.0], seeds=5)
+    ds["nonfinite_rewards"] = (("algorithm", "seed"), [[0, 1, 2, 0, 0], [0, 0, 0, 0, 0]])
+    ds["regret"][1, 2, -1] = np.nan
+    frame = statistics.summary(ds)
+    assert frame["nonfinite_rewards"].tolist() == [3, 0]
+    assert np.isfinite(frame["mean"][0]) and np.isnan(frame["mean"][1])
+
+
+def test_tied_keys_ride_along():
+    ds = result([[4.0, 2.0]], grid={"corruption_bound": [0.0, 0.1]})
+    ds = ds.assign_coords({"reward_adversary.corruption": ("corruption_bound", [0.0, 0.2])})
+    assert statistics.summary(ds)["reward_adversary.corruption"].tolist() == [0.0, 0.2]
+
+
+def test_each_horizon_ends_at_its_own():
+    ds = horizons()
+    assert statistics.summary(ds)["mean"].tolist() == [10.0, 100.0]
+    assert statistics.summary(ds.sel(horizon=100))["mean"].tolist() == [10.0]
+    assert statistics.slope(ds, "horizon")["slope"][0] == pytest.approx(0.5)
+    assert statistics.slope(ds)["points"].tolist() == [3, 3]  # 10, 30, 100 and 1,000, 3,000, 10,000
+    with pytest.raises(ValueError, match="t = 1000 lies beyond horizon 100"):
+        statistics.summary(ds, t=1000)
+
+
+def test_holm_by_hand():
+    # Sorted 0.005, 0.01, 0.03, 0.04 times 4, 3, 2, 1: 0.02, 0.03, 0.06, then not below 0.06.
+    np.testing.assert_allclose(statistics.holm([0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02])
+    np.testing.assert_allclose(statistics.holm([0.6, np.nan, 0.5]), [1.0, np.nan, 1.0])
+
+
+def test_pairing_finds_a_difference_that_the_spread_over_seeds_hides():
+    ds = result([10.0, 10.4], seeds=60, sigma=0.3, shared=0.99)
+    row = statistics.compare(ds, "alg0", "alg1").iloc[0]
+    assert row["p_value"] < 1e-3 and row["ci_high"] < 0 and row["share_lower"] > 0.6
+    a, b = (ds["regret"].values[i, :, -1] for i in (0, 1))
+    assert stats.ttest_ind(a, b).pvalue > 0.05
+    assert row["p_value"] == pytest.approx(stats.ttest_rel(a, b).pvalue)
+    assert row["relative"] == pytest.approx((a - b).mean() / b.mean())
+
+
+def test_a_null_is_rejected_in_5_of_100_and_corrected_families_in_at_most_5():
+    rng = np.random.default_rng(3)
+    ds = result(np.full((2, 2000), 10.0), seeds=30, grid={"epsilon": np.arange(1.0, 2001.0)}, sigma=0.1, rng=rng)
+    frame = statistics.compare(ds, "alg0", "alg1")
+    assert abs((frame["p_value"] < 0.05).mean() - 0.05) < 0.02  # four standard errors of 2,000
+    families = frame["p_value"].to_numpy().reshape(200, 10)
+    uncorrected = (families.min(1) < 0.05).mean()
+    corrected = np.mean([statistics.holm(p).min() < 0.05 for p in families])
+    assert uncorrected > 0.25 and corrected < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 200)
+    np.testing.assert_allclose(frame["p_holm"], statistics.holm(frame["p_value"]))
+
+
+@pytest.mark.parametrize(("shift", "p_value", "share"), [(0.0, 1.0, 0.0), (-1.0, 0.0, 1.0)])
+def test_differences_without_variance(shift, p_value, share):
+    base = np.arange(1.0, 6.0)
+    values = np.stack([base + shift, base])[..., None]
+    ds = xr.Dataset({"regret": (("algorithm", "seed", "t"), values)}, {"algorithm": ["a", "b"], "t": [9]})
+    row = statistics.compare(ds, "a", "b").iloc[0]
+    assert (row["difference"], row["p_value"], row["share_lower"]) == (shift, p_value, share)
+
+
+def test_grid_points_are_compared_and_other_keys_kept():
+    grid = {"epsilon": [0.1, 1.0], "window": [1, 5, 9]}
+    ds = result([[[8.0, 6.0, 4.0], [2.0, 3.0, 4.0]]], grid=grid, sigma=0.0)
+    frame = statistics.compare(ds, ("alg0", {"epsilon": 0.1}), ("alg0", {"epsilon": 1.0}))
+    assert frame["window"].tolist() == [1, 5, 9] and "epsilon" not in frame
+    np.testing.assert_allclose(frame["difference"], [6.0, 3.0, 0.0], atol=1e-12)
+    assert frame["a"][0] == "alg0 (epsilon = 0.1)"
+    against_all = statistics.compare(ds, "alg0", ("alg0", {"epsilon": 1.0, "window": 1}))
+    assert len(against_all) == 6 and against_all["difference"].iloc[0] == pytest.approx(6.0)
+
+
+def test_repeated_pairs_are_one_test():
+    ds = result([[4.0, 4.0], [5.0, 5.0], [3.0, 2.0]], grid={"epsilon": [0.1, 1.0]})
+    ds.attrs["constant_along"] = json.dumps({"alg0": ["epsilon"], "alg1": ["epsilon"]})
+    assert len(statistics.compare(ds, "alg0", "alg1")) == 1
+    assert len(statistics.compare(ds, "alg0", "alg2")) == 2
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda ds: statistics.compare(ds, "alg0", "agl1"), r"b = 'agl1' must be one of .*did you mean 'alg1'"),
+        (lambda ds: statistics.compare(ds, ("alg0", {"epsilom": 1.0}), "alg1"), r"a: no key 'epsilom'.*'epsilon'"),
+        (lambda ds: statistics.compare(ds, ("alg0", {"epsilon": 3.0}), "alg1"), r"epsilon has no 3.0.*0.1, 1"),
+        (lambda ds: statistics.summary(ds, t=99), r"t = 99 is no checkpoint: the nearest is 100"),
+        (lambda ds: statistics.slope(ds, "epsilom"), r"over = 'epsilom' must be one of"),
+        (lambda ds: statistics.slope(ds, "epsilon", t_min=3), r"t_min = 3 applies to over='t' only"),
+        (lambda ds: statistics.slope(ds, theory={"x": 1}), r"theory = 'x' must be one of"),
+        (lambda ds: statistics.slope(ds * 0), r"needs two points with positive mean regret.*has 0: lower t_min"),
+        (lambda ds: statistics.table(ds, "html"), r"format = 'html' must be one of"),
+    ],
+)
+def test_errors_name_argument_value_and_remedy(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(result([[1.0, 2.0], [3.0, 4.0]], grid={"epsilon": [0.1, 1.0]}))
+
+
+def test_slope_is_the_exponent_and_a_wrong_theory_lies_outside():
+    rng = np.random.default_rng(11)
+    ds = result([100.0, 100.0], exponents=[0.5, 2 / 3], seeds=100, rng=rng)
+    ds["regret"] = ds["regret"] * np.exp(0.2 * rng.normal(size=ds["regret"].shape))  # spread that differs between times
+    frame = statistics.slope(ds, t_min=10, theory={"alg0": 0.5, "alg1": 0.5})
+    assert frame["points"].tolist() == [7, 7] and frame["theory"].tolist() == [0.5, 0.5]
+    inside = (frame["ci_low"] <= frame["theory"]) & (frame["theory"] <= frame["ci_high"])
+    assert inside.tolist() == [True, False]
+    assert frame["ci_low"][1] < 2 / 3 < frame["ci_high"][1]
+    assert (frame["ci_high"] - frame["ci_low"]).between(0.001, 0.05).all()
+
+
+def test_bootstrap_interval_of_a_slope_covers():
+    covered = []
+    for i in range(200):
+        ds = result(100.0 * np.array([[1.0, 0.1, 0.01]]), grid={"epsilon": [0.1, 1.0, 10.0]}, seeds=40,
+                    rng=np.random.default_rng(i), times=np.array([10]))  # fmt: skip
+        row = statistics.slope(ds, "epsilon").iloc[0]
+        covered.append(row["ci_low"] <= -1.0 <= row["ci_high"])
+    # The percentile bootstrap of 40 seeds is a little narrow; four standard errors of 200 are 0.06.
+    assert 0.87 < np.mean(covered) < 0.99
+
+
+def test_slope_leaves_out_zero_regret_and_infinite_epsilon():
+    ds = result([[4.0, 2.0, 1.0, 0.9]], grid={"epsilon": [0.25, 0.5, 1.0, np.inf]}, sigma=0.0)
+    row = statistics.slope(ds, "epsilon").iloc[0]
+    assert (row["points"], row["slope"]) == (3, pytest.approx(-1.0))
+    ds["regret"][..., :2] = 0.0
+    assert statistics.slope(ds, t_min=1)["points"].tolist() == [5] * 4
+
+
+def test_slope_is_the_same_twice():
+    ds = result([100.0], seeds=20)
+    ds["regret"] = ds["regret"] * np.exp(np.random.default_rng(1).normal(size=ds["regret"].shape))
+    first, second = statistics.slope(ds), statistics.slope(ds)
+    assert first.equals(second) and first["ci_high"][0] > first["ci_low"][0]
+
+
+def test_markdown_table_has_a_column_a_value():
+    ds = result([[[400.0], [2.0]], [[8.0], [8.0]]], grid={"epsilon": [0.1, 1.0], "window": [3]})
+    lines = statistics.table(ds).splitlines()
+    assert lines[0] == "| algorithm | epsilon = 0.1 | epsilon = 1 |" and lines[1] == "|---|---|---|"
+    row = statistics.summary(ds).iloc[1]
+    half = (row["ci_high"] - row["ci_low"]) / 2
+    assert lines[2].endswith(f"| {row['mean']:.3f} ± {half:.3f} |")  # two digits of the half-width, 0.08
+    assert lines[-1] == "Mean ± half-width of the 95% interval over 200 seeds; window = 3."
+
+
+def test_latex_table_escapes_labels_and_balances():
+    ds = result([[4000.0, 2.0], [8.0, 8.0]], grid={"noise_scale": [1, 2]})
+    text = statistics.table(ds.assign_coords(algorithm=["exp3_ix", "50% & more"]), format="latex")
+    assert r"exp3\_ix" in text and r"50\% \& more" in text and r"noise\_scale = 1" in text
+    rows = [line for line in text.splitlines() if line.endswith(r"\\")]
+    assert len(rows) == 3 and all(row.replace(r"\&", "").count("&") == 2 for row in rows)
+    assert r" \pm " in rows[1] and "{,}" in rows[1] and rows[1].count("$") == 4
+
+
+def test_many_values_become_rows():
+    ds = result(np.ones((2, 9)), grid={"epsilon": np.arange(1.0, 10.0)})
+    lines = statistics.table(ds).splitlines()
+    assert lines[0] == "| algorithm | epsilon | regret |" and len([x for x in lines if x.startswith("| alg")]) == 19
+
+
+@pytest.mark.parametrize(
+    ("grid", "tied"),
+    [
+        ({"point": [0, 1]}, {}),
+        ({"point": [0, 1]}, {"epsilon": ("point", [0.1, 0.1]), "noise": ("point", ["gaussian", "laplace"])}),
+        ({"noise": ["gaussian", "laplace"]}, {}),
+        ({"environment.means": ["easy|flat", "hard"]}, {"environment.gap": ("environment.means", [0.1, 0.01])}),
+    ],
+    ids=["points", "points with their settings", "strings", "strings with a tied key"],
+)
+def test_points_and_strings_are_keys_like_numbers(grid, tied):
+    ((key, values),) = grid.items()
+    means = [[4.0, 2.0], [8.0, 8.0]]
+    ds = result(means, grid=grid, seeds=3, sigma=0.0).assign_coords(tied)
+    frame = statistics.summary(ds)
+    assert frame["algorithm"].tolist() == ["alg0", "alg0", "alg1", "alg1"] and frame[key].tolist() == [*values] * 2
+    for name, (_, along) in tied.items():
+        assert frame[name].tolist() == [*along] * 2
+    np.testing.assert_allclose(frame["mean"], np.ravel(means))
+    head, _, first, second, *_ = statistics.table(ds).replace("\\|", "/").splitlines()
+    assert head == f"| algorithm | {key} = {values[0]} | {key} = {values[1]} |".replace("y|f", "y/f")
+    assert (first, second) == ("| alg0 | 4.0 ± 0.0 | 2.0 ± 0.0 |", "| alg1 | 8.0 ± 0.0 | 8.0 ± 0.0 |")
+    assert statistics.table(ds, "latex").count(r" \\") == 3
+    assert statistics.table(ds.isel({key: [1]})).endswith(f"over 3 seeds; {key} = {values[1]}.")
+    assert statistics.compare(ds, "alg0", "alg1")[key].tolist() == values
+
+
+def test_points_and_strings_together_are_rows_and_columns():
+    ds = result(np.arange(1.0, 13.0).reshape(2, 2, 3), grid={"noise": ["g", "l"], "point": [0, 1, 2]}, sigma=0.0)
+    lines = statistics.table(ds).splitlines()
+    assert lines[0] == "| algorithm | noise | point = 0 | point = 1 | point = 2 |"
+    assert [x.split(" | ")[:2] for x in lines[2:6]] == [[f"| alg{i}", noise] for i in (0, 1) for noise in "gl"]
+    np.testing.assert_allclose(statistics.summary(ds)["mean"], np.arange(1.0, 13.0))

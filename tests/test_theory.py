@@ -1,0 +1,137 @@
+"""Tunings and bounds against values worked out here in float64 from the formulas of the paper."""
+
+import math
+
+import numpy as np
+import pytest
+
+from jaxbandits import theory
+
+
+def test_window_of_every_reciprocal_is_exact_also_after_float32():
+    for n in range(1, 2000):
+        assert theory.window(1 / n) == n
+        assert theory.window(float(np.float32(1 / n))) == n
+    assert [theory.window(e) for e in (0.3, 0.7, 1, 0.021)] == [4, 2, 1, 48]
+
+
+@pytest.mark.parametrize("epsilon", [0, -1, 1.1, math.nan, math.inf, "a"])
+def test_window_refuses(epsilon):
+    with pytest.raises(ValueError, match="epsilon"):
+        theory.window(epsilon)
+
+
+def test_exp3_tuning_by_hand():
+    made = theory.exp3_tuning(10, 100_000, 0.1)
+    big = math.log(10 * 10_000)  # n = 10_000, L = log(K n) = 11.5129
+    assert big == pytest.approx(11.512925464970229)
+    assert made["learning_rate"] == pytest.approx(math.sqrt(math.log(10) / (22 * 10_000 * 10)) / big, rel=1e-14)
+    assert made["learning_rate"] == pytest.approx(8.886117e-05, rel=1e-5)
+    assert made["mixing"] == pytest.approx(4 * made["learning_rate"] * 10 * big, rel=1e-14)
+    assert made["window"] == 10 and made["noise_scale"] == pytest.approx(1.0)
+
+
+def test_exp3_tuning_edges():
+    k = 10
+    edge = 16 / 22 * k * math.log(k)  # mixing <= 1 exactly where epsilon T >= (16/22) K log K = 16.75
+    assert theory.exp3_tuning(k, 34, 17 / 34)["mixing"] <= 1 and edge < 17
+    with pytest.raises(ValueError, match="mixing"):
+        theory.exp3_tuning(k, 34, 16 / 34)
+    with pytest.raises(ValueError, match="theory covers"):
+        theory.exp3_tuning(k, 1000, 1 / 2000)
+    assert theory.exp3_tuning(k, 34, 16 / 34, mixing=0.5)["mixing"] == 0.5
+    assert theory.exp3_noisy_tuning(5, 100, 0.0) == {"learning_rate": math.sqrt(math.log(5) / 1000), "mixing": 0.0}
+
+
+def test_general_exp3_contains_the_corollary_up_to_its_rounding():
+    # lam = 1: 2 (1 + 10 L^2) <= 22 L^2, so the corollary's step is the smaller one, by less than 5%
+    special, general = theory.exp3_tuning(10, 1000, 1.0), theory.exp3_noisy_tuning(10, 1000, 1.0)
+    assert 0.95 < special["learning_rate"] / general["learning_rate"] <= 1
+    assert general["mixing"] == pytest.approx(4 * general["learning_rate"] * 10 * math.log(10_000))
+    low = theory.exp3_noisy_tuning(10, 1000, 0.25)  # max(lam^2, lam) = lam below 1
+    assert low["learning_rate"] == pytest.approx(
+        math.sqrt(math.log(10) / (2e4 * (1 + 2.5 * math.log(1e4) ** 2))), rel=1e-14
+    )
+
+
+def test_ftpl_tuning_by_hand():
+    made = theory.ftpl_tuning(4, 10_000, 0.25)
+    n, log_kn = 2500.0, math.log(10_000)
+    first = math.sqrt(math.log(4) / (4 * n + 40 * n * log_kn**2))
+    second = 1 / (100 * (1 + 4 * math.log(n)))
+    assert made == {"learning_rate": min(first, second), "tries": 100, "window": 4, "noise_scale": 1.0}
+    general = theory.ftpl_noisy_tuning(4, 2500, 1.0)
+    assert general["tries"] == 100 and general["learning_rate"] == pytest.approx(made["learning_rate"])
+    assert theory.ftpl_noisy_tuning(3, 101, 0.0)["tries"] == 18  # ceil(sqrt 303)
+
+
+def test_local_exp4_tuning_by_hand():
+    made = theory.local_exp4_tuning(3, 8, 5000, 0.5)
+    log_kt = math.log(15_000)
+    rate = math.sqrt(math.log(8) / (3 * 5000 * 3 * (1 + 10 * log_kt**2 / 0.25)))
+    assert made["learning_rate"] == pytest.approx(rate, rel=1e-14)
+    assert made["mixing"] == pytest.approx(4 * rate * 3 * log_kt / 0.5, rel=1e-14)
+    assert made["noise_scale"] == 2.0
+    free = theory.local_exp4_tuning(3, 8, 5000, math.inf)
+    assert free["mixing"] == 0 and free["noise_scale"] == 0
+    assert free["learning_rate"] == math.sqrt(math.log(8) / 45_000)
+    with pytest.raises(ValueError, match="horizon 5"):
+        theory.local_exp4_tuning(10, 8, 5, 0.5)
+
+
+def test_batched_exp4_tuning():
+    with pytest.raises(ValueError, match="horizon 1000000"):  # mixing 1.03
+        theory.batched_exp4_tuning(3, 4, 1_000_000, 0.01, 1e-3)
+    t = 100_000_000
+    made = theory.batched_exp4_tuning(3, 4, t, 0.1, 1e-3)
+    more, log_nt = 4 * math.log(1e3), math.log(4 * t)
+    rate = more ** (1 / 6) * log_nt ** (1 / 3) * math.log(4) ** (1 / 3) / (t ** (1 / 3) * 3**0.5 * 0.1 ** (1 / 3))
+    tau = math.ceil(more ** (1 / 3) * log_nt ** (2 / 3) * t ** (1 / 3) / (0.1 ** (2 / 3) * math.log(4) ** (1 / 3)))
+    first = (rate * more) ** (1 / 3) * 3 ** (2 / 3) * log_nt ** (2 / 3) / (0.1 * tau) ** (2 / 3)
+    second = 12 * rate * 3 * more**0.5 * log_nt / (0.1 * tau)
+    assert made["learning_rate"] == pytest.approx(rate) and made["window"] == tau
+    assert made["mixing"] == pytest.approx(max(first, second))
+    assert made["noise_scale"] == pytest.approx(9 * math.sqrt(more) / (max(first, second) * tau * 0.1))
+    # balance: before rounding the first branch is eta K, the second 12 eta^2 K^(3/2)
+    assert first == pytest.approx(rate * 3, rel=1e-3) and second == pytest.approx(12 * rate**2 * 3**1.5, rel=1e-3)
+    printed = theory.batched_exp4_tuning(3, 4, t, 0.1, 1e-3, mixing_rule="printed")
+    assert printed["mixing"] <= made["mixing"] and printed["noise_scale"] >= made["noise_scale"]
+    for delta in (0.0, 0.41, 1.0):
+        with pytest.raises(ValueError, match="delta"):
+            theory.batched_exp4_tuning(3, 4, t, 0.1, delta)
+    free = dict(learning_rate=0.1, mixing=0.2, window=5)
+    assert theory.batched_exp4_tuning(3, 4, 10, math.inf, 0.1, **free)["noise_scale"] == 0
+    assert theory.batched_exp4_tuning(3, 4, 10, 0.5, 0.1, **free)["noise_scale"] == pytest.approx(
+        9 * math.sqrt(4 * math.log(10)) / (0.2 * 5 * 0.5)
+    )
+    with pytest.raises(ValueError, match="mixing and window"):
+        theory.batched_exp4_tuning(3, 4, 10, math.inf, 0.1, learning_rate=0.1)
+
+
+def test_bounds_by_hand():
+    k, t, eps = 10, 100_000, 0.1
+    n = 10_000
+    assert theory.htinf_bound(k, t, eps) == pytest.approx(600 * math.sqrt(6) * math.sqrt(10 * 10_001) + 20)
+    assert theory.htinf_window_bound(k, t, 10) == pytest.approx(300 * math.sqrt(6) * math.sqrt(10 * 10_001) + 10)
+    assert theory.htinf_window_bound(k, t, 10) < theory.htinf_bound(k, t, eps)
+    assert theory.htinf_experts_bound(7, t, eps) == theory.htinf_bound(7, t, eps)
+    big = math.log(1e5)
+    assert theory.exp3_bound(k, t, eps) == pytest.approx(
+        20 * (2 * math.sqrt(2e5 * math.log(10) * (1 + 10 * big**2)) + 1) + 20
+    )
+    assert theory.exp3_corrected_bound(k, t, eps) > theory.exp3_bound(k, t, eps)
+    tuning = theory.exp3_tuning(k, t, eps)  # the corrected bound is 2/epsilon times the base's, at lam = 1 and J = n
+    base = theory.exp3_base_bound(k, n, 1.0, tuning["learning_rate"])
+    assert theory.exp3_corrected_bound(k, t, eps) == pytest.approx(2 / eps * base + 2 / eps)
+    assert theory.conversion_bound(base, 10) == pytest.approx(10 * base + 10)
+    assert theory.local_exp4_bound(3, 8, 5000, 0.5) == pytest.approx(
+        32 * math.sqrt(15_000 * math.log(8)) * math.log(15_000) + 1
+    )
+    assert theory.ftpl_bound(k, t, eps) > theory.exp3_bound(k, t, eps)
+    assert theory.batched_exp4_bound(3, 4, 10**6, 0.1, 1e-3) > 0
+    rates = theory.arms_rates(k, t, eps)
+    assert rates["conversion"] == pytest.approx(math.sqrt(1e7)) and rates["existing"] > rates["conversion"]
+    many = theory.experts_rates(2, 10**6, 10**6, 1.0)
+    assert min(many, key=many.get) == "local_exp4"
+    few = theory.experts_rates(20, 4, 10**6, 0.1)
+    assert min(few, key=few.get) == "bandit_to_experts"
