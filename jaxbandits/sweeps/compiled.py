@@ -55,7 +55,7 @@ class Compiled:
             "begin": jax.jit(begin),
             "advance": jax.jit(advance, static_argnums=0, donate_argnums=3),
             "close": jax.jit(close, donate_argnums=2),
-            "finish": jax.jit(finish, donate_argnums=1),
+            "finish": jax.jit(finish),
         }
         self.programs: dict = {}
 

@@ -164,7 +164,8 @@ def run_task(task: Task, plan: Plan, device, stopped, report) -> Chunk:
             length = span.length or span.slots
             windows = span.repeats * -(-length // span.slots) if span.full else span.repeats + len(times)
             played = -1
-            for first, number in segments(windows):
+            # a span the algorithm ends itself is looked at once its own windows are offered: the rest is slack
+            for first, number in segments(windows, 256 if span.full else span.repeats + 8):
                 if stopped():
                     raise Interrupted
                 numbers = [np.int32(x) for x in (start, length, first, number)]
@@ -190,9 +191,9 @@ def run_task(task: Task, plan: Plan, device, stopped, report) -> Chunk:
         )  # fmt: skip
 
 
-def segments(windows: int):
+def segments(windows: int, begin: int):
     """(first, number) pairs that cover the windows, each aimed at SEGMENT_SECONDS once the speed is known."""
-    first, number = 0, min(windows, 256)
+    first, number = 0, min(windows, begin)
     while first < windows:
         began = time.perf_counter()
         yield first, number
