@@ -152,6 +152,31 @@ def test_one_program_serves_a_grid_and_a_horizon():
     assert sum(len(c.programs) for c in list_compiled()) == programs
 
 
+def test_one_program_serves_every_batch_length_of_a_window():
+    """The batch length is data: other epsilons, learning rates and horizons of equal windows compile nothing."""
+    losses = jb.environments.bernoulli_losses(means=[0.3, 0.5, 0.6])
+    maker = partial(jb.algorithms.private_batched, base=partial(jb.algorithms.exp3, mixing=0.1))
+    settings = {"seeds": 16, "progress": False, "checkpoints": [10, 60]}
+
+    def run(horizon, epsilon, rate):
+        grid = {"epsilon": [epsilon], "base.learning_rate": [rate]}
+        return jb.sweep(maker, losses, horizon=horizon, grid=grid, **settings)
+
+    run(100, 1 / 10, 0.05)
+    programs = sum(len(c.programs) for c in list_compiled())
+    run(100, 1 / 9, 0.05)
+    run(100, 1 / 10, 0.01)
+    run(140, 1 / 9, 0.02)
+    assert sum(len(c.programs) for c in list_compiled()) == programs
+    made = [
+        jb.algorithms.private_batched(num_arms=3, horizon=1000, epsilon=e)
+        for e in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, float("inf"))
+    ]
+    assert len({id(algorithm.program) for algorithm in made}) == 1
+    slots = sum(s.repeats * -(-s.length // s.slots) * s.slots for algorithm in made[:7] for s in algorithm.schedule)
+    assert 7 * 1000 / slots >= 0.9  # useful plays / executed slots
+
+
 def list_compiled():
     import gc
 
