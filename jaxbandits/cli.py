@@ -64,6 +64,7 @@ def run(given) -> int:
     figure, caption = settings.pop("figure", None), settings.pop("caption", "")
     if given.seeds is not None:
         settings["seeds"] = given.seeds
+    _check_figure(figure, settings)
     directory = given.out or Path("runs") / given.file.stem
     config = config_of(settings["algorithms"], settings["environment"], **_whole(settings))
     if (directory / output.RESULTS).exists() and not given.fresh:
@@ -74,6 +75,8 @@ def run(given) -> int:
                 f"{directory} holds another run ({', '.join(differing)} differ): choose another --out, or --fresh to replace it"
             )
         print(f"{directory} already holds this run")
+        if any(not (directory / f"regret.{suffix}").exists() for suffix in wanted):
+            output.draw(ds, directory, formats=wanted, figure=figure, caption=caption)
     else:
         began = time.perf_counter()
         ds = sweep(**settings, engine=given.engine, progress=not given.quiet and sys.stderr.isatty())
@@ -90,6 +93,26 @@ def run(given) -> int:
         f"written to {directory}: {', '.join(sorted(p.name for p in directory.iterdir() if not p.name.startswith('.')))}"
     )
     return 0
+
+
+def _check_figure(figure, settings: dict) -> None:
+    """What the picture asks for is there: said before anything runs."""
+    from jaxbandits.validation import nearest
+
+    axes = [key[0] if isinstance(key, tuple) else key for key in settings.get("grid") or {}]
+    axes += ["horizon"] if isinstance(settings["horizon"], list) else []
+    key = (figure or {}).get("against")
+    if key is not None and key not in axes:
+        raise ValueError(
+            f"figure.against = {key!r} is no axis of this run{nearest(key, axes)}: it has {', '.join(axes)}"
+        )
+    labels = list(settings["algorithms"])
+    dotted = (figure or {}).get("dotted", ())
+    for label in [*dotted, *(dotted.values() if isinstance(dotted, dict) else ())]:
+        if label not in labels:
+            raise ValueError(
+                f"figure.dotted names {label!r}{nearest(label, labels)}: the algorithms are {', '.join(labels)}"
+            )
 
 
 def _whole(settings: dict) -> dict:

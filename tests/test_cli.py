@@ -94,6 +94,26 @@ def test_grids_in_toml(tmp_path):
     assert flat["grid"]["environment.means"] == {"a": [0.1, 0.2, 0.3]}
 
 
+def test_many_values_on_one_axis_and_formats_asked_for_later(tmp_path, capsys):
+    file, out = (
+        write(tmp_path / "run.toml", GOOD.replace("[0.1, 0.5]", str([round(0.05 * k, 2) for k in range(1, 9)]))),
+        tmp_path / "out",
+    )
+    assert main(["run", file, "--out", str(out), "--quiet"]) == 0 and (out / "provenance.json").exists()
+    assert main(["run", file, "--out", str(out), "--quiet", "--format", "pdf"]) == 0 and (out / "regret.pdf").exists()
+
+
+def test_nested_bases_and_broken_modules(tmp_path, capsys):
+    settings = read_config(
+        write(tmp_path / "a.toml", GOOD.replace("[grid]\n", "[grid]\nbase.base.tail_scale = [1.0, 2.0]\n"))
+    )
+    assert settings["grid"]["base.base.tail_scale"] == [1.0, 2.0]
+    (tmp_path / "broken_module.py").write_text("raise RuntimeError('no')\n")
+    text = GOOD.split("[[algorithm]]")[0] + '[[algorithm]]\nname = "broken_module:x"\n'
+    assert main(["run", write(tmp_path / "b.toml", text), "--quiet"]) == 2
+    assert "broken_module" in capsys.readouterr().err
+
+
 def test_a_users_own_factory(tmp_path, capsys):
     (tmp_path / "my_module.py").write_text(
         "import jaxbandits as jb\n\n\ndef my_algorithm(*, num_arms, horizon):\n"
@@ -128,6 +148,8 @@ BAD = [
         "nowhere.csv",
     ),
     (("[grid]", "[grid"), "TOML"),
+    (("[grid]", '[figure]\nagainst = "epsilo"\n[grid]'), "epsilon"),
+    (("[grid]", '[figure]\ndotted = ["EXP3"]\n[grid]'), "exp3"),
 ]
 
 

@@ -219,6 +219,11 @@ BAD = [
     ({"memory": "1KB"}, "memory"),
     ({"memory": "lots"}, "memory"),
     ({"dtype": "bfloat16"}, "dtype"),
+    ({"grid": {"horizon": [10, 20]}}, "list of horizons"),
+    ({"points": [{"horizon": 10}]}, "list of horizons"),
+    ({"horizon": [10, 20.5]}, "horizon"),
+    ({"grid": {"mixing": [0, 0.0]}}, "twice"),
+    ({"checkpoints": 5.5}, "checkpoints"),
     ({"devices": 99}, "devices"),
 ]
 
@@ -250,5 +255,48 @@ def test_unknown_keyword_lists_the_known():
 def test_an_algorithms_error_comes_out(monkeypatch):
     """An error in a worker thread reaches the caller."""
     broken = ARMS._replace(facts={"num_arms": 3}, remake=lambda: broken)
-    with pytest.raises(KeyError, match="means"):
+    with pytest.raises(ValueError, match="means"):
         jb.sweep(jb.algorithms.ucb1, broken, **SMALL)
+    monkeypatch.setattr("jaxbandits.sweeps.local.regret_of", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        jb.sweep(jb.algorithms.ucb1, ARMS, **SMALL)
+
+
+def test_a_users_own_parts_are_taken_as_they_are():
+    """Parts without a factory are neither dropped nor called."""
+    made = jb.adversaries.huber(corruption=1.0, value=0.0)
+    own = made._replace(remake=None, config={})
+    regret = [
+        jb.sweep(jb.algorithms.ucb1, ARMS._replace(remake=None), reward_adversary=x, **SMALL).regret.values
+        for x in (None, made, own)
+    ]
+    np.testing.assert_array_equal(regret[1], regret[2])
+    assert not np.array_equal(regret[0], regret[1])
+
+
+def test_a_base_on_the_grid_takes_its_own_keys():
+    a = jb.algorithms
+    ds = jb.sweep(
+        partial(a.private_batched, epsilon=0.2), ARMS, **SMALL,
+        grid={"base": {"one": a.htinf, "other": partial(a.htinf, tail_index=1.5)}, "base.tail_scale": [0.05, 50.0]},
+    )  # fmt: skip
+    finals = ds.regret.isel(t=-1).mean("seed").values.ravel()
+    assert len(set(finals.tolist())) == 4
+
+
+def test_labels_may_hold_dots():
+    ds = jb.sweep({"UCB 0.5": jb.algorithms.ucb1}, ARMS, **SMALL, grid={"UCB 0.5.bonus_scale": [0.5, 1.0]})
+    assert not np.array_equal(ds.regret[0, 0], ds.regret[0, 1])
+
+
+def test_simulate_with_a_seeded_baseline():
+    import jax
+
+    from jaxbandits.catalogue import labelled
+
+    algorithm, rows = jb.algorithms.exp3(num_arms=3, horizon=40), labelled()
+    one = jb.simulate(algorithm, rows, seed=np.uint32(3), checkpoints=4)
+    ds = jb.sweep(jb.algorithms.exp3, rows, horizon=40, seeds=8, checkpoints=4, progress=False)
+    np.testing.assert_array_equal(one.regret, ds.regret[0, 3])
+    with pytest.raises(ValueError, match="depends on the seed"):
+        jax.vmap(lambda s: jb.simulate(algorithm, rows, seed=s).regret)(np.arange(2, dtype=np.uint32))

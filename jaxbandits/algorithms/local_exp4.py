@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxbandits import theory
 from jaxbandits.algorithms.ldp_exp3 import spend, view
 from jaxbandits.algorithms.private_batched import client_loss
+from jaxbandits.learners.exponential import LARGEST_STEP
 from jaxbandits.mechanisms.laplace import laplace_scale
 from jaxbandits.numerics import fixed_sum, inverse_cdf, settle
 from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Span
@@ -40,7 +41,9 @@ def program(num_arms: int, num_experts: int) -> Program:
 
     def update(params, logs, draws, t, note, message, used):
         column, q = note
-        logs = logs - column * settle(params.learning_rate * message.total / q)
+        # without mixing q may round to almost 0: an infinite step times advice of 0 would be NaN
+        step = jnp.clip(params.learning_rate * message.total / q, -LARGEST_STEP, LARGEST_STEP)
+        logs = logs - column * settle(step)
         return logs - settle(jnp.max(logs)), ()
 
     return Program(init, act, encode, update)

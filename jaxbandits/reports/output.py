@@ -15,6 +15,7 @@ from jaxbandits import statistics
 from jaxbandits.reports import plot
 
 RESULTS = "results.nc"
+MOST_PANELS = 6  # of a picture of regret against t
 
 
 def load(directory) -> xr.Dataset:
@@ -59,10 +60,9 @@ def write_run(
     written = [directory / "config.toml", save(ds, directory / RESULTS), directory / "summary.csv"]
     written[0].write_text(config_text)
     statistics.summary(ds).to_csv(written[2], index=False)
-    written += draw(ds, directory, formats=formats, figure=figure, caption=caption)
     written.append(directory / "provenance.json")
     written[-1].write_text(json.dumps(provenance(ds, directory, seconds), indent=2) + "\n")
-    return written
+    return written + draw(ds, directory, formats=formats, figure=figure, caption=caption)
 
 
 def draw(ds: xr.Dataset, directory, *, formats=("png",), figure=None, caption="") -> list[Path]:
@@ -75,8 +75,13 @@ def draw(ds: xr.Dataset, directory, *, formats=("png",), figure=None, caption=""
     key = figure.get("against", numeric[0] if numeric else None)
     dotted = figure.get("dotted", ())
     # other axes are shown at their first value; the caption of the picture says so
-    if len([d for d in axes if ds.sizes[d] > 1]) <= 1:
-        pictures["regret"] = plot.regret(ds, dotted=dotted, caption=caption)
+    long = [d for d in axes if ds.sizes[d] > 1]
+    if len(long) <= 1:
+        shown = ds
+        if long and ds.sizes[long[0]] > MOST_PANELS:
+            few = np.unique(np.linspace(0, ds.sizes[long[0]] - 1, MOST_PANELS).round().astype(int))
+            shown = ds.isel({long[0]: few})
+        pictures["regret"] = plot.regret(shown, dotted=dotted, caption=caption)
     else:
         select = {d: ds[d].values[0] for d in axes if d != key and ds.sizes[d] > 1}
         pictures["regret"] = plot.regret(ds, select=select, dotted=dotted, caption=caption)

@@ -80,8 +80,8 @@ def compiled(parts: Parts, marks: tuple, treedef, points: int, checkpoints: int)
     return Compiled(parts, marks, treedef, points, checkpoints)
 
 
-def lane_bytes(parts: Parts, case: Case, checkpoints: int, slots: int) -> tuple[int, int, int]:
-    """Bytes of one lane: its state, its record at the checkpoints, and a window's context (shared between points)."""
+def lane_bytes(parts: Parts, case: Case, checkpoints: int, slots: int) -> tuple[int, int, int, bool]:
+    """Bytes of one lane: its state, its record at the checkpoints, a window's context; and whether regret needs the means."""
 
     def one(case, seed):
         lane = simulator.begin(parts, case, seed, checkpoints)
@@ -95,4 +95,4 @@ def lane_bytes(parts: Parts, case: Case, checkpoints: int, slots: int) -> tuple[
         return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree))
 
     record = size((lane.record.pulls_at, lane.record.regret_at))
-    return size(lane) - record, record, size(context)
+    return size(lane) - record, record, size(context), not lane.record.regret_at

@@ -83,6 +83,8 @@ def _flat(grid: dict, path: Path, prefix: str = "") -> dict:
         if isinstance(key, str) and key.rpartition(".")[2] == "base" and isinstance(value, list):
             parts = [_part(v, algorithms, f"grid.{prefix}{key}", path) for v in value]
             out[prefix + key] = {v if isinstance(v, str) else text(p): p for v, p in zip(value, parts, strict=True)}
+            if len(out[prefix + key]) < len(value):
+                raise ValueError(f"{path}: grid.{prefix}{key} holds a value twice")
         elif isinstance(key, tuple) or isinstance(value, list):
             out[key if isinstance(key, tuple) else prefix + key] = value
         elif isinstance(value, dict) and _names_arrays(prefix + key, value):
@@ -96,7 +98,7 @@ def _flat(grid: dict, path: Path, prefix: str = "") -> dict:
 
 def _names_arrays(key: str, value: dict) -> bool:
     # [grid.environment] means = {easy = [...]}: two levels below a part's name the table holds named arrays
-    return "." in key and all(isinstance(v, list) for v in value.values())
+    return "." in key and key.rpartition(".")[2] != "base" and all(isinstance(v, list) for v in value.values())
 
 
 def _part(table, module, where: str, path: Path):
@@ -141,7 +143,7 @@ def _look_up(name: str, module, where: str, path: Path):
         sys.path.insert(0, str(path.parent.resolve()))
         try:
             return getattr(importlib.import_module(module_name), attribute)
-        except (ImportError, AttributeError) as error:
+        except Exception as error:
             raise ValueError(f"{path}: {where}: cannot load {name!r}: {error}") from None
         finally:
             sys.path.pop(0)

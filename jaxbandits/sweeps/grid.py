@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxbandits.validation import nearest
+from jaxbandits.validation import integer, nearest
 
 PARTS = ("environment", "reward_adversary", "message_adversary")
 
@@ -26,16 +26,17 @@ def axes_of(grid: dict, points, horizon) -> list[Axis]:
     if points is not None and grid:
         raise ValueError("points and grid are alternatives: give one of them")
     axes = [] if not isinstance(horizon, list | tuple | np.ndarray) else [_horizons(horizon)]
+    if points is not None and (not points or not all(isinstance(p, dict) for p in points)):
+        raise ValueError(f"points = {points!r} must be a non-empty list of dicts of settings")
+    for key in [
+        k for entry in (points or [grid]) for tied in entry for k in (tied if isinstance(tied, tuple) else (tied,))
+    ]:
+        if key == "horizon":
+            raise ValueError("'horizon' is not a grid key: give horizon a list of horizons")
+        if "/" in str(key):
+            raise ValueError(f"grid key {key!r} names a dimension of the result, which cannot hold a '/': relabel")
     if points is not None:
-        if not points or not all(isinstance(p, dict) for p in points):
-            raise ValueError(f"points = {points!r} must be a non-empty list of dicts of settings")
-        keys = tuple(dict.fromkeys(key for p in points for key in p))
-        missing = [(i, key) for i, p in enumerate(points) for key in keys if key not in p]
-        if missing:
-            i, key = missing[0]
-            raise ValueError(f"points[{i}] has no {key!r}: every point names the same keys ({', '.join(keys)})")
-        values = tuple(tuple(p[key] for key in keys) for p in points)
-        return [*axes, Axis("point", keys, values, tuple(range(len(points))))]
+        return [*axes, _points(points)]
     for key, values in grid.items():
         axes.append(_axis(key, values))
     names = [axis.name for axis in axes]
@@ -45,8 +46,17 @@ def axes_of(grid: dict, points, horizon) -> list[Axis]:
     return axes
 
 
+def _points(points) -> Axis:
+    keys = tuple(dict.fromkeys(key for p in points for key in p))
+    missing = [(i, key) for i, p in enumerate(points) for key in keys if key not in p]
+    if missing:
+        i, key = missing[0]
+        raise ValueError(f"points[{i}] has no {key!r}: every point names the same keys ({', '.join(keys)})")
+    return Axis("point", keys, tuple(tuple(p[key] for key in keys) for p in points), tuple(range(len(points))))
+
+
 def _horizons(horizon) -> Axis:
-    values = tuple(int(h) for h in horizon)
+    values = tuple(integer("horizon", h, 1, 2**31 - 2) for h in horizon)
     if not values or len(set(values)) < len(values):
         raise ValueError(f"horizon = {list(horizon)!r} must be a list of different horizons")
     return Axis("horizon", ("horizon",), tuple((h,) for h in values), values)
@@ -72,7 +82,7 @@ def _axis(key, values) -> Axis:
         raise ValueError(
             f"grid[{key!r}] holds arrays: name them, for example {{{keys[0]!r}: {{'easy': [...], 'hard': [...]}}}}"
         )
-    if len(set(map(repr, labels))) < len(labels):
+    if len({float(x) if isinstance(x, int | float | np.number) else repr(x) for x in labels}) < len(labels):
         raise ValueError(f"grid[{key!r}] holds a value twice: {labels!r}")
     return Axis(keys[0], keys, tuple(rows), tuple(labels))
 
@@ -147,7 +157,8 @@ def route(axes: list[Axis], algorithms: dict[str, Any], parts: dict[str, Any]) -
         for j, key in enumerate(axis.keys):
             if axis.name == "horizon" and key == "horizon":
                 continue
-            head, _, rest = key.partition(".")
+            label = max((name for name in algorithms if key.startswith(name + ".")), key=len, default=None)
+            head, _, rest = key.partition(".") if label is None else (label, ".", key[len(label) + 1 :])
             fed = False
             if head in PARTS and rest:
                 if parts.get(head) is None:

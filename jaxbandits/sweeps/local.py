@@ -26,6 +26,7 @@ CACHE_BYTES = 512 * 1024  # half of a core's second-level cache
 SEGMENT_SECONDS = 0.5  # between two looks at progress and interruption
 MOST_POINTS = 64
 _cores: int | None = None
+_making = threading.Lock()
 
 
 def cores(n: int | None = None) -> int:
@@ -85,7 +86,11 @@ def chunk_shape(group: Group, plan: Plan, memory: int | None, workers: int, plat
     first = plan.cells[group.cells[0]]
     case, _ = stacked([host_case(first)], plan.dtype)
     slots = max(span.slots for span in group.schedule)
-    state, record, context = lane_bytes(group.parts, case, len(group.times), slots)
+    state, record, context, counted = lane_bytes(group.parts, case, len(group.times), slots)
+    if counted and "means" not in first.environment.facts:
+        raise ValueError(
+            "the environment counts pulls and gives no regret: put the arms' means into its facts, facts['means']"
+        )
     points = min(len(group.cells), MOST_POINTS)
     budget = (memory or _default_memory(platform)) // workers
     # the record is held on the device, then on the host as counts and as float64 regret
@@ -152,7 +157,8 @@ def run_task(task: Task, plan: Plan, device, stopped, report) -> Chunk:
     with _precision(plan.dtype), jax.default_device(device):
         host, marks = stacked([host_case(plan.cells[c]) for c in task.cells], plan.dtype)
         leaves, treedef = jax.tree.flatten(marks)
-        run = compiled(group.parts, tuple(leaves), treedef, len(task.cells), len(group.times))
+        with _making:  # two threads would make it twice
+            run = compiled(group.parts, tuple(leaves), treedef, len(task.cells), len(group.times))
         case = jax.device_put(host, device)
         seeds = jax.device_put(np.arange(task.first, task.first + task.lanes, dtype=np.uint32), device)
         times = jax.device_put(group.times.astype(np.int32), device)
@@ -222,9 +228,11 @@ def regret_of(record, parts: Parts, plan: Plan, task: Task) -> np.ndarray:
         environments = [plan.cells[c].environment.params for c in task.cells]
         # seeds outside: cells share what a seed's baseline needs
         for s in range(task.seeds if parts.world.seeded else 1):
-            rows = slice(s, s + 1) if parts.world.seeded else slice(None)
+            rows, best = slice(s, s + 1) if parts.world.seeded else slice(None), {}
             for m, params in enumerate(environments):
-                regret[rows, m] -= baseline(params, task.first + s, group.times)
+                if id(params) not in best:
+                    best[id(params)] = baseline(params, task.first + s, group.times)
+                regret[rows, m] -= best[id(params)]
     return regret
 
 

@@ -55,7 +55,7 @@ class Plan(NamedTuple):
 
 def checkpoint_times(horizon: int, checkpoints) -> np.ndarray:
     """Strictly increasing plays, the last the horizon: given, or so many log-spaced ones (topped up where rounding merges)."""
-    if isinstance(checkpoints, int | np.integer) and not isinstance(checkpoints, bool):
+    if isinstance(checkpoints, int | float | np.number):
         number = min(integer("checkpoints", checkpoints, 1), horizon)
         target, wanted = number, number
         times = np.array([horizon])
@@ -106,8 +106,8 @@ def labelled(algorithms) -> dict[str, Any]:
     for label, f in found.items():
         if isinstance(f, Algorithm):
             raise ValueError(f"algorithms[{label!r}] is already built: give its factory or a functools.partial of it")
-        if not isinstance(label, str) or ("." in label and label.split(".")[0] in PARTS):
-            raise ValueError(f"label {label!r} must be a string that is not a part's name")
+        if not isinstance(label, str) or label.split(".")[0] in (*PARTS, "base"):
+            raise ValueError(f"label {label!r} must be a string that does not begin with a part's name or 'base'")
     return found
 
 
@@ -115,7 +115,7 @@ def part_factory(part, kind):
     """A factory of an environment or adversary from a factory, a partial or a called part."""
     if part is None or not isinstance(part, kind):
         return part
-    return part.remake
+    return part.remake or (lambda: part)  # a user's own part has no factory: it is taken as it is
 
 
 def built(factory, given: dict, facts: dict, horizon: int, label: str) -> Algorithm:
@@ -190,9 +190,9 @@ def plan(
                 here = {name: part(name, tuple(place[i] for i, _, _ in routes.parts[name])) for name in PARTS}
                 h = horizons[place[0]] if horizon_axis else horizons[0]
                 maker, given = factory, {}
-                for i, j, key in keys:
+                for i, j, key in sorted(keys, key=lambda k: k[2].count(".")):  # a base before its own arguments
                     value = axes[i].values[place[i]][j]
-                    if "." in key:
+                    if "." in key or key == "base":
                         maker = bind(maker, key, value)
                     else:
                         given[key] = value
@@ -241,10 +241,12 @@ def stacked(cases: list[Case], dtype: str) -> tuple[Case, Case]:
 
     def cast(x):
         x = np.asarray(x)
+        if x.dtype.kind in "iu" and x.size and max(abs(int(x.min())), abs(int(x.max()))) >= 2**31:
+            raise ValueError(f"a parameter of {x.max()!r} does not fit 32-bit integers")
         return x.astype(dtype) if x.dtype.kind == "f" else x.astype(np.int32) if x.dtype.kind in "iu" else x
 
     def axis(*xs):
-        return -1 if all(np.array_equal(xs[0], x) for x in xs[1:]) else 0
+        return -1 if all(np.array_equal(xs[0], x, equal_nan=xs[0].dtype.kind == "f") for x in xs[1:]) else 0
 
     def join(*xs):
         xs = [cast(x) for x in xs]

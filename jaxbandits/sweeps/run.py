@@ -93,7 +93,7 @@ def config_of(algorithms, environment, **settings) -> dict:
     """The arguments of a sweep as JSON."""
 
     def part(x):
-        return jsonable(x.config) if isinstance(x, Environment | Adversary) else jsonable(x)
+        return jsonable(x.config or {"name": "own"}) if isinstance(x, Environment | Adversary) else jsonable(x)
 
     settings = {
         key: part(value) if key.endswith("adversary") else _named_keys(value) if key == "grid" else jsonable(value)

@@ -66,6 +66,10 @@ def simulate(
         facts = {k: v for k, v in environment.facts.items() if k in FILLED}
         algorithm = built(algorithm, {}, facts, keywords["horizon"], getattr(outer, "__name__", "algorithm"))
     horizon = int(algorithm.config["horizon"])
+    if horizon > environment.facts.get("max_horizon", horizon):
+        raise ValueError(
+            f"horizon = {horizon} is longer than the environment's {environment.facts['max_horizon']} plays"
+        )
     times = checkpoint_times(horizon, checkpoints)
     cell = Cell(algorithm.version[0], algorithm, environment, first, second, horizon, ())
     parts = simulator.parts_of(algorithm, environment, first, second, dtype)
@@ -84,6 +88,10 @@ def simulate(
             jnp.asarray(numbers, jnp.int32),
         )
     traced = isinstance(seed, jax.core.Tracer)
+    if traced and parts.world.seeded:
+        raise ValueError(
+            "the best arm of this environment depends on the seed: call simulate with a number, or use sweep"
+        )
     regret = _regret(record, environment, parts, seed, times, traced)
     pulls = None if isinstance(record.pulls, tuple) else record.pulls
     if history:
@@ -172,5 +180,5 @@ def _regret(record, environment, parts, seed, times, traced):
             for arm, gap in enumerate(gaps):
                 regret += np.asarray(record.pulls_at)[:, arm] * gap
     if parts.world.baseline is not None:
-        regret = regret - parts.world.baseline(environment.params, seed, times)
+        regret = regret - parts.world.baseline(environment.params, 0 if traced else int(seed), times)
     return regret
