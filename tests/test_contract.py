@@ -162,6 +162,46 @@ def test_no_address_is_drawn_twice(name, monkeypatch):
     assert len({zlib.crc32(path.encode()) for path in paths}) == len(paths)
 
 
+LIBRARY_CALLS = {
+    "dot_general",
+    "cholesky",
+    "eigh",
+    "lu",
+    "qr",
+    "svd",
+    "triangular_solve",
+    "schur",
+    "householder_product",
+}
+
+
+def primitives(jaxpr):
+    found = set()
+    for equation in jaxpr.eqns:
+        found.add(equation.primitive.name)
+        for inner in jax.tree.leaves(equation.params, is_leaf=lambda x: hasattr(x, "eqns") or hasattr(x, "jaxpr")):
+            inner = getattr(inner, "jaxpr", inner)
+            if hasattr(inner, "eqns"):
+                found |= primitives(inner)
+    return found
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_linear_algebra_library_is_called(name):
+    """The bitwise promise on a GPU covers programs without such calls: docs/determinism.md names none of this release."""
+    cell, group = cell_of(CASES[name])
+    case, parts = numbers_of(cell), group.parts
+
+    def one_lane(seed):
+        lane = simulator.begin(parts, case, seed, CHECKPOINTS)
+        lane = simulator._offer(parts, case, seed, 4, lane, jax.numpy.int32(0), jax.numpy.int32(4))[0]
+        return simulator.close(parts, case, seed, lane)
+
+    used = primitives(jax.make_jaxpr(one_lane)(jax.numpy.uint32(0)).jaxpr)
+    assert "add" in used and not used & LIBRARY_CALLS, used & LIBRARY_CALLS
+    assert "dot_general" in primitives(jax.make_jaxpr(lambda x: x @ x)(jax.numpy.ones((3, 3))).jaxpr)
+
+
 @pytest.mark.parametrize("name", catalogue.ALGORITHMS)
 def test_programs_are_cached_by_their_static_values(name):
     """Equal static values give the identical Program: a sweep over parameters shares compiled code."""
