@@ -13,9 +13,9 @@ import xarray as xr
 
 from jaxbandits import statistics
 from jaxbandits.reports import plot
+from jaxbandits.reports.layout import SHAPES
 
 RESULTS = "results.nc"
-MOST_PANELS = 6  # of a picture of regret against t
 
 
 def load(directory) -> xr.Dataset:
@@ -77,11 +77,11 @@ def draw(ds: xr.Dataset, directory, *, formats=("png",), figure=None, caption=""
     # other axes are shown at their first value; the caption of the picture says so
     long = [d for d in axes if ds.sizes[d] > 1]
     if len(long) <= 1:
-        shown = ds
-        if long and ds.sizes[long[0]] > MOST_PANELS:
-            few = np.unique(np.linspace(0, ds.sizes[long[0]] - 1, MOST_PANELS).round().astype(int))
-            shown = ds.isel({long[0]: few})
-        pictures["regret"] = plot.regret(shown, dotted=dotted, caption=caption)
+        shown, said, most = ds, caption, len(SHAPES)
+        if long and ds.sizes[long[0]] > most:
+            few = np.unique(np.linspace(0, ds.sizes[long[0]] - 1, most).round().astype(int))
+            shown, said = ds.isel({long[0]: few}), f"{most} of {ds.sizes[long[0]]} values shown. {caption}".strip()
+        pictures["regret"] = plot.regret(shown, dotted=dotted, caption=said)
     else:
         select = {d: ds[d].values[0] for d in axes if d != key and ds.sizes[d] > 1}
         pictures["regret"] = plot.regret(ds, select=select, dotted=dotted, caption=caption)

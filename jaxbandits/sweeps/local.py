@@ -171,7 +171,7 @@ def run_task(task: Task, plan: Plan, device, stopped, report) -> Chunk:
             windows = span.repeats * -(-length // span.slots) if span.full else span.repeats + len(times)
             played = -1
             # a span the algorithm ends itself is looked at once its own windows are offered: the rest is slack
-            for first, number in segments(windows, 256 if span.full else span.repeats + 8):
+            for first, number in segments(windows, 256 if span.full else min(256, span.repeats + 8)):
                 if stopped():
                     raise Interrupted
                 numbers = [np.int32(x) for x in (start, length, first, number)]
