@@ -3,12 +3,12 @@
 from jaxbandits import adversaries, algorithms, environments, estimators, mechanisms, theory
 from jaxbandits.environments.data import read_labelled, read_losses
 from jaxbandits.reports import plot
-from jaxbandits.reports.output import load, save
 from jaxbandits.statistics import compare, slope, summary, table
-from jaxbandits.sweeps import cores, simulate, sweep
+from jaxbandits.sweeps import SweepError, cores, load, save, simulate, sweep
 from jaxbandits.version import __version__
 
 __all__ = [
+    "SweepError",
     "__version__",
     "adversaries",
     "algorithms",

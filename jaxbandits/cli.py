@@ -1,26 +1,37 @@
-"""The command line: `jaxbandits run FILE`, `list`, `plot DIR`. Bad input is one line and exit code 2."""
+"""The command line: `jaxbandits run FILE`, `worker FILE --shard i/n`, `list`, `plot DIR`. Bad input is one line and exit code 2."""
 
 import argparse
-import json
+import contextlib
+import os
+import re
+import shlex
+import signal
 import sys
+import threading
 import time
 from pathlib import Path
 
-EXIT_BAD_INPUT, EXIT_INTERRUPTED = 2, 130
+EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
 
 
 def parser() -> argparse.ArgumentParser:
     """The commands and their options."""
     top = argparse.ArgumentParser(prog="jaxbandits", description="Batched simulation of private and robust bandits.")
     commands = top.add_subparsers(dest="command", required=True)
-    run = commands.add_parser("run", help="run a TOML file and write results, table and pictures")
-    run.add_argument("file", metavar="FILE", type=Path)
-    run.add_argument("--out", metavar="DIR", type=Path, help="where to write (default: runs/<name of FILE>)")
-    run.add_argument("--seeds", metavar="N", type=int, help="seeds to run instead of the file's")
-    run.add_argument("--engine", default="local", choices=["local"])
+    run = commands.add_parser("run", help="run a TOML file, or go on with it, and write results, table and pictures")
+    share = commands.add_parser(
+        "worker", help="compute one share of a TOML file's sweep, for job arrays over a shared disk"
+    )
+    for each in (run, share):
+        each.add_argument("file", metavar="FILE", type=Path)
+        each.add_argument("--out", metavar="DIR", type=Path, help="where to write (default: runs/<name of FILE>)")
+        each.add_argument("--seeds", metavar="N", type=int, help="seeds to run instead of the file's")
+        each.add_argument("--quiet", action="store_true", help="no estimate and no progress bar")
+    run.add_argument("--engine", default="local", choices=["local", "ray"], help="ray: a cluster (extra 'ray')")
     run.add_argument("--format", default="png", metavar="png,pdf", help="picture formats: png, pdf, svg")
-    run.add_argument("--fresh", action="store_true", help="replace what DIR holds")
-    run.add_argument("--quiet", action="store_true", help="no progress bar")
+    run.add_argument("--fresh", action="store_true", help="throw away what DIR holds and start over")
+    share.add_argument("--shard", metavar="i/n", required=True, help="which of n shares, counted from 0 or from 1")
+    share.set_defaults(engine="local")
     listing = commands.add_parser("list", help="list what is there")
     listing.add_argument("kind", nargs="?", choices=["algorithms", "environments", "adversaries"])
     drawing = commands.add_parser("plot", help="draw the pictures of a finished run again")
@@ -34,13 +45,38 @@ def main(arguments=None) -> int:
     """Entry point; returns the exit code."""
     given = parser().parse_args(arguments)
     try:
-        return {"run": run, "list": listing, "plot": draw}[given.command](given)
+        with _terminable():
+            return {"run": run, "worker": worker, "list": listing, "plot": draw}[given.command](given)
     except KeyboardInterrupt:
-        print("interrupted: this release keeps nothing of an unfinished run", file=sys.stderr)
+        if given.command in ("run", "worker"):
+            print(
+                f"interrupted; everything finished is kept. Go on with: {_command(given, given.command)}",
+                file=sys.stderr,
+            )
         return EXIT_INTERRUPTED
-    except (ValueError, TypeError, OSError) as error:
+    except BrokenPipeError:  # the reader of our output went away, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_FAILED
+    except (ValueError, TypeError, OSError, RuntimeError) as error:
         print(f"jaxbandits: {' '.join(str(error).split())}", file=sys.stderr)
-        return EXIT_BAD_INPUT
+        return EXIT_FAILED if isinstance(error, RuntimeError) else EXIT_BAD_INPUT
+
+
+@contextlib.contextmanager
+def _terminable():
+    """A scheduler's SIGTERM is a Ctrl-C: finished chunks are kept and calls on their way are saved."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(number, frame):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def formats(text: str) -> tuple[str, ...]:
@@ -53,46 +89,72 @@ def formats(text: str) -> tuple[str, ...]:
 
 
 def run(given) -> int:
-    """`jaxbandits run FILE`."""
+    """`jaxbandits run FILE`: compute what is missing in DIR, then write results, tables and pictures."""
     from jaxbandits import statistics
     from jaxbandits.reports import output
-    from jaxbandits.sweeps.config import read_config
-    from jaxbandits.sweeps.run import config_of, sweep
 
     wanted = formats(given.format)
+    job, figure, caption = _job(given, fresh=given.fresh)
+    (job.directory / "config.toml").write_text(given.file.read_text())
+    began = time.perf_counter()
+    ds = job.dataset()
+    seconds = time.perf_counter() - began
+    if given.fresh:
+        output.clear(job.directory)
+    picture = {"formats": wanted, "figure": figure, "caption": caption}
+    lanes = int(ds.regret.size // ds.sizes["t"])
+    if job.computed or not output.describes(job.directory, job.config):
+        output.write_run(ds, job.directory, seconds=seconds, **picture)
+        print(f"{lanes:,} lanes in {seconds:.1f} s, compilation included")
+    else:
+        output.draw(ds, job.directory, **picture)
+        print(f"{job.directory} already holds this run: {lanes:,} lanes, nothing to compute")
+    print(statistics.table(ds))
+    names = sorted(p.name for p in job.directory.iterdir() if not p.name.startswith("."))
+    print(f"written to {job.directory}: {', '.join(names)}")
+    return 0
+
+
+def worker(given) -> int:
+    """`jaxbandits worker FILE --shard i/n`: compute one share of a sweep into DIR, for job arrays over a shared disk."""
+    match = re.fullmatch(r"(\d+)/(\d+)", given.shard)
+    if not match or not 0 <= int(match[1]) <= int(match[2]) or int(match[2]) < 1:
+        raise ValueError(f"--shard {given.shard}: give i/n with i from 0 to n - 1, or from 1 to n")
+    shard = (int(match[1]) % int(match[2]), int(match[2]))  # counted from 0 or from 1: n/n is 0/n
+    job, _, _ = _job(given)
+    job.compute(shard)
+    print(f"shard {given.shard} is in {job.directory}; when all are: {_command(given, 'run')}")
+    return 0
+
+
+def _job(given, fresh: bool = False):
+    """The sweep of a file, checked and not yet run; what its picture should show; its caption."""
+    from jaxbandits.sweeps.config import read_config
+    from jaxbandits.sweeps.run import prepared
+
     settings = read_config(given.file)
     figure, caption = settings.pop("figure", None), settings.pop("caption", "")
     if given.seeds is not None:
         settings["seeds"] = given.seeds
     _check_figure(figure, settings)
-    directory = given.out or Path("runs") / given.file.stem
-    config = config_of(settings["algorithms"], settings["environment"], **_whole(settings))
-    if (directory / output.RESULTS).exists() and not given.fresh:
-        ds = output.load(directory)
-        differing = _differing(json.loads(ds.attrs["config"]), json.loads(json.dumps(config)))
-        if differing:
-            raise ValueError(
-                f"{directory} holds another run ({', '.join(differing)} differ): choose another --out, or --fresh to replace it"
-            )
-        print(f"{directory} already holds this run")
-        if any(not (directory / f"regret.{suffix}").exists() for suffix in wanted):
-            output.draw(ds, directory, formats=wanted, figure=figure, caption=caption)
-    else:
-        began = time.perf_counter()
-        ds = sweep(**settings, engine=given.engine, progress=not given.quiet and sys.stderr.isatty())
-        seconds = time.perf_counter() - began
-        if given.fresh:  # only now: a run that failed has replaced nothing
-            output.clear(directory)
-        output.write_run(
-            ds, directory, config_text=given.file.read_text(), seconds=seconds, formats=wanted, figure=figure, caption=caption,
-        )  # fmt: skip
-        lanes = int(ds.regret.size // ds.sizes["t"])
-        print(f"{lanes:,} lanes in {seconds:.1f} s, compilation included")
-    print(statistics.table(ds))
-    print(
-        f"written to {directory}: {', '.join(sorted(p.name for p in directory.iterdir() if not p.name.startswith('.')))}"
-    )
-    return 0
+    job = prepared(
+        settings.pop("algorithms"), settings.pop("environment"), settings, memory=settings.pop("memory", None),
+        store=_directory(given), engine=given.engine, progress=not given.quiet, fresh=fresh,
+    )  # fmt: skip
+    return job, figure, caption
+
+
+def _directory(given) -> Path:
+    return given.out or Path("runs") / given.file.stem
+
+
+def _command(given, command: str) -> str:
+    """The command line that goes on with this run."""
+    words = ["jaxbandits", command, str(given.file), "--out", str(_directory(given))]
+    words += ["--shard", given.shard] if command == "worker" else []
+    words += ["--seeds", str(given.seeds)] if given.seeds is not None else []
+    words += ["--engine", given.engine] if given.engine != "local" else []
+    return shlex.join(words)
 
 
 def _check_figure(figure, settings: dict) -> None:
@@ -115,22 +177,6 @@ def _check_figure(figure, settings: dict) -> None:
             )
 
 
-def _whole(settings: dict) -> dict:
-    """A sweep's settings with its defaults, as `config_of` records them."""
-    from jaxbandits.sweeps.plan import _seeds
-
-    seen = {
-        "grid": None, "points": None, "dtype": "float32", "reward_adversary": None, "message_adversary": None,
-        "checkpoints": 200, **settings,
-    }  # fmt: skip
-    seen["seeds"] = _seeds(seen["seeds"])
-    return {k: v for k, v in seen.items() if k not in ("algorithms", "environment", "memory")}
-
-
-def _differing(old: dict, new: dict) -> list[str]:
-    return sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
-
-
 def listing(given) -> int:
     """`jaxbandits list`: names and the first line of what they are."""
     import jaxbandits as jb
@@ -149,8 +195,9 @@ def draw(given) -> int:
     import tomllib
 
     from jaxbandits.reports import output
+    from jaxbandits.sweeps import load
 
-    ds = output.load(given.directory)
+    ds = load(given.directory)
     kept = given.directory / "config.toml"
     settings = tomllib.loads(kept.read_text()) if kept.exists() else {}
     figure = dict(settings.get("figure", {}))

@@ -123,6 +123,7 @@ class Environment(NamedTuple):
     facts: dict  # num_arms, dim, num_agents, num_experts, actions: what `sweep` fills in; means [K] for exact regret
     remake: Callable | None  # the factory as a partial: grid keys `environment.x` call it again
     config: dict
+    version: int = 1  # part of the store's key: raise it when results change
 
 
 class Seen(NamedTuple):
@@ -153,6 +154,7 @@ class Adversary(NamedTuple):
     params: Any
     remake: Callable | None
     config: dict
+    version: int = 1
 
 
 class Case(NamedTuple):

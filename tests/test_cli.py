@@ -47,13 +47,21 @@ def test_run_writes_everything_then_finds_it_again(tmp_path, capsys):
     assert np.all(ds.pulls.sum("arm") == 60)
     kept = json.loads((out / "provenance.json").read_text())
     assert kept["config"]["horizon"] == 60 and kept["lanes"] == 64 and len(kept["sha256"]["regret"]) == 64
-    before = (out / "results.nc").stat().st_mtime_ns
+    before = [(out / name).read_bytes() for name in ("results.nc", "provenance.json")]
     assert main(["run", file, "--out", str(out), "--quiet"]) == 0
-    assert "already holds" in capsys.readouterr().out and (out / "results.nc").stat().st_mtime_ns == before
-    assert main(["run", file, "--out", str(out), "--seeds", "8", "--quiet"]) == 2
-    assert "seeds" in capsys.readouterr().err
-    assert main(["run", file, "--out", str(out), "--seeds", "8", "--quiet", "--fresh"]) == 0
-    assert jb.load(out).sizes["seed"] == 8
+    assert "already holds" in capsys.readouterr().out
+    assert [(out / name).read_bytes() for name in ("results.nc", "provenance.json")] == before
+    assert main(["run", file, "--out", str(out), "--seeds", "8", "--quiet"]) == 0
+    assert jb.load(out).sizes["seed"] == 8 and json.loads((out / "provenance.json").read_text())["lanes"] == 32
+    assert main(["run", file, "--out", str(out), "--seeds", "24", "--quiet"]) == 0
+    assert jb.load(out).sizes["seed"] == 24
+    np.testing.assert_array_equal(jb.load(out).regret[:, :, :16], ds.regret)
+    longer = write(tmp_path / "longer.toml", GOOD.replace("horizon = 60", "horizon = 70").replace("0.6]", "0.7]"))
+    assert main(["run", longer, "--out", str(out), "--quiet"]) == 2
+    said = capsys.readouterr().err
+    assert "horizon, environment differ" in said and "--fresh" in said and jb.load(out).sizes["seed"] == 24
+    assert main(["run", longer, "--out", str(out), "--seeds", "8", "--quiet", "--fresh"]) == 0
+    assert jb.load(out).sizes["seed"] == 8 and int(jb.load(out).t[-1]) == 70
     (out / "regret.png").unlink()
     assert main(["plot", str(out)]) == 0 and (out / "regret.png").exists()
 

@@ -16,8 +16,8 @@ import jaxbandits as jb
 from jaxbandits import catalogue, simulator
 from jaxbandits.environments.data import ORDER
 from jaxbandits.random import Draws
-from jaxbandits.sweeps.local import tasks_of
 from jaxbandits.sweeps.plan import Cell, host_case, plan, stacked
+from jaxbandits.sweeps.tasks import Machine, owned, tasks_of
 
 SEEDS, CHECKPOINTS = 64, 8
 CASES, ALGORITHMS = catalogue.EVERYTHING, catalogue.ALGORITHMS
@@ -49,15 +49,19 @@ def digest(ds):
 def budget_for(example, lanes):
     """A memory budget that gives chunks of exactly `lanes` seeds."""
     laid_out = plan(**settings(example), grid=None, points=None, dtype="float32")
+
+    def lanes_of(memory):
+        return {task.lanes for task in tasks_of(laid_out, owned(laid_out, 1, None), Machine([], 1, "cpu", memory))}
+
     low, high = 1, 1 << 40
     while low < high:  # the lanes of a chunk grow with the budget
         middle = (low + high) // 2
         try:
-            enough = tasks_of(laid_out, middle, 1, "cpu")[0].lanes >= lanes
+            enough = max(lanes_of(middle)) >= lanes
         except ValueError:
             enough = False
         low, high = (low, middle) if enough else (middle + 1, high)
-    assert {task.lanes for task in tasks_of(laid_out, low, 1, "cpu")} == {lanes}
+    assert lanes_of(low) == {lanes}
     return low
 
 

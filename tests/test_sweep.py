@@ -8,9 +8,9 @@ import pytest
 
 import jaxbandits as jb
 from jaxbandits.sweeps.compiled import compiled
-from jaxbandits.sweeps.local import tasks_of
 from jaxbandits.sweeps.plan import checkpoint_times, plan
 from jaxbandits.sweeps.run import parse_memory
+from jaxbandits.sweeps.tasks import Machine, default_memory, owned, tasks_of
 
 ARMS = jb.environments.bernoulli_arms(means=[0.2, 0.5, 0.8])
 SMALL = {"horizon": 120, "seeds": 40, "checkpoints": 12, "progress": False}
@@ -59,9 +59,9 @@ def test_chunks_and_cores_change_no_bit(whole, memory, cores):
 
 def test_chunk_sizes_really_differ():
     """The budgets above give chunks of 8, 16 and 64 lanes."""
-    lanes = {
-        memory: {task.lanes for task in tasks_of(laid_out(), parse_memory(memory), 1, "cpu")} for memory in BUDGETS
-    }
+    wanted = owned(laid_out(), 1, None)
+    machines = {m: Machine([], 1, "cpu", parse_memory(m) or default_memory("cpu")) for m in BUDGETS}
+    lanes = {memory: {task.lanes for task in tasks_of(laid_out(), wanted, m)} for memory, m in machines.items()}
     assert lanes == {"6KB": {8}, "12KB": {16}, "40KB": {64}, None: {64}}
 
 

@@ -1,4 +1,4 @@
-"""A run's directory: config.toml, results.nc, summary.csv, pictures, provenance.json."""
+"""What a run's directory holds beside its results: summary.csv, pictures, provenance.json."""
 
 import hashlib
 import json
@@ -14,55 +14,31 @@ import xarray as xr
 from jaxbandits import statistics
 from jaxbandits.reports import plot
 from jaxbandits.reports.layout import SHAPES
-
-RESULTS = "results.nc"
-
-
-def load(directory) -> xr.Dataset:
-    """The Dataset of a run's directory (or of one results.nc).
-
-    Raises ValueError where there is none.
-    """
-    path = Path(directory)
-    path = path / RESULTS if path.is_dir() else path
-    if not path.is_file():
-        raise ValueError(f"{directory}: no {RESULTS} there: give the directory of a finished `jaxbandits run`")
-    with xr.open_dataset(path, engine="h5netcdf") as ds:
-        return ds.load()
-
-
-def save(ds: xr.Dataset, path) -> Path:
-    """Write a Dataset as netCDF under a temporary name, then rename: a reader never sees half a file."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        ds.to_netcdf(part, engine="h5netcdf")
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
-    return path
+from jaxbandits.sweeps.files import RESULTS
 
 
 def clear(directory) -> None:
-    """Remove what an earlier run wrote into a directory, and nothing else."""
-    known = ("config.toml", RESULTS, "summary.csv", "provenance.json", "regret.*", "against_*.*")
+    """Remove the tables and pictures an earlier run made of its results, and nothing else."""
+    known = ("summary.csv", "provenance.json", "regret.*", "against_*.*")
     for path in [p for pattern in known for p in Path(directory).glob(pattern)]:
         path.unlink()
 
 
-def write_run(
-    ds: xr.Dataset, directory, *, config_text: str, seconds: float, formats=("png",), figure=None, caption=""
-) -> list[Path]:
-    """Everything a run leaves behind; returns the paths written."""
+def write_run(ds: xr.Dataset, directory, *, seconds: float, formats=("png",), figure=None, caption="") -> list[Path]:
+    """The tables and pictures of a finished run, beside its results; returns the paths written."""
     directory = Path(directory)
-    directory.mkdir(parents=True, exist_ok=True)
-    written = [directory / "config.toml", save(ds, directory / RESULTS), directory / "summary.csv"]
-    written[0].write_text(config_text)
-    statistics.summary(ds).to_csv(written[2], index=False)
-    written.append(directory / "provenance.json")
-    written[-1].write_text(json.dumps(provenance(ds, directory, seconds), indent=2) + "\n")
+    written = [directory / "summary.csv", directory / "provenance.json"]
+    statistics.summary(ds).to_csv(written[0], index=False)
+    written[1].write_text(json.dumps(provenance(ds, directory, seconds), indent=2) + "\n")
     return written + draw(ds, directory, formats=formats, figure=figure, caption=caption)
+
+
+def describes(directory, config: dict) -> bool:
+    """Whether the provenance in a directory is that of this configuration: a run that computes nothing keeps it."""
+    try:
+        return json.loads((Path(directory) / "provenance.json").read_text())["config"] == config
+    except (OSError, ValueError, KeyError):
+        return False
 
 
 def draw(ds: xr.Dataset, directory, *, formats=("png",), figure=None, caption="") -> list[Path]:
@@ -100,8 +76,11 @@ def draw(ds: xr.Dataset, directory, *, formats=("png",), figure=None, caption=""
 
 def provenance(ds: xr.Dataset, directory: Path, seconds: float) -> dict:
     """Versions, machine, command, time and digests: enough to run it again and to see whether it was."""
-    digest = hashlib.sha256((directory / RESULTS).read_bytes()).hexdigest()
-    regret = np.ascontiguousarray(ds.regret.values)
+    with open(directory / RESULTS, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    regret = hashlib.sha256()
+    for row in ds.regret:  # one algorithm at a time: a large Dataset is on disk
+        regret.update(np.ascontiguousarray(row.values).tobytes())
     return {
         "versions": json.loads(ds.attrs["versions"]),
         "config": json.loads(ds.attrs["config"]),
@@ -110,5 +89,5 @@ def provenance(ds: xr.Dataset, directory: Path, seconds: float) -> dict:
         "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "seconds": round(seconds, 3),
         "lanes": int(np.prod([n for d, n in ds.regret.sizes.items() if d != "t"])),
-        "sha256": {RESULTS: digest, "regret": hashlib.sha256(regret.tobytes()).hexdigest()},
+        "sha256": {RESULTS: digest, "regret": regret.hexdigest()},
     }

@@ -1,11 +1,12 @@
 """The compiled side of a group: begin, advance, close and finish over [seeds, points] lanes.
 
 Parameters are vmapped inside, seeds outside: a draw that depends on the seed alone then has no parameter axis and is
-made once for all of them. Functions are compiled ahead of time, once per shape and device, behind a lock.
+made once for all of them. Functions are compiled ahead of time, once per shape and device.
 """
 
 import threading
 from functools import cache, partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -58,6 +59,7 @@ class Compiled:
             "finish": jax.jit(finish),
         }
         self.programs: dict = {}
+        self.locks: dict = {}
 
     def __call__(self, name: str, device, *args, kind=None):
         """Run one function, compiling it on first use for these shapes on this device."""
@@ -65,7 +67,9 @@ class Compiled:
         key = (name, kind, device, shapes)
         program = self.programs.get(key)
         if program is None:
-            with _lock:  # two threads would compile the same program twice
+            with _lock:
+                own = self.locks.setdefault(key, threading.Lock())
+            with own:  # two threads would compile the same program twice; different ones compile side by side
                 program = self.programs.get(key)
                 if program is None:
                     static = () if kind is None else (kind,)
@@ -80,19 +84,34 @@ def compiled(parts: Parts, marks: tuple, treedef, points: int, checkpoints: int)
     return Compiled(parts, marks, treedef, points, checkpoints)
 
 
-def lane_bytes(parts: Parts, case: Case, checkpoints: int, slots: int) -> tuple[int, int, int, bool]:
-    """Bytes of one lane: its state, its record at the checkpoints, a window's context; and whether regret needs the means."""
+class LaneShape(NamedTuple):
+    """What one lane holds and gives, known before anything runs."""
+
+    state: int  # bytes it carries from window to window
+    record: int  # bytes of its checkpoints
+    context: int  # bytes of a window's context
+    counted: bool  # regret follows from pull counts and the arms' means
+    arms: int | None  # length of the pull counts
+    diagnostics: tuple[str, ...]
+
+
+def lane_shape(parts: Parts, case: Case, checkpoints: int, slots: int) -> LaneShape:
+    """The sizes of a lane and the names of its diagnostics."""
 
     def one(case, seed):
         lane = simulator.begin(parts, case, seed, checkpoints)
         draws = simulator._streams(parts, seed)
         t = 1 + jnp.arange(slots, dtype=jnp.int32)
-        return lane, parts.world.observe(case.environment, lane.environment, draws, t)[0]
+        context = parts.world.observe(case.environment, lane.environment, draws, t)[0]
+        return lane, context, simulator.finish(parts, case, lane)[1]
 
-    lane, context = jax.eval_shape(one, case, jax.ShapeDtypeStruct((), jnp.uint32))
+    lane, context, diagnostics = jax.eval_shape(one, case, jax.ShapeDtypeStruct((), jnp.uint32))
 
     def size(tree):
         return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree))
 
     record = size((lane.record.pulls_at, lane.record.regret_at))
-    return size(lane) - record, record, size(context), not lane.record.regret_at
+    arms = None if isinstance(lane.record.pulls, tuple) else int(lane.record.pulls.shape[-1])
+    return LaneShape(
+        size(lane) - record, record, size(context), not lane.record.regret_at, arms, tuple(sorted(diagnostics))
+    )

@@ -1,6 +1,6 @@
-"""The local engine: chunks of lanes over the cores or accelerators of this machine.
+"""The local engine: calls over the cores or accelerators of this machine.
 
-On a CPU one thread a core runs whole chunks on one device: XLA releases the interpreter, the executions do not share
+On a CPU one thread a core runs whole calls on one device: XLA releases the interpreter, the executions do not share
 anything, and JAX needs no restart (measured: 1.9x on two cores, as much as two devices under shard_map). Where JAX has
 several devices, one thread feeds each.
 """
@@ -10,6 +10,8 @@ import itertools
 import os
 import threading
 import time
+import warnings
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, NamedTuple
 
@@ -17,14 +19,13 @@ import jax
 import numpy as np
 
 from jaxbandits.simulator import Parts
-from jaxbandits.sweeps.compiled import compiled, lane_bytes
-from jaxbandits.sweeps.plan import Group, Plan, host_case, stacked
+from jaxbandits.sweeps.compiled import compiled
+from jaxbandits.sweeps.plan import Plan, host_case, stacked
+from jaxbandits.sweeps.store import Store
+from jaxbandits.sweeps.tasks import Keys, Machine, Task, as_begun, default_memory
 
-LEAST_LANES = 8  # results are promised equal for chunks of at least this many lanes
-CPU_LANES = 2048
-CACHE_BYTES = 512 * 1024  # half of a core's second-level cache
 SEGMENT_SECONDS = 0.5  # between two looks at progress and interruption
-MOST_POINTS = 64
+KEEP_SECONDS = 60.0  # between two saves of a call on its way
 _cores: int | None = None
 _making = threading.Lock()
 
@@ -45,24 +46,21 @@ def cores(n: int | None = None) -> int:
     return _cores or available
 
 
-class Task(NamedTuple):
-    """One call: some cells of a group on one stretch of seeds."""
-
-    group: int
-    cells: tuple[int, ...]
-    first: int  # first seed
-    lanes: int  # seeds computed, padded
-    seeds: int  # seeds kept
-
-
 class Chunk(NamedTuple):
-    """What a task gives back, on the host."""
+    """What a call gives back, on the host."""
 
     cells: tuple[int, ...]
     first: int
     regret: Any  # [S, M, C] float64
     pulls: Any  # [S, M, K] int32 | None
     diagnostics: dict  # name -> [S, M]
+
+    def of(self, m: int) -> dict:
+        """One cell's arrays under the names of the store, seeds first."""
+        arrays = {"regret": self.regret[:, m]}
+        if self.pulls is not None:
+            arrays["pulls"] = self.pulls[:, m]
+        return arrays | {f"diagnostic.{name}": x[:, m] for name, x in self.diagnostics.items()}
 
 
 class Interrupted(Exception):
@@ -81,80 +79,22 @@ def pick_devices(devices) -> list:
     return list(devices)
 
 
-def chunk_shape(group: Group, plan: Plan, memory: int | None, workers: int, platform: str) -> tuple[int, int]:
-    """Seeds and points of one call: to the cache on a CPU, to memory on an accelerator."""
-    first = plan.cells[group.cells[0]]
-    case, _ = stacked([host_case(first)], plan.dtype)
-    slots = max(span.slots for span in group.schedule)
-    state, record, context, counted = lane_bytes(group.parts, case, len(group.times), slots)
-    if counted and "means" not in first.environment.facts:
-        raise ValueError(
-            "the environment counts pulls and gives no regret: put the arms' means into its facts, facts['means']"
-        )
-    points = min(len(group.cells), MOST_POINTS)
-    budget = (memory or _default_memory(platform)) // workers
-    # the record is held on the device, then on the host as counts and as float64 regret
-    lane = state + 2 * record + 8 * len(group.times)
-
-    def fits(seeds, points):
-        return seeds * (points * lane + 2 * context) <= budget
-
-    while points > 1 and not fits(LEAST_LANES, points):
-        points = (points + 1) // 2
-    if not fits(LEAST_LANES, points):
-        need = LEAST_LANES * (lane + 2 * context) * workers
-        raise ValueError(
-            f"memory = {memory or _default_memory(platform)} bytes cannot hold {LEAST_LANES} lanes of "
-            f"{first.label!r}, which need {need}: raise memory or use fewer checkpoints"
-        )
-    seeds = LEAST_LANES
-    while fits(2 * seeds, points) and seeds < 2**20:
-        in_cache = 2 * seeds * (points * state + context) <= CACHE_BYTES and 2 * seeds * points <= CPU_LANES
-        if platform == "cpu" and not in_cache:
-            break
-        seeds *= 2
-    while seeds > LEAST_LANES and seeds >= 2 * len(plan.seeds):
-        seeds //= 2
-    return seeds, points
+def this_machine(devices, memory: int | None) -> Machine:
+    """The devices of this process, and the memory each worker may use."""
+    chosen = pick_devices(devices)
+    platform = chosen[0].platform
+    workers = len(chosen) if len(chosen) > 1 or platform != "cpu" else cores()
+    return Machine(chosen, workers, platform, (memory or default_memory(platform)) // workers)
 
 
-def _default_memory(platform: str) -> int:
-    if platform != "cpu":
-        stats = jax.local_devices()[0].memory_stats() or {}
-        return int(stats.get("bytes_limit", 8 << 30) // 4)
-    return 1 << 30
+def run_task(task: Task, plan: Plan, device, *, stopped=lambda: False, report=lambda plays: None, keep=None) -> Chunk:
+    """Play one call to its horizon in segments of about half a second.
 
-
-def tasks_of(plan: Plan, memory: int | None, workers: int, platform: str) -> list[Task]:
-    """Every call of the sweep. Seed blocks have canonical boundaries, counted from seed 0."""
-    shapes = [chunk_shape(group, plan, memory, workers, platform) for group in plan.groups]
-
-    def calls(seeds, points, group):
-        blocks = (plan.seeds.stop - 1) // seeds - plan.seeds.start // seeds + 1
-        return blocks * -(-len(group.cells) // points)
-
-    # few calls leave cores idle: halve the largest chunks until every worker has two
-    while sum(calls(*shape, g) for shape, g in zip(shapes, plan.groups, strict=True)) < 2 * workers:
-        largest = max(range(len(shapes)), key=lambda i: shapes[i][0])
-        if workers == 1 or shapes[largest][0] < 16 * LEAST_LANES:
-            break
-        shapes[largest] = (shapes[largest][0] // 2, shapes[largest][1])
-    tasks = []
-    for g, (group, (seeds, points)) in enumerate(zip(plan.groups, shapes, strict=True)):
-        for at in range(0, len(group.cells), points):
-            cells = tuple(group.cells[at : at + points])
-            first = plan.seeds.start // seeds * seeds
-            while first < plan.seeds.stop:
-                low, high = max(first, plan.seeds.start), min(first + seeds, plan.seeds.stop)
-                tasks.append(Task(g, cells, low, seeds, high - low))
-                first += seeds
-    return tasks
-
-
-def run_task(task: Task, plan: Plan, device, stopped, report) -> Chunk:
-    """Play one chunk to its horizon in segments of about half a second."""
+    stopped() is asked before each: then `Interrupted` is raised. report(plays) is told what was played since.
+    keep(span, window, leaves()) is offered the lanes, to save them now and then; `task.begun` holds saved ones.
+    """
     group = plan.groups[task.group]
-    with _precision(plan.dtype), jax.default_device(device):
+    with precision(plan.dtype), jax.default_device(device):
         host, marks = stacked([host_case(plan.cells[c]) for c in task.cells], plan.dtype)
         leaves, treedef = jax.tree.flatten(marks)
         with _making:  # two threads would make it twice
@@ -162,30 +102,39 @@ def run_task(task: Task, plan: Plan, device, stopped, report) -> Chunk:
         case = jax.device_put(host, device)
         seeds = jax.device_put(np.arange(task.first, task.first + task.lanes, dtype=np.uint32), device)
         times = jax.device_put(group.times.astype(np.int32), device)
-        horizon = int(group.times[-1])
-        share = task.lanes * len(task.cells)
+        horizon, begun = int(group.times[-1]), task.begun
+        share = task.seeds * len(task.cells)
         lane = run("begin", device, case, seeds)
         start = reported = 0
-        for span in group.schedule:
+        if begun is not None:
+            lane = jax.device_put(jax.tree.unflatten(jax.tree.structure(lane), begun.leaves), device)
+        for number, span in enumerate(group.schedule):
             length = span.length or span.slots
             windows = span.repeats * -(-length // span.slots) if span.full else span.repeats + len(times)
             played = -1
+            past = begun is not None and number < begun.span
+            done = windows if past else begun.window if begun is not None and number == begun.span else 0
             # a span the algorithm ends itself is looked at once its own windows are offered: the rest is slack
-            for first, number in segments(windows, 256 if span.full else min(256, span.repeats + 8)):
+            for first, count in segments(windows, 256 if span.full else min(256, span.repeats + 8), done):
                 if stopped():
+                    if keep is not None:
+                        keep(
+                            number, first, lambda lane=lane: jax.tree.leaves(jax.tree.map(np.asarray, lane)), last=True
+                        )
                     raise Interrupted
-                numbers = [np.int32(x) for x in (start, length, first, number)]
+                numbers = [np.int32(x) for x in (start, length, first, count)]
                 kind = (span.slots, span.full, span.whole)
                 lane = run("advance", device, case, seeds, lane, times, *numbers, kind=kind)
                 plays = np.asarray(lane.plays)
-                done = int(plays.sum(dtype=np.int64)) // plays.size
-                report((done - reported) * share)
-                reported = done
                 total = int(plays.sum(dtype=np.int64))
+                report((total // plays.size - reported) * share)
+                reported = total // plays.size
                 if total == played or int(plays.min()) >= horizon:  # nobody moved, or everybody is done
                     break
                 played = total
-            if span.close:
+                if keep is not None:
+                    keep(number, first + count, lambda lane=lane: jax.tree.leaves(jax.tree.map(np.asarray, lane)))
+            if span.close and not past:
                 lane = run("close", device, case, seeds, lane)
             start = min(start + span.repeats * length, horizon) if span.full else start
         record, diagnostics = run("finish", device, case, lane)
@@ -197,9 +146,9 @@ def run_task(task: Task, plan: Plan, device, stopped, report) -> Chunk:
         )  # fmt: skip
 
 
-def segments(windows: int, begin: int):
-    """(first, number) pairs that cover the windows, each aimed at SEGMENT_SECONDS once the speed is known."""
-    first, number = 0, min(windows, begin)
+def segments(windows: int, begin: int, done: int = 0) -> Iterator[tuple[int, int]]:
+    """(first, number) pairs that cover the windows from `done`, each aimed at SEGMENT_SECONDS once the speed is known."""
+    first, number = done, min(windows - done, begin)
     while first < windows:
         began = time.perf_counter()
         yield first, number
@@ -237,53 +186,81 @@ def regret_of(record, parts: Parts, plan: Plan, task: Task) -> np.ndarray:
 
 
 @contextlib.contextmanager
-def _precision(dtype: str):
+def precision(dtype: str):
+    """Float64 where the sweep asks for it."""
     with jax.enable_x64(dtype == "float64"):
         yield
 
 
-def _fitting(plan: Plan, memory: int | None, workers: int, platform: str) -> tuple[int, list[Task]]:
-    """As many workers as the memory feeds."""
-    while True:
+class Keeper:
+    """Offers the lanes of one call to the store, seldom enough to cost little."""
+
+    def __init__(self, store: Store, task: Task, keys: Keys):
+        self.store, self.task, self.keys = store, task, keys
+        self.saved, self.every = time.perf_counter(), KEEP_SECONDS
+
+    def __call__(self, span: int, window: int, leaves: Callable, last: bool = False) -> None:
+        """Save if it is time; at the last chance, if more than a few seconds of work would be lost."""
+        began = time.perf_counter()
+        if began - self.saved < (min(3.0, self.every) if last else self.every):
+            return
         try:
-            return workers, tasks_of(plan, memory, workers, platform)
-        except ValueError:
-            if workers == 1:
-                raise
-            workers //= 2
+            self.store.keep_begun(as_begun(self.task, self.keys, span, window, leaves()))
+        except OSError as error:  # a full disk: finished chunks are smaller and may still fit
+            warnings.warn(f"cannot keep a call on its way: {error}", RuntimeWarning, stacklevel=2)
+        self.saved = time.perf_counter()
+        self.every = max(KEEP_SECONDS, 20 * (self.saved - began))
 
 
-def run_local(plan: Plan, *, devices, memory: int | None, sink, report) -> None:
-    """Run every task; `sink(chunk)` is called in the calling thread as chunks finish."""
-    chosen = pick_devices(devices)
-    platform = chosen[0].platform
-    workers = len(chosen) if len(chosen) > 1 or platform != "cpu" else cores()
-    with _precision(plan.dtype):
-        workers, tasks = _fitting(plan, memory, workers, platform)
-    stop = threading.Event()
-    free = list(chosen) if len(chosen) > 1 else chosen * workers
-    lock = threading.Lock()
+class Local:
+    """The engine of this machine."""
 
-    def work(task: Task) -> Chunk:
-        with lock:
-            device = free.pop()
-        try:
-            return run_task(task, plan, device, stop.is_set, report)
-        finally:
+    def __init__(self, devices, memory: int | None):
+        self.machine = this_machine(devices, memory)
+
+    def run(self, plan: Plan, tasks: list[Task], machine: Machine, *, keys, store, block, sink, report, failed) -> None:
+        """Run every task; `sink(task, chunk)` is called in the calling thread as calls finish.
+
+        failed(task, error) is told of a Python error and the others go on; None: it is raised. When the calling thread
+        is interrupted, calls stop at their next segment and finished ones are still sunk.
+        """
+        stop, lock = threading.Event(), threading.Lock()
+        free = list(machine.devices) if len(machine.devices) > 1 else machine.devices * machine.workers
+
+        def work(task: Task) -> Chunk:
             with lock:
-                free.append(device)
+                device = free.pop()
+            try:
+                keep = None if store is None else Keeper(store, task, keys)
+                return run_task(task, plan, device, stopped=stop.is_set, report=report, keep=keep)
+            finally:
+                with lock:
+                    free.append(device)
 
-    with ThreadPoolExecutor(workers) as pool:
-        waiting, pending = iter(tasks), set[Future]()
-        try:
-            while True:
-                for task in itertools.islice(waiting, 2 * workers - len(pending)):  # flat memory: few chunks in flight
-                    pending.add(pool.submit(work, task))
-                if not pending:
-                    return
-                done, pending = wait(pending, return_when=FIRST_COMPLETED)
-                for future in done:
-                    sink(future.result())
-        except BaseException:
-            stop.set()
-            raise
+        with ThreadPoolExecutor(machine.workers) as pool:
+            waiting, pending = iter(tasks), dict[Future, Task]()
+            try:
+                while True:
+                    # flat memory: few calls in flight
+                    for task in itertools.islice(waiting, 2 * machine.workers - len(pending)):
+                        pending[pool.submit(work, task)] = task
+                    if not pending:
+                        return
+                    for future in wait(pending, return_when=FIRST_COMPLETED).done:
+                        task = pending.pop(future)
+                        error = future.exception()
+                        if error is None:
+                            sink(task, future.result())
+                        elif failed is None or not isinstance(error, Exception):
+                            raise error
+                        else:
+                            failed(task, error)
+            except BaseException as error:
+                stop.set()
+                for future in pending:
+                    future.cancel()
+                if isinstance(error, KeyboardInterrupt):
+                    for future in wait(pending).done:
+                        if not future.cancelled() and future.exception() is None:
+                            sink(pending[future], future.result())
+                raise

@@ -3,89 +3,100 @@
 import functools
 import json
 import platform
+from typing import NamedTuple
 
+import h5netcdf
 import jax
 import numpy as np
 import xarray as xr
 
+from jaxbandits.sweeps.compiled import LaneShape
 from jaxbandits.sweeps.plan import Plan, name_of
 
 SCHEMA_VERSION = 1
 
 
-class Collector:
-    """Arrays of a sweep, filled chunk by chunk: every value has one place, so the order of arrival does not matter."""
+class Variable(NamedTuple):
+    """One array of the result."""
 
-    def __init__(self, plan: Plan):
-        self.plan = plan
-        seeds = len(plan.seeds)
-        self.regret = [np.full((seeds, len(plan.times[cell.horizon])), np.nan) for cell in plan.cells]
-        self.pulls: list = [None] * len(plan.cells)
-        self.diagnostics: list[dict] = [{} for _ in plan.cells]
+    dims: tuple[str, ...]
+    shape: tuple[int, ...]
+    dtype: str
+    fill: float
+    attrs: dict
 
-    def __call__(self, chunk) -> None:
-        at = slice(chunk.first - self.plan.seeds.start, chunk.first - self.plan.seeds.start + chunk.regret.shape[0])
-        seeds = len(self.plan.seeds)
-        for m, c in enumerate(chunk.cells):
-            self.regret[c][at] = chunk.regret[:, m]
-            if chunk.pulls is not None:
-                if self.pulls[c] is None:
-                    self.pulls[c] = np.zeros((seeds, chunk.pulls.shape[-1]), np.int32)
-                self.pulls[c][at] = chunk.pulls[:, m]
-            for name, values in chunk.diagnostics.items():
-                self.diagnostics[c].setdefault(name, np.full(seeds, np.nan))[at] = values[:, m]
 
-    def dataset(self, config: dict) -> xr.Dataset:
-        """The finished sweep."""
+class Results:
+    """The arrays of a sweep, filled chunk by chunk: every value has one place, so the order of arrival does not matter.
+
+    In memory, or in a netCDF file on disk where `path` is given: a merge then never holds more than one chunk.
+    """
+
+    def __init__(self, plan: Plan, shapes: list[LaneShape], config: dict, path=None):
+        self.plan, self.config = plan, config
+        self.t = np.unique(np.concatenate([plan.times[h] for h in plan.times]))
+        self.places: dict[int, list[tuple]] = {}
+        for (label, *place), c in plan.places.items():
+            self.places.setdefault(c, []).append((plan.labels.index(label), *place))
+        self.variables = self._variables(shapes)
+        self.file = None
+        if path is None:
+            self.arrays: dict = {name: np.full(v.shape, v.fill, v.dtype) for name, v in self.variables.items()}
+        else:
+            xr.Dataset(coords=self._coords(), attrs=self._attrs()).to_netcdf(path, engine="h5netcdf")
+            self.file = h5netcdf.File(path, "a")
+            self.arrays = {name: _create(self.file, name, v) for name, v in self.variables.items()}
+
+    def put(self, cell: int, first: int, arrays: dict) -> None:
+        """The arrays of some seeds of a cell, as `Chunk.of` gives them; seeds outside the sweep are left out."""
+        seeds = self.plan.seeds
+        cut = slice(max(seeds.start - first, 0), max(seeds.stop - first, 0))
+        times = self.plan.times[self.plan.cells[cell].horizon]
+        for name, x in arrays.items():
+            name, x = name.removeprefix("diagnostic."), np.asarray(x)[cut]
+            if name == "regret" and len(times) < len(self.t):
+                wide = np.full((len(x), len(self.t)), np.nan)
+                wide[:, np.searchsorted(self.t, times)] = x
+                x = wide
+            if name == "pulls" and x.shape[1] < self.variables[name].shape[-1]:
+                x = np.pad(x, ((0, 0), (0, self.variables[name].shape[-1] - x.shape[1])))
+            low = max(first, seeds.start) - seeds.start
+            for place in self.places[cell] if name in self.arrays else ():
+                self.arrays[name][(*place, slice(low, low + len(x)))] = x
+
+    def dataset(self) -> xr.Dataset:
+        """The filled arrays, where they are in memory."""
+        data = {name: (v.dims, self.arrays[name], v.attrs) for name, v in self.variables.items()}
+        return xr.Dataset(data, self._coords(), self._attrs())
+
+    def close(self) -> None:
+        """Finish the file."""
+        if self.file is not None:
+            self.file.close()
+
+    def _variables(self, shapes: list[LaneShape]) -> dict[str, Variable]:
         plan = self.plan
-        grid = [axis.name for axis in plan.axes]
-        shape = (len(plan.labels), *(len(axis.values) for axis in plan.axes))
-        t = np.unique(np.concatenate([plan.times[h] for h in plan.times]))
-        seeds = np.arange(plan.seeds.start, plan.seeds.stop, dtype=np.int64)
-        coords: dict = {"algorithm": plan.labels, "seed": seeds, "t": t.astype(np.int64)}
-        for axis in plan.axes:
-            coords[axis.name] = _coordinate(axis.labels)
-        variables: dict = {}
-        regret = self._spread(shape, (len(seeds), len(t)), np.nan, self._on_times(t), np.float64)
-        variables["regret"] = (
-            ("algorithm", *grid, "seed", "t"),
-            regret,
-            {"units": "reward", "long_name": "cumulative regret"},
-        )
-        if all(p is not None for p in self.pulls):
-            arms = max(p.shape[-1] for p in self.pulls)
-            padded = [np.pad(p, ((0, 0), (0, arms - p.shape[-1]))) for p in self.pulls]
-            variables["pulls"] = (
-                ("algorithm", *grid, "seed", "arm"), self._spread(shape, (len(seeds), arms), 0, padded, np.int32),
-            )  # fmt: skip
-            coords["arm"] = np.arange(arms, dtype=np.int64)
-        for name in sorted({name for d in self.diagnostics for name in d}):
-            values = [d.get(name, np.full(len(seeds), np.nan)) for d in self.diagnostics]
-            variables[name] = (
-                ("algorithm", *grid, "seed"),
-                self._spread(shape, (len(seeds),), np.nan, values, np.float64),
-            )
-        return xr.Dataset(variables, coords, self._attrs(config))
-
-    def _on_times(self, t):
-        found = []
-        for cell, regret in zip(self.plan.cells, self.regret, strict=True):
-            times = self.plan.times[cell.horizon]
-            if len(times) == len(t):
-                found.append(regret)
-            else:
-                wide = np.full((regret.shape[0], len(t)), np.nan)
-                wide[:, np.searchsorted(t, times)] = regret
-                found.append(wide)
+        dims = ("algorithm", *(axis.name for axis in plan.axes), "seed")
+        shape = (len(plan.labels), *(len(axis.values) for axis in plan.axes), len(plan.seeds))
+        said = {"units": "reward", "long_name": "cumulative regret"}
+        found = {"regret": Variable((*dims, "t"), (*shape, len(self.t)), "float64", np.nan, said)}
+        if all(s.arms is not None for s in shapes):
+            arms = max(s.arms or 0 for s in shapes)
+            found["pulls"] = Variable((*dims, "arm"), (*shape, arms), "int32", 0, {})
+        for name in sorted({name for s in shapes for name in s.diagnostics}):
+            found[name] = Variable(dims, shape, "float64", np.nan, {})
         return found
 
-    def _spread(self, shape, inner, fill, values, dtype):
-        out = np.full((*shape, *inner), fill, dtype)
-        for (label, *place), c in self.plan.places.items():
-            out[(self.plan.labels.index(label), *place)] = values[c]
-        return out
+    def _coords(self) -> dict:
+        plan = self.plan
+        seeds = np.arange(plan.seeds.start, plan.seeds.stop, dtype=np.int64)
+        coords: dict = {"algorithm": plan.labels, "seed": seeds, "t": self.t.astype(np.int64)}
+        coords |= {axis.name: _coordinate(axis.labels) for axis in plan.axes}
+        if "pulls" in self.variables:
+            coords["arm"] = np.arange(self.variables["pulls"].shape[-1], dtype=np.int64)
+        return coords
 
-    def _attrs(self, config: dict) -> dict:
+    def _attrs(self) -> dict:
         guarantees = {}
         for cell in self.plan.cells:
             claim = cell.algorithm.guarantee
@@ -93,11 +104,20 @@ class Collector:
                 guarantees[cell.label] = {"model": claim.model, "unit": claim.unit}
         return {
             "schema_version": SCHEMA_VERSION,
-            "config": json.dumps(config, sort_keys=True),
+            "config": json.dumps(self.config, sort_keys=True),
             "constant_along": json.dumps(self.plan.constant_along),
             "guarantees": json.dumps(guarantees),
             "versions": json.dumps(versions()),
         }
+
+
+def _create(file, name: str, v: Variable):
+    for dim, size in zip(v.dims, v.shape, strict=True):
+        if dim not in file.dimensions:  # a dimension whose coordinate is scalar text has none yet
+            file.dimensions[dim] = size
+    made = file.create_variable(name, v.dims, v.dtype, fillvalue=v.fill if v.dtype == "float64" else None)
+    made.attrs.update(v.attrs)
+    return made
 
 
 def _coordinate(labels) -> np.ndarray:

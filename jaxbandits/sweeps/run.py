@@ -1,19 +1,20 @@
-"""`jb.sweep`: plan, run chunks, collect."""
+"""`jb.sweep`: check everything, then compute what is missing and return a Dataset."""
 
+import json
 import os
 import re
-import threading
 from pathlib import Path
 from typing import Any
 
 import jax
 import xarray as xr
-from tqdm import tqdm
 
 from jaxbandits.protocol import Adversary, Environment
-from jaxbandits.sweeps.local import run_local
+from jaxbandits.sweeps.job import Job
+from jaxbandits.sweeps.local import Local
 from jaxbandits.sweeps.plan import labelled, plan
-from jaxbandits.sweeps.results import Collector, jsonable
+from jaxbandits.sweeps.results import jsonable
+from jaxbandits.validation import choice
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
@@ -48,11 +49,15 @@ def sweep(
     checkpoints: how many log-spaced times to record (the last is the horizon), or the times.
     dtype: "float32" or "float64". memory: bytes, or text such as "200KB", for the chunks in flight.
     devices: how many, or which, JAX devices to use; on a CPU all cores are used (see `jaxbandits.cores`).
+    store: a directory. Finished chunks are kept there as the sweep goes: a call that was interrupted, however hard, goes on
+        where it stopped; more seeds, grid values or algorithms compute only what is new. The result is its `results.nc`.
+    engine: "local", or "ray" for a cluster (extra `ray`). progress: print an estimate of time and memory, then a bar.
 
     Returns a Dataset: `regret (algorithm, <grid...>, seed, t)` float64, cumulative expected regret (for loss sequences
     against the arm or expert best over plays 1..t); `pulls (..., seed, arm)` at the horizon where arms are finite;
-    diagnostics under their own names. The result does not depend, bit for bit, on memory, devices or cores.
-    Raises ValueError or TypeError naming argument, value and remedy before anything runs.
+    diagnostics under their own names. The result does not depend, bit for bit, on memory, devices, cores, engine or interruption.
+    Raises ValueError or TypeError naming argument, value and remedy before anything runs; OSError where the store cannot be
+    written to the end; with a store, SweepError after all other chunks are finished where an algorithm failed in Python.
 
     >>> import jaxbandits as jb
     >>> ds = jb.sweep(jb.algorithms.ucb1, jb.environments.bernoulli_arms(means=[0.2, 0.8]),
@@ -60,33 +65,37 @@ def sweep(
     >>> dict(ds.sizes)
     {'algorithm': 1, 'seed': 8, 't': 5, 'arm': 2}
     """
-    if store is not None:
-        raise ValueError(f"store = {store!r}: this release keeps results in memory; leave it None and save the Dataset")
-    if engine != "local":
-        raise ValueError(f"engine = {engine!r} must be 'local' in this release")
-    budget = parse_memory(memory)
-    laid_out = plan(
-        algorithms, environment, horizon=horizon, seeds=seeds, grid=grid, points=points, dtype=dtype,
-        reward_adversary=reward_adversary, message_adversary=message_adversary, checkpoints=checkpoints,
-    )  # fmt: skip
+    settings = {
+        "horizon": horizon, "seeds": seeds, "grid": grid, "points": points, "dtype": dtype,
+        "reward_adversary": reward_adversary, "message_adversary": message_adversary, "checkpoints": checkpoints,
+    }  # fmt: skip
+    return prepared(
+        algorithms, environment, settings, store=store, engine=engine, devices=devices, memory=memory, progress=progress
+    ).dataset()
+
+
+DEFAULTS = {
+    "grid": None, "points": None, "dtype": "float32", "reward_adversary": None, "message_adversary": None, "checkpoints": 200,
+}  # fmt: skip
+
+
+def prepared(
+    algorithms, environment, settings: dict, *, store=None, engine="local", devices=None, memory=None, progress=True, fresh=False
+) -> Job:  # fmt: skip
+    """Everything checked and nothing run: `.dataset()` computes what is missing, `.compute(shard)` a shard of it."""
+    settings = DEFAULTS | settings
+    engine, budget = choice("engine", engine, ("local", "ray")), parse_memory(memory)
+    laid_out = plan(algorithms, environment, **settings)
+    config = config_of(algorithms, environment, **{**settings, "seeds": laid_out.seeds})
     use_compilation_cache()
-    collect = Collector(laid_out)
-    lanes = len(laid_out.cells) * len(laid_out.seeds)
-    total = sum(cell.horizon for cell in laid_out.cells) * len(laid_out.seeds)
-    lock = threading.Lock()
-    with tqdm(
-        total=total, unit="play", unit_scale=True, desc=f"{lanes:,} lanes", disable=not progress, leave=False
-    ) as bar:
+    runner: Any
+    if engine == "ray":
+        from jaxbandits.sweeps.cluster import Ray
 
-        def report(plays):
-            with lock:
-                bar.update(min(plays, total - bar.n))
-
-        run_local(laid_out, devices=devices, memory=budget, sink=collect, report=report)
-    return collect.dataset(config_of(
-        algorithms, environment, horizon=horizon, seeds=laid_out.seeds, grid=grid, points=points, dtype=dtype,
-        reward_adversary=reward_adversary, message_adversary=message_adversary, checkpoints=checkpoints,
-    ))  # fmt: skip
+        runner = Ray(algorithms, environment, settings, devices, budget)
+    else:
+        runner = Local(devices, budget)
+    return Job(laid_out, json.loads(json.dumps(config)), runner, store, progress=progress, fresh=fresh)
 
 
 def config_of(algorithms, environment, **settings) -> dict:

@@ -1,0 +1,165 @@
+"""The Ray engine: calls over the machines of a cluster. It survives the loss of workers and of nodes.
+
+A worker rebuilds the plan from the sweep's own arguments, once a process, and runs the same calls as the local engine. Where
+it sees the store's directory it writes its chunks there and returns nothing; where it does not, they come back as arrays.
+Ray repeats a call whose process or machine was lost; an error in Python comes back as text and is not repeated.
+"""
+
+import functools
+import hashlib
+import sys
+import traceback
+from itertools import islice
+from typing import Any
+
+import jax
+
+from jaxbandits.protocol import Adversary, Environment
+from jaxbandits.sweeps.local import Keeper, run_task
+from jaxbandits.sweeps.plan import Plan, labelled, plan
+from jaxbandits.sweeps.store import Store
+from jaxbandits.sweeps.tasks import Machine, Task, as_begun, default_memory
+
+RETRIES = 10  # of a call whose worker or node is lost
+
+
+class Ray:
+    """An engine over the Ray cluster this process is connected to, or can find, or else starts on this machine."""
+
+    def __init__(self, algorithms, environment, settings: dict, devices, memory: int | None):
+        try:
+            import ray
+        except ImportError:
+            raise ValueError("engine = 'ray': Ray is not installed: pip install 'jaxbandits[ray]'") from None
+        if devices is not None:
+            raise ValueError(
+                "devices cannot be given with engine = 'ray': Ray deals them out, one GPU or one core a call"
+            )
+        if not ray.is_initialized():
+            ray.init(log_to_driver=False, include_dashboard=False)
+        self.gpus = int(ray.cluster_resources().get("GPU", 0))
+        self.cores = int(ray.cluster_resources().get("CPU", 0))
+        # one GPU a call where the cluster has any, else one core
+        needs = {"num_gpus": 1, "num_cpus": 1} if self.gpus else {"num_cpus": 1}
+        remote: Any = ray.remote
+        self.remote = remote(max_retries=RETRIES, retry_exceptions=False, **needs)
+        factories = {name: part.remake or part if isinstance(part, Environment | Adversary) else part
+                     for name, part in {"environment": environment, **settings}.items()}  # fmt: skip
+        self.arguments = _packed((labelled(algorithms), factories))
+        platform, share, versions = ray.get(self.remote(_describe).remote())
+        if versions != _versions():
+            raise ValueError(
+                f"the cluster runs jax and jaxlib {versions}, this process {_versions()}: install the same"
+            )
+        self.machine = Machine([], self.gpus or max(self.cores, 1), platform, memory or share)
+
+    def run(self, plan: Plan, tasks: list[Task], machine: Machine, *, keys, store, block, sink, report, failed) -> None:
+        """As `Local.run`."""
+        import ray
+
+        call = self.remote(_call)
+        arguments = ray.put(self.arguments)
+        digest = hashlib.sha256(self.arguments).hexdigest()
+        place = None if store is None else (str(store.home.parent.resolve()), store.token())
+        waiting, pending = iter(tasks), dict[Any, Task]()
+        try:
+            while True:
+                slots = int(ray.cluster_resources().get("GPU" if self.gpus else "CPU", 1))
+                for task in islice(waiting, max(2 * slots - len(pending), 0)):
+                    names = [keys[c] for c in task.cells] if keys else []
+                    pending[call.remote(arguments, digest, task, names, place, block)] = task
+                if not pending:
+                    return
+                done, _ = ray.wait(list(pending), num_returns=1, timeout=5.0)
+                for reference in done:
+                    task = pending.pop(reference)
+                    chunk, error = ray.get(reference)
+                    if error is None:
+                        sink(task, chunk)
+                        report(int(plan.groups[task.group].times[-1]) * len(task.cells) * task.seeds)
+                    elif failed is None:
+                        raise RuntimeError(f"a call failed on the cluster:\n{error}")
+                    else:
+                        failed(task, error)
+        except BaseException:
+            for reference in pending:
+                ray.cancel(reference, force=False)
+            raise
+
+
+def _versions() -> tuple[str, str]:
+    import jaxlib
+
+    return jax.__version__, jaxlib.__version__
+
+
+def _describe():
+    """What a worker of this cluster is."""
+    platform = jax.default_backend()
+    return platform, default_memory(platform), _versions()
+
+
+def _packed(x) -> bytes:
+    """Pickled with the users' own modules inside: a node need not have their files."""
+    from ray import cloudpickle
+
+    own = [m for m in {_home(f) for f in _functions(x)} if m in sys.modules]
+    for name in own:
+        cloudpickle.register_pickle_by_value(sys.modules[name])
+    try:
+        return cloudpickle.dumps(x)
+    finally:
+        for name in own:
+            cloudpickle.unregister_pickle_by_value(sys.modules[name])
+
+
+def _functions(x):
+    if isinstance(x, functools.partial):
+        yield from _functions(x.func)
+        yield from _functions(list(x.keywords.values()))
+    elif isinstance(x, dict):
+        yield from _functions(list(x.values()))
+    elif isinstance(x, list | tuple):
+        for item in x:
+            yield from _functions(item)
+    elif callable(x):
+        yield x
+
+
+def _home(function) -> str:
+    """The module to send along; nothing for libraries, which every node has."""
+    name = getattr(function, "__module__", None) or ""
+    path = getattr(sys.modules.get(name), "__file__", None) or ""
+    own = name.partition(".")[0] in ("jaxbandits", "__main__") or "site-packages" in path or not path
+    return "" if own else name
+
+
+@functools.lru_cache(maxsize=4)
+def _planned(digest: str, arguments) -> Plan:
+    from ray import cloudpickle
+
+    algorithms, settings = cloudpickle.loads(arguments)
+    environment = settings.pop("environment")
+    return plan(algorithms, environment, **settings)
+
+
+def _call(arguments: bytes, digest: str, task: Task, names: list[str], place, block: int):
+    """One call on a worker: (chunk or None where it is in the store, error as text or None)."""
+    from jaxbandits.sweeps.job import keep_chunk
+    from jaxbandits.sweeps.run import use_compilation_cache
+
+    try:
+        use_compilation_cache()
+        laid_out = _planned(digest, arguments)
+        keys = dict(zip(task.cells, names, strict=False))
+        store = None if place is None else Store.found(*place)
+        if store is not None and task.begun is None:  # another machine was lost on the way
+            task = task._replace(begun=store.begun_as(as_begun(task, keys)))
+        keep = None if store is None else Keeper(store, task, keys)
+        chunk = run_task(task, laid_out, jax.local_devices()[0], keep=keep)
+        if store is None:
+            return chunk, None
+        keep_chunk(store, task, chunk, keys, block)
+        return None, None
+    except Exception:
+        return None, traceback.format_exc()

@@ -1,0 +1,70 @@
+"""A Dataset as a file: netCDF, or zarr for object stores and dask."""
+
+import os
+import shutil
+import uuid
+from pathlib import Path
+
+import xarray as xr
+
+RESULTS = "results.nc"
+LAZY_BYTES = 1 << 30  # a larger Dataset is read piece by piece, as it is asked for
+
+
+def load(directory) -> xr.Dataset:
+    """The Dataset of a run's directory, or of one netCDF or zarr file. Above a gigabyte, values are read when asked for.
+
+    Raises ValueError where there is none.
+    """
+    path = Path(directory)
+    zarr = path.is_dir() and ((path / "zarr.json").is_file() or (path / ".zgroup").is_file())
+    if path.is_dir() and not zarr:
+        path = path / RESULTS
+        if not path.is_file():
+            raise ValueError(f"{directory}: no {RESULTS} there: give the directory of a finished `jaxbandits run`")
+    if not path.exists():
+        raise ValueError(f"{directory}: no such file: give a directory of `jaxbandits run`, a .nc or a .zarr")
+    try:
+        ds = xr.open_dataset(path, engine="zarr" if zarr else "h5netcdf")
+    except OSError as error:
+        raise ValueError(f"{path}: not a readable result ({error}): run it again, or take another copy") from None
+    if ds.nbytes > LAZY_BYTES:
+        return ds
+    with ds:
+        return ds.load()
+
+
+def save(ds: xr.Dataset, path) -> Path:
+    """Write a Dataset under a temporary name, then rename: a reader never sees half of it.
+
+    path: `.zarr` writes zarr (extra `export`), anything else netCDF. Nothing but an earlier export is replaced.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part")
+    try:
+        if path.suffix == ".zarr":
+            _to_zarr(ds, part)
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            ds.to_netcdf(part, engine="h5netcdf")
+        os.replace(part, path)
+    finally:
+        if part.is_dir():
+            shutil.rmtree(part, ignore_errors=True)
+        part.unlink(missing_ok=True)
+    return path
+
+
+def _to_zarr(ds: xr.Dataset, path: Path) -> None:
+    """One algorithm at a time, so that a Dataset larger than memory passes through."""
+    try:
+        import zarr  # noqa: F401
+    except ImportError:
+        raise ValueError("zarr is not installed: pip install 'jaxbandits[export]'") from None
+    if "algorithm" not in ds.dims or ds.nbytes <= LAZY_BYTES:
+        ds.load().to_zarr(path, mode="w", consolidated=False)
+        return
+    for i in range(ds.sizes["algorithm"]):
+        row = ds.isel(algorithm=[i]).load()
+        row.to_zarr(path, mode="w" if i == 0 else "a", append_dim=None if i == 0 else "algorithm", consolidated=False)

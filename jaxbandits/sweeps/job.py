@@ -1,0 +1,172 @@
+"""A planned sweep on its way to a Dataset: what is finished is found, the rest is computed, and everything is merged."""
+
+import os
+import sys
+import threading
+import traceback
+import uuid
+import warnings
+from pathlib import Path
+from typing import Any
+
+import jax
+import xarray as xr
+from tqdm import tqdm
+
+from jaxbandits.sweeps import estimate
+from jaxbandits.sweeps.files import RESULTS, load
+from jaxbandits.sweeps.identity import keys_of
+from jaxbandits.sweeps.local import Chunk
+from jaxbandits.sweeps.plan import Plan
+from jaxbandits.sweeps.results import Results
+from jaxbandits.sweeps.store import Store, block_of
+from jaxbandits.sweeps.tasks import (
+    Interval,
+    Keys,
+    Task,
+    as_begun,
+    blocks,
+    fitting,
+    owned,
+    resumed,
+    seeds_of,
+    shape_of,
+    weight,
+    without,
+)
+
+
+class SweepError(RuntimeError):
+    """Some calls failed in Python; `failures` holds (label, seeds, traceback). What the others computed is kept."""
+
+    def __init__(self, failures: list[tuple[str, range, str]], total: int):
+        self.failures = failures
+        label, seeds, last = failures[0]
+        reason = last.strip().splitlines()[-1]
+        super().__init__(
+            f"{len(failures)} of {total} calls failed, the others are kept: the first is {label!r}, seeds {seeds.start} to "
+            f"{seeds.stop - 1}: {reason}"
+        )
+
+
+class Job:
+    """One sweep: plan, engine and, where there is a directory, the store."""
+
+    def __init__(self, plan: Plan, config: dict, engine: Any, directory=None, *, progress=True, fresh=False):
+        self.plan, self.config, self.engine, self.progress = plan, config, engine, progress
+        self.directory = None if directory is None else Path(directory)
+        with jax.enable_x64(plan.dtype == "float64"):
+            self.shapes = [shape_of(group, plan) for group in plan.groups]
+        fitting(plan, owned(plan, 1, None), engine.machine)  # says now that the memory is too small
+        self.store: Store | None = None
+        self.keys: list[str] = []
+        self.block = block_of(max(len(t) for t in plan.times.values()))
+        self.computed = 0  # plays of this process
+        if self.directory is not None:
+            self.keys = keys_of(plan, engine.machine.platform)
+            self.store = Store(self.directory)
+            if fresh:
+                self.store.clear()
+            self.store.claim(config)
+
+    def dataset(self) -> xr.Dataset:
+        """Compute what is missing and return everything."""
+        if self.store is None or self.directory is None:
+            results = Results(self.plan, self.shapes, self.config)
+            whole = owned(self.plan, 1, None)
+            self._run(whole, lambda task, chunk: _each(task, chunk, results.put))
+            return results.dataset()
+        for _ in range(3):  # a damaged file is found when it is merged
+            self.compute()
+            if self._merge():
+                return load(self.directory)
+        raise OSError(f"{self.directory}: finished chunks are damaged again and again: check the disk")
+
+    def compute(self, shard: tuple[int, int] | None = None) -> None:
+        """Bring the store up to the whole sweep, or to one shard of it."""
+        assert self.store is not None
+        pieces = self.store.pieces(self.keys)
+        wanted, seen = [], set()
+        for key, mine in zip(self.keys, owned(self.plan, self.block, shard), strict=True):
+            # one cell under two labels is computed once
+            wanted.append([] if key in seen else without(mine, seeds_of(pieces[key])))
+            seen.add(key)
+        if any(wanted):
+            self._run(wanted, self._write)
+
+    def _run(self, wanted: list[list[Interval]], sink) -> None:
+        plan, store = self.plan, self.store
+        before = [] if store is None else resumed(store.begun(), plan, self.keys, wanted)
+        machine, tasks = fitting(plan, wanted, self.engine.machine)
+        tasks = before + tasks
+        total = sum(weight(task, plan) for task in tasks)
+        failures: list = []
+        if self.progress:
+            estimate.announce(self, tasks, machine)
+
+        def failed(task: Task, error: BaseException | str):
+            said = error if isinstance(error, str) else "".join(traceback.format_exception(error))
+            label, seeds = plan.cells[task.cells[0]].label, range(task.first, task.first + task.seeds)
+            failures.append((label, seeds, said))
+            if len(failures) == 1:
+                warnings.warn(f"{label!r} failed, the other calls go on:\n{said}", RuntimeWarning, stacklevel=2)
+
+        lock, quiet = threading.Lock(), not sys.stderr.isatty()
+        with tqdm(
+            total=total, unit="play", unit_scale=True, leave=False, disable=not self.progress,
+            desc=f"{sum(task.seeds * len(task.cells) for task in tasks):,} lanes", mininterval=30 if quiet else 0.1,
+        ) as bar:  # fmt: skip
+
+            def report(plays):
+                with lock:
+                    bar.update(min(plays, total - bar.n))
+
+            self.engine.run(
+                plan, tasks, machine, keys=self.keys, store=store, block=self.block,
+                sink=sink, report=report, failed=None if store is None else failed,
+            )  # fmt: skip
+        self.computed += total
+        if failures:
+            raise SweepError(failures, len(tasks))
+
+    def _write(self, task: Task, chunk: Chunk | None) -> None:
+        assert self.store is not None
+        if chunk is not None:  # None: the engine's worker has written it
+            keep_chunk(self.store, task, chunk, self.keys, self.block)
+
+    def _merge(self) -> bool:
+        """Write results.nc from the store in the order of the plan; False where a file turned out to be damaged."""
+        assert self.store is not None and self.directory is not None
+        part = self.directory / f".{RESULTS}.{uuid.uuid4().hex[:8]}.part"
+        whole = True
+        try:
+            results = Results(self.plan, self.shapes, self.config, part)
+            pieces = self.store.pieces(self.keys)
+            for cell, key in enumerate(self.keys):
+                for piece in pieces[key]:
+                    arrays = self.store.read(piece)
+                    if arrays is None:
+                        whole = False
+                    else:
+                        results.put(cell, piece.first, arrays)
+            results.close()
+            if whole:
+                os.replace(part, self.directory / RESULTS)
+        finally:
+            part.unlink(missing_ok=True)
+        return whole
+
+
+def _each(task: Task, chunk: Chunk, put) -> None:
+    for m, c in enumerate(task.cells):
+        put(c, chunk.first, chunk.of(m))
+
+
+def keep_chunk(store: Store, task: Task, chunk: Chunk, keys: Keys, block: int) -> None:
+    """Write a finished call as files, one a cell and block of seeds."""
+    for m, c in enumerate(task.cells):
+        arrays = chunk.of(m)
+        for low, high in blocks(task.first, task.first + task.seeds, block):
+            at = slice(low - task.first, high - task.first)
+            store.write(keys[c], low, {name: x[at] for name, x in arrays.items()})
+    store.forget_begun(as_begun(task, keys))

@@ -1,0 +1,273 @@
+"""Finished chunks on disk, each a file that says what it is and whether it is whole.
+
+DIR/chunks/sweep.json                           what every chunk of this directory has in common
+DIR/chunks/ab/<key>.<first>-<stop>.npz          seeds first .. stop - 1 of the cell with that key
+DIR/chunks/begun/<digest>.npz                   lanes of a long call on their way (see `Begun`)
+
+A file is written under a temporary name, fsynced and renamed: it is there whole or not at all. It carries a sha256 of its
+content and its own key, so that a flipped bit, a truncated or a foreign file is noticed when it is read, set aside as
+`.bad` and computed again. Any number of processes may work on one store: what two of them write at once is the same.
+"""
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import re
+import shutil
+import time
+import uuid
+import warnings
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+CHUNKS = "chunks"
+CHUNK_BYTES = 1 << 18  # of regret in one file: what a crash between two renames can cost, and the grain of shards
+STALE_SECONDS = 3600  # a temporary file older than this belongs to nobody
+FIXED = ("horizon", "environment", "reward_adversary", "message_adversary", "checkpoints", "dtype")
+_NAME = re.compile(r"([0-9a-f]{64})\.(\d+)-(\d+)\.npz")
+
+
+class Damaged(Exception):
+    """A file that is not what it says."""
+
+
+class Piece(NamedTuple):
+    """One file: seeds first .. stop - 1 of a cell."""
+
+    key: str
+    first: int
+    stop: int
+    path: Path
+
+
+class Begun(NamedTuple):
+    """A call of a long sweep on its way: where its lanes stand after whole windows."""
+
+    keys: tuple[str, ...]  # of its cells, in order
+    first: int  # first seed
+    lanes: int  # seeds computed, padded
+    seeds: int  # seeds kept
+    span: int  # position in the schedule
+    window: int  # windows of that span already played
+    leaves: list  # of the Lane, on the host
+
+
+def pack(arrays: dict[str, Any]) -> bytes:
+    """An npz with a digest of everything in it."""
+    arrays = {name: np.asarray(x) for name, x in arrays.items()}
+    buffer = io.BytesIO()
+    np.savez(buffer, sha256=np.array(_digest(arrays)), **arrays)
+    return buffer.getvalue()
+
+
+def unpack(path) -> dict[str, np.ndarray]:
+    """What `pack` made; `Damaged` says what is wrong with it."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except FileNotFoundError:
+        raise
+    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, NotImplementedError) as error:
+        raise Damaged(f"not a readable npz ({error})") from None
+    if str(arrays.pop("sha256", "")) != _digest(arrays):
+        raise Damaged("its content does not match its sha256")
+    return arrays
+
+
+def _digest(arrays: dict) -> str:
+    found = hashlib.sha256()
+    for name in sorted(arrays):
+        x = np.ascontiguousarray(arrays[name])
+        found.update(f"{name} {x.dtype.str} {x.shape}".encode())
+        found.update(x.data if x.size else b"")
+    return found.hexdigest()
+
+
+def block_of(checkpoints: int) -> int:
+    """Seeds in a file at most: a power of two fixed by the number of checkpoints, boundaries counted from seed 0."""
+    return 1 << int(np.clip(np.log2(CHUNK_BYTES / (8 * checkpoints)), 3, 10))
+
+
+class Store:
+    """The chunks of one directory."""
+
+    def __init__(self, directory):
+        self.home = Path(directory) / CHUNKS
+        self.reported: list[str] = []  # what was set aside, and why
+        try:
+            (self.home / "begun").mkdir(parents=True, exist_ok=True)
+            self._write(self.home / "probe", b"")
+            (self.home / "probe").unlink(missing_ok=True)
+        except OSError as error:
+            raise ValueError(
+                f"store = {str(directory)!r}: cannot write there ({error.strerror}): choose a directory that can be written"
+            ) from None
+        for path in self.home.rglob("*.part"):
+            with contextlib.suppress(OSError):
+                if time.time() - path.stat().st_mtime > STALE_SECONDS:
+                    path.unlink()
+
+    def token(self) -> str:
+        """A word by which another machine can tell that it sees this very directory."""
+        path = self.home / "token"
+        if not path.exists():
+            self._write(path, uuid.uuid4().hex.encode())
+        return path.read_text()
+
+    @classmethod
+    def found(cls, directory: str, token: str) -> "Store | None":
+        """The store of that token, if this machine sees it."""
+        try:
+            return cls(directory) if (Path(directory) / CHUNKS / "token").read_text() == token else None
+        except OSError:
+            return None
+
+    def clear(self) -> None:
+        """Remove every chunk."""
+        shutil.rmtree(self.home)
+        (self.home / "begun").mkdir(parents=True)
+
+    def claim(self, config: dict) -> None:
+        """Record what all chunks here have in common; ValueError names what differs from an earlier run."""
+        path, asked = self.home / "sweep.json", {key: config.get(key) for key in FIXED}
+        try:
+            kept = json.loads(path.read_text())["config"]
+        except (OSError, ValueError, KeyError, TypeError):  # none yet, or unreadable: chunks carry their own keys
+            kept = None
+        if kept is not None:
+            differing = [
+                key for key in FIXED if kept.get(key) != asked[key] and not _grown(key, kept.get(key), asked[key])
+            ]
+            if differing:
+                said = "; ".join(
+                    f"{key} is {_short(kept.get(key))} there, {_short(asked[key])} here" for key in differing
+                )
+                raise ValueError(
+                    f"{self.home.parent} holds another run ({', '.join(differing)} differ: {said}): "
+                    f"choose another directory, or replace it (`jaxbandits run --fresh`; from Python, delete it)"
+                )
+        if kept != asked:
+            self._write(path, (json.dumps({"config": asked}, indent=2, sort_keys=True) + "\n").encode())
+
+    def pieces(self, keys) -> dict[str, list[Piece]]:
+        """The files of these keys, by name alone, sorted by seed. Files that are none of ours are set aside."""
+        wanted: dict[str, list[Piece]] = {key: [] for key in keys}
+        for folder in {key[:2] for key in wanted}:
+            with contextlib.suppress(FileNotFoundError):
+                for entry in os.scandir(self.home / folder):
+                    match = _NAME.fullmatch(entry.name)
+                    if match and match[1] in wanted:
+                        wanted[match[1]].append(Piece(match[1], int(match[2]), int(match[3]), Path(entry.path)))
+                    elif not match and entry.name.endswith(".npz"):
+                        self.set_aside(Path(entry.path), "not a chunk's name")
+        for found in wanted.values():
+            found.sort(key=lambda piece: piece[1:3])
+        return wanted
+
+    def read(self, piece: Piece) -> dict[str, np.ndarray] | None:
+        """A chunk's arrays, or None where the file is damaged: it is set aside then, to be computed again."""
+        try:
+            arrays = unpack(piece.path)
+            if str(arrays.pop("key", "")) != piece.key or int(arrays.pop("first", -1)) != piece.first:
+                raise Damaged("it holds another chunk")
+            if any(len(x) != piece.stop - piece.first for x in arrays.values()):
+                raise Damaged("it holds another number of seeds")
+        except FileNotFoundError:
+            return None
+        except Damaged as error:
+            self.set_aside(piece.path, str(error))
+            return None
+        return arrays
+
+    def write(self, key: str, first: int, arrays: dict) -> None:
+        """Keep seeds first .. of a cell; every array has the seeds as its leading axis."""
+        stop = first + len(next(iter(arrays.values())))
+        path = self.home / key[:2] / f"{key}.{first}-{stop}.npz"
+        path.parent.mkdir(exist_ok=True)
+        self._write(path, pack({"key": np.array(key), "first": np.array(first), **arrays}))
+
+    def set_aside(self, path: Path, why: str) -> None:
+        """Rename a file to `.bad` and say so."""
+        with contextlib.suppress(OSError):
+            path.replace(path.with_name(f"{path.name}.bad"))
+        self.reported.append(f"{path.relative_to(self.home.parent)}: {why}")
+        warnings.warn(f"set aside {self.reported[-1]}", RuntimeWarning, stacklevel=2)
+
+    # ---- lanes on their way
+
+    def keep_begun(self, begun: Begun) -> None:
+        """Keep where a long call stands, in place of where it stood."""
+        leaves = {f"leaf{i}": leaf for i, leaf in enumerate(begun.leaves)}
+        numbers = np.array([begun.first, begun.lanes, begun.seeds, begun.span, begun.window])
+        self._write(self._begun_path(begun), pack({"keys": np.array(begun.keys), "numbers": numbers, **leaves}))
+
+    def begun(self) -> Iterator[Begun]:
+        """Every call on its way."""
+        for path in sorted((self.home / "begun").glob("*.npz")):
+            found = self._read_begun(path)
+            if found is not None:
+                yield found
+
+    def begun_as(self, like: Begun) -> Begun | None:
+        """Where this very call stands, if it was begun."""
+        path = self._begun_path(like)
+        return self._read_begun(path) if path.exists() else None
+
+    def _read_begun(self, path: Path) -> Begun | None:
+        try:
+            arrays = unpack(path)
+            first, lanes, seeds, span, window = (int(x) for x in arrays["numbers"])
+            leaves = [arrays[f"leaf{i}"] for i in range(len(arrays) - 2)]
+            found = Begun(tuple(map(str, arrays["keys"])), first, lanes, seeds, span, window, leaves)
+            if path != self._begun_path(found):
+                raise Damaged("it holds another call")
+            return found
+        except FileNotFoundError:
+            return None
+        except (Damaged, KeyError, ValueError) as error:
+            self.set_aside(path, str(error))
+            return None
+
+    def forget_begun(self, begun: Begun) -> None:
+        """The call is finished."""
+        self._begun_path(begun).unlink(missing_ok=True)
+
+    def _begun_path(self, begun: Begun) -> Path:
+        name = hashlib.sha256(repr((begun.keys, begun.first, begun.lanes, begun.seeds)).encode()).hexdigest()
+        return self.home / "begun" / f"{name}.npz"
+
+    def _write(self, path: Path, content: bytes) -> None:
+        part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part")
+        try:
+            with open(part, "xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(part, path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                part.unlink()
+            raise
+        with contextlib.suppress(OSError):  # the name itself; not every file system can
+            folder = os.open(path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+
+
+def _grown(key: str, kept, asked) -> bool:
+    """A list of horizons is an axis, and axes may grow and shrink."""
+    lists = key == "horizon" and isinstance(kept, list) and isinstance(asked, list)
+    return lists and (set(kept) <= set(asked) or set(kept) >= set(asked))
+
+
+def _short(x) -> str:
+    text = json.dumps(x)
+    return text if len(text) <= 60 else f"{text[:57]}..."
