@@ -16,8 +16,10 @@ import jaxbandits as jb
 from jaxbandits import catalogue, simulator
 from jaxbandits.environments.data import ORDER
 from jaxbandits.random import Draws
+from jaxbandits.sweeps import local
 from jaxbandits.sweeps.plan import Cell, host_case, plan, stacked
-from jaxbandits.sweeps.tasks import Machine, owned, tasks_of
+from jaxbandits.sweeps.store import Begun
+from jaxbandits.sweeps.tasks import Machine, Task, owned, tasks_of
 
 SEEDS, CHECKPOINTS = 64, 8
 CASES, ALGORITHMS = catalogue.EVERYTHING, catalogue.ALGORITHMS
@@ -110,6 +112,32 @@ def test_lane_seven_alone(whole, name):
     """A lane does not depend on which others run beside it."""
     alone = run(CASES[name], seeds=range(7, 8))
     np.testing.assert_array_equal(alone.regret[:, 0], whole[name].regret[:, 7])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_a_saved_lane_goes_on(name, monkeypatch):
+    """A call taken up from what it saved, in the middle of every span, ends like one that was never interrupted."""
+    example, saved, steps = ALGORITHMS[name], {}, 7
+    laid_out = plan(**settings(example), grid=None, points=None, dtype="float32")
+
+    def segments(windows, begin, done=0):
+        for first in range(done, windows, steps):
+            yield first, min(steps, windows - first)
+
+    def keep(span, window, leaves, last=False):
+        saved.setdefault(span, []).append((window, leaves()))
+
+    monkeypatch.setattr(local, "segments", segments)
+    task, device = Task(0, (0,), 0, 8, 8), jax.local_devices()[0]
+    whole = local.run_task(task, laid_out, device, keep=keep)
+    assert saved
+    for span in {min(saved), max(saved)}:
+        window, leaves = saved[span][len(saved[span]) // 2]
+        begun = Begun(("key",), 0, 8, 8, span, window, leaves)
+        again = local.run_task(task._replace(begun=begun), laid_out, device)
+        for x, y in zip(jax.tree.leaves(whole), jax.tree.leaves(again), strict=True):
+            np.testing.assert_array_equal(x, y)
 
 
 @pytest.mark.slow  # minutes: two more processes, compiling every algorithm once a device

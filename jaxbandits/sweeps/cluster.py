@@ -8,14 +8,13 @@ Ray repeats a call whose process or machine was lost; an error in Python comes b
 import functools
 import hashlib
 import sys
-import traceback
 from itertools import islice
 from typing import Any
 
 import jax
 
 from jaxbandits.protocol import Adversary, Environment
-from jaxbandits.sweeps.local import Keeper, run_task
+from jaxbandits.sweeps.local import Keeper, described, run_task
 from jaxbandits.sweeps.plan import Plan, labelled, plan
 from jaxbandits.sweeps.store import Store
 from jaxbandits.sweeps.tasks import Machine, Task, as_begun, default_memory
@@ -78,9 +77,9 @@ class Ray:
                         sink(task, chunk)
                         report(int(plan.groups[task.group].times[-1]) * len(task.cells) * task.seeds)
                     elif failed is None:
-                        raise RuntimeError(f"a call failed on the cluster:\n{error}")
+                        raise RuntimeError(f"a call failed on the cluster:\n{error[1]}")
                     else:
-                        failed(task, error)
+                        failed(task, *error)
         except BaseException:
             for reference in pending:
                 ray.cancel(reference, force=False)
@@ -144,7 +143,7 @@ def _planned(digest: str, arguments) -> Plan:
 
 
 def _call(arguments: bytes, digest: str, task: Task, names: list[str], place, block: int):
-    """One call on a worker: (chunk or None where it is in the store, error as text or None)."""
+    """One call on a worker: (chunk or None where it is in the store, error as (reason, traceback) or None)."""
     from jaxbandits.sweeps.job import keep_chunk
     from jaxbandits.sweeps.run import use_compilation_cache
 
@@ -161,5 +160,5 @@ def _call(arguments: bytes, digest: str, task: Task, names: list[str], place, bl
             return chunk, None
         keep_chunk(store, task, chunk, keys, block)
         return None, None
-    except Exception:
-        return None, traceback.format_exc()
+    except Exception as error:
+        return None, described(error)

@@ -62,9 +62,10 @@ def _to_zarr(ds: xr.Dataset, path: Path) -> None:
         import zarr  # noqa: F401
     except ImportError:
         raise ValueError("zarr is not installed: pip install 'jaxbandits[export]'") from None
+    # format 2: its text is specified, that of format 3 is not yet
     if "algorithm" not in ds.dims or ds.nbytes <= LAZY_BYTES:
-        ds.load().to_zarr(path, mode="w", consolidated=False)
+        ds.load().to_zarr(path, mode="w", zarr_format=2)
         return
-    for i in range(ds.sizes["algorithm"]):
-        row = ds.isel(algorithm=[i]).load()
-        row.to_zarr(path, mode="w" if i == 0 else "a", append_dim=None if i == 0 else "algorithm", consolidated=False)
+    ds.isel(algorithm=[0]).load().to_zarr(path, mode="w", zarr_format=2)
+    for i in range(1, ds.sizes["algorithm"]):
+        ds.isel(algorithm=[i]).load().to_zarr(path, append_dim="algorithm", zarr_format=2)

@@ -1,9 +1,9 @@
 """A planned sweep on its way to a Dataset: what is finished is found, the rest is computed, and everything is merged."""
 
 import os
+import shutil
 import sys
 import threading
-import traceback
 import uuid
 import warnings
 from pathlib import Path
@@ -31,18 +31,20 @@ from jaxbandits.sweeps.tasks import (
     resumed,
     seeds_of,
     shape_of,
+    total_bytes,
     weight,
     without,
 )
 
+HEADER_BYTES = 1 << 16  # of results.nc: coordinates and attributes
+
 
 class SweepError(RuntimeError):
-    """Some calls failed in Python; `failures` holds (label, seeds, traceback). What the others computed is kept."""
+    """Some calls failed in Python; `failures` holds (label, seeds, reason, traceback). What the others computed is kept."""
 
-    def __init__(self, failures: list[tuple[str, range, str]], total: int):
+    def __init__(self, failures: list[tuple[str, range, str, str]], total: int):
         self.failures = failures
-        label, seeds, last = failures[0]
-        reason = last.strip().splitlines()[-1]
+        label, seeds, reason, _ = failures[0]
         super().__init__(
             f"{len(failures)} of {total} calls failed, the others are kept: the first is {label!r}, seeds {seeds.start} to "
             f"{seeds.stop - 1}: {reason}"
@@ -104,10 +106,9 @@ class Job:
         if self.progress:
             estimate.announce(self, tasks, machine)
 
-        def failed(task: Task, error: BaseException | str):
-            said = error if isinstance(error, str) else "".join(traceback.format_exception(error))
+        def failed(task: Task, reason: str, said: str):
             label, seeds = plan.cells[task.cells[0]].label, range(task.first, task.first + task.seeds)
-            failures.append((label, seeds, said))
+            failures.append((label, seeds, reason, said))
             if len(failures) == 1:
                 warnings.warn(f"{label!r} failed, the other calls go on:\n{said}", RuntimeWarning, stacklevel=2)
 
@@ -138,8 +139,10 @@ class Job:
         """Write results.nc from the store in the order of the plan; False where a file turned out to be damaged."""
         assert self.store is not None and self.directory is not None
         part = self.directory / f".{RESULTS}.{uuid.uuid4().hex[:8]}.part"
-        whole = True
+        whole, need = True, total_bytes(self.plan, self.shapes) + HEADER_BYTES + 64 * len(self.plan.seeds)
         try:
+            if shutil.disk_usage(self.directory).free < need:  # asked first: HDF5 does not take a full disk well
+                raise OSError(f"it needs {need:,} bytes")
             results = Results(self.plan, self.shapes, self.config, part)
             pieces = self.store.pieces(self.keys)
             for cell, key in enumerate(self.keys):
@@ -152,6 +155,10 @@ class Job:
             results.close()
             if whole:
                 os.replace(part, self.directory / RESULTS)
+        except (OSError, RuntimeError) as error:  # HDF5 has its own words for a full disk
+            raise OSError(
+                f"cannot write {self.directory / RESULTS} ({str(error).splitlines()[0]}): make room and run it again, everything finished is kept"
+            ) from None
         finally:
             part.unlink(missing_ok=True)
         return whole

@@ -10,6 +10,7 @@ import itertools
 import os
 import threading
 import time
+import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -25,7 +26,8 @@ from jaxbandits.sweeps.store import Store
 from jaxbandits.sweeps.tasks import Keys, Machine, Task, as_begun, default_memory
 
 SEGMENT_SECONDS = 0.5  # between two looks at progress and interruption
-KEEP_SECONDS = 60.0  # between two saves of a call on its way
+KEEP_SECONDS = 60.0  # between two saves of a call on its way,
+KEEP_SHARE = 0.05  # unless saving took more than this share of them
 _cores: int | None = None
 _making = threading.Lock()
 
@@ -209,7 +211,12 @@ class Keeper:
         except OSError as error:  # a full disk: finished chunks are smaller and may still fit
             warnings.warn(f"cannot keep a call on its way: {error}", RuntimeWarning, stacklevel=2)
         self.saved = time.perf_counter()
-        self.every = max(KEEP_SECONDS, 20 * (self.saved - began))
+        self.every = max(KEEP_SECONDS, (self.saved - began) / KEEP_SHARE)
+
+
+def described(error: BaseException) -> tuple[str, str]:
+    """An error in one line, and its whole traceback."""
+    return f"{type(error).__name__}: {error}", "".join(traceback.format_exception(error))
 
 
 class Local:
@@ -221,7 +228,7 @@ class Local:
     def run(self, plan: Plan, tasks: list[Task], machine: Machine, *, keys, store, block, sink, report, failed) -> None:
         """Run every task; `sink(task, chunk)` is called in the calling thread as calls finish.
 
-        failed(task, error) is told of a Python error and the others go on; None: it is raised. When the calling thread
+        failed(task, reason, traceback) is told of a Python error and the others go on; None: it is raised. When the calling thread
         is interrupted, calls stop at their next segment and finished ones are still sunk.
         """
         stop, lock = threading.Event(), threading.Lock()
@@ -254,7 +261,7 @@ class Local:
                         elif failed is None or not isinstance(error, Exception):
                             raise error
                         else:
-                            failed(task, error)
+                            failed(task, *described(error))
             except BaseException as error:
                 stop.set()
                 for future in pending:

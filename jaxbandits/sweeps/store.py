@@ -250,10 +250,13 @@ class Store:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(part, path)
-        except OSError:
+        except OSError as error:
             with contextlib.suppress(OSError):
                 part.unlink()
-            raise
+            raise OSError(
+                error.errno,
+                f"cannot write {path} ({error.strerror}): make room and run it again, everything finished is kept",
+            ) from None
         with contextlib.suppress(OSError):  # the name itself; not every file system can
             folder = os.open(path.parent, os.O_RDONLY)
             try:

@@ -232,6 +232,7 @@ def blocks(first: int, stop: int, block: int) -> list[Interval]:
 def total_bytes(plan: Plan, shapes: list[LaneShape]) -> int:
     """Size of the whole result."""
     seeds = len(plan.seeds)
-    lane = [8 * len(group.times) + 4 * (shape.arms or 0) for group, shape in zip(plan.groups, shapes, strict=True)]
+    times = len({int(t) for each in plan.times.values() for t in each})
+    lane = [8 * (times + len(shape.diagnostics)) + 4 * (shape.arms or 0) for shape in shapes]
     home = {c: g for g, group in enumerate(plan.groups) for c in group.cells}
     return int(np.sum([lane[home[c]] for c in plan.places.values()], dtype=np.int64)) * seeds

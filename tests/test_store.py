@@ -1,0 +1,518 @@
+"""The store: what is kept is found again and is right; what is damaged is never taken for a result."""
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import jaxbandits as jb
+from jaxbandits.cli import main
+from jaxbandits.sweeps import files, local, store, tasks
+from jaxbandits.sweeps.run import prepared
+from jaxbandits.sweeps.store import Damaged, Store, pack, unpack
+
+A, E = jb.algorithms, jb.environments
+ARMS = E.bernoulli_arms(means=[0.2, 0.5, 0.8])
+SMALL = {"horizon": 60, "seeds": 40, "checkpoints": 6, "progress": False, "grid": {"learning_rate": [0.05, 0.1]}}
+BOTH = {"ucb1": A.ucb1, "exp3": A.exp3}
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """The sweep in memory."""
+    return jb.sweep(BOTH, ARMS, **SMALL)
+
+
+@pytest.fixture
+def played(monkeypatch):
+    """The lanes that are computed: (label, learning rate, seed) for every one."""
+    lanes: list = []
+    original = local.run_task
+
+    def counted(task, plan, *args, **keywords):
+        for c in task.cells:
+            cell = plan.cells[c]
+            rate = cell.algorithm.config.get("learning_rate")
+            lanes.extend((cell.algorithm.version[0], rate, s) for s in range(task.first, task.first + task.seeds))
+        return original(task, plan, *args, **keywords)
+
+    monkeypatch.setattr(local, "run_task", counted)
+    return lanes
+
+
+def chunks(directory) -> list[Path]:
+    return sorted(p for p in (directory / "chunks").rglob("*.npz") if p.parent.name != "begun")
+
+
+# ---- one file
+
+
+def arrays():
+    return {"regret": np.arange(12.0).reshape(4, 3), "pulls": np.ones((4, 2), np.int32), "empty": np.zeros((0, 3))}
+
+
+def test_a_file_gives_back_what_it_was_given(tmp_path):
+    (tmp_path / "x").write_bytes(pack(arrays()))
+    back = unpack(tmp_path / "x")
+    assert back.keys() == arrays().keys()
+    for name, x in arrays().items():
+        np.testing.assert_array_equal(back[name], x)
+        assert back[name].dtype == x.dtype
+    assert pack(arrays()) == pack(arrays())  # no time of day in it
+
+
+def test_no_flipped_bit_passes(tmp_path):
+    """Every byte in turn: noticed, or without effect on what is read."""
+    content, path, noticed = pack(arrays()), tmp_path / "x", 0
+    for at in range(len(content)):
+        path.write_bytes(content[:at] + bytes([content[at] ^ (1 << at % 8)]) + content[at + 1 :])
+        try:
+            back = unpack(path)
+        except Damaged:
+            noticed += 1
+        else:
+            assert all(np.array_equal(back[name], x) for name, x in arrays().items()) and len(back) == 3
+    assert noticed > len(content) / 2
+
+
+def test_no_truncated_file_passes(tmp_path):
+    content, path = pack(arrays()), tmp_path / "x"
+    for length in range(0, len(content), 7):
+        path.write_bytes(content[:length])
+        with pytest.raises(Damaged):
+            unpack(path)
+
+
+def test_pickles_are_refused(tmp_path):
+    np.savez(tmp_path / "x.npz", regret=np.array([print], dtype=object))
+    with pytest.raises(Damaged):
+        unpack(tmp_path / "x.npz")
+
+
+# ---- a directory
+
+
+def test_in_a_store_as_in_memory(whole, tmp_path):
+    kept = jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path)
+    xr.testing.assert_identical(kept, whole)
+    xr.testing.assert_identical(jb.load(tmp_path), whole)
+    assert not list(tmp_path.rglob("*.part")) and len(chunks(tmp_path)) == 3
+
+
+def test_all_shapes_of_results_pass_through_a_file(tmp_path):
+    """Several horizons, points, named arrays, diagnostics, factories and text on an axis."""
+    huber = partial(jb.adversaries.huber, value="nan")
+    base = {"seeds": 9, "checkpoints": 5, "progress": False}
+    sweeps = {
+        "horizons": (A.exp3, ARMS, {"horizon": [20, 50]}),
+        "points": (A.exp3, ARMS, {"horizon": 30, "points": [{"learning_rate": 0.1, "mixing": 0.2}]}),
+        "arms": (A.ucb1, E.bernoulli_arms, {"horizon": 30, "grid": {"environment.means": {"a": [0.1, 0.2], "b": [0.1, 0.5]}}}),
+        "attacked": (A.ucb1, ARMS, {"horizon": 30, "reward_adversary": huber, "grid": {"reward_adversary.corruption": [0, 0.2]}}),
+        "bases": (A.private_batched, ARMS, {"horizon": 30, "grid": {"base": [A.exp3, A.htinf], "epsilon": [0.5]}}),
+        "text": (A.private_batched, ARMS, {"horizon": 30, "grid": {"LABEL.base": {"one": A.exp3}, "epsilon": [0.5]}}),
+        "linear": (A.linucb, E.contextual_linear(num_arms=3, dim=2), {"horizon": 30, "dtype": "float64"}),
+    }  # fmt: skip
+    sweeps["text"] = ({"LABEL": A.private_batched}, *sweeps["text"][1:])
+    for name, (algorithm, environment, settings) in sweeps.items():
+        in_memory = jb.sweep(algorithm, environment, **base, **settings)
+        xr.testing.assert_identical(
+            jb.sweep(algorithm, environment, **base, **settings, store=tmp_path / name), in_memory
+        )
+        assert "reward_adversary.corruption" not in settings.get("grid", {}) or "nonfinite_rewards" in in_memory
+
+
+def test_nothing_is_computed_twice(whole, tmp_path, played):
+    """More seeds, more values, new and relabelled algorithms: only what is new."""
+    jb.sweep({"exp3": A.exp3}, ARMS, **(SMALL | {"seeds": range(8, 24)}), store=tmp_path)
+    assert len(played) == 32
+    jb.sweep({"exp3": A.exp3}, ARMS, **SMALL, store=tmp_path)
+    assert len(played) == 80
+    jb.sweep({"exp3": A.exp3}, ARMS, **(SMALL | {"grid": {"learning_rate": [0.1, 0.2, 0.05]}}), store=tmp_path)
+    assert len(played) == 120
+    jb.sweep({"a": A.exp3, "again": A.exp3}, ARMS, **SMALL, store=tmp_path)
+    assert len(played) == 120
+    kept = jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path)
+    assert len(played) == 160 and len(set(played)) == 160
+    xr.testing.assert_identical(kept, whole)
+    smaller = jb.sweep(BOTH, ARMS, **(SMALL | {"seeds": range(3, 11)}), store=tmp_path)
+    np.testing.assert_array_equal(smaller.regret, whole.regret.sel(seed=range(3, 11)))
+    assert len(played) == 160
+
+
+CHANGES = {
+    "horizon": {"horizon": 61},
+    "checkpoints": {"checkpoints": 7},
+    "dtype": {"dtype": "float64"},
+    "environment": {"environment": E.bernoulli_arms(means=[0.2, 0.5, 0.7])},
+    "reward_adversary": {"reward_adversary": jb.adversaries.huber(corruption=0.1)},
+}
+
+
+def test_another_run_is_refused_by_name(tmp_path):
+    settings = {"environment": ARMS, **(SMALL | {"seeds": 8})}
+    jb.sweep({"exp3": A.exp3}, **settings, store=tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    for name, change in CHANGES.items():
+        with pytest.raises(ValueError, match=rf"holds another run \({name} differ: {name} is .* there, .* here"):
+            jb.sweep({"exp3": A.exp3}, **(settings | change), store=tmp_path)
+    assert sorted(tmp_path.rglob("*")) == before
+    two = {"algorithms": A.exp3, "environment": ARMS, "seeds": 8, "checkpoints": 4, "progress": False}
+    jb.sweep(**two, horizon=[20, 30], store=tmp_path / "axis")
+    assert jb.sweep(**two, horizon=[20, 30, 40], store=tmp_path / "axis").sizes["horizon"] == 3  # an axis may grow
+    with pytest.raises(ValueError, match="horizon"):
+        jb.sweep(**two, horizon=[20, 50], store=tmp_path / "axis")
+
+
+def damage_flip(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 4
+    path.write_bytes(content)
+
+
+def damage_foreign(path):
+    """Another chunk's content under this name."""
+    path.write_bytes(
+        next(p for p in chunks(path.parents[2]) if p != path and p.stat().st_size == path.stat().st_size).read_bytes()
+    )
+
+
+DAMAGE = {
+    "flipped": damage_flip,
+    "truncated": lambda path: os.truncate(path, path.stat().st_size // 2),
+    "empty": lambda path: os.truncate(path, 0),
+    "foreign content": damage_foreign,
+    "text": lambda path: path.write_text("not a chunk"),
+    "a plain npz": lambda path: np.savez(path, regret=np.zeros((40, 6))),
+    "seeds missing": lambda path: path.write_bytes(pack({k: v[:3] if v.ndim else v for k, v in unpack(path).items()})),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_damage_is_set_aside_and_computed_again(whole, tmp_path, played, name):
+    first = jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path)
+    hurt = chunks(tmp_path)[1]
+    good = hurt.read_bytes()
+    DAMAGE[name](hurt)
+    played.clear()
+    with pytest.warns(RuntimeWarning, match=rf"set aside chunks/{hurt.parent.name}/{hurt.name}"):
+        again = jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path)
+    xr.testing.assert_identical(again, first)
+    assert len(played) == 40 and hurt.read_bytes() == good and hurt.with_name(f"{hurt.name}.bad").exists()
+
+
+def test_strangers_are_left_alone_or_set_aside(whole, tmp_path, played):
+    jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path)
+    folder = chunks(tmp_path)[0].parent
+    (folder / "notes.txt").write_text("mine")
+    (folder / "stranger.npz").write_bytes(b"x")
+    (tmp_path / "chunks" / "sweep.json").write_text("{")
+    played.clear()
+    with pytest.warns(RuntimeWarning, match="not a chunk's name"):
+        xr.testing.assert_identical(jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path), whole)
+    assert not played and (folder / "notes.txt").exists() and (folder / "stranger.npz.bad").exists()
+    assert json.loads((tmp_path / "chunks" / "sweep.json").read_text())["config"]["horizon"] == 60
+
+
+def test_stale_temporary_files_go_and_fresh_ones_stay(tmp_path):
+    Store(tmp_path)
+    old, new = (tmp_path / "chunks" / name for name in (".a.part", ".b.part"))
+    for path in (old, new):
+        path.write_bytes(b"")
+    os.utime(old, (time.time() - 2 * store.STALE_SECONDS,) * 2)
+    Store(tmp_path)
+    assert not old.exists() and new.exists()
+
+
+def test_bad_input_makes_no_directory(tmp_path):
+    for change in (
+        {"seeds": 0},
+        {"memory": "3B"},
+        {"engine": "rey"},
+        {"grid": {"learning_rat": [0.1]}},
+        {"devices": 99},
+    ):
+        with pytest.raises(ValueError, match=next(iter(change))):
+            jb.sweep(BOTH, ARMS, **(SMALL | change), store=tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match="cannot write there"):
+        jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path / "file")
+
+
+def test_an_error_in_one_algorithm_keeps_the_others(tmp_path, played):
+    def close(params, state, draws, t):
+        raise ZeroDivisionError("never closed")
+
+    def broken(*, num_arms, horizon):
+        made = A.ucb1(num_arms=num_arms, horizon=horizon)
+        span = made.schedule[0]._replace(close=True)
+        return made._replace(program=program._replace(close=close), schedule=(span,), version=("broken", 1, ()))
+
+    program = A.ucb1(num_arms=3, horizon=60).program
+    with (
+        pytest.warns(RuntimeWarning, match=r"'broken' failed, the other calls go on(.|\n)*ZeroDivisionError"),
+        pytest.raises(jb.SweepError, match=r"1 of 3 calls failed.*'broken', seeds 0 to 39: .*never closed") as raised,
+    ):
+        jb.sweep({"broken": broken, **BOTH}, ARMS, **SMALL, store=tmp_path)
+    assert raised.value.failures[0][:2] == ("broken", range(0, 40)) and len(chunks(tmp_path)) == 3
+    played.clear()
+    jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path)
+    assert not played
+    with pytest.raises(ZeroDivisionError):  # nothing to keep: said at once
+        jb.sweep({"broken": broken, **BOTH}, ARMS, **SMALL)
+
+
+# ---- shards
+
+
+@pytest.mark.parametrize(
+    "seeds, block, cells, n",
+    [(range(40), 8, 3, 2), (range(5, 900), 128, 2, 3), (range(20), 32, 7, 4), (range(3), 8, 1, 5)],
+)
+def test_shards_are_a_partition(seeds, block, cells, n):
+    class Plan:
+        pass
+
+    plan = Plan()
+    plan.seeds, plan.cells = seeds, [None] * cells
+    lanes = [
+        (c, s)
+        for i in range(n)
+        for c, intervals in enumerate(tasks.owned(plan, block, (i, n)))
+        for low, high in intervals
+        for s in range(low, high)
+    ]
+    assert sorted(lanes) == [(c, s) for c in range(cells) for s in seeds]
+    sizes = [sum(h - low for x in tasks.owned(plan, block, (i, n)) for low, h in x) for i in range(n)]
+    assert max(sizes) <= len(lanes) / n + block * cells
+
+
+def test_intervals():
+    assert tasks.without([(0, 10)], [(2, 4), (3, 5), (9, 20)]) == [(0, 2), (5, 9)]
+    assert tasks.without([(0, 10), (20, 30)], [(5, 25)]) == [(0, 5), (25, 30)]
+    assert tasks.without([(0, 4)], []) == [(0, 4)] and tasks.without([(0, 4)], [(0, 4)]) == []
+    assert tasks.joined([(4, 6), (0, 2), (2, 4)]) == [(0, 6)]
+    assert tasks.blocks(5, 20, 8) == [(5, 8), (8, 16), (16, 20)] and tasks.blocks(8, 16, 8) == [(8, 16)]
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        done = [tuple(sorted(rng.integers(0, 30, 2).tolist())) for _ in range(4)]
+        want = [(0, 10), (12, 25)]
+        left = {s for low, high in tasks.without(want, done) for s in range(low, high)}
+        assert left == {s for low, high in want for s in range(low, high)} - {
+            s for low, high in done for s in range(low, high)
+        }
+
+
+FILE = """
+horizon = 60
+seeds = 40
+checkpoints = 6
+[environment]
+name = "bernoulli_arms"
+means = [0.2, 0.5, 0.8]
+[[algorithm]]
+name = "ucb1"
+[[algorithm]]
+name = "exp3"
+[grid]
+learning_rate = [0.05, 0.1]
+"""
+
+
+@pytest.mark.parametrize("shards", [["0/2", "1/2"], ["1/3", "2/3", "3/3"]])
+def test_workers_share_a_sweep(whole, tmp_path, played, shards, capsys):
+    file, out = tmp_path / "run.toml", tmp_path / "out"
+    file.write_text(FILE)
+    for shard in shards:
+        before = len(played)
+        assert main(["worker", str(file), "--shard", shard, "--out", str(out), "--quiet"]) == 0
+        assert 0 < len(played) - before < 120
+    assert len(played) == len(set(played)) == 120
+    assert f"jaxbandits run {file} --out {out}" in capsys.readouterr().out
+    assert main(["run", str(file), "--out", str(out), "--quiet"]) == 0
+    assert len(played) == 120 and not (set(jb.load(out).regret.values.flat) ^ set(whole.regret.values.flat))
+    np.testing.assert_array_equal(jb.load(out).regret, whole.regret)
+
+
+@pytest.mark.parametrize("shard", ["3/2", "1", "a/b", "-1/2", "0/0"])
+def test_a_wrong_shard_is_bad_input(tmp_path, capsys, shard):
+    (tmp_path / "run.toml").write_text(FILE)
+    assert (
+        main(["worker", str(tmp_path / "run.toml"), f"--shard={shard}", "--out", str(tmp_path / "out"), "--quiet"]) == 2
+    )
+    assert "--shard" in capsys.readouterr().err and not (tmp_path / "out").exists()
+
+
+# ---- lanes on their way
+
+
+class Stop(BaseException):
+    """Pulls the plug."""
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """Segments of seven windows, every one of them kept; `log` holds the windows that were played."""
+    log: list = []
+
+    def segments(windows, begin, done=0):
+        for first in range(done, windows, 7):
+            log.append(first)
+            yield first, min(7, windows - first)
+
+    monkeypatch.setattr(local, "segments", segments)
+    monkeypatch.setattr(local, "KEEP_SECONDS", 0.0)
+    monkeypatch.setattr(local, "KEEP_SHARE", float("inf"))
+    return log
+
+
+def test_a_call_goes_on_inside_its_horizon(whole, tmp_path, monkeypatch, short):
+    original, saves = local.Keeper.__call__, []
+
+    def plug(self, *args, **keywords):
+        original(self, *args, **keywords)
+        saves.append(args[1])
+        if len(saves) == 4:
+            raise Stop
+
+    monkeypatch.setattr(local.Keeper, "__call__", plug)
+    before = jb.cores()
+    try:
+        jb.cores(1)
+        with pytest.raises(Stop):
+            jb.sweep({"exp3": A.exp3}, ARMS, **SMALL, store=tmp_path)
+    finally:
+        jb.cores(before)
+    assert saves == [7, 14, 21, 28] and len(list((tmp_path / "chunks" / "begun").iterdir())) == 1
+    short.clear()
+    monkeypatch.setattr(local.Keeper, "__call__", original)
+    # another memory budget cuts other calls: what was begun goes on as it is
+    kept = jb.sweep({"exp3": A.exp3}, ARMS, **SMALL, store=tmp_path, memory="30KB")
+    assert short[0] == 28 and short.count(0) == 0
+    np.testing.assert_array_equal(kept.regret[0], whole.regret.sel(algorithm="exp3"))
+    assert not list((tmp_path / "chunks" / "begun").iterdir())
+
+
+def test_a_damaged_save_is_set_aside(whole, tmp_path, monkeypatch, short):
+    def stop_at_once(self, *args, **keywords):
+        original(self, *args, **keywords)
+        raise Stop
+
+    original = local.Keeper.__call__
+    monkeypatch.setattr(local.Keeper, "__call__", stop_at_once)
+    with pytest.raises(Stop):
+        jb.sweep({"exp3": A.exp3}, ARMS, **SMALL, store=tmp_path)
+    monkeypatch.setattr(local.Keeper, "__call__", original)
+    (saved,) = (tmp_path / "chunks" / "begun").iterdir()
+    os.truncate(saved, 1000)
+    with pytest.warns(RuntimeWarning, match="set aside chunks/begun"):
+        kept = jb.sweep({"exp3": A.exp3}, ARMS, **SMALL, store=tmp_path)
+    np.testing.assert_array_equal(kept.regret[0], whole.regret.sel(algorithm="exp3"))
+
+
+# ---- the disk
+
+
+@contextlib.contextmanager
+def small_disk(path, size):
+    path.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path)]
+    if not shutil.which("mount") or subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("mounting a small file system needs more rights than this user has")
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+def remount(path, options):
+    subprocess.run(["mount", "-o", f"remount,{options}", str(path)], check=True)
+
+
+WIDE = SMALL | {"seeds": 200, "checkpoints": 60, "memory": "200KB"}  # calls of 32 seeds, files of 20 kB
+
+
+def test_a_full_disk_costs_nothing_that_was_finished(tmp_path, played):
+    expected = jb.sweep(BOTH, ARMS, **WIDE)
+    played.clear()
+    with small_disk(tmp_path / "disk", "200k") as disk:
+        with pytest.raises(OSError, match="make room and run it again, everything finished is kept"):
+            jb.sweep(BOTH, ARMS, **WIDE, store=disk / "run")
+        finished = {p: p.read_bytes() for p in chunks(disk / "run")}
+        assert finished and not list(disk.rglob("*.part"))
+        assert all(unpack(p) for p in finished)
+        remount(disk, "size=2m")
+        prepared(BOTH, ARMS, {k: v for k, v in WIDE.items() if k not in ("progress", "memory")}, memory="200KB",
+                 store=disk / "run", progress=False).compute()  # fmt: skip
+        used = shutil.disk_usage(disk).used
+        remount(disk, f"size={used + 8192}")  # the chunks fit, results.nc beside them does not
+        with pytest.raises(OSError, match=r"results\.nc .*everything finished is kept"):
+            jb.sweep(BOTH, ARMS, **WIDE, store=disk / "run")
+        assert not list(disk.rglob("*.part")) and not (disk / "run" / "results.nc").exists()
+        assert all(p.read_bytes() == content for p, content in finished.items())
+        before = len(played)
+        remount(disk, "size=2m")
+        xr.testing.assert_identical(jb.sweep(BOTH, ARMS, **WIDE, store=disk / "run"), expected)
+        assert len(played) == before
+
+
+def test_a_read_only_directory_is_said_at_once(tmp_path, played):
+    with small_disk(tmp_path / "disk", "2m") as disk:
+        jb.sweep(BOTH, ARMS, **SMALL, store=disk)
+        remount(disk, "ro")
+        played.clear()
+        with pytest.raises(ValueError, match="cannot write there"):
+            jb.sweep(BOTH, ARMS, **(SMALL | {"seeds": 80}), store=disk)
+        assert not played and jb.load(disk).sizes["seed"] == 40
+
+
+# ---- what comes out
+
+
+def test_large_results_are_read_as_they_are_asked_for(whole, tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "LAZY_BYTES", 0)
+    kept = jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path / "run")
+    assert not kept.regret.variable._in_memory
+    assert jb.summary(kept).equals(jb.summary(whole))
+    assert not kept.regret.variable._in_memory  # a summary reads the horizon alone
+    xr.testing.assert_identical(kept.load(), whole)
+    for name in ("x.nc", "x.zarr"):
+        again = jb.load(jb.save(jb.load(tmp_path / "run"), tmp_path / name))
+        xr.testing.assert_identical(again.load(), whole)
+    jb.save(whole, tmp_path / "x.zarr")  # replaces it
+    xr.testing.assert_identical(jb.load(tmp_path / "x.zarr").load(), whole)
+    assert not [p for p in tmp_path.iterdir() if "part" in p.name]
+
+
+def test_a_merge_holds_one_chunk_at_a_time(tmp_path, monkeypatch):
+    held, most = 0, 0
+    original = Store.read
+
+    def read(self, piece):
+        nonlocal held, most
+        found = original(self, piece)
+        held = sum(x.nbytes for x in found.values())
+        most = max(most, held)
+        return found
+
+    monkeypatch.setattr(Store, "read", read)
+    ds = jb.sweep(BOTH, ARMS, **(WIDE | {"memory": None}), store=tmp_path)
+    assert 0 < most <= store.CHUNK_BYTES * 1.1 and ds.regret.nbytes > most
+
+
+def test_load_says_what_is_missing(tmp_path):
+    with pytest.raises(ValueError, match=r"no results\.nc there"):
+        jb.load(tmp_path)
+    with pytest.raises(ValueError, match="no such file"):
+        jb.load(tmp_path / "nowhere.nc")
+    (tmp_path / "bad.nc").write_text("no")
+    with pytest.raises(ValueError, match="not a readable result"):
+        jb.load(tmp_path / "bad.nc")
