@@ -3,9 +3,10 @@
 import functools
 import json
 import platform
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import h5netcdf
+import h5py
 import jax
 import numpy as np
 import xarray as xr
@@ -39,13 +40,16 @@ class Results:
         for (label, *place), c in plan.places.items():
             self.places.setdefault(c, []).append((plan.labels.index(label), *place))
         self.variables = self._variables(shapes)
-        self.file = None
+        self.file: Any = None
         if path is None:
             self.arrays: dict = {name: np.full(v.shape, v.fill, v.dtype) for name, v in self.variables.items()}
         else:
             xr.Dataset(coords=self._coords(), attrs=self._attrs()).to_netcdf(path, engine="h5netcdf")
-            self.file = h5netcdf.File(path, "a")
-            self.arrays = {name: _create(self.file, name, v) for name, v in self.variables.items()}
+            with h5netcdf.File(path, "a") as file:
+                for name, v in self.variables.items():
+                    _create(file, name, v)
+            self.file = h5py.File(path, "r+")  # writes to a dataset it holds; h5netcdf would look it up every time
+            self.arrays = {name: self.file[name] for name in self.variables}
 
     def put(self, cell: int, first: int, arrays: dict) -> None:
         """The arrays of some seeds of a cell, as `Chunk.of` gives them; seeds outside the sweep are left out."""
@@ -111,13 +115,12 @@ class Results:
         }
 
 
-def _create(file, name: str, v: Variable):
+def _create(file, name: str, v: Variable) -> None:
     for dim, size in zip(v.dims, v.shape, strict=True):
         if dim not in file.dimensions:  # a dimension whose coordinate is scalar text has none yet
             file.dimensions[dim] = size
     made = file.create_variable(name, v.dims, v.dtype, fillvalue=v.fill if v.dtype == "float64" else None)
     made.attrs.update(v.attrs)
-    return made
 
 
 def _coordinate(labels) -> np.ndarray:

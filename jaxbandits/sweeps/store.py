@@ -58,30 +58,41 @@ class Begun(NamedTuple):
     leaves: list  # of the Lane, on the host
 
 
-def pack(arrays: dict[str, Any]) -> bytes:
-    """An npz with a digest of everything in it."""
-    arrays = {name: np.asarray(x) for name, x in arrays.items()}
+def pack(about: dict, arrays: dict[str, np.ndarray]) -> bytes:
+    """An npz of arrays, with what they are and a digest of everything as JSON beside them."""
+    about = about | {"sha256": _digest(about, arrays)}
     buffer = io.BytesIO()
-    np.savez(buffer, sha256=np.array(_digest(arrays)), **arrays)
+    members: dict[str, Any] = {"about": np.array(json.dumps(about)), **arrays}
+    np.savez(buffer, **members)
     return buffer.getvalue()
 
 
-def unpack(path) -> dict[str, np.ndarray]:
-    """What `pack` made; `Damaged` says what is wrong with it."""
+def unpack(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
+    """What `pack` was given; `Damaged` says what is wrong with the file."""
+    content = path.read_bytes()
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-    except FileNotFoundError:
-        raise
-    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, NotImplementedError) as error:
-        raise Damaged(f"not a readable npz ({error})") from None
-    if str(arrays.pop("sha256", "")) != _digest(arrays):
+        about = json.loads(str(arrays.pop("about")))
+        claimed = about.pop("sha256")
+    except (
+        OSError,
+        EOFError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        zipfile.BadZipFile,
+        NotImplementedError,
+    ) as error:
+        raise Damaged(f"not one of ours, or cut off ({error})") from None
+    if claimed != _digest(about, arrays):
         raise Damaged("its content does not match its sha256")
-    return arrays
+    return about, arrays
 
 
-def _digest(arrays: dict) -> str:
-    found = hashlib.sha256()
+def _digest(about: dict, arrays: dict) -> str:
+    found = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
     for name in sorted(arrays):
         x = np.ascontiguousarray(arrays[name])
         found.update(f"{name} {x.dtype.str} {x.shape}".encode())
@@ -173,8 +184,8 @@ class Store:
     def read(self, piece: Piece) -> dict[str, np.ndarray] | None:
         """A chunk's arrays, or None where the file is damaged: it is set aside then, to be computed again."""
         try:
-            arrays = unpack(piece.path)
-            if str(arrays.pop("key", "")) != piece.key or int(arrays.pop("first", -1)) != piece.first:
+            about, arrays = unpack(piece.path)
+            if about != {"key": piece.key, "first": piece.first}:
                 raise Damaged("it holds another chunk")
             if any(len(x) != piece.stop - piece.first for x in arrays.values()):
                 raise Damaged("it holds another number of seeds")
@@ -190,7 +201,7 @@ class Store:
         stop = first + len(next(iter(arrays.values())))
         path = self.home / key[:2] / f"{key}.{first}-{stop}.npz"
         path.parent.mkdir(exist_ok=True)
-        self._write(path, pack({"key": np.array(key), "first": np.array(first), **arrays}))
+        self._write(path, pack({"key": key, "first": first}, arrays))
 
     def set_aside(self, path: Path, why: str) -> None:
         """Rename a file to `.bad` and say so."""
@@ -203,9 +214,9 @@ class Store:
 
     def keep_begun(self, begun: Begun) -> None:
         """Keep where a long call stands, in place of where it stood."""
-        leaves = {f"leaf{i}": leaf for i, leaf in enumerate(begun.leaves)}
-        numbers = np.array([begun.first, begun.lanes, begun.seeds, begun.span, begun.window])
-        self._write(self._begun_path(begun), pack({"keys": np.array(begun.keys), "numbers": numbers, **leaves}))
+        about = begun._asdict()
+        leaves = {f"leaf{i}": leaf for i, leaf in enumerate(about.pop("leaves"))}
+        self._write(self._begun_path(begun), pack(about, leaves))
 
     def begun(self) -> Iterator[Begun]:
         """Every call on its way."""
@@ -221,16 +232,15 @@ class Store:
 
     def _read_begun(self, path: Path) -> Begun | None:
         try:
-            arrays = unpack(path)
-            first, lanes, seeds, span, window = (int(x) for x in arrays["numbers"])
-            leaves = [arrays[f"leaf{i}"] for i in range(len(arrays) - 2)]
-            found = Begun(tuple(map(str, arrays["keys"])), first, lanes, seeds, span, window, leaves)
+            about, arrays = unpack(path)
+            leaves = [arrays[f"leaf{i}"] for i in range(len(arrays))]
+            found = Begun(**(about | {"keys": tuple(about["keys"])}), leaves=leaves)
             if path != self._begun_path(found):
                 raise Damaged("it holds another call")
             return found
         except FileNotFoundError:
             return None
-        except (Damaged, KeyError, ValueError) as error:
+        except (Damaged, KeyError, TypeError) as error:
             self.set_aside(path, str(error))
             return None
 

@@ -18,7 +18,7 @@ from jaxbandits.sweeps.store import Begun, Piece
 LEAST_LANES = 8  # results are promised equal for chunks of at least this many lanes
 CPU_LANES = 2048
 CACHE_BYTES = 512 * 1024  # half of a core's second-level cache
-MOST_POINTS = 64
+MOST_POINTS = 16  # more would share draws a little further, in calls of fewer seeds and so in more files
 Interval = tuple[int, int]
 Keys = Sequence[str] | Mapping[int, str]  # of cells, by position
 
