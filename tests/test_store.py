@@ -406,6 +406,25 @@ def test_a_call_goes_on_inside_its_horizon(whole, tmp_path, monkeypatch, short):
     assert not list((tmp_path / "chunks" / "begun").iterdir())
 
 
+def test_saves_that_others_overtook_are_forgotten(whole, tmp_path, monkeypatch, short):
+    original = local.Keeper.__call__
+
+    def stop_at_once(self, *args, **keywords):
+        original(self, *args, **keywords)
+        raise Stop
+
+    monkeypatch.setattr(local.Keeper, "__call__", stop_at_once)
+    with pytest.raises(Stop):
+        jb.sweep({"exp3": A.exp3}, ARMS, **SMALL, store=tmp_path)
+    monkeypatch.setattr(local.Keeper, "__call__", original)
+    one = SMALL | {"grid": {"learning_rate": [0.05]}}
+    jb.sweep({"exp3": A.exp3}, ARMS, **one, store=tmp_path)  # half of the saved call: it is computed afresh
+    assert list((tmp_path / "chunks" / "begun").iterdir())
+    other = SMALL | {"grid": {"learning_rate": [0.1]}}
+    jb.sweep({"exp3": A.exp3}, ARMS, **other, store=tmp_path)
+    assert not list((tmp_path / "chunks" / "begun").iterdir())
+
+
 def test_a_damaged_save_is_set_aside(whole, tmp_path, monkeypatch, short):
     def stop_at_once(self, *args, **keywords):
         original(self, *args, **keywords)
@@ -518,6 +537,9 @@ def test_load_says_what_is_missing(tmp_path):
         jb.load(tmp_path)
     with pytest.raises(ValueError, match="no such file"):
         jb.load(tmp_path / "nowhere.nc")
+    Store(tmp_path / "begun")
+    with pytest.raises(ValueError, match="not finished"):
+        jb.load(tmp_path / "begun")
     (tmp_path / "bad.nc").write_text("no")
     with pytest.raises(ValueError, match="not a readable result"):
         jb.load(tmp_path / "bad.nc")

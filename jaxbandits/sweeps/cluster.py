@@ -8,6 +8,7 @@ Ray repeats a call whose process or machine was lost; an error in Python comes b
 import functools
 import hashlib
 import sys
+import warnings
 from itertools import islice
 from typing import Any
 
@@ -35,7 +36,9 @@ class Ray:
                 "devices cannot be given with engine = 'ray': Ray deals them out, one GPU or one core a call"
             )
         if not ray.is_initialized():
-            ray.init(log_to_driver=False, include_dashboard=False)
+            with warnings.catch_warnings():  # Ray forks before it starts its own programs, which JAX warns of
+                warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)
+                ray.init(log_to_driver=False, include_dashboard=False)
         self.gpus = int(ray.cluster_resources().get("GPU", 0))
         self.cores = int(ray.cluster_resources().get("CPU", 0))
         # one GPU a call where the cluster has any, else one core

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import xarray as xr
 
-RESULTS = "results.nc"
+RESULTS, CHUNKS = "results.nc", "chunks"  # of a run's directory
 LAZY_BYTES = 1 << 30  # a larger Dataset is read piece by piece, as it is asked for
 
 
@@ -19,8 +19,12 @@ def load(directory) -> xr.Dataset:
     path = Path(directory)
     zarr = path.is_dir() and ((path / "zarr.json").is_file() or (path / ".zgroup").is_file())
     if path.is_dir() and not zarr:
-        path = path / RESULTS
+        unfinished, path = (path / CHUNKS).is_dir(), path / RESULTS
         if not path.is_file():
+            if unfinished:
+                raise ValueError(
+                    f"{directory}: the run there is not finished: the command that began it goes on with it"
+                )
             raise ValueError(f"{directory}: no {RESULTS} there: give the directory of a finished `jaxbandits run`")
     if not path.exists():
         raise ValueError(f"{directory}: no such file: give a directory of `jaxbandits run`, a .nc or a .zarr")

@@ -78,10 +78,15 @@ class Job:
             whole = owned(self.plan, 1, None)
             self._run(whole, lambda task, chunk: _each(task, chunk, results.put))
             return results.dataset()
-        for _ in range(3):  # a damaged file is found when it is merged
-            self.compute()
-            if self._merge():
-                return load(self.directory)
+        try:
+            for _ in range(3):  # a damaged file is found when it is merged
+                self.compute()
+                if self._merge():
+                    self._tidy()
+                    return load(self.directory)
+        except KeyboardInterrupt as stop:
+            stop.add_note(f"everything finished is in {self.directory}: the same call goes on from there")
+            raise
         raise OSError(f"{self.directory}: finished chunks are damaged again and again: check the disk")
 
     def compute(self, shard: tuple[int, int] | None = None) -> None:
@@ -162,6 +167,15 @@ class Job:
         finally:
             part.unlink(missing_ok=True)
         return whole
+
+    def _tidy(self) -> None:
+        """Forget calls on their way that other calls have overtaken."""
+        assert self.store is not None
+        for call in self.store.begun():
+            pieces = self.store.pieces(call.keys)
+            span = [(call.first, call.first + call.seeds)]
+            if not any(without(span, seeds_of(pieces[key])) for key in call.keys):
+                self.store.forget_begun(call)
 
 
 def _each(task: Task, chunk: Chunk, put) -> None:

@@ -2,7 +2,9 @@
 
 import json
 import os
+import platform
 import re
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +134,10 @@ def parse_memory(memory) -> int | None:
 
 
 def use_compilation_cache() -> None:
-    """Keep compiled programs on disk between processes, unless the user chose a place or JAXBANDITS_CACHE=off."""
+    """Keep compiled programs on disk between processes, unless the user chose JAX's own place or JAXBANDITS_CACHE=off.
+
+    One directory a kind of processor: code compiled for one may not run on another, and home directories are shared.
+    """
     config: Any = jax.config  # its attributes are made at run time
     chosen = os.environ.get("JAXBANDITS_CACHE", "")
     if chosen == "off" or config.jax_compilation_cache_dir is not None:
@@ -142,6 +147,7 @@ def use_compilation_cache() -> None:
         if chosen
         else Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "jaxbandits" / "xla"
     )
+    home = home / f"{platform.machine()}-{zlib.crc32(_features().encode()):08x}"
     try:
         home.mkdir(parents=True, exist_ok=True)
     except OSError:  # a read-only home only costs compile time
@@ -149,3 +155,13 @@ def use_compilation_cache() -> None:
     config.update("jax_compilation_cache_dir", str(home))
     config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+def _features() -> str:
+    """The instructions this processor knows, where the system says so."""
+    try:
+        return next(
+            line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith(("flags", "Features"))
+        )
+    except (OSError, StopIteration):
+        return platform.processor()

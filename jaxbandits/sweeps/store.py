@@ -26,7 +26,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-CHUNKS = "chunks"
+from jaxbandits.sweeps.files import CHUNKS
+
 CHUNK_BYTES = 1 << 18  # of regret in one file: what a crash between two renames can cost, and the grain of shards
 STALE_SECONDS = 3600  # a temporary file older than this belongs to nobody
 FIXED = ("horizon", "environment", "reward_adversary", "message_adversary", "checkpoints", "dtype")
