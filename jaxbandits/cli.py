@@ -1,4 +1,5 @@
-"""The command line: `jaxbandits run FILE`, `worker FILE --shard i/n`, `list`, `plot DIR`. Bad input is one line and exit code 2."""
+"""The command line: `jaxbandits run FILE`, `worker FILE --shard i/n`, `list`, `plot DIR`. Bad input is one line and exit code 2,
+what went wrong later (a full disk, an error in an algorithm) one line and exit code 1."""
 
 import argparse
 import contextlib
@@ -59,7 +60,7 @@ def main(arguments=None) -> int:
         return EXIT_FAILED
     except (ValueError, TypeError, OSError, RuntimeError) as error:
         print(f"jaxbandits: {' '.join(str(error).split())}", file=sys.stderr)
-        return EXIT_FAILED if isinstance(error, RuntimeError) else EXIT_BAD_INPUT
+        return EXIT_BAD_INPUT if isinstance(error, ValueError | TypeError) else EXIT_FAILED
 
 
 @contextlib.contextmanager
@@ -95,12 +96,12 @@ def run(given) -> int:
 
     wanted = formats(given.format)
     job, figure, caption = _job(given, fresh=given.fresh)
-    (job.directory / "config.toml").write_text(given.file.read_text())
+    if given.fresh:
+        output.clear(job.directory)
     began = time.perf_counter()
     ds = job.dataset()
     seconds = time.perf_counter() - began
-    if given.fresh:
-        output.clear(job.directory)
+    (job.directory / "config.toml").write_text(given.file.read_text())
     picture = {"formats": wanted, "figure": figure, "caption": caption}
     lanes = int(ds.regret.size // ds.sizes["t"])
     if job.computed or not output.describes(job.directory, job.config):

@@ -19,7 +19,7 @@ from jaxbandits.random import Draws
 from jaxbandits.sweeps import local
 from jaxbandits.sweeps.plan import Cell, host_case, plan, stacked
 from jaxbandits.sweeps.store import Begun
-from jaxbandits.sweeps.tasks import Machine, Task, owned, tasks_of
+from jaxbandits.sweeps.tasks import Machine, Task, owned, shapes_of, tasks_of
 
 SEEDS, CHECKPOINTS = 64, 8
 CASES, ALGORITHMS = catalogue.EVERYTHING, catalogue.ALGORITHMS
@@ -51,9 +51,11 @@ def digest(ds):
 def budget_for(example, lanes):
     """A memory budget that gives chunks of exactly `lanes` seeds."""
     laid_out = plan(**settings(example), grid=None, points=None, dtype="float32")
+    shapes = shapes_of(laid_out)
 
     def lanes_of(memory):
-        return {task.lanes for task in tasks_of(laid_out, owned(laid_out, 1, None), Machine([], 1, "cpu", memory))}
+        calls = tasks_of(laid_out, owned(laid_out, 1, None), Machine([], 1, "cpu", memory), shapes)
+        return {task.lanes for task in calls}
 
     low, high = 1, 1 << 40
     while low < high:  # the lanes of a chunk grow with the budget
@@ -134,8 +136,7 @@ def test_a_saved_lane_goes_on(name, monkeypatch):
     assert saved
     for span in {min(saved), max(saved)}:
         window, leaves = saved[span][len(saved[span]) // 2]
-        begun = Begun(("key",), 0, 8, 8, span, window, leaves)
-        again = local.run_task(task._replace(begun=begun), laid_out, device)
+        again = local.run_task(task, laid_out, device, begun=(Begun(("key",), 0, 8, 8, span, window), leaves))
         for x, y in zip(jax.tree.leaves(whole), jax.tree.leaves(again), strict=True):
             np.testing.assert_array_equal(x, y)
 

@@ -1,11 +1,13 @@
 """The store: what is kept is found again and is right; what is damaged is never taken for a result."""
 
 import contextlib
+import itertools
 import json
 import os
 import shutil
 import subprocess
 import time
+import tracemalloc
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +17,7 @@ import xarray as xr
 
 import jaxbandits as jb
 from jaxbandits.cli import main
-from jaxbandits.sweeps import files, local, store, tasks
+from jaxbandits.sweeps import estimate, files, local, store, tasks
 from jaxbandits.sweeps.run import prepared
 from jaxbandits.sweeps.store import Damaged, Store, pack, unpack
 
@@ -70,10 +72,10 @@ def test_a_file_gives_back_what_it_was_given(tmp_path):
 
 
 def test_no_flipped_bit_passes(tmp_path):
-    """Every byte in turn: noticed, or without effect on what is read."""
+    """Every bit in turn: noticed, or without effect on what is read."""
     content, path, noticed = pack({"key": "k"}, arrays()), tmp_path / "x", 0
-    for at in range(len(content)):
-        path.write_bytes(content[:at] + bytes([content[at] ^ (1 << at % 8)]) + content[at + 1 :])
+    for at, bit in itertools.product(range(len(content)), range(8)):
+        path.write_bytes(content[:at] + bytes([content[at] ^ (1 << bit)]) + content[at + 1 :])
         try:
             about, back = unpack(path)
         except Damaged:
@@ -81,7 +83,7 @@ def test_no_flipped_bit_passes(tmp_path):
         else:
             assert about == {"key": "k"} and len(back) == 3
             assert all(np.array_equal(back[name], x) for name, x in arrays().items())
-    assert noticed > len(content) / 2
+    assert noticed > 4 * len(content)
 
 
 def test_no_truncated_file_passes(tmp_path):
@@ -227,12 +229,12 @@ def test_strangers_are_left_alone_or_set_aside(whole, tmp_path, played):
 
 
 def test_stale_temporary_files_go_and_fresh_ones_stay(tmp_path):
-    Store(tmp_path)
+    Store(tmp_path).prepare()
     old, new = (tmp_path / "chunks" / name for name in (".a.part", ".b.part"))
     for path in (old, new):
         path.write_bytes(b"")
     os.utime(old, (time.time() - 2 * store.STALE_SECONDS,) * 2)
-    Store(tmp_path)
+    Store(tmp_path).prepare()
     assert not old.exists() and new.exists()
 
 
@@ -247,12 +249,15 @@ def test_bad_input_makes_no_directory(tmp_path):
         with pytest.raises(ValueError, match=next(iter(change))):
             jb.sweep(BOTH, ARMS, **(SMALL | change), store=tmp_path / "new")
     assert not (tmp_path / "new").exists()
+    for name in ("", 5, True):
+        with pytest.raises(ValueError, match=r"store = .* must be a directory's name"):
+            jb.sweep(BOTH, ARMS, **SMALL, store=name)
     (tmp_path / "file").write_text("")
     with pytest.raises(ValueError, match="cannot write there"):
         jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path / "file")
 
 
-def test_an_error_in_one_algorithm_keeps_the_others(tmp_path, played):
+def test_an_error_in_one_algorithm_keeps_the_others(tmp_path, played, monkeypatch):
     def close(params, state, draws, t):
         raise ZeroDivisionError("never closed")
 
@@ -273,6 +278,82 @@ def test_an_error_in_one_algorithm_keeps_the_others(tmp_path, played):
     assert not played
     with pytest.raises(ZeroDivisionError):  # nothing to keep: said at once
         jb.sweep({"broken": broken, **BOTH}, ARMS, **SMALL)
+    # the glance before a run meets the error first, and leaves it to the run
+    monkeypatch.setattr(estimate, "LONG_WINDOWS", 1)
+    monkeypatch.setattr(local, "segments", lambda windows, begin, done=0: ((i, 1) for i in range(done, windows)))
+    settings = SMALL | {"progress": True, "horizon": 8}
+    with pytest.warns(RuntimeWarning, match="'broken' failed"), pytest.raises(jb.SweepError):
+        jb.sweep({"broken": broken, **BOTH}, ARMS, **settings, store=tmp_path / "glance")
+    assert len(chunks(tmp_path / "glance")) == 3
+
+
+def test_an_error_of_tracing_names_its_algorithm(tmp_path):
+    def broken(*, num_arms, horizon):
+        made = A.ucb1(num_arms=num_arms, horizon=horizon)
+        return made._replace(program=made.program._replace(update=lambda params, *_: params.nothing))
+
+    with pytest.raises(
+        ValueError, match=r"'broken' cannot be traced: AttributeError: .*nothing.* \(.*test_store.py:\d+\)"
+    ):
+        jb.sweep({"broken": broken, **BOTH}, ARMS, **SMALL, store=tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_merge_wants_every_seed(tmp_path):
+    """A chunk that another process set aside meanwhile is a hole, not a row of NaN."""
+    made = prepared(BOTH, ARMS, settings_of(SMALL), store=tmp_path, progress=False)
+    made.compute()
+    hurt = chunks(tmp_path)[0]
+    hurt.rename(hurt.with_name("gone.bad"))
+    assert not made._merge(made.store) and not (tmp_path / "results.nc").exists()
+    made.compute()
+    assert made._merge(made.store)
+
+
+def settings_of(keywords):
+    return {name: x for name, x in keywords.items() if name not in ("progress", "memory")}
+
+
+def test_fresh_removes_what_is_ours(tmp_path):
+    jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path)
+    (tmp_path / "chunks" / "thesis.tex").write_text("years")
+    (tmp_path / "chunks" / "ab").mkdir(exist_ok=True)
+    (tmp_path / "chunks" / "ab" / "other.npz").write_text("mine")
+    changed = settings_of(SMALL) | {"horizon": 30, "seeds": 8}
+    job = prepared(BOTH, ARMS, changed, store=tmp_path, progress=False, fresh=True)
+    assert chunks(tmp_path) and (tmp_path / "results.nc").exists()  # nothing happens before it runs
+    job.compute((999, 1000))  # a shard without work
+    assert not (tmp_path / "results.nc").exists()  # an interrupted fresh run leaves no old results
+    assert [p.name for p in chunks(tmp_path)] == ["other.npz"] and (tmp_path / "chunks" / "thesis.tex").exists()
+
+
+def test_a_store_without_chunks_refuses_nothing(tmp_path):
+    made = prepared(BOTH, ARMS, settings_of(SMALL) | {"seeds": 8}, store=tmp_path, progress=False)
+    made.compute((999, 1000))
+    assert jb.sweep(BOTH, ARMS, **(SMALL | {"horizon": 30}), store=tmp_path).t[-1] == 30
+
+
+def test_the_same_run_said_otherwise_goes_on(tmp_path, played):
+    huber = jb.adversaries.huber
+    one = SMALL | {"reward_adversary": partial(huber, corruption=0.1)}
+    jb.sweep(BOTH, partial(E.bernoulli_arms, means=(0.2, 0.5, 0.8)), **one, store=tmp_path)
+    played.clear()
+    jb.sweep(BOTH, ARMS, **(SMALL | {"reward_adversary": huber(corruption=0.1)}), store=tmp_path)
+    jb.sweep(BOTH, ARMS, **(one | {"horizon": [60]}), store=tmp_path)
+    table = np.random.default_rng(0).random((400, 3))
+    jb.sweep(A.exp3, E.loss_table(losses=table), horizon=50, seeds=8, progress=False, store=tmp_path / "table")
+    before = len(played)
+    jb.sweep(A.exp3, E.loss_table(losses=table.tolist()), horizon=50, seeds=8, progress=False, store=tmp_path / "table")
+    assert before == len(played) == 8
+
+
+@pytest.mark.parametrize("content", ["{", "[1]", '{"config": 3}', '{"config": {"horizon": 60}}'])
+def test_an_odd_record_is_written_again(whole, tmp_path, played, content):
+    jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path)
+    (tmp_path / "chunks" / "sweep.json").write_text(content)
+    played.clear()
+    xr.testing.assert_identical(jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path), whole)
+    assert not played and json.loads((tmp_path / "chunks" / "sweep.json").read_text())["config"]["horizon"] == 60
 
 
 # ---- shards
@@ -399,24 +480,72 @@ def test_a_call_goes_on_inside_its_horizon(whole, tmp_path, monkeypatch, short):
     assert saves == [7, 14, 21, 28] and len(list((tmp_path / "chunks" / "begun").iterdir())) == 1
     short.clear()
     monkeypatch.setattr(local.Keeper, "__call__", original)
-    # another memory budget cuts other calls: what was begun goes on as it is
-    kept = jb.sweep({"exp3": A.exp3}, ARMS, **SMALL, store=tmp_path, memory="30KB")
-    assert short[0] == 28 and short.count(0) == 0
-    np.testing.assert_array_equal(kept.regret[0], whole.regret.sel(algorithm="exp3"))
+    # more seeds would be cut into other calls: what was begun goes on as it is
+    kept = jb.sweep({"exp3": A.exp3}, ARMS, **(SMALL | {"seeds": 80}), store=tmp_path)
+    assert 28 in short and short.count(0) == 1
+    np.testing.assert_array_equal(kept.regret[0][:, :40], whole.regret.sel(algorithm="exp3"))
     assert not list((tmp_path / "chunks" / "begun").iterdir())
 
 
-def test_saves_that_others_overtook_are_forgotten(whole, tmp_path, monkeypatch, short):
+def interrupted(directory, monkeypatch):
+    """A sweep stopped right after its first save."""
     original = local.Keeper.__call__
 
     def stop_at_once(self, *args, **keywords):
         original(self, *args, **keywords)
         raise Stop
 
-    monkeypatch.setattr(local.Keeper, "__call__", stop_at_once)
-    with pytest.raises(Stop):
+    with monkeypatch.context() as patch:
+        patch.setattr(local.Keeper, "__call__", stop_at_once)
+        with pytest.raises(Stop):
+            jb.sweep({"exp3": A.exp3}, ARMS, **SMALL, store=directory)
+    (saved,) = (directory / "chunks" / "begun").iterdir()
+    return saved
+
+
+def test_a_save_too_large_for_the_memory_is_not_taken_up(whole, tmp_path, monkeypatch, short, played):
+    """What the last run died of does not kill this one."""
+    interrupted(tmp_path, monkeypatch)
+    short.clear()
+    kept = jb.sweep({"exp3": A.exp3}, ARMS, **SMALL, store=tmp_path, memory="9KB")
+    assert short.count(0) == 5  # calls of eight seeds, each from its beginning
+    np.testing.assert_array_equal(kept.regret[0], whole.regret.sel(algorithm="exp3"))
+    assert not list((tmp_path / "chunks" / "begun").iterdir())
+
+
+def test_a_save_of_another_release_starts_over(whole, tmp_path, monkeypatch, short):
+    saved = interrupted(tmp_path, monkeypatch)
+    about, arrays = unpack(saved)
+    arrays.popitem()
+    about["window"] = 21
+    saved.write_bytes(pack(about, arrays))
+    short.clear()
+    kept = jb.sweep({"exp3": A.exp3}, ARMS, **SMALL, store=tmp_path)
+    assert short[0] == 0
+    np.testing.assert_array_equal(kept.regret[0], whole.regret.sel(algorithm="exp3"))
+
+
+def test_an_interrupt_in_the_middle_of_a_write_keeps_the_call(whole, tmp_path, monkeypatch, played):
+    original, writes = Store.write, []
+
+    def write(self, *args):
+        writes.append(args[0])
+        if len(writes) == 1:
+            raise KeyboardInterrupt
+        original(self, *args)
+
+    monkeypatch.setattr(Store, "write", write)
+    with pytest.raises(KeyboardInterrupt) as stopped:
         jb.sweep({"exp3": A.exp3}, ARMS, **SMALL, store=tmp_path)
-    monkeypatch.setattr(local.Keeper, "__call__", original)
+    assert "the same call goes on" in stopped.value.__notes__[0] and len(chunks(tmp_path)) == 2
+    played.clear()
+    kept = jb.sweep({"exp3": A.exp3}, ARMS, **SMALL, store=tmp_path)
+    assert not played
+    np.testing.assert_array_equal(kept.regret[0], whole.regret.sel(algorithm="exp3"))
+
+
+def test_saves_that_others_overtook_are_forgotten(whole, tmp_path, monkeypatch, short):
+    interrupted(tmp_path, monkeypatch)
     one = SMALL | {"grid": {"learning_rate": [0.05]}}
     jb.sweep({"exp3": A.exp3}, ARMS, **one, store=tmp_path)  # half of the saved call: it is computed afresh
     assert list((tmp_path / "chunks" / "begun").iterdir())
@@ -426,16 +555,7 @@ def test_saves_that_others_overtook_are_forgotten(whole, tmp_path, monkeypatch, 
 
 
 def test_a_damaged_save_is_set_aside(whole, tmp_path, monkeypatch, short):
-    def stop_at_once(self, *args, **keywords):
-        original(self, *args, **keywords)
-        raise Stop
-
-    original = local.Keeper.__call__
-    monkeypatch.setattr(local.Keeper, "__call__", stop_at_once)
-    with pytest.raises(Stop):
-        jb.sweep({"exp3": A.exp3}, ARMS, **SMALL, store=tmp_path)
-    monkeypatch.setattr(local.Keeper, "__call__", original)
-    (saved,) = (tmp_path / "chunks" / "begun").iterdir()
+    saved = interrupted(tmp_path, monkeypatch)
     os.truncate(saved, 1000)
     with pytest.warns(RuntimeWarning, match="set aside chunks/begun"):
         kept = jb.sweep({"exp3": A.exp3}, ARMS, **SMALL, store=tmp_path)
@@ -474,8 +594,7 @@ def test_a_full_disk_costs_nothing_that_was_finished(tmp_path, played):
         assert finished and not list(disk.rglob("*.part"))
         assert all(unpack(p) for p in finished)
         remount(disk, "size=2m")
-        prepared(BOTH, ARMS, {k: v for k, v in WIDE.items() if k not in ("progress", "memory")}, memory="200KB",
-                 store=disk / "run", progress=False).compute()  # fmt: skip
+        prepared(BOTH, ARMS, settings_of(WIDE), memory="200KB", store=disk / "run", progress=False).compute()
         used = shutil.disk_usage(disk).used
         remount(disk, f"size={used + 8192}")  # the chunks fit, results.nc beside them does not
         with pytest.raises(OSError, match=r"results\.nc .*everything finished is kept"):
@@ -516,20 +635,39 @@ def test_large_results_are_read_as_they_are_asked_for(whole, tmp_path, monkeypat
     assert not [p for p in tmp_path.iterdir() if "part" in p.name]
 
 
-def test_a_merge_holds_one_chunk_at_a_time(tmp_path, monkeypatch):
-    held, most = 0, 0
-    original = Store.read
+def test_a_merge_is_a_stream(tmp_path):
+    """Its memory does not grow with the number of lanes."""
+    peaks, sizes = [], []
+    for seeds in (2000, 8000):
+        settings = settings_of(SMALL) | {"seeds": seeds, "checkpoints": 60}
+        made = prepared(BOTH, ARMS, settings, store=tmp_path / str(seeds), progress=False)
+        made.compute()
+        tracemalloc.start()
+        assert made._merge(made.store)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        sizes.append((tmp_path / str(seeds) / "results.nc").stat().st_size)
+    assert sizes[1] > 3 * sizes[0] and peaks[1] < 1.2 * peaks[0] + 100_000 < sizes[1]
 
-    def read(self, piece):
-        nonlocal held, most
-        found = original(self, piece)
-        held = sum(x.nbytes for x in found.values())
-        most = max(most, held)
-        return found
 
-    monkeypatch.setattr(Store, "read", read)
-    ds = jb.sweep(BOTH, ARMS, **(WIDE | {"memory": None}), store=tmp_path)
-    assert 0 < most <= store.CHUNK_BYTES * 1.1 and ds.regret.nbytes > most
+def test_slabs_are_all_values_in_order():
+    rng = np.random.default_rng(0)
+    for shape in ((3,), (4, 5, 6), (1, 2000), (2000, 1), (2, 1, 300)):
+        x = xr.DataArray(rng.random(shape))
+        for most in (16, 100, 1000, 10**6):
+            pieces = list(files.slabs(x, most))
+            np.testing.assert_array_equal(np.concatenate([p.ravel() for p in pieces]), x.values.ravel())
+            assert max(p.nbytes for p in pieces) <= max(most, 8)
+
+
+def test_save_replaces_results_only(whole, tmp_path):
+    (tmp_path / "mine.zarr").mkdir()
+    (tmp_path / "mine.zarr" / "thesis.tex").write_text("years")
+    (tmp_path / "notes.nc").write_text("mine")
+    for name in ("mine.zarr", "notes.nc"):
+        with pytest.raises(ValueError, match="not a result that could be replaced"):
+            jb.save(whole, tmp_path / name)
+    assert (tmp_path / "mine.zarr" / "thesis.tex").exists() and (tmp_path / "notes.nc").read_text() == "mine"
 
 
 def test_load_says_what_is_missing(tmp_path):
@@ -537,7 +675,7 @@ def test_load_says_what_is_missing(tmp_path):
         jb.load(tmp_path)
     with pytest.raises(ValueError, match="no such file"):
         jb.load(tmp_path / "nowhere.nc")
-    Store(tmp_path / "begun")
+    Store(tmp_path / "begun").prepare()
     with pytest.raises(ValueError, match="not finished"):
         jb.load(tmp_path / "begun")
     (tmp_path / "bad.nc").write_text("no")

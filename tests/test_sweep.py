@@ -10,7 +10,7 @@ import jaxbandits as jb
 from jaxbandits.sweeps.compiled import compiled
 from jaxbandits.sweeps.plan import checkpoint_times, plan
 from jaxbandits.sweeps.run import parse_memory
-from jaxbandits.sweeps.tasks import Machine, default_memory, owned, tasks_of
+from jaxbandits.sweeps.tasks import Machine, default_memory, owned, shapes_of, tasks_of
 
 ARMS = jb.environments.bernoulli_arms(means=[0.2, 0.5, 0.8])
 SMALL = {"horizon": 120, "seeds": 40, "checkpoints": 12, "progress": False}
@@ -61,7 +61,10 @@ def test_chunk_sizes_really_differ():
     """The budgets above give chunks of 8, 16 and 64 lanes."""
     wanted = owned(laid_out(), 1, None)
     machines = {m: Machine([], 1, "cpu", parse_memory(m) or default_memory("cpu")) for m in BUDGETS}
-    lanes = {memory: {task.lanes for task in tasks_of(laid_out(), wanted, m)} for memory, m in machines.items()}
+    lanes = {
+        memory: {task.lanes for task in tasks_of(laid_out(), wanted, m, shapes_of(laid_out()))}
+        for memory, m in machines.items()
+    }
     assert lanes == {"6KB": {8}, "12KB": {16}, "40KB": {64}, None: {64}}
 
 

@@ -14,12 +14,12 @@ import xarray as xr
 from jaxbandits import statistics
 from jaxbandits.reports import plot
 from jaxbandits.reports.layout import SHAPES
-from jaxbandits.sweeps.files import RESULTS
+from jaxbandits.sweeps.files import RESULTS, slabs
 
 
 def clear(directory) -> None:
-    """Remove the tables and pictures an earlier run made of its results, and nothing else."""
-    known = ("summary.csv", "provenance.json", "regret.*", "against_*.*")
+    """Remove what an earlier run wrote beside its results, and nothing else."""
+    known = ("config.toml", "summary.csv", "provenance.json", "regret.*", "against_*.*")
     for path in [p for pattern in known for p in Path(directory).glob(pattern)]:
         path.unlink()
 
@@ -79,8 +79,8 @@ def provenance(ds: xr.Dataset, directory: Path, seconds: float) -> dict:
     with open(directory / RESULTS, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     regret = hashlib.sha256()
-    for row in ds.regret:  # one algorithm at a time: a large Dataset is on disk
-        regret.update(np.ascontiguousarray(row.values).tobytes())
+    for values in slabs(ds.regret):
+        regret.update(np.ascontiguousarray(values).data)
     return {
         "versions": json.loads(ds.attrs["versions"]),
         "config": json.loads(ds.attrs["config"]),

@@ -10,15 +10,19 @@ import hashlib
 import sys
 import warnings
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import jax
 
 from jaxbandits.protocol import Adversary, Environment
-from jaxbandits.sweeps.local import Keeper, described, run_task
+from jaxbandits.sweeps import identity
+from jaxbandits.sweeps.files import CHUNKS
+from jaxbandits.sweeps.local import described, run_task, saved
 from jaxbandits.sweeps.plan import Plan, labelled, plan
 from jaxbandits.sweeps.store import Store
-from jaxbandits.sweeps.tasks import Machine, Task, as_begun, default_memory
+from jaxbandits.sweeps.tasks import Machine, Task, default_memory
+from jaxbandits.version import __version__
 
 RETRIES = 10  # of a call whose worker or node is lost
 
@@ -48,11 +52,8 @@ class Ray:
         factories = {name: part.remake or part if isinstance(part, Environment | Adversary) else part
                      for name, part in {"environment": environment, **settings}.items()}  # fmt: skip
         self.arguments = _packed((labelled(algorithms), factories))
-        platform, share, versions = ray.get(self.remote(_describe).remote())
-        if versions != _versions():
-            raise ValueError(
-                f"the cluster runs jax and jaxlib {versions}, this process {_versions()}: install the same"
-            )
+        platform, share = ray.get(self.remote(_describe).remote())
+        self.versions = [__version__, *identity.versions(platform)]
         self.machine = Machine([], self.gpus or max(self.cores, 1), platform, memory or share)
 
     def run(self, plan: Plan, tasks: list[Task], machine: Machine, *, keys, store, block, sink, report, failed) -> None:
@@ -62,20 +63,23 @@ class Ray:
         call = self.remote(_call)
         arguments = ray.put(self.arguments)
         digest = hashlib.sha256(self.arguments).hexdigest()
-        place = None if store is None else (str(store.home.parent.resolve()), store.token())
+        place = None if store is None else (str(store.home.parent.resolve()), store.token)
         waiting, pending = iter(tasks), dict[Any, Task]()
         try:
             while True:
                 slots = int(ray.cluster_resources().get("GPU" if self.gpus else "CPU", 1))
                 for task in islice(waiting, max(2 * slots - len(pending), 0)):
                     names = [keys[c] for c in task.cells] if keys else []
-                    pending[call.remote(arguments, digest, task, names, place, block)] = task
+                    pending[call.remote(arguments, digest, self.versions, task, names, place, block)] = task
                 if not pending:
                     return
                 done, _ = ray.wait(list(pending), num_returns=1, timeout=5.0)
                 for reference in done:
-                    task = pending.pop(reference)
-                    chunk, error = ray.get(reference)
+                    task = pending[reference]
+                    try:
+                        chunk, error = ray.get(reference)
+                    except ray.exceptions.RayError as lost:  # its workers died again and again
+                        chunk, error = None, described(lost)
                     if error is None:
                         sink(task, chunk)
                         report(int(plan.groups[task.group].times[-1]) * len(task.cells) * task.seeds)
@@ -83,22 +87,22 @@ class Ray:
                         raise RuntimeError(f"a call failed on the cluster:\n{error[1]}")
                     else:
                         failed(task, *error)
-        except BaseException:
+                    del pending[reference]
+        except BaseException as stop:
+            if isinstance(stop, KeyboardInterrupt):
+                for reference in ray.wait(list(pending), num_returns=len(pending), timeout=0)[0] if pending else ():
+                    chunk, error = ray.get(reference)
+                    if error is None:
+                        sink(pending.pop(reference), chunk)
             for reference in pending:
                 ray.cancel(reference, force=False)
             raise
 
 
-def _versions() -> tuple[str, str]:
-    import jaxlib
-
-    return jax.__version__, jaxlib.__version__
-
-
 def _describe():
     """What a worker of this cluster is."""
     platform = jax.default_backend()
-    return platform, default_memory(platform), _versions()
+    return platform, default_memory(platform)
 
 
 def _packed(x) -> bytes:
@@ -145,20 +149,32 @@ def _planned(digest: str, arguments) -> Plan:
     return plan(algorithms, environment, **settings)
 
 
-def _call(arguments: bytes, digest: str, task: Task, names: list[str], place, block: int):
+@functools.cache
+def _store(directory: str, token: str) -> Store | None:
+    """The store of that token, if this machine sees it."""
+    try:
+        return Store(directory) if (Path(directory) / CHUNKS / "token").read_text() == token else None
+    except OSError:
+        return None
+
+
+def _call(arguments: bytes, digest: str, versions: list, task: Task, names: list[str], place, block: int):
     """One call on a worker: (chunk or None where it is in the store, error as (reason, traceback) or None)."""
     from jaxbandits.sweeps.job import keep_chunk
     from jaxbandits.sweeps.run import use_compilation_cache
 
     try:
+        here = [__version__, *identity.versions(jax.default_backend())]
+        if here != versions:
+            raise RuntimeError(
+                f"a node of the cluster has {here}, the driver {versions}: install the same on all nodes"
+            )
         use_compilation_cache()
         laid_out = _planned(digest, arguments)
         keys = dict(zip(task.cells, names, strict=False))
-        store = None if place is None else Store.found(*place)
-        if store is not None and task.begun is None:  # another machine was lost on the way
-            task = task._replace(begun=store.begun_as(as_begun(task, keys)))
-        keep = None if store is None else Keeper(store, task, keys)
-        chunk = run_task(task, laid_out, jax.local_devices()[0], keep=keep)
+        store = None if place is None else _store(*place)
+        kept = {} if store is None else saved(store, task, keys)
+        chunk = run_task(task, laid_out, jax.local_devices()[0], **kept)
         if store is None:
             return chunk, None
         keep_chunk(store, task, chunk, keys, block)

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from jaxbandits.sweeps.local import Interrupted, run_task
 from jaxbandits.sweeps.plan import Plan
-from jaxbandits.sweeps.tasks import Machine, Task, call_bytes, total_bytes, weight
+from jaxbandits.sweeps.tasks import Machine, Task, task_bytes, total_bytes, weight
 
 LONG_WINDOWS = 1024  # a schedule shorter than this is over before a glance at it is
 
@@ -22,9 +22,7 @@ def announce(job, tasks: list[Task], machine: Machine) -> None:
         f"{some} to compute: {len(plan.cells):,} cells x {len(plan.seeds):,} seeds, "
         f"{len({t.group for t in tasks})} programs, {plays:.2g} plays"
     )
-    largest = max(
-        call_bytes(job.shapes[t.group], t.lanes, len(t.cells), len(plan.groups[t.group].times)) for t in tasks
-    )
+    largest = max(task_bytes(t, plan, job.shapes) for t in tasks)
     flight = f"{size(largest * machine.workers)} for calls in flight"
     where = "in memory" if job.directory is None else f"in {job.directory}"
     _say(f"memory: {flight}; results: {size(total_bytes(plan, job.shapes))} {where}")
@@ -57,9 +55,11 @@ def glance(plan: Plan, tasks: list[Task], machine: Machine) -> float | None:
             return len(looks) == 3  # the first segment compiles, the second is timed
 
         try:
-            run_task(long[i]._replace(begun=None), plan, devices[i % len(devices)], stopped=stopped, report=report)
+            run_task(long[i], plan, devices[i % len(devices)], stopped=stopped, report=report)
         except Interrupted:
             pass
+        except Exception:  # the run itself will say what is wrong, and keep what is not
+            return 0.0, 0.0
         if len(looks) < 3 or looks[2][1] == looks[1][1]:
             return time.perf_counter() - began, 0.0
         return looks[1][0] - began, (looks[2][0] - looks[1][0]) / (looks[2][1] - looks[1][1])

@@ -3,8 +3,10 @@
 import os
 import shutil
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import xarray as xr
 
 RESULTS, CHUNKS = "results.nc", "chunks"  # of a run's directory
@@ -17,7 +19,7 @@ def load(directory) -> xr.Dataset:
     Raises ValueError where there is none.
     """
     path = Path(directory)
-    zarr = path.is_dir() and ((path / "zarr.json").is_file() or (path / ".zgroup").is_file())
+    zarr = _is_zarr(path)
     if path.is_dir() and not zarr:
         unfinished, path = (path / CHUNKS).is_dir(), path / RESULTS
         if not path.is_file():
@@ -41,23 +43,50 @@ def load(directory) -> xr.Dataset:
 def save(ds: xr.Dataset, path) -> Path:
     """Write a Dataset under a temporary name, then rename: a reader never sees half of it.
 
-    path: `.zarr` writes zarr (extra `export`), anything else netCDF. Nothing but an earlier export is replaced.
+    path: `.zarr` writes zarr (extra `export`), anything else netCDF. An earlier export is replaced; ValueError where the path
+    holds anything else.
     """
     path = Path(path)
+    if path.exists() and not _is_export(path):
+        raise ValueError(f"{path}: not a result that could be replaced: choose another name")
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part")
+    part, old = (path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.{kind}") for kind in ("part", "old"))
     try:
         if path.suffix == ".zarr":
             _to_zarr(ds, part)
-            shutil.rmtree(path, ignore_errors=True)
+            if path.exists():  # a directory cannot be renamed over another
+                os.replace(path, old)
         else:
             ds.to_netcdf(part, engine="h5netcdf")
         os.replace(part, path)
     finally:
-        if part.is_dir():
-            shutil.rmtree(part, ignore_errors=True)
-        part.unlink(missing_ok=True)
+        for left in (part, old):
+            shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
     return path
+
+
+def _is_export(path: Path) -> bool:
+    if path.is_dir():
+        return _is_zarr(path)
+    with open(path, "rb") as file:
+        return file.read(8) == b"\x89HDF\r\n\x1a\n"
+
+
+def _is_zarr(path: Path) -> bool:
+    return path.is_dir() and ((path / "zarr.json").is_file() or (path / ".zgroup").is_file())
+
+
+def slabs(array: xr.DataArray, most: int = 1 << 26) -> Iterator[np.ndarray]:
+    """The values in order, in pieces of at most about `most` bytes: a large array stays on disk."""
+    row = array.nbytes // max(len(array), 1) if array.ndim else 0
+    if array.nbytes <= most or array.ndim == 0:
+        yield array.values
+    elif row > most:
+        for i in range(len(array)):
+            yield from slabs(array[i], most)
+    else:
+        for i in range(0, len(array), max(1, most // max(row, 1))):
+            yield array[i : i + max(1, most // max(row, 1))].values
 
 
 def _to_zarr(ds: xr.Dataset, path: Path) -> None:

@@ -1,18 +1,23 @@
 """What fixes a cell's results, as a key: equal keys mean equal bits.
 
-A key is the sha256 of canonical JSON: the algorithm's version and numbers, the environment, the adversaries, horizon, checkpoint
-times, dtype, JAX and platform. Chunk sizes, memory, devices and what else runs beside it are no part of it, so another
-machine, more seeds, more grid values and new algorithms all find what is finished. The package's own code enters by its
-version numbers; a user's functions enter by their compiled code, so that an edit is never answered with old results.
+A key is the sha256 of a description of the cell: the algorithm's version, numbers and functions, the environment, the
+adversaries, horizon, checkpoint times, dtype, JAX and platform. Chunk sizes, memory, devices and what else runs beside it are
+no part of it, so another machine, more seeds, more grid values and new algorithms all find what is finished. The functions of
+this package and of installed libraries enter by name, since version numbers speak for them; functions of the user enter by
+their compiled code and everything it uses, so that an edit is never answered with old results.
 """
 
+import contextlib
 import functools
 import hashlib
 import json
-from types import CodeType, FunctionType, ModuleType
+import pickle
+import sys
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import jax
+import jaxlib
 import numpy as np
 
 from jaxbandits.protocol import Adversary, Algorithm, Environment
@@ -22,58 +27,127 @@ SCHEMA = 1  # of keys and files; raise it when the engine's own arithmetic chang
 
 
 def keys_of(plan: Plan, platform: str) -> list[str]:
-    """The key of every cell of a plan."""
-    import jaxlib
-
-    common = {
-        "schema": SCHEMA,
-        "dtype": plan.dtype,
-        "jax": [jax.__version__, jaxlib.__version__],
-        "platform": platform,
-    }
-    times = {h: canonical(t) for h, t in plan.times.items()}
+    """The key of every cell of a plan. ValueError where a user's function uses something that cannot be described."""
+    describe = Description()
+    common = {"about": versions(platform), "dtype": plan.dtype}
+    times = {h: describe(t) for h, t in plan.times.items()}
     parts: dict = {}  # cells share environments: each is described once
 
     def part(x):
         if id(x) not in parts:
-            parts[id(x)] = canonical(x)
+            parts[id(x)] = describe(x)
         return parts[id(x)]
 
     found = []
     for cell in plan.cells:
         names = ("environment", "reward_adversary", "message_adversary")
         content = {name: part(getattr(cell, name)) for name in names}
-        content |= {"algorithm": canonical(cell.algorithm), "horizon": cell.horizon, "times": times[cell.horizon]}
-        text = json.dumps(common | content, sort_keys=True, separators=(",", ":"))
-        found.append(hashlib.sha256(text.encode()).hexdigest())
+        content |= {"algorithm": describe(cell.algorithm), "horizon": cell.horizon, "times": times[cell.horizon]}
+        found.append(_sha(common | content))
     return found
 
 
-def canonical(x) -> Any:
-    """Anything a part of a sweep may hold, as JSON that is equal exactly where it means the same."""
-    if isinstance(x, Algorithm):
-        numbers = [canonical(leaf) for leaf in jax.tree.leaves(x.params)]
-        return [canonical(x.version), numbers, canonical(x.schedule), foreign_code(x.program)]
-    if isinstance(x, Environment):
-        numbers = [canonical(leaf) for leaf in jax.tree.leaves(x.params)]
-        return [x.version, canonical(x.config), numbers, canonical(x.facts.get("means")), foreign_code(x.world)]
-    if isinstance(x, Adversary):
-        numbers = [canonical(leaf) for leaf in jax.tree.leaves(x.params)]
-        return [x.version, canonical(x.config), numbers, foreign_code(x.attack)]
-    if x is None or isinstance(x, str | bool | np.bool_):
-        return bool(x) if isinstance(x, np.bool_) else x
-    if isinstance(x, int | float | np.number) or hasattr(x, "__array__"):
-        return _numbers(np.asarray(x))
-    if isinstance(x, dict):
-        return {str(k): canonical(v) for k, v in x.items()}
-    if isinstance(x, functools.partial):
-        return [canonical(x.func), canonical(x.args), canonical(x.keywords)]
-    if isinstance(x, list | tuple):
-        return _rectangular(x) or [canonical(v) for v in x]
-    if callable(x):
-        name = f"{getattr(x, '__module__', '')}.{getattr(x, '__qualname__', type(x).__name__)}"
-        return [name, foreign_code(x)]
-    return f"{type(x).__module__}.{type(x).__qualname__}"
+def versions(platform: str) -> list:
+    """What the bits depend on beside the sweep itself."""
+    return [SCHEMA, jax.__version__, jaxlib.__version__, platform]
+
+
+def _sha(x) -> str:
+    return hashlib.sha256(json.dumps(x, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+class Description:
+    """Describes anything a part of a sweep may hold, as JSON that is equal exactly where it means the same.
+
+    Among a part's arguments 1, 1.0 and a list of numbers mean what the array means. In code they differ, and so do two
+    functions in another order.
+    """
+
+    def __init__(self):
+        self.memo: dict[int, tuple[Any, str]] = {}  # functions already described, kept alive with their id
+        self.stack: list[int] = []  # what is being described: code may refer to itself
+
+    def __call__(self, x, code: bool = False, lenient: bool = False) -> Any:
+        """code: inside a function. lenient: inside a library's function, where unknown things are no business of ours."""
+        if isinstance(x, Algorithm):
+            return [self(x.version), self(jax.tree.leaves(x.params)), self(x.schedule), self(x.program, True)]
+        if isinstance(x, Environment):
+            means = self(x.facts.get("means"))
+            return [x.version, self(x.config), self(jax.tree.leaves(x.params)), means, self(x.world, True)]
+        if isinstance(x, Adversary):
+            return [x.version, self(x.config), self(jax.tree.leaves(x.params)), self(x.attack, True)]
+        if x is None or isinstance(x, str | bool):
+            return x
+        if isinstance(x, int | float | complex | np.generic) or hasattr(x, "__array__"):
+            return _numbers(np.asarray(x), code and type(x).__name__)
+        if isinstance(x, bytes | range | slice | np.dtype) or x is Ellipsis:
+            return repr(x)
+        if id(x) in self.stack:
+            return ["itself", len(self.stack) - self.stack.index(id(x))]
+        self.stack.append(id(x))
+        try:
+            return self._compound(x, code, lenient)
+        finally:
+            self.stack.pop()
+
+    def _compound(self, x, code: bool, lenient: bool):
+        if isinstance(x, FunctionType):
+            if id(x) not in self.memo:
+                self.memo[id(x)] = (x, _sha(self._function(x)))
+            return self.memo[id(x)][1]
+        if isinstance(x, functools.partial):
+            return ["partial", self(x.func, code), self(x.args, code), self(x.keywords, code)]
+        if isinstance(x, MethodType):
+            return ["method", self(x.__func__, code), self(x.__self__, code, lenient)]
+        if isinstance(x, ModuleType):
+            return ["module", x.__name__]
+        if isinstance(x, tuple | list):
+            if not code and (array := _rectangular(x)) is not None:
+                return array
+            return [type(x).__name__ if code else "list", *(self(v, code, lenient) for v in x)]
+        if isinstance(x, dict):
+            return {f"{type(k).__name__} {k}" if code else str(k): self(v, code, lenient) for k, v in x.items()}
+        if isinstance(x, set | frozenset):
+            return ["set", *sorted(json.dumps(self(v, code, lenient)) for v in x)]
+        if isinstance(x, type):
+            return [_name(x), {} if _is_library(x.__module__) else self._class(x)]
+        if hasattr(x, "__wrapped__"):  # `jit`, `cache`, `custom_jvp`: not functions of Python, but around one
+            return [_name(type(x)), self(x.__wrapped__, code)]
+        if isinstance(x, BuiltinFunctionType | np.ufunc) or (callable(x) and _is_library(type(x).__module__)):
+            return _name(x)
+        if hasattr(x, "__dict__") and not _is_library(type(x).__module__):
+            return [_name(type(x)), self._class(type(x)), self(vars(x), True)]
+        if lenient:
+            return _name(type(x))
+        with contextlib.suppress(Exception):  # an object of a library: what it would be on disk
+            return [_name(type(x)), hashlib.sha256(pickle.dumps(x, protocol=4)).hexdigest()]
+        raise ValueError(
+            f"a store must know what a function uses, and cannot tell {x!r:.80} of type {_name(type(x))} apart from another: "
+            f"use numbers, text, arrays, functions, tuples and dicts, or leave store away"
+        )
+
+    def _class(self, x: type) -> dict:
+        """The functions of a user's class, its own and inherited."""
+        own = [c for c in x.__mro__ if not _is_library(c.__module__)]
+        names = {n: v for c in reversed(own) for n, v in vars(c).items() if isinstance(v, FunctionType)}
+        return {n: self(v, True) for n, v in sorted(names.items()) if not n.startswith("__") or n == "__call__"}
+
+    def _function(self, x: FunctionType) -> list:
+        closure = [c.cell_contents for c in x.__closure__ or () if _filled(c)]
+        if _is_library(x.__globals__.get("__name__", "")):
+            return [_name(x), [self(v, True, True) for v in closure if not isinstance(v, dict)]]
+        used = {}
+        for name in _names(x.__code__):
+            value = x.__globals__.get(name)
+            if isinstance(value, ModuleType) and not _is_library(
+                value.__name__
+            ):  # what it takes from a module of its own
+                inside = {n: getattr(value, n) for n in _names(x.__code__) if hasattr(value, n)}
+                used[name] = {n: self(v, True) for n, v in inside.items()}
+            elif name in x.__globals__:
+                used[name] = self(value, True)
+        defaults = [self(v, True) for v in (x.__defaults__, x.__kwdefaults__)]
+        return [_code(x.__code__), [self(v, True) for v in closure], used, defaults]
 
 
 def _rectangular(x):
@@ -82,42 +156,39 @@ def _rectangular(x):
         array = np.asarray(x)
     except ValueError:
         return None
-    return _numbers(array) if array.size and array.dtype.kind in "iuf" else None
+    return _numbers(array, False) if array.size and array.dtype.kind in "iuf" else None
 
 
-def _numbers(x: np.ndarray):
+def _numbers(x: np.ndarray, kind):
+    """Arguments: numbers become float64 where that loses nothing. In code, `kind` names the type and nothing is changed."""
+    if kind:
+        return [kind, list(x.shape), x.dtype.str, _bytes(x)]
     if x.dtype.kind in "iu" and np.all(np.abs(x.astype(np.float64)) < 2**53):
         x = x.astype(np.float64)  # 1 and 1.0 are one number
     elif x.dtype.kind == "f":
         x = x.astype(np.float64)
     if x.ndim == 0 and x.dtype.kind == "f":
         return float(x).hex()
-    return [list(x.shape), x.dtype.str, hashlib.sha256(np.ascontiguousarray(x).tobytes()).hexdigest()]
+    return bool(x) if x.ndim == 0 and x.dtype.kind == "b" else [list(x.shape), x.dtype.str, _bytes(x)]
 
 
-def foreign_code(x) -> list[str]:
-    """Digests of the users' functions that `x` reaches: a function, or a tuple of functions such as a Program."""
-    found: list[str] = []
-    _walk(x, found, set())
-    return sorted(found)
+def _bytes(x: np.ndarray) -> str:
+    content = repr(x.tolist()).encode() if x.dtype.kind == "O" else np.ascontiguousarray(x).tobytes()
+    return hashlib.sha256(content).hexdigest()
 
 
-def _walk(x, found: list[str], seen: set[int]) -> None:
-    if id(x) in seen:
-        return
-    seen.add(id(x))
-    x = getattr(x, "__wrapped__", x)  # the function inside `jit`, `cache` and `wraps`
-    if isinstance(x, functools.partial):
-        _walk((x.func, x.args, tuple(x.keywords.values())), found, seen)
-    elif isinstance(x, tuple | list):
-        for item in x:
-            _walk(item, found, seen)
-    elif isinstance(x, FunctionType):
-        inside = [cell.cell_contents for cell in x.__closure__ or () if _filled(cell)]
-        if not _is_library(x):
-            found.append(hashlib.sha256(repr(_function(x, inside)).encode()).hexdigest())
-            inside += [x.__globals__[n] for n in _names(x.__code__) if _same_home(x, x.__globals__.get(n))]
-        _walk(inside, found, seen)
+def _name(x) -> str:
+    return f"{getattr(x, '__module__', None) or ''}.{getattr(x, '__qualname__', None) or getattr(x, '__name__', '')}"
+
+
+@functools.cache
+def _is_library(module: str) -> bool:
+    """Installed libraries, this one and Python's own speak for themselves through their version numbers."""
+    top = module.partition(".")[0]
+    if top == __name__.partition(".")[0] or (top in sys.stdlib_module_names and top != "__main__"):
+        return True
+    path = getattr(sys.modules.get(module), "__file__", None) or ""
+    return "site-packages" in path or "dist-packages" in path
 
 
 def _filled(cell) -> bool:
@@ -125,32 +196,6 @@ def _filled(cell) -> bool:
         return cell.cell_contents is not cell
     except ValueError:  # a name that is bound later
         return False
-
-
-def _is_library(function: FunctionType) -> bool:
-    """Libraries, this one included, speak for themselves through their version numbers."""
-    path = function.__code__.co_filename
-    home = (function.__module__ or "").partition(".")[0]
-    return home == __name__.partition(".")[0] or "site-packages" in path or path.startswith("<frozen")
-
-
-def _same_home(function: FunctionType, other) -> bool:
-    return isinstance(other, FunctionType) and not _is_library(other) and other.__module__ == function.__module__
-
-
-def _function(function: FunctionType, inside: list) -> list:
-    named = {n: function.__globals__[n] for n in _names(function.__code__) if n in function.__globals__}
-    plain = {n: _plain(v) for n, v in named.items() if not isinstance(v, ModuleType) and not callable(v)}
-    defaults = [_plain(v) for v in (function.__defaults__ or ())]
-    keywords = {k: _plain(v) for k, v in (function.__kwdefaults__ or {}).items()}
-    return [_code(function.__code__), [_plain(v) for v in inside], sorted(plain.items()), defaults, keywords]
-
-
-def _plain(x):
-    """A value a function closes over; functions in it are walked on their own."""
-    if callable(x) or (isinstance(x, tuple) and any(callable(v) for v in x)):
-        return "function"
-    return canonical(x)
 
 
 def _names(code: CodeType) -> list[str]:

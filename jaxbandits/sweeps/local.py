@@ -74,10 +74,14 @@ def pick_devices(devices) -> list:
     known = jax.local_devices()
     if devices is None:
         return known
-    if isinstance(devices, int):
+    if isinstance(devices, int) and not isinstance(devices, bool):
         if not 1 <= devices <= len(known):
             raise ValueError(f"devices = {devices} but JAX has {len(known)} here: lower it, or set JAX_NUM_CPU_DEVICES")
         return known[:devices]
+    if not isinstance(devices, list | tuple) or not devices or not all(isinstance(d, jax.Device) for d in devices):
+        raise ValueError(
+            f"devices = {devices!r} must be a count or a list of JAX devices, such as jax.local_devices()[:2]"
+        )
     return list(devices)
 
 
@@ -89,11 +93,13 @@ def this_machine(devices, memory: int | None) -> Machine:
     return Machine(chosen, workers, platform, (memory or default_memory(platform)) // workers)
 
 
-def run_task(task: Task, plan: Plan, device, *, stopped=lambda: False, report=lambda plays: None, keep=None) -> Chunk:
+def run_task(
+    task: Task, plan: Plan, device, *, stopped=lambda: False, report=lambda plays: None, keep=None, begun=None
+) -> Chunk:
     """Play one call to its horizon in segments of about half a second.
 
     stopped() is asked before each: then `Interrupted` is raised. report(plays) is told what was played since.
-    keep(span, window, leaves()) is offered the lanes, to save them now and then; `task.begun` holds saved ones.
+    keep(span, window, leaves()) is offered the lanes, to save them now and then; begun: (Begun, leaves) saved earlier.
     """
     group = plan.groups[task.group]
     with precision(plan.dtype), jax.default_device(device):
@@ -104,18 +110,20 @@ def run_task(task: Task, plan: Plan, device, *, stopped=lambda: False, report=la
         case = jax.device_put(host, device)
         seeds = jax.device_put(np.arange(task.first, task.first + task.lanes, dtype=np.uint32), device)
         times = jax.device_put(group.times.astype(np.int32), device)
-        horizon, begun = int(group.times[-1]), task.begun
+        horizon = int(group.times[-1])
         share = task.seeds * len(task.cells)
         lane = run("begin", device, case, seeds)
         start = reported = 0
-        if begun is not None:
-            lane = jax.device_put(jax.tree.unflatten(jax.tree.structure(lane), begun.leaves), device)
+        at = (0, 0)  # span and window to begin with
+        if begun is not None and _alike(lane, begun[1]):  # else another release saved it
+            at = (begun[0].span, begun[0].window)
+            lane = jax.device_put(jax.tree.unflatten(jax.tree.structure(lane), begun[1]), device)
         for number, span in enumerate(group.schedule):
             length = span.length or span.slots
             windows = span.repeats * -(-length // span.slots) if span.full else span.repeats + len(times)
             played = -1
-            past = begun is not None and number < begun.span
-            done = windows if past else begun.window if begun is not None and number == begun.span else 0
+            past = number < at[0]
+            done = windows if past else at[1] if number == at[0] else 0
             # a span the algorithm ends itself is looked at once its own windows are offered: the rest is slack
             for first, count in segments(windows, 256 if span.full else min(256, span.repeats + 8), done):
                 if stopped():
@@ -146,6 +154,11 @@ def run_task(task: Task, plan: Plan, device, *, stopped=lambda: False, report=la
             None if isinstance(record.pulls, tuple) else np.array(record.pulls)[: task.seeds],
             {name: np.asarray(x)[: task.seeds] for name, x in diagnostics.items()},
         )  # fmt: skip
+
+
+def _alike(lane, leaves: list) -> bool:
+    here = jax.tree.leaves(lane)
+    return [(x.shape, x.dtype) for x in here] == [(x.shape, x.dtype) for x in leaves]
 
 
 def segments(windows: int, begin: int, done: int = 0) -> Iterator[tuple[int, int]]:
@@ -207,11 +220,16 @@ class Keeper:
         if began - self.saved < (min(3.0, self.every) if last else self.every):
             return
         try:
-            self.store.keep_begun(as_begun(self.task, self.keys, span, window, leaves()))
+            self.store.keep_begun(as_begun(self.task, self.keys, span, window), leaves())
         except OSError as error:  # a full disk: finished chunks are smaller and may still fit
             warnings.warn(f"cannot keep a call on its way: {error}", RuntimeWarning, stacklevel=2)
         self.saved = time.perf_counter()
         self.every = max(KEEP_SECONDS, (self.saved - began) / KEEP_SHARE)
+
+
+def saved(store: Store, task: Task, keys: Keys) -> dict:
+    """What a call needs to go on from where it was saved, and to be saved again."""
+    return {"keep": Keeper(store, task, keys), "begun": store.begun_as(as_begun(task, keys))}
 
 
 def described(error: BaseException) -> tuple[str, str]:
@@ -238,8 +256,8 @@ class Local:
             with lock:
                 device = free.pop()
             try:
-                keep = None if store is None else Keeper(store, task, keys)
-                return run_task(task, plan, device, stopped=stop.is_set, report=report, keep=keep)
+                kept: dict = {} if store is None else saved(store, task, keys)
+                return run_task(task, plan, device, stopped=stop.is_set, report=report, **kept)
             finally:
                 with lock:
                     free.append(device)
@@ -254,11 +272,13 @@ class Local:
                     if not pending:
                         return
                     for future in wait(pending, return_when=FIRST_COMPLETED).done:
-                        task = pending.pop(future)
-                        error = future.exception()
+                        task, error = pending[future], future.exception()
                         if error is None:
                             sink(task, future.result())
-                        elif failed is None or not isinstance(error, Exception):
+                            del pending[future]  # not before: an interrupted sink is tried again
+                            continue
+                        del pending[future]
+                        if failed is None or not isinstance(error, Exception):
                             raise error
                         else:
                             failed(task, *described(error))

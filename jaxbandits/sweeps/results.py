@@ -40,6 +40,7 @@ class Results:
         for (label, *place), c in plan.places.items():
             self.places.setdefault(c, []).append((plan.labels.index(label), *place))
         self.variables = self._variables(shapes)
+        self.shapes = {c: shape for group, shape in zip(plan.groups, shapes, strict=True) for c in group.cells}
         self.file: Any = None
         if path is None:
             self.arrays: dict = {name: np.full(v.shape, v.fill, v.dtype) for name, v in self.variables.items()}
@@ -50,6 +51,13 @@ class Results:
                     _create(file, name, v)
             self.file = h5py.File(path, "r+")  # writes to a dataset it holds; h5netcdf would look it up every time
             self.arrays = {name: self.file[name] for name in self.variables}
+
+    def expected(self, cell: int) -> dict[str, tuple]:
+        """What a chunk of a cell holds: names, and shapes behind the seeds."""
+        shape = self.shapes[cell]
+        counts = {} if shape.arms is None else {"pulls": (shape.arms,)}
+        diagnostics = {f"diagnostic.{name}": () for name in shape.diagnostics}
+        return {"regret": (len(self.plan.times[self.plan.cells[cell].horizon]),)} | counts | diagnostics
 
     def put(self, cell: int, first: int, arrays: dict) -> None:
         """The arrays of some seeds of a cell, as `Chunk.of` gives them; seeds outside the sweep are left out."""
@@ -156,8 +164,10 @@ def jsonable(x):
             names = {**x.keywords, **names}
             x = x.func
         return {"name": name_of(x), **{k: jsonable(v) for k, v in names.items()}}
+    if isinstance(x, list | tuple | np.ndarray) and np.size(x) > 1000:
+        return {"shape": list(np.shape(x)), "crc32": _crc(np.asarray(x, np.float64))}
     if isinstance(x, np.ndarray):
-        return x.tolist() if x.size <= 1000 else {"shape": list(x.shape), "crc32": _crc(x)}
+        return x.tolist()
     if isinstance(x, range):
         return [x.start, x.stop]
     if isinstance(x, list | tuple):

@@ -12,9 +12,10 @@ import jax
 import xarray as xr
 
 from jaxbandits.protocol import Adversary, Environment
+from jaxbandits.sweeps.grid import signature_of
 from jaxbandits.sweeps.job import Job
 from jaxbandits.sweeps.local import Local
-from jaxbandits.sweeps.plan import labelled, plan
+from jaxbandits.sweeps.plan import labelled, name_of, plan
 from jaxbandits.sweeps.results import jsonable
 from jaxbandits.validation import choice
 
@@ -49,7 +50,7 @@ def sweep(
         `message_adversary.x`, `base.x` and `LABEL.x` address one part. Arrays are named: {"environment.means": {"easy": [...]}}.
         A tuple of keys moves together on one axis, by one value or by rows of one value a key. points: a list of dicts run instead of a grid.
     checkpoints: how many log-spaced times to record (the last is the horizon), or the times.
-    dtype: "float32" or "float64". memory: bytes, or text such as "200KB", for the chunks in flight.
+    dtype: "float32" or "float64". memory: bytes, or text such as "200KB", for the calls in flight (with Ray: of each).
     devices: how many, or which, JAX devices to use; on a CPU all cores are used (see `jaxbandits.cores`).
     store: a directory. Finished chunks are kept there as the sweep goes: a call that was interrupted, however hard, goes on
         where it stopped; more seeds, grid values or algorithms compute only what is new. The result is its `results.nc`.
@@ -84,10 +85,12 @@ DEFAULTS = {
 def prepared(
     algorithms, environment, settings: dict, *, store=None, engine="local", devices=None, memory=None, progress=True, fresh=False
 ) -> Job:  # fmt: skip
-    """Everything checked and nothing run: `.dataset()` computes what is missing, `.compute(shard)` a shard of it."""
+    """Everything checked and nothing written: `.dataset()` computes what is missing, `.compute(shard)` a shard of it."""
     settings = DEFAULTS | settings
     engine, budget = choice("engine", engine, ("local", "ray")), parse_memory(memory)
     laid_out = plan(algorithms, environment, **settings)
+    if store is not None and not (isinstance(store, os.PathLike | str) and str(store)):
+        raise ValueError(f"store = {store!r} must be a directory's name")
     config = config_of(algorithms, environment, **{**settings, "seeds": laid_out.seeds})
     use_compilation_cache()
     runner: Any
@@ -104,7 +107,13 @@ def config_of(algorithms, environment, **settings) -> dict:
     """The arguments of a sweep as JSON."""
 
     def part(x):
-        return jsonable(x.config or {"name": "own"}) if isinstance(x, Environment | Adversary) else jsonable(x)
+        if isinstance(x, Environment | Adversary):
+            return jsonable(x.config or {"name": "own"})
+        if x is None:
+            return None
+        names, bound = signature_of(x)  # with its defaults, as a called part has them
+        given = {n: bound.get(n, p.default) for n, p in names.items() if n in bound or p.default is not p.empty}
+        return {"name": name_of(x), **{n: jsonable(v) for n, v in given.items()}}
 
     settings = {
         key: part(value) if key.endswith("adversary") else _named_keys(value) if key == "grid" else jsonable(value)
@@ -125,10 +134,10 @@ def parse_memory(memory) -> int | None:
     """Bytes from a number or text such as "200KB" or "2GB"."""
     if memory is None:
         return None
-    if isinstance(memory, int | float) and not isinstance(memory, bool) and memory > 0:
+    if isinstance(memory, int | float) and not isinstance(memory, bool) and 1 <= memory < float("inf"):
         return int(memory)
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", memory) if isinstance(memory, str) else None
-    if not match or match[2].upper() not in _UNITS or float(match[1]) <= 0:
+    if not match or match[2].upper() not in _UNITS or float(match[1]) * _UNITS[match[2].upper()] < 1:
         raise ValueError(f"memory = {memory!r} must be a number of bytes or text such as '200KB' or '2GB'")
     return int(float(match[1]) * _UNITS[match[2].upper()])
 

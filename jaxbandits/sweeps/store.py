@@ -15,11 +15,9 @@ import io
 import json
 import os
 import re
-import shutil
 import time
 import uuid
 import warnings
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -54,9 +52,12 @@ class Begun(NamedTuple):
     first: int  # first seed
     lanes: int  # seeds computed, padded
     seeds: int  # seeds kept
-    span: int  # position in the schedule
-    window: int  # windows of that span already played
-    leaves: list  # of the Lane, on the host
+    span: int = 0  # position in the schedule
+    window: int = 0  # windows of that span already played
+
+
+class Unreadable(OSError):
+    """The disk, not the file, is at fault."""
 
 
 def pack(about: dict, arrays: dict[str, np.ndarray]) -> bytes:
@@ -70,26 +71,28 @@ def pack(about: dict, arrays: dict[str, np.ndarray]) -> bytes:
 
 def unpack(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
     """What `pack` was given; `Damaged` says what is wrong with the file."""
-    content = path.read_bytes()
+    content = _content(path)
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         about = json.loads(str(arrays.pop("about")))
         claimed = about.pop("sha256")
-    except (
-        OSError,
-        EOFError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        zipfile.BadZipFile,
-        NotImplementedError,
-    ) as error:
+    except Exception as error:  # the content is here: whatever fails, it is not what we wrote
         raise Damaged(f"not one of ours, or cut off ({error})") from None
     if claimed != _digest(about, arrays):
         raise Damaged("its content does not match its sha256")
     return about, arrays
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise
+    except IsADirectoryError:
+        raise Damaged("a directory") from None
+    except OSError as error:
+        raise Unreadable(error.errno, f"cannot read {path} ({os.strerror(error.errno or 0)}): check the disk") from None
 
 
 def _digest(about: dict, arrays: dict) -> str:
@@ -112,19 +115,24 @@ class Store:
     def __init__(self, directory):
         self.home = Path(directory) / CHUNKS
         self.reported: list[str] = []  # what was set aside, and why
+
+    def prepare(self) -> None:
+        """Make the directory, see that it can be written, and remove temporary files that nobody owns any more."""
         try:
             (self.home / "begun").mkdir(parents=True, exist_ok=True)
             self._write(self.home / "probe", b"")
             (self.home / "probe").unlink(missing_ok=True)
         except OSError as error:
             raise ValueError(
-                f"store = {str(directory)!r}: cannot write there ({error.strerror}): choose a directory that can be written"
+                f"store = {str(self.home.parent)!r}: cannot write there ({os.strerror(error.errno or 0)}): choose a directory "
+                f"that can be written"
             ) from None
         for path in self.home.rglob("*.part"):
             with contextlib.suppress(OSError):
                 if time.time() - path.stat().st_mtime > STALE_SECONDS:
                     path.unlink()
 
+    @property
     def token(self) -> str:
         """A word by which another machine can tell that it sees this very directory."""
         path = self.home / "token"
@@ -132,38 +140,27 @@ class Store:
             self._write(path, uuid.uuid4().hex.encode())
         return path.read_text()
 
-    @classmethod
-    def found(cls, directory: str, token: str) -> "Store | None":
-        """The store of that token, if this machine sees it."""
-        try:
-            return cls(directory) if (Path(directory) / CHUNKS / "token").read_text() == token else None
-        except OSError:
-            return None
-
     def clear(self) -> None:
-        """Remove every chunk."""
-        shutil.rmtree(self.home)
-        (self.home / "begun").mkdir(parents=True)
+        """Remove what a store writes, and nothing else."""
+        ours = [p for p in self.home.rglob("*") if p.name in ("sweep.json", "token") or p.suffix in (".bad", ".part")]
+        ours += [p for p in self.home.glob("*/*.npz") if _NAME.fullmatch(p.name) or p.parent.name == "begun"]
+        for path in ours:
+            path.unlink(missing_ok=True)
 
     def claim(self, config: dict) -> None:
         """Record what all chunks here have in common; ValueError names what differs from an earlier run."""
         path, asked = self.home / "sweep.json", {key: config.get(key) for key in FIXED}
         try:
-            kept = json.loads(path.read_text())["config"]
+            kept = dict(json.loads(path.read_text())["config"])
         except (OSError, ValueError, KeyError, TypeError):  # none yet, or unreadable: chunks carry their own keys
-            kept = None
-        if kept is not None:
-            differing = [
-                key for key in FIXED if kept.get(key) != asked[key] and not _grown(key, kept.get(key), asked[key])
-            ]
-            if differing:
-                said = "; ".join(
-                    f"{key} is {_short(kept.get(key))} there, {_short(asked[key])} here" for key in differing
-                )
-                raise ValueError(
-                    f"{self.home.parent} holds another run ({', '.join(differing)} differ: {said}): "
-                    f"choose another directory, or replace it (`jaxbandits run --fresh`; from Python, delete it)"
-                )
+            kept = {}
+        differing = [k for k in FIXED if k in kept and kept[k] != asked[k] and not _grown(k, kept[k], asked[k])]
+        if differing and any(self.home.glob("*/*.npz")):
+            said = "; ".join(f"{key} is {_short(kept[key])} there, {_short(asked[key])} here" for key in differing)
+            raise ValueError(
+                f"{self.home.parent} holds another run ({', '.join(differing)} differ: {said}): "
+                f"choose another directory, or replace it (`jaxbandits run --fresh`; from Python, delete it)"
+            )
         if kept != asked:
             self._write(path, (json.dumps({"config": asked}, indent=2, sort_keys=True) + "\n").encode())
 
@@ -182,14 +179,19 @@ class Store:
             found.sort(key=lambda piece: piece[1:3])
         return wanted
 
-    def read(self, piece: Piece) -> dict[str, np.ndarray] | None:
-        """A chunk's arrays, or None where the file is damaged: it is set aside then, to be computed again."""
+    def read(self, piece: Piece, shapes: dict[str, tuple]) -> dict[str, np.ndarray] | None:
+        """A chunk's arrays, or None where the file is damaged: it is set aside then, to be computed again.
+
+        shapes: the names it should hold, and the shape of each behind the seeds.
+        """
         try:
             about, arrays = unpack(piece.path)
             if about != {"key": piece.key, "first": piece.first}:
                 raise Damaged("it holds another chunk")
-            if any(len(x) != piece.stop - piece.first for x in arrays.values()):
-                raise Damaged("it holds another number of seeds")
+            if {name: x.shape for name, x in arrays.items()} != {
+                n: (piece.stop - piece.first, *s) for n, s in shapes.items()
+            }:
+                raise Damaged("it holds other arrays")
         except FileNotFoundError:
             return None
         except Damaged as error:
@@ -213,32 +215,35 @@ class Store:
 
     # ---- lanes on their way
 
-    def keep_begun(self, begun: Begun) -> None:
-        """Keep where a long call stands, in place of where it stood."""
-        about = begun._asdict()
-        leaves = {f"leaf{i}": leaf for i, leaf in enumerate(about.pop("leaves"))}
-        self._write(self._begun_path(begun), pack(about, leaves))
+    def keep_begun(self, begun: Begun, leaves: list) -> None:
+        """Keep where a long call stands and its lanes' arrays, in place of where it stood."""
+        arrays = {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
+        self._write(self._begun_path(begun), pack(begun._asdict(), arrays))
 
     def begun(self) -> Iterator[Begun]:
-        """Every call on its way."""
+        """Every call on its way, without its lanes."""
         for path in sorted((self.home / "begun").glob("*.npz")):
-            found = self._read_begun(path)
-            if found is not None:
+            try:
+                with np.load(path, allow_pickle=False) as file:
+                    about = json.loads(str(file["about"]))
+                about.pop("sha256")
+                found = Begun(**(about | {"keys": tuple(about["keys"])}))
+                if path != self._begun_path(found):
+                    raise Damaged("it holds another call")
+            except FileNotFoundError:
+                continue
+            except Exception as error:
+                self.set_aside(path, f"not one of ours, or cut off ({error})")
+            else:
                 yield found
 
-    def begun_as(self, like: Begun) -> Begun | None:
-        """Where this very call stands, if it was begun."""
+    def begun_as(self, like: Begun) -> tuple[Begun, list[np.ndarray]] | None:
+        """Where this very call stands and its lanes, if it was begun."""
         path = self._begun_path(like)
-        return self._read_begun(path) if path.exists() else None
-
-    def _read_begun(self, path: Path) -> Begun | None:
         try:
             about, arrays = unpack(path)
-            leaves = [arrays[f"leaf{i}"] for i in range(len(arrays))]
-            found = Begun(**(about | {"keys": tuple(about["keys"])}), leaves=leaves)
-            if path != self._begun_path(found):
-                raise Damaged("it holds another call")
-            return found
+            found = Begun(**(about | {"keys": tuple(about["keys"])}))
+            return found, [arrays[f"leaf{i}"] for i in range(len(arrays))]
         except FileNotFoundError:
             return None
         except (Damaged, KeyError, TypeError) as error:
@@ -278,8 +283,8 @@ class Store:
 
 def _grown(key: str, kept, asked) -> bool:
     """A list of horizons is an axis, and axes may grow and shrink."""
-    lists = key == "horizon" and isinstance(kept, list) and isinstance(asked, list)
-    return lists and (set(kept) <= set(asked) or set(kept) >= set(asked))
+    old, new = (set(x if isinstance(x, list) else [x]) for x in (kept, asked)) if key == "horizon" else ({0}, {1})
+    return old <= new or old >= new
 
 
 def _short(x) -> str:

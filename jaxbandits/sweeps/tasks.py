@@ -5,6 +5,7 @@ what is finished, `tasks_of` cuts the rest into calls. Nothing here changes a re
 """
 
 import itertools
+import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -40,12 +41,11 @@ class Task(NamedTuple):
     first: int  # first seed
     lanes: int  # seeds computed, padded
     seeds: int  # seeds kept
-    begun: Begun | None = None  # where an interrupted run left it
 
 
-def as_begun(task: Task, keys: Keys, span: int = 0, window: int = 0, leaves: list | None = None) -> Begun:
+def as_begun(task: Task, keys: Keys, span: int = 0, window: int = 0) -> Begun:
     """A call as the store names it."""
-    return Begun(tuple(keys[c] for c in task.cells), task.first, task.lanes, task.seeds, span, window, leaves or [])
+    return Begun(tuple(keys[c] for c in task.cells), task.first, task.lanes, task.seeds, span, window)
 
 
 def owned(plan: Plan, block: int, shard: tuple[int, int] | None) -> list[list[Interval]]:
@@ -102,43 +102,47 @@ def seeds_of(pieces: list[Piece]) -> list[Interval]:
     return [(piece.first, piece.stop) for piece in pieces]
 
 
-def resumed(begun: Iterable[Begun], plan: Plan, keys: Sequence[str], wanted: list[list[Interval]]) -> list[Task]:
-    """Calls an interrupted run had begun, where all they hold is still wanted. `wanted` then holds the rest."""
-    position, tasks = {key: c for c, key in enumerate(keys)}, []
+def resumed(
+    begun: Iterable[Begun], plan: Plan, keys: Sequence[str], wanted: list[list[Interval]], machine: Machine, shapes
+) -> list[Task]:
+    """Calls an interrupted run had begun, where all they hold is still wanted and fits the memory. `wanted` then holds the rest."""
+    position, tasks = {key: c for c, key in reversed(list(enumerate(keys)))}, []
     home = {c: g for g, group in enumerate(plan.groups) for c in group.cells}
     for call in begun:
-        if not all(key in position for key in call.keys):
-            continue
-        cells = tuple(position[key] for key in call.keys)
+        cells = tuple(position.get(key, -1) for key in call.keys)
+        groups = {home.get(c) for c in cells}
         span = (call.first, call.first + call.seeds)
-        if len({home[c] for c in cells}) == 1 and not any(without([span], wanted[c]) for c in cells):
-            tasks.append(Task(home[cells[0]], cells, call.first, call.lanes, call.seeds, call))
+        if len(groups) > 1 or None in groups or any(without([span], wanted[c]) for c in cells):
+            continue
+        task = Task(home[cells[0]], cells, call.first, call.lanes, call.seeds)
+        if task_bytes(task, plan, shapes) <= machine.memory:  # else it may be what the last run died of
+            tasks.append(task)
             for c in cells:
                 wanted[c] = without(wanted[c], [span])
     return tasks
 
 
-def tasks_of(plan: Plan, wanted: list[list[Interval]], machine: Machine) -> list[Task]:
+def tasks_of(plan: Plan, wanted: list[list[Interval]], machine: Machine, shapes: list[LaneShape]) -> list[Task]:
     """Calls that cover the wanted seeds. Stretches end at multiples of their length, counted from seed 0."""
     longest = [max((high - low for c in group.cells for low, high in wanted[c]), default=0) for group in plan.groups]
-    shapes = [
-        chunk_shape(group, plan, most, machine) if most else (LEAST_LANES, 1)
-        for group, most in zip(plan.groups, longest, strict=True)
+    sizes = [
+        chunk_shape(group, plan, most, machine, shape) if most else (LEAST_LANES, 1)
+        for group, most, shape in zip(plan.groups, longest, shapes, strict=True)
     ]
     # few calls leave cores idle: halve the largest chunks until every worker has two
-    tasks = _cut(plan, wanted, shapes)
+    tasks = _cut(plan, wanted, sizes)
     while len(tasks) < 2 * machine.workers and machine.workers > 1:
-        largest = max((g for g, most in enumerate(longest) if most), key=lambda g: shapes[g][0], default=None)
-        if largest is None or shapes[largest][0] < 16 * LEAST_LANES:
+        largest = max((g for g, most in enumerate(longest) if most), key=lambda g: sizes[g][0], default=None)
+        if largest is None or sizes[largest][0] < 16 * LEAST_LANES:
             break
-        shapes[largest] = (shapes[largest][0] // 2, shapes[largest][1])
-        tasks = _cut(plan, wanted, shapes)
+        sizes[largest] = (sizes[largest][0] // 2, sizes[largest][1])
+        tasks = _cut(plan, wanted, sizes)
     return tasks
 
 
-def _cut(plan: Plan, wanted: list[list[Interval]], shapes: list[tuple[int, int]]) -> list[Task]:
+def _cut(plan: Plan, wanted: list[list[Interval]], sizes: list[tuple[int, int]]) -> list[Task]:
     tasks = []
-    for g, (group, (seeds, points)) in enumerate(zip(plan.groups, shapes, strict=True)):
+    for g, (group, (seeds, points)) in enumerate(zip(plan.groups, sizes, strict=True)):
         together: dict[Interval, list[int]] = {}  # cells that want the same stretch run in one call
         for c in group.cells:
             for low, high in wanted[c]:
@@ -158,11 +162,27 @@ def call_bytes(shape: LaneShape, seeds: int, points: int, checkpoints: int) -> i
     return seeds * (points * lane + 2 * shape.context)
 
 
-def shape_of(group: Group, plan: Plan) -> LaneShape:
-    """The sizes of one lane of a group."""
+def task_bytes(task: Task, plan: Plan, shapes: list[LaneShape]) -> int:
+    """Memory of a given call."""
+    return call_bytes(shapes[task.group], task.lanes, len(task.cells), len(plan.groups[task.group].times))
+
+
+def shapes_of(plan: Plan) -> list[LaneShape]:
+    """The sizes of one lane of every group. An error inside a user's functions comes out here, with the label it belongs to."""
+    with jax.enable_x64(plan.dtype == "float64"):
+        return [_shape_of(group, plan) for group in plan.groups]
+
+
+def _shape_of(group: Group, plan: Plan) -> LaneShape:
     first = plan.cells[group.cells[0]]
     case, _ = stacked([host_case(first)], plan.dtype)
-    shape = lane_shape(group.parts, case, len(group.times), max(span.slots for span in group.schedule))
+    try:
+        shape = lane_shape(group.parts, case, len(group.times), max(span.slots for span in group.schedule))
+    except Exception as error:
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if "site-packages" not in f.filename]
+        where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+        said = f"{first.label!r} cannot be traced: {type(error).__name__}: {str(error).splitlines()[0]} ({where})"
+        raise ValueError(said) from error
     if shape.counted and "means" not in first.environment.facts:
         raise ValueError(
             "the environment counts pulls and gives no regret: put the arms' means into its facts, facts['means']"
@@ -170,9 +190,9 @@ def shape_of(group: Group, plan: Plan) -> LaneShape:
     return shape
 
 
-def chunk_shape(group: Group, plan: Plan, longest: int, machine: Machine) -> tuple[int, int]:
+def chunk_shape(group: Group, plan: Plan, longest: int, machine: Machine, shape: LaneShape) -> tuple[int, int]:
     """Seeds and points of one call: to the cache on a CPU, to memory on an accelerator."""
-    shape, checkpoints = shape_of(group, plan), len(group.times)
+    checkpoints = len(group.times)
     points = min(len(group.cells), MOST_POINTS)
 
     def fits(seeds, points):
@@ -181,9 +201,10 @@ def chunk_shape(group: Group, plan: Plan, longest: int, machine: Machine) -> tup
     while points > 1 and not fits(LEAST_LANES, points):
         points = (points + 1) // 2
     if not fits(LEAST_LANES, points):
-        need = call_bytes(shape, LEAST_LANES, 1, checkpoints) * machine.workers
+        at_once = machine.workers if machine.devices else 1  # on a cluster each call has a memory of its own
+        need = call_bytes(shape, LEAST_LANES, 1, checkpoints) * at_once
         raise ValueError(
-            f"memory = {machine.memory * machine.workers} bytes cannot hold {LEAST_LANES} lanes of "
+            f"memory = {machine.memory * at_once} bytes cannot hold {LEAST_LANES} lanes of "
             f"{plan.cells[group.cells[0]].label!r}, which need {need}: raise memory or use fewer checkpoints"
         )
     seeds = LEAST_LANES
@@ -205,14 +226,13 @@ def default_memory(platform: str) -> int:
     return 1 << 30
 
 
-def fitting(plan: Plan, wanted, machine: Machine) -> tuple[Machine, list[Task]]:
+def fitting(plan: Plan, wanted, machine: Machine, shapes: list[LaneShape]) -> tuple[Machine, list[Task]]:
     """As many workers as the memory feeds, and their calls."""
     while True:
         try:
-            with jax.enable_x64(plan.dtype == "float64"):
-                return machine, tasks_of(plan, wanted, machine)
+            return machine, tasks_of(plan, wanted, machine, shapes)
         except ValueError:
-            if machine.workers == 1:
+            if machine.workers == 1 or not machine.devices:
                 raise
             workers = machine.workers // 2
             machine = machine._replace(workers=workers, memory=machine.memory * machine.workers // workers)
