@@ -254,3 +254,13 @@ def test_nothing_leaks_out_of_a_figure():
 def test_errors_name_argument_value_and_remedy(call, message):
     with pytest.raises(ValueError, match=message):
         call(result(SHORT, {"epsilon": [0.1, 1.0], "window": [1, 2, 3, 4, 5, 6, 7]}))
+
+
+@pytest.mark.parametrize("bands", ["interval", "quantile"])
+def test_a_large_dataset_is_reduced_in_blocks(monkeypatch, bands):
+    ds = result(SHORT, {"epsilon": [0.1, 1.0]})
+    whole = plot.regret(ds, bands=bands).data
+    monkeypatch.setattr(plot, "BLOCK_BYTES", 7000)
+    in_blocks = plot.regret(ds, bands=bands).data
+    np.testing.assert_allclose(in_blocks[["centre", "low", "high"]], whole[["centre", "low", "high"]], rtol=1e-12)
+    assert in_blocks[["algorithm", "epsilon", "t"]].equals(whole[["algorithm", "epsilon", "t"]])

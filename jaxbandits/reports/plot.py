@@ -32,6 +32,7 @@ COLOURS = (
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 2)))
 MARKERS = "osD^vPX*<>"
 MAX_TICKS = 8  # fewer grid values than this are ticks themselves
+BLOCK_BYTES = 1 << 26  # of regret in memory at a time
 SPREAD = 30.0  # lines whose final regrets differ by more than this factor cannot be read on a linear axis
 CENTRE = {"interval": "mean and 95% interval", "quantile": "median and 5% to 95% band"}
 
@@ -172,10 +173,15 @@ def _reduce(ds, select, allowed, key=None):
 
 def _curves(ds, bands):
     lanes = ds["regret"].transpose("algorithm", *selection.grid_dims(ds), "t", "seed")
-    if bands == "interval":
-        centre, low, high = statistics.mean_interval(lanes.values)
-    else:
-        low, centre, high = np.quantile(lanes.values, [0.05, 0.5, 0.95], axis=-1)
+    step, parts = max(1, BLOCK_BYTES // (lanes.nbytes // lanes.sizes["t"] + 1)), []
+    for i in range(0, lanes.sizes["t"], step):  # a large Dataset is on disk
+        values = lanes.isel(t=slice(i, i + step)).values
+        if bands == "interval":
+            parts.append(statistics.mean_interval(values))
+        else:
+            low, centre, high = np.quantile(values, [0.05, 0.5, 0.95], axis=-1)
+            parts.append((centre, low, high))
+    centre, low, high = (np.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
     return selection.tidy(lanes.isel(seed=0), {"centre": centre, "low": low, "high": high})
 
 
