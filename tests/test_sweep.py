@@ -303,3 +303,16 @@ def test_simulate_with_a_seeded_baseline():
     np.testing.assert_array_equal(one.regret, ds.regret[0, 3])
     with pytest.raises(ValueError, match="depends on the seed"):
         jax.vmap(lambda s: jb.simulate(algorithm, rows, seed=s).regret)(np.arange(2, dtype=np.uint32))
+
+
+def test_a_context_that_all_seeds_share_is_not_counted_for_each():
+    """Advice that does not depend on the seed is one array for a whole call: it must not make calls small."""
+    from jaxbandits import catalogue
+
+    def context(name):
+        example = catalogue.EVERYTHING[name]
+        attacked = {"reward_adversary": example.reward_adversary, "message_adversary": example.message_adversary}
+        settings = {"horizon": 20, "seeds": 8, "grid": None, "points": None, "checkpoints": 4, "dtype": "float32"}
+        return shapes_of(plan({"x": example.algorithm}, example.environment, **settings, **attacked))[0].context
+
+    assert context("rotating_experts") == 0 and context("contextual_linear") > 0

@@ -89,7 +89,7 @@ class LaneShape(NamedTuple):
 
     state: int  # bytes it carries from window to window
     record: int  # bytes of its checkpoints
-    context: int  # bytes of a window's context
+    context: int  # bytes of a window's context; 0 where it does not depend on the seed and all lanes share one
     counted: bool  # regret follows from pull counts and the arms' means
     arms: int | None  # length of the pull counts
     diagnostics: tuple[str, ...]
@@ -98,14 +98,24 @@ class LaneShape(NamedTuple):
 def lane_shape(parts: Parts, case: Case, checkpoints: int, slots: int) -> LaneShape:
     """The sizes of a lane and the names of its diagnostics."""
 
-    def one(case, seed):
-        lane = simulator.begin(parts, case, seed, checkpoints)
-        draws = simulator._streams(parts, seed)
-        t = 1 + jnp.arange(slots, dtype=jnp.int32)
-        context = parts.world.observe(case.environment, lane.environment, draws, t)[0]
-        return lane, context, simulator.finish(parts, case, lane)[1]
+    seed = jax.ShapeDtypeStruct((), jnp.uint32)
 
-    lane, context, diagnostics = jax.eval_shape(one, case, jax.ShapeDtypeStruct((), jnp.uint32))
+    def begin(case, seed):
+        lane = simulator.begin(parts, case, seed, checkpoints)
+        return lane, simulator.finish(parts, case, lane)[1]
+
+    def observe(case, seed):
+        t = 1 + jnp.arange(slots, dtype=jnp.int32)
+        lane = simulator.begin(parts, case, seed, checkpoints)
+        return parts.world.observe(case.environment, lane.environment, simulator._streams(parts, seed), t)[0]
+
+    lane, diagnostics = jax.eval_shape(begin, case, seed)
+    context = jax.eval_shape(observe, case, seed)
+    try:  # vmap refuses to leave out an axis that is there
+        jax.eval_shape(jax.vmap(observe, (None, 0), None), case, jax.ShapeDtypeStruct((2,), jnp.uint32))
+        context = ()
+    except ValueError:
+        pass
 
     def size(tree):
         return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree))
