@@ -217,7 +217,7 @@ def _advance_full(parts, slots, case, seed, lane, times, start, length, first, n
         lane, row = carry
         batch, part = w // per_batch, w % per_batch
         before = start + batch * length + part * slots
-        limit = jnp.clip(length - part * slots, 0, jnp.maximum(times[-1] - before, 0))
+        limit = jnp.minimum(jnp.clip(length - part * slots, 0, slots), jnp.maximum(times[-1] - before, 0))
         lane, window = _offer(parts, case, seed, slots, lane, before, limit)
         last = before + limit
 

@@ -23,13 +23,14 @@ from jaxbandits.algorithms.tsallis_inf import tsallis_inf
 from jaxbandits.algorithms.uniform import uniform
 from jaxbandits.environments.arms import bernoulli_arms
 from jaxbandits.environments.experts import rotating_experts
-from jaxbandits.environments.losses import fixed_gap_losses
+from jaxbandits.environments.losses import fixed_gap_losses, loss_table
 from jaxbandits.learners import tsallis
 from jaxbandits.learners.exponential import FLOOR, reweigh
 from jaxbandits.learners.perturbed import leader_probability
 from jaxbandits.mechanisms.laplace import laplace_scale
 from jaxbandits.protocol import Loss
 from jaxbandits.random import Draws
+from jaxbandits.sweeps import simulate
 
 INF = float("inf")
 MEANS = [0.2, 0.5, 0.8]
@@ -315,6 +316,18 @@ def test_actions_do_not_depend_on_the_windows(base):
         other, _, after = history(algorithm, environment, 154, seeds=8, size=size)
         np.testing.assert_array_equal(first, other)
         jax.tree.map(np.testing.assert_array_equal, state.base, after.base)
+
+
+@pytest.mark.parametrize("window", [300, 600])
+def test_checkpoints_inside_a_batch_of_several_windows(window):
+    """A batch above 256 plays is cut into windows: a checkpoint counts every play up to it, not those of the first window."""
+    table = np.random.default_rng(3).random((1200, 3))
+    environment, times = loss_table(losses=table), [1, 150, 151, 300, 450, 599, 600, 1000, 1200]
+    algorithm = private_batched(num_arms=3, horizon=1200, epsilon=1.0, window=window)
+    run = simulate(algorithm, environment, history=True, checkpoints=times)
+    played = np.cumsum(table[np.arange(1200), run.history.action])
+    best = np.cumsum(table, axis=0).min(axis=1)
+    np.testing.assert_allclose(run.regret, (played - best)[np.array(times) - 1], atol=1e-3)
 
 
 def test_infinite_epsilon_is_the_limit_of_no_noise():
