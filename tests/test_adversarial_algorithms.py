@@ -33,6 +33,7 @@ from jaxbandits.random import Draws
 from jaxbandits.sweeps import simulate
 
 INF = float("inf")
+exp4_module = importlib.import_module("jaxbandits.algorithms.exp4")  # the package exports the function
 MEANS = [0.2, 0.5, 0.8]
 
 
@@ -427,7 +428,7 @@ def test_local_exp4_step_by_hand():
     params, draws = numbers(algorithm.params), Draws(jnp.uint32(0), "alg/act")
     rng = np.random.default_rng(1)
     advice, logs = rng.dirichlet(np.ones(3), 4), np.array([0.0, -1.0, -0.3, -200.0])
-    state = jnp.asarray(logs, jnp.float32)
+    state = exp4_module.moved(jnp.asarray(logs, jnp.float32))
     t = jnp.full(1, 4, jnp.int32)
     action, _, note = algorithm.program.act(params, state, draws, t, jnp.asarray(advice[None], jnp.float32))
     q = 0.8 * (np.exp(logs) / np.exp(logs).sum()) @ advice + 0.2 / 3
@@ -435,7 +436,8 @@ def test_local_exp4_step_by_hand():
     assert float(note[1]) == pytest.approx(q[int(action[0])], rel=1e-5)
     state, _ = algorithm.program.update(params, state, draws, jnp.int32(4), note, Loss(jnp.float32(-1.7)), 1)
     logs = logs + 0.1 * column * 1.7 / q[int(action[0])]
-    np.testing.assert_allclose(state, logs - logs.max(), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(state.logs, logs - logs.max(), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(state.weights, np.exp(logs - logs.max()), rtol=1e-4, atol=1e-30)
 
 
 # ---- experts -------------------------------------------------------------------------------------------------------------

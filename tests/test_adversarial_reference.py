@@ -107,6 +107,27 @@ def literal_local_exp4(ref, seed, noisy):
     return ref.local_exp4(ADVICE, LOSSES, uniforms, laplace if noisy else 0 * laplace, epsilon=0.8)
 
 
+def literal_plain_exp4(ref, seed, noisy):
+    rate, mixing = adversarial.exp4_tuning(K, N, T)
+    return ref.exp4(
+        ADVICE, LOSSES, draw(seed, "alg/act", "uniform", np.arange(1, T + 1)), learning_rate=4 * rate, mixing=mixing
+    )
+
+
+def batched(window, horizon=T):
+    """Batched EXP4 with the noise of section 4 at epsilon 6, delta 0.1: N draws a batch, at its last play."""
+
+    def literal(ref, seed, noisy):
+        plays = np.arange(1, horizon + 1)
+        scale = noisy * adversarial.batched_exp4_noise_scale(K, N, 6.0, 0.1, 0.3, window)
+        uniforms = draw(seed, "alg/act", "uniform", plays)
+        laplace = draw(seed, "alg/update", "laplace", plays[window - 1 :: window], (N,))
+        settings = {"window": window, "learning_rate": 0.4, "mixing": 0.3, "noise_scale": scale}
+        return ref.batched_exp4(ADVICE[:horizon], LOSSES[:horizon], uniforms, laplace, **settings)
+
+    return literal
+
+
 def literal_experts(ref, seed, noisy):
     epsilon, window, plays = 0.25, 4, np.arange(1, T + 1)
     rate, mixing = adversarial.exp3_private_tuning(N, T, epsilon)
@@ -180,6 +201,18 @@ PAIRS = {
     "local_exp4 tuned": Pair(
         algorithms.local_exp4(**SIZES, num_experts=N, epsilon=0.8), literal_local_exp4, experts(), private=True
     ),
+    "exp4": Pair(
+        algorithms.exp4(**SIZES, num_experts=N, learning_rate=4 * adversarial.exp4_tuning(K, N, T)[0]),
+        literal_plain_exp4, experts(),
+    ),
+    **{
+        f"batched_exp4 {window}": Pair(
+            algorithms.batched_exp4(
+                **SIZES, num_experts=N, epsilon=6.0, delta=0.1, window=window, learning_rate=0.4, mixing=0.3),
+            batched(window), experts(), private=True,
+        )
+        for window in (1, 7, 20)
+    },
     "experts": Pair(
         algorithms.bandit_to_experts(
             **SIZES, num_experts=N, base=partial(
@@ -229,6 +262,7 @@ STEP = {  # the same update with its step size doubled
     "htinf": ("return self.tail_scale * self.t", "return 0.5 * self.tail_scale * self.t"),
     "ftpl": ("+= x * count", "+= 2 * x * count"),
     "exp4": ("-= learning_rate * advice[t - 1][:, arm] * x", "-= 2 * learning_rate * advice[t - 1][:, arm] * x"),
+    "batched_exp4": ("-= learning_rate * (accumulated", "-= 2 * learning_rate * (accumulated"),
 }
 CLOCK = {  # the same with an index of time one off
     "exp3": ("base.update(losses[t - 1][actions[-1]])", "base.update(losses[t - 2][actions[-1]])"),
@@ -236,6 +270,9 @@ CLOCK = {  # the same with an index of time one off
     "batched": ("total += losses[t - 1][arm]", "total += losses[t - 2][arm]"),
     "noise": ("noise_scale * laplace[j - 1]", "noise_scale * laplace[j - 2]"),
     "exp4": ("x = losses[t - 1][arm]", "x = losses[t - 2][arm]"),
+    "batched_exp4": ("losses[t - 1][arm] / q[arm]", "losses[t - 2][arm] / q[arm]"),
+    "batched_exp4 noise": ("laplace[t // window - 1]", "laplace[t // window - 2]"),
+    "batched_exp4 frozen": ("if t % window == 0:", "if t % window == 1:"),
 }
 PLANTED = [
     ("exp3", STEP["exp3"]), ("exp3", CLOCK["exp3"]), ("exp3 mixed", STEP["exp3"]), ("exp3 mixed", CLOCK["exp3"]),
@@ -250,6 +287,11 @@ PLANTED = [
     ("private exp3, batches of several windows", CLOCK["noise"]),
     ("ldp_exp3", STEP["exp3"]), ("ldp_exp3", CLOCK["batched"]),
     ("local_exp4", STEP["exp4"]), ("local_exp4", CLOCK["exp4"]),
+    ("exp4", STEP["exp4"]), ("exp4", CLOCK["exp4"]),
+    ("batched_exp4 1", STEP["batched_exp4"]), ("batched_exp4 1", CLOCK["batched_exp4 noise"]),
+    ("batched_exp4 7", STEP["batched_exp4"]), ("batched_exp4 7", CLOCK["batched_exp4"]),
+    ("batched_exp4 7", CLOCK["batched_exp4 noise"]), ("batched_exp4 7", CLOCK["batched_exp4 frozen"]),
+    ("batched_exp4 20", STEP["batched_exp4"]), ("batched_exp4 20", CLOCK["batched_exp4"]),
     ("experts", STEP["exp3"]), ("experts", CLOCK["noise"]),
 ]  # fmt: skip
 

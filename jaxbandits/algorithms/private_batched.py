@@ -85,9 +85,9 @@ def program(base: Program) -> Program:
     return Program(init, act, encode, update, diagnose=diagnose)
 
 
-def slots(window: int) -> int:
-    """Plays offered at once: the batch, split evenly above `LONGEST`, rounded up to three significant bits (few shapes)."""
-    size = -(-window // -(-window // LONGEST))
+def slots(window: int, longest: int = LONGEST) -> int:
+    """Plays offered at once: the batch, split evenly above `longest`, rounded up to three significant bits (few shapes)."""
+    size = -(-window // -(-window // longest))
     unit = 1 << max(size.bit_length() - 3, 0)
     return -(-size // unit) * unit
 
