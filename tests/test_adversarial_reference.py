@@ -8,6 +8,7 @@ import functools
 from functools import partial
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from against_reference import draw, fast_runs, forked, planted
@@ -15,6 +16,7 @@ from reference import adversarial
 
 import jaxbandits as jb
 from jaxbandits import algorithms
+from jaxbandits.random import Draws, to_laplace
 
 T, K, N, SEEDS = 150, 3, 5, range(8)
 RNG = np.random.default_rng(5)
@@ -64,6 +66,22 @@ def batches(ref, base, seed, losses, window, scale, t, act, noise, update):
     return ref.private_batched(base, losses, choices, laplace, window=window, noise_scale=scale, update_draws=updates)[
         0
     ]
+
+
+def listed(make, window, horizon, act, noise, update, scale=0.0):
+    """FTPL with the tries of its listing: [tries, K] draws a batch, at its last play."""
+
+    def literal(ref, seed, noisy):
+        base, plays = make(ref), np.arange(1, horizon + 1)
+        last = plays[window - 1 :: window]
+        position = np.arange(base.tries * K, dtype=np.int32).reshape(base.tries, K)
+        word = Draws(jnp.uint32(seed), update).at(last[:, None, None].astype(np.int32), position)
+        return ref.private_batched(
+            base, LOSSES[:horizon], draw(seed, act, "laplace", plays[::window], (K,)), draw(seed, noise, "laplace", last),
+            window=window, noise_scale=noisy * scale, update_draws=np.asarray(to_laplace(word), np.float64),
+        )[0]  # fmt: skip
+
+    return literal
 
 
 def converted(make, epsilon, window, horizon=T):
@@ -173,6 +191,20 @@ PAIRS = {
         algorithms.ftpl(num_arms=K, horizon=40, learning_rate=0.2, tries=11),
         alone(lambda ref: ref.Ftpl(K, learning_rate=0.2, tries=11), 40), table(40), forks=0.13,
     ),
+    **{
+        f"ftpl literal {on_fail}": Pair(
+            algorithms.ftpl(num_arms=K, horizon=40, learning_rate=0.2, tries=11, on_fail=on_fail, resampling="literal"),
+            listed(partial(lambda ref, on_fail: ref.Ftpl(K, learning_rate=0.2, tries=11, on_fail=on_fail), on_fail=on_fail),
+                   1, 40, "alg/act", "none", "alg/update/tries"),
+            table(40),
+        )
+        for on_fail in ("cap", "zero")
+    },
+    "private ftpl literal": Pair(
+        algorithms.private_batched(
+            **SIZES, epsilon=0.15, base=partial(algorithms.ftpl, learning_rate=FTPL_RATE, resampling="literal")),
+        listed(private_ftpl, 7, T, "alg/act/base", "alg/update", "alg/update/base/tries", 1 / (7 * 0.15)), private=True,
+    ),
     "private htinf": Pair(
         algorithms.private_batched(**SIZES, epsilon=0.07, window=7),
         converted(lambda ref: ref.Htinf(K, tail_scale=ref.htinf_tail_scale(1 / 0.49)), 0.07, 7), private=True,
@@ -268,6 +300,7 @@ CLOCK = {  # the same with an index of time one off
     "exp3": ("base.update(losses[t - 1][actions[-1]])", "base.update(losses[t - 2][actions[-1]])"),
     "htinf": ("self.t ** (1 / self.tail_index)", "(self.t + 1) ** (1 / self.tail_index)"),
     "batched": ("total += losses[t - 1][arm]", "total += losses[t - 2][arm]"),
+    "tries": ("count = m + 1", "count = m + 2"),
     "noise": ("noise_scale * laplace[j - 1]", "noise_scale * laplace[j - 2]"),
     "exp4": ("x = losses[t - 1][arm]", "x = losses[t - 2][arm]"),
     "batched_exp4": ("losses[t - 1][arm] / q[arm]", "losses[t - 2][arm] / q[arm]"),
@@ -280,6 +313,8 @@ PLANTED = [
     ("tsallis_inf", STEP["htinf"]), ("tsallis_inf", CLOCK["htinf"]),
     ("htinf", STEP["htinf"]), ("htinf", CLOCK["htinf"]), ("htinf 1.5", STEP["htinf"]), ("htinf 1.5", CLOCK["htinf"]),
     ("ftpl", STEP["ftpl"]), ("ftpl", CLOCK["batched"]),
+    ("ftpl literal cap", STEP["ftpl"]), ("ftpl literal cap", CLOCK["batched"]), ("ftpl literal cap", CLOCK["tries"]),
+    ("ftpl literal zero", STEP["ftpl"]), ("private ftpl literal", STEP["ftpl"]), ("private ftpl literal", CLOCK["tries"]),
     ("private htinf", STEP["htinf"]), ("private htinf", CLOCK["htinf"]),
     ("private exp3", STEP["exp3"]), ("private exp3", CLOCK["noise"]),
     ("private ftpl", STEP["ftpl"]), ("private ftpl", CLOCK["noise"]),
