@@ -104,7 +104,7 @@ def ftpl(
     probability comes from a quadrature (relative error below 2e-4). learning_rate > 0, tries >= 1: None is
     `theory.ftpl_noisy_tuning` over `horizon` updates with Laplace noise of scale `feedback_scale`. on_fail: when none of `tries`
     matches, M = tries ("cap", which the analysis needs) or 0 ("zero", as listed). resampling="literal" makes the tries themselves,
-    2 K a window; a lane that is not done sits out the next window (several times slower: for checks of the quadrature).
+    2 K a window; a lane that is not done sits out the next window.
     Source: Asi, Raman and Talwar 2025, Algorithm 4 (its argmax read as argmin).
 
     >>> import jaxbandits as jb
