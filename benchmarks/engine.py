@@ -143,13 +143,13 @@ def memory(horizon: int, lanes: int = 100_000) -> dict:
     return {"peak GB": peak / 1e9, "seconds": seconds, "plays x lanes / s": lanes * horizon / seconds}
 
 
-def apart(call: str, *, pinned: bool = False, cache: str | None = None):
-    """Evaluate a call of this module in a fresh process and return what it gives."""
+def apart(call: str, *, pinned: bool = False, cache: str | None = None, module: str = "engine"):
+    """Evaluate a call of this module (or another beside it) in a fresh process and return what it gives."""
     environment = dict(os.environ)
     if cache is not None:
         environment["JAXBANDITS_CACHE"] = cache
     here = os.path.dirname(os.path.abspath(__file__))
-    code = f"import sys, json; sys.path.insert(0, {here!r}); import engine; print('::' + json.dumps(engine.{call}))"
+    code = f"import sys, json; sys.path.insert(0, {here!r}); import {module}; print('::' + json.dumps({module}.{call}))"
     pin = (lambda: os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[-1]})) if pinned else None
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, preexec_fn=pin)
     lines = [line for line in done.stdout.splitlines() if line.startswith("::")]

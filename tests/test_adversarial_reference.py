@@ -8,6 +8,7 @@ import functools
 from functools import partial
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from against_reference import draw, fast_runs, forked, planted
@@ -15,6 +16,7 @@ from reference import adversarial
 
 import jaxbandits as jb
 from jaxbandits import algorithms
+from jaxbandits.random import Draws, to_laplace
 
 T, K, N, SEEDS = 150, 3, 5, range(8)
 RNG = np.random.default_rng(5)
@@ -66,6 +68,22 @@ def batches(ref, base, seed, losses, window, scale, t, act, noise, update):
     ]
 
 
+def listed(make, window, horizon, act, noise, update, scale=0.0):
+    """FTPL with the tries of its listing: [tries, K] draws a batch, at its last play."""
+
+    def literal(ref, seed, noisy):
+        base, plays = make(ref), np.arange(1, horizon + 1)
+        last = plays[window - 1 :: window]
+        position = np.arange(base.tries * K, dtype=np.int32).reshape(base.tries, K)
+        word = Draws(jnp.uint32(seed), update).at(last[:, None, None].astype(np.int32), position)
+        return ref.private_batched(
+            base, LOSSES[:horizon], draw(seed, act, "laplace", plays[::window], (K,)), draw(seed, noise, "laplace", last),
+            window=window, noise_scale=noisy * scale, update_draws=np.asarray(to_laplace(word), np.float64),
+        )[0]  # fmt: skip
+
+    return literal
+
+
 def converted(make, epsilon, window, horizon=T):
     """The private conversion; 1 / (window epsilon) is its noise."""
 
@@ -105,6 +123,27 @@ def literal_local_exp4(ref, seed, noisy):
     plays = np.arange(1, T + 1)
     uniforms, laplace = draw(seed, "alg/act", "uniform", plays), draw(seed, "alg/encode", "laplace", plays)
     return ref.local_exp4(ADVICE, LOSSES, uniforms, laplace if noisy else 0 * laplace, epsilon=0.8)
+
+
+def literal_plain_exp4(ref, seed, noisy):
+    rate, mixing = adversarial.exp4_tuning(K, N, T)
+    return ref.exp4(
+        ADVICE, LOSSES, draw(seed, "alg/act", "uniform", np.arange(1, T + 1)), learning_rate=4 * rate, mixing=mixing
+    )
+
+
+def batched(window, horizon=T):
+    """Batched EXP4 with the noise of section 4 at epsilon 6, delta 0.1: N draws a batch, at its last play."""
+
+    def literal(ref, seed, noisy):
+        plays = np.arange(1, horizon + 1)
+        scale = noisy * adversarial.batched_exp4_noise_scale(K, N, 6.0, 0.1, 0.3, window)
+        uniforms = draw(seed, "alg/act", "uniform", plays)
+        laplace = draw(seed, "alg/update", "laplace", plays[window - 1 :: window], (N,))
+        settings = {"window": window, "learning_rate": 0.4, "mixing": 0.3, "noise_scale": scale}
+        return ref.batched_exp4(ADVICE[:horizon], LOSSES[:horizon], uniforms, laplace, **settings)
+
+    return literal
 
 
 def literal_experts(ref, seed, noisy):
@@ -152,6 +191,20 @@ PAIRS = {
         algorithms.ftpl(num_arms=K, horizon=40, learning_rate=0.2, tries=11),
         alone(lambda ref: ref.Ftpl(K, learning_rate=0.2, tries=11), 40), table(40), forks=0.13,
     ),
+    **{
+        f"ftpl literal {on_fail}": Pair(
+            algorithms.ftpl(num_arms=K, horizon=40, learning_rate=0.2, tries=11, on_fail=on_fail, resampling="literal"),
+            listed(partial(lambda ref, on_fail: ref.Ftpl(K, learning_rate=0.2, tries=11, on_fail=on_fail), on_fail=on_fail),
+                   1, 40, "alg/act", "none", "alg/update/tries"),
+            table(40),
+        )
+        for on_fail in ("cap", "zero")
+    },
+    "private ftpl literal": Pair(
+        algorithms.private_batched(
+            **SIZES, epsilon=0.15, base=partial(algorithms.ftpl, learning_rate=FTPL_RATE, resampling="literal")),
+        listed(private_ftpl, 7, T, "alg/act/base", "alg/update", "alg/update/base/tries", 1 / (7 * 0.15)), private=True,
+    ),
     "private htinf": Pair(
         algorithms.private_batched(**SIZES, epsilon=0.07, window=7),
         converted(lambda ref: ref.Htinf(K, tail_scale=ref.htinf_tail_scale(1 / 0.49)), 0.07, 7), private=True,
@@ -180,6 +233,18 @@ PAIRS = {
     "local_exp4 tuned": Pair(
         algorithms.local_exp4(**SIZES, num_experts=N, epsilon=0.8), literal_local_exp4, experts(), private=True
     ),
+    "exp4": Pair(
+        algorithms.exp4(**SIZES, num_experts=N, learning_rate=4 * adversarial.exp4_tuning(K, N, T)[0]),
+        literal_plain_exp4, experts(),
+    ),
+    **{
+        f"batched_exp4 {window}": Pair(
+            algorithms.batched_exp4(
+                **SIZES, num_experts=N, epsilon=6.0, delta=0.1, window=window, learning_rate=0.4, mixing=0.3),
+            batched(window), experts(), private=True,
+        )
+        for window in (1, 7, 20)
+    },
     "experts": Pair(
         algorithms.bandit_to_experts(
             **SIZES, num_experts=N, base=partial(
@@ -229,13 +294,18 @@ STEP = {  # the same update with its step size doubled
     "htinf": ("return self.tail_scale * self.t", "return 0.5 * self.tail_scale * self.t"),
     "ftpl": ("+= x * count", "+= 2 * x * count"),
     "exp4": ("-= learning_rate * advice[t - 1][:, arm] * x", "-= 2 * learning_rate * advice[t - 1][:, arm] * x"),
+    "batched_exp4": ("-= learning_rate * (accumulated", "-= 2 * learning_rate * (accumulated"),
 }
 CLOCK = {  # the same with an index of time one off
     "exp3": ("base.update(losses[t - 1][actions[-1]])", "base.update(losses[t - 2][actions[-1]])"),
     "htinf": ("self.t ** (1 / self.tail_index)", "(self.t + 1) ** (1 / self.tail_index)"),
     "batched": ("total += losses[t - 1][arm]", "total += losses[t - 2][arm]"),
+    "tries": ("count = m + 1", "count = m + 2"),
     "noise": ("noise_scale * laplace[j - 1]", "noise_scale * laplace[j - 2]"),
     "exp4": ("x = losses[t - 1][arm]", "x = losses[t - 2][arm]"),
+    "batched_exp4": ("losses[t - 1][arm] / q[arm]", "losses[t - 2][arm] / q[arm]"),
+    "batched_exp4 noise": ("laplace[t // window - 1]", "laplace[t // window - 2]"),
+    "batched_exp4 frozen": ("if t % window == 0:", "if t % window == 1:"),
 }
 PLANTED = [
     ("exp3", STEP["exp3"]), ("exp3", CLOCK["exp3"]), ("exp3 mixed", STEP["exp3"]), ("exp3 mixed", CLOCK["exp3"]),
@@ -243,6 +313,8 @@ PLANTED = [
     ("tsallis_inf", STEP["htinf"]), ("tsallis_inf", CLOCK["htinf"]),
     ("htinf", STEP["htinf"]), ("htinf", CLOCK["htinf"]), ("htinf 1.5", STEP["htinf"]), ("htinf 1.5", CLOCK["htinf"]),
     ("ftpl", STEP["ftpl"]), ("ftpl", CLOCK["batched"]),
+    ("ftpl literal cap", STEP["ftpl"]), ("ftpl literal cap", CLOCK["batched"]), ("ftpl literal cap", CLOCK["tries"]),
+    ("ftpl literal zero", STEP["ftpl"]), ("private ftpl literal", STEP["ftpl"]), ("private ftpl literal", CLOCK["tries"]),
     ("private htinf", STEP["htinf"]), ("private htinf", CLOCK["htinf"]),
     ("private exp3", STEP["exp3"]), ("private exp3", CLOCK["noise"]),
     ("private ftpl", STEP["ftpl"]), ("private ftpl", CLOCK["noise"]),
@@ -250,6 +322,11 @@ PLANTED = [
     ("private exp3, batches of several windows", CLOCK["noise"]),
     ("ldp_exp3", STEP["exp3"]), ("ldp_exp3", CLOCK["batched"]),
     ("local_exp4", STEP["exp4"]), ("local_exp4", CLOCK["exp4"]),
+    ("exp4", STEP["exp4"]), ("exp4", CLOCK["exp4"]),
+    ("batched_exp4 1", STEP["batched_exp4"]), ("batched_exp4 1", CLOCK["batched_exp4 noise"]),
+    ("batched_exp4 7", STEP["batched_exp4"]), ("batched_exp4 7", CLOCK["batched_exp4"]),
+    ("batched_exp4 7", CLOCK["batched_exp4 noise"]), ("batched_exp4 7", CLOCK["batched_exp4 frozen"]),
+    ("batched_exp4 20", STEP["batched_exp4"]), ("batched_exp4 20", CLOCK["batched_exp4"]),
     ("experts", STEP["exp3"]), ("experts", CLOCK["noise"]),
 ]  # fmt: skip
 

@@ -1,6 +1,7 @@
 """Tunings and bounds against values worked out here in float64 from the formulas of the paper."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -75,12 +76,12 @@ def test_local_exp4_tuning_by_hand():
     free = theory.local_exp4_tuning(3, 8, 5000, math.inf)
     assert free["mixing"] == 0 and free["noise_scale"] == 0
     assert free["learning_rate"] == math.sqrt(math.log(8) / 45_000)
-    with pytest.raises(ValueError, match="horizon 5"):
+    with pytest.raises(ValueError, match="T = 5,"):
         theory.local_exp4_tuning(10, 8, 5, 0.5)
 
 
 def test_batched_exp4_tuning():
-    with pytest.raises(ValueError, match="horizon 1000000"):  # mixing 1.03
+    with pytest.raises(ValueError, match=r"T = 1000000, .*; the smallest T that works is 1053258"):  # mixing 1.03
         theory.batched_exp4_tuning(3, 4, 1_000_000, 0.01, 1e-3)
     t = 100_000_000
     made = theory.batched_exp4_tuning(3, 4, t, 0.1, 1e-3)
@@ -135,3 +136,73 @@ def test_bounds_by_hand():
     assert min(many, key=many.get) == "local_exp4"
     few = theory.experts_rates(20, 4, 10**6, 0.1)
     assert min(few, key=few.get) == "bandit_to_experts"
+
+
+def smallest(tuning):
+    """The T named by the error of a tuning that does not reach."""
+    with pytest.raises(ValueError, match="the smallest T") as found:
+        tuning()
+    return int(re.search(r"smallest T that works is (\d+)", str(found.value)).group(1))
+
+
+@pytest.mark.parametrize(
+    ("tuning", "start"),
+    [
+        (lambda t: theory.exp3_tuning(10, t, 0.3), 20),
+        (lambda t: theory.exp3_noisy_tuning(10, t, 2.0), 5),
+        (lambda t: theory.local_exp4_tuning(10, 8, t, 0.5), 5),
+        (lambda t: theory.batched_exp4_tuning(3, 4, t, 0.05, 1e-3), 100),
+        (lambda t: theory.batched_exp4_tuning(3, 4, t, 0.05, 1e-3, mixing_rule="printed"), 100),
+        (lambda t: theory.batched_exp4_tuning(10, 64, t, 1.0, 0.1), 50),
+        (lambda t: theory.batched_exp4_tuning(3, 4, t, 0.5, 0.1, mixing=0.5), 10),
+    ],
+)
+def test_the_horizon_an_error_names_works_and_the_one_before_does_not(tuning, start):
+    horizon = smallest(lambda: tuning(start))
+    assert horizon > start and tuning(horizon)["mixing"] <= 1
+    assert smallest(lambda: tuning(horizon - 1)) == horizon
+
+
+def test_an_epsilon_too_large_for_delta_is_refused():
+    with pytest.raises(ValueError, match=r"delta = 0\.1 is too large for epsilon = 3\.0"):
+        theory.batched_exp4_tuning(3, 4, 10**8, 3.0, 0.1)
+    theory.batched_exp4_tuning(3, 4, 10**8, 3.0, math.exp(-0.92 * 3))
+
+
+def test_composition_of_the_noise_of_batched_exp4():
+    for epsilon, delta, count in ((0.1, 0.4, 2), (1.0, 0.1, 64), (1.0, 0.4, 1000)):
+        each = epsilon / (3 * math.sqrt(count * math.log(1 / delta)))
+        assert theory.composed_epsilon(each, count, delta) == pytest.approx(epsilon)
+        lemma = epsilon**2 / (6 * math.log(1 / delta)) + math.sqrt(2 / 3) * epsilon  # section 4: at most epsilon
+        assert lemma <= epsilon * (1 + 1e-9)
+    each = 2.0 / (3 * math.sqrt(1000 * math.log(1 / 0.4)))
+    assert theory.composed_epsilon(each, 1000, 0.4) == pytest.approx(4 / (6 * math.log(2.5)) + 2 * math.sqrt(2 / 3))
+    assert theory.composed_epsilon(each, 1000, 0.4) > 2
+
+
+def test_tables_with_constants():
+    made = theory.arms_bounds(10, 100_000, 0.1)
+    assert made["htinf"] == theory.htinf_window_bound(10, 100_000, 10)
+    assert made["exp3"] == theory.exp3_corrected_bound(10, 100_000, 0.1)
+    printed = theory.arms_bounds(10, 100_000, 0.1, corrected=False)
+    assert printed["htinf"] == theory.htinf_bound(10, 100_000, 0.1) and printed["exp3"] < made["exp3"]
+    assert printed["ftpl"] == made["ftpl"] == theory.ftpl_bound(10, 100_000, 0.1)
+    experts = theory.experts_bounds(10, 64, 10**6, 0.1, 1e-3)
+    assert list(experts) == list(theory.experts_rates(10, 64, 10**6, 0.1))
+    assert experts["batched_exp4"] == theory.batched_exp4_bound(10, 64, 10**6, 0.1, 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("num_experts", "epsilon", "want"),
+    [
+        (5, 0.5, ("bandit_to_experts",)),
+        (10, 1.0, ("bandit_to_experts", "local_exp4")),
+        (10, 0.01, ("bandit_to_experts", "batched_exp4")),
+        (100, 0.1, ("local_exp4",)),
+        (100, 0.05, ()),
+        (100, 0.01, ("batched_exp4",)),
+        (10_000, 0.005, ("local_exp4", "batched_exp4")),
+    ],
+)
+def test_regions_of_table_2_leave_holes_and_overlap(num_experts, epsilon, want):
+    assert theory.experts_regions(10, num_experts, 10_000, epsilon) == want

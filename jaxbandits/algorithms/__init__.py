@@ -1,9 +1,11 @@
 """Algorithm factories: keyword arguments in, `protocol.Algorithm` out. One algorithm a file."""
 
 from jaxbandits.algorithms.bandit_to_experts import bandit_to_experts
+from jaxbandits.algorithms.batched_exp4 import batched_exp4
 from jaxbandits.algorithms.byzantine_ucb import byzantine_ucb
 from jaxbandits.algorithms.exp3 import exp3
 from jaxbandits.algorithms.exp3_ix import exp3_ix
+from jaxbandits.algorithms.exp4 import exp4
 from jaxbandits.algorithms.ftpl import ftpl
 from jaxbandits.algorithms.htinf import htinf
 from jaxbandits.algorithms.isolated_linucb import isolated_linucb
@@ -29,7 +31,9 @@ __all__ = [
     "private_batched",
     "ldp_exp3",
     "bandit_to_experts",
+    "exp4",
     "local_exp4",
+    "batched_exp4",
     "linucb",
     "robust_elimination",
     "isolated_linucb",

@@ -3,14 +3,11 @@
 from functools import cache
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
-
 from jaxbandits import theory
+from jaxbandits.algorithms.exp4 import program as plain
 from jaxbandits.algorithms.ldp_exp3 import spend, view
 from jaxbandits.algorithms.private_batched import client_loss
-from jaxbandits.learners.exponential import LARGEST_STEP
 from jaxbandits.mechanisms.laplace import laplace_scale
-from jaxbandits.numerics import fixed_sum, inverse_cdf, settle
 from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Span
 from jaxbandits.validation import factory, integer, number
 
@@ -24,29 +21,10 @@ class Params(NamedTuple):
 
 @cache
 def program(num_arms: int, num_experts: int) -> Program:
-    # state [N]: log weights, the largest 0
-    def init(params, draws):
-        return jnp.zeros(num_experts, draws.dtype)
-
-    def act(params, logs, draws, t, context):
-        advice = context[0]  # [N, K]
-        weights = jnp.exp(logs)
-        weights = weights * settle(1 / fixed_sum(weights))
-        q = (1 - params.mixing) * fixed_sum(weights[:, None] * advice, axis=0) + params.mixing / num_arms
-        action = settle(inverse_cdf(q, draws.uniform(t[0])))
-        return jnp.full(t.shape, action), None, (advice[:, action], jnp.maximum(q[action], jnp.finfo(q.dtype).tiny))
-
     def encode(params, note, draws, t, context, action, reward, play):
         return Loss(client_loss(reward[0]) + params.mechanism_scale * params.noise_scale * draws.laplace(t[0]))
 
-    def update(params, logs, draws, t, note, message, used):
-        column, q = note
-        # without mixing q may round to almost 0: an infinite step times advice of 0 would be NaN
-        step = jnp.clip(params.learning_rate * message.total / q, -LARGEST_STEP, LARGEST_STEP)
-        logs = logs - column * settle(step)
-        return logs - settle(jnp.max(logs)), ()
-
-    return Program(init, act, encode, update)
+    return plain(num_arms, num_experts)._replace(encode=encode)
 
 
 @factory
@@ -75,5 +53,5 @@ def local_exp4(*, num_arms, num_experts, horizon, epsilon, learning_rate=None, m
     )
     params = Params(rate, tuning["mixing"] if mixing is None else mixing, scale, 1.0)
     guarantee = Guarantee("local", "loss_vector", spend, view, ("mechanism_scale",))
-    version = ("local_exp4", 1, (num_arms, num_experts))
+    version = ("local_exp4", 2, (num_arms, num_experts))
     return Algorithm(program(num_arms, num_experts), (Span(1, horizon),), params, guarantee, version, {})

@@ -53,7 +53,9 @@ def _choose(condition, new, old):
 
 
 @cache
-def program(base: Program) -> Program:
+def program(base: Program, waits: bool = False) -> Program:
+    """`waits`: the base may use no play of a window because it is still busy with its last update (literal FTPL)."""
+
     def init(params, draws):
         state, first = base.init(params.base, draws.child("base")), jnp.ones(1, jnp.int32)
         note = jax.eval_shape(lambda: base.act(params.base, state, draws.child("base"), first, ())[2])
@@ -61,9 +63,13 @@ def program(base: Program) -> Program:
         return State(state, jnp.int32(0), note, jnp.int32(0), jnp.zeros((), draws.dtype))
 
     def act(params, state, draws, t, context):
-        action, _, note = base.act(params.base, state.base, draws.child("base"), t[:1], ())
+        action, ready, note = base.act(params.base, state.base, draws.child("base"), t[:1], ())
         action, note = _choose(state.done == 0, (action[0], note), (state.action, state.note))
-        return jnp.full(t.shape, action), None, (action, note)
+        used = None
+        if waits:
+            left = jnp.asarray(params.window).astype(jnp.int32) - state.done
+            used = jnp.where((state.done > 0) | (ready > 0), jnp.minimum(left, t.shape[0]), 0)
+        return jnp.full(t.shape, action), used, (action, note)
 
     def encode(params, note, draws, t, context, action, reward, play):
         return Loss(fixed_sum(jnp.where(play, client_loss(reward), 0)))
@@ -75,9 +81,11 @@ def program(base: Program) -> Program:
         full = done >= window.astype(jnp.int32)
         noise = params.mechanism_scale * params.noise_scale * draws.laplace(t)
         fed = settle(total / window.astype(total.dtype) + noise)
-        fresh, _ = base.update(params.base, state.base, draws.child("base"), t, base_note, Loss(fed), 1)
+        fed_plays = full.astype(jnp.int32) if waits else 1
+        fresh, _ = base.update(params.base, state.base, draws.child("base"), t, base_note, Loss(fed), fed_plays)
+        moves = full | (done == 0) if waits else full
         done, total = jnp.where(full, 0, done), jnp.where(full, 0, total)
-        return State(_choose(full, fresh, state.base), action, base_note, done, total), jnp.where(full, fed, jnp.nan)
+        return State(_choose(moves, fresh, state.base), action, base_note, done, total), jnp.where(full, fed, jnp.nan)
 
     def diagnose(params, state):
         return base.diagnose(params.base, state.base)
@@ -85,9 +93,9 @@ def program(base: Program) -> Program:
     return Program(init, act, encode, update, diagnose=diagnose)
 
 
-def slots(window: int) -> int:
-    """Plays offered at once: the batch, split evenly above `LONGEST`, rounded up to three significant bits (few shapes)."""
-    size = -(-window // -(-window // LONGEST))
+def slots(window: int, longest: int = LONGEST) -> int:
+    """Plays offered at once: the batch, split evenly above `longest`, rounded up to three significant bits (few shapes)."""
+    size = -(-window // -(-window // longest))
     unit = 1 << max(size.bit_length() - 3, 0)
     return -(-size // unit) * unit
 
@@ -150,7 +158,10 @@ def private_batched(*, num_arms, horizon, epsilon, base=htinf, window=None) -> A
     tuning = _tuning(base, num_arms, horizon, epsilon, window, chosen)
     made = base(num_arms=num_arms, horizon=horizon // window, **tuning)
     params = Params(made.params, window, laplace_scale(1 / window, epsilon), 1.0)
-    span = Span(slots(window), -(-horizon // window), full=True, length=window)
+    batches, inner = -(-horizon // window), made.schedule[0]
+    span = Span(slots(window), batches, full=True, length=window)
+    if not inner.full:  # windows for the plays, and those the base may sit out
+        span = Span(span.slots, min(batches * -(-window // span.slots) + inner.repeats, 2**30), full=False)
     guarantee = Guarantee("central", "loss_vector", _spend, _view, ("mechanism_scale",))
     version = ("private_batched", 1, (num_arms, made.version))
-    return Algorithm(program(made.program), (span,), params, guarantee, version, {})
+    return Algorithm(program(made.program, not inner.full), (span,), params, guarantee, version, {})
