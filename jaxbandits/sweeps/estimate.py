@@ -8,6 +8,7 @@ from jaxbandits.sweeps.local import Interrupted, run_task
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.tasks import Machine, Task, task_bytes, total_bytes, weight
 
+OPENING = 16  # windows that compile; up to eight times as many are timed
 LONG_WINDOWS = 1024  # a schedule shorter than this is over before a glance at it is
 
 
@@ -55,7 +56,7 @@ def glance(plan: Plan, tasks: list[Task], machine: Machine) -> float | None:
             return len(looks) == 3  # the first segment compiles, the second is timed
 
         try:
-            run_task(long[i], plan, devices[i % len(devices)], stopped=stopped, report=report)
+            run_task(long[i], plan, devices[i % len(devices)], stopped=stopped, report=report, opening=OPENING)
         except Interrupted:
             pass
         except Exception:  # the run itself will say what is wrong, and keep what is not

@@ -26,6 +26,7 @@ from jaxbandits.sweeps.store import Store
 from jaxbandits.sweeps.tasks import Keys, Machine, Task, as_begun, default_memory
 
 SEGMENT_SECONDS = 0.5  # between two looks at progress and interruption
+OPENING = 256  # windows of a call's first segment, before its speed is known
 KEEP_SECONDS = 60.0  # between two saves of a call on its way,
 KEEP_SHARE = 0.05  # unless saving took more than this share of them
 _cores: int | None = None
@@ -94,12 +95,21 @@ def this_machine(devices, memory: int | None) -> Machine:
 
 
 def run_task(
-    task: Task, plan: Plan, device, *, stopped=lambda: False, report=lambda plays: None, keep=None, begun=None
+    task: Task,
+    plan: Plan,
+    device,
+    *,
+    stopped=lambda: False,
+    report=lambda plays: None,
+    keep=None,
+    begun=None,
+    opening=OPENING,
 ) -> Chunk:
     """Play one call to its horizon in segments of about half a second.
 
     stopped() is asked before each: then `Interrupted` is raised. report(plays) is told what was played since.
     keep(span, window, leaves()) is offered the lanes, to save them now and then; begun: (Begun, leaves) saved earlier.
+    opening: windows of the first segment, which may have to compile.
     """
     group = plan.groups[task.group]
     with precision(plan.dtype), jax.default_device(device):
@@ -125,7 +135,7 @@ def run_task(
             past = number < at[0]
             done = windows if past else at[1] if number == at[0] else 0
             # a span the algorithm ends itself is looked at once its own windows are offered: the rest is slack
-            for first, count in segments(windows, 256 if span.full else min(256, span.repeats + 8), done):
+            for first, count in segments(windows, opening if span.full else min(opening, span.repeats + 8), done):
                 if stopped():
                     if keep is not None:
                         keep(
