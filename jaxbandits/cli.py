@@ -124,7 +124,8 @@ def worker(given) -> int:
     shard = (int(match[1]) % int(match[2]), int(match[2]))  # counted from 0 or from 1: n/n is 0/n
     job, _, _ = _job(given)
     job.compute(shard)
-    print(f"shard {given.shard} is in {job.directory}; when all are: {_command(given, 'run')}")
+    done = "is in" if job.computed else "had nothing to compute in"
+    print(f"shard {given.shard} {done} {job.directory}; when all are through: {_command(given, 'run')}")
     return 0
 
 

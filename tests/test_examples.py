@@ -2,6 +2,9 @@
 
 import importlib
 import json
+import os
+import shutil
+import subprocess
 import sys
 from functools import partial
 from pathlib import Path
@@ -134,3 +137,23 @@ def test_the_notebook_runs(monkeypatch):
         exec(compile(source.replace("HORIZON, SEEDS = 5_000, 200", "HORIZON, SEEDS = 400, 16"), "cell", "exec"), names)
     assert names["ds"].sizes["seed"] == 16 and names["run"].history.action.shape == (100,)
     assert list(names["mine"].algorithm.values) == ["explore_then_commit", "ucb1"]
+
+
+@pytest.mark.slow  # starts three processes
+@pytest.mark.skipif(not shutil.which("bash"), reason="a shell script")
+def test_the_job_array_runs_without_slurm(tmp_path):
+    """Two tasks of examples/slurm.sh with the variables Slurm would set, then the merge."""
+    file, out = tmp_path / "run.toml", tmp_path / "out"
+    file.write_text(
+        "horizon = 50\nseeds = 16\ncheckpoints = 4\n[environment]\nname = 'bernoulli_arms'\nmeans = [0.2, 0.8]\n"
+        "[[algorithm]]\nname = 'ucb1'\n[[algorithm]]\nname = 'uniform'\n"
+    )
+    for task in ("0", "1"):
+        environment = os.environ | {"SLURM_ARRAY_TASK_ID": task, "SLURM_ARRAY_TASK_COUNT": "2"}
+        environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+        command = ["bash", str(EXAMPLES / "slurm.sh"), str(file), str(out)]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert len(list((out / "chunks").glob("*/*.npz"))) == int(task) + 1
+    ds = run(file, out, seeds=16)
+    assert ds.sizes["algorithm"] == 2 and np.all(np.isfinite(ds.regret))

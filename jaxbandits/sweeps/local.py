@@ -34,7 +34,9 @@ _making = threading.Lock()
 
 
 def cores(n: int | None = None) -> int:
-    """How many CPU cores `sweep` uses from now on (None: ask). Default: all this process may run on.
+    """How many calls `sweep` runs at a time on a CPU from now on (None: ask). Default: one for every core this process may use.
+
+    XLA may keep a further core busy inside a call, without gaining much: pin the process to bound what it takes.
 
     >>> import jaxbandits as jb
     >>> jb.cores() >= 1

@@ -1,0 +1,345 @@
+"""What a store, many lanes and many points cost, and what one play of every algorithm costs.
+
+    python benchmarks/sweeps.py            every figure below, about twenty minutes and 5 GB of temporary files
+    python benchmarks/sweeps.py overhead   the quickstart in memory, against a store with progress shown
+    python benchmarks/sweeps.py cores      EXP3 and UCB1 on one core and on two
+    python benchmarks/sweeps.py cache      compiling the quickstart in a fresh process, cold and from the warm cache
+    python benchmarks/sweeps.py lanes      100,000 lanes with a store, T = 10,000 and T = 100,000: time and peak memory
+    python benchmarks/sweeps.py points     10,000 grid points x 100 seeds: planning, running, merging
+    python benchmarks/sweeps.py costs      seconds and bytes of a play, for every algorithm of the catalogue
+
+Every figure is taken in a process of its own: peak memory and compiled programs do not carry over. Temporary stores lie
+where `tempfile` puts them (TMPDIR chooses), so the figures hold for that disk.
+"""
+
+import contextlib
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+QUICKSTART = HERE.parent / "examples" / "quickstart.toml"
+MEANS = np.linspace(0.1, 0.9, 10)
+
+OVERHEAD_ROUNDS = 3
+CORES_LANES, CORES_HORIZON, CORES_ROUNDS = 16_384, 10_000, 3
+LANES, LANES_HORIZONS = 100_000, (10_000, 100_000)
+POINTS, POINTS_SEEDS = 100, 100  # POINTS learning rates x POINTS mixings
+POINTS_RUNS = ((64, 8), (256, 200))  # (horizon, checkpoints)
+COST_HORIZON, COST_SECONDS, COST_LANES = 5_000, 1.0, 1 << 16
+
+
+# ---- measured in a fresh process
+
+
+def timed(function) -> float:
+    """Seconds of one call."""
+    began = time.perf_counter()
+    function()
+    return time.perf_counter() - began
+
+
+def busy(function) -> float:
+    """Seconds of all cores that one call keeps busy: what others do on the machine enters less than into wall clock."""
+    began = time.process_time()
+    function()
+    return time.process_time() - began
+
+
+def peak() -> int:
+    """Bytes this process ever held."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def started() -> None:
+    """JAX is up: starting it is part of no figure."""
+    import jax
+
+    jax.block_until_ready(jax.numpy.zeros(3) + 1)
+
+
+def quickstart():
+    """The quickstart as a call of `sweep`."""
+    import jaxbandits as jb
+    from jaxbandits.sweeps.config import read_config
+
+    settings = read_config(QUICKSTART)
+    return partial(jb.sweep, **{key: x for key, x in settings.items() if key not in ("figure", "caption")})
+
+
+def overhead(rounds: int) -> dict:
+    """(seconds, seconds of cores kept busy) of the quickstart in memory without progress, and in a fresh store with progress."""
+    run = quickstart()
+
+    def look(**more) -> tuple[float, float]:
+        began = time.process_time()
+        seconds = timed(partial(run, **more))
+        return seconds, time.process_time() - began
+
+    def kept() -> tuple[float, float]:
+        with (
+            tempfile.TemporaryDirectory() as directory,
+            open(os.devnull, "w") as nowhere,
+            contextlib.redirect_stderr(nowhere),
+        ):
+            return look(store=directory, progress=True)
+
+    look(progress=False), kept()  # compiled now
+    pairs = [(look(progress=False), kept()) for _ in range(rounds)]
+    return dict(zip(("in memory", "in a store, progress shown"), zip(*pairs, strict=True), strict=True))
+
+
+def cores(lanes: int, horizon: int, rounds: int) -> dict:
+    """{algorithm: {cores: (seconds, cores kept busy) of every round}}."""
+    import jaxbandits as jb
+
+    arms = jb.environments.bernoulli_arms(means=MEANS)
+    found: dict = {}
+
+    def look(run, n: int) -> tuple[float, float]:
+        jb.cores(n)
+        busy = time.process_time()
+        seconds = timed(run)
+        return seconds, (time.process_time() - busy) / seconds
+
+    for name in ("exp3", "ucb1"):
+        run = partial(jb.sweep, getattr(jb.algorithms, name), arms, horizon=horizon, seeds=lanes, progress=False)
+        look(run, 1), look(run, 2)
+        turns = [(look(run, 1), look(run, 2)) for _ in range(rounds)]
+        found[name] = dict(zip((1, 2), zip(*turns, strict=True), strict=True))
+    return found
+
+
+def compiling() -> dict:
+    """Seconds of the quickstart's first run in this process, eight seeds, and of the next two: the rest is compiling."""
+    started()
+    run = partial(quickstart(), seeds=8, progress=False)
+    first, *later = (timed(run) for _ in range(3))
+    return {"first": first, "later": min(later)}
+
+
+def lanes(horizon: int, number: int) -> dict:
+    """Seconds and peak memory of EXP3 with a store."""
+    import jaxbandits as jb
+
+    arms = jb.environments.bernoulli_arms(means=MEANS)
+    with tempfile.TemporaryDirectory() as directory:
+        run = partial(
+            jb.sweep, jb.algorithms.exp3, arms, horizon=horizon, seeds=number, store=directory, progress=False
+        )
+        return {"seconds": timed(run), "peak": peak(), "disk": on_disk(directory)[1]}
+
+
+def on_disk(directory) -> tuple[int, int]:
+    """Files and bytes below a directory."""
+    sizes = [path.stat().st_size for path in Path(directory).rglob("*") if path.is_file()]
+    return len(sizes), sum(sizes)
+
+
+def points(directory: str, side: int, seeds: int, horizon: int, checkpoints: int) -> dict:
+    """Plan and run EXP3 on side x side settings; in a directory that is complete, plan and merge alone."""
+    import jaxbandits as jb
+    from jaxbandits.sweeps.run import prepared
+
+    started()
+    grid = {"learning_rate": list(np.geomspace(1e-3, 1, side)), "mixing": list(np.geomspace(1e-3, 0.5, side))}
+    settings = {"horizon": horizon, "seeds": seeds, "checkpoints": checkpoints, "grid": grid}
+    arms, began = jb.environments.bernoulli_arms(means=MEANS), time.perf_counter()
+    job = prepared(jb.algorithms.exp3, arms, settings, store=directory, progress=False)
+    planned, before = time.perf_counter() - began, peak()
+    seconds = timed(job.dataset)
+    files, size = on_disk(directory)
+    return {
+        "plan": planned, "planned peak": before, "seconds": seconds, "peak": peak(), "files": files, "disk": size,
+        "results": (Path(directory) / "results.nc").stat().st_size,
+    }  # fmt: skip
+
+
+def costs(horizon: int, target: float, most: int) -> list[dict]:
+    """One row an algorithm of the catalogue: seconds of a core, the best of three, compilation left out."""
+    from jaxbandits.catalogue import ALGORITHMS
+    from jaxbandits.sweeps.run import prepared
+
+    rows = []
+    for name, example in ALGORITHMS.items():
+
+        def ready(seeds, name=name, example=example):
+            adversaries = {"reward_adversary": example.reward_adversary, "message_adversary": example.message_adversary}
+            settings = {"horizon": horizon, "seeds": seeds, **adversaries}
+            job = prepared({name: example.algorithm}, example.environment, settings, progress=False)
+            job.dataset()  # compiled now
+            return job, busy(job.dataset)
+
+        number = 64
+        job, seconds = ready(number)
+        while seconds < target / 2 and number < most:  # enough lanes to fill the chunks, and a time worth reading
+            number = min(most, number * 2 ** max(1, int(np.log2(target / max(seconds, 1e-3)))))
+            job, seconds = ready(number)
+        seconds = min(seconds, busy(job.dataset), busy(job.dataset))
+        shape, cell = job.shapes[0], job.plan.cells[0]
+        facts, checkpoints = cell.environment.facts, len(job.plan.times[horizon])
+        kept = 8 * checkpoints + 4 * (shape.arms or 0) + 8 * len(shape.diagnostics)
+        sizes = [(facts.get(key), short) for key, short in FACTS.items()]
+        rows.append({
+            "name": name, "case": ", ".join(f"{short}={x}" for x, short in sizes if x is not None), "lanes": number,
+            "seconds": seconds, "play": seconds / (number * horizon), "carried": shape.state, "context": shape.context,
+            "recorded": shape.record, "kept": kept,
+        })  # fmt: skip
+    return rows
+
+
+FACTS = {"num_experts": "experts", "num_agents": "N", "num_arms": "K", "dim": "d"}
+
+
+# ---- printed
+
+
+def apart(call: str, *, pinned: bool = False, cache: str | None = None):
+    """Evaluate a call of this module in a fresh process and return what it gives."""
+    environment = dict(os.environ) | ({} if cache is None else {"JAXBANDITS_CACHE": cache})
+    code = (
+        f"import sys, json; sys.path.insert(0, {str(HERE)!r}); import sweeps; print('::' + json.dumps(sweeps.{call}))"
+    )
+    pin = (lambda: os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[-1]})) if pinned else None
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, preexec_fn=pin)
+    lines = [line for line in done.stdout.splitlines() if line.startswith("::")]
+    if not lines:
+        raise SystemExit(f"{call} failed:\n{done.stderr}")
+    return json.loads(lines[-1][2:])
+
+
+def show(title: str, head: list[str], rows: list[list], claim: str = "") -> None:
+    """Print a markdown table and what it should show."""
+    print(f"{title}\n\n| {' | '.join(head)} |\n|{'---|' * len(head)}")
+    for row in rows:
+        print(
+            f"| {' | '.join(x if isinstance(x, str) else f'{x:,}' if isinstance(x, int) else f'{x:.3g}' for x in row)} |"
+        )
+    print(f"\n{claim}\n" if claim else "", flush=True)
+
+
+def asked(what: str, found: float, limit: float, at_least: bool = False, unit: str = "") -> str:
+    """A claim beside what was found."""
+    met = found >= limit if at_least else found <= limit
+    word = "at least" if at_least else "at most"
+    return f"{what}: {found:.3g}{unit}, asked {word} {limit:g}{unit}: {'met' if met else 'NOT MET'}"
+
+
+def megabytes(number: float) -> str:
+    return f"{number / 1e6:,.0f} MB"
+
+
+def show_overhead() -> None:
+    found = apart(f"overhead({OVERHEAD_ROUNDS})")
+    rows = [
+        [
+            name,
+            statistics.median(t for t, _ in turns),
+            min(turns)[0],
+            max(turns)[0],
+            statistics.median(b for _, b in turns),
+        ]
+        for name, turns in found.items()
+    ]
+    claim = asked("a store and progress cost", 100 * (rows[1][1] / rows[0][1] - 1), 5, unit="%")
+    claim += f"; of the cores' time {100 * (rows[1][4] / rows[0][4] - 1):.3g}%"
+    show("The quickstart, compiled: seconds", ["", "median", "least", "most", "of cores, median"], rows, claim)
+
+
+def show_cores() -> None:
+    found, rows, ratios = apart(f"cores({CORES_LANES}, {CORES_HORIZON}, {CORES_ROUNDS})"), [], []
+    for name, turns in found.items():
+        seconds = {n: statistics.median(t for t, _ in rounds) for n, rounds in turns.items()}
+        busy = {n: statistics.median(b for _, b in rounds) for n, rounds in turns.items()}
+        ratios.append(seconds["1"] / seconds["2"])
+        rows.append([name, *(CORES_LANES * CORES_HORIZON / t for t in seconds.values()), ratios[-1], *busy.values()])
+    title = f"{CORES_LANES:,} lanes, T = {CORES_HORIZON:,}, 10 arms: plays x lanes / s"
+    head = ["", "one core", "two cores", "ratio", "cores busy of one", "of two"]
+    show(title, head, rows, asked("two cores over one", min(ratios), 1.8, at_least=True))
+
+
+def show_cache() -> None:
+    with tempfile.TemporaryDirectory() as empty:
+        found = {"cold": apart("compiling()", cache=empty)}
+        found["from the warm cache"] = apart("compiling()", cache=empty)
+        files, size = on_disk(empty)
+    rows = [[name, t["first"], t["later"], t["first"] - t["later"]] for name, t in found.items()]
+    title = f"The quickstart on eight seeds in a fresh process ({files} cache entries, {megabytes(size)}): seconds"
+    show(title, ["", "first run", "later runs", "difference: tracing and compiling"], rows)
+
+
+def show_lanes() -> None:
+    rows, peaks = [], []
+    for horizon in LANES_HORIZONS:
+        found = apart(f"lanes({horizon}, {LANES})")
+        peaks.append(found["peak"])
+        rate = LANES * horizon / found["seconds"]
+        rows.append([f"{horizon:,}", found["seconds"], rate, megabytes(found["peak"]), megabytes(found["disk"])])
+    head = ["T", "seconds, compilation included", "plays x lanes / s", "peak memory", "on disk"]
+    claim = asked("peak memory", max(peaks) / 1e9, 2, unit=" GB")
+    show(f"{LANES:,} lanes of EXP3, 200 checkpoints, with a store", head, rows, claim)
+
+
+def show_points() -> None:
+    rows, plans, grown = [], [], []
+    for horizon, checkpoints in POINTS_RUNS:
+        with tempfile.TemporaryDirectory() as directory:
+            call = f"points({directory!r}, {POINTS}, {POINTS_SEEDS}, {horizon}, {checkpoints})"
+            run, merge = apart(call), apart(call)  # the second finds everything finished
+        plans += [run["plan"], merge["plan"]]
+        grown.append(merge["peak"] - merge["planned peak"])
+        rows.append([
+            f"{horizon}, {checkpoints}", run["plan"], run["seconds"], run["files"], megabytes(run["disk"]),
+            merge["seconds"], megabytes(merge["results"]), megabytes(merge["planned peak"]), megabytes(merge["peak"]),
+        ])  # fmt: skip
+    head = [
+        "T, checkpoints", "plan, s", "run, s", "files", "on disk", "merge alone, s", "results.nc", "memory planned",
+        "peak of merge",
+    ]  # fmt: skip
+    title = f"{POINTS**2:,} points of EXP3 x {POINTS_SEEDS} seeds = {POINTS**2 * POINTS_SEEDS:,} lanes, with a store"
+    claim = asked("planning takes", max(plans), 5, unit=" s")
+    claim += f"\nmerging holds {megabytes(max(grown))} more than planning, a results.nc below 1 GB read back included"
+    show(title, head, rows, claim)
+
+
+def show_costs() -> None:
+    found = apart(f"costs({COST_HORIZON}, {COST_SECONDS}, {COST_LANES})", pinned=True)
+    head = [
+        "algorithm", "case", "lanes", "ns a play", "plays / s", "carried, B a lane", "context, B a window",
+        "recorded, B a lane", "kept, B a lane",
+    ]  # fmt: skip
+    rows = [
+        [row["name"], row["case"], row["lanes"], 1e9 * row["play"], 1 / row["play"],
+         row["carried"], row["context"], row["recorded"], row["kept"]]
+        for row in found
+    ]  # fmt: skip
+    show(f"One core, T = {COST_HORIZON:,}, 200 checkpoints, the catalogue's cases", head, rows)
+
+
+SECTIONS = {
+    "overhead": show_overhead, "cores": show_cores, "cache": show_cache, "lanes": show_lanes, "points": show_points,
+    "costs": show_costs,
+}  # fmt: skip
+
+
+def main(chosen: list[str]) -> None:
+    unknown = [name for name in chosen if name not in SECTIONS]
+    if unknown:
+        raise SystemExit(f"no section {unknown[0]!r}: choose from {', '.join(SECTIONS)}")
+    for name in chosen or SECTIONS:
+        load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
+        print(f"## {name} (load {load:.2f} before)\n")
+        SECTIONS[name]()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
