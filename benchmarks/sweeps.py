@@ -13,22 +13,21 @@ where `tempfile` puts them (TMPDIR chooses), so the figures hold for that disk.
 """
 
 import contextlib
-import json
 import os
 import resource
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from functools import partial
 from pathlib import Path
 
+import engine
 import numpy as np
+from engine import MEANS, timed
 
 HERE = Path(__file__).resolve().parent
 QUICKSTART = HERE.parent / "examples" / "quickstart.toml"
-MEANS = np.linspace(0.1, 0.9, 10)
 
 OVERHEAD_ROUNDS = 3
 CORES_LANES, CORES_HORIZON, CORES_ROUNDS = 16_384, 10_000, 3
@@ -38,14 +37,10 @@ POINTS_RUNS = ((64, 8), (256, 200))  # (horizon, checkpoints)
 COST_HORIZON, COST_SECONDS, COST_LANES = 5_000, 1.0, 1 << 16
 
 
+apart = partial(engine.apart, module="sweeps")
+
+
 # ---- measured in a fresh process
-
-
-def timed(function) -> float:
-    """Seconds of one call."""
-    began = time.perf_counter()
-    function()
-    return time.perf_counter() - began
 
 
 def busy(function) -> float:
@@ -201,20 +196,6 @@ FACTS = {"num_experts": "experts", "num_agents": "N", "num_arms": "K", "dim": "d
 
 
 # ---- printed
-
-
-def apart(call: str, *, pinned: bool = False, cache: str | None = None):
-    """Evaluate a call of this module in a fresh process and return what it gives."""
-    environment = dict(os.environ) | ({} if cache is None else {"JAXBANDITS_CACHE": cache})
-    code = (
-        f"import sys, json; sys.path.insert(0, {str(HERE)!r}); import sweeps; print('::' + json.dumps(sweeps.{call}))"
-    )
-    pin = (lambda: os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[-1]})) if pinned else None
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, preexec_fn=pin)
-    lines = [line for line in done.stdout.splitlines() if line.startswith("::")]
-    if not lines:
-        raise SystemExit(f"{call} failed:\n{done.stderr}")
-    return json.loads(lines[-1][2:])
 
 
 def show(title: str, head: list[str], rows: list[list], claim: str = "") -> None:
