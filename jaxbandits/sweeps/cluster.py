@@ -136,8 +136,8 @@ def _home(function) -> str:
     """The module to send along; nothing for libraries, which every node has."""
     name = getattr(function, "__module__", None) or ""
     path = getattr(sys.modules.get(name), "__file__", None) or ""
-    own = name.partition(".")[0] in ("jaxbandits", "__main__") or "site-packages" in path or not path
-    return "" if own else name
+    everywhere = name.partition(".")[0] in ("jaxbandits", "__main__") or "site-packages" in path or not path
+    return "" if everywhere else name
 
 
 @functools.lru_cache(maxsize=4)

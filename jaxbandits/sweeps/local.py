@@ -292,8 +292,7 @@ class Local:
                         del pending[future]
                         if failed is None or not isinstance(error, Exception):
                             raise error
-                        else:
-                            failed(task, *described(error))
+                        failed(task, *described(error))
             except BaseException as error:
                 stop.set()
                 for future in pending:
