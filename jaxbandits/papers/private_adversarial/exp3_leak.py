@@ -108,7 +108,7 @@ def exact_epsilon(rate, horizon) -> float:
         )
         second = stats.binom.logcdf(c, horizon, 0.5)
     use = first > math.log(0.01)
-    return float((first - second)[use].max())
+    return float((first[use] - second[use]).max())
 
 
 def leak_frame(results) -> pd.DataFrame:
