@@ -1,4 +1,4 @@
-"""The command line: `jaxbandits run FILE`, `worker FILE --shard i/n`, `list`, `plot DIR`. Bad input is one line and exit code 2,
+"""The command line: `jaxbandits run FILE`, `worker FILE --shard i/n`, `reproduce PAPER/FIGURE`, `list`, `plot DIR`. Bad input is one line and exit code 2,
 what went wrong later (a full disk, an error in an algorithm) one line and exit code 1."""
 
 import argparse
@@ -33,8 +33,16 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--fresh", action="store_true", help="throw away what DIR holds and start over")
     share.add_argument("--shard", metavar="i/n", required=True, help="which of n shares, counted from 0 or from 1")
     share.set_defaults(engine="local")
+    again = commands.add_parser("reproduce", help="run a paper's figures and tables, or go on with them")
+    again.add_argument(
+        "name", metavar="PAPER/FIGURE", help="a figure, or a paper for all of them; `list papers` names them"
+    )
+    again.add_argument("--full", action="store_true", help="full size: minutes to hours instead of seconds")
+    again.add_argument("--out", metavar="DIR", type=Path, help="where to write (default: runs/<PAPER>/<FIGURE>)")
+    again.add_argument("--format", default="png", metavar="png,pdf", help="picture formats: png, pdf, svg")
+    again.add_argument("--quiet", action="store_true", help="no estimates and no progress bars")
     listing = commands.add_parser("list", help="list what is there")
-    listing.add_argument("kind", nargs="?", choices=["algorithms", "environments", "adversaries"])
+    listing.add_argument("kind", nargs="?", choices=["algorithms", "environments", "adversaries", "papers"])
     drawing = commands.add_parser("plot", help="draw the pictures of a finished run again")
     drawing.add_argument("directory", metavar="DIR", type=Path)
     drawing.add_argument("--format", default="png", metavar="png,pdf")
@@ -47,9 +55,10 @@ def main(arguments=None) -> int:
     given = parser().parse_args(arguments)
     try:
         with _terminable():
-            return {"run": run, "worker": worker, "list": listing, "plot": draw}[given.command](given)
+            commands = {"run": run, "worker": worker, "reproduce": reproduce, "list": listing, "plot": draw}
+            return commands[given.command](given)
     except KeyboardInterrupt:
-        if given.command in ("run", "worker"):
+        if given.command in ("run", "worker", "reproduce"):
             print(
                 f"interrupted; everything finished is kept. Go on with: {_command(given, given.command)}",
                 file=sys.stderr,
@@ -152,6 +161,10 @@ def _directory(given) -> Path:
 
 def _command(given, command: str) -> str:
     """The command line that goes on with this run."""
+    if command == "reproduce":
+        words = ["jaxbandits", command, given.name, *(["--full"] if given.full else [])]
+        words += ["--out", str(given.out)] if given.out else []
+        return shlex.join(words + (["--format", given.format] if given.format != "png" else []))
     words = ["jaxbandits", command, str(given.file), "--out", str(_directory(given))]
     words += ["--shard", given.shard] if command == "worker" else []
     words += ["--seeds", str(given.seeds)] if given.seeds is not None else []
@@ -179,12 +192,39 @@ def _check_figure(figure, settings: dict) -> None:
             )
 
 
+def reproduce(given) -> int:
+    """`jaxbandits reproduce PAPER/FIGURE`: compute what is missing, write figures, data and the table of claims."""
+    from jaxbandits import papers
+
+    wanted, studies = formats(given.format), papers.find(given.name)
+    for name, study in studies.items():
+        figure = name.split("/")[1]
+        home = (given.out / figure if len(studies) > 1 else given.out) if given.out else Path("runs") / name
+        print(f"{name}: {study.title} ({study.source})", flush=True)
+        began = time.perf_counter()
+        done = papers.reproduce(study, home, full=given.full, formats=wanted, progress=not given.quiet)
+        print(papers.claims_table(done.claims))
+        written = sorted({path.name for path in done.paths})
+        print(f"{time.perf_counter() - began:.1f} s; written to {done.paths[-1].parent}: {', '.join(written)}")
+        if not given.full:
+            print(
+                "This was the quick size, too small for the paper's claims: --full runs the sizes of the documentation."
+            )
+    return 0
+
+
 def listing(given) -> int:
     """`jaxbandits list`: names and the first line of what they are."""
     import jaxbandits as jb
+    from jaxbandits import papers
 
-    kinds = [given.kind] if given.kind else ["algorithms", "environments", "adversaries"]
+    kinds = [given.kind] if given.kind else ["algorithms", "environments", "adversaries", "papers"]
     for kind in kinds:
+        if kind == "papers":
+            print("papers:")
+            for name, study in papers.known().items():
+                print(f"  {name:36s} {study.title}")
+            continue
         module = getattr(jb, kind)
         print(f"{kind}:")
         for name in module.__all__:

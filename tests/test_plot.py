@@ -5,6 +5,7 @@ import sys
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from matplotlib.figure import Figure
@@ -264,3 +265,78 @@ def test_a_large_dataset_is_reduced_in_blocks(monkeypatch, bands):
     in_blocks = plot.regret(ds, bands=bands).data
     np.testing.assert_allclose(in_blocks[["centre", "low", "high"]], whole[["centre", "low", "high"]], rtol=1e-12)
     assert in_blocks[["algorithm", "epsilon", "t"]].equals(whole[["algorithm", "epsilon", "t"]])
+
+
+def cells(columns=4, rows=3):
+    frame = pd.DataFrame(
+        [(4.0**i, 10.0**-j) for i in range(columns) for j in range(rows)], columns=["num_experts", "epsilon"]
+    )
+    frame["regret"], frame["bad"] = np.arange(1.0, len(frame) + 1) ** 2, frame["epsilon"] < 0.5
+    return frame.assign(
+        name=np.where(frame["regret"] > 20, "a winner with a long name", "local"),
+        text=frame["regret"].map("{:,.0f}".format),
+    )
+
+
+@pytest.mark.parametrize("value", ["regret", "name"])
+@pytest.mark.parametrize("panels", [1, 3, 6])
+def test_maps_have_room(value, panels):
+    frame = pd.concat([cells().assign(part=f"panel number {i}") for i in range(panels)])
+    drawn = plot.heatmap(
+        frame, "num_experts", "epsilon", value, panel="part", text="text", hatched="bad", hatch="no valid tuning"
+    )
+    assert plot.overlaps(drawn.figure) == [] and len(drawn.figure.axes) == panels and len(drawn.data) == len(frame)
+    assert drawn.figure.legends[0].get_texts()[-1].get_text() == "no valid tuning"
+
+
+def test_a_maps_cells_tile_it_and_have_their_colours():
+    frame = cells(3, 2)
+    axes = plot.heatmap(frame, "num_experts", "epsilon", "name", hatched="bad").figure.axes[0]
+    faces = [p for p in axes.patches if p.get_width() and not p.get_hatch()]
+    assert len(faces) == 6 and sum(bool(p.get_hatch()) and p.get_width() > 0 for p in axes.patches) == 3
+    low, high = np.log(axes.get_xlim())
+    areas = [np.log((p.get_x() + p.get_width()) / p.get_x()) for p in faces]
+    np.testing.assert_allclose(sum(areas) / 2, high - low)  # two rows cover the width exactly
+    colours = {
+        name: {p.get_facecolor() for p, n in zip(faces, frame["name"], strict=True) if n == name}
+        for name in set(frame["name"])
+    }
+    assert all(len(found) == 1 for found in colours.values()) and len(set.union(*colours.values())) == 2
+    empty = plot.heatmap(frame.assign(name=[None, *frame["name"][1:]]), "num_experts", "epsilon", "name").figure.axes[0]
+    assert empty.patches[0].get_facecolor()[:3] == (1, 1, 1)
+
+
+def test_a_map_of_one_number_and_linear_axes():
+    frame = pd.DataFrame({"a": [0, 1, 0, 1], "b": [1, 1, 2, 2], "v": [3.0, 3.0, np.nan, 3.0]})
+    drawn = plot.heatmap(frame, "a", "b", "v")
+    assert drawn.figure.axes[0].get_xscale() == "linear" and plot.overlaps(drawn.figure) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"value": "regrets"}, "no column 'regrets'"),
+        ({"x": "name"}, "must hold finite numbers"),
+        ({"panel": "regret"}, "12 values and a figure 6"),
+    ],
+)
+def test_maps_refuse_what_cannot_be_drawn(changes, message):
+    with pytest.raises(ValueError, match=message):
+        plot.heatmap(cells(), **{"x": "num_experts", "y": "epsilon", "value": "name"} | changes)
+
+
+def test_lines_of_a_table():
+    frame = pd.DataFrame(
+        {
+            "t": [1, 2, 1, 2],
+            "p": [0.5, 0.6, 0.5, 0.4],
+            "data": ["l", "l", "m", "m"],
+            "markers": [True, True, False, False],
+        }
+    )
+    drawn = plot.lines(frame, "t", "p", line="data", dotted={"m": "l"})
+    first, second = drawn.figure.axes[0].get_lines()
+    assert first.get_linestyle() == "None" and second.get_linestyle() == ":" and first.get_color() == second.get_color()
+    assert second.get_ydata().tolist() == [0.5, 0.4] and plot.overlaps(drawn.figure) == []
+    with pytest.raises(ValueError, match="'q' must be one of"):
+        plot.lines(frame, "t", "q", line="data")

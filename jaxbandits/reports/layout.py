@@ -9,10 +9,11 @@ import itertools
 import math
 import pathlib
 import textwrap
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
@@ -37,6 +38,20 @@ SETTINGS: dict[Any, Any] = {
 }
 # panels: columns, width and height of a row in inches
 SHAPES = {1: (1, 3.5, 2.1), 2: (2, 5.5, 1.9), 3: (3, 7.0, 1.8), 4: (2, 5.5, 1.7), 5: (3, 7.0, 1.7), 6: (3, 7.0, 1.7)}
+
+
+# Okabe and Ito, yellow left out
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9")
+
+
+class Plot(NamedTuple):
+    """A figure and the tidy table of what it shows."""
+
+    figure: Figure
+    data: pd.DataFrame
+
+    def _repr_png_(self):
+        return render(self.figure, "png")
 
 
 def save(plot, path) -> None:

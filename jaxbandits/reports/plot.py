@@ -6,45 +6,26 @@ A figure owns its canvas and its settings, so nothing leaks into pyplot. `layout
 import itertools
 import json
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from jaxbandits import selection, statistics
 from jaxbandits.reports import layout
-from jaxbandits.reports.layout import overlaps, save
+from jaxbandits.reports.heatmap import heatmap
+from jaxbandits.reports.layout import COLOURS, Plot, overlaps, save
 from jaxbandits.validation import choice
 
-__all__ = ["Plot", "regret", "against", "save", "overlaps"]
+__all__ = ["Plot", "regret", "against", "lines", "heatmap", "save", "overlaps"]
 
-COLOURS = (
-    "#0072B2",
-    "#D55E00",
-    "#009E73",
-    "#CC79A7",
-    "#000000",
-    "#E69F00",
-    "#56B4E9",
-)  # Okabe and Ito, yellow left out
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 2)))
 MARKERS = "osD^vPX*<>"
 MAX_TICKS = 8  # fewer grid values than this are ticks themselves
 BLOCK_BYTES = 1 << 26  # of regret in memory at a time
 SPREAD = 30.0  # lines whose final regrets differ by more than this factor cannot be read on a linear axis
 CENTRE = {"interval": "mean and 95% interval", "quantile": "median and 5% to 95% band"}
-
-
-class Plot(NamedTuple):
-    """A figure and the tidy table of what it shows."""
-
-    figure: Figure
-    data: pd.DataFrame  # algorithm, the grid's keys, t or the key, centre, low, high
-
-    def _repr_png_(self):
-        return layout.render(self.figure, "png")
 
 
 def regret(ds, *, select=None, bands="interval", log=None, dotted=(), caption="", width=None, path=None) -> Plot:
@@ -147,6 +128,39 @@ def against(ds, key, *, select=None, dotted=(), reference=None, caption="", widt
         layout.name_axes([axes], _words(key), f"cumulative regret after {_plays(ds)}")
         layout.finish(figure, axes, labels + list(reference or {}), _over(ds, "interval"), caption)
     return _done(figure, frame.reset_index(drop=True), path)
+
+
+def lines(frame, x, y, *, line, log="none", dotted=(), names=None, caption="", width=None, path=None) -> Plot:
+    """Curves of a tidy table: column `y` against column `x`, one line a value of the column `line`.
+
+    Args: `log`: `"x"`, `"y"`, `"both"` or `"none"`; `names`: `{column: label of its axis}`; a column of bools `markers`, where there is
+    one, marks its points instead of joining them; `dotted`, `caption`, `width`, `path`: as in `regret`. Raises ValueError for a missing column.
+
+    >>> frame = pd.DataFrame({"t": [1, 2, 1, 2], "p": [0.5, 0.6, 0.5, 0.4], "data": ["l", "l", "m", "m"]})
+    >>> len(lines(frame, "t", "p", line="data").figure.axes)
+    1
+    """
+    choice("log", log, ("x", "y", "both", "none"))
+    for column in (x, y, line):
+        choice("column", column, list(frame.columns))
+    names = names or {}
+    labels = list(dict.fromkeys(frame[line]))
+    styles = _styles(labels, _partners(dotted, labels))
+    with mpl.rc_context(layout.SETTINGS):
+        figure, (axes,) = layout.panels(1, width)
+        for label in labels:
+            part = frame[frame[line] == label]
+            style = dict(styles[label])
+            if "markers" in part and part["markers"].any():
+                style["linestyle"] = ""
+            else:
+                style["marker"] = ""
+            axes.plot(part[x], part[y], label=label, **style)
+        layout.axis(axes.xaxis, frame[x], log in ("x", "both"))
+        layout.axis(axes.yaxis, frame[y], log in ("y", "both"))
+        layout.name_axes([axes], *(names.get(key, _words(key)) for key in (x, y)))
+        layout.finish(figure, axes, labels, caption, "")
+    return _done(figure, frame, path)
 
 
 def _done(figure, frame, path):

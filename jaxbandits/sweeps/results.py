@@ -158,6 +158,8 @@ def jsonable(x):
     """Anything a config may hold, as JSON."""
     if isinstance(x, dict):
         return {str(k): jsonable(v) for k, v in x.items()}
+    if hasattr(x, "config"):  # a called part inside another, such as the losses behind experts
+        return jsonable(x.config or {"name": "own"})
     if isinstance(x, functools.partial) or callable(x):
         names: dict = {}
         while isinstance(x, functools.partial):

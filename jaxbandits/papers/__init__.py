@@ -1,0 +1,36 @@
+"""The papers' figures and tables, to be run again: `jaxbandits reproduce PAPER/FIGURE`. One module a paper."""
+
+from importlib import import_module
+
+from jaxbandits.papers.study import Claim, Study, Sweep, Tuning, claims_table, reproduce
+from jaxbandits.validation import nearest
+
+PAPERS = ("private_adversarial",)
+
+__all__ = ["PAPERS", "Claim", "Study", "Sweep", "Tuning", "claims_table", "find", "known", "reproduce"]
+
+
+def known() -> dict[str, Study]:
+    """Every study by its name PAPER/FIGURE."""
+    return {
+        f"{paper.replace('_', '-')}/{figure}": study
+        for paper in PAPERS
+        for figure, study in import_module(f"jaxbandits.papers.{paper}").STUDIES.items()
+    }
+
+
+def find(name: str) -> dict[str, Study]:
+    """The study PAPER/FIGURE, or all of PAPER. Dashes and underscores are equal. ValueError lists what there is.
+
+    >>> list(find("private_adversarial/exp3_leak"))
+    ['private-adversarial/exp3-leak']
+    """
+    studies, wanted = known(), name.strip("/").replace("_", "-").lower()
+    found = {key: study for key, study in studies.items() if wanted in (key, key.split("/")[0])}
+    if not found:
+        papers = list(dict.fromkeys(key.split("/")[0] for key in studies))
+        raise ValueError(
+            f"nothing is called {name!r}{nearest(wanted, [*studies, *papers])}: give a paper ({', '.join(papers)}) "
+            f"or one of its figures ({', '.join(studies)})"
+        )
+    return found

@@ -1,0 +1,217 @@
+"""Section G.1: what plain EXP3 gives away.
+
+The paper's figure: under one forced history of actions two neighbouring loss sequences lead EXP3's probabilities to opposite ends.
+What it leaves open, how much the actions of EXP3 give away when it plays by itself, is measured here: an attacker sees how often
+arm 1 was played and guesses whether arm 1 lost the first play. All later losses are 0.
+"""
+
+import math
+from functools import partial
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from jaxbandits import algorithms as a
+from jaxbandits import environments as e
+from jaxbandits.papers.study import Claim, Study, Sweep
+from jaxbandits.reports import plot
+
+RATE = 1e-4  # learning rate and mixing of section G.1; T = 100 / RATE
+FIXED_RATE = 0.03
+CONFIDENCE = 0.95
+TABLES = ("arm 1 loses the first play", "no losses")
+FIXED, TUNED, PRIVATE = f"EXP3, learning rate {FIXED_RATE}", "EXP3, rate √(log 2 / T)", "EXP3 in batches, ε = 1"
+
+
+def forced(plays, rate=RATE, primed=False) -> np.ndarray:
+    """Probability of action 2 at each play of section G.1 [plays], float64: the paper's listing, on d = log w_2 - log w_1.
+
+    Even plays (from 0) are forced onto action 2, odd ones onto action 1, all losses are 1; without `primed` the first is 0.
+    """
+    out, d = np.empty(plays), 0.0
+    for t in range(plays):
+        p = (1 - rate) / (1 + math.exp(min(-d, 700.0))) + rate / 2
+        out[t] = p
+        if t % 2:
+            d += rate / (1 - p)
+        elif t or primed:
+            d -= rate / p
+    return out
+
+
+def computed(full: bool) -> dict:
+    """Section G.1's two curves, at full length always: it takes a second or two."""
+    plays = round(100 / RATE)
+    return {"forced": np.stack([forced(plays), forced(plays, primed=True)])}
+
+
+def sweeps(full: bool) -> dict[str, Sweep]:
+    """EXP3 and its private conversion on the two neighbouring tables, for several horizons."""
+    horizons, seeds = ([100, 300, 1000, 3000, 10_000], 10_000) if full else ([100, 1000], 1000)
+    lost = np.zeros((max(horizons), 2))
+    lost[0, 1] = 1.0
+    made = {}
+    for horizon in horizons:
+        tuned = {"learning_rate": math.sqrt(math.log(2) / horizon)}
+        algorithms = {
+            FIXED: partial(a.exp3, learning_rate=FIXED_RATE, mixing=0.0),
+            TUNED: partial(a.exp3, **tuned, mixing=0.0),
+            PRIVATE: partial(
+                a.private_batched, base=partial(a.exp3, learning_rate=FIXED_RATE, mixing=0.01), epsilon=1.0
+            ),
+        }
+        grid = {"environment.losses": dict(zip(TABLES, (lost[:horizon], np.zeros((horizon, 2))), strict=True))}
+        environment = partial(e.loss_table, losses=np.zeros((horizon, 2)))
+        settings = {"environment": environment, "horizon": horizon, "seeds": seeds, "grid": grid, "checkpoints": 1}
+        made[f"free-{horizon}"] = Sweep({"algorithms": algorithms, **settings})
+    return made
+
+
+def epsilon_lower(a_counts, b_counts, confidence=CONFIDENCE) -> float:
+    """A lower confidence bound on epsilon from counts of plays [S] on two neighbouring tables.
+
+    The event "at most c" or "at least c" that separates best on the first half of the seeds is tested on the second half:
+    log of a lower over an upper Clopper-Pearson limit, both together at `confidence`. 0 where nothing separates.
+    """
+    counts = np.stack([np.asarray(a_counts), np.asarray(b_counts)])
+    half = counts.shape[1] // 2
+    tail = (1 - confidence) / 2
+
+    def bounds(x, thresholds):
+        """The lower bound by each event [2 directions, 2 orders, thresholds] from counts [2, S]."""
+        n = x.shape[1]
+        most = np.stack([np.searchsorted(np.sort(row), thresholds, side="right") for row in x])  # at most c
+        least = n - np.stack([np.searchsorted(np.sort(row), thresholds, side="left") for row in x])  # at least c
+        hits = np.stack([most, least])
+        low = np.where(hits > 0, stats.beta.ppf(tail, np.maximum(hits, 1), n - hits + 1), 0.0)
+        high = np.where(hits < n, stats.beta.ppf(1 - tail, hits + 1, np.maximum(n - hits, 1)), 1.0)
+        with np.errstate(divide="ignore"):
+            return np.log(low) - np.log(high[:, ::-1])
+
+    thresholds = np.unique(counts[:, :half])
+    chosen = np.unravel_index(np.argmax(trained := bounds(counts[:, :half], thresholds)), trained.shape)
+    return max(0.0, float(bounds(counts[:, half:], thresholds)[chosen]))
+
+
+def exact_epsilon(rate, horizon) -> float:
+    """The largest log ratio of the events "arm 1 played at most c times", c <= T/2: Binomial laws, since later losses are 0.
+
+    Where arm 1 loses the first play and was played (probability 1/2) its probability is 1 / (1 + exp(2 rate)) from then on.
+    Events of probability below 1% are left out: a few thousand seeds hardly see them.
+    """
+    c = np.arange(0, horizon // 2 + 1)
+    rest, p = horizon - 1, 1 / (1 + math.exp(2 * rate))
+    with np.errstate(divide="ignore"):
+        first = np.logaddexp(
+            math.log(0.5) + stats.binom.logcdf(c - 1, rest, p), math.log(0.5) + stats.binom.logcdf(c, rest, 0.5)
+        )
+        second = stats.binom.logcdf(c, horizon, 0.5)
+    use = first > math.log(0.01)
+    return float((first[use] - second[use]).max())
+
+
+def leak_frame(results) -> pd.DataFrame:
+    """Lower bounds on epsilon for each algorithm and horizon, and the exact value where it is known."""
+    rows = []
+    for key, ds in results.items():
+        if not key.startswith("free-"):
+            continue
+        horizon = int(ds.t[-1])
+        for label in ds["algorithm"].values:
+            counts = ds["pulls"].sel(algorithm=label, arm=1)
+            first, second = (counts.isel({"environment.losses": i}).values for i in (0, 1))
+            rows.append(
+                {
+                    "algorithm": f"{label}: measured",
+                    "horizon": horizon,
+                    "epsilon": epsilon_lower(first, second),
+                    "markers": True,
+                }
+            )
+        for label, rate in ((FIXED, FIXED_RATE), (TUNED, math.sqrt(math.log(2) / horizon))):
+            rows.append(
+                {
+                    "algorithm": f"{label}: exact",
+                    "horizon": horizon,
+                    "epsilon": exact_epsilon(rate, horizon),
+                    "markers": False,
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def draw_forced(results):
+    """The figure of section G.1, every 500th play."""
+    p = results["forced"]
+    t = np.arange(0, p.shape[1], 500)
+    names = ("P_t(2) on l", "P_t(2) on l', the neighbour")
+    frame = pd.concat(
+        [pd.DataFrame({"t": t, "probability": row[t], "data": name}) for row, name in zip(p, names, strict=True)]
+    )
+    words = {"t": "play t", "probability": "probability of action 2"}
+    caption = (
+        "EXP3 on two tables that differ in the first play, actions forced to alternate; learning rate = mixing = 0.0001"
+    )
+    return plot.lines(frame, "t", "probability", line="data", names=words, caption=caption, width=4.5)
+
+
+def draw_free(results):
+    """The empirical epsilon of EXP3 that plays by itself."""
+    words = {"horizon": "horizon T", "epsilon": "ε, lower bound"}
+    caption = "an attacker sees how often arm 1 was played; 95% lower confidence bounds; dotted: exact, over events of probability 1% at least"
+    dotted = {f"{label}: exact": f"{label}: measured" for label in (FIXED, TUNED)}
+    return plot.lines(
+        leak_frame(results),
+        "horizon",
+        "epsilon",
+        line="algorithm",
+        log="x",
+        dotted=dotted,
+        names=words,
+        caption=caption,
+        width=5.5,
+    )
+
+
+def claims(results) -> list[Claim]:
+    """End values and crossings of the forced history; growth of the measured epsilon."""
+    p = results["forced"]
+    gap = p[0] - p[1]
+    ratio = max(np.log(p[0] / p[1]).max(), np.log((1 - p[1]) / (1 - p[0])).max())
+    made = [
+        Claim("end value on l", "1 - γ/2 = 0.99995", f"{p[0, -1]:.6f}", bool(abs(p[0, -1] - 0.99995) < 1e-6)),
+        Claim("end value on l'", "γ/2 = 0.00005", f"{p[1, -1]:.6f}", bool(abs(p[1, -1] - 0.00005) < 1e-6)),
+        Claim(
+            "plays until the gap exceeds 0.5 and 0.9",
+            "",
+            f"{int(np.argmax(gap > 0.5)):,} and {int(np.argmax(gap > 0.9)):,}",
+        ),
+        Claim("privacy loss of one play, largest log ratio", "grows with t", f"{ratio:.2f}", bool(ratio > 1)),
+    ]
+    frame = leak_frame(results).set_index(["algorithm", "horizon"])["epsilon"]
+    for label in (FIXED, TUNED, PRIVATE):
+        found = frame[f"{label}: measured"]
+        said = ", ".join(f"{x:.2f} at T = {t:,}" for t, x in found.items())
+        paper = (
+            "epsilon = 1 at every T"
+            if label == PRIVATE
+            else "the loss of plain EXP3 grows with t (no figure)"
+            if label == FIXED
+            else ""
+        )
+        holds = (
+            bool((found <= 1).all())
+            if label == PRIVATE
+            else bool(found.iloc[-1] > found.iloc[0])
+            if label == FIXED
+            else None
+        )
+        made.append(Claim(f"empirical ε, {label}", paper, said, holds))
+    return made
+
+
+STUDY = Study(
+    "What plain EXP3 gives away", "Section G.1 and its figure", sweeps,
+    {"forced": draw_forced, "empirical": draw_free}, claims, computed,
+)  # fmt: skip

@@ -1,0 +1,178 @@
+"""Table 2: which expert algorithm is best where, by the bounds over the whole range and measured on a small grid."""
+
+from functools import partial
+from itertools import product
+
+import numpy as np
+import pandas as pd
+
+from jaxbandits import algorithms as a
+from jaxbandits import environments as e
+from jaxbandits import theory
+from jaxbandits.papers.study import Claim, Study, Sweep, Tuning
+from jaxbandits.reports import plot
+from jaxbandits.selection import final_regret
+from jaxbandits.statistics import mean_interval
+
+NUM_ARMS, DELTA = 3, 1e-5
+BOUNDS_HORIZONS = {"1e5": 10**5, "1e8": 10**8, "1e12": 10**12}
+WORDS = {"bandit_to_experts": "experts as arms", "local_exp4": "local EXP4", "batched_exp4": "batched EXP4"}
+NAMES = {"num_experts": "experts N"}
+SEEDS, TUNED_SEEDS = 100, 10_000
+
+
+def sweeps(full: bool) -> dict[str, Sweep]:
+    """One sweep for each number of experts: learning rate, mixing and window are chosen at every epsilon on other seeds."""
+    horizon, sizes = (100_000, (4, 8, 16, 64)) if full else (1000, (4, 16))
+    epsilons = [0.01, 0.03, 0.1, 0.3, 1.0] if full else [0.1, 1.0]
+    seeds, tuned = (SEEDS, 4) if full else (10, 2)
+    made = {
+        "experts as arms": partial(a.bandit_to_experts, base=partial(a.private_batched, base=a.htinf)),
+        "local EXP4": a.local_exp4,
+        "batched EXP4": partial(a.batched_exp4, delta=DELTA),
+    }
+    windows = [horizon // 1000, horizon // 100, horizon // 20] if full else [10, 100]
+    rates = [0.001, 0.004, 0.016, 0.064, 0.25]
+    grids: dict[str, dict] = {
+        "experts as arms": {"base.base.tail_scale": [0.15, 0.4, 1.0, 2.5]},
+        "local EXP4": {"learning_rate": [0.00006, 0.00025, 0.001, 0.004, 0.016, 0.064], "mixing": [0.02, 0.1, 0.3]},
+        "batched EXP4": {"learning_rate": rates, "mixing": [0.1, 0.3, 0.7], "window": windows},
+    }
+    grid = {("epsilon", "experts as arms.base.epsilon"): epsilons}
+    losses = e.fixed_gap_losses(num_arms=NUM_ARMS, best=NUM_ARMS - 1, gap=0.4)
+
+    def one(num_experts):
+        environment = e.rotating_experts(losses=losses, num_experts=num_experts)
+        settings = {"algorithms": made, "environment": environment, "horizon": horizon, "seeds": seeds, "grid": grid}
+        return Sweep(settings | {"checkpoints": 1}, Tuning(grids, range(TUNED_SEEDS, TUNED_SEEDS + tuned)))
+
+    return {f"experts-{n}": one(n) for n in sizes}
+
+
+def computed(full: bool) -> dict:
+    """The smallest rate and the smallest bound with constants at every (N, epsilon), by `theory` alone."""
+    many = 40 if full else 12
+    experts = np.unique(np.round(np.geomspace(2, 1e10, many)).astype(int))
+    rows = []
+    for word, horizon in BOUNDS_HORIZONS.items():
+        for n, epsilon in product(experts.tolist(), np.geomspace(1e-5, 1, many).tolist()):
+            at = (NUM_ARMS, n, horizon, epsilon)
+            for kind, found in (("rates", theory.experts_rates(*at)), ("bounds", theory.experts_bounds(*at, DELTA))):
+                best = min(found, key=found.__getitem__)
+                name = WORDS[best] if found[best] < horizon else None
+                rows.append(
+                    {
+                        "num_experts": n,
+                        "epsilon": epsilon,
+                        "panel": f"{kind}, T = {word}",
+                        "smallest": name,
+                        "value": found[best],
+                    }
+                )
+    return {
+        "bounds": pd.DataFrame(rows).sort_values("panel", key=lambda names: names.str.startswith("b"), kind="stable")
+    }
+
+
+def cells(results) -> pd.DataFrame:
+    """Mean final regret with its interval for each algorithm and cell, and whether the theory's own tuning is valid there."""
+    rows = []
+    for key, ds in results.items():
+        if not key.startswith("experts-"):
+            continue
+        n, horizon, final = int(key.removeprefix("experts-")), int(ds.t[-1]), final_regret(ds)
+        for label in ds["algorithm"].values:
+            for epsilon in ds["epsilon"].values:
+                mean, low, high = mean_interval(final.sel(algorithm=label, epsilon=epsilon).values)
+                row = {
+                    "num_experts": n,
+                    "epsilon": float(epsilon),
+                    "algorithm": str(label),
+                    "regret": mean,
+                    "low": low,
+                    "high": high,
+                }
+                rows.append(row | {"valid": valid(str(label), n, horizon, float(epsilon))})
+    return pd.DataFrame(rows)
+
+
+def valid(label, num_experts, horizon, epsilon) -> bool:
+    """Whether the theory has a tuning for these sizes; HTINF's always has one."""
+    try:
+        if label == "local EXP4":
+            theory.local_exp4_tuning(NUM_ARMS, num_experts, horizon, epsilon)
+        if label == "batched EXP4":
+            theory.batched_exp4_tuning(NUM_ARMS, num_experts, horizon, epsilon, DELTA)
+    except ValueError:
+        return False
+    return True
+
+
+def winners(results) -> pd.DataFrame:
+    """The algorithm of least mean regret in each cell, how far ahead it is, and what the rates name."""
+    frame, rows = cells(results), []
+    horizon = int(next(ds for key, ds in results.items() if key.startswith("experts-")).t[-1])
+    for (n, epsilon), part in frame.groupby(["num_experts", "epsilon"]):
+        ordered = part.sort_values("regret")
+        best, second = ordered.iloc[0], ordered.iloc[1]
+        rates = theory.experts_rates(NUM_ARMS, int(n), horizon, float(epsilon))
+        rows.append({
+            "num_experts": int(n), "epsilon": epsilon, "winner": best.algorithm, "regret": best.regret, "clear": bool(best.high < second.low),
+            "predicted": WORDS[min(rates, key=rates.__getitem__)], "no_tuning": not best.valid, "text": f"{best.regret:,.0f}",
+        })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def draw_bounds(results):
+    """The maps by theory alone."""
+    caption = f"the smallest of the three at K = {NUM_ARMS} and δ = 1e-5 by theory alone; rates have no constants; white: all are at least T"
+    return plot.heatmap(
+        results["bounds"], "num_experts", "epsilon", "smallest", panel="panel", names=NAMES, caption=caption
+    )
+
+
+def draw_measured(results):
+    """The measured map: who is best, with its regret."""
+    frame = winners(results)
+    caption = "least mean regret after tuning on other seeds, written in the cell"
+    return plot.heatmap(
+        frame, "num_experts", "epsilon", "winner", text="text", hatched="no_tuning", names=NAMES, caption=caption,
+        hatch="the winner has no valid theory tuning", width=4.5,
+    )  # fmt: skip
+
+
+def draw_regrets(results):
+    """The regret of each algorithm in each cell, hatched where its theory has no valid tuning."""
+    frame = cells(results)
+    frame["text"], frame["no_tuning"] = frame["regret"].map("{:,.0f}".format), ~frame["valid"]
+    caption = "mean regret after tuning on other seeds"
+    return plot.heatmap(
+        frame, "num_experts", "epsilon", "regret", panel="algorithm", text="text", hatched="no_tuning", names=NAMES,
+        caption=caption, hatch="no valid theory tuning",
+    )  # fmt: skip
+
+
+def claims(results) -> list[Claim]:
+    """How often the rates name the measured winner, and where each theory's tuning is valid."""
+    frame, every = winners(results), cells(results)
+    right, clear = int((frame["winner"] == frame["predicted"]).sum()), frame[frame["clear"]]
+    said = f"in {right} of {len(frame)} cells; of the {len(clear)} whose winner's interval is apart, in {int((clear.winner == clear.predicted).sum())}"
+    made = [Claim("the smallest rate names the algorithm of least regret", "rates only, constants dropped", said)]
+    for label, part in every.groupby("algorithm", sort=False):
+        won = int((frame["winner"] == label).sum())
+        said = f"least regret in {won} of {len(frame)} cells; theory tuning valid in {int(part.valid.sum())}"
+        region = frame[frame["predicted"] == label]
+        made.append(Claim(str(label), f"smallest rate in {len(region)} of {len(frame)} cells", said))
+    below = results["bounds"].assign(below=results["bounds"]["smallest"].notna()).groupby("panel")["below"].mean()
+    said = ", ".join(f"{below[f'bounds, T = {word}']:.0%} at T = {word}" for word in BOUNDS_HORIZONS)
+    return [*made, Claim("cells of the theory map where a bound with constants is below T", "", said)]
+
+
+STUDY = Study(
+    "Which expert algorithm is best where",
+    "Tables 1 and 2; Corollary 4.3, Theorems 4.4 and 4.5",
+    sweeps,
+    {"bounds": draw_bounds, "measured": draw_measured, "regrets": draw_regrets},
+    claims,
+    computed,
+)

@@ -1,0 +1,223 @@
+"""Table 1: regret against the privacy level and the horizon for every algorithm, each with its bound.
+
+Arms: an adversary chooses the gap of `fixed_gap_losses` that costs the algorithm most, after the algorithm was tuned for the
+worst of them. Experts: one instance. Rates are the paper's exponents; bounds are min(bound, T), since most exceed T here.
+"""
+
+import math
+from functools import partial
+
+import numpy as np
+
+from jaxbandits import algorithms as a
+from jaxbandits import environments as e
+from jaxbandits import statistics, theory
+from jaxbandits.papers.study import Claim, Study, Sweep, Tuning, crossing, over_horizons, worst
+from jaxbandits.reports import plot
+from jaxbandits.selection import final_regret
+
+NUM_ARMS, NUM_EXPERTS, DELTA = 8, 16, 1e-5
+TUNED_SEEDS = 10_000  # the first seed of tuning
+RATES = [0.003, 0.01, 0.03, 0.1, 0.3]
+BASES = {"HTINF": a.htinf, "EXP3": a.exp3, "FTPL": a.ftpl}
+LOCAL = "noise on every play"
+DOTTED = [f"{name} (theory)" for name in (*BASES, LOCAL)]
+EXPONENTS = {LOCAL: (0.5, 1.0)} | dict.fromkeys(BASES, (0.5, 0.5))  # in T, in 1 / epsilon
+EXPERTS = {"experts as arms": (0.5, 0.5), "local EXP4": (0.5, 1.0), "batched EXP4": (2 / 3, 1 / 3)}
+EPSILON = 0.1  # of the regrets against T
+
+
+def _arms(horizon, epsilons, gaps, seeds, tuned, leave_out=()) -> Sweep:
+    batched = partial(a.private_batched, epsilon=epsilons[0]) if len(epsilons) == 1 else a.private_batched
+    local = partial(a.ldp_exp3, epsilon=epsilons[0]) if len(epsilons) == 1 else a.ldp_exp3
+    made = {"HTINF": partial(batched, base=a.htinf), "EXP3": partial(batched, base=partial(a.exp3, mixing=0.05))}
+    made |= {"FTPL": partial(batched, base=a.ftpl), LOCAL: partial(local, mixing=0.05)}
+    made |= {f"{name} (theory)": partial(batched, base=base) for name, base in BASES.items()}
+    made |= {f"{LOCAL} (theory)": local, "no privacy": a.tsallis_inf}
+    made = {label: made[label] for label in made if label not in leave_out}
+    grid = {"environment.gap": gaps} | ({"epsilon": epsilons} if len(epsilons) > 1 else {})
+    environment = partial(e.fixed_gap_losses, num_arms=NUM_ARMS, best=NUM_ARMS - 1)
+    grids = {
+        "HTINF": {"base.tail_scale": [0.2, 0.4, 0.8, 1.6, 3.2]},
+        "EXP3": {"base.learning_rate": RATES},
+        "FTPL": {"base.learning_rate": RATES},
+        LOCAL: {"learning_rate": [0.0003, 0.001, 0.003, 0.01, 0.03, 0.1]},
+    }
+    grids = {label: keys for label, keys in grids.items() if label in made}
+    settings = {
+        "algorithms": made,
+        "environment": environment,
+        "horizon": horizon,
+        "seeds": seeds,
+        "grid": grid,
+        "checkpoints": 1,
+    }
+    return Sweep(settings, Tuning(grids, range(TUNED_SEEDS, TUNED_SEEDS + tuned), unknown=("environment.gap",)))
+
+
+def _experts(horizon, epsilons, seeds, tuned) -> Sweep:
+    single = {"epsilon": epsilons[0]} if len(epsilons) == 1 else {}
+    made = {
+        "experts as arms": partial(a.bandit_to_experts, base=partial(a.private_batched, base=a.htinf, **single)),
+        "local EXP4": partial(a.local_exp4, mixing=0.05, **single),
+        "batched EXP4": partial(a.batched_exp4, delta=DELTA, **single),
+    }
+    # inside `bandit_to_experts` the privacy level is the base's
+    keys = ("epsilon", "experts as arms.base.epsilon")
+    grid = {keys: epsilons} if len(epsilons) > 1 else {}
+    losses = e.fixed_gap_losses(num_arms=3, best=2, gap=0.4)
+    grids = {
+        "experts as arms": {"base.base.tail_scale": [0.2, 0.4, 0.8, 1.6, 3.2]},
+        "local EXP4": {"learning_rate": [0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1]},
+        "batched EXP4": {"learning_rate": RATES, "mixing": [0.1, 0.3, 0.6], "window": [horizon // 100, horizon // 25]},
+    }
+    environment = e.rotating_experts(losses=losses, num_experts=NUM_EXPERTS)
+    settings = {
+        "algorithms": made,
+        "environment": environment,
+        "horizon": horizon,
+        "seeds": seeds,
+        "grid": grid,
+        "checkpoints": 1,
+    }
+    return Sweep(settings, Tuning(grids, range(TUNED_SEEDS, TUNED_SEEDS + tuned)))
+
+
+def sweeps(full: bool) -> dict[str, Sweep]:
+    """Regret against epsilon at one horizon, and one sweep for each horizon at one epsilon."""
+    horizon, horizons = (30_000, [3000, 10_000, 30_000, 100_000]) if full else (300, [300, 1000])
+    epsilons, gaps = ([0.01, 0.03, 0.1, 0.3, 1.0], [0.05, 0.1, 0.2, 0.45]) if full else ([0.1, 1.0], [0.1, 0.4])
+    seeds, tuned = (48, 8) if full else (8, 2)
+    made = {"arms": _arms(horizon, epsilons, gaps, seeds, tuned)}
+    slow = () if full else ("FTPL", "FTPL (theory)")  # most of what a quick run would compile
+    made |= {f"arms-{t}": _arms(t, [EPSILON], gaps, seeds, tuned, slow) for t in horizons}
+    made |= {"experts": _experts(horizon, epsilons, seeds, tuned)}
+    return made | {f"experts-{t}": _experts(t, [EPSILON], seeds, tuned) for t in horizons}
+
+
+def horizons_of(results, kind):
+    """The sweeps of one horizon each as one Dataset."""
+    return over_horizons([results[key] for key in results if key.startswith(f"{kind}-")])
+
+
+def references(kind, of, ends):
+    """Rates and bounds of Table 1 along an axis: `of(x)` is (T, epsilon) there. A bound is min(bound, T); one that is T at both `ends`
+    is left out.
+    """
+    if kind == "arms":
+        rates = {"√(KT/ε)": "conversion", "√(KT log KT)/ε": "existing"}
+        rates = {name: partial(_of_dict, theory.arms_rates, (NUM_ARMS,), key) for name, key in rates.items()}
+        bounds = {name: partial(_bound, name) for name in (*BASES, LOCAL)}
+    else:
+        keys = dict(zip(EXPERTS, ("bandit_to_experts", "local_exp4", "batched_exp4"), strict=True))
+        sizes = (3, NUM_EXPERTS)
+        rates = {f"rate of {name}": partial(_of_dict, theory.experts_rates, sizes, key) for name, key in keys.items()}
+        with_delta = partial(theory.experts_bounds, delta=DELTA)
+        bounds = {name: partial(_of_dict, with_delta, sizes, key) for name, key in keys.items()}
+    drawn = {f"bound of {name}": f for name, f in bounds.items() if any(f(*of(x)) < of(x)[0] for x in ends)}
+    along = lambda f: lambda xs: np.array([min(f(*of(x)), of(x)[0]) for x in xs])
+    return {name: along(f) for name, f in (rates | drawn).items()}
+
+
+def _of_dict(function, sizes, key, horizon, epsilon):
+    return function(*sizes, horizon, epsilon)[key]
+
+
+def figure(kind, key):
+    """Final regret against epsilon or the horizon, with rates and bounds."""
+
+    def draw(results):
+        ds = results[kind] if key == "epsilon" else horizons_of(results, kind)
+        ds = worst(ds, "environment.gap") if kind == "arms" else ds
+        ends = ds[key].values[[0, -1]]
+        horizon = int(ds.t[-1])
+        of = (lambda x: (horizon, float(x))) if key == "epsilon" else (lambda x: (max(round(x), 1), EPSILON))
+        given = "the gap worst for each" if kind == "arms" else f"{NUM_EXPERTS} experts, 3 arms"
+        given += "" if key == "epsilon" else f"; ε = {EPSILON}"
+        dotted = (
+            {x: x.removesuffix(" (theory)") for x in DOTTED if x in ds["algorithm"].values} if kind == "arms" else ()
+        )
+        caption = (
+            f"{given}; tuned on other seeds, theory tunings dotted" if dotted else f"{given}; tuned on other seeds"
+        )
+        caption += "; bounds are min(bound, T), those that are T throughout not drawn"
+        return plot.against(ds, key, dotted=dotted, reference=references(kind, of, ends), caption=caption, width=5.5)
+
+    return draw
+
+
+def slopes(ds, exponents, key, sign):
+    """Claims: the fitted slope of each algorithm with its interval next to the exponent of its rate, an upper bound."""
+    labels = [x for x in ds["algorithm"].values if x in exponents]
+    fitted = statistics.slope(ds.sel(algorithm=labels), over=key).set_index("algorithm")
+    what, column = ("T", 0) if key == "horizon" else ("1/ε", 1)
+    made = []
+    for label in labels:
+        row = fitted.loc[label]
+        low, high = sorted((sign * row.ci_low, sign * row.ci_high))
+        rate = exponents[label][column]
+        measured = f"{sign * row.slope:.2f} [{low:.2f}, {high:.2f}]"
+        made.append(Claim(f"exponent of {what}, {label}", f"at most {rate:.2f}", measured, bool(low <= rate)))
+    return made
+
+
+def claims(results) -> list[Claim]:
+    """Exponents, and where the conversion overtakes noise on every play."""
+    arms = worst(results["arms"], "environment.gap")
+    made = slopes(worst(horizons_of(results, "arms"), "environment.gap"), EXPONENTS, "horizon", 1)
+    made += slopes(arms, EXPONENTS, "epsilon", -1)
+    made += slopes(horizons_of(results, "experts"), EXPERTS, "horizon", 1) + slopes(
+        results["experts"], EXPERTS, "epsilon", -1
+    )
+    mean = final_regret(arms).mean("seed")
+    epsilons, horizon = mean["epsilon"].values, int(arms.t[-1])
+    many = np.geomspace(10 / horizon, 1, 200)
+    cheaper = "√(KT/ε) < √(KT log KT)/ε for every ε ≤ 1"
+    for name in BASES:
+        difference = (mean.sel(algorithm=name) - mean.sel(algorithm=LOCAL)).values
+        bounds = [_bound(name, horizon, x) - _bound(LOCAL, horizon, x) for x in many]
+        by_bounds = _where(many, bounds)
+        said = f"{cheaper}; by the bounds with constants {by_bounds}"
+        made.append(
+            Claim(
+                f"{name} in batches has less regret than {LOCAL}",
+                said,
+                _where(epsilons, difference),
+                bool(difference[0] < 0),
+            )
+        )
+    ratios = final_regret(arms).sel(algorithm=["HTINF", LOCAL, "no privacy"]).mean("seed")
+    free = ratios.sel(algorithm="no privacy")
+    said = ", ".join(
+        f"{float(ratios.sel(algorithm='HTINF', epsilon=x) / free.sel(epsilon=x)):.1f} at ε = {x:g}" for x in epsilons
+    )
+    return made + [
+        Claim("price of privacy: regret of HTINF in batches over that of Tsallis-INF without privacy", "", said)
+    ]
+
+
+def _bound(name, horizon, epsilon) -> float:
+    if name != LOCAL:
+        return theory.arms_bounds(NUM_ARMS, horizon, epsilon)[name.lower()]
+    rate = theory.exp3_noisy_tuning(NUM_ARMS, horizon, 1 / epsilon)["learning_rate"]
+    return theory.exp3_base_bound(NUM_ARMS, horizon, 1 / epsilon, rate)
+
+
+def _where(epsilons, difference) -> str:
+    """Where along epsilon a difference in regret is negative."""
+    negative = np.asarray(difference) < 0
+    at = crossing(epsilons, difference)
+    if math.isnan(at):
+        return f"at every ε in [{epsilons[0]:g}, {epsilons[-1]:g}]" if negative[0] else "at none of these ε"
+    return f"{'below' if negative[0] else 'above'} ε = {at:.2g}" + (
+        "" if np.abs(np.diff(negative)).sum() == 1 else " and elsewhere again not"
+    )
+
+
+STUDY = Study(
+    "The price of privacy: regret against epsilon and the horizon, with the bounds of Table 1",
+    "Table 1; Corollaries 3.2, E.1, E.3 and 4.3, Theorems 4.4 and 4.5",
+    sweeps,
+    {f"{kind}_{key}": figure(kind, key) for kind in ("arms", "experts") for key in ("epsilon", "horizon")},
+    claims,
+)

@@ -1,0 +1,144 @@
+"""Maps: a number or a name for every cell of two keys. The function behind `jb.plot.heatmap`."""
+
+import itertools
+import math
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.patches import Rectangle
+
+from jaxbandits.reports import layout
+from jaxbandits.reports.layout import COLOURS, Plot
+
+HATCH = "////"
+LEVELS = 6  # colours of a map of numbers
+MAX_WRITTEN = 60  # cells with a text
+
+
+def heatmap(
+    frame, x, y, value, *, panel=None, text=None, hatched=None, names=None, hatch="not valid", caption="", width=None, path=None
+) -> Plot:  # fmt: skip
+    """A map of `value` over the numeric columns `x` and `y` of a tidy table, one panel a value of the column `panel` (six at most).
+
+    Args: `frame`: a DataFrame, one row a cell; `value`: a column of names (a colour each, in order of appearance) or of numbers (six
+    colours, logarithmic where all are positive); a missing value leaves the cell white; `text`: a column written into the cells, sixty a panel at most;
+    `hatched`: a column of bools, drawn hatched and called `hatch` in the legend; `names`: `{column: label of its axis}`;
+    `caption`, `width`, `path`: as in `regret`. Axes are logarithmic where all values are positive. Raises ValueError for a column that
+    is not there or not numeric.
+
+    >>> frame = pd.DataFrame({"a": [1, 2, 1, 2], "b": [1, 1, 2, 2], "winner": ["u", "u", "v", "u"]})
+    >>> len(heatmap(frame, "a", "b", "winner").data)
+    4
+    """
+    _check(frame, [c for c in (x, y, value, panel, text, hatched) if c is not None], (x, y))
+    names = {"epsilon": "privacy level ε", **(names or {})}
+    parts = [(None, frame)] if panel is None else list(frame.groupby(panel, sort=False))
+    if len(parts) > len(layout.SHAPES):
+        raise ValueError(
+            f"panel = {panel!r} has {len(parts)} values and a figure {len(layout.SHAPES)} panels: select some"
+        )
+    colour, legend = _colours(frame[value])
+    with mpl.rc_context(layout.SETTINGS | {"hatch.linewidth": 0.5}):
+        figure, panels = layout.panels(len(parts), width)
+        for axes, (title, part) in zip(panels, parts, strict=True):
+            axes.grid(False)
+            edges = {key: _edges(frame[key]) for key in (x, y)}
+            for row in part.to_dict("records"):
+                (left, right), (low, high) = (edges[key][row[key]] for key in (x, y))
+                cell = {"xy": (left, low), "width": right - left, "height": high - low, "linewidth": 0.0}
+                face = colour(row[value])
+                axes.add_patch(Rectangle(**cell, facecolor=face))
+                if hatched is not None and row[hatched]:
+                    axes.add_patch(
+                        Rectangle(**cell, facecolor="none", edgecolor="white" if _dark(face) else "0.35", hatch=HATCH)
+                    )
+                if text is not None and len(part) <= MAX_WRITTEN:
+                    middle = {key: _middle(edges[key][row[key]], frame[key]) for key in (x, y)}
+                    ink = {
+                        "color": "white" if _dark(face) else "black",
+                        "ha": "center",
+                        "va": "center",
+                        "fontsize": 6.5,
+                    }
+                    box = {"facecolor": face, "edgecolor": "none", "pad": 0.8}
+                    axes.text(middle[x], middle[y], str(row[text]), **ink, bbox=box)
+            for key, axis in ((x, axes.xaxis), (y, axes.yaxis)):
+                known = np.unique(frame[key])
+                layout.axis(axis, known, _log(frame[key]), ticks=known if len(known) <= 8 else None)
+                ends = [edges[key][known[0]][0], edges[key][known[-1]][1]]
+                (axes.set_xlim if axis.axis_name == "x" else axes.set_ylim)(ends)
+            for label, look in legend.items():
+                axes.add_patch(Rectangle((0, 0), 0, 0, label=label, facecolor=look))
+            if hatched is not None and frame[hatched].any():
+                axes.add_patch(Rectangle((0, 0), 0, 0, label=hatch, facecolor="white", edgecolor="0.35", hatch=HATCH))
+            if title is not None:
+                axes.set_title(str(title))
+        layout.name_axes(panels, *(names.get(key, key.replace("_", " ")) for key in (x, y)))
+        order = [*legend, *([hatch] if hatched is not None and frame[hatched].any() else [])]
+        layout.finish(figure, panels[0], order, caption, "")
+    plot = Plot(figure, frame.reset_index(drop=True))
+    if path is not None:
+        layout.save(plot, path)
+    return plot
+
+
+def _check(frame, columns, numeric) -> None:
+    for column in columns:
+        if column not in frame.columns:
+            raise ValueError(f"the table has no column {column!r}: it has {', '.join(map(str, frame.columns))}")
+    for column in numeric:
+        if frame[column].dtype.kind not in "iuf" or not np.isfinite(frame[column]).all() or frame[column].empty:
+            raise ValueError(f"column {column!r} must hold finite numbers: it is an axis of the map")
+
+
+def _log(values) -> bool:
+    return bool((np.asarray(values) > 0).all())
+
+
+def _edges(values) -> dict:
+    """The cell of each value, halfway (on the axis' scale) to its neighbours."""
+    known, log = np.unique(values), _log(values)
+    at = np.log(known) if log else known.astype(float)
+    steps = np.diff(at) if len(at) > 1 else np.array([1.0])
+    cuts = np.concatenate([[at[0] - steps[0] / 2], (at[1:] + at[:-1]) / 2, [at[-1] + steps[-1] / 2]])
+    cuts = np.exp(cuts) if log else cuts
+    return {value: (low, high) for value, low, high in zip(known, cuts[:-1], cuts[1:], strict=True)}
+
+
+def _middle(ends, values) -> float:
+    low, high = ends
+    return math.sqrt(low * high) if _log(values) else (low + high) / 2
+
+
+def _colours(values):
+    """A function from a cell's value to its colour, and the legend {label: colour}."""
+    if values.dtype.kind not in "iuf":
+        known = list(pd.unique(values.dropna()))
+        table = {name: mpl.colors.to_rgb(COLOURS[i % len(COLOURS)]) for i, name in enumerate(known)}
+        return (lambda name: table.get(name, (1.0, 1.0, 1.0))), table
+    finite = values[np.isfinite(values)].astype(float)
+    if finite.empty or finite.min() == finite.max():
+        low, high = (0.0, 1.0) if finite.empty else (finite.min() - 0.5, finite.max() + 0.5)
+        cuts = np.linspace(low, high, LEVELS + 1)
+    else:
+        cuts = (np.geomspace if finite.min() > 0 else np.linspace)(finite.min(), finite.max(), LEVELS + 1)
+    shades = [mpl.colors.to_rgb(c) for c in mpl.colormaps["viridis"](np.linspace(0.05, 1, LEVELS))]
+
+    def colour(v):
+        return (
+            (1.0, 1.0, 1.0)
+            if not np.isfinite(v)
+            else shades[int(np.clip(np.searchsorted(cuts[1:-1], v), 0, LEVELS - 1))]
+        )
+
+    labels = [f"{_short(a)} to {_short(b)}" for a, b in itertools.pairwise(cuts)]
+    return colour, dict(zip(labels, shades, strict=True))
+
+
+def _short(x) -> str:
+    return layout.number(float(f"{x:.2g}"))
+
+
+def _dark(colour) -> bool:
+    return float(np.dot(colour, (0.299, 0.587, 0.114))) < 0.5
