@@ -505,6 +505,7 @@ def interrupted(directory, monkeypatch):
 
 def test_a_save_too_large_for_the_memory_is_not_taken_up(whole, tmp_path, monkeypatch, short, played):
     """What the last run died of does not kill this one."""
+    monkeypatch.setattr(local, "_cores", 2)  # they share the memory
     interrupted(tmp_path, monkeypatch)
     short.clear()
     kept = jb.sweep({"exp3": A.exp3}, ARMS, **SMALL, store=tmp_path, memory="9KB")

@@ -66,7 +66,9 @@ def glance(plan: Plan, tasks: list[Task], machine: Machine) -> float | None:
         return looks[1][0] - began, (looks[2][0] - looks[1][0]) / (looks[2][1] - looks[1][1])
 
     with ThreadPoolExecutor(machine.workers) as pool:
-        each = dict(zip((t.group for t in long), pool.map(look, range(len(long))), strict=True))
+        compiled = list(pool.map(look, range(len(long))))
+        timed = list(pool.map(look, range(len(long))))  # again: a thread that compiles disturbs another's clock
+    each = {t.group: (a[0], b[1]) for t, a, b in zip(long, compiled, timed, strict=True)}
     compiling = sum(one for one, _ in each.values()) / len(each) * (len(first) - len(each))  # the others, alike
     work = sum(weight(t, plan) * each[t.group][1] for t in tasks if t.group in each)
     return (work + compiling) / min(machine.workers, len(tasks))
