@@ -5,7 +5,6 @@ anything, and JAX needs no restart (measured: 1.9x on two cores, as much as two 
 several devices, one thread feeds each.
 """
 
-import contextlib
 import itertools
 import os
 import threading
@@ -114,7 +113,7 @@ def run_task(
     opening: windows of the first segment, which may have to compile.
     """
     group = plan.groups[task.group]
-    with precision(plan.dtype), jax.default_device(device):
+    with jax.enable_x64(plan.dtype == "float64"), jax.default_device(device):
         host, marks = stacked([host_case(plan.cells[c]) for c in task.cells], plan.dtype)
         leaves, treedef = jax.tree.flatten(marks)
         with _making:  # two threads would make it twice
@@ -210,13 +209,6 @@ def regret_of(record, parts: Parts, plan: Plan, task: Task) -> np.ndarray:
                     best[id(params)] = baseline(params, task.first + s, group.times)
                 regret[rows, m] -= best[id(params)]
     return regret
-
-
-@contextlib.contextmanager
-def precision(dtype: str):
-    """Float64 where the sweep asks for it."""
-    with jax.enable_x64(dtype == "float64"):
-        yield
 
 
 class Keeper:

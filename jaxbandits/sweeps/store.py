@@ -10,6 +10,7 @@ content and its own key, so that a flipped bit, a truncated or a foreign file is
 """
 
 import contextlib
+import errno
 import hashlib
 import io
 import json
@@ -269,10 +270,9 @@ class Store:
         except OSError as error:
             with contextlib.suppress(OSError):
                 part.unlink()
-            raise OSError(
-                error.errno,
-                f"cannot write {path} ({error.strerror}): make room and run it again, everything finished is kept",
-            ) from None
+            remedy = "make room" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "see to the disk"
+            said = f"cannot write {path} ({error.strerror}): {remedy} and run it again, everything finished is kept"
+            raise OSError(error.errno, said) from None
         with contextlib.suppress(OSError):  # the name itself; not every file system can
             folder = os.open(path.parent, os.O_RDONLY)
             try:

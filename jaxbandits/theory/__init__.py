@@ -1,0 +1,67 @@
+"""Tunings and regret bounds of Asi, Raman and Talwar, Faster Rates for Private Adversarial Bandits (ICML 2025), on the host.
+
+K arms, N experts, T plays, n = epsilon T; `log` is natural. A bound may exceed T: plot min(bound, T). Where the printed constants
+could not be read or a step of a proof is missing, the docstring says which form is given.
+"""
+
+from jaxbandits.theory.bounds import (
+    arms_bounds,
+    arms_rates,
+    batched_exp4_bound,
+    conversion_bound,
+    exp3_base_bound,
+    exp3_bound,
+    exp3_corrected_bound,
+    experts_bounds,
+    experts_rates,
+    experts_regions,
+    ftpl_bound,
+    htinf_bound,
+    htinf_experts_bound,
+    htinf_window_bound,
+    local_exp4_bound,
+)
+from jaxbandits.theory.tunings import (
+    batched_exp4_tuning,
+    check_epsilon,
+    check_mixing,
+    composed_epsilon,
+    exp3_noisy_tuning,
+    exp3_tuning,
+    exp4_tuning,
+    ftpl_noisy_tuning,
+    ftpl_tuning,
+    local_exp4_tuning,
+    refuse,
+    window,
+)
+
+__all__ = [
+    "window",
+    "check_epsilon",
+    "check_mixing",
+    "refuse",
+    "exp3_tuning",
+    "exp3_noisy_tuning",
+    "ftpl_tuning",
+    "ftpl_noisy_tuning",
+    "local_exp4_tuning",
+    "batched_exp4_tuning",
+    "exp4_tuning",
+    "composed_epsilon",
+    "conversion_bound",
+    "htinf_bound",
+    "htinf_window_bound",
+    "exp3_bound",
+    "exp3_corrected_bound",
+    "exp3_base_bound",
+    "ftpl_bound",
+    "htinf_experts_bound",
+    "local_exp4_bound",
+    "batched_exp4_bound",
+    "arms_rates",
+    "experts_rates",
+    "arms_bounds",
+    "experts_bounds",
+    "experts_regions",
+]
