@@ -44,24 +44,22 @@ def matvec(matrix, vector):
     return fixed_sum(matrix * vector[..., None, :])
 
 
-def combine(weights, rows):
-    """sum_n weights[n] rows[n] over weights [n] and rows [n, m] -> [m], in eight interleaved sums added up at the end.
+def combine(matrix, weights):
+    """[m, n] times [n] for long rows: eight running sums of neighbouring columns, added up at the end -> [m].
 
-    One running sum waits four cycles for each addition; eight of them halve the time (measured: 64 rows of 80, 63 to 33 ns a row
-    of ten). Above 256 terms, where writing them out would take long to compile, products are added by halves.
+    The eight fill a vector register however few rows there are, and none waits for the addition before it (measured against sums along m:
+    EXP4 with 64 experts 6.1e6 to 8.2e6 plays/s, a matrix product of the library, whose order is its own, 8.3e6).
     """
-    n = weights.shape[-1]
-    if n > 256:
-        return fixed_sum(weights[:, None] * rows, axis=0)
-    sums = []
-    for first in range(min(n, 8)):
-        total = weights[first] * rows[first]
-        for i in range(first + 8, n, 8):
-            total = total + weights[i] * rows[i]
-        sums.append(total)
-    while len(sums) > 1:
-        sums = [a + b for a, b in zip(sums[::2], sums[1::2], strict=False)] + sums[len(sums) // 2 * 2 :]
-    return sums[0]
+    m, n = matrix.shape
+    short = -n % 8
+    columns = jnp.pad(matrix, ((0, 0), (0, short))).reshape(m, -1, 8)
+    weights = jnp.pad(weights, (0, short)).reshape(-1, 8)
+    if len(weights) > UNROLL:
+        return fixed_sum(fixed_sum(columns * weights, axis=1))
+    total = columns[:, 0] * weights[0]
+    for i in range(1, len(weights)):
+        total = total + columns[:, i] * weights[i]
+    return fixed_sum(settle(total))
 
 
 def quadratic(matrix, x):

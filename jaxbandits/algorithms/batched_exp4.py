@@ -5,6 +5,7 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+from jax import lax
 
 from jaxbandits import theory
 from jaxbandits.algorithms.exp4 import State as Weights
@@ -28,8 +29,7 @@ class Params(NamedTuple):
 
 class State(NamedTuple):
     experts: Weights
-    done: Any  # int32: plays done in the running batch
-    total: Any  # [N] their summed loss estimates
+    total: Any  # [N] summed loss estimates of the running batch
 
 
 class Estimates(NamedTuple):
@@ -54,7 +54,7 @@ def _view(message, released, action):
 @cache
 def program(num_arms: int, num_experts: int) -> Program:
     def init(params, draws):
-        return State(start(num_experts, draws.dtype), jnp.int32(0), jnp.zeros(num_experts, draws.dtype))
+        return State(start(num_experts, draws.dtype), jnp.zeros(num_experts, draws.dtype))
 
     def act(params, state, draws, t, context):
         action, q = follow(state.experts.weights, context, params.mixing, draws.uniform(t))
@@ -66,14 +66,20 @@ def program(num_arms: int, num_experts: int) -> Program:
 
     def update(params, state, draws, t, note, message, used):
         window = jnp.asarray(params.window)
-        done, total = state.done + used, state.total + message.total
-        full = done >= window.astype(jnp.int32)
-        noise = params.mechanism_scale * params.noise_scale * draws.laplace(t, (num_experts,))
-        released = total / window.astype(total.dtype) + noise
-        fresh = moved(state.experts.logs - params.learning_rate * released)
-        experts = Weights(*(jnp.where(full, new, old) for new, old in zip(fresh, state.experts, strict=True)))
-        state = State(experts, jnp.where(full, 0, done), jnp.where(full, 0, total))
-        return state, jnp.where(full, released, jnp.nan)
+        total = state.total + message.total
+
+        def end(experts, total):
+            noise = params.mechanism_scale * params.noise_scale * draws.laplace(t, (num_experts,))
+            released = total / window.astype(total.dtype) + noise
+            return moved(experts.logs - params.learning_rate * released), jnp.zeros_like(total), released
+
+        def go_on(experts, total):
+            return experts, total, jnp.full_like(total, jnp.nan)
+
+        # play and window are the same for all lanes of a call: a branch, so that noise is drawn at the ends of batches alone
+        ends = t % window.astype(jnp.int32) == 0
+        experts, total, released = lax.cond(ends, end, go_on, state.experts, total)
+        return State(experts, total), released
 
     return Program(init, act, encode, update)
 
@@ -126,5 +132,5 @@ def batched_exp4(
     span = Span(slots(window, LONGEST), -(-horizon // window), full=True, length=window)
     spend = partial(_spend, num_arms, num_experts)
     guarantee = Guarantee("central", "loss_vector", spend, _view, ("mechanism_scale",))
-    version = ("batched_exp4", 1, (num_arms, num_experts))
+    version = ("batched_exp4", 2, (num_arms, num_experts))
     return Algorithm(program(num_arms, num_experts), (span,), params, guarantee, version, {})

@@ -37,9 +37,9 @@ def follow(weights, advice, mixing, uniform):
     """Arms [P] drawn from Q = (1 - mixing) weights mu + mixing / K and their probabilities [P]: advice mu [P, N, K], uniform [P]."""
     plays, num_experts, num_arms = advice.shape
     share = settle((1 - mixing) / fixed_sum(weights))
-    by_expert = settle(jnp.moveaxis(advice, 1, 0).reshape(num_experts, plays * num_arms))  # laid out once for all lanes
-    mixture = combine(weights, by_expert)
-    q = settle(mixture).reshape(plays, num_arms) * share + mixing / num_arms
+    by_arm = settle(jnp.swapaxes(advice, 1, 2).reshape(plays * num_arms, num_experts))  # laid out once for all lanes
+    mixture = settle(combine(by_arm, weights)).reshape(plays, num_arms)
+    q = mixture * share + mixing / num_arms
     action = settle(inverse_cdf(q, uniform))
     return action, jnp.maximum(pick(q, action), jnp.finfo(q.dtype).tiny)
 
@@ -86,7 +86,7 @@ def exp4(*, num_arms, num_experts, horizon, learning_rate=None, mixing=None) -> 
 
     >>> import jaxbandits as jb
     >>> jb.algorithms.exp4(num_arms=3, num_experts=5, horizon=100).version
-    ('exp4', 1, (3, 5))
+    ('exp4', 2, (3, 5))
     """
     num_arms = integer("num_arms", num_arms, 2)
     num_experts = integer("num_experts", num_experts, 2)
@@ -97,5 +97,5 @@ def exp4(*, num_arms, num_experts, horizon, learning_rate=None, mixing=None) -> 
     if mixing is not None:
         tuning["mixing"] = number("mixing", mixing, 0.0, 1.0)
     params = Params(**tuning)
-    version = ("exp4", 1, (num_arms, num_experts))
+    version = ("exp4", 2, (num_arms, num_experts))
     return Algorithm(program(num_arms, num_experts), (Span(1, horizon),), params, Guarantee(), version, {})

@@ -109,7 +109,7 @@ def ftpl(
 
     >>> import jaxbandits as jb
     >>> jb.algorithms.ftpl(num_arms=3, horizon=100).version
-    ('ftpl', 1, (3,))
+    ('ftpl', 2, (3,))
     """
     num_arms = integer("num_arms", num_arms, 2)
     horizon = integer("horizon", horizon, 1)
@@ -122,7 +122,7 @@ def ftpl(
     tries = tuning["tries"] if tries is None else integer("tries", tries, 1)
     params = Params(rate, float(tries), float(tries) if on_fail == "cap" else 0.0)
     if not literal:
-        return Algorithm(program(num_arms), (Span(1, horizon),), params, Guarantee(), ("ftpl", 1, (num_arms,)), {})
+        return Algorithm(program(num_arms), (Span(1, horizon),), params, Guarantee(), ("ftpl", 2, (num_arms,)), {})
     windows = min(horizon * -(-tries // tries_at_once(num_arms)), 2**30)  # enough if every update takes every try
-    version = ("ftpl", 1, (num_arms, "literal"))
+    version = ("ftpl", 2, (num_arms, "literal"))
     return Algorithm(literal_program(num_arms), (Span(1, windows, full=False),), params, Guarantee(), version, {})

@@ -53,5 +53,5 @@ def local_exp4(*, num_arms, num_experts, horizon, epsilon, learning_rate=None, m
     )
     params = Params(rate, tuning["mixing"] if mixing is None else mixing, scale, 1.0)
     guarantee = Guarantee("local", "loss_vector", spend, view, ("mechanism_scale",))
-    version = ("local_exp4", 2, (num_arms, num_experts))
+    version = ("local_exp4", 3, (num_arms, num_experts))
     return Algorithm(program(num_arms, num_experts), (Span(1, horizon),), params, guarantee, version, {})

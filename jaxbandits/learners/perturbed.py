@@ -2,11 +2,13 @@
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
-from jaxbandits.numerics import fixed_sum, one_hot
+from jaxbandits.numerics import UNROLL, fixed_sum, settle
 
 EDGES = np.array([-18, -9, -5, -3, -1.5, 0, 0.75, 1.5, 3, 5, 9, 18])
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
+FAR = 60  # a gap that no perturbation makes up for, whose exponential float32 still holds
 
 
 def leader_probability(gaps, arm):
@@ -16,27 +18,29 @@ def leader_probability(gaps, arm):
     gap, where its density has a cusp, is a panel edge. Relative error below 2e-4 where the probability is at least 1e-4.
     """
     dtype = gaps.dtype
-    cusp = jnp.minimum(gaps[arm], 18)
+    cusp = settle(jnp.minimum(gaps[arm], 18))
     low = np.concatenate([[-np.inf], EDGES]).astype(dtype)
     high = np.concatenate([EDGES, [np.inf]]).astype(dtype)
     edges = jnp.clip(cusp, low, high)  # EDGES with the cusp inserted in order
     half = (edges[1:] - edges[:-1]) / 2
-    y = (edges[1:] + edges[:-1])[:, None] / 2 + half[:, None] * NODES.astype(dtype)
-    weight = half[:, None] * WEIGHTS.astype(dtype)
-    distance = y.reshape(-1, 1) - gaps
-    tail = 0.5 * jnp.exp(-jnp.abs(distance))
-    survival = jnp.where(distance < 0, 1 - tail, tail)
-    factors = jnp.where(one_hot(arm, gaps.shape[-1]), tail, survival)
-    return jnp.clip(fixed_sum(_product(factors) * weight.reshape(-1)), 0, 1)
+    y = ((edges[1:] + edges[:-1])[:, None] / 2 + half[:, None] * NODES.astype(dtype)).reshape(-1)
+    # exponentials of nodes and of gaps, 96 + K of them, and products of the two instead of 96 K exponentials of differences
+    up, far = jnp.exp(y), settle(jnp.exp(jnp.minimum(gaps, FAR)))
+    down, near = 1 / up, settle(1 / far)
+    value = (half[:, None] * WEIGHTS.astype(dtype)).reshape(-1)
 
+    def survive(j, value):
+        ratio = up * near[j]  # below 1 where the node is below the gap
+        tail = 0.5 * jnp.minimum(ratio, down * far[j])
+        return value * jnp.where(ratio < 1, 1 - tail, tail)
 
-def _product(x):
-    """Product over the last axis in a fixed order, by halves."""
-    while x.shape[-1] > 1:
-        n, half = x.shape[-1], x.shape[-1] // 2
-        x = (
-            jnp.concatenate([x[..., :half] * x[..., half : 2 * half], x[..., 2 * half :]], axis=-1)
-            if n % 2
-            else x[..., :half] * x[..., half:]
-        )
-    return x[..., 0]
+    if gaps.shape[0] <= UNROLL:
+        for j in range(gaps.shape[0]):
+            value = survive(j, value)
+    else:
+        value = lax.fori_loop(0, gaps.shape[0], survive, value)
+    ratio = up * near[arm]
+    value = value * jnp.where(ratio < 1, ratio / (2 - ratio), 1)  # the arm's own: its density instead
+    # two settled stages: fused with the integrand, the sums run over lanes one by one (measured: 4 times slower)
+    by_panel = settle(fixed_sum(settle(value.reshape(len(EDGES), len(NODES))), axis=0))
+    return jnp.clip(fixed_sum(by_panel), 0, 1)

@@ -85,9 +85,9 @@ def _experts(horizon, epsilons, seeds, tuned) -> Sweep:
 
 def sweeps(full: bool) -> dict[str, Sweep]:
     """Regret against epsilon at one horizon, and one sweep for each horizon at one epsilon."""
-    horizon, horizons = (20_000, [2000, 6000, 20_000, 60_000]) if full else (300, [300, 1000])
+    horizon, horizons = (50_000, [2000, 6000, 20_000, 60_000, 200_000]) if full else (300, [300, 1000])
     epsilons, gaps = ([0.01, 0.03, 0.1, 0.3, 1.0], [0.05, 0.15, 0.45]) if full else ([0.1, 1.0], [0.1, 0.4])
-    seeds, tuned = (40, 6) if full else (8, 2)
+    seeds, tuned = (200, 20) if full else (8, 2)
     made = {"arms": _arms(horizon, epsilons, gaps, seeds, tuned)}
     slow = () if full else ("FTPL", "FTPL (theory)")  # most of what a quick run would compile
     made |= {f"arms-{t}": _arms(t, [EPSILON], gaps, seeds, tuned, slow) for t in horizons}
