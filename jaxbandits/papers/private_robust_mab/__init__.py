@@ -1,0 +1,11 @@
+"""Wu, Zhou, Tao and Wang, On Private and Robust Bandits (arXiv 2302.02526). Its own experiments are lost: E1 to E4 are the specification's."""
+
+from jaxbandits.papers.private_robust_mab import bernoulli, bounds, central_moments, outliers, raw_moments
+
+STUDIES = {
+    "raw-moments": raw_moments.STUDY,
+    "central-moments": central_moments.STUDY,
+    "bernoulli": bernoulli.STUDY,
+    "bounds": bounds.STUDY,
+    "outliers": outliers.STUDY,
+}

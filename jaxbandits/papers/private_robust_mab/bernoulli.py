@@ -1,0 +1,85 @@
+"""E3: the two Bernoulli instances of the papers on private bandits, with everything a reader would compare."""
+
+from functools import partial
+
+from jaxbandits import algorithms as a
+from jaxbandits import environments as e
+from jaxbandits.papers.private_robust_mab.tables import regrets
+from jaxbandits.papers.study import Claim, Study, Sweep
+from jaxbandits.reports import plot
+
+MEANS = {"one close": [0.75, 0.7, 0.7, 0.7, 0.7], "spread": [0.75, 0.625, 0.5, 0.375, 0.25]}
+PRIVATE = {
+    "PRM elimination": a.prm_elimination, "PRM-UCB": a.prm_ucb, "PRM-TS": a.prm_thompson, "DP-SE": a.dp_se,
+    "AdaP-UCB": a.adap_ucb, "AdaP-KLUCB": a.adap_kl_ucb, "LDP-UCB": a.ldp_ucb,
+    "LDP-UCB, randomised response": partial(a.ldp_ucb, mechanism="randomized_response"),
+}  # fmt: skip
+PLAIN = {"UCB1": a.ucb1, "KL-UCB": a.kl_ucb, "Thompson": a.thompson, "MOSS": a.moss}
+DRAWN = [*PRIVATE, "UCB1", "Thompson"]
+
+
+def sweeps(full: bool) -> dict[str, Sweep]:
+    """Both instances at every epsilon; what knows no epsilon runs once."""
+    horizon, seeds = (100_000, 200) if full else (2000, 16)
+    epsilons = [0.1, 0.25, 0.5, 1.0] if full else [0.25, 1.0]
+    labels = (
+        PRIVATE | PLAIN
+        if full
+        else {k: v for k, v in (PRIVATE | PLAIN).items() if k not in ("PRM-TS", "AdaP-KLUCB", "KL-UCB")}
+    )
+    grid = {"environment.means": MEANS, "epsilon": epsilons}
+    settings = {"algorithms": labels, "environment": e.bernoulli_arms, "horizon": horizon, "seeds": seeds, "grid": grid}
+    return {"arms": Sweep(settings | {"checkpoints": 60})}
+
+
+def draw_time(instance, epsilon):
+    """Regret against plays of one instance at one epsilon."""
+
+    def draw(results):
+        ds = results["arms"]
+        shown = [label for label in DRAWN if label in ds["algorithm"].values]
+        select = {"environment.means": instance, "epsilon": epsilon, "algorithm": shown}
+        return plot.regret(
+            ds,
+            select=select,
+            log="both",
+            caption=f"Bernoulli arms, {instance}: {MEANS[instance]}; ε = {epsilon:g}",
+            width=5.5,
+        )
+
+    return draw
+
+
+def draw_epsilon(instance):
+    """Final regret of one instance against epsilon."""
+
+    def draw(results):
+        caption = f"Bernoulli arms, {instance}: {MEANS[instance]}"
+        return plot.against(
+            results["arms"], "epsilon", select={"environment.means": instance}, caption=caption, width=5.5
+        )
+
+    return draw
+
+
+def claims(results) -> list[Claim]:
+    """Mean regrets, best first."""
+    made = []
+    for (instance, epsilon), part in regrets(results["arms"]).groupby(["environment.means", "epsilon"], sort=False):
+        part = part[part["algorithm"].isin(PRIVATE)].sort_values("mean")
+        said = ", ".join(f"{row.algorithm} {row.mean:,.0f}" for row in part.itertuples())
+        made.append(Claim(f"private algorithms by regret, {instance}, ε = {epsilon:g}", "", said))
+    return made
+
+
+STUDY = Study(
+    "Bernoulli arms, as in papers on private bandits",
+    "Experiment E3 of the specification",
+    sweeps,
+    {
+        "time": draw_time("spread", 1.0),
+        "one-close": draw_epsilon("one close"),
+        "spread": draw_epsilon("spread"),
+    },
+    claims,
+)

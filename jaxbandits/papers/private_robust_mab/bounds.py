@@ -1,0 +1,81 @@
+"""E4: regret against epsilon and against the share of contaminated rewards, between the lower and the upper bound."""
+
+import numpy as np
+
+from jaxbandits import statistics, theory
+from jaxbandits.papers.private_robust_mab.raw_moments import ATTACKS, MEANS, PARETO, PRM, SHARES
+from jaxbandits.papers.private_robust_mab.tables import regrets
+from jaxbandits.papers.study import Claim, Study, Sweep
+from jaxbandits.reports import plot
+
+
+def sweeps(full: bool) -> dict[str, Sweep]:
+    """A sweep over epsilon without contamination, and one over the share at epsilon = 1."""
+    horizon, seeds = (100_000, 200) if full else (2000, 16)
+    epsilons = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0] if full else [0.1, 1.0]
+    shares = [0.001, 0.003, 0.01, 0.03, 0.1] if full else [0.01, 0.1]
+    common = {"algorithms": PRM, "environment": PARETO, "horizon": horizon, "seeds": seeds, "checkpoints": 1}
+    return {
+        "epsilon": Sweep(common | {"grid": {"epsilon": epsilons}}),
+        "share": Sweep(common | {"grid": {"epsilon": [1.0], SHARES: shares}, "reward_adversary": ATTACKS["swapped"]}),
+    }
+
+
+def along(results, name):
+    """(key, [V] upper, [V] lower) of one sweep: the theorems' orders, cut at playing the worst arm throughout."""
+    ds = results[name]
+    key = "epsilon" if name == "epsilon" else "corruption_bound"
+    horizon, top = int(ds.t[-1]), int(ds.t[-1]) * (max(MEANS) - min(MEANS))
+    at = (lambda x: (x, 0.0)) if name == "epsilon" else (lambda x: (1.0, x))
+
+    def cut(bound):
+        return lambda xs: np.array([min(bound(len(MEANS), horizon, *at(float(x))), top) for x in xs])
+
+    return key, cut(theory.prm_raw_bound), cut(theory.private_robust_lower_bound)
+
+
+def draw(name):
+    """Final regret along one axis, on logarithmic axes, with both bounds."""
+
+    def made(results):
+        key, upper, lower = along(results, name)
+        reference = {"upper bound (order)": upper, "lower bound (order, times 1/27)": lower}
+        given = "no contamination" if name == "epsilon" else "swapped rewards, ε = 1"
+        return plot.against(results[name], key, reference=reference, caption=f"Pareto rewards; {given}", width=5.5)
+
+    return made
+
+
+def claims(results) -> list[Claim]:
+    """Regrets between the bounds' orders, and fitted exponents next to the theorem's."""
+    made = []
+    exponents = {"epsilon": ("1/ε", -1, "at most 1/2 (k = 2)"), "share": ("α", 1, "at most 1/2 (k = 2)")}
+    for name, (what, sign, paper) in exponents.items():
+        key, upper, lower = along(results, name)
+        fitted = statistics.slope(results[name], over=key).set_index("algorithm")
+        for label, row in fitted.iterrows():
+            low, high = sorted((sign * row.ci_low, sign * row.ci_high))
+            said = f"{sign * row.slope:.2f} [{low:.2f}, {high:.2f}]"
+            made.append(Claim(f"exponent of {what}, {label}", paper, said, bool(low <= 0.5)))
+        frame = regrets(results[name])
+        x = frame[key].to_numpy()
+        inside = (frame["mean"] >= lower(x)) & (frame["mean"] <= upper(x))
+        said = f"in {int(inside.sum())} of {len(frame)} cells; {(frame['mean'] / upper(x)).min():.2f} to {(frame['mean'] / upper(x)).max():.2f} of the upper"
+        made.append(
+            Claim(
+                f"along {what}: between the lower (times 1/27) and the upper bound's order",
+                "constants unspecified",
+                said,
+                bool(inside.all()),
+            )
+        )
+    return made
+
+
+STUDY = Study(
+    "Regret between the lower and the upper bound",
+    "Theorems 4.1 and 6.2; experiment E4 of the specification",
+    sweeps,
+    {"epsilon": draw("epsilon"), "share": draw("share")},
+    claims,
+)

@@ -1,0 +1,112 @@
+"""E1: heavy-tailed rewards with a bounded raw moment, under three kinds of contamination, against private and robust rivals."""
+
+from functools import partial
+
+from jaxbandits import adversaries as v
+from jaxbandits import algorithms as a
+from jaxbandits import environments as e
+from jaxbandits import theory
+from jaxbandits.papers.private_robust_mab.tables import regrets, share_text
+from jaxbandits.papers.study import Claim, Study, Sweep
+from jaxbandits.reports import plot
+
+MEANS = [0.9, 0.7, 0.5, 0.3, 0.1]
+PARETO = partial(e.pareto_arms, means=MEANS, shape=3.5)  # E X^2 <= 0.97
+PRM = {"PRM elimination": a.prm_elimination, "PRM-UCB": a.prm_ucb, "PRM-TS": a.prm_thompson}
+RIVALS = {
+    "DPRSE": partial(a.dprse, moment_order=2.0, moment_bound=1.0),
+    "DP-SE": a.dp_se,
+    "robust UCB": partial(a.robust_ucb, moment_order=2.0, moment_bound=1.0),
+}
+ATTACKS = {
+    "swapped": partial(v.huber, kind="swapped"),
+    "50": partial(v.huber, kind="fixed", value=50.0),
+    "inf": partial(v.huber, kind="fixed", value="inf"),
+}
+EPSILON, SHARE = 0.5, 0.05  # of the figures that vary something else
+SHARES = ("corruption_bound", "reward_adversary.corruption")
+
+
+def sweeps(full: bool) -> dict[str, Sweep]:
+    """One sweep an attack: every epsilon with every share of contaminated rewards, which the learner knows."""
+    horizon, seeds = (100_000, 200) if full else (2000, 16)
+    epsilons, shares = ([0.1, 0.5, 1.0], [0.0, 0.02, 0.05, 0.1]) if full else ([0.5, 1.0], [0.0, 0.05])
+    settings = {
+        "algorithms": PRM | RIVALS, "environment": PARETO, "horizon": horizon, "seeds": seeds,
+        "grid": {"epsilon": epsilons, SHARES: shares}, "checkpoints": 60,
+    }  # fmt: skip
+    attacks = ATTACKS if full else {"inf": ATTACKS["inf"]}
+    return {name: Sweep(settings | {"reward_adversary": attack}) for name, attack in attacks.items()}
+
+
+def first(results):
+    """The attack that is drawn: the hardest that there is."""
+    return next(name for name in ATTACKS if name in results)
+
+
+def orders(ds, key):
+    """The theorems' upper and lower bounds along an axis, without their constants."""
+    horizon, num_arms = int(ds.t[-1]), len(MEANS)
+    top = horizon * (max(MEANS) - min(MEANS))
+
+    def along(bound):
+        at = (lambda x: (x, SHARE)) if key == "epsilon" else (lambda x: (EPSILON, x))
+        return lambda xs: [min(bound(num_arms, horizon, *at(float(x))), top) for x in xs]
+
+    return {
+        "upper bound (order)": along(theory.prm_raw_bound),
+        "lower bound (order, times 1/27)": along(theory.private_robust_lower_bound),
+    }
+
+
+def draw_time(results):
+    """Regret against plays, one panel a share."""
+    name = first(results)
+    caption = f"Pareto rewards; contamination: {name}; ε = {EPSILON}"
+    return plot.regret(results[name], select={"epsilon": EPSILON}, log="both", caption=caption)
+
+
+def draw_epsilon(results):
+    """Final regret against epsilon, with the bounds' orders."""
+    name = first(results)
+    ds = results[name]
+    caption = f"Pareto rewards; {SHARE:.0%} contaminated: {name}"
+    return plot.against(
+        ds, "epsilon", select={"corruption_bound": SHARE}, reference=orders(ds, "epsilon"), caption=caption, width=5.5
+    )
+
+
+def draw_share(results):
+    """Final regret against the share of contaminated rewards, with the bounds' orders."""
+    name = first(results)
+    ds = results[name]
+    caption = f"Pareto rewards; contamination: {name}; ε = {EPSILON}"
+    return plot.against(
+        ds, "corruption_bound", select={"epsilon": EPSILON}, reference=orders(ds, "corruption_bound"), caption=caption,
+        width=5.5,
+    )  # fmt: skip
+
+
+def claims(results) -> list[Claim]:
+    """Mean regrets of everyone under every attack, and whether PRM elimination stays below its bound and ahead of the rivals."""
+    made = []
+    for name in results:
+        frame = regrets(results[name])
+        for (epsilon, share), part in frame.groupby(["epsilon", "corruption_bound"]):
+            part = part.set_index("algorithm")
+            best = part.loc[list(PRM), "mean"].idxmin()
+            clear = bool((part.loc[list(RIVALS), "low"] > part.loc[best, "high"]).all())
+            said = ", ".join(f"{label} {row['mean']:,.0f}" for label, row in part.iterrows())
+            attack = f", {share_text(share)} {name}" if share else ", no contamination"
+            paper = "PRM is the only one both private and robust"
+            made.append(Claim(f"regret, ε = {epsilon:g}{attack}: {best} below every rival", paper, said, clear))
+    return made
+
+
+STUDY = Study(
+    "Heavy tails, contamination and privacy at once: rewards with a bounded raw moment",
+    "Theorem 6.2; experiment E1 of the specification",
+    sweeps,
+    {"time": draw_time, "epsilon": draw_epsilon, "share": draw_share},
+    claims,
+)
