@@ -128,8 +128,19 @@ def test_bounds_by_hand():
     assert theory.local_exp4_bound(3, 8, 5000, 0.5) == pytest.approx(
         32 * math.sqrt(15_000 * math.log(8)) * math.log(15_000) + 1
     )
-    assert theory.ftpl_bound(k, t, eps) > theory.exp3_bound(k, t, eps)
-    assert theory.batched_exp4_bound(3, 4, 10**6, 0.1, 1e-3) > 0
+    kn, log_k = k * n, math.log(k)
+    inner = 10 * math.sqrt(kn * log_k * (1 + 10 * math.log(kn) ** 2)) + 6 * log_k * math.sqrt(kn) * (
+        1 + 4 * math.log(n)
+    )
+    assert theory.ftpl_bound(k, t, eps) == pytest.approx(20 * (inner + math.sqrt(kn) / math.e + 1) + 20)
+    size, log_nt = 4 * math.log(1000), math.log(4e6)
+    first = size ** (1 / 6) * math.sqrt(3) * 1e4 * log_nt ** (1 / 3) * math.log(4) ** (1 / 3) / 0.1 ** (1 / 3)
+    want = 100 * (first + math.sqrt(size) * log_nt * math.log(4) / 0.1)
+    assert theory.batched_exp4_bound(3, 4, 10**6, 0.1, 1e-3) == pytest.approx(want)
+    for wrong in ({"epsilon": 0}, {"delta": 1.0}, {"horizon": 0}, {"num_experts": 1}):
+        given = {"num_arms": 3, "num_experts": 4, "horizon": 100, "epsilon": 0.1, "delta": 0.1} | wrong
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            theory.batched_exp4_bound(**given)
     rates = theory.arms_rates(k, t, eps)
     assert rates["conversion"] == pytest.approx(math.sqrt(1e7)) and rates["existing"] > rates["conversion"]
     many = theory.experts_rates(2, 10**6, 10**6, 1.0)

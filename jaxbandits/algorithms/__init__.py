@@ -3,17 +3,20 @@
 from jaxbandits.algorithms.bandit_to_experts import bandit_to_experts
 from jaxbandits.algorithms.batched_exp4 import batched_exp4
 from jaxbandits.algorithms.byzantine_ucb import byzantine_ucb
+from jaxbandits.algorithms.cr_ucb import cr_ucb
 from jaxbandits.algorithms.exp3 import exp3
 from jaxbandits.algorithms.exp3_ix import exp3_ix
 from jaxbandits.algorithms.exp4 import exp4
 from jaxbandits.algorithms.ftpl import ftpl
 from jaxbandits.algorithms.htinf import htinf
+from jaxbandits.algorithms.huber_ucb import huber_ucb
 from jaxbandits.algorithms.isolated_linucb import isolated_linucb
 from jaxbandits.algorithms.ldp_exp3 import ldp_exp3
 from jaxbandits.algorithms.linucb import linucb
 from jaxbandits.algorithms.local_exp4 import local_exp4
 from jaxbandits.algorithms.private_batched import private_batched
 from jaxbandits.algorithms.robust_elimination import robust_elimination
+from jaxbandits.algorithms.robust_ucb import robust_ucb
 from jaxbandits.algorithms.successive_elimination import successive_elimination
 from jaxbandits.algorithms.tsallis_inf import tsallis_inf
 from jaxbandits.algorithms.ucb1 import ucb1
@@ -38,4 +41,7 @@ __all__ = [
     "robust_elimination",
     "isolated_linucb",
     "byzantine_ucb",
+    "robust_ucb",
+    "huber_ucb",
+    "cr_ucb",
 ]

@@ -56,6 +56,9 @@ def bandit_to_experts(*, num_arms, num_experts, horizon, base) -> Algorithm:
         raise ValueError(
             f"base = {base!r} must be a factory of algorithms or a partial of one: for instance algorithms.htinf"
         )
-    made = base(num_arms=num_experts, horizon=horizon)
+    try:
+        made = base(num_arms=num_experts, horizon=horizon)
+    except ValueError as error:  # the base calls the experts its arms
+        raise ValueError(f"{error} (here K counts the N = {num_experts} experts that are the base's arms)") from None
     version = ("bandit_to_experts", 1, (num_arms, num_experts, made.version))
     return made._replace(program=program(made.program), version=version)

@@ -70,8 +70,9 @@ def program(num_arms: int, num_experts: int) -> Program:
 
     def update(params, state, draws, t, note, message, used):
         column, q = note
-        # without mixing q may round to almost 0: an infinite step times advice of 0 would be NaN
-        step = jnp.clip(params.learning_rate * message.total / q, -LARGEST_STEP, LARGEST_STEP)
+        # without mixing q may round to almost 0: an infinite step times advice of 0 would be NaN. With it nothing is cut
+        largest = jnp.where(params.mixing > 0, jnp.inf, LARGEST_STEP).astype(q.dtype)
+        step = jnp.clip(params.learning_rate * message.total / q, -largest, largest)
         return moved(state.logs - column * settle(step)), ()
 
     return Program(init, act, encode, update)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxbandits import theory
 from jaxbandits.algorithms.exp3 import exp3
@@ -14,6 +15,7 @@ from jaxbandits.algorithms.htinf import htinf
 from jaxbandits.mechanisms.laplace import laplace_scale
 from jaxbandits.numerics import fixed_sum, settle
 from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Span
+from jaxbandits.random import Draws
 from jaxbandits.validation import factory, integer, number
 
 LONGEST = 256  # most plays of one window: longer batches are split evenly
@@ -111,17 +113,37 @@ def _tuning(base, num_arms, horizon, epsilon, window, chosen) -> dict:
         tuning = {"tail_scale": math.sqrt(2 + 4 * scale**2)} if scale > 1 + 1e-6 else {}
     elif maker not in (exp3, ftpl) or "feedback_scale" in given:
         tuning = {}
-    elif chosen:
+    elif chosen and maker is ftpl:
         tuning = {"feedback_scale": scale}
     elif maker is ftpl:
         tuning = theory.ftpl_tuning(num_arms, horizon, epsilon)
     elif {"learning_rate", "mixing"} <= given:
         tuning = {}
     else:
-        tuning = theory.exp3_tuning(
-            num_arms, horizon, epsilon, mixing=base.keywords["mixing"] if "mixing" in given else None
-        )
+        mixing = base.keywords["mixing"] if "mixing" in given else None
+        if chosen:
+            tuning = theory.exp3_noisy_tuning(num_arms, horizon // window, scale, mixing=mixing, window=window)
+        else:
+            tuning = theory.exp3_tuning(num_arms, horizon, epsilon, mixing=mixing)
     return {key: value for key, value in tuning.items() if key not in given and key not in ("window", "noise_scale")}
+
+
+def _shapes(params) -> tuple:
+    leaves, treedef = jax.tree.flatten(params)
+    return treedef, tuple(np.shape(x) for x in leaves)
+
+
+@cache
+def _learns_from_losses(base: Program, treedef, shapes: tuple) -> bool:
+    """Whether the base's clients send `Loss` messages."""
+    t, play = jnp.ones(1, jnp.int32), jnp.ones(1, bool)
+
+    def message(params):
+        draws = Draws(jnp.uint32(0), "alg")
+        action, _, note = base.act(params, base.init(params, draws), draws, t, ())
+        return base.encode(params, note, draws, t, (), action, jnp.zeros(1), play)
+
+    return isinstance(jax.eval_shape(message, treedef.unflatten([jnp.zeros(shape) for shape in shapes])), Loss)
 
 
 @factory
@@ -154,14 +176,22 @@ def private_batched(*, num_arms, horizon, epsilon, base=htinf, window=None) -> A
     elif math.isinf(epsilon):
         window = 1
     else:
-        window = theory.window(theory.check_epsilon(epsilon, horizon))
+        window = min(
+            theory.window(theory.check_epsilon(epsilon, horizon)), horizon
+        )  # the guard may exceed T by rounding
     tuning = _tuning(base, num_arms, horizon, epsilon, window, chosen)
     made = base(num_arms=num_arms, horizon=horizon // window, **tuning)
+    if not _learns_from_losses(made.program, *_shapes(made.params)):
+        raise ValueError(
+            f"base = {made.version[0]} does not learn from losses: use exp3, exp3_ix, htinf, tsallis_inf or ftpl"
+        )
     params = Params(made.params, window, laplace_scale(1 / window, epsilon), 1.0)
     batches, inner = -(-horizon // window), made.schedule[0]
     span = Span(slots(window), batches, full=True, length=window)
-    if not inner.full:  # windows for the plays, and those the base may sit out
-        span = Span(span.slots, min(batches * -(-window // span.slots) + inner.repeats, 2**30), full=False)
+    if (
+        not inner.full
+    ):  # windows for the plays, and those the base may sit out; whole, so that sums do not depend on checkpoints
+        span = Span(span.slots, min(batches * -(-window // span.slots) + inner.repeats, 2**30), full=False, whole=True)
     guarantee = Guarantee("central", "loss_vector", _spend, _view, ("mechanism_scale",))
     version = ("private_batched", 1, (num_arms, made.version))
     return Algorithm(program(made.program, not inner.full), (span,), params, guarantee, version, {})

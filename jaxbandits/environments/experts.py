@@ -115,7 +115,10 @@ def rotating_experts(*, losses, num_experts=None, spread=0.2, rotation=100, advi
             raise ValueError("num_experts = None must be an integer of at least 2 unless advice is given")
         kind, advice = "rotating", ()
     else:
-        ndim = 3 if np.ndim(advice) == 3 else 2
+        try:
+            ndim = 3 if np.ndim(advice) == 3 else 2
+        except ValueError:  # ragged: `array` says so
+            ndim = 2
         kind = "table" if ndim == 3 else "fixed"
         advice = array("advice", advice, ndim, 0.0, 1.0, remedy="[N, K] or [T, N, K] probabilities")
         if advice.shape[-1] != num_arms:

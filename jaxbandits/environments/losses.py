@@ -124,6 +124,8 @@ def switching_losses(*, num_arms, cuts, arms, base=0.6, gap=0.4) -> Environment:
     3
     """
     num_arms = integer("num_arms", num_arms, 2)
+    if np.ndim(cuts) != 1 or np.ndim(arms) != 1:
+        raise ValueError(f"cuts = {cuts!r} and arms = {arms!r} must be lists of the same length, one entry a segment")
     cuts = np.array([integer(f"cuts[{k}]", x, 0, NEVER - 1) for k, x in enumerate(cuts)], np.int32)
     if len(cuts) == 0 or cuts[0] != 0 or (np.diff(cuts) <= 0).any():
         raise ValueError(

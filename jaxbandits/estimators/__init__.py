@@ -1,5 +1,18 @@
 """Estimators of one problem; `vmap` outside."""
 
+from jaxbandits.estimators.catoni_mean import catoni_mean
 from jaxbandits.estimators.g_optimal import Design, g_optimal_design
+from jaxbandits.estimators.huber_location import huber_location
+from jaxbandits.estimators.median_of_means import median_of_means
+from jaxbandits.estimators.shorth_mean import shorth_mean
+from jaxbandits.estimators.trimmed_mean import trimmed_mean
 
-__all__ = ["Design", "g_optimal_design"]
+__all__ = [
+    "Design",
+    "catoni_mean",
+    "g_optimal_design",
+    "huber_location",
+    "median_of_means",
+    "shorth_mean",
+    "trimmed_mean",
+]

@@ -132,7 +132,18 @@ def built(factory, given: dict, facts: dict, horizon: int, label: str) -> Algori
                 )
         elif name in fixed:
             given = {**given, name: fixed[name]}
-    return factory(**given)
+    return fitting_in(factory(**given), facts, label)
+
+
+def fitting_in(algorithm: Algorithm, facts: dict, label: str) -> Algorithm:
+    """The algorithm, if it was built for an environment of these facts; otherwise ValueError."""
+    for name in FILLED:
+        value = algorithm.config.get(name)
+        if value is not None and name in facts and not _agrees(value, facts[name]):
+            raise ValueError(f"{label}: {name} = {value!r} disagrees with the environment's {facts[name]!r}")
+        if value is not None and name in ("num_experts", "num_agents") and name not in facts:
+            raise ValueError(f"{label}: {name} = {value!r}, but the environment has none: give one with {name[4:]}")
+    return algorithm
 
 
 def _agrees(value, fixed) -> bool:

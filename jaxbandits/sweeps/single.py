@@ -12,7 +12,7 @@ from jaxbandits import simulator
 from jaxbandits.numerics import fixed_sum
 from jaxbandits.protocol import Adversary, Algorithm, Case, Environment
 from jaxbandits.simulator import Parts
-from jaxbandits.sweeps.plan import FILLED, Cell, built, checkpoint_times, host_case, part_factory, stacked
+from jaxbandits.sweeps.plan import FILLED, Cell, built, checkpoint_times, fitting_in, host_case, part_factory, stacked
 
 
 class History(NamedTuple):
@@ -65,6 +65,7 @@ def simulate(
             raise ValueError("simulate needs a horizon: bind it, functools.partial(factory, horizon=1000)")
         facts = {k: v for k, v in environment.facts.items() if k in FILLED}
         algorithm = built(algorithm, {}, facts, keywords["horizon"], getattr(outer, "__name__", "algorithm"))
+    algorithm = fitting_in(algorithm, environment.facts, algorithm.version[0])
     horizon = int(algorithm.config["horizon"])
     if horizon > environment.facts.get("max_horizon", horizon):
         raise ValueError(

@@ -4,26 +4,52 @@ A bound may exceed T: plot min(bound, T). Where the printed constants could not 
 docstring says which form is given.
 """
 
+import functools
+import inspect
 import math
 
 from jaxbandits.theory.tunings import window
+from jaxbandits.validation import integer, number
 
 
+def _checked(bound):
+    """Sizes and privacy levels are checked by the names of the arguments."""
+    checks = {
+        "num_arms": lambda x: integer("num_arms", x, 2), "num_experts": lambda x: integer("num_experts", x, 2),
+        "horizon": lambda x: integer("horizon", x, 1), "window": lambda x: integer("window", x, 1),
+        "epsilon": lambda x: number("epsilon", x, 0.0, open_low=True), "delta": lambda x: number("delta", x, 0.0, 0.4, open_low=True),
+    }  # fmt: skip
+    signature = inspect.signature(bound)
+
+    @functools.wraps(bound)
+    def checking(*args, **kwargs):
+        given = signature.bind(*args, **kwargs)
+        for name, value in given.arguments.items():
+            checks.get(name, lambda x: x)(value)
+        return bound(*args, **kwargs)
+
+    return checking
+
+
+@_checked
 def conversion_bound(base_bound, window) -> float:
     """Theorem 3.1: regret of Algorithm 1 from a base's bound on floor(T / window) rounds: window * base_bound + window."""
     return window * base_bound + window
 
 
+@_checked
 def htinf_bound(num_arms, horizon, epsilon) -> float:
     """Corollary 3.2, HTINF inside Algorithm 1: (60 sqrt 6 / epsilon) sqrt(K (epsilon T + 1)) + 2 / epsilon."""
     return 60 * math.sqrt(6) / epsilon * math.sqrt(num_arms * (epsilon * horizon + 1)) + 2 / epsilon
 
 
+@_checked
 def htinf_window_bound(num_arms, horizon, window, tail_scale=6**0.5) -> float:
     """The sharper form behind Corollary 3.2: 30 sigma tau sqrt(K (J + 1)) + tau, J = floor(T / tau), sigma^2 >= 2 + 4 lam^2."""
     return conversion_bound(30 * tail_scale * math.sqrt(num_arms * (horizon // window + 1)), window)
 
 
+@_checked
 def exp3_bound(num_arms, horizon, epsilon) -> float:
     """Corollary E.1 as printed: (2/epsilon)(2 sqrt(2 n K log K (1 + 10 L^2)) + 1) + 2/epsilon. Its proof drops a term of the mixing."""
     n = epsilon * horizon
@@ -31,6 +57,7 @@ def exp3_bound(num_arms, horizon, epsilon) -> float:
     return 2 / epsilon * (2 * math.sqrt(2 * n * num_arms * math.log(num_arms) * (1 + 10 * log_kn**2)) + 1) + 2 / epsilon
 
 
+@_checked
 def exp3_corrected_bound(num_arms, horizon, epsilon) -> float:
     """Corollary E.1 with the mixing's cost, for its own tuning.
 
@@ -43,6 +70,7 @@ def exp3_corrected_bound(num_arms, horizon, epsilon) -> float:
     return 2 / epsilon * (math.sqrt(n * num_arms * math.log(num_arms)) * inner + 1) + 2 / epsilon
 
 
+@_checked
 def exp3_base_bound(num_arms, horizon, noise_scale, learning_rate) -> float:
     """EXP3 with mixing 4 eta lam K L on J noisy rounds: log K / eta + 2 eta J K (1 + 4 lam L + 10 lam^2 L^2) + 1, L = log(K J).
 
@@ -53,6 +81,7 @@ def exp3_base_bound(num_arms, horizon, noise_scale, learning_rate) -> float:
     return math.log(num_arms) / learning_rate + 2 * learning_rate * horizon * num_arms * variance + 1
 
 
+@_checked
 def ftpl_bound(num_arms, horizon, epsilon) -> float:
     """Corollary E.3 with our constants, L = log(K n).
 
@@ -65,16 +94,19 @@ def ftpl_bound(num_arms, horizon, epsilon) -> float:
     return 2 / epsilon * inner + 2 / epsilon
 
 
+@_checked
 def htinf_experts_bound(num_experts, horizon, epsilon) -> float:
     """Corollary 4.3, HTINF over the experts inside Algorithm 1: Corollary 3.2 with N for K."""
     return htinf_bound(num_experts, horizon, epsilon)
 
 
+@_checked
 def local_exp4_bound(num_arms, num_experts, horizon, epsilon) -> float:
     """Theorem 4.4, LDP-EXP4: 16 sqrt(T K log N) log(K T) / epsilon + 1."""
     return 16 * math.sqrt(horizon * num_arms * math.log(num_experts)) * math.log(num_arms * horizon) / epsilon + 1
 
 
+@_checked
 def batched_exp4_bound(num_arms, num_experts, horizon, epsilon, delta) -> float:
     """Theorem 4.5, batched EXP4, L = log(N T), N' = N log(1/delta).
 
@@ -85,12 +117,14 @@ def batched_exp4_bound(num_arms, num_experts, horizon, epsilon, delta) -> float:
     return 100 * (first + math.sqrt(more) * log_nt * log_n / epsilon)
 
 
+@_checked
 def arms_rates(num_arms, horizon, epsilon) -> dict:
     """Table 1, bandits, without constants: `existing` sqrt(K T log(K T)) / epsilon and `conversion` sqrt(K T / epsilon)."""
     size = num_arms * horizon
     return {"existing": math.sqrt(size * math.log(size)) / epsilon, "conversion": math.sqrt(size / epsilon)}
 
 
+@_checked
 def experts_rates(num_arms, num_experts, horizon, epsilon) -> dict:
     """Table 1, expert advice, without constants: `bandit_to_experts`, `local_exp4`, `batched_exp4`. Take the smallest.
 
@@ -105,6 +139,7 @@ def experts_rates(num_arms, num_experts, horizon, epsilon) -> dict:
     }
 
 
+@_checked
 def arms_bounds(num_arms, horizon, epsilon, *, corrected=True) -> dict:
     """Table 1, bandits, with constants: `htinf` (Corollary 3.2), `exp3` (E.1), `ftpl` (E.3, constants ours) inside Algorithm 1.
 
@@ -119,6 +154,7 @@ def arms_bounds(num_arms, horizon, epsilon, *, corrected=True) -> dict:
     }
 
 
+@_checked
 def experts_bounds(num_arms, num_experts, horizon, epsilon, delta) -> dict:
     """Table 1, expert advice, with constants: `bandit_to_experts` (Corollary 4.3), `local_exp4` (4.4), `batched_exp4` (4.5).
 
@@ -131,6 +167,7 @@ def experts_bounds(num_arms, num_experts, horizon, epsilon, delta) -> dict:
     }
 
 
+@_checked
 def experts_regions(num_arms, num_experts, horizon, epsilon) -> tuple[str, ...]:
     """Table 2 as printed: the algorithms whose region holds the point. They do not tile: it may be none, or several.
 

@@ -82,8 +82,10 @@ def exp3_tuning(num_arms, horizon, epsilon, *, mixing=None) -> dict:
     return {"learning_rate": rate, "mixing": mixing, "window": tau, "noise_scale": 1 / (tau * epsilon)}
 
 
-def exp3_noisy_tuning(num_arms, horizon, noise_scale, *, mixing=None) -> dict:
-    """EXP3 on losses with Laplace noise of scale lam over J = horizon plays (the general form behind Corollary E.1).
+def exp3_noisy_tuning(num_arms, horizon, noise_scale, *, mixing=None, window=1) -> dict:
+    """EXP3 on losses with Laplace noise of scale lam over J = horizon updates (the general form behind Corollary E.1).
+
+    window: plays of an update; an error then counts plays, T, and names epsilon = 1 / (window lam).
 
     learning_rate = sqrt(log K / (2 J K (1 + 10 max(lam^2, lam) log^2(K J)))), mixing = 4 learning_rate lam K log(K J).
     Raises ValueError where mixing would exceed 1; a given `mixing` replaces the theory's.
@@ -97,8 +99,10 @@ def exp3_noisy_tuning(num_arms, horizon, noise_scale, *, mixing=None) -> dict:
         return rate, 4 * rate * lam * k * log_kj
 
     rate, share = numbers(j)
-    if mixing is None:  # T counts updates here
-        mixing = check_mixing(share, lambda t: numbers(t)[1], K=k, T=j, noise_scale=lam)
+    if mixing is None:
+        sizes = {"K": k, "T": j * window, "epsilon": 1 / (window * lam) if lam > 0 else math.inf}
+        sizes |= {"window": window} if window > 1 else {}
+        mixing = check_mixing(share, lambda t: numbers(t // window)[1], **sizes)
     mixing = number("mixing", mixing, 0.0, 1.0)
     return {"learning_rate": rate, "mixing": mixing}
 
