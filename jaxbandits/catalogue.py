@@ -76,6 +76,10 @@ ALGORITHMS: dict[str, Example] = {
         partial(a.byzantine_ucb, window=8, aggregate="mean"), federated,
         message_adversary=partial(v.byzantine, corruption=0.2, kind="target", scale=5.0),
     ),
+    "dp_se": Example(partial(a.dp_se, epsilon=1.0), arms, horizon=3000),
+    "adap_ucb": Example(partial(a.adap_ucb, epsilon=1.0), arms, horizon=600),
+    "adap_kl_ucb": Example(partial(a.adap_kl_ucb, epsilon=1.0), arms, horizon=600),
+    "dprse": Example(partial(a.dprse, epsilon=1.0, moment_bound=0.01), arms, horizon=3000),
 }  # fmt: skip
 
 ENVIRONMENTS: dict[str, Example] = {

@@ -1,8 +1,12 @@
 """Algorithm factories: keyword arguments in, `protocol.Algorithm` out. One algorithm a file."""
 
+from jaxbandits.algorithms.adap_kl_ucb import adap_kl_ucb
+from jaxbandits.algorithms.adap_ucb import adap_ucb
 from jaxbandits.algorithms.bandit_to_experts import bandit_to_experts
 from jaxbandits.algorithms.batched_exp4 import batched_exp4
 from jaxbandits.algorithms.byzantine_ucb import byzantine_ucb
+from jaxbandits.algorithms.dp_se import dp_se
+from jaxbandits.algorithms.dprse import dprse
 from jaxbandits.algorithms.exp3 import exp3
 from jaxbandits.algorithms.exp3_ix import exp3_ix
 from jaxbandits.algorithms.exp4 import exp4
@@ -38,4 +42,8 @@ __all__ = [
     "robust_elimination",
     "isolated_linucb",
     "byzantine_ucb",
+    "dp_se",
+    "adap_ucb",
+    "adap_kl_ucb",
+    "dprse",
 ]
