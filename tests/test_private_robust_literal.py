@@ -306,10 +306,12 @@ def test_episodes_double():
 
 
 def test_kl_upper_solves_its_equation():
-    for p, bound in ((0.0, 0.5), (0.3, 0.2), (0.99, 0.01)):
-        q = rivals.kl_upper(p, bound)
-        assert p < q < 1 and rivals.bernoulli_divergence(p, q) == pytest.approx(bound)
-    assert rivals.kl_upper(0.0, 0.5) == pytest.approx(1 - math.exp(-0.5)) and rivals.kl_upper(1.0, 3.0) == 1.0
+    for p, bound in ((0.0, 0.5), (0.3, 0.2), (0.99, 0.01), (0.9, 30.0)):
+        y = rivals.kl_upper(p, bound)
+        assert 1 - math.exp(-y) > p and rivals.divergence(p, y) == pytest.approx(bound)
+    assert rivals.kl_upper(0.0, 0.5) == pytest.approx(0.5) and rivals.kl_upper(1.0, 3.0) == math.inf
+    q = 1 - math.exp(-rivals.kl_upper(0.3, 0.2))
+    assert 0.3 * math.log(0.3 / q) + 0.7 * math.log(0.7 / (1 - q)) == pytest.approx(0.2)
 
 
 def test_estimators_by_hand():

@@ -122,9 +122,9 @@ def radius(setup, n):
 
 
 def threshold(setup):
-    """T0: batches shorter than this give no estimate."""
+    """T0: batches shorter than this give no estimate. The explicit radius needs no L / alpha."""
     contaminated, histogram = 0.0, 0.0
-    if setup.corruption_bound > 0:
+    if setup.corruption_bound > 0 and setup.radius == "order":
         contaminated = setup.threshold_scale * math.log(1 / failure_prob(setup)) / setup.corruption_bound
     if setup.moment == "central":
         histogram = math.log(setup.mean_bound / failure_prob(setup)) / min(setup.epsilon, 1.0)

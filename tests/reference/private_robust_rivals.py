@@ -128,19 +128,23 @@ def adap_index(mean, n, t, epsilon, index_scale):
     return mean + math.sqrt(index_scale * math.log(t) / (2 * n)) + scaled(index_scale * math.log(t) / n, epsilon)
 
 
-def bernoulli_divergence(p, q):
-    """d(p, q)."""
-    first = 0.0 if p == 0 else math.inf if q == 0 else p * math.log(p / q)
-    second = 0.0 if p == 1 else math.inf if q == 1 else (1 - p) * math.log((1 - p) / (1 - q))
-    return first + second
+def divergence(p, y):
+    """d(p, q) of Bernoulli laws at q = 1 - e^-y, p < 1: on this scale indices near 1 stay apart."""
+    q = -math.expm1(-y)
+    return (p * math.log(p / q) if p > 0 else 0.0) + (1 - p) * (math.log1p(-p) + y)
 
 
 def kl_upper(p, bound):
-    """The largest q in [p, 1] with d(p, q) <= bound."""
-    low, high = p, 1.0
+    """-ln(1 - q) for the largest q in [p, 1] with d(p, q) <= bound: inf where p = 1."""
+    if p == 1:
+        return math.inf
+    low = -math.log1p(-p)
+    high = low + 1
+    while divergence(p, high) <= bound:
+        high *= 2
     for _ in range(100):
         middle = (low + high) / 2
-        if bernoulli_divergence(p, middle) <= bound:
+        if middle > 0 and divergence(p, middle) <= bound:
             low = middle
         else:
             high = middle
@@ -148,7 +152,7 @@ def kl_upper(p, bound):
 
 
 def adap_kl_index(mean, n, t, epsilon, index_scale):
-    """AdaP-KLUCB, before play t."""
+    """AdaP-KLUCB, before play t, as kl_upper."""
     p = clipped(mean + scaled(index_scale * math.log(t) / n, epsilon))
     return kl_upper(p, index_scale * math.log(t) / n)
 
