@@ -306,7 +306,7 @@ def advance(parts: Parts, kind: tuple, case: Case, seed, lane: Lane, times, star
 
     kind: (slots, full, whole), static. times: [C] int32, last = horizon. start: plays before the span (full spans). All traced.
     """
-    slots, full, whole = kind
+    slots, full, _ = kind
     if full:
         if slots == 1:
             lane, done = _advance_single(parts, case, seed, lane, times, start, first, number)
