@@ -80,6 +80,12 @@ ALGORITHMS: dict[str, Example] = {
     "adap_ucb": Example(partial(a.adap_ucb, epsilon=1.0), arms, horizon=600),
     "adap_kl_ucb": Example(partial(a.adap_kl_ucb, epsilon=1.0), arms, horizon=600),
     "dprse": Example(partial(a.dprse, epsilon=1.0, moment_bound=0.01), arms, horizon=3000),
+    "prm_ucb": Example(partial(a.prm_ucb, epsilon=1.0), arms, horizon=600),
+    "prm_thompson": Example(
+        partial(a.prm_thompson, epsilon=1.0, moment="central", mean_bound=10.0, histogram_scale=1.0),
+        partial(e.gaussian_arms, means=[0.0, 0.5, -0.5]),
+        horizon=600,
+    ),
 }  # fmt: skip
 
 ENVIRONMENTS: dict[str, Example] = {

@@ -63,6 +63,9 @@ class Program(NamedTuple):
     diagnose: Callable = (
         _diagnose  # params, state -> {name: number}                               read once, at the horizon
     )
+    # params, state -> the arm played to the horizon whatever comes, int32, or -1 while it is still open. Where regret
+    # follows from pull counts these plays are counted, not made: `act` plays that arm wherever they have to be.
+    rest: Callable | None = None
 
 
 class Guarantee(NamedTuple):

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.numerics import count, fixed_sum, two_sum
+from jaxbandits.numerics import count, fixed_sum, one_hot, two_sum
 from jaxbandits.protocol import Adversary, Algorithm, Attack, Case, Environment, Program, Seen, World
 from jaxbandits.random import Draws
 
@@ -241,10 +241,45 @@ def _advance_full(parts, slots, case, seed, lane, times, start, length, first, n
     return lane, before(first + number)
 
 
-def _one_counted(parts, slots, whole, case, seed, lane, times):
-    """A window whose length the algorithm decides. It is cut at the next checkpoint, unless the client needs it whole."""
+def resting(parts: Parts, case: Case, lane: Lane):
+    """The arm whose remaining plays need only be counted, else -1. None: the program or the world knows no such arm."""
+    if parts.program.rest is None or isinstance(lane.record.pulls_at, tuple):
+        return None
+    return parts.program.rest(case.algorithm, lane.algorithm)
+
+
+def moves(parts: Parts, case: Case, lane: Lane, horizon):
+    """Whether a lane has plays to make."""
+    arm = resting(parts, case, lane)
+    return (lane.plays < horizon) & (True if arm is None else arm < 0)
+
+
+def count_rest(parts: Parts, case: Case, lane: Lane, times) -> Lane:
+    """Count the remaining plays of a lane at rest: it is at the horizon then."""
+    arm = resting(parts, case, lane)
+    if arm is None:
+        return lane
+    record, rests = lane.record, arm >= 0
+    counted = one_hot(arm, parts.world.num_arms).astype(jnp.int32)  # all zero while the lane is not at rest
+    late = jnp.maximum(times - lane.plays, 0)
+    rows = (rests & (late > 0))[:, None]
+    pulls_at = jnp.where(rows, record.pulls + late[:, None] * counted, record.pulls_at)
+    record = record._replace(pulls=record.pulls + late[-1] * counted, pulls_at=pulls_at)
+    plays = jnp.where(rests, times[-1], lane.plays)
+    return lane._replace(plays=plays, next=jnp.where(rests, times.shape[0], lane.next), record=record)
+
+
+def one_counted(parts: Parts, kind: tuple, case: Case, seed, lane: Lane, times, rests=True) -> tuple[Lane, Window]:
+    """A window whose length the algorithm decides. It is cut at the next checkpoint, unless the client needs it whole.
+
+    rests: a lane at rest plays nothing; False: it makes every play, for histories.
+    """
+    slots, _, whole = kind
     before, checkpoints = lane.plays, times.shape[0]
     stop = times[-1] if whole else times[jnp.minimum(lane.next, checkpoints - 1)]
+    arm = resting(parts, case, lane) if rests else None
+    if arm is not None:
+        stop = jnp.where(arm >= 0, before, stop)
     lane, window = _offer(parts, case, seed, slots, lane, before, stop - before)
     record, done = lane.record, before + window.used
     pulls, regret = _add(record, window, window.play)
@@ -261,7 +296,7 @@ def _one_counted(parts, slots, whole, case, seed, lane, times):
         row = count(times <= done)
     else:  # an unfinished row is overwritten later
         record = _write(record, lane.next, pulls, regret)
-        row = lane.next + (done >= stop).astype(jnp.int32)
+        row = lane.next + (done >= times[jnp.minimum(lane.next, checkpoints - 1)]).astype(jnp.int32)
     record = record._replace(pulls=pulls, regret=regret)
     return lane._replace(plays=done, next=row.astype(jnp.int32), record=record), window
 
@@ -271,7 +306,7 @@ def advance(parts: Parts, kind: tuple, case: Case, seed, lane: Lane, times, star
 
     kind: (slots, full, whole), static. times: [C] int32, last = horizon. start: plays before the span (full spans). All traced.
     """
-    slots, full, whole = kind
+    slots, full, _ = kind
     if full:
         if slots == 1:
             lane, done = _advance_single(parts, case, seed, lane, times, start, first, number)
@@ -279,7 +314,8 @@ def advance(parts: Parts, kind: tuple, case: Case, seed, lane: Lane, times, star
             lane, done = _advance_full(parts, slots, case, seed, lane, times, start, length, first, number)
         row = jnp.searchsorted(times, done, side="right").astype(jnp.int32)
         return lane._replace(plays=done, next=row)
-    return lax.fori_loop(0, number, lambda _, lane: _one_counted(parts, slots, whole, case, seed, lane, times)[0], lane)
+    lane = lax.fori_loop(0, number, lambda _, lane: one_counted(parts, kind, case, seed, lane, times)[0], lane)
+    return count_rest(parts, case, lane, times)
 
 
 def close(parts: Parts, case: Case, seed, lane: Lane) -> Lane:

@@ -17,6 +17,8 @@ from jaxbandits.algorithms.ldp_exp3 import ldp_exp3
 from jaxbandits.algorithms.linucb import linucb
 from jaxbandits.algorithms.local_exp4 import local_exp4
 from jaxbandits.algorithms.private_batched import private_batched
+from jaxbandits.algorithms.prm_thompson import prm_thompson
+from jaxbandits.algorithms.prm_ucb import prm_ucb
 from jaxbandits.algorithms.robust_elimination import robust_elimination
 from jaxbandits.algorithms.successive_elimination import successive_elimination
 from jaxbandits.algorithms.tsallis_inf import tsallis_inf
@@ -46,4 +48,6 @@ __all__ = [
     "adap_ucb",
     "adap_kl_ucb",
     "dprse",
+    "prm_ucb",
+    "prm_thompson",
 ]

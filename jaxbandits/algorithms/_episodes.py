@@ -18,7 +18,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.protocol import Program, Report, Span
+from jaxbandits.algorithms._prm import spend
+from jaxbandits.numerics import argmax
+from jaxbandits.protocol import Guarantee, Program, Report, Span
 
 LONGEST = 128  # plays of a window: that many units of 2^23 still fit in 31 bits
 FOREVER = 2**31 - 1  # the length of an episode that only the horizon ends
@@ -41,13 +43,19 @@ class State(NamedTuple):
     low: Any
 
 
-def _choose(condition, new, old):
+def choose(condition, new, old):
+    """One of two equal trees, leaf by leaf."""
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), new, old)
 
 
 def clip01(value):
     """Rewards clipped to [0, 1]; NaN counts as 0."""
     return jnp.where(jnp.isnan(value), 0, jnp.clip(value, 0, 1))
+
+
+def next_arm(index, unplayed):
+    """The lowest unplayed arm, then the arm of largest index [K], the lowest on ties."""
+    return argmax(jnp.where(jnp.any(unplayed), unplayed.astype(index.dtype), index))
 
 
 def power_above(bound) -> np.ndarray:
@@ -85,7 +93,7 @@ def program(rules: Rules) -> Program:
         left = state.left - used
         ended = left == 0
         fresh = State(after, arm, length, jnp.zeros_like(high), jnp.zeros_like(low))
-        state = _choose(ended, fresh, State(memory, state.arm, left, high, low))
+        state = choose(ended, fresh, State(memory, state.arm, left, high, low))
         return state, jnp.where(ended, estimate, jnp.nan)
 
     def diagnose(params, state):
@@ -94,21 +102,18 @@ def program(rules: Rules) -> Program:
     return Program(init, act, encode, update, diagnose=diagnose)
 
 
-def schedule(horizon: int, episodes: int) -> tuple[Span]:
-    """One span with windows for all plays and for the partly used last window of up to `episodes` episodes.
+def schedule(horizon: int, others: int) -> tuple[Span]:
+    """One span with windows for all plays and for `others`: partly used ones at the ends of episodes, and those without plays.
 
     Long windows waste the slots behind an episode's end or a checkpoint, short ones pay a loop step more often.
     """
-    slots = min(LONGEST, max(8, 2 ** round(math.log2(max(horizon, 1) / 2048))))
-    return (Span(slots, min(-(-horizon // slots) + episodes, horizon), full=False),)
+    slots = min(LONGEST, max(8, 2 ** round(math.log2(max(horizon, 1) / 512))))
+    return (Span(slots, -(-horizon // slots) + others, full=False),)
 
 
-def spend(params):
-    """Every reward enters one release: the budget is that of a single one."""
-    scale = float(params.mechanism_scale)
-    return (float(params.epsilon) / scale if scale > 0 else math.inf, 0.0)
-
-
-def view(message, released, action):
-    """The noisy estimates, one an episode."""
+def _view(message, released, action):
     return released
+
+
+# every reward enters one release, the noisy estimate of its episode: the budget is that of a single release
+GUARANTEE = Guarantee("central", "reward", spend, _view, ("mechanism_scale",))

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from jaxbandits.algorithms import _episodes as episodes
-from jaxbandits.numerics import argmax, settle
-from jaxbandits.protocol import Algorithm, Guarantee
+from jaxbandits.numerics import settle
+from jaxbandits.protocol import Algorithm
 from jaxbandits.validation import factory, integer, number
 
 
@@ -57,8 +57,7 @@ def rules(num_arms: int, index) -> episodes.Rules:
         memory = Memory(memory.mean.at[arm].set(mean), memory.pulls.at[arm].add(length))
         log_t = jnp.log((t + 1).astype(dtype))
         value = index(params, memory.mean, samples(memory.pulls).astype(dtype), log_t)
-        unplayed = memory.pulls == 0
-        following = argmax(jnp.where(jnp.any(unplayed), unplayed.astype(dtype), value))
+        following = episodes.next_arm(value, memory.pulls == 0)
         return memory, mean, following, jnp.maximum(memory.pulls[following], 1)
 
     return episodes.Rules(init, keep, end)
@@ -74,7 +73,7 @@ def made(name: str, index, num_arms, horizon, epsilon, index_scale) -> Algorithm
         episodes.program(rules(num_arms, index)),
         episodes.schedule(horizon, num_arms * (horizon.bit_length() + 1)),
         params,
-        Guarantee("central", "reward", episodes.spend, episodes.view, ("mechanism_scale",)),
+        episodes.GUARANTEE,
         (name, 1, (num_arms,)),
         {},
     )

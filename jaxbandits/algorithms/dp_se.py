@@ -9,7 +9,7 @@ import numpy as np
 
 from jaxbandits.algorithms import _episodes as episodes
 from jaxbandits.numerics import count, settle
-from jaxbandits.protocol import Algorithm, Guarantee
+from jaxbandits.protocol import Algorithm
 from jaxbandits.validation import factory, integer, number
 
 EPOCHS = 16  # rows of the tables, or a multiple: at least as many as a run can begin, so that horizons share a program
@@ -136,7 +136,7 @@ def dp_se(*, num_arms, horizon, epsilon, failure_prob=None) -> Algorithm:
         episodes.program(rules(num_arms, True)),
         episodes.schedule(horizon, pulls.size),
         params,
-        Guarantee("central", "reward", episodes.spend, episodes.view, ("mechanism_scale",)),
+        episodes.GUARANTEE,
         ("dp_se", 1, (num_arms,)),
         {},
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from jaxbandits.algorithms import _episodes as episodes
 from jaxbandits.algorithms.dp_se import Params, check, rules, tables
-from jaxbandits.protocol import Algorithm, Guarantee
+from jaxbandits.protocol import Algorithm
 from jaxbandits.validation import factory, number
 
 
@@ -53,7 +53,7 @@ def dprse(*, num_arms, horizon, epsilon, moment_order=2.0, moment_bound=1.0, fai
         episodes.program(rules(num_arms, False)),
         episodes.schedule(horizon, pulls.size),
         params,
-        Guarantee("central", "reward", episodes.spend, episodes.view, ("mechanism_scale",)),
+        episodes.GUARANTEE,
         ("dprse", 1, (num_arms,)),
         {},
     )

@@ -193,7 +193,9 @@ def _shape_of(group: Group, plan: Plan) -> LaneShape:
 def chunk_shape(group: Group, plan: Plan, longest: int, machine: Machine, shape: LaneShape) -> tuple[int, int]:
     """Seeds and points of one call: to the cache on a CPU, to memory on an accelerator."""
     checkpoints = len(group.times)
-    points = min(len(group.cells), MOST_POINTS)
+    # windows whose plays the algorithm counts share no draws between points, which are done at different times
+    shared = any(span.full and span.repeats for span in group.schedule)
+    points = min(len(group.cells), MOST_POINTS if shared else 1)
 
     def fits(seeds, points):
         return call_bytes(shape, seeds, points, checkpoints) <= machine.memory
