@@ -154,7 +154,7 @@ def test_the_central_mean_by_hand():
 
 def test_an_empty_bin_may_win_by_its_noise():
     case = setup(**CENTRAL)
-    draws = {("bins", 12, 0): 30.0, ("mean", 12, 0): 1.0}
+    draws = {("bins", 6, 0): 30.0, ("mean", 12, 0): 1.0}
     value, edge = prm.prm_central(case, [6.0] * 12, lambda *address: draws.get(address, 0.0), 12)
     n, M = 6, prm.clip(case, 6)
     assert edge == -10 and value == pytest.approx(-10 + 2 * M / (n * 0.5))  # 6 - J is above M
@@ -453,7 +453,7 @@ PLANTED = [
     ("elimination, dirty", RADIUS), ("elimination, dirty", ("pick(first)", "pick(first + 1)")),
     ("elimination, explicit", RADIUS), ("elimination, explicit", NOISE),
     ("elimination, central", RADIUS), ("elimination, central", NOISE),
-    ("elimination, central", ('laplace("bins", t, j)', 'laplace("bins", t - 1, j)')),
+    ("elimination, central", ('laplace("bins", t - n, j)', 'laplace("bins", t - n + 1, j)')),
     ("elimination, round", ("pick(pulls.next())", "pick(pulls.next() + 1)")),
     ("elimination, greedy", ("coin(first)", "coin(first + 1)")),
     ("ucb", RADIUS), ("ucb", NOISE), ("ucb", ("2 * behind[arm]", "behind[arm]")),

@@ -1,7 +1,8 @@
 """PRM elimination, UCB and Thompson: specification private_robust_mab, sections 2 to 6, 10 and 12, pull by pull.
 
 Randomness is given: `rewards(t, arm)` pays play t (1-based, may be inf or NaN); `laplace(kind, t, position)` is a standard
-Laplace draw of kind "mean" (position 0) or "bins" (position = bin), t the last play of the released batch; `pick(t)` is a
+Laplace draw of kind "mean" (position 0) or "bins" (position = bin), t the last play of what is released: of the batch, or of
+its first fold; `pick(t)` is a
 uniform arm, t the first play it serves; `coin(t)` a uniform; `normal(t, arm)` a standard normal, t the episode's first play.
 """
 
@@ -152,7 +153,7 @@ def prm_central(setup, x, laplace, t):
     n, edges = len(x) // 2, left_edges(setup)
     M, best, top = clip(setup, n), 0, -math.inf
     for j, count in enumerate(bin_counts(x[:n], edges, bin_width(setup))):
-        share = count / n + noise(setup, 2 / n, lambda j=j: laplace("bins", t, j))
+        share = count / n + noise(setup, 2 / n, lambda j=j: laplace("bins", t - n, j))
         if share > top:
             best, top = j, share
     J = edges[best]

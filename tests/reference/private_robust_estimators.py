@@ -9,12 +9,12 @@ import numpy as np
 
 
 def truncated_mean(x, clip):
-    """(1/n) sum x_i 1{|x_i| <= M}: what is rejected counts in n."""
-    total = 0.0
+    """(1/n) sum x_i 1{|x_i| <= M}: what is rejected counts in n. Summed exactly: equal data in another order tie."""
+    kept = []
     for value in x:
         if abs(value) <= clip:
-            total += value
-    return total / len(x)
+            kept.append(value)
+    return math.fsum(kept) / len(x)
 
 
 def bin_counts(x, edges, width):
