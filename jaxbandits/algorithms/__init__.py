@@ -13,6 +13,7 @@ from jaxbandits.algorithms.ldp_exp3 import ldp_exp3
 from jaxbandits.algorithms.linucb import linucb
 from jaxbandits.algorithms.local_exp4 import local_exp4
 from jaxbandits.algorithms.private_batched import private_batched
+from jaxbandits.algorithms.prm_elimination import prm_elimination
 from jaxbandits.algorithms.robust_elimination import robust_elimination
 from jaxbandits.algorithms.successive_elimination import successive_elimination
 from jaxbandits.algorithms.tsallis_inf import tsallis_inf
@@ -36,6 +37,7 @@ __all__ = [
     "batched_exp4",
     "linucb",
     "robust_elimination",
+    "prm_elimination",
     "isolated_linucb",
     "byzantine_ucb",
 ]
