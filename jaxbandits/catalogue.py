@@ -73,7 +73,7 @@ ALGORITHMS: dict[str, Example] = {
     "robust_elimination": Example(partial(a.robust_elimination, num_batches=3), linear, horizon=600),
     "prm_elimination": Example(
         partial(
-            a.prm_elimination, moment="central", epsilon=1.0, mean_bound=3.0, moment_bound=0.25, histogram_scale=0.5
+            a.prm_elimination, moment="central", epsilon=1.0, mean_bound=3.5, moment_bound=0.25, histogram_scale=0.5
         ),
         arms, horizon=400,
     ),
