@@ -78,7 +78,10 @@ def rules(num_arms: int, bounded: bool) -> episodes.Rules:
     def diagnose(params, memory):
         return {"active_arms": count(memory.active), "epochs": memory.epoch}
 
-    return episodes.Rules(init, keep, end, diagnose)
+    def rest(params, memory):
+        return jnp.where(count(memory.active) == 1, jnp.argmax(memory.active), -1).astype(jnp.int32)
+
+    return episodes.Rules(init, keep, end, diagnose, rest)
 
 
 def tables(num_arms: int, horizon: int, of) -> tuple:

@@ -18,6 +18,7 @@ from jaxbandits.protocol import Algorithm
 from jaxbandits.random import to_laplace
 from jaxbandits.validation import factory, integer, number
 
+FEWEST = 16  # bins of a program: the bin width depends on the share of contamination, which a grid varies
 SEARCHED = 32  # bins that a window searches: more are spread over windows without plays, as every window pays for them
 
 
@@ -84,8 +85,9 @@ def rules(num_arms: int, bins: int, thompson: bool) -> episodes.Rules:
         clip, ceiling = jnp.asarray(params.clip)[at], jnp.asarray(params.ceiling)[at]
         if not bins:
             return memory, jnp.where(jnp.abs(value) <= clip, value, 0), ceiling
-        search = memory.search
-        place, inside = bin_index(value, params.first_edge, params.bin_width, params.num_bins)
+        search, value = memory.search, settle(value)  # several things are computed from it
+        num_bins = jnp.asarray(params.num_bins).astype(value.dtype)
+        place, inside = bin_index(value, params.first_edge, params.bin_width, num_bins)
         counted = (inside & present & (search.parts == 0)).astype(jnp.int32)
         off = value - search.left
         kept = jnp.where((search.parts == parts) & (jnp.abs(off) <= clip), off, 0)
@@ -141,7 +143,7 @@ def made(name, thompson, num_arms, horizon, shortcut, thompson_scale, **common) 
     pulls = 2 ** np.arange(1, 32)
     tables, histogram = _prm.tables(prm, pulls), _prm.histogram(prm)
     first = int(np.searchsorted(pulls[:-1], _prm.threshold(prm)))
-    bins = _prm.offered_bins(histogram.num_bins) if prm.central else 0
+    bins = max(FEWEST, _prm.offered_bins(histogram.num_bins)) if prm.central else 0
     params = Params(
         np.minimum(pulls, episodes.FOREVER), first, tables.clip, episodes.power_above(tables.clip), tables.radius,
         tables.noise_scale, tables.count_scale, histogram.num_bins, histogram.first_edge, histogram.width,
