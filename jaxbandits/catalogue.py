@@ -71,6 +71,12 @@ ALGORITHMS: dict[str, Example] = {
     ),
     "linucb": Example(partial(a.linucb, preset="theory", radius_scale=0.2), contexts),
     "robust_elimination": Example(partial(a.robust_elimination, num_batches=3), linear, horizon=600),
+    "prm_elimination": Example(
+        partial(
+            a.prm_elimination, moment="central", epsilon=1.0, mean_bound=3.0, moment_bound=0.25, histogram_scale=0.5
+        ),
+        arms, horizon=400,
+    ),
     "isolated_linucb": Example(partial(a.isolated_linucb, window=8), federated),
     "byzantine_ucb": Example(
         partial(a.byzantine_ucb, window=8, aggregate="mean"), federated,

@@ -179,7 +179,7 @@ def test_windows_and_checkpoints_change_no_bit(name, monkeypatch):
         played(short, ENVIRONMENT(), checkpoints=3, **bad),
     ]
     (run, released), *others = runs_of
-    assert run.pulls.sum() == 4000 and len(released) >= 3 and np.isfinite(released).all()
+    assert run.pulls.sum() == 4000 and len(released) >= 2 and np.isfinite(released).all()
     for other, again in others:
         np.testing.assert_array_equal(run.history.action, other.history.action)
         np.testing.assert_array_equal(released, again)
@@ -237,7 +237,7 @@ def test_noise_is_the_addressed_laplace_draw(make, scale):
     run, noisy = played(algorithm, environment, seed=3)
     _, exact = played(silent(algorithm), environment, seed=3)
     last = runs(run.history.action)[0][1] if make.func is not adap_ucb else 1
-    draw = float(Draws(np.uint32(3), "alg/update/laplace").laplace(np.int32(last)))
+    draw = float(Draws(np.uint32(3), "alg/update/mean").laplace(np.int32(last)))
     assert noisy[0] - exact[0] == pytest.approx(scale(algorithm.params) * draw, rel=1e-4)
     assert abs(draw) > 0.01
 
@@ -249,11 +249,11 @@ def test_histogram_noise_can_move_the_bin():
     for seed in range(6):
         _, released = played(algorithm, gaussian_arms(means=[7.3, -7.3], scale=0.0), seed=seed)
         draws = Draws(np.uint32(seed), "alg/update")
-        share = 2.0 * np.asarray(to_laplace(draws.child("histogram").at(np.int32(1), np.arange(p.num_bins))))
+        share = 2.0 * np.asarray(to_laplace(draws.child("bins").at(np.int32(1), np.arange(p.num_bins))))
         share[int((7.3 - p.first_edge) // p.bin_width)] += 1
         left = p.first_edge + share.argmax() * p.bin_width
         off = 7.3 - left if abs(7.3 - left) <= p.clip[0] else 0.0
-        noise = p.noise_scale[0] * float(draws.child("laplace").laplace(np.int32(2)))
+        noise = p.noise_scale[0] * float(draws.child("mean").laplace(np.int32(2)))
         assert released[0] == pytest.approx(left + off + noise, abs=1e-4)
         moved += left != p.first_edge + int((7.3 - p.first_edge) // p.bin_width) * p.bin_width
     assert 0 < moved

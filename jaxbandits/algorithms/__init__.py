@@ -17,6 +17,7 @@ from jaxbandits.algorithms.ldp_exp3 import ldp_exp3
 from jaxbandits.algorithms.linucb import linucb
 from jaxbandits.algorithms.local_exp4 import local_exp4
 from jaxbandits.algorithms.private_batched import private_batched
+from jaxbandits.algorithms.prm_elimination import prm_elimination
 from jaxbandits.algorithms.prm_thompson import prm_thompson
 from jaxbandits.algorithms.prm_ucb import prm_ucb
 from jaxbandits.algorithms.robust_elimination import robust_elimination
@@ -42,6 +43,7 @@ __all__ = [
     "batched_exp4",
     "linucb",
     "robust_elimination",
+    "prm_elimination",
     "isolated_linucb",
     "byzantine_ucb",
     "dp_se",

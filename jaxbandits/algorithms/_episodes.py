@@ -77,7 +77,7 @@ def program(rules: Rules) -> Program:
         return State(memory, arm, length, zero, zero)
 
     def act(params, state, draws, t, context):
-        return jnp.full(t.shape, state.arm), jnp.minimum(state.left, t.shape[0]), ()
+        return state.arm[None], jnp.minimum(state.left, t.shape[0]), ()
 
     def encode(params, note, draws, t, context, action, reward, play):
         return Report(reward, action, play)
@@ -102,6 +102,7 @@ def program(rules: Rules) -> Program:
         init, act, encode, update,
         diagnose=lambda params, state: rules.diagnose(params, state.memory),
         rest=None if rest is None else lambda params, state: rest(params, state.memory),
+        one_arm=True,
     )  # fmt: skip
 
 

@@ -57,8 +57,8 @@ class Memory(NamedTuple):
 def rules(num_arms: int, bins: int, thompson: bool) -> episodes.Rules:
     """`bins`: 0 with raw moments, else a number that holds them all. `thompson`: the radius is multiplied by a normal.
 
-    Draws: `laplace`, one an estimate, at the episode's last play; `histogram`, the first word at position j for bin j, at the last
-    play of its first half; `normal` [K], one for every arm at an episode's first play.
+    Draws: `mean`, one an estimate, at the episode's last play; `bins`, the first word at position j for bin j, at the last play of
+    its first half, both Laplace; `normal` [K], one for every arm at an episode's first play.
     """
     width = min(bins, SEARCHED)
     parts = -(-bins // width) if bins else 0
@@ -86,8 +86,7 @@ def rules(num_arms: int, bins: int, thompson: bool) -> episodes.Rules:
         if not bins:
             return memory, jnp.where(jnp.abs(value) <= clip, value, 0), ceiling
         search, value = memory.search, settle(value)  # several things are computed from it
-        num_bins = jnp.asarray(params.num_bins).astype(value.dtype)
-        place, inside = bin_index(value, params.first_edge, params.bin_width, num_bins)
+        place, inside = bin_index(value, params.first_edge, params.bin_width, params.num_bins)
         counted = (inside & present & (search.parts == 0)).astype(jnp.int32)
         off = value - search.left
         kept = jnp.where((search.parts == parts) & (jnp.abs(off) <= clip), off, 0)
@@ -110,7 +109,7 @@ def rules(num_arms: int, bins: int, thompson: bool) -> episodes.Rules:
     def end(params, memory, draws, t, arm, total):
         dtype, at = total.dtype, row(params, memory, arm)
         length = begin(params, memory, arm)
-        noise = params.mechanism_scale * jnp.asarray(params.noise_scale)[at] * draws.child("laplace").laplace(t)
+        noise = params.mechanism_scale * jnp.asarray(params.noise_scale)[at] * draws.child("mean").laplace(t)
         own = total / length.astype(dtype) + noise
         if bins:
             own = memory.search.left + own
@@ -125,7 +124,7 @@ def rules(num_arms: int, bins: int, thompson: bool) -> episodes.Rules:
         if not bins:
             return after, own, following, fresh
         scale = params.mechanism_scale * jnp.asarray(params.count_scale)[at]
-        search = look(params, memory.search, scale, draws.child("histogram"), t, length.astype(dtype))
+        search = look(params, memory.search, scale, draws.child("bins"), t, length.astype(dtype))
         wait = jnp.where(search.parts == parts, length, 0)
         done = memory.search.parts == parts
         after = episodes.choose(done, after, memory._replace(search=search))

@@ -20,7 +20,7 @@ class HistogramMean(NamedTuple):
 def bin_index(rewards, first_edge, width, num_bins):
     """Bin [...] int32 of each reward, bins [first_edge + j width, + width), and whether it has one (not inf, not NaN)."""
     place = (rewards - first_edge) / width
-    inside = (place >= 0) & (place < num_bins)
+    inside = (place >= 0) & (place < jnp.asarray(num_bins).astype(place.dtype))
     return jnp.where(inside, place, 0).astype(jnp.int32), inside  # filtered before the cast, which inf would wreck
 
 
