@@ -33,6 +33,7 @@ class Rules(NamedTuple):
     keep: Callable  # params, memory, arm, value[P], present[P] -> memory, kept[P] in [-ceiling, ceiling], ceiling
     end: Callable  # params, memory, draws, t, arm, total -> memory, estimate, arm, length      an episode is over at play t
     diagnose: Callable = lambda params, memory: {}
+    rest: Callable | None = None  # params, memory -> the arm that only the horizon ends, or -1
 
 
 class State(NamedTuple):
@@ -50,7 +51,7 @@ def choose(condition, new, old):
 
 def clip01(value):
     """Rewards clipped to [0, 1]; NaN counts as 0."""
-    return jnp.where(jnp.isnan(value), 0, jnp.clip(value, 0, 1))
+    return jnp.where(value > 0, jnp.minimum(value, 1), 0)
 
 
 def next_arm(index, unplayed):
@@ -76,7 +77,7 @@ def program(rules: Rules) -> Program:
         return State(memory, arm, length, zero, zero)
 
     def act(params, state, draws, t, context):
-        return jnp.full(t.shape, state.arm), jnp.minimum(state.left, t.shape[0]), ()
+        return state.arm[None], jnp.minimum(state.left, t.shape[0]), ()
 
     def encode(params, note, draws, t, context, action, reward, play):
         return Report(reward, action, play)
@@ -96,10 +97,13 @@ def program(rules: Rules) -> Program:
         state = choose(ended, fresh, State(memory, state.arm, left, high, low))
         return state, jnp.where(ended, estimate, jnp.nan)
 
-    def diagnose(params, state):
-        return rules.diagnose(params, state.memory)
-
-    return Program(init, act, encode, update, diagnose=diagnose)
+    rest = rules.rest
+    return Program(
+        init, act, encode, update,
+        diagnose=lambda params, state: rules.diagnose(params, state.memory),
+        rest=None if rest is None else lambda params, state: rest(params, state.memory),
+        one_arm=True,
+    )  # fmt: skip
 
 
 def schedule(horizon: int, others: int) -> tuple[Span]:

@@ -39,7 +39,7 @@ def optimistic(params, mean, samples, log_t):
 def rules(num_arms: int, index) -> episodes.Rules:
     """Doubling episodes of the arm of largest `index(params, mean[K], samples[K], log t)`, t the coming play.
 
-    Draws: `laplace`, one an episode, at its last play.
+    Draws: `mean`, one Laplace an episode, at its last play.
     """
 
     def init(params, draws):
@@ -53,7 +53,7 @@ def rules(num_arms: int, index) -> episodes.Rules:
         dtype = total.dtype
         length = jnp.maximum(memory.pulls[arm], 1)
         scale = params.mechanism_scale * params.inverse_epsilon
-        mean = settle((total + scale * draws.child("laplace").laplace(t)) / length.astype(dtype))
+        mean = settle((total + scale * draws.child("mean").laplace(t)) / length.astype(dtype))
         memory = Memory(memory.mean.at[arm].set(mean), memory.pulls.at[arm].add(length))
         log_t = jnp.log((t + 1).astype(dtype))
         value = index(params, memory.mean, samples(memory.pulls).astype(dtype), log_t)

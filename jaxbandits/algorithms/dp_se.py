@@ -37,7 +37,7 @@ class Memory(NamedTuple):
 def rules(num_arms: int, bounded: bool) -> episodes.Rules:
     """Elimination in epochs from tables. `bounded`: rewards are clipped to [0, 1]; otherwise truncated at `clip`.
 
-    Draws: `laplace`, one an episode, at its last play.
+    Draws: `mean`, one Laplace an episode, at its last play.
     """
     arms = np.arange(num_arms, dtype=np.int32)
 
@@ -62,7 +62,7 @@ def rules(num_arms: int, bounded: bool) -> episodes.Rules:
     def end(params, memory, draws, t, arm, total):
         at = row(params, memory)
         pulls = jnp.asarray(params.pulls)[at]
-        noise = params.mechanism_scale * jnp.asarray(params.noise_scale)[at] * draws.child("laplace").laplace(t)
+        noise = params.mechanism_scale * jnp.asarray(params.noise_scale)[at] * draws.child("mean").laplace(t)
         own = settle(total / pulls.astype(total.dtype) + noise)
         estimate = memory.estimate.at[arm].set(own)
         following = jnp.min(jnp.where(memory.active & (arms > arm), arms, num_arms))
@@ -78,7 +78,10 @@ def rules(num_arms: int, bounded: bool) -> episodes.Rules:
     def diagnose(params, memory):
         return {"active_arms": count(memory.active), "epochs": memory.epoch}
 
-    return episodes.Rules(init, keep, end, diagnose)
+    def rest(params, memory):
+        return jnp.where(count(memory.active) == 1, jnp.argmax(memory.active), -1).astype(jnp.int32)
+
+    return episodes.Rules(init, keep, end, diagnose, rest)
 
 
 def tables(num_arms: int, horizon: int, of) -> tuple:

@@ -18,6 +18,7 @@ from jaxbandits.protocol import Algorithm
 from jaxbandits.random import to_laplace
 from jaxbandits.validation import factory, integer, number
 
+FEWEST = 16  # bins of a program: the bin width depends on the share of contamination, which a grid varies
 SEARCHED = 32  # bins that a window searches: more are spread over windows without plays, as every window pays for them
 
 
@@ -56,8 +57,8 @@ class Memory(NamedTuple):
 def rules(num_arms: int, bins: int, thompson: bool) -> episodes.Rules:
     """`bins`: 0 with raw moments, else a number that holds them all. `thompson`: the radius is multiplied by a normal.
 
-    Draws: `laplace`, one an estimate, at the episode's last play; `histogram`, the first word at position j for bin j, at the last
-    play of its first half; `normal` [K], one for every arm at an episode's first play.
+    Draws: `mean`, one an estimate, at the episode's last play; `bins`, the first word at position j for bin j, at the last play of
+    its first half, both Laplace; `normal` [K], one for every arm at an episode's first play.
     """
     width = min(bins, SEARCHED)
     parts = -(-bins // width) if bins else 0
@@ -84,7 +85,7 @@ def rules(num_arms: int, bins: int, thompson: bool) -> episodes.Rules:
         clip, ceiling = jnp.asarray(params.clip)[at], jnp.asarray(params.ceiling)[at]
         if not bins:
             return memory, jnp.where(jnp.abs(value) <= clip, value, 0), ceiling
-        search = memory.search
+        search, value = memory.search, settle(value)  # several things are computed from it
         place, inside = bin_index(value, params.first_edge, params.bin_width, params.num_bins)
         counted = (inside & present & (search.parts == 0)).astype(jnp.int32)
         off = value - search.left
@@ -108,7 +109,7 @@ def rules(num_arms: int, bins: int, thompson: bool) -> episodes.Rules:
     def end(params, memory, draws, t, arm, total):
         dtype, at = total.dtype, row(params, memory, arm)
         length = begin(params, memory, arm)
-        noise = params.mechanism_scale * jnp.asarray(params.noise_scale)[at] * draws.child("laplace").laplace(t)
+        noise = params.mechanism_scale * jnp.asarray(params.noise_scale)[at] * draws.child("mean").laplace(t)
         own = total / length.astype(dtype) + noise
         if bins:
             own = memory.search.left + own
@@ -123,7 +124,7 @@ def rules(num_arms: int, bins: int, thompson: bool) -> episodes.Rules:
         if not bins:
             return after, own, following, fresh
         scale = params.mechanism_scale * jnp.asarray(params.count_scale)[at]
-        search = look(params, memory.search, scale, draws.child("histogram"), t, length.astype(dtype))
+        search = look(params, memory.search, scale, draws.child("bins"), t, length.astype(dtype))
         wait = jnp.where(search.parts == parts, length, 0)
         done = memory.search.parts == parts
         after = episodes.choose(done, after, memory._replace(search=search))
@@ -141,7 +142,7 @@ def made(name, thompson, num_arms, horizon, shortcut, thompson_scale, **common) 
     pulls = 2 ** np.arange(1, 32)
     tables, histogram = _prm.tables(prm, pulls), _prm.histogram(prm)
     first = int(np.searchsorted(pulls[:-1], _prm.threshold(prm)))
-    bins = _prm.offered_bins(histogram.num_bins) if prm.central else 0
+    bins = max(FEWEST, _prm.offered_bins(histogram.num_bins)) if prm.central else 0
     params = Params(
         np.minimum(pulls, episodes.FOREVER), first, tables.clip, episodes.power_above(tables.clip), tables.radius,
         tables.noise_scale, tables.count_scale, histogram.num_bins, histogram.first_edge, histogram.width,
