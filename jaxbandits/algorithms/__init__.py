@@ -5,6 +5,7 @@ from jaxbandits.algorithms.adap_ucb import adap_ucb
 from jaxbandits.algorithms.bandit_to_experts import bandit_to_experts
 from jaxbandits.algorithms.batched_exp4 import batched_exp4
 from jaxbandits.algorithms.byzantine_ucb import byzantine_ucb
+from jaxbandits.algorithms.cr_ucb import cr_ucb
 from jaxbandits.algorithms.dp_se import dp_se
 from jaxbandits.algorithms.dprse import dprse
 from jaxbandits.algorithms.exp3 import exp3
@@ -12,6 +13,7 @@ from jaxbandits.algorithms.exp3_ix import exp3_ix
 from jaxbandits.algorithms.exp4 import exp4
 from jaxbandits.algorithms.ftpl import ftpl
 from jaxbandits.algorithms.htinf import htinf
+from jaxbandits.algorithms.huber_ucb import huber_ucb
 from jaxbandits.algorithms.isolated_linucb import isolated_linucb
 from jaxbandits.algorithms.ldp_exp3 import ldp_exp3
 from jaxbandits.algorithms.linucb import linucb
@@ -21,6 +23,7 @@ from jaxbandits.algorithms.prm_elimination import prm_elimination
 from jaxbandits.algorithms.prm_thompson import prm_thompson
 from jaxbandits.algorithms.prm_ucb import prm_ucb
 from jaxbandits.algorithms.robust_elimination import robust_elimination
+from jaxbandits.algorithms.robust_ucb import robust_ucb
 from jaxbandits.algorithms.successive_elimination import successive_elimination
 from jaxbandits.algorithms.tsallis_inf import tsallis_inf
 from jaxbandits.algorithms.ucb1 import ucb1
@@ -52,4 +55,7 @@ __all__ = [
     "dprse",
     "prm_ucb",
     "prm_thompson",
+    "robust_ucb",
+    "huber_ucb",
+    "cr_ucb",
 ]
