@@ -1,6 +1,7 @@
 """Robust estimators, moments and pull counts: specification private_robust_mab, sections 4, 7, 8, 10 and 12.
 
 Estimators take what they are given: the rule for inf and NaN is the caller's, except where the estimator itself rejects.
+Shares of N count as the integers they are but for rounding.
 """
 
 import math
@@ -97,14 +98,14 @@ def huber_location(x, clip):
 
 def trimmed_mean(x, share):
     """Mean without the ceil(share N) smallest and as many largest; the median where that leaves nothing (ours)."""
-    drop = min(math.ceil(share * len(x)), (len(x) - 1) // 2)
+    drop = min(math.ceil(share * len(x) - 1e-9), (len(x) - 1) // 2)
     kept = sorted(x)[drop : len(x) - drop]
     return sum(kept) / len(kept)
 
 
 def shorth(x, share):
     """Mean of the shortest window of N - floor(2 share N) order statistics, the lowest on ties."""
-    x, size = sorted(x), len(x) - math.floor(2 * share * len(x))
+    x, size = sorted(x), len(x) - math.floor(2 * share * len(x) + 1e-9)
     lengths = [x[i + size - 1] - x[i] for i in range(len(x) - size + 1)]
     start = lengths.index(min(lengths))
     return sum(x[start : start + size]) / size
