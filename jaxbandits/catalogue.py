@@ -73,7 +73,7 @@ ALGORITHMS: dict[str, Example] = {
     "robust_elimination": Example(partial(a.robust_elimination, num_batches=3), linear, horizon=600),
     "prm_elimination": Example(
         partial(
-            a.prm_elimination, moment="central", epsilon=1.0, mean_bound=3.0, moment_bound=0.25, histogram_scale=0.5
+            a.prm_elimination, moment="central", epsilon=1.0, mean_bound=3.5, moment_bound=0.25, histogram_scale=0.5
         ),
         arms, horizon=400,
     ),
@@ -97,6 +97,9 @@ ALGORITHMS: dict[str, Example] = {
 ENVIRONMENTS: dict[str, Example] = {
     "bernoulli_arms": Example(a.ucb1, arms),
     "gaussian_arms": Example(a.ucb1, partial(e.gaussian_arms, means=[0.0, 0.5])),
+    "student_arms": Example(a.ucb1, partial(e.student_arms, means=[0.0, 0.5], scale=0.5)),
+    "pareto_arms": Example(a.ucb1, partial(e.pareto_arms, means=[0.9, 0.5, 0.1])),
+    "lognormal_arms": Example(a.ucb1, partial(e.lognormal_arms, means=[0.9, 0.5, 0.1])),
     "linear_arms": Example(a.ucb1, partial(linear, noise="rademacher")),
     "contextual_linear": Example(
         a.linucb, partial(contexts, contexts="fixed", features="reference", reward="gaussian")
