@@ -82,10 +82,10 @@ ALGORITHMS: dict[str, Example] = {
         partial(a.byzantine_ucb, window=8, aggregate="mean"), federated,
         message_adversary=partial(v.byzantine, corruption=0.2, kind="target", scale=5.0),
     ),
-    "dp_se": Example(partial(a.dp_se, epsilon=1.0), arms, horizon=3000),
+    "dp_se": Example(partial(a.dp_se, epsilon=1.0), partial(arms, means=[0.48, 0.6]), horizon=3500),
     "adap_ucb": Example(partial(a.adap_ucb, epsilon=1.0), arms, horizon=600),
     "adap_kl_ucb": Example(partial(a.adap_kl_ucb, epsilon=1.0), arms, horizon=600),
-    "dprse": Example(partial(a.dprse, epsilon=1.0, moment_bound=0.01), arms, horizon=3000),
+    "dprse": Example(partial(a.dprse, epsilon=1.0, moment_bound=0.02), partial(arms, means=[0.48, 0.6]), horizon=6000),
     "prm_ucb": Example(partial(a.prm_ucb, epsilon=1.0), arms, horizon=600),
     "prm_thompson": Example(
         partial(a.prm_thompson, epsilon=1.0, moment="central", mean_bound=10.0, histogram_scale=1.0),

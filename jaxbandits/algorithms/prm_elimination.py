@@ -41,6 +41,7 @@ class State(NamedTuple):
     batch: Any  # [] int32
     arm: Any  # [] int32: whose block it is
     block: Block
+    undecided: Any  # [] int32: plays made with more than one arm left
 
 
 @cache
@@ -74,7 +75,7 @@ def program(num_arms: int, bins: int, exploration: str, hooked: bool) -> Program
     def init(params, draws):
         estimates = jnp.full(num_arms, UNSEEN, draws.dtype)
         none = jnp.int32(0)
-        return State(jnp.ones(num_arms, bool), estimates, none, none, _prm_block.empty(bins, draws.dtype))
+        return State(jnp.ones(num_arms, bool), estimates, none, none, _prm_block.empty(bins, draws.dtype), none)
 
     def act(params, state, draws, t, context):
         begins = explores(params, state) & (state.block.position == 0)
@@ -105,15 +106,16 @@ def program(num_arms: int, bins: int, exploration: str, hooked: bool) -> Program
         active = state.active & ~(ends & ~exploring & (top - estimates > 2 * radius))
         first = jnp.min(jnp.where(active, index, num_arms))
         following = jnp.where(ends, first, following)
+        undecided = jnp.where((count(state.active) > 1) & (used > 0), t, state.undecided)
         batch, arm = state.batch + ends.astype(jnp.int32), settle(jnp.where(full, following, arm))
-        return State(active, estimates, batch, arm, block), jnp.where(counts, mean, jnp.nan)
+        return State(active, estimates, batch, arm, block, undecided), jnp.where(counts, mean, jnp.nan)
 
     def rest(params, state):
         last = jnp.argmax(state.active).astype(jnp.int32)
         return jnp.where(count(state.active) == 1, last, -1)
 
     def diagnose(params, state):
-        return {"active_arms": count(state.active), "batches": state.batch}
+        return {"active_arms": count(state.active), "undecided_plays": state.undecided}
 
     return Program(init, act, encode, update, diagnose=diagnose, rest=rest, one_arm=one_arm)
 
@@ -153,7 +155,7 @@ def prm_elimination(
     "literal": M = a. exploration "batch": one uniform arm a batch; "round": a uniform arm every pull; "greedy": unseen arms in
     index order, then the largest mean so far, a uniform arm with probability greedy_prob; its batches' means are used for that.
     forced_arms: batch i explores arm forced_arms[i mod n] (for tests). Everything but strings and shapes is data.
-    Raises ValueError outside these ranges. Diagnostics: `active_arms`, `batches` (finished before one arm was left).
+    Raises ValueError outside these ranges. Diagnostics: `active_arms`, `undecided_plays` (made before one arm was left).
     Source: Wu, Zhou, Tao and Wang 2023, Algorithms 1 to 3, Remark 5.1; constants of the specification, sections 2 and 3.
 
     >>> import jaxbandits as jb

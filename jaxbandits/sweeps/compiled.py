@@ -17,6 +17,8 @@ from jaxbandits.protocol import Case
 from jaxbandits.simulator import Lane, Parts
 
 _lock = threading.Lock()
+# XLA asks for 256 bits where a processor may have 512; a narrower one is served as before
+WIDE = {"xla_cpu_prefer_vector_width": 512}
 
 
 def _axes(marks: tuple, treedef) -> Case:
@@ -94,7 +96,8 @@ class Compiled:
                 program = self.programs.get(key)
                 if program is None:
                     static = () if kind is None else (kind,)
-                    program = self.functions[name].lower(*static, *args).compile()
+                    options = WIDE if device.platform == "cpu" else {}
+                    program = self.functions[name].lower(*static, *args).compile(compiler_options=options)
                     self.programs[key] = program
         return program(*args)
 
