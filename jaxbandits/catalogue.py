@@ -71,10 +71,26 @@ ALGORITHMS: dict[str, Example] = {
     ),
     "linucb": Example(partial(a.linucb, preset="theory", radius_scale=0.2), contexts),
     "robust_elimination": Example(partial(a.robust_elimination, num_batches=3), linear, horizon=600),
+    "prm_elimination": Example(
+        partial(
+            a.prm_elimination, moment="central", epsilon=1.0, mean_bound=3.5, moment_bound=0.25, histogram_scale=0.5
+        ),
+        arms, horizon=400,
+    ),
     "isolated_linucb": Example(partial(a.isolated_linucb, window=8), federated),
     "byzantine_ucb": Example(
         partial(a.byzantine_ucb, window=8, aggregate="mean"), federated,
         message_adversary=partial(v.byzantine, corruption=0.2, kind="target", scale=5.0),
+    ),
+    "dp_se": Example(partial(a.dp_se, epsilon=1.0), partial(arms, means=[0.48, 0.6]), horizon=3500),
+    "adap_ucb": Example(partial(a.adap_ucb, epsilon=1.0), arms, horizon=600),
+    "adap_kl_ucb": Example(partial(a.adap_kl_ucb, epsilon=1.0), arms, horizon=600),
+    "dprse": Example(partial(a.dprse, epsilon=1.0, moment_bound=0.02), partial(arms, means=[0.48, 0.6]), horizon=6000),
+    "prm_ucb": Example(partial(a.prm_ucb, epsilon=1.0), arms, horizon=600),
+    "prm_thompson": Example(
+        partial(a.prm_thompson, epsilon=1.0, moment="central", mean_bound=10.0, histogram_scale=1.0),
+        partial(e.gaussian_arms, means=[0.0, 0.5, -0.5]),
+        horizon=600,
     ),
     "robust_ucb": Example(
         partial(a.robust_ucb, moment_bound=0.2), partial(e.gaussian_arms, means=[0.0, 0.3, 0.6], scale=0.3),
@@ -89,6 +105,9 @@ ALGORITHMS: dict[str, Example] = {
 ENVIRONMENTS: dict[str, Example] = {
     "bernoulli_arms": Example(a.ucb1, arms),
     "gaussian_arms": Example(a.ucb1, partial(e.gaussian_arms, means=[0.0, 0.5])),
+    "student_arms": Example(a.ucb1, partial(e.student_arms, means=[0.0, 0.5], scale=0.5)),
+    "pareto_arms": Example(a.ucb1, partial(e.pareto_arms, means=[0.9, 0.5, 0.1])),
+    "lognormal_arms": Example(a.ucb1, partial(e.lognormal_arms, means=[0.9, 0.5, 0.1])),
     "linear_arms": Example(a.ucb1, partial(linear, noise="rademacher")),
     "contextual_linear": Example(
         a.linucb, partial(contexts, contexts="fixed", features="reference", reward="gaussian")

@@ -102,6 +102,31 @@ def settle(x):
     return jax.lax.reduce((pair, position), (jnp.zeros((), x.dtype), jnp.int32(2)), first, (pair.ndim - 1,))[0]
 
 
+def seldom(wanted, function, x, *args):
+    """function(x, *args) where `wanted`, else x: for rare and costly work in a step.
+
+    Under vmap `lax.cond` computes both branches for every lane; here the function runs, for all lanes, only when some lane
+    wants it. It must give back x for a lane that does not: which of the two happens is the other lanes' affair. Whatever
+    differs between lanes is among x and args, not closed over.
+    """
+
+    @jax.custom_batching.custom_vmap
+    def chosen(wanted, x, args):
+        return jax.lax.cond(wanted, lambda: function(x, *args), lambda: x)
+
+    @chosen.def_vmap
+    def _(axis_size, batched, wanted, x, args):
+        flags = batched[0], *batched[1:]
+        wanted, x, args = jax.tree.map(
+            lambda moves, leaf: leaf if moves else jnp.broadcast_to(leaf, (axis_size, *jnp.shape(leaf))),
+            flags, (wanted, x, args),
+        )  # fmt: skip
+        many = seldom(jnp.any(wanted), jax.vmap(function), x, *args)
+        return many, jax.tree.map(lambda _: True, many)
+
+    return chosen(wanted, x, args)
+
+
 def inverse_cdf(probabilities, u):
     """The lowest i with p_0 + ... + p_i > u, at most n - 1: probabilities [..., n], u [...] -> int32 [...]."""
     n = probabilities.shape[-1]

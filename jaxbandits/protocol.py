@@ -53,7 +53,7 @@ class Program(NamedTuple):
     """An algorithm's functions. Made only by a `functools.cache`d builder of hashable static values: equality is identity."""
 
     init: Callable  # params, draws -> state
-    act: Callable  # params, state, draws, t[P], context -> action[P | P,N], used (None = all, else a prefix length), note
+    act: Callable  # params, state, draws, t[P], context -> action[P | P,N | 1], used (None = all, else a prefix length), note
     encode: (
         Callable  # params, note, draws, t[P], context, action, reward, play[P] -> message     client; never sees state
     )
@@ -63,6 +63,10 @@ class Program(NamedTuple):
     diagnose: Callable = (
         _diagnose  # params, state -> {name: number}                               read once, at the horizon
     )
+    # params, state -> the arm played to the horizon whatever comes, int32, or -1 while it is still open. Where regret
+    # follows from pull counts these plays are counted, not made: `act` plays that arm wherever they have to be.
+    rest: Callable | None = None
+    one_arm: bool = False  # every window plays one arm: `act` returns action[1], and is spared a look at each play
 
 
 class Guarantee(NamedTuple):

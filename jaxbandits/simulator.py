@@ -11,9 +11,13 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.numerics import count, fixed_sum, two_sum
+from jaxbandits.numerics import count, fixed_sum, one_hot, settle, two_sum
 from jaxbandits.protocol import Adversary, Algorithm, Attack, Case, Environment, Program, Seen, World
 from jaxbandits.random import Draws
+
+CROSSED = (
+    4  # checkpoints that a window of one arm may hold: more would be written in every window, fewer cut more of them
+)
 
 
 class Parts(NamedTuple):
@@ -58,7 +62,7 @@ class Window(NamedTuple):
     reward: jax.Array
     message: Any
     released: Any
-    arm: Any  # [P] | None
+    arm: Any  # [P] | [1] | None
     regret: Any  # [P] | None
 
 
@@ -97,6 +101,8 @@ def _offer(parts: Parts, case: Case, seed, slots: int, lane: Lane, before, limit
     used = used if limit is None else jnp.minimum(used, limit)
     play = jnp.arange(slots, dtype=jnp.int32) < used
     reward = world.reward(case.environment, world_state, environment.child("reward"), t, context, action)
+    if action.shape[0] == 1:  # one arm for the window: a reward for each of its plays
+        reward = jnp.broadcast_to(reward, (slots, *reward.shape[1:]))
     hits, nonfinite = [], lane.nonfinite
     reward_state, message_state = lane.reward_adversary, lane.message_adversary
 
@@ -114,6 +120,8 @@ def _offer(parts: Parts, case: Case, seed, slots: int, lane: Lane, before, limit
             case.reward_adversary, reward_state, stream, t, reward, seen(stream)
         )
         hits.append(hit)
+        if slots > 1:  # read twice, by the count here and by the algorithm: drawn once
+            reward = settle(reward)
         bad = ~jnp.isfinite(reward) & play.reshape(play.shape + (1,) * (reward.ndim - 1))
         nonfinite = nonfinite + jnp.sum(bad, dtype=jnp.int32)
     message = program.encode(params, note, alg.child("encode"), t, context, action, reward, play)
@@ -127,6 +135,8 @@ def _offer(parts: Parts, case: Case, seed, slots: int, lane: Lane, before, limit
     state, released = program.update(params, lane.algorithm, alg.child("update"), last, note, message, used)
     score = world.score(case.environment, world_state, t, context, action)
     regret = score.regret
+    if regret is not None and action.shape[0] == 1:
+        regret = jnp.broadcast_to(regret, (slots, *regret.shape[1:]))
     if regret is not None and regret.ndim == 2:  # [P, N]: robust regret counts honest agents only
         for hit in hits:
             regret = jnp.where(hit, 0, regret)
@@ -135,6 +145,7 @@ def _offer(parts: Parts, case: Case, seed, slots: int, lane: Lane, before, limit
         environment=world_state, reward_adversary=reward_state, message_adversary=message_state, algorithm=state,
         nonfinite=nonfinite,
     )  # fmt: skip
+    action = jnp.broadcast_to(action, (slots, *action.shape[1:]))
     return lane, Window(t, play, used, action, reward, message, released, score.arm, regret)
 
 
@@ -142,7 +153,8 @@ def _add(record: Record, window: Window, keep) -> tuple:
     """Running totals after the kept plays of a window. `keep` [P] bool, or None for a window of one play."""
     pulls, regret = record.pulls, record.regret
     if window.arm is not None:  # a scatter touches one arm where a one-hot sum would touch all
-        pulls = pulls.at[window.arm].add(1 if keep is None else keep.astype(jnp.int32))
+        plays = 1 if keep is None else keep.astype(jnp.int32) if window.arm.shape == keep.shape else count(keep)
+        pulls = pulls.at[window.arm].add(plays)
     if window.regret is not None:
         new = window.regret[0] if keep is None else fixed_sum(jnp.where(keep, window.regret, 0))
         regret = two_sum(regret[0], regret[1], new)
@@ -241,10 +253,47 @@ def _advance_full(parts, slots, case, seed, lane, times, start, length, first, n
     return lane, before(first + number)
 
 
-def _one_counted(parts, slots, whole, case, seed, lane, times):
-    """A window whose length the algorithm decides. It is cut at the next checkpoint, unless the client needs it whole."""
+def resting(parts: Parts, case: Case, lane: Lane):
+    """The arm whose remaining plays need only be counted, else -1. None: the program or the world knows no such arm."""
+    if parts.program.rest is None or isinstance(lane.record.pulls_at, tuple):
+        return None
+    return parts.program.rest(case.algorithm, lane.algorithm)
+
+
+def moves(parts: Parts, case: Case, lane: Lane, horizon):
+    """Whether a lane has plays to make."""
+    arm = resting(parts, case, lane)
+    return (lane.plays < horizon) & (True if arm is None else arm < 0)
+
+
+def count_rest(parts: Parts, case: Case, lane: Lane, times) -> Lane:
+    """Count the remaining plays of a lane at rest: it is at the horizon then."""
+    arm = resting(parts, case, lane)
+    if arm is None:
+        return lane
+    record, rests = lane.record, arm >= 0
+    counted = one_hot(arm, parts.world.num_arms).astype(jnp.int32)  # all zero while the lane is not at rest
+    late = jnp.maximum(times - lane.plays, 0)
+    rows = (rests & (late > 0))[:, None]
+    pulls_at = jnp.where(rows, record.pulls + late[:, None] * counted, record.pulls_at)
+    record = record._replace(pulls=record.pulls + late[-1] * counted, pulls_at=pulls_at)
+    plays = jnp.where(rests, times[-1], lane.plays)
+    return lane._replace(plays=plays, next=jnp.where(rests, times.shape[0], lane.next), record=record)
+
+
+def one_counted(parts: Parts, kind: tuple, case: Case, seed, lane: Lane, times, rests=True) -> tuple[Lane, Window]:
+    """A window whose length the algorithm decides. It is cut at the next checkpoint, unless the client needs it whole.
+
+    A window of one arm may hold several checkpoints: what it adds to their counts is plain arithmetic.
+    rests: a lane at rest plays nothing; False: it makes every play, for histories.
+    """
+    slots, _, whole = kind
     before, checkpoints = lane.plays, times.shape[0]
-    stop = times[-1] if whole else times[jnp.minimum(lane.next, checkpoints - 1)]
+    crossed = CROSSED if parts.program.one_arm and not isinstance(lane.record.pulls_at, tuple) else 1
+    stop = times[-1] if whole else times[jnp.minimum(lane.next + crossed - 1, checkpoints - 1)]
+    arm = resting(parts, case, lane) if rests else None
+    if arm is not None:
+        stop = jnp.where(arm >= 0, before, stop)
     lane, window = _offer(parts, case, seed, slots, lane, before, stop - before)
     record, done = lane.record, before + window.used
     pulls, regret = _add(record, window, window.play)
@@ -259,9 +308,17 @@ def _one_counted(parts, slots, whole, case, seed, lane, times):
             regret_at = tuple(jnp.where(inside, new, old) for new, old in zip(each_regret, regret_at, strict=True))
         record = record._replace(pulls_at=pulls_at, regret_at=regret_at)
         row = count(times <= done)
-    else:  # an unfinished row is overwritten later
+    elif crossed > 1:  # unfinished rows are overwritten later
+        rows = lane.next + jnp.arange(crossed, dtype=jnp.int32)
+        at = times[jnp.minimum(rows, checkpoints - 1)]
+        share = jnp.minimum(at - before, window.used)[:, None] * one_hot(window.arm, parts.world.num_arms).astype(
+            jnp.int32
+        )
+        record = record._replace(pulls_at=record.pulls_at.at[rows].set(record.pulls + share, mode="drop"))
+        row = lane.next + count((at <= done) & (rows < checkpoints))
+    else:
         record = _write(record, lane.next, pulls, regret)
-        row = lane.next + (done >= stop).astype(jnp.int32)
+        row = lane.next + (done >= times[jnp.minimum(lane.next, checkpoints - 1)]).astype(jnp.int32)
     record = record._replace(pulls=pulls, regret=regret)
     return lane._replace(plays=done, next=row.astype(jnp.int32), record=record), window
 
@@ -271,7 +328,7 @@ def advance(parts: Parts, kind: tuple, case: Case, seed, lane: Lane, times, star
 
     kind: (slots, full, whole), static. times: [C] int32, last = horizon. start: plays before the span (full spans). All traced.
     """
-    slots, full, whole = kind
+    slots, full, _ = kind
     if full:
         if slots == 1:
             lane, done = _advance_single(parts, case, seed, lane, times, start, first, number)
@@ -279,7 +336,8 @@ def advance(parts: Parts, kind: tuple, case: Case, seed, lane: Lane, times, star
             lane, done = _advance_full(parts, slots, case, seed, lane, times, start, length, first, number)
         row = jnp.searchsorted(times, done, side="right").astype(jnp.int32)
         return lane._replace(plays=done, next=row)
-    return lax.fori_loop(0, number, lambda _, lane: _one_counted(parts, slots, whole, case, seed, lane, times)[0], lane)
+    lane = lax.fori_loop(0, number, lambda _, lane: one_counted(parts, kind, case, seed, lane, times)[0], lane)
+    return count_rest(parts, case, lane, times)
 
 
 def close(parts: Parts, case: Case, seed, lane: Lane) -> Lane:

@@ -267,6 +267,10 @@ def test_a_fixed_policy_sees_the_same_rewards_under_every_window(name):
     world, draws = group.parts.world, Draws(jax.numpy.uint32(3), "environment")
     agents = cell.environment.facts.get("num_agents")
 
+    @jax.jit  # as it runs: a lone operation outside a compiled program may round another way
+    def pay(params, state, t, context, action):
+        return world.reward(params, state, draws.child("reward"), t, context, action)
+
     def rewards(slots):
         state = world.init(case.environment, draws.child("instance"))
         seen = []
@@ -274,7 +278,7 @@ def test_a_fixed_policy_sees_the_same_rewards_under_every_window(name):
             t = jax.numpy.arange(start + 1, start + 1 + slots, dtype=jax.numpy.int32)
             context, state = world.observe(case.environment, state, draws.child("context"), t)
             action = (t % 2) if agents is None else jax.numpy.broadcast_to((t % 2)[:, None], (slots, agents))
-            seen.append(np.asarray(world.reward(case.environment, state, draws.child("reward"), t, context, action)))
+            seen.append(np.asarray(pay(case.environment, state, t, context, action)))
         return np.concatenate(seen)
 
     one = rewards(1)

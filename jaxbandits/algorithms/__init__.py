@@ -1,9 +1,13 @@
 """Algorithm factories: keyword arguments in, `protocol.Algorithm` out. One algorithm a file."""
 
+from jaxbandits.algorithms.adap_kl_ucb import adap_kl_ucb
+from jaxbandits.algorithms.adap_ucb import adap_ucb
 from jaxbandits.algorithms.bandit_to_experts import bandit_to_experts
 from jaxbandits.algorithms.batched_exp4 import batched_exp4
 from jaxbandits.algorithms.byzantine_ucb import byzantine_ucb
 from jaxbandits.algorithms.cr_ucb import cr_ucb
+from jaxbandits.algorithms.dp_se import dp_se
+from jaxbandits.algorithms.dprse import dprse
 from jaxbandits.algorithms.exp3 import exp3
 from jaxbandits.algorithms.exp3_ix import exp3_ix
 from jaxbandits.algorithms.exp4 import exp4
@@ -15,6 +19,9 @@ from jaxbandits.algorithms.ldp_exp3 import ldp_exp3
 from jaxbandits.algorithms.linucb import linucb
 from jaxbandits.algorithms.local_exp4 import local_exp4
 from jaxbandits.algorithms.private_batched import private_batched
+from jaxbandits.algorithms.prm_elimination import prm_elimination
+from jaxbandits.algorithms.prm_thompson import prm_thompson
+from jaxbandits.algorithms.prm_ucb import prm_ucb
 from jaxbandits.algorithms.robust_elimination import robust_elimination
 from jaxbandits.algorithms.robust_ucb import robust_ucb
 from jaxbandits.algorithms.successive_elimination import successive_elimination
@@ -39,8 +46,15 @@ __all__ = [
     "batched_exp4",
     "linucb",
     "robust_elimination",
+    "prm_elimination",
     "isolated_linucb",
     "byzantine_ucb",
+    "dp_se",
+    "adap_ucb",
+    "adap_kl_ucb",
+    "dprse",
+    "prm_ucb",
+    "prm_thompson",
     "robust_ucb",
     "huber_ucb",
     "cr_ucb",

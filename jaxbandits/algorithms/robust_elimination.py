@@ -144,7 +144,10 @@ def program(num_arms: int, dim: int, num_batches: int) -> Program:
     def diagnose(params, state):
         return {"active_arms": count(state.active), "batches": state.fitted}
 
-    return Program(init, act, encode, update, close=close, diagnose=diagnose)
+    def rest(params, state):
+        return jnp.where(state.batch < explored, -1, state.best)
+
+    return Program(init, act, encode, update, close=close, diagnose=diagnose, rest=rest)
 
 
 def _slots(horizon: int) -> int:

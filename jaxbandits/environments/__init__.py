@@ -5,6 +5,7 @@ from jaxbandits.environments.contextual import contextual_linear
 from jaxbandits.environments.data import classification
 from jaxbandits.environments.experts import rotating_experts
 from jaxbandits.environments.federated import federated_linear
+from jaxbandits.environments.heavy_tailed import lognormal_arms, pareto_arms, student_arms
 from jaxbandits.environments.linear import linear_arms
 from jaxbandits.environments.losses import (
     bernoulli_losses,
@@ -18,6 +19,9 @@ from jaxbandits.environments.losses import (
 __all__ = [
     "bernoulli_arms",
     "gaussian_arms",
+    "student_arms",
+    "pareto_arms",
+    "lognormal_arms",
     "linear_arms",
     "contextual_linear",
     "federated_linear",

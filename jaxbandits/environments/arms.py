@@ -1,10 +1,9 @@
 """Stochastic arms with fixed means: the reward of a play depends on the played arm alone."""
 
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from jaxbandits.environments import moments
 from jaxbandits.numerics import rounded
 from jaxbandits.protocol import Environment, Score, Truth, World
 from jaxbandits.validation import array, factory, number
@@ -12,7 +11,7 @@ from jaxbandits.validation import array, factory, number
 
 class ArmsParams(NamedTuple):
     means: Any  # [K]
-    scale: Any  # noise scale, unused by Bernoulli arms
+    scale: Any  # what else the law needs: a noise scale, or a tuple of numbers; unused by Bernoulli arms
 
 
 @cache
@@ -37,12 +36,15 @@ def arms_world(num_arms: int, sample) -> World:
     return World(init, observe, reward, score, truth, num_arms)
 
 
-def make_arms(means, sample, scale=1.0, low=-np.inf, high=np.inf) -> Environment:
-    """An environment of arms from validated means."""
-    means = array("means", means, 1, low, high)
+def make_arms(means, sample, moment, scale=1.0) -> Environment:
+    """An environment of arms from validated means [K].
+
+    `facts["moment"](order, central=False)` is E|X|^order, or E|X - mean|^order, of each arm's law: [K] float64, inf where it
+    does not exist. A partial of a module-level function, so that an environment can be sent to another process.
+    """
     if len(means) < 2:
         raise ValueError(f"means = {means.tolist()!r} must name at least two arms")
-    facts = {"num_arms": len(means), "means": means}
+    facts = {"num_arms": len(means), "means": means, "moment": moment}
     return Environment(arms_world(len(means), sample), ArmsParams(means, scale), facts, None, {})
 
 
@@ -59,16 +61,25 @@ def _gaussian(params, draws, t, action):
 def bernoulli_arms(*, means) -> Environment:
     """Arms paying 1 with probability `means[a]`, else 0.
 
-    means: [K] in [0, 1], K >= 2. Raises ValueError outside.
+    means: [K] in [0, 1], K >= 2. Raises ValueError outside. facts["moment"](order, central=False): [K] exact moments.
 
     >>> import jaxbandits as jb
     >>> jb.environments.bernoulli_arms(means=[0.2, 0.8]).facts["num_arms"]
     2
     """
-    return make_arms(means, _bernoulli, low=0.0, high=1.0)
+    means = array("means", means, 1, 0.0, 1.0)
+    return make_arms(means, _bernoulli, partial(moments.bernoulli, means))
 
 
 @factory
 def gaussian_arms(*, means, scale=1.0) -> Environment:
-    """Arms paying N(means[a], scale^2). means: [K], K >= 2; scale >= 0."""
-    return make_arms(means, _gaussian, scale=number("scale", scale, 0.0))
+    """Arms paying N(means[a], scale^2). means: [K], K >= 2; scale >= 0. Raises ValueError outside.
+
+    facts["moment"](order, central=False): [K] exact moments.
+
+    >>> import jaxbandits as jb
+    >>> jb.environments.gaussian_arms(means=[0.0, 1.0], scale=2.0).facts["moment"](2).round(6).tolist()
+    [4.0, 5.0]
+    """
+    means, scale = array("means", means, 1), number("scale", scale, 0.0)
+    return make_arms(means, _gaussian, partial(moments.gaussian, means, scale), scale)

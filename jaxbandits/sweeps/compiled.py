@@ -10,12 +10,15 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from jaxbandits import simulator
 from jaxbandits.protocol import Case
 from jaxbandits.simulator import Lane, Parts
 
 _lock = threading.Lock()
+# XLA asks for 256 bits where a processor may have 512; a narrower one is served as before
+WIDE = {"xla_cpu_prefer_vector_width": 512}
 
 
 def _axes(marks: tuple, treedef) -> Case:
@@ -38,11 +41,31 @@ class Compiled:
             return jax.vmap(inner, (None, 0))(case, seeds)
 
         def advance(kind, case, seeds, lane, times, start, length, first, number):
-            def one(case, seed, lane):
-                return simulator.advance(parts, kind, case, seed, lane, times, start, length, first, number)
+            def each(function, lane, out=lane_axes):
+                inner = jax.vmap(function, (axes, None, lane_axes), out, axis_size=points)
+                return jax.vmap(inner, (None, 0, 0))(case, seeds, lane)
 
-            inner = jax.vmap(one, (axes, None, lane_axes), lane_axes, axis_size=points)
-            return jax.vmap(inner, (None, 0, 0))(case, seeds, lane)
+            if kind[1]:
+                return each(
+                    lambda case, seed, lane: simulator.advance(
+                        parts, kind, case, seed, lane, times, start, length, first, number
+                    ),
+                    lane,
+                )
+
+            # one loop over all lanes, left as soon as none has a play to make
+            def busy(carry):
+                moves = each(lambda case, seed, lane: simulator.moves(parts, case, lane, times[-1]), carry[1], 0)
+                return (carry[0] < number) & jnp.any(moves)
+
+            def window(carry):
+                def one(case, seed, lane):
+                    return simulator.one_counted(parts, kind, case, seed, lane, times)[0]
+
+                return carry[0] + 1, each(one, carry[1])
+
+            lane = lax.while_loop(busy, window, (jnp.int32(0), lane))[1]
+            return each(lambda case, seed, lane: simulator.count_rest(parts, case, lane, times), lane)
 
         def close(case, seeds, lane):
             inner = jax.vmap(partial(simulator.close, parts), (axes, None, lane_axes), lane_axes, axis_size=points)
@@ -73,7 +96,8 @@ class Compiled:
                 program = self.programs.get(key)
                 if program is None:
                     static = () if kind is None else (kind,)
-                    program = self.functions[name].lower(*static, *args).compile()
+                    options = WIDE if device.platform == "cpu" else {}
+                    program = self.functions[name].lower(*static, *args).compile(compiler_options=options)
                     self.programs[key] = program
         return program(*args)
 

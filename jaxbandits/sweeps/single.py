@@ -129,11 +129,11 @@ def _play(parts: Parts, spans: tuple, history: tuple, case: Case, seed, times, n
 
 def _watch(parts, kind, case, seed, lane, times, start, length, windows):
     """The same windows again, kept. Spans that are not full are bounded by their windows, full ones by the horizon."""
-    slots, full, whole = kind
+    slots, full, _ = kind
 
     def one(lane, w):
         if not full:
-            return simulator._one_counted(parts, slots, whole, case, seed, lane, times)
+            return simulator.one_counted(parts, kind, case, seed, lane, times, rests=False)
         per_batch = (length + slots - 1) // slots
         before = start + (w // per_batch) * length + (w % per_batch) * slots
         limit = jnp.clip(length - (w % per_batch) * slots, 0, jnp.maximum(times[-1] - before, 0))

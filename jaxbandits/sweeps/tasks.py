@@ -18,6 +18,7 @@ from jaxbandits.sweeps.store import Begun, Piece
 
 LEAST_LANES = 8  # results are promised equal for chunks of at least this many lanes
 CPU_LANES = 2048
+CPU_SLOTS = 2**14  # where a call waits for its slowest lane: no more plays a step than fill the vector units
 CACHE_BYTES = 512 * 1024  # half of a core's second-level cache
 MOST_POINTS = 16  # more would share draws a little further, in calls of fewer seeds and so in more files
 Interval = tuple[int, int]
@@ -193,7 +194,9 @@ def _shape_of(group: Group, plan: Plan) -> LaneShape:
 def chunk_shape(group: Group, plan: Plan, longest: int, machine: Machine, shape: LaneShape) -> tuple[int, int]:
     """Seeds and points of one call: to the cache on a CPU, to memory on an accelerator."""
     checkpoints = len(group.times)
-    points = min(len(group.cells), MOST_POINTS)
+    # windows whose plays the algorithm counts share no draws between points, which are done at different times
+    shared = any(span.full and span.repeats for span in group.schedule)
+    points = min(len(group.cells), MOST_POINTS if shared else 1)
 
     def fits(seeds, points):
         return call_bytes(shape, seeds, points, checkpoints) <= machine.memory
@@ -208,9 +211,10 @@ def chunk_shape(group: Group, plan: Plan, longest: int, machine: Machine, shape:
             f"{plan.cells[group.cells[0]].label!r}, which need {need}: raise memory or use fewer checkpoints"
         )
     seeds = LEAST_LANES
+    most = CPU_LANES if shared else min(CPU_LANES, CPU_SLOTS // max(span.slots for span in group.schedule))
     while fits(2 * seeds, points) and seeds < 2**20:
         in_cache = 2 * seeds * (points * shape.state + shape.context) <= CACHE_BYTES
-        if machine.platform == "cpu" and not (in_cache and 2 * seeds * points <= CPU_LANES):
+        if machine.platform == "cpu" and not (in_cache and 2 * seeds * points <= most):
             break
         seeds *= 2
     while seeds > LEAST_LANES and seeds >= 2 * longest:

@@ -1,0 +1,195 @@
+"""Private robust mean estimates (PRM; Wu, Zhou, Tao and Wang 2023, Algorithms 2 and 3): arguments and formulas, on the host.
+
+`check` validates what all PRM algorithms take; `tables` turns it into arrays, one entry for each number of pulls that an
+estimate may rest on; `threshold` and `histogram` give the rest. Notation of the specification (private_robust_mab, sections 2
+and 3): s = moment_bound^(1/k), k = moment_order, L = ln(1 / failure_prob), alpha = corruption_bound, D = mean_bound.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxbandits.validation import choice, integer, number
+
+CENTRAL_MOST = 0.133  # contamination up to which central moments can be handled (Corollary 6.8)
+
+
+class Prm(NamedTuple):
+    """Checked arguments. Host numbers only."""
+
+    central: bool
+    epsilon: float
+    moment_order: float
+    moment_bound: float
+    mean_bound: float  # 0 with raw moments
+    corruption_bound: float
+    failure_prob: float
+    explicit: bool  # radius="explicit"
+    shifted: bool  # clip_mode="shifted"
+    clip_scale: float
+    sampling_scale: float
+    privacy_scale: float
+    corruption_scale: float
+    threshold_scale: float
+    histogram_scale: float
+    guard_bins: int
+
+    @property
+    def unit(self) -> float:
+        """s: the scale of a reward."""
+        return self.moment_bound ** (1 / self.moment_order)
+
+    @property
+    def log_term(self) -> float:
+        """L."""
+        return -math.log(self.failure_prob)
+
+    @property
+    def capped_epsilon(self) -> float:
+        """min(epsilon, 1): what radius, clip and threshold are built from."""
+        return min(self.epsilon, 1.0)
+
+    @property
+    def bin_width(self) -> float:
+        """r = s iota^(1/k): within r of the mean lies all but a share 1 / iota of the inliers."""
+        alpha = self.corruption_bound
+        iota = 10.0 if alpha == 0 else (1 - alpha) / (0.249 - alpha)
+        return self.unit * iota ** (1 / self.moment_order)
+
+
+class Tables(NamedTuple):
+    """One entry for each number of pulls [B]."""
+
+    clip: Any  # M
+    radius: Any  # beta
+    noise_scale: Any  # of the released mean, 2 M / (n epsilon)
+    count_scale: Any  # of each released share of a bin, 2 / (n epsilon); zeros with raw moments
+
+
+class Histogram(NamedTuple):
+    """The bins of Algorithm 3."""
+
+    num_bins: int
+    first_edge: float  # -D - guard_bins r
+    width: float  # r
+
+
+def check(
+    *, moment, epsilon, horizon, moment_order, moment_bound, mean_bound, corruption_bound, failure_prob, radius, clip_scale,
+    sampling_scale, privacy_scale, corruption_scale, threshold_scale, histogram_scale, guard_bins, clip_mode,
+) -> Prm:  # fmt: skip
+    """The common arguments, or a ValueError naming what is wrong. failure_prob None: 1 / horizon (at most 1/2)."""
+    central = choice("moment", moment, ("raw", "central")) == "central"
+    explicit = choice("radius", radius, ("order", "explicit")) == "explicit"
+    shifted = choice("clip_mode", clip_mode, ("shifted", "literal")) == "shifted"
+    if central and explicit and not shifted:
+        raise ValueError("clip_mode = 'literal' has no explicit radius: use radius='order' or clip_mode='shifted'")
+    breakdown = CENTRAL_MOST if central else 0.5
+    remedy = f"{breakdown:g} is the breakdown point with {moment} moments; lower the share the learner believes in"
+    if failure_prob is None:
+        failure_prob = min(0.5, 1 / horizon)
+    prm = Prm(
+        central,
+        number("epsilon", epsilon, 0.0, open_low=True, finite=False, remedy="float('inf') switches privacy off"),
+        number("moment_order", moment_order, 2.0, remedy="the estimates need a finite second moment"),
+        number("moment_bound", moment_bound, 0.0, open_low=True),
+        0.0,
+        number("corruption_bound", corruption_bound, 0.0, breakdown, open_high=True, remedy=remedy),
+        number("failure_prob", failure_prob, 0.0, 1.0, open_low=True, open_high=True),
+        explicit,
+        shifted,
+        number("clip_scale", clip_scale, 0.0, open_low=True),
+        number("sampling_scale", sampling_scale, 0.0),
+        number("privacy_scale", privacy_scale, 0.0),
+        number("corruption_scale", corruption_scale, 0.0),
+        number("threshold_scale", threshold_scale, 0.0),
+        number("histogram_scale", histogram_scale, 0.0),
+        integer("guard_bins", guard_bins, 0, 1000),
+    )
+    if not central:
+        return prm
+    least = 2 * prm.bin_width
+    remedy = f"central moments need a bound of at least 2 r = {least:.6g} on |mean|"
+    if mean_bound is None:
+        raise ValueError(f"mean_bound = None: {remedy}")
+    return prm._replace(mean_bound=number("mean_bound", mean_bound, least, remedy=remedy))
+
+
+def fold(prm: Prm, pulls):
+    """n: how many rewards the released mean of `pulls` pulls rests on. Central: the second half (an odd last one is dropped)."""
+    return pulls // 2 if prm.central else pulls
+
+
+def tables(prm: Prm, pulls) -> Tables:
+    """M, beta and the noise scales for estimates from `pulls` [B] pulls (at least 1, central 2), float64 [B]."""
+    n = np.asarray(fold(prm, np.asarray(pulls, np.int64)), np.float64)
+    k, s, alpha, log_term = prm.moment_order, prm.unit, prm.corruption_bound, prm.log_term
+    # m(n): the two terms balance M L / (n epsilon) and alpha M against the tail's bias M^(1-k)
+    m = (n * prm.capped_epsilon / log_term) ** (1 / k)
+    if alpha > 0:
+        m = np.minimum(m, alpha ** (-1 / k))
+    inner = prm.clip_scale * m  # a / s; raw: M / s
+    shift = 2 * prm.bin_width / s if prm.central and prm.shifted else 0.0
+    clip = inner + shift
+    if prm.explicit:
+        radius = _explicit(prm, n, inner, shift)
+    else:
+        radius = prm.sampling_scale * np.sqrt(log_term / n)
+        radius = radius + prm.privacy_scale * (log_term / (n * prm.capped_epsilon)) ** (1 - 1 / k)
+        if alpha > 0:
+            radius = radius + prm.corruption_scale * alpha ** (1 - 1 / k)
+    share = 2 / (n * prm.epsilon) if math.isfinite(prm.epsilon) else np.zeros_like(n)
+    return Tables(s * clip, s * radius, s * clip * share, share if prm.central else np.zeros_like(n))
+
+
+def _explicit(prm: Prm, n, inner, shift):
+    """The radius with its constants, in units of s: Bernstein at delta / 2, tail bias, mixture bias, Laplace tail at delta / 2.
+
+    A mean estimated around J with |J - mean| < 2 r = `shift` clips at a + 2 r; with raw moments the shift is 0.
+    """
+    k, alpha, delta, clip = prm.moment_order, prm.corruption_bound, prm.failure_prob, inner + shift
+    if prm.central:
+        variance = 1 + shift**2 * inner**-k + alpha * (clip + shift) ** 2
+        bias = inner ** (1 - k) + shift * inner**-k + alpha * (clip + shift)
+    else:
+        variance = 1 + alpha * clip**2
+        bias = inner ** (1 - k) + alpha * (clip + 1)
+    log_four = math.log(4 / delta)
+    radius = np.sqrt(2 * variance * log_four / n) + 2 * clip * log_four / (3 * n) + bias
+    if math.isfinite(prm.epsilon):
+        radius = radius + 2 * clip * math.log(2 / delta) / (n * prm.epsilon)
+    return radius
+
+
+def threshold(prm: Prm) -> float:
+    """T0: batches of fewer pulls explore. Raw: Theorem 6.2; central: Theorems 6.10 and 6.12.
+
+    The explicit radius needs no L / alpha: its own terms absorb what that part is for.
+    """
+    least = 0.0
+    if prm.corruption_bound > 0 and not prm.explicit:
+        least = prm.threshold_scale * prm.log_term / prm.corruption_bound
+    if prm.central:
+        least = max(least, prm.histogram_scale * math.log(prm.mean_bound / prm.failure_prob) / prm.capped_epsilon)
+    return least
+
+
+def histogram(prm: Prm) -> Histogram:
+    """The bins; one that is never used with raw moments."""
+    if not prm.central:
+        return Histogram(1, 0.0, 1.0)
+    width = prm.bin_width
+    num_bins = math.ceil(2 * prm.mean_bound / width - 1e-12) + 2 * prm.guard_bins
+    return Histogram(num_bins, -prm.mean_bound - prm.guard_bins * width, width)
+
+
+def offered_bins(num_bins: int) -> int:
+    """A static number of bins that holds `num_bins`: a power of two, so that a grid over D or alpha shares few programs."""
+    return 1 << (num_bins - 1).bit_length()
+
+
+def spend(params):
+    """(epsilon, 0): every reward enters one release; `params` has the leaves epsilon and mechanism_scale."""
+    scale = float(params.mechanism_scale)
+    return (float(params.epsilon) / scale if scale > 0 else math.inf, 0.0)

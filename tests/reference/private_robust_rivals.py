@@ -1,0 +1,188 @@
+"""Private comparators in epochs and episodes: specification private_robust_mab, sections 7 and 12, play by play.
+
+`rewards(t, arm)` pays play t (1-based, may be inf or NaN); `laplace(t)` is a standard Laplace draw, t the last play of the
+block or episode released. `epsilon` may be inf where it says nothing else: then no noise is drawn.
+"""
+
+import math
+
+import numpy as np
+
+from .private_robust_estimators import first_max, truncated_mean
+
+
+def clipped(reward):
+    """To [0, 1]; NaN counts as 0."""
+    return 0.0 if math.isnan(reward) else min(max(float(reward), 0.0), 1.0)
+
+
+def zeroed(reward):
+    """Policy `zero` of the unclipped comparators."""
+    return float(reward) if math.isfinite(reward) else 0.0
+
+
+def scaled(numerator, epsilon):
+    return 0.0 if math.isinf(epsilon) else numerator / epsilon
+
+
+def noise(scale, draw):
+    """Select, never multiply: no draw is taken where the scale is zero."""
+    return scale * draw() if scale > 0 else 0.0
+
+
+class Plays:
+    """Plays one by one up to the horizon; `receive` is the rule for non-finite rewards."""
+
+    def __init__(self, rewards, horizon, receive):
+        self.rewards, self.horizon, self.receive = rewards, horizon, receive
+        self.actions, self.released = [], []
+
+    def done(self):
+        return len(self.actions) == self.horizon
+
+    def block(self, arm, size):
+        """What `size` plays of one arm paid, or None where the horizon cut them."""
+        x = []
+        for _ in range(size):
+            if self.done():
+                return None
+            t = len(self.actions) + 1
+            x.append(self.receive(self.rewards(t, arm)))
+            self.actions.append(arm)
+        return x
+
+    def result(self):
+        """Actions [T] and the released values (t, arm, value)."""
+        return np.array(self.actions, int), self.released
+
+
+def private_elimination(plays, num_arms, laplace, epoch):
+    """Epochs e = 1, 2, ...: epoch(e, n) -> (pulls per arm, estimate, noise scale, how far behind is out)."""
+    active, e = list(range(num_arms)), 0
+    while not plays.done():
+        if len(active) == 1:
+            plays.block(active[0], 1)
+            continue
+        e += 1
+        pulls, estimate, scale, width = epoch(e, len(active))
+        values = {}
+        for arm in active:
+            x = plays.block(arm, pulls)
+            if x is None:
+                return plays.result()
+            t = len(plays.actions)
+            values[arm] = estimate(x) + noise(scale, lambda t=t: laplace(t))
+            plays.released.append((t, arm, values[arm]))
+        best = max(values.values())
+        active = [arm for arm in active if not best - values[arm] > width]
+    return plays.result()
+
+
+def dp_se_epoch(e, n, epsilon, b):
+    """DP-SE: pulls R per arm, h and c."""
+    gap = 2.0**-e
+    R = math.ceil(
+        max(32 * math.log(8 * n * e**2 / b) / gap**2, scaled(8 * math.log(4 * n * e**2 / b) / gap, epsilon)) + 1
+    )
+    return R, math.sqrt(math.log(8 * n * e**2 / b) / (2 * R)), scaled(math.log(4 * n * e**2 / b) / R, epsilon)
+
+
+def dp_se(rewards, laplace, *, num_arms, horizon, epsilon, failure_prob=None, mechanism_scale=1.0):
+    b = 1 / horizon if failure_prob is None else failure_prob
+
+    def epoch(e, n):
+        R, h, c = dp_se_epoch(e, n, epsilon, b)
+        return R, lambda x: sum(x) / len(x), mechanism_scale * scaled(1 / R, epsilon), 2 * h + 2 * c
+
+    return private_elimination(Plays(rewards, horizon, clipped), num_arms, laplace, epoch)
+
+
+def dprse_epoch(e, n, epsilon, b, v, u):
+    """DPRSE: pulls R per arm, clip B and err."""
+    gap, log = 2.0**-e, math.log(4 * n * e**2 / b)
+    R = math.ceil(u ** (1 / v) * 24 ** ((1 + v) / v) * log / (epsilon * gap ** ((1 + v) / v)) + 1)
+    return R, (u * R * epsilon / log) ** (1 / (1 + v)), u ** (1 / (1 + v)) * (log / (R * epsilon)) ** (v / (1 + v))
+
+
+def low_moment(moment_order, moment_bound):
+    """(1 + v, u) with 1 + v = min(k, 2): Jensen's u^(2/k) for k > 2."""
+    return (moment_order, moment_bound) if moment_order <= 2 else (2.0, moment_bound ** (2 / moment_order))
+
+
+def dprse(
+    rewards, laplace, *, num_arms, horizon, epsilon, moment_order=2.0, moment_bound=1.0, failure_prob=None,
+    mechanism_scale=1.0,
+):  # fmt: skip
+    """Truncation rejects inf and NaN. Finite epsilon."""
+    b, (order, u) = 1 / horizon if failure_prob is None else failure_prob, low_moment(moment_order, moment_bound)
+
+    def epoch(e, n):
+        R, B, err = dprse_epoch(e, n, epsilon, b, order - 1, u)
+        return R, lambda x: truncated_mean(x, B), mechanism_scale * 2 * B / (R * epsilon), 12 * err
+
+    return private_elimination(Plays(rewards, horizon, float), num_arms, laplace, epoch)
+
+
+def adap_index(mean, n, t, epsilon, index_scale):
+    """AdaP-UCB, before play t."""
+    return mean + math.sqrt(index_scale * math.log(t) / (2 * n)) + scaled(index_scale * math.log(t) / n, epsilon)
+
+
+def divergence(p, y):
+    """d(p, q) of Bernoulli laws at q = 1 - e^-y, p < 1: on this scale indices near 1 stay apart."""
+    q = -math.expm1(-y)
+    return (p * math.log(p / q) if p > 0 else 0.0) + (1 - p) * (math.log1p(-p) + y)
+
+
+def kl_upper(p, bound):
+    """-ln(1 - q) for the largest q in [p, 1] with d(p, q) <= bound: inf where p = 1."""
+    if p == 1:
+        return math.inf
+    low = -math.log1p(-p)
+    high = low + 1
+    while divergence(p, high) <= bound:
+        high *= 2
+    for _ in range(100):
+        middle = (low + high) / 2
+        if middle > 0 and divergence(p, middle) <= bound:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def adap_kl_index(mean, n, t, epsilon, index_scale):
+    """AdaP-KLUCB, before play t, as kl_upper."""
+    p = clipped(mean + scaled(index_scale * math.log(t) / n, epsilon))
+    return kl_upper(p, index_scale * math.log(t) / n)
+
+
+def adap(rewards, laplace, index, *, num_arms, horizon, epsilon, index_scale=3.1, mechanism_scale=1.0):
+    """Every arm once, then episodes that double an arm's pulls; its mean is that of the latest episode alone."""
+    plays = Plays(rewards, horizon, clipped)
+    mean, behind, total = [0.0] * num_arms, [0] * num_arms, [0] * num_arms
+
+    def episode(arm, length):
+        x = plays.block(arm, length)
+        if x is not None:
+            t = len(plays.actions)
+            scale = mechanism_scale * scaled(1 / length, epsilon)
+            mean[arm] = sum(x) / length + noise(scale, lambda: laplace(t))
+            behind[arm], total[arm] = length, total[arm] + length
+            plays.released.append((t, arm, mean[arm]))
+
+    for arm in range(num_arms):
+        episode(arm, 1)
+    while not plays.done():
+        t = len(plays.actions) + 1
+        arm = first_max([index(mean[a], behind[a], t, epsilon, index_scale) for a in range(num_arms)])
+        episode(arm, total[arm])
+    return plays.result()
+
+
+def adap_ucb(rewards, laplace, **settings):
+    return adap(rewards, laplace, adap_index, **settings)
+
+
+def adap_kl_ucb(rewards, laplace, **settings):
+    return adap(rewards, laplace, adap_kl_index, **settings)
