@@ -62,7 +62,8 @@ def regret(ds, *, select=None, bands="interval", log=None, dotted=(), caption=""
             for label, line in here.groupby("algorithm", sort=False):
                 # A zero has no place on a logarithmic axis: the line starts after it, the table keeps it.
                 centre = line["centre"].where(line["centre"] > 0) if log in ("y", "both") else line["centre"]
-                axes.plot(line["t"], centre, label=label, markevery=0.2, **styles[label])
+                every = 0.2 if centre.notna().any() else None  # matplotlib cannot space the markers of an empty line
+                axes.plot(line["t"], centre, label=label, markevery=every, **styles[label])
                 colour = styles[label]["color"]
                 axes.fill_between(line["t"], line["low"], line["high"], color=colour, alpha=0.18, linewidth=0)
             own = here if panel_key == "horizon" else frame

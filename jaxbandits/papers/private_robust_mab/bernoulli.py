@@ -8,7 +8,7 @@ from jaxbandits.papers.private_robust_mab.tables import regrets
 from jaxbandits.papers.study import Claim, Study, Sweep
 from jaxbandits.reports import plot
 
-MEANS = {"one close": [0.75, 0.7, 0.7, 0.7, 0.7], "spread": [0.75, 0.625, 0.5, 0.375, 0.25]}
+MEANS = {"one close": [0.7, 0.7, 0.75, 0.7, 0.7], "spread": [0.5, 0.25, 0.75, 0.375, 0.625]}  # best in the middle
 PRIVATE = {
     "PRM elimination": a.prm_elimination, "PRM-UCB": a.prm_ucb, "PRM-TS": a.prm_thompson, "DP-SE": a.dp_se,
     "AdaP-UCB": a.adap_ucb, "AdaP-KLUCB": a.adap_kl_ucb, "LDP-UCB": a.ldp_ucb,

@@ -1,9 +1,7 @@
 """E4: regret against epsilon and against the share of contaminated rewards, between the lower and the upper bound."""
 
-import numpy as np
-
-from jaxbandits import statistics, theory
-from jaxbandits.papers.private_robust_mab.raw_moments import ATTACKS, MEANS, PARETO, PRM, SHARES
+from jaxbandits import statistics
+from jaxbandits.papers.private_robust_mab.raw_moments import ATTACKS, PARETO, PRM, SHARES, order_lines
 from jaxbandits.papers.private_robust_mab.tables import regrets
 from jaxbandits.papers.study import Claim, Study, Sweep
 from jaxbandits.reports import plot
@@ -22,24 +20,18 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 
 
 def along(results, name):
-    """(key, [V] upper, [V] lower) of one sweep: the theorems' orders, cut at playing the worst arm throughout."""
-    ds = results[name]
-    key = "epsilon" if name == "epsilon" else "corruption_bound"
-    horizon, top = int(ds.t[-1]), int(ds.t[-1]) * (max(MEANS) - min(MEANS))
-    at = (lambda x: (x, 0.0)) if name == "epsilon" else (lambda x: (1.0, x))
-
-    def cut(bound):
-        return lambda xs: np.array([min(bound(len(MEANS), horizon, *at(float(x))), top) for x in xs])
-
-    return key, cut(theory.prm_raw_bound), cut(theory.private_robust_lower_bound)
+    """(key, {name of a bound: its order}) of one sweep, cut at playing the worst arm throughout."""
+    horizon = int(results[name].t[-1])
+    if name == "epsilon":
+        return "epsilon", order_lines(horizon, lambda x: (x, 0.0))
+    return "corruption_bound", order_lines(horizon, lambda x: (1.0, x))
 
 
 def draw(name):
     """Final regret along one axis, on logarithmic axes, with both bounds."""
 
     def made(results):
-        key, upper, lower = along(results, name)
-        reference = {"upper bound (order)": upper, "lower bound (order, times 1/27)": lower}
+        key, reference = along(results, name)
         given = "no contamination" if name == "epsilon" else "swapped rewards, ε = 1"
         return plot.against(results[name], key, reference=reference, caption=f"Pareto rewards; {given}", width=5.5)
 
@@ -51,7 +43,8 @@ def claims(results) -> list[Claim]:
     made = []
     exponents = {"epsilon": ("1/ε", -1, "at most 1/2 (k = 2)"), "share": ("α", 1, "at most 1/2 (k = 2)")}
     for name, (what, sign, paper) in exponents.items():
-        key, upper, lower = along(results, name)
+        key, lines = along(results, name)
+        upper, lower = lines.values()
         fitted = statistics.slope(results[name], over=key).set_index("algorithm")
         for label, row in fitted.iterrows():
             low, high = sorted((sign * row.ci_low, sign * row.ci_high))

@@ -14,7 +14,7 @@ from jaxbandits.papers.private_robust_mab.tables import regrets, share_text
 from jaxbandits.papers.study import Claim, Study, Sweep
 from jaxbandits.reports import plot
 
-OFFSETS = np.array([1.0, 0.0, -1.0, -2.0, -3.0])  # of the means from D / 2
+OFFSETS = np.array([-1.0, -3.0, 1.0, -2.0, 0.0])  # of the means from D / 2
 EPSILON, SHARE = 0.5, 0.05
 SHARES = ("corruption_bound", "reward_adversary.corruption")
 RAW = "PRM elimination, raw moment"
@@ -70,7 +70,10 @@ def draw_bound(results):
     top = horizon * float(OFFSETS.max() - OFFSETS.min())
 
     def order(xs):
-        return [min(theory.prm_central_bound(len(OFFSETS), horizon, EPSILON, SHARE, x), top) for x in xs]
+        return [
+            min(theory.prm_central_bound(len(OFFSETS), horizon, EPSILON, float(x), corruption_bound=SHARE), top)
+            for x in xs
+        ]
 
     caption = f"Student rewards; {share_text(SHARE)} contaminated: Cauchy; ε = {EPSILON}"
     return plot.against(

@@ -2,6 +2,8 @@
 
 from functools import partial
 
+import numpy as np
+
 from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
@@ -10,7 +12,7 @@ from jaxbandits.papers.private_robust_mab.tables import regrets, share_text
 from jaxbandits.papers.study import Claim, Study, Sweep
 from jaxbandits.reports import plot
 
-MEANS = [0.9, 0.7, 0.5, 0.3, 0.1]
+MEANS = [0.5, 0.1, 0.9, 0.3, 0.7]  # best in the middle: some rivals play arm by arm, and barely finish one
 PARETO = partial(e.pareto_arms, means=MEANS, shape=3.5)  # E X^2 <= 0.97
 PRM = {"PRM elimination": a.prm_elimination, "PRM-UCB": a.prm_ucb, "PRM-TS": a.prm_thompson}
 RIVALS = {
@@ -46,17 +48,23 @@ def first(results):
 
 def orders(ds, key):
     """The theorems' upper and lower bounds along an axis, without their constants."""
-    horizon, num_arms = int(ds.t[-1]), len(MEANS)
-    top = horizon * (max(MEANS) - min(MEANS))
+    return order_lines(int(ds.t[-1]), (lambda x: (x, SHARE)) if key == "epsilon" else (lambda x: (EPSILON, x)))
 
-    def along(bound):
-        at = (lambda x: (x, SHARE)) if key == "epsilon" else (lambda x: (EPSILON, x))
-        return lambda xs: [min(bound(num_arms, horizon, *at(float(x))), top) for x in xs]
 
-    return {
-        "upper bound (order)": along(theory.prm_raw_bound),
-        "lower bound (order, times 1/27)": along(theory.private_robust_lower_bound),
-    }
+def order_lines(horizon, at):
+    """Both bounds as functions of the values on an axis: `at(x)` is (epsilon, share) there."""
+    sizes, gap = (len(MEANS), horizon), max(MEANS) - min(MEANS)
+
+    def upper(x):
+        epsilon, share = at(float(x))
+        return theory.prm_raw_bound(*sizes, epsilon, corruption_bound=share, max_gap=gap)
+
+    def lower(x):
+        epsilon, share = at(float(x))
+        return theory.private_robust_lower_bound(*sizes, epsilon, corruption=share, max_gap=gap)
+
+    along = lambda bound: lambda xs: np.array([bound(x) for x in xs])
+    return {"upper bound (order)": along(upper), "lower bound (order, times 1/27)": along(lower)}
 
 
 def draw_time(results):
