@@ -23,7 +23,7 @@ def room_above(mean, level):
     third order at 0. Small arguments of exp and log take their series: d is a difference of nearly equal terms. (Not
     `jnp.log1p` and `jnp.expm1`: their last bit may depend on how many values are computed at once.)
     """
-    rest, p = 1 - mean, jnp.maximum(mean, 1e-30)
+    rest, p = 1 - mean, jnp.maximum(mean, 1e-15)
     bent = (4 - 2 * mean) / 3 * level
     w = (bent + jnp.sqrt(bent * bent + 8 * rest * mean * level)) / jnp.maximum(2 * rest, 1e-30)
     for _ in range(STEPS):
