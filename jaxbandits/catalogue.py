@@ -86,6 +86,14 @@ ALGORITHMS: dict[str, Example] = {
         partial(a.byzantine_ucb, window=8, aggregate="mean"), federated,
         message_adversary=partial(v.byzantine, corruption=0.2, kind="target", scale=5.0),
     ),
+    "robust_ucb": Example(
+        partial(a.robust_ucb, moment_bound=0.2), partial(e.gaussian_arms, means=[0.0, 0.3, 0.6], scale=0.3),
+        reward_adversary=partial(v.huber, corruption=0.1, value=3.0),
+    ),
+    "huber_ucb": Example(
+        partial(a.huber_ucb, noise_scale=0.3, min_pulls_scale=0.5), partial(e.gaussian_arms, means=[0.0, 0.3, 0.6], scale=0.3)
+    ),
+    "cr_ucb": Example(partial(a.cr_ucb, noise_scale=0.3, corruption_bound=0.1), arms),
 }  # fmt: skip
 
 ENVIRONMENTS: dict[str, Example] = {

@@ -96,8 +96,9 @@ def test_huber_on_reports_draws_once_a_report_and_leaves_absent_ones():
     present = np.arange(1, N + 1) % 2 == 0
     np.testing.assert_array_equal(got[~present], REWARD[~present])
     np.testing.assert_array_equal(got[present], np.where(ACTION == BEST, -4.0, 4.0)[present])
-    with pytest.raises(ValueError, match="reward_adversary"):
-        huber_on(huber(kind="swapped"), report=True)
+    swapped = huber_on(huber(corruption=1.0, kind="swapped"), report=True)
+    want = np.array([100 + MIRROR[int(a)] for a in ACTION])
+    np.testing.assert_array_equal(swapped, np.where(present, want, REWARD))
 
 
 def test_mirrored_ranks_above_the_unrolled_size():

@@ -4,6 +4,7 @@ bandits, sections 1 and 8; robust and private stochastic linear bandits, section
 
 import math
 from functools import cache
+from numbers import Real
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -51,7 +52,7 @@ def huber_attack(kind: str) -> Attack:
     def init(params, draws):
         return ()
 
-    def bad_values(params, draw, x, arm, seen, is_reward):
+    def bad_values(params, draw, x, arm, seen):
         value = jnp.asarray(params.value, x.dtype)
         if kind == "fixed":
             return jnp.broadcast_to(value, x.shape)
@@ -67,11 +68,12 @@ def huber_attack(kind: str) -> Attack:
             raise ValueError(f"huber(kind={kind!r}) needs an environment with arm means: choose another kind")
         if kind == "target":
             best = argmax(seen.truth.means)
+            best = best if best.shape in ((), arm.shape) else best[0]  # means that change with the play, one report
             return jnp.where(arm == best, -jnp.abs(value), jnp.abs(value))
-        if not is_reward:
-            raise ValueError("huber(kind='swapped') draws a reward: use it as reward_adversary")
-        means = jnp.broadcast_to(seen.truth.means, (*arm.shape, seen.truth.means.shape[-1]))
-        return seen.sample(mirrored(means, arm))
+        # as many rewards as plays are drawn; a report that stands for a whole window is the first play's
+        means = jnp.broadcast_to(seen.truth.means, (*seen.action.shape, seen.truth.means.shape[-1]))
+        fresh = seen.sample(mirrored(means, seen.action)).astype(x.dtype)
+        return fresh if x.shape == fresh.shape else fresh[0]
 
     def corrupt(params, state, draws, t, payload, seen):
         if isinstance(payload, Report):
@@ -85,10 +87,30 @@ def huber_attack(kind: str) -> Attack:
             )
         draw = _per(draws, t, x.shape)
         hit = (draw(("hit", "uniform")) < params.corruption) & may
-        x = jnp.where(hit, bad_values(params, draw, x, arm, seen, x is payload and x.shape == seen.action.shape), x)
+        x = jnp.where(hit, bad_values(params, draw, x, arm, seen), x)
         return (payload._replace(value=x) if isinstance(payload, Report) else x), False, state
 
-    return Attack(init, corrupt)
+    def law(params, values, probabilities, truth):
+        """A point mass joins the values; kinds that spread it over a continuum have none."""
+        share, value = jnp.asarray(params.corruption, values.dtype), jnp.asarray(params.value, values.dtype)
+        arms = probabilities.shape[0]
+        clean = (1 - share) * probabilities
+        if kind == "swapped":
+            other = mirrored(jnp.broadcast_to(truth.means, (arms, arms)), jnp.arange(arms, dtype=jnp.int32))
+            return values, clean + share * probabilities[other]
+        if kind == "sign_flip":
+            return jnp.concatenate([values, -value * values]), jnp.concatenate([clean, share * probabilities], axis=-1)
+        if kind == "fixed":
+            added, weights = value[None], jnp.full((arms, 1), share)
+        else:
+            added = jnp.stack([-jnp.abs(value), jnp.abs(value)])
+            weights = jnp.full((arms, 2), share / 2)
+            if kind == "target":
+                best = jnp.arange(arms, dtype=jnp.int32) == argmax(truth.means)
+                weights = share * jnp.stack([best, ~best], axis=-1).astype(values.dtype)
+        return jnp.concatenate([values, added]), jnp.concatenate([clean, weights], axis=-1)
+
+    return Attack(init, corrupt, None if kind in ("gaussian", "cauchy") else law)
 
 
 @factory
@@ -97,8 +119,9 @@ def huber(*, corruption=0.1, kind="fixed", value=None, scale=1.0, batch=1) -> Ad
 
     corruption: in [0, 1]; at 0 rewards are bit-identical to a run without an adversary. kind, with v = value:
     "fixed": v, a number, "inf", "-inf" or "nan" (None: 10); "swapped": a fresh reward of the arm whose mean has the mirrored
-    rank (rewards only); "gaussian": N(v, scale^2); "cauchy": v + scale * Cauchy (None: v = 0); "sign_flip": -v * r (None: 1);
-    "random_sign": v or -v (None: 10); "target": -|v| on the best arm, |v| on the others (None: 10). scale >= 0.
+    rank (as it is, without a client's noise, where it replaces a report); "gaussian": N(v, scale^2); "cauchy": v + scale * Cauchy
+    (None: v = 0); "sign_flip": -v * r (None: 1); "random_sign": v or -v (None: 10); "target": -|v| on the best arm, |v| on the
+    others (None: 10). scale >= 0.
     batch: only 1 is accepted; no kind here waits for a batch. Regret is never masked. Raises ValueError outside.
     Source: private and robust bandits, sections 1 and 8; robust and private linear bandits, section 8.
 
@@ -115,7 +138,7 @@ def huber(*, corruption=0.1, kind="fixed", value=None, scale=1.0, batch=1) -> Ad
         if value not in ("inf", "-inf", "nan"):
             raise ValueError(f"value = {value!r} must be a number, 'inf', '-inf' or 'nan'")
         value = float(value)
-    elif not (isinstance(value, float) and math.isnan(value)):
+    elif not (isinstance(value, Real) and math.isnan(value)):
         value = number("value", value, finite=False)
     params = Params(number("corruption", corruption, 0.0, 1.0), value, number("scale", scale, 0.0))
     return Adversary(huber_attack(kind), params, None, {})

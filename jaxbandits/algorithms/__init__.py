@@ -3,11 +3,13 @@
 from jaxbandits.algorithms.bandit_to_experts import bandit_to_experts
 from jaxbandits.algorithms.batched_exp4 import batched_exp4
 from jaxbandits.algorithms.byzantine_ucb import byzantine_ucb
+from jaxbandits.algorithms.cr_ucb import cr_ucb
 from jaxbandits.algorithms.exp3 import exp3
 from jaxbandits.algorithms.exp3_ix import exp3_ix
 from jaxbandits.algorithms.exp4 import exp4
 from jaxbandits.algorithms.ftpl import ftpl
 from jaxbandits.algorithms.htinf import htinf
+from jaxbandits.algorithms.huber_ucb import huber_ucb
 from jaxbandits.algorithms.isolated_linucb import isolated_linucb
 from jaxbandits.algorithms.kl_ucb import kl_ucb
 from jaxbandits.algorithms.ldp_exp3 import ldp_exp3
@@ -18,6 +20,7 @@ from jaxbandits.algorithms.moss import moss
 from jaxbandits.algorithms.private_batched import private_batched
 from jaxbandits.algorithms.prm_elimination import prm_elimination
 from jaxbandits.algorithms.robust_elimination import robust_elimination
+from jaxbandits.algorithms.robust_ucb import robust_ucb
 from jaxbandits.algorithms.successive_elimination import successive_elimination
 from jaxbandits.algorithms.thompson import thompson
 from jaxbandits.algorithms.tsallis_inf import tsallis_inf
@@ -48,4 +51,7 @@ __all__ = [
     "prm_elimination",
     "isolated_linucb",
     "byzantine_ucb",
+    "robust_ucb",
+    "huber_ucb",
+    "cr_ucb",
 ]

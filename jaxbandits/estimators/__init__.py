@@ -1,7 +1,23 @@
 """Estimators of one problem; `vmap` outside."""
 
+from jaxbandits.estimators.catoni_mean import catoni_mean
 from jaxbandits.estimators.g_optimal import Design, g_optimal_design
 from jaxbandits.estimators.histogram_mean import HistogramMean, histogram_mean
+from jaxbandits.estimators.huber_location import huber_location
+from jaxbandits.estimators.median_of_means import median_of_means
+from jaxbandits.estimators.shorth_mean import shorth_mean
+from jaxbandits.estimators.trimmed_mean import trimmed_mean
 from jaxbandits.estimators.truncated_mean import truncated_mean
 
-__all__ = ["Design", "HistogramMean", "g_optimal_design", "histogram_mean", "truncated_mean"]
+__all__ = [
+    "Design",
+    "HistogramMean",
+    "catoni_mean",
+    "g_optimal_design",
+    "histogram_mean",
+    "huber_location",
+    "median_of_means",
+    "shorth_mean",
+    "trimmed_mean",
+    "truncated_mean",
+]

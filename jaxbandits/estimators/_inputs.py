@@ -1,0 +1,52 @@
+"""What the estimators of one sample share: their inputs, and a root finder."""
+
+from numbers import Real
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandits.validation import number
+
+
+def sample(x):
+    """[n] floats, n >= 1; infinities and NaN count as 0."""
+    x = jnp.asarray(x)
+    if x.ndim != 1 or x.shape[0] == 0:
+        raise ValueError(f"x has shape {x.shape}; it must be [n] with n >= 1: use vmap for leading axes")
+    x = x if jnp.issubdtype(x.dtype, jnp.floating) else x.astype(jnp.float32)
+    return jnp.where(jnp.isfinite(x), x, 0)
+
+
+def checked(name: str, value, low, high=np.inf, *, open_low=False, remedy=""):
+    """A number in [low, high) or (low, high); traced values pass, their range cannot be seen."""
+    if isinstance(value, Real | np.generic):
+        return number(name, value, low, high, open_low=open_low, open_high=True, remedy=remedy)
+    return value
+
+
+def decreasing_root(function, start, low, high, scale, wanted=True):
+    """Roots in [low, high] of decreasing functions: Newton steps, and halves of the bracket where a step would leave it.
+
+    function: theta [...] -> (value, slope of its negative) [...]; several roots are sought together, `wanted` ones only (the
+    others stay at `start`). To within four units in the last place of |theta| + scale.
+    """
+    eps = 4 * jnp.finfo(start.dtype).eps
+
+    def pending(carry):
+        return jnp.any(carry[3]) & (carry[4] < 200)
+
+    def improve(carry):
+        theta, low, high, todo, step = carry
+        value, slope = function(theta)
+        low, high = jnp.where(value > 0, theta, low), jnp.where(value < 0, theta, high)
+        move = value / jnp.maximum(slope, jnp.finfo(slope.dtype).tiny)
+        near = (jnp.abs(move) <= eps * (jnp.abs(theta) + scale)) | (high - low <= eps * (jnp.abs(theta) + scale))
+        moved = theta + move
+        inside = (moved > low) & (moved < high)
+        moved = jnp.where(inside, moved, jnp.where(near, jnp.clip(moved, low, high), low / 2 + high / 2))
+        return jnp.where(todo, moved, theta), low, high, todo & ~near, step + 1
+
+    todo = jnp.broadcast_to(jnp.asarray(wanted), start.shape)
+    start = jnp.where(todo, jnp.clip(start, low, high), start)
+    return jax.lax.while_loop(pending, improve, (start, low, high, todo, jnp.int32(0)))[0]
