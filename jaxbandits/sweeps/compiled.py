@@ -18,7 +18,7 @@ from jaxbandits.simulator import Lane, Parts
 
 _lock = threading.Lock()
 # XLA asks for 256 bits where a processor may have 512; a narrower one is served as before
-WIDE = {"xla_cpu_prefer_vector_width": 512}
+WIDE: dict[str, str | bool] = {"xla_cpu_prefer_vector_width": "512"}
 
 
 def _axes(marks: tuple, treedef) -> Case:
