@@ -126,16 +126,18 @@ def panels(count, width):
 
 
 def axis(axis, values, log, *, also=(), ticks=None, infinity=None):
-    """Scale, limits and few ticks. `values [..., 3]` are centre, low, high; `also` may widen the limits threefold."""
+    """Scale, limits and few ticks. `values [..., 3]` are centre, low, high; `also` may widen the limits 3-fold, 30-fold if log."""
     values = np.asarray(values, np.float64)
     centre = values[..., 0] if values.ndim > 1 else values
     values, centre = (x[np.isfinite(x) & ((x > 0) | (not log))] for x in (values, centre))
     low, high = (values.min(), values.max()) if values.size else (0.0, 1.0)
     if log:
         low = max(low, centre.min() / 3)  # an interval that nearly reaches zero would stretch the axis over decades
-    for y in also:
-        y = y[np.isfinite(y)]
-        low, high = (min(low, max(y.min(), low / 3)), max(high, min(y.max(), high * 3))) if y.size else (low, high)
+    for y in (y[np.isfinite(y)] for y in also):
+        most = 30 if log else 3
+        low, high = (
+            (min(low, max(y.min(), low / most)), max(high, min(y.max(), high * most))) if y.size else (low, high)
+        )
     if not log and axis.axis_name == "y":
         low = min(low, 0.0)
     go, back = (math.log, math.exp) if log else (float, float)
