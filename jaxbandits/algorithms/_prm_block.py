@@ -67,7 +67,15 @@ def extended(block: Block, pulls, used, value, play, constants: Constants, bins:
     high, low = two_sum(high, low, settle(jnp.where(first_half, 0, fixed_sum(kept))))
     counts, left_edge = block.counts, block.left_edge
     if bins:
-        counts = seldom(first_half, _counted, counts, value, jnp.where(first_half, play, 0), fresh, histogram)
+        counts = seldom(
+            first_half,
+            _counted,
+            counts,
+            value,
+            first_half & play if play.dtype == bool else jnp.where(first_half, play, 0),
+            fresh,
+            histogram,
+        )
         found = (position == pulls // 2) & (used > 0)
         share_scale = settle(scale * constants.count_scale)
         stream = draws.child("bins")
@@ -79,7 +87,7 @@ def extended(block: Block, pulls, used, value, play, constants: Constants, bins:
 def _counted(counts, value, play, fresh, histogram):
     """Counts of the bins after a window of the first half."""
     index, inside = bin_index(value, histogram.first_edge, histogram.width, histogram.num_bins)
-    return jnp.where(fresh, 0, counts).at[index].add(jnp.where(inside, play, 0).astype(jnp.int32))
+    return jnp.where(fresh, 0, counts).at[index].add(jnp.where(inside, play.astype(jnp.int32), 0))
 
 
 def _searched(left_edge, found, counts, n, share_scale, histogram, draws, t):
