@@ -49,6 +49,10 @@ def labelled():
 ALGORITHMS: dict[str, Example] = {
     "uniform": Example(a.uniform, arms),
     "ucb1": Example(a.ucb1, arms),
+    "thompson": Example(a.thompson, arms),
+    "kl_ucb": Example(a.kl_ucb, arms),
+    "moss": Example(a.moss, arms),
+    "ldp_ucb": Example(partial(a.ldp_ucb, epsilon=1.0), arms),
     "successive_elimination": Example(partial(a.successive_elimination, noise_scale=0.2), arms),
     "exp3": Example(partial(a.exp3, learning_rate=0.05, mixing=0.1), losses),
     "exp3_ix": Example(a.exp3_ix, losses),

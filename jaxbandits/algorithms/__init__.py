@@ -15,9 +15,12 @@ from jaxbandits.algorithms.ftpl import ftpl
 from jaxbandits.algorithms.htinf import htinf
 from jaxbandits.algorithms.huber_ucb import huber_ucb
 from jaxbandits.algorithms.isolated_linucb import isolated_linucb
+from jaxbandits.algorithms.kl_ucb import kl_ucb
 from jaxbandits.algorithms.ldp_exp3 import ldp_exp3
+from jaxbandits.algorithms.ldp_ucb import ldp_ucb
 from jaxbandits.algorithms.linucb import linucb
 from jaxbandits.algorithms.local_exp4 import local_exp4
+from jaxbandits.algorithms.moss import moss
 from jaxbandits.algorithms.private_batched import private_batched
 from jaxbandits.algorithms.prm_elimination import prm_elimination
 from jaxbandits.algorithms.prm_thompson import prm_thompson
@@ -25,6 +28,7 @@ from jaxbandits.algorithms.prm_ucb import prm_ucb
 from jaxbandits.algorithms.robust_elimination import robust_elimination
 from jaxbandits.algorithms.robust_ucb import robust_ucb
 from jaxbandits.algorithms.successive_elimination import successive_elimination
+from jaxbandits.algorithms.thompson import thompson
 from jaxbandits.algorithms.tsallis_inf import tsallis_inf
 from jaxbandits.algorithms.ucb1 import ucb1
 from jaxbandits.algorithms.uniform import uniform
@@ -32,7 +36,11 @@ from jaxbandits.algorithms.uniform import uniform
 __all__ = [
     "uniform",
     "ucb1",
+    "thompson",
+    "kl_ucb",
+    "moss",
     "successive_elimination",
+    "ldp_ucb",
     "exp3",
     "exp3_ix",
     "tsallis_inf",

@@ -114,8 +114,6 @@ def lognormal_arms(*, means, sigma=1.0) -> Environment:
     [2.718282, 0.67957]
     """
     means = _positive(means)
-    sigma = number(
-        "sigma", sigma, 0.0, 5.0, remedy="float32 normals end at 5.4, and most of the mean would lie beyond"
-    )
+    sigma = number("sigma", sigma, 0.0, 5.0, remedy="float32 normals end at 5.4, and most of the mean would lie beyond")
     location = np.log(means) - sigma**2 / 2
     return make_arms(means, _lognormal, partial(moments.lognormal, means, sigma), (location, sigma))

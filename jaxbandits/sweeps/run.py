@@ -12,6 +12,7 @@ import jax
 import xarray as xr
 
 from jaxbandits.protocol import Adversary, Environment
+from jaxbandits.sweeps import beliefs
 from jaxbandits.sweeps.grid import signature_of
 from jaxbandits.sweeps.job import Job
 from jaxbandits.sweeps.local import Local
@@ -59,6 +60,7 @@ def sweep(
     Returns a Dataset: `regret (algorithm, <grid...>, seed, t)` float64, cumulative expected regret (for loss sequences
     against the arm or expert best over plays 1..t); `pulls (..., seed, arm)` at the horizon where arms are finite;
     diagnostics under their own names. The result does not depend, bit for bit, on memory, devices, cores, engine or interruption.
+    Warns, once a label and before anything runs, where the environment's moments exceed what an algorithm declares.
     Raises ValueError or TypeError naming argument, value and remedy before anything runs; OSError where the store cannot be
     written to the end; with a store, SweepError after all other chunks are finished where an algorithm failed in Python.
 
@@ -89,6 +91,7 @@ def prepared(
     settings = DEFAULTS | settings
     engine, budget = choice("engine", engine, ("local", "ray")), parse_memory(memory)
     laid_out = plan(algorithms, environment, **settings)
+    beliefs.warn([(c.label, c.algorithm, c.environment) for c in laid_out.cells], stacklevel=3)
     if store is not None and not (isinstance(store, os.PathLike | str) and str(store)):
         raise ValueError(f"store = {store!r} must be a directory's name")
     config = config_of(algorithms, environment, **{**settings, "seeds": laid_out.seeds})

@@ -12,6 +12,7 @@ from jaxbandits import simulator
 from jaxbandits.numerics import fixed_sum
 from jaxbandits.protocol import Adversary, Algorithm, Case, Environment
 from jaxbandits.simulator import Parts
+from jaxbandits.sweeps import beliefs
 from jaxbandits.sweeps.plan import FILLED, Cell, built, checkpoint_times, host_case, part_factory, stacked
 
 
@@ -45,6 +46,7 @@ def simulate(
 
     algorithm: a built algorithm, or a factory with its horizon bound (what the environment fixes is filled in).
     environment, adversaries: called parts or factories. checkpoints: a count or times. history: keep every play.
+    Warns where the environment's moments exceed what the algorithm declares.
     Lane `seed` is the same, bit for bit, as in a `sweep`; with a traced seed regret is summed on the device in `dtype`.
 
     >>> import jaxbandits as jb
@@ -70,6 +72,7 @@ def simulate(
         raise ValueError(
             f"horizon = {horizon} is longer than the environment's {environment.facts['max_horizon']} plays"
         )
+    beliefs.warn([(algorithm.version[0], algorithm, environment)], stacklevel=2)
     times = checkpoint_times(horizon, checkpoints)
     cell = Cell(algorithm.version[0], algorithm, environment, first, second, horizon, ())
     parts = simulator.parts_of(algorithm, environment, first, second, dtype)

@@ -1,0 +1,102 @@
+"""UCB on locally private rewards: every client adds Laplace noise, or answers by randomised response.
+
+Specification of private and robust bandits, section 12; our own comparator, not a published listing.
+Draws: `alg/encode` itself (one Laplace variable, or one uniform, a play).
+"""
+
+import math
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+
+from jaxbandits.algorithms.kl_ucb import unit_reward
+from jaxbandits.mechanisms.laplace import laplace_scale
+from jaxbandits.numerics import argmax, settle
+from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
+from jaxbandits.validation import choice, factory, integer
+
+UNREADY = 1e30  # the index of an arm without enough pulls: the lowest such index is played
+
+
+class Params(NamedTuple):
+    noise_scale: Any  # 1 / epsilon: the Laplace scale, and what the flips follow from
+    radius_scale: Any  # radius = radius_scale sqrt(ln t / N)
+    min_pulls: Any  # an arm is ready once N >= min_pulls ln t and N >= 1
+    mechanism_scale: Any
+
+
+def _spend(params):
+    scale = float(params.noise_scale) * float(params.mechanism_scale)
+    return (1 / scale if scale > 0 else math.inf, 0.0)
+
+
+def _view(message, released, action):
+    return message
+
+
+@cache
+def program(num_arms: int, mechanism: str) -> Program:
+    # state [K, 3]: mean of the reports, 1 / sqrt(N), N. One row is scattered a play.
+    def init(params, draws):
+        return jnp.zeros((num_arms, 3), draws.dtype)
+
+    def act(params, state, draws, t, context):
+        log = jnp.log(t[0].astype(draws.dtype))
+        radius = params.radius_scale * jnp.sqrt(log)
+        enough = jnp.maximum(params.min_pulls * log, 1)
+        index = jnp.where(state[:, 2] >= enough, state[:, 0] + radius * state[:, 1], UNREADY)
+        action = argmax(index)
+        return jnp.full(t.shape, action), None, action
+
+    def encode(params, note, draws, t, context, action, reward, play):
+        reward, noise = unit_reward(reward[0]), params.mechanism_scale * params.noise_scale
+        if mechanism == "laplace":
+            return reward + noise * draws.laplace(t[0])
+        # a Bernoulli(reward) bit, flipped with probability 1 / (1 + e^epsilon) and debiased; one uniform has that law
+        flip = jnp.where(noise > 0, 1 / (1 + jnp.exp(1 / jnp.maximum(noise, 1e-30))), 0)
+        bit = draws.uniform(t[0]) < flip + (1 - 2 * flip) * reward
+        return (jnp.where(bit, 1, 0) - flip) / (1 - 2 * flip)
+
+    def update(params, state, draws, t, note, message, used):
+        mean, _, pulls = state[note]
+        pulls = settle(pulls + 1)
+        inverse = settle(1 / pulls)
+        message = jnp.where(jnp.isfinite(message), message, 0)  # a report may be attacked on its way
+        mean = settle(mean + (message - mean) * inverse)
+        return state.at[note].set(jnp.stack([mean, settle(jnp.sqrt(inverse)), pulls])), ()
+
+    return Program(init, act, encode, update)
+
+
+@factory
+def ldp_ucb(*, num_arms, horizon, epsilon, mechanism="laplace") -> Algorithm:
+    """UCB1 on reports that are epsilon-private one by one: rewards are clipped to [0, 1] (NaN counts as 0) and randomised at the
+    client; the learner sees the reports only. Ties go to the lowest index; t is the index of the coming play.
+
+    mechanism "laplace": r + Lap(1 / epsilon), index mean + sqrt(8 (1/4 + 2 / epsilon^2) ln t / N) once N >= 4 ln t, infinite
+    before. The radius is sqrt(8 variance ln t / N): by Chernoff's bound with the exact Laplace transform each index is below
+    the true mean with probability at most t^-3 wherever N >= 4 ln t, and t^-4 as N / ln t grows (`docs/deviations.md`).
+    mechanism "randomized_response": a Bernoulli(r) bit, flipped with probability 1 / (1 + e^epsilon) and debiased, index
+    mean + (e^epsilon + 1) / (e^epsilon - 1) sqrt(2 ln t / N), t^-4 by Hoeffding's inequality for reports of that range.
+    epsilon in (0, inf]; inf: no noise (rewards are still rounded to bits by randomized_response; laplace still waits for 4 ln t
+    pulls). num_arms >= 2 [static]. Raises ValueError outside. A report made non-finite by an attack counts as 0.
+    Source: specification of private and robust bandits, section 12.
+
+    >>> import jaxbandits as jb
+    >>> made = jb.algorithms.ldp_ucb(num_arms=3, horizon=100, epsilon=1.0)
+    >>> made.guarantee.spend(made.params), round(made.params.radius_scale, 4)
+    ((1.0, 0.0), 4.2426)
+    """
+    num_arms = integer("num_arms", num_arms, 2)
+    horizon = integer("horizon", horizon, 1)
+    choice("mechanism", mechanism, ("laplace", "randomized_response"))
+    scale = laplace_scale(1.0, epsilon)
+    if mechanism == "laplace":
+        radius_scale, min_pulls = math.sqrt(8 * (0.25 + 2 * scale**2)), 4.0
+    else:
+        radius_scale, min_pulls = math.sqrt(2) / (math.tanh(1 / (2 * scale)) if scale > 0 else 1.0), 0.0
+    params = Params(scale, radius_scale, min_pulls, 1.0)
+    guarantee = Guarantee("local", "reward", _spend, _view, ("mechanism_scale",))
+    version = ("ldp_ucb", 1, (num_arms, mechanism))
+    return Algorithm(program(num_arms, mechanism), (Span(1, horizon),), params, guarantee, version, {})

@@ -1,0 +1,64 @@
+"""What an algorithm believes about the rewards' moments, held against what the environment pays.
+
+A belief is never filled in from the environment; a wrong one is not an error either, but its user should know: the guarantee is
+void. Private and robust bandits, sections 1 and 8.
+"""
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from jaxbandits.protocol import Algorithm, Environment
+
+CENTRAL = ("median_of_means", "catoni")  # estimators whose moment bound is about X - mean
+
+
+def exceeded(algorithm: Algorithm, environment: Environment) -> tuple[float, str] | None:
+    """(how many times too large, what is said) of the belief that is exceeded most; None where all hold or nothing is known."""
+    config, moment = algorithm.config, environment.facts.get("moment")
+    bound, order = config.get("moment_bound"), config.get("moment_order")
+    if moment is None or bound is None or order is None:
+        return None
+    central = config.get("moment") == "central" or config.get("estimator") in CENTRAL
+    found = []
+    sizes = moment(order, central)
+    arm = int(np.argmax(sizes))
+    if sizes[arm] > bound * (1 + 1e-9):  # a bound computed from the same numbers is kept
+        what = f"E|X - mean|^{order:g}" if central else f"E|X|^{order:g}"
+        remedy = "lower moment_order" if np.isinf(sizes[arm]) else f"declare at least {_above(sizes[arm])}"
+        said = f"{what} of arm {arm} is {sizes[arm]:.4g}, above moment_bound = {bound:g}: {remedy}"
+        found.append((sizes[arm] / bound if bound > 0 else np.inf, said))
+    limit = config.get("mean_bound")
+    means = np.abs(environment.facts["means"])
+    arm = int(np.argmax(means))
+    if central and limit is not None and means[arm] > limit * (1 + 1e-9):
+        said = f"|mean| of arm {arm} is {means[arm]:.4g}, above mean_bound = {limit:g}: declare at least {_above(means[arm])}"
+        found.append((means[arm] / limit if limit > 0 else np.inf, said))
+    return max(found) if found else None
+
+
+def _above(x: float) -> str:
+    """x rounded up to four digits."""
+    unit = 10.0 ** (np.floor(np.log10(x)) - 3)
+    return f"{np.ceil(x / unit * (1 - 1e-12)) * unit:.4g}"
+
+
+def warn(cases: list[tuple[str, Any, Any]], stacklevel: int) -> None:
+    """One warning a label, at its worst case: (label, algorithm, environment) of every point."""
+    worst: dict[str, tuple[float, str]] = {}
+    points: dict[str, int] = {}
+    checked: dict = {}
+    for label, algorithm, environment in cases:
+        config = algorithm.config
+        names = ("moment", "estimator", "moment_order", "moment_bound", "mean_bound")
+        key = (id(environment), *(str(config.get(name)) for name in names))
+        if key not in checked:  # a grid over other things repeats the same belief
+            checked[key] = exceeded(algorithm, environment)
+        if (found := checked[key]) is not None:
+            points[label] = points.get(label, 0) + 1
+            worst[label] = max(worst.get(label, found), found)
+    for label, (_, said) in worst.items():
+        total = sum(1 for case in cases if case[0] == label)
+        where = f" (the worst of {points[label]} among {total} points)" if total > 1 else ""
+        warnings.warn(f"{label}: {said}{where}; its guarantee does not hold", UserWarning, stacklevel=stacklevel + 1)
