@@ -219,6 +219,9 @@ def chunk_shape(group: Group, plan: Plan, longest: int, machine: Machine, shape:
         seeds *= 2
     while seeds > LEAST_LANES and seeds >= 2 * longest:
         seeds //= 2
+    if machine.platform == "cpu" and not shared:  # lanes of no seed cost as much as others
+        while seeds > 4 * LEAST_LANES and -(-longest // seeds) * seeds > 1.1 * longest:
+            seeds //= 2
     return seeds, points
 
 

@@ -1,4 +1,5 @@
-"""Tunings and regret bounds of Asi, Raman and Talwar, Faster Rates for Private Adversarial Bandits (ICML 2025), on the host.
+"""Tunings and regret bounds of the papers, on the host. First Asi, Raman and Talwar, Faster Rates for Private Adversarial Bandits
+(ICML 2025); `prm_*` and `private_robust_*` are of Wu, Zhou, Tao and Wang, On Private and Robust Bandits (NeurIPS 2023).
 
 K arms, N experts, T plays, n = epsilon T; `log` is natural. A bound may exceed T: plot min(bound, T). Where the printed constants
 could not be read or a step of a proof is missing, the docstring says which form is given.
@@ -21,6 +22,7 @@ from jaxbandits.theory.bounds import (
     htinf_window_bound,
     local_exp4_bound,
 )
+from jaxbandits.theory.robust import private_robust_lower_bound, prm_central_bound, prm_raw_bound
 from jaxbandits.theory.tunings import (
     batched_exp4_tuning,
     check_epsilon,
@@ -64,4 +66,7 @@ __all__ = [
     "arms_bounds",
     "experts_bounds",
     "experts_regions",
+    "prm_raw_bound",
+    "prm_central_bound",
+    "private_robust_lower_bound",
 ]
