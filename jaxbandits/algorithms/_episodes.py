@@ -111,7 +111,7 @@ def schedule(horizon: int, others: int) -> tuple[Span]:
 
     Long windows waste the slots behind an episode's end or a checkpoint, short ones pay a loop step more often.
     """
-    slots = min(LONGEST, max(8, 2 ** round(math.log2(max(horizon, 1) / 512))))
+    slots = min(LONGEST, max(8, 2 ** round(math.log2(max(horizon, 1) / 256))))
     return (Span(slots, -(-horizon // slots) + others, full=False),)
 
 

@@ -121,7 +121,7 @@ def dp_se(*, num_arms, horizon, epsilon, failure_prob=None) -> Algorithm:
 
     >>> import jaxbandits as jb
     >>> jb.algorithms.dp_se(num_arms=3, horizon=1000, epsilon=1.0, failure_prob=0.1).params.pulls[:2, 2]
-    array([ 703, 3526])
+    array([ 703, 3517])
     """
     num_arms, horizon, epsilon, failure = check(num_arms, horizon, epsilon, failure_prob)
     inverse = 0.0 if math.isinf(epsilon) else 1 / epsilon

@@ -85,12 +85,13 @@ def rules(num_arms: int, bins: int, thompson: bool) -> episodes.Rules:
         clip, ceiling = jnp.asarray(params.clip)[at], jnp.asarray(params.ceiling)[at]
         if not bins:
             return memory, jnp.where(jnp.abs(value) <= clip, value, 0), ceiling
-        search, value = memory.search, settle(value)  # several things are computed from it
+        search = memory.search
         place, inside = bin_index(value, params.first_edge, params.bin_width, params.num_bins)
-        counted = (inside & present & (search.parts == 0)).astype(jnp.int32)
+        place = jnp.where(inside & present & (search.parts == 0), place, bins)  # beyond the last: not counted
+        counts = search.counts.at[place].add(1, mode="drop")
         off = value - search.left
         kept = jnp.where((search.parts == parts) & (jnp.abs(off) <= clip), off, 0)
-        return memory._replace(search=search._replace(counts=search.counts.at[place].add(counted))), kept, ceiling
+        return memory._replace(search=search._replace(counts=counts)), kept, ceiling
 
     def look(params, search, scale, draws, t, pulls):
         """The next part of the bins: their noisy shares of the first half."""
