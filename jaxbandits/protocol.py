@@ -67,6 +67,8 @@ class Program(NamedTuple):
     # follows from pull counts these plays are counted, not made: `act` plays that arm wherever they have to be.
     rest: Callable | None = None
     one_arm: bool = False  # every window plays one arm: `act` returns action[1], and is spared a look at each play
+    # (with one_arm) rewards come as the values [V] that `World.law` names, `play` as how often each was paid, int32 [V]
+    tally: bool = False
 
 
 class Guarantee(NamedTuple):
@@ -110,6 +112,9 @@ class World(NamedTuple):
         None  # params, seed, times[C] -> [C] float64, host: best fixed arm's loss over plays 1..t
     )
     seeded: bool = False  # the baseline depends on the seed
+    law: Callable | None = (
+        None  # params, state -> values [V], probabilities [K, V] of every arm's reward, where they are few
+    )
 
 
 class Truth(NamedTuple):
@@ -149,6 +154,7 @@ class Attack(NamedTuple):
 
     init: Callable  # params, draws -> state
     corrupt: Callable  # params, state, draws, t, payload, seen -> payload, hit, state
+    law: Callable | None = None  # params, values [V], probabilities [K, V], truth -> the same of corrupted rewards
 
 
 class Adversary(NamedTuple):

@@ -100,6 +100,8 @@ def _offer(parts: Parts, case: Case, seed, slots: int, lane: Lane, before, limit
     used = slots if used is None else used
     used = used if limit is None else jnp.minimum(used, limit)
     play = jnp.arange(slots, dtype=jnp.int32) < used
+    if program.tally:
+        return _tallied(parts, case, root, lane, world_state, before, used, t, context, action, note)
     reward = world.reward(case.environment, world_state, environment.child("reward"), t, context, action)
     if action.shape[0] == 1:  # one arm for the window: a reward for each of its plays
         reward = jnp.broadcast_to(reward, (slots, *reward.shape[1:]))
@@ -147,6 +149,32 @@ def _offer(parts: Parts, case: Case, seed, slots: int, lane: Lane, before, limit
     )  # fmt: skip
     action = jnp.broadcast_to(action, (slots, *action.shape[1:]))
     return lane, Window(t, play, used, action, reward, message, released, score.arm, regret)
+
+
+def _tallied(parts, case, root, lane, world_state, before, used, t, context, action, note):
+    """The rest of a window whose rewards are drawn as counts of their values: same law, another path."""
+    program, world, params, alg = parts.program, parts.world, case.algorithm, root.child("alg")
+    attack = parts.reward_attack
+    if world.law is None or parts.message_attack is not None or (attack is not None and attack.law is None):
+        raise ValueError(
+            "shortcut=True draws counts of values: it needs an environment of few values, such as bernoulli_arms, no "
+            "message_adversary, and a reward_adversary that adds few values, such as huber(kind='fixed'): leave it out"
+        )
+    values, probabilities = world.law(case.environment, world_state)
+    if attack is not None:
+        truth = world.truth(case.environment, world_state, t, context)
+        values, probabilities = attack.law(case.reward_adversary, values, probabilities, truth)
+    plays = root.child("environment/tally").multinomial(before + 1, used, probabilities[action[0]])
+    nonfinite = lane.nonfinite
+    if attack is not None:
+        nonfinite = nonfinite + jnp.sum(jnp.where(jnp.isfinite(values), 0, plays), dtype=jnp.int32)
+    message = program.encode(params, note, alg.child("encode"), t, context, action, values, plays)
+    last = before + used
+    message = program.relay(params, alg.child("relay"), last, message, plays)
+    state, released = program.update(params, lane.algorithm, alg.child("update"), last, note, message, used)
+    score = world.score(case.environment, world_state, t, context, action)
+    lane = lane._replace(environment=world_state, algorithm=state, nonfinite=nonfinite)
+    return lane, Window(t, plays, used, action, values, message, released, score.arm, score.regret)
 
 
 def _add(record: Record, window: Window, keep) -> tuple:
@@ -297,7 +325,14 @@ def one_counted(parts: Parts, kind: tuple, case: Case, seed, lane: Lane, times, 
     lane, window = _offer(parts, case, seed, slots, lane, before, stop - before)
     record, done = lane.record, before + window.used
     pulls, regret = _add(record, window, window.play)
-    if whole:  # every checkpoint inside, by prefix sums over the window
+    if whole and parts.program.one_arm and not isinstance(record.pulls_at, tuple):
+        share = jnp.clip(times - before, 0, window.used)[:, None] * one_hot(window.arm, parts.world.num_arms).astype(
+            jnp.int32
+        )
+        inside = (times > before) & (times <= done)
+        record = record._replace(pulls_at=jnp.where(inside[:, None], record.pulls + share, record.pulls_at))
+        row = count(times <= done)
+    elif whole:  # every checkpoint inside, by prefix sums over the window
         inside = (times > before) & (times <= done)
         keep = window.play & (window.t <= times[:, None])
         each_pulls, each_regret = jax.vmap(lambda k: _add(record, window, k))(keep)

@@ -261,7 +261,7 @@ def literal(algorithm, rewards, horizon, seed, *, central, exploration="batch"):
 
 CASES = {
     "raw": {"epsilon": 1.0},
-    "explicit": {"epsilon": math.inf, "radius": "explicit", "moment_order": 6.0, "failure_prob": 0.5},
+    "explicit": {"epsilon": math.inf, "radius": "explicit", "moment_order": 6.0, "moment_bound": 2.0, "failure_prob": 0.5},
     "contaminated": {"epsilon": 2.0, "corruption_bound": 0.05, "threshold_scale": 0.2},
     "round": {"epsilon": 2.0, "corruption_bound": 0.05, "threshold_scale": 0.5, "exploration": "round"},
     "greedy": {"epsilon": 2.0, "corruption_bound": 0.05, "threshold_scale": 0.5, "exploration": "greedy", "greedy_prob": 0.3},

@@ -90,7 +90,27 @@ def huber_attack(kind: str) -> Attack:
         x = jnp.where(hit, bad_values(params, draw, x, arm, seen), x)
         return (payload._replace(value=x) if isinstance(payload, Report) else x), False, state
 
-    return Attack(init, corrupt)
+    def law(params, values, probabilities, truth):
+        """A point mass joins the values; kinds that spread it over a continuum have none."""
+        share, value = jnp.asarray(params.corruption, values.dtype), jnp.asarray(params.value, values.dtype)
+        arms = probabilities.shape[0]
+        clean = (1 - share) * probabilities
+        if kind == "swapped":
+            other = mirrored(jnp.broadcast_to(truth.means, (arms, arms)), jnp.arange(arms, dtype=jnp.int32))
+            return values, clean + share * probabilities[other]
+        if kind == "sign_flip":
+            return jnp.concatenate([values, -value * values]), jnp.concatenate([clean, share * probabilities], axis=-1)
+        if kind == "fixed":
+            added, weights = value[None], jnp.full((arms, 1), share)
+        else:
+            added = jnp.stack([-jnp.abs(value), jnp.abs(value)])
+            weights = jnp.full((arms, 2), share / 2)
+            if kind == "target":
+                best = jnp.arange(arms, dtype=jnp.int32) == argmax(truth.means)
+                weights = share * jnp.stack([best, ~best], axis=-1).astype(values.dtype)
+        return jnp.concatenate([values, added]), jnp.concatenate([clean, weights], axis=-1)
+
+    return Attack(init, corrupt, None if kind in ("gaussian", "cauchy") else law)
 
 
 @factory

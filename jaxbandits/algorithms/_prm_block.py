@@ -55,19 +55,27 @@ def left(block: Block, pulls, bins: int):
 def extended(block: Block, pulls, used, value, play, constants: Constants, bins: int, histogram: Bins, scale, draws, t):
     """The block after the `used` plays of a window, and whether it is full (its `pulls` done). t: the last of these plays.
 
-    value, play: [P]; scale: `mechanism_scale`. Draws: one Laplace a bin, position j, at the last play of the first half.
+    value [P]; play [P] bool, or int32 where each value was paid that often; scale: `mechanism_scale`. Draws: one Laplace a bin, position j, at the last play of the first half.
     """
     fresh = block.position == 0
     position = block.position + used
     first_half = position <= pulls // 2 if bins else False
     high, low = (jnp.where(fresh, 0, x) for x in (block.high, block.low))
     distance = value - block.left_edge if bins else value
-    keep = play & (jnp.abs(distance) <= constants.clip)
-    high, low = two_sum(high, low, settle(jnp.where(first_half, 0, fixed_sum(jnp.where(keep, distance, 0)))))
+    distance = jnp.where(jnp.abs(distance) <= constants.clip, distance, 0)  # not a product: inf times 0 is NaN
+    kept = jnp.where(play, distance, 0) if play.dtype == bool else distance * play.astype(distance.dtype)
+    high, low = two_sum(high, low, settle(jnp.where(first_half, 0, fixed_sum(kept))))
     counts, left_edge = block.counts, block.left_edge
     if bins:
-        counted = play & first_half
-        counts = seldom(first_half, _counted, counts, value, counted, fresh, histogram)
+        counts = seldom(
+            first_half,
+            _counted,
+            counts,
+            value,
+            first_half & play if play.dtype == bool else jnp.where(first_half, play, 0),
+            fresh,
+            histogram,
+        )
         found = (position == pulls // 2) & (used > 0)
         share_scale = settle(scale * constants.count_scale)
         stream = draws.child("bins")
@@ -79,7 +87,7 @@ def extended(block: Block, pulls, used, value, play, constants: Constants, bins:
 def _counted(counts, value, play, fresh, histogram):
     """Counts of the bins after a window of the first half."""
     index, inside = bin_index(value, histogram.first_edge, histogram.width, histogram.num_bins)
-    return jnp.where(fresh, 0, counts).at[index].add((inside & play).astype(jnp.int32))
+    return jnp.where(fresh, 0, counts).at[index].add(jnp.where(inside, play.astype(jnp.int32), 0))
 
 
 def _searched(left_edge, found, counts, n, share_scale, histogram, draws, t):

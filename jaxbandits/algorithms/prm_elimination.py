@@ -16,6 +16,7 @@ from jaxbandits.algorithms import _prm, _prm_block
 from jaxbandits.algorithms._prm_block import Bins, Block, Constants
 from jaxbandits.numerics import argmax, count, settle
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Report, Span
+from jaxbandits.random import MOST_TRIALS
 from jaxbandits.validation import array, choice, factory, integer, number
 
 UNSEEN = 1e30  # the estimate of an arm before its first: greedy exploration takes these first, in index order
@@ -45,8 +46,8 @@ class State(NamedTuple):
 
 
 @cache
-def program(num_arms: int, bins: int, exploration: str, hooked: bool) -> Program:
-    """bins: offered by the histogram, 0 with raw moments. hooked: forced batches play `forced_arms`."""
+def program(num_arms: int, bins: int, exploration: str, hooked: bool, shortcut: bool) -> Program:
+    """bins: offered by the histogram, 0 with raw moments. hooked: forced batches play `forced_arms`. shortcut: see Program.tally."""
 
     one_arm = hooked or exploration != "round"
 
@@ -117,7 +118,7 @@ def program(num_arms: int, bins: int, exploration: str, hooked: bool) -> Program
     def diagnose(params, state):
         return {"active_arms": count(state.active), "undecided_plays": state.undecided}
 
-    return Program(init, act, encode, update, diagnose=diagnose, rest=rest, one_arm=one_arm)
+    return Program(init, act, encode, update, diagnose=diagnose, rest=rest, one_arm=one_arm, tally=shortcut)
 
 
 def _view(message, released, action):
@@ -134,7 +135,7 @@ def prm_elimination(
     *, num_arms, horizon, epsilon, moment="raw", moment_order=2.0, moment_bound=1.0, mean_bound=None, corruption_bound=0.0,
     failure_prob=None, radius="order", clip_scale=1.0, sampling_scale=0.5, privacy_scale=0.75, corruption_scale=0.5,
     threshold_scale=1.0, histogram_scale=8.0, guard_bins=0, clip_mode="shifted", exploration="batch", greedy_prob=0.0,
-    forced_arms=None,
+    shortcut=False, forced_arms=None,
 ) -> Algorithm:  # fmt: skip
     """Batches of 2^b pulls of every remaining arm, b = 1, 2, ...; a private robust mean of each block; far arms are dropped.
 
@@ -154,6 +155,8 @@ def prm_elimination(
     ln(mean_bound/failure_prob) / min(epsilon, 1). guard_bins: extra bins each side. clip_mode "shifted": central M = 2 r + a;
     "literal": M = a. exploration "batch": one uniform arm a batch; "round": a uniform arm every pull; "greedy": unseen arms in
     index order, then the largest mean so far, a uniform arm with probability greedy_prob; its batches' means are used for that.
+    shortcut: a window's rewards are drawn as counts of their values, by binomials: same law, other draws, for arms of few
+    values (`bernoulli_arms`) and point contamination; other environments and adversaries are an error.
     forced_arms: batch i explores arm forced_arms[i mod n] (for tests). Everything but strings and shapes is data.
     Raises ValueError outside these ranges. Diagnostics: `active_arms`, `undecided_plays` (made before one arm was left).
     Source: Wu, Zhou, Tao and Wang 2023, Algorithms 1 to 3, Remark 5.1; constants of the specification, sections 2 and 3.
@@ -181,9 +184,17 @@ def prm_elimination(
         prm.epsilon, sizes, int(np.sum(sizes < _prm.threshold(prm))), table.clip, table.radius, table.noise_scale,
         table.count_scale, Bins(*bins), greedy_prob, arms.astype(np.int64), 1.0,
     )  # fmt: skip
-    slots = _slots(horizon)
+    if shortcut and exploration == "round":
+        raise ValueError("shortcut=True plays one arm a window: use exploration='batch' or 'greedy'")
+    slots = MOST_TRIALS if shortcut else _slots(horizon)
     folds = 2 if prm.central else 1  # a fold of a block ends in a window that is partly used
-    span = Span(slots, -(-horizon // slots) + folds * num_arms * len(sizes), full=False)
-    static = (num_arms, _prm.offered_bins(bins.num_bins) if prm.central else 0, exploration, forced_arms is not None)
+    span = Span(slots, -(-horizon // slots) + folds * num_arms * len(sizes), full=False, whole=bool(shortcut))
+    static = (
+        num_arms,
+        _prm.offered_bins(bins.num_bins) if prm.central else 0,
+        exploration,
+        forced_arms is not None,
+        bool(shortcut),
+    )
     guarantee = Guarantee("central", "reward", _prm.spend, _view, ("mechanism_scale",))
     return Algorithm(program(*static), (span,), params, guarantee, ("prm_elimination", 1, static), {})

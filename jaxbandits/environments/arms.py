@@ -3,6 +3,8 @@
 from functools import cache, partial
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
+
 from jaxbandits.environments import moments
 from jaxbandits.numerics import rounded
 from jaxbandits.protocol import Environment, Score, Truth, World
@@ -15,8 +17,8 @@ class ArmsParams(NamedTuple):
 
 
 @cache
-def arms_world(num_arms: int, sample) -> World:
-    """A world of arms; `sample(params, draws, t[P], action[P]) -> reward[P]` is a module-level function."""
+def arms_world(num_arms: int, sample, law=None) -> World:
+    """A world of arms; `sample(params, draws, t[P], action[P]) -> reward[P]` is a module-level function, `law` as in World."""
 
     def init(params, draws):
         return ()
@@ -33,10 +35,10 @@ def arms_world(num_arms: int, sample) -> World:
     def truth(params, state, t, context):
         return Truth(means=params.means)
 
-    return World(init, observe, reward, score, truth, num_arms)
+    return World(init, observe, reward, score, truth, num_arms, law=law)
 
 
-def make_arms(means, sample, moment, scale=1.0) -> Environment:
+def make_arms(means, sample, moment, scale=1.0, law=None) -> Environment:
     """An environment of arms from validated means [K].
 
     `facts["moment"](order, central=False)` is E|X|^order, or E|X - mean|^order, of each arm's law: [K] float64, inf where it
@@ -45,12 +47,17 @@ def make_arms(means, sample, moment, scale=1.0) -> Environment:
     if len(means) < 2:
         raise ValueError(f"means = {means.tolist()!r} must name at least two arms")
     facts = {"num_arms": len(means), "means": means, "moment": moment}
-    return Environment(arms_world(len(means), sample), ArmsParams(means, scale), facts, None, {})
+    return Environment(arms_world(len(means), sample, law), ArmsParams(means, scale), facts, None, {})
 
 
 def _bernoulli(params, draws, t, action):
     # one uniform a play for every arm: the counterfactual reward of another arm is defined
     return (draws.uniform(t) < params.means[action]).astype(params.means.dtype)
+
+
+def _bernoulli_law(params, state):
+    means = params.means
+    return jnp.arange(2).astype(means.dtype), jnp.stack([1 - means, means], axis=-1)
 
 
 def _gaussian(params, draws, t, action):
@@ -68,7 +75,7 @@ def bernoulli_arms(*, means) -> Environment:
     2
     """
     means = array("means", means, 1, 0.0, 1.0)
-    return make_arms(means, _bernoulli, partial(moments.bernoulli, means))
+    return make_arms(means, _bernoulli, partial(moments.bernoulli, means), law=_bernoulli_law)
 
 
 @factory

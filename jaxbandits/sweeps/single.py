@@ -73,6 +73,8 @@ def simulate(
             f"horizon = {horizon} is longer than the environment's {environment.facts['max_horizon']} plays"
         )
     beliefs.warn([(algorithm.version[0], algorithm, environment)], stacklevel=2)
+    if history and algorithm.program.tally:
+        raise ValueError("history=True shows single rewards, shortcut=True draws none: leave one of them out")
     times = checkpoint_times(horizon, checkpoints)
     cell = Cell(algorithm.version[0], algorithm, environment, first, second, horizon, ())
     parts = simulator.parts_of(algorithm, environment, first, second, dtype)
