@@ -32,7 +32,7 @@ def fixed_draws(seed, size):
     return {
         "rewards": lambda t, a: MEANS[a] * pareto[t], "laplace": lambda kind, t, j: laplace[t, j],
         "pick": lambda t: int(arm[t]), "coin": lambda t: uniform[1, t], "normal": lambda t, a: normal[t, a],
-        "uniform": lambda kind, t: uniform[1 if kind == "flip" else 2, t],
+        "uniform": lambda t: uniform[2, t],
     }  # fmt: skip
 
 
@@ -359,9 +359,9 @@ def test_local_reports_are_unbiased():
     rng, n = np.random.default_rng(2), 40_000
     for r in (0.0, 0.3, 1.0):
         for report, spread in ((indices.epsilon_laplace, 2.0), (indices.randomized_response, 2.0)):
-            y = [report(r, t, 1.0, 1.0, lambda t: rng.laplace(), lambda kind, t: rng.random()) for t in range(n)]
+            y = [report(r, t, 1.0, 1.0, lambda t: rng.laplace(), lambda t: rng.random()) for t in range(n)]
             assert abs(np.mean(y) - r) < 4 * np.std(y) / math.sqrt(n) and np.std(y) < spread
-    assert indices.randomized_response(0.4, 1, math.inf, 1.0, no_draw, lambda kind, t: 0.39) == 1.0
+    assert indices.randomized_response(0.4, 1, math.inf, 1.0, no_draw, lambda t: 0.39) == 1.0
     assert indices.response_gain(math.log(3)) == pytest.approx(2.0)
 
 
@@ -399,7 +399,7 @@ def local_path(mechanism):
 
 def thompson_path(noise_scale):
     def path(ref, draws):
-        beta = lambda t, arm, a, b: stats.beta.ppf(draws["uniform"]("flip", 5 * t + arm), a, b)
+        beta = lambda t, arm, a, b: stats.beta.ppf(draws["uniform"](5 * t + arm), a, b)
         draw = beta if noise_scale is None else draws["normal"]
         return ref.thompson(bounded(draws), draw, num_arms=K, horizon=100, noise_scale=noise_scale)
 

@@ -19,12 +19,19 @@ from .private_robust_estimators import (
 from .private_robust_rivals import Plays, clipped, kl_upper, low_moment, noise, scaled, zeroed
 
 
-def index_policy(rewards, num_arms, horizon, index, receive=zeroed):
-    """index(t, x) of an arm's rewards x so far, never empty; an arm without one has +inf. Returns actions [T]."""
+def index_policy(rewards, num_arms, horizon, index, receive=zeroed, follow=None):
+    """index(t, x) of an arm's rewards x so far, never empty; an arm without one has +inf. Returns actions [T].
+
+    follow [T]: among finite indices within 1e-9 of the largest, the arm that this path took; where sums of few different
+    values tie, rounding of another order of summation decides.
+    """
     data, plays = [[] for _ in range(num_arms)], Plays(rewards, horizon, receive)
     while not plays.done():
         t = len(plays.actions) + 1
-        arm = first_max([index(t, data[a]) if data[a] else math.inf for a in range(num_arms)])
+        values = [index(t, data[a]) if data[a] else math.inf for a in range(num_arms)]
+        arm = first_max(values)
+        if follow is not None and values[arm] < math.inf and values[follow[t - 1]] > values[arm] - 1e-9:
+            arm = int(follow[t - 1])
         data[arm] += plays.block(arm, 1)
     return plays.result()[0]
 
@@ -79,8 +86,10 @@ def cr_ucb(
     return index_policy(rewards, num_arms, horizon, index)
 
 
-def ldp_ucb(rewards, laplace, uniform, *, num_arms, horizon, epsilon, mechanism="laplace", mechanism_scale=1.0):
-    """Every client reports privately: laplace(t), or uniform("response" | "flip", t) for randomised response."""
+def ldp_ucb(
+    rewards, laplace, uniform, *, num_arms, horizon, epsilon, mechanism="laplace", mechanism_scale=1.0, follow=None
+):
+    """Every client reports privately: laplace(t), or uniform(t) for randomised response."""
     noisy, clock = {"laplace": epsilon_laplace, "randomized_response": randomized_response}[mechanism], [0]
 
     def receive(reward):
@@ -95,7 +104,7 @@ def ldp_ucb(rewards, laplace, uniform, *, num_arms, horizon, epsilon, mechanism=
             return math.inf
         return mean + math.sqrt(8 * (1 / 4 + scaled(2 / epsilon, epsilon)) * math.log(t) / n)
 
-    return index_policy(rewards, num_arms, horizon, index, receive)
+    return index_policy(rewards, num_arms, horizon, index, receive, follow)
 
 
 def epsilon_laplace(r, t, epsilon, mechanism_scale, laplace, uniform):
@@ -108,11 +117,9 @@ def response_gain(epsilon):
 
 
 def randomized_response(r, t, epsilon, mechanism_scale, laplace, uniform):
-    """Bernoulli(r), flipped with probability p = 1 / (1 + e^epsilon), debiased: (y - p) / (1 - 2p)."""
+    """Bernoulli(r), flipped with probability p = 1 / (1 + e^epsilon), in one draw; debiased: (y - p) / (1 - 2p)."""
     p = mechanism_scale / (1 + math.exp(epsilon)) if epsilon < 700 else 0.0
-    y = float(uniform("response", t) < r)
-    if uniform("flip", t) < p:
-        y = 1 - y
+    y = float(uniform(t) < r * (1 - p) + (1 - r) * p)
     return (y - p) / (1 - 2 * p)
 
 
@@ -133,16 +140,18 @@ def thompson(rewards, draw, *, num_arms, horizon, noise_scale=None):
     return plays.result()[0]
 
 
-def kl_ucb(rewards, *, num_arms, horizon, bonus_scale=1.0):
-    """max {q: N d(mean, q) <= ln t}."""
-    return index_policy(
-        rewards, num_arms, horizon, lambda t, x: kl_upper(sum(x) / len(x), bonus_scale * math.log(t) / len(x)), clipped
-    )
+def kl_ucb(rewards, *, num_arms, horizon, bonus_scale=1.0, follow=None):
+    """max {q: N d(mean, q) <= ln t}; an arm never played comes before q = 1."""
+
+    def index(t, x):
+        return min(kl_upper(sum(x) / len(x), bonus_scale * math.log(t) / len(x)), 1e300)
+
+    return index_policy(rewards, num_arms, horizon, index, clipped, follow)
 
 
-def moss(rewards, *, num_arms, horizon, bonus_scale=1.0):
+def moss(rewards, *, num_arms, horizon, bonus_scale=1.0, follow=None):
     def index(t, x):
         n = len(x)
         return sum(x) / n + bonus_scale * math.sqrt(max(0.0, math.log(horizon / (num_arms * n))) / n)
 
-    return index_policy(rewards, num_arms, horizon, index)
+    return index_policy(rewards, num_arms, horizon, index, follow=follow)
