@@ -315,7 +315,7 @@ def test_paths_are_those_of_the_transcription(name, setting, noisy):
 SHORTCUTS = {
     "raw": ({"corruption_bound": 0.1, "threshold_scale": 2.0}, 0.1, 8.0),
     "raw, inf": ({"corruption_bound": 0.05, "exploration": "greedy"}, 0.05, math.inf),
-    "central": ({**CENTRAL, "moment_bound": 0.25, "mean_bound": 4.0, "sampling_scale": 0.2, "privacy_scale": 0.2}, 0.0, 0.0),
+    "central": ({**CENTRAL, "moment_bound": 0.25, "mean_bound": 4.0, "histogram_scale": 10.0}, 0.0, 0.0),
     "central, far": ({**CENTRAL, "moment_bound": 0.25, "corruption_bound": 0.1, "guard_bins": 1}, 0.1, 2.2),
 }  # fmt: skip
 
