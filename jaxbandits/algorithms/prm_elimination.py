@@ -127,7 +127,7 @@ def _view(message, released, action):
 
 def _slots(horizon: int) -> int:
     """Plays of a window: long ones waste slots in short blocks, short ones pay for a loop step more often."""
-    return min(128, max(8, 2 ** round(math.log2(max(horizon, 1) / 1024))))
+    return min(256, max(8, 2 ** round(math.log2(max(horizon, 1) / 1024))))
 
 
 @factory

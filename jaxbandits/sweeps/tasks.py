@@ -18,7 +18,7 @@ from jaxbandits.sweeps.store import Begun, Piece
 
 LEAST_LANES = 8  # results are promised equal for chunks of at least this many lanes
 CPU_LANES = 2048
-CPU_SLOTS = 2**14  # where a call waits for its slowest lane: no more plays a step than fill the vector units
+CPU_SLOTS = 2**15  # where a call waits for its slowest lane: no more plays a step than fill the vector units
 CACHE_BYTES = 512 * 1024  # half of a core's second-level cache
 MOST_POINTS = 16  # more would share draws a little further, in calls of fewer seeds and so in more files
 Interval = tuple[int, int]
@@ -220,9 +220,9 @@ def chunk_shape(group: Group, plan: Plan, longest: int, machine: Machine, shape:
         seeds *= 2
     while seeds > LEAST_LANES and seeds >= 2 * longest:
         seeds //= 2
-    if machine.platform == "cpu" and not shared:  # lanes of no seed cost as much as others
-        while seeds > 4 * LEAST_LANES and -(-longest // seeds) * seeds > 1.1 * longest:
-            seeds //= 2
+    if machine.platform == "cpu" and not shared:  # lanes of no seed cost as much as others: even calls
+        each = -(-longest // -(-longest // seeds))
+        seeds = -(-each // LEAST_LANES) * LEAST_LANES
     return seeds, points
 
 
