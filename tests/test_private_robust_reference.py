@@ -315,7 +315,7 @@ def test_paths_are_those_of_the_transcription(name, setting, noisy):
 SHORTCUTS = {
     "raw": ({"corruption_bound": 0.1, "threshold_scale": 2.0}, 0.1, 8.0),
     "raw, inf": ({"corruption_bound": 0.05, "exploration": "greedy"}, 0.05, math.inf),
-    "central": ({**CENTRAL, "moment_bound": 0.25, "mean_bound": 4.0}, 0.0, 0.0),
+    "central": ({**CENTRAL, "moment_bound": 0.25, "mean_bound": 4.0, "histogram_scale": 10.0, "failure_prob": None}, 0.0, 0.0),
     "central, far": ({**CENTRAL, "moment_bound": 0.25, "corruption_bound": 0.1, "guard_bins": 1}, 0.1, 2.2),
 }  # fmt: skip
 
@@ -323,9 +323,10 @@ SHORTCUTS = {
 @pytest.mark.parametrize("name", SHORTCUTS)
 def test_the_shortcut_has_the_law_of_the_transcription(name):
     """Pulls of every arm at the horizon; the doubled radius is noticed."""
-    (settings, corruption, value), horizon, common = SHORTCUTS[name], 3000, {"epsilon": 1.0, "failure_prob": 0.2}
+    (settings, corruption, value), horizon = SHORTCUTS[name], 3000
+    settings = {"epsilon": 1.0, "failure_prob": 0.2, **settings}
     fast = jb.sweep(
-        functools.partial(algorithms.prm_elimination, shortcut=True, **common, **settings), COINS(), horizon=horizon,
+        functools.partial(algorithms.prm_elimination, shortcut=True, **settings), COINS(), horizon=horizon,
         seeds=600, checkpoints=1, progress=False, reward_adversary=huber(corruption=corruption, value=value),
     ).pulls.values.reshape(-1, K)  # fmt: skip
 
@@ -335,7 +336,7 @@ def test_the_shortcut_has_the_law_of_the_transcription(name):
             rng = np.random.default_rng(seed)
             x = np.where(rng.random((horizon + 1, 1)) < corruption, value, rng.random((horizon + 1, K)) < MEANS)
             run = ref.prm_elimination(
-                ref.Setup(K, horizon, **common, **settings), lambda t, a, x=x: x[t, a], lambda *_, rng=rng: rng.laplace(),
+                ref.Setup(K, horizon, **settings), lambda t, a, x=x: x[t, a], lambda *_, rng=rng: rng.laplace(),
                 lambda t, rng=rng: int(rng.integers(K)), lambda t, rng=rng: rng.random(),
             )  # fmt: skip
             pulls.append(np.bincount(run.actions, minlength=K))
