@@ -18,7 +18,7 @@ from jaxbandits.simulator import Lane, Parts
 
 _lock = threading.Lock()
 # XLA asks for 256 bits where a processor may have 512; a narrower one is served as before
-WIDE = {"xla_cpu_prefer_vector_width": 512}
+WIDE: dict[str, str | bool] = {"xla_cpu_prefer_vector_width": "512"}
 
 
 def _axes(marks: tuple, treedef) -> Case:
@@ -96,7 +96,7 @@ class Compiled:
                 program = self.programs.get(key)
                 if program is None:
                     static = () if kind is None else (kind,)
-                    options = WIDE if device.platform == "cpu" else {}
+                    options = WIDE if device.platform == "cpu" else None
                     program = self.functions[name].lower(*static, *args).compile(compiler_options=options)
                     self.programs[key] = program
         return program(*args)
