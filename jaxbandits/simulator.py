@@ -1,4 +1,4 @@
-"""One lane: windows of plays under `lax` loops, a recorder in O(1) memory. Written for one seed and one point; vmap outside.
+"""One lane: windows of plays under `lax` loops, the recorder beside them. Written for one seed and one point; vmap outside.
 
 `begin` makes a lane, `advance` plays a stretch of a span's windows, `close` ends a span, `finish` reads diagnostics. The host
 calls `advance` in segments with a donated lane: that is where progress, interruption and mid-run checkpoints live.
@@ -11,13 +11,11 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.numerics import count, fixed_sum, one_hot, settle, two_sum
+from jaxbandits import recorder
+from jaxbandits.numerics import fixed_sum, settle
 from jaxbandits.protocol import Adversary, Algorithm, Attack, Case, Environment, Program, Seen, World
 from jaxbandits.random import Draws
-
-CROSSED = (
-    4  # checkpoints that a window of one arm may hold: more would be written in every window, fewer cut more of them
-)
+from jaxbandits.recorder import Record, Window
 
 
 class Parts(NamedTuple):
@@ -28,15 +26,6 @@ class Parts(NamedTuple):
     reward_attack: Attack | None
     message_attack: Attack | None
     dtype: Any
-
-
-class Record(NamedTuple):
-    """Running totals and their values at the checkpoints. Unused fields are ()."""
-
-    pulls: Any  # [A] int32
-    regret: Any  # (high, low), compensated
-    pulls_at: Any  # [C, A] int32, only where regret follows from counts
-    regret_at: Any  # ([C], [C])
 
 
 class Lane(NamedTuple):
@@ -50,20 +39,6 @@ class Lane(NamedTuple):
     algorithm: Any
     record: Any  # Record
     nonfinite: Any  # int32 count of non-finite rewards seen, () without a reward adversary
-
-
-class Window(NamedTuple):
-    """What one window produced, for the recorder and for histories."""
-
-    t: jax.Array  # [P]
-    play: jax.Array  # [P] bool
-    used: Any  # plays, traced
-    action: jax.Array
-    reward: jax.Array
-    message: Any
-    released: Any
-    arm: Any  # [P] | [1] | None
-    regret: Any  # [P] | None
 
 
 def parts_of(algorithm: Algorithm, environment: Environment, reward_adversary, message_adversary, dtype) -> Parts:
@@ -177,28 +152,6 @@ def _tallied(parts, case, root, lane, world_state, before, used, t, context, act
     return lane, Window(t, plays, used, action, values, message, released, score.arm, score.regret)
 
 
-def _add(record: Record, window: Window, keep) -> tuple:
-    """Running totals after the kept plays of a window. `keep` [P] bool, or None for a window of one play."""
-    pulls, regret = record.pulls, record.regret
-    if window.arm is not None:  # a scatter touches one arm where a one-hot sum would touch all
-        plays = 1 if keep is None else keep.astype(jnp.int32) if window.arm.shape == keep.shape else count(keep)
-        pulls = pulls.at[window.arm].add(plays)
-    if window.regret is not None:
-        new = window.regret[0] if keep is None else fixed_sum(jnp.where(keep, window.regret, 0))
-        regret = two_sum(regret[0], regret[1], new)
-    return pulls, regret
-
-
-def _write(record: Record, row, pulls, regret) -> Record:
-    """Put totals at one checkpoint; rows past the last are dropped."""
-    pulls_at, regret_at = record.pulls_at, record.regret_at
-    if not isinstance(pulls_at, tuple):
-        pulls_at = pulls_at.at[row].set(pulls, mode="drop")
-    if regret_at:
-        regret_at = tuple(column.at[row].set(x, mode="drop") for column, x in zip(regret_at, regret, strict=True))
-    return record._replace(pulls_at=pulls_at, regret_at=regret_at)
-
-
 def begin(parts: Parts, case: Case, seed, checkpoints: int) -> Lane:
     """A lane before its first play."""
     root, alg = _streams(parts, seed), _streams(parts, seed).child("alg")
@@ -216,18 +169,7 @@ def begin(parts: Parts, case: Case, seed, checkpoints: int) -> Lane:
         () if parts.reward_attack is None else jnp.int32(0),
     )  # fmt: skip
     window = jax.eval_shape(lambda: _offer(parts, case, seed, 1, lane, jnp.int32(0), None)[1])
-    pulls: Any = ()
-    pulls_at: Any = ()
-    regret: Any = ()
-    regret_at: Any = ()
-    if window.arm is not None:
-        pulls = jnp.zeros(parts.world.num_arms, jnp.int32)
-    if window.regret is not None:
-        zero = jnp.zeros((), window.regret.dtype)
-        regret, regret_at = (zero, zero), (jnp.zeros(checkpoints, zero.dtype),) * 2
-    else:
-        pulls_at = jnp.zeros((checkpoints, *pulls.shape), jnp.int32)
-    return lane._replace(record=Record(pulls, regret, pulls_at, regret_at))
+    return lane._replace(record=recorder.empty(window, parts.world.num_arms, checkpoints))
 
 
 def _advance_single(parts, case, seed, lane, times, start, first, number):
@@ -236,14 +178,14 @@ def _advance_single(parts, case, seed, lane, times, start, first, number):
 
     def one_play(before, lane):
         lane, window = _offer(parts, case, seed, 1, lane, before, None)
-        pulls, regret = _add(lane.record, window, None)
+        pulls, regret = recorder.add(lane.record, window, None)
         return lane._replace(record=lane.record._replace(pulls=pulls, regret=regret))
 
     def up_to(k, lane):
         lane = lax.fori_loop(
             jnp.maximum(low, jnp.where(k > 0, times[k - 1], 0)), jnp.minimum(high, times[k]), one_play, lane
         )
-        return lane._replace(record=_write(lane.record, k, lane.record.pulls, lane.record.regret))
+        return lane._replace(record=recorder.write(lane.record, k, lane.record.pulls, lane.record.regret))
 
     first_row, last_row = jnp.searchsorted(times, low + 1), jnp.searchsorted(times, high)
     return lax.fori_loop(first_row.astype(jnp.int32), last_row.astype(jnp.int32) + 1, up_to, lane), high
@@ -264,13 +206,13 @@ def _advance_full(parts, slots, case, seed, lane, times, start, length, first, n
         def write(carry):
             record, row = carry
             keep = window.play & (window.t <= times[jnp.minimum(row, times.shape[0] - 1)])
-            return _write(record, row, *_add(record, window, keep)), row + 1
+            return recorder.write(record, row, *recorder.add(record, window, keep)), row + 1
 
         def pending(carry):
             return (carry[1] < times.shape[0]) & (times[jnp.minimum(carry[1], times.shape[0] - 1)] <= last)
 
         record, row = lax.while_loop(pending, write, (lane.record, row))
-        pulls, regret = _add(record, window, window.play)
+        pulls, regret = recorder.add(record, window, window.play)
         return lane._replace(record=record._replace(pulls=pulls, regret=regret)), row
 
     def before(w):
@@ -283,7 +225,7 @@ def _advance_full(parts, slots, case, seed, lane, times, start, length, first, n
 
 def resting(parts: Parts, case: Case, lane: Lane):
     """The arm whose remaining plays need only be counted, else -1. None: the program or the world knows no such arm."""
-    if parts.program.rest is None or isinstance(lane.record.pulls_at, tuple):
+    if parts.program.rest is None or not recorder.counts(lane.record):
         return None
     return parts.program.rest(case.algorithm, lane.algorithm)
 
@@ -299,14 +241,9 @@ def count_rest(parts: Parts, case: Case, lane: Lane, times) -> Lane:
     arm = resting(parts, case, lane)
     if arm is None:
         return lane
-    record, rests = lane.record, arm >= 0
-    counted = one_hot(arm, parts.world.num_arms).astype(jnp.int32)  # all zero while the lane is not at rest
-    late = jnp.maximum(times - lane.plays, 0)
-    rows = (rests & (late > 0))[:, None]
-    pulls_at = jnp.where(rows, record.pulls + late[:, None] * counted, record.pulls_at)
-    record = record._replace(pulls=record.pulls + late[-1] * counted, pulls_at=pulls_at)
-    plays = jnp.where(rests, times[-1], lane.plays)
-    return lane._replace(plays=plays, next=jnp.where(rests, times.shape[0], lane.next), record=record)
+    rests, record = arm >= 0, recorder.write_rest(lane.record, arm, lane.plays, times)
+    plays, row = jnp.where(rests, times[-1], lane.plays), jnp.where(rests, times.shape[0], lane.next)
+    return lane._replace(plays=plays, next=row, record=record)
 
 
 def one_counted(parts: Parts, kind: tuple, case: Case, seed, lane: Lane, times, rests=True) -> tuple[Lane, Window]:
@@ -316,46 +253,16 @@ def one_counted(parts: Parts, kind: tuple, case: Case, seed, lane: Lane, times, 
     rests: a lane at rest plays nothing; False: it makes every play, for histories.
     """
     slots, _, whole = kind
-    before, checkpoints = lane.plays, times.shape[0]
-    crossed = CROSSED if parts.program.one_arm and not isinstance(lane.record.pulls_at, tuple) else 1
-    stop = times[-1] if whole else times[jnp.minimum(lane.next + crossed - 1, checkpoints - 1)]
+    before, one_arm = lane.plays, parts.program.one_arm and recorder.counts(lane.record)
+    last_row = lane.next + (recorder.CROSSED - 1 if one_arm else 0)
+    stop = times[-1] if whole else times[jnp.minimum(last_row, times.shape[0] - 1)]
     arm = resting(parts, case, lane) if rests else None
     if arm is not None:
         stop = jnp.where(arm >= 0, before, stop)
+    old, row = lane.record, lane.next
     lane, window = _offer(parts, case, seed, slots, lane, before, stop - before)
-    record, done = lane.record, before + window.used
-    pulls, regret = _add(record, window, window.play)
-    if whole and parts.program.one_arm and not isinstance(record.pulls_at, tuple):
-        share = jnp.clip(times - before, 0, window.used)[:, None] * one_hot(window.arm, parts.world.num_arms).astype(
-            jnp.int32
-        )
-        inside = (times > before) & (times <= done)
-        record = record._replace(pulls_at=jnp.where(inside[:, None], record.pulls + share, record.pulls_at))
-        row = count(times <= done)
-    elif whole:  # every checkpoint inside, by prefix sums over the window
-        inside = (times > before) & (times <= done)
-        keep = window.play & (window.t <= times[:, None])
-        each_pulls, each_regret = jax.vmap(lambda k: _add(record, window, k))(keep)
-        pulls_at, regret_at = record.pulls_at, record.regret_at
-        if not isinstance(pulls_at, tuple):
-            pulls_at = jnp.where(inside[:, None], each_pulls, pulls_at)
-        if regret_at:
-            regret_at = tuple(jnp.where(inside, new, old) for new, old in zip(each_regret, regret_at, strict=True))
-        record = record._replace(pulls_at=pulls_at, regret_at=regret_at)
-        row = count(times <= done)
-    elif crossed > 1:  # unfinished rows are overwritten later
-        rows = lane.next + jnp.arange(crossed, dtype=jnp.int32)
-        at = times[jnp.minimum(rows, checkpoints - 1)]
-        share = jnp.minimum(at - before, window.used)[:, None] * one_hot(window.arm, parts.world.num_arms).astype(
-            jnp.int32
-        )
-        record = record._replace(pulls_at=record.pulls_at.at[rows].set(record.pulls + share, mode="drop"))
-        row = lane.next + count((at <= done) & (rows < checkpoints))
-    else:
-        record = _write(record, lane.next, pulls, regret)
-        row = lane.next + (done >= times[jnp.minimum(lane.next, checkpoints - 1)]).astype(jnp.int32)
-    record = record._replace(pulls=pulls, regret=regret)
-    return lane._replace(plays=done, next=row.astype(jnp.int32), record=record), window
+    record, row = recorder.write_window(old, window, before, row, times, whole, one_arm)
+    return lane._replace(plays=before + window.used, next=row, record=record), window
 
 
 def advance(parts: Parts, kind: tuple, case: Case, seed, lane: Lane, times, start, length, first, number) -> Lane:

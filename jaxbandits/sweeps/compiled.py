@@ -96,7 +96,7 @@ class Compiled:
                 program = self.programs.get(key)
                 if program is None:
                     static = () if kind is None else (kind,)
-                    options = WIDE if device.platform == "cpu" else {}
+                    options = WIDE if device.platform == "cpu" else None
                     program = self.functions[name].lower(*static, *args).compile(compiler_options=options)
                     self.programs[key] = program
         return program(*args)

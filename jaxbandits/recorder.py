@@ -1,0 +1,120 @@
+"""What is kept of a lane's windows: running totals and their values at the checkpoints, in memory that does not grow with plays.
+
+It sees the truth and is never seen by the learner. Axes: [P] plays of a window, [A] arms, [C] checkpoints.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxbandits.numerics import count, fixed_sum, one_hot, two_sum
+
+CROSSED = (
+    4  # checkpoints a window of one arm may hold: each is written in every window, and with fewer more windows are cut
+)
+
+
+class Record(NamedTuple):
+    """Running totals and their values at the checkpoints. Unused fields are ()."""
+
+    pulls: Any  # [A] int32
+    regret: Any  # (high, low), compensated
+    pulls_at: Any  # [C, A] int32, only where regret follows from counts
+    regret_at: Any  # ([C], [C])
+
+
+class Window(NamedTuple):
+    """What one window produced, for the recorder and for histories."""
+
+    t: jax.Array  # [P]
+    play: jax.Array  # [P] bool; int32 [V] where values are tallied
+    used: Any  # plays, traced
+    action: jax.Array
+    reward: jax.Array
+    message: Any
+    released: Any
+    arm: Any  # [P] | [1] | None
+    regret: Any  # [P] | None
+
+
+def empty(window: Window, num_arms: int, checkpoints: int) -> Record:
+    """The record before the first play; `window`: what one looks like."""
+    pulls: Any = () if window.arm is None else jnp.zeros(num_arms, jnp.int32)
+    if window.regret is None:
+        return Record(pulls, (), jnp.zeros((checkpoints, *pulls.shape), jnp.int32), ())
+    zero = jnp.zeros((), window.regret.dtype)
+    return Record(pulls, (zero, zero), (), (jnp.zeros(checkpoints, zero.dtype),) * 2)
+
+
+def counts(record: Record) -> bool:
+    """Whether regret follows from pull counts."""
+    return not isinstance(record.pulls_at, tuple)
+
+
+def add(record: Record, window: Window, keep) -> tuple:
+    """Running totals after the kept plays of a window. `keep` [P] bool, or None for a window of one play."""
+    pulls, regret = record.pulls, record.regret
+    if window.arm is not None:  # a scatter touches one arm where a one-hot sum would touch all
+        plays = 1 if keep is None else keep.astype(jnp.int32) if window.arm.shape == keep.shape else count(keep)
+        pulls = pulls.at[window.arm].add(plays)
+    if window.regret is not None:
+        new = window.regret[0] if keep is None else fixed_sum(jnp.where(keep, window.regret, 0))
+        regret = two_sum(regret[0], regret[1], new)
+    return pulls, regret
+
+
+def write(record: Record, row, pulls, regret) -> Record:
+    """Put totals at one checkpoint; rows past the last are dropped."""
+    pulls_at, regret_at = record.pulls_at, record.regret_at
+    if not isinstance(pulls_at, tuple):
+        pulls_at = pulls_at.at[row].set(pulls, mode="drop")
+    if regret_at:
+        regret_at = tuple(column.at[row].set(x, mode="drop") for column, x in zip(regret_at, regret, strict=True))
+    return record._replace(pulls_at=pulls_at, regret_at=regret_at)
+
+
+def _with_plays(record: Record, arm, plays):
+    """Pulls [R, A] after `plays` [R] more of one arm; arm -1 adds none."""
+    return record.pulls + plays[:, None] * one_hot(arm, record.pulls.shape[0]).astype(jnp.int32)
+
+
+def write_rest(record: Record, arm, done, times) -> Record:
+    """Count the plays after `done` up to the horizon, all of one arm; arm -1: nothing changes."""
+    rows = _with_plays(record, arm, jnp.maximum(times - done, 0))
+    later = ((arm >= 0) & (times > done))[:, None]
+    return record._replace(
+        pulls=jnp.where(arm >= 0, rows[-1], record.pulls), pulls_at=jnp.where(later, rows, record.pulls_at)
+    )
+
+
+def write_window(record: Record, window: Window, before, row, times, whole: bool, one_arm: bool) -> tuple:
+    """The record and the next row after a window that began after `before` plays. one_arm: regret follows from its counts.
+
+    Unless `whole` it ends at the latest at checkpoint `row`, with one_arm at row + CROSSED - 1.
+    """
+    done, checkpoints = before + window.used, times.shape[0]
+    pulls, regret = add(record, window, window.play)
+    if whole:
+        inside = (times > before) & (times <= done)
+        if one_arm:
+            each_pulls, each_regret = _with_plays(record, window.arm[0], jnp.clip(times - before, 0, window.used)), ()
+        else:  # by prefix sums over the window
+            keep = window.play & (window.t <= times[:, None])
+            each_pulls, each_regret = jax.vmap(lambda k: add(record, window, k))(keep)
+        pulls_at, regret_at = record.pulls_at, record.regret_at
+        if counts(record):
+            pulls_at = jnp.where(inside[:, None], each_pulls, pulls_at)
+        if regret_at:
+            regret_at = tuple(jnp.where(inside, new, old) for new, old in zip(each_regret, regret_at, strict=True))
+        record, row = record._replace(pulls_at=pulls_at, regret_at=regret_at), count(times <= done)
+    elif one_arm:  # unfinished rows are overwritten later
+        rows = row + jnp.arange(CROSSED, dtype=jnp.int32)
+        at = times[jnp.minimum(rows, checkpoints - 1)]
+        each = _with_plays(record, window.arm[0], jnp.minimum(at - before, window.used))
+        record = record._replace(pulls_at=record.pulls_at.at[rows].set(each, mode="drop"))
+        row = row + count((at <= done) & (rows < checkpoints))
+    else:
+        record = write(record, row, pulls, regret)
+        row = row + (done >= times[jnp.minimum(row, checkpoints - 1)]).astype(jnp.int32)
+    return record._replace(pulls=pulls, regret=regret), row.astype(jnp.int32)
