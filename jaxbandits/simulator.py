@@ -78,8 +78,10 @@ def _offer(parts: Parts, case: Case, seed, slots: int, lane: Lane, before, limit
     if program.tally:
         return _tallied(parts, case, root, lane, world_state, before, used, t, context, action, note)
     reward = world.reward(case.environment, world_state, environment.child("reward"), t, context, action)
-    if action.shape[0] == 1:  # one arm for the window: a reward for each of its plays
-        reward = jnp.broadcast_to(reward, (slots, *reward.shape[1:]))
+    score = world.score(case.environment, world_state, t, context, action)
+    # one arm for the window: a reward for each of its plays, and clients and adversaries see an action a play
+    reward = jnp.broadcast_to(reward, (slots, *reward.shape[1:]))
+    action = jnp.broadcast_to(action, (slots, *action.shape[1:]))
     hits, nonfinite = [], lane.nonfinite
     reward_state, message_state = lane.reward_adversary, lane.message_adversary
 
@@ -110,9 +112,8 @@ def _offer(parts: Parts, case: Case, seed, slots: int, lane: Lane, before, limit
     last = before + used
     message = program.relay(params, alg.child("relay"), last, message, play)
     state, released = program.update(params, lane.algorithm, alg.child("update"), last, note, message, used)
-    score = world.score(case.environment, world_state, t, context, action)
     regret = score.regret
-    if regret is not None and action.shape[0] == 1:
+    if regret is not None:
         regret = jnp.broadcast_to(regret, (slots, *regret.shape[1:]))
     if regret is not None and regret.ndim == 2:  # [P, N]: robust regret counts honest agents only
         for hit in hits:
@@ -122,7 +123,6 @@ def _offer(parts: Parts, case: Case, seed, slots: int, lane: Lane, before, limit
         environment=world_state, reward_adversary=reward_state, message_adversary=message_state, algorithm=state,
         nonfinite=nonfinite,
     )  # fmt: skip
-    action = jnp.broadcast_to(action, (slots, *action.shape[1:]))
     return lane, Window(t, play, used, action, reward, message, released, score.arm, regret)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from jaxbandits.validation import choice, integer, number
 
+MOST_BINS = 2**16  # of a histogram: every lane keeps their counts
 CENTRAL_MOST = 0.133  # contamination up to which central moments can be handled (Corollary 6.8)
 
 
@@ -107,13 +108,20 @@ def check(
         number("histogram_scale", histogram_scale, 0.0),
         integer("guard_bins", guard_bins, 0, 1000),
     )
+    if mean_bound is not None:
+        mean_bound = number("mean_bound", mean_bound, 0.0, open_low=True)
     if not central:
         return prm
     least = 2 * prm.bin_width
     remedy = f"central moments need a bound of at least 2 r = {least:.6g} on |mean|"
     if mean_bound is None:
         raise ValueError(f"mean_bound = None: {remedy}")
-    return prm._replace(mean_bound=number("mean_bound", mean_bound, least, remedy=remedy))
+    most = MOST_BINS * prm.bin_width / 2
+    if not least <= mean_bound <= most:
+        raise ValueError(
+            f"mean_bound = {mean_bound!r} must be in [{least:.6g}, {most:.6g}]: {remedy}, and at most {MOST_BINS} bins"
+        )
+    return prm._replace(mean_bound=mean_bound)
 
 
 def fold(prm: Prm, pulls):
@@ -139,6 +147,11 @@ def tables(prm: Prm, pulls) -> Tables:
         radius = radius + prm.privacy_scale * (log_term / (n * prm.capped_epsilon)) ** (1 - 1 / k)
         if alpha > 0:
             radius = radius + prm.corruption_scale * alpha ** (1 - 1 / k)
+    if (largest := float(np.max(s * clip, initial=0.0))) > 1e37:
+        raise ValueError(
+            f"moment_bound = {prm.moment_bound:g} and clip_scale = {prm.clip_scale:g} clip rewards at {largest:.3g} only, beyond what single "
+            "precision holds: infinities would pass; state the rewards in a larger unit"
+        )
     share = 2 / (n * prm.epsilon) if math.isfinite(prm.epsilon) else np.zeros_like(n)
     return Tables(s * clip, s * radius, s * clip * share, share if prm.central else np.zeros_like(n))
 

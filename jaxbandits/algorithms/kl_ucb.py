@@ -57,6 +57,7 @@ def program(num_arms: int) -> Program:
         return unit_reward(reward[0])
 
     def update(params, state, draws, t, note, message, used):
+        message = unit_reward(message)  # a corrupted report too
         mean, pulls = state[note]
         pulls = settle(pulls + 1)
         mean = jnp.clip(mean + (message - mean) / pulls, 0, 1)

@@ -91,6 +91,11 @@ def ldp_ucb(*, num_arms, horizon, epsilon, mechanism="laplace") -> Algorithm:
     num_arms = integer("num_arms", num_arms, 2)
     horizon = integer("horizon", horizon, 1)
     choice("mechanism", mechanism, ("laplace", "randomized_response"))
+    if mechanism == "randomized_response" and math.isfinite(float(epsilon)) and not 1e-4 <= epsilon <= 15:
+        raise ValueError(
+            f"epsilon = {epsilon!r} must be in [0.0001, 15], or inf, for randomized response: its uniforms have 23 bits, and rarer flips "
+            "would never come; use mechanism='laplace'"
+        )
     scale = laplace_scale(1.0, epsilon)
     if mechanism == "laplace":
         radius_scale, min_pulls = math.sqrt(8 * (0.25 + 2 * scale**2)), 4.0

@@ -29,9 +29,10 @@ def program(num_arms: int) -> Program:
         return jnp.full(t.shape, action), None, action
 
     def encode(params, note, draws, t, context, action, reward, play):
-        return jnp.where(jnp.isfinite(reward[0]), reward[0], 0)
+        return reward[0]
 
     def update(params, state, draws, t, note, message, used):
+        message = jnp.where(jnp.isfinite(message), message, 0)  # a corrupted report too
         _, mean, pulls = state[note]
         pulls = settle(pulls + 1)
         inverse = settle(1 / pulls)

@@ -146,7 +146,7 @@ def prm_elimination(
     them, count as 0 and stay in the divisor. M, beta, T0 and the bins follow from the arguments alone (`_prm`); the default
     scales are the specification's tested ones, 1 everywhere is the plain order.
 
-    epsilon > 0, or inf: no noise, the rest as for epsilon 1; private for the actions when one reward changes.
+    epsilon > 0, or inf: no noise and no privacy term in an explicit radius, the rest as for epsilon 1; private for the actions when one reward changes.
     moment "raw": E|X|^k <= u, k = moment_order >= 2, u = moment_bound > 0; "central": E|X - mean|^k <= u and |mean| <= mean_bound,
     which must be at least 2 r, r = u^(1/k) iota^(1/k). corruption_bound: share of contaminated rewards the learner expects,
     in [0, 1/2), central [0, 0.133). failure_prob in (0, 1), None: 1 / horizon. radius "order": sampling_scale, privacy_scale and
@@ -176,7 +176,13 @@ def prm_elimination(
     )  # fmt: skip
     choice("exploration", exploration, ("batch", "round", "greedy"))
     greedy_prob = number("greedy_prob", greedy_prob, 0.0, 1.0)
+    if not isinstance(shortcut, bool):
+        raise ValueError(f"shortcut = {shortcut!r} must be True or False")
+    if greedy_prob > 0 and exploration != "greedy":
+        raise ValueError(f"greedy_prob = {greedy_prob!r} needs exploration='greedy', not {exploration!r}")
     arms = np.zeros(1) if forced_arms is None else array("forced_arms", forced_arms, 1, 0, num_arms - 1)
+    if (arms != np.round(arms)).any():
+        raise ValueError(f"forced_arms = {forced_arms!r} must be indices of arms, integers from 0")
     # the last block is longer than the horizon: no table is read beyond its end
     sizes = np.minimum(2 ** np.arange(1, horizon.bit_length() + 1, dtype=np.int64), 2**31 - 1)
     table, bins = _prm.tables(prm, sizes), _prm.histogram(prm)

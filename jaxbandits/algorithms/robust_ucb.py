@@ -19,7 +19,7 @@ def robust_ucb(*, num_arms, horizon, estimator="truncated", moment_order=2.0, mo
     "median_of_means": h = max(1, floor(min(8 ln(e^(1/8) t^2), N/2))) blocks of floor(N/h) consecutive rewards, bonus
     sqrt(12 u * 32 ln t^2 / N). "catoni": `estimators.catoni_mean` with variance u and failure probability t^-2, bonus
     2 sqrt(u ln t^2 / N), plus infinity while N < 4 ln t^2; indices within a relative 1e-6 are tied. These two follow the present t
-    at every play too, keep every reward and hence need horizon <= 2^14 [static]. An arm never played comes first.
+    at every play too, keep every reward and hence need horizon <= 2^14 [static]. Arms with index infinity, unplayed ones and with Catoni those with N < 4 ln t^2, come first, the lowest of them.
 
     num_arms >= 2 [static]; moment_bound > 0. Non-finite rewards count as 0; "median_of_means" and "catoni" cut rewards at 1e30.
     Diagnostic of "truncated": `left_early`, rewards left out at once although t allowed them for some plays more, because 32

@@ -79,11 +79,12 @@ def program(num_arms: int, posterior: str) -> Program:
     def encode(params, note, draws, t, context, action, reward, play):
         if beta:  # a reward in (0, 1) counts as a success with that probability (Agrawal and Goyal 2012, Algorithm 2)
             return (draws.uniform(t[0]) < unit_reward(reward[0])).astype(jnp.int32)
-        return jnp.where(jnp.isfinite(reward[0]), reward[0], 0)
+        return reward[0]
 
     def update(params, state, draws, t, note, message, used):
-        if beta:
-            return state.at[note, message].add(1), ()
+        if beta:  # a corrupted report counts as the bit that is nearer
+            return state.at[note, (message.astype(draws.dtype) > 0.5).astype(jnp.int32)].add(1), ()
+        message = jnp.where(jnp.isfinite(message), message, 0)
         mean, _, pulls = state[note]
         pulls = settle(pulls + 1)
         inverse = settle(1 / pulls)

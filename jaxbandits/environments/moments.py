@@ -28,10 +28,11 @@ def gaussian(means, scale, order, central=False) -> np.ndarray:
     k = _order(order)
     if scale == 0:
         return np.zeros(len(means)) if central else np.abs(means) ** k
-    noise = scale**k * 2 ** (k / 2) * math.gamma((k + 1) / 2) / math.sqrt(math.pi)
-    if central:
-        return np.full(len(means), noise)
-    return noise * special.hyp1f1(-k / 2, 0.5, -((means / scale) ** 2) / 2)
+    with np.errstate(over="ignore"):  # beyond 1e308: infinite for every purpose
+        noise = np.exp(k * math.log(scale) + k / 2 * math.log(2) + special.gammaln((k + 1) / 2) - math.log(math.pi) / 2)
+        if central:
+            return np.full(len(means), noise)
+        return noise * special.hyp1f1(-k / 2, 0.5, -((means / scale) ** 2) / 2)
 
 
 def student(means, scale, df, order, central=False) -> np.ndarray:
@@ -44,7 +45,8 @@ def student(means, scale, df, order, central=False) -> np.ndarray:
     if not central:
         return np.array([_raw_student(mean, scale * math.sqrt(df), df, k) for mean in means])
     logs = special.gammaln((k + 1) / 2) + special.gammaln((df - k) / 2) - special.gammaln(df / 2)
-    return np.full(len(means), scale**k * df ** (k / 2) * math.exp(logs) / math.sqrt(math.pi))
+    with np.errstate(over="ignore"):
+        return np.full(len(means), np.exp(k * math.log(scale) + k / 2 * math.log(df) + logs - math.log(math.pi) / 2))
 
 
 def _raw_student(mean, width, df, k) -> float:
@@ -53,6 +55,17 @@ def _raw_student(mean, width, df, k) -> float:
     That is (size |sin x|)^k |sin(length - x)|^(df - 1 - k), x the distance from the root of mean cos + width sin to either
     end at distance `length`: algebraic at both, which the quadrature's weight treats exactly.
     """
+    if df > 30:  # the density falls so fast that plain quadrature, told the kink, is exact; powers of sines lose digits
+        scale, kink = width / math.sqrt(df), -mean / (width / math.sqrt(df))
+        log_norm = special.gammaln((df + 1) / 2) - special.gammaln(df / 2) - math.log(df * math.pi) / 2
+
+        def density(x):
+            return abs(mean + scale * x) ** k * math.exp(log_norm - (df + 1) / 2 * math.log1p(x * x / df))
+
+        edges = sorted({-np.inf, -8.0, 0.0, 8.0, min(max(kink, -60.0), 60.0), np.inf})
+        return sum(
+            integrate.quad(density, *pair, epsabs=0, epsrel=1e-11, limit=200)[0] for pair in itertools.pairwise(edges)
+        )
     size, root, power = math.hypot(mean, width), -math.atan2(mean, width), df - 1 - k
 
     def smooth(x, length):

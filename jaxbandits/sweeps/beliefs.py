@@ -30,7 +30,7 @@ def exceeded(algorithm: Algorithm, environment: Environment) -> tuple[float, str
         said = f"{what} of arm {arm} is {sizes[arm]:.4g}, above moment_bound = {bound:g}: {remedy}"
         found.append((sizes[arm] / bound if bound > 0 else np.inf, said))
     limit = config.get("mean_bound")
-    means = np.abs(environment.facts["means"])
+    means = np.abs(environment.facts.get("means", [0.0]))
     arm = int(np.argmax(means))
     if central and limit is not None and means[arm] > limit * (1 + 1e-9):
         said = f"|mean| of arm {arm} is {means[arm]:.4g}, above mean_bound = {limit:g}: declare at least {_above(means[arm])}"

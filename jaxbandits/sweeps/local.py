@@ -132,7 +132,7 @@ def run_task(
         for number, span in enumerate(group.schedule):
             length = span.length or span.slots
             windows = span.repeats * -(-length // span.slots) if span.full else span.repeats + len(times)
-            played = -1
+            played, still = -1, None
             past = number < at[0]
             done = windows if past else at[1] if number == at[0] else 0
             # a span the algorithm ends itself is looked at once its own windows are offered: the rest is slack
@@ -150,14 +150,27 @@ def run_task(
                 total = int(plays.sum(dtype=np.int64))
                 report((total // plays.size - reported) * share)
                 reported = total // plays.size
-                if total == played or int(plays.min()) >= horizon:  # nobody moved, or everybody is done
+                if int(plays.min()) >= horizon:
                     break
-                played = total
+                if (
+                    total == played
+                ):  # nobody played: the span is over, unless the algorithm is at work between two plays
+                    state = jax.tree.map(np.asarray, lane.algorithm)
+                    if still is not None and all(map(_same, jax.tree.leaves(state), jax.tree.leaves(still))):
+                        break
+                    still = state
+                else:
+                    played, still = total, None
                 if keep is not None:
                     keep(number, first + count, lambda lane=lane: jax.tree.leaves(jax.tree.map(np.asarray, lane)))
             if span.close and not past:
                 lane = run("close", device, case, seeds, lane)
             start = min(start + span.repeats * length, horizon) if span.full else start
+        if (short := int(np.asarray(lane.plays).min())) < horizon:
+            label = plan.cells[task.cells[0]].label
+            raise RuntimeError(
+                f"{label!r} stopped after {short} of {horizon} plays: its schedule offers too few windows"
+            )
         record, diagnostics = run("finish", device, case, lane)
         report((horizon - reported) * share)
         return Chunk(
@@ -165,6 +178,10 @@ def run_task(
             None if isinstance(record.pulls, tuple) else np.array(record.pulls)[: task.seeds],
             {name: np.asarray(x)[: task.seeds] for name, x in diagnostics.items()},
         )  # fmt: skip
+
+
+def _same(a, b) -> bool:
+    return np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
 
 
 def _alike(lane, leaves: list) -> bool:

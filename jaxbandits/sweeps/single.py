@@ -14,6 +14,7 @@ from jaxbandits.protocol import Adversary, Algorithm, Case, Environment
 from jaxbandits.simulator import Parts
 from jaxbandits.sweeps import beliefs
 from jaxbandits.sweeps.plan import FILLED, Cell, built, checkpoint_times, fitting_in, host_case, part_factory, stacked
+from jaxbandits.validation import integer
 
 
 class History(NamedTuple):
@@ -68,7 +69,7 @@ def simulate(
         facts = {k: v for k, v in environment.facts.items() if k in FILLED}
         algorithm = built(algorithm, {}, facts, keywords["horizon"], getattr(outer, "__name__", "algorithm"))
     algorithm = fitting_in(algorithm, environment.facts, algorithm.version[0])
-    horizon = int(algorithm.config["horizon"])
+    horizon = integer("horizon", algorithm.config["horizon"], 1, 2**31 - 2)
     if horizon > environment.facts.get("max_horizon", horizon):
         raise ValueError(
             f"horizon = {horizon} is longer than the environment's {environment.facts['max_horizon']} plays"

@@ -6,15 +6,18 @@ constants of 1, to be drawn as lines, not guarantees. All scale with u^(1/k), th
 
 import math
 
-from jaxbandits.validation import number
+from jaxbandits.validation import integer, number
 
 
-def _checked(horizon, epsilon, moment_order, moment_bound, corruption) -> tuple[float, float]:
+def _checked(
+    num_arms, horizon, epsilon, moment_order, moment_bound, corruption, name="corruption_bound"
+) -> tuple[float, float]:
     """(1 - 1/k, unit of rewards), or ValueError."""
+    integer("num_arms", num_arms, 1)
     number("horizon", horizon, 2)
     number("epsilon", epsilon, 0.0, open_low=True, finite=False)
     k = number("moment_order", moment_order, 2.0)
-    number("corruption", corruption, 0.0, 0.5, open_high=True)
+    number(name, corruption, 0.0, 0.5, open_high=True)
     return 1 - 1 / k, number("moment_bound", moment_bound, 0.0, open_low=True) ** (1 / k)
 
 
@@ -35,7 +38,7 @@ def prm_raw_bound(
     >>> round(prm_raw_bound(5, 10_000, 1.0))
     1357
     """
-    power, unit = _checked(horizon, epsilon, moment_order, moment_bound, corruption_bound)
+    power, unit = _checked(num_arms, horizon, epsilon, moment_order, moment_bound, corruption_bound)
     bound = _common(num_arms, horizon, epsilon, power, corruption_bound)
     if corruption_bound > 0:
         bound += num_arms * math.log(horizon) / corruption_bound
@@ -53,7 +56,7 @@ def prm_central_bound(
     >>> prm_central_bound(5, 10_000, 1.0, 10.0) > prm_raw_bound(5, 10_000, 1.0)
     True
     """
-    power, unit = _checked(horizon, epsilon, moment_order, moment_bound, corruption_bound)
+    power, unit = _checked(num_arms, horizon, epsilon, moment_order, moment_bound, corruption_bound)
     mean_bound = number("mean_bound", mean_bound, 0.0, open_low=True)
     bound = unit * _common(num_arms, horizon, epsilon, power, corruption_bound)
     if corruption_bound > 0:
@@ -73,7 +76,7 @@ def private_robust_lower_bound(
     >>> round(private_robust_lower_bound(5, 10_000, 0.1), 1)
     26.2
     """
-    power, unit = _checked(horizon, epsilon, moment_order, moment_bound, corruption)
+    power, unit = _checked(num_arms, horizon, epsilon, moment_order, moment_bound, corruption, "corruption")
     private = (num_arms / epsilon) ** power * horizon ** (1 - power)
     largest = max(math.sqrt(num_arms * horizon), private, horizon * corruption**power)
     return _clipped(number("constant", constant, 0.0) * unit * largest, horizon, max_gap)

@@ -65,7 +65,7 @@ def claims(results) -> list[Claim]:
 
 STUDY = Study(
     "Regret between the lower and the upper bound",
-    "Theorems 4.1 and 6.2; experiment E4 of the specification",
+    "Theorems 4.1 and 6.5; experiment E4 of the specification",
     sweeps,
     {"epsilon": draw("epsilon"), "share": draw("share")},
     claims,

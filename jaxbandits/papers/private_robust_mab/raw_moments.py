@@ -121,7 +121,7 @@ def claims(results) -> list[Claim]:
     said = f"in {int((ratio <= 1).sum())} of {len(ratio)} cells; {ratio.min():.2f} to {ratio.max():.2f} of it"
     made.append(
         Claim(
-            "PRM elimination is below the order of Theorem 6.2", "constants unspecified", said, bool((ratio <= 1).all())
+            "PRM elimination is below the order of Theorem 6.5", "constants unspecified", said, bool((ratio <= 1).all())
         )
     )
     for (name, epsilon, share), row in mean.iterrows():
@@ -134,7 +134,7 @@ def claims(results) -> list[Claim]:
 
 STUDY = Study(
     "Heavy tails, contamination and privacy at once: rewards with a bounded raw moment",
-    "Theorem 6.2; experiment E1 of the specification",
+    "Theorem 6.5; experiment E1 of the specification",
     sweeps,
     {"time": draw_time, "epsilon": draw_epsilon, "share": draw_share},
     claims,

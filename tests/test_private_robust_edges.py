@@ -1,0 +1,85 @@
+"""Edges that an independent review of the private and robust bandits found: each row failed once."""
+
+import warnings
+from functools import partial
+
+import numpy as np
+import pytest
+
+import jaxbandits as jb
+
+a, e, v = jb.algorithms, jb.environments, jb.adversaries
+STUDENT = e.student_arms(means=[0.0, 1.0, 2.0], df=3.0, scale=3**-0.5)
+quiet = partial(jb.sweep, progress=False)
+
+
+def test_windows_without_plays_do_not_end_a_sweep():
+    """PRM-UCB searches a long histogram between two plays, all lanes at the same time."""
+    made = partial(a.prm_ucb, epsilon=1.0, moment="central", mean_bound=1e4, histogram_scale=0.5)
+    ds = quiet(made, STUDENT, horizon=700, seeds=8, checkpoints=3)
+    assert (ds.pulls.sum("arm") == 700).all()
+    run = jb.simulate(partial(made, horizon=700), STUDENT, checkpoints=3)
+    np.testing.assert_array_equal(ds.pulls.values[0, 0], run.pulls)
+
+
+@pytest.mark.parametrize("kind", ["target", "swapped", "fixed"])
+def test_what_an_adversary_does_within_a_window_of_one_arm_does_not_depend_on_checkpoints(kind):
+    world = e.switching_losses(num_arms=3, cuts=[0, 155, 301], arms=[0, 2, 1])
+    attack = v.huber(kind=kind, corruption=0.9, value=1.0)
+    made = partial(a.prm_ucb, epsilon=1.0)
+    pulls = [quiet(made, world, horizon=400, seeds=8, checkpoints=n, reward_adversary=attack).pulls for n in (1, 400)]
+    np.testing.assert_array_equal(*pulls)
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
+@pytest.mark.parametrize(
+    "made", [a.kl_ucb, a.moss, a.thompson, partial(a.thompson, posterior="gaussian"), partial(a.ldp_ucb, epsilon=1.0)]
+)
+def test_corrupted_reports_leave_the_state_finite(made, value):
+    arms = e.bernoulli_arms(means=[0.2, 0.8])
+    run = jb.simulate(partial(made, horizon=60), arms, message_adversary=v.huber(value=value, corruption=0.3))
+    import jax
+
+    leaves = [np.asarray(x) for x in jax.tree.leaves(run.state)]
+    assert run.pulls.sum() == 60 and all(np.isfinite(x).all() for x in leaves)
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (partial(a.prm_elimination, mean_bound="x"), "mean_bound"),
+        (partial(a.prm_elimination, moment="central", mean_bound=1e12), "mean_bound"),
+        (partial(a.prm_elimination, moment_bound=1e80), "moment_bound"),
+        (partial(a.prm_elimination, shortcut="no"), "shortcut"),
+        (partial(a.prm_elimination, greedy_prob=0.5), "greedy_prob"),
+        (partial(a.prm_elimination, forced_arms=[0.5]), "forced_arms"),
+    ],
+)
+def test_bad_arguments_are_named(make, name):
+    with pytest.raises(ValueError, match=name):
+        make(num_arms=3, horizon=1000, epsilon=1.0)
+
+
+def test_randomized_response_keeps_to_what_its_uniforms_can_draw():
+    for epsilon in (1e-6, 18.0):
+        with pytest.raises(ValueError, match="epsilon"):
+            a.ldp_ucb(num_arms=3, horizon=100, epsilon=epsilon, mechanism="randomized_response")
+
+
+def test_simulate_refuses_horizons_beyond_32_bits():
+    with pytest.raises(ValueError, match="horizon"):
+        jb.simulate(partial(a.dp_se, epsilon=1.0, horizon=2**33), e.bernoulli_arms(means=[0.2, 0.8]))
+
+
+def test_moments_where_closed_forms_lose_digits():
+    def raw(df):
+        return e.student_arms(means=[50.0, 0.0], df=df).facts["moment"](2.0)
+
+    for df in (40.0, 200.0, 1000.0, 1e6):
+        np.testing.assert_allclose(raw(df), [2500 + df / (df - 2), df / (df - 2)], rtol=1e-9)
+    huge = e.gaussian_arms(means=[0.0, 1.0], scale=2.0).facts["moment"](1100.0)
+    assert np.isinf(huge).all()
+    with pytest.warns(UserWarning, match="moment_bound"), warnings.catch_warnings():
+        warnings.simplefilter("default")
+        made = partial(a.prm_elimination, epsilon=1.0, horizon=20)
+        jb.simulate(made, e.student_arms(means=[50.0, 0.0], df=3000.0))
