@@ -38,9 +38,9 @@ def sweeps(full: bool) -> dict[str, Sweep]:
             "mixing": [0.02, 0.1, 0.3],
         },
         "batched EXP4": {
-            "learning_rate": [0.25, 1.0, 4.0, 16.0, 64.0],
+            "learning_rate": [0.06, 0.25, 1.0, 4.0, 16.0],
             "mixing": [0.1, 0.3, 0.7],
-            "window": [1000, 5000, 20_000],
+            "window": [200, 1000, 5000],
         },
     }
     if not full:
