@@ -54,10 +54,10 @@ log = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 def say(*words):
     os.write(log, (" ".join(map(str, words)) + "\\n").encode())
 from jaxbandits import cli
-from jaxbandits.sweeps import local, store
+from jaxbandits.sweeps import keeper, local, store
 import jaxbandits as jb
 jb.cores(1)
-local.KEEP_SECONDS, local.KEEP_SHARE = 0.1, 0.5
+keeper.KEEP_SECONDS, keeper.KEEP_SHARE = 0.1, 0.5
 play, write = local.run_task, store.Store._write
 def run_task(task, *args, **keywords):
     say("play", task.cells, task.first, keywords["begun"][0].window if keywords.get("begun") else 0)

@@ -17,7 +17,7 @@ import xarray as xr
 
 import jaxbandits as jb
 from jaxbandits.cli import main
-from jaxbandits.sweeps import estimate, files, local, store, tasks
+from jaxbandits.sweeps import estimate, files, keeper, local, store, tasks
 from jaxbandits.sweeps.run import prepared
 from jaxbandits.sweeps.store import Damaged, Store, pack, unpack
 
@@ -455,13 +455,13 @@ def short(monkeypatch):
             yield first, min(7, windows - first)
 
     monkeypatch.setattr(local, "segments", segments)
-    monkeypatch.setattr(local, "KEEP_SECONDS", 0.0)
-    monkeypatch.setattr(local, "KEEP_SHARE", float("inf"))
+    monkeypatch.setattr(keeper, "KEEP_SECONDS", 0.0)
+    monkeypatch.setattr(keeper, "KEEP_SHARE", float("inf"))
     return log
 
 
 def test_a_call_goes_on_inside_its_horizon(whole, tmp_path, monkeypatch, short):
-    original, saves = local.Keeper.__call__, []
+    original, saves = keeper.Keeper.__call__, []
 
     def plug(self, *args, **keywords):
         original(self, *args, **keywords)
@@ -469,7 +469,7 @@ def test_a_call_goes_on_inside_its_horizon(whole, tmp_path, monkeypatch, short):
         if len(saves) == 4:
             raise Stop
 
-    monkeypatch.setattr(local.Keeper, "__call__", plug)
+    monkeypatch.setattr(keeper.Keeper, "__call__", plug)
     before = jb.cores()
     try:
         jb.cores(1)
@@ -479,7 +479,7 @@ def test_a_call_goes_on_inside_its_horizon(whole, tmp_path, monkeypatch, short):
         jb.cores(before)
     assert saves == [7, 14, 21, 28] and len(list((tmp_path / "chunks" / "begun").iterdir())) == 1
     short.clear()
-    monkeypatch.setattr(local.Keeper, "__call__", original)
+    monkeypatch.setattr(keeper.Keeper, "__call__", original)
     # more seeds would be cut into other calls: what was begun goes on as it is
     kept = jb.sweep({"exp3": A.exp3}, ARMS, **(SMALL | {"seeds": 80}), store=tmp_path)
     assert 28 in short and short.count(0) == 2  # the rest is cut at seed 64
@@ -489,14 +489,14 @@ def test_a_call_goes_on_inside_its_horizon(whole, tmp_path, monkeypatch, short):
 
 def interrupted(directory, monkeypatch):
     """A sweep stopped right after its first save."""
-    original = local.Keeper.__call__
+    original = keeper.Keeper.__call__
 
     def stop_at_once(self, *args, **keywords):
         original(self, *args, **keywords)
         raise Stop
 
     with monkeypatch.context() as patch:
-        patch.setattr(local.Keeper, "__call__", stop_at_once)
+        patch.setattr(keeper.Keeper, "__call__", stop_at_once)
         with pytest.raises(Stop):
             jb.sweep({"exp3": A.exp3}, ARMS, **SMALL, store=directory)
     (saved,) = (directory / "chunks" / "begun").iterdir()

@@ -18,7 +18,8 @@ import jax
 from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.sweeps import identity
 from jaxbandits.sweeps.files import CHUNKS
-from jaxbandits.sweeps.local import described, run_task, saved
+from jaxbandits.sweeps.keeper import saved
+from jaxbandits.sweeps.local import described, run_task
 from jaxbandits.sweeps.plan import Plan, labelled, plan
 from jaxbandits.sweeps.store import Store
 from jaxbandits.sweeps.tasks import Machine, Task, default_memory

@@ -10,8 +10,7 @@ import os
 import threading
 import time
 import traceback
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, NamedTuple
 
@@ -20,14 +19,12 @@ import numpy as np
 
 from jaxbandits.simulator import Parts
 from jaxbandits.sweeps.compiled import compiled
+from jaxbandits.sweeps.keeper import saved
 from jaxbandits.sweeps.plan import Plan, host_case, stacked
-from jaxbandits.sweeps.store import Store
-from jaxbandits.sweeps.tasks import Keys, Machine, Task, as_begun, default_memory
+from jaxbandits.sweeps.tasks import Machine, Task, default_memory
 
 SEGMENT_SECONDS = 0.5  # between two looks at progress and interruption
 OPENING = 256  # windows of a call's first segment, before its speed is known
-KEEP_SECONDS = 60.0  # between two saves of a call on its way,
-KEEP_SHARE = 0.05  # unless saving took more than this share of them
 _cores: int | None = None
 _making = threading.Lock()
 
@@ -226,31 +223,6 @@ def regret_of(record, parts: Parts, plan: Plan, task: Task) -> np.ndarray:
                     best[id(params)] = baseline(params, task.first + s, group.times)
                 regret[rows, m] -= best[id(params)]
     return regret
-
-
-class Keeper:
-    """Offers the lanes of one call to the store, seldom enough to cost little."""
-
-    def __init__(self, store: Store, task: Task, keys: Keys):
-        self.store, self.task, self.keys = store, task, keys
-        self.saved, self.every = time.perf_counter(), KEEP_SECONDS
-
-    def __call__(self, span: int, window: int, leaves: Callable, last: bool = False) -> None:
-        """Save if it is time; at the last chance, if more than a few seconds of work would be lost."""
-        began = time.perf_counter()
-        if began - self.saved < (min(3.0, self.every) if last else self.every):
-            return
-        try:
-            self.store.keep_begun(as_begun(self.task, self.keys, span, window), leaves())
-        except OSError as error:  # a full disk: finished chunks are smaller and may still fit
-            warnings.warn(f"cannot keep a call on its way: {error}", RuntimeWarning, stacklevel=2)
-        self.saved = time.perf_counter()
-        self.every = max(KEEP_SECONDS, (self.saved - began) / KEEP_SHARE)
-
-
-def saved(store: Store, task: Task, keys: Keys) -> dict:
-    """What a call needs to go on from where it was saved, and to be saved again."""
-    return {"keep": Keeper(store, task, keys), "begun": store.begun_as(as_begun(task, keys))}
 
 
 def described(error: BaseException) -> tuple[str, str]:
