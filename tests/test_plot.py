@@ -192,7 +192,7 @@ def test_a_far_away_order_does_not_squash_the_lines():
     ds = result(SHORT, {"epsilon": [0.1, 1.0]})
     near = plot.against(ds, "epsilon").figure.axes[0].get_ylim()
     far = plot.against(ds, "epsilon", reference={"order": lambda e: 1e-6 / e}).figure.axes[0].get_ylim()
-    assert near[0] / 5 < far[0] < near[0] and far[1] < 2 * near[1]
+    assert near[0] / 50 < far[0] < near[0] and far[1] < 4 * near[1]  # thirtyfold and the margin
 
 
 def test_against_a_key_with_zero_is_linear():
