@@ -169,5 +169,38 @@ def rates(horizon: int = 10_000, lanes: int = 1_024, rounds: int = 3) -> dict:
     return found
 
 
+def ftpl(horizon: int = 4_000, lanes: int = 512, arms: int = 8) -> dict:
+    """Updates per second of FTPL inside the private conversion, batches of one play. No Numba loop: the quadrature is the point."""
+    import jaxbandits as jb
+
+    jb.cores(1)
+    a, world = jb.algorithms, jb.environments.fixed_gap_losses(num_arms=arms)
+    private = partial(a.private_batched, base=a.ftpl, epsilon=1.0)
+    run = partial(jb.sweep, private, world, horizon=horizon, seeds=lanes, checkpoints=1, progress=False)
+    run()
+    return {"updates/s": lanes * horizon / min(timed(run) for _ in range(3))}
+
+
+def memory(windows=(100, 17_888), horizon: int = 1_000_000, lanes: int = 32) -> dict:
+    """Peak megabytes of batched EXP4 by its window, each in a process of its own."""
+    return {f"window {w}": apart(f"peak({w}, {horizon}, {lanes})", pinned=True, module="experts") for w in windows}
+
+
+def peak(window: int, horizon: int, lanes: int) -> dict:
+    """Peak megabytes of this process after one run."""
+    import resource
+
+    import jaxbandits as jb
+
+    losses = jb.environments.bernoulli_losses(means=MEANS)
+    world = jb.environments.rotating_experts(losses=losses, num_experts=EXPERTS, spread=SPREAD, rotation=ROTATION)
+    given = {"epsilon": 0.5, "delta": 0.1, "learning_rate": 1.0, "mixing": 0.3, "window": window}
+    private = partial(jb.algorithms.batched_exp4, **given)
+    jb.sweep(private, world, horizon=horizon, seeds=lanes, checkpoints=10, progress=False)
+    return {"MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+
+
 if __name__ == "__main__":
+    show("FTPL in batches of one play, 8 arms, one pinned core", apart("ftpl()", pinned=True, module="experts"))
+    show("batched EXP4, T = 1,000,000, 32 lanes", memory())
     show("64 experts, 10 Bernoulli losses, one pinned core", apart("rates()", pinned=True, module="experts"))
