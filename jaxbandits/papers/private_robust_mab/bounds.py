@@ -2,8 +2,8 @@
 
 from jaxbandits import statistics
 from jaxbandits.papers.private_robust_mab.raw_moments import ATTACKS, PARETO, PRM, SHARES, order_lines
-from jaxbandits.papers.private_robust_mab.tables import regrets
 from jaxbandits.papers.study import Claim, Study, Sweep
+from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import plot
 
 

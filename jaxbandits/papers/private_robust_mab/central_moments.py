@@ -10,8 +10,8 @@ from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import theory
-from jaxbandits.papers.private_robust_mab.tables import regrets, share_text
 from jaxbandits.papers.study import Claim, Study, Sweep
+from jaxbandits.papers.tables import regrets, share_text
 from jaxbandits.reports import plot
 
 OFFSETS = np.array([-1.0, -3.0, 1.0, -2.0, 0.0])  # of the means from D / 2

@@ -5,8 +5,8 @@ from functools import partial
 from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits.papers.private_robust_mab.raw_moments import PARETO
-from jaxbandits.papers.private_robust_mab.tables import regrets
 from jaxbandits.papers.study import Claim, Study, Sweep
+from jaxbandits.papers.tables import regrets
 
 BOUND = 0.05
 ATTACKS = {

@@ -9,8 +9,8 @@ from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import theory
-from jaxbandits.papers.private_robust_mab.tables import regrets, share_text
 from jaxbandits.papers.study import Claim, Study, Sweep
+from jaxbandits.papers.tables import regrets, share_text
 from jaxbandits.reports import plot
 
 MEANS = [0.5, 0.1, 0.9, 0.3, 0.7]  # best in the middle: some rivals play arm by arm, and barely finish one

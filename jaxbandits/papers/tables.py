@@ -1,4 +1,4 @@
-"""What the studies of this paper share: final regrets as rows."""
+"""What the studies share: final regrets as rows."""
 
 import pandas as pd
 
