@@ -5,7 +5,7 @@ made once for all of them. Functions are compiled ahead of time, once per shape 
 """
 
 import threading
-from functools import cache, partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import jax
@@ -102,9 +102,10 @@ class Compiled:
         return program(*args)
 
 
-@cache
+# a group's code takes 100 to 160 memory maps, and a process that asks for more than the system's limit (65,530 on Linux) dies
+@lru_cache(maxsize=256)
 def compiled(parts: Parts, marks: tuple, treedef, points: int, checkpoints: int) -> Compiled:
-    """One Compiled a program: equal groups of later sweeps find their code again."""
+    """One Compiled a program: equal groups of later sweeps find their code again, as long as it was used lately."""
     return Compiled(parts, marks, treedef, points, checkpoints)
 
 

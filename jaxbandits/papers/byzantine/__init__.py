@@ -1,0 +1,11 @@
+"""Jadbabaie, Li, Qian and Tian, Byzantine-robust federated linear bandits. The paper has no experiments: these are the specification's."""
+
+from jaxbandits.papers.byzantine import attacks, corruption, episodes, privacy, rate
+
+STUDIES = {
+    "rate": rate.STUDY,
+    "corruption": corruption.STUDY,
+    "episodes": episodes.STUDY,
+    "privacy": privacy.STUDY,
+    "attacks": attacks.STUDY,
+}

@@ -1,0 +1,70 @@
+"""Experiment 3: how rarely the agents may communicate."""
+
+from functools import partial
+
+from jaxbandits.papers.byzantine.instance import FEDERATED, RULES, target
+from jaxbandits.papers.study import Claim, Study, Sweep
+from jaxbandits.papers.tables import regrets
+from jaxbandits.reports import plot
+
+SCALE, SHARE = 5.0, 0.2
+
+
+def sweeps(full: bool) -> dict[str, Sweep]:
+    """Geometric median and, without an attack, the mean, over episode lengths."""
+    seeds, horizon = (64, 4000) if full else (4, 200)
+    windows = [2, 5, 10, 20, 50, 100, 200, 500] if full else [5, 50]
+    settings = {
+        "environment": FEDERATED,
+        "horizon": horizon,
+        "seeds": seeds,
+        "grid": {"window": windows},
+        "checkpoints": 1,
+    }
+    median = {"geometric median, 20% attacked": partial(RULES["geometric median"], corruption_bound=SHARE)}
+    return {
+        "attacked": Sweep(
+            settings | {"algorithms": median, "message_adversary": partial(target(SCALE), corruption=SHARE)}
+        ),
+        "honest": Sweep(settings | {"algorithms": {"mean, no attack": RULES["mean"]}}),
+    }
+
+
+def together(results):
+    """Both algorithms in one Dataset."""
+    import xarray as xr
+
+    return xr.concat([ds[["regret", "bytes_sent"]] for ds in results.values()], "algorithm", combine_attrs="override")
+
+
+def draw(results):
+    """Final regret against the plays of an episode."""
+    return plot.against(together(results), "window", caption=f"target attack of scale {SCALE:g}", width=5.5)
+
+
+def claims(results) -> list[Claim]:
+    """Regret and bytes of every episode length."""
+    ds = together(results)
+    horizon, made = int(ds.t[-1]), []
+    cells = regrets(ds).set_index(["window", "algorithm"])["mean"].unstack()
+    sent = ds["bytes_sent"].isel(algorithm=0).mean("seed")
+    for window, row in cells.iterrows():
+        said = ", ".join(f"{label} {x:,.0f}" for label, x in row.items())
+        said += f"; {float(sent.sel(window=window)):,.0f} bytes sent an agent"
+        made.append(Claim(f"regret, L = {window}, K = {-(-horizon // int(window))} episodes", "", said))
+    first = cells.iloc[:, 0]
+    flat = first[[horizon / window >= horizon**0.5 for window in first.index]]
+    spread = float(flat.max() / flat.min())
+    made.append(
+        Claim("regret is flat while K is at least √T", "Theorem 2", f"within a factor of {spread:.2f}", spread <= 1.5)
+    )
+    return made
+
+
+STUDY = Study(
+    "How rarely the agents may communicate",
+    "Theorem 2; experiment 3 of the specification",
+    sweeps,
+    {"window": draw},
+    claims,
+)

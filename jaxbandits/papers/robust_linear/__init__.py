@@ -1,0 +1,8 @@
+"""Charisopoulos, Esfandiari and Mirrokni, Robust and private stochastic linear bandits (ICML 2023, arXiv 2304.11741).
+
+The paper has no experiments and one figure of bounds: the instance and the sizes are ours.
+"""
+
+from jaxbandits.papers.robust_linear import breakdown, figure_1, regret
+
+STUDIES = {"regret": regret.STUDY, "breakdown": breakdown.STUDY, "figure-1": figure_1.STUDY}

@@ -1,0 +1,114 @@
+"""Where each estimator breaks: share of corrupted reports against their size, as the paper prints it and as repaired."""
+
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+from jaxbandits import algorithms as a
+from jaxbandits.papers.robust_linear.instance import GAUSSIAN, M1, M2, SHARES, target, with_batches
+from jaxbandits.papers.study import Claim, Study, Sweep
+from jaxbandits.papers.tables import regrets
+from jaxbandits.reports import plot
+
+PLAIN = partial(M1, presieve=False)
+FIRST = {
+    "as printed": partial(PLAIN, variance_bound="observed", radius="paper"),
+    "no filter": partial(PLAIN, variance_bound="observed"),
+    "clean bound": partial(PLAIN, variance_bound="clean"),
+    "tight bound": partial(PLAIN, variance_bound="tight"),
+    "tight, presieve": M1,
+    "trimmed means": a.trimmed_elimination,
+}
+SECOND = {
+    "bucket medians": a.median_elimination,
+    "tight, presieve, refit": partial(M1, refit=True),
+    "M2, no filter": partial(M2, presieve=False, variance_bound="observed"),
+    "M2, tight": partial(M2, presieve=False),
+    "M2, presieve": M2,
+    "M2, presieve, refit": partial(M2, refit=True),
+}
+BROKEN = 2.0  # times the regret of the same algorithm without corruption
+
+
+def sweeps(full: bool) -> dict[str, Sweep]:
+    """A sweep a size of the corrupted reports, over shares; everyone without corruption is its first share."""
+    horizon, seeds = (100_000, 100) if full else (1000, 8)
+    values = [1.0, 3.0, 10.0, 30.0, 100.0, 1e6] if full else [3.0, 1e6]
+    shares = [0.0, 0.01, 0.02, 0.05, 0.1, 0.2] if full else [0.0, 0.1]
+    settings = {
+        "algorithms": with_batches(FIRST | SECOND, horizon), "environment": GAUSSIAN, "horizon": horizon, "seeds": seeds,
+        "grid": {SHARES: shares}, "checkpoints": 1,
+    }  # fmt: skip
+    return {f"{value:g}": Sweep(settings | {"message_adversary": target(value)}) for value in values}
+
+
+def cells(results) -> pd.DataFrame:
+    """A row a cell: `algorithm`, `share`, `size`, `mean`, `ratio` to the same algorithm without corruption, and whether it `broke`."""
+    rows = []
+    for value, ds in results.items():
+        frame = regrets(ds).rename(columns={"corruption_bound": "share"})
+        clean = frame[frame["share"] == 0].set_index("algorithm")["mean"]
+        frame = frame[frame["share"] > 0]
+        rows.append(frame.assign(size=float(value), ratio=frame["mean"] / frame["algorithm"].map(clean).to_numpy()))
+    made = pd.concat(rows, ignore_index=True)
+    text = [f"{ratio:.1f}" if ratio < 10 else f"{ratio:.0f}" for ratio in made["ratio"]]
+    return made.assign(broke=made["ratio"] > BROKEN, text=text)
+
+
+def draw(group):
+    """Maps of the regret's ratio, one panel an algorithm; broken cells are hatched."""
+
+    def made(results):
+        frame = cells(results)
+        frame = pd.concat([frame[frame["algorithm"] == label] for label in group])
+        names = {"share": "share of corrupted reports", "size": "their size"}
+        return plot.heatmap(
+            frame, "share", "size", "ratio", panel="algorithm", text="text", hatched="broke", names=names,
+            hatch=f"more than {BROKEN:g} times", caption="regret, relative to the same algorithm without corruption",
+        )  # fmt: skip
+
+    return made
+
+
+def claims(results) -> list[Claim]:
+    """In how many cells each one broke, and the printed forms against what they should be."""
+    frame = cells(results)
+    made = []
+    for label in FIRST | SECOND:
+        part = frame[frame["algorithm"] == label]
+        worst = part.loc[part["ratio"].idxmax()]
+        said = f"breaks in {int(part['broke'].sum())} of {len(part)} cells; "
+        said += f"worst {worst['ratio']:.1f} at share {worst['share']:g}, size {worst['size']:g}"
+        made.append(Claim(f"{label}: regret {_clean(results, label):,.0f} without corruption", "", said))
+    removed = [float(ds["removals"].sel(algorithm="as printed").max()) for ds in results.values()]
+    said = f"at most {max(removed):g} removals in any run"
+    made.append(
+        Claim("the printed variance bound lets the filter remove something", "a filter", said, max(removed) > 0)
+    )
+    kept = [
+        float(ds["active_arms"].sel(algorithm="as printed").isel({"corruption_bound": slice(1, None)}).min())
+        for ds in results.values()
+    ]
+    number = int(next(iter(results.values()))["active_arms"].max())
+    said = f"at least {min(kept):g} of {number} arms are left in every run with corruption"
+    made.append(Claim("the printed radius eliminates arms under corruption", "elimination", said, min(kept) < number))
+    sizes = sorted(frame["size"].unique())
+    tight = frame[frame["algorithm"] == "tight, presieve"].set_index(["size", "share"])["ratio"]
+    said = "; ".join(f"size {size:g}: up to {np.nanmax(tight[size]):.1f}" for size in sizes)
+    made.append(Claim("tight bound and presieve, by size", "", said))
+    return made
+
+
+def _clean(results, label) -> float:
+    frame = regrets(next(iter(results.values())))
+    return float(frame[(frame["algorithm"] == label) & (frame["corruption_bound"] == 0)]["mean"].iloc[0])
+
+
+STUDY = Study(
+    "Where each estimator breaks: corruption against the size of what is reported",
+    "Algorithms 1 and 2; sections 4, 7 and 8 of the specification",
+    sweeps,
+    {"first": draw(FIRST), "second": draw(SECOND)},
+    claims,
+)

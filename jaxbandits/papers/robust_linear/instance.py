@@ -1,0 +1,64 @@
+"""The instance of this paper's studies: twenty unit arms in five dimensions, rewards of plus or minus one."""
+
+from functools import partial
+
+import numpy as np
+
+from jaxbandits import adversaries as v
+from jaxbandits import algorithms as a
+from jaxbandits import environments as e
+from jaxbandits.papers.study import Sweep, over_horizons
+
+NUM_ARMS, DIM = 20, 5
+GROWTH = 10  # of batches: horizon^(1 / num_batches) where the horizon is a power of ten
+
+
+def _unit(x):
+    return x / np.linalg.norm(x, axis=-1, keepdims=True)
+
+
+_RNG = np.random.default_rng(2023)
+ACTIONS = _unit(_RNG.normal(size=(NUM_ARMS, DIM)))
+THETA = _unit(_RNG.normal(size=DIM))
+PRIVATE = partial(
+    e.linear_arms, actions=ACTIONS, theta=THETA, noise="rademacher"
+)  # |r| <= 1: the claimed epsilon is true
+GAUSSIAN = partial(e.linear_arms, actions=ACTIONS, theta=THETA)
+SHARES = ("corruption_bound", "message_adversary.corruption")  # the learner knows the share
+
+M1 = partial(a.robust_elimination, model="M1", presieve=True)
+M2 = partial(a.robust_elimination, model="M2", presieve=True)
+
+
+def batches(horizon) -> int:
+    """Batches that grow about tenfold."""
+    return max(2, round(np.log10(horizon)))
+
+
+def target(value):
+    """The omniscient attack: -value on the best arm, value on every other, after the client's noise."""
+    return partial(v.huber, kind="target", value=value)
+
+
+def with_batches(algorithms, horizon) -> dict:
+    """Algorithms bound to the number of batches of a horizon, where they take one."""
+    takes = lambda made: made.func is a.robust_elimination or "num_batches" in made.keywords
+    return {
+        label: partial(made, num_batches=batches(horizon)) if takes(made) else made
+        for label, made in algorithms.items()
+    }
+
+
+def horizon_sweeps(algorithms, horizons, settings) -> dict[str, Sweep]:
+    """A sweep a horizon, since the number of batches follows it; `joined` puts them together."""
+    return {
+        f"horizon-{horizon}": Sweep(
+            settings | {"algorithms": with_batches(algorithms, horizon), "horizon": horizon, "checkpoints": 1}
+        )
+        for horizon in horizons
+    }
+
+
+def joined(results):
+    """The sweeps of `horizon_sweeps` as one Dataset with the dimension `horizon`."""
+    return over_horizons([ds for name, ds in results.items() if name.startswith("horizon-")])
