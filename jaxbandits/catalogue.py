@@ -75,6 +75,19 @@ ALGORITHMS: dict[str, Example] = {
     ),
     "linucb": Example(partial(a.linucb, preset="theory", radius_scale=0.2), contexts),
     "robust_elimination": Example(partial(a.robust_elimination, num_batches=3), linear, horizon=600),
+    "phased_elimination": Example(partial(a.phased_elimination, epsilon=8.0, noise_scale=0.3), linear, horizon=600),
+    "bogunovic_elimination": Example(partial(a.bogunovic_elimination, corruption_budget=0.0), linear, horizon=900),
+    "private_elimination": Example(
+        partial(a.private_elimination, mechanism="gaussian", epsilon=5.0, delta=0.05, noise_scale=0.3), linear, horizon=600
+    ),
+    "median_elimination": Example(
+        partial(a.median_elimination, num_batches=3, epsilon=8.0, corruption_bound=0.02, sampling_scale=0.2), linear,
+        reward_adversary=partial(v.huber, corruption=0.05, value="nan"), horizon=600,
+    ),
+    "trimmed_elimination": Example(
+        partial(a.trimmed_elimination, num_batches=3, epsilon=8.0, corruption_bound=0.02, sampling_scale=0.2), linear,
+        reward_adversary=partial(v.huber, corruption=0.05, value="inf"), horizon=600,
+    ),
     "prm_elimination": Example(
         partial(
             a.prm_elimination, moment="central", epsilon=1.0, mean_bound=3.5, moment_bound=0.25, histogram_scale=0.5
@@ -82,9 +95,14 @@ ALGORITHMS: dict[str, Example] = {
         arms, horizon=400,
     ),
     "isolated_linucb": Example(partial(a.isolated_linucb, window=8), federated),
+    "oracle_linucb": Example(
+        partial(a.oracle_linucb, window=8, corruption_bound=0.2, width="abbasi_yadkori"), federated,
+        message_adversary=partial(v.byzantine, corruption=0.2, kind="nonfinite"),
+    ),
     "byzantine_ucb": Example(
-        partial(a.byzantine_ucb, window=8, aggregate="mean"), federated,
-        message_adversary=partial(v.byzantine, corruption=0.2, kind="target", scale=5.0),
+        partial(a.byzantine_ucb, window=8, privacy="tree", epsilon=4.0),
+        partial(federated, reward="bounded", theta_norm=0.6, noise_scale=0.4),
+        message_adversary=partial(v.byzantine, corruption=0.2, kind="target"), horizon=100,
     ),
     "dp_se": Example(partial(a.dp_se, epsilon=1.0), partial(arms, means=[0.48, 0.6]), horizon=3500),
     "adap_ucb": Example(partial(a.adap_ucb, epsilon=1.0), arms, horizon=600),
@@ -134,6 +152,10 @@ ADVERSARIES: dict[str, Example] = {
     "byzantine": Example(
         partial(a.byzantine_ucb, window=8, aggregate="mean"), federated,
         message_adversary=partial(v.byzantine, corruption=0.4, kind="sign_flip", scale=2.0),
+    ),
+    "poison": Example(
+        partial(a.byzantine_ucb, window=8, aggregate="trimmed_mean", corruption_bound=0.2), federated,
+        reward_adversary=partial(v.poison, corruption=0.2, prob=0.5),
     ),
 }  # fmt: skip
 

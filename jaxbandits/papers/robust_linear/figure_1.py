@@ -52,14 +52,14 @@ def left(results):
         "not private": {"algorithm": "M1", "epsilon": float("inf")},
     }
     return curves(
-        part(results, "private"), keep, lambda t, name: theory.robust_linear_bound(DIM, t, keep[name]["epsilon"])
+        part(results, "private"), keep, lambda t, name: theory.robust_linear_reward_bound(DIM, t, keep[name]["epsilon"])
     )
 
 
 def center(results):
     """Both models, private."""
     keep = {label: {"algorithm": label, "epsilon": EPSILON} for label in ("M1", "M2")}
-    orders = {"M1": theory.robust_linear_bound, "M2": theory.robust_linear_m2_bound}
+    orders = {"M1": theory.robust_linear_reward_bound, "M2": theory.robust_linear_action_bound}
     return curves(part(results, "private"), keep, lambda t, name: orders[name](DIM, t, EPSILON))
 
 
@@ -68,7 +68,7 @@ def right(results):
     ds = part(results, "corrupt")
     keep = {f"α = {share:g}": {"corruption_bound": share} for share in ds["corruption_bound"].values}
     return curves(
-        ds, keep, lambda t, name: theory.robust_linear_bound(DIM, t, corruption=keep[name]["corruption_bound"])
+        ds, keep, lambda t, name: theory.robust_linear_reward_bound(DIM, t, corruption=keep[name]["corruption_bound"])
     )
 
 

@@ -8,6 +8,7 @@ from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.papers.study import Sweep, over_horizons
+from jaxbandits.sweeps.grid import takes
 
 NUM_ARMS, DIM = 20, 5
 GROWTH = 10  # of batches: horizon^(1 / num_batches) where the horizon is a power of ten
@@ -42,11 +43,16 @@ def target(value):
 
 def with_batches(algorithms, horizon) -> dict:
     """Algorithms bound to the number of batches of a horizon, where they take one."""
-    takes = lambda made: made.func is a.robust_elimination or "num_batches" in made.keywords
     return {
-        label: partial(made, num_batches=batches(horizon)) if takes(made) else made
+        label: partial(made, num_batches=batches(horizon)) if _in_batches(made) else made
         for label, made in algorithms.items()
     }
+
+
+def _in_batches(made) -> bool:
+    """Whether batches grow by a factor of the caller's choice; those of private_elimination double with Gaussian noise."""
+    bound = getattr(made, "keywords", {})
+    return takes(made, "num_batches") and bound.get("mechanism") != "gaussian"
 
 
 def horizon_sweeps(algorithms, horizons, settings) -> dict[str, Sweep]:

@@ -57,8 +57,8 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 
 def orders(at):
     """Theorem 1.3's order for M1 and that of the proof for M2 along an axis: `at(x)` is (horizon, epsilon, corruption) there."""
-    first = lambda xs: np.array([theory.robust_linear_bound(DIM, *at(float(x))) for x in xs])
-    second = lambda xs: np.array([theory.robust_linear_m2_bound(DIM, *at(float(x))[:2]) for x in xs])
+    first = lambda xs: np.array([theory.robust_linear_reward_bound(DIM, *at(float(x))) for x in xs])
+    second = lambda xs: np.array([theory.robust_linear_action_bound(DIM, *at(float(x))[:2]) for x in xs])
     return {"order, M1": first, "order, M2 (α = 0)": second}
 
 
