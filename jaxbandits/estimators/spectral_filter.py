@@ -293,7 +293,7 @@ def spectral_filter(uniforms_or_stream, reports, arms, directions, bound, *, max
         raise ValueError(f"arms has shape {arms.shape}; it must be that of reports, {reports.shape}")
     if directions.ndim != 2:
         raise ValueError(f"directions has shape {directions.shape}; it must be [K, d]: use vmap for leading axes")
-    n, num_arms = reports.shape[0], directions.shape[0]
+    n = reports.shape[0]
     most = n if max_removals is None else min(max_removals, n)
     stream = uniforms_or_stream
     if not isinstance(stream, Draws):
