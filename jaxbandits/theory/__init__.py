@@ -1,6 +1,8 @@
 """Tunings and regret bounds of the papers, on the host. First Asi, Raman and Talwar, Faster Rates for Private Adversarial Bandits
 (ICML 2025); `prm_*` and `private_robust_*` are of Wu, Zhou, Tao and Wang, On Private and Robust Bandits (NeurIPS 2023); `byzantine_*` of Jadbabaie,
 Li, Qian and Tian, Byzantine-robust federated linear bandits.
+(ICML 2025); `prm_*` and `private_robust_*` are of Wu, Zhou, Tao and Wang, On Private and Robust Bandits (NeurIPS 2023);
+`robust_linear_*` of Robust and private stochastic linear bandits (ICML 2023).
 
 K arms, N experts, T plays, n = epsilon T; `log` is natural. A bound may exceed T: plot min(bound, T). Where the printed constants
 could not be read or a step of a proof is missing, the docstring says which form is given.
@@ -31,6 +33,7 @@ from jaxbandits.theory.federated import (
     byzantine_ucb_dp_mom_bound,
     byzantine_window,
 )
+from jaxbandits.theory.linear import robust_linear_action_bound, robust_linear_reward_bound
 from jaxbandits.theory.robust import private_robust_lower_bound, prm_central_bound, prm_raw_bound
 from jaxbandits.theory.tunings import (
     batched_exp4_tuning,
@@ -84,4 +87,6 @@ __all__ = [
     "byzantine_ucb_bound",
     "byzantine_ucb_dp_bound",
     "byzantine_ucb_dp_mom_bound",
+    "robust_linear_reward_bound",
+    "robust_linear_action_bound",
 ]
