@@ -2,7 +2,9 @@
 
 from functools import partial
 
-from jaxbandits.papers.byzantine.instance import FEDERATED, RULES, target
+import xarray as xr
+
+from jaxbandits.papers.byzantine.instance import FEDERATED, RULES, honest, target
 from jaxbandits.papers.study import Claim, Study, Sweep
 from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import plot
@@ -31,15 +33,17 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 
 
 def together(results):
-    """Both algorithms in one Dataset."""
-    import xarray as xr
-
-    return xr.concat([ds[["regret", "bytes_sent"]] for ds in results.values()], "algorithm", combine_attrs="override")
+    """Both algorithms in one Dataset, regret an honest agent."""
+    agents = {"attacked": honest(SHARE), "honest": honest(0.0)}
+    parts = [ds[["regret", "bytes_sent"]].assign(regret=ds["regret"] / agents[name]) for name, ds in results.items()]
+    return xr.concat(parts, "algorithm", combine_attrs="override")
 
 
 def draw(results):
     """Final regret against the plays of an episode."""
-    return plot.against(together(results), "window", caption=f"target attack of scale {SCALE:g}", width=5.5)
+    return plot.against(
+        together(results), "window", caption=f"regret of an honest agent; target attack of scale {SCALE:g}", width=5.5
+    )
 
 
 def claims(results) -> list[Claim]:
@@ -51,7 +55,9 @@ def claims(results) -> list[Claim]:
     for window, row in cells.iterrows():
         said = ", ".join(f"{label} {x:,.0f}" for label, x in row.items())
         said += f"; {float(sent.sel(window=window)):,.0f} bytes sent an agent"
-        made.append(Claim(f"regret, L = {window}, K = {-(-horizon // int(window))} episodes", "", said))
+        made.append(
+            Claim(f"regret of an honest agent, L = {window}, K = {-(-horizon // int(window))} episodes", "", said)
+        )
     first = cells.iloc[:, 0]
     flat = first[[horizon / window >= horizon**0.5 for window in first.index]]
     spread = float(flat.max() / flat.min())

@@ -2,6 +2,8 @@
 
 from functools import partial
 
+import xarray as xr
+
 from jaxbandits import algorithms as a
 from jaxbandits import statistics
 from jaxbandits.papers.byzantine.instance import FEDERATED, target
@@ -43,8 +45,6 @@ def draw(results):
 
 def together(results):
     """The algorithms in one Dataset."""
-    import xarray as xr
-
     return xr.concat([ds[["regret"]] for ds in results.values()], "algorithm", combine_attrs="override")
 
 
