@@ -118,16 +118,18 @@ def _windows(span, checkpoints: int) -> int:
 def _play(parts: Parts, spans: tuple, history: tuple, case: Case, seed, times, numbers):
     lane = simulator.begin(parts, case, seed, times.shape[0])
     start, kept = jnp.int32(0), []
+    watched = lane  # makes every play that the lane at rest only counts
     for i, (slots, full, whole, ends) in enumerate(spans):
         repeats, length = numbers[i, 0], numbers[i, 1]
         windows = repeats * ((length + slots - 1) // slots) if full else repeats + times.shape[0]
         if history:
-            seen = _watch(parts, (slots, full, whole), case, seed, lane, times, start, length, history[i])
+            watched, seen = _watch(parts, (slots, full, whole), case, seed, watched, times, start, length, history[i])
             kept.append(seen)
         arguments = (case, seed, lane, times, start, length, jnp.int32(0), windows)
         lane = simulator.advance(parts, (slots, full, whole), *arguments)
         if ends:
             lane = simulator.close(parts, case, seed, lane)
+            watched = simulator.close(parts, case, seed, watched) if history else watched
         start = jnp.minimum(start + repeats * length, times[-1]) if full else start
     record, diagnostics = simulator.finish(parts, case, lane)
     return record, lane.algorithm, diagnostics, kept
@@ -146,7 +148,7 @@ def _watch(parts, kind, case, seed, lane, times, start, length, windows):
         lane, window = simulator._offer(parts, case, seed, slots, lane, before, limit)
         return lane, window
 
-    return lax.scan(one, lane, jnp.arange(windows, dtype=jnp.int32))[1]
+    return lax.scan(one, lane, jnp.arange(windows, dtype=jnp.int32))
 
 
 def _flat(kept, traced: bool) -> History:
