@@ -63,10 +63,19 @@ def planned(params, active, size, model: str) -> Batch:
         "corruption_bound": params.corruption_bound, "corruption_scale": params.corruption_scale, "bias_scale": params.bias_scale,
     }  # fmt: skip
     practical = theory.gamma_practical(
-        actions, active, inverse, pulls, log_term=params.log_term, square=square, noise_scale=params.noise_scale, **shared
+        actions,
+        active,
+        inverse,
+        pulls,
+        log_term=params.log_term,
+        square=square,
+        noise_scale=params.noise_scale,
+        **shared,
     )
     rank, support = jnp.maximum(basis.rank, 1).astype(dtype), jnp.maximum(count(reports > 0), 1).astype(dtype)
-    paper = theory.gamma_paper(rank, size, support, log_term=params.paper_log, weight_floor=params.weight_floor, **shared)
+    paper = theory.gamma_paper(
+        rank, size, support, log_term=params.paper_log, weight_floor=params.weight_floor, **shared
+    )
     return Batch(
         pulls, basis.rank, inverse_cholesky(scaled) / jnp.sqrt(level), jnp.where(params.paper, paper, practical),
         n * theory.lambda_value(square, n, leverage, clean=params.clean), square,
@@ -146,16 +155,16 @@ def sieved(reports: Reports, limit):
     return jnp.where(jnp.any(inside), inside, reports.present)
 
 
-def estimate(reports: Reports, present, counts, whiten, actions, bound, draws, t, filtered: bool, refit: bool) -> Estimate:
+def estimate(reports: Reports, present, counts, whiten, actions, threshold, draws, t, refit: bool) -> Estimate:
     """theta from the mean of X_j = u_a r_j over what sieve and filter leave, u_a = L^-1 a, L L' = M / n (n and M of the full batch).
 
-    counts [K]: reports of each arm in the full batch; whiten [d, d]: L^-1; bound: n lambda. Without a filter this is least squares.
+    counts [K]: reports of each arm in the full batch; whiten [d, d]: L^-1; threshold: 4 n lambda, None: no filter, and this is least squares.
     refit: least squares on the reports left, where these still span what the full batch did.
     """
     directions = jnp.where((counts > 0)[:, None], matvec(whiten, actions), 0)
     removed = jnp.int32(0)
-    if filtered:
-        found = filter_blocks(draws.child("filter"), t, reports.values, present, reports.arm, directions, bound)
+    if threshold is not None:
+        found = filter_blocks(draws.child("filter"), t, reports.values, present, reports.arm, directions, threshold / 4)
         mean, present, removed = found.mean, found.keep, found.num_removed
     else:
         sums = fixed_sum(jnp.where(present, reports.values, 0))

@@ -13,9 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxbandits.algorithms._robust_batch import (
-    block_arms, block_sums, estimate, from_mean, in_blocks, one_a_block, planned, room, sieved, taken, whole_blocks,
-)  # fmt: skip
+from jaxbandits.algorithms import _robust_batch
+from jaxbandits.algorithms._robust_batch import block_arms, block_sums, taken, whole_blocks
 from jaxbandits.mechanisms.laplace import laplace_scale
 from jaxbandits.numerics import argmax, count, fixed_sum, matvec, rounded, seldom, two_sum
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Report, Span
@@ -54,7 +53,9 @@ class State(NamedTuple):
     fitted: Any  # [] int32: batches that fitted before the horizon
     whiten: Any  # [d, d] L^-1 of L L' = M / n
     radius: Any  # [] gamma
-    threshold: Any  # [] 4 n lambda: the filter stops below this eigenvalue of the whitened reports' covariance
+    threshold: (
+        Any  # [] 4 n lambda, the filter stops below this eigenvalue of the whitened reports' covariance; () without one
+    )
     mean_square: Any  # [] rho^2
     reports: Any  # M1: [room] in play order; M2: [K]; M1 without filter: sums by arm [2, K] and a count, compensated
     best: Any  # [] int32: the arm to exploit
@@ -69,7 +70,9 @@ class Sums(NamedTuple):
 
 
 @cache
-def program(num_arms: int, dim: int, num_batches: int, model: str, largest: int, slots: int, filtered: bool, refit: bool) -> Program:
+def program(
+    num_arms: int, dim: int, num_batches: int, model: str, largest: int, slots: int, filtered: bool, refit: bool
+) -> Program:
     """largest: plays of the largest batch, whose reports are kept (M1), 0: sums are enough. slots: of a window (M1)."""
     explored, summed = num_batches - 1, model == "M1" and largest == 0
 
@@ -79,13 +82,13 @@ def program(num_arms: int, dim: int, num_batches: int, model: str, largest: int,
     def begin_batch(params, state, plays):
         """The next batch; no counts any more if it does not fit or the arms span nothing."""
         size = jnp.asarray(params.sizes)[jnp.clip(state.batch, 0, explored - 1)]
-        batch = planned(params, state.active, size, model)
+        batch = _robust_batch.planned(params, state.active, size, model)
         left = jnp.asarray(params.horizon).astype(jnp.int32) - plays
         going = (state.batch < explored) & (state.fitted == state.batch)  # every earlier batch fitted
         fits = going & (batch.rank > 0) & (jnp.sum(batch.pulls, dtype=jnp.int32) <= left)
         return state._replace(
             counts=jnp.where(fits, batch.pulls, 0), position=jnp.int32(0), whiten=batch.whiten, radius=batch.radius,
-            threshold=4 * batch.bound, mean_square=batch.mean_square,
+            threshold=4 * batch.bound if filtered else (), mean_square=batch.mean_square,
             reports=no_sums(batch.radius.dtype) if summed else state.reports,
         )  # fmt: skip
 
@@ -95,20 +98,25 @@ def program(num_arms: int, dim: int, num_batches: int, model: str, largest: int,
         if summed:
             sums, dtype = state.reports, params.actions.dtype
             directions = matvec(state.whiten, params.actions)
-            mean = fixed_sum((sums.high + sums.low)[:, None] * directions, axis=0) / jnp.maximum(sums.finite, 1).astype(dtype)
-            return from_mean(mean, state.whiten), jnp.int32(0), plays - sums.finite, sums.finite > 0
+            mean = fixed_sum((sums.high + sums.low)[:, None] * directions, axis=0) / jnp.maximum(sums.finite, 1).astype(
+                dtype
+            )
+            return _robust_batch.from_mean(mean, state.whiten), jnp.int32(0), plays - sums.finite, sums.finite > 0
         counts, own = (jnp.minimum(state.counts, 1), state.counts) if model == "M2" else (state.counts, 1)
         if model == "M2":
-            reports = one_a_block(state.reports, state.counts)
+            reports = _robust_batch.one_a_block(state.reports, state.counts)
         else:
-            reports = in_blocks(state.reports, state.counts, largest, min(num_arms, 21 * dim))
+            reports = _robust_batch.in_blocks(state.reports, state.counts, largest, min(num_arms, 21 * dim))
         own = jnp.maximum(own, 1).astype(params.actions.dtype)
         number_of = jnp.maximum(jnp.sum(counts, dtype=jnp.int32), 1).astype(own.dtype)
         log = jnp.log(2 * number_of / params.failure_prob)
         widest = 1 + params.noise_scale * jnp.sqrt(2 * log / own) + params.laplace_scale * log / own
-        inside = sieved(reports, jnp.broadcast_to(jnp.where(params.presieve, widest, 2 * params.clamp), (num_arms,)))
-        found = estimate(
-            reports, inside, counts, state.whiten, params.actions, state.threshold / 4, draws, t, filtered, refit
+        inside = _robust_batch.sieved(
+            reports, jnp.broadcast_to(jnp.where(params.presieve, widest, 2 * params.clamp), (num_arms,))
+        )
+        threshold = state.threshold if filtered else None
+        found = _robust_batch.estimate(
+            reports, inside, counts, state.whiten, params.actions, threshold, draws, t, refit
         )
         return found.theta, found.removed, reports.lost, found.any_left
 
@@ -129,10 +137,24 @@ def program(num_arms: int, dim: int, num_batches: int, model: str, largest: int,
         if summed:
             reports: Any = no_sums(draws.dtype)
         else:
-            reports = jnp.zeros(num_arms if model == "M2" else room(largest, slots), draws.dtype)
+            reports = jnp.zeros(num_arms if model == "M2" else _robust_batch.room(largest, slots), draws.dtype)
         active, counts = jnp.ones(num_arms, bool), jnp.zeros(num_arms, jnp.int32)
         whiten = jnp.zeros((dim, dim), draws.dtype)
-        return State(active, counts, none, jnp.int32(-1), none, whiten, zero, zero, zero, reports, none, none, none)
+        return State(
+            active,
+            counts,
+            none,
+            jnp.int32(-1),
+            none,
+            whiten,
+            zero,
+            zero if filtered else (),
+            zero,
+            reports,
+            none,
+            none,
+            none,
+        )
 
     def act(params, state, draws, t, context):
         offered = t.shape[0]
@@ -293,7 +315,12 @@ def robust_elimination(
         for name, x in (("sampling_scale", sampling_scale), ("corruption_scale", corruption_scale))
     )
     alpha = number(
-        "corruption_bound", corruption_bound, 0.0, 0.25, open_high=True, remedy="the filter cannot tell more from the clean"
+        "corruption_bound",
+        corruption_bound,
+        0.0,
+        0.25,
+        open_high=True,
+        remedy="the filter cannot tell more from the clean",
     )
     sizes = np.array([horizon ** (i / num_batches) for i in range(1, num_batches)])
     params = Params(
