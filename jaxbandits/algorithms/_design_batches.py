@@ -19,10 +19,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxbandits.algorithms.robust_elimination import block_arms, block_sums
+from jaxbandits.algorithms._robust_batch import block_arms, block_sums, taken
 from jaxbandits.estimators.g_optimal import Basis, design_on, gram, regular_inverse, span_basis
-from jaxbandits.numerics import argmax, count, dot, fixed_sum, matvec, rounded, two_sum
+from jaxbandits.mechanisms.laplace import laplace_scale
+from jaxbandits.numerics import argmax, count, fixed_sum, matvec, rounded, seldom, two_sum
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Report, Span
+from jaxbandits.theory import linear as theory
 from jaxbandits.validation import array, integer, number
 
 LONGEST = 2**16  # reports of a batch that a lane may keep
@@ -51,9 +53,7 @@ class Batch(NamedTuple):
     inverse: Any  # [d, d] of sum_a counts_a a a', on the span of the active arms
     sums: Any  # [K] of finite reports; () where reports are kept
     finite: Any  # [] int32: finite reports; () where reports are kept
-    reports: (
-        Any  # [n] in order of play, cut at the clamp, `lost(dtype)` for one that is not finite; () where sums are kept
-    )
+    reports: Any  # [n] in order of play, cut at the clamp, MISSING for one that is not finite: it sorts last; () where sums are kept
 
 
 class Rules(NamedTuple):
@@ -77,19 +77,16 @@ class Memory(NamedTuple):
 
 
 class Sums(NamedTuple):
-    high: Any  # [K] compensated
-    low: Any
+    """By arm, compensated."""
+
+    high: Any  # [K]
+    low: Any  # [K]
     finite: Any  # [] int32
 
 
 class State(NamedTuple):
     memory: Memory
     reports: Any  # Sums, or [n] kept reports
-
-
-def lost(dtype):
-    """Stands for a report that was not finite: larger than any clamp, so that it sorts last."""
-    return jnp.finfo(dtype).max
 
 
 def solution(params, batch: Batch, sums):
@@ -103,66 +100,24 @@ def least_squares(params, batch: Batch):
     return share * solution(params, batch, batch.sums)
 
 
-class Influence(NamedTuple):
-    """Of w_a(x) = <x, M^-1 a> over the arms a in the batch, for every arm x; all [K]."""
-
-    variance: Any  # sum_a counts_a w_a^2 = x' M^-1 x
-    largest: Any  # max_a |w_a|
-    squares: Any  # sum_a w_a^2
-
-
-def influence(params, batch: Batch) -> Influence:
-    """How single reports and single arms move the estimate of every arm; zero for arms that are not active."""
-
-    def of(x):
-        h = matvec(batch.inverse, x)
-        w = jnp.where(batch.counts > 0, dot(params.actions, h), 0)
-        return Influence(dot(x, h), jnp.max(jnp.abs(w)), fixed_sum(w * w))
-
-    found = lax.map(of, params.actions)
-    return Influence(*(jnp.where(batch.active, x, 0) for x in found))
-
-
 class Radius(NamedTuple):
-    """gamma = max_x [sqrt(spread x' M^-1 x) + tail max_a |w_a(x)|] + flat: robust elimination's practical radius under M1."""
+    """What `theory.linear.gamma_practical` takes beside the batch: the radius of robust elimination under model M1."""
 
-    spread: Any
-    tail: Any
-    flat: Any
-
-
-def practical_radius(
-    num_arms: int, num_batches: int, b: float, *, corruption_bound, sampling_scale, corruption_scale, bias_scale,
-    failure_prob, noise_scale,
-) -> Radius:  # fmt: skip
-    """Section 4's constants: rho^2 = 1 + s^2 + 2 b^2, L = log(2 K B / failure_prob), flat = c sqrt(rho^2 alpha) + c_lin alpha."""
-    log_term = math.log(2 * num_arms * num_batches / probability("failure_prob", failure_prob))
-    scale, alpha = number("sampling_scale", sampling_scale, 0.0), float(corruption_bound)
-    variance = number("noise_scale", noise_scale, 0.0) ** 2 + 2 * b**2
-    flat = number("corruption_scale", corruption_scale, 0.0) * math.sqrt((1 + variance) * alpha)
-    flat += number("bias_scale", bias_scale, 0.0) * alpha
-    return Radius(scale**2 * 2 * log_term * variance, scale * b * log_term, flat)
+    log_term: Any  # L = log(2 K B / failure_prob)
+    noise_scale: Any
+    laplace_scale: Any
+    sampling_scale: Any
+    corruption_bound: Any
+    corruption_scale: Any
+    bias_scale: Any
 
 
-def radius_of(params, radius: Radius, batch: Batch):
-    """gamma [] of a batch."""
-    reach = influence(params, batch)
-    return jnp.max(jnp.sqrt(radius.spread * reach.variance) + radius.tail * reach.largest) + radius.flat
-
-
-def run_sums(values, run):
-    """Sums of values [n] along runs of equal `run` [n], in a fixed order (doubling strides): each run's is at its last place."""
-    stride = 1
-    while stride < values.shape[0]:
-        same = run[stride:] == run[:-stride]
-        values = values.at[stride:].add(jnp.where(same, values[:-stride], 0))
-        stride *= 2
-    return values
-
-
-def corruption_share(corruption_bound) -> float:
-    """alpha in [0, 1/4)."""
-    return number("corruption_bound", corruption_bound, 0.0, 0.25, open_high=True)
+def gamma(params, radius: Radius, batch: Batch):
+    """The practical radius [] of a batch."""
+    square = theory.mean_square(batch.counts, radius.noise_scale, radius.laplace_scale)
+    return theory.gamma_practical(
+        params.actions, batch.active, batch.inverse, batch.counts, square=square, **radius._asdict()
+    )
 
 
 @cache
@@ -223,16 +178,19 @@ def program(num_arms: int, dim: int, capacity: int, rules: Rules) -> Program:
     def encode(params, note, draws, t, context, action, reward, play):
         if not rules.private:
             return Report(reward, action, play)
-        noise = params.mechanism_scale * params.noise_scale * rounded(draws.child("noise").laplace(t), t)
-        return Report(reward + rounded(noise, t), action, play)
+        scale, stream = params.mechanism_scale * params.noise_scale, draws.child("noise")
+        return Report(seldom(scale > 0, noised, reward, scale, stream, t), action, play)
+
+    def noised(value, scale, draws, t):
+        return value + rounded(scale * draws.laplace(t), t)
 
     def update(params, state, draws, t, note, message, used):
         memory, kept = state.memory, state.reports
-        good = message.present & jnp.isfinite(message.value)
-        value = jnp.clip(jnp.where(good, message.value, 0), -params.clamp, params.clamp)
-        if capacity:  # what lies beyond `used` is overwritten by the next window, or is no part of the batch
-            kept = lax.dynamic_update_slice(kept, jnp.where(good, value, lost(value.dtype)), (memory.position,))
+        if capacity:  # what lies behind the plays made is overwritten by the next window, or never read
+            kept = lax.dynamic_update_slice(kept, taken(message.value, params.clamp), (memory.position,))
         else:
+            good = message.present & jnp.isfinite(message.value)
+            value = jnp.where(good, jnp.clip(message.value, -params.clamp, params.clamp), 0)
             new = block_sums(value, message.arm, memory.counts, memory.position, used)
             kept = Sums(*two_sum(kept.high, kept.low, new), kept.finite + count(good))
         moved = jnp.where(memory.done, memory.position, memory.position + used).astype(jnp.int32)
@@ -254,9 +212,11 @@ def program(num_arms: int, dim: int, capacity: int, rules: Rules) -> Program:
         return {"active_arms": count(state.memory.active), "batches": state.memory.batch}
 
     def rest(params, state):
-        return jnp.where(state.memory.done, state.memory.best, -1)
+        memory = state.memory
+        waits = memory.position >= jnp.sum(memory.counts, dtype=jnp.int32)
+        return jnp.where(memory.done, memory.best, jnp.where(waits, -2, -1))
 
-    return Program(init, act, encode, update, close=close, diagnose=diagnose, rest=rest)
+    return Program(init, act, encode, update, close=close, diagnose=diagnose, rest=rest, kept=("reports",))
 
 
 def slots(horizon: int) -> int:
@@ -312,12 +272,6 @@ def batch_sizes(horizon: int, num_batches) -> np.ndarray:
     return np.array([horizon ** (i / num_batches) for i in range(1, num_batches)])
 
 
-def report_noise(epsilon) -> float:
-    """b = 2 / epsilon: Laplace noise that makes a report of a reward in [-1, 1] epsilon-private."""
-    epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False, remedy="use float('inf') for no noise")
-    return 0.0 if math.isinf(epsilon) else 2 / epsilon
-
-
 def probability(name: str, value) -> float:
     """A number in (0, 1)."""
     return number(name, value, 0.0, 1.0, open_low=True, open_high=True)
@@ -340,12 +294,36 @@ def room(most: Sequence[float], horizon: int) -> int:
     return 1 << (longest + slots(horizon) - 1).bit_length()
 
 
+def stored(
+    name: str, rules: Rules, *, actions, horizon, num_batches, epsilon, corruption_bound, sampling_scale, corruption_scale,
+    bias_scale, failure_prob, noise_scale, design_slack, own: Callable, static: tuple,
+) -> Algorithm:  # fmt: skip
+    """An algorithm with the batches and the radius of robust elimination under M1, whose estimator looks at every report.
+
+    own: sizes [B], radius, alpha -> the rules' numbers.
+    """
+    actions, horizon = checked_actions(actions), integer("horizon", horizon, 1)
+    sizes, b = batch_sizes(horizon, num_batches), laplace_scale(2.0, epsilon)
+    alpha = number("corruption_bound", corruption_bound, 0.0, 0.25, open_high=True)
+    radius = Radius(
+        math.log(2 * len(actions) * num_batches / probability("failure_prob", failure_prob)),
+        number("noise_scale", noise_scale, 0.0), b, number("sampling_scale", sampling_scale, 0.0), alpha,
+        number("corruption_scale", corruption_scale, 0.0), number("bias_scale", bias_scale, 0.0),
+    )  # fmt: skip
+    most = sizes + support(*actions.shape)
+    return assembled(
+        name, rules, actions=actions, horizon=horizon, most=most, batches=len(sizes), design_slack=design_slack,
+        reward_scale=radius.noise_scale, noise_scale=b, own=own(column(sizes), radius, alpha), guarantee=LOCAL,
+        capacity=room(most, horizon), static=static,
+    )  # fmt: skip
+
+
 def _spend(params):
     scale = float(params.noise_scale) * float(params.mechanism_scale)
     return (2 / scale if scale > 0 else math.inf, 0.0)
 
 
-LOCAL = Guarantee("local", "reward", _spend, lambda message, released, action: message, ("mechanism_scale",))
+LOCAL = Guarantee("local", "reward", _spend, lambda message, released, action: message, ("mechanism_scale",), bound=1.0)
 
 
 def assembled(

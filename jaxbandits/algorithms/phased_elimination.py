@@ -11,6 +11,7 @@ import numpy as np
 
 from jaxbandits.algorithms import _design_batches as batches
 from jaxbandits.algorithms._design_batches import Rules
+from jaxbandits.mechanisms.laplace import laplace_scale
 from jaxbandits.protocol import Algorithm
 from jaxbandits.validation import factory, integer, number
 
@@ -56,7 +57,7 @@ def phased_elimination(
     """
     actions, horizon = batches.checked_actions(actions), integer("horizon", horizon, 1)
     num_arms, dim = actions.shape
-    noise, b = number("noise_scale", noise_scale, 0.0), batches.report_noise(epsilon)
+    noise, b = number("noise_scale", noise_scale, 0.0), laplace_scale(2.0, epsilon)
     failure, room = batches.probability("failure_prob", failure_prob), number("design_slack", design_slack, 0.0)
     phase = np.arange(1, batches.ROWS + 1)
     plays = 2 * (noise**2 + 2 * b**2) * 4.0**phase * np.log(2 * num_arms * phase * (phase + 1) / failure)
