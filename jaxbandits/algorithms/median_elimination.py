@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from jaxbandits.algorithms import _design_arguments as arguments
 from jaxbandits.algorithms import _design_batches as batches
 from jaxbandits.algorithms._design_batches import Radius, Rules
 from jaxbandits.algorithms._robust_batch import MISSING, block_arms
@@ -144,7 +145,7 @@ def median_elimination(
     array([ 10., 100.])
     """
     choice("points", points, ("buckets", "reports"))
-    return batches.stored(
+    return arguments.stored(
         "median_elimination", REPORTS if points == "reports" else BUCKETS, actions=actions, horizon=horizon,
         num_batches=num_batches, epsilon=epsilon, corruption_bound=corruption_bound, sampling_scale=sampling_scale,
         corruption_scale=corruption_scale, bias_scale=bias_scale, failure_prob=failure_prob, noise_scale=noise_scale,

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
+from jaxbandits.algorithms import _design_arguments as arguments
 from jaxbandits.algorithms import _design_batches as batches
 from jaxbandits.algorithms._design_batches import Rules
 from jaxbandits.mechanisms.gaussian import gaussian_epsilon
@@ -115,33 +116,30 @@ def private_elimination(
     >>> made.params.noise_scale, made.guarantee.spend(made.params)
     (4.0, (0.5, 0.0))
     """
-    actions, horizon = batches.checked_actions(actions), integer("horizon", horizon, 1)
+    actions, horizon = arguments.checked_actions(actions), integer("horizon", horizon, 1)
     num_arms, dim = actions.shape
-    noise, failure = number("noise_scale", noise_scale, 0.0), batches.probability("failure_prob", failure_prob)
+    noise, failure = number("noise_scale", noise_scale, 0.0), arguments.probability("failure_prob", failure_prob)
     own_scale = number("privacy_scale", privacy_scale, 0.0)
     if choice("mechanism", mechanism, ("laplace", "gaussian")) == "laplace":
         if delta is not None:
             raise ValueError(f"delta = {delta!r}: Laplace noise is purely private; leave it out or use 'gaussian'")
         if num_batches is None:
             raise ValueError("num_batches = None: mechanism='laplace' needs the number of batches, such as 4")
-        sizes, rules, delta, scale = batches.batch_sizes(horizon, num_batches), LAPLACE, 0.0, 0.5
+        sizes, rules, delta, scale = arguments.batch_sizes(horizon, num_batches), LAPLACE, 0.0, 0.5
         total, release = num_batches, laplace_scale(2.0, epsilon)
     else:
         if num_batches is not None:
             raise ValueError(f"num_batches = {num_batches!r}: the batches of mechanism='gaussian' double; leave it out")
-        sizes, rules, scale = batches.doubled(2.0, horizon), GAUSSIAN, 1.0
-        delta = batches.probability("delta", 1e-3 if delta is None else delta)
+        sizes, rules, scale = arguments.doubled(2.0, horizon), GAUSSIAN, 1.0
+        delta = arguments.probability("delta", 1e-3 if delta is None else delta)
         total, release = len(sizes), laplace_scale(2.0, epsilon) * math.sqrt(2 * math.log(1.25 / delta))
     log_term = math.log(2 * num_arms * total / failure)
     scale = scale if sampling_scale is None else number("sampling_scale", sampling_scale, 0.0)
-    wide = 2 * log_term * scale**2
-    tail = 0.5 * release * own_scale * log_term if mechanism == "laplace" else 0.0
-    own = Own(
-        batches.column(sizes), wide * noise**2, 0.0 if tail or mechanism == "laplace" else wide * (own_scale * release) ** 2,
-        tail, float(epsilon), delta,
-    )  # fmt: skip
-    return batches.assembled(
-        "private_elimination", rules, actions=actions, horizon=horizon, most=sizes + batches.support(num_arms, dim),
+    wide, laplace = 2 * log_term * scale**2, mechanism == "laplace"
+    squares, tail = (0.0, own_scale * release / 2 * log_term) if laplace else (wide * (own_scale * release) ** 2, 0.0)
+    own = Own(arguments.column(sizes), wide * noise**2, squares, tail, float(epsilon), delta)
+    return arguments.assembled(
+        "private_elimination", rules, actions=actions, horizon=horizon, most=sizes + arguments.support(num_arms, dim),
         batches=len(sizes), design_slack=design_slack, reward_scale=noise, noise_scale=release, own=own,
         guarantee=GUARANTEE, static=(mechanism,),
     )  # fmt: skip

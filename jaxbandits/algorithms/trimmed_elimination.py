@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
+from jaxbandits.algorithms import _design_arguments as arguments
 from jaxbandits.algorithms import _design_batches as batches
 from jaxbandits.algorithms._design_batches import Radius, Rules
 from jaxbandits.algorithms._robust_batch import MISSING, block_arms, block_sums
@@ -82,7 +83,7 @@ def trimmed_elimination(
     """
     choice("estimator", estimator, ("trimmed", "median"))
     share = None if trim_share is None else number("trim_share", trim_share, 0.0, 0.5, open_high=True)
-    return batches.stored(
+    return arguments.stored(
         "trimmed_elimination", MEDIAN if estimator == "median" else TRIMMED, actions=actions, horizon=horizon,
         num_batches=num_batches, epsilon=epsilon, corruption_bound=corruption_bound, sampling_scale=sampling_scale,
         corruption_scale=corruption_scale, bias_scale=bias_scale, failure_prob=failure_prob, noise_scale=noise_scale,
