@@ -74,7 +74,11 @@ ALGORITHMS: dict[str, Example] = {
         partial(a.batched_exp4, epsilon=1.0, delta=0.01, window=12, learning_rate=0.2, mixing=0.5), experts
     ),
     "linucb": Example(partial(a.linucb, preset="theory", radius_scale=0.2), contexts),
-    "robust_elimination": Example(partial(a.robust_elimination, num_batches=3), linear, horizon=600),
+    "robust_elimination": Example(
+        partial(a.robust_elimination, num_batches=3, epsilon=4.0, corruption_bound=0.1),
+        partial(linear, noise="rademacher"),
+        message_adversary=partial(v.huber, corruption=0.1, kind="subthreshold", value=1.5), horizon=600,
+    ),
     "prm_elimination": Example(
         partial(
             a.prm_elimination, moment="central", epsilon=1.0, mean_bound=3.5, moment_bound=0.25, histogram_scale=0.5

@@ -220,21 +220,22 @@ def test_one_report_an_arm_makes_both_models_one():
     settings = {"horizon": 25, "num_batches": 2, "epsilon": 2.0, "sampling_scale": 0.05, "seeds": 32}
     one, other = (run(orthogonal, model=model, **settings) for model in ("M1", "M2"))
     same(one, other)
-    assert len(np.unique(one.regret[..., -1])) > 3 and (one.batches == 1).all()
+    assert len(np.unique(one.regret[..., -1])) > 2 and (one.batches == 1).all()
 
 
 # schedules
 
 
 def test_answers_of_a_schedule_laid_out_by_eye():
-    """T = 1000, three batches: m = 10 and 100; three arms of weight 1/3 take 4 and 34 plays, with a floor of 1/2, 5 and 50."""
-    environment = linear_arms(actions=np.eye(3), theta=[0.3, 0.2, 0.1], noise="rademacher")
-    ds = run(environment, horizon=1000, model="M2", seeds=8, grid={"weight_floor": [0.1, 0.5]}, sampling_scale=1e3)
-    assert (ds.active_arms == 3).all() and (ds.batches == 2).all() and (ds.pulls.sum("arm") == 1000).all()
-    least = ds.pulls.min("arm").values
-    assert (least[0, 0] == 38).all() and (least[0, 1] == 55).all()
-    schedule = robust_elimination(actions=np.eye(3), horizon=1000, num_batches=3, model="M2").schedule
-    assert [span.slots for span in schedule[1:3]] == [12, 102] and all(span.whole for span in schedule[1:3])
+    """m = 8.43 and 71.1; three arms of weight 1/3 (the short ones have none) take 3 and 24 plays, with a floor of 1/2, 5 and 36."""
+    actions = np.concatenate([np.eye(3), 0.1 * np.eye(3)])
+    environment = linear_arms(actions=actions, theta=[0.5, 0.5, 0.5], noise="rademacher")
+    ds = run(environment, model="M2", seeds=8, grid={"weight_floor": [0.1, 0.5]}, sampling_scale=1e3)
+    assert (ds.active_arms == 6).all() and (ds.batches == 2).all() and (ds.pulls.sum("arm") == 600).all()
+    least = ds.pulls.sel(arm=slice(0, 2)).min("arm").values
+    assert (least[0, 0] == 27).all() and (least[0, 1] == 41).all()
+    schedule = robust_elimination(actions=actions, horizon=600, num_batches=3, model="M2").schedule
+    assert [span.slots for span in schedule[1:3]] == [10, 73] and all(span.whole for span in schedule[1:3])
 
 
 def test_a_zero_arm_alone_ends_exploration():
@@ -284,8 +285,9 @@ def test_about_the_outliers_are_removed():
 
 def test_the_filter_saves_the_regret_that_least_squares_loses():
     attack = huber(corruption=0.1, kind="target", value=30.0)
-    settings = {"attack": attack, "seeds": 64, "horizon": 5000, "corruption_bound": 0.1}
+    settings = {"attack": attack, "seeds": 64, "corruption_bound": 0.1}
     robust, plain = run(presieve=True, **settings), run(variance_bound="observed", **settings)
+    print(float(robust.regret[..., -1].mean()), float(plain.regret[..., -1].mean()))
     assert 2 * float(robust.regret[..., -1].mean()) < float(plain.regret[..., -1].mean())
 
 
@@ -325,7 +327,7 @@ def corrupted(adversary, state):
     means, t = jnp.array([0.1, 0.2, 0.9, 0.3, 0.0, 0.5]), jnp.arange(1, 5, dtype=jnp.int32)
     report = Report(jnp.zeros(6), jnp.arange(6, dtype=jnp.int32), jnp.ones(6, bool))
     action = jnp.array([1, 3, 3, 5], jnp.int32)
-    fresh = lambda other: 10.0 * other.astype(jnp.float32) + jnp.arange(4.0)  # noqa: E731
+    fresh = lambda other: 10.0 * other.astype(jnp.float32) + jnp.arange(4.0)
     seen = Seen(t, (), action, jnp.ones(4, bool), Truth(means), (), state, (), fresh)
     params = jax.tree.map(jnp.float32, adversary.params)
     return adversary.attack.corrupt(params, (), Draws(np.uint32(1), "attack"), t, report, seen)[0].value.tolist()
@@ -339,8 +341,9 @@ def test_subthreshold_stays_just_below_the_threshold():
     assert corrupted(huber(corruption=1.0, kind="subthreshold", value=0.5), Learner()) == pytest.approx(
         np.array(found) / 1.98
     )
-    ds = run(attack=huber(corruption=0.1, kind="subthreshold"), corruption_bound=0.1)
-    assert np.isfinite(ds.regret).all() and float(ds.removals.mean()) < 4
+    ds = run(attack=huber(corruption=0.1, kind="subthreshold"), grid={"message_adversary.value": [0.5, 3.0]})
+    below, above = ds.removals.mean(("algorithm", "seed")).values
+    assert below < 1 and above > 4
 
 
 def test_burst_corrupts_its_batch_only():
