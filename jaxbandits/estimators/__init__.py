@@ -2,6 +2,7 @@
 
 from jaxbandits.estimators.catoni_mean import catoni_mean
 from jaxbandits.estimators.g_optimal import Design, g_optimal_design
+from jaxbandits.estimators.geometric_median import GeometricMedian, geometric_median
 from jaxbandits.estimators.histogram_mean import HistogramMean, histogram_mean
 from jaxbandits.estimators.huber_location import huber_location
 from jaxbandits.estimators.median_of_means import median_of_means
@@ -12,9 +13,11 @@ from jaxbandits.estimators.truncated_mean import truncated_mean
 
 __all__ = [
     "Design",
+    "GeometricMedian",
     "HistogramMean",
     "catoni_mean",
     "g_optimal_design",
+    "geometric_median",
     "histogram_mean",
     "huber_location",
     "median_of_means",
