@@ -26,17 +26,16 @@ def weighted_middle(x, weights):
     weights = jnp.broadcast_to(weights, x.shape)
     half = fixed_sum(weights, axis=0) / 2
 
-    def look(carry, point):
-        (low, high), (value, weight) = carry, point
-        below = fixed_sum(jnp.where(x < value, weights, 0), axis=0)
+    def look(low, point):
+        value, weight = point
         upto = fixed_sum(jnp.where(x <= value, weights, 0), axis=0)
-        low = jnp.where((upto >= half) & (weight > 0), jnp.minimum(low, value), low)
-        high = jnp.where((below <= half) & (weight > 0), jnp.maximum(high, value), high)
-        return (low, high), None
+        return jnp.where((upto >= half) & (weight > 0), jnp.minimum(low, value), low), None
 
-    start = jnp.full(x.shape[1:], jnp.inf, x.dtype), jnp.full(x.shape[1:], -jnp.inf, x.dtype)
-    (low, high), _ = lax.scan(look, start, (x, weights))
-    return jnp.where(low <= high, low / 2 + high / 2, 0)  # 0: no weight at all
+    low = lax.scan(look, jnp.full(x.shape[1:], jnp.inf, x.dtype), (x, weights))[0]
+    upto = fixed_sum(jnp.where(x <= low, weights, 0), axis=0)
+    above = jnp.min(jnp.where((x > low) & (weights > 0), x, jnp.inf), axis=0)
+    middle = jnp.where((upto == half) & jnp.isfinite(above), low / 2 + above / 2, low)
+    return settle(jnp.where(jnp.isfinite(low), middle, 0))  # 0: no weight at all
 
 
 def _nearest(d, weights):
@@ -72,15 +71,15 @@ def certificate(points, weights, z, smoothing):
     """
     eps = 8 * jnp.finfo(points.dtype).eps
     away = z - points
-    d = _norm(away, axis=1)
+    d = settle(_norm(away, axis=1))
     near = _nearest(d, weights)
     weight = fixed_sum(jnp.where(near, weights, 0), axis=0)
 
     unit = away / jnp.maximum(d, smoothing)[:, None]
-    rest = weighted_mean(unit, jnp.where(near, 0, weights))
+    rest = settle(weighted_mean(unit, jnp.where(near, 0, weights)))
     own = -rest / jnp.maximum(jnp.maximum(weight, _norm(rest, axis=0)), jnp.finfo(d.dtype).tiny)
     unit = jnp.where(near[:, None], own, unit)
-    unit = unit - (rest + weight * own)
+    unit = settle(unit - (rest + weight * own))
     most = jnp.max(jnp.where(weights > 0, _norm(unit, axis=1), 1), axis=0)
     along = fixed_sum(unit * away, axis=1) / jnp.maximum(most, 1)
     first = fixed_sum(weights * (d - along), axis=0) + eps * fixed_sum(weights * d, axis=0)
@@ -91,7 +90,7 @@ def certificate(points, weights, z, smoothing):
     copies = fixed_sum(jnp.where(d > 0, 0, weights), axis=0)
     second = reach * (jnp.maximum(pull - copies, 0) + eps)
 
-    rest = weighted_mean(away, jnp.where(near, 0, exact))
+    rest = settle(weighted_mean(away, jnp.where(near, 0, exact)))
     pull = _norm(rest, axis=0)
     closest = fixed_sum(jnp.where(near[:, None], away, 0), axis=0)
     slope = fixed_sum(rest * closest, axis=0) / jnp.maximum(jnp.maximum(weight, pull), jnp.finfo(d.dtype).tiny)
@@ -105,14 +104,15 @@ def _normal_form(points, weights):
     far = jnp.asarray(2.0 ** (jnp.finfo(points.dtype).maxexp * 3 // 8), points.dtype)
     centre = weighted_middle(points, weights[:, None])
     points = points - centre
-    size = safe_norm(points, axis=1)
+    size = settle(safe_norm(points, axis=1))
     unit = weighted_middle(size, weights)
     unit = jnp.where(
         unit > 0, unit, jnp.max(jnp.where(weights > 0, size, 0), axis=0)
     )  # half the weight and more in one place
     unit = jnp.where(unit > 0, unit, 1)
     tiny = jnp.finfo(points.dtype).tiny
-    return (points / jnp.maximum(size, tiny)[:, None]) * jnp.minimum(size / unit, far)[:, None], centre, unit
+    points = (points / jnp.maximum(size, tiny)[:, None]) * jnp.minimum(size / unit, far)[:, None]
+    return settle(points), centre, unit  # a product contracted into a later difference would keep a copy from being one
 
 
 def _step(points, weights, z, smoothing):
@@ -122,9 +122,9 @@ def _step(points, weights, z, smoothing):
 
 def _snapped(points, weights, near):
     """Whether the nearest point, one-hot `near`, is the median, and that point: the others' unit pulls do not exceed its copies' weight."""
-    point = fixed_sum(jnp.where(near[:, None], points, 0), axis=0)
+    point = settle(fixed_sum(jnp.where(near[:, None], points, 0), axis=0))
     away = point - points
-    d = _norm(away, axis=1)
+    d = settle(_norm(away, axis=1))
     pull = weighted_mean(away, jnp.where(d > 0, weights / jnp.where(d > 0, d, 1), 0))
     return _norm(pull, axis=0) <= fixed_sum(jnp.where(d > 0, 0, weights), axis=0), point
 
@@ -132,19 +132,22 @@ def _snapped(points, weights, near):
 @cache
 def _solver(iterations: int, started: bool, early: bool):
     def solve(points, weights, start, tolerance):
-        original = points
+        # `settle`: what many loops read is computed once, not fused into each
+        finite = jnp.all(jnp.isfinite(points), axis=1)
+        points = original = settle(jnp.where(finite[:, None], points, 0))
+        weights = settle(jnp.where(finite, weights, 0))
         # beyond 2^120 differences of points might overflow
         shrink = jnp.where(jnp.max(jnp.abs(points), axis=(0, 1)) > 2.0**120, 2.0**-8, 1.0).astype(points.dtype)
         points, centre, unit = _normal_form(points * shrink, weights)
         total = fixed_sum(weights, axis=0)
-        weights = weights / jnp.where(total > 0, total, 1)
+        weights = settle(weights / jnp.where(total > 0, total, 1))
         smoothing = jnp.asarray(SMOOTHING, points.dtype)
         z = jnp.zeros_like(centre)
         if started:
             far = jnp.asarray(2.0**40, points.dtype)
             z = jnp.clip(jnp.nan_to_num((start * shrink - centre) / unit), -far, far)
         else:  # off the centre, which may be a data point: Weiszfeld leaves one slowly
-            z = _step(points, weights, z, jnp.ones_like(smoothing))
+            z = settle(_step(points, weights, z, jnp.ones_like(smoothing)))
 
         if early:
             goal = tolerance * shrink / unit
@@ -163,10 +166,13 @@ def _solver(iterations: int, started: bool, early: bool):
         else:
             z = lax.scan(lambda z, _: (_step(points, weights, z, smoothing), None), z, length=iterations)[0]
 
-        near = _nearest(distances(points, z), weights)
+        near = _nearest(settle(distances(points, z)), weights)
         snapped, at = _snapped(points, weights, near)
         value = jnp.where(snapped, fixed_sum(jnp.where(near[:, None], original * shrink, 0), axis=0), centre + unit * z)
-        at = jnp.where(snapped, at, (value - centre) / unit)  # what is returned is certified, not what was computed
+        value = settle(value)
+        at = settle(
+            jnp.where(snapped, at, (value - centre) / unit)
+        )  # what is returned is certified, not what was computed
         gap = certificate(points, weights, at, smoothing) * unit / shrink
         objective = fixed_sum(safe_norm(original * shrink - value, axis=1) * weights, axis=0) / shrink
         return GeometricMedian(value / shrink, objective, jnp.where(total > 0, gap, jnp.inf))
@@ -219,6 +225,4 @@ def geometric_median(points, *, weights=None, start=None, iterations=64, toleran
         raise ValueError(f"start has shape {start.shape}; it must be {points.shape[1:]}, a point")
     early = tolerance is not None
     tolerance = jnp.asarray(checked("tolerance", tolerance, 0.0) if early else 0, dtype)
-    finite = jnp.all(jnp.isfinite(points), axis=1)
-    points, weights = jnp.where(finite[:, None], points, 0), jnp.where(finite, weights, 0)
     return _solver(integer("iterations", iterations, 1), started, early)(points, weights, start, tolerance)
