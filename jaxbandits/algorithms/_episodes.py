@@ -74,7 +74,10 @@ def program(rules: Rules, shortcut: bool = False) -> Program:
     def update(params, state, draws, t, note, message, used):
         dtype = message.value.dtype
         memory, kept, ceiling = rules.keep(params, state.memory, state.arm, message.value, message.present)
-        total = _sums.added(state.sum, kept, message.present, ceiling)
+        if shortcut:
+            total = _sums.added(state.sum, kept, ceiling, message.present)
+        else:
+            total = _sums.added(state.sum, jnp.where(message.present, kept, 0), ceiling)
         kept_sum = _sums.value(total, ceiling, dtype)
         after, estimate, arm, length = rules.end(params, memory, draws, t, state.arm, kept_sum)
         left = state.left - used
