@@ -47,7 +47,9 @@ def added(total: Sum, kept, ceiling, plays=None) -> Sum:
     units = jnp.round(kept * (2.0**bits / ceiling)).astype(integer)
     high, low = total
     if plays is None:
-        low = low + fixed_sum(units)  # any order gives these bits; `jnp.sum` was 3% slower in prm_elimination
+        low = low + fixed_sum(
+            units
+        )  # any order gives these bits; `jnp.sum` was 3% slower in prm_elimination, raw moments
     else:  # 2^14 times 2^23 units do not fit: the upper and the lower half of the units' bits by themselves
         half, plays = bits // 2, plays.astype(integer)
         upper, lower = fixed_sum((units >> half) * plays), fixed_sum((units & (2**half - 1)) * plays)
