@@ -13,6 +13,7 @@ from scipy import optimize
 from jaxbandits import simulate
 from jaxbandits.adversaries.huber import huber
 from jaxbandits.algorithms import _episodes as episodes
+from jaxbandits.algorithms import _sums
 from jaxbandits.algorithms.adap_kl_ucb import adap_kl_ucb, largest_mean
 from jaxbandits.algorithms.adap_ucb import adap_ucb
 from jaxbandits.algorithms.dp_se import dp_se
@@ -150,7 +151,7 @@ def test_rewards_outside_the_unit_interval():
 
 
 def test_ceilings_are_powers_of_two():
-    assert episodes.power_above([1.0, 1.01, 0.5, 3.0, 4.0, 0.3]).tolist() == [1, 2, 0.5, 4, 4, 0.5]
+    assert _sums.power_above([1.0, 1.01, 0.5, 3.0, 4.0, 0.3]).tolist() == [1, 2, 0.5, 4, 4, 0.5]
 
 
 ENVIRONMENT = partial(gaussian_arms, means=[0.2, 0.7, 0.5], scale=0.4)
@@ -328,7 +329,7 @@ BAD = [
     (dprse, {"moment_bound": 0.0}, "moment_bound"), (prm_ucb, {"corruption_bound": 0.5}, "corruption_bound"),
     (prm_ucb, {"moment_order": 1.9}, "moment_order"), (prm_ucb, {"moment": "central"}, "mean_bound"),
     (central, {"mean_bound": 6.0}, "mean_bound"), (central, {"corruption_bound": 0.133}, "corruption_bound"),
-    (prm_ucb, {"shortcut": True}, "shortcut"), (prm_thompson, {"thompson_scale": -1.0}, "thompson_scale"),
+    (prm_ucb, {"shortcut": 1}, "shortcut"), (prm_thompson, {"thompson_scale": -1.0}, "thompson_scale"),
     (prm_thompson, {"radius": "wide"}, "radius"),
 ]  # fmt: skip
 

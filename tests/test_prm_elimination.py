@@ -132,7 +132,10 @@ def test_bad_input_is_named(changes, match):
 
 def block_of(windows, pulls, bins, clip, noise=0.0):
     """The estimate of rewards given in windows, each padded with plays that are not used."""
-    draws, constants = Draws(jnp.uint32(1), "alg/update"), Constants(*(jnp.float32(x) for x in (clip, noise, noise)))
+    draws, constants = (
+        Draws(jnp.uint32(1), "alg/update"),
+        Constants(*(jnp.float32(x) for x in (clip, 4.0, noise, noise))),
+    )
     block, t, histogram = empty(bins, jnp.float32), 0, Bins(8, -4.0, 1.0)
     for rewards in windows:
         assert len(rewards) <= left(block, jnp.int32(pulls), bins)

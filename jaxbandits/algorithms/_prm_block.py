@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
+from jaxbandits.algorithms import _sums
 from jaxbandits.estimators.histogram_mean import bin_index
-from jaxbandits.numerics import argmax, fixed_sum, seldom, settle, two_sum
+from jaxbandits.numerics import argmax, seldom, settle
 from jaxbandits.random import to_laplace
 
 
@@ -26,14 +27,14 @@ class Constants(NamedTuple):
     """What a block of a given number of pulls is measured with."""
 
     clip: Any  # M
+    ceiling: Any  # a power of two, at least twice M: a window may have 256 plays
     noise_scale: Any  # of the mean
     count_scale: Any  # of a bin's share
 
 
 class Block(NamedTuple):
     position: Any  # [] int32: pulls done
-    high: Any  # [] compensated sum of kept x - J
-    low: Any
+    sum: _sums.Sum  # of kept x - J
     counts: Any  # [B] int32, () with raw moments
     left_edge: Any  # [] J, 0 with raw moments
 
@@ -41,7 +42,7 @@ class Block(NamedTuple):
 def empty(bins: int, dtype) -> Block:
     """Before the first pull. bins 0: raw moments."""
     zero = jnp.zeros((), dtype)
-    return Block(jnp.int32(0), zero, zero, jnp.zeros(bins, jnp.int32) if bins else (), zero)
+    return Block(jnp.int32(0), _sums.nothing(dtype), jnp.zeros(bins, jnp.int32) if bins else (), zero)
 
 
 def left(block: Block, pulls, bins: int):
@@ -59,12 +60,13 @@ def extended(block: Block, pulls, used, value, play, constants: Constants, bins:
     """
     fresh = block.position == 0
     position = block.position + used
-    first_half = position <= pulls // 2 if bins else False
-    high, low = (jnp.where(fresh, 0, x) for x in (block.high, block.low))
+    first_half = position <= pulls // 2 if bins else jnp.array(False)
+    total = _sums.Sum(*(jnp.where(fresh, 0, x) for x in block.sum))
     distance = value - block.left_edge if bins else value
-    distance = jnp.where(jnp.abs(distance) <= constants.clip, distance, 0)  # not a product: inf times 0 is NaN
-    kept = jnp.where(play, distance, 0) if play.dtype == bool else distance * play.astype(distance.dtype)
-    high, low = two_sum(high, low, settle(jnp.where(first_half, 0, fixed_sum(kept))))
+    single = play.dtype == bool
+    counted = (play if single else play > 0) & ~first_half
+    kept = jnp.where(counted & (jnp.abs(distance) <= constants.clip), distance, 0)  # not a product: inf times 0 is NaN
+    total = _sums.added(total, kept, constants.ceiling, None if single else play)
     counts, left_edge = block.counts, block.left_edge
     if bins:
         counts = seldom(
@@ -72,7 +74,7 @@ def extended(block: Block, pulls, used, value, play, constants: Constants, bins:
             _counted,
             counts,
             value,
-            first_half & play if play.dtype == bool else jnp.where(first_half, play, 0),
+            first_half & play if single else jnp.where(first_half, play, 0),
             fresh,
             histogram,
         )
@@ -81,7 +83,7 @@ def extended(block: Block, pulls, used, value, play, constants: Constants, bins:
         stream = draws.child("bins")
         left_edge = seldom(found, _searched, left_edge, found, counts, pulls // 2, share_scale, histogram, stream, t)
     full = (position == pulls) & (used > 0)
-    return Block(jnp.where(full, 0, position), high, low, counts, left_edge), full
+    return Block(jnp.where(full, 0, position), total, counts, left_edge), full
 
 
 def _counted(counts, value, play, fresh, histogram):
@@ -101,7 +103,8 @@ def _searched(left_edge, found, counts, n, share_scale, histogram, draws, t):
 
 def estimate(block: Block, pulls, constants: Constants, bins: int, scale, draws, t):
     """The private mean of a full block. Draws: `mean`, one Laplace at its last play t."""
-    n = (pulls // 2 if bins else pulls).astype(block.high.dtype)
+    dtype = block.left_edge.dtype
+    n = (pulls // 2 if bins else pulls).astype(dtype)
     noise = settle(scale * constants.noise_scale * draws.child("mean").laplace(t))
-    mean = settle((block.high + block.low) / n) + noise
+    mean = settle(_sums.value(block.sum, constants.ceiling, dtype) / n) + noise
     return block.left_edge + mean if bins else mean

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.algorithms import _prm, _prm_block
+from jaxbandits.algorithms import _prm, _prm_block, _sums
 from jaxbandits.algorithms._prm_block import Bins, Block, Constants
 from jaxbandits.numerics import argmax, count, settle
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Report, Span
@@ -27,6 +27,7 @@ class Params(NamedTuple):
     sizes: Any  # [B] int32: pulls of a block
     forced: Any  # how many batches explore
     clip: Any  # [B]
+    ceiling: Any  # [B] see Constants
     radius: Any  # [B]
     noise_scale: Any  # [B]
     count_scale: Any  # [B]
@@ -52,7 +53,8 @@ def program(num_arms: int, bins: int, exploration: str, hooked: bool, shortcut: 
     one_arm = hooked or exploration != "round"
 
     def constants(params, batch):
-        return Constants(*(jnp.asarray(x)[batch] for x in (params.clip, params.noise_scale, params.count_scale)))
+        own = params.clip, params.ceiling, params.noise_scale, params.count_scale
+        return Constants(*(jnp.asarray(x)[batch] for x in own))
 
     def size(params, state):
         return jnp.asarray(params.sizes).astype(jnp.int32)[state.batch]
@@ -187,8 +189,8 @@ def prm_elimination(
     sizes = np.minimum(2 ** np.arange(1, horizon.bit_length() + 1, dtype=np.int64), 2**31 - 1)
     table, bins = _prm.tables(prm, sizes), _prm.histogram(prm)
     params = Params(
-        prm.epsilon, sizes, int(np.sum(sizes < _prm.threshold(prm))), table.clip, table.radius, table.noise_scale,
-        table.count_scale, Bins(*bins), greedy_prob, arms.astype(np.int64), 1.0,
+        prm.epsilon, sizes, int(np.sum(sizes < _prm.threshold(prm))), table.clip, 2 * _sums.power_above(table.clip), table.radius,
+        table.noise_scale, table.count_scale, Bins(*bins), greedy_prob, arms.astype(np.int64), 1.0,
     )  # fmt: skip
     if shortcut and exploration == "round":
         raise ValueError("shortcut=True plays one arm a window: use exploration='batch' or 'greedy'")
@@ -203,4 +205,4 @@ def prm_elimination(
         bool(shortcut),
     )
     guarantee = Guarantee("central", "reward", _prm.spend, _view, ("mechanism_scale",))
-    return Algorithm(program(*static), (span,), params, guarantee, ("prm_elimination", 1, static), {})
+    return Algorithm(program(*static), (span,), params, guarantee, ("prm_elimination", 2, static), {})

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.algorithms import _episodes as episodes
-from jaxbandits.algorithms import _prm
+from jaxbandits.algorithms import _prm, _sums
 from jaxbandits.estimators.histogram_mean import bin_index
 from jaxbandits.numerics import argmax, settle
 from jaxbandits.protocol import Algorithm
@@ -87,8 +87,8 @@ def rules(num_arms: int, bins: int, thompson: bool) -> episodes.Rules:
             return memory, jnp.where(jnp.abs(value) <= clip, value, 0), ceiling
         search = memory.search
         place, inside = bin_index(value, params.first_edge, params.bin_width, params.num_bins)
-        place = jnp.where(inside & present & (search.parts == 0), place, bins)  # beyond the last: not counted
-        counts = search.counts.at[place].add(1, mode="drop")
+        place = jnp.where(inside & (search.parts == 0), place, bins)  # beyond the last: not counted
+        counts = search.counts.at[place].add(present.astype(jnp.int32), mode="drop")
         off = value - search.left
         kept = jnp.where((search.parts == parts) & (jnp.abs(off) <= clip), off, 0)
         return memory._replace(search=search._replace(counts=counts)), kept, ceiling
@@ -137,22 +137,22 @@ def rules(num_arms: int, bins: int, thompson: bool) -> episodes.Rules:
 def made(name, thompson, num_arms, horizon, shortcut, thompson_scale, **common) -> Algorithm:
     """The algorithm, its arguments validated."""
     num_arms, horizon = integer("num_arms", num_arms, 2), integer("horizon", horizon, 1)
-    if shortcut:
-        raise ValueError(f"shortcut = {shortcut!r}: {name} draws every reward; leave it False, or use prm_elimination")
+    if not isinstance(shortcut, bool):
+        raise ValueError(f"shortcut = {shortcut!r} must be True or False")
     prm = _prm.check(horizon=horizon, **common)
     pulls = 2 ** np.arange(1, 32)
     tables, histogram = _prm.tables(prm, pulls), _prm.histogram(prm)
     first = int(np.searchsorted(pulls[:-1], _prm.threshold(prm)))
     bins = max(FEWEST, _prm.offered_bins(histogram.num_bins)) if prm.central else 0
     params = Params(
-        np.minimum(pulls, episodes.FOREVER), first, tables.clip, episodes.power_above(tables.clip), tables.radius,
+        np.minimum(pulls, episodes.FOREVER), first, tables.clip, _sums.power_above(tables.clip), tables.radius,
         tables.noise_scale, tables.count_scale, histogram.num_bins, histogram.first_edge, histogram.width,
         number("thompson_scale", thompson_scale, 0.0), prm.epsilon, 1.0,
     )  # fmt: skip
-    program = episodes.program(rules(num_arms, bins, thompson))
+    program = episodes.program(rules(num_arms, bins, thompson), shortcut)
     windows = 1 if not bins else 1 + max(1, bins // SEARCHED)
-    schedule = episodes.schedule(horizon, windows * num_arms * horizon.bit_length())
-    return Algorithm(program, schedule, params, episodes.GUARANTEE, (name, 1, (num_arms, bins)), {})
+    schedule = episodes.schedule(horizon, windows * num_arms * horizon.bit_length(), shortcut)
+    return Algorithm(program, schedule, params, episodes.GUARANTEE, (name, 1, (num_arms, bins, shortcut)), {})
 
 
 @factory
@@ -172,7 +172,7 @@ def prm_ucb(
     num_arms >= 2 [static]; epsilon in (0, inf], inf: no noise. moment "raw": E|X|^moment_order <= moment_bound; "central":
     E|X - mean|^moment_order <= moment_bound and |mean| <= mean_bound, at least twice the bin width r. moment_order >= 2.
     corruption_bound in [0, 1/2), central [0, 0.133): the share of replaced rewards. failure_prob in (0, 1), None: 1 / horizon.
-    shortcut: only False. Raises ValueError outside.
+    shortcut: rewards are drawn as counts of their values, as in `prm_elimination`: same law, other draws. Raises ValueError outside.
     Source: Wu et al. 2023, section 5, remark after Algorithm 1; details from the specification, section 6.
 
     >>> import jaxbandits as jb
