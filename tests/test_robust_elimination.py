@@ -287,7 +287,6 @@ def test_the_filter_saves_the_regret_that_least_squares_loses():
     attack = huber(corruption=0.1, kind="target", value=30.0)
     settings = {"attack": attack, "seeds": 64, "corruption_bound": 0.1}
     robust, plain = run(presieve=True, **settings), run(variance_bound="observed", **settings)
-    print(float(robust.regret[..., -1].mean()), float(plain.regret[..., -1].mean()))
     assert 2 * float(robust.regret[..., -1].mean()) < float(plain.regret[..., -1].mean())
 
 

@@ -216,7 +216,8 @@ def added(sums: Sums, message, counts, position, used, clamp) -> Sums:
     good = message.present & jnp.isfinite(message.value)
     value = jnp.where(good, jnp.clip(message.value, -clamp, clamp), 0)
     new = block_sums(value, message.arm, counts, position, used)
-    return Sums(*two_sum(sums.high, sums.low, new), sums.finite + count(good))
+    high, low = two_sum(sums.high, sums.low, new)
+    return Sums(high, low, sums.finite + count(good))
 
 
 def least_squares(sums: Sums, counts, whiten, actions) -> Estimate:

@@ -135,7 +135,8 @@ def program(
         scale, stream = params.mechanism_scale * params.laplace_scale, draws.child("noise")
         if model == "M1":
             return Report(seldom(scale > 0, noised, reward, scale, stream, t), action, play)
-        mean, own, last, there = _robust_batch.answers(*note, t, reward, action, play)
+        counts, position = note
+        mean, own, last, there = _robust_batch.answers(counts, position, t, reward, action, play)
         value = seldom(scale > 0, noised, mean, scale / own, stream, last)
         return Report(value, jnp.arange(num_arms, dtype=jnp.int32), there)
 
