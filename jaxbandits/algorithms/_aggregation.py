@@ -10,9 +10,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from jaxbandits.estimators.weiszfeld import warm_median, warm_start
-from jaxbandits.numerics import fixed_sum
-
-MOST_GROUPS = 3 / 4  # of the agents: 3 N_1 for a quarter of them
+from jaxbandits.numerics import count, fixed_sum
 
 
 class Crowd(NamedTuple):
@@ -40,7 +38,7 @@ def groups_of(uniforms, num_groups):
     """Group [N] of each agent at random, sizes within one of each other: its rank among uniforms [N], modulo P."""
     index = jnp.arange(len(uniforms), dtype=jnp.int32)
     before = (uniforms < uniforms[:, None]) | ((uniforms == uniforms[:, None]) & (index < index[:, None]))
-    rank = jnp.sum(before, axis=1, dtype=jnp.int32)
+    rank = count(before)
     return rank % jnp.asarray(num_groups).astype(jnp.int32)
 
 
@@ -59,6 +57,27 @@ def geometric_median(iterations: int) -> Rule:
     return Rule(warm_start, aggregate, iterative=True)
 
 
+def median_of_means(iterations: int) -> Rule:
+    """The geometric median of the means of P random groups of agents, sizes within one of each other; P = 1: the mean."""
+
+    def rows(num_agents):  # 3 N_1 is at most 3 floor(N / 4 + 1/2)
+        return max(1, min(num_agents, 3 * ((num_agents + 2) // 4)))
+
+    def begin(num_agents, length, dtype):
+        return warm_start(rows(num_agents), length, dtype)
+
+    def aggregate(points, memory, crowd):
+        row = jnp.arange(rows(points.shape[0]), dtype=jnp.int32)
+        member = crowd.group == row[:, None]
+        size = count(member)
+        total = fixed_sum(jnp.where(member[:, :, None], points, 0), axis=1)
+        means = total / jnp.maximum(size, 1).astype(points.dtype)[:, None]
+        memory = warm_median(means, memory, iterations, present=size > 0)
+        return memory.value, memory
+
+    return Rule(begin, aggregate, iterative=True, grouped=True)
+
+
 def trimmed_mean(points, memory, crowd):
     """Coordinate by coordinate the mean without the N_1 smallest and largest; the median where nothing would be left."""
     n = points.shape[0]
@@ -74,6 +93,7 @@ def _plain(aggregate) -> Callable:
 
 RULES = {
     "geometric_median": geometric_median,
+    "median_of_means": median_of_means,
     "mean": _plain(mean),
     "trimmed_mean": _plain(trimmed_mean),
 }
