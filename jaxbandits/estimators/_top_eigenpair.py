@@ -114,8 +114,8 @@ def _vector(diagonal, beside, squared, value):
     one, zeros = jnp.ones_like(value), jnp.zeros_like(diagonal)
     _, _, downs, ups = lax.fori_loop(0, d, pivots, (one, one, zeros, zeros))
     twist = settle(jnp.argmin(jnp.abs(downs + ups - shifted), axis=0).astype(jnp.int32))
-    back = -beside / downs
-    ahead = -jnp.concatenate([beside[:1], beside[:-1]]) / ups
+    back = settle(-beside / downs)
+    ahead = settle(-jnp.concatenate([beside[:1], beside[:-1]]) / ups)
 
     def walk(i, carry):
         low, high, lows, highs = carry
@@ -127,6 +127,25 @@ def _vector(diagonal, beside, squared, value):
     nothing = jnp.zeros_like(value)
     _, _, lows, highs = lax.fori_loop(0, d, walk, (nothing, nothing, zeros, zeros))
     z = jnp.where(jnp.arange(d, dtype=jnp.int32)[:, None] <= twist, lows, highs)
+    z = settle(z / settle(jnp.sqrt(total(z * z))))
+
+    # one step of inverse iteration with the same pivots: the share of the next eigenvector is squared
+    def forward(i, carry):
+        c, cs = carry
+        c = _at(z, i) + _at(ahead_down, i) * c
+        return c, _put(cs, c, i)
+
+    def backward(i, carry):
+        y, ys = carry
+        j = d - 1 - i
+        y = _at(solved, j) + _at(back, j) * y
+        return y, _put(ys, y, j)
+
+    ahead_down = settle(jnp.concatenate([jnp.zeros_like(back[:1]), back[:-1]]))
+    _, forwards = lax.fori_loop(0, d, forward, (nothing, zeros))
+    solved = settle(forwards / downs)
+    _, z = lax.fori_loop(0, d, backward, (nothing, zeros))
+    z = z / settle(jnp.max(jnp.abs(z), axis=0))
     return z / settle(jnp.sqrt(total(z * z)))
 
 
