@@ -151,7 +151,8 @@ def _vector(diagonal, beside, squared, value):
 
 def top_eigenpair(matrix):
     """Largest eigenvalue [L] and a unit eigenvector [d, L] of positive semi-definite matrices [d, d, L]."""
-    d, _, _ = matrix.shape
+    d, wanted = max(4, matrix.shape[0]), matrix.shape[0]
+    matrix = jnp.pad(matrix, ((0, d - wanted), (0, d - wanted), (0, 0)))  # zeros change neither; loops of two steps crash XLA
     trace = settle(total(jnp.stack([matrix[i, i] for i in range(d)])))
     diagonal, beside, reflections = tridiagonal(matrix / jnp.maximum(trace, jnp.finfo(matrix.dtype).tiny))
     squared, reach = beside * beside, jnp.abs(beside)
@@ -163,4 +164,4 @@ def top_eigenpair(matrix):
         return z - settle(total(v * z)) * v
 
     vector = settle(lax.fori_loop(0, d, turn, _vector(diagonal, beside, squared, value)))
-    return total(vector * settle(_times(matrix, vector))), vector
+    return total(vector * settle(_times(matrix, vector))), vector[:wanted]

@@ -74,30 +74,19 @@ def _of_rows(rows) -> _Sums:
 def _first_above(scores, target=None, share=None):
     """Lowest i with scores_0 + ... + scores_i > target, and what of target is left before it: scores [m, L], target [L].
 
-    A tree of sums of eight, descended from its root. `share`: of the total, in place of target.
+    `share`: of the total, in place of target. A loop over the scores: the compiler fuses no further than to its ends.
     """
-    levels = [scores]
-    while levels[-1].shape[0] > 8:
-        x = jnp.pad(levels[-1], ((0, -levels[-1].shape[0] % 8), (0, 0)))
-        levels[-1] = x = x.reshape(-1, 8, x.shape[1])
-        levels.append(settle(total(x.swapaxes(0, 1))))
-    index = jnp.zeros(scores.shape[1], jnp.int32)
-    for depth, level in enumerate(reversed(levels)):
-        if depth:
-            group = jnp.arange(level.shape[0], dtype=jnp.int32)[:, None, None] == index
-            level = settle(total(jnp.where(group, level, 0)))
-        sums = [level[0]]
-        for i in range(1, level.shape[0]):
-            sums.append(sums[-1] + level[i])
-        target = share * sums[-1] if target is None else target
-        # rounding may put the target at the end or beyond it
-        target = jnp.minimum(target, sums[-1] * (1 - jnp.finfo(level.dtype).eps))
-        here, before = jnp.zeros_like(index), jnp.zeros_like(target)
-        for x in sums[:-1]:
-            here = here + (x <= target).astype(jnp.int32)
-            before = jnp.where(x <= target, x, before)
-        index, target = settle(8 * index + here), target - before
-    return index, target
+    lanes = scores.shape[1]
+    sums = lax.fori_loop(
+        0, scores.shape[0], lambda i, c: (c[0] + _at(scores, i), _put(c[1], c[0] + _at(scores, i), i)),
+        (jnp.zeros(lanes, scores.dtype), jnp.zeros_like(scores)),
+    )[1]  # fmt: skip
+    target = share * sums[-1] if target is None else target
+    # rounding may put the target at the end or beyond it
+    target = jnp.minimum(target, sums[-1] * (1 - jnp.finfo(scores.dtype).eps))
+    below = sums <= target
+    index = jnp.minimum(count(below, axis=0), scores.shape[0] - 1)
+    return index, target - jnp.max(jnp.where(below, sums, 0), axis=0)
 
 
 def _covariance(mean, squares, directions):
