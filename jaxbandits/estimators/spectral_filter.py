@@ -15,12 +15,13 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.estimators._top_eigenpair import _at, _put, top_eigenpair, total
-from jaxbandits.numerics import count, fixed_sum, settle
+from jaxbandits.numerics import count, fixed_sum
 from jaxbandits.random import Draws, to_uniform
 
 LANES = 8
 LARGEST = 1e6  # a report is cut here before it is squared
+SQUARINGS = 16  # at most: 2^16 steps of the power method
+PAIR = 1e-6  # squaring stops once the other eigenvalues hold this share of the power's trace
 
 
 class Filtered(NamedTuple):
@@ -53,50 +54,106 @@ class _Sums(NamedTuple):
     spread: Any  # sum of squared deviations from the mean
 
 
+def _total(x):
+    """Sum over the first axis in a fixed order: halves down to eight terms."""
+    while x.shape[0] > 8:
+        half = x.shape[0] // 2
+        x = jnp.concatenate([x[:half] + x[half : 2 * half], x[2 * half :]]) if x.shape[0] % 2 else x[:half] + x[half:]
+    total = x[0]
+    for i in range(1, x.shape[0]):
+        total = total + x[i]
+    return total
+
+
 def _pooled(groups: _Sums, member) -> _Sums:
     """One group out of several: member [groups, L] says which."""
-    sizes = jnp.where(member, groups.size, 0)
-    size = settle(total(sizes))
-    mean = settle(total(sizes * groups.mean) / jnp.maximum(size, 1))
+    size = jnp.where(member, groups.size, 0)
+    total = _total(size)
+    mean = _total(size * groups.mean) / jnp.maximum(total, 1)
     apart = groups.mean - mean
-    return _Sums(size, mean, settle(total(jnp.where(member, groups.spread, 0) + sizes * apart * apart)))
+    return _Sums(total, mean, _total(jnp.where(member, groups.spread, 0) + size * apart * apart))
 
 
 def _of_rows(rows) -> _Sums:
     """Sums of rows [bs, ...] of which NaN are missing."""
     left = ~jnp.isnan(rows)
-    size = settle(total(left.astype(rows.dtype)))
-    mean = settle(total(jnp.where(left, rows, 0)) / jnp.maximum(size, 1))
+    size = _total(left.astype(rows.dtype))
+    mean = _total(jnp.where(left, rows, 0)) / jnp.maximum(size, 1)
     apart = jnp.where(left, rows - mean, 0)
-    return _Sums(size, mean, settle(total(apart * apart)))
+    return _Sums(size, mean, _total(apart * apart))
 
 
-def _first_above(scores, target=None, share=None):
-    """Lowest i with scores_0 + ... + scores_i > target, and what of target is left before it: scores [m, L], target [L].
-
-    `share`: of the total, in place of target. A loop over the scores: the compiler fuses no further than to its ends.
-    """
-    lanes = scores.shape[1]
-    sums = lax.fori_loop(
-        0, scores.shape[0], lambda i, c: (c[0] + _at(scores, i), _put(c[1], c[0] + _at(scores, i), i)),
-        (jnp.zeros(lanes, scores.dtype), jnp.zeros_like(scores)),
-    )[1]  # fmt: skip
-    target = share * sums[-1] if target is None else target
+def _first_above(scores, target):
+    """Lowest i with scores_0 + ... + scores_i > target, and what of target is left before it: scores [m, L], target [L]."""
+    total, stride = scores, 1
+    while stride < scores.shape[0]:
+        total = jnp.concatenate([total[:stride], total[stride:] + total[:-stride]])
+        stride *= 2
     # rounding may put the target at the end or beyond it
-    target = jnp.minimum(target, sums[-1] * (1 - jnp.finfo(scores.dtype).eps))
-    below = sums <= target
+    target = jnp.minimum(target, total[-1] * (1 - jnp.finfo(scores.dtype).eps))
+    below = total <= target
     index = jnp.minimum(count(below, axis=0), scores.shape[0] - 1)
-    return index, target - jnp.max(jnp.where(below, sums, 0), axis=0)
+    return index, jnp.maximum(target - jnp.max(jnp.where(below, total, 0), axis=0), 0)
 
 
-def _covariance(mean, squares, directions):
-    """sum_a squares_a u_a u_a' - mean mean' [d, d, L]: one arm at a time in a loop, whose result is in memory when it is used."""
+def _moments(arms: _Sums, directions):
+    """Number [L], mean [d, L] and trace of the covariance [L] of what is left."""
+    number = jnp.maximum(_total(arms.size), 1)
+    mean = _weighted(arms.size * arms.mean / number, directions)
+    squares = (arms.spread + arms.size * arms.mean * arms.mean) / number
+    norm = _total(jnp.moveaxis(directions * directions, 1, 0))
+    return number, mean, squares, _total(squares * norm) - _total(mean * mean)
 
-    def add(a, result):
-        u = _at(directions, a)
-        return result + u[:, None] * settle(_at(squares, a) * u)[None]
 
-    return lax.fori_loop(0, directions.shape[0], add, -mean[:, None] * mean[None, :])
+def _weighted(weights, directions):
+    """sum_a weights_a u_a: [K, L], [K, d, L] -> [d, L]."""
+    return _total(weights[:, None] * directions)
+
+
+def _second(squares, directions):
+    """sum_a squares_a u_a u_a' [d, d, L], eight arms at a time so that nothing of size K d^2 is made."""
+    num_arms, d, lanes = directions.shape
+    blocks = -(-num_arms // 8)
+    pad = blocks * 8 - num_arms
+    u = jnp.pad(directions, ((0, pad), (0, 0), (0, 0))).reshape(blocks, 8, d, lanes)
+    w = jnp.pad(squares, ((0, pad), (0, 0))).reshape(blocks, 8, lanes)
+
+    def add(b, total):
+        x, y = u[b], w[b][:, None] * u[b]
+        for a in range(8):
+            total = total + x[a][:, None] * y[a][None]
+        return total
+
+    return lax.fori_loop(0, blocks, add, jnp.zeros((d, d, lanes), u.dtype))
+
+
+def top_eigenpair(matrix):
+    """Largest eigenvalue [L] and its vector [d, L] of positive semi-definite matrices [d, d, L], by repeated squaring."""
+    d = matrix.shape[0]
+
+    def trace(x):
+        return _total(jnp.stack([x[i, i] for i in range(d)]))
+
+    def scaled(x):
+        return x / jnp.maximum(trace(x), jnp.finfo(x.dtype).tiny)
+
+    def square(carry):
+        step, power, done = carry
+
+        product = sum((power[:, k, None] * power[k, None, :] for k in range(1, d)), power[:, 0, None] * power[0, None])
+        size = trace(product)
+        new = product / jnp.maximum(size, jnp.finfo(size.dtype).tiny)
+        return step + 1, jnp.where(done, power, new), done | (size >= 1 - PAIR)
+
+    def pending(carry):
+        return (carry[0] < SQUARINGS) & ~jnp.all(carry[2])
+
+    power = lax.while_loop(pending, square, (jnp.int32(0), scaled(matrix), trace(matrix) <= 0))[1]
+    diagonal = jnp.stack([power[i, i] for i in range(d)])
+    column = jnp.argmax(diagonal, axis=0)
+    v = _total(jnp.where(jnp.arange(d)[:, None, None] == column, power, 0))
+    v = v / jnp.sqrt(jnp.maximum(_total(v * v), jnp.finfo(v.dtype).tiny))
+    return _total(v * _total(v[:, None] * matrix)), v
 
 
 def _uniform(stream, t, step):
@@ -110,93 +167,64 @@ def _whole_batch(history, stream, t, values, present, block_arm, directions, bou
     """All arguments have a leading axis [L]."""
     lanes, num_blocks, size = values.shape
     dtype = values.dtype
-    lane = jnp.arange(lanes, dtype=jnp.int32)
-    arm_index, block_index, place = (
-        jnp.arange(m, dtype=jnp.int32)[:, None] for m in (directions.shape[1], num_blocks, size)
-    )
-    values = jnp.where(present, values, jnp.nan)  # NaN: absent or removed
+    lane = jnp.arange(lanes)
+    values = jnp.where(present, values, jnp.nan)
     arm = block_arm.T
-    u = jnp.moveaxis(directions, 0, -1)  # [K, d, L]
-    across = jnp.moveaxis(u, 1, 0)  # [d, K, L]
-    norms = total(across * across)
+    u = jnp.moveaxis(directions, 0, -1)
+    num_arms = u.shape[0]
+    blocks = _of_rows(jnp.moveaxis(values, 0, -1).swapaxes(0, 1))
+    arms = jax.vmap(lambda a: _pooled(blocks, arm == a))(jnp.arange(num_arms, dtype=arm.dtype))
     threshold = 4 * bound
 
-    def moments(arms):
-        """Mean [d, L], per-arm weights of the second moment [K, L], and whether a removal is possible: the trace bounds the
-        eigenvalue, below the threshold no solve is needed."""
-        number = settle(jnp.maximum(total(arms.size), 1))
-        mean = settle(total((arms.size * arms.mean / number)[:, None] * u))
-        squares = settle((arms.spread + arms.size * arms.mean * arms.mean) / number)
-        trace = settle(total(squares * norms) - total(mean * mean))
-        return mean, squares, (trace >= threshold) & (trace > 0) & (number > 1)
+    def undecided(arms):
+        """The trace bounds the eigenvalue: below the threshold no solve is needed."""
+        trace = _moments(arms, u)[3]
+        return (trace >= threshold) & (trace > 0) & (_total(arms.size) > 1)
 
-    def solve(mean, squares):
-        return top_eigenpair(_covariance(mean, squares, u))
+    def solve(arms):
+        _, mean, squares, _ = _moments(arms, u)
+        value, vector = top_eigenpair(_second(squares, u) - mean[:, None] * mean[None, :])
+        return value, vector, mean
 
     def remove(carry):
-        step, todo, removed, values, blocks, arms, mean, squares, eigenvalues = carry
-        value, v = solve(mean, squares)
-        value = settle(value)
+        step, todo, removed, values, blocks, arms, eigenvalues = carry
+        value, v, mean = solve(arms)
         if history:
-            eigenvalues = _put(eigenvalues, jnp.where(todo, value, jnp.nan), jnp.minimum(step, history - 1))
+            eigenvalues = eigenvalues.at[step].set(jnp.where(todo, value, jnp.nan), mode="drop")
         todo = todo & (value >= threshold) & (value > 0)
-        along, centre = settle(total(across * v[:, None])), settle(total(v * mean))
+        along, centre = _total(jnp.moveaxis(u * v, 1, 0)), _total(v * mean)
 
         def scores(groups, along):
             off = along * groups.mean - centre
             return along * along * groups.spread + groups.size * off * off
 
-        # one uniform goes down from arm to block to report: what is left of it inside one is the target inside the next
-        a, rest = _first_above(settle(scores(arms, along)), share=_uniform(stream, t, step))
-        mine = arm_index == a
-        along = settle(total(jnp.where(mine, along, 0)))
+        tau = scores(arms, along)
+        a, rest = _first_above(tau, _uniform(stream, t, step) * _total(tau))
+        mine = jnp.arange(num_arms, dtype=a.dtype)[:, None] == a
+        along = _total(jnp.where(mine, along, 0))
         own = arm == a
-        b, rest = _first_above(settle(jnp.where(own, scores(blocks, along), 0)), rest)
+        b, rest = _first_above(jnp.where(own, scores(blocks, along), 0), rest)
         row = values[lane, b].T
         off = along * row - centre
-        i, _ = _first_above(settle(jnp.where(jnp.isnan(row), 0, off * off)), rest)
-        touched = _of_rows(jnp.where(place == i, jnp.nan, row))
+        i, _ = _first_above(jnp.where(jnp.isnan(row), 0, off * off), rest)
+        touched = _of_rows(jnp.where(jnp.arange(size, dtype=i.dtype)[:, None] == i, jnp.nan, row))
         values = values.at[jnp.where(todo, lane, lanes), b, i].set(jnp.nan, mode="drop", unique_indices=True)
-        here = (block_index == b) & todo
+        here = (jnp.arange(num_blocks, dtype=b.dtype)[:, None] == b) & todo
         blocks = jax.tree.map(lambda new, old: jnp.where(here, new, old), touched, blocks)
-        arms = jax.tree.map(lambda new, old: jnp.where(mine & todo, new, old), _pooled(blocks, own), arms)
-        mean, squares, above = moments(arms)
-        next_step = step + 1
-        moved = todo.astype(jnp.int32)
-        return (
-            next_step,
-            todo & above & (next_step < limit),
-            removed + moved,
-            values,
-            blocks,
-            arms,
-            mean,
-            squares,
-            eigenvalues,
-        )
+        pooled = _pooled(blocks, own)
+        arms = jax.tree.map(lambda new, old: jnp.where(mine & todo, new, old), pooled, arms)
+        removed = removed + todo.astype(jnp.int32)
+        todo = todo & undecided(arms) & (step + 1 < limit)
+        return step + 1, todo, removed, values, blocks, arms, eigenvalues
 
-    blocks = _of_rows(jnp.moveaxis(values, 0, -1).swapaxes(0, 1))
-    arms = lax.map(lambda a: _pooled(blocks, arm == a), jnp.arange(u.shape[0], dtype=arm.dtype))
-    mean, squares, above = moments(arms)
     eigenvalues = jnp.full((history, lanes), jnp.nan, dtype)
-    start = (
-        jnp.int32(0),
-        above & (limit > 0),
-        jnp.zeros(lanes, jnp.int32),
-        values,
-        blocks,
-        arms,
-        mean,
-        squares,
-        eigenvalues,
-    )
-    _, _, removed, values, _, arms, mean, squares, eigenvalues = lax.while_loop(
-        lambda carry: jnp.any(carry[1]), remove, start
-    )
-    value = solve(mean, squares)[0]
+    todo = undecided(arms) & (limit > 0)
+    start = (jnp.int32(0), todo, jnp.zeros(lanes, jnp.int32), values, blocks, arms, eigenvalues)
+    _, _, removed, values, _, arms, eigenvalues = lax.while_loop(lambda carry: jnp.any(carry[1]), remove, start)
+    value, _, mean = solve(arms)
     if history:
         eigenvalues = eigenvalues.at[removed, lane].set(value, mode="drop")
-    exhausted = (removed >= limit) & (value >= threshold) & (value > 0) & moments(arms)[2]
+    exhausted = (removed >= limit) & (value >= threshold) & (value > 0) & (_total(arms.size) > 1)
     return FilteredBlocks(mean.T, ~jnp.isnan(values), value, eigenvalues.T, removed, exhausted)
 
 
