@@ -233,7 +233,11 @@ def _batched(history):
 
     @jax.custom_batching.custom_vmap
     def many(*args):
-        return _whole_batch(history, *args)
+        # here, after every vmap: fewer than eight lanes are filled up, the least number for which bits do not depend on it
+        lanes = args[1].shape[0]
+        fill = max(0, LANES - lanes)
+        args = jax.tree.map(lambda x: jnp.concatenate([x, jnp.repeat(x[:1], fill, 0)]), args) if fill else args
+        return jax.tree.map(lambda x: x[:lanes], _whole_batch(history, *args))
 
     @many.def_vmap
     def _(axis_size, batched, *args):
@@ -264,8 +268,7 @@ def filter_blocks(
         limit = jnp.minimum(limit, stream.shape[0])
     args = stream, jnp.asarray(t).astype(jnp.int32), values, present, block_arm, directions.astype(dtype)
     args = (*args, jnp.asarray(bound).astype(dtype), limit)
-    # one lane is computed as eight equal ones: the least number of lanes for which bits do not depend on it
-    args = jax.tree.map(lambda x: jnp.broadcast_to(x, (LANES, *jnp.shape(x))), args)
+    args = jax.tree.map(lambda x: jnp.asarray(x)[None], args)
     return jax.tree.map(lambda x: x[0], _batched(history)(*args))
 
 
