@@ -18,6 +18,7 @@ from jax import lax
 from jaxbandits.numerics import count, fixed_sum
 from jaxbandits.random import Draws, to_uniform
 
+LANES = 8
 LARGEST = 1e6  # a report is cut here before it is squared
 SQUARINGS = 16  # at most: 2^16 steps of the power method
 PAIR = 1e-6  # squaring stops once the other eigenvalues hold this share of the power's trace
@@ -232,7 +233,11 @@ def _batched(history):
 
     @jax.custom_batching.custom_vmap
     def many(*args):
-        return _whole_batch(history, *args)
+        # here, after every vmap: fewer than eight lanes are filled up, the least number for which bits do not depend on it
+        lanes = args[1].shape[0]
+        fill = max(0, LANES - lanes)
+        args = jax.tree.map(lambda x: jnp.concatenate([x, jnp.repeat(x[:1], fill, 0)]), args) if fill else args
+        return jax.tree.map(lambda x: x[:lanes], _whole_batch(history, *args))
 
     @many.def_vmap
     def _(axis_size, batched, *args):
@@ -262,7 +267,8 @@ def filter_blocks(
     if not isinstance(stream, Draws):
         limit = jnp.minimum(limit, stream.shape[0])
     args = stream, jnp.asarray(t).astype(jnp.int32), values, present, block_arm, directions.astype(dtype)
-    args = jax.tree.map(lambda x: jnp.asarray(x)[None], (*args, jnp.asarray(bound).astype(dtype), limit))
+    args = (*args, jnp.asarray(bound).astype(dtype), limit)
+    args = jax.tree.map(lambda x: jnp.asarray(x)[None], args)
     return jax.tree.map(lambda x: x[0], _batched(history)(*args))
 
 
