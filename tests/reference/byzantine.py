@@ -270,7 +270,7 @@ def play_episodes(contexts, reward_of, theta, window, server, hits=None, attack=
     count = episodes_of(horizon, window)
     hits = np.zeros((count, num_agents), bool) if hits is None else hits
     poisoned = np.zeros((horizon, num_agents), bool) if poisoned is None else poisoned
-    actions, lost, total = np.zeros((horizon, num_agents), int), np.zeros(horizon), []
+    actions, lost = np.zeros((horizon, num_agents), int), np.zeros(horizon)
     policies, sent = [], []
     for k in range(1, count + 1):
         policies.append(server.policies(k))

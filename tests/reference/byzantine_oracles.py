@@ -55,9 +55,9 @@ def geometric_median(points, weights=None):
     raise ArithmeticError("no median")
 
 
-def smoothing(distance, tiny=np.finfo(float).tiny):
+def smoothing(distance):
     """nu_s = max(1e-4 median distance, the smallest normal number)."""
-    return max(1e-4 * float(np.median(distance)), tiny)
+    return max(1e-4 * float(np.median(distance)), float(np.finfo(float).tiny))
 
 
 def weiszfeld(points, z, iterations, weights=None):
