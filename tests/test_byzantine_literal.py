@@ -8,6 +8,7 @@ from against_reference import planted
 from reference import byzantine as byz
 from reference import byzantine_attacks as attacks
 from reference import byzantine_oracles as oracles
+from reference import byzantine_privacy as privacy
 from reference import federated
 from scipy.optimize import minimize
 from scipy.stats import norm
@@ -205,38 +206,43 @@ def test_huge_attackers_move_a_robust_rule_by_the_spread_of_the_honest(rule):
 # ---------------------------------------------------------------- privacy
 
 
+def scale_of(c, calibration):
+    releases = byz.episodes_of(c.horizon, c.window) - 1
+    return privacy.node_scale(releases, c.window, c.epsilon, c.delta, privacy=c.privacy, calibration=calibration)
+
+
 def test_calibrations_of_section_4():
     for epsilon, delta, ratio in ((4, 1e-3, 2.0161), (1, 1e-3, 6.3066), (0.5, 1e-5, 17.2244)):
-        g = byz.gaussian_ratio(epsilon, delta)
+        g = privacy.gaussian_ratio(epsilon, delta)
         assert math.sqrt(6) / g == pytest.approx(ratio, abs=6e-5)
         spent = norm.cdf(g / 2 - epsilon / g) - math.exp(epsilon) * norm.cdf(-g / 2 - epsilon / g)
         assert spent == pytest.approx(delta, rel=1e-9)
     c = case(privacy="tree", epsilon=4.0, horizon=80)  # K = 10: 9 messages, m = 4 by bits, 5 as printed
-    scales = {kind: byz.node_scale(c, kind) for kind in ("exact", "zcdp", "paper")}
+    scales = {kind: scale_of(c, kind) for kind in ("exact", "zcdp", "paper")}
     assert scales["exact"] == pytest.approx(2.0161 * 8 * 2, rel=1e-4)
     assert scales["paper"] == pytest.approx(8 * math.sqrt(5) * 8 * math.log(4000) / 4)
     levels = {"exact": 4, "zcdp": 4, "paper": 5}
-    spent = {k: byz.truly_spent(s / (8 * math.sqrt(levels[k])), 1e-3) for k, s in scales.items()}
+    spent = {k: privacy.truly_spent(s / (8 * math.sqrt(levels[k])), 1e-3) for k, s in scales.items()}
     assert [spent[k] for k in ("paper", "zcdp", "exact")] == pytest.approx([0.32, 2.96, 4], abs=0.006)
     for epsilon, factor in ((4.0, 6.5), (1.0, 7.0)):
         smaller = c._replace(epsilon=epsilon)
-        per_level = byz.node_scale(smaller, "paper") / math.sqrt(5) / (byz.node_scale(smaller, "zcdp") / 2)
+        per_level = scale_of(smaller, "paper") / math.sqrt(5) / (scale_of(smaller, "zcdp") / 2)
         assert per_level == pytest.approx(factor, abs=0.06)
-    assert byz.node_scale(c._replace(privacy="increment"), "exact") == pytest.approx(scales["exact"] / 2)
-    assert byz.node_scale(c._replace(epsilon=math.inf), "exact") == 0 == byz.node_scale(c._replace(window=80), "exact")
-    assert [byz.tree_levels(n, "exact") for n in (1, 2, 3, 4, 7, 8)] == [1, 2, 2, 3, 3, 4]
-    assert [byz.tree_levels(n, "paper") for n in (1, 2, 3, 4, 7, 8, 9)] == [1, 2, 3, 3, 4, 4, 5]
+    assert scale_of(c._replace(privacy="increment"), "exact") == pytest.approx(scales["exact"] / 2)
+    assert scale_of(c._replace(epsilon=math.inf), "exact") == 0 == scale_of(c._replace(window=80), "exact")
+    assert [privacy.tree_levels(n, "exact") for n in (1, 2, 3, 4, 7, 8)] == [1, 2, 2, 3, 3, 4]
+    assert [privacy.tree_levels(n, "paper") for n in (1, 2, 3, 4, 7, 8, 9)] == [1, 2, 3, 3, 4, 4, 5]
 
 
 def test_nodes_cover_every_prefix_once_and_one_message_lies_in_few():
     for n in range(1, 200):
-        covered = [i for level, end in byz.nodes_of(n, "tree") for i in range(end - 2**level + 1, end + 1)]
+        covered = [i for level, end in privacy.nodes_of(n, "tree") for i in range(end - 2**level + 1, end + 1)]
         assert covered == list(range(1, n + 1))
-        assert len(byz.nodes_of(n, "tree")) == n.bit_count()
-        assert byz.nodes_of(n, "increment") == [(0, i) for i in range(1, n + 1)]
-    drawn = {node for n in range(1, 200) for node in byz.nodes_of(n, "tree")}
+        assert len(privacy.nodes_of(n, "tree")) == n.bit_count()
+        assert privacy.nodes_of(n, "increment") == [(0, i) for i in range(1, n + 1)]
+    drawn = {node for n in range(1, 200) for node in privacy.nodes_of(n, "tree")}
     for message in range(1, 200):
-        assert sum(end - 2**level < message <= end for level, end in drawn) <= byz.tree_levels(199, "exact")
+        assert sum(end - 2**level < message <= end for level, end in drawn) <= privacy.tree_levels(199, "exact")
 
 
 @pytest.mark.parametrize("form", ["tree", "increment"])
@@ -245,7 +251,7 @@ def test_variance_of_what_is_released(form):
     for n in (5, 6, 7, 8):
         H, h = [], []
         for seed in range(500):
-            tree = byz.Privatizer(form, 2.0, nodes((seed, n)))
+            tree = privacy.Privatizer(form, 2.0, nodes((seed, n)))
             for _ in range(n):
                 tree.receive(np.zeros((N, D, D)), np.zeros((N, D)))
             gram, vector = tree.release()
@@ -264,13 +270,13 @@ def test_variance_of_what_is_released(form):
 def test_the_tree_is_the_buffer_of_the_specification():
     """buf[j < c] = 0, buf[c] = fresh at n, c = ctz(n); the noise is sum_j bit_j(n) buf[j]."""
     node = nodes(1)
-    tree = byz.Privatizer("tree", 1.0, node)
+    tree = privacy.Privatizer("tree", 1.0, node)
     buffer = np.zeros((7, N, D, D))
     for n in range(1, 65):
         tree.receive(np.full((N, D, D), 0.25), np.zeros((N, D)))
         c = (n & -n).bit_length() - 1
         buffer[:c] = 0
-        buffer[c] = byz.node_noise(node(c, n))[0]
+        buffer[c] = privacy.node_noise(node(c, n))[0]
         noise = sum(buffer[j] for j in range(7) if n >> j & 1)
         np.testing.assert_allclose(tree.release()[0], 0.25 * n + noise, atol=1e-12)
 
@@ -414,7 +420,7 @@ def test_poison_and_what_regret_counts():
     np.testing.assert_allclose(run.sent[k - 1][0][i], X[16:24, i].T @ X[16:24, i])
 
 
-def play(ref, oracle, attack, name, seed):
+def play(ref, attack, name, seed):
     """Three runs that together touch every part."""
     x, reward = world(seed, 0.2, bounded=True)
     c = ref.Constants(**LIMITS, corruption_bound=0.2, radius_scale=0.3)
@@ -434,10 +440,10 @@ PLANTED = [
     ("median", byz, "first * math.sqrt(k))", "first * math.sqrt(k + 3))"),
     ("median", byz, "if k < count:\n            server.learn(matrices, vectors)", "if k > 1:\n            server.learn(matrices, vectors)"),
     ("median", byz, "self.vectors = self.grams + grams, self.vectors + vectors", "self.vectors = grams, vectors"),
-    ("tree", byz, "end += 1 << level", "end += 1"),
-    ("tree", byz, "return nodes\n", "return nodes[:-1] or nodes\n"),
-    ("tree", byz, "+ np.swapaxes(raw, -1, -2)) / math.sqrt(2)", "+ np.swapaxes(raw, -1, -2)) / 2"),
-    ("tree", byz, "return math.sqrt(6 * m) * c.window", "return math.sqrt(3 * m) * c.window"),
+    ("tree", privacy, "end += 1 << level", "end += 1"),
+    ("tree", privacy, "return nodes\n", "return nodes[:-1] or nodes\n"),
+    ("tree", privacy, "+ np.swapaxes(raw, -1, -2)) / math.sqrt(2)", "+ np.swapaxes(raw, -1, -2)) / 2"),
+    ("tree", privacy, "return math.sqrt(6 * m) * window", "return math.sqrt(3 * m) * window"),
     ("tree", byz, "48 * iota", "24 * iota"),
     ("alie", attacks, ".std(axis=0)", ".std(axis=0, ddof=1)"),
     ("target", attacks, "matrices[~hit], vectors[~hit]", "matrices, vectors"),
@@ -445,13 +451,13 @@ PLANTED = [
 
 
 @pytest.mark.parametrize(("name", "module", "old", "new"), PLANTED, ids=[f"{p[0]}: {p[2]}" for p in PLANTED])
-def test_a_planted_error_forks_some_path(name, module, old, new):
+def test_a_planted_error_forks_some_path(name, module, old, new, monkeypatch):
+    right = [play(byz, attacks, name, s).actions for s in range(6)]
     wrong = planted(module, old, new)
-    ref, attack = (wrong, attacks) if module is byz else (byz, wrong)
-    assert any(
-        not np.array_equal(play(byz, oracles, attacks, name, s).actions, play(ref, oracles, attack, name, s).actions)
-        for s in range(6)
-    )
+    if module is privacy:
+        monkeypatch.setattr(byz, "privacy", wrong)
+    ref, attack = wrong if module is byz else byz, wrong if module is attacks else attacks
+    assert any(not np.array_equal(a, play(ref, attack, name, s).actions) for s, a in enumerate(right))
 
 
 def test_the_last_message_is_never_used():
