@@ -245,6 +245,22 @@ def test_nodes_cover_every_prefix_once_and_one_message_lies_in_few():
         assert sum(end - 2**level < message <= end for level, end in drawn) <= privacy.tree_levels(199, "exact")
 
 
+def test_a_message_moves_the_sums_by_what_the_calibrations_take():
+    """(U, u) against (-U, -u), both of norm L: sqrt 12 L in [[U, u], [u', 0]], the tree's sqrt m nodes aside."""
+    U, u = np.diag([3.0, 0, 4]), np.array([0, 5.0, 0])
+    joined = np.block([[U, u[:, None]], [u[None], np.zeros((1, 1))]])
+    assert np.linalg.norm(2 * joined) == pytest.approx(math.sqrt(12) * 5)
+
+
+def test_increments_win_for_few_episodes():
+    """Average variance over a run, tree with tight m over increments: the table of section 4 and its closed form."""
+    for count, ratio in ((8, 1.29), (16, 1.07), (32, 0.81), (64, 0.57), (128, 0.39), (512, 0.16)):
+        m = privacy.tree_levels(count - 1, "exact")
+        tree, increments = (sum(len(privacy.nodes_of(n, form)) for n in range(count)) for form in ("tree", "increment"))
+        assert m * tree / increments == pytest.approx(math.log2(count) ** 2 / (count - 1))
+        assert m * tree / increments == pytest.approx(ratio, abs=0.006)
+
+
 @pytest.mark.parametrize("form", ["tree", "increment"])
 def test_variance_of_what_is_released(form):
     variances = []
@@ -418,6 +434,24 @@ def test_poison_and_what_regret_counts():
     paid = [reward(t, i, run.actions[t - 1, i]) - 2 * X[t - 1, i] @ THETA for t in range(17, 25)]
     np.testing.assert_allclose(run.sent[k - 1][1][i], paid @ X[16:24, i])
     np.testing.assert_allclose(run.sent[k - 1][0][i], X[16:24, i].T @ X[16:24, i])
+
+
+def test_regrets_of_the_specifications_table():
+    """Section 2, practical constants (there 4 seeds): the blind first episode, and two pairs of scales."""
+    horizon, agents, window = 2000, 10, 40
+    theta, hits = np.full(4, 0.5), np.zeros((50, agents), bool)
+    hits[:, :2] = True
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(horizon, agents, 10, 4))
+    x /= np.linalg.norm(x, axis=-1, keepdims=True)
+    noise = 0.5 * rng.normal(size=(horizon, agents))
+    reward = lambda t, i, arm: x[t - 1, i, arm] @ theta + noise[t - 1, i]
+    for ridge_scale, radius_scale, total in ((0.1, 0.03, 245), (0.01, 0.1, 2876)):
+        c = byz.Constants(agents, 4, horizon, window, corruption_bound=0.2, ridge_scale=ridge_scale, radius_scale=radius_scale)  # fmt: skip
+        attack = attacks.byzantine("target", 1.0, window, theta)
+        run = byz.byzantine_ucb(x, reward, theta, c, iterations=8, hits=hits, attack=attack)
+        assert run.regret[window - 1] == pytest.approx(238, rel=0.05)
+        assert run.regret[-1] == pytest.approx(total, rel=0.05)
 
 
 def play(ref, attack, name, seed):
