@@ -82,9 +82,14 @@ ALGORITHMS: dict[str, Example] = {
         arms, horizon=400,
     ),
     "isolated_linucb": Example(partial(a.isolated_linucb, window=8), federated),
+    "oracle_linucb": Example(
+        partial(a.oracle_linucb, window=8, corruption_bound=0.2, width="abbasi_yadkori"), federated,
+        message_adversary=partial(v.byzantine, corruption=0.2, kind="nonfinite"),
+    ),
     "byzantine_ucb": Example(
-        partial(a.byzantine_ucb, window=8, aggregate="mean"), federated,
-        message_adversary=partial(v.byzantine, corruption=0.2, kind="target", scale=5.0),
+        partial(a.byzantine_ucb, window=8, privacy="tree", epsilon=4.0),
+        partial(federated, reward="bounded", theta_norm=0.6, noise_scale=0.4),
+        message_adversary=partial(v.byzantine, corruption=0.2, kind="target"), horizon=100,
     ),
     "dp_se": Example(partial(a.dp_se, epsilon=1.0), partial(arms, means=[0.48, 0.6]), horizon=3500),
     "adap_ucb": Example(partial(a.adap_ucb, epsilon=1.0), arms, horizon=600),
@@ -134,6 +139,10 @@ ADVERSARIES: dict[str, Example] = {
     "byzantine": Example(
         partial(a.byzantine_ucb, window=8, aggregate="mean"), federated,
         message_adversary=partial(v.byzantine, corruption=0.4, kind="sign_flip", scale=2.0),
+    ),
+    "poison": Example(
+        partial(a.byzantine_ucb, window=8, aggregate="trimmed_mean", corruption_bound=0.2), federated,
+        reward_adversary=partial(v.poison, corruption=0.2, prob=0.5),
     ),
 }  # fmt: skip
 

@@ -256,7 +256,9 @@ def test_guarantees_are_well_formed(name):
     assert 0 < epsilon < math.inf and 0 <= delta < 1 and claim.scales
     assert "mechanism_scale" in claim.scales
     halved = params._replace(mechanism_scale=0.5 * params.mechanism_scale)
-    assert claim.spend(halved)[0] == pytest.approx(2 * epsilon)  # what is declared follows the noise
+    # what is declared follows the noise: twice as much, and more where delta > 0
+    assert claim.spend(halved)[0] >= 2 * epsilon * (1 - 1e-9)
+    assert delta > 0 or claim.spend(halved)[0] == pytest.approx(2 * epsilon)
 
 
 @pytest.mark.parametrize("name", catalogue.ENVIRONMENTS)

@@ -1,5 +1,7 @@
 """The federated pair: literal loops on the same draws, attacks, and the checks of messages."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,6 +18,7 @@ from jaxbandits.protocol import Adversary, Attack, Moments
 from jaxbandits.random import Draws
 from jaxbandits.simulator import advance, begin, case_of, parts_of
 
+mean_ucb = partial(byzantine_ucb, aggregate="mean")
 SHAPE = {"num_agents": 8, "num_arms": 6, "dim": 4}
 
 
@@ -59,7 +62,7 @@ TARGET = Attack(nothing, hit_first)
 
 def test_target_breaks_the_mean_and_leaves_isolated_agents_alone():
     final = {}
-    for factory in (byzantine_ucb, isolated_linucb):
+    for factory in (mean_ucb, isolated_linucb):
         algorithm = factory(**SHAPE, horizon=605, window=10, corruption_bound=0.25)
         for attacked in (0, 2):
             adversary = Adversary(TARGET, (np.float64(attacked),), None, {})
@@ -72,7 +75,7 @@ def test_target_breaks_the_mean_and_leaves_isolated_agents_alone():
 
 def test_a_public_attack_reaches_both_and_changes_isolated_agents_nothing():
     environment, times = federated_linear(**SHAPE), [150, 300]
-    isolated, shared = (f(**SHAPE, horizon=300, window=10) for f in (isolated_linucb, byzantine_ucb))
+    isolated, shared = (f(**SHAPE, horizon=300, window=10) for f in (isolated_linucb, mean_ucb))
     honest = Adversary(TARGET, (np.float64(0),), None, {})
     curves = {
         (name, n): play(algorithm, environment, times, 4, adversary=adversary)
@@ -109,7 +112,7 @@ def literal_federated(contexts, noise, theta, window, c, dim, isolated):
     return np.cumsum(np.sum(np.reshape(curve, (-1, n)), axis=1))
 
 
-@pytest.mark.parametrize("factory", [byzantine_ucb, isolated_linucb])
+@pytest.mark.parametrize("factory", [mean_ucb, isolated_linucb])
 def test_federated_are_the_literal_loops(factory):
     horizon, window = 103, 7  # the last episode is short
     algorithm = factory(**SHAPE, horizon=horizon, window=window, radius_scale=0.1)
@@ -123,7 +126,7 @@ def test_federated_are_the_literal_loops(factory):
             np.zeros((horizon, 8)),
             theta,
             window,
-            algorithm.params,
+            getattr(algorithm.params, "constants", algorithm.params),
             4,
             factory is isolated_linucb,
         )
@@ -132,15 +135,15 @@ def test_federated_are_the_literal_loops(factory):
 
 def test_schedule_constants():
     """alpha = 0.2, so C = 8/3; iota = log(128 N T / delta); theory values at k = 4, then the scales."""
-    c = byzantine_ucb(**SHAPE, horizon=2000, window=10, corruption_bound=0.2, ridge_scale=1.0, radius_scale=1.0).params
+    c = byzantine_ucb(**SHAPE, horizon=2000, window=10, corruption_bound=0.2, ridge_scale=1.0, radius_scale=1.0).params.constants
     iota = np.log(128 * 8 * 2000 / 0.05)
     level = max(10, 8 * np.sqrt(10 * iota) * 8 / 3 * 2)
     np.testing.assert_allclose(federated.ridge(c, jnp.int32(4), jnp.float32), level, rtol=1e-5)
     beta = (
         3 * np.sqrt(level * 4) + 4 * np.sqrt(3 * 10 * 4 * iota) * 8 / 3 * 1.5 / np.sqrt(level) + np.sqrt(4 * iota / 8)
     )
-    np.testing.assert_allclose(federated.radius(c, jnp.int32(4), 4, jnp.float32), beta, rtol=1e-5)
-    first = byzantine_ucb(**SHAPE, horizon=50, feature_spread=0.0).params
+    np.testing.assert_allclose(federated.radius(c, jnp.int32(4), jnp.float32), beta, rtol=1e-5)
+    first = byzantine_ucb(**SHAPE, horizon=50, feature_spread=0.0).params.constants
     np.testing.assert_allclose(
         federated.ridge(first, jnp.int32(9), jnp.float32), 0.1 * 2, rtol=1e-6
     )  # max(L, 0), L = 2
@@ -197,8 +200,8 @@ def test_nothing_calls_a_solver_of_the_backend():
 
 
 def test_errors_of_the_federated():
-    with pytest.raises(ValueError, match="aggregate = 'krum'"):
-        byzantine_ucb(**SHAPE, horizon=100, aggregate="krum")
+    with pytest.raises(ValueError, match="aggregate = 'krumm'"):
+        byzantine_ucb(**SHAPE, horizon=100, aggregate="krumm")
     with pytest.raises(ValueError, match=r"corruption_bound = 0\.5"):
         byzantine_ucb(**SHAPE, horizon=100, corruption_bound=0.5)
     with pytest.raises(ValueError, match="at most 1/4"):

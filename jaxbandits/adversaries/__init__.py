@@ -2,5 +2,6 @@
 
 from jaxbandits.adversaries.byzantine import byzantine
 from jaxbandits.adversaries.huber import huber
+from jaxbandits.adversaries.poison import poison
 
-__all__ = ["huber", "byzantine"]
+__all__ = ["huber", "byzantine", "poison"]

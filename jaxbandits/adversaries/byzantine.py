@@ -17,6 +17,13 @@ from jaxbandits.validation import choice, factory, number
 
 KINDS = ("sign_flip", "noise", "constant", "zero", "nonfinite", "alie", "inner_product", "target", "none")
 HALF = 0.5 + 1e-4  # floor(corruption * N + 1/2), whichever way a product such as 0.35 * 10 was rounded
+MINORITY = "no server can tell a majority of attackers from honest agents"
+
+
+def attackers(corruption, num_agents: int):
+    """[N] bool: the floor(corruption N + 1/2) lowest-numbered agents."""
+    index = jnp.arange(num_agents, dtype=jnp.int32)
+    return index < jnp.floor(corruption * num_agents + HALF).astype(jnp.int32)
 
 
 class Params(NamedTuple):
@@ -77,9 +84,7 @@ def byzantine_attack(kind: str, part: str) -> Attack:
         when = t[0]  # a window is addressed by its first play
         if kind == "none":
             return payload, jnp.zeros(agents, bool), state
-        attacked = jnp.floor(params.corruption * agents + HALF)
-        hit = jnp.arange(agents, dtype=jnp.int32).astype(draws.dtype) < attacked
-        hit = hit & (draws.child("prob").uniform(when, (agents,)) < params.prob)
+        hit = attackers(params.corruption, agents) & (draws.child("prob").uniform(when, (agents,)) < params.prob)
         gram, vector = fake(params, draws, when, payload, ~hit, seen)
         if part != "vector":
             payload = payload._replace(gram=jnp.where(hit[:, None, None], gram, payload.gram))
@@ -94,7 +99,7 @@ def byzantine_attack(kind: str, part: str) -> Attack:
 def byzantine(*, corruption=0.2, kind="target", scale=1.0, prob=1.0, part="both") -> Adversary:
     """The floor(corruption * N + 1/2) lowest-numbered agents replace their message (U, u), as message_adversary.
 
-    corruption: in [0, 1). prob: in [0, 1], the chance that such an agent attacks in a window, drawn for each window and agent;
+    corruption: in [0, 1/2). prob: in [0, 1], the chance that such an agent attacks in a window, drawn for each window and agent;
     regret leaves out the agents that attack. part: "both", or only the "matrix" or the "vector", the other staying honest.
     With c = scale, L the plays of the window, bars honest averages, s_u the honest standard deviation, g, G normal:
     "sign_flip": (U, -c u); "noise": (c L (G + G^T) / sqrt 2, c L g); "constant": (c L I, -c L 1); "zero"; "nonfinite": inf
@@ -111,7 +116,7 @@ def byzantine(*, corruption=0.2, kind="target", scale=1.0, prob=1.0, part="both"
     if kind == "sign_flip" and part == "matrix":
         raise ValueError("part = 'matrix' changes nothing with kind='sign_flip': use 'both' or 'vector'")
     params = Params(
-        number("corruption", corruption, 0.0, 1.0, open_high=True),
+        number("corruption", corruption, 0.0, 0.5, open_high=True, remedy=MINORITY),
         number("scale", scale),
         number("prob", prob, 0.0, 1.0),
     )

@@ -12,48 +12,60 @@ from jax import lax
 from jaxbandits.algorithms.linucb import TIE
 from jaxbandits.numerics import argmax, dot, fixed_sum, quadratic, safe_norm, sweep_inverse
 from jaxbandits.protocol import Moments
-from jaxbandits.validation import choice, integer, number
+from jaxbandits.theory.federated import terms
+from jaxbandits.validation import integer, number
 
 FLOOR = 0.1  # eigenvalues of Lambda_k are raised to this share of lambda_k
 
 
 class Constants(NamedTuple):
-    """lambda_k = ridge_scale (shift + max(window, growth sqrt(k))) and
-    beta_k = radius_scale (3 sqrt(lambda_k d) + (numerator sqrt(k - 1) + excess) / sqrt(lambda_k) + tail)."""
+    """lambda_k = ridge_scale (shift + max(window, growth sqrt(k))) and beta_k = radius_scale (lead sqrt(lambda_k)
+    + (numerator sqrt(k - 1) + excess) / sqrt(lambda_k) + tail + slope sqrt(offset + dim log(1 + rate (k - 1))))."""
 
     ridge_scale: Any
     radius_scale: Any
     window: Any
     shift: Any
     growth: Any
+    lead: Any
     numerator: Any
     excess: Any
     tail: Any
+    slope: Any
+    offset: Any
+    dim: Any
+    rate: Any
 
 
-def constants(
-    kind, *, num_agents, dim, horizon, window, corruption_bound, feature_spread, noise_scale, failure_prob, ridge_scale, radius_scale
-) -> Constants:  # fmt: skip
-    """Host-side constants of spec byzantine 2 without privacy (B = 0) and with an exact oracle (epsilon = 0)."""
-    choice("constants", kind, ("geometric_median", "dp", "median_of_means"))
-    highest = 0.25 if kind == "median_of_means" else 0.5
-    remedy = "the median-of-means constants need at most 1/4" if highest == 0.25 else "a majority must be honest"
-    alpha = number("corruption_bound", corruption_bound, 0.0, highest, open_high=highest == 0.5, remedy=remedy)
-    spread = number("feature_spread", feature_spread, 0.0)
-    noise = number("noise_scale", noise_scale, 0.0)
-    failure = number("failure_prob", failure_prob, 0.0, 1.0, open_low=True, open_high=True)
-    iota = math.log(128 * num_agents * horizon / failure)
-    if kind == "median_of_means":
-        growth = 128 * spread * math.sqrt(alpha * window * iota)
-        numerator = 64 * (spread + noise) * math.sqrt(alpha * window * dim * iota)
-    else:
-        c = (2 - 2 * alpha) / (1 - 2 * alpha)
-        growth = 8 * math.sqrt(window * iota) * c * spread
-        numerator = 4 * math.sqrt(window * dim * iota) * c * (spread + noise)
+def constants(kind, *, dim, window, ridge_scale, radius_scale, **setting) -> Constants:
+    """Host-side constants of `theory.byzantine_ridge` and `byzantine_radius`, and their scales."""
+    printed = terms(kind, dim=dim, window=window, **setting)
     return Constants(
         number("ridge_scale", ridge_scale, 0.0, open_low=True), number("radius_scale", radius_scale, 0.0), float(window),
-        0.0, growth, numerator, 0.0, 2 * noise * math.sqrt(dim * iota / num_agents),
+        printed.shift, printed.growth, 3 * math.sqrt(dim), printed.numerator, printed.excess, printed.tail,
+        0.0, 1.0, float(dim), 0.0,
     )  # fmt: skip
+
+
+def abbasi_yadkori(pooled, *, dim, window, noise_scale, failure_prob, ridge_scale, radius_scale) -> Constants:
+    """Width of Abbasi-Yadkori et al. 2011 for the mean over `pooled` agents (spec byzantine 6), after t = L (k - 1) plays:
+
+    Lambda = W / n + (l / n) I, beta = (R sqrt(2 log(1 / delta) + d log(1 + n t / (d l))) + sqrt(l) sqrt(d)) / sqrt(n).
+    The ridge l is `ridge_scale` itself, ||theta|| its bound sqrt(d) in the model; `radius_scale` multiplies beta.
+    """
+    ridge_scale = number("ridge_scale", ridge_scale, 0.0, open_low=True)
+    radius_scale = number("radius_scale", radius_scale, 0.0)
+    noise = number("noise_scale", noise_scale, 0.0)
+    failure = number("failure_prob", failure_prob, 0.0, 1.0, open_low=True, open_high=True)
+    return Constants(
+        ridge_scale, radius_scale, 0.0, 1 / pooled, 0.0, 0.0, 0.0, 0.0, math.sqrt(ridge_scale * dim / pooled),
+        noise / math.sqrt(pooled), 2 * math.log(1 / failure), float(dim), pooled * window / (dim * ridge_scale),
+    )  # fmt: skip
+
+
+def believed_attackers(corruption_bound, num_agents: int) -> int:
+    """N_1 = floor(corruption_bound N + 1/2), whichever way the product was rounded."""
+    return math.floor(corruption_bound * num_agents + 0.5 + 1e-9)
 
 
 def sizes(num_agents, num_arms, dim, horizon, window) -> tuple:
@@ -71,16 +83,22 @@ def sizes(num_agents, num_arms, dim, horizon, window) -> tuple:
     )
 
 
+def bytes_of(dim: int, episodes, dtype):
+    """Bytes an agent sends: float32, d (d + 1) / 2 packed entries and d more, in each episode whose message is used (all but
+    the last). A float: exact up to 2^24 only, but never an overflow."""
+    return 4 * (dim * (dim + 1) // 2 + dim) * (jnp.asarray(episodes, dtype) - 1)
+
+
 def ridge(c: Constants, episode, dtype):
     """lambda_k of episode k >= 1."""
     return c.ridge_scale * (c.shift + jnp.maximum(c.window, c.growth * jnp.sqrt(episode.astype(dtype))))
 
 
-def radius(c: Constants, episode, dim: int, dtype):
+def radius(c: Constants, episode, dtype):
     """beta_k of episode k >= 1."""
-    level = ridge(c, episode, dtype)
-    earlier = jnp.sqrt((episode - 1).astype(dtype))
-    return c.radius_scale * (3 * jnp.sqrt(level * dim) + (c.numerator * earlier + c.excess) / jnp.sqrt(level) + c.tail)
+    level, earlier = ridge(c, episode, dtype), (episode - 1).astype(dtype)
+    optimism = c.lead * jnp.sqrt(level) + (c.numerator * jnp.sqrt(earlier) + c.excess) / jnp.sqrt(level) + c.tail
+    return c.radius_scale * (optimism + c.slope * jnp.sqrt(c.offset + c.dim * jnp.log1p(c.rate * earlier)))
 
 
 def choose(context, theta, inverse, width):
@@ -113,17 +131,42 @@ def cut(x, limit):
     return jnp.where(size > least, small / jnp.maximum(size, least) * limit, x)
 
 
-def accept(message: Moments, limit) -> Moments:
+class Accepted(NamedTuple):
+    """Messages after the server's check."""
+
+    gram: Any  # [N, d, d]
+    vector: Any  # [N, d]
+    good: Any  # [N] bool: not counted as zero
+
+
+def accept(message, limit) -> Accepted:
     """The server's check (spec byzantine 2 and 7): an agent's message that is not finite or not symmetric becomes zero as a
     whole; then both parts are cut radially to norm `limit`, so that float32 neither overflows nor loses the honest ones."""
-    gram, vector = message
+    gram, vector = message.gram, message.vector
     finite = jnp.all(jnp.isfinite(gram), axis=(-1, -2)) & jnp.all(jnp.isfinite(vector), axis=-1)
     flat = gram.reshape(*gram.shape[:-2], -1)
     skew = jnp.max(jnp.abs(gram - jnp.swapaxes(gram, -1, -2)), axis=(-1, -2))
     good = finite & (skew <= 1e-5 * jnp.max(jnp.abs(flat), axis=-1))
     gram = cut(jnp.where(good[..., None, None], gram, 0).reshape(flat.shape), limit).reshape(gram.shape)
     vector = cut(jnp.where(good[..., None], vector, 0), limit)
-    return Moments((gram + jnp.swapaxes(gram, -1, -2)) / 2, vector)
+    return Accepted((gram + jnp.swapaxes(gram, -1, -2)) / 2, vector, good)
+
+
+def bounded(accepted: Accepted, limit) -> Accepted:
+    """The check under privacy: a message whose matrix or vector has norm above `limit` becomes zero as a whole.
+
+    L equal unit vectors give a matrix of norm L exactly, which rounding may exceed: up to L (1 + 1e-5) a part is accepted and
+    then cut to L, so that the sensitivity is L exactly.
+    """
+    gram, vector, good = accepted
+    flat = gram.reshape(*gram.shape[:-2], -1)
+    size, length = safe_norm(flat), safe_norm(vector)
+    good = good & (size <= limit * (1 + 1e-5)) & (length <= limit * (1 + 1e-5))
+
+    def shrink(norm):  # at most 1; 0 where the message is refused
+        return jnp.where(good, jnp.minimum(1, limit / jnp.maximum(norm, limit)), 0)
+
+    return Accepted(gram * shrink(size)[..., None, None], vector * shrink(length)[..., None], good)
 
 
 def _rounds(n: int):

@@ -1,17 +1,24 @@
-"""Byzantine-UCB (Jadbabaie, Li, Qian and Tian, "Byzantine-robust federated linear bandits", Algorithm 1, UCB row).
+"""Byzantine-UCB, Byzantine-UCB-DP and Byzantine-UCB-DP-MoM (Jadbabaie, Li, Qian and Tian, "Byzantine-robust federated linear
+bandits", Algorithm 1).
 
-This release aggregates by the mean, which one attacker breaks. Axes: [L] plays, [N] agents, [A] arms, [d] features.
+Axes: [L] plays, [N] agents, [A] arms, [d] features, [p] = d (d + 1) / 2 packed entries of a symmetric matrix.
 """
 
-from functools import cache
+import math
+from functools import cache, partial
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 
+from jaxbandits.algorithms._aggregation import RULES, Crowd, groups_of
 from jaxbandits.algorithms._federated import (
     FLOOR,
     Constants,
     accept,
+    believed_attackers,
+    bounded,
+    bytes_of,
     choose,
     floored_inverse,
     moments,
@@ -20,82 +27,190 @@ from jaxbandits.algorithms._federated import (
     sizes,
 )  # fmt: skip
 from jaxbandits.algorithms._federated import constants as _constants
-from jaxbandits.numerics import fixed_sum, matvec
-from jaxbandits.protocol import Algorithm, Guarantee, Moments, Program, Span
-from jaxbandits.validation import factory, nearest
+from jaxbandits.estimators.packing import pack, unpack
+from jaxbandits.mechanisms.tree import CALIBRATIONS, FORMS, tree, tree_epsilon, tree_levels, tree_scale
+from jaxbandits.numerics import count, matvec
+from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
+from jaxbandits.validation import choice, factory, integer, number
 
-AGGREGATES = ("mean",)
+
+class Params(NamedTuple):
+    constants: Constants
+    num_attacked: Any  # N_1, believed
+    num_groups: Any  # P
+    episodes: Any  # K
+    node_scale: Any  # s
+    mechanism_scale: Any  # multiplies s
+    delta: Any  # of the privacy claim
 
 
 class State(NamedTuple):
-    gram: Any  # [N, d, d] sums of accepted messages
+    gram: Any  # [N, p] sums of accepted messages
     vector: Any  # [N, d]
+    noise: Any  # of the mechanism: [levels, N, p + d] | [N, p + d] | ()
+    memory: Any  # of the aggregation rule: matrices', vectors'
+    group: Any  # [N] int32 | ()
     theta: Any  # [d]
     inverse: Any  # [d, d] Lambda_k^-1
-    episode: Any  # [] int32, k >= 1
+    episode: Any  # [] int32, k in [1, K]
+    refused: Any  # [] int32 messages counted as zero
 
 
 @cache
-def program(num_agents: int, dim: int, window: int, aggregate: str) -> Program:
-    def refresh(params: Constants, gram, vector, episode):
-        level = ridge(params, episode, gram.dtype)
-        mean = fixed_sum(gram, axis=0) / num_agents
-        inverse = floored_inverse(mean + level * jnp.eye(dim, dtype=gram.dtype), FLOOR * level)
-        theta = matvec(inverse, fixed_sum(vector, axis=0) / num_agents)
-        return State(gram, vector, theta, inverse, episode)
+def program(num_agents: int, dim: int, window: int, aggregate: str, iterations: int, privacy, levels: int) -> Program:
+    """levels: nodes a message can lie in; 0 but for trees. Draws: alg/init/groups, alg/update/gram and vector (noise)."""
+    rule, packed = RULES[aggregate](iterations), dim * (dim + 1) // 2
+    mechanism = tree(2**levels - 1, (num_agents, packed + dim), privacy) if privacy else None
 
     def init(params, draws):
-        gram, vector = jnp.zeros((num_agents, dim, dim), draws.dtype), jnp.zeros((num_agents, dim), draws.dtype)
-        level = ridge(params, jnp.int32(1), draws.dtype)
-        return State(gram, vector, vector[0], jnp.eye(dim, dtype=draws.dtype) / level, jnp.int32(1))
+        dtype, level = draws.dtype, ridge(params.constants, jnp.int32(1), draws.dtype)
+        group = ()
+        if rule.grouped:
+            group = groups_of(draws.child("groups").uniform(jnp.int32(0), (num_agents,)), params.num_groups)
+        return State(
+            jnp.zeros((num_agents, packed), dtype), jnp.zeros((num_agents, dim), dtype),
+            mechanism.init(dtype) if mechanism else (),
+            (rule.begin(num_agents, packed, dtype), rule.begin(num_agents, dim, dtype)), group,
+            jnp.zeros(dim, dtype), jnp.eye(dim, dtype=dtype) / level, jnp.int32(1), jnp.int32(0),
+        )  # fmt: skip
 
     def act(params, state, draws, t, context):
-        width = radius(params, state.episode, dim, draws.dtype)
+        width = radius(params.constants, state.episode, draws.dtype)
         return choose(context, state.theta, state.inverse, width), None, ()
 
     def encode(params, note, draws, t, context, action, reward, play):
         return moments(context, action, reward, play)
 
-    def update(params, state, draws, t, note, message, used):
-        new = accept(Moments(message.gram, message.vector), 1e4 * window)
-        return refresh(params, state.gram + new.gram, state.vector + new.vector, state.episode + 1), ()
+    def publish(params, state, draws, t, gram, vector):
+        """The statistics the server aggregates: the sums, under privacy with noise on every agent's."""
+        if mechanism is None:
+            return gram, vector, ()
+        fresh = (
+            math.sqrt(2) * draws.child("gram").normal(t, gram.shape),
+            draws.child("vector").normal(t, vector.shape),
+        )
+        noise, total = mechanism.release(state.noise, state.episode, jnp.concatenate(fresh, axis=1))
+        scale = jnp.asarray(params.node_scale * params.mechanism_scale, gram.dtype)
+        return gram + scale * total[:, :packed], vector + scale * total[:, packed:], noise
 
-    return Program(init, act, encode, update)
+    def update(params, state, draws, t, note, message, used):
+        new = accept(message, 1e4 * window)
+        if privacy:
+            new = bounded(new, window)
+        sums = state.gram + pack(new.gram), state.vector + new.vector
+        gram, vector, noise = publish(params, state, draws, t, *sums)
+        crowd = Crowd(params.num_attacked, params.num_groups, state.group)
+        matrix, gram_memory = rule.aggregate(gram, state.memory[0], crowd)
+        target, vector_memory = rule.aggregate(vector, state.memory[1], crowd)
+        episode = state.episode + 1
+        level = ridge(params.constants, episode, gram.dtype)
+        inverse = floored_inverse(unpack(matrix) + level * jnp.eye(dim, dtype=gram.dtype), FLOOR * level)
+        after = State(
+            *sums, noise, (gram_memory, vector_memory), state.group, matvec(inverse, target), inverse, episode,
+            state.refused + count(~new.good),
+        )  # fmt: skip
+        going = state.episode < jnp.asarray(params.episodes).astype(jnp.int32)  # message K is never used
+        after = jax.tree.map(lambda new, old: jnp.where(going, new, old), after, state)
+        return after, (jnp.where(going, gram, jnp.nan), jnp.where(going, vector, jnp.nan)) if privacy else ()
+
+    def diagnose(params, state):
+        return {"bytes_sent": bytes_of(dim, params.episodes, state.theta.dtype), "refused_messages": state.refused}
+
+    return Program(init, act, encode, update, diagnose=diagnose)
+
+
+def spend(form: str, params: Params) -> tuple[float, float]:
+    """(epsilon, delta) truly spent by all that is published of an agent, when one of its messages changes."""
+    releases = int(params.episodes) - 1
+    if releases == 0:
+        return 0.0, 0.0
+    scale = float(params.node_scale * params.mechanism_scale)
+    return tree_epsilon(float(params.constants.window), releases, scale, float(params.delta), form=form), float(params.delta)
+
+
+def noise_share(algorithm: Algorithm) -> float:
+    """Privacy noise against data at the end: an eigenvalue 2 s sqrt(d m / N) of the mean agent's noise (m nodes: half of a
+    tree's levels, all increments) over T / d, that of the mean agent's information."""
+    p, config = algorithm.params, algorithm.config
+    releases, dim = int(p.episodes) - 1, config["dim"]
+    nodes = tree_levels(releases) / 2 if config["privacy"] == "tree" else releases
+    noise = 2 * p.node_scale * p.mechanism_scale * math.sqrt(dim * nodes / config["num_agents"])
+    return float(noise * dim / config["horizon"])
+
+
+def _view(message, released, action):
+    return released
 
 
 @factory
 def byzantine_ucb(
-    *, num_agents, num_arms, dim, horizon, window=None, aggregate="mean", constants="geometric_median", corruption_bound=0.0,
-    feature_spread=1.0, noise_scale=0.5, failure_prob=0.05, ridge_scale=0.1, radius_scale=0.03,
+    *, num_agents, num_arms, dim, horizon, window=None, aggregate="geometric_median", privacy=None, epsilon=math.inf,
+    delta=1e-3, calibration="exact", node_scale=None, constants="geometric_median", corruption_bound=0.0,
+    feature_spread=1.0, noise_scale=0.5, failure_prob=0.05, ridge_scale=0.1, radius_scale=0.03, iterations=8,
 ) -> Algorithm:  # fmt: skip
     """N agents play one policy for an episode of `window` plays, then send sums of x x' and x r once; the server aggregates
-    the cumulative sums and refreshes theta_k = Lambda_k^-1 b_k, Lambda_k = Agg(V) + lambda_k I.
+    the cumulative sums and refreshes theta_k = Lambda_k^-1 b_k, Lambda_k = Agg(V) + lambda_k I, b_k = Agg(v).
 
     Agent i plays argmax <x, theta_k> + beta_k sqrt(x' Lambda_k^-1 x), ties (within 1e-5, relatively) to the lowest arm. A
-    message that is not finite or not symmetric counts as zero; both parts are cut to norm 1e4 window. Eigenvalues of Lambda_k
-    are raised to 0.1 lambda_k. The last episode may be shorter: its message is never used.
+    message that is not finite or not symmetric counts as zero; both parts are cut to norm 1e4 window, under privacy to
+    window (above window (1 + 1e-5) it counts as zero). Eigenvalues of Lambda_k are raised to 0.1 lambda_k. The last episode
+    may be shorter: its message is never used.
 
-    window [static]: L in [1, horizon], None: max(1, round(0.25 sqrt(horizon))). aggregate [static]: "mean".
-    constants: "geometric_median", "dp" (the same without privacy) or "median_of_means": lambda_k and beta_k of the paper,
-    times ridge_scale > 0 and radius_scale >= 0. corruption_bound: the share of attackers the server believes in, in [0, 1/2)
+    window [static]: L in [1, horizon], None: max(1, round(0.25 sqrt(horizon))).
+    aggregate [static], matrices and vectors apart, N_1 = floor(corruption_bound N + 1/2): "geometric_median" by `iterations`
+    >= 1 [static] Weiszfeld steps from the last weights or value; "median_of_means", the geometric median of the means of
+    3 N_1 <= N random groups (N_1 = 0: the mean); "mean"; "coordinate_median"; "trimmed_mean" without the N_1 smallest and
+    largest of each coordinate; "krum" with max(1, N - N_1 - 2) neighbours (N_1 >= (N - 2) / 2 lets colluders be chosen).
+    privacy [static]: None; "tree" or "increment", noise of node scale s on every agent's sums, by a binary tree or on each
+    message (less noise up to 16 episodes). s: node_scale >= 0, None: from epsilon in (0, inf], delta in (0, 1) and calibration,
+    "exact" (spends the claim), "zcdp" (spends 2.96 of 4 at delta 1e-3) or "paper" (reconstructed; 0.32 of 4). Neighbours differ
+    in one message of one agent; private is what the server aggregates. Rewards must lie in [-1, 1].
+    constants: "geometric_median", "dp" or "median_of_means": lambda_k and beta_k of `theory.byzantine_ridge` and
+    `byzantine_radius`, whatever aggregate and privacy are, times ridge_scale > 0 and radius_scale >= 0; the privacy terms of the
+    latter two need privacy and a finite epsilon. corruption_bound: the share of attackers the server believes in, in [0, 1/2)
     ([0, 1/4] for median_of_means). feature_spread, noise_scale >= 0: the paper's sigma and R. failure_prob in (0, 1).
-    Raises ValueError outside. Source: specification of Byzantine-robust federated bandits, sections 2, 7 and 10.
+    Raises ValueError outside. Diagnostics: `bytes_sent` by an agent, 4 (d (d + 1) / 2 + d) in each episode whose message is
+    used (the server broadcasts as much again), and `refused_messages`.
+    Source: specification of Byzantine-robust federated bandits, sections 2 to 4, 7 and 10.
 
     >>> import jaxbandits as jb
-    >>> jb.algorithms.byzantine_ucb(num_agents=10, num_arms=10, dim=4, horizon=2000).schedule[0].slots
-    11
+    >>> made = jb.algorithms.byzantine_ucb(num_agents=10, num_arms=10, dim=4, horizon=2000, privacy="tree", epsilon=4.0)
+    >>> made.schedule[0].slots, round(made.params.node_scale, 1), round(made.guarantee.spend(made.params)[0], 6)
+    (11, 62.7, 4.0)
     """
     num_agents, num_arms, dim, horizon, window = sizes(num_agents, num_arms, dim, horizon, window)
-    if aggregate not in AGGREGATES:
-        available = ", ".join(map(repr, AGGREGATES))
-        raise ValueError(
-            f"aggregate = {aggregate!r} must be one of {available} in this release{nearest(aggregate, AGGREGATES)}"
-        )
-    params = _constants(
+    choice("aggregate", aggregate, RULES)
+    choice("privacy", privacy, (None, *FORMS))
+    choice("calibration", calibration, CALIBRATIONS)
+    iterations = integer("iterations", iterations, 1)
+    epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False, remedy="use float('inf') for no noise")
+    delta = number("delta", delta, 0.0, 1.0, open_low=True, open_high=True)
+    if privacy is None and (node_scale is not None or not math.isinf(epsilon)):
+        given = f"epsilon = {epsilon!r}" if node_scale is None else f"node_scale = {node_scale!r}"
+        raise ValueError(f"{given} adds no noise without privacy: give privacy='tree' or 'increment'")
+    chosen = _constants(
         constants, num_agents=num_agents, dim=dim, horizon=horizon, window=window, corruption_bound=corruption_bound,
         feature_spread=feature_spread, noise_scale=noise_scale, failure_prob=failure_prob, ridge_scale=ridge_scale,
-        radius_scale=radius_scale,
+        radius_scale=radius_scale, epsilon=epsilon, delta=delta,
     )  # fmt: skip
-    schedule = (Span(window, -(-horizon // window), whole=True),)
-    version = ("byzantine_ucb", 1, (num_agents, num_arms, dim, window, aggregate))
-    return Algorithm(program(num_agents, dim, window, aggregate), schedule, params, Guarantee(), version, {})
+    attacked = believed_attackers(corruption_bound, num_agents)
+    if aggregate == "median_of_means":
+        number("corruption_bound", corruption_bound, 0.0, 0.25, remedy="median_of_means needs at most 1/4")
+        if 3 * attacked > num_agents:
+            raise ValueError(f"num_agents = {num_agents} cannot form 3 N_1 = {3 * attacked} groups: lower corruption_bound")
+    episodes = -(-horizon // window)
+    scale = 0.0
+    if node_scale is not None:
+        scale = number("node_scale", node_scale, 0.0)
+    elif privacy:
+        scale = tree_scale(window, episodes - 1, epsilon, delta, calibration=calibration, form=privacy)
+    params = Params(chosen, attacked, max(1, 3 * attacked), episodes, scale, 1.0, delta)
+    static = (
+        num_agents, dim, window, aggregate, iterations if RULES[aggregate](iterations).iterative else 0, privacy,
+        tree_levels(episodes - 1) if privacy == "tree" else 0,
+    )  # fmt: skip
+    guarantee = Guarantee()
+    if privacy:
+        guarantee = Guarantee("federated", "message", partial(spend, privacy), _view, ("mechanism_scale",))
+    schedule = (Span(window, episodes, whole=True),)
+    return Algorithm(program(*static), schedule, params, guarantee, ("byzantine_ucb", 2, (num_arms, *static)), {})

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jaxbandits.algorithms._federated import (
     FLOOR,
     Constants,
+    abbasi_yadkori,
     accept,
     choose,
     constants,
@@ -49,7 +50,7 @@ def program(num_agents: int, dim: int, window: int) -> Program:
         return State(own, own.vector, jnp.broadcast_to(start, own.gram.shape), jnp.int32(1))
 
     def act(params, state, draws, t, context):
-        width = radius(params, state.episode, dim, draws.dtype)
+        width = radius(params, state.episode, draws.dtype)
         return choose(context, state.theta[:, None], state.inverse[:, None], width), None, ()
 
     def encode(params, note, draws, t, context, action, reward, play):
@@ -64,7 +65,10 @@ def program(num_agents: int, dim: int, window: int) -> Program:
         inverse = jax.vmap(floored_inverse, (0, None))(ridged, FLOOR * level)
         return State(own, matvec(inverse, own.vector), inverse, episode), ()
 
-    return Program(init, act, encode, update)
+    def diagnose(params, state):
+        return {"bytes_sent": jnp.zeros((), state.theta.dtype)}
+
+    return Program(init, act, encode, update, diagnose=diagnose)
 
 
 @factory
@@ -74,8 +78,11 @@ def isolated_linucb(
 ) -> Algorithm:  # fmt: skip
     """Every agent runs LinUCB on its own plays and refreshes its estimate once an episode. Attacks on messages change nothing.
 
-    lambda_k and beta_k are those of `byzantine_ucb` with the geometric-median constants (width "schedule", the one of this
-    release). An episode of an agent whose sums are not finite counts as zero. Arguments, ranges and errors: `byzantine_ucb`.
+    width "schedule": lambda_k and beta_k of `byzantine_ucb` with its geometric-median constants; "abbasi_yadkori": ridge l =
+    ridge_scale and radius_scale (R sqrt(2 log(1 / failure_prob) + d log(1 + t / (d l))) + sqrt(l d)) after t plays, R =
+    noise_scale, with the model's bound sqrt(d) for the norm of theta; corruption_bound and feature_spread then play no part.
+    An episode of an agent whose sums are not finite counts as zero. Other arguments, ranges and errors: `byzantine_ucb`.
+    Diagnostic: `bytes_sent`, 0.
     Source: specification of Byzantine-robust federated bandits, sections 6 and 10.
 
     >>> import jaxbandits as jb
@@ -83,13 +90,17 @@ def isolated_linucb(
     100
     """
     num_agents, num_arms, dim, horizon, window = sizes(num_agents, num_arms, dim, horizon, window)
-    if choice("width", width, ("schedule", "abbasi_yadkori")) != "schedule":
-        raise ValueError(f"width = {width!r} is not in this release, which supports width 'schedule'")
+    choice("width", width, ("schedule", "abbasi_yadkori"))
+    common = {
+        "dim": dim, "window": window, "noise_scale": noise_scale, "failure_prob": failure_prob, "ridge_scale": ridge_scale,
+        "radius_scale": radius_scale,
+    }  # fmt: skip
     params = constants(
-        "geometric_median", num_agents=num_agents, dim=dim, horizon=horizon, window=window, corruption_bound=corruption_bound,
-        feature_spread=feature_spread, noise_scale=noise_scale, failure_prob=failure_prob, ridge_scale=ridge_scale,
-        radius_scale=radius_scale,
+        "geometric_median", num_agents=num_agents, horizon=horizon, corruption_bound=corruption_bound,
+        feature_spread=feature_spread, **common,
     )  # fmt: skip
+    if width == "abbasi_yadkori":
+        params = abbasi_yadkori(1, **common)
     schedule = (Span(window, -(-horizon // window), whole=True),)
-    version = ("isolated_linucb", 1, (num_agents, num_arms, dim, window))
+    version = ("isolated_linucb", 2, (num_agents, num_arms, dim, window))
     return Algorithm(program(num_agents, dim, window), schedule, params, Guarantee(), version, {})

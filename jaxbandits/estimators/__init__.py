@@ -5,6 +5,7 @@ from jaxbandits.estimators.g_optimal import Design, g_optimal_design
 from jaxbandits.estimators.histogram_mean import HistogramMean, histogram_mean
 from jaxbandits.estimators.huber_location import huber_location
 from jaxbandits.estimators.median_of_means import median_of_means
+from jaxbandits.estimators.packing import pack, unpack
 from jaxbandits.estimators.shorth_mean import shorth_mean
 from jaxbandits.estimators.trimmed_mean import trimmed_mean
 from jaxbandits.estimators.truncated_mean import truncated_mean
@@ -17,7 +18,9 @@ __all__ = [
     "histogram_mean",
     "huber_location",
     "median_of_means",
+    "pack",
     "shorth_mean",
     "trimmed_mean",
     "truncated_mean",
+    "unpack",
 ]

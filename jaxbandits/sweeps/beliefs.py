@@ -1,7 +1,7 @@
-"""What an algorithm believes about the rewards' moments, held against what the environment pays.
+"""What an algorithm believes about the rewards, held against what the environment pays.
 
 A belief is never filled in from the environment; a wrong one is not an error either, but its user should know: the guarantee is
-void. Private and robust bandits, sections 1 and 8.
+void. Private and robust bandits, sections 1 and 8 (moments); Byzantine-robust federated bandits, sections 4 and 10 (privacy).
 """
 
 import warnings
@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxbandits.algorithms.byzantine_ucb import noise_share
 from jaxbandits.protocol import Algorithm, Environment
 
 CENTRAL = ("median_of_means", "catoni")  # estimators whose moment bound is about X - mean
@@ -38,6 +39,24 @@ def exceeded(algorithm: Algorithm, environment: Environment) -> tuple[float, str
     return max(found) if found else None
 
 
+def doubted(algorithm: Algorithm, environment: Environment) -> list[tuple[str, float, str, str]]:
+    """(about what, how many times too large, what is said, what follows) where rewards or noise defeat federated privacy."""
+    if algorithm.guarantee.model != "federated":
+        return []
+    found = []
+    reach, share = environment.facts.get("reward_bound", 0.0), noise_share(algorithm)
+    if reach > 1 + 1e-9:
+        size = "are unbounded" if np.isinf(reach) else f"reach {reach:.4g}"
+        said = f"rewards {size}, and privacy assumes at most 1 (Assumption 2)"
+        advice = "honest messages may be refused: use reward='bounded' with theta_norm + noise_scale <= 1"
+        found.append(("rewards", reach, said, advice))
+    if share > 1:
+        said = f"privacy noise swamps the data, at the end it is {share:.3g} times the information gathered"
+        advice = "raise epsilon, the number of agents or the horizon, or lower window"
+        found.append(("noise", share, said, advice))
+    return found
+
+
 def _above(x: float) -> str:
     """x rounded up to four digits."""
     unit = 10.0 ** (np.floor(np.log10(x)) - 3)
@@ -46,19 +65,20 @@ def _above(x: float) -> str:
 
 def warn(cases: list[tuple[str, Any, Any]], stacklevel: int) -> None:
     """One warning a label, at its worst case: (label, algorithm, environment) of every point."""
-    worst: dict[str, tuple[float, str]] = {}
-    points: dict[str, int] = {}
+    worst: dict[tuple[str, str], list] = {}
+    points: dict[tuple[str, str], int] = {}
     checked: dict = {}
     for label, algorithm, environment in cases:
         config = algorithm.config
         names = ("moment", "estimator", "moment_order", "moment_bound", "mean_bound")
         key = (id(environment), *(str(config.get(name)) for name in names))
         if key not in checked:  # a grid over other things repeats the same belief
-            checked[key] = exceeded(algorithm, environment)
-        if (found := checked[key]) is not None:
-            points[label] = points.get(label, 0) + 1
-            worst[label] = max(worst.get(label, found), found)
-    for label, (_, said) in worst.items():
+            found = exceeded(algorithm, environment)
+            checked[key] = [] if found is None else [("moments", *found, "its guarantee does not hold")]
+        for about, *doubt in checked[key] + doubted(algorithm, environment):
+            points[label, about] = points.get((label, about), 0) + 1
+            worst[label, about] = max(worst.get((label, about), doubt), doubt)
+    for (label, about), (_, said, advice) in worst.items():
         total = sum(1 for case in cases if case[0] == label)
-        where = f" (the worst of {points[label]} among {total} points)" if total > 1 else ""
-        warnings.warn(f"{label}: {said}{where}; its guarantee does not hold", UserWarning, stacklevel=stacklevel + 1)
+        where = f" (the worst of {points[label, about]} among {total} points)" if total > 1 else ""
+        warnings.warn(f"{label}: {said}{where}; {advice}", UserWarning, stacklevel=stacklevel + 1)

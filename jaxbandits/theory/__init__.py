@@ -1,5 +1,6 @@
 """Tunings and regret bounds of the papers, on the host. First Asi, Raman and Talwar, Faster Rates for Private Adversarial Bandits
-(ICML 2025); `prm_*` and `private_robust_*` are of Wu, Zhou, Tao and Wang, On Private and Robust Bandits (NeurIPS 2023).
+(ICML 2025); `prm_*` and `private_robust_*` are of Wu, Zhou, Tao and Wang, On Private and Robust Bandits (NeurIPS 2023); `byzantine_*` of Jadbabaie,
+Li, Qian and Tian, Byzantine-robust federated linear bandits.
 
 K arms, N experts, T plays, n = epsilon T; `log` is natural. A bound may exceed T: plot min(bound, T). Where the printed constants
 could not be read or a step of a proof is missing, the docstring says which form is given.
@@ -21,6 +22,14 @@ from jaxbandits.theory.bounds import (
     htinf_experts_bound,
     htinf_window_bound,
     local_exp4_bound,
+)
+from jaxbandits.theory.federated import (
+    byzantine_radius,
+    byzantine_ridge,
+    byzantine_ucb_bound,
+    byzantine_ucb_dp_bound,
+    byzantine_ucb_dp_mom_bound,
+    byzantine_window,
 )
 from jaxbandits.theory.robust import private_robust_lower_bound, prm_central_bound, prm_raw_bound
 from jaxbandits.theory.tunings import (
@@ -69,4 +78,10 @@ __all__ = [
     "prm_raw_bound",
     "prm_central_bound",
     "private_robust_lower_bound",
+    "byzantine_ridge",
+    "byzantine_radius",
+    "byzantine_window",
+    "byzantine_ucb_bound",
+    "byzantine_ucb_dp_bound",
+    "byzantine_ucb_dp_mom_bound",
 ]
