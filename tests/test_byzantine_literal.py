@@ -373,7 +373,7 @@ def test_the_earlier_transcription_agrees():
 
 
 def test_widths_of_abbasi_yadkori_by_hand():
-    c = case(noise_scale=0.5, failure_prob=0.1)
+    c = case(noise_scale=0.5, failure_prob=0.1, radius_scale=1.0)
     level, beta = byz.abbasi_yadkori(c, 2.0, 1.5)(4, 3)
     assert level == pytest.approx(2 / 3)
     inside = 2 * math.log(10) + 3 * math.log(1 + 3 * 24 / 6)

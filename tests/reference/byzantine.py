@@ -271,13 +271,17 @@ def byzantine_ucb(
     return play_episodes(contexts, reward_of, theta, c.window, Server(c, aggregators, privatizer), **world)
 
 
-def abbasi_yadkori(c, level, theta_bound):
-    """Section 6: lambda' / n and the radius over sqrt n, n agents pooled, t = steps so far."""
+def abbasi_yadkori(c, level=None, theta_bound=None):
+    """Section 6: lambda' / n and the radius over sqrt n, n agents pooled, t = steps so far. The section names neither lambda'
+    nor |theta*| nor scales: lambda' = ridge_scale, the model's bound sqrt d, and radius_scale on the whole, unless given."""
+    level = c.ridge_scale if level is None else level
+    theta_bound = math.sqrt(c.dim) if theta_bound is None else theta_bound
 
     def plan(k, pooled):
         t = (k - 1) * c.window
         inside = 2 * math.log(1 / c.failure_prob) + c.dim * math.log(1 + pooled * t / (c.dim * level))
-        return level / pooled, (c.noise_scale * math.sqrt(inside) + math.sqrt(level) * theta_bound) / math.sqrt(pooled)
+        beta = (c.noise_scale * math.sqrt(inside) + math.sqrt(level) * theta_bound) / math.sqrt(pooled)
+        return level / pooled, c.radius_scale * beta
 
     return plan
 

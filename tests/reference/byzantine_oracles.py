@@ -60,23 +60,22 @@ def smoothing(distance):
     return max(1e-4 * float(np.median(distance)), float(np.finfo(float).tiny))
 
 
-def weiszfeld(points, z, iterations, weights=None):
-    """Smoothed Weiszfeld, a fixed count, then the snap at the nearest point. Returns z and the last weights."""
+def weiszfeld(points, z, iterations, weights=None, snapped=True):
+    """Smoothed Weiszfeld, a fixed count, nu_s from the start's distances; the snap at the nearest point. -> z, last weights."""
     points = np.asarray(points, float)
     given = np.full(len(points), 1 / len(points)) if weights is None else weights
-    last = given
+    last, nu = given, smoothing([np.linalg.norm(z - x) for x in points])
     for _ in range(iterations):
-        distance = np.array([np.linalg.norm(z - x) for x in points])
-        nu = smoothing(distance)
-        last = given * np.array([nu / max(nu, d) for d in distance])
+        last = given * np.array([nu / max(nu, float(np.linalg.norm(z - x))) for x in points])
         last = last / last.sum()
         z = last @ points
     nearest = int(np.argmin([np.linalg.norm(z - x) for x in points]))
-    return (points[nearest].copy() if snap(points, nearest, weights) else z), last
+    return (points[nearest].copy() if snapped and snap(points, nearest, weights) else z), last
 
 
 class WarmMedian:
-    """Section 7: the two starts are last weights (sum w_i z_i) and last z; the one of smaller g is taken."""
+    """Section 7: starts are last weights (sum w_i z_i) and last z, of which the smaller g is kept; plain iterations follow,
+    without the snap, which that section does not ask for. At first weights are equal and z is 0."""
 
     def __init__(self, iterations):
         self.iterations, self.z, self.weights = iterations, None, None
@@ -86,7 +85,7 @@ class WarmMedian:
         if self.z is None:
             self.z, self.weights = np.zeros(points.shape[1]), np.full(len(points), 1 / len(points))
         start = min((self.weights @ points, self.z), key=lambda z: spread(points, z))
-        self.z, self.weights = weiszfeld(points, start, self.iterations)
+        self.z, self.weights = weiszfeld(points, start, self.iterations, snapped=False)
         return self.z
 
 
