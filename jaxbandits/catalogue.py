@@ -137,11 +137,11 @@ ENVIRONMENTS: dict[str, Example] = {
 ADVERSARIES: dict[str, Example] = {
     "huber": Example(a.ucb1, arms, reward_adversary=partial(v.huber, corruption=0.2, kind="fixed", value="inf")),
     "byzantine": Example(
-        partial(a.byzantine_ucb, window=8, aggregate="mean"), federated,
-        message_adversary=partial(v.byzantine, corruption=0.4, kind="sign_flip", scale=2.0),
+        partial(a.byzantine_ucb, window=8, aggregate="krum", corruption_bound=0.2), federated,
+        message_adversary=partial(v.byzantine, corruption=0.4, kind="noise", scale=2.0, prob=0.5),
     ),
     "poison": Example(
-        partial(a.byzantine_ucb, window=8, aggregate="trimmed_mean", corruption_bound=0.2), federated,
+        partial(a.byzantine_ucb, window=8, aggregate="median_of_means", corruption_bound=0.2), federated,
         reward_adversary=partial(v.poison, corruption=0.2, prob=0.5),
     ),
 }  # fmt: skip

@@ -135,7 +135,9 @@ def test_federated_are_the_literal_loops(factory):
 
 def test_schedule_constants():
     """alpha = 0.2, so C = 8/3; iota = log(128 N T / delta); theory values at k = 4, then the scales."""
-    c = byzantine_ucb(**SHAPE, horizon=2000, window=10, corruption_bound=0.2, ridge_scale=1.0, radius_scale=1.0).params.constants
+    c = byzantine_ucb(
+        **SHAPE, horizon=2000, window=10, corruption_bound=0.2, ridge_scale=1.0, radius_scale=1.0
+    ).params.constants
     iota = np.log(128 * 8 * 2000 / 0.05)
     level = max(10, 8 * np.sqrt(10 * iota) * 8 / 3 * 2)
     np.testing.assert_allclose(federated.ridge(c, jnp.int32(4), jnp.float32), level, rtol=1e-5)

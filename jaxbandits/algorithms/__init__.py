@@ -21,8 +21,8 @@ from jaxbandits.algorithms.ldp_ucb import ldp_ucb
 from jaxbandits.algorithms.linucb import linucb
 from jaxbandits.algorithms.local_exp4 import local_exp4
 from jaxbandits.algorithms.moss import moss
-from jaxbandits.algorithms.private_batched import private_batched
 from jaxbandits.algorithms.oracle_linucb import oracle_linucb
+from jaxbandits.algorithms.private_batched import private_batched
 from jaxbandits.algorithms.prm_elimination import prm_elimination
 from jaxbandits.algorithms.prm_thompson import prm_thompson
 from jaxbandits.algorithms.prm_ucb import prm_ucb

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxbandits.algorithms._aggregation import RULES, Crowd, groups_of
+from jaxbandits.algorithms._aggregation import RULES, Crowd, groups_of, whole
 from jaxbandits.algorithms._federated import (
     FLOOR,
     Constants,
@@ -109,7 +109,7 @@ def program(num_agents: int, dim: int, window: int, aggregate: str, iterations: 
             *sums, noise, (gram_memory, vector_memory), state.group, matvec(inverse, target), inverse, episode,
             state.refused + count(~new.good),
         )  # fmt: skip
-        going = state.episode < jnp.asarray(params.episodes).astype(jnp.int32)  # message K is never used
+        going = state.episode < whole(params.episodes)  # message K is never used
         after = jax.tree.map(lambda new, old: jnp.where(going, new, old), after, state)
         return after, (jnp.where(going, gram, jnp.nan), jnp.where(going, vector, jnp.nan)) if privacy else ()
 
@@ -125,7 +125,9 @@ def spend(form: str, params: Params) -> tuple[float, float]:
     if releases == 0:
         return 0.0, 0.0
     scale = float(params.node_scale * params.mechanism_scale)
-    return tree_epsilon(float(params.constants.window), releases, scale, float(params.delta), form=form), float(params.delta)
+    return tree_epsilon(float(params.constants.window), releases, scale, float(params.delta), form=form), float(
+        params.delta
+    )
 
 
 def noise_share(algorithm: Algorithm) -> float:
@@ -197,7 +199,9 @@ def byzantine_ucb(
     if aggregate == "median_of_means":
         number("corruption_bound", corruption_bound, 0.0, 0.25, remedy="median_of_means needs at most 1/4")
         if 3 * attacked > num_agents:
-            raise ValueError(f"num_agents = {num_agents} cannot form 3 N_1 = {3 * attacked} groups: lower corruption_bound")
+            raise ValueError(
+                f"num_agents = {num_agents} cannot form 3 N_1 = {3 * attacked} groups: lower corruption_bound"
+            )
     episodes = -(-horizon // window)
     scale = 0.0
     if node_scale is not None:

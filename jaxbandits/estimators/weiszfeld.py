@@ -51,11 +51,17 @@ def weighted_mean(points, weights):
     return fixed_sum(points * weights[:, None], axis=0)
 
 
-def middle_distance(d):
-    """The median of d [N, ...] over the first axis, without sorting: of an even number the mean of the middle two."""
+def middle_distance(d, present=None):
+    """The median of d [N, ...] over the first axis, without sorting: of an even number the mean of the middle two.
+
+    present: [N, ...] bool, the rows that count (None: all); at least one.
+    """
     n = d.shape[0]
     index = jnp.arange(n).reshape(n, *(1,) * (d.ndim - 1))
     before = (d[None] < d[:, None]) | ((d[None] == d[:, None]) & (index[None] < index[:, None]))
+    if present is not None:
+        d, before = jnp.where(present, d, jnp.inf), before & present[None] | (present[None] & ~present[:, None])
+        n = count(present, axis=0)
     rank = count(before, axis=1)  # distinct: ties go by index
     low = jnp.min(jnp.where(rank == (n - 1) // 2, d, jnp.inf), axis=0)
     high = jnp.min(jnp.where(rank == n // 2, d, jnp.inf), axis=0)
@@ -63,13 +69,18 @@ def middle_distance(d):
 
 
 @cache
-def _warm(iterations: int):
-    def solve(points, weights, value):
+def _warm(iterations: int, some: bool):
+    def solve(points, weights, value, present):
+        def kept(x):  # what counts: an absent row nowhere
+            return jnp.where(present, x, 0) if some else x
+
+        if some:
+            weights = kept(weights) / fixed_sum(kept(weights), axis=0)
         ahead = weighted_mean(points, weights)
         from_weights, from_value = distances(points, ahead), distances(points, value)
-        better = fixed_sum(from_weights, axis=0) <= fixed_sum(from_value, axis=0)
+        better = fixed_sum(kept(from_weights), axis=0) <= fixed_sum(kept(from_value), axis=0)
         z = jnp.where(better, ahead, value)
-        smoothing = SMOOTHING * middle_distance(jnp.where(better, from_weights, from_value))
+        smoothing = SMOOTHING * middle_distance(jnp.where(better, from_weights, from_value), present if some else None)
         smoothing = jnp.maximum(smoothing, jnp.finfo(points.dtype).tiny)
 
         def step(carry, _):
@@ -77,7 +88,7 @@ def _warm(iterations: int):
             pull = smoothing / jnp.maximum(
                 smoothing, distances(points, z)
             )  # at most 1: 1 / tiny would overflow in the sum
-            weights = pull / fixed_sum(pull, axis=0)
+            weights = kept(pull) / fixed_sum(kept(pull), axis=0)
             return (weighted_mean(points, weights), weights), None
 
         return lax.scan(step, (z, weights), length=iterations)[0]
@@ -90,11 +101,14 @@ def warm_start(num_points: int, dim: int, dtype) -> Warm:
     return Warm(jnp.full(num_points, 1 / num_points, dtype), jnp.zeros(dim, dtype))
 
 
-def warm_median(points, last: Warm, iterations: int = 8) -> Warm:
+def warm_median(points, last: Warm, iterations: int = 8, present=None) -> Warm:
     """Geometric median of points [N, p] from a warm start: a fixed number of Weiszfeld iterations, no sorting. For step code.
 
     Two starts, the mean of the new points by the last weights and the last value; the one with the smaller sum of distances is kept
     (the first on a tie), and 1e-4 of the median distance from it smooths all iterations. points: finite, norms below 1e18 in float32 (clamp messages
     first). Elementwise throughout; vmap and jit as you like. All points equal: that point. iterations >= 1, static.
+    present: [N] bool, the rows there are, at least one (None: all); `last.weights` must be positive in one of them.
     """
-    return Warm(*reversed(_warm(iterations)(points, last.weights, last.value)))
+    some = present is not None
+    rows = present if some else jnp.zeros((), bool)  # a lane's axis is enough where it is not read
+    return Warm(*reversed(_warm(iterations, some)(points, last.weights, last.value, rows)))

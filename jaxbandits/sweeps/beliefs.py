@@ -50,7 +50,7 @@ def doubted(algorithm: Algorithm, environment: Environment) -> list[tuple[str, f
         said = f"rewards {size}, and privacy assumes at most 1 (Assumption 2)"
         advice = "honest messages may be refused: use reward='bounded' with theta_norm + noise_scale <= 1"
         found.append(("rewards", reach, said, advice))
-    if share > 1:
+    if share > 0.5:
         said = f"privacy noise swamps the data, at the end it is {share:.3g} times the information gathered"
         advice = "raise epsilon, the number of agents or the horizon, or lower window"
         found.append(("noise", share, said, advice))

@@ -46,9 +46,7 @@ def terms(
     noisy = 48 * iota * math.log(4 / delta) * (math.sqrt(dim) + iota) / epsilon * window  # B L
     if medians:
         growth, numerator = 128 * math.sqrt(alpha * window * iota), 64 * math.sqrt(alpha * window * dim * iota)
-        return Terms(
-            iota, 8 * noisy * math.sqrt(dim), growth * spread, numerator * (spread + noise), 4 * noisy, tail
-        )
+        return Terms(iota, 8 * noisy * math.sqrt(dim), growth * spread, numerator * (spread + noise), 4 * noisy, tail)
     c = (2 - 2 * alpha) / (1 - 2 * alpha)
     growth, numerator = 8 * c * math.sqrt(window * iota), 4 * c * math.sqrt(window * dim * iota)
     noisy = c * noisy if constants == "dp" else 0.0
