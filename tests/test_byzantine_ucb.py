@@ -17,6 +17,7 @@ from jaxbandits.environments import federated_linear
 from jaxbandits.estimators.packing import pack, unpack
 from jaxbandits.protocol import Moments
 from jaxbandits.random import Draws
+from jaxbandits.sweeps import beliefs
 
 N, D, L = 10, 3, 8
 SIZES = {"num_agents": N, "num_arms": 4, "dim": D}
@@ -32,13 +33,14 @@ def runner(program):
     @jax.jit
     def run(params, seed, grams, vectors):
         draws = Draws(seed, "alg")
-        state, kept = program.init(params, draws.child("init")), []
-        for k, (gram, vector) in enumerate(zip(grams, vectors, strict=True)):
-            message = Moments(gram, vector)
-            t = jnp.int32(L * (k + 1))
-            state, released = program.update(params, state, draws.child("update"), t, (), message, jnp.int32(L))
-            kept.append((state, released))
-        return kept
+
+        def one(state, new):
+            k, message = new
+            used = program.update(params, state, draws.child("update"), L * k, (), message, jnp.int32(L))
+            return used[0], used
+
+        episodes = jnp.arange(1, len(grams) + 1, dtype=jnp.int32)
+        return jax.lax.scan(one, program.init(params, draws.child("init")), (episodes, Moments(grams, vectors)))[1]
 
     return run
 
@@ -47,8 +49,8 @@ def served(grams=GRAMS, vectors=VECTORS, seed=3, **settings):
     """(state, released) after each message, and the algorithm; seven episodes unless a horizon is given."""
     algorithm = byzantine_ucb(**SIZES, window=L, **{"horizon": 7 * L, **settings})
     params = jax.tree.map(lambda x: np.float32(x) if isinstance(x, float) else np.int32(x), algorithm.params)
-    kept = runner(algorithm.program)(params, np.uint32(seed), np.asarray(grams), np.asarray(vectors))
-    return jax.tree.map(np.asarray, kept), algorithm
+    kept = jax.tree.map(np.asarray, runner(algorithm.program)(params, np.uint32(seed), grams, vectors))
+    return [jax.tree.map(lambda x, k=k: x[k], kept) for k in range(len(grams))], algorithm
 
 
 def close(got, want, **tolerance):
@@ -118,7 +120,7 @@ def test_one_group_is_the_mean():
 
 
 def test_theta_is_the_ridge_estimate_from_cumulative_sums():
-    kept, algorithm = served(aggregate="mean", ridge_scale=0.02)
+    kept, _ = served(aggregate="mean", ridge_scale=0.02)
     for k in range(1, 7):
         level = 0.02 * jb.theory.byzantine_ridge(k + 1, window=L, num_agents=N, dim=D, horizon=7 * L)
         gram = GRAMS[:k].astype(float).sum(0).mean(0) + level * np.eye(D)
@@ -131,12 +133,16 @@ def test_theta_is_the_ridge_estimate_from_cumulative_sums():
     ("name", "attacked"),
     [("geometric_median", 4), ("median_of_means", 2), ("coordinate_median", 4), ("trimmed_mean", 4), ("krum", 3)],
 )
-@pytest.mark.parametrize("bad", [1e30, -1e30])
-def test_huge_messages_leave_the_aggregate_among_the_honest(name, attacked, bad):
+def test_huge_messages_leave_the_aggregate_among_the_honest(name, attacked):
+    for bad in (1e30, -1e30):
+        among_the_honest(name, attacked, bad)
+
+
+def among_the_honest(name, attacked, bad):
     grams, vectors = GRAMS.copy(), VECTORS.copy()
     grams[:, :attacked], vectors[:, :attacked] = np.float32(bad) * np.eye(D, dtype=np.float32), np.float32(bad)
     share = attacked / N
-    kept, algorithm = served(grams, vectors, aggregate=name, corruption_bound=share)
+    kept, _ = served(grams, vectors, aggregate=name, corruption_bound=share)
     state = kept[-1][0]
     factor = (2 - 2 * share) / (1 - 2 * share) if name != "median_of_means" else 8.0
     for sums, index in ((GRAMS, 0), (VECTORS, 1)):
@@ -176,7 +182,8 @@ def test_privacy_without_noise_is_the_plain_algorithm_and_a_norm_check():
     plain, _ = served()
     private, algorithm = served(privacy="tree", node_scale=0.0)
     for (a, _), (b, _) in zip(plain, private, strict=True):
-        np.testing.assert_array_equal(a.theta, b.theta)
+        close(a.theta, b.theta, rtol=1e-5, atol=1e-6)
+        close(a.inverse, b.inverse, rtol=1e-5, atol=1e-6)
     assert algorithm.guarantee.spend(algorithm.params)[0] == math.inf
     grams, vectors = GRAMS.copy(), VECTORS.copy()
     axis = np.zeros((D, D), np.float32)
@@ -214,7 +221,7 @@ def test_noise_is_that_of_a_binary_tree_or_of_increments():
     )  # node n ends with message n and covers as many messages as n's lowest bit says
     kept, algorithm = served(privacy="tree", epsilon=4.0)
     s = algorithm.params.node_scale
-    assert s == pytest.approx(2.016078 * math.sqrt(3) * L, rel=1e-5)  # six messages: three levels
+    assert s == pytest.approx(2.0161 * math.sqrt(3) * L, rel=1e-4)  # six messages: three levels
     for n, got in enumerate(noise_of(kept, GRAMS, VECTORS), start=1):
         ends, m = [], n
         while m:
@@ -223,7 +230,7 @@ def test_noise_is_that_of_a_binary_tree_or_of_increments():
         close(got, s * sum(nodes[e - 1] for e in ends), atol=2e-4)
     kept, algorithm = served(privacy="increment", epsilon=4.0)
     s = algorithm.params.node_scale
-    assert s == pytest.approx(2.016078 * L, rel=1e-5)
+    assert s == pytest.approx(2.0161 * L, rel=1e-4)
     close(noise_of(kept, GRAMS, VECTORS), s * np.cumsum(nodes, axis=0), atol=2e-4)
     for state, _ in kept:  # eigenvalues of Lambda are raised however large the noise
         level = 0.1 * jb.theory.byzantine_ridge(int(state.episode), window=L, num_agents=N, dim=D, horizon=7 * L)
@@ -242,7 +249,7 @@ def test_the_last_message_is_never_used():
 
 
 def made(**settings):
-    return byzantine_ucb(**SIZES, **{"horizon": 200, "window": L, **settings})
+    return byzantine_ucb(**SIZES | {"horizon": 200, "window": L} | settings)
 
 
 def spent(**settings):
@@ -357,10 +364,10 @@ def test_bad_input(settings, message):
 
 
 def said(environment, **settings):
-    algorithm = functools.partial(byzantine_ucb, horizon=60, window=5, **settings)
+    algorithm = made(horizon=60, window=5, **settings)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        jb.sweep(algorithm, environment, horizon=60, seeds=8, checkpoints=1, progress=False)
+        beliefs.warn([("one", algorithm, environment), ("one", made(), environment)], stacklevel=1)
     return [str(w.message) for w in caught]
 
 
@@ -382,7 +389,7 @@ def test_a_target_attack_breaks_the_mean_and_not_the_median():
     rules = {name: functools.partial(byzantine_ucb, aggregate=name) for name in ("mean", "geometric_median")}
     attack = functools.partial(jb.adversaries.byzantine, kind="target", scale=5.0)
     ds = jb.sweep(
-        rules, federated_linear(num_agents=10, num_arms=10, dim=4), horizon=600, seeds=16, checkpoints=1, progress=False,
+        rules, federated_linear(num_agents=10, num_arms=10, dim=4), horizon=400, seeds=16, checkpoints=1, progress=False,
         message_adversary=attack, grid={"message_adversary.corruption": [0.0, 0.2]},
     )  # fmt: skip
     regret = ds.regret.isel(t=-1).mean("seed").values / np.array([10, 8])  # of an honest agent
