@@ -1,24 +1,33 @@
 """Estimators of one problem; `vmap` outside."""
 
 from jaxbandits.estimators.catoni_mean import catoni_mean
+from jaxbandits.estimators.coordinate_median import coordinate_median
 from jaxbandits.estimators.g_optimal import Design, g_optimal_design
+from jaxbandits.estimators.geometric_median import GeometricMedian, geometric_median
 from jaxbandits.estimators.histogram_mean import HistogramMean, histogram_mean
 from jaxbandits.estimators.huber_location import huber_location
+from jaxbandits.estimators.krum import krum
 from jaxbandits.estimators.median_of_means import median_of_means
 from jaxbandits.estimators.packing import pack, unpack
+from jaxbandits.estimators.random_groups import random_groups
 from jaxbandits.estimators.shorth_mean import shorth_mean
 from jaxbandits.estimators.trimmed_mean import trimmed_mean
 from jaxbandits.estimators.truncated_mean import truncated_mean
 
 __all__ = [
     "Design",
+    "GeometricMedian",
     "HistogramMean",
     "catoni_mean",
+    "coordinate_median",
     "g_optimal_design",
+    "geometric_median",
     "histogram_mean",
     "huber_location",
+    "krum",
     "median_of_means",
     "pack",
+    "random_groups",
     "shorth_mean",
     "trimmed_mean",
     "truncated_mean",

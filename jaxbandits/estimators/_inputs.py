@@ -18,6 +18,16 @@ def sample(x):
     return jnp.where(jnp.isfinite(x), x, 0)
 
 
+def cloud(points):
+    """[N, p] floats, N and p at least 1."""
+    points = jnp.asarray(points)
+    if points.ndim != 2 or 0 in points.shape:
+        raise ValueError(
+            f"points has shape {points.shape}; it must be [N, p], N and p at least 1: use vmap for leading axes"
+        )
+    return points if jnp.issubdtype(points.dtype, jnp.floating) else points.astype(jnp.float32)
+
+
 def checked(name: str, value, low, high=np.inf, *, open_low=False, remedy=""):
     """A number in [low, high) or (low, high); traced values pass, their range cannot be seen."""
     if isinstance(value, Real | np.generic):
