@@ -384,6 +384,20 @@ def test_widths_of_abbasi_yadkori_by_hand():
     assert oracle.regret[-1] < alone.regret[-1]
 
 
+def test_messages_do_not_reach_the_isolated_and_the_oracle_leaves_the_attacked_out():
+    x, reward = world(11)
+    c = case(corruption_bound=0.2)
+    bad = {"hits": masks(0.2), "attack": attacks.byzantine("target", 9.0, L, THETA)}
+    for factory in (byz.isolated_linucb, byz.oracle_linucb):
+        clean, hit = factory(x, reward, THETA, c), factory(x, reward, THETA, c, **bad)
+        np.testing.assert_array_equal(clean.actions, hit.actions)
+        assert hit.regret[-1] < clean.regret[-1]  # of fewer agents
+    blind = byz.oracle_linucb(x, reward, THETA, c._replace(corruption_bound=0.0), **bad)
+    assert not np.array_equal(
+        blind.actions, byz.oracle_linucb(x, reward, THETA, c._replace(corruption_bound=0.0)).actions
+    )
+
+
 def test_attacks_by_hand():
     rng = np.random.default_rng(9)
     x = rng.normal(size=(N, 4, D))
@@ -472,7 +486,7 @@ PLANTED = [
     ("median", byz, "return c.radius_scale * (beta", "return c.radius_scale * (2 * beta"),
     ("median", byz, "math.sqrt((k - 1) * L * d * iota)", "math.sqrt(k * L * d * iota)"),
     ("median", byz, "first * math.sqrt(k))", "first * math.sqrt(k + 3))"),
-    ("median", byz, "if k < count:\n            server.learn(matrices, vectors)", "if k > 1:\n            server.learn(matrices, vectors)"),
+    ("median", byz, "if k < count:", "if k > 1:"),
     ("median", byz, "self.vectors = self.grams + grams, self.vectors + vectors", "self.vectors = grams, vectors"),
     ("tree", privacy, "end += 1 << level", "end += 1"),
     ("tree", privacy, "return nodes\n", "return nodes[:-1] or nodes\n"),
@@ -497,7 +511,7 @@ def test_a_planted_error_forks_some_path(name, module, old, new, monkeypatch):
 def test_the_last_message_is_never_used():
     """One that is, is noticed: the server would hold K messages."""
     x, reward = world(7)
-    for ref, extra in ((byz, 0), (planted(byz, "        if k < count:\n            server", "        if k <= count:\n            server"), 1)):  # fmt: skip
+    for ref, extra in ((byz, 0), (planted(byz, "if k < count:", "if k <= count:"), 1)):  # fmt: skip
         learned = []
         c = ref.Constants(**LIMITS)
         server = ref.Server(c, [ref.Aggregator("mean", 0)] * 2)

@@ -4,6 +4,7 @@ Medians are compared by the fixed iterations of specification section 7, which a
 """
 
 import functools
+import itertools
 import math
 from typing import Any, NamedTuple
 
@@ -19,7 +20,6 @@ from reference import byzantine_privacy as privacy
 
 import jaxbandits as jb
 from jaxbandits import algorithms, environments
-from jaxbandits.algorithms import _aggregation as aggregation
 from jaxbandits.random import Draws, to_normal
 
 N, A, D, L, T = 7, 5, 3, 6, 75  # the last episode has 3 plays
@@ -123,7 +123,9 @@ def arms_of(kind):
     )
 
 
-def fast(c, seed):
+@functools.cache
+def fast(name, seed):
+    c = CASES[name]
     algorithm = c.factory(num_agents=N, num_arms=A, dim=D, horizon=c.horizon, window=c.window, **without(c.settings))
     if "mechanism_scale" in c.settings:
         algorithm = algorithm._replace(params=algorithm.params._replace(mechanism_scale=c.settings["mechanism_scale"]))
@@ -190,58 +192,63 @@ def node_of(seed, c):
 
 SHARP = {"ridge_scale": 0.05, "radius_scale": 0.2, "corruption_bound": 0.3}  # N_1 = 2
 PRIVATE = {"bounded": True, "epsilon": 8.0, "ridge_scale": 0.02, "radius_scale": 0.02, "corruption_bound": 0.15}
-LITTLE = {"bounded": True, "mechanism_scale": 0.05, "ridge_scale": 0.05, "radius_scale": 0.2, "corruption_bound": 0.15}
-RULES = [rule for rule in (
-    "geometric_median", "mean", "coordinate_median", "trimmed_mean", "krum", "median_of_means") if rule in aggregation.RULES]  # fmt: skip
-MEAN = {"aggregate": "mean", **SHARP}
-TARGET = {"attack": {"corruption": 0.3, "scale": 2.0}}
-CASES = {  # one program a rule and kind of attack, everything else is data
-    **{f"{rule}, target": case(aggregate=rule, **TARGET, **SHARP) for rule in RULES if rule != "median_of_means"},
-    **{f"{rule}, no attack": case(aggregate=rule, attack={"corruption": 0.0}, **SHARP) for rule in RULES},
-    **{
-        f"{rule}, N_1 = 0": case(aggregate=rule, **TARGET, **SHARP | {"corruption_bound": 0.0})
-        for rule in RULES if rule != "krum"
-    },
-    **{
-        f"median_of_means, {share}": case(aggregate="median_of_means", **TARGET, **SHARP | {"corruption_bound": share})
-        for share in (0.15, 0.25) if "median_of_means" in RULES
-    },
-    **{
-        f"mean, {kind}, {part}": case(attack={"corruption": 0.3, "kind": kind, "scale": 0.7, "part": part}, **MEAN)
-        for kind, part in (
-            ("sign_flip", "both"), ("zero", "matrix"), ("nonfinite", "both"), ("inner_product", "vector"), ("none", "both"))
-    },
-    "median, now and then": case(attack={"corruption": 0.4, "kind": "alie", "scale": 1.5, "prob": 0.6}, **SHARP),
-    "median, noise": case(attack={"corruption": 0.4, "kind": "noise", "scale": 3.0, "prob": 0.7}, **SHARP),
-    "median, huge": case(attack={"corruption": 0.4, "kind": "constant", "scale": 1e30}, **SHARP),
-    "median, 3 iterations": case(iterations=3, **TARGET, **SHARP),
-    "median, defaults": case(**TARGET),
+LITTLE = {"bounded": True, "epsilon": 8.0, "mechanism_scale": 0.05, **SHARP}
+CALIBRATED = [("exact", "dp"), ("zcdp", "median_of_means"), ("paper", "geometric_median"), ("exact", "median_of_means")]
+# one compiled program a group: the rest is data
+MEDIAN = functools.partial(case, **SHARP)
+GROUPS = functools.partial(
+    case, aggregate="median_of_means", attack={"corruption": 0.3, "kind": "noise", "scale": 0.5, "prob": 0.7},
+    poison={"corruption": 0.3, "prob": 0.6},
+)  # fmt: skip
+REFUSED = {"corruption": 0.3, "kind": "constant"}  # of a norm over L
+TREE = functools.partial(case, privacy="tree")
+INCREMENT = functools.partial(case, privacy="increment", aggregate="mean")
+ALONE = functools.partial(
+    case, attack={"corruption": 0.3, "scale": 2.0}, poison={"corruption": 0.15, "prob": 0.7}, **SHARP
+)
+CASES = {
+    "median": MEDIAN(attack={"corruption": 0.3, "scale": 2.0}),
+    "median, no attack": MEDIAN(attack={"corruption": 0.0}),
+    "median, now and then": MEDIAN(attack={"corruption": 0.4, "scale": 0.6, "prob": 0.5}),
+    "median, huge": MEDIAN(attack={"corruption": 0.4, "scale": 1e30}),
+    "median, defaults": case(attack={"corruption": 0.3}),
     "median, other constants": case(
-        feature_spread=0.4, noise_scale=1.2, failure_prob=0.3, ridge_scale=0.3, radius_scale=0.5, corruption_bound=0.45, **TARGET),
-    "median, constants of the private": case(constants="dp", **TARGET, **SHARP),
-    "median, constants of groups": case(constants="median_of_means", **TARGET, **SHARP | {"corruption_bound": 0.25}),
-    "mean, poisoned and attacked": case(
-        poison={"corruption": 0.3, "prob": 0.6}, attack={"corruption": 0.15, "prob": 0.5, "scale": 0.3}, **MEAN),
-    "windows of one play": case(window=1, horizon=40, **SHARP),
+        feature_spread=0.4, noise_scale=1.2, failure_prob=0.3, ridge_scale=0.3, radius_scale=0.5, corruption_bound=0.45,
+        attack={"corruption": 0.3}),
+    "median, constants of the private": MEDIAN(constants="dp", attack={"corruption": 0.3}),
+    "median, constants of groups": case(
+        constants="median_of_means", attack={"corruption": 0.3}, **SHARP | {"corruption_bound": 0.25}),
+    "median, 3 iterations, 1 play": MEDIAN(iterations=3, window=1, horizon=40),
+    **{f"groups, {share}": GROUPS(**SHARP | {"corruption_bound": share}) for share in (0.0, 0.15, 0.25)},
+    "mean": case(aggregate="mean", attack={"corruption": 0.4, "kind": "alie", "scale": 1.5, "part": "vector"}, **SHARP),
+    "coordinates": case(aggregate="coordinate_median", attack={"corruption": 0.3, "kind": "sign_flip"}, **SHARP),
+    "trimmed": case(aggregate="trimmed_mean", attack={"corruption": 0.3, "kind": "inner_product", "scale": 3.0}, **SHARP),
+    "trimmed, N_1 = 0": case(
+        aggregate="trimmed_mean", attack={"corruption": 0.3, "kind": "inner_product", "scale": 3.0},
+        **SHARP | {"corruption_bound": 0.0}),
+    "krum": case(aggregate="krum", attack={"corruption": 0.3, "kind": "zero", "part": "matrix"}, **SHARP),
+    "krum, N_1 = 3": case(
+        aggregate="krum", attack={"corruption": 0.4, "kind": "zero", "part": "matrix", "prob": 0.7},
+        **SHARP | {"corruption_bound": 0.45}),
     **{
-        f"{form}, {calibration}, {kind}": case(privacy=form, calibration=calibration, constants=kind, **PRIVATE)
-        for form, calibration, kind in (
-            ("tree", "exact", "dp"), ("tree", "zcdp", "median_of_means"), ("tree", "paper", "geometric_median"),
-            ("increment", "exact", "median_of_means"), ("increment", "zcdp", "geometric_median"), ("increment", "paper", "dp"),
-        )
+        f"tree, {calibration}, {kind}": TREE(calibration=calibration, constants=kind, attack={**REFUSED, "prob": 0.3}, **PRIVATE)
+        for calibration, kind in CALIBRATED
     },
+    "tree, little noise": TREE(attack={**REFUSED, "scale": 0.1}, **LITTLE),
+    "tree, refused": TREE(attack={**REFUSED, "scale": 1e20}, **LITTLE),
+    "tree, node scale": TREE(node_scale=0.5, attack=REFUSED, **LITTLE),
+    "tree, no noise": TREE(attack=REFUSED, **{**LITTLE, "epsilon": math.inf}),
+    "tree, unbounded rewards": TREE(attack=REFUSED, **{**LITTLE, "bounded": False}),
+    "tree, K = 1": TREE(window=20, horizon=20, **PRIVATE),
+    "tree, K = 2": TREE(calibration="paper", window=20, horizon=35, **PRIVATE),
     **{
-        f"{form}, {rule}, little noise": case(privacy=form, aggregate=rule, epsilon=8.0, **LITTLE)
-        for form, rule in (("tree", "mean"), ("tree", "geometric_median"), ("increment", "geometric_median"))
+        f"increment, {calibration}, {kind}": INCREMENT(
+            calibration=calibration, constants=kind, attack={"corruption": 0.3, "kind": "nonfinite"}, **PRIVATE)
+        for calibration, kind in CALIBRATED
     },
-    "tree, node scale": case(privacy="tree", node_scale=0.7, **{**LITTLE, "mechanism_scale": 0.5}),
-    "tree, no noise": case(privacy="tree", **{**LITTLE, "mechanism_scale": 1.0}),
-    "tree, refused": case(
-        privacy="tree", epsilon=20.0, attack={"corruption": 0.3, "kind": "constant"}, **{**SHARP, "mechanism_scale": 0.1}),
-    "tree, K = 1": case(privacy="tree", window=20, horizon=20, **PRIVATE),
-    "tree, K = 2": case(privacy="tree", calibration="paper", window=20, horizon=35, **PRIVATE),
+    "increment, little noise": INCREMENT(attack={"corruption": 0.1, "kind": "nonfinite"}, **LITTLE),
     **{
-        f"{factory.__name__}, {width}": case(factory, width=width, **TARGET, poison={"corruption": 0.15, "prob": 0.7}, **SHARP)
+        f"{factory.__name__}, {width}": ALONE(factory, width=width)
         for factory in (algorithms.isolated_linucb, algorithms.oracle_linucb) for width in ("schedule", "abbasi_yadkori")
     },
 }  # fmt: skip
@@ -254,10 +261,11 @@ pytestmark = [
 def test_paths_are_those_of_the_transcription(name):
     c = CASES[name]
     for seed in SEEDS:
-        run, want = fast(c, seed), literal(c, seed)
+        run, want = fast(name, seed), literal(c, seed)
         np.testing.assert_array_equal(run.history.action, want.actions)
         np.testing.assert_allclose(run.regret, want.regret[np.asarray(run.t) - 1], rtol=c.rtol, atol=1e-12)
         for sent, part in zip(run.history.message[:2], zip(*want.sent, strict=True), strict=True):
+            sent, part = sent[:-1], np.array(part)[:-1]  # message K is never used
             finite = np.isfinite(part)
             np.testing.assert_array_equal(np.isfinite(sent), finite)
             np.testing.assert_allclose(np.where(finite, sent, 0), np.where(finite, part, 0), rtol=c.rtol, atol=1e-12)
@@ -267,3 +275,158 @@ def test_paths_are_those_of_the_transcription(name):
                 np.testing.assert_allclose(gram[k], [oracles.pack(x) for x in V], rtol=1e-6, atol=1e-9)
                 np.testing.assert_allclose(vector[k], v, rtol=1e-6, atol=1e-9)
             assert len(want.released) == len(gram) and np.isnan(gram[-1]).all()  # message K is never used
+
+
+# ---------------------------------------------------------------- what the iterations miss
+
+
+def test_eight_iterations_are_close_to_the_exact_median():
+    """Along the paths, in median distances: from what is taken to the exact median, and the excess of g; one iteration is not."""
+    worst, excess, crude = 0.0, 0.0, 0.0
+    for name in ("median", "median, now and then", "median, huge"):
+        for seed in SEEDS:
+            statistics = literal(CASES[name], seed).released
+            for kind in ([[oracles.pack(x) for x in V] for V, _ in statistics], [v for _, v in statistics]):
+                eight, one = oracles.WarmMedian(8), oracles.WarmMedian(1)
+                for points in map(np.array, kind):
+                    z, hasty, exact = eight(points), one(points), oracles.geometric_median(points)
+                    scale = np.median(np.linalg.norm(points - exact, axis=1)) or 1.0
+                    gap = oracles.spread(points, z) - oracles.spread(points, exact)
+                    assert -1e-9 * scale <= gap <= oracles.certificate(points, z) + 1e-9 * scale
+                    worst = max(worst, np.linalg.norm(z - exact) / scale)
+                    crude = max(crude, np.linalg.norm(hasty - exact) / scale)
+                    excess = max(excess, gap / scale)
+    assert worst < 0.05 < crude
+    assert excess < 1e-3
+
+
+# ---------------------------------------------------------------- planted errors
+
+
+PLANTED = [
+    ("median", byz, "return c.radius_scale * (beta", "return c.radius_scale * (2 * beta"),
+    ("median", byz, "math.sqrt((k - 1) * L * d * iota)", "math.sqrt(k * L * d * iota)"),
+    ("median", byz, "first * math.sqrt(k))", "first * math.sqrt(k + 1))"),
+    ("median", byz, "if k < count:", "if k > 1:"),  # every message an episode late
+    ("median, 3 iterations, 1 play", byz, "self.vectors = self.grams + grams, self.vectors + vectors", "self.vectors = grams, vectors"),
+    ("median, constants of groups", byz, "128 * c.feature_spread", "64 * c.feature_spread"),
+    ("mean", attacks, ".std(axis=0)", ".std(axis=0, ddof=1)"),
+    ("median, now and then", attacks, "matrices[~hit], vectors[~hit]", "matrices, vectors"),
+    ("median", attacks, "@ (-c *", "@ (-2 * c *"),
+    ("groups, 0.15", attacks, "c * L * (G + G.T) / math.sqrt(2)", "c * L * (G + G.T)"),
+    ("groups, 0.15", byz, "reward - 2 * (x @ theta)", "reward - x @ theta"),
+    ("groups, 0.25", byz, "groups, 3 * self.num_attacked)", "groups, 3)"),
+    ("krum", oracles, "n - num_attacked - 2)", "n - num_attacked - 1)"),
+    ("trimmed", oracles, "dropped : len(column) - dropped", "dropped : len(column)"),
+    ("tree, exact, dp", byz, "48 * iota", "24 * iota"),
+    ("tree, little noise", privacy, "return nodes\n", "return nodes[:-1] or nodes\n"),
+    ("tree, little noise", privacy, "return releases.bit_length()", "return releases.bit_length() - 1"),
+    ("tree, little noise", privacy, "math.sqrt(6 * m)", "math.sqrt(3 * m)"),
+    ("tree, unbounded rewards", byz, "if any(norm(part) > window", "if any(norm(part) > 9 * window"),
+    ("increment, little noise", privacy, "1 if privacy == \"increment\" else", "1 if privacy == \"nothing\" else"),
+    ("isolated_linucb, schedule", byz, "return c.radius_scale * (beta", "return c.radius_scale * (2 * beta"),
+    ("oracle_linucb, abbasi_yadkori", byz, "math.sqrt(pooled)", "1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "module", "old", "new"), PLANTED, ids=[f"{p[0]}: {p[2]}" for p in PLANTED])
+def test_a_planted_error_forks_a_path(name, module, old, new, monkeypatch):
+    wrong = planted(module, old, new)
+    if module is privacy:
+        monkeypatch.setattr(byz, "privacy", wrong)
+    if module is oracles:
+        monkeypatch.setattr(byz, "oracles", wrong)
+    ref, forge = wrong if module is byz else byz, wrong if module is attacks else attacks
+    assert any(
+        not np.array_equal(fast(name, seed).history.action, literal(CASES[name], seed, ref, forge).actions)
+        for seed in SEEDS
+    )
+
+
+# ---------------------------------------------------------------- what is computed on the host
+
+
+def test_constants_are_those_of_the_transcription():
+    for kind, epsilon, share in itertools.product(byz.KINDS, (0.5, math.inf), (0.0, 0.2)):
+        setting = {
+            "num_agents": 9, "dim": 4, "horizon": 777, "window": 11, "corruption_bound": share, "feature_spread": 0.7,
+            "noise_scale": 0.2, "failure_prob": 0.01, "epsilon": epsilon, "delta": 1e-4,
+        }  # fmt: skip
+        c = byz.Constants(**setting, constants=kind, privacy="tree", ridge_scale=1.0, radius_scale=1.0)
+        for k in (1, 2, 30):
+            assert jb.theory.byzantine_ridge(k, constants=kind, **setting) == pytest.approx(byz.ridge(c, k), rel=1e-12)
+            assert jb.theory.byzantine_radius(k, constants=kind, **setting) == pytest.approx(
+                byz.radius(c, k), rel=1e-12
+            )
+
+
+def test_scales_and_what_is_spent_are_those_of_the_transcription():
+    for epsilon, delta in itertools.product((0.01, 0.5, 1.0, 4.0, 30.0), (1e-9, 1e-5, 1e-3, 0.3)):
+        for releases, form, calibration in itertools.product(
+            (0, 1, 2, 7, 8, 100), ("tree", "increment"), ("exact", "zcdp", "paper")
+        ):
+            want = privacy.node_scale(releases, 3.0, epsilon, delta, privacy=form, calibration=calibration)
+            got = jb.mechanisms.tree_scale(3.0, releases, epsilon, delta, calibration=calibration, form=form)
+            assert got == pytest.approx(want, rel=1e-7)
+            if releases:
+                levels = privacy.tree_levels(releases, "exact") if form == "tree" else 1
+                spent = jb.mechanisms.tree_epsilon(3.0, releases, got, delta, form=form)
+                want = privacy.truly_spent(want / (3 * math.sqrt(levels)), delta)
+                assert spent == pytest.approx(want, rel=1e-6, abs=1e-9)
+
+
+# ---------------------------------------------------------------- estimators
+
+
+def clouds(n, p, count=24):
+    """Gaussian, with far points, with copies, with a heavy point, on a line."""
+    rng = np.random.default_rng((n, p))
+    for trial in range(count):
+        points = rng.normal(size=(n, p))
+        if trial % 5 == 1:
+            points[: (n - 1) // 2] *= 10.0 ** rng.integers(2, 12)
+        if trial % 5 == 2:
+            points[: n // 3] = points[-1]
+        if trial % 5 == 3:
+            points[: n // 2 + 1] = points[-1]
+        if trial % 5 == 4:
+            points = points[:, :1] * np.ones(p)
+        yield points + rng.normal(size=p)
+
+
+@pytest.mark.parametrize(("n", "p"), [(5, 2), (7, 3), (10, 6)])
+def test_the_geometric_median_is_the_transcription_and_its_gap_a_bound(n, p):
+    snapped, tight = 0, 0
+    with jax.enable_x64(True):
+        for weights in (None, np.arange(1.0, n + 1)):
+            share = np.full(n, 1 / n) if weights is None else weights / weights.sum()
+            for points in clouds(n, p):
+                exact = oracles.geometric_median(points, weights)
+                best = oracles.spread(points, exact, share)
+                got = jb.estimators.geometric_median(jnp.asarray(points), weights=weights)
+                value, gap = np.asarray(got.value), float(got.gap)
+                true = oracles.spread(points, value, share) - best
+                scale = np.median(np.linalg.norm(points - exact, axis=1))
+                assert float(got.objective) == pytest.approx(oracles.spread(points, value, share), rel=1e-12)
+                assert -1e-12 * best <= true <= gap + 1e-12 * best
+                assert true <= 1e-4 * (scale or 1.0)
+                tight += gap <= 1e-3 * (scale or 1.0)
+                if any(np.array_equal(exact, x) for x in points) and np.linalg.matrix_rank(points - exact) > 1:
+                    snapped += 1
+                    np.testing.assert_array_equal(value, exact)
+    assert snapped > 5
+    assert tight > 40
+
+
+def test_the_robust_means_are_the_transcriptions():
+    with jax.enable_x64(True):
+        for points in clouds(9, 4):
+            x, groups = jnp.asarray(points), np.arange(9) % 4
+            same = {"rtol": 1e-9, "atol": 1e-12}
+            np.testing.assert_allclose(jb.estimators.coordinate_median(x), oracles.coordinate_median(points), **same)
+            for attacked in (0, 2, 4):
+                np.testing.assert_allclose(jb.estimators.krum(x, attacked), oracles.krum(points, attacked), **same)
+            if np.abs(points).max() < 1e3 and np.linalg.matrix_rank(points[1:] - points[0]) > 1:
+                means = oracles.group_means(points, groups, 4)
+                got = jb.estimators.median_of_means(x, jnp.asarray(groups, jnp.int32), 4)
+                np.testing.assert_allclose(got, oracles.geometric_median(means), atol=1e-3)

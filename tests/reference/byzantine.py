@@ -16,6 +16,9 @@ from .linear import first_argmax
 # ---------------------------------------------------------------- constants
 
 
+KINDS = ("geometric_median", "dp", "median_of_means")
+
+
 class Constants(NamedTuple):
     """What the server knows; names of section 10."""
 
@@ -199,15 +202,16 @@ def play_episodes(contexts, reward_of, theta, window, server, hits=None, attack=
                 actions[t - 1, i] = arm
                 matrices[i] += np.outer(x, x)
                 vectors[i] += x * reward
-        matrices, vectors = attack(k, matrices, vectors, hits[k - 1]) if attack else (matrices, vectors)
-        sent.append((matrices, vectors))
+        sent.append(attack(k, matrices, vectors, hits[k - 1]) if attack else (matrices, vectors))
         if k < count:
-            server.learn(matrices, vectors)
+            server.learn(*((matrices, vectors) if server.alone else sent[-1]))
     return Run(actions, np.cumsum(lost), policies, sent, server.released)
 
 
 class Server:
     """Algorithm 1's server; `members` alone are pooled by the oracle's mean."""
+
+    alone = False
 
     def __init__(self, c, aggregators, privatizer=None, members=None, plan=None):
         self.c, self.aggregators, self.privatizer, self.released = c, aggregators, privatizer, []
@@ -239,6 +243,8 @@ class Server:
 
 class Alone:
     """Isolated LinUCB: each agent's own, never attacked, statistics."""
+
+    alone = True
 
     def __init__(self, c, plan):
         self.c, self.plan, self.released = c, plan, []
