@@ -20,6 +20,8 @@ from reference import byzantine_privacy as privacy
 
 import jaxbandits as jb
 from jaxbandits import algorithms, environments
+from jaxbandits.algorithms import _federated
+from jaxbandits.protocol import Moments
 from jaxbandits.random import Draws, to_normal
 
 N, A, D, L, T = 7, 5, 3, 6, 75  # the last episode has 3 plays
@@ -281,9 +283,9 @@ def test_paths_are_those_of_the_transcription(name):
 
 
 def test_eight_iterations_are_close_to_the_exact_median():
-    """Along the paths, in median distances: from what is taken to the exact median, and the excess of g; one iteration is not."""
-    worst, excess, crude = 0.0, 0.0, 0.0
-    for name in ("median", "median, now and then", "median, huge"):
+    """Along the paths, in median distances: from what is taken to the exact median, and the excess of g (3 of 7 agents attack)."""
+    errors, crude, excess = [], [], []
+    for name in ("median, no attack", "median, now and then", "median, huge"):
         for seed in SEEDS:
             statistics = literal(CASES[name], seed).released
             for kind in ([[oracles.pack(x) for x in V] for V, _ in statistics], [v for _, v in statistics]):
@@ -293,11 +295,20 @@ def test_eight_iterations_are_close_to_the_exact_median():
                     scale = np.median(np.linalg.norm(points - exact, axis=1)) or 1.0
                     gap = oracles.spread(points, z) - oracles.spread(points, exact)
                     assert -1e-9 * scale <= gap <= oracles.certificate(points, z) + 1e-9 * scale
-                    worst = max(worst, np.linalg.norm(z - exact) / scale)
-                    crude = max(crude, np.linalg.norm(hasty - exact) / scale)
-                    excess = max(excess, gap / scale)
-    assert worst < 0.05 < crude
-    assert excess < 1e-3
+                    errors.append(np.linalg.norm(z - exact) / scale)
+                    crude.append(np.linalg.norm(hasty - exact) / scale)
+                    excess.append(gap / scale)
+    assert np.quantile(errors, 0.9) < 0.02 and max(errors) < 0.2
+    assert np.quantile(crude, 0.9) > 0.05
+    assert max(excess) < 0.01
+
+
+@pytest.mark.parametrize("name", ["median", "median, now and then"])
+def test_regret_by_iterations_is_that_by_exact_medians(name):
+    exact = CASES[name]._replace(settings={**CASES[name].settings, "iterations": None})
+    found = np.array([[fast(name, seed).regret[-1], literal(exact, seed).regret[-1]] for seed in SEEDS])
+    np.testing.assert_allclose(found[:, 0], found[:, 1], rtol=0.1)
+    assert not np.array_equal(found[:, 0], found[:, 1])
 
 
 # ---------------------------------------------------------------- planted errors
@@ -319,6 +330,8 @@ PLANTED = [
     ("krum", oracles, "n - num_attacked - 2)", "n - num_attacked - 1)"),
     ("trimmed", oracles, "dropped : len(column) - dropped", "dropped : len(column)"),
     ("tree, exact, dp", byz, "48 * iota", "24 * iota"),
+    ("tree, paper, geometric_median", byz, "np.maximum(values, floor)", "np.maximum(values, floor / 3)"),
+    ("median, huge", byz, "1e4 * window", "1e2 * window"),
     ("tree, little noise", privacy, "return nodes\n", "return nodes[:-1] or nodes\n"),
     ("tree, little noise", privacy, "return releases.bit_length()", "return releases.bit_length() - 1"),
     ("tree, little noise", privacy, "math.sqrt(6 * m)", "math.sqrt(3 * m)"),
@@ -375,6 +388,52 @@ def test_scales_and_what_is_spent_are_those_of_the_transcription():
                 assert spent == pytest.approx(want, rel=1e-6, abs=1e-9)
 
 
+@pytest.mark.parametrize("calibration", ["exact", "zcdp", "paper"])
+def test_a_private_server_claims_what_it_spends(calibration):
+    made = algorithms.byzantine_ucb(
+        num_agents=N, num_arms=A, dim=D, horizon=T, window=L, privacy="tree", epsilon=4.0, calibration=calibration
+    )
+    want = privacy.node_scale(K - 1, L, 4.0, 1e-3, calibration=calibration)
+    levels = privacy.tree_levels(K - 1, "exact")
+    spent = privacy.truly_spent(want / (L * math.sqrt(levels)), 1e-3)
+    assert made.guarantee.spend(made.params) == pytest.approx((spent, 1e-3), rel=1e-6)
+    half = made.params._replace(mechanism_scale=0.5)
+    assert made.guarantee.spend(half)[0] > 1.5 * spent
+
+
+def test_the_servers_checks_are_the_transcriptions():
+    rng, window = np.random.default_rng(1), 4.0
+    grams, vectors = [], []
+    for scale, size in (
+        (0.1, 0.5),
+        (1e300, 1e-3),
+        (1.0, 4 * (1 + 9e-6)),
+        (1.0, 4 * (1 + 2e-5)),
+        (0.0, 0.0),
+        (0.5, 1e7),
+    ):
+        raw, v = rng.normal(size=(D, D)), rng.normal(size=D)
+        grams.append(scale * (raw + raw.T))
+        vectors.append(size * v / np.linalg.norm(v))
+    edge = np.diag([window, 0, 0])  # L equal unit vectors
+    skew, lost = grams[0].copy(), grams[0].copy()
+    skew[0, 1] *= 1.1
+    lost[0, 1] = lost[1, 0] = math.nan
+    grams += [edge, edge * (1 + 9e-6), edge * (1 + 2e-5), skew, lost, grams[0]]
+    vectors += [vectors[0]] * 5 + [np.array([math.inf, 0, 0])]
+    grams, vectors = np.array(grams), np.array(vectors)
+    with jax.enable_x64(True):
+        plain = jax.jit(_federated.accept)(Moments(jnp.asarray(grams), jnp.asarray(vectors)), 1e4 * window)
+        strict = jax.jit(_federated.bounded)(plain, window)
+    for private, got in ((False, plain), (True, strict)):
+        want = [byz.receive(*pair, window, private) for pair in zip(grams, vectors, strict=True)]
+        for part, values in zip(got[:2], zip(*want, strict=True), strict=True):
+            np.testing.assert_allclose(part, values, rtol=1e-12, atol=1e-15)
+    assert np.linalg.norm(strict.gram[7]) == pytest.approx(window, rel=1e-14)
+    assert strict.gram[6].any()
+    assert not strict.gram[8].any()
+
+
 # ---------------------------------------------------------------- estimators
 
 
@@ -426,7 +485,6 @@ def test_the_robust_means_are_the_transcriptions():
             np.testing.assert_allclose(jb.estimators.coordinate_median(x), oracles.coordinate_median(points), **same)
             for attacked in (0, 2, 4):
                 np.testing.assert_allclose(jb.estimators.krum(x, attacked), oracles.krum(points, attacked), **same)
-            if np.abs(points).max() < 1e3 and np.linalg.matrix_rank(points[1:] - points[0]) > 1:
-                means = oracles.group_means(points, groups, 4)
-                got = jb.estimators.median_of_means(x, jnp.asarray(groups, jnp.int32), 4)
-                np.testing.assert_allclose(got, oracles.geometric_median(means), atol=1e-3)
+            means = oracles.group_means(points, groups, 4)  # of this one the median is coordinatewise
+            got = jb.estimators.median_of_means(x, jnp.asarray(groups, jnp.int32), 4)
+            np.testing.assert_allclose(got, oracles.coordinate_median(means), **same)

@@ -46,7 +46,7 @@ def truly_spent(scale_per_levels, delta):
         first, second = log_ndtr(g / 2 - epsilon / g), epsilon + log_ndtr(-g / 2 - epsilon / g)
         return math.exp(first) - math.exp(second) - delta
 
-    return brentq(excess, 0, 500)
+    return 0.0 if excess(0.0) <= 0 else brentq(excess, 0, g * g + 20 * g, xtol=1e-14)
 
 
 def node_noise(raw):
