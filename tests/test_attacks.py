@@ -131,7 +131,7 @@ def sent(adversary, gram, vector):
     return np.asarray(message.gram, float), np.asarray(message.vector, float)
 
 
-def test_two_attackers_by_hand():
+def test_an_attacker_by_hand():
     """Honest u: (1, 2), (3, -2), (5, -6): mean (3, -2), deviation sqrt(8/3), sqrt(32/3); one of four attacks."""
     vector = np.array([[9.0, 9, 9], [1, 2, 0], [3, -2, 0], [5, -6, 0]])
     gram = np.array([np.eye(3) * c for c in (7.0, 1, 2, 6)])

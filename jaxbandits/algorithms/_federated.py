@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.algorithms.linucb import TIE
-from jaxbandits.numerics import argmax, dot, fixed_sum, quadratic, safe_norm, sweep_inverse
+from jaxbandits.algorithms.linucb import TIE, quadratic_form
+from jaxbandits.numerics import argmax, fixed_sum, pick, safe_norm, settle, sweep_inverse
 from jaxbandits.protocol import Moments
 from jaxbandits.theory.federated import terms
 from jaxbandits.validation import integer, number
@@ -104,20 +104,24 @@ def radius(c: Constants, episode, dtype):
 def choose(context, theta, inverse, width):
     """argmax <x, theta> + width sqrt(x' inverse x) over context [L, N, A, d]: [L, N] int32, lowest index on ties.
 
-    theta [d] and inverse [d, d], or one each per agent: [N, 1, d] and [N, 1, d, d].
+    theta [d] and inverse [d, d], or one each per agent: [N, 1, d] and [N, 1, d, d]. Feature by feature: see `federated_linear`.
     """
-    index = dot(context, theta) + width * jnp.sqrt(jnp.maximum(quadratic(inverse, context), 0))
-    return argmax(index, TIE)
+    d = context.shape[-1]
+    x = [context[..., j] for j in range(d)]
+    score = sum(x[j] * theta[..., j] for j in range(d))
+    spread = quadratic_form([inverse[..., i, j] for i in range(d) for j in range(i, d)], x)
+    return settle(argmax(settle(score + width * jnp.sqrt(jnp.maximum(spread, 0))), TIE))
 
 
 def moments(context, action, reward, play) -> Moments:
     """Each agent's sums of x x' and x r over the episode: context [L, N, A, d], action and reward [L, N], play [L]."""
-    x = jnp.take_along_axis(context, action[..., None, None], axis=2)[:, :, 0]
-    x = jnp.where(play[:, None, None], x, 0)
-    product = x[..., :, None] * x[..., None, :]
+    d = context.shape[-1]
+    x = [settle(jnp.where(play[:, None], pick(context[..., j], action), 0)) for j in range(d)]
     reward = jnp.where(play[:, None], reward, 0)
-    upper = jnp.triu(fixed_sum(product, axis=0))  # mirrored, so that an honest matrix is symmetric to the last bit
-    return Moments(upper + jnp.swapaxes(jnp.triu(upper, 1), -1, -2), fixed_sum(x * reward[..., None], axis=0))
+    # the lower triangle is the upper one: an honest matrix is symmetric to the last bit
+    upper = {(i, j): fixed_sum(x[i] * x[j], axis=0) for i in range(d) for j in range(i, d)}
+    gram = jnp.stack([jnp.stack([upper[min(i, j), max(i, j)] for j in range(d)], -1) for i in range(d)], -2)
+    return Moments(gram, jnp.stack([fixed_sum(x[j] * reward, axis=0) for j in range(d)], -1))
 
 
 def cut(x, limit):
