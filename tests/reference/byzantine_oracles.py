@@ -26,31 +26,36 @@ def snap(points, j, weights=None):
 
 
 def geometric_median(points, weights=None):
-    """argmin of `spread`: a data point where that is exact, else Weiszfeld and Newton steps until |grad g| <= 1e-13."""
+    """argmin of `spread`: a data point where that is exact, else Weiszfeld until |grad g| <= 1e-13, helped by Newton steps
+    where they make the gradient smaller (Weiszfeld alone is slow near a data point)."""
     points = np.asarray(points, float)
     weights = np.full(len(points), 1 / len(points)) if weights is None else np.asarray(weights) / np.sum(weights)
     for j in range(len(points)):
         if weights[j] > 0 and snap(points, j, weights):
             return points[j].copy()
-    z = np.median(points, axis=0)
-    for step in range(100_000):
-        away = z - points
-        distance = np.linalg.norm(away, axis=1)
+
+    def slope(z):
+        distance = np.linalg.norm(z - points, axis=1)
         apart = distance > 0
         pull = weights[apart] / distance[apart]
-        gradient = pull @ away[apart]
-        if apart.all() and np.linalg.norm(gradient) <= 1e-13:
+        return pull @ (z - points[apart]), pull, apart
+
+    z = np.median(points, axis=0)
+    for step in range(20_000):
+        gradient, pull, apart = slope(z)
+        size = np.linalg.norm(gradient)
+        if apart.all() and size <= 1e-13:
             return z
-        stay = min(1.0, weights[~apart].sum() / np.linalg.norm(gradient))  # Vardi and Zhang: off a data point
-        moved = (1 - stay) * (pull @ points[apart]) / pull.sum() + stay * z
-        if step > 50 and apart.all():
-            unit = away / distance[:, None]
-            hessian = sum(p * (np.eye(len(z)) - np.outer(u, u)) for p, u in zip(pull, unit, strict=True))
+        stay = min(1.0, weights[~apart].sum() / size)  # Vardi and Zhang: off a data point
+        moved = z - (1 - stay) * gradient / pull.sum()
+        if step > 20 and apart.all():
+            unit = (z - points) / np.linalg.norm(z - points, axis=1)[:, None]
+            hessian = np.einsum("n,nij->ij", pull, np.eye(len(z)) - unit[:, :, None] * unit[:, None])
             newton = z - np.linalg.solve(hessian, gradient)
-            if spread(points, newton, weights) <= spread(points, z, weights):
+            if np.linalg.norm(slope(newton)[0]) < size:
                 moved = newton
-            elif np.linalg.norm(gradient) <= 1e-11:  # rounding
-                return z
+        if np.array_equal(moved, z) and size <= 1e-9:  # rounding
+            return z
         z = moved
     raise ArithmeticError("no median")
 
