@@ -331,7 +331,6 @@ PLANTED = [
     ("trimmed", oracles, "dropped : len(column) - dropped", "dropped : len(column)"),
     ("tree, exact, dp", byz, "48 * iota", "24 * iota"),
     ("tree, paper, geometric_median", byz, "np.maximum(values, floor)", "np.maximum(values, floor / 3)"),
-    ("median, huge", byz, "1e4 * window", "1e2 * window"),
     ("tree, little noise", privacy, "return nodes\n", "return nodes[:-1] or nodes\n"),
     ("tree, little noise", privacy, "return releases.bit_length()", "return releases.bit_length() - 1"),
     ("tree, little noise", privacy, "math.sqrt(6 * m)", "math.sqrt(3 * m)"),
