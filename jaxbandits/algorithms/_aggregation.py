@@ -1,7 +1,6 @@
 """Rules that make one statistic of N agents' (Byzantine-robust federated linear bandits, sections 3 and 6 of the specification).
 
-A rule sees points [N, p]: vectors, or symmetric matrices packed so that their norm is the Frobenius norm. Numbers of attackers
-and groups are data. Axes: [N] agents, [p] coordinates.
+The public `estimators` take these numbers from the host, here they are data. A rule sees points [N, p]: vectors, or symmetric matrices packed so that their norm is the Frobenius norm. Axes: [N] agents, [p] coordinates.
 """
 
 from collections.abc import Callable
@@ -77,6 +76,8 @@ def median_of_means(iterations: int) -> Rule:
         size = count(member)
         total = fixed_sum(jnp.where(member[:, :, None], points, 0), axis=1)
         means = total / jnp.maximum(size, 1).astype(points.dtype)[:, None]
+        weights = jnp.where(size > 0, memory.weights, 0)  # P is data: at first rows without a group have weight
+        memory = memory._replace(weights=weights / fixed_sum(weights))
         memory = warm_median(means, memory, iterations, present=size > 0)
         return memory.value, memory
 

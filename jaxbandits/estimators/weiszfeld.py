@@ -51,36 +51,29 @@ def weighted_mean(points, weights):
     return fixed_sum(points * weights[:, None], axis=0)
 
 
-def middle_distance(d, present=None):
-    """The median of d [N, ...] over the first axis, without sorting: of an even number the mean of the middle two.
-
-    present: [N, ...] bool, the rows that count (None: all); at least one.
-    """
-    n = d.shape[0]
+def middle_distance(d, present):
+    """The median over the first axis of the present ones of d [N, ...], without sorting: of an even number the mean of the middle two."""
+    n, number = d.shape[0], jnp.maximum(count(present, axis=0), 1)
+    d = jnp.where(present, d, jnp.inf)
     index = jnp.arange(n).reshape(n, *(1,) * (d.ndim - 1))
     before = (d[None] < d[:, None]) | ((d[None] == d[:, None]) & (index[None] < index[:, None]))
-    if present is not None:
-        d, before = jnp.where(present, d, jnp.inf), before & present[None] | (present[None] & ~present[:, None])
-        n = count(present, axis=0)
     rank = count(before, axis=1)  # distinct: ties go by index
-    low = jnp.min(jnp.where(rank == (n - 1) // 2, d, jnp.inf), axis=0)
-    high = jnp.min(jnp.where(rank == n // 2, d, jnp.inf), axis=0)
+    low = jnp.min(jnp.where(rank == (number - 1) // 2, d, jnp.inf), axis=0)
+    high = jnp.min(jnp.where(rank == number // 2, d, jnp.inf), axis=0)
     return low / 2 + high / 2
 
 
 @cache
-def _warm(iterations: int, some: bool):
-    def solve(points, weights, value, present):
-        def kept(x):  # what counts: an absent row nowhere
-            return jnp.where(present, x, 0) if some else x
+def _warm(iterations: int):
+    def solve(points, present, weights, value):
+        def sum_of(d):
+            return fixed_sum(jnp.where(present, d, 0), axis=0)
 
-        if some:
-            weights = kept(weights) / fixed_sum(kept(weights), axis=0)
         ahead = weighted_mean(points, weights)
         from_weights, from_value = distances(points, ahead), distances(points, value)
-        better = fixed_sum(kept(from_weights), axis=0) <= fixed_sum(kept(from_value), axis=0)
+        better = sum_of(from_weights) <= sum_of(from_value)
         z = jnp.where(better, ahead, value)
-        smoothing = SMOOTHING * middle_distance(jnp.where(better, from_weights, from_value), present if some else None)
+        smoothing = SMOOTHING * middle_distance(jnp.where(better, from_weights, from_value), present)
         smoothing = jnp.maximum(smoothing, jnp.finfo(points.dtype).tiny)
 
         def step(carry, _):
@@ -88,7 +81,8 @@ def _warm(iterations: int, some: bool):
             pull = smoothing / jnp.maximum(
                 smoothing, distances(points, z)
             )  # at most 1: 1 / tiny would overflow in the sum
-            weights = kept(pull) / fixed_sum(kept(pull), axis=0)
+            pull = jnp.where(present, pull, 0)
+            weights = pull / fixed_sum(pull, axis=0)
             return (weighted_mean(points, weights), weights), None
 
         return lax.scan(step, (z, weights), length=iterations)[0]
@@ -96,19 +90,20 @@ def _warm(iterations: int, some: bool):
     return lanes_last(solve)
 
 
-def warm_start(num_points: int, dim: int, dtype) -> Warm:
-    """Before the first median: equal weights, value 0."""
-    return Warm(jnp.full(num_points, 1 / num_points, dtype), jnp.zeros(dim, dtype))
+def warm_start(num_points: int, dim: int, dtype, present=None) -> Warm:
+    """Before the first median: equal weights of the present points [N], value 0."""
+    present = jnp.ones(num_points, dtype) if present is None else present.astype(dtype)
+    return Warm(present / fixed_sum(present), jnp.zeros(dim, dtype))
 
 
-def warm_median(points, last: Warm, iterations: int = 8, present=None) -> Warm:
+def warm_median(points, last: Warm, iterations: int = 8, *, present=None) -> Warm:
     """Geometric median of points [N, p] from a warm start: a fixed number of Weiszfeld iterations, no sorting. For step code.
 
     Two starts, the mean of the new points by the last weights and the last value; the one with the smaller sum of distances is kept
     (the first on a tie), and 1e-4 of the median distance from it smooths all iterations. points: finite, norms below 1e18 in float32 (clamp messages
     first). Elementwise throughout; vmap and jit as you like. All points equal: that point. iterations >= 1, static.
-    present: [N] bool, the rows there are, at least one (None: all); `last.weights` must be positive in one of them.
+    present: [N] bool, None: all; at least one. Points that are not present are finite and read by nothing, provided their last weights are 0
+    (give `warm_start` the same).
     """
-    some = present is not None
-    rows = present if some else jnp.zeros((), bool)  # a lane's axis is enough where it is not read
-    return Warm(*reversed(_warm(iterations, some)(points, last.weights, last.value, rows)))
+    present = jnp.ones(points.shape[0], bool) if present is None else present
+    return Warm(*reversed(_warm(iterations)(points, present, last.weights, last.value)))

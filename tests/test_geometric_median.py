@@ -1,0 +1,277 @@
+"""The geometric median and its company: against slow references, laws, certificates, and the step's own kernel."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxbandits import estimators as est
+from jaxbandits.estimators.geometric_median import certificate, geometric_median
+from jaxbandits.estimators.weiszfeld import warm_median, warm_start
+
+
+def optimum(x, w):
+    """Minimiser of sum w |z - x_i| to about 1e-15: a data point by its optimality condition, else Weiszfeld to the end."""
+    x, w = np.asarray(x, float), np.asarray(w, float) / np.sum(w)
+    for j in range(len(x)):
+        away = x[j] - x
+        size = np.hypot.reduce(away, axis=1)
+        same = size == 0
+        if np.hypot.reduce((w[~same, None] * away[~same] / size[~same, None]).sum(0)) <= w[same].sum():
+            return x[j]
+    z = np.median(x, axis=0) + 1e-3 * np.median(np.abs(x - np.median(x, axis=0)))
+    for _ in range(20_000):
+        pull = w / np.hypot.reduce(x - z, axis=1)
+        moved = pull @ x / pull.sum()
+        if np.abs(moved - z).max() <= 1e-15 * np.abs(z).max():
+            break
+        z = moved
+    return z
+
+
+def excess(x, w, value):
+    """g(value) - min g, the difference of distances taken without cancellation."""
+    x, w, value = (np.asarray(a, float) for a in (x, w, value))
+    best = optimum(x, w)
+    total = np.hypot.reduce(x - value, axis=1) + np.hypot.reduce(x - best, axis=1)
+    gain = ((value - best) * ((value - x) + (best - x))).sum(1)
+    return (w / w.sum()) @ np.where(total > 0, gain / np.where(total > 0, total, 1), 0)
+
+
+def problems(dtype):
+    """400 random problems: names, points [n, N, p], weights [n, N]; scales 1e-3 to 1e3, outliers to 1e29, weights from nothing up."""
+    rng = np.random.default_rng(1)
+    for kind in ("plain", "outliers", "weights", "few"):
+        for n, p in [(2, 3), (5, 2), (7, 3), (20, 20)]:
+            x = rng.normal(size=(25, n, p)) * 10.0 ** rng.integers(-3, 4, (25, 1, 1)) + rng.normal(size=(25, 1, p))
+            w = np.ones((25, n))
+            if kind == "outliers":
+                x[:, : max(1, (n - 1) // 2)] *= 10.0 ** rng.integers(3, 30, (25, 1, 1))
+            elif kind == "weights":
+                w = rng.exponential(size=(25, n)) * (rng.random((25, n)) < 0.8) + 1e-9
+            yield kind, x.astype(dtype), w.astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_certificates_are_above_the_truth_and_near_it(dtype):
+    with jax.enable_x64(dtype == "float64"):
+        found = {}
+        for kind, x, w in problems(dtype):
+            iterations = 4 if kind == "few" else 64
+            solve = jax.jit(jax.vmap(lambda x, w, i=iterations: geometric_median(x, weights=w, iterations=i)))
+            for xs, ws, value, gap in zip(x, w, *(np.asarray(v) for v in solve(x, w)[::2]), strict=True):
+                bulk = np.median(np.hypot.reduce(xs.astype(float) - value, axis=1))
+                found.setdefault(kind, []).append((excess(xs, ws, value) / bulk, gap / bulk))
+    assert sum(map(len, found.values())) == 400
+    for kind, pairs in found.items():
+        true, gap = np.array(pairs).T
+        assert (true <= gap).all(), kind
+        assert true.max() < (2e-4 if kind != "few" else 0.1), kind
+        if kind != "few":
+            assert np.median(gap) < (4e-6 if dtype == "float32" else 1e-13) and gap.max() < 6e-3, kind
+
+
+def test_medians_of_float64_are_exact_to_twelve_digits():
+    rng = np.random.default_rng(2)
+    with jax.enable_x64(True):
+        x = rng.normal(size=(20, 15, 6))
+        value = jax.vmap(partial(geometric_median, iterations=200))(jnp.asarray(x)).value
+        wanted = np.array([optimum(one, np.ones(15)) for one in x])
+    np.testing.assert_allclose(value, wanted, rtol=0, atol=1e-12)
+
+
+def test_certificates_of_the_two_hard_cases():
+    rng = np.random.default_rng(3)
+    with jax.enable_x64(True):
+        equal = jnp.full(7, 1 / 7)
+        ratios = []
+        for _ in range(200):  # a median at a data point, ten iterations: Weiszfeld is slow there
+            x = rng.normal(size=(7, 3))
+            best = optimum(x, np.ones(7))
+            z = np.median(x, axis=0)
+            if not (x == best).all(1).any():
+                continue
+            for _ in range(10):
+                pull = 1 / np.maximum(1e-4, np.hypot.reduce(x - z, axis=1))
+                z = pull @ x / pull.sum()
+            ratios.append(float(certificate(jnp.asarray(x), equal, jnp.asarray(z), 1e-4)) / excess(x, equal, z))
+        assert len(ratios) >= 5 and min(ratios) >= 1 and np.median(ratios) < 3
+    far = np.concatenate([rng.normal(size=(7, 3)), 1e30 * rng.normal(size=(3, 3))]).astype(np.float32)
+    with jax.enable_x64(True):
+        result = geometric_median(jnp.asarray(far, jnp.float64))
+        assert excess(far, np.ones(10), result.value) <= float(result.gap) < 1e-4
+    assert float(geometric_median(jnp.asarray(far)).gap) < 1e-4
+
+
+def test_by_hand():
+    median = geometric_median
+    for point in ([3.0, -2.0], [1e30, 0.0], [0.0, 0.0]):  # all equal, and one alone
+        for n in (1, 4):
+            value, objective, gap = median(jnp.array([point] * n))
+            assert value.tolist() == jnp.array(point).tolist() and float(objective) == 0 == float(gap)
+    x = jnp.array([[0.0, 0.0], [0.0, 0.0], [5.0, 1.0], [-3.0, 7.0]])  # two copies against two
+    assert median(x).value.tolist() == [0.0, 0.0]
+    assert median(jnp.array([[0.0], [1.0], [9.0]])).value.tolist() == [1.0]
+    heavy = median(x, weights=[1.0, 0.0, 3.0, 1.0])
+    assert heavy.value.tolist() == [5.0, 1.0] and float(heavy.objective) == pytest.approx((26**0.5 + 10) / 5)
+    line = jnp.array([[0.0, 0.0], [1.0, 2.0], [3.0, 6.0], [10.0, 20.0]])  # even split: g, not z
+    assert float(median(line).objective) == pytest.approx(5**0.5 * (10 + 2) / 4, rel=1e-6)
+    assert float(median(line).gap) < 1e-5
+    square = jnp.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
+    np.testing.assert_allclose(median(square).value, [0, 0], atol=1e-6)
+    np.testing.assert_allclose(median(square * 1e-30).value * 1e30, [0, 0], atol=1e-6)
+    np.testing.assert_allclose(median(square * 1e35).objective, 2**0.5 * 1e35, rtol=1e-6)
+
+
+def test_far_points_move_it_no_more_than_near_ones_in_the_same_direction():
+    rng = np.random.default_rng(4)
+    near = rng.normal(size=(9, 3)).astype(np.float32)
+    directions = rng.normal(size=(3, 3)).astype(np.float32)
+    values = [
+        geometric_median(np.concatenate([near, s * directions]).astype(np.float32)).value
+        for s in (1e6, 1e15, 1e30, 3e37)
+    ]
+    for value in values[1:]:
+        np.testing.assert_allclose(value, values[0], atol=1e-5)
+    lost = np.concatenate([near, np.full((3, 3), np.inf, np.float32)])
+    with pytest.raises(ValueError, match="points"):
+        geometric_median(lost)
+    inside = jax.jit(geometric_median)(lost)
+    np.testing.assert_allclose(inside.value, geometric_median(near).value, atol=1e-5)
+    nothing = jax.jit(geometric_median)(lost[9:])
+    assert nothing.value.tolist() == [0, 0, 0] and float(nothing.gap) == np.inf
+
+
+def test_equivariance_weights_and_start():
+    rng = np.random.default_rng(5)
+    with jax.enable_x64(True):
+        x, shift = rng.normal(size=(9, 4)), rng.normal(size=4)
+        turn = np.linalg.qr(rng.normal(size=(4, 4)))[0]
+        value = np.asarray(geometric_median(x).value)
+        close = partial(np.testing.assert_allclose, rtol=0, atol=1e-9)
+        close(geometric_median(x + shift).value, value + shift)
+        close(geometric_median(x @ turn.T).value, turn @ value)
+        close(geometric_median(-1e5 * x).value, -1e5 * value, atol=1e-4)
+        close(geometric_median(x, start=x[3] + 5.0, iterations=150).value, value)
+        repeats = rng.integers(1, 4, 9)
+        close(geometric_median(x, weights=repeats).value, geometric_median(np.repeat(x, repeats, axis=0)).value)
+
+
+def test_snap_is_as_frequent_as_medians_at_data_points():
+    rng = np.random.default_rng(6)
+    x = rng.normal(size=(4000, 5, 2)).astype(np.float32)
+    value = np.asarray(jax.jit(jax.vmap(geometric_median))(x).value)
+    snapped = (value[:, None] == x).all(-1).any(1)
+    away = x[:, :, None].astype(float) - x[:, None]
+    size = np.sqrt((away**2).sum(-1))
+    pull = (away / np.where(size > 0, size, 1)[..., None]).sum(2)
+    wanted = (np.sqrt((pull**2).sum(-1)) <= 1).any(1)
+    assert (snapped != wanted).mean() < 1e-3 and 0.2 < snapped.mean() < 0.3  # about 1/4
+
+
+def test_tolerance_stops_early():
+    x = np.random.default_rng(7).normal(size=(16, 9, 3)).astype(np.float32)
+    loose = jax.vmap(partial(geometric_median, tolerance=0.05))(x)
+    full = jax.vmap(geometric_median)(x)
+    assert (np.asarray(loose.gap) <= 0.05).all() and (
+        np.asarray(loose.objective) >= np.asarray(full.objective) - 1e-6
+    ).all()
+    assert np.abs(loose.value - full.value).max() > 1e-4
+    alone = geometric_median(x[3], tolerance=0.05)
+    np.testing.assert_allclose(alone.value, loose.value[3], atol=1e-5)
+
+
+def test_lanes_do_not_see_each_other():
+    x = np.random.default_rng(8).normal(size=(64, 10, 5)).astype(np.float32)
+    last = warm_start(10, 5, jnp.float32)
+    for function in (geometric_median, lambda x: warm_median(x, last)):
+        whole = jax.jit(jax.vmap(function))(x)
+        for lanes in (8, 9, 24):
+            part = jax.jit(jax.vmap(function))(x[:lanes])
+            assert all((np.asarray(a)[:lanes] == np.asarray(b)).all() for a, b in zip(whole, part, strict=True))
+        nested = jax.jit(jax.vmap(jax.vmap(function)))(x.reshape(4, 16, 10, 5))
+        assert (np.asarray(nested[-1]).ravel() == np.asarray(whole[-1]).ravel()).all()
+
+
+def test_matrices_by_packing():
+    rng = np.random.default_rng(9)
+    m = rng.normal(size=(6, 3, 3))
+    m = (m + np.swapaxes(m, 1, 2)).astype(np.float32)
+    packed = est.pack(m)
+    np.testing.assert_allclose(jnp.linalg.norm(packed, axis=1), np.linalg.norm(m, axis=(1, 2)), rtol=1e-6)
+    np.testing.assert_allclose(est.unpack(packed), m, rtol=1e-6)
+    whole = geometric_median(m.reshape(6, 9)).value.reshape(3, 3)
+    np.testing.assert_allclose(est.unpack(geometric_median(packed).value), whole, atol=2e-6)
+
+
+def test_the_warm_kernel_is_the_specification():
+    rng = np.random.default_rng(10)
+    with jax.enable_x64(True):
+        x = rng.normal(size=(10, 4)) + 3
+        x[0] = 1e4
+        last = warm_start(10, 4, jnp.float64)
+        weights, z = np.full(10, 0.1), np.zeros(4)
+        for _ in range(3):  # three episodes of growing sums
+            starts = (weights @ x, z)
+            total = [np.linalg.norm(x - s, axis=1).sum() for s in starts]
+            z = starts[int(np.argmin(total))]
+            smoothing = 1e-4 * np.median(np.linalg.norm(x - z, axis=1))
+            for _ in range(8):
+                weights = 1 / np.maximum(smoothing, np.linalg.norm(x - z, axis=1))
+                weights /= weights.sum()
+                z = weights @ x
+            last = warm_median(jnp.asarray(x), last)
+            np.testing.assert_allclose(last.value, z, atol=1e-10)
+            np.testing.assert_allclose(last.weights, weights, atol=1e-12)
+            x = x + rng.normal(size=(10, 4)) + 3
+        present = jnp.arange(10) < 6
+        part = warm_median(jnp.asarray(x), warm_start(10, 4, jnp.float64, present), present=present)
+        alone = warm_median(jnp.asarray(x[:6]), warm_start(6, 4, jnp.float64))
+        np.testing.assert_allclose(part.value, alone.value, atol=1e-12)
+        assert part.weights[6:].tolist() == [0.0] * 4
+    equal = warm_median(jnp.zeros((10, 4)), warm_start(10, 4, jnp.float32))
+    assert equal.value.tolist() == [0] * 4 and np.isfinite(equal.weights).all()
+
+
+def test_other_rules():
+    x = np.random.default_rng(11).normal(size=(12, 3)).astype(np.float32)
+    np.testing.assert_allclose(est.coordinate_median(x), np.median(x, axis=0), rtol=1e-6)
+    squares = ((x[:, None].astype(float) - x) ** 2).sum(-1)
+    score = np.sort(squares, axis=1)[:, 1 : 1 + 12 - 3 - 2].sum(1)
+    assert est.krum(x, 3).tolist() == x[score.argmin()].tolist()
+    assert est.krum(jnp.array([[2.0], [1.0], [2.0], [1.0]]), 1).tolist() == [2.0]  # ties: the lowest index
+    assert est.krum(jnp.array([[2.0]]), 0).tolist() == [2.0]
+    np.testing.assert_allclose(est.median_of_means(x, np.zeros(12, int), 1), x.mean(0), rtol=1e-5)
+    trimmed = jax.vmap(est.trimmed_mean, in_axes=(1, None))(x, 3 / 12)  # three dropped on each side
+    np.testing.assert_allclose(trimmed, np.sort(x, axis=0)[3:-3].mean(0), rtol=1e-5)
+    u = np.random.default_rng(12).random((3000, 7)).astype(np.float32)
+    groups = np.asarray(jax.vmap(lambda u: est.random_groups(u, 3))(u))
+    assert (np.sort([(groups == g).sum(1) for g in range(3)], axis=0).T == [2, 2, 3]).all()
+    together = (groups[:, :1] == groups[:, 1:]).mean(0)  # 5 of 21 pairs share a group
+    np.testing.assert_allclose(together, 5 / 21, atol=4 * (5 / 21 * 16 / 21 / 3000) ** 0.5)
+
+
+@pytest.mark.parametrize(
+    "call, named",
+    [
+        (lambda x: geometric_median(x[0]), "points"),
+        (lambda x: geometric_median(x.at[0, 0].set(jnp.nan)), "points"),
+        (lambda x: geometric_median(x, weights=[1.0]), "weights"),
+        (lambda x: geometric_median(x, weights=[-1.0, 1.0, 1.0]), "weights"),
+        (lambda x: geometric_median(x, weights=[0.0, 0.0, 0.0]), "weights"),
+        (lambda x: geometric_median(x, start=[0.0]), "start"),
+        (lambda x: geometric_median(x, iterations=0), "iterations"),
+        (lambda x: geometric_median(x, tolerance=-1.0), "tolerance"),
+        (lambda x: est.krum(x, 3), "num_attacked"),
+        (lambda x: est.krum(x[0], 1), "points"),
+        (lambda x: est.coordinate_median(x[0]), "points"),
+        (lambda x: est.random_groups(x[0], 3), "num_groups"),
+        (lambda x: est.pack(x), "matrix"),
+        (lambda x: est.unpack(x), "packed"),
+    ],
+)
+def test_bad_input_is_named(call, named):
+    with pytest.raises(ValueError, match=named):
+        call(jnp.array([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]]))
