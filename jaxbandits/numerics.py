@@ -206,6 +206,20 @@ def sweep_inverse(matrix):
     return jax.lax.fori_loop(0, matrix.shape[-1], sweep, (matrix, jnp.full((), jnp.inf, matrix.dtype)))
 
 
+def inverse_cholesky(matrix):
+    """L^-1 of a symmetric positive definite [d, d] matrix L L': lower triangular. A loop, as `sweep_inverse`."""
+    d = matrix.shape[-1]
+    below = jnp.arange(d, dtype=jnp.int32)
+
+    def eliminate(k, carry):
+        a, x = carry
+        column = jnp.where(below > k, a[:, k] / a[k, k], 0)
+        a, x = a - column[:, None] * a[k][None, :], x - column[:, None] * x[k][None, :]
+        return a, x.at[k].set(x[k] / jnp.sqrt(a[k, k]))
+
+    return jax.lax.fori_loop(0, d, eliminate, (matrix, jnp.eye(d, dtype=matrix.dtype)))[1]
+
+
 def rank_one_inverse(inverse, x):
     """Sherman-Morrison: (A + x x^T)^-1 and the gain A^-1 x / (1 + x^T A^-1 x), from A^-1 [d, d] and x [d]."""
     v = matvec(inverse, x)

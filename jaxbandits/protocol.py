@@ -63,12 +63,14 @@ class Program(NamedTuple):
     diagnose: Callable = (
         _diagnose  # params, state -> {name: number}                               read once, at the horizon
     )
-    # params, state -> the arm played to the horizon whatever comes, int32, or -1 while it is still open. Where regret
-    # follows from pull counts these plays are counted, not made: `act` plays that arm wherever they have to be.
+    # params, state -> the arm played to the horizon whatever comes, int32, or -1 while it is still open, or -2 where nothing is
+    # played any more before the span is closed. Where regret follows from pull counts the former's plays are counted, not
+    # made (`act` plays that arm wherever they have to be), and no window is offered to lanes that only wait.
     rest: Callable | None = None
     one_arm: bool = False  # every window plays one arm: `act` returns action[1], and is spared a look at each play
     # (with one_arm) rewards come as the values [V] that `World.law` names, `play` as how often each was paid, int32 [V]
     tally: bool = False
+    kept: tuple = ()  # fields of the state that windows only write into and `close` reads: they need not fit a cache
 
 
 class Guarantee(NamedTuple):
@@ -79,6 +81,7 @@ class Guarantee(NamedTuple):
     spend: Callable = _spend_infinite  # params -> (epsilon, delta) truly spent
     view: Callable = _no_view  # message, released, action -> what the theorem covers
     scales: tuple = ()  # leaves of params that scale privacy noise
+    bound: float = float("inf")  # spend holds for rewards in [-bound, bound]; inf: whatever the rewards are
 
 
 class Algorithm(NamedTuple):

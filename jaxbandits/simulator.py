@@ -224,7 +224,7 @@ def _advance_full(parts, slots, case, seed, lane, times, start, length, first, n
 
 
 def resting(parts: Parts, case: Case, lane: Lane):
-    """The arm whose remaining plays need only be counted, else -1. None: the program or the world knows no such arm."""
+    """The arm whose remaining plays need only be counted, else -1, or -2 until the span is closed. None: the program or the world knows no such arm."""
     if parts.program.rest is None or not recorder.counts(lane.record):
         return None
     return parts.program.rest(case.algorithm, lane.algorithm)
@@ -233,7 +233,7 @@ def resting(parts: Parts, case: Case, lane: Lane):
 def moves(parts: Parts, case: Case, lane: Lane, horizon):
     """Whether a lane has plays to make."""
     arm = resting(parts, case, lane)
-    return (lane.plays < horizon) & (True if arm is None else arm < 0)
+    return (lane.plays < horizon) & (True if arm is None else arm == -1)
 
 
 def count_rest(parts: Parts, case: Case, lane: Lane, times) -> Lane:

@@ -74,15 +74,23 @@ def span_basis(actions, active):
     return lax.fori_loop(0, d, pick, (residual, start))[1]
 
 
-def regular_inverse(matrix, basis: Basis):
-    """Inverse of M + tr(M)/r (I - Q Q'): on the span of the active arms this is M's pseudo-inverse."""
+def regular(matrix, basis: Basis):
+    """(M + tr(M)/r (I - Q Q')) / level and level = tr(M)/r: definite, and like M on the span of the active arms.
+
+    Of unit mean eigenvalue: float32 neither overflows nor underflows in a factor of it.
+    """
     d = matrix.shape[-1]
     rank = jnp.maximum(basis.rank, 1).astype(matrix.dtype)
     level = fixed_sum(jnp.diagonal(matrix)) / rank
     level = jnp.where(level > 0, level, 1)
     inside = fixed_sum(basis.directions[:, :, None] * basis.directions[:, None, :], axis=0)
-    # scaled to unit mean eigenvalue: float32 neither overflows nor underflows in the factor
-    return sweep_inverse(matrix / level + jnp.eye(d, dtype=matrix.dtype) - inside)[0] / level
+    return matrix / level + jnp.eye(d, dtype=matrix.dtype) - inside, level
+
+
+def regular_inverse(matrix, basis: Basis):
+    """Inverse of M + tr(M)/r (I - Q Q'): on the span of the active arms this is M's pseudo-inverse."""
+    scaled, level = regular(matrix, basis)
+    return sweep_inverse(scaled)[0] / level
 
 
 def leverages(actions, inverse, active):

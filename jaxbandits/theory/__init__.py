@@ -1,5 +1,6 @@
 """Tunings and regret bounds of the papers, on the host. First Asi, Raman and Talwar, Faster Rates for Private Adversarial Bandits
-(ICML 2025); `prm_*` and `private_robust_*` are of Wu, Zhou, Tao and Wang, On Private and Robust Bandits (NeurIPS 2023).
+(ICML 2025); `prm_*` and `private_robust_*` are of Wu, Zhou, Tao and Wang, On Private and Robust Bandits (NeurIPS 2023);
+`robust_linear_*` of Robust and private stochastic linear bandits (ICML 2023).
 
 K arms, N experts, T plays, n = epsilon T; `log` is natural. A bound may exceed T: plot min(bound, T). Where the printed constants
 could not be read or a step of a proof is missing, the docstring says which form is given.
@@ -22,6 +23,7 @@ from jaxbandits.theory.bounds import (
     htinf_window_bound,
     local_exp4_bound,
 )
+from jaxbandits.theory.linear import robust_linear_action_bound, robust_linear_reward_bound
 from jaxbandits.theory.robust import private_robust_lower_bound, prm_central_bound, prm_raw_bound
 from jaxbandits.theory.tunings import (
     batched_exp4_tuning,
@@ -69,4 +71,6 @@ __all__ = [
     "prm_raw_bound",
     "prm_central_bound",
     "private_robust_lower_bound",
+    "robust_linear_reward_bound",
+    "robust_linear_action_bound",
 ]
