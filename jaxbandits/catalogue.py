@@ -75,6 +75,19 @@ ALGORITHMS: dict[str, Example] = {
     ),
     "linucb": Example(partial(a.linucb, preset="theory", radius_scale=0.2), contexts),
     "robust_elimination": Example(partial(a.robust_elimination, num_batches=3), linear, horizon=600),
+    "phased_elimination": Example(partial(a.phased_elimination, epsilon=8.0, noise_scale=0.3), linear, horizon=600),
+    "bogunovic_elimination": Example(partial(a.bogunovic_elimination, corruption_budget=0.0), linear, horizon=900),
+    "private_elimination": Example(
+        partial(a.private_elimination, mechanism="gaussian", epsilon=5.0, delta=0.05, noise_scale=0.3), linear, horizon=600
+    ),
+    "median_elimination": Example(
+        partial(a.median_elimination, num_batches=3, epsilon=8.0, corruption_bound=0.02, sampling_scale=0.2), linear,
+        reward_adversary=partial(v.huber, corruption=0.05, value="nan"), horizon=600,
+    ),
+    "trimmed_elimination": Example(
+        partial(a.trimmed_elimination, num_batches=3, epsilon=8.0, corruption_bound=0.02, sampling_scale=0.2), linear,
+        reward_adversary=partial(v.huber, corruption=0.05, value="inf"), horizon=600,
+    ),
     "prm_elimination": Example(
         partial(
             a.prm_elimination, moment="central", epsilon=1.0, mean_bound=3.5, moment_bound=0.25, histogram_scale=0.5

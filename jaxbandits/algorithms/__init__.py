@@ -4,6 +4,7 @@ from jaxbandits.algorithms.adap_kl_ucb import adap_kl_ucb
 from jaxbandits.algorithms.adap_ucb import adap_ucb
 from jaxbandits.algorithms.bandit_to_experts import bandit_to_experts
 from jaxbandits.algorithms.batched_exp4 import batched_exp4
+from jaxbandits.algorithms.bogunovic_elimination import bogunovic_elimination
 from jaxbandits.algorithms.byzantine_ucb import byzantine_ucb
 from jaxbandits.algorithms.cr_ucb import cr_ucb
 from jaxbandits.algorithms.dp_se import dp_se
@@ -20,8 +21,11 @@ from jaxbandits.algorithms.ldp_exp3 import ldp_exp3
 from jaxbandits.algorithms.ldp_ucb import ldp_ucb
 from jaxbandits.algorithms.linucb import linucb
 from jaxbandits.algorithms.local_exp4 import local_exp4
+from jaxbandits.algorithms.median_elimination import median_elimination
 from jaxbandits.algorithms.moss import moss
+from jaxbandits.algorithms.phased_elimination import phased_elimination
 from jaxbandits.algorithms.private_batched import private_batched
+from jaxbandits.algorithms.private_elimination import private_elimination
 from jaxbandits.algorithms.prm_elimination import prm_elimination
 from jaxbandits.algorithms.prm_thompson import prm_thompson
 from jaxbandits.algorithms.prm_ucb import prm_ucb
@@ -29,6 +33,7 @@ from jaxbandits.algorithms.robust_elimination import robust_elimination
 from jaxbandits.algorithms.robust_ucb import robust_ucb
 from jaxbandits.algorithms.successive_elimination import successive_elimination
 from jaxbandits.algorithms.thompson import thompson
+from jaxbandits.algorithms.trimmed_elimination import trimmed_elimination
 from jaxbandits.algorithms.tsallis_inf import tsallis_inf
 from jaxbandits.algorithms.ucb1 import ucb1
 from jaxbandits.algorithms.uniform import uniform
@@ -54,6 +59,11 @@ __all__ = [
     "batched_exp4",
     "linucb",
     "robust_elimination",
+    "phased_elimination",
+    "bogunovic_elimination",
+    "private_elimination",
+    "median_elimination",
+    "trimmed_elimination",
     "prm_elimination",
     "isolated_linucb",
     "byzantine_ucb",
