@@ -43,6 +43,7 @@ class Place(NamedTuple):
     first: int  # its plays, 1-based
     last: int
     start: int  # plays before the batch
+    end: int  # its last play
 
 
 class Filtered(NamedTuple):
@@ -204,7 +205,8 @@ def gamma_practical(s: Setup, pulls, active, basis, moment):
     radius = (0.5 if s.sampling_scale is None else s.sampling_scale) * widest
     if alpha > 0:
         square = second_moment_bound(pulls, model=s.model, noise_scale=s.noise_scale, epsilon=s.epsilon)
-        radius += (0.5 if s.corruption_scale is None else s.corruption_scale) * math.sqrt(square * alpha) + alpha
+        radius += (0.5 if s.corruption_scale is None else s.corruption_scale) * math.sqrt(square * alpha)
+        radius += s.bias_scale * alpha
     return radius
 
 
@@ -286,12 +288,14 @@ def exploration(s: Setup, reward, laplace, attack, estimate_of) -> Run:
                 played.append(a)
                 raws.append(reward(len(played), a))
                 if s.model == "M1":
-                    places.append(Place(i, len(places), a, len(played), len(played), start))
+                    places.append(Place(i, len(places), a, len(played), len(played), start, start + pulls.sum()))
                     noise = scale * laplace(places[-1]) if scale > 0 else 0.0
                     reports.append(attack(raws[-1] + noise, places[-1]))
                     moment += np.outer(points[a], points[a])
             if s.model == "M2" and raws:
-                places.append(Place(i, len(places), a, len(played) - len(raws) + 1, len(played), start))
+                places.append(
+                    Place(i, len(places), a, len(played) - len(raws) + 1, len(played), start, start + pulls.sum())
+                )
                 noise = scale / len(raws) * laplace(places[-1]) if scale > 0 else 0.0
                 reports.append(attack(sum(raws) / len(raws) + noise, places[-1]))
                 moment += np.outer(points[a], points[a])

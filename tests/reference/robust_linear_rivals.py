@@ -6,13 +6,14 @@ are standard draws with `Place` as in `robust_linear` (for the release of a whol
 batch's, as section 10 has it. Where the specification is silent the choice is an argument here.
 """
 
+import itertools
 import math
 from typing import NamedTuple
 
 import numpy as np
 
 from .linear import design
-from .robust_linear import Place, Run, Setup, exploration, laplace_scale
+from .robust_linear import Place, Run, Setup, clamped, exploration, laplace_scale
 
 
 class Phase(NamedTuple):
@@ -58,7 +59,7 @@ def in_phases(actions, play_arm, counts_of, estimate_of, *, horizon, slack, endi
             n = min(int(pulls[a]), room)
             first = len(played) + 1
             played.extend([a] * n)
-            received[a] = play_arm(phase, a, first, n, start)
+            received[a] = play_arm(phase, a, first, n, start, start + sum(pulls))
             if n < pulls[a]:
                 return Run(np.array(played), phases)
         estimate, radius = estimate_of(phase, d, pulls, received, active)
@@ -72,18 +73,24 @@ def in_phases(actions, play_arm, counts_of, estimate_of, *, horizon, slack, endi
     return Run(np.array(played), phases)
 
 
-def local_reports(reward, laplace, attack, scale):
-    """Reports of one arm's pulls, each with its own noise."""
+def local_reports(reward, laplace, attack, scale, limit=math.inf):
+    """Reports of one arm's pulls, each with its own noise, finite ones cut at the limit."""
 
-    def play_arm(phase, arm, first, n, start):
+    def play_arm(phase, arm, first, n, start, end):
         reports = []
         for t in range(first, first + n):
-            place = Place(phase + 1, t - start - 1, arm, t, t, start)
+            place = Place(phase + 1, t - start - 1, arm, t, t, start, end)
             noise = scale * laplace("report", place) if scale > 0 else 0.0
-            reports.append(attack(reward(t, arm) + noise, place))
+            report = attack(reward(t, arm) + noise, place)
+            reports.append(min(max(report, -limit), limit) if math.isfinite(report) else report)
         return reports
 
     return play_arm
+
+
+def largest(noise_scale, scale):
+    """Section 6's clamp, here for every estimate: max(1e6, 100 (1 + sigma + b)), b the scale of what noise there is."""
+    return max(1e6, 100 * (1 + noise_scale + scale))
 
 
 def finite_sums(num_arms, received):
@@ -119,7 +126,7 @@ def phased_elimination(
         theta = least_squares(actions @ d.basis, pulls, *finite_sums(arms, received))
         return None if theta is None else d.basis @ theta, 2.0 ** -(phase + 1)
 
-    play_arm = local_reports(reward, laplace, attack, b * mechanism_scale)
+    play_arm = local_reports(reward, laplace, attack, b * mechanism_scale, largest(noise_scale, b))
     return in_phases(actions, play_arm, counts_of, estimate_of, horizon=horizon, slack=design_slack)
 
 
@@ -129,13 +136,13 @@ def unknown_corruption(h, *, dim, horizon, last):
 
 
 def bogunovic_elimination(
-    actions, reward, *, horizon, corruption=0.0, weight_floor=0.1, failure_prob=0.05, design_slack=1.0, attack=unchanged,
-    schedule=None, relative_guard=0.0,
+    actions, reward, *, horizon, corruption=0.0, weight_floor=0.1, failure_prob=0.05, noise_scale=1.0, design_slack=1.0,
+    attack=unchanged, schedule=None, relative_guard=0.0,
 ):  # fmt: skip
     """7.2: m_h = 2^h m_0, m_0 = 4 d (log log max(d, 2) + 18); ceil(m_h max(pi(a), nu)) pulls on the support.
 
     corruption: C; schedule(h) replaces it where C is unknown. Out if behind by more than
-    2 sqrt(4 d / m_h log(1 / delta)) + 2 C / (m_h nu) sqrt(4 d (1 + nu m_0)).
+    2 sigma sqrt(4 d / m_h log(1 / delta)) + 2 C / (m_h nu) sqrt(4 d (1 + nu m_0)).
     """
     actions = np.asarray(actions, float)
     arms, dim = actions.shape
@@ -148,11 +155,11 @@ def bogunovic_elimination(
     def estimate_of(h, d, pulls, received, active):
         theta = least_squares(actions @ d.basis, pulls, *finite_sums(arms, received))
         m, c = 2**h * m_0, corruption if schedule is None else schedule(h)
-        gap = 2 * math.sqrt(4 * dim / m * math.log(1 / failure_prob))
+        gap = 2 * noise_scale * math.sqrt(4 * dim / m * math.log(1 / failure_prob))
         gap += 2 * c / (m * weight_floor) * math.sqrt(4 * dim * (1 + weight_floor * m_0))
         return None if theta is None else d.basis @ theta, gap / 2
 
-    play_arm = local_reports(reward, None, attack, 0.0)
+    play_arm = local_reports(reward, None, attack, 0.0, largest(noise_scale, 0.0))
     return in_phases(actions, play_arm, counts_of, estimate_of, horizon=horizon, slack=design_slack)
 
 
@@ -172,7 +179,7 @@ def private_elimination(
 
     size_of(phase): m of phase 0, 1, ...; log: L of the radius; last: phases at most. Radius of "laplace":
     sampling_scale sqrt(2 sigma^2 sum n_a w_a^2 L) + privacy_scale k r L / (m epsilon); of "gaussian":
-    sampling_scale sqrt(2 V L), V = sum (n_a w_a)^2 (sigma^2 / n_a + s_a^2).
+    sampling_scale sqrt(2 V L), V = sum (n_a w_a)^2 (sigma^2 / n_a + privacy_scale^2 s_a^2).
     """
     actions = np.asarray(actions, float)
     arms = len(actions)
@@ -189,9 +196,10 @@ def private_elimination(
     def estimate_of(phase, d, pulls, received, active):
         points, start = actions @ d.basis, received["start"]
         sums, kept = finite_sums(arms, received)
+        sums = sums * (sum(pulls) / kept) if kept else sums  # noise is not scaled up for what was lost
         done = start
         for index, a in enumerate(np.flatnonzero(pulls)):
-            place = Place(phase + 1, index, int(a), done + 1, done + pulls[a], start)
+            place = Place(phase + 1, index, int(a), done + 1, done + pulls[a], start, start + sum(pulls))
             done += pulls[a]
             draw = laplace if mechanism == "laplace" else normal
             if scale_of(pulls[a]) * mechanism_scale > 0:
@@ -204,22 +212,24 @@ def private_elimination(
                 k = np.count_nonzero(d.weights)
                 radius += privacy_scale * k * d.rank * log / (size_of(phase) * epsilon)
         else:
-            noise = np.array([scale_of(k) if k else 0.0 for k in pulls])
+            noise = np.array([privacy_scale * scale_of(k) if k else 0.0 for k in pulls])
             radius = sampling_scale * widest(
                 points, active, moment, lambda w: np.sum(w**2 * (noise_scale**2 * n + noise**2)), log
             )
-        theta = least_squares(points, pulls, sums, kept)
+        theta = least_squares(points, pulls, sums, sum(pulls)) if kept else None
         return None if theta is None else d.basis @ theta, radius
 
-    play_arm = local_reports(reward, None, attack, 0.0)
+    play_arm = local_reports(reward, None, attack, 0.0, largest(noise_scale, scale_of(1)))
     return in_phases(
         actions, play_arm, counts_of, estimate_of, horizon=horizon, slack=design_slack, ending=ending, last=last
     )
 
 
 def bucketed(reports, num_buckets):
-    """The j-th report of an arm goes to bucket j mod num_buckets."""
-    return [reports[g::num_buckets] for g in range(num_buckets)]
+    """Runs of an arm's reports in order of play, the first ones longer by one."""
+    size, longer = divmod(len(reports), num_buckets)
+    edges = [g * size + min(g, longer) for g in range(num_buckets + 1)]
+    return [reports[i:j] for i, j in itertools.pairwise(edges)]
 
 
 def weiszfeld(points, *, iterations=50, floor=1e-8, start=None):
@@ -232,45 +242,40 @@ def weiszfeld(points, *, iterations=50, floor=1e-8, start=None):
     return z
 
 
-def buckets_needed(corruption_bound, n):
-    """2 alpha n + 5."""
-    return math.ceil(2 * corruption_bound * n) + 5
+def buckets_needed(corruption_bound, pulls):
+    """ceil(2 alpha n) + 5, but no more than the fewest pulls of an arm in the design."""
+    return min(math.ceil(2 * corruption_bound * sum(pulls) * (1 - 1e-6)) + 5, min(n for n in pulls if n > 0))
 
 
 def trimmed_mean(x, share):
-    """Mean without the `share` lowest and highest."""
+    """Mean without the ceil(share n) lowest and highest; the median where nothing would be left."""
     x = sorted(x)
-    cut = math.floor(share * len(x))
+    cut = min(math.ceil(share * len(x) * (1 - 1e-6)), (len(x) - 1) // 2)
     return float(np.mean(x[cut : len(x) - cut]))
 
 
 def median_elimination(
-    s: Setup, reward, *, num_buckets=None, iterations=50, floor=1e-8, raw=False, laplace=None, attack=unchanged
+    s: Setup, reward, *, iterations=50, floor=1e-8, raw=False, laplace=None, attack=unchanged
 ) -> Run:
-    """7.6 on M1's batches: the geometric median of the least squares of num_buckets(batch, n) buckets of every arm's reports,
-    buckets that do not span dropped; raw: of Z_j = n M^-1 a_j r_j instead. Radius as in `robust_linear`.
+    """7.6 on M1's batches: the geometric median of the least squares of every arm's reports in `buckets_needed` buckets, those
+    without a finite report of some arm dropped; raw: of Z_j = n M^-1 a_j r_j instead. Radius as in `robust_linear`.
     """
 
     def estimate_of(batch, reports, places, pulls, active, basis, moment):
         points, n = np.asarray(s.actions, float) @ basis, len(reports)
         keep = np.isfinite(reports)
-        if not keep.any():
-            return None, keep, math.nan, 0
+        r = clamped(reports, s)
         if raw:
-            z = [
-                n * np.linalg.solve(moment, points[p.arm]) * r
-                for r, p, k in zip(reports, places, keep, strict=True)
-                if k
-            ]
-            return basis @ weiszfeld(z, iterations=iterations, floor=floor), keep, math.nan, 0
-        many = buckets_needed(s.corruption_bound, n) if num_buckets is None else num_buckets(batch, pulls)
-        held = {a: [j for j, p in enumerate(places) if p.arm == a] for a in range(len(pulls))}
-        z = []
-        for g in range(many):
-            inside = [j for a in held for j in bucketed(held[a], many)[g] if keep[j]]
-            x = np.array([points[places[j].arm] for j in inside]).reshape(-1, basis.shape[1])
-            if len(inside) and np.linalg.matrix_rank(x, tol=1e-6) == basis.shape[1]:
-                z.append(np.linalg.lstsq(x, np.array([reports[j] for j in inside]), rcond=None)[0])
+            z = [n * np.linalg.solve(moment, points[places[j].arm]) * r[j] for j in range(n) if keep[j]]
+        else:
+            many, z = buckets_needed(s.corruption_bound, pulls), []
+            held = {a: bucketed([j for j, p in enumerate(places) if p.arm == a], many) for a in np.flatnonzero(pulls)}
+            for g in range(many):
+                inside = {a: [j for j in held[a][g] if keep[j]] for a in held}
+                if all(inside.values()):
+                    rows = [j for a in held for j in inside[a]]
+                    x = np.array([points[places[j].arm] for j in rows])
+                    z.append(np.linalg.lstsq(x, r[rows], rcond=None)[0])
         if not z:
             return None, keep, math.nan, 0
         return basis @ weiszfeld(z, iterations=iterations, floor=floor), keep, math.nan, 0
@@ -278,26 +283,22 @@ def median_elimination(
     return exploration(s, reward, laplace, attack, estimate_of)
 
 
-def per_arm(s: Setup, reward, location, *, laplace=None, attack=unchanged) -> Run:
-    """7.7: location(finite reports of an arm) and least squares weighted by pulls; arms without a finite report drop out."""
+def trimmed_elimination(s: Setup, reward, *, estimator="trimmed", share=None, laplace=None, attack=unchanged) -> Run:
+    """7.7 on M1's batches: a location of every arm's finite reports, then least squares weighted by pulls. Nothing goes where an
+    arm has none. share: trimmed at each end, None: 2 corruption_bound.
+    """
+    share = 2 * s.corruption_bound if share is None else share
+    locate = (lambda x: trimmed_mean(x, share)) if estimator == "trimmed" else (lambda x: float(np.median(x)))
 
     def estimate_of(batch, reports, places, pulls, active, basis, moment):
-        points = np.asarray(s.actions, float) @ basis
-        held = {a: [] for a in range(len(pulls))}
-        for r, place in zip(reports, places, strict=True):
-            if math.isfinite(r):
-                held[place.arm].append(r)
-        keep = np.isfinite(reports)
-        if not keep.any():
-            return None, keep, math.nan, 0
-        values = np.array([location(held[a]) if held[a] else 0.0 for a in held])
-        theta = np.linalg.solve(moment, points.T @ (pulls * values))
+        keep, values = np.isfinite(reports), np.zeros(len(pulls))
+        r = clamped(reports, s)
+        for a in np.flatnonzero(pulls):
+            held = [r[j] for j, place in enumerate(places) if place.arm == a and keep[j]]
+            if not held:
+                return None, keep, math.nan, 0
+            values[a] = locate(held)
+        theta = np.linalg.solve(moment, (np.asarray(s.actions, float) @ basis).T @ (pulls * values))
         return basis @ theta, keep, math.nan, 0
 
     return exploration(s, reward, laplace, attack, estimate_of)
-
-
-def trimmed_elimination(s: Setup, reward, *, estimator="trimmed", share=None, laplace=None, attack=unchanged) -> Run:
-    share = s.corruption_bound if share is None else share
-    locate = (lambda x: trimmed_mean(x, share)) if estimator == "trimmed" else (lambda x: float(np.median(x)))
-    return per_arm(s, reward, locate, laplace=laplace, attack=attack)
