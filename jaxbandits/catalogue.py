@@ -30,6 +30,7 @@ _TABLE = 0.5 + 0.4 * np.sin(np.arange(1, 97)[:, None] / 17.0 + np.arange(3))
 arms = partial(e.bernoulli_arms, means=[0.2, 0.5, 0.8])
 losses = partial(e.bernoulli_losses, means=[0.3, 0.5, 0.5, 0.6])
 linear = partial(e.linear_arms, actions=_ACTIONS, theta=_THETA)
+bounded = partial(linear, noise="rademacher")
 contexts = partial(e.contextual_linear, num_arms=6, dim=3)
 federated = partial(e.federated_linear, num_agents=5, num_arms=4, dim=3)
 
@@ -75,17 +76,20 @@ ALGORITHMS: dict[str, Example] = {
     ),
     "linucb": Example(partial(a.linucb, preset="theory", radius_scale=0.2), contexts),
     "robust_elimination": Example(partial(a.robust_elimination, num_batches=3), linear, horizon=600),
-    "phased_elimination": Example(partial(a.phased_elimination, epsilon=8.0, noise_scale=0.3), linear, horizon=600),
+    "phased_elimination": Example(partial(a.phased_elimination, epsilon=8.0, noise_scale=0.3), bounded, horizon=600),
     "bogunovic_elimination": Example(partial(a.bogunovic_elimination, corruption_budget=0.0), linear, horizon=900),
     "private_elimination": Example(
-        partial(a.private_elimination, mechanism="gaussian", epsilon=5.0, delta=0.05, noise_scale=0.3), linear, horizon=600
+        partial(
+            a.private_elimination, mechanism="gaussian", epsilon=0.4, delta=0.2, sampling_scale=0.2, noise_scale=0.3
+        ),
+        bounded, horizon=1000,
     ),
     "median_elimination": Example(
-        partial(a.median_elimination, num_batches=3, epsilon=8.0, corruption_bound=0.02, sampling_scale=0.2), linear,
+        partial(a.median_elimination, num_batches=3, epsilon=8.0, corruption_bound=0.02, sampling_scale=0.2), bounded,
         reward_adversary=partial(v.huber, corruption=0.05, value="nan"), horizon=600,
     ),
     "trimmed_elimination": Example(
-        partial(a.trimmed_elimination, num_batches=3, epsilon=8.0, corruption_bound=0.02, sampling_scale=0.2), linear,
+        partial(a.trimmed_elimination, num_batches=3, epsilon=8.0, corruption_bound=0.02, sampling_scale=0.2), bounded,
         reward_adversary=partial(v.huber, corruption=0.05, value="inf"), horizon=600,
     ),
     "prm_elimination": Example(

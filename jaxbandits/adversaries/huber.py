@@ -12,16 +12,25 @@ import numpy as np
 
 from jaxbandits.numerics import UNROLL, argmax, count, pick
 from jaxbandits.protocol import Adversary, Attack, Report
-from jaxbandits.validation import choice, factory, number
+from jaxbandits.validation import choice, factory, integer, number
 
-KINDS = ("fixed", "swapped", "gaussian", "cauchy", "sign_flip", "random_sign", "target")
-VALUES = {"fixed": 10.0, "random_sign": 10.0, "target": 10.0, "sign_flip": 1.0}  # what value=None means; otherwise 0
+KINDS = ("fixed", "swapped", "gaussian", "cauchy", "sign_flip", "random_sign", "target", "subthreshold", "burst")
+# what value=None means; otherwise 0
+VALUES = {"fixed": 10.0, "random_sign": 10.0, "target": 10.0, "burst": 10.0, "sign_flip": 1.0, "subthreshold": 0.99}
+POINTS = (
+    "fixed",
+    "swapped",
+    "sign_flip",
+    "random_sign",
+    "target",
+)  # kinds that add few values, whatever the learner does
 
 
 class Params(NamedTuple):
     corruption: Any
     value: Any
     scale: Any
+    batch: Any
 
 
 def mirrored(means, action):
@@ -47,6 +56,16 @@ def _per(draws, t, shape):
     return lambda method: getattr(draws.child(method[0]), method[1])(t[0], shape)
 
 
+def below_threshold(state, share):
+    """|v| at which a share of outliers +v and -v brings a filter's top eigenvalue to its threshold: alpha v^2 + rho^2 = 4 n lambda."""
+    if isinstance(getattr(state, "threshold", ()), tuple):  # () where there is no filter
+        raise ValueError(
+            "huber(kind='subthreshold') hides below the threshold of a learner's filter: use it with robust_elimination, whose "
+            "variance_bound is 'tight' or 'clean', or choose kind='target'"
+        )
+    return jnp.sqrt(jnp.maximum(state.threshold - state.mean_square, 0) / jnp.maximum(share, 1e-6))
+
+
 @cache
 def huber_attack(kind: str) -> Attack:
     def init(params, draws):
@@ -54,7 +73,7 @@ def huber_attack(kind: str) -> Attack:
 
     def bad_values(params, draw, x, arm, seen):
         value = jnp.asarray(params.value, x.dtype)
-        if kind == "fixed":
+        if kind in ("fixed", "burst"):
             return jnp.broadcast_to(value, x.shape)
         if kind == "sign_flip":
             return -value * x
@@ -66,14 +85,20 @@ def huber_attack(kind: str) -> Attack:
             return value + params.scale * jnp.tan(math.pi * (draw(("value", "uniform")) - 0.5))
         if seen.truth.means is None:
             raise ValueError(f"huber(kind={kind!r}) needs an environment with arm means: choose another kind")
-        if kind == "target":
+        if kind == "subthreshold":
+            value = value * below_threshold(seen.state, jnp.asarray(params.corruption, x.dtype))
+        if kind in ("target", "subthreshold"):
             best = argmax(seen.truth.means)
             best = best if best.shape in ((), arm.shape) else best[0]  # means that change with the play, one report
             return jnp.where(arm == best, -jnp.abs(value), jnp.abs(value))
-        # as many rewards as plays are drawn; a report that stands for a whole window is the first play's
+        # as many rewards as plays are drawn; a report that stands for several plays takes the first one's
         means = jnp.broadcast_to(seen.truth.means, (*seen.action.shape, seen.truth.means.shape[-1]))
         fresh = seen.sample(mirrored(means, seen.action)).astype(x.dtype)
-        return fresh if x.shape == fresh.shape else fresh[0]
+        if x.shape == fresh.shape:
+            return fresh
+        if x.ndim == fresh.ndim == 1:
+            return fresh[jnp.argmax(seen.action == arm[:, None], axis=-1)]
+        return fresh[0]
 
     def corrupt(params, state, draws, t, payload, seen):
         if isinstance(payload, Report):
@@ -87,6 +112,12 @@ def huber_attack(kind: str) -> Attack:
             )
         draw = _per(draws, t, x.shape)
         hit = (draw(("hit", "uniform")) < params.corruption) & may
+        if kind == "burst":
+            if not hasattr(seen.state, "batch"):
+                raise ValueError(
+                    "huber(kind='burst') waits for a batch: use it with a learner that plays batches, such as robust_elimination"
+                )
+            hit = hit & (seen.state.batch + 1 == jnp.asarray(params.batch).astype(jnp.int32))
         x = jnp.where(hit, bad_values(params, draw, x, arm, seen), x)
         return (payload._replace(value=x) if isinstance(payload, Report) else x), False, state
 
@@ -110,7 +141,7 @@ def huber_attack(kind: str) -> Attack:
                 weights = share * jnp.stack([best, ~best], axis=-1).astype(values.dtype)
         return jnp.concatenate([values, added]), jnp.concatenate([clean, weights], axis=-1)
 
-    return Attack(init, corrupt, None if kind in ("gaussian", "cauchy") else law)
+    return Attack(init, corrupt, law if kind in POINTS else None)
 
 
 @factory
@@ -121,8 +152,10 @@ def huber(*, corruption=0.1, kind="fixed", value=None, scale=1.0, batch=1) -> Ad
     "fixed": v, a number, "inf", "-inf" or "nan" (None: 10); "swapped": a fresh reward of the arm whose mean has the mirrored
     rank (as it is, without a client's noise, where it replaces a report); "gaussian": N(v, scale^2); "cauchy": v + scale * Cauchy
     (None: v = 0); "sign_flip": -v * r (None: 1); "random_sign": v or -v (None: 10); "target": -|v| on the best arm, |v| on the
-    others (None: 10). scale >= 0.
-    batch: only 1 is accepted; no kind here waits for a batch. Regret is never masked. Raises ValueError outside.
+    others (None: 10); "subthreshold": as "target" with |v| = value sqrt((4 n lambda - rho^2) / corruption), just under what the filter of
+    `robust_elimination` notices, read from the learner's state (value None: 0.99); "burst": as "fixed", in batch number `batch` >= 1 of
+    the learner only (its first is 1; None: 10). The last two are an error with learners without filter or batches. scale >= 0.
+    Regret is never masked. Raises ValueError outside.
     Source: private and robust bandits, sections 1 and 8; robust and private linear bandits, section 8.
 
     >>> import jaxbandits as jb
@@ -130,8 +163,8 @@ def huber(*, corruption=0.1, kind="fixed", value=None, scale=1.0, batch=1) -> Ad
     inf
     """
     choice("kind", kind, KINDS)
-    if batch != 1:
-        raise ValueError(f"batch = {batch!r} must be 1: no kind of {', '.join(map(repr, KINDS))} waits for a batch")
+    if batch != 1 and kind != "burst":
+        raise ValueError(f"batch = {batch!r} needs kind='burst', not {kind!r}: no other kind waits for a batch")
     if value is None:
         value = VALUES.get(kind, 0.0)
     elif isinstance(value, str):
@@ -140,5 +173,7 @@ def huber(*, corruption=0.1, kind="fixed", value=None, scale=1.0, batch=1) -> Ad
         value = float(value)
     elif not (isinstance(value, Real) and math.isnan(value)):
         value = number("value", value, finite=False)
-    params = Params(number("corruption", corruption, 0.0, 1.0), value, number("scale", scale, 0.0))
+    params = Params(
+        number("corruption", corruption, 0.0, 1.0), value, number("scale", scale, 0.0), integer("batch", batch, 1)
+    )
     return Adversary(huber_attack(kind), params, None, {})

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandits.algorithms import _design_arguments as arguments
 from jaxbandits.algorithms import _design_batches as batches
 from jaxbandits.algorithms._design_batches import Rules
 from jaxbandits.protocol import Algorithm, Guarantee
@@ -55,12 +56,12 @@ def bogunovic_elimination(
     >>> made.params.own.sizes[:2].round(1), made.params.own.slack[:2].round(2)
     (array([141.1, 282.1]), array([40.82, 20.58]))
     """
-    actions, horizon = batches.checked_actions(actions), integer("horizon", horizon, 1)
+    actions, horizon = arguments.checked_actions(actions), integer("horizon", horizon, 1)
     num_arms, dim = actions.shape
-    noise, failure = number("noise_scale", noise_scale, 0.0), batches.probability("failure_prob", failure_prob)
+    noise, failure = number("noise_scale", noise_scale, 0.0), arguments.probability("failure_prob", failure_prob)
     first = 4 * dim * (math.log(math.log(max(dim, 2))) + 18)
     floor = 1 / first if weight_floor is None else number("weight_floor", weight_floor, 0.0, 1.0, open_low=True)
-    sizes = batches.doubled(first, horizon)
+    sizes = arguments.doubled(first, horizon)
     last = len(sizes) - 1
     if corruption_budget is None:
         cap = math.sqrt(horizon) / math.log(max(horizon, 2))
@@ -69,9 +70,9 @@ def bogunovic_elimination(
         corruption = np.full(last + 1, number("corruption_budget", corruption_budget, 0.0))
     slack = 2 * noise * np.sqrt(4 * dim * math.log(1 / failure) / sizes)
     slack = slack + 2 * corruption / (sizes * floor) * math.sqrt(4 * dim * (1 + floor * first))
-    support = batches.support(num_arms, dim)
-    return batches.assembled(
+    support = arguments.support(num_arms, dim)
+    return arguments.assembled(
         "bogunovic_elimination", RULES, actions=actions, horizon=horizon, most=sizes * (1 + floor * support) + support,
         batches=len(sizes), design_slack=design_slack, reward_scale=noise, noise_scale=0.0,
-        own=Own(batches.column(sizes), batches.column(slack), floor), guarantee=Guarantee(),
+        own=Own(arguments.column(sizes), arguments.column(slack), floor), guarantee=Guarantee(),
     )  # fmt: skip

@@ -10,13 +10,14 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from jaxbandits.algorithms import _design_arguments as arguments
 from jaxbandits.algorithms import _design_batches as batches
 from jaxbandits.algorithms._design_batches import Radius, Rules
-from jaxbandits.algorithms.robust_elimination import block_arms
+from jaxbandits.algorithms._robust_batch import MISSING, block_arms
 from jaxbandits.estimators.g_optimal import gram, regular_inverse
 from jaxbandits.numerics import fixed_sum, matvec
 from jaxbandits.protocol import Algorithm
-from jaxbandits.validation import choice, factory, integer
+from jaxbandits.validation import choice, factory
 
 STEPS, FLOOR = 50, 1e-8  # of Weiszfeld's iteration
 TOGETHER = 16  # buckets solved at a time: nothing of size G K is made
@@ -33,7 +34,10 @@ def _counts(params, batch, design):
 
 
 def weiszfeld(points, present):
-    """Geometric median [d] of the present rows of points [N, d]; 0 where there is none."""
+    """Geometric median [d] of the present rows of points [N, d]; 0 where there is none.
+
+    Plain steps, O(N d) each: the certificate of `estimators.geometric_median` costs O(N^2), too much for thousands of points.
+    """
     weight = present.astype(points.dtype)
 
     def mean(weight):
@@ -46,6 +50,16 @@ def weiszfeld(points, present):
         return mean(weight / jnp.maximum(jnp.sqrt(fixed_sum(away * away)), FLOOR))
 
     return lax.fori_loop(0, STEPS, step, mean(weight))
+
+
+def run_sums(values, run):
+    """Sums of values [n] along runs of equal `run` [n], in a fixed order (doubling strides): each run's is at its last place."""
+    stride = 1
+    while stride < values.shape[0]:
+        same = run[stride:] == run[:-stride]
+        values = values.at[stride:].add(jnp.where(same, values[:-stride], 0))
+        stride *= 2
+    return values
 
 
 def bucket_estimates(params, batch):
@@ -65,9 +79,9 @@ def bucket_estimates(params, batch):
     short, edge = jnp.maximum(size[arm], 1), ((size + 1) * longer)[arm]
     bucket = jnp.where(offset < edge, offset // (short + 1), longer[arm] + (offset - edge) // short)
     run = jnp.where(offset < counts[arm], arm * buckets + bucket, -1)  # nothing may join a run from beyond the batch
-    good = reports < batches.lost(dtype)
-    sums = batches.run_sums(jnp.where(good, reports, 0), run)
-    finite = batches.run_sums(good.astype(dtype), run)
+    good = reports < MISSING
+    sums = run_sums(jnp.where(good, reports, 0), run)
+    finite = run_sums(good.astype(dtype), run)
 
     def solve(g):
         last = jnp.clip(start + (g + 1) * size + jnp.minimum(g + 1, longer) - 1, 0, n - 1)
@@ -86,7 +100,7 @@ def report_estimates(params, batch):
     """Z_i = n M^-1 a_i r_i, [n, d], whose mean is least squares, and which reports are finite, [n]."""
     n = batch.reports.shape[0]
     arm = block_arms(batch.counts, jnp.int32(0), n)
-    good = (jnp.arange(n, dtype=jnp.int32) < batch.plays) & (batch.reports < batches.lost(batch.reports.dtype))
+    good = (jnp.arange(n, dtype=jnp.int32) < batch.plays) & (batch.reports < MISSING)
     direction = batch.plays.astype(batch.reports.dtype) * matvec(batch.inverse, params.actions[:, None, :])[:, 0]
     return jnp.where(good, batch.reports, 0)[:, None] * direction[arm], good
 
@@ -95,7 +109,7 @@ def _judge(estimates):
     def judge(params, draws, t, batch):
         points, present = estimates(params, batch)
         theta = weiszfeld(jnp.where(present[:, None], points, 0), present)
-        return theta, 2 * batches.radius_of(params, params.own.radius, batch), jnp.any(present)
+        return theta, 2 * batches.gamma(params, params.own.radius, batch), jnp.any(present)
 
     return judge
 
@@ -130,19 +144,10 @@ def median_elimination(
     >>> jb.algorithms.median_elimination(actions=[[1, 0], [0, 1]], horizon=1000, num_batches=3).params.own.sizes[:2].round()
     array([ 10., 100.])
     """
-    actions, horizon = batches.checked_actions(actions), integer("horizon", horizon, 1)
-    num_arms, dim = actions.shape
     choice("points", points, ("buckets", "reports"))
-    b, alpha = batches.report_noise(epsilon), batches.corruption_share(corruption_bound)
-    sizes = batches.batch_sizes(horizon, num_batches)
-    radius = batches.practical_radius(
-        num_arms, num_batches, b, corruption_bound=alpha, sampling_scale=sampling_scale, failure_prob=failure_prob,
-        corruption_scale=corruption_scale, bias_scale=bias_scale, noise_scale=noise_scale,
-    )  # fmt: skip
-    most = sizes + batches.support(num_arms, dim)
-    return batches.assembled(
-        "median_elimination", REPORTS if points == "reports" else BUCKETS, actions=actions, horizon=horizon, most=most,
-        batches=len(sizes), design_slack=design_slack, reward_scale=float(noise_scale), noise_scale=b,
-        own=Own(batches.column(sizes), radius, alpha), guarantee=batches.LOCAL, capacity=batches.room(most, horizon),
-        static=(points,),
+    return arguments.stored(
+        "median_elimination", REPORTS if points == "reports" else BUCKETS, actions=actions, horizon=horizon,
+        num_batches=num_batches, epsilon=epsilon, corruption_bound=corruption_bound, sampling_scale=sampling_scale,
+        corruption_scale=corruption_scale, bias_scale=bias_scale, failure_prob=failure_prob, noise_scale=noise_scale,
+        design_slack=design_slack, static=(points,), own=Own,
     )  # fmt: skip

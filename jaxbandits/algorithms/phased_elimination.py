@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandits.algorithms import _design_arguments as arguments
 from jaxbandits.algorithms import _design_batches as batches
 from jaxbandits.algorithms._design_batches import Rules
+from jaxbandits.mechanisms.laplace import laplace_scale
 from jaxbandits.protocol import Algorithm
 from jaxbandits.validation import factory, integer, number
 
@@ -54,16 +56,16 @@ def phased_elimination(
     >>> jb.algorithms.phased_elimination(actions=[[1, 0], [0, 1]], horizon=1000).params.own.plays[:2].round(1)
     array([ 40.6, 197.3])
     """
-    actions, horizon = batches.checked_actions(actions), integer("horizon", horizon, 1)
+    actions, horizon = arguments.checked_actions(actions), integer("horizon", horizon, 1)
     num_arms, dim = actions.shape
-    noise, b = number("noise_scale", noise_scale, 0.0), batches.report_noise(epsilon)
-    failure, room = batches.probability("failure_prob", failure_prob), number("design_slack", design_slack, 0.0)
-    phase = np.arange(1, batches.ROWS + 1)
+    noise, b = number("noise_scale", noise_scale, 0.0), laplace_scale(2.0, epsilon)
+    failure, room = arguments.probability("failure_prob", failure_prob), number("design_slack", design_slack, 0.0)
+    phase = np.arange(1, arguments.ROWS + 1)
     plays = 2 * (noise**2 + 2 * b**2) * 4.0**phase * np.log(2 * num_arms * phase * (phase + 1) / failure)
-    number_of = batches.fewest(plays, horizon)  # the largest leverage is at least 1
+    number_of = arguments.fewest(plays, horizon)  # the largest leverage is at least 1
     # a design that its last step leaves above (1 + slack) rank is far below 2 rank then
-    most = plays[:number_of] * (1 + max(room, 1.0)) * dim + batches.support(num_arms, dim)
-    return batches.assembled(
+    most = plays[:number_of] * (1 + max(room, 1.0)) * dim + arguments.support(num_arms, dim)
+    return arguments.assembled(
         "phased_elimination", RULES, actions=actions, horizon=horizon, most=most, batches=number_of, design_slack=room,
-        reward_scale=noise, noise_scale=b, own=Own(plays, 2 * 2.0**-phase), guarantee=batches.LOCAL,
+        reward_scale=noise, noise_scale=b, own=Own(plays, 2 * 2.0**-phase), guarantee=arguments.LOCAL,
     )  # fmt: skip

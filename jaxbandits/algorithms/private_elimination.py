@@ -8,11 +8,14 @@ import math
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-from scipy.special import log_ndtr
+from jax import lax
 
+from jaxbandits.algorithms import _design_arguments as arguments
 from jaxbandits.algorithms import _design_batches as batches
 from jaxbandits.algorithms._design_batches import Rules
-from jaxbandits.numerics import count
+from jaxbandits.mechanisms.gaussian import gaussian_epsilon
+from jaxbandits.mechanisms.laplace import laplace_scale
+from jaxbandits.numerics import count, dot, fixed_sum, matvec
 from jaxbandits.protocol import Algorithm, Guarantee
 from jaxbandits.validation import choice, factory, integer, number
 
@@ -30,6 +33,24 @@ def _counts(params, batch, design):
     return jnp.asarray(params.own.sizes)[batch] * design.weights
 
 
+class Influence(NamedTuple):
+    """Of w_a(x) = <x, M^-1 a> over the arms a in the batch, for every active arm x, else 0; [K]."""
+
+    variance: Any  # sum_a n_a w_a^2 = x' M^-1 x
+    squares: Any  # sum_a w_a^2
+
+
+def influence(params, batch) -> Influence:
+    """How the noise of single rewards and of sums by arm spreads to the estimates."""
+
+    def of(x):
+        h = matvec(batch.inverse, x)
+        w = jnp.where(batch.counts > 0, dot(params.actions, h), 0)
+        return Influence(dot(x, h), fixed_sum(w * w))
+
+    return Influence(*(jnp.where(batch.active, x, 0) for x in lax.map(of, params.actions, batch_size=16)))
+
+
 def _judge(noise):
     def judge(params, draws, t, batch):
         own = params.own
@@ -37,7 +58,7 @@ def _judge(noise):
         share = batch.plays.astype(drawn.dtype) / jnp.maximum(batch.finite, 1).astype(drawn.dtype)
         # least squares sees sums only: noise on a mean of n rewards is noise n times as large on their sum
         theta = batches.solution(params, batch, jnp.where(batch.counts > 0, share * batch.sums + drawn, 0))
-        reach = batches.influence(params, batch)
+        reach = influence(params, batch)
         half = jnp.max(jnp.sqrt(own.spread * reach.variance + own.private_spread * reach.squares))
         arms_times_rank = (count(batch.counts > 0) * batch.basis.rank).astype(half.dtype)
         half = half + own.private_tail * arms_times_rank / jnp.asarray(own.sizes)[batch.number]
@@ -50,30 +71,18 @@ LAPLACE = Rules(_counts, _judge(lambda draws, t, shape: draws.child("sums").lapl
 GAUSSIAN = Rules(_counts, _judge(lambda draws, t, shape: draws.child("means").normal(t, shape)), truncates=True)
 
 
-def _exact_epsilon(sensitivity_over_scale: float, delta: float) -> float:
-    """Smallest epsilon of a Gaussian mechanism at delta (Balle and Wang 2018, theorem 5), by bisection."""
-    mu = sensitivity_over_scale
-
-    def spent(epsilon):
-        return math.exp(log_ndtr(mu / 2 - epsilon / mu)) - math.exp(epsilon + log_ndtr(-mu / 2 - epsilon / mu))
-
-    low, high = 0.0, mu * (mu / 2 + 40)
-    for _ in range(200):
-        middle = low / 2 + high / 2
-        low, high = (middle, high) if spent(middle) > delta else (low, middle)
-    return high
-
-
 def _spend(params):
     scale, noise = float(params.mechanism_scale), float(params.noise_scale)
     if scale * noise == 0:
         return math.inf, 0.0
     epsilon, delta = float(params.own.epsilon) / scale, float(params.own.delta)
     # the classic calibration is proved for epsilon < 1 only; beyond it the exact one decides where it is larger
-    return (epsilon, 0.0) if delta == 0 else (max(epsilon, _exact_epsilon(2 / (scale * noise), delta)), delta)
+    return (epsilon, 0.0) if delta == 0 else (max(epsilon, gaussian_epsilon(2.0, scale * noise, delta)), delta)
 
 
-GUARANTEE = Guarantee("central", "reward", _spend, lambda message, released, action: action, ("mechanism_scale",))
+GUARANTEE = Guarantee(
+    "central", "reward", _spend, lambda message, released, action: action, ("mechanism_scale",), bound=1.0
+)
 
 
 @factory
@@ -107,33 +116,30 @@ def private_elimination(
     >>> made.params.noise_scale, made.guarantee.spend(made.params)
     (4.0, (0.5, 0.0))
     """
-    actions, horizon = batches.checked_actions(actions), integer("horizon", horizon, 1)
+    actions, horizon = arguments.checked_actions(actions), integer("horizon", horizon, 1)
     num_arms, dim = actions.shape
-    noise, failure = number("noise_scale", noise_scale, 0.0), batches.probability("failure_prob", failure_prob)
+    noise, failure = number("noise_scale", noise_scale, 0.0), arguments.probability("failure_prob", failure_prob)
     own_scale = number("privacy_scale", privacy_scale, 0.0)
     if choice("mechanism", mechanism, ("laplace", "gaussian")) == "laplace":
         if delta is not None:
             raise ValueError(f"delta = {delta!r}: Laplace noise is purely private; leave it out or use 'gaussian'")
         if num_batches is None:
             raise ValueError("num_batches = None: mechanism='laplace' needs the number of batches, such as 4")
-        sizes, rules, delta, scale = batches.batch_sizes(horizon, num_batches), LAPLACE, 0.0, 0.5
-        total, release = num_batches, batches.report_noise(epsilon)
+        sizes, rules, delta, scale = arguments.batch_sizes(horizon, num_batches), LAPLACE, 0.0, 0.5
+        total, release = num_batches, laplace_scale(2.0, epsilon)
     else:
         if num_batches is not None:
             raise ValueError(f"num_batches = {num_batches!r}: the batches of mechanism='gaussian' double; leave it out")
-        sizes, rules, scale = batches.doubled(2.0, horizon), GAUSSIAN, 1.0
-        delta = batches.probability("delta", 1e-3 if delta is None else delta)
-        total, release = len(sizes), batches.report_noise(epsilon) * math.sqrt(2 * math.log(1.25 / delta))
+        sizes, rules, scale = arguments.doubled(2.0, horizon), GAUSSIAN, 1.0
+        delta = arguments.probability("delta", 1e-3 if delta is None else delta)
+        total, release = len(sizes), laplace_scale(2.0, epsilon) * math.sqrt(2 * math.log(1.25 / delta))
     log_term = math.log(2 * num_arms * total / failure)
     scale = scale if sampling_scale is None else number("sampling_scale", sampling_scale, 0.0)
-    wide = 2 * log_term * scale**2
-    tail = 0.5 * release * own_scale * log_term if mechanism == "laplace" else 0.0
-    own = Own(
-        batches.column(sizes), wide * noise**2, 0.0 if tail or mechanism == "laplace" else wide * (own_scale * release) ** 2,
-        tail, float(epsilon), delta,
-    )  # fmt: skip
-    return batches.assembled(
-        "private_elimination", rules, actions=actions, horizon=horizon, most=sizes + batches.support(num_arms, dim),
+    wide, laplace = 2 * log_term * scale**2, mechanism == "laplace"
+    squares, tail = (0.0, own_scale * release / 2 * log_term) if laplace else (wide * (own_scale * release) ** 2, 0.0)
+    own = Own(arguments.column(sizes), wide * noise**2, squares, tail, float(epsilon), delta)
+    return arguments.assembled(
+        "private_elimination", rules, actions=actions, horizon=horizon, most=sizes + arguments.support(num_arms, dim),
         batches=len(sizes), design_slack=design_slack, reward_scale=noise, noise_scale=release, own=own,
         guarantee=GUARANTEE, static=(mechanism,),
     )  # fmt: skip

@@ -1,7 +1,8 @@
-"""Robust arm elimination (Algorithm 1 of "Robust and private stochastic linear bandits", ICML 2023, arXiv 2304.11741).
+"""Robust arm elimination (Algorithms 1 and 2 of "Robust and private stochastic linear bandits", ICML 2023, arXiv 2304.11741).
 
-This release plays model M1 without privacy noise or corruption: the filter then removes nothing and the batch estimate is
-ordinary least squares. Axes: [K] arms, [d] features, [P] plays of a window, [B] batches.
+Axes: [K] arms, [d] features, [P] plays of a window, [B] batches, [n] plays of the largest batch.
+Draws: `encode/noise`, one Laplace a report at its play, in M2 at the last play of its arm; `close/filter`, one uniform a removal
+at the batch's last play, position the removal's number from 0.
 """
 
 import math
@@ -12,142 +13,202 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxbandits.estimators.g_optimal import Basis, design_on, gram, leverages, regular_inverse, span_basis
-from jaxbandits.numerics import argmax, count, fixed_sum, matvec, two_sum
+from jaxbandits.algorithms import _robust_batch
+from jaxbandits.algorithms._robust_batch import block_arms, block_sums, taken, whole_blocks
+from jaxbandits.mechanisms.laplace import laplace_scale
+from jaxbandits.numerics import argmax, count, fixed_sum, matvec, rounded, seldom, two_sum
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Report, Span
 from jaxbandits.validation import array, choice, factory, integer, number
 
 
 class Params(NamedTuple):
-    """Radius of a batch: sqrt(spread max leverage + flat rank / m)."""
-
     actions: Any  # [K, d]
     sizes: Any  # [B - 1] m_i = T^(i / B)
     horizon: Any
     slack: Any
-    spread: Any
-    flat: Any
-    clamp: Any  # largest |reward| taken at face value: larger ones would overflow sums
+    weight_floor: Any
+    noise_scale: Any
+    laplace_scale: Any  # b = 2 / epsilon
+    log_term: Any  # L = log(2 K B / failure_prob)
+    paper_log: Any  # log(K T^2 / failure_prob)
+    failure_prob: Any
+    paper: Any  # bool: which radius
+    clean: Any  # bool: which lambda
+    presieve: Any  # bool
+    sampling_scale: Any
+    corruption_bound: Any
+    corruption_scale: Any
+    bias_scale: Any
+    clamp: Any  # largest |report| taken at face value: the square of a larger one would overflow sums
+    mechanism_scale: Any
 
 
 class State(NamedTuple):
+    """`threshold` and `mean_square` are what an adversary that hides from the filter needs to know."""
+
     active: Any  # [K] bool
-    basis: Basis  # of the active arms
     counts: Any  # [K] int32: the batch's plays, in arm order; all zero once exploration has stopped
     position: Any  # [] int32: plays of the batch done
     batch: Any  # [] int32: spans closed, less one; B - 1 while exploiting
     fitted: Any  # [] int32: batches that fitted before the horizon
-    high: Any  # [K] rewards of the batch, compensated sums
-    low: Any  # [K]
-    finite: Any  # [] int32: finite reports of the batch
+    whiten: Any  # [d, d] L^-1 of L L' = M / n
+    radius: Any  # [] gamma
+    threshold: (
+        Any  # [] 4 n lambda, the filter stops below this eigenvalue of the whitened reports' covariance; () without one
+    )
+    mean_square: Any  # [] rho^2
+    reports: Any  # M1: [room] in play order; M2: [K]; M1 without filter: sums by arm [2, K] and a count, compensated
     best: Any  # [] int32: the arm to exploit
+    removals: Any  # [] int32
+    nonfinite: Any  # [] int32: reports that were not finite
 
 
-def block_arms(counts, position, slots: int):
-    """Arm [P] of the plays position, position + 1, ... when arm a has a block of counts[a] plays in index order.
-
-    Each block writes its arm at its first slot, a running maximum fills the rest: O(K + P), not O(K P).
-    """
-    start = jnp.cumsum(counts, dtype=jnp.int32) - counts - position
-    begun = (counts > 0) & (start + counts > 0)
-    arms = jnp.arange(counts.shape[0], dtype=jnp.int32)
-    slot = jnp.where(begun, jnp.maximum(start, 0), slots)
-    marked = jnp.zeros(slots, jnp.int32).at[slot].max(arms, mode="drop")
-    return lax.cummax(marked)
-
-
-def block_sums(values, arm, counts, position, used):
-    """Sum of values [P] by arm [K], in a fixed order: runs of equal arms are added by doubling strides."""
-    slots, stride = values.shape[0], 1
-    while stride < slots:
-        same = arm[stride:] == arm[:-stride]
-        values = values.at[stride:].add(jnp.where(same, values[:-stride], 0))
-        stride *= 2
-    end = jnp.cumsum(counts, dtype=jnp.int32) - position
-    last = jnp.minimum(end, used) - 1
-    here = (counts > 0) & (last >= 0) & (end - counts < used)
-    return jnp.where(here, values[jnp.clip(last, 0, slots - 1)], 0)
+class Sums(NamedTuple):
+    high: Any  # [K]
+    low: Any  # [K]
+    finite: Any  # [] int32
 
 
 @cache
-def program(num_arms: int, dim: int, num_batches: int) -> Program:
-    explored = num_batches - 1
+def program(
+    num_arms: int, dim: int, num_batches: int, model: str, largest: int, slots: int, filtered: bool, refit: bool
+) -> Program:
+    """largest: plays of the largest batch, whose reports are kept (M1), 0: sums are enough. slots: of a window (M1)."""
+    explored, summed = num_batches - 1, model == "M1" and largest == 0
 
-    def batch_size(params, state):
-        return jnp.asarray(params.sizes)[jnp.clip(state.batch, 0, explored - 1)]
+    def no_sums(dtype):
+        return Sums(jnp.zeros(num_arms, dtype), jnp.zeros(num_arms, dtype), jnp.int32(0))
 
     def begin_batch(params, state, plays):
-        """Design and counts of the next batch; none any more if it does not fit or the arms span nothing."""
-        actions = params.actions
-        basis = span_basis(actions, state.active)
-        design = design_on(actions, state.active, basis, params.slack, 20 * basis.rank)
-        size = batch_size(params, state)
-        shade, floor = (1 - 2e-6, 1e-9) if actions.dtype == jnp.float32 else (1.0, 1e-9)
-        counts = jnp.where(design.weights > 0, jnp.ceil(size * design.weights * shade - floor), 0).astype(jnp.int32)
+        """The next batch; no counts any more if it does not fit or the arms span nothing."""
+        size = jnp.asarray(params.sizes)[jnp.clip(state.batch, 0, explored - 1)]
+        batch = _robust_batch.planned(params, state.active, size, model)
         left = jnp.asarray(params.horizon).astype(jnp.int32) - plays
         going = (state.batch < explored) & (state.fitted == state.batch)  # every earlier batch fitted
-        fits = going & (basis.rank > 0) & (jnp.sum(counts, dtype=jnp.int32) <= left)
-        zero = jnp.zeros(num_arms, actions.dtype)
+        fits = going & (batch.rank > 0) & (jnp.sum(batch.pulls, dtype=jnp.int32) <= left)
         return state._replace(
-            basis=basis, counts=jnp.where(fits, counts, 0), position=jnp.int32(0), high=zero, low=zero, finite=jnp.int32(0),
+            counts=jnp.where(fits, batch.pulls, 0), position=jnp.int32(0), whiten=batch.whiten, radius=batch.radius,
+            threshold=4 * batch.bound if filtered else (), mean_square=batch.mean_square,
+            reports=no_sums(batch.radius.dtype) if summed else state.reports,
         )  # fmt: skip
 
-    def end_batch(params, state):
-        """Least squares and elimination; nothing changes where no batch was played."""
-        dtype, actions = state.high.dtype, params.actions
-        inverse = regular_inverse(gram(actions, state.counts.astype(dtype)), state.basis)
-        total = fixed_sum((state.high + state.low)[:, None] * actions, axis=0)
-        # a report that is not finite is left out of the mean while n and M stay those of the whole batch
+    def estimated(params, state, draws, t):
+        """theta of a batch that was played, reports removed, reports that were not finite, and whether any was left."""
         plays = jnp.sum(state.counts, dtype=jnp.int32)
-        share = plays.astype(dtype) / jnp.maximum(state.finite, 1).astype(dtype)
-        value = matvec(actions, share * matvec(inverse, total))
-        leverage = jnp.max(leverages(actions, inverse, state.active))
-        radius = jnp.sqrt(
-            params.spread * leverage + params.flat * state.basis.rank.astype(dtype) / batch_size(params, state)
+        if summed:
+            sums, dtype = state.reports, params.actions.dtype
+            directions = matvec(state.whiten, params.actions)
+            mean = fixed_sum((sums.high + sums.low)[:, None] * directions, axis=0) / jnp.maximum(sums.finite, 1).astype(
+                dtype
+            )
+            return _robust_batch.from_mean(mean, state.whiten), jnp.int32(0), plays - sums.finite, sums.finite > 0
+        counts, own = (jnp.minimum(state.counts, 1), state.counts) if model == "M2" else (state.counts, 1)
+        if model == "M2":
+            reports = _robust_batch.one_a_block(state.reports, state.counts)
+        else:
+            reports = _robust_batch.in_blocks(state.reports, state.counts, largest, min(num_arms, 21 * dim))
+        own = jnp.maximum(own, 1).astype(params.actions.dtype)
+        number_of = jnp.maximum(jnp.sum(counts, dtype=jnp.int32), 1).astype(own.dtype)
+        log = jnp.log(2 * number_of / params.failure_prob)
+        widest = 1 + params.noise_scale * jnp.sqrt(2 * log / own) + params.laplace_scale * log / own
+        inside = _robust_batch.sieved(
+            reports, jnp.broadcast_to(jnp.where(params.presieve, widest, 2 * params.clamp), (num_arms,))
         )
-        value = jnp.where(state.active, value, -jnp.inf)
-        kept = state.active & ((value >= jnp.max(value) - 2 * radius) | (state.finite == 0))
-        played = plays > 0
+        threshold = state.threshold if filtered else None
+        found = _robust_batch.estimate(
+            reports, inside, counts, state.whiten, params.actions, threshold, draws, t, refit
+        )
+        return found.theta, found.removed, reports.lost, found.any_left
+
+    def end_batch(params, state, draws, t):
+        """The filter's estimate and elimination; nothing changes where no batch was played."""
+        theta, removed, lost, any_left = estimated(params, state, draws, t)
+        value = jnp.where(state.active, matvec(params.actions, theta), -jnp.inf)
+        kept = state.active & ((value >= jnp.max(value) - 2 * state.radius) | ~any_left)
+        played = jnp.any(state.counts > 0)
         return state._replace(
             active=jnp.where(played, kept, state.active), best=jnp.where(played, argmax(value), state.best),
             batch=state.batch + 1, fitted=state.fitted + played.astype(jnp.int32),
+            removals=state.removals + jnp.where(played, removed, 0), nonfinite=state.nonfinite + jnp.where(played, lost, 0),
         )  # fmt: skip
 
     def init(params, draws):
-        zero, none = jnp.zeros(num_arms, draws.dtype), jnp.int32(0)
-        basis = Basis(jnp.zeros((dim, dim), draws.dtype), jnp.zeros(dim, jnp.int32), none)
+        zero, none = jnp.zeros((), draws.dtype), jnp.int32(0)
+        if summed:
+            reports: Any = no_sums(draws.dtype)
+        else:
+            reports = jnp.zeros(num_arms if model == "M2" else _robust_batch.room(largest, slots), draws.dtype)
         active, counts = jnp.ones(num_arms, bool), jnp.zeros(num_arms, jnp.int32)
-        return State(active, basis, counts, none, jnp.int32(-1), none, zero, zero, none, none)
+        whiten = jnp.zeros((dim, dim), draws.dtype)
+        return State(
+            active,
+            counts,
+            none,
+            jnp.int32(-1),
+            none,
+            whiten,
+            zero,
+            zero if filtered else (),
+            zero,
+            reports,
+            none,
+            none,
+            none,
+        )
 
     def act(params, state, draws, t, context):
-        slots = t.shape[0]
+        offered = t.shape[0]
         exploring = state.batch < explored
-        arms = jnp.where(exploring, block_arms(state.counts, state.position, slots), state.best)
-        left = jnp.sum(state.counts, dtype=jnp.int32) - state.position
-        return arms, jnp.where(exploring, jnp.minimum(left, slots), slots), ()
+        arms = jnp.where(exploring, block_arms(state.counts, state.position, offered), state.best)
+        if model == "M2":  # a client answers once, after its last play: no arm's plays are cut
+            left = whole_blocks(state.counts, state.position, offered)[1]
+        else:
+            left = jnp.minimum(jnp.sum(state.counts, dtype=jnp.int32) - state.position, offered)
+        return arms, jnp.where(exploring, left, offered), (state.counts, state.position)
 
     def encode(params, note, draws, t, context, action, reward, play):
-        return Report(reward, action, play)
+        scale = params.mechanism_scale * params.laplace_scale
+        if model == "M1":
+            return Report(seldom(scale > 0, noised, reward, scale, draws.child("noise"), t), action, play)
+        counts, position = note
+        there, _ = whole_blocks(counts, position, t.shape[0])
+        own = jnp.maximum(counts, 1).astype(reward.dtype)
+        mean = block_sums(jnp.where(play, reward, 0), action, counts, position, count(play)) / own
+        last = t[0] + jnp.where(there, jnp.cumsum(counts, dtype=jnp.int32) - position - 1, 0)
+        value = seldom(scale > 0, noised, mean, scale / own, draws.child("noise"), last)
+        return Report(value, jnp.arange(num_arms, dtype=jnp.int32), there & (count(play) > 0))
+
+    def noised(value, scale, draws, t):
+        return value + rounded(scale * draws.laplace(t), t)
 
     def update(params, state, draws, t, note, message, used):
-        good = message.present & jnp.isfinite(message.value)
-        value = jnp.where(good, jnp.clip(message.value, -params.clamp, params.clamp), 0)
-        # while exploiting the counts are zero, and so is every sum
-        new = block_sums(value, message.arm, state.counts, state.position, used)
-        high, low = two_sum(state.high, state.low, new)
-        position, finite = (state.position + used).astype(jnp.int32), state.finite + count(good)
-        return state._replace(high=high, low=low, position=position, finite=finite), ()
+        position = (state.position + used).astype(jnp.int32)
+        if model == "M2":
+            reports: Any = jnp.where(message.present, taken(message.value, params.clamp), state.reports)
+        elif not summed:  # what lies behind the plays made is overwritten by the next window, or never read
+            reports = lax.dynamic_update_slice(state.reports, taken(message.value, params.clamp), (state.position,))
+        else:
+            good = message.present & jnp.isfinite(message.value)
+            value = jnp.where(good, jnp.clip(message.value, -params.clamp, params.clamp), 0)
+            # while exploiting the counts are zero, and so is every sum
+            new = block_sums(value, message.arm, state.counts, state.position, used)
+            high, low = two_sum(state.reports.high, state.reports.low, new)
+            reports = Sums(high, low, state.reports.finite + count(good))
+        return state._replace(reports=reports, position=position), ()
 
     def close(params, state, draws, t):
-        return begin_batch(params, end_batch(params, state), t)
+        return begin_batch(params, end_batch(params, state, draws, t), t)
 
     def diagnose(params, state):
-        return {"active_arms": count(state.active), "batches": state.fitted}
+        return {
+            "active_arms": count(state.active), "batches": state.fitted, "removals": state.removals, "nonfinite_reports": state.nonfinite
+        }  # fmt: skip
 
     def rest(params, state):
-        return jnp.where(state.batch < explored, -1, state.best)
+        waits = state.position >= jnp.sum(state.counts, dtype=jnp.int32)
+        return jnp.where(state.batch < explored, jnp.where(waits, -2, -1), state.best)
 
-    return Program(init, act, encode, update, close=close, diagnose=diagnose, rest=rest)
+    return Program(init, act, encode, update, close=close, diagnose=diagnose, rest=rest, kept=("reports",))
 
 
 def _slots(horizon: int) -> int:
@@ -155,37 +216,75 @@ def _slots(horizon: int) -> int:
     return min(128, max(8, 2 ** round(math.log2(max(horizon, 1) / 512))))
 
 
-def _schedule(horizon: int, sizes, num_arms: int, dim: int) -> tuple:
+def _schedule(horizon: int, sizes, num_arms: int, dim: int, model: str, weight_floor: float) -> tuple:
     """One span a batch, closed by the elimination, then exploitation. The first span is empty: its close makes the first
     design (in `init` it would be compiled twice). A design has at most d + 20 d arms, each rounded up by less than a play.
+
+    M2 answers at the end of an arm's plays, at most m of them: a window of m plays takes whole arms, two in a row more than m.
     """
-    slots = _slots(horizon)
-    most = [min(horizon, math.ceil(size * (1 + 1e-4)) + min(num_arms, 21 * dim)) for size in sizes]
-    batches = (Span(slots, -(-plays // slots), full=False, close=True) for plays in most)
+    slots, support = _slots(horizon), min(num_arms, 21 * dim)
+    batches = []
+    for size in sizes:
+        most = math.ceil(size * (1 + 1e-4)) + support
+        if model == "M1":
+            batches.append(Span(slots, -(-min(horizon, most) // slots), full=False, close=True))
+        else:
+            offered = min(horizon, math.ceil(size * (1 + 1e-4)) + 1)
+            most = min(horizon, math.ceil(most + size * weight_floor * (support - 1)))
+            batches.append(Span(offered, 2 * -(-most // offered) + 1, full=False, whole=True, close=True))
     return (Span(slots, 0, close=True), *batches, Span(slots, -(-horizon // slots), full=False))
+
+
+def _largest(horizon: int, sizes, num_arms: int, dim: int) -> int:
+    """Plays of the largest batch at most, rounded up to three bits so that few shapes are compiled."""
+    most = min(horizon, math.ceil(sizes[-1] * (1 + 1e-4)) + min(num_arms, 21 * dim))
+    unit = 2 ** max(most.bit_length() - 3, 0)
+    return -(-most // unit) * unit
+
+
+def _spend(params):
+    scale = float(params.laplace_scale) * float(params.mechanism_scale)
+    return (2 / scale if scale > 0 else math.inf, 0.0)
+
+
+def _view(message, released, action):
+    return message
 
 
 @factory
 def robust_elimination(
-    *, actions, horizon, num_batches, model="M1", epsilon=math.inf, corruption_bound=0.0, radius="practical",
-    sampling_scale=None, design_slack=1.0, failure_prob=0.05, noise_scale=1.0,
+    *, actions, horizon, num_batches, model="M1", epsilon=math.inf, corruption_bound=0.0, variance_bound="tight",
+    radius="practical", sampling_scale=None, corruption_scale=None, bias_scale=1.0, weight_floor=0.1, design_slack=1.0,
+    presieve=False, refit=False, failure_prob=0.05, noise_scale=1.0,
 ) -> Algorithm:  # fmt: skip
-    """Play batches of T^(i/B) plays along a G-optimal design, i = 1..B-1; after each, drop arms by least squares.
+    """Play batches of m = T^(i/B) plays along a G-optimal design, i = 1..B-1; after each, estimate theta from the reports that the
+    spectral filter leaves and drop arms whose estimate is below the best's minus twice the radius gamma.
 
-    An arm stays when its estimate is at least the best's minus twice the radius. A batch that does not fit ends exploration;
-    the best estimate is then played to the horizon (arm 0 if no batch fitted). Counts are ceil(m_i weight). Reports that are
-    not finite are left out, and then nothing is dropped if none is left; others are cut at max(1e6, 100 (1 + noise_scale)).
+    model "M1": a client a reward, report reward + Lap(2 / epsilon), counts ceil(m weight). "M2": a client an action, report the mean of
+    its n_a rewards + Lap(2 / (n_a epsilon)), counts ceil(m max(weight, weight_floor)); with about d reports a batch each one removed costs a
+    direction: fragile under corruption. epsilon in (0, inf]: local privacy for rewards in [-1, 1], as
+    `linear_arms(noise="rademacher")` pays; Gaussian rewards have no finite epsilon and a run warns (they are not clipped: it would
+    bend their means). One raw reward is protected, not a client's whole history.
+    A batch that does not fit ends exploration; the best estimate is then played to the horizon (arm 0 if no batch fitted).
+    Reports that are not finite are left out, and nothing is dropped if none is left; others are cut at max(1e6, 100 (1 + noise_scale + b)),
+    b = 2 / epsilon.
 
-    actions: [K, d], K >= 2, not all zero. num_batches >= 2 [static], horizon^(1/num_batches) > 2. noise_scale >= 0: the
-    rewards' sub-Gaussian scale. failure_prob in (0, 1). design_slack >= 0: the design stops at leverage (1 + slack) rank.
-    radius "practical": sampling_scale noise_scale sqrt(2 L max leverage), L = log(2 K B / failure_prob), sampling_scale 0.5;
-    "paper": sampling_scale sqrt(2 rank L' / m_i), L' = log(K T^2 / failure_prob), sampling_scale 1, for unit noise.
-    model, epsilon, corruption_bound: "M1", infinity and 0 in this release. Raises ValueError outside these ranges.
-    Diagnostics: `active_arms` and `batches` (that fitted). Source: specification of robust linear bandits, sections 2 to 4.
+    actions: [K, d], K >= 2, not all zero. num_batches B >= 2 [static], horizon^(1/B) > 2. corruption_bound: the share alpha of corrupted
+    reports that is believed in, in [0, 1/4): enters the radius only. variance_bound: lambda of the filter, "tight" rho^2 / n, "clean"
+    mu rho^2, "observed" the printed mu mean(r^2), which removes nothing whatever the data: least squares. radius: "practical", a
+    Bernstein half-width, or "paper", with which nothing is dropped beyond alpha of about 1e-3 (`theory.linear.gamma_practical`,
+    `gamma_paper`); sampling_scale, corruption_scale (None: 0.5, or 1 with "paper") and bias_scale are their constants, >= 0.
+    weight_floor in [0, 1] (positive for M2 with "paper"). design_slack >= 0: the design stops at leverage (1 + slack) rank. presieve: first
+    drop |report| > 1 + noise_scale sqrt(2 h / n_a) + b h / n_a, h = log(2 n / failure_prob), n_a = 1 in M1. refit [static]: least squares on
+    what is left. failure_prob in (0, 1). noise_scale >= 0: the rewards' sub-Gaussian scale. Raises ValueError outside these ranges.
+    Diagnostics: `active_arms`, `batches` (that fitted), `removals` (by the filter), `nonfinite_reports`.
+    Memory: M1 keeps a batch's reports, 4 bytes each, unless variance_bound is "observed" without presieve and refit.
+    Source: specification of robust linear bandits, sections 1 to 5 and 10 (Algorithms 1 and 2).
 
     >>> import jaxbandits as jb
-    >>> jb.algorithms.robust_elimination(actions=[[1, 0], [0, 1]], horizon=1000, num_batches=3).params.sizes.round()
-    array([ 10., 100.])
+    >>> made = jb.algorithms.robust_elimination(actions=[[1, 0], [0, 1]], horizon=1000, num_batches=3, epsilon=0.5)
+    >>> made.params.sizes.round().tolist(), made.guarantee.spend(made.params)
+    ([10.0, 100.0], (0.5, 0.0))
     """
     actions = array("actions", actions, 2)
     num_arms, dim = actions.shape
@@ -193,8 +292,7 @@ def robust_elimination(
         raise ValueError(f"actions has {num_arms} row: it needs at least two arms")
     if not actions.any():
         raise ValueError("actions is all zero: no reward depends on theta; give at least one non-zero feature vector")
-    horizon = integer("horizon", horizon, 1)
-    num_batches = integer("num_batches", num_batches, 2)
+    horizon, num_batches = integer("horizon", horizon, 1), integer("num_batches", num_batches, 2)
     ratio = horizon ** (1 / num_batches)
     if ratio <= 2:
         most = math.ceil(math.log2(horizon)) - 1
@@ -202,25 +300,39 @@ def robust_elimination(
             f"num_batches = {num_batches} makes horizon^(1/num_batches) = {ratio:.3g}; it must exceed 2: "
             + (f"use at most {most} batches" if most >= 2 else "use a horizon of at least 5")
         )
-    if choice("model", model, ("M1", "M2")) != "M1":
-        raise ValueError(f"model = {model!r} is not in this release, which supports model 'M1'")
-    if number("epsilon", epsilon, 0.0, open_low=True, finite=False) != math.inf:
-        raise ValueError(f"epsilon = {epsilon!r}: this release has no privacy noise here; leave epsilon infinite")
-    if number("corruption_bound", corruption_bound, 0.0, 0.25, open_high=True) != 0:
-        raise ValueError(f"corruption_bound = {corruption_bound!r}: this release has no filter; leave it at 0")
-    choice("radius", radius, ("practical", "paper"))
+    choice("model", model, ("M1", "M2"))
+    choice("variance_bound", variance_bound, ("tight", "clean", "observed"))
+    paper = choice("radius", radius, ("practical", "paper")) == "paper"
+    for name, flag in (("presieve", presieve), ("refit", refit)):
+        if not isinstance(flag, bool):
+            raise ValueError(f"{name} = {flag!r} must be True or False")
     failure = number("failure_prob", failure_prob, 0.0, 1.0, open_low=True, open_high=True)
-    noise = number("noise_scale", noise_scale, 0.0)
-    if sampling_scale is None:
-        sampling_scale = 0.5 if radius == "practical" else 1.0
-    scale = number("sampling_scale", sampling_scale, 0.0)
-    if radius == "practical":
-        spread, flat = (scale * noise) ** 2 * 2 * math.log(2 * num_arms * num_batches / failure), 0.0
-    else:
-        spread, flat = 0.0, scale**2 * 2 * math.log(num_arms * horizon**2 / failure)
+    noise, scale = number("noise_scale", noise_scale, 0.0), laplace_scale(2.0, epsilon)
+    remedy = "with model='M2' the paper's radius divides by it"
+    floor = number("weight_floor", weight_floor, 0.0, 1.0, open_low=paper and model == "M2", remedy=remedy)
+    sampling_scale, corruption_scale = (
+        number(name, (1.0 if paper else 0.5) if x is None else x, 0.0)
+        for name, x in (("sampling_scale", sampling_scale), ("corruption_scale", corruption_scale))
+    )
+    alpha = number(
+        "corruption_bound",
+        corruption_bound,
+        0.0,
+        0.25,
+        open_high=True,
+        remedy="the filter cannot tell more from the clean",
+    )
     sizes = np.array([horizon ** (i / num_batches) for i in range(1, num_batches)])
-    clamp = max(1e6, 100 * (1 + noise))
-    params = Params(actions, sizes, horizon, number("design_slack", design_slack, 0.0), spread, flat, clamp)
-    schedule = _schedule(horizon, sizes, num_arms, dim)
-    version = ("robust_elimination", 1, (num_arms, dim, num_batches))
-    return Algorithm(program(num_arms, dim, num_batches), schedule, params, Guarantee(), version, {})
+    params = Params(
+        actions, sizes, horizon, number("design_slack", design_slack, 0.0), floor, noise, scale,
+        math.log(2 * num_arms * num_batches / failure), math.log(num_arms * horizon**2 / failure), failure, paper,
+        variance_bound == "clean", presieve, sampling_scale, alpha, corruption_scale, number("bias_scale", bias_scale, 0.0),
+        max(1e6, 100 * (1 + noise + scale)), 1.0,
+    )  # fmt: skip
+    filtered = variance_bound != "observed"
+    kept = model == "M1" and (filtered or presieve or refit)
+    storage = (_largest(horizon, sizes, num_arms, dim), _slots(horizon)) if kept else (0, 0)
+    static = (num_arms, dim, num_batches, model, *storage, filtered, refit)
+    guarantee = Guarantee("local", "reward", _spend, _view, ("mechanism_scale",), bound=1.0)
+    schedule = _schedule(horizon, sizes, num_arms, dim, model, floor)
+    return Algorithm(program(*static), schedule, params, guarantee, ("robust_elimination", 2, static), {})

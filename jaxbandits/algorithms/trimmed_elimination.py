@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
+from jaxbandits.algorithms import _design_arguments as arguments
 from jaxbandits.algorithms import _design_batches as batches
 from jaxbandits.algorithms._design_batches import Radius, Rules
-from jaxbandits.algorithms.robust_elimination import block_arms, block_sums
+from jaxbandits.algorithms._robust_batch import MISSING, block_arms, block_sums
 from jaxbandits.estimators.trimmed_mean import left_out
 from jaxbandits.numerics import count
 from jaxbandits.protocol import Algorithm
-from jaxbandits.validation import choice, factory, integer, number
+from jaxbandits.validation import choice, factory, number
 
 
 class Own(NamedTuple):
@@ -34,7 +35,7 @@ def _judge(median: bool):
         place = jnp.arange(n, dtype=jnp.int32)
         arm = jnp.where(place < batch.plays, block_arms(counts, jnp.int32(0), n), arms)
         ordered = lax.sort((arm, batch.reports), num_keys=2)[1]
-        good = ordered < batches.lost(ordered.dtype)  # lost reports end their arm's block
+        good = ordered < MISSING  # lost reports end their arm's block
         start = jnp.cumsum(counts, dtype=jnp.int32) - counts
         left = block_sums(good.astype(jnp.int32), arm, counts, jnp.int32(0), batch.plays)
         drop = jnp.maximum(left - 1, 0) // 2
@@ -46,7 +47,7 @@ def _judge(median: bool):
         mean = total / jnp.maximum(left - 2 * drop, 1).astype(total.dtype)
         theta = batches.solution(params, batch, counts.astype(total.dtype) * mean)
         sound = count((counts > 0) & (left == 0)) == 0
-        return theta, 2 * batches.radius_of(params, params.own.radius, batch), sound
+        return theta, 2 * batches.gamma(params, params.own.radius, batch), sound
 
     return judge
 
@@ -80,20 +81,12 @@ def trimmed_elimination(
     >>> made.params.own.trim, made.params.own.sizes[:2].round()
     (0.2, array([ 10., 100.]))
     """
-    actions, horizon = batches.checked_actions(actions), integer("horizon", horizon, 1)
-    num_arms, dim = actions.shape
     choice("estimator", estimator, ("trimmed", "median"))
-    b, alpha = batches.report_noise(epsilon), batches.corruption_share(corruption_bound)
-    trim = 2 * alpha if trim_share is None else number("trim_share", trim_share, 0.0, 0.5, open_high=True)
-    sizes = batches.batch_sizes(horizon, num_batches)
-    radius = batches.practical_radius(
-        num_arms, num_batches, b, corruption_bound=alpha, sampling_scale=sampling_scale, failure_prob=failure_prob,
-        corruption_scale=corruption_scale, bias_scale=bias_scale, noise_scale=noise_scale,
-    )  # fmt: skip
-    most = sizes + batches.support(num_arms, dim)
-    return batches.assembled(
-        "trimmed_elimination", MEDIAN if estimator == "median" else TRIMMED, actions=actions, horizon=horizon, most=most,
-        batches=len(sizes), design_slack=design_slack, reward_scale=float(noise_scale), noise_scale=b,
-        own=Own(batches.column(sizes), radius, trim), guarantee=batches.LOCAL, capacity=batches.room(most, horizon),
-        static=(estimator,),
+    share = None if trim_share is None else number("trim_share", trim_share, 0.0, 0.5, open_high=True)
+    return arguments.stored(
+        "trimmed_elimination", MEDIAN if estimator == "median" else TRIMMED, actions=actions, horizon=horizon,
+        num_batches=num_batches, epsilon=epsilon, corruption_bound=corruption_bound, sampling_scale=sampling_scale,
+        corruption_scale=corruption_scale, bias_scale=bias_scale, failure_prob=failure_prob, noise_scale=noise_scale,
+        design_slack=design_slack, static=(estimator,),
+        own=lambda sizes, radius, alpha: Own(sizes, radius, 2 * alpha if share is None else share),
     )  # fmt: skip

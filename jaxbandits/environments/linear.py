@@ -1,5 +1,6 @@
 """Linear arms: fixed actions a in R^d, one unknown theta, reward mean <a, theta> (robust linear bandits, section 1)."""
 
+import math
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -62,7 +63,8 @@ def linear_arms(*, actions, theta, noise="gaussian", noise_scale=1.0) -> Environ
     actions: [K, d], K >= 2, norms at most 1, not all zero. theta: [d], norm at most 1.
     noise: "gaussian": reward = <a, theta> + noise_scale * N(0, 1); "rademacher": reward is +1 or -1 with mean <a, theta>
     (bounded, so that a declared epsilon is true; noise_scale is not used). noise_scale >= 0.
-    Raises ValueError for other shapes, norms or numbers. Facts: num_arms, dim, actions [K, d], means [K].
+    Raises ValueError for other shapes, norms or numbers. Facts: num_arms, dim, actions [K, d], means [K],
+    reward_bound (1, or inf for Gaussian noise).
     Source: robust and private stochastic linear bandits, section 1.
 
     >>> import jaxbandits as jb
@@ -79,5 +81,6 @@ def linear_arms(*, actions, theta, noise="gaussian", noise_scale=1.0) -> Environ
     in_unit_ball("theta", theta[None])
     choice("noise", noise, ("gaussian", "rademacher"))
     params = Params(actions @ theta, theta, number("noise_scale", noise_scale, 0.0))
-    facts = {"num_arms": num_arms, "dim": dim, "actions": actions, "means": params.means}
+    bound = 1.0 if noise == "rademacher" else math.inf
+    facts = {"num_arms": num_arms, "dim": dim, "actions": actions, "means": params.means, "reward_bound": bound}
     return Environment(linear_world(num_arms, noise), params, facts, None, {})

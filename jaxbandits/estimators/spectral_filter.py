@@ -241,7 +241,7 @@ def _batched(history):
             return x.reshape(axis_size * x.shape[1], *x.shape[2:])
 
         found = many(*jax.tree.map(flat, tuple(batched), args))
-        found = jax.tree.map(lambda x: x.reshape(axis_size, -1, *x.shape[1:]), found)
+        found = jax.tree.map(lambda x: x.reshape(axis_size, x.shape[0] // axis_size, *x.shape[1:]), found)
         return found, jax.tree.map(lambda _: True, found)
 
     return many

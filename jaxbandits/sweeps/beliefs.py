@@ -1,7 +1,7 @@
-"""What an algorithm believes about the rewards' moments, held against what the environment pays.
+"""What an algorithm believes about the rewards' size and moments, held against what the environment pays.
 
 A belief is never filled in from the environment; a wrong one is not an error either, but its user should know: the guarantee is
-void. Private and robust bandits, sections 1 and 8.
+void. Private and robust bandits, sections 1 and 8; robust linear bandits, section 10.
 """
 
 import warnings
@@ -14,8 +14,20 @@ from jaxbandits.protocol import Algorithm, Environment
 CENTRAL = ("median_of_means", "catoni")  # estimators whose moment bound is about X - mean
 
 
+def overspent(algorithm: Algorithm, environment: Environment) -> bool:
+    """Whether a finite epsilon is declared for smaller rewards than the environment pays; nothing known counts as no."""
+    claim = algorithm.guarantee
+    return environment.facts.get("reward_bound", 0.0) > claim.bound and bool(
+        np.isfinite(claim.spend(algorithm.params)[0])
+    )
+
+
 def exceeded(algorithm: Algorithm, environment: Environment) -> tuple[float, str] | None:
     """(how many times too large, what is said) of the belief that is exceeded most; None where all hold or nothing is known."""
+    if overspent(algorithm, environment):
+        bound, epsilon = algorithm.guarantee.bound, algorithm.guarantee.spend(algorithm.params)[0]
+        said = f"epsilon = {epsilon:g} is that of rewards in [-{bound:g}, {bound:g}], and rewards here go beyond: it is infinite"
+        return np.inf, said + " (linear_arms(noise='rademacher') pays bounded ones)"
     config, moment = algorithm.config, environment.facts.get("moment")
     bound, order = config.get("moment_bound"), config.get("moment_order")
     if moment is None or bound is None or order is None:
@@ -52,7 +64,7 @@ def warn(cases: list[tuple[str, Any, Any]], stacklevel: int) -> None:
     for label, algorithm, environment in cases:
         config = algorithm.config
         names = ("moment", "estimator", "moment_order", "moment_bound", "mean_bound")
-        key = (id(environment), *(str(config.get(name)) for name in names))
+        key = (id(environment), overspent(algorithm, environment), *(str(config.get(name)) for name in names))
         if key not in checked:  # a grid over other things repeats the same belief
             checked[key] = exceeded(algorithm, environment)
         if (found := checked[key]) is not None:

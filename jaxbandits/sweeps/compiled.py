@@ -112,6 +112,7 @@ class LaneShape(NamedTuple):
     """What one lane holds and gives, known before anything runs."""
 
     state: int  # bytes it carries from window to window
+    kept: int  # of these, bytes a window only writes into
     record: int  # bytes of its checkpoints
     context: int  # bytes of a window's context; 0 where it does not depend on the seed and all lanes share one
     counted: bool  # regret follows from pull counts and the arms' means
@@ -146,6 +147,7 @@ def lane_shape(parts: Parts, case: Case, checkpoints: int, slots: int) -> LaneSh
 
     record = size((lane.record.pulls_at, lane.record.regret_at))
     arms = None if isinstance(lane.record.pulls, tuple) else int(lane.record.pulls.shape[-1])
+    kept = size([getattr(lane.algorithm, name) for name in parts.program.kept])
     return LaneShape(
-        size(lane) - record, record, size(context), not lane.record.regret_at, arms, tuple(sorted(diagnostics))
+        size(lane) - record, kept, record, size(context), not lane.record.regret_at, arms, tuple(sorted(diagnostics))
     )

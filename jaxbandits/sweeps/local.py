@@ -128,7 +128,8 @@ def run_task(
             lane = jax.device_put(jax.tree.unflatten(jax.tree.structure(lane), begun[1]), device)
         for number, span in enumerate(group.schedule):
             length = span.length or span.slots
-            windows = span.repeats * -(-length // span.slots) if span.full else span.repeats + len(times)
+            cuts = 0 if span.whole else len(times)
+            windows = span.repeats * -(-length // span.slots) if span.full else span.repeats + cuts
             played, still = -1, None
             past = number < at[0]
             done = windows if past else at[1] if number == at[0] else 0

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 import xarray as xr
 
+from jaxbandits.sweeps.beliefs import overspent
 from jaxbandits.sweeps.compiled import LaneShape
 from jaxbandits.sweeps.plan import Plan, name_of
 
@@ -109,11 +110,13 @@ class Results:
         return coords
 
     def _attrs(self) -> dict:
-        guarantees = {}
+        guarantees: dict = {}
         for cell in self.plan.cells:
             claim = cell.algorithm.guarantee
-            if claim.model != "none" and cell.label not in guarantees:
-                guarantees[cell.label] = {"model": claim.model, "unit": claim.unit}
+            if claim.model != "none":
+                said = guarantees.setdefault(cell.label, {"model": claim.model, "unit": claim.unit})
+                if overspent(cell.algorithm, cell.environment):
+                    said["epsilon"] = f"infinite: rewards leave [-{claim.bound:g}, {claim.bound:g}]"
         return {
             "schema_version": SCHEMA_VERSION,
             "config": json.dumps(self.config, sort_keys=True),

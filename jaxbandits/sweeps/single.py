@@ -110,7 +110,7 @@ def simulate(
 
 def _windows(span, checkpoints: int) -> int:
     if not span.full:
-        return span.repeats + checkpoints
+        return span.repeats + (0 if span.whole else checkpoints)
     return span.repeats * -(-(span.length or span.slots) // span.slots)
 
 
@@ -120,7 +120,7 @@ def _play(parts: Parts, spans: tuple, history: tuple, case: Case, seed, times, n
     start, kept = jnp.int32(0), []
     for i, (slots, full, whole, ends) in enumerate(spans):
         repeats, length = numbers[i, 0], numbers[i, 1]
-        windows = repeats * ((length + slots - 1) // slots) if full else repeats + times.shape[0]
+        windows = repeats * ((length + slots - 1) // slots) if full else repeats + (0 if whole else times.shape[0])
         if history:
             seen = _watch(parts, (slots, full, whole), case, seed, lane, times, start, length, history[i])
             kept.append(seen)

@@ -214,7 +214,7 @@ def chunk_shape(group: Group, plan: Plan, longest: int, machine: Machine, shape:
     drawn = 1 if group.parts.program.tally else max(span.slots for span in group.schedule)
     most = CPU_LANES if shared else min(CPU_LANES, CPU_SLOTS // drawn)
     while fits(2 * seeds, points) and seeds < 2**20:
-        in_cache = 2 * seeds * (points * shape.state + shape.context) <= CACHE_BYTES
+        in_cache = 2 * seeds * (points * (shape.state - shape.kept) + shape.context) <= CACHE_BYTES
         if machine.platform == "cpu" and not (in_cache and 2 * seeds * points <= most):
             break
         seeds *= 2

@@ -137,7 +137,9 @@ def robust_linear_reward_bound(dim, horizon, epsilon=math.inf, *, corruption=0.0
     """
     dim, horizon, epsilon = _checked(dim, horizon, epsilon)
     share = number("corruption", corruption, 0.0, 0.25, open_high=True) * dim
-    return _clipped((math.sqrt(dim * horizon) + horizon * max(math.sqrt(share), share)) * (1 + 1 / epsilon), horizon, max_gap)
+    return _clipped(
+        (math.sqrt(dim * horizon) + horizon * max(math.sqrt(share), share)) * (1 + 1 / epsilon), horizon, max_gap
+    )
 
 
 def robust_linear_action_bound(dim, horizon, epsilon=math.inf, *, max_gap=None) -> float:
