@@ -12,7 +12,7 @@ from jax import lax
 
 from jaxbandits.estimators.g_optimal import design_on, gram, leverages, regular, regular_inverse, span_basis
 from jaxbandits.estimators.spectral_filter import block_size, filter_blocks
-from jaxbandits.numerics import count, fixed_sum, inverse_cholesky, matvec, settle, sweep_inverse
+from jaxbandits.numerics import count, fixed_sum, inverse_cholesky, matvec, settle, sweep_inverse, two_sum
 from jaxbandits.theory import linear as theory
 
 MISSING = 3e38  # kept for a report that is not finite: no number the state holds is NaN or infinite
@@ -36,6 +36,14 @@ class Reports(NamedTuple):
     present: Any  # [nb, bs] bool: there and finite
     arm: Any  # [nb] int32
     lost: Any  # [] int32: not finite
+
+
+class Sums(NamedTuple):
+    """What least squares needs of the reports: by arm, compensated."""
+
+    high: Any  # [K]
+    low: Any  # [K]
+    finite: Any  # [] int32
 
 
 class Estimate(NamedTuple):
@@ -115,6 +123,18 @@ def whole_blocks(counts, position, slots: int):
     return inside, jnp.max(jnp.where(inside, end, 0))
 
 
+def answers(counts, position, t, reward, action, play):
+    """M2's clients whose plays are over in this window: the mean of their rewards [K], how many these are, when the last was, who.
+
+    counts, position: the batch's plays and those done before the window.
+    """
+    there, _ = whole_blocks(counts, position, t.shape[0])
+    own = jnp.maximum(counts, 1).astype(reward.dtype)
+    mean = block_sums(jnp.where(play, reward, 0), action, counts, position, count(play)) / own
+    last = t[0] + jnp.where(there, jnp.cumsum(counts, dtype=jnp.int32) - position - 1, 0)
+    return mean, own, last, there & play[0]
+
+
 def taken(value, clamp):
     """A report as it is kept."""
     return jnp.where(jnp.isfinite(value), jnp.clip(value, -clamp, clamp), MISSING).astype(value.dtype)
@@ -149,6 +169,16 @@ def _reports(values, there, arm) -> Reports:
     return Reports(jnp.where(present, values, 0), present, arm, lost)
 
 
+def sieve_limit(params, pulls, model: str):
+    """Above this size the presieve drops a report of each arm [K]: 1 + sigma sqrt(2 h / n_a) + b h / n_a, n_a = 1 in M1."""
+    own = jnp.maximum(pulls, 1) if model == "M2" else jnp.ones_like(pulls)
+    reports = count(pulls > 0) if model == "M2" else jnp.sum(pulls, dtype=jnp.int32)
+    own, n = own.astype(params.actions.dtype), jnp.maximum(reports, 1).astype(params.actions.dtype)
+    log = jnp.log(2 * n / params.failure_prob)
+    limit = 1 + params.noise_scale * jnp.sqrt(2 * log / own) + params.laplace_scale * log / own
+    return jnp.where(params.presieve, limit, 2 * params.clamp)
+
+
 def sieved(reports: Reports, limit):
     """Which reports [nb, bs] are at most limit [K] in size; all where none is."""
     inside = reports.present & (jnp.abs(reports.values) <= limit[reports.arm][:, None])
@@ -174,6 +204,27 @@ def estimate(reports: Reports, present, counts, whiten, actions, threshold, draw
         left = jnp.zeros_like(counts).at[reports.arm].add(count(present))
         mean = _refitted(mean, left, counts, directions)
     return Estimate(from_mean(mean, whiten), removed, reports.lost, jnp.any(present))
+
+
+def no_sums(num_arms: int, dtype) -> Sums:
+    zero = jnp.zeros(num_arms, dtype)
+    return Sums(zero, zero, jnp.int32(0))
+
+
+def added(sums: Sums, message, counts, position, used, clamp) -> Sums:
+    """Sums after a window's reports. While exploiting the counts are zero, and so is every sum."""
+    good = message.present & jnp.isfinite(message.value)
+    value = jnp.where(good, jnp.clip(message.value, -clamp, clamp), 0)
+    new = block_sums(value, message.arm, counts, position, used)
+    return Sums(*two_sum(sums.high, sums.low, new), sums.finite + count(good))
+
+
+def least_squares(sums: Sums, counts, whiten, actions) -> Estimate:
+    """The estimate where no report is removed. One that is not finite is left out of the mean; n and M stay the full batch's."""
+    mean = fixed_sum((sums.high + sums.low)[:, None] * matvec(whiten, actions), axis=0)
+    theta = from_mean(mean / jnp.maximum(sums.finite, 1).astype(mean.dtype), whiten)
+    lost = jnp.sum(counts, dtype=jnp.int32) - sums.finite
+    return Estimate(theta, jnp.int32(0), lost, sums.finite > 0)
 
 
 def from_mean(mean, whiten):

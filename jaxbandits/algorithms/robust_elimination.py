@@ -14,9 +14,9 @@ import numpy as np
 from jax import lax
 
 from jaxbandits.algorithms import _robust_batch
-from jaxbandits.algorithms._robust_batch import block_arms, block_sums, taken, whole_blocks
+from jaxbandits.algorithms._robust_batch import block_arms, block_sums, taken, whole_blocks  # noqa: F401
 from jaxbandits.mechanisms.laplace import laplace_scale
-from jaxbandits.numerics import argmax, count, fixed_sum, matvec, rounded, seldom, two_sum
+from jaxbandits.numerics import argmax, count, matvec, rounded, seldom
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Report, Span
 from jaxbandits.validation import array, choice, factory, integer, number
 
@@ -57,16 +57,10 @@ class State(NamedTuple):
         Any  # [] 4 n lambda, the filter stops below this eigenvalue of the whitened reports' covariance; () without one
     )
     mean_square: Any  # [] rho^2
-    reports: Any  # M1: [room] in play order; M2: [K]; M1 without filter: sums by arm [2, K] and a count, compensated
+    reports: Any  # M1: [room] in play order, or sums where nothing looks at single reports; M2: [K]
     best: Any  # [] int32: the arm to exploit
     removals: Any  # [] int32
     nonfinite: Any  # [] int32: reports that were not finite
-
-
-class Sums(NamedTuple):
-    high: Any  # [K]
-    low: Any  # [K]
-    finite: Any  # [] int32
 
 
 @cache
@@ -75,9 +69,6 @@ def program(
 ) -> Program:
     """largest: plays of the largest batch, whose reports are kept (M1), 0: sums are enough. slots: of a window (M1)."""
     explored, summed = num_batches - 1, model == "M1" and largest == 0
-
-    def no_sums(dtype):
-        return Sums(jnp.zeros(num_arms, dtype), jnp.zeros(num_arms, dtype), jnp.int32(0))
 
     def begin_batch(params, state, plays):
         """The next batch; no counts any more if it does not fit or the arms span nothing."""
@@ -89,72 +80,46 @@ def program(
         return state._replace(
             counts=jnp.where(fits, batch.pulls, 0), position=jnp.int32(0), whiten=batch.whiten, radius=batch.radius,
             threshold=4 * batch.bound if filtered else (), mean_square=batch.mean_square,
-            reports=no_sums(batch.radius.dtype) if summed else state.reports,
+            reports=_robust_batch.no_sums(num_arms, batch.radius.dtype) if summed else state.reports,
         )  # fmt: skip
 
     def estimated(params, state, draws, t):
-        """theta of a batch that was played, reports removed, reports that were not finite, and whether any was left."""
-        plays = jnp.sum(state.counts, dtype=jnp.int32)
+        """The estimate from a batch that was played."""
         if summed:
-            sums, dtype = state.reports, params.actions.dtype
-            directions = matvec(state.whiten, params.actions)
-            mean = fixed_sum((sums.high + sums.low)[:, None] * directions, axis=0) / jnp.maximum(sums.finite, 1).astype(
-                dtype
-            )
-            return _robust_batch.from_mean(mean, state.whiten), jnp.int32(0), plays - sums.finite, sums.finite > 0
-        counts, own = (jnp.minimum(state.counts, 1), state.counts) if model == "M2" else (state.counts, 1)
+            return _robust_batch.least_squares(state.reports, state.counts, state.whiten, params.actions)
         if model == "M2":
-            reports = _robust_batch.one_a_block(state.reports, state.counts)
+            reports, counts = _robust_batch.one_a_block(state.reports, state.counts), jnp.minimum(state.counts, 1)
         else:
             reports = _robust_batch.in_blocks(state.reports, state.counts, largest, min(num_arms, 21 * dim))
-        own = jnp.maximum(own, 1).astype(params.actions.dtype)
-        number_of = jnp.maximum(jnp.sum(counts, dtype=jnp.int32), 1).astype(own.dtype)
-        log = jnp.log(2 * number_of / params.failure_prob)
-        widest = 1 + params.noise_scale * jnp.sqrt(2 * log / own) + params.laplace_scale * log / own
-        inside = _robust_batch.sieved(
-            reports, jnp.broadcast_to(jnp.where(params.presieve, widest, 2 * params.clamp), (num_arms,))
-        )
+            counts = state.counts
+        inside = _robust_batch.sieved(reports, _robust_batch.sieve_limit(params, state.counts, model))
         threshold = state.threshold if filtered else None
-        found = _robust_batch.estimate(
-            reports, inside, counts, state.whiten, params.actions, threshold, draws, t, refit
-        )
-        return found.theta, found.removed, reports.lost, found.any_left
+        return _robust_batch.estimate(reports, inside, counts, state.whiten, params.actions, threshold, draws, t, refit)
 
     def end_batch(params, state, draws, t):
         """The filter's estimate and elimination; nothing changes where no batch was played."""
-        theta, removed, lost, any_left = estimated(params, state, draws, t)
-        value = jnp.where(state.active, matvec(params.actions, theta), -jnp.inf)
-        kept = state.active & ((value >= jnp.max(value) - 2 * state.radius) | ~any_left)
+        found = estimated(params, state, draws, t)
+        value = jnp.where(state.active, matvec(params.actions, found.theta), -jnp.inf)
+        kept = state.active & ((value >= jnp.max(value) - 2 * state.radius) | ~found.any_left)
         played = jnp.any(state.counts > 0)
         return state._replace(
             active=jnp.where(played, kept, state.active), best=jnp.where(played, argmax(value), state.best),
             batch=state.batch + 1, fitted=state.fitted + played.astype(jnp.int32),
-            removals=state.removals + jnp.where(played, removed, 0), nonfinite=state.nonfinite + jnp.where(played, lost, 0),
+            removals=state.removals + jnp.where(played, found.removed, 0),
+            nonfinite=state.nonfinite + jnp.where(played, found.lost, 0),
         )  # fmt: skip
 
     def init(params, draws):
         zero, none = jnp.zeros((), draws.dtype), jnp.int32(0)
         if summed:
-            reports: Any = no_sums(draws.dtype)
+            reports: Any = _robust_batch.no_sums(num_arms, draws.dtype)
         else:
             reports = jnp.zeros(num_arms if model == "M2" else _robust_batch.room(largest, slots), draws.dtype)
         active, counts = jnp.ones(num_arms, bool), jnp.zeros(num_arms, jnp.int32)
-        whiten = jnp.zeros((dim, dim), draws.dtype)
         return State(
-            active,
-            counts,
-            none,
-            jnp.int32(-1),
-            none,
-            whiten,
-            zero,
-            zero if filtered else (),
-            zero,
-            reports,
-            none,
-            none,
-            none,
-        )
+            active, counts, none, jnp.int32(-1), none, jnp.zeros((dim, dim), draws.dtype), zero, zero if filtered else (), zero,
+            reports, none, none, none,
+        )  # fmt: skip
 
     def act(params, state, draws, t, context):
         offered = t.shape[0]
@@ -167,16 +132,12 @@ def program(
         return arms, jnp.where(exploring, left, offered), (state.counts, state.position)
 
     def encode(params, note, draws, t, context, action, reward, play):
-        scale = params.mechanism_scale * params.laplace_scale
+        scale, stream = params.mechanism_scale * params.laplace_scale, draws.child("noise")
         if model == "M1":
-            return Report(seldom(scale > 0, noised, reward, scale, draws.child("noise"), t), action, play)
-        counts, position = note
-        there, _ = whole_blocks(counts, position, t.shape[0])
-        own = jnp.maximum(counts, 1).astype(reward.dtype)
-        mean = block_sums(jnp.where(play, reward, 0), action, counts, position, count(play)) / own
-        last = t[0] + jnp.where(there, jnp.cumsum(counts, dtype=jnp.int32) - position - 1, 0)
-        value = seldom(scale > 0, noised, mean, scale / own, draws.child("noise"), last)
-        return Report(value, jnp.arange(num_arms, dtype=jnp.int32), there & (count(play) > 0))
+            return Report(seldom(scale > 0, noised, reward, scale, stream, t), action, play)
+        mean, own, last, there = _robust_batch.answers(*note, t, reward, action, play)
+        value = seldom(scale > 0, noised, mean, scale / own, stream, last)
+        return Report(value, jnp.arange(num_arms, dtype=jnp.int32), there)
 
     def noised(value, scale, draws, t):
         return value + rounded(scale * draws.laplace(t), t)
@@ -188,12 +149,7 @@ def program(
         elif not summed:  # what lies behind the plays made is overwritten by the next window, or never read
             reports = lax.dynamic_update_slice(state.reports, taken(message.value, params.clamp), (state.position,))
         else:
-            good = message.present & jnp.isfinite(message.value)
-            value = jnp.where(good, jnp.clip(message.value, -params.clamp, params.clamp), 0)
-            # while exploiting the counts are zero, and so is every sum
-            new = block_sums(value, message.arm, state.counts, state.position, used)
-            high, low = two_sum(state.reports.high, state.reports.low, new)
-            reports = Sums(high, low, state.reports.finite + count(good))
+            reports = _robust_batch.added(state.reports, message, state.counts, state.position, used, params.clamp)
         return state._replace(reports=reports, position=position), ()
 
     def close(params, state, draws, t):
