@@ -46,10 +46,10 @@ def at_play(seed, path, t, number):
 class World:
     """What one seed meets: the rewards of `linear_arms`, `huber` on rewards or reports, and private noise."""
 
-    def __init__(self, seed, horizon, *, noise="gaussian", share=0.0, value=10.0, kind="fixed", on="report"):
+    def __init__(self, seed, horizon, *, noise="gaussian", share=0.0, value=10.0, kind="fixed", on="report", batch=1):
         self.seed, self.horizon, self.model = seed, horizon, "M1"
         self.draws = lambda path, what, shape=(): table(seed, path, what, horizon, shape)
-        self.noise, self.share, self.value, self.kind, self.on = noise, share, value, kind, on
+        self.noise, self.share, self.value, self.kind, self.on, self.batch = noise, share, value, kind, on, batch
         self.means = ACTIONS @ THETA
 
     def answers_of(self, setup):
@@ -63,11 +63,12 @@ class World:
         drawn = lambda what: self.draws(f"{path}/{what}", "uniform", shape)[(t, arm) if shape else t]
         if not drawn("hit") < self.share:
             return x
-        if self.kind == "target":
-            return -abs(self.value) if arm == np.argmax(self.means) else abs(self.value)
+        if self.kind in ("target", "subthreshold"):
+            size = self.value * (1 if self.kind == "target" else math.sqrt(max(self.hidden, 0) / self.share))
+            return -abs(size) if arm == np.argmax(self.means) else abs(size)
         if self.kind == "random_sign":
             return -self.value if drawn("value") < 0.5 else self.value
-        return {"fixed": self.value, "sign_flip": -self.value * x}[self.kind]
+        return {"fixed": self.value, "burst": self.value, "sign_flip": -self.value * x}[self.kind]
 
     def reward(self, t, arm):
         if self.noise == "rademacher":
@@ -77,8 +78,9 @@ class World:
         return self.corrupted("contamination", x, arm, t) if self.on == "reward" else x
 
     def attack(self, report, place):
-        if self.on != "report":
+        if self.on != "report" or (self.kind == "burst" and place.batch != self.batch):
             return report
+        self.hidden = place.hidden
         if self.model == "M1":
             return self.corrupted("attack", report, place.arm, place.last)
         if self.start != place.start:
@@ -89,7 +91,7 @@ class World:
 
     def adversaries(self):
         """For `simulate`."""
-        hand = jb.adversaries.huber(corruption=self.share, value=self.value, kind=self.kind)
+        hand = jb.adversaries.huber(corruption=self.share, value=self.value, kind=self.kind, batch=self.batch)
         return {"reward_adversary" if self.on == "reward" else "message_adversary": hand}
 
     def environment(self):
@@ -121,6 +123,8 @@ OTHERS = {
     "target": {"share": 0.1, "value": 15.0, "kind": "target"},
     "flip": {"share": 0.2, "value": 3.0, "kind": "sign_flip"},
     "sign, rewards": {"share": 0.1, "value": 40.0, "kind": "random_sign", "on": "reward"},
+    "burst": {"share": 0.2, "value": -20.0, "kind": "burst", "batch": 2},
+    "subthreshold": {"share": 0.1, "value": 0.9, "kind": "subthreshold"},
     "coins": {"noise": "rademacher", "share": 0.1, "value": "nan", "on": "reward"},
 }
 

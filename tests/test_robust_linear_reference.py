@@ -139,7 +139,7 @@ def test_paths_are_those_of_the_transcription(name):
 
 
 @pytest.mark.parametrize(("model", "meeting"), [
-    ("M1", "target"), ("M1", "flip"), ("M1", "sign, rewards"), ("M1", "coins"), ("M2", "target"), ("M2", "sign, rewards"),
+    ("M1", "target"), ("M1", "flip"), ("M1", "sign, rewards"), ("M1", "coins"), ("M1", "burst"), ("M1", "subthreshold"), ("M2", "target"), ("M2", "sign, rewards"),
 ])  # fmt: skip
 def test_paths_under_other_attacks(model, meeting):
     for i, name in enumerate(("defaults", "contaminated", "sieve")):

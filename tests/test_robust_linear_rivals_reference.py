@@ -96,7 +96,7 @@ RIVALS = {
         {"corruption_budget": 0.0}, {"corruption_budget": 3.0, "weight_floor": 0.2}, {}, {"noise_scale": 0.3, "failure_prob": 0.4}]),
     "laplace": (functools.partial(central, mechanism="laplace", **BATCHES), 2000, [
         {"epsilon": math.inf}, {"epsilon": 1.0, "privacy_scale": 0.1}, {"epsilon": 4.0, "privacy_scale": 0.3, "sampling_scale": 0.2}]),
-    "gaussian": (functools.partial(central, mechanism="gaussian"), 2000, [
+    "gaussian": (functools.partial(central, mechanism="gaussian"), 500, [
         {"epsilon": math.inf}, {"epsilon": 1.0, "delta": 0.01, "sampling_scale": 0.1}, {"epsilon": 4.0, "privacy_scale": 0.3}]),
     "buckets": (located("median_elimination"), 2000, [
         BATCHES, {"epsilon": 2.0, "corruption_bound": 0.1, "sampling_scale": 0.2, **BATCHES},

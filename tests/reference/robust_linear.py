@@ -44,6 +44,9 @@ class Place(NamedTuple):
     last: int
     start: int  # plays before the batch
     end: int  # its last play
+    hidden: float = (
+        math.nan
+    )  # 4 n lambda - rho^2, for adversaries who know the learner; nan where lambda follows from reports
 
 
 class Filtered(NamedTuple):
@@ -257,6 +260,20 @@ def filtered_estimate(s: Setup, batch, reports, places, pulls, active, basis, mo
     return basis @ theta, keep, bound, result.num_removed
 
 
+def slack_of_the_filter(s: Setup, pulls, points, active):
+    """4 n lambda - rho^2 of a batch yet to be played (section 8)."""
+    if s.variance_bound == "observed":
+        return math.nan
+    weights = pulls if s.model == "M1" else np.minimum(pulls, 1)
+    inverse = np.linalg.inv(sum(n * np.outer(x, x) for n, x in zip(weights, points, strict=True)))
+    square = second_moment_bound(pulls, model=s.model, noise_scale=s.noise_scale, epsilon=s.epsilon)
+    bound = lambda_value(
+        s.variance_bound, num_reports=weights.sum(), max_norm=max(points[a] @ inverse @ points[a] for a in active),
+        mean_square=math.nan, clean_square=square,
+    )  # fmt: skip
+    return 4 * weights.sum() * bound - square
+
+
 def exploration(s: Setup, reward, laplace, attack, estimate_of) -> Run:
     """Algorithm 1 with any estimate_of(batch, reports, places, pulls, active, basis, moment)."""
     actions = np.asarray(s.actions, float)
@@ -281,6 +298,7 @@ def exploration(s: Setup, reward, laplace, attack, estimate_of) -> Run:
         if start + pulls.sum() > s.horizon:
             break
         points, moment = actions @ d.basis, np.zeros((d.rank, d.rank))
+        hidden = slack_of_the_filter(s, pulls, points, active)
         reports, places = [], []
         for a in range(arms):
             raws = []
@@ -288,13 +306,17 @@ def exploration(s: Setup, reward, laplace, attack, estimate_of) -> Run:
                 played.append(a)
                 raws.append(reward(len(played), a))
                 if s.model == "M1":
-                    places.append(Place(i, len(places), a, len(played), len(played), start, start + pulls.sum()))
+                    places.append(
+                        Place(i, len(places), a, len(played), len(played), start, start + pulls.sum(), hidden)
+                    )
                     noise = scale * laplace(places[-1]) if scale > 0 else 0.0
                     reports.append(attack(raws[-1] + noise, places[-1]))
                     moment += np.outer(points[a], points[a])
             if s.model == "M2" and raws:
                 places.append(
-                    Place(i, len(places), a, len(played) - len(raws) + 1, len(played), start, start + pulls.sum())
+                    Place(
+                        i, len(places), a, len(played) - len(raws) + 1, len(played), start, start + pulls.sum(), hidden
+                    )
                 )
                 noise = scale / len(raws) * laplace(places[-1]) if scale > 0 else 0.0
                 reports.append(attack(sum(raws) / len(raws) + noise, places[-1]))
