@@ -75,7 +75,11 @@ ALGORITHMS: dict[str, Example] = {
         partial(a.batched_exp4, epsilon=1.0, delta=0.01, window=12, learning_rate=0.2, mixing=0.5), experts
     ),
     "linucb": Example(partial(a.linucb, preset="theory", radius_scale=0.2), contexts),
-    "robust_elimination": Example(partial(a.robust_elimination, num_batches=3), linear, horizon=600),
+    "robust_elimination": Example(
+        partial(a.robust_elimination, num_batches=3, epsilon=4.0, corruption_bound=0.1),
+        partial(linear, noise="rademacher"),
+        message_adversary=partial(v.huber, corruption=0.1, kind="subthreshold", value=1.5), horizon=600,
+    ),
     "phased_elimination": Example(partial(a.phased_elimination, epsilon=8.0, noise_scale=0.3), bounded, horizon=600),
     "bogunovic_elimination": Example(partial(a.bogunovic_elimination, corruption_budget=0.0), linear, horizon=900),
     "private_elimination": Example(

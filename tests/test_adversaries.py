@@ -205,8 +205,8 @@ def test_byzantine_agents_attack_with_the_given_chance_in_each_window():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: huber(kind="burst"), "'fixed', 'swapped', 'gaussian', 'cauchy', 'sign_flip', 'random_sign', 'target'"),
-        (lambda: huber(kind="subthreshold"), "must be one of"),
+        (lambda: huber(kind="bursts"), "'sign_flip', 'random_sign', 'target', 'subthreshold', 'burst'"),
+        (lambda: huber(kind="burst", batch=0), "batch = 0"),
         (lambda: huber(value="infinite"), "'inf', '-inf' or 'nan'"),
         (lambda: huber(corruption=1.1), "corruption = 1.1"),
         (lambda: huber(batch=2), "batch = 2"),

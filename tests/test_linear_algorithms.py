@@ -196,7 +196,7 @@ def test_robust_elimination_is_the_literal_loop():
     actions = sphere(np.random.default_rng(3), 12, 3)
     theta, horizon = np.array([0.6, -0.6, 0.3]), 3000
     environment = linear_arms(actions=actions, theta=theta)
-    algorithm = robust_elimination(actions=actions, horizon=horizon, num_batches=4)
+    algorithm = robust_elimination(actions=actions, horizon=horizon, num_batches=4, variance_bound="observed")
     pulls, diagnostics = play(algorithm, environment, np.arange(1, horizon + 1), 3)
     np.testing.assert_array_equal(pulls.sum(-1), np.broadcast_to(np.arange(1, horizon + 1), (3, horizon)))
     assert diagnostics["batches"].tolist() == [3] * 3 and diagnostics["active_arms"].max() < 12
@@ -267,10 +267,13 @@ def test_blocks_within_a_window():
 @pytest.mark.parametrize(
     "change, words",
     [
-        ({"model": "M2"}, "M1"), ({"epsilon": 1.0}, "infinite"), ({"corruption_bound": 0.1}, "filter"),
+        ({"model": "M3"}, "'M2'"), ({"epsilon": 0.0}, "epsilon"), ({"corruption_bound": 0.25}, "cannot tell"),
         ({"num_batches": 12}, "at most 9"), ({"actions": np.zeros((3, 2))}, "all zero"), ({"radius": "papr"}, "'paper'"),
+        ({"variance_bound": "tigth"}, "'tight'"), ({"presieve": 1}, "True or False"), ({"weight_floor": 1.5}, "weight_floor"),
+        ({"weight_floor": 0.0, "radius": "paper", "model": "M2"}, "divides"), ({"actions": [[1.0, 0.0]]}, "two arms"),
+        ({"bias_scale": -1.0}, "bias_scale"), ({"horizon": 4, "num_batches": 2}, "at least 5"),
     ],
 )  # fmt: skip
-def test_what_this_release_lacks_is_named(change, words):
+def test_bad_arguments_of_robust_elimination_are_named(change, words):
     with pytest.raises(ValueError, match=words):
         robust_elimination(**{"actions": np.eye(3), "horizon": 1000, "num_batches": 3, **change})

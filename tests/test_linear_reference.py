@@ -58,7 +58,9 @@ def linucb_pair(horizon, num_arms, seeds, **settings):
 
 def robust_pair(horizon, num_batches, seeds, **settings):
     arms = environments.linear_arms(actions=ACTIONS, theta=THETA)
-    algorithm = algorithms.robust_elimination(actions=ACTIONS, horizon=horizon, num_batches=num_batches, **settings)
+    algorithm = algorithms.robust_elimination(
+        actions=ACTIONS, horizon=horizon, num_batches=num_batches, variance_bound="observed", **settings
+    )
 
     def run(ref, contexts, theta, rewards):
         played = ref.robust_elimination_m1(
