@@ -77,7 +77,7 @@ ALGORITHMS: dict[str, Example] = {
     "linucb": Example(partial(a.linucb, preset="theory", radius_scale=0.2), contexts),
     "robust_elimination": Example(
         partial(a.robust_elimination, num_batches=3, epsilon=4.0, corruption_bound=0.1),
-        partial(linear, noise="rademacher"),
+        bounded,
         message_adversary=partial(v.huber, corruption=0.1, kind="subthreshold", value=1.5), horizon=600,
     ),
     "phased_elimination": Example(partial(a.phased_elimination, epsilon=8.0, noise_scale=0.3), bounded, horizon=600),

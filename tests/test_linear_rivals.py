@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 import jaxbandits as jb
 from jaxbandits.algorithms import (
@@ -37,8 +37,14 @@ def cast(tree):
 
 
 def played(algorithm, environment=QUIET):
-    run = jb.simulate(algorithm, environment, history=True)
-    return np.asarray(run.history.action), np.asarray(run.pulls).tolist(), int(run.diagnostics["batches"])
+    """Every action, told by its regret, the pulls and the batches estimated. (`jb.simulate` compiles every span anew.)"""
+    horizon = algorithm.config["horizon"]
+    factory = lambda horizon: algorithm._replace(config={"horizon": horizon})
+    times = np.arange(1, horizon + 1)
+    ds = jb.sweep({"x": factory}, environment, horizon=horizon, seeds=1, checkpoints=times, progress=False)
+    gaps = environment.facts["means"].max() - environment.facts["means"]
+    steps = np.diff(ds.regret.values[0, 0], prepend=0.0)
+    return np.abs(steps[:, None] - gaps).argmin(1), ds.pulls.values[0, 0].tolist(), int(ds.batches.values[0, 0])
 
 
 def blocks(actions):
@@ -74,9 +80,9 @@ def test_report_noise_lengthens_phases_by_its_variance():
 
 
 def test_without_noise_the_best_arm_is_found_in_phase_one():
-    """A play of each arm, and the arms within 1 of the best stay: with theta = (0.9, -0.2, -0.2) only the first."""
+    """A play of each arm, and the arms within 1 of the best stay: with theta = (0.8, -0.3, -0.4) only the first."""
     actions = np.eye(3)
-    environment = jb.environments.linear_arms(actions=actions, theta=[0.9, -0.2, -0.2], noise_scale=0.0)
+    environment = jb.environments.linear_arms(actions=actions, theta=[0.8, -0.3, -0.4], noise_scale=0.0)
     algorithm = phased_elimination(actions=actions, horizon=50, noise_scale=0.0)
     actions, pulls, phases = played(algorithm, environment)
     assert blocks(actions)[:3] == [(0, 1), (1, 1), (2, 1)] and pulls == [48, 1, 1] and phases == 1
@@ -120,7 +126,7 @@ def test_bogunovic_widths():
 def test_gaussian_batches_double():
     """2, 4, 8, ... plays along four equal weights: 1, 1, 2, 4, ... of each arm; no radius, no noise: the first batch decides."""
     make = partial(private_elimination, actions=EYE, horizon=40, epsilon=math.inf, mechanism="gaussian")
-    actions, pulls, batches = played(make(sampling_scale=1e3))
+    actions, _, batches = played(make(sampling_scale=1e3))
     assert blocks(actions) == [(a, n) for n in (1, 1, 2, 4) for a in range(4)] + [(0, 8)] and batches == 4
     assert played(make(sampling_scale=0.0))[1] == [37, 1, 1, 1]
 
@@ -235,8 +241,8 @@ def test_fifty_weiszfeld_steps():
     points = rng.normal(size=(40, 3))
     points[:15] += [100.0, 0.0, -1e5]
     found = weiszfeld(jnp.asarray(points, jnp.float32), jnp.arange(40) < 38)
-    want = jb.estimators.geometric_median(jnp.asarray(points[:38], jnp.float32)).value
-    np.testing.assert_allclose(found, want, atol=2e-3)
+    want = optimize.minimize(lambda z: np.linalg.norm(points[:38] - z, axis=1).sum(), np.zeros(3), method="Nelder-Mead")
+    np.testing.assert_allclose(found, want.x, atol=5e-3)
     assert weiszfeld(jnp.ones((4, 2)), jnp.zeros(4, bool)).tolist() == [0, 0]
 
 
@@ -304,25 +310,24 @@ def test_what_is_spent():
 ARMS = np.random.default_rng(3).normal(size=(12, 3))
 ARMS = ARMS / np.linalg.norm(ARMS, axis=1, keepdims=True)
 LINEAR = jb.environments.linear_arms(actions=ARMS, theta=[0.6, -0.6, 0.3], noise="rademacher")
-SWEEP = partial(jb.sweep, environment=LINEAR, horizon=3000, seeds=8, checkpoints=20, progress=False)
 
 
-@pytest.mark.parametrize(
-    "factory, epsilon",
-    [
-        (partial(private_elimination, mechanism="laplace"), math.inf),
-        (partial(trimmed_elimination, trim_share=0.0), math.inf),
-        (partial(trimmed_elimination, trim_share=0.0), 2.0),
-    ],
-)
-def test_without_their_own_they_are_least_squares_elimination(factory, epsilon):
+def test_without_their_own_they_are_least_squares_elimination():
     """Same batches, radius and report noise: the same plays, seed for seed."""
-    ds = SWEEP(
-        {"rival": partial(factory, num_batches=4), "plain": partial(robust_elimination, num_batches=4, variance_bound="observed")},
-        grid={"epsilon": [epsilon]},
+    ds = jb.sweep(
+        {
+            "plain": partial(robust_elimination, num_batches=4, variance_bound="observed"),
+            "trimmed": partial(trimmed_elimination, num_batches=4, trim_share=0.0),
+            "central": partial(private_elimination, num_batches=4),
+        },
+        LINEAR, horizon=3000, seeds=8, checkpoints=20, progress=False, grid={"epsilon": [2.0, math.inf]},
     )  # fmt: skip
-    np.testing.assert_array_equal(ds.regret.sel(algorithm="rival"), ds.regret.sel(algorithm="plain"))
-    assert len(np.unique(ds.regret)) > 8
+    plain, trimmed, central = (ds.regret.sel(algorithm=name).values for name in ("plain", "trimmed", "central"))
+    np.testing.assert_array_equal(trimmed, plain)
+    np.testing.assert_array_equal(central[1], plain[1])
+    assert not np.array_equal(plain[0], plain[1])
+    private = ds.active_arms.sel(epsilon=2.0)  # noise on sums is smaller than noise on every reward
+    assert (private.sel(algorithm="central") < private.sel(algorithm="plain")).any()
 
 
 def test_one_program_serves_a_grid():
@@ -343,24 +348,21 @@ def test_one_program_serves_a_grid():
 
 def test_robust_estimators_keep_the_best_arm():
     """A tenth of the rewards is -30 on the best arm and 30 elsewhere: least squares loses it, medians and trimming do not."""
-    actions = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6], [-0.7, 0.5]])
-    environment = jb.environments.linear_arms(actions=actions, theta=[0.9, 0.1])
-    share = 0.1
-    robust = {"num_batches": 3, "corruption_bound": share, "corruption_scale": 0.0, "bias_scale": 0.0}
+    actions = np.array([[1.0, 0.0], [0.0, 1.0], [-0.7, 0.5], [-0.6, -0.6]])
+    environment = jb.environments.linear_arms(actions=actions, theta=[0.9, 0.0], noise_scale=0.3)
+    robust = {"num_batches": 2, "corruption_bound": 0.1, "noise_scale": 0.3}
     ds = jb.sweep(
         {
             "median": partial(median_elimination, **robust),
             "trimmed": partial(trimmed_elimination, **robust),
             "arm median": partial(trimmed_elimination, estimator="median", **robust),
-            "phased": phased_elimination,
+            "phased": partial(phased_elimination, noise_scale=0.3),
         },
-        environment, horizon=6000, seeds=32, checkpoints=10, progress=False,
-        reward_adversary=partial(jb.adversaries.huber, corruption=share, kind="target", value=30.0),
+        environment, horizon=20_000, seeds=32, checkpoints=10, progress=False,
+        reward_adversary=partial(jb.adversaries.huber, corruption=0.1, kind="target", value=30.0),
     )  # fmt: skip
-    last = ds.pulls.sel(arm=0).mean("seed") / 6000
-    kept = (ds.pulls.sel(arm=0) > 3000).mean("seed").to_series().to_dict()
-    print(kept, last.values)
-    assert min(kept["median"], kept["trimmed"], kept["arm median"]) >= 0.9 and kept["phased"] <= 0.2
+    kept = (ds.pulls.sel(arm=0) > 10_000).mean("seed").to_series().to_dict()
+    assert min(kept["median"], kept["trimmed"], kept["arm median"]) >= 0.9 and kept["phased"] <= 0.2, kept
 
 
 # bad input

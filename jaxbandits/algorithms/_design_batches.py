@@ -17,9 +17,9 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.algorithms._robust_batch import block_arms, block_sums, taken
+from jaxbandits.algorithms._robust_batch import added, block_arms, no_sums, taken
 from jaxbandits.estimators.g_optimal import Basis, design_on, gram, regular_inverse, span_basis
-from jaxbandits.numerics import argmax, count, fixed_sum, matvec, rounded, seldom, two_sum
+from jaxbandits.numerics import argmax, count, fixed_sum, matvec, rounded, seldom
 from jaxbandits.protocol import Program, Report
 from jaxbandits.theory import linear as theory
 
@@ -67,14 +67,6 @@ class Memory(NamedTuple):
     batch: Any  # [] int32: batches estimated
     best: Any  # [] int32: largest estimate of the last one
     done: Any  # [] bool: `best` is played to the horizon
-
-
-class Sums(NamedTuple):
-    """By arm, compensated."""
-
-    high: Any  # [K]
-    low: Any  # [K]
-    finite: Any  # [] int32
 
 
 class State(NamedTuple):
@@ -159,8 +151,7 @@ def program(num_arms: int, dim: int, capacity: int, rules: Rules) -> Program:
         return State(memory, empty(draws.dtype))
 
     def empty(dtype):
-        zero = jnp.zeros(capacity or num_arms, dtype)
-        return zero if capacity else Sums(zero, zero, jnp.int32(0))
+        return jnp.zeros(capacity, dtype) if capacity else no_sums(num_arms, dtype)
 
     def act(params, state, draws, t, context):
         memory, slots = state.memory, t.shape[0]
@@ -182,11 +173,7 @@ def program(num_arms: int, dim: int, capacity: int, rules: Rules) -> Program:
         if capacity:  # what lies behind the plays made is overwritten by the next window, or never read
             kept = lax.dynamic_update_slice(kept, taken(message.value, params.clamp), (memory.position,))
         else:
-            good = message.present & jnp.isfinite(message.value)
-            value = jnp.where(good, jnp.clip(message.value, -params.clamp, params.clamp), 0)
-            new = block_sums(value, message.arm, memory.counts, memory.position, used)
-            high, low = two_sum(kept.high, kept.low, new)
-            kept = Sums(high, low, kept.finite + count(good))
+            kept = added(kept, message, memory.counts, memory.position, used, params.clamp)
         moved = jnp.where(memory.done, memory.position, memory.position + used).astype(jnp.int32)
         return State(memory._replace(position=moved), kept), ()
 

@@ -54,7 +54,7 @@ def phased_elimination(
 
     >>> import jaxbandits as jb
     >>> jb.algorithms.phased_elimination(actions=[[1, 0], [0, 1]], horizon=1000).params.own.plays[:2].round(1)
-    array([ 40.6, 197.3])
+    array([ 40.6, 197.6])
     """
     actions, horizon = arguments.checked_actions(actions), integer("horizon", horizon, 1)
     num_arms, dim = actions.shape
