@@ -18,6 +18,7 @@ from jax import lax
 from jaxbandits.numerics import count, fixed_sum
 from jaxbandits.random import Draws, to_uniform
 
+LANES = 8
 LARGEST = 1e6  # a report is cut here before it is squared
 SQUARINGS = 16  # at most: 2^16 steps of the power method
 PAIR = 1e-6  # squaring stops once the other eigenvalues hold this share of the power's trace
@@ -262,7 +263,9 @@ def filter_blocks(
     if not isinstance(stream, Draws):
         limit = jnp.minimum(limit, stream.shape[0])
     args = stream, jnp.asarray(t).astype(jnp.int32), values, present, block_arm, directions.astype(dtype)
-    args = jax.tree.map(lambda x: jnp.asarray(x)[None], (*args, jnp.asarray(bound).astype(dtype), limit))
+    args = (*args, jnp.asarray(bound).astype(dtype), limit)
+    # one lane is computed as eight equal ones: the least number of lanes for which bits do not depend on it
+    args = jax.tree.map(lambda x: jnp.broadcast_to(x, (LANES, *jnp.shape(x))), args)
     return jax.tree.map(lambda x: x[0], _batched(history)(*args))
 
 

@@ -1,0 +1,132 @@
+"""The filter against a literal float64 one fed the same uniforms, its law on four reports, edges, and independence of the batch."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxbandits.estimators import spectral_filter
+from jaxbandits.random import Draws
+
+
+def literal(uniforms, reports, arms, directions, bound):
+    """Dense covariance, LAPACK's eigenvectors, flat inverse distribution function over the input order."""
+    x = np.asarray(directions, float)[arms] * np.nan_to_num(np.asarray(reports, float), posinf=0, neginf=0)[:, None]
+    keep, values = np.isfinite(reports), []
+    for u in [*uniforms, None]:
+        mean = x[keep].mean(0)
+        apart = x[keep] - mean
+        value, vector = np.linalg.eigh(apart.T @ apart / keep.sum())
+        values.append(value[-1])
+        if u is None or value[-1] < 4 * bound or value[-1] <= 0 or keep.sum() <= 1:
+            return mean, keep, values
+        score = np.cumsum(np.where(keep, ((x - mean) @ vector[:, -1]) ** 2, 0))
+        keep[np.argmax(score > u * score[-1])] = False
+
+
+def problem(n, d, num_arms, share, outlier, seed=0):
+    """Sorted arms, whitened directions, reports of unit noise of which a share is `outlier`."""
+    rng = np.random.default_rng(seed)
+    actions = rng.normal(size=(num_arms, d))
+    actions /= np.linalg.norm(actions, axis=1, keepdims=True)
+    arms = np.sort(rng.integers(num_arms, size=n))
+    whitened = np.linalg.solve(np.linalg.cholesky(actions[arms].T @ actions[arms] / n), actions.T).T
+    reports = actions[arms] @ rng.normal(size=d) / np.sqrt(d) + rng.normal(size=n)
+    return rng.random(n), np.where(rng.random(n) < share, outlier, reports), arms, whitened
+
+
+@pytest.mark.parametrize(
+    "n, d, num_arms, share, outlier",
+    [(300, 1, 1, 0.1, 10.0), (500, 2, 3, 0.2, 100.0), (1000, 5, 8, 0.05, 20.0), (2000, 10, 16, 0.1, 30.0)],
+)
+def test_removes_what_the_literal_filter_removes(n, d, num_arms, share, outlier):
+    given = problem(n, d, num_arms, share, outlier)
+    mean, keep, values = literal(*given, 2.0)
+    with jax.enable_x64(True):
+        got = spectral_filter(*given, 2.0)
+        assert 3 < (~keep).sum() == int(got.num_removed)
+        np.testing.assert_array_equal(got.keep, keep)
+        np.testing.assert_allclose(got.mean, mean, atol=1e-12)
+        np.testing.assert_allclose(got.eigenvalues[: len(values)], values, rtol=1e-9)
+        assert np.isnan(got.eigenvalues[len(values) :]).all() and not bool(got.exhausted)
+
+
+@pytest.mark.parametrize("outlier", [1e6, 1e30, np.inf, -np.inf, np.nan])
+def test_outliers_leave_the_estimate_alone(outlier):
+    given = problem(400, 3, 5, 0.05, outlier, seed=3)
+    mean, keep, _ = literal(*given, 2.0)
+    got = spectral_filter(*(np.asarray(x, np.float32) for x in given[:2]), *given[2:], 2.0)
+    assert not np.asarray(got.keep)[~(np.abs(given[1]) < 1e5)].any()
+    np.testing.assert_allclose(got.mean, mean, atol=1e-6)
+    assert int(got.num_dropped) == (~np.isfinite(given[1])).sum()
+    assert int(got.num_removed + got.num_dropped) == (~keep).sum()
+
+
+def test_law_of_two_removals():
+    """All ordered pairs of four reports, against exact enumeration by the literal formulas."""
+    reports, arms = np.array([0.5, -1.5, 2.0, 3.0]), np.array([0, 1, 1, 2])
+    directions = np.array([[1.0, 0.2], [-0.3, 1.0], [0.8, 0.7]])
+
+    def scores(keep):
+        x = (directions[arms] * reports[:, None])[keep]
+        apart = x - x.mean(0)
+        return (apart @ np.linalg.eigh(apart.T @ apart)[1][:, -1]) ** 2
+
+    chance = {}
+    for i, j in itertools.permutations(range(4), 2):
+        left = [k for k in range(4) if k != i]
+        first, second = scores(list(range(4))), scores(left)
+        pair = tuple(sorted((i, j)))
+        chance[pair] = chance.get(pair, 0) + first[i] / first.sum() * second[left.index(j)] / second.sum()
+    lanes = 20_000
+    run = jax.jit(jax.vmap(lambda s: spectral_filter(Draws(s), reports, arms, directions, 1e-9, max_removals=2).keep))
+    keep = np.asarray(run(np.arange(lanes, dtype=np.uint32)))
+    assert (keep.sum(1) == 2).all()
+    statistic = sum(((~keep[:, p]).all(1).sum() - lanes * q) ** 2 / (lanes * q) for p, q in chance.items())
+    assert statistic < 20.5  # chi-squared with five degrees of freedom: 0.1%
+
+
+def test_bits_do_not_depend_on_the_batch():
+    uniforms, reports, arms, directions = problem(200, 3, 5, 0.1, 15.0)
+    reports = np.random.default_rng(1).permuted(np.tile(reports, (12, 1)), axis=1).astype(np.float32)
+
+    def one(u, r):
+        return spectral_filter(u, r, arms, directions, 2.0)
+
+    u = jnp.asarray(uniforms, jnp.float32)
+    many = jax.vmap(one, (None, 0))(u, reports)
+    nested = jax.vmap(jax.vmap(one, (None, 0)), (None, 0))(u, reports.reshape(3, 4, 200))
+    assert len(set(np.asarray(many.num_removed).tolist())) > 1
+    for a, b in zip(many, nested, strict=True):
+        np.testing.assert_array_equal(a, b.reshape(a.shape))
+    for lane in (0, 7):
+        for a, b in zip(many, one(u, reports[lane]), strict=True):
+            np.testing.assert_array_equal(a[lane], b)
+
+
+def test_edges():
+    one = np.ones((1, 1), np.float32)
+    nothing = spectral_filter(np.ones(2) / 2, np.array([np.nan, np.inf]), np.zeros(2, int), one, 1.0)
+    assert float(nothing.mean[0]) == 0 and int(nothing.num_dropped) == 2 and not np.asarray(nothing.keep).any()
+    flat = spectral_filter(np.ones(3) / 2, np.array([1.0, 9.0, -9.0]), np.zeros(3, int), np.zeros((1, 2)), 0.0)
+    assert int(flat.num_removed) == 0 and np.asarray(flat.mean).tolist() == [0, 0]
+    plane = spectral_filter(
+        np.ones(4) / 2, np.array([1.0, 2.0, 3.0, 4.0]), np.zeros(4, int), np.array([[3.0, 4.0]]), 10.0
+    )
+    np.testing.assert_allclose(plane.mean, [7.5, 10.0], rtol=1e-6)  # rank one, eigenvalue 25 * 1.25 < 40
+    given = problem(300, 2, 3, 0.1, 30.0)
+    capped = spectral_filter(*given, 2.0, max_removals=4)
+    assert int(capped.num_removed) == 4 and bool(capped.exhausted) and capped.eigenvalues.shape == (5,)
+    last = spectral_filter(np.full(3, 0.5), np.array([1.0, 2.0, 4.0]), np.zeros(3, int), one, 0.0)
+    assert int(last.num_removed) == 2 and int(last.keep.sum()) == 1
+
+
+def test_wrong_shapes_are_named():
+    with pytest.raises(ValueError, match=r"reports has shape \(0,\)"):
+        spectral_filter(np.ones(1), np.ones(0), np.ones(0, int), np.ones((1, 1)), 1.0)
+    with pytest.raises(ValueError, match="arms has shape"):
+        spectral_filter(np.ones(1), np.ones(2), np.ones(3, int), np.ones((1, 1)), 1.0)
+    with pytest.raises(ValueError, match="directions has shape"):
+        spectral_filter(np.ones(1), np.ones(2), np.zeros(2, int), np.ones(2), 1.0)
