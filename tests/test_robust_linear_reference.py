@@ -10,7 +10,8 @@ from reference import robust_linear as literal
 from robust_linear_world import ACTIONS, MEETINGS, OTHERS, World, at_play, compared, number
 
 from jaxbandits import algorithms
-from jaxbandits.estimators import spectral_filter
+from jaxbandits.estimators import g_optimal_design, spectral_filter
+from jaxbandits.theory import linear as theory
 
 # Gaussian rewards on purpose: epsilon is data here
 pytestmark = pytest.mark.filterwarnings("ignore:.*its guarantee does not hold")
@@ -48,6 +49,68 @@ def test_the_filter_removes_the_same_reports(seed):
         seen = np.asarray(got.eigenvalues)[: want.num_removed + 1]
         np.testing.assert_allclose(seen, want.eigenvalues[: len(seen)], rtol=1e-5, atol=1e-7)
         assert bool(got.exhausted) == want.capped
+
+
+# ---------------------------------------------------------------- radii, counts and thresholds
+
+
+def close(got, want):
+    np.testing.assert_allclose(got, want, rtol=1e-9)
+
+
+@pytest.mark.parametrize("model", ["M1", "M2"])
+def test_formulas_are_those_of_the_transcription(model):
+    """Forty arms in five dimensions, or in four of them, a few still active."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        actions = rng.normal(size=(40, 5)) * [1, 1, 1, 1, seed % 2]
+        active = np.sort(rng.permutation(40)[:30])
+        epsilon, alpha, size = (math.inf, 0.7, 3.0)[seed % 3], (0.0, 0.02)[seed % 2], 30.0 * (seed + 1)
+        s = literal.Setup(
+            actions, 10_000, 4, model=model, epsilon=epsilon, corruption_bound=alpha, noise_scale=0.6, failure_prob=0.2,
+            weight_floor=0.15, sampling_scale=0.9, corruption_scale=0.3,
+        )  # fmt: skip
+        d = literal.design(actions, [a in active for a in range(40)])
+        pulls = literal.counts(d.weights, size, model=model, weight_floor=0.15)
+        reports, points = (np.minimum(pulls, 1) if model == "M2" else pulls), actions @ d.basis
+        moment = sum(n * np.outer(x, x) for n, x in zip(reports, points, strict=True))
+        inverse, b = d.basis @ np.linalg.inv(moment) @ d.basis.T, literal.laplace_scale(epsilon)
+        square = literal.second_moment_bound(pulls, model=model, noise_scale=0.6, epsilon=epsilon)
+        shared = {
+            "model": model, "laplace_scale": b, "sampling_scale": 0.9, "corruption_bound": alpha, "corruption_scale": 0.3}  # fmt: skip
+        with jax.enable_x64(True):
+            np.testing.assert_array_equal(theory.counts(d.weights, size, model=model, weight_floor=0.15), pulls)
+            close(theory.mean_square(pulls, 0.6, b, model=model), square)
+            practical = theory.gamma_practical(
+                actions, np.isin(np.arange(40), active), inverse, pulls, log_term=math.log(2 * 40 * 4 / 0.2),
+                square=square, noise_scale=0.6, **shared,
+            )  # fmt: skip
+            support = float(np.count_nonzero(pulls))
+            paper = theory.gamma_paper(
+                float(d.rank), size, support, log_term=math.log(40 * 10_000**2 / 0.2), weight_floor=0.15, **shared
+            )
+            for mode in ("tight", "clean"):
+                top = max(points[a] @ np.linalg.inv(moment) @ points[a] for a in active)
+                bound = literal.lambda_value(
+                    mode, num_reports=reports.sum(), max_norm=top, mean_square=0.0, clean_square=square
+                )
+                close(theory.lambda_value(square, reports.sum(), top, clean=mode == "clean"), bound)
+        close(practical, literal.gamma_practical(s, pulls, active, d.basis, moment))
+        close(paper, literal.gamma_paper(s, size, d.rank, np.count_nonzero(pulls)))
+
+
+@pytest.mark.parametrize("slack", [1.0, 0.1])
+def test_designs_are_those_of_the_transcription(slack):
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        actions = rng.normal(size=(24, 4)) * [1, 1, 1, seed % 2]
+        active = rng.random(24) < 0.8
+        want = literal.design(actions, active, slack=slack)
+        with jax.enable_x64(True):
+            got = g_optimal_design(actions, active=active, slack=slack)
+        close(got.max_leverage, want.max_leverage)
+        np.testing.assert_allclose(got.weights, want.weights, atol=1e-9)
+        assert int(got.rank) == want.rank
 
 
 # ---------------------------------------------------------------- Algorithm 1
