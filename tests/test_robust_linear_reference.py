@@ -6,8 +6,9 @@ import math
 import jax
 import numpy as np
 import pytest
+import robust_linear_world
 from reference import robust_linear as literal
-from robust_linear_world import ACTIONS, MEETINGS, OTHERS, World, at_play, compared, number
+from robust_linear_world import ACTIONS, MEETINGS, OTHERS, THETA, World, at_play, compared, number
 
 from jaxbandits import algorithms
 from jaxbandits.estimators import g_optimal_design, spectral_filter
@@ -199,6 +200,24 @@ def test_paths_are_those_of_the_transcription(name):
         assert sum(batch.removed for batch in batches) == 0
     else:
         assert sum(batch.removed for batch in batches) > (20 if "M1" in name else 0)
+
+
+FLAT = np.array([[0.0, 0, 0], [1, 0, 0], [0, 0.7, 0.7], [0.6, 0.3, 0.3], [-0.5, -0.5, -0.5], [0, 0, 0]])
+
+
+@pytest.mark.parametrize("model", ["M1", "M2"])
+def test_paths_where_arms_span_a_plane_a_line_or_nothing(monkeypatch, model):
+    """Arms of rank 2, two of them zero. NaN is left out: M2's lost report makes exact ties with a zero arm."""
+    ranks = set()
+    for theta in (THETA, np.full(3, -0.5)):
+        for module, name, value in ((robust_linear_world, "THETA", theta), (robust_linear_world, "ACTIONS", FLAT)):
+            monkeypatch.setattr(module, name, value)
+        monkeypatch.setitem(globals(), "ACTIONS", FLAT)
+        for settings in (M1["defaults"], {**M1["contaminated"], "epsilon": 3.0}):
+            for meeting in ("nothing", "30"):
+                world = World(5, HORIZON, **number(MEETINGS[meeting]))
+                ranks |= {batch.design.rank for batch in one(world, {**settings, "model": model}).batches}
+    assert ranks == {1, 2}
 
 
 @pytest.mark.parametrize(("model", "meeting"), [
