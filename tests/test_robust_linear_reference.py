@@ -190,7 +190,9 @@ def one(world, settings, noisy=True):
 def test_paths_are_those_of_the_transcription(name):
     wants = []
     for i, settings in enumerate(PROGRAMS[name]):
-        for j, meeting in enumerate(MEETINGS.values()):
+        # few reports a batch; three equal outliers on orthogonal arms would have no single top eigenvector
+        often = [{"share": 0.2, "value": 30.0}] if "M2" in name else []
+        for j, meeting in enumerate([*MEETINGS.values(), *often]):
             wants.append(one(World(10 * i + j, HORIZON, **number(meeting)), settings))
         if "epsilon" in settings:
             wants.append(one(World(10 * i, HORIZON, **number(MEETINGS["30"])), settings, noisy=False))
