@@ -1,0 +1,134 @@
+"""What comparisons of linear algorithms with their transcriptions share: rewards, contamination and noise from the simulator's
+addressed draws, and the comparison of two paths. Windows are cut at checkpoints on the way, which must change nothing.
+"""
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jaxbandits as jb
+from jaxbandits.random import Draws, to_laplace, to_uniform
+
+ACTIONS = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [0.6, 0.6, 0.2], [0.1, 0.5, -0.7], [-0.5, 0.5, 0.5]])
+THETA = np.array([0.7, 0.1, -0.3])
+K = len(ACTIONS)
+
+# ---------------------------------------------------------------- the simulator's draws
+
+
+@functools.partial(jax.jit, static_argnums=(0, 2, 3))
+def _draw(path, seed, kind, shape, t):
+    draws = Draws(seed, path, jnp.float64)
+    if kind.startswith("positions"):  # from the first word at each position
+        convert = to_laplace if kind.endswith("laplace") else to_uniform
+        return convert(draws.at(t[:, None], jnp.arange(*shape, dtype=jnp.int32)), jnp.float64)
+    return getattr(draws, kind)(t, shape)
+
+
+@functools.lru_cache(maxsize=200)
+def table(seed, path, kind, horizon, shape=()):
+    """Draws of plays 0 .. horizon + 1 under a path, float64 [horizon + 2, *shape]."""
+    with jax.enable_x64(True):
+        return np.asarray(_draw(path, jnp.uint32(seed), kind, shape, jnp.arange(horizon + 2, dtype=jnp.int32)))
+
+
+def at_play(seed, path, t, number):
+    """Uniforms of one play at positions 0, 1, ..."""
+    with jax.enable_x64(True):
+        return np.asarray(_draw(path, jnp.uint32(seed), "positions, uniform", (number,), jnp.asarray([t], jnp.int32)))[
+            0
+        ]
+
+
+class World:
+    """What one seed meets: the rewards of `linear_arms`, `huber` on rewards or reports, and private noise."""
+
+    def __init__(self, seed, horizon, *, noise="gaussian", share=0.0, value=10.0, kind="fixed", on="report", batch=1):
+        self.seed, self.horizon, self.model = seed, horizon, "M1"
+        self.draws = lambda path, what, shape=(): table(seed, path, what, horizon, shape)
+        self.noise, self.share, self.value, self.kind, self.on, self.batch = noise, share, value, kind, on, batch
+        self.means = ACTIONS @ THETA
+
+    def answers_of(self, setup):
+        """Before a run of a model: M2's windows take as many whole arms as fit, and an attack draws at a window's first play."""
+        self.model, growth = setup.model, setup.horizon ** (1 / setup.num_batches)
+        self.offered = [min(setup.horizon, math.ceil(growth**i * (1 + 1e-4)) + 1) for i in range(setup.num_batches)]
+        self.start = self.window = None
+
+    def corrupted(self, path, x, arm, t, shape=()):
+        """Section 8, one draw a reward or report, at play t; one of K draws where a window has K reports."""
+        drawn = lambda what: self.draws(f"{path}/{what}", "uniform", shape)[(t, arm) if shape else t]
+        if not drawn("hit") < self.share:
+            return x
+        if self.kind in ("target", "subthreshold"):
+            size = self.value * (1 if self.kind == "target" else math.sqrt(max(self.hidden, 0) / self.share))
+            return -abs(size) if arm == np.argmax(self.means) else abs(size)
+        if self.kind == "random_sign":
+            return -self.value if drawn("value") < 0.5 else self.value
+        return {"fixed": self.value, "burst": self.value, "sign_flip": -self.value * x}[self.kind]
+
+    def reward(self, t, arm):
+        if self.noise == "rademacher":
+            x = 1.0 if 2 * self.draws("environment/reward", "uniform")[t] < 1 + self.means[arm] else -1.0
+        else:
+            x = self.means[arm] + self.draws("environment/reward", "normal")[t]
+        return self.corrupted("contamination", x, arm, t) if self.on == "reward" else x
+
+    def attack(self, report, place):
+        if self.on != "report" or (self.kind == "burst" and place.batch != self.batch):
+            return report
+        self.hidden = place.hidden
+        if self.model == "M1":
+            return self.corrupted("attack", report, place.arm, place.last)
+        if self.start != place.start:
+            self.start = self.window = place.start
+        if place.last - self.window > self.offered[place.batch]:
+            self.window = place.first - 1
+        return self.corrupted("attack", report, place.arm, self.window + 1, (K,))
+
+    def adversaries(self):
+        """For `simulate`."""
+        hand = jb.adversaries.huber(corruption=self.share, value=self.value, kind=self.kind, batch=self.batch)
+        return {"reward_adversary" if self.on == "reward" else "message_adversary": hand}
+
+    def environment(self):
+        return jb.environments.linear_arms(actions=ACTIONS, theta=THETA, noise=self.noise)
+
+
+def compared(made, run_literal, world, seed, *, noisy=True, dtype="float64"):
+    """The fast path of a lane against the literal run; returns both."""
+    if not noisy:
+        made = made._replace(params=made.params._replace(mechanism_scale=0.0))
+    run = jb.simulate(
+        made, world.environment(), seed=seed, history=True, checkpoints=9, dtype=dtype, **world.adversaries()
+    )
+    want = run_literal(0.0 if not noisy else 1.0)
+    np.testing.assert_array_equal(run.history.action, want.actions[run.history.t - 1])
+    np.testing.assert_array_equal(run.pulls, np.bincount(want.actions, minlength=K))
+    assert int(run.diagnostics["active_arms"]) == len(want.batches[-1].active if want.batches else range(K))
+    return run, want
+
+
+MEETINGS = {  # one program: numbers are data
+    "nothing": {},
+    "1e6": {"share": 0.05, "value": 1e6},
+    "inf": {"share": 0.05, "value": "inf"},
+    "nan": {"share": 0.1, "value": "nan"},
+    "30": {"share": 0.1, "value": 30.0},
+}
+OTHERS = {
+    "target": {"share": 0.1, "value": 15.0, "kind": "target"},
+    "flip": {"share": 0.2, "value": 3.0, "kind": "sign_flip"},
+    "sign, rewards": {"share": 0.1, "value": 40.0, "kind": "random_sign", "on": "reward"},
+    "burst": {"share": 0.2, "value": -20.0, "kind": "burst", "batch": 2},
+    "subthreshold": {"share": 0.1, "value": 0.9, "kind": "subthreshold"},
+    "coins": {"noise": "rademacher", "share": 0.1, "value": "nan", "on": "reward"},
+}
+
+
+def number(settings):
+    """The literal's value of huber's strings."""
+    return {**settings, "value": float(settings.get("value", 10.0))}

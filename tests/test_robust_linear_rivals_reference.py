@@ -1,0 +1,136 @@
+"""Comparators of robust linear bandits against their literal transcriptions: the same draws in, the same paths out, in float64."""
+
+import functools
+import math
+
+import pytest
+from reference import robust_linear as literal
+from reference import robust_linear_rivals as rivals
+from robust_linear_world import ACTIONS, MEETINGS, OTHERS, K, World, compared, number
+
+from jaxbandits import algorithms
+
+# Gaussian rewards on purpose: epsilon is data here
+pytestmark = pytest.mark.filterwarnings("ignore:.*its guarantee does not hold")
+
+
+def phased(world, horizon, **settings):
+    made = algorithms.phased_elimination(actions=ACTIONS, horizon=horizon, **settings)
+    laplace = lambda label, place: world.draws("alg/encode/noise", "laplace")[place.last]
+
+    def run(multiplier):
+        return rivals.phased_elimination(
+            ACTIONS, world.reward, horizon=horizon, laplace=laplace, attack=world.attack, mechanism_scale=multiplier,
+            **settings,
+        )  # fmt: skip
+
+    return made, run
+
+
+def bogunovic(world, horizon, *, corruption_budget=None, weight_floor=None, **settings):
+    made = algorithms.bogunovic_elimination(
+        actions=ACTIONS, horizon=horizon, corruption_budget=corruption_budget, weight_floor=weight_floor, **settings
+    )
+    dim = ACTIONS.shape[1]
+    first = 4 * dim * (math.log(math.log(dim)) + 18)
+    last = next(h for h in range(40) if first * (2 ** (h + 1) - 1) >= horizon)  # the last batch that can begin
+
+    def run(multiplier):
+        schedule = functools.partial(rivals.unknown_corruption, dim=dim, horizon=horizon, last=last)
+        return rivals.bogunovic_elimination(
+            ACTIONS, world.reward, horizon=horizon, attack=world.attack, corruption=corruption_budget,
+            schedule=schedule if corruption_budget is None else None,
+            weight_floor=1 / first if weight_floor is None else weight_floor, **settings,
+        )  # fmt: skip
+
+    return made, run
+
+
+def central(
+    world, horizon, *, mechanism, num_batches=None, failure_prob=0.05, sampling_scale=None, delta=None, **settings
+):
+    given = {"mechanism": mechanism, "failure_prob": failure_prob, "sampling_scale": sampling_scale, **settings}
+    given |= {"num_batches": num_batches} if mechanism == "laplace" else {"delta": delta}
+    made = algorithms.private_elimination(actions=ACTIONS, horizon=horizon, **given)
+    if mechanism == "laplace":
+        more = {"size_of": lambda phase: horizon ** ((phase + 1) / num_batches), "last": num_batches - 1}
+        count, scale = num_batches, 0.5
+    else:
+        more = {"size_of": lambda phase: 2.0 ** (phase + 1), "ending": "truncate", "delta": delta or 1e-3}
+        count, scale = next(h for h in range(40) if 2 ** (h + 1) - 2 >= horizon), 1.0
+
+    def run(multiplier):
+        return rivals.private_elimination(
+            ACTIONS, world.reward, horizon=horizon, mechanism=mechanism, attack=world.attack,
+            log=math.log(2 * K * count / failure_prob), sampling_scale=scale if sampling_scale is None else sampling_scale,
+            laplace=lambda label, place: world.draws("alg/close/sums", "laplace", (K,))[place.end, place.arm],
+            normal=lambda label, place: world.draws("alg/close/means", "normal", (K,))[place.end, place.arm],
+            mechanism_scale=multiplier, **more, **settings,
+        )  # fmt: skip
+
+    return made, run
+
+
+def located(name, **options):
+    """median_elimination and trimmed_elimination: `options` are (fast, literal) pairs of arguments."""
+
+    def pair(world, horizon, *, num_batches, **settings):
+        fast = {key: values[0] for key, values in options.items()}
+        made = getattr(algorithms, name)(actions=ACTIONS, horizon=horizon, num_batches=num_batches, **fast, **settings)
+        laplace = lambda place: world.draws("alg/encode/noise", "laplace")[place.last]
+
+        def run(multiplier):
+            setup = literal.Setup(ACTIONS, horizon, num_batches, mechanism_scale=multiplier, **settings)
+            slow = dict(values[1] for values in options.values())
+            return getattr(rivals, name)(setup, world.reward, laplace=laplace, attack=world.attack, **slow)
+
+        return made, run
+
+    return pair
+
+
+BATCHES = {"num_batches": 3}
+RIVALS = {
+    "phased": (phased, 1200, [{}, {"epsilon": 4.0, "failure_prob": 0.5, "noise_scale": 0.3, "design_slack": 0.1}]),
+    "bogunovic": (bogunovic, 3000, [
+        {"corruption_budget": 0.0}, {"corruption_budget": 3.0, "weight_floor": 0.2}, {}, {"noise_scale": 0.3, "failure_prob": 0.4}]),
+    "laplace": (functools.partial(central, mechanism="laplace", **BATCHES), 2000, [
+        {"epsilon": math.inf}, {"epsilon": 1.0, "privacy_scale": 0.1}, {"epsilon": 4.0, "privacy_scale": 0.3, "sampling_scale": 0.2}]),
+    "gaussian": (functools.partial(central, mechanism="gaussian"), 500, [
+        {"epsilon": math.inf}, {"epsilon": 1.0, "delta": 0.01, "sampling_scale": 0.1}, {"epsilon": 4.0, "privacy_scale": 0.3}]),
+    "buckets": (located("median_elimination"), 2000, [
+        BATCHES, {"epsilon": 2.0, "corruption_bound": 0.1, "sampling_scale": 0.2, **BATCHES},
+        {"corruption_bound": 0.05, "corruption_scale": 0.1, **BATCHES}]),
+    "raw median": (located("median_elimination", points=("reports", ("raw", True))), 2000, [BATCHES]),
+    "trimmed": (located("trimmed_elimination"), 2000, [
+        BATCHES, {"epsilon": 2.0, "corruption_bound": 0.1, "sampling_scale": 0.2, **BATCHES},
+        {"corruption_bound": 0.05, "corruption_scale": 0.1, "bias_scale": 0.5, **BATCHES}]),
+    "median": (located("trimmed_elimination", estimator=("median", ("estimator", "median"))), 2000, [
+        BATCHES, {"corruption_bound": 0.1, "sampling_scale": 0.3, **BATCHES}]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_paths_of_comparators_are_those_of_the_transcription(name):
+    pair, horizon, all_settings = RIVALS[name]
+    dropped = 0
+    for i, settings in enumerate(all_settings):
+        for j, meeting in enumerate(MEETINGS.values()):
+            seed = 10 * i + j
+            world = World(seed, horizon, **number(meeting))
+            made, run = pair(world, horizon, **settings)
+            _, want = compared(made, run, world, seed)
+            dropped += K - len(want.batches[-1].active)
+            if j == 0 and settings.get("epsilon", math.inf) < math.inf:
+                compared(made, run, world, seed, noisy=False)
+    assert dropped > 2 * len(all_settings)
+
+
+@pytest.mark.parametrize(("name", "meeting"), [
+    ("phased", "coins"), ("trimmed", "target"), ("buckets", "flip"), ("laplace", "sign, rewards"),
+])  # fmt: skip
+def test_paths_of_comparators_under_other_attacks(name, meeting):
+    pair, horizon, all_settings = RIVALS[name]
+    for i, settings in enumerate(all_settings):
+        world = World(i, horizon, **number(OTHERS[meeting]))
+        compared(*pair(world, horizon, **settings), world, i)
