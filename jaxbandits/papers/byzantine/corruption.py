@@ -1,6 +1,6 @@
 """Experiment 2: regret of an honest agent against the share of attacked agents."""
 
-from jaxbandits.papers.byzantine.instance import FEDERATED, NUM_AGENTS, RULES, SHARES, honest, target
+from jaxbandits.papers.byzantine.instance import FEDERATED, NUM_AGENTS, RATE, RULES, SHARES, honest, target
 from jaxbandits.papers.study import Claim, Study, Sweep
 from jaxbandits.papers.tables import regrets, share_text
 from jaxbandits.reports import plot
@@ -15,7 +15,7 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     shares = [0.0, 0.1, 0.2, 0.3, 0.4] if full else [0.0, 0.2]
     settings = {
         "algorithms": {label: RULES[label] for label in COMPARED}, "environment": FEDERATED, "horizon": horizon, "seeds": seeds,
-        "grid": {SHARES: shares, "window": [WINDOW]}, "message_adversary": target(SCALE), "checkpoints": 1,
+        "grid": {SHARES: shares, "window": [WINDOW], "radius_scale": [RATE]}, "message_adversary": target(SCALE), "checkpoints": 1,
     }  # fmt: skip
     return {"rules": Sweep(settings)}
 
@@ -23,7 +23,9 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 def per_agent(ds):
     """The Dataset with regret an honest agent."""
     agents = ds["corruption_bound"].copy(data=[honest(x) for x in ds["corruption_bound"].values])
-    return ds.assign(regret=(ds["regret"] / agents).transpose(*ds["regret"].dims)).squeeze("window", drop=True)
+    return ds.assign(regret=(ds["regret"] / agents).transpose(*ds["regret"].dims)).squeeze(
+        ["window", "radius_scale"], drop=True
+    )
 
 
 def draw(results):

@@ -4,7 +4,7 @@ from functools import partial
 
 import xarray as xr
 
-from jaxbandits.papers.byzantine.instance import FEDERATED, RULES, honest, target
+from jaxbandits.papers.byzantine.instance import FEDERATED, RATE, RULES, honest, target
 from jaxbandits.papers.study import Claim, Study, Sweep
 from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import plot
@@ -23,12 +23,14 @@ def sweeps(full: bool) -> dict[str, Sweep]:
         "grid": {"window": windows},
         "checkpoints": 1,
     }
-    median = {"geometric median, 20% attacked": partial(RULES["geometric median"], corruption_bound=SHARE)}
+    median = {
+        "geometric median, 20% attacked": partial(RULES["geometric median"], corruption_bound=SHARE, radius_scale=RATE)
+    }
     return {
         "attacked": Sweep(
             settings | {"algorithms": median, "message_adversary": partial(target(SCALE), corruption=SHARE)}
         ),
-        "honest": Sweep(settings | {"algorithms": {"mean, no attack": RULES["mean"]}}),
+        "honest": Sweep(settings | {"algorithms": {"mean, no attack": partial(RULES["mean"], radius_scale=RATE)}}),
     }
 
 

@@ -20,6 +20,9 @@ RULES = {
 }
 
 
+RATE = 0.1  # radius_scale where the bonus, not the blind first episode, is to set the regret
+
+
 def target(scale):
     """The omniscient attack that points the vector away from theta."""
     return partial(v.byzantine, kind="target", scale=scale)

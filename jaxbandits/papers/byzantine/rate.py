@@ -6,13 +6,13 @@ import xarray as xr
 
 from jaxbandits import algorithms as a
 from jaxbandits import statistics
-from jaxbandits.papers.byzantine.instance import FEDERATED, target
+from jaxbandits.papers.byzantine.instance import FEDERATED, RATE, target
 from jaxbandits.papers.study import Claim, Study, Sweep
 from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import plot
 
 SCALE = 5.0  # of the target attack
-RATES = partial(a.byzantine_ucb, radius_scale=0.1)  # a radius large enough for the bonus to set the rate
+RATES = partial(a.byzantine_ucb, radius_scale=RATE)  # a radius large enough for the bonus to set the rate
 SETTINGS = {
     "geometric median, α = 0.2": (partial(RATES, aggregate="geometric_median", corruption_bound=0.2), 0.2, 3 / 4),
     "median of means, α = 0.1": (
