@@ -81,19 +81,8 @@ def simulate(
     cell = Cell(algorithm.version[0], algorithm, environment, first, second, horizon, ())
     parts = simulator.parts_of(algorithm, environment, first, second, dtype)
     case, _ = stacked([host_case(cell)], dtype)
-    spans = tuple((s.slots, s.full, s.whole, s.close) for s in algorithm.schedule)
-    numbers = [(s.repeats, s.length or s.slots) for s in algorithm.schedule]
-    windows = tuple(_windows(s, len(times)) for s in algorithm.schedule) if history else ()
     with jax.enable_x64(dtype == "float64"):
-        record, state, diagnostics, kept = _play(
-            parts,
-            spans,
-            windows,
-            case,
-            jnp.uint32(seed),
-            jnp.asarray(times, jnp.int32),
-            jnp.asarray(numbers, jnp.int32),
-        )
+        record, state, diagnostics, kept = _play(parts, algorithm.schedule, history, case, jnp.uint32(seed), times)
     traced = isinstance(seed, jax.core.Tracer)
     if traced and parts.world.seeded:
         raise ValueError(
@@ -114,28 +103,37 @@ def _windows(span, checkpoints: int) -> int:
     return span.repeats * -(-(span.length or span.slots) // span.slots)
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2))
-def _play(parts: Parts, spans: tuple, history: tuple, case: Case, seed, times, numbers):
-    lane = simulator.begin(parts, case, seed, times.shape[0])
-    start, kept = jnp.int32(0), []
-    watched = lane  # makes every play that the lane at rest only counts
-    for i, (slots, full, whole, ends) in enumerate(spans):
-        repeats, length = numbers[i, 0], numbers[i, 1]
-        windows = repeats * ((length + slots - 1) // slots) if full else repeats + (0 if whole else times.shape[0])
+# pieces compiled by themselves: an algorithm of many spans repeats few kinds of window. Under a caller's jit they are inlined
+_begin = partial(jax.jit, static_argnums=(0, 3))(simulator.begin)
+_advance = partial(jax.jit, static_argnums=(0, 1))(simulator.advance)
+_close = partial(jax.jit, static_argnums=0)(simulator.close)
+_finish = partial(jax.jit, static_argnums=0)(simulator.finish)
+
+
+def _play(parts: Parts, schedule: tuple, history: bool, case: Case, seed, times):
+    lane = watched = _begin(parts, case, seed, len(times))  # watched: makes every play that a lane at rest only counts
+    start, kept, horizon, times = 0, [], int(times[-1]), jnp.asarray(times, jnp.int32)
+    for span in schedule:
+        kind, length, windows = (
+            (span.slots, span.full, span.whole),
+            span.length or span.slots,
+            _windows(span, len(times)),
+        )
+        where = (times, jnp.int32(start), jnp.int32(length))
         if history:
-            watched, seen = _watch(parts, (slots, full, whole), case, seed, watched, times, start, length, history[i])
+            watched, seen = _watch(parts, kind, windows, case, seed, watched, *where)
             kept.append(seen)
-        arguments = (case, seed, lane, times, start, length, jnp.int32(0), windows)
-        lane = simulator.advance(parts, (slots, full, whole), *arguments)
-        if ends:
-            lane = simulator.close(parts, case, seed, lane)
-            watched = simulator.close(parts, case, seed, watched) if history else watched
-        start = jnp.minimum(start + repeats * length, times[-1]) if full else start
-    record, diagnostics = simulator.finish(parts, case, lane)
+        lane = _advance(parts, kind, case, seed, lane, *where, jnp.int32(0), jnp.int32(windows))
+        if span.close:
+            lane = _close(parts, case, seed, lane)
+            watched = _close(parts, case, seed, watched) if history else watched
+        start = min(start + span.repeats * length, horizon) if span.full else start
+    record, diagnostics = _finish(parts, case, lane)
     return record, lane.algorithm, diagnostics, kept
 
 
-def _watch(parts, kind, case, seed, lane, times, start, length, windows):
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _watch(parts, kind, windows, case, seed, lane, times, start, length):
     """The same windows again, kept. Spans that are not full are bounded by their windows, full ones by the horizon."""
     slots, full, _ = kind
 
