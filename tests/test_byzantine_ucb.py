@@ -100,6 +100,10 @@ def test_equal_points_are_their_own_aggregate(name):
     point = np.array([3.0, -1.0, 0.5])
     close(ruled(name, np.tile(point, (N, 1)), group=np.zeros(N, np.int32)), point, rtol=1e-6)
     close(ruled(name, np.zeros((N, 3)), group=np.zeros(N, np.int32)), np.zeros(3))
+    one, two = np.array([[3.0, -1.0, 0.5]]), np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 2.0]])
+    np.testing.assert_array_equal(ruled(name, one, 0, group=np.zeros(1, np.int32)), one[0])  # a single agent
+    aggregate = ruled(name, two, 0, group=np.zeros(2, np.int32))
+    np.testing.assert_allclose(np.linalg.norm(two - aggregate, axis=1).sum(), np.sqrt(5), rtol=1e-5)  # on the segment
 
 
 def test_groups_are_random_and_even():
@@ -356,6 +360,10 @@ def test_packed_messages_are_half_as_many_bytes():
         ({"aggregate": "median"}, "must be one of"),
         ({"iterations": 0}, "iterations = 0"),
         ({"privacy": "tree", "node_scale": -1.0}, "node_scale = -1.0"),
+        ({"privacy": "tree", "node_scale": 1e20}, r"node_scale = 1e\+20 .*float32"),
+        ({"privacy": "tree", "epsilon": 1e-20, "calibration": "zcdp"}, "epsilon = 1e-20 .*float32"),
+        ({"privacy": "tree", "epsilon": 1e-300, "calibration": "zcdp"}, "epsilon = 1e-300 .*float32"),
+        ({"privacy": "tree", "epsilon": 1e-37, "constants": "dp"}, "epsilon = 1e-37 .*float32"),
     ],
 )
 def test_bad_input(settings, message):

@@ -34,6 +34,9 @@ from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
 from jaxbandits.validation import choice, factory, integer, number
 
 
+MOST_NOISE = 1e15  # node scale: squared distances of noise stay below float32's 3e38
+
+
 class Params(NamedTuple):
     constants: Constants
     num_attacked: Any  # N_1, believed
@@ -208,6 +211,9 @@ def byzantine_ucb(
         scale = number("node_scale", node_scale, 0.0)
     elif privacy:
         scale = tree_scale(window, episodes - 1, epsilon, delta, calibration=calibration, form=privacy)
+    if scale > MOST_NOISE or chosen.shift > MOST_NOISE**2:
+        given = f"epsilon = {epsilon!r}" if node_scale is None else f"node_scale = {node_scale!r}"
+        raise ValueError(f"{given} needs numbers whose squares float32 cannot hold: raise epsilon or lower node_scale")
     params = Params(chosen, attacked, max(1, 3 * attacked), episodes, scale, 1.0, delta)
     static = (
         num_agents, dim, window, aggregate, iterations if RULES[aggregate](iterations).iterative else 0, privacy,
