@@ -247,7 +247,9 @@ def test_other_rules():
     group = np.arange(12) % 5
     means = np.array([x[group == g].mean(0) for g in range(5)])
     want = geometric_median(jnp.asarray(means, jnp.float32)).value
-    np.testing.assert_allclose(est.median_of_means(x, 2 * group, 10), want, atol=1e-4)  # groups without points do not count
+    np.testing.assert_allclose(
+        est.median_of_means(x, 2 * group, 10), want, atol=1e-4
+    )  # groups without points do not count
     trimmed = jax.vmap(est.trimmed_mean, in_axes=(1, None))(x, 3 / 12)  # three dropped on each side
     np.testing.assert_allclose(trimmed, np.sort(x, axis=0)[3:-3].mean(0), rtol=1e-5)
     u = np.random.default_rng(12).random((3000, 7)).astype(np.float32)

@@ -34,7 +34,6 @@ from jaxbandits.numerics import count, matvec
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
 from jaxbandits.validation import choice, factory, integer, number
 
-
 MOST_NOISE = 1e15  # node scale: squared distances of noise stay below float32's 3e38
 
 
