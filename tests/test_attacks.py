@@ -156,6 +156,13 @@ def test_an_attacker_by_hand():
     np.testing.assert_array_equal(huge[1], vector)
 
 
+def test_below_one_half_no_majority_attacks():
+    for agents, number in ((1, 0), (2, 1), (5, 2), (6, 3)):
+        gram, vector = np.tile(np.eye(3), (agents, 1, 1)), np.ones((agents, 3))
+        got = sent(byzantine(kind="zero", corruption=0.5 - 1e-7), gram, vector)[1]
+        assert (got[:, 0] == 0).tolist() == [i < number for i in range(agents)]
+
+
 def test_errors():
     with pytest.raises(ValueError, match=r"corruption = 0\.5 .*majority"):
         poison(corruption=0.5)

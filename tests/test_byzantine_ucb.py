@@ -12,9 +12,10 @@ import pytest
 import jaxbandits as jb
 from jaxbandits.algorithms import _federated as federated
 from jaxbandits.algorithms import byzantine_ucb, isolated_linucb, oracle_linucb
-from jaxbandits.algorithms._aggregation import RULES, Crowd, groups_of
+from jaxbandits.algorithms._aggregation import RULES, Crowd
 from jaxbandits.environments import federated_linear
 from jaxbandits.estimators.packing import pack, unpack
+from jaxbandits.estimators.random_groups import groups_of
 from jaxbandits.protocol import Moments
 from jaxbandits.random import Draws
 from jaxbandits.sweeps import beliefs
@@ -100,6 +101,10 @@ def test_equal_points_are_their_own_aggregate(name):
     point = np.array([3.0, -1.0, 0.5])
     close(ruled(name, np.tile(point, (N, 1)), group=np.zeros(N, np.int32)), point, rtol=1e-6)
     close(ruled(name, np.zeros((N, 3)), group=np.zeros(N, np.int32)), np.zeros(3))
+    one, two = np.array([[3.0, -1.0, 0.5]]), np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 2.0]])
+    np.testing.assert_array_equal(ruled(name, one, 0, group=np.zeros(1, np.int32)), one[0])  # a single agent
+    aggregate = ruled(name, two, 0, group=np.zeros(2, np.int32))
+    np.testing.assert_allclose(np.linalg.norm(two - aggregate, axis=1).sum(), np.sqrt(5), rtol=1e-5)  # on the segment
 
 
 def test_groups_are_random_and_even():
@@ -312,6 +317,8 @@ def test_width_of_abbasi_yadkori_by_hand():
     alone = isolated_linucb(**SIZES, **setting, width="abbasi_yadkori").params
     pooled = oracle_linucb(**SIZES, **setting, width="abbasi_yadkori").params
     assert pooled.num_attacked == 2
+    single = oracle_linucb(num_agents=1, num_arms=2, dim=1, horizon=9, corruption_bound=0.5 - 1e-12).params
+    assert single.num_attacked == 0  # below one half never the only agent
     for constants, n in ((alone, 1), (pooled.constants, 8)):
         for k in (1, 5):
             t = (k - 1) * L
@@ -350,12 +357,16 @@ def test_packed_messages_are_half_as_many_bytes():
         ({"epsilon": 1.0}, r"epsilon = 1\.0 adds no noise without privacy"),
         ({"node_scale": 1.0}, "node_scale = 1.0 adds no noise"),
         ({"privacy": "tree", "epsilon": 0.0}, "epsilon = 0.0"),
-        ({"privacy": "tree", "delta": 0.0}, "delta = 0.0"),
+        ({"privacy": "tree", "delta": 0.0}, "delta = 0.0 .*no pure"),
         ({"privacy": "trees"}, "did you mean 'tree'"),
         ({"calibration": "rdp"}, "'exact', 'zcdp', 'paper'"),
         ({"aggregate": "median"}, "must be one of"),
         ({"iterations": 0}, "iterations = 0"),
         ({"privacy": "tree", "node_scale": -1.0}, "node_scale = -1.0"),
+        ({"privacy": "tree", "node_scale": 1e20}, r"node_scale = 1e\+20 .*float32"),
+        ({"privacy": "tree", "epsilon": 1e-20, "calibration": "zcdp"}, "epsilon = 1e-20 .*float32"),
+        ({"privacy": "tree", "epsilon": 1e-300, "calibration": "zcdp"}, "epsilon = 1e-300 .*float32"),
+        ({"privacy": "tree", "epsilon": 1e-37, "constants": "dp"}, "epsilon = 1e-37 .*float32"),
     ],
 )
 def test_bad_input(settings, message):

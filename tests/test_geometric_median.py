@@ -244,6 +244,12 @@ def test_other_rules():
     assert est.krum(jnp.array([[2.0], [1.0], [2.0], [1.0]]), 1).tolist() == [2.0]  # ties: the lowest index
     assert est.krum(jnp.array([[2.0]]), 0).tolist() == [2.0]
     np.testing.assert_allclose(est.median_of_means(x, np.zeros(12, int), 1), x.mean(0), rtol=1e-5)
+    group = np.arange(12) % 5
+    means = np.array([x[group == g].mean(0) for g in range(5)])
+    want = geometric_median(jnp.asarray(means, jnp.float32)).value
+    np.testing.assert_allclose(
+        est.median_of_means(x, 2 * group, 10), want, atol=1e-4
+    )  # groups without points do not count
     trimmed = jax.vmap(est.trimmed_mean, in_axes=(1, None))(x, 3 / 12)  # three dropped on each side
     np.testing.assert_allclose(trimmed, np.sort(x, axis=0)[3:-3].mean(0), rtol=1e-5)
     u = np.random.default_rng(12).random((3000, 7)).astype(np.float32)

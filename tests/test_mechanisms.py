@@ -38,6 +38,7 @@ def test_limits_of_the_gaussian():
     assert [m.gaussian_scale(1.0, math.inf, 1e-5, rule) for rule in ("classic", "analytic", "zcdp")] == [0, 0, 0]
     assert m.gaussian_epsilon(1.0, 0.0, 1e-5) == math.inf
     assert m.gaussian_epsilon(1.0, math.inf, 1e-5) == 0 == m.gaussian_epsilon(1.0, 1e6, 1e-5)  # delta alone covers it
+    assert m.gaussian_scale(1.0, 1e-300, 1e-5, "zcdp") == pytest.approx(math.sqrt(2 * math.log(1e5)) * 1e300)
     rho = m.zcdp_rho(2.0, 1e-6)
     assert rho + 2 * math.sqrt(rho * math.log(1e6)) == pytest.approx(2.0)  # Bun and Steinke's conversion back
 

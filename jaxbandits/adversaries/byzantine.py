@@ -21,9 +21,9 @@ MINORITY = "no server can tell a majority of attackers from honest agents"
 
 
 def attackers(corruption, num_agents: int):
-    """[N] bool: the floor(corruption N + 1/2) lowest-numbered agents."""
+    """[N] bool: the floor(corruption N + 1/2) lowest-numbered agents; below corruption 1/2 that is at most N / 2."""
     index = jnp.arange(num_agents, dtype=jnp.int32)
-    return index < jnp.floor(corruption * num_agents + HALF).astype(jnp.int32)
+    return index < jnp.minimum(jnp.floor(corruption * num_agents + HALF).astype(jnp.int32), num_agents // 2)
 
 
 class Params(NamedTuple):

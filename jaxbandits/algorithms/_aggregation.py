@@ -38,14 +38,6 @@ def whole(number):
     return jnp.asarray(number).astype(jnp.int32)
 
 
-def groups_of(uniforms, num_groups):
-    """Group [N] of each agent at random, sizes within one of each other: its rank among uniforms [N], modulo P."""
-    index = jnp.arange(len(uniforms), dtype=jnp.int32)
-    before = (uniforms < uniforms[:, None]) | ((uniforms == uniforms[:, None]) & (index < index[:, None]))
-    rank = count(before)
-    return rank % whole(num_groups)
-
-
 def mean(points, memory, crowd):
     """The mean over all agents: one attacker moves it anywhere."""
     return fixed_sum(points, axis=0) / points.shape[0], memory

@@ -64,8 +64,8 @@ def abbasi_yadkori(pooled, *, dim, window, noise_scale, failure_prob, ridge_scal
 
 
 def believed_attackers(corruption_bound, num_agents: int) -> int:
-    """N_1 = floor(corruption_bound N + 1/2), whichever way the product was rounded."""
-    return math.floor(corruption_bound * num_agents + 0.5 + 1e-9)
+    """N_1 = floor(corruption_bound N + 1/2), whichever way the product was rounded: at most N / 2."""
+    return min(math.floor(corruption_bound * num_agents + 0.5 + 1e-9), num_agents // 2)
 
 
 def sizes(num_agents, num_arms, dim, horizon, window) -> tuple:

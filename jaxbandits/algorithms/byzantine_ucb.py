@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxbandits.algorithms._aggregation import RULES, Crowd, groups_of, whole
+from jaxbandits.algorithms._aggregation import RULES, Crowd, whole
 from jaxbandits.algorithms._federated import (
     FLOOR,
     Constants,
@@ -28,10 +28,13 @@ from jaxbandits.algorithms._federated import (
 )  # fmt: skip
 from jaxbandits.algorithms._federated import constants as _constants
 from jaxbandits.estimators.packing import pack, unpack
+from jaxbandits.estimators.random_groups import groups_of
 from jaxbandits.mechanisms.tree import CALIBRATIONS, FORMS, tree, tree_epsilon, tree_levels, tree_scale
 from jaxbandits.numerics import count, matvec
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
 from jaxbandits.validation import choice, factory, integer, number
+
+MOST_NOISE = 1e15  # node scale: squared distances of noise stay below float32's 3e38
 
 
 class Params(NamedTuple):
@@ -66,7 +69,8 @@ def program(num_agents: int, dim: int, window: int, aggregate: str, iterations: 
         dtype, level = draws.dtype, ridge(params.constants, jnp.int32(1), draws.dtype)
         group = ()
         if rule.grouped:
-            group = groups_of(draws.child("groups").uniform(jnp.int32(0), (num_agents,)), params.num_groups)
+            uniforms = draws.child("groups").uniform(jnp.int32(0), (num_agents,))
+            group = groups_of(uniforms, whole(params.num_groups))
         return State(
             jnp.zeros((num_agents, packed), dtype), jnp.zeros((num_agents, dim), dtype),
             mechanism.init(dtype) if mechanism else (),
@@ -186,7 +190,8 @@ def byzantine_ucb(
     choice("calibration", calibration, CALIBRATIONS)
     iterations = integer("iterations", iterations, 1)
     epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False, remedy="use float('inf') for no noise")
-    delta = number("delta", delta, 0.0, 1.0, open_low=True, open_high=True)
+    remedy = "Gaussian noise has no pure guarantee: give delta > 0"
+    delta = number("delta", delta, 0.0, 1.0, open_low=True, open_high=True, remedy=remedy)
     if privacy is None and (node_scale is not None or not math.isinf(epsilon)):
         given = f"epsilon = {epsilon!r}" if node_scale is None else f"node_scale = {node_scale!r}"
         raise ValueError(f"{given} adds no noise without privacy: give privacy='tree' or 'increment'")
@@ -208,6 +213,9 @@ def byzantine_ucb(
         scale = number("node_scale", node_scale, 0.0)
     elif privacy:
         scale = tree_scale(window, episodes - 1, epsilon, delta, calibration=calibration, form=privacy)
+    if scale > MOST_NOISE or chosen.shift > MOST_NOISE**2:
+        given = f"epsilon = {epsilon!r}" if node_scale is None else f"node_scale = {node_scale!r}"
+        raise ValueError(f"{given} needs numbers whose squares float32 cannot hold: raise epsilon or lower node_scale")
     params = Params(chosen, attacked, max(1, 3 * attacked), episodes, scale, 1.0, delta)
     static = (
         num_agents, dim, window, aggregate, iterations if RULES[aggregate](iterations).iterative else 0, privacy,

@@ -1,10 +1,11 @@
-"""The median of group means, coordinate by coordinate."""
+"""The geometric median of group means."""
 
 from functools import partial
 
 import jax
 import jax.numpy as jnp
 
+from jaxbandits.estimators.geometric_median import geometric_median
 from jaxbandits.numerics import count, fixed_sum
 from jaxbandits.validation import integer
 
@@ -17,12 +18,13 @@ def middle(ordered, number):
 
 
 def median_of_means(points, groups, num_groups):
-    """The coordinatewise median of the groups' means.
+    """The geometric median of the groups' means: on a line, p = 1, the median.
 
     points: [N, p]; infinities and NaN count as 0. groups: [N] integers in [0, num_groups), the group of each point; a group without
-    points has no mean and is left out. num_groups >= 1, a host number. Returns [p]; of an even number of means the middle two are
-    averaged. Raises ValueError for other shapes. Sums run in a fixed order.
-    Source: Bubeck, Cesa-Bianchi and Lugosi 2013, Definition 2 (recalled, not re-read); specification of private and robust bandits, section 7.
+    points has no mean and is left out. num_groups >= 1, a host number. Returns [p]; of an even number of means on a line the middle
+    two are averaged. Raises ValueError for other shapes. Sums run in a fixed order.
+    Source: specification of Byzantine-robust federated bandits, section 3; p = 1: Bubeck, Cesa-Bianchi and Lugosi 2013, Definition 2
+    (recalled, not re-read).
 
     >>> import jax.numpy as jnp
     >>> points = jnp.array([[1.0], [3.0], [1e9], [4.0], [6.0]])
@@ -45,5 +47,7 @@ def _middle_of_groups(points, groups, num_groups):
         return fixed_sum(jnp.where(mine[:, None], points, 0), axis=0) / jnp.maximum(size, 1).astype(points.dtype), size
 
     means, sizes = jax.lax.map(mean, jnp.arange(num_groups, dtype=groups.dtype))
+    if points.shape[1] > 1:
+        return geometric_median(means, weights=sizes > 0).value
     ordered = jnp.sort(jnp.where(sizes[:, None] > 0, means, jnp.inf), axis=0)
     return middle(ordered.T, count(sizes > 0))

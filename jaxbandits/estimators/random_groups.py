@@ -21,7 +21,11 @@ def random_groups(uniforms, num_groups):
     if uniforms.ndim != 1 or uniforms.shape[0] == 0:
         raise ValueError(f"uniforms has shape {uniforms.shape}; it must be [N] with N >= 1: use vmap for leading axes")
     n = uniforms.shape[0]
-    num_groups = integer("num_groups", num_groups, 1, n, remedy="a group has at least one point")
-    index = jnp.arange(n)
+    return groups_of(uniforms, integer("num_groups", num_groups, 1, n, remedy="a group has at least one point"))
+
+
+def groups_of(uniforms, num_groups):
+    """`random_groups` for step code, where the int32 number of groups is data."""
+    index = jnp.arange(len(uniforms), dtype=jnp.int32)
     before = (uniforms < uniforms[:, None]) | ((uniforms == uniforms[:, None]) & (index < index[:, None]))
     return count(before) % num_groups

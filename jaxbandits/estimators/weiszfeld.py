@@ -105,5 +105,7 @@ def warm_median(points, last: Warm, iterations: int = 8, *, present=None) -> War
     present: [N] bool, None: all; at least one. Points that are not present are finite and read by nothing, provided their last weights are 0
     (give `warm_start` the same).
     """
+    if points.shape[0] == 1:  # nothing to iterate; a compiler that cancels a / a here would square the smallest float
+        return Warm(jnp.ones(1, points.dtype), points[0])
     present = jnp.ones(points.shape[0], bool) if present is None else present
     return Warm(*reversed(_warm(iterations)(points, present, last.weights, last.value)))

@@ -52,12 +52,13 @@ def zcdp_rho(epsilon, delta) -> float:
     0.02082
     """
     epsilon, delta = _budget(epsilon, delta)
-    if math.isinf(epsilon):
-        return math.inf
+    return math.inf if math.isinf(epsilon) else _root_rho(epsilon, delta) ** 2
+
+
+def _root_rho(epsilon: float, delta: float) -> float:
+    """sqrt(ln(1/delta) + epsilon) - sqrt(ln(1/delta)), without its cancellation."""
     log = math.log(1 / delta)
-    return (
-        epsilon / (math.sqrt(log + epsilon) + math.sqrt(log))
-    ) ** 2  # the difference of the roots, without its cancellation
+    return epsilon / (math.sqrt(log + epsilon) + math.sqrt(log))
 
 
 def gaussian_scale(sensitivity, epsilon, delta, rule="classic") -> float:
@@ -77,7 +78,7 @@ def gaussian_scale(sensitivity, epsilon, delta, rule="classic") -> float:
     if math.isinf(epsilon):
         return 0.0
     if rule == "zcdp":
-        return sensitivity / math.sqrt(2 * zcdp_rho(epsilon, delta))
+        return sensitivity / (math.sqrt(2) * _root_rho(epsilon, delta))  # its square may underflow
     if rule == "classic":
         number("epsilon", epsilon, 0.0, 1.0, remedy='beyond 1 the classic rule is not proven: use rule="analytic"')
         return sensitivity * math.sqrt(2 * math.log(1.25 / delta)) / epsilon

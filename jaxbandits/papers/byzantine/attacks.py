@@ -51,11 +51,9 @@ def cells(results) -> pd.DataFrame:
     frames = []
     for name, ds in results.items():
         frame = regrets(ds).rename(columns={"corruption_bound": "share"})
-        frames.append(
-            frame.assign(
-                attack=name.removesuffix(", median of means"), mean=frame["mean"] / [honest(x) for x in frame["share"]]
-            )
-        )
+        attack = name.removesuffix(", median of means")
+        agents = [honest(x, ATTACKS[attack].keywords.get("prob", 1.0)) for x in frame["share"]]
+        frames.append(frame.assign(attack=attack, mean=frame["mean"] / agents))
     made = pd.concat(frames, ignore_index=True)
     base = made[(made["algorithm"] == "mean") & (made["share"] == 0)]["mean"].iloc[0]
     made = made.assign(ratio=made["mean"] / base)

@@ -28,6 +28,6 @@ def target(scale):
     return partial(v.byzantine, kind="target", scale=scale)
 
 
-def honest(corruption) -> int:
-    """Agents that are not attacked: regret is summed over them."""
-    return NUM_AGENTS - int(corruption * NUM_AGENTS + 0.5)
+def honest(corruption, prob=1.0) -> float:
+    """Agents that do not attack, on average over episodes: regret is summed over them. prob: of an attack, an episode."""
+    return NUM_AGENTS - prob * int(corruption * NUM_AGENTS + 0.5)

@@ -66,7 +66,7 @@ def claims(results) -> list[Claim]:
 
 STUDY = Study(
     "The price of privacy by calibration and length of an episode",
-    "Theorems 3 and 4; experiment 4 of the specification",
+    "Theorem 6; experiment 4 of the specification",
     sweeps,
     {"one": draw(1), "twenty": draw(20)},
     claims,

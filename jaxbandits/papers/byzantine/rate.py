@@ -65,7 +65,7 @@ def claims(results) -> list[Claim]:
 
 STUDY = Study(
     "The growth of robust regret with the horizon",
-    "Theorems 2 to 4; experiment 1 of the specification",
+    "Theorems 2 and 7; experiment 1 of the specification",
     sweeps,
     {"horizon": draw},
     claims,
