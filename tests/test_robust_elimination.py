@@ -413,7 +413,12 @@ def test_noise_beyond_single_precision_is_refused():
 def test_a_batch_of_more_plays_than_32_bits_hold_does_not_fit():
     """8 arms of 3e8 plays each."""
     made = robust_elimination(
-        actions=np.eye(8), horizon=1_900_000_000, num_batches=12, model="M2", weight_floor=1.0, variance_bound="observed"
+        actions=np.eye(8),
+        horizon=1_900_000_000,
+        num_batches=12,
+        model="M2",
+        weight_floor=1.0,
+        variance_bound="observed",
     )
     params, draws = jax.tree.map(jnp.float32, made.params), Draws(np.uint32(1), "learner")
     params = params._replace(
