@@ -105,7 +105,7 @@ def block_arms(counts, position, slots: int):
 
 def ends(counts, most):
     """Where each arm's block of plays ends [K], at most at `most`: 32 bits hold it, however many plays are wanted."""
-    return lax.associative_scan(lambda a, b: jnp.minimum(a + b, most), jnp.minimum(counts, most))
+    return lax.associative_scan(lambda a, b: a + jnp.minimum(b, most - a), jnp.minimum(counts, most))
 
 
 def block_sums(values, arm, counts, position, used):
