@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from jaxbandits import sweep
+from jaxbandits.algorithms._robust_batch import block_arms, block_sums
 from jaxbandits.algorithms.linucb import TIE, linucb
-from jaxbandits.algorithms.robust_elimination import block_arms, block_sums, robust_elimination
+from jaxbandits.algorithms.robust_elimination import robust_elimination
 from jaxbandits.environments.contextual import contextual_linear
 from jaxbandits.environments.linear import linear_arms
 from jaxbandits.estimators.g_optimal import g_optimal_design

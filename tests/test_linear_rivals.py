@@ -365,6 +365,16 @@ def test_robust_estimators_keep_the_best_arm():
     assert min(kept["median"], kept["trimmed"], kept["arm median"]) >= 0.9 and kept["phased"] <= 0.2, kept
 
 
+def test_an_attack_waits_for_a_batch():
+    """The first batch decides; where its reports are lost nothing goes, and the second decides."""
+    attack = jb.adversaries.huber(corruption=1.0, kind="burst", value="nan", batch=1)
+    ds = jb.sweep(
+        partial(bogunovic_elimination, corruption_budget=0.0, noise_scale=0.1), QUIET, horizon=2000, seeds=8, checkpoints=2,
+        progress=False, grid={"message_adversary.corruption": [0.0, 1.0]}, message_adversary=attack,
+    )  # fmt: skip
+    assert (ds.active_arms == 1).all() and ds.batches.values[0].T.tolist() == [[1, 2]] * 8
+
+
 # bad input
 
 

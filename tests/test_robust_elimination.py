@@ -399,3 +399,31 @@ def test_options_that_only_set_numbers_share_a_program():
     for change in ({"variance_bound": "clean"}, {"radius": "paper"}, {"presieve": True}, {"epsilon": 1.0}):
         assert make(corruption_bound=0.1, **change).program is one
     assert make(variance_bound="observed").program is not one and make(refit=True).program is not one
+
+
+def test_noise_beyond_single_precision_is_refused():
+    """Its variance would be infinite, the radius NaN, and no arm would stay."""
+    make = partial(robust_elimination, actions=ACTIONS, horizon=600, num_batches=3)
+    for settings, words in (({"epsilon": 1e-20}, "use at least 2e-12"), ({"noise_scale": 1e25}, "noise_scale = 1e")):
+        with pytest.raises(ValueError, match=words):
+            make(**settings)
+    assert make(epsilon=2e-12).params.laplace_scale == 1e12
+
+
+def test_a_batch_of_more_plays_than_32_bits_hold_does_not_fit():
+    """8 arms of 3e8 plays each."""
+    made = robust_elimination(
+        actions=np.eye(8),
+        horizon=1_900_000_000,
+        num_batches=12,
+        model="M2",
+        weight_floor=1.0,
+        variance_bound="observed",
+    )
+    params, draws = jax.tree.map(jnp.float32, made.params), Draws(np.uint32(1), "learner")
+    params = params._replace(
+        **{name: jnp.asarray(getattr(made.params, name)) for name in ("paper", "clean", "presieve")}
+    )
+    before = made.program.init(params, draws)._replace(batch=jnp.int32(9), fitted=jnp.int32(10))
+    after = jax.jit(made.program.close)(params, before, draws, jnp.int32(1))
+    assert int(after.batch) == 10 and not np.asarray(after.counts).any()

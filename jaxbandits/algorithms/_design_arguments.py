@@ -1,4 +1,6 @@
-"""From the arguments of a linear comparator to its numbers, its schedule and what it claims; `_design_batches` plays it. Host side.
+"""From the arguments of robust elimination and its comparators to their numbers, schedule and claims. Host side.
+
+`_design_batches` plays the comparators.
 
 Axes: [K] arms, [d] features, [B] batches.
 """
@@ -16,6 +18,7 @@ from jaxbandits.validation import array, integer, number
 LONGEST = 2**16  # reports of a batch that a lane may keep
 ROWS = 32  # of a table by batch, so that horizons share a program: doubling batches exceed any horizon by then
 SLACK = 1 + 1e-4  # for the rounding of counts
+LOUDEST = 1e12  # scale of a reward's noise
 
 
 def slots(horizon: int) -> int:
@@ -76,6 +79,21 @@ def probability(name: str, value) -> float:
     return number(name, value, 0.0, 1.0, open_low=True, open_high=True)
 
 
+def noise(noise_scale, epsilon) -> tuple[float, float]:
+    """(noise_scale, b = 2 / epsilon), else ValueError: variances of larger ones times many reports leave float32."""
+    scale, b = number("noise_scale", noise_scale, 0.0, LOUDEST), laplace_scale(2.0, epsilon)
+    if b > LOUDEST:
+        raise ValueError(
+            f"epsilon = {epsilon!r} needs noise of scale {b:.3g}, whose square single precision cannot add up: use at least {2 / LOUDEST:g}"
+        )
+    return scale, b
+
+
+def clamp(noise_scale: float, b: float) -> float:
+    """Largest |report| taken at face value: the square of a larger one would overflow sums."""
+    return max(1e6, 100 * (1 + noise_scale + b))
+
+
 def column(values) -> np.ndarray:
     """[ROWS] of a table by batch: the last value is repeated."""
     values = np.asarray(values, np.float64)[:ROWS]
@@ -102,11 +120,11 @@ def stored(
     own: sizes [B], radius, alpha -> the rules' numbers.
     """
     actions, horizon = checked_actions(actions), integer("horizon", horizon, 1)
-    sizes, b = batch_sizes(horizon, num_batches), laplace_scale(2.0, epsilon)
+    sizes, (reward_scale, b) = batch_sizes(horizon, num_batches), noise(noise_scale, epsilon)
     alpha = number("corruption_bound", corruption_bound, 0.0, 0.25, open_high=True)
     radius = Radius(
         math.log(2 * len(actions) * num_batches / probability("failure_prob", failure_prob)),
-        number("noise_scale", noise_scale, 0.0), b, number("sampling_scale", sampling_scale, 0.0), alpha,
+        reward_scale, b, number("sampling_scale", sampling_scale, 0.0), alpha,
         number("corruption_scale", corruption_scale, 0.0), number("bias_scale", bias_scale, 0.0),
     )  # fmt: skip
     most = sizes + support(*actions.shape)
@@ -131,9 +149,8 @@ def assembled(
 ) -> Algorithm:  # fmt: skip
     """An algorithm from its rules and numbers. most: plays of each batch at most; static: what chose the rules."""
     num_arms, dim = actions.shape
-    clamp = max(1e6, 100 * (1 + reward_scale + noise_scale))
     params = Params(
-        actions, horizon, number("design_slack", design_slack, 0.0), batches, clamp, noise_scale, 1.0, own
+        actions, horizon, number("design_slack", design_slack, 0.0), batches, clamp(reward_scale, noise_scale), noise_scale, 1.0, own
     )  # fmt: skip
     made = program(num_arms, dim, capacity, rules)
     version = (name, 1, (num_arms, dim, capacity, *static))

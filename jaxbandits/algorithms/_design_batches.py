@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.algorithms._robust_batch import added, block_arms, no_sums, taken
+from jaxbandits.algorithms._robust_batch import added, block_arms, ends, no_sums, taken
 from jaxbandits.estimators.g_optimal import Basis, design_on, gram, regular_inverse, span_basis
 from jaxbandits.numerics import argmax, count, fixed_sum, matvec, rounded, seldom
 from jaxbandits.protocol import Program, Report
@@ -73,6 +73,11 @@ class State(NamedTuple):
     memory: Memory
     reports: Any  # Sums, or [n] kept reports
 
+    @property
+    def batch(self):
+        """[] int32: batches estimated, as in robust elimination: what attacks on one batch look at."""
+        return self.memory.batch
+
 
 def solution(params, batch: Batch, sums):
     """M^-1 sum_a sums_a a [d]: least squares from sums [K] of reports by arm."""
@@ -119,11 +124,10 @@ def program(num_arms: int, dim: int, capacity: int, rules: Rules) -> Program:
         left = jnp.asarray(params.horizon).astype(jnp.int32) - plays
         wanted = jnp.where(design.weights > 0, jnp.maximum(wanted, 1), 0)
         wanted = jnp.where(wanted <= left.astype(wanted.dtype), wanted.astype(jnp.int32), left + 1)
-        # sums saturate just above what is left: 32 bits hold them, however long the batch would be
-        ends = lax.associative_scan(lambda a, b: jnp.minimum(a + b, left + 1), wanted)
-        fits = ends[-1] <= left
-        ends = jnp.minimum(ends, left)
-        counts = jnp.diff(ends, prepend=jnp.zeros_like(ends[:1]))
+        end = ends(wanted, left + 1)
+        fits = end[-1] <= left
+        end = jnp.minimum(end, left)
+        counts = jnp.diff(end, prepend=jnp.zeros_like(end[:1]))
         done = memory.done | (basis.rank == 0) | (count(memory.active) == 1) | (memory.batch >= params.batches)
         done = done | (False if rules.truncates else ~fits)
         return memory._replace(

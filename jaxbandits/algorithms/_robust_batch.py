@@ -103,6 +103,11 @@ def block_arms(counts, position, slots: int):
     return lax.cummax(marked)
 
 
+def ends(counts, most):
+    """Where each arm's block of plays ends [K], at most at `most`: 32 bits hold it, however many plays are wanted."""
+    return lax.associative_scan(lambda a, b: a + jnp.minimum(b, most - a), jnp.minimum(counts, most))
+
+
 def block_sums(values, arm, counts, position, used):
     """Sum of values [P] by arm [K], in a fixed order: runs of equal arms are added by doubling strides."""
     slots, stride = values.shape[0], 1

@@ -58,7 +58,7 @@ def bogunovic_elimination(
     """
     actions, horizon = arguments.checked_actions(actions), integer("horizon", horizon, 1)
     num_arms, dim = actions.shape
-    noise, failure = number("noise_scale", noise_scale, 0.0), arguments.probability("failure_prob", failure_prob)
+    (noise, _), failure = arguments.noise(noise_scale, math.inf), arguments.probability("failure_prob", failure_prob)
     first = 4 * dim * (math.log(math.log(max(dim, 2))) + 18)
     floor = 1 / first if weight_floor is None else number("weight_floor", weight_floor, 0.0, 1.0, open_low=True)
     sizes = arguments.doubled(first, horizon)

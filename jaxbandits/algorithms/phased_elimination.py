@@ -12,7 +12,6 @@ import numpy as np
 from jaxbandits.algorithms import _design_arguments as arguments
 from jaxbandits.algorithms import _design_batches as batches
 from jaxbandits.algorithms._design_batches import Rules
-from jaxbandits.mechanisms.laplace import laplace_scale
 from jaxbandits.protocol import Algorithm
 from jaxbandits.validation import factory, integer, number
 
@@ -58,7 +57,7 @@ def phased_elimination(
     """
     actions, horizon = arguments.checked_actions(actions), integer("horizon", horizon, 1)
     num_arms, dim = actions.shape
-    noise, b = number("noise_scale", noise_scale, 0.0), laplace_scale(2.0, epsilon)
+    noise, b = arguments.noise(noise_scale, epsilon)
     failure, room = arguments.probability("failure_prob", failure_prob), number("design_slack", design_slack, 0.0)
     phase = np.arange(1, arguments.ROWS + 1)
     plays = 2 * (noise**2 + 2 * b**2) * 4.0**phase * np.log(2 * num_arms * phase * (phase + 1) / failure)

@@ -14,7 +14,6 @@ from jaxbandits.algorithms import _design_arguments as arguments
 from jaxbandits.algorithms import _design_batches as batches
 from jaxbandits.algorithms._design_batches import Rules
 from jaxbandits.mechanisms.gaussian import gaussian_epsilon
-from jaxbandits.mechanisms.laplace import laplace_scale
 from jaxbandits.numerics import count, dot, fixed_sum, matvec
 from jaxbandits.protocol import Algorithm, Guarantee
 from jaxbandits.validation import choice, factory, integer, number
@@ -118,7 +117,7 @@ def private_elimination(
     """
     actions, horizon = arguments.checked_actions(actions), integer("horizon", horizon, 1)
     num_arms, dim = actions.shape
-    noise, failure = number("noise_scale", noise_scale, 0.0), arguments.probability("failure_prob", failure_prob)
+    (noise, b), failure = arguments.noise(noise_scale, epsilon), arguments.probability("failure_prob", failure_prob)
     own_scale = number("privacy_scale", privacy_scale, 0.0)
     if choice("mechanism", mechanism, ("laplace", "gaussian")) == "laplace":
         if delta is not None:
@@ -126,13 +125,13 @@ def private_elimination(
         if num_batches is None:
             raise ValueError("num_batches = None: mechanism='laplace' needs the number of batches, such as 4")
         sizes, rules, delta, scale = arguments.batch_sizes(horizon, num_batches), LAPLACE, 0.0, 0.5
-        total, release = num_batches, laplace_scale(2.0, epsilon)
+        total, release = num_batches, b
     else:
         if num_batches is not None:
             raise ValueError(f"num_batches = {num_batches!r}: the batches of mechanism='gaussian' double; leave it out")
         sizes, rules, scale = arguments.doubled(2.0, horizon), GAUSSIAN, 1.0
         delta = arguments.probability("delta", 1e-3 if delta is None else delta)
-        total, release = len(sizes), laplace_scale(2.0, epsilon) * math.sqrt(2 * math.log(1.25 / delta))
+        total, release = len(sizes), b * math.sqrt(2 * math.log(1.25 / delta))
     log_term = math.log(2 * num_arms * total / failure)
     scale = scale if sampling_scale is None else number("sampling_scale", sampling_scale, 0.0)
     wide, laplace = 2 * log_term * scale**2, mechanism == "laplace"

@@ -10,15 +10,14 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
+from jaxbandits.algorithms import _design_arguments as arguments
 from jaxbandits.algorithms import _robust_batch
-from jaxbandits.algorithms._robust_batch import block_arms, block_sums, taken, whole_blocks  # noqa: F401
-from jaxbandits.mechanisms.laplace import laplace_scale
+from jaxbandits.algorithms._robust_batch import block_arms, ends, taken, whole_blocks
 from jaxbandits.numerics import argmax, count, matvec, rounded, seldom
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Report, Span
-from jaxbandits.validation import array, choice, factory, integer, number
+from jaxbandits.validation import choice, factory, integer, number
 
 
 class Params(NamedTuple):
@@ -76,7 +75,7 @@ def program(
         batch = _robust_batch.planned(params, state.active, size, model)
         left = jnp.asarray(params.horizon).astype(jnp.int32) - plays
         going = (state.batch < explored) & (state.fitted == state.batch)  # every earlier batch fitted
-        fits = going & (batch.rank > 0) & (jnp.sum(batch.pulls, dtype=jnp.int32) <= left)
+        fits = going & (batch.rank > 0) & (ends(batch.pulls, left + 1)[-1] <= left)
         return state._replace(
             counts=jnp.where(fits, batch.pulls, 0), position=jnp.int32(0), whiten=batch.whiten, radius=batch.radius,
             threshold=4 * batch.bound if filtered else (), mean_square=batch.mean_square,
@@ -168,25 +167,20 @@ def program(
     return Program(init, act, encode, update, close=close, diagnose=diagnose, rest=rest, kept=("reports",))
 
 
-def _slots(horizon: int) -> int:
-    """Plays of a window: long windows waste slots where checkpoints cut them, short ones pay a loop step more often."""
-    return min(128, max(8, 2 ** round(math.log2(max(horizon, 1) / 512))))
-
-
 def _schedule(horizon: int, sizes, num_arms: int, dim: int, model: str, weight_floor: float) -> tuple:
     """One span a batch, closed by the elimination, then exploitation. The first span is empty: its close makes the first
-    design (in `init` it would be compiled twice). A design has at most d + 20 d arms, each rounded up by less than a play.
+    design (in `init` it would be compiled twice). Each arm of a design is rounded up by less than a play.
 
     M2 answers at the end of an arm's plays, at most m of them: a window of m plays takes whole arms, two in a row more than m.
     """
-    slots, support = _slots(horizon), min(num_arms, 21 * dim)
+    slots, support = arguments.slots(horizon), arguments.support(num_arms, dim)
     batches = []
     for size in sizes:
-        most = math.ceil(size * (1 + 1e-4)) + support
+        most = math.ceil(size * arguments.SLACK) + support
         if model == "M1":
             batches.append(Span(slots, -(-min(horizon, most) // slots), full=False, close=True))
         else:
-            offered = min(horizon, math.ceil(size * (1 + 1e-4)) + 1)
+            offered = min(horizon, math.ceil(size * arguments.SLACK) + 1)
             most = min(horizon, math.ceil(most + size * weight_floor * (support - 1)))
             batches.append(Span(offered, 2 * -(-most // offered) + 1, full=False, whole=True, close=True))
     return (Span(slots, 0, close=True), *batches, Span(slots, -(-horizon // slots), full=False))
@@ -194,7 +188,7 @@ def _schedule(horizon: int, sizes, num_arms: int, dim: int, model: str, weight_f
 
 def _largest(horizon: int, sizes, num_arms: int, dim: int) -> int:
     """Plays of the largest batch at most, rounded up to three bits so that few shapes are compiled."""
-    most = min(horizon, math.ceil(sizes[-1] * (1 + 1e-4)) + min(num_arms, 21 * dim))
+    most = min(horizon, math.ceil(sizes[-1] * arguments.SLACK) + arguments.support(num_arms, dim))
     unit = 2 ** max(most.bit_length() - 3, 0)
     return -(-most // unit) * unit
 
@@ -233,7 +227,7 @@ def robust_elimination(
     `gamma_paper`); sampling_scale, corruption_scale (None: 0.5, or 1 with "paper") and bias_scale are their constants, >= 0.
     weight_floor in [0, 1] (positive for M2 with "paper"). design_slack >= 0: the design stops at leverage (1 + slack) rank. presieve: first
     drop |report| > 1 + noise_scale sqrt(2 h / n_a) + b h / n_a, h = log(2 n / failure_prob), n_a = 1 in M1. refit [static]: least squares on
-    what is left. failure_prob in (0, 1). noise_scale >= 0: the rewards' sub-Gaussian scale. Raises ValueError outside these ranges.
+    what is left. failure_prob in (0, 1). noise_scale in [0, 1e12]: the rewards' sub-Gaussian scale. epsilon below 2e-12 is refused too. Raises ValueError outside these ranges.
     Diagnostics: `active_arms`, `batches` (that fitted), `removals` (by the filter), `nonfinite_reports`.
     Memory: M1 keeps a batch's reports, 4 bytes each, unless variance_bound is "observed" without presieve and refit.
     Source: specification of robust linear bandits, sections 1 to 5 and 10 (Algorithms 1 and 2).
@@ -243,52 +237,33 @@ def robust_elimination(
     >>> made.params.sizes.round().tolist(), made.guarantee.spend(made.params)
     ([10.0, 100.0], (0.5, 0.0))
     """
-    actions = array("actions", actions, 2)
+    actions, horizon = arguments.checked_actions(actions), integer("horizon", horizon, 1)
     num_arms, dim = actions.shape
-    if num_arms < 2:
-        raise ValueError(f"actions has {num_arms} row: it needs at least two arms")
-    if not actions.any():
-        raise ValueError("actions is all zero: no reward depends on theta; give at least one non-zero feature vector")
-    horizon, num_batches = integer("horizon", horizon, 1), integer("num_batches", num_batches, 2)
-    ratio = horizon ** (1 / num_batches)
-    if ratio <= 2:
-        most = math.ceil(math.log2(horizon)) - 1
-        raise ValueError(
-            f"num_batches = {num_batches} makes horizon^(1/num_batches) = {ratio:.3g}; it must exceed 2: "
-            + (f"use at most {most} batches" if most >= 2 else "use a horizon of at least 5")
-        )
+    sizes, num_batches = arguments.batch_sizes(horizon, num_batches), int(num_batches)
     choice("model", model, ("M1", "M2"))
     choice("variance_bound", variance_bound, ("tight", "clean", "observed"))
     paper = choice("radius", radius, ("practical", "paper")) == "paper"
     for name, flag in (("presieve", presieve), ("refit", refit)):
         if not isinstance(flag, bool):
             raise ValueError(f"{name} = {flag!r} must be True or False")
-    failure = number("failure_prob", failure_prob, 0.0, 1.0, open_low=True, open_high=True)
-    noise, scale = number("noise_scale", noise_scale, 0.0), laplace_scale(2.0, epsilon)
+    failure, (noise, scale) = arguments.probability("failure_prob", failure_prob), arguments.noise(noise_scale, epsilon)
     remedy = "with model='M2' the paper's radius divides by it"
     floor = number("weight_floor", weight_floor, 0.0, 1.0, open_low=paper and model == "M2", remedy=remedy)
     sampling_scale, corruption_scale = (
         number(name, (1.0 if paper else 0.5) if x is None else x, 0.0)
         for name, x in (("sampling_scale", sampling_scale), ("corruption_scale", corruption_scale))
     )
-    alpha = number(
-        "corruption_bound",
-        corruption_bound,
-        0.0,
-        0.25,
-        open_high=True,
-        remedy="the filter cannot tell more from the clean",
-    )
-    sizes = np.array([horizon ** (i / num_batches) for i in range(1, num_batches)])
+    remedy = "the filter cannot tell more from the clean"
+    alpha = number("corruption_bound", corruption_bound, 0.0, 0.25, open_high=True, remedy=remedy)
     params = Params(
         actions, sizes, horizon, number("design_slack", design_slack, 0.0), floor, noise, scale,
         math.log(2 * num_arms * num_batches / failure), math.log(num_arms * horizon**2 / failure), failure, paper,
         variance_bound == "clean", presieve, sampling_scale, alpha, corruption_scale, number("bias_scale", bias_scale, 0.0),
-        max(1e6, 100 * (1 + noise + scale)), 1.0,
+        arguments.clamp(noise, scale), 1.0,
     )  # fmt: skip
     filtered = variance_bound != "observed"
     kept = model == "M1" and (filtered or presieve or refit)
-    storage = (_largest(horizon, sizes, num_arms, dim), _slots(horizon)) if kept else (0, 0)
+    storage = (_largest(horizon, sizes, num_arms, dim), arguments.slots(horizon)) if kept else (0, 0)
     static = (num_arms, dim, num_batches, model, *storage, filtered, refit)
     guarantee = Guarantee("local", "reward", _spend, _view, ("mechanism_scale",), bound=1.0)
     schedule = _schedule(horizon, sizes, num_arms, dim, model, floor)

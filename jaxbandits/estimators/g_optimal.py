@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from jaxbandits.estimators._inputs import checked
 from jaxbandits.numerics import argmax, dot, fixed_sum, matvec, quadratic, sweep_inverse
 
 TIE = 1e-6  # relative: unit-norm arms tie at the first pick
@@ -137,7 +138,8 @@ def g_optimal_design(actions, *, active=None, slack=1.0, max_steps=10_000) -> De
     actions: [K, d], finite. active: [K] bool, None: all. slack >= 0: stop once the largest leverage is at most
     (1 + slack) rank; below 1e-3 the sublinear convergence shows. max_steps: at most this many Fedorov-Wynn steps, after which
     `max_leverage` says what was reached. Works under jit and vmap (leading axes by vmap). Ties go to the lowest index within
-    1e-6. Arms spanning a subspace are handled there: the pseudo-inverse replaces the inverse, the rank replaces d.
+    1e-6. Arms spanning a subspace are handled there: the pseudo-inverse replaces the inverse, the rank replaces d. Raises ValueError
+    for wrong shapes and a negative slack.
     Source: specification of robust linear bandits, section 2 (Kumar and Yildirim 2005; Fedorov 1972; Wynn 1970).
 
     >>> import jax.numpy as jnp
@@ -147,9 +149,14 @@ def g_optimal_design(actions, *, active=None, slack=1.0, max_steps=10_000) -> De
     actions = jnp.asarray(actions)
     if not jnp.issubdtype(actions.dtype, jnp.floating):
         actions = actions.astype(jnp.float32)
-    if actions.ndim != 2:
-        raise ValueError(f"actions has shape {actions.shape}; it must be [K, d]: use vmap for leading axes")
-    active = jnp.ones(actions.shape[0], bool) if active is None else jnp.asarray(active)
+    if actions.ndim != 2 or 0 in actions.shape:
+        raise ValueError(
+            f"actions has shape {actions.shape}; it must be [K, d], K and d at least 1: use vmap for leading axes"
+        )
+    active = jnp.ones(actions.shape[0], bool) if active is None else jnp.asarray(active).astype(bool)
+    if active.shape != actions.shape[:1]:
+        raise ValueError(f"active has shape {active.shape}; it must have one entry for each of {len(actions)} actions")
+    slack = checked("slack", slack, 0.0)
     return _solve(actions, active, slack, max_steps)
 
 

@@ -15,8 +15,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from jaxbandits.estimators._inputs import checked
 from jaxbandits.numerics import count, fixed_sum
 from jaxbandits.random import Draws, to_uniform
+from jaxbandits.validation import integer
 
 LANES = 8
 LARGEST = 1e6  # a report is cut here before it is squared
@@ -283,8 +285,8 @@ def spectral_filter(uniforms_or_stream, reports, arms, directions, bound, *, max
     1e6 max(1, sqrt(bound) / largest norm of a direction). arms: [n] integers in [0, K), any order: equal uniforms remove what the flat
     inverse distribution function over a stable sort by arm removes. directions: [K, d]. bound: lambda >= 0.
     max_removals: None (no limit) or an integer >= 0 [static]; `exhausted` says when it ended the filter.
-    Works under jit and vmap. Raises ValueError for wrong shapes. Source: specification of robust linear bandits, sections 5 and 6
-    (Algorithm 2 of "Robust and private stochastic linear bandits", ICML 2023).
+    Works under jit and vmap. Raises ValueError for wrong shapes and ranges. Source: specification of robust linear bandits,
+    sections 5 and 6 (Algorithm 2 of "Robust and private stochastic linear bandits", ICML 2023).
 
     >>> import jax.numpy as jnp
     >>> found = spectral_filter(jnp.array([0.5]), jnp.array([1.0, 3.0, 2.0, 50.0]), jnp.zeros(4, int), jnp.ones((1, 1)), 1.0)
@@ -297,13 +299,18 @@ def spectral_filter(uniforms_or_stream, reports, arms, directions, bound, *, max
         raise ValueError(f"reports has shape {reports.shape}; it must be [n] with n >= 1: use vmap for leading axes")
     if arms.shape != reports.shape:
         raise ValueError(f"arms has shape {arms.shape}; it must be that of reports, {reports.shape}")
-    if directions.ndim != 2:
-        raise ValueError(f"directions has shape {directions.shape}; it must be [K, d]: use vmap for leading axes")
+    if directions.ndim != 2 or 0 in directions.shape:
+        raise ValueError(
+            f"directions has shape {directions.shape}; it must be [K, d], K and d at least 1: use vmap for leading axes"
+        )
+    bound = checked("bound", bound, 0.0)
     n = reports.shape[0]
-    most = n if max_removals is None else min(max_removals, n)
+    most = n if max_removals is None else min(integer("max_removals", max_removals, 0), n)
     stream = uniforms_or_stream
     if not isinstance(stream, Draws):
         stream = jnp.asarray(stream, dtype)
+        if stream.ndim != 1 or stream.shape[0] == 0:
+            raise ValueError(f"uniforms has shape {stream.shape}; it must be [m] with m >= 1, one a removal")
         most = min(most, stream.shape[0])
     return _sorted(stream, reports.astype(dtype), arms, directions.astype(dtype), bound, most)
 
@@ -315,7 +322,7 @@ def _sorted(stream, reports, arms, directions, bound, most) -> Filtered:
     finite = jnp.isfinite(reports)
     bound = jnp.asarray(bound).astype(reports.dtype)
     top = jnp.max(norm)
-    largest = LARGEST * jnp.maximum(1, jnp.sqrt(bound) / jnp.where(top > 0, top, 1))
+    largest = LARGEST * jnp.maximum(1, jnp.sqrt(jnp.where(bound > 0, bound, 0)) / jnp.where(top > 0, top, 1))
     values = jnp.where(finite, jnp.clip(reports, -largest, largest), 0)
     size = block_size(n)
     place, block_arm = layout(arms, num_arms, size)
