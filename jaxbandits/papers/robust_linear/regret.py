@@ -31,7 +31,7 @@ ROBUST_RIVALS = {
     "no filter": partial(M1, variance_bound="observed", presieve=False),
     "bucket medians": a.median_elimination,
     "trimmed means": a.trimmed_elimination,
-    "Bogunovic et al.": a.bogunovic_elimination,
+    "Bogunovic et al., C unknown": a.bogunovic_elimination,
 }
 EPSILON, VALUE = 1.0, 30.0
 
