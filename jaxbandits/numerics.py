@@ -267,7 +267,15 @@ def sweep_inverse(matrix):
         a, smallest = carry
         pivot, column = a[k, k], a[:, k]
         row = a[k] / pivot[None]
-        a = (a - column[:, None] * row[None, :]).at[k].set(row).at[:, k].set(-column / pivot[None]).at[k, k].set(1 / pivot)
+        a = (
+            (a - column[:, None] * row[None, :])
+            .at[k]
+            .set(row)
+            .at[:, k]
+            .set(-column / pivot[None])
+            .at[k, k]
+            .set(1 / pivot)
+        )
         return a, jnp.minimum(smallest, pivot)  # NaN stays NaN, hence not > 0
 
     start = jnp.full(matrix.shape[2:], jnp.inf, matrix.dtype)

@@ -58,7 +58,9 @@ def directions(shape: tuple, dim: int):
     @lanes_last
     def drawn(draws, t):
         x = settle_all(components(*at_plays(draws, t)))
-        return [z.reshape(z.shape[0], *shape, *z.shape[2:]) for z in x]  # here: a reshape outside would part two transposes
+        return [
+            z.reshape(z.shape[0], *shape, *z.shape[2:]) for z in x
+        ]  # here: a reshape outside would part two transposes
 
     def components(draws, t):
         position = jnp.arange(rows, dtype=jnp.uint32).reshape(1, rows, *(1,) * (t.ndim - 2))
