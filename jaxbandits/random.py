@@ -102,11 +102,13 @@ class Draws:
         position = jnp.arange(first, first + math.prod(shape), dtype=jnp.uint32).reshape(shape)
         return threefry2x32(self._key(), (t.reshape(t.shape + (1,) * len(shape)), position))
 
+    def words_at(self, t, position):
+        """Both uint32 words at one (possibly traced) position: shapes of t and position broadcast."""
+        return threefry2x32(self._key(), (jnp.asarray(t).astype(jnp.uint32), jnp.asarray(position).astype(jnp.uint32)))
+
     def at(self, t, position):
-        """The uint32 word at one (possibly traced) position: shapes of t and position broadcast."""
-        return threefry2x32(self._key(), (jnp.asarray(t).astype(jnp.uint32), jnp.asarray(position).astype(jnp.uint32)))[
-            0
-        ]
+        """The first of `words_at`."""
+        return self.words_at(t, position)[0]
 
     def bits(self, t, shape=()):
         """uint32 words, both words of each block used: [..., *shape]."""

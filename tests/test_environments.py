@@ -252,7 +252,7 @@ def test_laws_of_linear_arms():
     np.testing.assert_allclose(environment.facts["means"], theta)
 
 
-@pytest.mark.parametrize("dim", [1, 2, 3, 5])
+@pytest.mark.parametrize("dim", [1, 2, 3, 4, 5])
 def test_federated_arms_are_uniform_on_the_sphere(dim):
     environment = federated_linear(num_agents=3, num_arms=4, dim=dim, theta_norm=0.5, reward="bounded", noise_scale=0.4)
     n = 3000
@@ -267,6 +267,10 @@ def test_federated_arms_are_uniform_on_the_sphere(dim):
     )
     if dim == 3:  # Archimedes: a coordinate is uniform
         assert stats.kstest(x[:, 1], "uniform", (-1, 2)).pvalue > 1e-3
+    if dim == 4:  # the squared norm of any two coordinates is uniform, and so is the angle between them
+        for pair in ([0, 1], [2, 3], [0, 2]):
+            assert stats.kstest((x[:, pair] ** 2).sum(1), "uniform").pvalue > 1e-3
+            assert stats.kstest(np.arctan2(*x[:, pair].T), "uniform", (-np.pi, 2 * np.pi)).pvalue > 1e-3
     flat = context.reshape(n, -1)
     assert np.abs(np.corrcoef(flat.T) - np.eye(flat.shape[1])).max() < 5.5 / np.sqrt(n)  # agents, arms: all independent
     noise = np.asarray(

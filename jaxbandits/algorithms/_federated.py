@@ -6,11 +6,12 @@ Axes: [L] plays of an episode, [N] agents, [A] arms, [d] features.
 import math
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
 from jaxbandits.algorithms.linucb import TIE, quadratic_form
-from jaxbandits.numerics import argmax, fixed_sum, pick, safe_norm, settle, sweep_inverse
+from jaxbandits.numerics import argmax, features, fixed_sum, lanes_last, played, safe_norm, settle, sweep_inverse
 from jaxbandits.protocol import Moments
 from jaxbandits.theory.federated import terms
 from jaxbandits.validation import integer, number
@@ -107,31 +108,45 @@ def choose(context, theta, inverse, width):
     theta [d] and inverse [d, d], or one each per agent: [N, 1, d] and [N, 1, d, d]. Feature by feature: see `federated_linear`.
     """
     d = context.shape[-1]
-    x = [context[..., j] for j in range(d)]
-    score = sum(x[j] * theta[..., j] for j in range(d))
-    spread = quadratic_form([inverse[..., i, j] for i in range(d) for j in range(i, d)], x)
-    return settle(argmax(settle(score + width * jnp.sqrt(jnp.maximum(spread, 0))), TIE))
+
+    def shaped(x):
+        return x.reshape(1, -1, 1)
+
+    upper = [shaped(inverse[..., i, j]) for i in range(d) for j in range(i, d)]
+    return _choose(features(context), [shaped(theta[..., j]) for j in range(d)], upper, shaped(width))
+
+
+@lanes_last
+def _choose(x, theta, inverse, width):
+    score = sum(a * b for a, b in zip(x, theta, strict=True))
+    index = settle(score + width * jnp.sqrt(jnp.maximum(quadratic_form(inverse, x), 0)))
+    return settle(argmax(index, TIE, axis=2))
 
 
 def moments(context, action, reward, play) -> Moments:
     """Each agent's sums of x x' and x r over the episode: context [L, N, A, d], action and reward [L, N], play [L]."""
-    d = context.shape[-1]
-    x = [settle(jnp.where(play[:, None], pick(context[..., j], action), 0)) for j in range(d)]
+    return Moments(*_moments(played(context, action), reward, play))
+
+
+@lanes_last
+def _moments(x, reward, play):
+    x = [jnp.where(play[:, None], a, 0) for a in x]
     reward = jnp.where(play[:, None], reward, 0)
+    d = len(x)
     # the lower triangle is the upper one: an honest matrix is symmetric to the last bit
     upper = {(i, j): fixed_sum(x[i] * x[j], axis=0) for i in range(d) for j in range(i, d)}
-    gram = jnp.stack([jnp.stack([upper[min(i, j), max(i, j)] for j in range(d)], -1) for i in range(d)], -2)
-    return Moments(gram, jnp.stack([fixed_sum(x[j] * reward, axis=0) for j in range(d)], -1))
+    gram = jnp.stack([jnp.stack([upper[min(i, j), max(i, j)] for j in range(d)], 1) for i in range(d)], 1)
+    return gram, jnp.stack([fixed_sum(a * reward, axis=0) for a in x], 1)
 
 
 def cut(x, limit):
-    """x [..., n] finite, cut radially to norm at most `limit`: entries may be as large as a float gets."""
+    """x [N, n, ...] finite, cut radially to norm at most `limit` along n: entries may be as large as a float gets."""
     # the shrinkage is a value, not a constant: a compiler would move a constant into the division, whose reciprocal is then
     # subnormal and flushed to zero
-    huge = jnp.max(jnp.abs(x), axis=-1, keepdims=True) > 1e30
+    huge = jnp.max(jnp.abs(x), axis=1, keepdims=True) > 1e30
     shrink = jnp.where(huge, 2.0**-32, 1.0).astype(x.dtype)
     small, least = x * shrink, limit * shrink
-    size = safe_norm(small)[..., None]
+    size = safe_norm(small, axis=1)[:, None]
     return jnp.where(size > least, small / jnp.maximum(size, least) * limit, x)
 
 
@@ -146,14 +161,17 @@ class Accepted(NamedTuple):
 def accept(message, limit) -> Accepted:
     """The server's check (spec byzantine 2 and 7): an agent's message that is not finite or not symmetric becomes zero as a
     whole; then both parts are cut radially to norm `limit`, so that float32 neither overflows nor loses the honest ones."""
-    gram, vector = message.gram, message.vector
-    finite = jnp.all(jnp.isfinite(gram), axis=(-1, -2)) & jnp.all(jnp.isfinite(vector), axis=-1)
-    flat = gram.reshape(*gram.shape[:-2], -1)
-    skew = jnp.max(jnp.abs(gram - jnp.swapaxes(gram, -1, -2)), axis=(-1, -2))
-    good = finite & (skew <= 1e-5 * jnp.max(jnp.abs(flat), axis=-1))
-    gram = cut(jnp.where(good[..., None, None], gram, 0).reshape(flat.shape), limit).reshape(gram.shape)
-    vector = cut(jnp.where(good[..., None], vector, 0), limit)
-    return Accepted((gram + jnp.swapaxes(gram, -1, -2)) / 2, vector, good)
+    return Accepted(*_accept(message.gram, message.vector, jnp.full((1, 1), limit, message.gram.dtype)))
+
+
+@lanes_last
+def _accept(gram, vector, limit):
+    flat = gram.reshape(gram.shape[0], -1, *gram.shape[3:])
+    finite = jnp.all(jnp.isfinite(flat), axis=1) & jnp.all(jnp.isfinite(vector), axis=1)
+    skew = jnp.max(jnp.abs(gram - jnp.swapaxes(gram, 1, 2)), axis=(1, 2))
+    good = finite & (skew <= 1e-5 * jnp.max(jnp.abs(flat), axis=1))
+    gram = cut(jnp.where(good[:, None], flat, 0), limit).reshape(gram.shape)
+    return (gram + jnp.swapaxes(gram, 1, 2)) / 2, cut(jnp.where(good[:, None], vector, 0), limit), good
 
 
 def bounded(accepted: Accepted, limit) -> Accepted:
@@ -223,8 +241,10 @@ def floored_inverse(matrix, floor):
     Positive definite beyond the floor: a plain inverse. Otherwise (noise or attacks) an eigen-decomposition, inside a loop
     that runs only when some lane needs it.
     """
-    above = sweep_inverse(matrix - floor * jnp.eye(matrix.shape[-1], dtype=matrix.dtype))[1] > 0
-    inverse = jnp.where(above, sweep_inverse(matrix)[0], 0)
+    lower = matrix - floor * jnp.eye(matrix.shape[-1], dtype=matrix.dtype)
+    inverses, pivots = jax.vmap(sweep_inverse)(jnp.stack([matrix, lower]))  # in one loop
+    above = pivots[1] > 0
+    inverse = jnp.where(above, inverses[0], 0)
 
     def repair(carry):
         values, vectors = symmetric_eigen(matrix)

@@ -225,4 +225,4 @@ def byzantine_ucb(
     if privacy:
         guarantee = Guarantee("federated", "message", partial(spend, privacy), _view, ("mechanism_scale",))
     schedule = (Span(window, episodes, whole=True),)
-    return Algorithm(program(*static), schedule, params, guarantee, ("byzantine_ucb", 2, (num_arms, *static)), {})
+    return Algorithm(program(*static), schedule, params, guarantee, ("byzantine_ucb", 3, (num_arms, *static)), {})

@@ -107,7 +107,7 @@ def oracle_linucb(
         chosen = abbasi_yadkori(num_agents - attacked, **common)
     episodes = -(-horizon // window)
     schedule = (Span(window, episodes, whole=True),)
-    version = ("oracle_linucb", 1, (num_agents, num_arms, dim, window))
+    version = ("oracle_linucb", 2, (num_agents, num_arms, dim, window))
     return Algorithm(
         program(num_agents, dim, window), schedule, Params(chosen, attacked, episodes), Guarantee(), version, {}
     )

@@ -2,7 +2,9 @@
 bandits, sections 1 and 10). Axes: [P] plays of a window, [N] agents, [A] arms, [d] features.
 """
 
+import functools
 import math
+from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -10,9 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.numerics import dot, pick, rounded, settle, settle_all
+from jaxbandits.numerics import features, lanes_last, picked, played, rounded, settle, settle_all
 from jaxbandits.protocol import Environment, Score, Truth, World
-from jaxbandits.random import to_uniform
+from jaxbandits.random import to_normal, to_uniform
 from jaxbandits.validation import choice, factory, integer, number
 
 
@@ -21,43 +23,114 @@ class Params(NamedTuple):
     noise_scale: Any
 
 
-def sine_cosine(v):
-    """sin and cos of pi v, v in [-1, 1]: in float32 by Taylor series at the half angle, within 8e-7 and without branches."""
-    if v.dtype == jnp.float64:
-        return jnp.sin(math.pi * v), jnp.cos(math.pi * v)
-
-    def series(x, factorials):
-        total = jnp.full_like(x, 1 / factorials[-1])
-        for f in factorials[-2::-1]:
-            total = total * x + 1 / f
-        return total
-
-    half = v * (math.pi / 2)
-    sine = half * series(-half * half, [math.factorial(n) for n in range(1, 13, 2)])
-    cosine = series(-half * half, [math.factorial(n) for n in range(0, 14, 2)])
-    return 2 * sine * cosine, 1 - 2 * sine * sine
+def on_circle(bits, dtype):
+    """A point uniform on the unit circle from a uint32 word: its angle from the nearest axis by the low 30 bits, in float32 by
+    Taylor series within 4e-7 and without branches; the axis by the two others."""
+    angle = (bits << np.uint32(2)).astype(jnp.int32).astype(dtype) * dtype(math.pi / 4 * 2.0**-31)
+    if dtype == jnp.float64:
+        sine, cosine = jnp.sin(angle), jnp.cos(angle)
+    else:
+        square = -angle * angle
+        sine = angle * (1 + square * (1 / 6 + square * (1 / 120 + square * (1 / 5040))))
+        cosine = 1 + square * (1 / 2 + square * (1 / 24 + square * (1 / 720 + square * (1 / 40320))))
+    across = (bits & np.uint32(1 << 31)) != 0
+    cosine = jnp.where((bits & np.uint32(1 << 30)) != 0, -cosine, cosine)
+    return jnp.where(across, sine, cosine), jnp.where(across, cosine, sine)
 
 
-def directions(draws, t, rows: int, dim: int) -> list:
-    """`rows` directions uniform on the unit sphere of R^dim at each play: `dim` components, each [..., rows].
+def at_plays(draws, t):
+    """`draws` and t [P, ...] for draws [P, n, ...]: the lanes come last."""
+    return replace(draws, seed=jnp.asarray(draws.seed)[None, None]), t[:, None]
 
-    Both words of a counter block give two coordinates of a Gaussian vector by Box and Muller: an exponential for their squared
-    length, an angle. An inverse error function for each would be most of the cost of a federated step.
+
+@cache
+def directions(shape: tuple, dim: int):
+    """draws, t [P] -> directions uniform on the unit sphere of R^dim, `shape` of them a play: `dim` components [P, *shape].
+
+    Up to four dimensions one counter block a direction, without logarithms: on the circle; by Archimedes; and in four
+    dimensions two circles whose squared radii are u and 1 - u, u uniform (21 bits each, 22 for u). Above, both words of a block
+    give two coordinates of a Gaussian vector by Box and Muller: an exponential for their squared length, an angle. An inverse
+    error function for each coordinate would be most of the cost of a federated step.
     """
-    x: list = []
-    squares = 0.0  # from the exponentials, within 1e-6: from the coordinates it takes half as long again
-    for pair in range((dim + 1) // 2):
-        length, angle = draws.words(t, (rows,), first=pair * rows)
-        square = -jnp.log(to_uniform(length, draws.dtype))
-        sine, cosine = sine_cosine(angle.astype(jnp.int32).astype(draws.dtype) * draws.dtype(2.0**-31))
-        radius = jnp.sqrt(square)
-        both = 2 * pair + 1 < dim
-        x += [radius * cosine, radius * sine] if both else [radius * cosine]
-        squares = squares + (square if both else square * cosine * cosine)
-    if dim == 1:
-        return [jnp.where(x[0] < 0, -1, 1).astype(draws.dtype)]
-    inverse = jax.lax.rsqrt(squares)
-    return settle_all([z * inverse for z in x])
+
+    rows = math.prod(shape)
+
+    @lanes_last
+    def drawn(draws, t):
+        x = settle_all(components(*at_plays(draws, t)))
+        return [
+            z.reshape(z.shape[0], *shape, *z.shape[2:]) for z in x
+        ]  # here: a reshape outside would part two transposes
+
+    def components(draws, t):
+        position = jnp.arange(rows, dtype=jnp.uint32).reshape(1, rows, *(1,) * (t.ndim - 2))
+        if dim > 4:
+            return gaussian(draws, t, position)
+        low, high = draws.words_at(t, position)
+        if dim == 1:
+            return [jnp.where(low >> np.uint32(31) == 0, -1, 1).astype(draws.dtype)]
+        if dim == 2:
+            return list(on_circle(low, draws.dtype))
+        if dim == 3:
+            height = 2 * to_uniform(low, draws.dtype) - 1
+            radius = jnp.sqrt(1 - height * height)
+            return [radius * z for z in on_circle(high, draws.dtype)] + [height]
+        # the low 11 bits of both words are the 22 of u
+        share = to_uniform((low << np.uint32(21)) | ((high & np.uint32(2047)) << np.uint32(10)), draws.dtype)
+        inner, outer = jnp.sqrt(share), jnp.sqrt(1 - share)
+        first, second = on_circle(low & ~np.uint32(2047), draws.dtype), on_circle(high & ~np.uint32(2047), draws.dtype)
+        return [inner * z for z in first] + [outer * z for z in second]
+
+    def gaussian(draws, t, position):
+        x: list = []
+        squares = 0.0  # from the exponentials, within 1e-6: from the coordinates it takes half as long again
+        for pair in range((dim + 1) // 2):
+            length, angle = draws.words_at(t, position + np.uint32(pair * rows))
+            square = -jnp.log(to_uniform(length, draws.dtype))
+            cosine, sine = on_circle(angle, draws.dtype)
+            radius = jnp.sqrt(square)
+            both = 2 * pair + 1 < dim
+            x += [radius * cosine, radius * sine] if both else [radius * cosine]
+            squares = squares + (square if both else square * cosine * cosine)
+        inverse = jax.lax.rsqrt(squares)
+        return [z * inverse for z in x]
+
+    return drawn
+
+
+@cache
+def noises(num_agents: int, kind: str):
+    """draws, t [P] -> noise of scale 1 [P, N]: the values of `draws.normal` or of 2 `draws.uniform` - 1, lanes last."""
+
+    @lanes_last
+    def drawn(draws, t):
+        draws, t = at_plays(draws, t)
+        half = (num_agents + 1) // 2
+        position = jnp.arange(half, dtype=jnp.uint32).reshape(1, half, *(1,) * (t.ndim - 2))
+        words = draws.words_at(t, position)
+        if kind == "bounded":
+            values = [2 * to_uniform(word, draws.dtype) - 1 for word in words]
+        else:
+            values = [to_normal(word, draws.dtype) for word in words]
+        return jnp.concatenate(settle_all(values), axis=1)[:, :num_agents]
+
+    return drawn
+
+
+def inner(x, theta):
+    """<x, theta>, feature by feature: x a list of arrays, theta a list of numbers, lanes last in both."""
+    theta = [z.reshape((1,) * (x[0].ndim - z.ndim) + z.shape) for z in theta]
+    return sum(a * b for a, b in zip(x, theta, strict=True))
+
+
+# `settle` only where a window always reads the result: XLA's canonicaliser (jax 0.10.2) dies of some that nothing reads
+product, product_once = lanes_last(inner), lanes_last(lambda x, theta: settle(inner(x, theta)))
+
+
+@lanes_last
+def largest(means):
+    """max over arms: [P, N, A] -> [P, N]."""
+    return settle(functools.reduce(jnp.maximum, [means[:, :, a] for a in range(means.shape[2])]))
 
 
 @cache
@@ -66,32 +139,23 @@ def federated_world(num_agents: int, num_arms: int, dim: int, reward_kind: str) 
         return ()
 
     def observe(params, state, draws, t):
-        # stacked last: whoever reads one feature at a time reads a contiguous array, drawn once (a context read as a whole
-        # [P, N, A, d] runs at a quarter of the rate)
-        x = [u.reshape(*t.shape, num_agents, num_arms) for u in directions(draws, t, num_agents * num_arms, dim)]
-        return jnp.stack(x, -1), state
+        # stacked last, the lanes before: whoever reads one feature at a time with `lanes_last` reads what was drawn, once
+        return jnp.stack(directions((num_agents, num_arms), dim)(draws, t), -1), state
 
-    def values(params, context):
-        """<x, theta> of every arm, [P, N, A], feature by feature."""
-        total = context[..., 0] * params.theta[0]
-        for j in range(1, dim):
-            total = total + context[..., j] * params.theta[j]
-        return total
+    def components(params):
+        return [jnp.asarray(params.theta)[j] for j in range(dim)]
 
     def reward(params, state, draws, t, context, action):
-        x = jnp.stack([pick(context[..., j], action) for j in range(dim)], -1)
-        if reward_kind == "bounded":
-            noise = 2 * draws.uniform(t, (num_agents,)) - 1
-        else:
-            noise = draws.normal(t, (num_agents,))
-        return rounded(dot(x, params.theta), t) + rounded(params.noise_scale * rounded(noise, t), t)
+        noise = noises(num_agents, reward_kind)(draws, t)
+        mean = product(played(context, action), components(params))
+        return rounded(mean, t) + rounded(params.noise_scale * rounded(noise, t), t)
 
     def score(params, state, t, context, action):
-        means = settle(values(params, context))
-        return Score(regret=jnp.max(means, axis=-1) - pick(means, action))
+        means = product_once(features(context), components(params))
+        return Score(regret=largest(means) - picked([means], action)[0])
 
     def truth(params, state, t, context):
-        return Truth(means=values(params, context), theta=params.theta)
+        return Truth(means=product(features(context), components(params)), theta=params.theta)
 
     return World(init, observe, reward, score, truth)
 
@@ -122,4 +186,4 @@ def federated_linear(*, num_agents, num_arms, dim, theta_norm=1.0, reward="gauss
     params = Params(np.full(dim, norm / math.sqrt(dim)), noise)
     reach = math.inf if reward == "gaussian" and noise > 0 else norm + noise
     facts = {"num_agents": num_agents, "num_arms": num_arms, "dim": dim, "theta_norm": norm, "reward_bound": reach}
-    return Environment(federated_world(num_agents, num_arms, dim, reward), params, facts, None, {}, version=2)
+    return Environment(federated_world(num_agents, num_arms, dim, reward), params, facts, None, {}, version=3)

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxbandits.estimators._inputs import checked, cloud
-from jaxbandits.estimators.weiszfeld import SMOOTHING, distances, lanes_last, weighted_mean
-from jaxbandits.numerics import fixed_sum, safe_norm, settle
+from jaxbandits.estimators.weiszfeld import SMOOTHING, distances, weighted_mean
+from jaxbandits.numerics import fixed_sum, lanes_last, safe_norm, settle
 from jaxbandits.validation import array, integer
 
 

@@ -8,11 +8,10 @@ Source: Pillutla, Kakade and Harchaoui 2019 (RFA); specification of Byzantine-ro
 from functools import cache
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.numerics import count, fixed_sum
+from jaxbandits.numerics import count, fixed_sum, lanes_last
 
 SMOOTHING = 1e-4  # nu_s, in median distances: below it a distance counts as it
 
@@ -22,22 +21,6 @@ class Warm(NamedTuple):
 
     weights: Any  # [N] sum 1
     value: Any  # [p]
-
-
-def lanes_last(function):
-    """`function` of arrays whose last axes are lanes, as a function of one lane: vmap appends its axis instead of leading with it."""
-    mapped = jax.custom_batching.custom_vmap(function)
-
-    @mapped.def_vmap
-    def _(axis_size, batched, *args):
-        def moved(moves, x):
-            return jnp.moveaxis(x, 0, -1) if moves else jnp.broadcast_to(x[..., None], (*jnp.shape(x), axis_size))
-
-        out = mapped(*jax.tree.map(moved, tuple(batched), args))
-        out = jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), out)
-        return out, jax.tree.map(lambda _: True, out)
-
-    return mapped
 
 
 def distances(points, z):

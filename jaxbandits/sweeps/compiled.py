@@ -123,7 +123,14 @@ class LaneShape(NamedTuple):
 
 def lane_shape(parts: Parts, case: Case, checkpoints: int, slots: int) -> LaneShape:
     """The sizes of a lane and the names of its diagnostics."""
+    case = jax.tree.map(jax.typeof, case)
+    leaves, treedef = jax.tree.flatten(case)
+    return _lane_shape(parts, tuple(leaves), treedef, checkpoints, slots)
 
+
+@lru_cache(maxsize=1024)  # tracing a window takes up to a second
+def _lane_shape(parts: Parts, leaves: tuple, treedef, checkpoints: int, slots: int) -> LaneShape:
+    case = jax.tree.unflatten(treedef, leaves)
     seed = jax.ShapeDtypeStruct((), jnp.uint32)
 
     def begin(case, seed):
@@ -132,8 +139,8 @@ def lane_shape(parts: Parts, case: Case, checkpoints: int, slots: int) -> LaneSh
 
     def observe(case, seed):
         t = 1 + jnp.arange(slots, dtype=jnp.int32)
-        lane = simulator.begin(parts, case, seed, checkpoints)
-        return parts.world.observe(case.environment, lane.environment, simulator._streams(parts, seed), t)[0]
+        draws = simulator._streams(parts, seed)
+        return parts.world.observe(case.environment, parts.world.init(case.environment, draws), draws, t)[0]
 
     lane, diagnostics = jax.eval_shape(begin, case, seed)
     context = jax.eval_shape(observe, case, seed)
