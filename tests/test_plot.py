@@ -316,13 +316,22 @@ def test_a_map_of_one_number_and_linear_axes():
     ("changes", "message"),
     [
         ({"value": "regrets"}, "no column 'regrets'"),
-        ({"x": "name"}, "must hold finite numbers"),
+        ({"x": "holes"}, "must hold finite numbers or names"),
         ({"panel": "regret"}, "12 values and a figure 6"),
     ],
 )
 def test_maps_refuse_what_cannot_be_drawn(changes, message):
     with pytest.raises(ValueError, match=message):
-        plot.heatmap(cells(), **{"x": "num_experts", "y": "epsilon", "value": "name"} | changes)
+        plot.heatmap(cells().assign(holes=np.inf), **{"x": "num_experts", "y": "epsilon", "value": "name"} | changes)
+
+
+def test_a_map_over_names_has_equal_cells_in_order_of_appearance():
+    frame = pd.DataFrame({"attack": ["target", "zero"] * 2, "share": [0.1, 0.1, 0.4, 0.4], "v": [1.0, 2.0, 3.0, 4.0]})
+    drawn = plot.heatmap(frame, "share", "attack", "v", text="v")
+    axes = drawn.figure.axes[0]
+    assert [axes.yaxis.get_major_formatter()(i, None) for i in axes.get_yticks()] == ["target", "zero"]
+    assert axes.get_ylim() == (-0.5, 1.5) and axes.get_yscale() == "linear" and axes.get_xscale() == "log"
+    assert drawn.data["attack"].tolist() == frame["attack"].tolist() and plot.overlaps(drawn.figure) == []
 
 
 def test_lines_of_a_table():

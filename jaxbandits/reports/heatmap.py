@@ -7,6 +7,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.patches import Rectangle
+from matplotlib.ticker import FuncFormatter
 
 from jaxbandits.reports import layout
 from jaxbandits.reports.layout import COLOURS, Plot
@@ -19,19 +20,21 @@ MAX_WRITTEN = 60  # cells with a text
 def heatmap(
     frame, x, y, value, *, panel=None, text=None, hatched=None, names=None, hatch="not valid", caption="", width=None, path=None
 ) -> Plot:  # fmt: skip
-    """A map of `value` over the numeric columns `x` and `y` of a tidy table, one panel a value of the column `panel` (six at most).
+    """A map of `value` over the columns `x` and `y` of a tidy table, one panel a value of the column `panel` (six at most).
 
     Args: `frame`: a DataFrame, one row a cell; `value`: a column of names (a colour each, in order of appearance) or of numbers (six
     colours, logarithmic where all are positive); a missing value leaves the cell white; `text`: a column written into the cells, sixty a panel at most;
     `hatched`: a column of bools, drawn hatched and called `hatch` in the legend; `names`: `{column: label of its axis}`;
-    `caption`, `width`, `path`: as in `regret`. Axes are logarithmic where all values are positive. Raises ValueError for a column that
-    is not there or not numeric.
+    `caption`, `width`, `path`: as in `regret`. A column `x` or `y` of numbers is an axis, logarithmic where all are positive; one of
+    names has equal cells in order of appearance. Raises ValueError for a column that is not there or holds numbers that are not finite.
 
     >>> frame = pd.DataFrame({"a": [1, 2, 1, 2], "b": [1, 1, 2, 2], "winner": ["u", "u", "v", "u"]})
     >>> len(heatmap(frame, "a", "b", "winner").data)
     4
     """
     _check(frame, [c for c in (x, y, value, panel, text, hatched) if c is not None], (x, y))
+    table, named = frame, {key: list(pd.unique(frame[key])) for key in (x, y) if frame[key].dtype.kind not in "iuf"}
+    frame = frame.assign(**{key: frame[key].map(known.index) for key, known in named.items()})
     names = {"epsilon": "privacy level ε", **(names or {})}
     parts = [(None, frame)] if panel is None else list(frame.groupby(panel, sort=False))
     if len(parts) > len(layout.SHAPES):
@@ -43,7 +46,7 @@ def heatmap(
         figure, panels = layout.panels(len(parts), width)
         for axes, (title, part) in zip(panels, parts, strict=True):
             axes.grid(False)
-            edges = {key: _edges(frame[key]) for key in (x, y)}
+            edges = {key: _edges(frame[key], key not in named) for key in (x, y)}
             for row in part.to_dict("records"):
                 (left, right), (low, high) = (edges[key][row[key]] for key in (x, y))
                 cell = {"xy": (left, low), "width": right - left, "height": high - low, "linewidth": 0.0}
@@ -54,7 +57,9 @@ def heatmap(
                         Rectangle(**cell, facecolor="none", edgecolor="white" if _dark(face) else "0.35", hatch=HATCH)
                     )
                 if text is not None and len(part) <= MAX_WRITTEN:
-                    middle = {key: _middle(edges[key][row[key]], frame[key]) for key in (x, y)}
+                    middle = {
+                        key: row[key] if key in named else _middle(edges[key][row[key]], frame[key]) for key in (x, y)
+                    }
                     ink = {
                         "color": "white" if _dark(face) else "black",
                         "ha": "center",
@@ -65,7 +70,10 @@ def heatmap(
                     axes.text(middle[x], middle[y], str(row[text]), **ink, bbox=box)
             for key, axis in ((x, axes.xaxis), (y, axes.yaxis)):
                 known = np.unique(frame[key])
-                layout.axis(axis, known, _log(frame[key]), ticks=known if len(known) <= 8 else None)
+                every = key in named or len(known) <= 8
+                layout.axis(axis, known, key not in named and _log(frame[key]), ticks=known if every else None)
+                if key in named:
+                    axis.set_major_formatter(FuncFormatter(lambda i, _, key=key: str(named[key][round(i)])))
                 ends = [edges[key][known[0]][0], edges[key][known[-1]][1]]
                 (axes.set_xlim if axis.axis_name == "x" else axes.set_ylim)(ends)
             for label, look in legend.items():
@@ -77,7 +85,7 @@ def heatmap(
         layout.name_axes(panels, *(names.get(key, key.replace("_", " ")) for key in (x, y)))
         order = [*legend, *([hatch] if hatched is not None and frame[hatched].any() else [])]
         layout.finish(figure, panels[0], order, caption, "")
-    plot = Plot(figure, frame.reset_index(drop=True))
+    plot = Plot(figure, table.reset_index(drop=True))
     if path is not None:
         layout.save(plot, path)
     return plot
@@ -88,17 +96,20 @@ def _check(frame, columns, numeric) -> None:
         if column not in frame.columns:
             raise ValueError(f"the table has no column {column!r}: it has {', '.join(map(str, frame.columns))}")
     for column in numeric:
-        if frame[column].dtype.kind not in "iuf" or not np.isfinite(frame[column]).all() or frame[column].empty:
-            raise ValueError(f"column {column!r} must hold finite numbers: it is an axis of the map")
+        bad = frame[column].isna()
+        if frame[column].dtype.kind in "iuf":
+            bad = bad | np.isinf(frame[column])
+        if frame.empty or bad.any():
+            raise ValueError(f"column {column!r} must hold finite numbers or names: it is an axis of the map")
 
 
 def _log(values) -> bool:
     return bool((np.asarray(values) > 0).all())
 
 
-def _edges(values) -> dict:
+def _edges(values, numbers=True) -> dict:
     """The cell of each value, halfway (on the axis' scale) to its neighbours."""
-    known, log = np.unique(values), _log(values)
+    known, log = np.unique(values), numbers and _log(values)
     at = np.log(known) if log else known.astype(float)
     steps = np.diff(at) if len(at) > 1 else np.array([1.0])
     cuts = np.concatenate([[at[0] - steps[0] / 2], (at[1:] + at[:-1]) / 2, [at[-1] + steps[-1] / 2]])

@@ -57,22 +57,18 @@ def cells(results) -> pd.DataFrame:
     made = pd.concat(frames, ignore_index=True)
     base = made[(made["algorithm"] == "mean") & (made["share"] == 0)]["mean"].iloc[0]
     made = made.assign(ratio=made["mean"] / base)
-    number = {name: i + 1 for i, name in enumerate(dict.fromkeys(made["attack"]))}
     text = [f"{x:.1f}" if x < 10 else f"{x:.0f}" for x in made["ratio"]]
-    return made.assign(number=made["attack"].map(number), broke=made["ratio"] > BROKEN, text=text)
+    return made.assign(broke=made["ratio"] > BROKEN, text=text)
 
 
 def draw(results):
     """One map a rule: attacks against the share of attacked agents."""
     frame = cells(results)
     frame = pd.concat([frame[frame["algorithm"] == label] for label in RULES])
-    listed = ", ".join(
-        f"{i} {name}" for name, i in frame[["attack", "number"]].drop_duplicates().itertuples(index=False)
-    )
-    names = {"share": "share of attacked agents", "number": "attack"}
+    names = {"share": "share of attacked agents"}
     return plot.heatmap(
-        frame, "share", "number", "ratio", panel="algorithm", text="text", hatched="broke", names=names,
-        hatch=f"more than {BROKEN:g} times", caption=f"regret of an honest agent relative to the attack-free mean. {listed}",
+        frame, "share", "attack", "ratio", panel="algorithm", text="text", hatched="broke", names=names,
+        hatch=f"more than {BROKEN:g} times", caption="regret of an honest agent relative to the mean without an attack",
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from jaxbandits import algorithms as a
 from jaxbandits.papers.robust_linear.instance import ACTIONS, GAUSSIAN, M1, M2, SHARES, target, with_batches
 from jaxbandits.papers.study import Claim, Study, Sweep
 from jaxbandits.papers.tables import regrets
-from jaxbandits.reports import plot
+from jaxbandits.reports import layout, plot
 
 PLAIN = partial(M1, presieve=False)
 FIRST = {
@@ -54,6 +54,7 @@ def cells(results) -> pd.DataFrame:
         frame = frame[frame["share"] > 0]
         rows.append(frame.assign(size=float(value), ratio=frame["mean"] / frame["algorithm"].map(clean).to_numpy()))
     made = pd.concat(rows, ignore_index=True)
+    made = made.assign(name=[layout.number(size) for size in made["size"]])
     text = [f"{ratio:.1f}" if ratio < 10 else f"{ratio:.0f}" for ratio in made["ratio"]]
     return made.assign(broke=made["ratio"] > BROKEN, text=text)
 
@@ -64,9 +65,9 @@ def draw(group):
     def made(results):
         frame = cells(results)
         frame = pd.concat([frame[frame["algorithm"] == label] for label in group if label in set(frame["algorithm"])])
-        names = {"share": "share of corrupted reports", "size": "their size"}
+        names = {"share": "share of corrupted reports", "name": "their size"}
         return plot.heatmap(
-            frame, "share", "size", "ratio", panel="algorithm", text="text", hatched="broke", names=names,
+            frame, "share", "name", "ratio", panel="algorithm", text="text", hatched="broke", names=names,
             hatch=f"more than {BROKEN:g} times", caption="regret, relative to the same algorithm without corruption",
         )  # fmt: skip
 
