@@ -96,7 +96,7 @@ def _filter(uniforms, values, block_arm, d, directions, threshold, limit):
                     x = weight * directions[a, i]
                     for j in range(wide):
                         matrix[i, j] += x * directions[a, j]
-            column = _top(matrix, power, square, d, F32(1e-6), 16)
+            column = _top(matrix, power, square, d, F32(2 * 2.0**-11.5), 16)
             total = F32(0)
             for i in range(d):
                 v[i] = power[column, i]

@@ -101,7 +101,9 @@ def case(n, d):
     draws = jnp.asarray(uniforms)
     removed, mean = map(np.asarray, ours(draws, r))
     spoilt = [values.copy() for _ in range(5)]
-    loop = partial(numba_filter.spectral_filter, uniforms, block_arm=block_arm, directions=whitened, bound=BOUND, limit=limit)
+    loop = partial(
+        numba_filter.spectral_filter, uniforms, block_arm=block_arm, directions=whitened, bound=BOUND, limit=limit
+    )
     same_mean, same_removed = loop(values=spoilt.pop())
 
     few, some = int(np.clip(2e9 / (n * d * d * 8), 2, 20)), min(lanes, 8)
@@ -115,7 +117,9 @@ def case(n, d):
     weights = jnp.asarray((mine @ (clean**2).T).astype(np.float32) / n)
     every = jnp.broadcast_to(u[:, :, None], (*u.shape, lanes))
     centre = jnp.asarray((whitened.T @ (mine @ clean.T) / n).astype(np.float32))
-    solve = jax.jit(lambda w: lax.fori_loop(0, 20, lambda _, w: w + 1e-30 * top_eigenvector(w, every, centre)[:1], w))
+    solve = jax.jit(
+        lambda w: lax.fori_loop(0, 20, lambda _, w: w + 1e-30 * top_eigenvector(w, every, centre, w[0] > -1)[:1], w)
+    )
     jax.block_until_ready(solve(weights))
 
     seconds = best_of(
@@ -134,12 +138,34 @@ def case(n, d):
 def main(sizes) -> None:
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    head = ("n", "d", "removals", "Numba's", "ours", "Numba", "literal", "NumPy", "Numba / ours", "literal / ours", "solve", "means apart")
+    head = (
+        "n",
+        "d",
+        "removals",
+        "Numba's",
+        "ours",
+        "Numba",
+        "literal",
+        "NumPy",
+        "Numba / ours",
+        "literal / ours",
+        "solve",
+        "means apart",
+    )
     print(" | ".join(f"{x:>9}" for x in head))
     for n in sizes:
         for d in DIMS:
             (ours, loop, slow, numpy, solve), removed, same, apart = case(n, d)
-            row = (n, d, f"{removed.mean():.1f}", f"{same.mean():.1f}", f"{ours:.3g}", f"{loop:.3g}", f"{slow:.4g}", f"{numpy:.4g}")
+            row = (
+                n,
+                d,
+                f"{removed.mean():.1f}",
+                f"{same.mean():.1f}",
+                f"{ours:.3g}",
+                f"{loop:.3g}",
+                f"{slow:.4g}",
+                f"{numpy:.4g}",
+            )
             row = (*row, f"{loop / ours:.2f}", f"{slow / ours:.0f}", f"{solve / ours:.0%}", f"{apart:.1g}")
             print(" | ".join(f"{x!s:>9}" for x in row), flush=True)
 

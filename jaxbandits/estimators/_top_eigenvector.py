@@ -1,85 +1,107 @@
 """The top eigenvector of the covariance of X_j = u_{a_j} r_j, by repeated squaring, for many lanes at once (spec robust_linear 6).
 
-Up to `DOT` features everything is elementwise on [d, d, L]: the last axis, the lane, fills the vector registers for any d. From there
-on a matrix of every lane no longer fits the cache and matrices lie lane by lane, [L, d, d], for the library's matrix product.
+Below `DOT` features everything is elementwise on [d, d, lanes]: the last axis, the lane, fills the vector registers for any d. From
+there on matrices lie lane by lane for the library's matrix product. Lanes are taken in tiles whose matrices fit the first-level cache
+and which stop squaring by themselves.
 """
 
 import jax.numpy as jnp
 from jax import lax
 
 from jaxbandits.estimators._lanes import total
-from jaxbandits.numerics import settle
+from jaxbandits.numerics import count, settle, settle_all
 
 SQUARINGS = 16  # at most: 2^16 steps of the power method
-PAIR = 1e-6  # squaring stops once the other eigenvalues hold this share of the power's trace
 DOT = 13
+TILE = 8192  # entries of a tile's matrices
 
 
-def top_eigenvector(weights, directions, mean):
+def top_eigenvector(weights, directions, mean, wanted):
     """Unit vector v [d, L] of the largest eigenvalue of sum_a weights_a u_a u_a' - mean mean'; 0 for a zero matrix.
 
-    weights: [K, L]; directions u: [K, d, L]; mean: [d, L]. The library's matrix product is used from `DOT` features on.
+    weights: [K, L]; directions u: [K, d, L]; mean: [d, L]; wanted: [L] bool, elsewhere v is any finite vector.
+    L is a multiple of eight. The library's matrix product is used from `DOT` features on.
     """
-    return (_by_lane if directions.shape[1] >= DOT else _elementwise)(weights, directions, mean)
-
-
-def _elementwise(weights, directions, mean):
     d, lanes = mean.shape
+    if d >= DOT:
+        return _by_lane(weights, jnp.moveaxis(directions, -1, 0), mean, wanted)
+    size = lanes & -lanes  # the largest power of two that divides L
+    while size > 8 and size * d * d > TILE:
+        size //= 2
+    if size == lanes:
+        return _elementwise(weights, directions, mean, wanted)
+
+    def tile(i, v):
+        own = [lax.dynamic_slice_in_dim(x, i * size, size, -1) for x in (weights, directions, mean, wanted)]
+        return lax.dynamic_update_slice_in_dim(v, _elementwise(*own), i * size, -1)
+
+    return lax.fori_loop(0, lanes // size, tile, jnp.zeros_like(mean))
+
+
+def _elementwise(weights, directions, mean, wanted):
+    d = mean.shape[0]
     tiny = jnp.finfo(mean.dtype).tiny
 
-    def scaled(matrix, size):
-        return matrix / jnp.maximum(settle(size), tiny)
-
-    def square(power):
-        """power^2 / its trace, and that trace: the sum of squares of a symmetric matrix."""
-        size = settle(total(total(power * power)))
-        found = power[:, 0, None] * power[0, None]
+    def square(x):
+        found = x[:, 0, None] * x[0, None]
         for k in range(1, d):
-            found = found + power[:, k, None] * power[k, None]
-        return found * settle(1 / jnp.maximum(size, tiny)), size
+            found = found + x[:, k, None] * x[k, None]
+        return found
 
     matrix = _second(weights, directions) - mean[:, None] * mean[None, :]
-    power = _repeated(square, scaled(matrix, total(_diagonal(matrix))), lambda done: done, lanes)
+    power = matrix * settle(1 / jnp.maximum(_trace(matrix), tiny))
+    power = _repeated(square, _trace, lambda x: x, power, wanted)
     column = settle(jnp.argmax(_diagonal(power), axis=0).astype(jnp.int32))
     v = settle(total(jnp.where(jnp.arange(d, dtype=jnp.int32)[:, None, None] == column, power, 0)))
     return v / settle(jnp.sqrt(jnp.maximum(total(v * v), tiny)))
 
 
-def _by_lane(weights, directions, mean):
-    lanes = mean.shape[1]
+def _by_lane(weights, directions, mean, wanted):
+    """directions: [L, K, d]. Eight lanes at a time, of those that are wanted."""
     tiny = jnp.finfo(mean.dtype).tiny
+    weights, mean = weights.T, mean.T
 
-    def trace(matrix):
-        return settle(total(jnp.diagonal(matrix, axis1=1, axis2=2).T))
+    def trace(x):
+        return total(jnp.diagonal(x, axis1=1, axis2=2).T)
 
-    def scaled(matrix, size):
-        return matrix * (1 / jnp.maximum(size, tiny))[:, None, None]
+    def over(x):
+        return x[:, None, None]
 
-    def square(power):
-        found = _product(power, power)
-        size = trace(found)
-        return scaled(found, size), size
+    def tile(i, v):
+        lane = lax.dynamic_slice_in_dim(order, i * 8, 8)
+        u, w, centre = directions[lane], weights[lane], mean[lane]
+        matrix = _product((u * w[:, :, None]).swapaxes(1, 2), u) - centre[:, :, None] * centre[:, None, :]
+        power = matrix * over(settle(1 / jnp.maximum(trace(matrix), tiny)))
+        power = _repeated(lambda x: _product(x, x), trace, over, power, wanted[lane])
+        column = jnp.argmax(jnp.diagonal(power, axis1=1, axis2=2), axis=1)
+        return v.at[lane].set(jnp.take_along_axis(power, column[:, None, None], axis=1)[:, 0], unique_indices=True)
 
-    u = jnp.moveaxis(directions, -1, 0)
-    matrix = _product((u * weights.T[:, :, None]).swapaxes(1, 2), u) - mean.T[:, :, None] * mean.T[:, None, :]
-    power = _repeated(square, scaled(matrix, trace(matrix)), lambda done: done[:, None, None], lanes)
-    column = jnp.argmax(jnp.diagonal(power, axis1=1, axis2=2), axis=1)
-    v = jnp.take_along_axis(power, column[:, None, None], axis=1)[:, 0].T
+    order = jnp.argsort(~wanted, stable=True).astype(jnp.int32)
+    v = lax.fori_loop(0, (count(wanted) + 7) // 8, tile, jnp.zeros_like(mean)).T
     return v / settle(jnp.sqrt(jnp.maximum(total(v * v), tiny)))
 
 
-def _repeated(square, power, over, lanes):
-    """Squares until every lane's power has rank one. A lane that is done stays: how long others take must not show in its bits."""
+def _repeated(square, trace, over, power, wanted):
+    """Squares until every lane's power has rank one. A lane that is done stays: how long others take must not show in its bits.
 
-    def twice(carry):  # the loop copies what it carries
+    power: of trace one (or zero); over: puts [L] over matrices.
+    """
+    tiny = jnp.finfo(power.dtype).tiny
+    # one minus twice the share of the other eigenvalues: the squaring that follows brings that to rounding
+    pure = 1 - 2 * float(jnp.finfo(power.dtype).eps) ** 0.5
+
+    def twice(carry):  # two at a time: the loop copies what it carries
         step, power, done = carry
-        new, size = square(square(power)[0])
-        return step + 2, jnp.where(over(done), power, new), done | (size >= 1 - PAIR) | (size <= 0)
+        second = square(power)
+        fourth = square(second)
+        # the trace of `second` is at least 1/d, that of `fourth` 1/d^3
+        inverse, size = settle_all([1 / jnp.maximum(trace(fourth), tiny), trace(second)])
+        return step + 2, jnp.where(over(done), power, fourth * over(inverse)), done | (size >= pure) | (size <= 0)
 
     def pending(carry):
         return (carry[0] < SQUARINGS) & ~jnp.all(carry[2])
 
-    return lax.while_loop(pending, twice, (jnp.int32(0), power, jnp.zeros(lanes, bool)))[1]
+    return lax.while_loop(pending, twice, (jnp.int32(0), power, ~wanted))[1]
 
 
 def _product(x, y):
@@ -91,6 +113,10 @@ def _diagonal(x):
     """[d, d, L] -> [d, L]."""
     d = x.shape[0]
     return x.reshape(d * d, -1)[:: d + 1]
+
+
+def _trace(x):
+    return total(_diagonal(x))
 
 
 def _second(weights, directions):

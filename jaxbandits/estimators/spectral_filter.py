@@ -109,7 +109,7 @@ def _whole_batch(history, stream, t, values, present, block_arm, directions, bou
         number = settle(jnp.maximum(total(at.arms.size), 1))
         share = at.arms.size / number
         mean = settle(total((share * at.arms.mean)[:, None] * u))
-        v = top_eigenvector(at.arms.spread / number + share * at.arms.mean * at.arms.mean, u, mean)
+        v = top_eigenvector(at.arms.spread / number + share * at.arms.mean * at.arms.mean, u, mean, at.todo)
         along, centre = settle(total(jnp.moveaxis(u * v, 1, 0))), settle(total(v * mean))
 
         def scores(groups, along):
@@ -162,7 +162,7 @@ def _batched(history):
     def many(*args):
         # here, after every vmap: fewer than eight lanes are filled up, the least number for which bits do not depend on it
         lanes = args[1].shape[0]
-        fill = max(0, LANES - lanes)
+        fill = -lanes % max(LANES, 2 ** (lanes.bit_length() - 3))
         args = jax.tree.map(lambda x: jnp.concatenate([x, jnp.repeat(x[:1], fill, 0)]), args) if fill else args
         return jax.tree.map(lambda x: x[:lanes], _whole_batch(history, *args))
 
