@@ -49,8 +49,7 @@ def _elementwise(weights, directions, mean, wanted):
         return found
 
     matrix = _second(weights, directions) - mean[:, None] * mean[None, :]
-    power = matrix * settle(1 / jnp.maximum(_trace(matrix), tiny))
-    power = _repeated(square, _trace, lambda x: x, power, wanted)
+    power = _repeated(square, _trace, lambda x: x, matrix, jnp.max(jnp.abs(matrix), (0, 1)), wanted)
     column = settle(jnp.argmax(_diagonal(power), axis=0).astype(jnp.int32))
     v = settle(total(jnp.where(jnp.arange(d, dtype=jnp.int32)[:, None, None] == column, power, 0)))
     return v / settle(jnp.sqrt(jnp.maximum(total(v * v), tiny)))
@@ -71,8 +70,8 @@ def _by_lane(weights, directions, mean, wanted):
         lane = lax.dynamic_slice_in_dim(order, i * 8, 8)
         u, w, centre = directions[lane], weights[lane], mean[lane]
         matrix = _product((u * w[:, :, None]).swapaxes(1, 2), u) - centre[:, :, None] * centre[:, None, :]
-        power = matrix * over(settle(1 / jnp.maximum(trace(matrix), tiny)))
-        power = _repeated(lambda x: _product(x, x), trace, over, power, wanted[lane])
+        largest = jnp.max(jnp.abs(matrix), (1, 2))
+        power = _repeated(lambda x: _product(x, x), trace, over, matrix, largest, wanted[lane])
         column = jnp.argmax(jnp.diagonal(power, axis1=1, axis2=2), axis=1)
         return v.at[lane].set(jnp.take_along_axis(power, column[:, None, None], axis=1)[:, 0], unique_indices=True)
 
@@ -81,27 +80,28 @@ def _by_lane(weights, directions, mean, wanted):
     return v / settle(jnp.sqrt(jnp.maximum(total(v * v), tiny)))
 
 
-def _repeated(square, trace, over, power, wanted):
+def _repeated(square, trace, over, matrix, largest, wanted):
     """Squares until every lane's power has rank one. A lane that is done stays: how long others take must not show in its bits.
 
-    power: of trace one (or zero); over: puts [L] over matrices.
+    largest: [L] absolute value of an entry, since rounding may leave a matrix of nearly nothing a trace below 0; over: puts [L] over matrices.
     """
-    tiny = jnp.finfo(power.dtype).tiny
-    # one minus twice the share of the other eigenvalues: the squaring that follows brings that to rounding
-    pure = 1 - 2 * float(jnp.finfo(power.dtype).eps) ** 0.5
+    tiny = jnp.finfo(matrix.dtype).tiny
+    # 1 - 2 x, where x is the share of the other eigenvalues in the trace before the last squaring, which makes it x^2
+    pure = 1 - 2 * float(jnp.finfo(matrix.dtype).eps) ** 0.5
 
     def twice(carry):  # two at a time: the loop copies what it carries
         step, power, done = carry
         second = square(power)
         fourth = square(second)
-        # the trace of `second` is at least 1/d, that of `fourth` 1/d^3
-        inverse, size = settle_all([1 / jnp.maximum(trace(fourth), tiny), trace(second)])
-        return step + 2, jnp.where(over(done), power, fourth * over(inverse)), done | (size >= pure) | (size <= 0)
+        size, before = trace(fourth), trace(second)
+        inverse, purity = settle_all([1 / jnp.maximum(size, tiny), size / jnp.maximum(before * before, tiny)])
+        return step + 2, jnp.where(over(done), power, fourth * over(inverse)), done | (purity >= pure)
 
     def pending(carry):
         return (carry[0] < SQUARINGS) & ~jnp.all(carry[2])
 
-    return lax.while_loop(pending, twice, (jnp.int32(0), power, ~wanted))[1]
+    inverse = settle(1 / jnp.maximum(largest, tiny))
+    return lax.while_loop(pending, twice, (jnp.int32(0), matrix * over(inverse), ~(wanted & (largest > 0))))[1]
 
 
 def _product(x, y):
