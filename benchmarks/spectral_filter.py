@@ -21,7 +21,7 @@ from jaxbandits.estimators._top_eigenvector import top_eigenvector
 from jaxbandits.estimators.spectral_filter import block_size, filter_blocks, layout
 
 SIZES, DIMS = [1000, 4096, 10_000, 100_000], [5, 10, 50]
-LANES = {1000: 256, 4096: 256, 10_000: 64, 100_000: 16}
+LANES = {1000: 256, 4096: 256, 10_000: 64, 100_000: 64}
 BOUND, SHARE = 1.0, 0.05
 
 
@@ -87,7 +87,7 @@ def in_numpy(uniforms, x, limit):
 
 def case(n, d):
     """Microseconds a removal and lane of ours, Numba, literal, NumPy, and the eigen-solve alone."""
-    lanes, limit = LANES[n], 2 * n if n < 100_000 else 200
+    lanes, limit = LANES[n], 2 * n if n < 100_000 else 200 if d == 50 else 1000
     uniforms, reports, arms, whitened = problem(n, d, lanes)
     values, block_arm = in_blocks(reports, arms, len(whitened))
     present, u, r = jnp.asarray(~np.isnan(values[0])), jnp.asarray(whitened), jnp.asarray(np.nan_to_num(values))
