@@ -16,14 +16,14 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxbandits.estimators._inputs import checked
-from jaxbandits.numerics import count, fixed_sum
+from jaxbandits.estimators._lanes import first_above, ladder, total
+from jaxbandits.estimators._top_eigenvector import top_eigenvector
+from jaxbandits.numerics import count, fixed_sum, settle, settle_all
 from jaxbandits.random import Draws, to_uniform
 from jaxbandits.validation import integer
 
 LANES = 8
 LARGEST = 1e6  # a report is cut here before it is squared
-SQUARINGS = 16  # at most: 2^16 steps of the power method
-PAIR = 1e-6  # squaring stops once the other eigenvalues hold this share of the power's trace
 
 
 class Filtered(NamedTuple):
@@ -56,106 +56,22 @@ class _Sums(NamedTuple):
     spread: Any  # sum of squared deviations from the mean
 
 
-def _total(x):
-    """Sum over the first axis in a fixed order: halves down to eight terms."""
-    while x.shape[0] > 8:
-        half = x.shape[0] // 2
-        x = jnp.concatenate([x[:half] + x[half : 2 * half], x[2 * half :]]) if x.shape[0] % 2 else x[:half] + x[half:]
-    total = x[0]
-    for i in range(1, x.shape[0]):
-        total = total + x[i]
-    return total
-
-
 def _pooled(groups: _Sums, member) -> _Sums:
     """One group out of several: member [groups, L] says which."""
     size = jnp.where(member, groups.size, 0)
-    total = _total(size)
-    mean = _total(size * groups.mean) / jnp.maximum(total, 1)
+    number, sums = settle_all([total(size), total(size * groups.mean)])
+    mean = sums / jnp.maximum(number, 1)
     apart = groups.mean - mean
-    return _Sums(total, mean, _total(jnp.where(member, groups.spread, 0) + size * apart * apart))
+    return _Sums(number, mean, settle(total(jnp.where(member, groups.spread, 0) + size * apart * apart)))
 
 
 def _of_rows(rows) -> _Sums:
     """Sums of rows [bs, ...] of which NaN are missing."""
     left = ~jnp.isnan(rows)
-    size = _total(left.astype(rows.dtype))
-    mean = _total(jnp.where(left, rows, 0)) / jnp.maximum(size, 1)
+    size, sums = settle_all([total(left.astype(rows.dtype)), total(jnp.where(left, rows, 0))])
+    mean = sums / jnp.maximum(size, 1)
     apart = jnp.where(left, rows - mean, 0)
-    return _Sums(size, mean, _total(apart * apart))
-
-
-def _first_above(scores, target):
-    """Lowest i with scores_0 + ... + scores_i > target, and what of target is left before it: scores [m, L], target [L]."""
-    total, stride = scores, 1
-    while stride < scores.shape[0]:
-        total = jnp.concatenate([total[:stride], total[stride:] + total[:-stride]])
-        stride *= 2
-    # rounding may put the target at the end or beyond it
-    target = jnp.minimum(target, total[-1] * (1 - jnp.finfo(scores.dtype).eps))
-    below = total <= target
-    index = jnp.minimum(count(below, axis=0), scores.shape[0] - 1)
-    return index, jnp.maximum(target - jnp.max(jnp.where(below, total, 0), axis=0), 0)
-
-
-def _moments(arms: _Sums, directions):
-    """Number [L], mean [d, L] and trace of the covariance [L] of what is left."""
-    number = jnp.maximum(_total(arms.size), 1)
-    mean = _weighted(arms.size * arms.mean / number, directions)
-    squares = (arms.spread + arms.size * arms.mean * arms.mean) / number
-    norm = _total(jnp.moveaxis(directions * directions, 1, 0))
-    return number, mean, squares, _total(squares * norm) - _total(mean * mean)
-
-
-def _weighted(weights, directions):
-    """sum_a weights_a u_a: [K, L], [K, d, L] -> [d, L]."""
-    return _total(weights[:, None] * directions)
-
-
-def _second(squares, directions):
-    """sum_a squares_a u_a u_a' [d, d, L], eight arms at a time so that nothing of size K d^2 is made."""
-    num_arms, d, lanes = directions.shape
-    blocks = -(-num_arms // 8)
-    pad = blocks * 8 - num_arms
-    u = jnp.pad(directions, ((0, pad), (0, 0), (0, 0))).reshape(blocks, 8, d, lanes)
-    w = jnp.pad(squares, ((0, pad), (0, 0))).reshape(blocks, 8, lanes)
-
-    def add(b, total):
-        x, y = u[b], w[b][:, None] * u[b]
-        for a in range(8):
-            total = total + x[a][:, None] * y[a][None]
-        return total
-
-    return lax.fori_loop(0, blocks, add, jnp.zeros((d, d, lanes), u.dtype))
-
-
-def top_eigenpair(matrix):
-    """Largest eigenvalue [L] and its vector [d, L] of positive semi-definite matrices [d, d, L], by repeated squaring."""
-    d = matrix.shape[0]
-
-    def trace(x):
-        return _total(jnp.stack([x[i, i] for i in range(d)]))
-
-    def scaled(x):
-        return x / jnp.maximum(trace(x), jnp.finfo(x.dtype).tiny)
-
-    def square(carry):
-        step, power, done = carry
-
-        product = sum((power[:, k, None] * power[k, None, :] for k in range(1, d)), power[:, 0, None] * power[0, None])
-        size = trace(product)
-        new = product / jnp.maximum(size, jnp.finfo(size.dtype).tiny)
-        return step + 1, jnp.where(done, power, new), done | (size >= 1 - PAIR)
-
-    def pending(carry):
-        return (carry[0] < SQUARINGS) & ~jnp.all(carry[2])
-
-    power = lax.while_loop(pending, square, (jnp.int32(0), scaled(matrix), trace(matrix) <= 0))[1]
-    diagonal = jnp.stack([power[i, i] for i in range(d)])
-    column = jnp.argmax(diagonal, axis=0)
-    v = _total(jnp.where(jnp.arange(d)[:, None, None] == column, power, 0))
-    v = v / jnp.sqrt(jnp.maximum(_total(v * v), jnp.finfo(v.dtype).tiny))
-    return _total(v * _total(v[:, None] * matrix)), v
+    return _Sums(size, mean, settle(total(apart * apart)))
 
 
 def _uniform(stream, t, step):
@@ -165,69 +81,80 @@ def _uniform(stream, t, step):
     return stream[:, jnp.minimum(step, stream.shape[1] - 1)]
 
 
+class _Loop(NamedTuple):
+    step: Any  # []
+    todo: Any  # [L] bool: not known to be done
+    removed: Any  # [L] int32
+    exhausted: Any  # [L] bool
+    values: Any  # [L, nb, bs], NaN: missing or removed
+    blocks: Any  # _Sums
+    arms: Any  # _Sums
+    mean: Any  # [d, L]
+    eigenvalue: Any  # [L]
+    eigenvalues: Any  # [history, L]
+
+
 def _whole_batch(history, stream, t, values, present, block_arm, directions, bound, limit) -> FilteredBlocks:
     """All arguments have a leading axis [L]."""
     lanes, num_blocks, size = values.shape
     dtype = values.dtype
-    lane = jnp.arange(lanes)
+    lane = jnp.arange(lanes, dtype=jnp.int32)
     values = jnp.where(present, values, jnp.nan)
     arm = block_arm.T
     u = jnp.moveaxis(directions, 0, -1)
-    num_arms = u.shape[0]
+    num_arms, dim = u.shape[:2]
     blocks = _of_rows(jnp.moveaxis(values, 0, -1).swapaxes(0, 1))
-    arms = jax.vmap(lambda a: _pooled(blocks, arm == a))(jnp.arange(num_arms, dtype=arm.dtype))
+    arms = lax.map(lambda a: _pooled(blocks, arm == a), jnp.arange(num_arms, dtype=arm.dtype))
     threshold = 4 * bound
 
-    def undecided(arms):
-        """The trace bounds the eigenvalue: below the threshold no solve is needed."""
-        trace = _moments(arms, u)[3]
-        return (trace >= threshold) & (trace > 0) & (_total(arms.size) > 1)
-
-    def solve(arms):
-        _, mean, squares, _ = _moments(arms, u)
-        value, vector = top_eigenpair(_second(squares, u) - mean[:, None] * mean[None, :])
-        return value, vector, mean
-
-    def remove(carry):
-        step, todo, removed, values, blocks, arms, eigenvalues = carry
-        value, v, mean = solve(arms)
-        if history:
-            eigenvalues = eigenvalues.at[step].set(jnp.where(todo, value, jnp.nan), mode="drop")
-        todo = todo & (value >= threshold) & (value > 0)
-        along, centre = _total(jnp.moveaxis(u * v, 1, 0)), _total(v * mean)
+    def remove(at: _Loop) -> _Loop:
+        number = settle(jnp.maximum(total(at.arms.size), 1))
+        share = at.arms.size / number
+        mean = settle(total((share * at.arms.mean)[:, None] * u))
+        v = top_eigenvector(at.arms.spread / number + share * at.arms.mean * at.arms.mean, u, mean, at.todo)
+        along, centre = settle(total(jnp.moveaxis(u * v, 1, 0))), settle(total(v * mean))
 
         def scores(groups, along):
             off = along * groups.mean - centre
-            return along * along * groups.spread + groups.size * off * off
+            return settle(along * along * groups.spread + groups.size * off * off)
 
-        tau = scores(arms, along)
-        a, rest = _first_above(tau, _uniform(stream, t, step) * _total(tau))
-        mine = jnp.arange(num_arms, dtype=a.dtype)[:, None] == a
-        along = _total(jnp.where(mine, along, 0))
+        tau = ladder(scores(at.arms, along))
+        sum_tau = settle(total(tau[-1]))
+        value = sum_tau / number  # v' covariance v, without a difference of squares
+        eigenvalues = at.eigenvalues
+        if history:
+            eigenvalues = eigenvalues.at[at.step].set(jnp.where(at.todo, value, jnp.nan), mode="drop")
+        above = at.todo & (value >= threshold) & (value > 0) & (number > 1)
+        todo = above & (at.removed < limit)
+
+        a, rest = first_above(tau, _uniform(stream, t, at.step) * sum_tau)
+        mine = jnp.arange(num_arms, dtype=jnp.int32)[:, None] == a
+        along = settle(total(jnp.where(mine, along, 0)))
         own = arm == a
-        b, rest = _first_above(jnp.where(own, scores(blocks, along), 0), rest)
-        row = values[lane, b].T
+        b, rest = first_above(ladder(jnp.where(own, scores(at.blocks, along), 0)), rest)
+        row = at.values.at[lane, b].get(mode="promise_in_bounds").T
         off = along * row - centre
-        i, _ = _first_above(jnp.where(jnp.isnan(row), 0, off * off), rest)
-        touched = _of_rows(jnp.where(jnp.arange(size, dtype=i.dtype)[:, None] == i, jnp.nan, row))
-        values = values.at[jnp.where(todo, lane, lanes), b, i].set(jnp.nan, mode="drop", unique_indices=True)
-        here = (jnp.arange(num_blocks, dtype=b.dtype)[:, None] == b) & todo
-        blocks = jax.tree.map(lambda new, old: jnp.where(here, new, old), touched, blocks)
+        i, _ = first_above(ladder(settle(jnp.where(jnp.isnan(row), 0, off * off))), rest)
+        touched = _of_rows(jnp.where(jnp.arange(size, dtype=jnp.int32)[:, None] == i, jnp.nan, row))
+        values = at.values.at[jnp.where(todo, lane, lanes), b, i].set(jnp.nan, mode="drop", unique_indices=True)
+        here = (jnp.arange(num_blocks, dtype=jnp.int32)[:, None] == b) & todo
+        blocks = jax.tree.map(lambda new, old: jnp.where(here, new, old), touched, at.blocks)
         pooled = _pooled(blocks, own)
-        arms = jax.tree.map(lambda new, old: jnp.where(mine & todo, new, old), pooled, arms)
-        removed = removed + todo.astype(jnp.int32)
-        todo = todo & undecided(arms) & (step + 1 < limit)
-        return step + 1, todo, removed, values, blocks, arms, eigenvalues
+        arms = jax.tree.map(lambda new, old: jnp.where(mine & todo, new, old), pooled, at.arms)
+        return _Loop(
+            at.step + 1, todo, at.removed + todo.astype(jnp.int32), at.exhausted | (above & ~todo), values, blocks, arms,
+            jnp.where(at.todo, mean, at.mean), jnp.where(at.todo, value, at.eigenvalue), eigenvalues,
+        )  # fmt: skip
 
+    none, zero = jnp.zeros(lanes, jnp.int32), jnp.zeros(lanes, dtype)
     eigenvalues = jnp.full((history, lanes), jnp.nan, dtype)
-    todo = undecided(arms) & (limit > 0)
-    start = (jnp.int32(0), todo, jnp.zeros(lanes, jnp.int32), values, blocks, arms, eigenvalues)
-    _, _, removed, values, _, arms, eigenvalues = lax.while_loop(lambda carry: jnp.any(carry[1]), remove, start)
-    value, _, mean = solve(arms)
-    if history:
-        eigenvalues = eigenvalues.at[removed, lane].set(value, mode="drop")
-    exhausted = (removed >= limit) & (value >= threshold) & (value > 0) & (_total(arms.size) > 1)
-    return FilteredBlocks(mean.T, ~jnp.isnan(values), value, eigenvalues.T, removed, exhausted)
+    start = _Loop(
+        jnp.int32(0), none == 0, none, none > 0, values, blocks, arms, jnp.zeros((dim, lanes), dtype), zero, eigenvalues
+    )
+    end = lax.while_loop(lambda at: jnp.any(at.todo), remove, start)
+    return FilteredBlocks(
+        end.mean.T, ~jnp.isnan(end.values), end.eigenvalue, end.eigenvalues.T, end.removed, end.exhausted
+    )
 
 
 def _batched(history):
@@ -237,7 +164,7 @@ def _batched(history):
     def many(*args):
         # here, after every vmap: fewer than eight lanes are filled up, the least number for which bits do not depend on it
         lanes = args[1].shape[0]
-        fill = max(0, LANES - lanes)
+        fill = -lanes % max(LANES, 2 ** (lanes.bit_length() - 3))
         args = jax.tree.map(lambda x: jnp.concatenate([x, jnp.repeat(x[:1], fill, 0)]), args) if fill else args
         return jax.tree.map(lambda x: x[:lanes], _whole_batch(history, *args))
 
