@@ -105,12 +105,7 @@ def claims(results) -> list[Claim]:
         made.append(Claim(f"{panel}, T = {table.index[-1]:,}: measured against the order", "", said))
         worst = max(float((table[name] / table[f"{name}, bound"]).max()) for name in lines)
         made.append(
-            Claim(
-                f"{panel}: measured is below the order",
-                "constants unspecified",
-                f"at most {worst:.2f} of it",
-                worst <= 1,
-            )
+            Claim(f"{panel}: measured against the order at worst", "constants unspecified", f"{worst:.2f} times")
         )
     return made
 

@@ -94,7 +94,7 @@ def draw_share(results):
     """Final regret against the share of corrupted reports, robust rivals beside."""
     horizon = int(results["share"].t[-1])
     first, _ = orders(lambda x: (horizon, float("inf"), x)).items()
-    caption = f"rewards of ±1, ε = ∞; corrupted: {VALUE:g} against the best arm, for the others"
+    caption = f"rewards of ±1, ε = ∞; corrupted reports: -{VALUE:g} on the best arm, {VALUE:g} elsewhere"
     return plot.against(results["share"], "corruption_bound", reference=dict([first]), width=5.5, caption=caption)
 
 
