@@ -44,7 +44,7 @@ def draw(window):
     def made(results):
         ds = results["calibrations"]
         chosen = window if window in ds["window"].values else int(ds["window"].values[-1])
-        caption = f"no attack, |r| ≤ 1, episodes of {chosen} plays"
+        caption = f"no attack, |r| ≤ 1, L = {chosen}"
         return plot.against(ds, "epsilon", select={"window": chosen}, caption=caption, width=5.5)
 
     return made
