@@ -56,8 +56,8 @@ def play(algorithm, environment, times, seeds):
 
 def windows_of(monkeypatch, slots):
     """Make robust_elimination offer windows of `slots` plays."""
-    module = importlib.import_module("jaxbandits.algorithms.robust_elimination")  # the package exports the function
-    monkeypatch.setattr(module, "_slots", lambda horizon: slots)
+    module = importlib.import_module("jaxbandits.algorithms._design_arguments")
+    monkeypatch.setattr(module, "slots", lambda horizon: slots)
 
 
 def actions_of(pulls):

@@ -309,7 +309,7 @@ PLANTED = [
     ("4 * bound", "bound"),
     ("growth**i, model", "growth ** (i - 1), model"),
     ("reward(len(played), a)", "reward(len(played) - 1, a)"),
-    ("1 + noise_scale**2 + 2 * b**2", "noise_scale**2 + 2 * b**2"),
+    ("1 + noise_scale**2 + 2 * b**2", "(1 + noise_scale**2 + 2 * b**2) / 4"),
     ("1 + noise_scale**2 / least + 2 * (b / least) ** 2", "1 + noise_scale**2 / least"),
     ("theta = n * root", "theta = len(kept) * root"),
     ("uniform(removed)", "uniform(removed + 1)"),

@@ -49,9 +49,9 @@ def mirrored(means, action):
     return jnp.argmax(rank == (n - 1 - pick(rank, action))[..., None], axis=-1).astype(jnp.int32)
 
 
-def _per(draws, t, shape):
+def _per(draws, t, shape, by_play):
     """How to address one draw per entry of a payload: by play where there is one entry a play, else within the window."""
-    if shape[: t.ndim] == t.shape:
+    if by_play and shape[: t.ndim] == t.shape:
         return lambda method: getattr(draws.child(method[0]), method[1])(t, shape[t.ndim :])
     return lambda method: getattr(draws.child(method[0]), method[1])(t[0], shape)
 
@@ -94,7 +94,7 @@ def huber_attack(kind: str) -> Attack:
         # as many rewards as plays are drawn; a report that stands for several plays takes the first one's
         means = jnp.broadcast_to(seen.truth.means, (*seen.action.shape, seen.truth.means.shape[-1]))
         fresh = seen.sample(mirrored(means, seen.action)).astype(x.dtype)
-        if x.shape == fresh.shape:
+        if arm is seen.action:
             return fresh
         if x.ndim == fresh.ndim == 1:
             return fresh[jnp.argmax(seen.action == arm[:, None], axis=-1)]
@@ -110,7 +110,8 @@ def huber_attack(kind: str) -> Attack:
             raise ValueError(
                 f"huber corrupts rewards or reports, not {type(payload).__name__}: use it as reward_adversary"
             )
-        draw = _per(draws, t, x.shape)
+        # reports that stand for several plays may be as many as the window's plays: those of one play carry its own action
+        draw = _per(draws, t, x.shape, not isinstance(payload, Report) or payload.arm is seen.action)
         hit = (draw(("hit", "uniform")) < params.corruption) & may
         if kind == "burst":
             if not hasattr(seen.state, "batch"):
