@@ -294,16 +294,3 @@ def inverse_cholesky(matrix):
         return a, x.at[k].set(x[k] / jnp.sqrt(a[k, k]))
 
     return jax.lax.fori_loop(0, d, eliminate, (matrix, jnp.eye(d, dtype=matrix.dtype)))[1]
-
-
-def rank_one_inverse(inverse, x):
-    """Sherman-Morrison: (A + x x^T)^-1 and the gain A^-1 x / (1 + x^T A^-1 x), from A^-1 [d, d] and x [d]."""
-    v = matvec(inverse, x)
-    gain = v / (1 + dot(x, v))
-    return inverse - gain[..., :, None] * v[..., None, :], gain
-
-
-def is_finite_tree(tree):
-    """Whether every float leaf of a pytree is finite."""
-    leaves = [jnp.all(jnp.isfinite(x)) for x in jax.tree.leaves(tree) if jnp.issubdtype(x.dtype, jnp.floating)]
-    return jnp.all(jnp.stack(leaves)) if leaves else jnp.array(True)
