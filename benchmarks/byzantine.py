@@ -9,27 +9,16 @@ tracing is not where a sweep repeats it. CPU seconds, the least of three turns: 
 
 import math
 import sys
-import time
 from functools import partial
 
 import numba
 import numba_byzantine
 import numpy as np
+from measure import best_of
 
 import jaxbandits as jb
 
 SIZES, HORIZON, WINDOW = {"num_agents": 10, "num_arms": 10, "dim": 4}, 2_000, 11
-
-
-def best_of(rounds: int, *functions) -> list[float]:
-    """Least CPU seconds of each function, run in turns: other processes on the machine are not counted."""
-    seconds = [[] for _ in functions]
-    for _ in range(rounds):
-        for function, found in zip(functions, seconds, strict=True):
-            began = time.process_time()
-            function()
-            found.append(time.process_time() - began)
-    return [min(found) for found in seconds]
 
 
 def swept(seeds: int, grid=None, **changes):

@@ -8,29 +8,18 @@ Central moments (D = 10 and 1000) run beside raw ones.
 """
 
 import sys
-import time
 from functools import partial
 
 import numba
 import numba_robust
 import numpy as np
+from measure import best_of
 
 import jaxbandits as jb
 
 MEANS, SHAPE, HORIZON, VALUE = [0.9, 0.7, 0.5, 0.3, 0.1], 3.5, 1_000_000, 50.0
 EPSILONS, CORRUPTIONS = [0.1, 0.5, 1.0], [0.0, 0.02, 0.05, 0.1]
 GRID = {"epsilon": EPSILONS, ("corruption_bound", "reward_adversary.corruption"): CORRUPTIONS}
-
-
-def best_of(rounds: int, *functions) -> list[float]:
-    """Least CPU seconds of each function, run in turns: other processes on the machine are not counted."""
-    seconds = [[] for _ in functions]
-    for _ in range(rounds):
-        for function, found in zip(functions, seconds, strict=True):
-            began = time.process_time()
-            function()
-            found.append(time.process_time() - began)
-    return [min(found) for found in seconds]
 
 
 def swept(seeds: int, **changes):

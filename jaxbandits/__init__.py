@@ -1,6 +1,17 @@
 """Batched simulation of private and robust bandits in JAX."""
 
-from jaxbandits import adversaries, algorithms, environments, estimators, mechanisms, theory
+from jaxbandits import (
+    adversaries,
+    algorithms,
+    auditing,
+    environments,
+    estimators,
+    learners,
+    mechanisms,
+    privacy,
+    theory,
+)
+from jaxbandits.auditing import audit
 from jaxbandits.environments.data import read_labelled, read_losses
 from jaxbandits.reports import plot
 from jaxbandits.statistics import compare, slope, summary, table
@@ -12,13 +23,17 @@ __all__ = [
     "__version__",
     "adversaries",
     "algorithms",
+    "audit",
+    "auditing",
     "compare",
     "cores",
     "environments",
     "estimators",
+    "learners",
     "load",
     "mechanisms",
     "plot",
+    "privacy",
     "read_labelled",
     "read_losses",
     "save",

@@ -1,4 +1,4 @@
-"""One runnable case for every public factory: it drives the contract tests, the documentation and, later, the audit.
+"""One runnable case for every public factory: it drives the contract tests, the documentation and the audit.
 
 A public factory without a case here fails a test.
 """
@@ -72,9 +72,29 @@ ALGORITHMS: dict[str, Example] = {
     "exp4": Example(a.exp4, experts),
     "local_exp4": Example(partial(a.local_exp4, epsilon=1.0, learning_rate=0.02, mixing=0.1), experts),
     "batched_exp4": Example(
-        partial(a.batched_exp4, epsilon=1.0, delta=0.01, window=12, learning_rate=0.2, mixing=0.5), experts
+        partial(a.batched_exp4, epsilon=4.0, delta=0.01, window=12, learning_rate=0.2, mixing=0.5), experts
     ),
     "linucb": Example(partial(a.linucb, preset="theory", radius_scale=0.2), contexts),
+    "ldp_linucb": Example(partial(a.ldp_linucb, epsilon=1.0, radius_scale=0.2), contexts),
+    "jdp_linucb": Example(partial(a.jdp_linucb, epsilon=2.0, tree="binary", radius_scale=0.2), contexts),
+    "shuffle_linucb": Example(
+        partial(a.shuffle_linucb, protocol="vector", window=7, epsilon=2.0, radius_scale=0.2), contexts
+    ),
+    "linear_thompson": Example(partial(a.linear_thompson, statistics="ldp", epsilon=1.0), contexts),
+    "epsilon_greedy": Example(partial(a.epsilon_greedy, statistics="shuffle", window=5, epsilon=0.8), contexts),
+    "online_ucb": Example(partial(a.online_ucb, epsilon=4.0, min_eigenvalue=0.1), contexts),
+    "doubling": Example(
+        partial(a.doubling, base=partial(a.online_ucb, epsilon=4.0, min_eigenvalue=0.1, learner="ogd")), contexts
+    ),
+    "bandit_combiner": Example(
+        partial(
+            a.bandit_combiner, epsilon=4.0, bonus_scale=0.0, bases=[
+                partial(a.doubling, base=partial(a.online_ucb, epsilon=4.0, learner="ogd")),
+                partial(a.online_ucb, epsilon=4.0, learner="ogd"),
+            ],
+        ),
+        contexts,
+    ),
     "robust_elimination": Example(
         partial(a.robust_elimination, num_batches=3, epsilon=4.0, corruption_bound=0.1),
         bounded,
@@ -84,7 +104,7 @@ ALGORITHMS: dict[str, Example] = {
     "bogunovic_elimination": Example(partial(a.bogunovic_elimination, corruption_budget=0.0), linear, horizon=900),
     "private_elimination": Example(
         partial(
-            a.private_elimination, mechanism="gaussian", epsilon=0.4, delta=0.2, sampling_scale=0.2, noise_scale=0.3
+            a.private_elimination, mechanism="gaussian", epsilon=1.0, delta=0.05, sampling_scale=0.2, noise_scale=0.3
         ),
         bounded, horizon=1000,
     ),
@@ -98,7 +118,7 @@ ALGORITHMS: dict[str, Example] = {
     ),
     "prm_elimination": Example(
         partial(
-            a.prm_elimination, moment="central", epsilon=1.0, mean_bound=3.5, moment_bound=0.25, histogram_scale=0.5
+            a.prm_elimination, moment="central", epsilon=1.0, mean_bound=3.5, moment_bound=0.25, histogram_scale=4.0
         ),
         arms, horizon=400,
     ),

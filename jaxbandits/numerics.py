@@ -104,8 +104,8 @@ def argmax(x, relative: float = 0.0, axis: int = -1):
         for i in range(n - 2, -1, -1):
             index = jnp.where(values[i] >= top, i, index)
         return jnp.squeeze(index, axis)
-    index = jnp.arange(n, dtype=jnp.int32).reshape(n, *(1,) * (x.ndim - 1 - axis % x.ndim))
-    return jnp.min(jnp.where(x >= top, index, n - 1), axis=axis)
+    index = jnp.arange(n, dtype=x.dtype).reshape(n, *(1,) * (x.ndim - 1 - axis % x.ndim))
+    return jnp.min(jnp.where(x >= top, index, n - 1), axis=axis).astype(jnp.int32)
 
 
 def argmin(x):

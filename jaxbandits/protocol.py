@@ -33,6 +33,10 @@ def _spend_infinite(params):
     return (float("inf"), 0.0)
 
 
+def _no_events(params):
+    return ()
+
+
 class Span(NamedTuple):
     """A run of equal windows. Host data: `slots` and the flags are static, the numbers are traced.
 
@@ -82,6 +86,8 @@ class Guarantee(NamedTuple):
     view: Callable = _no_view  # message, released, action -> what the theorem covers
     scales: tuple = ()  # leaves of params that scale privacy noise
     bound: float = float("inf")  # spend holds for rewards in [-bound, bound]; inf: whatever the rewards are
+    # params -> (Event, ...): the releases that one unit enters, which `spend` composes (`mechanisms.guarantee` does that)
+    events: Callable = _no_events
 
 
 class Algorithm(NamedTuple):

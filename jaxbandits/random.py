@@ -10,8 +10,9 @@ magnitudes in [6.0e-8, 22.2]. float64 uses the same 32 bits: uniforms on (k + 1/
 
 import math
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -69,7 +70,7 @@ def to_laplace(bits, dtype=jnp.float32):
     return jnp.where((bits & np.uint32(1)) == 1, -magnitude, magnitude)
 
 
-@partial(jax.tree_util.register_dataclass, data_fields=["seed"], meta_fields=["path", "dtype"])
+@partial(jax.tree_util.register_dataclass, data_fields=["seed", "shift"], meta_fields=["path", "dtype"])
 @dataclass(frozen=True)
 class Draws:
     """The random streams of one lane under one path. `child` moves to another path and costs nothing.
@@ -85,10 +86,19 @@ class Draws:
     seed: jax.Array
     path: str = ""
     dtype: type = jnp.float32
+    shift: Any = None  # int32: plays before t = 1, None: 0
 
     def child(self, name: str) -> "Draws":
         """The stream under `path/name`."""
-        return Draws(self.seed, f"{self.path}/{name}" if self.path else name, self.dtype)
+        return replace(self, path=f"{self.path}/{name}" if self.path else name)
+
+    def shifted(self, plays) -> "Draws":
+        """The same stream for a part with a clock of its own, started after `plays` plays: its t is drawn where t + plays is."""
+        return replace(self, shift=plays if self.shift is None else self.shift + plays)
+
+    def _play(self, t):
+        t = jnp.asarray(t)
+        return (t if self.shift is None else t + self.shift).astype(jnp.uint32)
 
     def _key(self):
         return jnp.asarray(self.seed).astype(jnp.uint32), np.uint32(zlib.crc32(self.path.encode()))
@@ -96,7 +106,7 @@ class Draws:
     def words(self, t, shape=(), first: int = 0):
         """Two independent uint32 words at positions first, first + 1, ...: each [..., *shape]."""
         shape = tuple(shape)
-        t = jnp.asarray(t).astype(jnp.uint32)
+        t = self._play(t)
         if not shape:
             return threefry2x32(self._key(), (t, np.uint32(first)))
         position = jnp.arange(first, first + math.prod(shape), dtype=jnp.uint32).reshape(shape)
@@ -104,7 +114,7 @@ class Draws:
 
     def words_at(self, t, position):
         """Both uint32 words at one (possibly traced) position: shapes of t and position broadcast."""
-        return threefry2x32(self._key(), (jnp.asarray(t).astype(jnp.uint32), jnp.asarray(position).astype(jnp.uint32)))
+        return threefry2x32(self._key(), (self._play(t), jnp.asarray(position).astype(jnp.uint32)))
 
     def at(self, t, position):
         """The first of `words_at`."""

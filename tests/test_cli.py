@@ -83,6 +83,31 @@ def test_the_file_says_what_python_says(tmp_path):
     np.testing.assert_array_equal(from_file.regret, from_python.regret)
 
 
+def test_several_bases_in_toml(tmp_path):
+    file = """
+horizon = 40
+seeds = 8
+[environment]
+name = "contextual_linear"
+num_arms = 5
+dim = 3
+[[algorithm]]
+name = "bandit_combiner"
+epsilon = 4.0
+bases = [
+    { name = "doubling", base = { name = "online_ucb", epsilon = 4.0, learner = "ogd" } },
+    { name = "online_ucb", epsilon = 4.0, learner = "ogd" },
+]
+"""
+    (combiner,) = read_config(write(tmp_path / "run.toml", file))["algorithms"].values()
+    made = combiner(num_arms=5, dim=3, horizon=40)
+    assert made.version[2] == (("doubling", *made.version[2][0][1:]), ("online_ucb", *made.version[2][1][1:]))
+    with pytest.raises(ValueError, match=r"bases 1\.base.*online_ucb"):
+        read_config(
+            write(tmp_path / "bad.toml", file.replace('{ name = "online_ucb", ep', '{ name = "online_ucv", ep'))
+        )
+
+
 def test_grids_in_toml(tmp_path):
     text = GOOD.replace(
         "[grid]\nepsilon = [0.1, 0.5]",

@@ -17,7 +17,10 @@ PUBLIC = [
     "jaxbandits.adversaries",
     "jaxbandits.theory",
     "jaxbandits.estimators",
+    "jaxbandits.learners",
     "jaxbandits.mechanisms",
+    "jaxbandits.auditing",
+    "jaxbandits.privacy",
     "jaxbandits.statistics",
     "jaxbandits.reports.plot",
 ]

@@ -311,6 +311,31 @@ def test_contextual_features_of_the_paper_and_of_its_code(features, contexts):
         assert np.abs(u.T @ u / len(u) - np.eye(dim - 1) / (dim - 1)).max() < 5 / np.sqrt(len(u))
 
 
+@pytest.mark.parametrize("dim", [2, 3, 4, 5, 6, 8])
+def test_contextual_directions_are_uniform_on_the_sphere(dim):
+    n, arms, free = 4000, 4, dim - 1
+    environment = contextual_linear(num_arms=arms, dim=dim)
+    context = np.asarray(play(environment, np.arange(1, n + 1), np.zeros(n, int))[0], float)
+    u = context[..., :-1] * np.sqrt(2)
+    np.testing.assert_allclose(np.linalg.norm(u, axis=-1), 1, atol=2e-6)
+    x = u.reshape(-1, free)
+    assert np.abs(x.mean(0)).max() < 5 / np.sqrt(len(x))
+    assert np.abs(x.T @ x / len(x) - np.eye(free) / free).max() < 5 / np.sqrt(len(x))
+    # arms uncorrelated with each other, and so are their squares: no two circles share their bits
+    for flat in (u, u**2) if free > 1 else (u,):
+        across = np.corrcoef(flat.reshape(n, -1).T).reshape(arms, free, arms, free)
+        for a in range(arms):
+            across[a, :, a] = 0  # one arm's coordinates: above
+        assert np.abs(across).max() < 5.5 / np.sqrt(n)
+    if free > 1:  # a squared coordinate is beta (1/2, (free - 1) / 2), and a wrong dimension is noticed
+        for j in range(free):
+            assert stats.kstest(x[:, j] ** 2, "beta", (0.5, (free - 1) / 2)).pvalue > 1e-3
+            assert stats.kstest(x[:, j] ** 2, "beta", (0.5, free / 2)).pvalue < 1e-3
+        for j in range(free - 1):  # angles between neighbours
+            angle = np.arctan2(x[:, j], x[:, j + 1])
+            assert stats.kstest(angle, "uniform", (-np.pi, 2 * np.pi)).pvalue > 1e-3
+
+
 def test_gaussian_contextual_rewards():
     n = 20_000
     environment = contextual_linear(num_arms=3, dim=3, reward="gaussian", noise_scale=0.3)

@@ -41,6 +41,9 @@ def played(algorithm, environment, **options):
     """The history of one lane, and the estimates it released."""
     run = simulate(algorithm, environment, history=True, **options)
     released = run.history.released
+    released = (
+        released if released.ndim == 1 else released[:, 0]
+    )  # central PRM: the mean, then its histogram's left edge
     return run, released[~np.isnan(released)]
 
 

@@ -88,10 +88,11 @@ def literal_linucb(contexts, rewards, theta, algorithm):
     return np.array(curve)
 
 
+@pytest.mark.parametrize("contexts", ["redraw", "fixed"])
 @pytest.mark.parametrize("preset", ["reference", "theory"])
-def test_linucb_is_the_literal_loop(preset):
-    horizon, environment = 250, contextual_linear(num_arms=20, dim=4)
-    algorithm = linucb(num_arms=20, dim=4, horizon=horizon, preset=preset, radius_scale=0.1)
+def test_linucb_is_the_literal_loop(preset, contexts):
+    horizon, environment = 250, contextual_linear(num_arms=20, dim=4, contexts=contexts)
+    algorithm = linucb(num_arms=20, dim=4, horizon=horizon, preset=preset, radius_scale=0.1, contexts=contexts)
     curves, _ = play(algorithm, environment, np.arange(1, horizon + 1), 4)
     t, world, equal = jnp.arange(1, horizon + 1, dtype=jnp.int32), environment.world, 0
     for seed in range(4):
@@ -117,6 +118,24 @@ def test_linucb_first_play_takes_the_lowest_tied_arm():
     assert used is None and action.tolist() == [0]
 
 
+def test_fixed_arms_are_a_fact_that_linucb_must_agree_with():
+    fixed = contextual_linear(num_arms=5, dim=3, contexts="fixed")
+    assert fixed.facts["contexts"] == "fixed"
+    assert sweep(linucb, fixed, horizon=20, seeds=8, progress=False).regret.shape[1] == 8
+    with pytest.raises(ValueError, match="contexts = 'fixed' disagrees"):
+        sweep(partial(linucb, contexts="fixed"), contextual_linear(num_arms=5, dim=3), horizon=20, seeds=8)
+    with pytest.raises(ValueError, match="contexts"):
+        linucb(num_arms=5, dim=3, horizon=20, contexts="frozen")
+
+
+def test_fixed_arms_give_the_same_bits_in_chunks_of_any_size_and_beside_any_points():
+    """300 plays: past the ones that compute every width anew."""
+    fixed = contextual_linear(num_arms=30, dim=5, contexts="fixed")
+    run = partial(sweep, linucb, fixed, horizon=300, progress=False)
+    whole = run(seeds=64, grid={"radius_scale": [0.1, 0.5]}).regret.values
+    np.testing.assert_array_equal(whole[:, :1, :8], run(seeds=8, grid={"radius_scale": [0.1]}).regret.values)
+
+
 def test_presets_share_a_program_and_contexts_are_drawn_once():
     make = partial(linucb, num_arms=20, dim=5, horizon=50)
     algorithm, environment = make(radius_scale=0.1), contextual_linear(num_arms=20, dim=5)
@@ -133,13 +152,13 @@ def test_presets_share_a_program_and_contexts_are_drawn_once():
         ).record.regret
 
     def words(points):
-        """Elements that erf_inv is applied to in the traced loop: context normals for every seed."""
+        """Elements whose bits are shifted left in the traced loop: blocks of random words, for every seed."""
         both = jax.vmap(jax.vmap(run, (None, 0)), (0, None))
         text = str(jax.make_jaxpr(both)(jnp.arange(16, dtype=jnp.uint32), jnp.linspace(0.1, 1, points)))
-        shapes = re.findall(r":f32\[([\d,]*)\] = erf_inv", text)
+        shapes = re.findall(r":u32\[([\d,]*)\] = shift_left", text)
         return sum(int(np.prod([int(n) for n in s.split(",") if n])) for s in shapes)
 
-    assert 16 * 20 * 4 <= words(1) == words(8)
+    assert 16 * 20 * 20 <= words(1) == words(8)  # twenty rounds for each of twenty arms
 
 
 # robust elimination

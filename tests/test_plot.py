@@ -349,3 +349,14 @@ def test_lines_of_a_table():
     assert second.get_ydata().tolist() == [0.5, 0.4] and plot.overlaps(drawn.figure) == []
     with pytest.raises(ValueError, match="'q' must be one of"):
         plot.lines(frame, "t", "q", line="data")
+
+
+def test_a_maps_categories_keep_their_colours():
+    """Two figures of one set of names: a name has one colour, and the legend names what is there."""
+    looks = []
+    for winners in (["u", "v"], ["v", "v"]):
+        frame = pd.DataFrame({"a": [1, 2], "b": [1, 1], "winner": pd.Categorical(winners, ["u", "v"])})
+        figure = plot.heatmap(frame, "a", "b", "winner").figure
+        handles = figure.axes[0].get_legend_handles_labels()
+        looks.append(dict(zip(handles[1], (h.get_facecolor() for h in handles[0]), strict=True)))
+    assert set(looks[0]) == {"u", "v"} and set(looks[1]) == {"v"} and looks[0]["v"] == looks[1]["v"]

@@ -106,6 +106,20 @@ def test_grid_points_and_tied_keys_agree():
     np.testing.assert_array_equal(tied.regret[0, 1], pair.regret[0])
 
 
+def test_points_alike_to_an_algorithm_are_computed_once(tmp_path):
+    points = [{"learning_rate": x, "bonus_scale": y} for x in (0.02, 0.05) for y in (0.5, 1.0, 2.0)]
+    made = {"exp3": partial(jb.algorithms.exp3, mixing=0.1), "ucb1": jb.algorithms.ucb1}
+    ds = jb.sweep(made, ARMS, **SMALL | {"seeds": 8}, points=points, store=tmp_path)
+    assert len(list(tmp_path.glob("**/*.npz"))) == 2 + 3
+    assert ds.regret.dims == ("algorithm", "point", "seed", "t") and ds["bonus_scale"].dims == ("point",)
+    assert ds["learning_rate"].values.tolist() == [point["learning_rate"] for point in points]
+    for label, key in (("exp3", "learning_rate"), ("ucb1", "bonus_scale")):
+        assert len(np.unique(ds.regret.sel(algorithm=label)[:, 0, -1])) > 1
+        for value in {point[key] for point in points}:
+            rows = ds.regret.sel(algorithm=label)[[i for i, point in enumerate(points) if point[key] == value]]
+            np.testing.assert_array_equal(rows, np.broadcast_to(rows[0], rows.shape))
+
+
 def test_keys_address_parts_and_constants_are_repeated():
     grid = {"mixing": [0.1, 0.3], "environment.means": {"easy": [0.1, 0.2, 0.9], "hard": [0.5, 0.5, 0.6]}}
     ds = jb.sweep(
@@ -315,4 +329,4 @@ def test_a_context_that_all_seeds_share_is_not_counted_for_each():
         settings = {"horizon": 20, "seeds": 8, "grid": None, "points": None, "checkpoints": 4, "dtype": "float32"}
         return shapes_of(plan({"x": example.algorithm}, example.environment, **settings, **attacked))[0].context
 
-    assert context("rotating_experts") == 0 and context("contextual_linear") > 0
+    assert context("rotating_experts") == 0 and context("linucb") > 0

@@ -2,13 +2,16 @@
 
 from jaxbandits.algorithms.adap_kl_ucb import adap_kl_ucb
 from jaxbandits.algorithms.adap_ucb import adap_ucb
+from jaxbandits.algorithms.bandit_combiner import bandit_combiner
 from jaxbandits.algorithms.bandit_to_experts import bandit_to_experts
 from jaxbandits.algorithms.batched_exp4 import batched_exp4
 from jaxbandits.algorithms.bogunovic_elimination import bogunovic_elimination
 from jaxbandits.algorithms.byzantine_ucb import byzantine_ucb
 from jaxbandits.algorithms.cr_ucb import cr_ucb
+from jaxbandits.algorithms.doubling import doubling
 from jaxbandits.algorithms.dp_se import dp_se
 from jaxbandits.algorithms.dprse import dprse
+from jaxbandits.algorithms.epsilon_greedy import epsilon_greedy
 from jaxbandits.algorithms.exp3 import exp3
 from jaxbandits.algorithms.exp3_ix import exp3_ix
 from jaxbandits.algorithms.exp4 import exp4
@@ -16,13 +19,17 @@ from jaxbandits.algorithms.ftpl import ftpl
 from jaxbandits.algorithms.htinf import htinf
 from jaxbandits.algorithms.huber_ucb import huber_ucb
 from jaxbandits.algorithms.isolated_linucb import isolated_linucb
+from jaxbandits.algorithms.jdp_linucb import jdp_linucb
 from jaxbandits.algorithms.kl_ucb import kl_ucb
 from jaxbandits.algorithms.ldp_exp3 import ldp_exp3
+from jaxbandits.algorithms.ldp_linucb import ldp_linucb
 from jaxbandits.algorithms.ldp_ucb import ldp_ucb
+from jaxbandits.algorithms.linear_thompson import linear_thompson
 from jaxbandits.algorithms.linucb import linucb
 from jaxbandits.algorithms.local_exp4 import local_exp4
 from jaxbandits.algorithms.median_elimination import median_elimination
 from jaxbandits.algorithms.moss import moss
+from jaxbandits.algorithms.online_ucb import online_ucb
 from jaxbandits.algorithms.oracle_linucb import oracle_linucb
 from jaxbandits.algorithms.phased_elimination import phased_elimination
 from jaxbandits.algorithms.private_batched import private_batched
@@ -32,6 +39,7 @@ from jaxbandits.algorithms.prm_thompson import prm_thompson
 from jaxbandits.algorithms.prm_ucb import prm_ucb
 from jaxbandits.algorithms.robust_elimination import robust_elimination
 from jaxbandits.algorithms.robust_ucb import robust_ucb
+from jaxbandits.algorithms.shuffle_linucb import shuffle_linucb
 from jaxbandits.algorithms.successive_elimination import successive_elimination
 from jaxbandits.algorithms.thompson import thompson
 from jaxbandits.algorithms.trimmed_elimination import trimmed_elimination
@@ -59,6 +67,14 @@ __all__ = [
     "local_exp4",
     "batched_exp4",
     "linucb",
+    "ldp_linucb",
+    "jdp_linucb",
+    "shuffle_linucb",
+    "linear_thompson",
+    "epsilon_greedy",
+    "online_ucb",
+    "doubling",
+    "bandit_combiner",
     "robust_elimination",
     "phased_elimination",
     "bogunovic_elimination",

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from jaxbandits.algorithms._design_batches import Params, Radius, Rules, program
+from jaxbandits.mechanisms.composition import guarantee, laplace_event
 from jaxbandits.mechanisms.laplace import laplace_scale
 from jaxbandits.protocol import Algorithm, Guarantee, Span
 from jaxbandits.validation import array, integer, number
@@ -135,12 +136,11 @@ def stored(
     )  # fmt: skip
 
 
-def _spend(params):
-    scale = float(params.noise_scale) * float(params.mechanism_scale)
-    return (2 / scale if scale > 0 else math.inf, 0.0)
+def _events(params):
+    return (laplace_event("reward in [-1, 1] of one play", 2.0, params.noise_scale * params.mechanism_scale),)
 
 
-LOCAL = Guarantee("local", "reward", _spend, lambda message, released, action: message, ("mechanism_scale",), bound=1.0)
+LOCAL = guarantee("local", "reward", _events, lambda message, released, action: message, bound=1.0)
 
 
 def assembled(

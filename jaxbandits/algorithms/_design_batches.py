@@ -67,6 +67,9 @@ class Memory(NamedTuple):
     batch: Any  # [] int32: batches estimated
     best: Any  # [] int32: largest estimate of the last one
     done: Any  # [] bool: `best` is played to the horizon
+    estimate: (
+        Any  # [d] theta of the last batch, NaN before one; () where clients add the noise: nothing central is released
+    )
 
 
 class State(NamedTuple):
@@ -145,13 +148,15 @@ def program(num_arms: int, dim: int, capacity: int, rules: Rules) -> Program:
         theta, slack, sound = rules.judge(params, draws, t, batch)
         value = jnp.where(memory.active, matvec(params.actions, jnp.where(sound, theta, 0)), -jnp.inf)
         stays = memory.active & ((value >= jnp.max(value) - slack) | ~sound)
-        return memory._replace(active=stays, best=argmax(value), batch=memory.batch + 1)
+        estimate = () if rules.private else theta
+        return memory._replace(active=stays, best=argmax(value), batch=memory.batch + 1, estimate=estimate)
 
     def init(params, draws):
         none = jnp.int32(0)
         basis = Basis(jnp.zeros((dim, dim), draws.dtype), jnp.zeros(dim, jnp.int32), none)
         counts, false = jnp.zeros(num_arms, jnp.int32), jnp.zeros((), bool)
-        memory = Memory(jnp.ones(num_arms, bool), basis, counts, false, none, none, none, false)
+        nothing = () if rules.private else jnp.full(dim, jnp.nan, draws.dtype)
+        memory = Memory(jnp.ones(num_arms, bool), basis, counts, false, none, none, none, false, nothing)
         return State(memory, empty(draws.dtype))
 
     def empty(dtype):
@@ -179,7 +184,9 @@ def program(num_arms: int, dim: int, capacity: int, rules: Rules) -> Program:
         else:
             kept = added(kept, message, memory.counts, memory.position, used, params.clamp)
         moved = jnp.where(memory.done, memory.position, memory.position + used).astype(jnp.int32)
-        return State(memory._replace(position=moved), kept), ()
+        # what the last `close` released, once: everything later is played by follows from it
+        released = () if rules.private else jnp.where(memory.position == 0, memory.estimate, jnp.nan)
+        return State(memory._replace(position=moved), kept), released
 
     def close(params, state, draws, t):
         memory = state.memory

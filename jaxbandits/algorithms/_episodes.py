@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxbandits.algorithms import _sums
-from jaxbandits.algorithms._prm import spend
+from jaxbandits.mechanisms.composition import guarantee
 from jaxbandits.numerics import argmax
 from jaxbandits.protocol import Guarantee, Program, Report, Span
 from jaxbandits.random import MOST_TRIALS
@@ -30,7 +30,8 @@ class Rules(NamedTuple):
     init: Callable  # params, draws -> memory, arm, length
     # params, memory, arm, value[P], present[P] -> memory, kept[P] in [-ceiling, ceiling], ceiling; see `program`
     keep: Callable
-    end: Callable  # params, memory, draws, t, arm, total -> memory, estimate, arm, length      an episode is over at play t
+    # params, memory, draws, t, arm, total -> memory, released (the estimate first), arm, length    an episode is over at play t
+    end: Callable
     diagnose: Callable = lambda params, memory: {}
     rest: Callable | None = None  # params, memory -> the arm that only the horizon ends, or -1
 
@@ -79,12 +80,12 @@ def program(rules: Rules, shortcut: bool = False) -> Program:
         else:
             total = _sums.added(state.sum, jnp.where(message.present, kept, 0), ceiling)
         kept_sum = _sums.value(total, ceiling, dtype)
-        after, estimate, arm, length = rules.end(params, memory, draws, t, state.arm, kept_sum)
+        after, released, arm, length = rules.end(params, memory, draws, t, state.arm, kept_sum)
         left = state.left - used
         ended = left == 0
         fresh = State(after, arm, length, _sums.nothing(dtype))
         state = choose(ended, fresh, State(memory, state.arm, left, total))
-        return state, jnp.where(ended, estimate, jnp.nan)
+        return state, jnp.where(ended, released, jnp.nan)
 
     rest = rules.rest
     return Program(
@@ -110,5 +111,6 @@ def _view(message, released, action):
     return released
 
 
-# every reward enters one release, the noisy estimate of its episode: the budget is that of a single release
-GUARANTEE = Guarantee("central", "reward", spend, _view, ("mechanism_scale",))
+def claim(events: Callable) -> Guarantee:
+    """Every reward enters one release, the noisy estimate of its episode: `events`, params -> that one."""
+    return guarantee("central", "reward", events, _view)

@@ -10,7 +10,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.algorithms.linucb import TIE, quadratic_form
+from jaxbandits.algorithms._quadratic import quadratic_form
+from jaxbandits.algorithms.linucb import TIE
 from jaxbandits.numerics import argmax, features, fixed_sum, lanes_last, played, safe_norm, settle, sweep_inverse
 from jaxbandits.protocol import Moments
 from jaxbandits.theory.federated import terms

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxbandits.mechanisms.composition import laplace_event
 from jaxbandits.validation import choice, integer, number
 
 MOST_BINS = 2**16  # of a histogram: every lane keeps their counts
@@ -202,7 +203,16 @@ def offered_bins(num_bins: int) -> int:
     return 1 << (num_bins - 1).bit_length()
 
 
-def spend(params):
-    """(epsilon, 0): every reward enters one release; `params` has the leaves epsilon and mechanism_scale."""
-    scale = float(params.mechanism_scale)
-    return (float(params.epsilon) / scale if scale > 0 else math.inf, 0.0)
+def events(central: bool, pulls, params):
+    """A reward of a block of `pulls` [B] pulls enters its mean or, with central moments, either that or the shares of the bins.
+
+    `params` has the leaves clip, noise_scale, count_scale [B] and mechanism_scale. Later blocks forget the reward.
+    """
+    pulls = np.asarray(pulls, np.int64)
+    ends = pulls < 2**31 - 1  # a longer block never does
+    n = (pulls // 2 if central else pulls)[ends]
+    clip, mean, share = (np.asarray(x)[ends] for x in (params.clip, params.noise_scale, params.count_scale))
+    if not central:
+        return (laplace_event("truncated mean of a block", 2 * clip / n, mean * params.mechanism_scale),)
+    sensitivity, scale = np.concatenate([2 * clip / n, 2 / n]), np.concatenate([mean, share]) * params.mechanism_scale
+    return (laplace_event("truncated mean of half a block, or shares of its bins", sensitivity, scale),)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from jaxbandits.algorithms import _episodes as episodes
+from jaxbandits.mechanisms.composition import laplace_event
 from jaxbandits.numerics import settle
 from jaxbandits.protocol import Algorithm
 from jaxbandits.validation import factory, integer, number
@@ -15,7 +16,6 @@ from jaxbandits.validation import factory, integer, number
 class Params(NamedTuple):
     index_scale: Any  # alpha
     inverse_epsilon: Any  # 1 / epsilon, 0 without noise
-    epsilon: Any
     mechanism_scale: Any
 
 
@@ -63,17 +63,22 @@ def rules(num_arms: int, index) -> episodes.Rules:
     return episodes.Rules(init, keep, end)
 
 
+def _events(params):
+    scale = params.inverse_epsilon * params.mechanism_scale
+    return (laplace_event("sum of an episode's rewards in [0, 1]", 1.0, scale),)
+
+
 def made(name: str, index, num_arms, horizon, epsilon, index_scale) -> Algorithm:
     """The algorithm of an index, its arguments validated."""
     num_arms, horizon = integer("num_arms", num_arms, 2), integer("horizon", horizon, 1)
     epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False)
     index_scale = number("index_scale", index_scale, 0.0, open_low=True)
-    params = Params(index_scale, 0.0 if math.isinf(epsilon) else 1 / epsilon, epsilon, 1.0)
+    params = Params(index_scale, 0.0 if math.isinf(epsilon) else 1 / epsilon, 1.0)
     return Algorithm(
         episodes.program(rules(num_arms, index)),
         episodes.schedule(horizon, num_arms * (horizon.bit_length() + 1)),
         params,
-        episodes.GUARANTEE,
+        episodes.claim(_events),
         (name, 1, (num_arms,)),
         {},
     )

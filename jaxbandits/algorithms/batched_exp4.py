@@ -1,6 +1,5 @@
 """Batched EXP4 (Asi, Raman and Talwar 2025, Algorithm 2): weights frozen for a batch, private by noise on every expert's mean."""
 
-import math
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -11,8 +10,9 @@ from jaxbandits import theory
 from jaxbandits.algorithms.exp4 import State as Weights
 from jaxbandits.algorithms.exp4 import follow, moved, start, summed_columns
 from jaxbandits.algorithms.private_batched import client_loss, slots
+from jaxbandits.mechanisms.composition import guarantee, laplace_event
 from jaxbandits.numerics import settle
-from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
+from jaxbandits.protocol import Algorithm, Program, Span
 from jaxbandits.validation import factory, integer
 
 LONGEST = 8  # most plays of one window, whose advice is [P, N, K]: 8 was fastest of 4, 8, 12, 16 and 32 at 64 experts
@@ -38,13 +38,11 @@ class Estimates(NamedTuple):
     total: Any  # [N] sum over the plays of mu_t[:, I_t] l_t(I_t) / Q_t(I_t)
 
 
-def _spend(num_arms, num_experts, params):
-    """The theorem's epsilon while its composition holds (log(1/delta) >= 0.91 epsilon), else what composition gives."""
-    scale = float(params.noise_scale) * float(params.mechanism_scale)
-    if scale <= 0:
-        return math.inf, 0.0
-    each = num_arms / (float(params.mixing) * float(params.window) * scale)
-    return theory.composed_epsilon(each, num_experts, float(params.delta)), float(params.delta)
+def _events(num_arms, num_experts, params):
+    # a play's loss moves the estimate of an expert by its advice over Q, which is at least mixing / K; it lies in one batch
+    sensitivity = num_arms / (params.mixing * params.window)
+    scale = params.noise_scale * params.mechanism_scale
+    return (laplace_event("one expert's mean loss estimate of a batch", sensitivity, scale, num_experts),)
 
 
 def _view(message, released, action):
@@ -102,7 +100,7 @@ def batched_exp4(
     Every play draws its arm from Q_t = (1 - mixing) P mu_t + mixing / K, mu_t [N, K] the advice of the context [P, N, K], and adds
     mu_t[:, I_t] l_t(I_t) / Q_t(I_t) to the estimates; b = 3 K sqrt(N log(1/delta)) / (mixing window epsilon). (epsilon, delta)-private in
     the central model for loss tables that differ in one play; a play's loss is clipped to [0, 1], a non-finite reward counts
-    as loss 1; the advice is public. A partial last batch moves no weight.
+    as loss 1; the advice is public. For fewer than 9 log(1/delta) experts simple composition says less, and `spend` says that. A partial last batch moves no weight.
     num_arms >= 2, num_experts >= 2, epsilon > 0 (inf: no noise, all three tunings given), delta in (0, 0.4]. window in [1, T] (data:
     all lengths share one program and take the same memory), learning_rate > 0, mixing in (0, 1]: None is
     `theory.batched_exp4_tuning`, which says what mixing_rule="printed" is. Raises ValueError where the theory does not reach.
@@ -111,7 +109,7 @@ def batched_exp4(
     >>> import jaxbandits as jb
     >>> made = jb.algorithms.batched_exp4(num_arms=3, num_experts=4, horizon=10**8, epsilon=0.1, delta=1e-3)
     >>> made.params.window, [round(x, 6) for x in made.guarantee.spend(made.params)]
-    (42763, [0.1, 0.001])
+    (42763, [0.025365, 0.0])
     """
     num_arms = integer("num_arms", num_arms, 2)
     num_experts = integer("num_experts", num_experts, 2)
@@ -130,7 +128,7 @@ def batched_exp4(
     window = tuning["window"]
     params = Params(tuning["learning_rate"], tuning["mixing"], window, tuning["noise_scale"], float(delta), 1.0)
     span = Span(slots(window, LONGEST), -(-horizon // window), full=True, length=window)
-    spend = partial(_spend, num_arms, num_experts)
-    guarantee = Guarantee("central", "loss_vector", spend, _view, ("mechanism_scale",))
+    events = partial(_events, num_arms, num_experts)
+    claim = guarantee("central", "loss_vector", events, _view, delta=lambda params: params.delta)
     version = ("batched_exp4", 2, (num_arms, num_experts))
-    return Algorithm(program(num_arms, num_experts), (span,), params, guarantee, version, {})
+    return Algorithm(program(num_arms, num_experts), (span,), params, claim, version, {})

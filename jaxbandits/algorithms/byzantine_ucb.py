@@ -29,7 +29,8 @@ from jaxbandits.algorithms._federated import (
 from jaxbandits.algorithms._federated import constants as _constants
 from jaxbandits.estimators.packing import pack, unpack
 from jaxbandits.estimators.random_groups import groups_of
-from jaxbandits.mechanisms.tree import CALIBRATIONS, FORMS, tree, tree_epsilon, tree_levels, tree_scale
+from jaxbandits.mechanisms.composition import guarantee
+from jaxbandits.mechanisms.tree import CALIBRATIONS, FORMS, tree, tree_event, tree_levels, tree_scale
 from jaxbandits.numerics import count, matvec
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
 from jaxbandits.validation import choice, factory, integer, number
@@ -123,15 +124,10 @@ def program(num_agents: int, dim: int, window: int, aggregate: str, iterations: 
     return Program(init, act, encode, update, diagnose=diagnose)
 
 
-def spend(form: str, params: Params) -> tuple[float, float]:
-    """(epsilon, delta) truly spent by all that is published of an agent, when one of its messages changes."""
-    releases = int(params.episodes) - 1
-    if releases == 0:
-        return 0.0, 0.0
-    scale = float(params.node_scale * params.mechanism_scale)
-    return tree_epsilon(float(params.constants.window), releases, scale, float(params.delta), form=form), float(
-        params.delta
-    )
+def _events(form: str, params: Params):
+    """The server refuses what exceeds the window in norm, so that bounds a message; the last episode's is not used."""
+    scale, window = float(params.node_scale * params.mechanism_scale), float(params.constants.window)
+    return (tree_event(window, int(params.episodes) - 1, scale, form=form),)
 
 
 def noise_share(algorithm: Algorithm) -> float:
@@ -221,8 +217,9 @@ def byzantine_ucb(
         num_agents, dim, window, aggregate, iterations if RULES[aggregate](iterations).iterative else 0, privacy,
         tree_levels(episodes - 1) if privacy == "tree" else 0,
     )  # fmt: skip
-    guarantee = Guarantee()
+    claim = Guarantee()
     if privacy:
-        guarantee = Guarantee("federated", "message", partial(spend, privacy), _view, ("mechanism_scale",))
+        events = partial(_events, privacy)
+        claim = guarantee("federated", "message", events, _view, delta=lambda params: params.delta)
     schedule = (Span(window, episodes, whole=True),)
-    return Algorithm(program(*static), schedule, params, guarantee, ("byzantine_ucb", 3, (num_arms, *static)), {})
+    return Algorithm(program(*static), schedule, params, claim, ("byzantine_ucb", 3, (num_arms, *static)), {})

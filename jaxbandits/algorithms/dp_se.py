@@ -1,13 +1,14 @@
 """DP-SE (Sajed and Sheffet 2019): successive elimination in epochs of fresh pulls, with Laplace noise on every mean."""
 
 import math
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.algorithms import _episodes as episodes
+from jaxbandits.mechanisms.composition import laplace_event
 from jaxbandits.numerics import count, settle
 from jaxbandits.protocol import Algorithm
 from jaxbandits.validation import factory, integer, number
@@ -23,7 +24,6 @@ class Params(NamedTuple):
     ceiling: Any  # power of two, at least the clip
     noise_scale: Any
     slack: Any  # an arm goes when the best estimate exceeds its own by more
-    epsilon: Any
     mechanism_scale: Any
 
 
@@ -97,6 +97,14 @@ def tables(num_arms: int, horizon: int, of) -> tuple:
     return np.minimum(pulls, episodes.FOREVER).astype(np.int64), *columns
 
 
+def events(reach, params):
+    """The mean of an epoch's pulls of an arm, of which one reward moves the sum by `reach`, or None: twice the clip."""
+    ends = np.asarray(params.pulls) < episodes.FOREVER  # a longer epoch never does
+    reach = (2 * np.asarray(params.clip) if reach is None else reach) * np.ones(ends.shape)
+    sensitivity, scale = reach / params.pulls, params.noise_scale * params.mechanism_scale
+    return (laplace_event("mean of an arm's pulls in an epoch", sensitivity[ends], scale[ends]),)
+
+
 def check(num_arms, horizon, epsilon, failure_prob) -> tuple[int, int, float, float]:
     """The validated common arguments; failure_prob None is 1 / horizon."""
     num_arms, horizon = integer("num_arms", num_arms, 2), integer("horizon", horizon, 1)
@@ -134,12 +142,12 @@ def dp_se(*, num_arms, horizon, epsilon, failure_prob=None) -> Algorithm:
 
     pulls, noise_scale, slack = tables(num_arms, horizon, of)
     one = np.ones(pulls.shape)
-    params = Params(pulls, one, one, noise_scale, slack, epsilon, 1.0)
+    params = Params(pulls, one, one, noise_scale, slack, 1.0)
     return Algorithm(
         episodes.program(rules(num_arms, True)),
         episodes.schedule(horizon, pulls.size),
         params,
-        episodes.GUARANTEE,
+        episodes.claim(partial(events, 1.0)),
         ("dp_se", 1, (num_arms,)),
         {},
     )

@@ -4,12 +4,13 @@ The formulas are the specification's, which recalls them from memory of the publ
 """
 
 import math
+from functools import partial
 
 import numpy as np
 
 from jaxbandits.algorithms import _episodes as episodes
 from jaxbandits.algorithms import _sums
-from jaxbandits.algorithms.dp_se import Params, check, rules, tables
+from jaxbandits.algorithms.dp_se import Params, check, events, rules, tables
 from jaxbandits.protocol import Algorithm
 from jaxbandits.validation import factory, number
 
@@ -49,12 +50,12 @@ def dprse(*, num_arms, horizon, epsilon, moment_order=2.0, moment_bound=1.0, fai
         return pulls, clip, noise_scale, 12 * u ** (1 / (1 + v)) * share ** (v / (1 + v))
 
     pulls, clip, noise_scale, slack = tables(num_arms, horizon, of)
-    params = Params(pulls, clip, _sums.power_above(clip), noise_scale, slack, epsilon, 1.0)
+    params = Params(pulls, clip, _sums.power_above(clip), noise_scale, slack, 1.0)
     return Algorithm(
         episodes.program(rules(num_arms, False)),
         episodes.schedule(horizon, pulls.size),
         params,
-        episodes.GUARANTEE,
+        episodes.claim(partial(events, None)),
         ("dprse", 1, (num_arms,)),
         {},
     )

@@ -3,15 +3,15 @@
 The template of those papers, noise on every loss, not their exact listings.
 """
 
-import math
 from functools import cache
 from typing import Any, NamedTuple
 
 from jaxbandits import theory
 from jaxbandits.algorithms.exp3 import exp3
 from jaxbandits.algorithms.private_batched import client_loss
+from jaxbandits.mechanisms.composition import guarantee, laplace_event
 from jaxbandits.mechanisms.laplace import laplace_scale
-from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Span
+from jaxbandits.protocol import Algorithm, Loss, Program, Span
 from jaxbandits.validation import factory, integer
 
 
@@ -21,15 +21,18 @@ class Params(NamedTuple):
     mechanism_scale: Any
 
 
-def spend(params):
-    """(epsilon, 0) that the noise on one loss in [0, 1] delivers."""
-    scale = float(params.noise_scale) * float(params.mechanism_scale)
-    return (1 / scale if scale > 0 else math.inf, 0.0)
+def events(params):
+    """One release a play: the noisy loss of the arm played."""
+    scale = params.noise_scale * params.mechanism_scale
+    return (laplace_event("loss in [0, 1] of one play", 1.0, scale),)
 
 
 def view(message, released, action):
     """The local model's view: what the client sends."""
     return message
+
+
+GUARANTEE = guarantee("local", "loss_vector", events, view)
 
 
 @cache
@@ -69,6 +72,5 @@ def ldp_exp3(*, num_arms, horizon, epsilon, learning_rate=None, mixing=None) -> 
         mixing = tuning["mixing"]
     made = exp3(num_arms=num_arms, horizon=horizon, learning_rate=learning_rate, mixing=mixing)
     params = Params(made.params, scale, 1.0)
-    guarantee = Guarantee("local", "loss_vector", spend, view, ("mechanism_scale",))
     version = ("ldp_exp3", 1, (num_arms, made.version))
-    return Algorithm(program(made.program), (Span(1, horizon),), params, guarantee, version, {})
+    return Algorithm(program(made.program), (Span(1, horizon),), params, GUARANTEE, version, {})

@@ -5,15 +5,16 @@ Draws: `alg/encode` itself (one Laplace variable, or one uniform, a play).
 """
 
 import math
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
 from jaxbandits.algorithms.kl_ucb import unit_reward
+from jaxbandits.mechanisms.composition import guarantee, laplace_event, response_event
 from jaxbandits.mechanisms.laplace import laplace_scale
 from jaxbandits.numerics import argmax, settle
-from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
+from jaxbandits.protocol import Algorithm, Program, Span
 from jaxbandits.validation import choice, factory, integer
 
 UNREADY = 1e30  # the index of an arm without enough pulls: the lowest such index is played
@@ -26,9 +27,11 @@ class Params(NamedTuple):
     mechanism_scale: Any
 
 
-def _spend(params):
-    scale = float(params.noise_scale) * float(params.mechanism_scale)
-    return (1 / scale if scale > 0 else math.inf, 0.0)
+def _events(mechanism, params):
+    scale = params.noise_scale * params.mechanism_scale
+    if mechanism == "laplace":
+        return (laplace_event("reward in [0, 1] of one play", 1.0, scale),)
+    return (response_event("bit of one play's reward", scale, bits=23),)
 
 
 def _view(message, released, action):
@@ -102,6 +105,6 @@ def ldp_ucb(*, num_arms, horizon, epsilon, mechanism="laplace") -> Algorithm:
     else:
         radius_scale, min_pulls = math.sqrt(2) / (math.tanh(1 / (2 * scale)) if scale > 0 else 1.0), 0.0
     params = Params(scale, radius_scale, min_pulls, 1.0)
-    guarantee = Guarantee("local", "reward", _spend, _view, ("mechanism_scale",))
+    claim = guarantee("local", "reward", partial(_events, mechanism), _view)
     version = ("ldp_ucb", 1, (num_arms, mechanism))
-    return Algorithm(program(num_arms, mechanism), (Span(1, horizon),), params, guarantee, version, {})
+    return Algorithm(program(num_arms, mechanism), (Span(1, horizon),), params, claim, version, {})

@@ -7,12 +7,15 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+from jax import lax
 
-from jaxbandits.numerics import argmax, settle
+from jaxbandits.algorithms._quadratic import pairs, quadratic_form
+from jaxbandits.numerics import argmax, dot, matvec, settle, settle_all
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
 from jaxbandits.validation import choice, factory, integer, number
 
 TIE = 1e-5  # indices within this share of the largest are tied: unit-norm arms all tie at t = 1, up to rounding
+REFRESH = 64  # plays
 
 
 class Params(NamedTuple):
@@ -27,71 +30,92 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    inverse: Any  # d (d + 1) / 2 scalars: (V + ridge I)^-1, upper triangle by rows
-    theta: Any  # d scalars
+    inverse: (
+        Any  # P = (V + ridge I)^-1, [d, d]: one array is updated in place, scalars apart would be copied in every play
+    )
+    theta: Any  # [d]
+    # fixed arms only, otherwise (): <x, theta> and x' P x, [A], as of the play before the last, and what the last one added:
+    score: Any
+    square: Any
+    last: Any  # P x of the played arm, [d]; 1 / (1 + x' P x); the error times that
 
 
-def quadratic_form(inverse, x):
-    """x^T P x from P's upper triangle by rows; x a list of d arrays of one shape."""
-    d, k, total = len(x), 0, 0.0
-    for i in range(d):
-        row = inverse[k] * x[i]
-        for j in range(i + 1, d):
-            row = row + 2 * inverse[k + j - i] * x[j]
-        total = total + row * x[i]
-        k += d - i
-    return total
-
-
-def symmetric_product(inverse, x):
-    """P x from P's upper triangle by rows: a list of d."""
-    d = len(x)
-    position = {(i, j): i * d - i * (i - 1) // 2 + j - i for i in range(d) for j in range(i, d)}
-    return [sum(inverse[position[min(i, j), max(i, j)]] * x[j] for j in range(d)) for i in range(d)]
+def refreshed(t):
+    """Whether play t computes fixed arms' scores and widths anew: at first every time, since a tiny ridge leaves an error of
+    1e-3 in the first ones, then now and then."""
+    return (t < REFRESH) | (t % REFRESH == 0)
 
 
 @cache
-def program(num_arms: int, dim: int) -> Program:
-    pairs = [(i, j) for i in range(dim) for j in range(i, dim)]
+def program(num_arms: int, dim: int, contexts: str) -> Program:
+    fixed = contexts == "fixed"
 
     def init(params, draws):
         one, zero = 1 / jnp.asarray(params.ridge, draws.dtype), jnp.zeros((), draws.dtype)
-        return State(tuple(one if i == j else zero for i, j in pairs), (zero,) * dim)
+        arms, none = (jnp.zeros(num_arms, draws.dtype), jnp.zeros(dim, draws.dtype)) if fixed else ((), ())
+        return State(
+            one * jnp.eye(dim, dtype=draws.dtype),
+            jnp.zeros(dim, draws.dtype),
+            arms,
+            arms,
+            (none, zero, zero) if fixed else (),
+        )
+
+    def computed(state, x):
+        packed = [state.inverse[i, j] for i, j in pairs(dim)]
+        return sum(x[j] * state.theta[j] for j in range(dim)), quadratic_form(packed, x)
+
+    def followed(state, x):
+        v, shrink, error = state.last
+        z = sum(x[j] * v[j] for j in range(dim))
+        return state.score + z * error, state.square - z * z * shrink
 
     def act(params, state, draws, t, context):
-        # one contiguous array a feature, made once a seed and shared by all parameter points: eight points cost 1.6 times
-        # one (2.5 without), and one point costs no more
-        x = [settle(context[0, :, j]) for j in range(dim)]
+        x = [context[0, :, j] for j in range(dim)]
         time = t[0].astype(draws.dtype)
         width = params.radius_scale * (
             params.base + params.slope * jnp.sqrt(params.offset + jnp.log1p(params.growth * time))
         )
-        score = sum(x[j] * state.theta[j] for j in range(dim))
-        index = score + width * jnp.sqrt(jnp.maximum(quadratic_form(state.inverse, x), 0))
+        if fixed:
+            score, square = settle_all(followed(state, x))
+            score, square = lax.while_loop(
+                lambda carry: carry[0],
+                lambda carry: (jnp.zeros((), bool), *computed(state, x)),
+                (refreshed(t[0]), score, square),
+            )[1:]
+        else:
+            score, square = computed(state, x)
+        index = score + width * jnp.sqrt(jnp.maximum(square, 0))
         action = settle(argmax(index, TIE))
-        return jnp.full(t.shape, action), None, ()
+        return jnp.full(t.shape, action), None, (score, square) if fixed else ()
 
     def encode(params, note, draws, t, context, action, reward, play):
-        return context[0, action[0]], jnp.where(jnp.isfinite(reward[0]), reward[0], 0)
+        feature = jnp.stack([context[0, :, j][action[0]] for j in range(dim)])
+        return feature, jnp.where(jnp.isfinite(reward[0]), reward[0], 0)
 
     def update(params, state, draws, t, note, message, used):
-        feature, reward = message
-        x = [feature[j] for j in range(dim)]
-        v = symmetric_product(state.inverse, x)
-        shrink = settle(1 / (1 + sum(x[j] * v[j] for j in range(dim))))
-        error = (reward - sum(x[j] * state.theta[j] for j in range(dim))) * shrink
-        inverse = tuple(p - v[i] * v[j] * shrink for p, (i, j) in zip(state.inverse, pairs, strict=True))
-        return State(inverse, tuple(state.theta[j] + v[j] * error for j in range(dim))), ()
+        x, reward = message
+        v = settle(matvec(state.inverse, x))
+        shrink, error = 1 / (1 + dot(x, v)), reward - dot(x, state.theta)
+        shrink, error = settle_all([shrink, error * shrink])
+        inverse = state.inverse - v[:, None] * v[None, :] * shrink
+        score, square = note if fixed else ((), ())
+        return State(inverse, state.theta + v * error, score, square, (v, shrink, error) if fixed else ()), ()
 
     return Program(init, act, encode, update)
 
 
 @factory
-def linucb(*, num_arms, dim, horizon, preset="reference", radius_scale=1.0, feature_norm=1.0) -> Algorithm:
+def linucb(
+    *, num_arms, dim, horizon, preset="reference", radius_scale=1.0, feature_norm=1.0, contexts="redraw"
+) -> Algorithm:
     """Play argmax <x, theta> + w_t sqrt(x' P x), P = (sum x x' + ridge I)^-1, theta = P sum x r.
 
     Ties go to the lowest arm within 1e-5 of the largest index, relatively: at t = 1 unit-norm arms differ by rounding only.
     Contexts are decision sets [A, d]. Non-finite rewards count as 0. P is updated by Sherman and Morrison.
+    contexts [static]: "redraw" takes any contexts; "fixed" relies on every play of a trial showing the same arms, and keeps their
+    scores and widths, which follow by rank-one updates and are computed anew in the first 63 plays and then in every 64th.
+    `sweep` and `simulate` fill it in from the environment.
 
     num_arms >= 2, dim >= 1 [static]; radius_scale >= 0 multiplies the width; feature_norm > 0: the largest norm L of a
     feature. preset "reference": ridge 1e-4, w = sqrt(d) + R sqrt(d log(T (1 + T L^2))) for every t, as in the published code
@@ -105,6 +129,7 @@ def linucb(*, num_arms, dim, horizon, preset="reference", radius_scale=1.0, feat
     """
     num_arms, dim = integer("num_arms", num_arms, 2), integer("dim", dim, 1)
     horizon = integer("horizon", horizon, 1)
+    contexts = choice("contexts", contexts, ("redraw", "fixed"))
     preset = choice("preset", preset, ("reference", "theory"))
     scale = number("radius_scale", radius_scale, 0.0)
     norm = number("feature_norm", feature_norm, 0.0, open_low=True)
@@ -114,4 +139,6 @@ def linucb(*, num_arms, dim, horizon, preset="reference", radius_scale=1.0, feat
     else:
         params = Params(scale, 1.0, 1.0, slope, math.log(horizon), norm**2)
     schedule = (Span(1, horizon),)
-    return Algorithm(program(num_arms, dim), schedule, params, Guarantee(), ("linucb", 1, (num_arms, dim)), {})
+    return Algorithm(
+        program(num_arms, dim, contexts), schedule, params, Guarantee(), ("linucb", 2, (num_arms, dim, contexts)), {}
+    )

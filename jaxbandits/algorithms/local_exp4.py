@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 from jaxbandits import theory
 from jaxbandits.algorithms.exp4 import program as plain
-from jaxbandits.algorithms.ldp_exp3 import spend, view
+from jaxbandits.algorithms.ldp_exp3 import GUARANTEE
 from jaxbandits.algorithms.private_batched import client_loss
 from jaxbandits.mechanisms.laplace import laplace_scale
-from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Span
+from jaxbandits.protocol import Algorithm, Loss, Program, Span
 from jaxbandits.validation import factory, integer, number
 
 
@@ -52,6 +52,5 @@ def local_exp4(*, num_arms, num_experts, horizon, epsilon, learning_rate=None, m
         tuning["learning_rate"] if learning_rate is None else number("learning_rate", learning_rate, 0.0, open_low=True)
     )
     params = Params(rate, tuning["mixing"] if mixing is None else mixing, scale, 1.0)
-    guarantee = Guarantee("local", "loss_vector", spend, view, ("mechanism_scale",))
     version = ("local_exp4", 3, (num_arms, num_experts))
-    return Algorithm(program(num_arms, num_experts), (Span(1, horizon),), params, guarantee, version, {})
+    return Algorithm(program(num_arms, num_experts), (Span(1, horizon),), params, GUARANTEE, version, {})

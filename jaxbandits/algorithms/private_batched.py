@@ -12,9 +12,10 @@ from jaxbandits import theory
 from jaxbandits.algorithms.exp3 import exp3
 from jaxbandits.algorithms.ftpl import ftpl
 from jaxbandits.algorithms.htinf import htinf
+from jaxbandits.mechanisms.composition import guarantee, laplace_event
 from jaxbandits.mechanisms.laplace import laplace_scale
 from jaxbandits.numerics import fixed_sum, settle
-from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Span
+from jaxbandits.protocol import Algorithm, Loss, Program, Span
 from jaxbandits.random import Draws
 from jaxbandits.validation import factory, integer, number
 
@@ -36,13 +37,17 @@ class State(NamedTuple):
     total: Any  # their summed loss
 
 
-def _spend(params):
-    scale = float(params.window) * float(params.noise_scale) * float(params.mechanism_scale)
-    return (1 / scale if scale > 0 else math.inf, 0.0)
+def _events(params):
+    # a play lies in one batch, and its loss is clipped to [0, 1]
+    scale = params.noise_scale * params.mechanism_scale
+    return (laplace_event("mean loss of a batch", 1 / params.window, scale),)
 
 
 def _view(message, released, action):
     return released
+
+
+GUARANTEE = guarantee("central", "loss_vector", _events, _view)
 
 
 def client_loss(reward):
@@ -192,6 +197,5 @@ def private_batched(*, num_arms, horizon, epsilon, base=htinf, window=None) -> A
         not inner.full
     ):  # windows for the plays, and those the base may sit out; whole, so that sums do not depend on checkpoints
         span = Span(span.slots, min(batches * -(-window // span.slots) + inner.repeats, 2**30), full=False, whole=True)
-    guarantee = Guarantee("central", "loss_vector", _spend, _view, ("mechanism_scale",))
     version = ("private_batched", 1, (num_arms, made.version))
-    return Algorithm(program(made.program, not inner.full), (span,), params, guarantee, version, {})
+    return Algorithm(program(made.program, not inner.full), (span,), params, GUARANTEE, version, {})

@@ -13,9 +13,9 @@ from jax import lax
 from jaxbandits.algorithms import _design_arguments as arguments
 from jaxbandits.algorithms import _design_batches as batches
 from jaxbandits.algorithms._design_batches import Rules
-from jaxbandits.mechanisms.gaussian import gaussian_epsilon
+from jaxbandits.mechanisms.composition import gaussian_event, guarantee, laplace_event
 from jaxbandits.numerics import count, dot, fixed_sum, matvec
-from jaxbandits.protocol import Algorithm, Guarantee
+from jaxbandits.protocol import Algorithm
 from jaxbandits.validation import choice, factory, integer, number
 
 
@@ -24,8 +24,7 @@ class Own(NamedTuple):
     spread: Any  # half-width of an arm's estimate = sqrt(spread * variance + private_spread * squares)
     private_spread: Any  #                            + private_tail k r / m_i
     private_tail: Any
-    epsilon: Any
-    delta: Any
+    delta: Any  # of the guarantee, 0 with Laplace noise; no play reads it
 
 
 def _counts(params, batch, design):
@@ -70,18 +69,16 @@ LAPLACE = Rules(_counts, _judge(lambda draws, t, shape: draws.child("sums").lapl
 GAUSSIAN = Rules(_counts, _judge(lambda draws, t, shape: draws.child("means").normal(t, shape)), truncates=True)
 
 
-def _spend(params):
-    scale, noise = float(params.mechanism_scale), float(params.noise_scale)
-    if scale * noise == 0:
-        return math.inf, 0.0
-    epsilon, delta = float(params.own.epsilon) / scale, float(params.own.delta)
-    # the classic calibration is proved for epsilon < 1 only; beyond it the exact one decides where it is larger
-    return (epsilon, 0.0) if delta == 0 else (max(epsilon, gaussian_epsilon(2.0, scale * noise, delta)), delta)
+def _events(params):
+    # batches are forgotten: a reward enters one sum of one batch, and noise on a mean is that on the sum over its plays
+    event = laplace_event if float(params.own.delta) == 0 else gaussian_event
+    return (event("sum by arm of a batch's rewards in [-1, 1]", 2.0, params.noise_scale * params.mechanism_scale),)
 
 
-GUARANTEE = Guarantee(
-    "central", "reward", _spend, lambda message, released, action: action, ("mechanism_scale",), bound=1.0
-)
+GUARANTEE = guarantee(
+    "central", "reward", _events, lambda message, released, action: (released, action),
+    delta=lambda params: params.own.delta, bound=1.0,
+)  # fmt: skip
 
 
 @factory
@@ -100,7 +97,8 @@ def private_elimination(
     batch that the horizon cuts short is not estimated.
 
     The claim, for rewards in [-1, 1] that differ in one play (`linear_arms(noise="rademacher")`; Gaussian rewards have no guarantee):
-    (epsilon, 0), or (epsilon, delta) with the exact epsilon of the Gaussian mechanism where epsilon > 1 and it is larger. Each reward
+    (epsilon, 0), or (epsilon, delta) as far as the classic formula holds: `spend` is the exact epsilon of the Gaussian mechanism, mostly
+    less for epsilon <= 1 and more far above. Each reward
     enters one release. Hanna's local version is `robust_elimination(variance_bound="observed")` with a finite epsilon and without
     corruption; it has no second form here.
 
@@ -136,7 +134,7 @@ def private_elimination(
     scale = scale if sampling_scale is None else number("sampling_scale", sampling_scale, 0.0)
     wide, laplace = 2 * log_term * scale**2, mechanism == "laplace"
     squares, tail = (0.0, own_scale * release / 2 * log_term) if laplace else (wide * (own_scale * release) ** 2, 0.0)
-    own = Own(arguments.column(sizes), wide * noise**2, squares, tail, float(epsilon), delta)
+    own = Own(arguments.column(sizes), wide * noise**2, squares, tail, delta)
     return arguments.assembled(
         "private_elimination", rules, actions=actions, horizon=horizon, most=sizes + arguments.support(num_arms, dim),
         batches=len(sizes), design_slack=design_slack, reward_scale=noise, noise_scale=release, own=own,

@@ -6,7 +6,7 @@ Draws: `act/arm` (forced exploration, at the play it is drawn for), `act/greedy`
 """
 
 import math
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -14,8 +14,9 @@ import numpy as np
 
 from jaxbandits.algorithms import _prm, _prm_block, _sums
 from jaxbandits.algorithms._prm_block import Bins, Block, Constants
+from jaxbandits.mechanisms.composition import guarantee
 from jaxbandits.numerics import argmax, count, settle
-from jaxbandits.protocol import Algorithm, Guarantee, Program, Report, Span
+from jaxbandits.protocol import Algorithm, Program, Report, Span
 from jaxbandits.random import MOST_TRIALS
 from jaxbandits.validation import array, choice, factory, integer, number
 
@@ -23,7 +24,6 @@ UNSEEN = 1e30  # the estimate of an arm before its first: greedy exploration tak
 
 
 class Params(NamedTuple):
-    epsilon: Any
     sizes: Any  # [B] int32: pulls of a block
     forced: Any  # how many batches explore
     clip: Any  # [B]
@@ -111,7 +111,9 @@ def program(num_arms: int, bins: int, exploration: str, hooked: bool, shortcut: 
         following = jnp.where(ends, first, following)
         undecided = jnp.where((count(state.active) > 1) & (used > 0), t, state.undecided)
         batch, arm = state.batch + ends.astype(jnp.int32), settle(jnp.where(full, following, arm))
-        return State(active, estimates, batch, arm, block, undecided), jnp.where(counts, mean, jnp.nan)
+        # J is private too (it comes of noisy shares), and what a reward does to the mean can be told from it only beside J
+        released = jnp.stack([mean, block.left_edge]) if bins else mean
+        return State(active, estimates, batch, arm, block, undecided), jnp.where(counts, released, jnp.nan)
 
     def rest(params, state):
         last = jnp.argmax(state.active).astype(jnp.int32)
@@ -121,6 +123,10 @@ def program(num_arms: int, bins: int, exploration: str, hooked: bool, shortcut: 
         return {"active_arms": count(state.active), "undecided_plays": state.undecided}
 
     return Program(init, act, encode, update, diagnose=diagnose, rest=rest, one_arm=one_arm, tally=shortcut)
+
+
+def _events(central, params):
+    return _prm.events(central, params.sizes, params)
 
 
 def _view(message, released, action):
@@ -189,7 +195,7 @@ def prm_elimination(
     sizes = np.minimum(2 ** np.arange(1, horizon.bit_length() + 1, dtype=np.int64), 2**31 - 1)
     table, bins = _prm.tables(prm, sizes), _prm.histogram(prm)
     params = Params(
-        prm.epsilon, sizes, int(np.sum(sizes < _prm.threshold(prm))), table.clip, 2 * _sums.power_above(table.clip), table.radius,
+        sizes, int(np.sum(sizes < _prm.threshold(prm))), table.clip, 2 * _sums.power_above(table.clip), table.radius,
         table.noise_scale, table.count_scale, Bins(*bins), greedy_prob, arms.astype(np.int64), 1.0,
     )  # fmt: skip
     if shortcut and exploration == "round":
@@ -204,5 +210,5 @@ def prm_elimination(
         forced_arms is not None,
         bool(shortcut),
     )
-    guarantee = Guarantee("central", "reward", _prm.spend, _view, ("mechanism_scale",))
-    return Algorithm(program(*static), (span,), params, guarantee, ("prm_elimination", 2, static), {})
+    claim = guarantee("central", "reward", partial(_events, prm.central), _view)
+    return Algorithm(program(*static), (span,), params, claim, ("prm_elimination", 2, static), {})

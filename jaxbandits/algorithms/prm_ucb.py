@@ -4,7 +4,7 @@ The remark after Algorithm 1 of Wu, Zhou, Tao and Wang 2023 (arXiv 2302.02526), 
 bandits, section 6. Axes: [K] arms, [J] bins, [B] numbers of pulls 2, 4, 8, ...
 """
 
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -34,7 +34,6 @@ class Params(NamedTuple):
     first_edge: Any
     bin_width: Any
     thompson_scale: Any
-    epsilon: Any
     mechanism_scale: Any
 
 
@@ -129,9 +128,15 @@ def rules(num_arms: int, bins: int, thompson: bool) -> episodes.Rules:
         wait = jnp.where(search.parts == parts, length, 0)
         done = memory.search.parts == parts
         after = episodes.choose(done, after, memory._replace(search=search))
-        return after, jnp.where(done, own, jnp.nan), jnp.where(done, following, arm), jnp.where(done, fresh, wait)
+        # the left edge is private too: it comes of noisy shares
+        released = jnp.where(done, jnp.stack([own, memory.search.left]), jnp.nan)
+        return after, released, jnp.where(done, following, arm), jnp.where(done, fresh, wait)
 
     return episodes.Rules(init, keep, end)
+
+
+def _events(central, params):
+    return _prm.events(central, params.pulls, params)
 
 
 def made(name, thompson, num_arms, horizon, shortcut, thompson_scale, **common) -> Algorithm:
@@ -147,12 +152,19 @@ def made(name, thompson, num_arms, horizon, shortcut, thompson_scale, **common) 
     params = Params(
         np.minimum(pulls, episodes.FOREVER), first, tables.clip, _sums.power_above(tables.clip), tables.radius,
         tables.noise_scale, tables.count_scale, histogram.num_bins, histogram.first_edge, histogram.width,
-        number("thompson_scale", thompson_scale, 0.0), prm.epsilon, 1.0,
+        number("thompson_scale", thompson_scale, 0.0), 1.0,
     )  # fmt: skip
     program = episodes.program(rules(num_arms, bins, thompson), shortcut)
     windows = 1 if not bins else 1 + max(1, bins // SEARCHED)
     schedule = episodes.schedule(horizon, windows * num_arms * horizon.bit_length(), shortcut)
-    return Algorithm(program, schedule, params, episodes.GUARANTEE, (name, 1, (num_arms, bins, shortcut)), {})
+    return Algorithm(
+        program,
+        schedule,
+        params,
+        episodes.claim(partial(_events, prm.central)),
+        (name, 1, (num_arms, bins, shortcut)),
+        {},
+    )
 
 
 @factory

@@ -6,7 +6,7 @@ at the batch's last play, position the removal's number from 0.
 """
 
 import math
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -15,8 +15,9 @@ from jax import lax
 from jaxbandits.algorithms import _design_arguments as arguments
 from jaxbandits.algorithms import _robust_batch
 from jaxbandits.algorithms._robust_batch import block_arms, ends, taken, whole_blocks
+from jaxbandits.mechanisms.composition import guarantee, laplace_event
 from jaxbandits.numerics import argmax, count, matvec, rounded, seldom
-from jaxbandits.protocol import Algorithm, Guarantee, Program, Report, Span
+from jaxbandits.protocol import Algorithm, Program, Report, Span
 from jaxbandits.validation import choice, factory, integer, number
 
 
@@ -193,9 +194,11 @@ def _largest(horizon: int, sizes, num_arms: int, dim: int) -> int:
     return -(-most // unit) * unit
 
 
-def _spend(params):
-    scale = float(params.laplace_scale) * float(params.mechanism_scale)
-    return (2 / scale if scale > 0 else math.inf, 0.0)
+def _events(model, params):
+    scale = params.laplace_scale * params.mechanism_scale
+    # in M2 both sensitivity and scale are divided by the plays behind a report
+    what = "reward in [-1, 1] of one play" if model == "M1" else "n times the mean of an arm's n rewards in [-1, 1]"
+    return (laplace_event(what, 2.0, scale),)
 
 
 def _view(message, released, action):
@@ -265,6 +268,6 @@ def robust_elimination(
     kept = model == "M1" and (filtered or presieve or refit)
     storage = (_largest(horizon, sizes, num_arms, dim), arguments.slots(horizon)) if kept else (0, 0)
     static = (num_arms, dim, num_batches, model, *storage, filtered, refit)
-    guarantee = Guarantee("local", "reward", _spend, _view, ("mechanism_scale",), bound=1.0)
+    claim = guarantee("local", "reward", partial(_events, model), _view, bound=1.0)
     schedule = _schedule(horizon, sizes, num_arms, dim, model, floor)
-    return Algorithm(program(*static), schedule, params, guarantee, ("robust_elimination", 2, static), {})
+    return Algorithm(program(*static), schedule, params, claim, ("robust_elimination", 2, static), {})

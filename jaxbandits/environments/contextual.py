@@ -7,13 +7,12 @@ import math
 from functools import cache
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.numerics import dot, fixed_sum, pick, rounded, settle
+from jaxbandits.environments._sphere import direction
+from jaxbandits.numerics import pick, rounded, settle, settle_all
 from jaxbandits.protocol import Environment, Score, Truth, World
-from jaxbandits.random import to_normal
 from jaxbandits.validation import choice, factory, integer, number
 
 
@@ -24,67 +23,81 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """Fixed for a trial."""
 
-    theta: Any  # [d]
-    arms: Any  # [A, d], () where contexts are redrawn
+    theta: Any  # d numbers
+    arms: (
+        Any  # d features [A], () where contexts are redrawn: apart, so that whoever reads one reads a contiguous array
+    )
+    means: Any  # [A], () where contexts are redrawn
+    best: Any  # the largest of them
 
 
 def unit_vectors(draws, t, rows: int, dim: int) -> list:
-    """`rows` directions uniform on the unit sphere of R^dim at each play: `dim` components, each [..., rows].
+    """`rows` directions uniform on the unit sphere of R^dim at each play t [...]: `dim` components, each [..., rows].
 
-    Both words of a counter block give a normal: ceil(dim / 2) blocks a direction. Components are kept apart, and the
-    normalisation is elementwise, so that draws, features and whatever reads them fuse into one loop over the arms.
+    Components are kept apart and computed in one loop, so that who reads a feature reads one contiguous array.
     """
-    normals: list = []
-    for pair in range((dim + 1) // 2):
-        # settled: otherwise every reader of the features draws the bits again (1.7x for one parameter point, 1.5x for eight)
-        words = settle(jnp.stack(draws.words(t, (rows,), first=pair * rows)))
-        normals += [to_normal(word, draws.dtype) for word in words]
-    normals = normals[:dim]
-    if dim == 1:
-        return [jnp.sign(normals[0])]  # a normal is never 0
-    inverse = jax.lax.rsqrt(fixed_sum(jnp.stack([z * z for z in normals], -1)))
-    return [z * inverse for z in normals]
+    t, position = jnp.asarray(t)[..., None], jnp.arange(rows, dtype=jnp.uint32)
+    return settle_all(direction(lambda k: draws.words_at(t, position + np.uint32(k * rows)), dim, draws.dtype))
+
+
+def inner(x: list, theta):
+    """<x, theta>, feature by feature: x a list of d arrays."""
+    return sum(x[j] * theta[j] for j in range(len(x)))
 
 
 @cache
 def contextual_world(num_arms: int, dim: int, reward_kind: str, contexts: str, features: str) -> World:
     first, last = (math.sqrt(0.5), math.sqrt(0.5)) if features == "unit" else (1.0, 1.0)
 
-    def decision_set(draws, t):
+    def arms_at(draws, t):
+        """The d features of a decision set, each [..., A]."""
         x = [first * u for u in unit_vectors(draws, t, num_arms, dim - 1)]
         x.append(jnp.full(x[0].shape, last, draws.dtype))
-        x = jnp.stack(x, -1)
         if features == "reference":  # the published code's first d arms: e_i + e_d for i < d, then e_d
-            basis = np.eye(dim)
-            basis[:-1, -1] = 1
-            head = jnp.broadcast_to(jnp.asarray(basis, draws.dtype), (*x.shape[:-2], dim, dim))
-            x = jnp.concatenate([head, x[..., dim:, :]], axis=-2)
+            arm = np.arange(num_arms)
+            for j in range(dim):
+                head = jnp.asarray((arm == j) | (j == dim - 1), draws.dtype)
+                x[j] = jnp.where(arm < dim, head, x[j])
         return x
 
     def init(params, draws):
-        u = jnp.stack(unit_vectors(draws.child("theta"), jnp.int32(0), 1, dim - 1), -1)[0]
+        u = [z[0] for z in unit_vectors(draws.child("theta"), jnp.int32(0), 1, dim - 1)]
         scale, constant = (math.sqrt(0.5), math.sqrt(0.5)) if features == "unit" else (0.5, 0.5)
-        theta = jnp.concatenate([scale * u, jnp.full(1, constant, draws.dtype)])
-        return State(theta, decision_set(draws.child("arms"), jnp.int32(0)) if contexts == "fixed" else ())
+        theta = [*(scale * z for z in u), jnp.asarray(constant, draws.dtype)]
+        if contexts == "redraw":
+            return State(theta, (), (), ())
+        arms = settle_all(arms_at(draws.child("arms"), jnp.int32(0)))
+        means = settle(inner(arms, theta))
+        return State(theta, arms, means, jnp.max(means))
 
     def observe(params, state, draws, t):
+        if contexts == "redraw":
+            return jnp.stack(arms_at(draws, t), -1), state
+        return jnp.stack([jnp.broadcast_to(x, (*t.shape, num_arms)) for x in state.arms], -1), state
+
+    def means_of(state, context):
         if contexts == "fixed":
-            return jnp.broadcast_to(state.arms, (*t.shape, num_arms, dim)), state
-        return decision_set(draws, t), state
+            return jnp.broadcast_to(state.means, (len(context), num_arms))
+        return inner([context[..., j] for j in range(dim)], state.theta)
 
     def reward(params, state, draws, t, context, action):
-        x = jnp.take_along_axis(context, action[:, None, None], axis=1)[:, 0]
-        mean = rounded(dot(x, state.theta), t)
+        if contexts == "fixed":
+            mean = pick(means_of(state, context), action)
+        else:  # the means of all arms are computed for the regret, but not twice
+            mean = inner([pick(context[..., j], action) for j in range(dim)], state.theta)
+        mean = rounded(mean, t)
         if reward_kind == "bernoulli":  # one uniform a play for every arm: counterfactual rewards are defined
             return (draws.uniform(t) < mean).astype(mean.dtype)
         return mean + rounded(params.noise_scale * rounded(draws.normal(t), t), t)
 
     def score(params, state, t, context, action):
-        means = dot(context, state.theta)
-        return Score(regret=jnp.max(means, axis=-1) - pick(means, action))
+        means = settle(means_of(state, context))
+        best = state.best if contexts == "fixed" else jnp.max(means, axis=-1)
+        return Score(regret=best - pick(means, action))
 
     def truth(params, state, t, context):
-        return Truth(means=dot(context, state.theta), theta=state.theta)
+        # nothing settled: the compiler dies of what is settled and then, by most adversaries, not read
+        return Truth(means=means_of(state, context), theta=jnp.stack(state.theta))
 
     return World(init, observe, reward, score, truth)
 
@@ -100,7 +113,7 @@ def contextual_linear(
     contexts: "redraw": fresh arms at every play; "fixed": drawn once per trial.
     features: "unit": arms and theta are (u, 1) / sqrt 2 (norm 1); "reference": arms (u, 1), of which the first dim are
     e_i + e_dim (i < dim) and e_dim, and theta = (u, 1) / 2 (norms sqrt 2 and 1 / sqrt 2; num_arms >= dim).
-    The context is [P, num_arms, dim]. Facts: num_arms, dim, feature_norm (the largest norm L).
+    The context is [P, num_arms, dim]. Facts: num_arms, dim, feature_norm (the largest norm L), contexts.
     Source: improved rate for locally differentially private linear bandits, Figure 1's setting and the published code's.
 
     >>> import jaxbandits as jb
@@ -117,4 +130,5 @@ def contextual_linear(
         )
     params = Params(number("noise_scale", noise_scale, 0.0))
     facts = {"num_arms": num_arms, "dim": dim, "feature_norm": 1.0 if features == "unit" else math.sqrt(2)}
-    return Environment(contextual_world(num_arms, dim, reward, contexts, features), params, facts, None, {})
+    facts["contexts"] = contexts
+    return Environment(contextual_world(num_arms, dim, reward, contexts, features), params, facts, None, {}, version=2)

@@ -8,10 +8,10 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandits.environments._sphere import direction
 from jaxbandits.numerics import features, lanes_last, picked, played, rounded, settle, settle_all
 from jaxbandits.protocol import Environment, Score, Truth, World
 from jaxbandits.random import to_normal, to_uniform
@@ -23,21 +23,6 @@ class Params(NamedTuple):
     noise_scale: Any
 
 
-def on_circle(bits, dtype):
-    """A point uniform on the unit circle from a uint32 word: its angle from the nearest axis by the low 30 bits, in float32 by
-    Taylor series within 4e-7 and without branches; the axis by the two others."""
-    angle = (bits << np.uint32(2)).astype(jnp.int32).astype(dtype) * dtype(math.pi / 4 * 2.0**-31)
-    if dtype == jnp.float64:
-        sine, cosine = jnp.sin(angle), jnp.cos(angle)
-    else:
-        square = -angle * angle
-        sine = angle * (1 + square * (1 / 6 + square * (1 / 120 + square * (1 / 5040))))
-        cosine = 1 + square * (1 / 2 + square * (1 / 24 + square * (1 / 720 + square * (1 / 40320))))
-    across = (bits & np.uint32(1 << 31)) != 0
-    cosine = jnp.where((bits & np.uint32(1 << 30)) != 0, -cosine, cosine)
-    return jnp.where(across, sine, cosine), jnp.where(across, cosine, sine)
-
-
 def at_plays(draws, t):
     """`draws` and t [P, ...] for draws [P, n, ...]: the lanes come last."""
     return replace(draws, seed=jnp.asarray(draws.seed)[None, None]), t[:, None]
@@ -45,55 +30,17 @@ def at_plays(draws, t):
 
 @cache
 def directions(shape: tuple, dim: int):
-    """draws, t [P] -> directions uniform on the unit sphere of R^dim, `shape` of them a play: `dim` components [P, *shape].
-
-    Up to four dimensions one counter block a direction, without logarithms: on the circle; by Archimedes; and in four
-    dimensions two circles whose squared radii are u and 1 - u, u uniform (21 bits each, 22 for u). Above, both words of a block
-    give two coordinates of a Gaussian vector by Box and Muller: an exponential for their squared length, an angle. An inverse
-    error function for each coordinate would be most of the cost of a federated step.
-    """
-
+    """draws, t [P] -> directions uniform on the unit sphere of R^dim, `shape` of them a play: `dim` components [P, *shape]."""
     rows = math.prod(shape)
 
     @lanes_last
     def drawn(draws, t):
-        x = settle_all(components(*at_plays(draws, t)))
-        return [
-            z.reshape(z.shape[0], *shape, *z.shape[2:]) for z in x
-        ]  # here: a reshape outside would part two transposes
-
-    def components(draws, t):
+        draws, t = at_plays(draws, t)
         position = jnp.arange(rows, dtype=jnp.uint32).reshape(1, rows, *(1,) * (t.ndim - 2))
-        if dim > 4:
-            return gaussian(draws, t, position)
-        low, high = draws.words_at(t, position)
-        if dim == 1:
-            return [jnp.where(low >> np.uint32(31) == 0, -1, 1).astype(draws.dtype)]
-        if dim == 2:
-            return list(on_circle(low, draws.dtype))
-        if dim == 3:
-            height = 2 * to_uniform(low, draws.dtype) - 1
-            radius = jnp.sqrt(1 - height * height)
-            return [radius * z for z in on_circle(high, draws.dtype)] + [height]
-        # the low 11 bits of both words are the 22 of u
-        share = to_uniform((low << np.uint32(21)) | ((high & np.uint32(2047)) << np.uint32(10)), draws.dtype)
-        inner, outer = jnp.sqrt(share), jnp.sqrt(1 - share)
-        first, second = on_circle(low & ~np.uint32(2047), draws.dtype), on_circle(high & ~np.uint32(2047), draws.dtype)
-        return [inner * z for z in first] + [outer * z for z in second]
-
-    def gaussian(draws, t, position):
-        x: list = []
-        squares = 0.0  # from the exponentials, within 1e-6: from the coordinates it takes half as long again
-        for pair in range((dim + 1) // 2):
-            length, angle = draws.words_at(t, position + np.uint32(pair * rows))
-            square = -jnp.log(to_uniform(length, draws.dtype))
-            cosine, sine = on_circle(angle, draws.dtype)
-            radius = jnp.sqrt(square)
-            both = 2 * pair + 1 < dim
-            x += [radius * cosine, radius * sine] if both else [radius * cosine]
-            squares = squares + (square if both else square * cosine * cosine)
-        inverse = jax.lax.rsqrt(squares)
-        return [z * inverse for z in x]
+        words = lambda k: draws.words_at(t, position + np.uint32(k * rows))
+        x = settle_all(direction(words, dim, draws.dtype))
+        # reshaped here: outside it would part two transposes
+        return [z.reshape(z.shape[0], *shape, *z.shape[2:]) for z in x]
 
     return drawn
 

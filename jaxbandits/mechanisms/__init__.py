@@ -1,17 +1,41 @@
 """Noise of privacy mechanisms and its scales; each takes its sensitivity, or the bound it follows from, explicitly."""
 
-from jaxbandits.mechanisms.gaussian import gaussian_epsilon, gaussian_scale, zcdp_rho
+from jaxbandits.mechanisms.composition import (
+    Event,
+    compose,
+    gaussian_event,
+    guarantee,
+    laplace_event,
+    other_event,
+    response_event,
+)
+from jaxbandits.mechanisms.gaussian import gaussian_delta, gaussian_epsilon, gaussian_scale, zcdp_rho
 from jaxbandits.mechanisms.laplace import laplace_scale
-from jaxbandits.mechanisms.tree import Tree, tree, tree_epsilon, tree_levels, tree_scale
+from jaxbandits.mechanisms.shuffle import VectorCode, amplified_epsilon, shuffle_epsilon, vector_code, vector_epsilon
+from jaxbandits.mechanisms.tree import Tree, tree, tree_epsilon, tree_event, tree_levels, tree_scale
 
 __all__ = [
+    "Event",
     "Tree",
+    "VectorCode",
+    "amplified_epsilon",
+    "compose",
+    "gaussian_delta",
     "gaussian_epsilon",
+    "gaussian_event",
     "gaussian_scale",
+    "guarantee",
+    "laplace_event",
     "laplace_scale",
+    "other_event",
+    "response_event",
+    "shuffle_epsilon",
     "tree",
     "tree_epsilon",
+    "tree_event",
     "tree_levels",
     "tree_scale",
+    "vector_code",
+    "vector_epsilon",
     "zcdp_rho",
 ]

@@ -8,10 +8,11 @@ import math
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import erfcx, log_ndtr, ndtr
+from scipy.special import erfcx, ndtr
 
 from jaxbandits.validation import choice, number
 
+FAR = 1e50  # sensitivity / scale beyond which epsilon is half its square, to double precision and before anything overflows
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 
 
@@ -23,9 +24,10 @@ def _mills(x):
 def _log_delta(ratio: float, epsilon: float) -> float:
     """log of the least delta at `epsilon`; ratio: sensitivity / scale > 0."""
     near, far = epsilon / ratio - ratio / 2, epsilon / ratio + ratio / 2
-    if near < 0:  # the first term is above 1/2
-        return math.log(ndtr(-near) - math.exp(epsilon + log_ndtr(-far)))
-    # e^epsilon phi(far) = phi(near): only a difference of Mills ratios is left, for small `ratio` as the integral of its slope
+    # e^epsilon phi(far) = phi(near), so that nothing of the size of epsilon is taken off anything
+    if near < 0 and ratio >= 0.5:  # the first term is above 1/2
+        return math.log(ndtr(-near) - math.exp(-near * near / 2) / math.sqrt(2 * math.pi) * _mills(far))
+    # only a difference of Mills ratios is left, for small `ratio` as the integral of its slope
     if ratio < 0.5:
         x = near + ratio * (_NODES + 1) / 2
         difference = ratio / 2 * float(_WEIGHTS @ (1 - x * _mills(x)))
@@ -82,6 +84,8 @@ def gaussian_scale(sensitivity, epsilon, delta, rule="classic") -> float:
     if rule == "classic":
         number("epsilon", epsilon, 0.0, 1.0, remedy='beyond 1 the classic rule is not proven: use rule="analytic"')
         return sensitivity * math.sqrt(2 * math.log(1.25 / delta)) / epsilon
+    if epsilon > FAR * FAR:
+        return sensitivity / math.sqrt(2) / math.sqrt(epsilon)
     low, high = -1.0, 1.0  # logarithms of sensitivity / scale
     while _log_delta(math.exp(low), epsilon) > math.log(delta):
         low *= 2
@@ -89,6 +93,26 @@ def gaussian_scale(sensitivity, epsilon, delta, rule="classic") -> float:
         high *= 2
     root = brentq(lambda x: _log_delta(math.exp(x), epsilon) - math.log(delta), low, high, xtol=1e-15, rtol=1e-15)
     return sensitivity / math.exp(root)
+
+
+def gaussian_delta(sensitivity, scale, epsilon) -> float:
+    """The least delta at which Gaussian noise of standard deviation `scale` is (epsilon, delta)-private.
+
+    sensitivity > 0, scale in [0, inf], epsilon in [0, inf). No noise: 1.0. Raises ValueError outside.
+    Source: Balle and Wang 2018, Theorem 8.
+
+    >>> round(gaussian_delta(1.0, gaussian_scale(1.0, 0.5, 1e-5, "analytic"), 0.5), 8)
+    1e-05
+    """
+    sensitivity = number("sensitivity", sensitivity, 0.0, open_low=True)
+    scale = number("scale", scale, 0.0, finite=False)
+    epsilon = number("epsilon", epsilon, 0.0)
+    ratio = sensitivity / scale if scale > 0 else math.inf
+    if ratio == 0 or math.isinf(ratio):
+        return 0.0 if ratio == 0 else 1.0
+    if ratio > FAR:
+        return float(epsilon < ratio * ratio / 2)
+    return math.exp(_log_delta(ratio, epsilon))
 
 
 def gaussian_epsilon(sensitivity, scale, delta) -> float:
@@ -108,6 +132,8 @@ def gaussian_epsilon(sensitivity, scale, delta) -> float:
         return math.inf
     if ratio == 0 or math.erf(ratio / math.sqrt(8)) <= delta:
         return 0.0
+    if ratio > FAR:
+        return ratio * ratio / 2
     high = 1.0
     while _log_delta(ratio, high) > math.log(delta):
         high *= 2

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.mechanisms.gaussian import gaussian_epsilon, gaussian_scale
+from jaxbandits.mechanisms.composition import Event, compose, gaussian_event
+from jaxbandits.mechanisms.gaussian import gaussian_scale
 from jaxbandits.validation import choice, integer, number
 
 FORMS = ("tree", "increment")
@@ -105,13 +106,22 @@ def tree_scale(bound, num_releases, epsilon, delta, *, calibration="exact", form
     return math.sqrt(nodes) * per_node
 
 
+def tree_event(bound, num_releases, scale, *, form="tree") -> Event:
+    """The nodes that one message (U, u) enters; arguments as in `tree_epsilon`. In units of `scale` it moves each by sqrt(6) bound.
+
+    >>> tree_event(1.0, 8, 2.0).times, tree_event(1.0, 8, 2.0, form="increment").times
+    (4, 1)
+    """
+    bound = number("bound", bound, 0.0, open_low=True)
+    scale = number("scale", scale, 0.0, finite=False)
+    nodes = _nodes(num_releases, "exact", form)  # the nodes there are, whatever the calibration counted
+    return gaussian_event("node of a binary tree" if form == "tree" else "message", math.sqrt(6) * bound, scale, nodes)
+
+
 def tree_epsilon(bound, num_releases, scale, delta, *, form="tree") -> float:
     """The epsilon truly spent at `delta` by node scale s = `scale`; arguments as in `tree_scale`. Nothing released: 0.0.
 
     >>> [round(tree_epsilon(1.0, 8, tree_scale(1.0, 8, 4.0, 1e-3, calibration=c), 1e-3), 2) for c in CALIBRATIONS]
     [4.0, 2.96, 0.32]
     """
-    bound = number("bound", bound, 0.0, open_low=True)
-    scale = number("scale", scale, 0.0, finite=False)
-    nodes = _nodes(num_releases, "exact", form)  # the nodes there are, whatever the calibration counted
-    return gaussian_epsilon(math.sqrt(6 * nodes) * bound, scale, delta) if nodes else 0.0
+    return compose([tree_event(bound, num_releases, scale, form=form)], delta)[0]

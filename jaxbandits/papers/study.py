@@ -59,6 +59,8 @@ class Study(NamedTuple):
     figures: dict[str, Callable[[dict], plot.Plot]]
     claims: Callable[[dict], list[Claim]]
     computed: Callable[[bool], dict[str, Any]] = lambda full: {}  # what is no sweep: plain NumPy on the host
+    # full?, results -> sweeps that the first ones' results ask for
+    following: Callable[[bool, dict], dict[str, Sweep]] = lambda full, results: {}
 
 
 class Reproduction(NamedTuple):
@@ -78,11 +80,12 @@ def reproduce(study: Study, directory, *, full=False, formats=("png",), progress
     """
     home = Path(directory) / ("full" if full else "quick")
     results, paths = dict(study.computed(full)), []
-    for name, one in study.sweeps(full).items():
-        results[name], chosen = run(one, home / "sweeps" / name, progress=progress)
-        if chosen is not None:
-            paths.append(home / f"{name}_tuning.csv")
-            chosen.to_csv(paths[-1], index=False)
+    for declared in (study.sweeps, lambda full: study.following(full, results)):
+        for name, one in declared(full).items():
+            results[name], chosen = run(one, home / "sweeps" / name, progress=progress)
+            if chosen is not None:
+                paths.append(home / f"{name}_tuning.csv")
+                chosen.to_csv(paths[-1], index=False)
     home.mkdir(parents=True, exist_ok=True)
     figures = {name: draw(results) for name, draw in study.figures.items()}
     for name, figure in figures.items():

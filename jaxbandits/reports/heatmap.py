@@ -22,7 +22,7 @@ def heatmap(
 ) -> Plot:  # fmt: skip
     """A map of `value` over the columns `x` and `y` of a tidy table, one panel a value of the column `panel` (six at most).
 
-    Args: `frame`: a DataFrame, one row a cell; `value`: a column of names (a colour each, in order of appearance) or of numbers (six
+    Args: `frame`: a DataFrame, one row a cell; `value`: a column of names (a colour each, in order of appearance, or of its categories) or of numbers (six
     colours, logarithmic where all are positive); a missing value leaves the cell white; `text`: a column written into the cells, sixty a panel at most;
     `hatched`: a column of bools, drawn hatched and called `hatch` in the legend; `names`: `{column: label of its axis}`;
     `caption`, `width`, `path`: as in `regret`. A column `x` or `y` of numbers is an axis, logarithmic where all are positive; one of
@@ -125,8 +125,9 @@ def _middle(ends, values) -> float:
 def _colours(values):
     """A function from a cell's value to its colour, and the legend {label: colour}."""
     if values.dtype.kind not in "iuf":
-        known = list(pd.unique(values.dropna()))
-        table = {name: mpl.colors.to_rgb(COLOURS[i % len(COLOURS)]) for i, name in enumerate(known)}
+        here = list(pd.unique(values.dropna()))
+        known = list(values.cat.categories) if isinstance(values.dtype, pd.CategoricalDtype) else here
+        table = {name: mpl.colors.to_rgb(COLOURS[i % len(COLOURS)]) for i, name in enumerate(known) if name in here}
         return (lambda name: table.get(name, (1.0, 1.0, 1.0))), table
     finite = values[np.isfinite(values)].astype(float)
     if finite.empty or finite.min() == finite.max():

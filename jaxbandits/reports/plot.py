@@ -16,9 +16,10 @@ from jaxbandits import selection, statistics
 from jaxbandits.reports import layout
 from jaxbandits.reports.heatmap import heatmap
 from jaxbandits.reports.layout import COLOURS, Plot, overlaps, save
+from jaxbandits.reports.trade_off import trade_off
 from jaxbandits.validation import choice
 
-__all__ = ["Plot", "regret", "against", "lines", "heatmap", "save", "overlaps"]
+__all__ = ["Plot", "regret", "against", "lines", "heatmap", "trade_off", "save", "overlaps"]
 
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 2)))
 MARKERS = "osD^vPX*<>"

@@ -115,7 +115,7 @@ class LaneShape(NamedTuple):
     state: int  # bytes it carries from window to window
     kept: int  # of these, bytes a window only writes into
     record: int  # bytes of its checkpoints
-    context: int  # bytes of a window's context; 0 where it does not depend on the seed and all lanes share one
+    context: int  # bytes of a window's context; 0 where it is that of every lane, or lies in the lane's own state
     counted: bool  # regret follows from pull counts and the arms' means
     arms: int | None  # length of the pull counts
     diagnostics: tuple[str, ...]
@@ -137,18 +137,23 @@ def _lane_shape(parts: Parts, leaves: tuple, treedef, checkpoints: int, slots: i
         lane = simulator.begin(parts, case, seed, checkpoints)
         return lane, simulator.finish(parts, case, lane)[1]
 
-    def observe(case, seed):
-        t = 1 + jnp.arange(slots, dtype=jnp.int32)
+    def observe(case, seed, before=0):
+        t = before + 1 + jnp.arange(slots, dtype=jnp.int32)
         draws = simulator._streams(parts, seed)
         return parts.world.observe(case.environment, parts.world.init(case.environment, draws), draws, t)[0]
 
     lane, diagnostics = jax.eval_shape(begin, case, seed)
     context = jax.eval_shape(observe, case, seed)
-    try:  # vmap refuses to leave out an axis that is there
-        jax.eval_shape(jax.vmap(observe, (None, 0), None), case, jax.ShapeDtypeStruct((2,), jnp.uint32))
-        context = ()
-    except ValueError:
-        pass
+    two = jax.ShapeDtypeStruct((2,), jnp.uint32), jax.ShapeDtypeStruct((2,), jnp.int32)
+    for axes, given in (
+        ((None, 0), (two[0],)),
+        ((None, None, 0), (seed, two[1])),
+    ):  # the same for all seeds, or at all plays
+        try:  # vmap refuses to leave out an axis that is there
+            jax.eval_shape(jax.vmap(observe, axes, None), case, *given)
+            context = ()
+        except ValueError:
+            pass
 
     def size(tree):
         return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree))

@@ -121,6 +121,9 @@ def _part(table, module, where: str, path: Path):
         if isinstance(settings.get(key), dict | str):
             inner = _part(settings[key], algorithms if key == "base" else environments, f"{where}.{key}", path)
             settings[key] = inner if key == "base" else inner()
+    if isinstance(settings.get("bases"), list):
+        bases = enumerate(settings["bases"], start=1)
+        settings["bases"] = [_part(base, algorithms, f"{where}.bases {i}", path) for i, base in bases]
     return functools.partial(factory, **settings)
 
 

@@ -149,11 +149,11 @@ def fitting_in(algorithm: Algorithm, facts: dict, label: str) -> Algorithm:
 def _agrees(value, fixed) -> bool:
     try:
         return bool(np.array_equal(np.asarray(value, float), np.asarray(fixed, float)))
-    except (TypeError, ValueError):
-        return value == fixed
+    except (TypeError, ValueError):  # who takes contexts as redrawn is right about fixed ones, too
+        return value == fixed or (value, fixed) == ("redraw", "fixed")
 
 
-FILLED = ("num_arms", "dim", "num_agents", "num_experts", "actions", "feature_norm")
+FILLED = ("num_arms", "dim", "num_agents", "num_experts", "actions", "feature_norm", "contexts")
 
 
 def plan(
@@ -194,9 +194,15 @@ def plan(
         moving = {i for i, _, _ in keys} | {i for name in PARTS for i, _, _ in routes.parts[name]}
         moving |= {0} if horizon_axis else set()
         constant_along[label] = [axis.name for i, axis in enumerate(axes) if i not in moving]
+        reaching = [
+            *keys,
+            *(key for name in PARTS for key in routes.parts[name]),
+            *([(0, 0, "horizon")] if horizon_axis else []),
+        ]
+        first = [_first_alike(axis, [j for k, j, _ in reaching if k == i]) for i, axis in enumerate(axes)]
         made: dict = {}
         for place in itertools.product(*(range(len(axis.values)) for axis in axes)):
-            index = tuple(at if i in moving else None for i, at in enumerate(place))
+            index = tuple(first[i][at] if i in moving else None for i, at in enumerate(place))
             if index not in made:
                 here = {name: part(name, tuple(place[i] for i, _, _ in routes.parts[name])) for name in PARTS}
                 h = horizons[place[0]] if horizon_axis else horizons[0]
@@ -218,6 +224,17 @@ def plan(
             places[(label, *place)] = made[index]
     groups = grouped(cells, times, dtype)
     return Plan(list(factories), axes, cells, places, groups, times, constant_along, seeds, dtype)
+
+
+def _first_alike(axis: Axis, used: list[int]) -> list[int]:
+    """For each entry of an axis the first one with the same values of the keys at positions `used`: all that one algorithm sees of it."""
+    seen: dict = {}
+    found = []
+    for i, entry in enumerate(axis.values):
+        # plain values by type and value (1, 1.0 and True differ), everything else by identity
+        plain = [(type(v), v) if isinstance(v, str | bool | int | float) else id(v) for v in (entry[j] for j in used)]
+        found.append(seen.setdefault(tuple(plain), i))
+    return found
 
 
 def _seeds(seeds) -> range:

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 import xarray as xr
 
+from jaxbandits.mechanisms.composition import SIMULATED
 from jaxbandits.sweeps.beliefs import overspent
 from jaxbandits.sweeps.compiled import LaneShape
 from jaxbandits.sweeps.plan import Plan, name_of
@@ -105,6 +106,10 @@ class Results:
         seeds = np.arange(plan.seeds.start, plan.seeds.stop, dtype=np.int64)
         coords: dict = {"algorithm": plan.labels, "seed": seeds, "t": self.t.astype(np.int64)}
         coords |= {axis.name: _coordinate(axis.labels) for axis in plan.axes}
+        for axis in plan.axes:  # a point says what it is; netCDF has no coordinates with a space in their name
+            if axis.name == "point":
+                named = [(j, key) for j, key in enumerate(axis.keys) if " " not in key]
+                coords |= {key: ("point", _coordinate([row[j] for row in axis.values])) for j, key in named}
         if "pulls" in self.variables:
             coords["arm"] = np.arange(self.variables["pulls"].shape[-1], dtype=np.int64)
         return coords
@@ -122,6 +127,7 @@ class Results:
             "config": json.dumps(self.config, sort_keys=True),
             "constant_along": json.dumps(self.plan.constant_along),
             "guarantees": json.dumps(guarantees),
+            **({"privacy": SIMULATED} if guarantees else {}),
             "versions": json.dumps(versions()),
         }
 

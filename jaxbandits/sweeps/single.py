@@ -59,16 +59,7 @@ def simulate(
     environment = environment if isinstance(environment, Environment) else environment()
     makers = [part_factory(a, Adversary) for a in (reward_adversary, message_adversary)]
     first, second = (None if maker is None else maker() for maker in makers)
-    if not isinstance(algorithm, Algorithm):
-        keywords: dict = {}
-        outer = algorithm
-        while isinstance(outer, partial):
-            keywords, outer = {**outer.keywords, **keywords}, outer.func
-        if "horizon" not in keywords:
-            raise ValueError("simulate needs a horizon: bind it, functools.partial(factory, horizon=1000)")
-        facts = {k: v for k, v in environment.facts.items() if k in FILLED}
-        algorithm = built(algorithm, {}, facts, keywords["horizon"], getattr(outer, "__name__", "algorithm"))
-    algorithm = fitting_in(algorithm, environment.facts, algorithm.version[0])
+    algorithm = algorithm_for(algorithm, environment)
     horizon = integer("horizon", algorithm.config["horizon"], 1, 2**31 - 2)
     if horizon > environment.facts.get("max_horizon", horizon):
         raise ValueError(
@@ -95,6 +86,21 @@ def simulate(
     if not traced:
         pulls, diagnostics = jax.tree.map(np.asarray, (pulls, diagnostics))
     return Run(regret, times, pulls, state, diagnostics, kept if history else None)
+
+
+def algorithm_for(algorithm, environment: Environment) -> Algorithm:
+    """A built algorithm as it is; a factory with its horizon bound, called with what the environment fixes. ValueError where they do not fit."""
+    if not isinstance(algorithm, Algorithm):
+        keywords: dict = {}
+        outer = algorithm
+        while isinstance(outer, partial):
+            keywords, outer = {**outer.keywords, **keywords}, outer.func
+        name = getattr(outer, "__name__", "algorithm")
+        if "horizon" not in keywords:
+            raise ValueError(f"{name} needs a horizon: bind it, functools.partial(factory, horizon=1000)")
+        facts = {k: v for k, v in environment.facts.items() if k in FILLED}
+        algorithm = built(algorithm, {}, facts, keywords["horizon"], name)
+    return fitting_in(algorithm, environment.facts, algorithm.version[0])
 
 
 def _windows(span, checkpoints: int) -> int:

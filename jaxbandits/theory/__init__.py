@@ -1,13 +1,14 @@
 """Tunings and regret bounds of the papers, on the host. First Asi, Raman and Talwar, Faster Rates for Private Adversarial Bandits
 (ICML 2025); `prm_*` and `private_robust_*` are of Wu, Zhou, Tao and Wang, On Private and Robust Bandits (NeurIPS 2023); `byzantine_*` of Jadbabaie,
-Li, Qian and Tian, Byzantine-robust federated linear bandits.
-(ICML 2025); `prm_*` and `private_robust_*` are of Wu, Zhou, Tao and Wang, On Private and Robust Bandits (NeurIPS 2023);
-`robust_linear_*` of Robust and private stochastic linear bandits (ICML 2023).
+Li, Qian and Tian, Byzantine-robust federated linear bandits;
+`robust_linear_*` of Robust and private stochastic linear bandits (ICML 2023); `online_ucb_*` of Improved rate for locally differentially
+private linear bandits.
 
 K arms, N experts, T plays, n = epsilon T; `log` is natural. A bound may exceed T: plot min(bound, T). Where the printed constants
 could not be read or a step of a proof is missing, the docstring says which form is given.
 """
 
+from jaxbandits.mechanisms.composition import composed_epsilon
 from jaxbandits.theory.bounds import (
     arms_bounds,
     arms_rates,
@@ -34,12 +35,19 @@ from jaxbandits.theory.federated import (
     byzantine_window,
 )
 from jaxbandits.theory.linear import robust_linear_action_bound, robust_linear_reward_bound
+from jaxbandits.theory.private_linear import (
+    online_ucb_deviation,
+    online_ucb_gradient_bound,
+    online_ucb_learner_regret,
+    online_ucb_noise,
+    online_ucb_sensitivity,
+    online_ucb_width,
+)
 from jaxbandits.theory.robust import private_robust_lower_bound, prm_central_bound, prm_raw_bound
 from jaxbandits.theory.tunings import (
     batched_exp4_tuning,
     check_epsilon,
     check_mixing,
-    composed_epsilon,
     exp3_noisy_tuning,
     exp3_tuning,
     exp4_tuning,
@@ -89,4 +97,10 @@ __all__ = [
     "byzantine_ucb_dp_mom_bound",
     "robust_linear_reward_bound",
     "robust_linear_action_bound",
+    "online_ucb_sensitivity",
+    "online_ucb_noise",
+    "online_ucb_gradient_bound",
+    "online_ucb_learner_regret",
+    "online_ucb_deviation",
+    "online_ucb_width",
 ]

@@ -238,18 +238,6 @@ def exp4_tuning(num_arms, num_experts, horizon) -> dict:
     return {"learning_rate": rate, "mixing": 0.0}
 
 
-def composed_epsilon(epsilon, count, delta) -> float:
-    """What `count` releases, each `epsilon`-private, cost together at `delta`, as batched EXP4 counts it (Lemma A.6).
-
-    The theorem's 3 sqrt(count log(1/delta)) epsilon, as long as (3/2) count epsilon^2 + sqrt(6 count log(1/delta)) epsilon is no
-    more (log(1/delta) at least 0.91 times the result); otherwise the smaller of that sum and count epsilon.
-    """
-    log_inverse = math.log(1 / delta)
-    claimed = 3 * math.sqrt(count * log_inverse) * epsilon
-    composed = 1.5 * count * epsilon**2 + math.sqrt(6 * count * log_inverse) * epsilon
-    return claimed if composed <= claimed else min(composed, count * epsilon)
-
-
 def _sizes(num_arms, horizon) -> tuple[int, int]:
     return integer("num_arms", num_arms, 2), integer("horizon", horizon, 1)
 

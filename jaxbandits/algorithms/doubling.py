@@ -1,0 +1,168 @@
+"""The anytime variant of "Improved rate for locally differentially private linear bandits" (Algorithm 7): a fresh base in
+epochs of 1, 2, 4, ... plays.
+
+Axes: [E] epochs.
+"""
+
+import inspect
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandits.numerics import count, pick
+from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
+from jaxbandits.validation import factory, integer, number
+
+NEVER = 2**31 - 1  # plays before an epoch that is not reached
+
+
+class Params(NamedTuple):
+    base: Any  # the base's params, every leaf [E, ...]
+    starts: Any  # [E] int32 plays before each epoch, starts[0] = 0
+    mechanism_scale: Any  # multiplies the base's
+
+
+def scaled(base, scale):
+    """Params with their privacy noise multiplied by `scale`, where there is any."""
+    return base._replace(mechanism_scale=base.mechanism_scale * scale) if hasattr(base, "mechanism_scale") else base
+
+
+@cache
+def program(base: Program) -> Program:
+    """State is the base's. Its time begins anew in every epoch, its draws are those of the true play, whatever the epoch."""
+
+    def at(params, t):
+        """The base's params at play t, and the plays before its epoch."""
+        starts = jnp.asarray(params.starts)
+        epoch = count(starts < t) - 1
+        own = jax.tree.map(lambda x: pick(jnp.asarray(x), epoch, axis=0), params.base)
+        return scaled(own, params.mechanism_scale), pick(starts, epoch, axis=0)
+
+    def init(params, draws):
+        return base.init(at(params, jnp.int32(1))[0], draws.child("base"))
+
+    def act(params, state, draws, t, context):
+        own, start = at(params, t[0])
+        return base.act(own, state, draws.child("base").shifted(start), t - start, context)
+
+    def encode(params, note, draws, t, context, action, reward, play):
+        own, start = at(params, t[0])
+        return base.encode(own, note, draws.child("base").shifted(start), t - start, context, action, reward, play)
+
+    def relay(params, draws, t, message, play):
+        own, start = at(params, t)
+        return base.relay(own, draws.child("base").shifted(start), t - start, message, play)
+
+    def update(params, state, draws, t, note, message, used):
+        own, start = at(params, t)
+        after, released = base.update(own, state, draws.child("base").shifted(start), t - start, note, message, used)
+        fresh = base.init(at(params, t + 1)[0], draws.child("init").shifted(t))
+        ends = jnp.any(jnp.asarray(params.starts) == t)
+        return jax.tree.map(lambda new, old: jnp.where(ends, new, old), fresh, after), released
+
+    def diagnose(params, state):
+        last = jax.tree.map(lambda x: jnp.asarray(x)[-1], params.base)
+        return base.diagnose(scaled(last, params.mechanism_scale), state)
+
+    default = Program._field_defaults["relay"]  # kept where it is the base's: it says that nobody relays
+    return Program(init, act, encode, update, default if base.relay is default else relay, diagnose=diagnose)
+
+
+def costliest(base: Guarantee, params: Params):
+    """The base's params in the epoch that spends most: a user appears in one play, hence in one epoch."""
+    rows = [jax.tree.map(lambda x, k=k: np.asarray(x)[k], params.base) for k in range(len(params.starts))]
+    return max((scaled(row, params.mechanism_scale) for row in rows), key=lambda row: base.spend(row)[0])
+
+
+def names(base) -> tuple[set, set]:
+    """The names of a factory's arguments, and of those bound in partials. ValueError where it is none."""
+    bound: set = set()
+    while isinstance(base, partial):
+        bound, base = bound | set(base.keywords), base.func
+    if not callable(base):
+        raise ValueError(
+            f"base = {base!r} must be a factory of algorithms or a partial of one: for instance algorithms.linucb"
+        )
+    return set(inspect.signature(base).parameters), bound
+
+
+def call(base, fixed: dict, tuning: dict) -> Algorithm:
+    """A base with what it names of `fixed`, and of `tuning` what its partial leaves open. None: not offered."""
+    known, bound = names(base)
+    given = fixed | {key: value for key, value in tuning.items() if key not in bound}
+    made = base(**{key: value for key, value in given.items() if key in known and value is not None})
+    if made.schedule != (Span(1, fixed["horizon"]),):
+        raise ValueError(
+            f"base = {made.version[0]} plays windows or spans of its own; only a base of one play a window has epochs of "
+            f"any length: for instance linucb or online_ucb"
+        )
+    return made
+
+
+def table(epochs: list[Algorithm], starts: list[int]) -> Params:
+    """The params of several runs of one program, as rows: algorithm k plays from play starts[k] + 1 on."""
+    base = jax.tree.map(lambda *rows: np.stack([np.asarray(x) for x in rows]), *(made.params for made in epochs))
+    return Params(base, np.array(starts, np.int32), 1.0)
+
+
+def one_epoch(made: Algorithm) -> Algorithm:
+    """The same run as a table of one row: it then shares its program with `doubling` of it."""
+    return made._replace(program=program(made.program), params=table([made], [0]), guarantee=wrapped(made.guarantee))
+
+
+def padded(params: Params, epochs: int) -> Params:
+    """A table with rows that are never reached."""
+    more = epochs - len(params.starts)
+    base = jax.tree.map(lambda x: np.concatenate([x, np.repeat(x[-1:], more, axis=0)]), params.base)
+    return params._replace(base=base, starts=np.append(params.starts, np.full(more, NEVER, np.int32)))
+
+
+def wrapped(base: Guarantee) -> Guarantee:
+    """The base's guarantee, read from a table: that of its costliest row."""
+    if base.model == "none":
+        return base
+    return base._replace(
+        spend=lambda params: base.spend(costliest(base, params)), events=lambda params: base.events(costliest(base, params)),
+        scales=("mechanism_scale",) if base.scales else (),
+    )  # fmt: skip
+
+
+@factory
+def doubling(*, num_arms, horizon, base, dim=None, feature_norm=None, power=0.125, failure_prob=None) -> Algorithm:
+    """Epoch k = 0, 1, ... plays a fresh base, tuned for 2^k plays, for 2^k plays; the last epoch is cut at the horizon.
+
+    Nothing is kept from one epoch to the next, so play t does not depend on the horizon but through failure_prob. base: a factory
+    or a partial of one, whose program does not depend on its horizon and which plays one play a window (linucb, online_ucb, ...);
+    called with horizon = 2^k and, where it names them, num_arms, dim, feature_norm, failure_prob / ((k + 1) (k + 2)) (ours: it
+    sums to failure_prob) and power; a partial's failure_prob or power wins. Its other arguments are bound in a partial.
+    horizon >= 1; power >= 0, the paper's k: epoch k perturbs features where min_eigenvalue <= 2^(-k power); failure_prob in (0, 1),
+    None: 1 / horizon. Raises ValueError outside, or where the base does not fit. Its guarantee is the base's: a user is in one epoch.
+    Source: specification of locally private linear bandits, section 5 (Algorithm 7, recalled: our copy of the paper lacks it).
+
+    >>> import jaxbandits as jb
+    >>> made = jb.algorithms.doubling(num_arms=5, dim=3, horizon=100, base=jb.algorithms.linucb)
+    >>> made.params.starts.tolist()
+    [0, 1, 3, 7, 15, 31, 63]
+    """
+    num_arms = integer("num_arms", num_arms, 2)
+    horizon = integer("horizon", horizon, 1)
+    power = number("power", power, 0.0)
+    if failure_prob is None:
+        failure_prob = 1 / max(horizon, 2)
+    failure_prob = number("failure_prob", failure_prob, 0.0, 1.0, open_low=True, open_high=True)
+    epochs = []
+    for k in range(horizon.bit_length()):
+        fixed = {"num_arms": num_arms, "dim": dim, "feature_norm": feature_norm, "horizon": 2**k}
+        tuning = {"failure_prob": failure_prob / ((k + 1) * (k + 2)), "power": power, "longest": horizon}
+        epochs.append(call(base, fixed, tuning))
+        if epochs[k].program is not epochs[0].program:
+            raise ValueError(
+                f"base = {epochs[0].version[0]} has another program for {2**k} plays than for one: doubling needs one whose "
+                f"shapes do not depend on its horizon, for instance linucb or online_ucb"
+            )
+    made, params = epochs[0], table(epochs, [2**k - 1 for k in range(len(epochs))])
+    version = ("doubling", 1, (made.version,))
+    return Algorithm(program(made.program), (Span(1, horizon),), params, wrapped(made.guarantee), version, {})

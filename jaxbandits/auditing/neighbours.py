@@ -1,0 +1,135 @@
+"""Neighbouring inputs: two runs that differ in one play's loss vector or reward, in one user, or in one agent's message.
+
+A run's input is public except for one `Edit`: contexts are those of an environment under a fixed seed, all other rewards are 0. Two
+edits of the same play are a pair of neighbours. `edits` lists the candidates of a unit; a user's own pairs are pairs of `Edit`.
+Axes: [P] plays of a window, [A] arms, [N] agents, [d] features, [E] edits.
+"""
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandits.protocol import Attack, Score, Truth, World
+from jaxbandits.random import Draws
+
+UNITS = ("loss_vector", "reward", "user", "message")
+# magnitudes of rewards where a claim holds for rewards of any size: somewhere among them is where the algorithm clips
+LADDER = 2.0 ** np.arange(-2, 12.25, 0.25)
+ANGLES = 12  # of a plane, at which users' features are tried: 60, 90, 120 and 180 degrees apart
+LENGTHS = (1.0, 8.0)  # of these features, where a claim holds for any: somewhere between the client cuts
+
+
+class Edit(NamedTuple):
+    """What the private part of the input is.
+
+    >>> Edit(play=3, reward=1.0)
+    Edit(play=3, reward=1.0, feature=(), message=())
+    """
+
+    play: Any  # int, from 1: the play, or a play of the window, that is private
+    reward: Any = 0.0  # of every arm at that play: one loss vector, one reward, one user's answer
+    feature: Any = ()  # [d] of every arm at that play (unit "user"), else ()
+    message: Any = ()  # [2] agent 0's window in units of its plays: <e1, gram e1> and <e1, vector> (unit "message"), else ()
+
+
+class Input(NamedTuple):
+    """An audited environment's parameters."""
+
+    environment: Any
+    edit: Any  # Edit, of one run
+
+
+def _public(draws: Draws) -> Draws:
+    """The same public input in every run: what the guarantee is not about must not tell runs apart."""
+    return Draws(jnp.uint32(0), draws.path, draws.dtype)
+
+
+@cache
+def world_of(world: World, user: bool) -> World:
+    """A world whose only private part is the edit. user: all arms of a play have one feature vector, the edit's or e_d."""
+
+    def init(params, draws):
+        return world.init(params.environment, _public(draws))
+
+    def observe(params, state, draws, t):
+        context, state = world.observe(params.environment, state, _public(draws), t)
+        if user:  # what is played then does not depend on the noise: sums of other users do not blur the private one
+            rest = jnp.zeros(context.shape[-1], context.dtype).at[-1].set(1)
+            x = jnp.where((t == params.edit.play)[:, None], params.edit.feature, rest)
+            context = jnp.broadcast_to(x.reshape(len(t), *(1,) * (context.ndim - 2), -1), context.shape)
+        return context, state
+
+    def reward(params, state, draws, t, context, action):
+        paid = jnp.where(t == params.edit.play, params.edit.reward, 0).astype(draws.dtype)
+        return paid if action.ndim == 1 else jnp.broadcast_to(paid[:, None], (len(t), action.shape[1]))
+
+    def score(params, state, t, context, action):
+        return Score(regret=jnp.zeros(t.shape))
+
+    def truth(params, state, t, context):
+        return Truth()
+
+    return World(init, observe, reward, score, truth)
+
+
+def _init(params, draws):
+    return ()
+
+
+def _corrupt(edit, state, draws, t, payload, seen):
+    """Agent 0's `Moments` of the window with the edited play."""
+    here, plays = jnp.any(seen.play & (t == edit.play)), t.shape[0]
+    gram = jnp.zeros_like(payload.gram[0]).at[0, 0].set(plays * edit.message[0])
+    vector = jnp.zeros_like(payload.vector[0]).at[0].set(plays * edit.message[1])
+    gram = payload.gram.at[0].set(jnp.where(here, gram, payload.gram[0]))
+    return (
+        payload._replace(gram=gram, vector=payload.vector.at[0].set(jnp.where(here, vector, payload.vector[0]))),
+        False,
+        state,
+    )
+
+
+MESSAGE = Attack(_init, _corrupt)
+
+
+def edits(unit: str, plays, *, bound=float("inf"), dim=0) -> list[Edit]:
+    """The candidates of a unit at each of `plays`; two of one play are neighbours.
+
+    unit: "loss_vector" or "reward": rewards of +-bound; of all sizes, infinite and missing ones too, where the claim holds for any.
+    "user": features of a plane, of length 1 and far longer where the claim holds for any, and rewards. "message": sums of a window of features +-e_1 and rewards +-1 that fill
+    the norm a server accepts. bound: `Guarantee.bound`. dim: d, for users. Raises ValueError for another unit.
+
+    >>> [edit.reward for edit in edits("reward", [4], bound=1.0)]
+    [0.0, 1.0, -1.0]
+    """
+    wide = [float("inf"), float("nan")]
+    ladder = LADDER if np.isinf(bound) else [bound]
+    if unit in ("loss_vector", "reward"):
+        rewards = [0.0, *ladder, *(-np.asarray(ladder)), *(wide if np.isinf(bound) else [])]
+        return [Edit(int(t), float(r)) for t in plays for r in rewards]
+    if unit == "user":
+        angles = 2 * np.pi * np.arange(ANGLES) / ANGLES
+        plane = np.zeros((ANGLES, max(dim, 1)))
+        plane[:, 0] = np.cos(angles)
+        if dim > 1:
+            plane[:, 1] = np.sin(angles)
+        rewards = [0.0, 1.0, -1.0, 2.0**10] if np.isinf(bound) else [0.0, bound, -bound]
+        lengths = LENGTHS if np.isinf(bound) else (1.0,)
+        return [Edit(int(t), r, size * x) for t in plays for size in lengths for x in plane for r in rewards]
+    if unit == "message":
+        return [
+            Edit(int(t), 0.0, (), np.array([a, b])) for t in plays for a in (-1.0, 0.0, 1.0) for b in (-1.0, 0.0, 1.0)
+        ]
+    raise ValueError(f"unit = {unit!r} must be one of {', '.join(map(repr, UNITS))}")
+
+
+def finer(pair, steps=12) -> list[Edit]:
+    """Edits between the rungs of the ladder around a pair: where exactly the algorithm clips.
+
+    >>> [round(edit.reward, 3) for edit in finer((Edit(1, 1.0), Edit(1, -2.0)), steps=2)]
+    [1.0, 1.091, -2.0, -2.181]
+    """
+    factors = 2.0 ** (np.arange(steps) / (4 * steps))
+    return [edit._replace(reward=float(edit.reward * factor)) for edit in pair for factor in factors]

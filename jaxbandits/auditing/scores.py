@@ -1,0 +1,103 @@
+"""Scores that tell two inputs apart: fitted likelihood ratios of a transcript's numbers, and the best threshold on one of them.
+
+With Laplace or Gaussian noise the best test is a threshold on the likelihood ratio; its centres and scales are fitted to runs, so an
+algorithm need not say what noise it adds: single numbers (optimal for one release), Gaussian (linear in the numbers, by their joint
+covariance: noise that cancels between releases is found) and Laplace (the sum over the numbers). All are fitted on one part of
+the search's runs, chosen with their threshold on the other.
+Axes: [L] runs, [F] numbers of a transcript.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxbandits.auditing.bounds import above, log_ratio
+
+SINGLE = 8  # numbers looked at alone
+JOINT = (4, 32, 256)  # sizes of the sets looked at jointly
+
+
+class Score(NamedTuple):
+    """Larger for runs on the second input. `kind` "linear": <weights, x>; "laplace": sum of weights (|x - first| - |x - second|)."""
+
+    kind: str
+    columns: np.ndarray  # [n] of the transcript
+    weights: np.ndarray  # [n]
+    first: np.ndarray  # [n] centres of the two inputs
+    second: np.ndarray
+
+    def __call__(self, x):
+        x = np.asarray(x[:, self.columns], np.float64)
+        if self.kind == "linear":
+            return x @ self.weights
+        return (np.abs(x - self.first) - np.abs(x - self.second)) @ self.weights
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        if len(self.columns) == 1:
+            return f"number {int(self.columns[0])} of the view"
+        return f"{'Gaussian' if self.kind == 'linear' else 'Laplace'} likelihood ratio of {len(self.columns)} numbers"
+
+
+class Choice(NamedTuple):
+    """A test: runs whose score, times `sign`, reaches `threshold` are taken for the second input (sign 1) or the first (-1)."""
+
+    score: Score
+    sign: int
+    threshold: float
+    expected: float  # log ratio on the runs it was chosen on
+
+
+def fitted(negative, positive) -> list[Score]:
+    """Candidates from runs [L, F] on the first and on the second input."""
+    means = negative.mean(0, dtype=np.float64), positive.mean(0, dtype=np.float64)
+    spread = np.sqrt((negative.var(0, dtype=np.float64) + positive.var(0, dtype=np.float64)) / 2)
+    floor = 1e-7 * (np.abs(means[0]) + np.abs(means[1])) + 1e-30  # rounding: a number without noise has some spread
+    order = np.argsort(-np.abs(means[1] - means[0]) / np.maximum(spread, floor), kind="stable")
+    order = order[(means[1] != means[0])[order]]
+    found, none = [], np.zeros(1)
+    for i in order[:SINGLE]:
+        found.append(Score("linear", np.array([i]), np.sign(means[1] - means[0])[[i]], none, none))
+    for size in JOINT:
+        if size > JOINT[0] and len(order) <= size // 8:
+            break
+        columns = order[:size]
+        if len(columns) > 1:
+            found += [_gaussian(negative, positive, columns), _laplace(negative, positive, columns)]
+    return found
+
+
+def _gaussian(negative, positive, columns) -> Score:
+    x, y = (np.asarray(z[:, columns], np.float64) for z in (negative, positive))
+    scale = np.maximum(np.sqrt((x.var(0) + y.var(0)) / 2), 1e-12)
+    x, y = x / scale, y / scale
+    shift = y.mean(0) - x.mean(0)
+    covariance = (np.cov(x, rowvar=False) + np.cov(y, rowvar=False)) / 2
+    weights = np.linalg.solve(covariance + 1e-6 * np.eye(len(columns)), shift) / scale
+    return Score("linear", columns, weights, np.zeros(0), np.zeros(0))
+
+
+def _laplace(negative, positive, columns) -> Score:
+    x, y = (np.asarray(z[:, columns], np.float64) for z in (negative, positive))
+    first, second = np.median(x, 0), np.median(y, 0)
+    scale = (np.abs(x - first).mean(0) + np.abs(y - second).mean(0)) / 2
+    return Score("laplace", columns, 1 / np.maximum(scale, 1e-12), first, second)
+
+
+def chosen(scores: list[Score], negative, positive, delta, confidence) -> Choice:
+    """The score, side and threshold that refute the largest epsilon on runs [L, F] of each input."""
+    confidence = 1 - (1 - confidence) / 100  # the best of many: rare events that came up by chance should not win
+    steps = np.concatenate([np.geomspace(1e-3, 0.5, 200), 1 - np.geomspace(1e-3, 0.5, 200)])
+    best = Choice(Score("linear", np.zeros(1, int), np.ones(1), np.zeros(1), np.zeros(1)), 1, 0.0, -np.inf)
+    for score in scores:
+        for sign, others, own in ((1, negative, positive), (-1, positive, negative)):
+            one, other = sign * score(own), sign * score(others)
+            # halfway between runs' values: rounding of a later run's score must not decide
+            values = np.unique(np.quantile(np.concatenate([one, other]), steps, method="nearest"))
+            thresholds = np.concatenate([values[:1], (values[1:] + values[:-1]) / 2])
+            bound = log_ratio(above(one, thresholds), above(other, thresholds), len(one), delta, confidence)
+            at = int(np.argmax(bound))
+            if bound[at] > best.expected:
+                best = Choice(score, sign, float(thresholds[at]), float(bound[at]))
+    return best

@@ -1,0 +1,108 @@
+"""The audit of many algorithms: one row each, as a table for people and for the documentation. Behind `jaxbandits audit`."""
+
+import math
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+
+from jaxbandits import catalogue
+from jaxbandits.auditing.audit import Audit, audit
+from jaxbandits.protocol import Algorithm, Environment
+from jaxbandits.sweeps.single import algorithm_for
+from jaxbandits.validation import choice
+
+FULL_RUNS = 1_000_000
+
+
+def case(name: str) -> tuple[Algorithm, Environment]:
+    """An algorithm of the catalogue and its environment, at the catalogue's size. ValueError for an unknown name.
+
+    >>> case("ldp_ucb")[0].guarantee.model
+    'local'
+    """
+    choice("name", name, tuple(catalogue.ALGORITHMS))
+    row = catalogue.ALGORITHMS[name]
+    environment = row.environment()
+    return algorithm_for(partial(row.algorithm, horizon=row.horizon), environment), environment
+
+
+def private() -> list[str]:
+    """The catalogue's algorithms with a guarantee."""
+    return [name for name in catalogue.ALGORITHMS if case(name)[0].guarantee.model != "none"]
+
+
+def audits(
+    names, *, runs: int, confidence: float, seed: int, say: Callable = print
+) -> Iterator[tuple[Audit, Algorithm]]:
+    """One audit after another."""
+    for name in names:
+        algorithm, environment = case(name)
+        found = audit(algorithm, runs=runs, confidence=confidence, seed=seed, environment=environment)
+        say(sentence(found))
+        yield found, algorithm
+
+
+def sentence(found: Audit) -> str:
+    """One audit in one line."""
+    verdict = "REFUTES" if found.refuted else "does not refute"
+    epsilon, delta = found.claimed
+    return (
+        f"{found.algorithm}: epsilon >= {found.epsilon_lower:.4g} at delta = {found.delta:.3g} (confidence {found.confidence:.6g}) {verdict} the claim "
+        f"({epsilon:.4g}, {delta:.3g}), {found.model}, one {found.unit.replace('_', ' ')}; event: {found.event.score}"
+    )
+
+
+def row(found: Audit, algorithm: Algorithm) -> dict:
+    """One row of the table: `claimed` is what was asked for, `spent` what the noise delivers, `audited` what was proven spent."""
+    return {
+        "algorithm": found.algorithm,
+        "model": found.model,
+        "unit": found.unit,
+        "claimed": algorithm.config.get("epsilon", math.nan),
+        "spent": found.claimed[0],
+        "delta": found.delta,
+        "audited": found.epsilon_lower,
+        "ratio": found.ratio,
+        "refuted": found.refuted,
+        "event": found.event.score,
+        "true_positives": found.event.true_positives,
+        "false_positives": found.event.false_positives,
+        "trials": found.event.trials,
+        "runs": found.runs,
+        "confidence": found.confidence,
+        "seed": found.seed,
+    }
+
+
+def markdown(frame: pd.DataFrame) -> str:
+    """The table of the documentation."""
+    lines = [
+        "| algorithm | model | neighbours differ in one | claimed ε | spent ε | δ | audited ε at least | of spent |",
+        "|---|---|---|---:|---:|---:|---:|---:|",
+    ]
+    for line in frame.itertuples():
+        asked = "" if math.isnan(line.claimed) else f"{line.claimed:.4g}"
+        share = "" if math.isnan(line.ratio) else f"{line.ratio:.0%}"
+        refuted = " **refuted**" if line.refuted else ""
+        lines.append(
+            f"| `{line.algorithm}` | {line.model} | {line.unit.replace('_', ' ')} | {asked} | {line.spent:.4g} | {line.delta:.3g} | "
+            f"{line.audited:.3f}{refuted} | {share} |"
+        )
+    first = frame.iloc[0]
+    lines.append("")
+    lines.append(
+        f"{first.runs:,} runs each, half of them to choose an event; lower bounds of confidence {first.confidence:.6g}; seed {first.seed}."
+    )
+    return "\n".join(lines) + "\n"
+
+
+def write(frame: pd.DataFrame, directory) -> list[Path]:
+    """audit.csv and audit.md in a directory, which is made; returns the paths."""
+    directory = Path(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    paths = [directory / "audit.csv", directory / "audit.md"]
+    frame.to_csv(paths[0], index=False)
+    paths[1].write_text(markdown(frame))
+    return paths

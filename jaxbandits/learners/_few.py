@@ -1,0 +1,52 @@
+"""Costly work that few lanes need: the lanes that do are gathered into blocks, worked on, and put back.
+
+Under vmap a branch computes both sides for every lane. Here, inside `lanes_last`, the cost is that of the lanes that want the work.
+"""
+
+import jax.numpy as jnp
+from jax import lax
+
+from jaxbandits.numerics import fixed_cumsum, settle
+
+BLOCK = 128  # lanes worked on together, at most
+WORD = 32  # flags are packed into words, so that a search goes over words and then bits
+
+
+def at_the_few(wanted, function, x, *args):
+    """x [d, M] with function(x, *args) in the lanes that are `wanted` [M] (bool); x and args [*, M], the lane last.
+
+    The function is elementwise over lanes; which lanes share a block with it does not change a bit of a lane's result.
+    """
+    lanes = wanted.shape[0]
+    block = min(BLOCK, -(-lanes // 16) * 16)
+    words = -(-lanes // WORD)
+    # bit b of word w is lane b * words + w: packing goes over a leading axis, elementwise
+    flags = jnp.pad(wanted, (0, WORD * words - lanes)).reshape(WORD, words)
+    word = sum((flags[b].astype(jnp.uint32) << b for b in range(1, WORD)), flags[0].astype(jnp.uint32))
+    each = lax.population_count(word).astype(jnp.int32)
+    upto = fixed_cumsum(each)
+
+    def work(carry):
+        first, x = carry
+        place = first + jnp.arange(block, dtype=jnp.int32)
+        at = jnp.searchsorted(upto, place, side="right", method="scan_unrolled").astype(jnp.int32)
+        at = jnp.minimum(at, words - 1)
+        lane = jnp.where(place < upto[-1], _bit(word[at], place - upto[at] + each[at]) * words + at, lanes)
+        lane = settle(lane)
+        taken = jnp.minimum(lane, lanes - 1)
+        worked = function(*(a[:, taken] for a in (x, *args)))
+        return first + block, x.at[:, lane].set(worked, mode="drop")
+
+    return lax.while_loop(lambda carry: carry[0] < upto[-1], work, (jnp.int32(0), x))[1]
+
+
+def _bit(word, rank):
+    """Position of the set bit number `rank` (0, 1, ...) of a word: by halves."""
+    position = jnp.zeros_like(rank)
+    for width in (16, 8, 4, 2, 1):
+        inside = lax.population_count(word & jnp.uint32((1 << width) - 1)).astype(jnp.int32)
+        above = rank >= inside
+        rank = jnp.where(above, rank - inside, rank)
+        position = jnp.where(above, position + width, position)
+        word = jnp.where(above, word >> width, word)
+    return position

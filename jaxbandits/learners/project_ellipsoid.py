@@ -1,0 +1,158 @@
+"""Projection onto a ball in the norm of a matrix: what online Newton steps need where they leave the ball.
+
+argmin_{|x| <= D} (x - y)' A (x - y) is y inside the ball; outside it x solves (A + m I) x = A y, with the one m > 0 that gives |x| = D.
+Newton on 1 / |x(m)| - 1 / D, which is concave, rises to that m from 0 and never passes it (More and Sorensen 1983).
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxbandits.numerics import dot, fixed_sum, inverse_cholesky, matvec, safe_norm, settle_all
+from jaxbandits.validation import array, number
+
+ITERATIONS = 16  # of the public function; 8 leave 4e-6 at condition number 1e3
+UNROLLED = 8  # up to this many dimensions the factorisation of a step is written out
+
+
+def triangle(d: int) -> dict:
+    """Place of each entry (i, j), in either order, of a symmetric matrix kept as its upper triangle by rows."""
+    place = {(i, j): i * d - i * (i - 1) // 2 + j - i for i in range(d) for j in range(i, d)}
+    return {**place, **{(j, i): k for (i, j), k in place.items()}}
+
+
+def _factored(matrix, d):
+    """Cholesky factor L of a symmetric matrix, entries (i, j) -> matrix(i, j): the functions L^-1 r and L^-T w of lists."""
+    if d > UNROLLED:
+        full = jnp.stack([jnp.stack([matrix(i, j) for j in range(d)]) for i in range(d)])
+        inverse = jnp.moveaxis(jax.vmap(inverse_cholesky)(jnp.moveaxis(full, -1, 0)), 0, -1)
+        return (
+            lambda r: list(fixed_sum(inverse * jnp.stack(r)[None], axis=1)),
+            lambda w: list(fixed_sum(inverse * jnp.stack(w)[:, None], axis=0)),
+        )
+    low: dict = {}
+    scale: list = []
+    for j in range(d):
+        pivot = matrix(j, j)
+        for k in range(j):
+            pivot = pivot - low[j, k] * low[j, k]
+        scale.append(1 / jnp.sqrt(pivot))
+        for i in range(j + 1, d):
+            entry = matrix(i, j)
+            for k in range(j):
+                entry = entry - low[i, k] * low[j, k]
+            low[i, j] = entry * scale[j]
+
+    def forward(r):
+        w: list = []
+        for i in range(d):
+            value = r[i]
+            for k in range(i):
+                value = value - low[i, k] * w[k]
+            w.append(value * scale[i])
+        return w
+
+    def backward(w):
+        x = [None] * d
+        for i in reversed(range(d)):
+            value = w[i]
+            for k in range(i + 1, d):
+                value = value - low[k, i] * x[k]
+            x[i] = value * scale[i]
+        return x
+
+    return forward, backward
+
+
+def to_unit_sphere(y, inverse, iterations: int = 8):
+    """The projection of y [d, L], every |y| > 1, onto the unit ball in the norm of A: inverse [d (d + 1) / 2, L], the upper triangle of
+    A^-1 by rows, lanes last. For step code: eight steps leave 4e-6 at condition numbers up to 1e3. A itself is never needed:
+    (I + m A^-1) x = y.
+    """
+    d = y.shape[0]
+    place = triangle(d)
+
+    def solved(m):
+        forward, backward = _factored(lambda i, j: inverse[place[i, j]] * m + (1.0 if i == j else 0.0), d)
+        return forward, backward(forward(list(y)))
+
+    def step(_, m):
+        forward, x = solved(m)
+        square = _dot(x, x)
+        slope = _dot(forward(x), forward([_dot([inverse[place[i, j]] for j in range(d)], x) for i in range(d)]))
+        return m + jnp.maximum(square / slope * (jnp.sqrt(square) - 1), 0)
+
+    m = lax.fori_loop(0, iterations, step, jnp.zeros(y.shape[1:], y.dtype))
+    x = jnp.stack(settle_all(solved(m)[1]))
+    return x / jnp.maximum(jnp.sqrt(fixed_sum(x * x, axis=0)), 1)
+
+
+def _dot(x, y):
+    total = x[0] * y[0]
+    for a, b in zip(x[1:], y[1:], strict=True):
+        total = total + a * b
+    return total
+
+
+def project_ellipsoid(y, A, radius):
+    """argmin_{|x| <= radius} (x - y)' A (x - y) -> [d]: y [d], A [d, d] symmetric positive definite, radius > 0.
+
+    y itself where it is in the ball. 16 Newton steps on (A + m I) x = A y, A divided by a bound on its largest eigenvalue, by Cholesky
+    factors, then scaled to |x| = radius, exact up to rounding. Float32 accuracy: |x - exact| below (3e-7 + 6e-8 x condition
+    number) x radius, measured up to condition number 1e3 and |y| = 1e3 radius; rounding A's entries already costs as much (refinement
+    did not help). One problem: vmap and jit outside.
+
+    Raises ValueError on the host, where values can be seen, for other shapes, entries that are not finite, an A that is not symmetric or
+    not positive definite, and radius <= 0. Source: specification of locally private linear bandits, sections 3, 9 and 10; the
+    iteration is that of More and Sorensen 1983.
+
+    >>> import jax.numpy as jnp
+    >>> x = project_ellipsoid(jnp.array([2.0, 1.0]), jnp.array([[4.0, 0.0], [0.0, 1.0]]), 1.0)
+    >>> [round(float(v), 3) for v in x]
+    [0.981, 0.194]
+    """
+    y, A, radius = _checked(y, A, radius)
+    d = y.shape[0]
+    # a bound on the largest eigenvalue: the largest absolute row sum
+    A = A / jnp.max(fixed_sum(jnp.abs(A)))
+    norm = safe_norm(y)
+    inside = norm <= radius
+    unit = jnp.where(inside, jnp.zeros_like(y), y / radius)  # nothing to solve inside: x = 0
+    right, eye = matvec(A, unit), jnp.eye(d, dtype=y.dtype)
+
+    def solved(m):
+        half = inverse_cholesky(A + m * eye)
+        return half, matvec(half.T, matvec(half, right))
+
+    def step(_, m):
+        half, x = solved(m)
+        square, w = dot(x, x), matvec(half, x)
+        rise = square / jnp.where(inside, 1, dot(w, w)) * (jnp.sqrt(square) - 1)
+        return jnp.where(inside, m, m + jnp.maximum(rise, 0))
+
+    x = solved(lax.fori_loop(0, ITERATIONS, step, jnp.zeros((), y.dtype)))[1]
+    x = x * (radius / jnp.where(inside, 1, safe_norm(x)))
+    return jnp.where(inside, y, x)
+
+
+def _checked(y, A, radius):
+    """The arguments as arrays of one float type, checked where their values can be seen."""
+    traced = [isinstance(a, jax.core.Tracer) for a in (y, A, radius)]
+    if not traced[0]:
+        array("y", y, 1)
+    if not traced[1]:
+        matrix = array("A", A, 2)
+        d = matrix.shape[0]
+        if matrix.shape != (d, d) or abs(matrix - matrix.T).max() > 1e-5 * abs(matrix).max():
+            raise ValueError(f"A with shape {matrix.shape} is not symmetric: give (A + A.T) / 2")
+        if not np.linalg.eigvalsh(matrix)[0] > 0:
+            raise ValueError("A is not positive definite: add a multiple of the identity")
+    if not traced[2]:
+        number("radius", radius, 0.0, open_low=True)
+    y = jnp.asarray(y)
+    dtype = y.dtype if jnp.issubdtype(y.dtype, jnp.floating) else jnp.zeros(()).dtype
+    y, A, radius = y.astype(dtype), jnp.asarray(A, dtype), jnp.asarray(radius, dtype)
+    if y.ndim != 1 or A.shape != (y.shape[0],) * 2 or radius.ndim:
+        raise ValueError(f"y has shape {y.shape}, A {A.shape}, radius {radius.shape}; they must be [d], [d, d] and []")
+    return y, A, radius

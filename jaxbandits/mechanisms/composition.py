@@ -1,0 +1,145 @@
+"""What one unit's data enter, release by release, and what the releases cost together: closed forms, on the host.
+
+A unit is what neighbouring inputs differ in (`Guarantee.unit`). Releases that a unit does not enter cost it nothing (parallel
+composition), so an algorithm that forgets a batch once its noisy mean is out lists one release, however many batches there are.
+"""
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxbandits.mechanisms.gaussian import gaussian_epsilon
+from jaxbandits.protocol import Guarantee
+from jaxbandits.validation import integer, number
+
+#: Said wherever a guarantee is shown.
+SIMULATED = (
+    "Guarantees are those of real-valued noise. The noise here is drawn in floating point and simulates the mechanisms; it must not "
+    "protect real data (Mironov 2012, On significance of the least significant bits for differential privacy)."
+)
+
+
+class Event(NamedTuple):
+    """One kind of private release that a unit enters. Made by the functions below."""
+
+    mechanism: str  # "laplace" | "gaussian" | "randomized_response" | "binomial" | "other"
+    what: str  # what is released, in words
+    sensitivity: float  # largest change between neighbours, in the L1 (Gaussian: L2) norm; inf: unbounded
+    scale: float  # of the noise: Laplace scale or standard deviation
+    times: int = 1  # how many such releases the unit enters
+    epsilon: float = (
+        math.inf
+    )  # of one release; inf for Gaussian noise, whose epsilon follows from the delta that is asked for
+    delta: float = 0.0  # of one release
+
+
+def _ratio(sensitivity, scale) -> float:
+    if sensitivity == 0:
+        return 0.0
+    return float(sensitivity) / float(scale) if scale > 0 and math.isfinite(sensitivity) else math.inf
+
+
+def laplace_event(what: str, sensitivity, scale, times=1) -> Event:
+    """`times` releases with Laplace noise of `scale`, each of L1 sensitivity `sensitivity`; no noise costs infinity.
+
+    Tables (arrays of one shape) are releases of which a unit enters one, whichever it is: the costliest is kept.
+
+    >>> laplace_event("mean of 10", 0.1, 0.2).epsilon, laplace_event("mean of a block", np.array([1.0, 0.5]), np.array([4.0, 1.0])).epsilon
+    (0.5, 0.5)
+    """
+    sensitivity, scale = (np.ravel(x) for x in np.broadcast_arrays(sensitivity, scale))
+    costs = [_ratio(*pair) for pair in zip(sensitivity, scale, strict=True)]
+    most = int(np.argmax(costs))
+    return Event("laplace", what, float(sensitivity[most]), float(scale[most]), times, costs[most])
+
+
+def gaussian_event(what: str, sensitivity, scale, times=1) -> Event:
+    """`times` releases with Gaussian noise of standard deviation `scale`, each of L2 sensitivity `sensitivity`."""
+    return Event("gaussian", what, float(sensitivity), float(scale), times)
+
+
+def response_event(what: str, scale, times=1, bits=None) -> Event:
+    """`times` bits, each flipped with probability 1 / (1 + e^(1/scale)): 1/scale-private; scale 0 flips none.
+
+    bits: of the uniforms that decide, None for real numbers. Probabilities are then multiples of 2^-bits, and rare flips may be
+    rarer than they should: what that spends is told.
+
+    >>> response_event("bit", 1.0).epsilon, round(response_event("bit", 1 / 14.69, bits=23).epsilon, 2)
+    (1.0, 14.84)
+    """
+    epsilon = _ratio(1.0, float(scale))
+    if bits is not None and 0 < epsilon < math.inf:
+        flipped = round(2.0**bits / (1 + math.exp(min(epsilon, 700.0))))
+        epsilon = max(epsilon, math.log(2.0**bits / flipped - 1) if flipped else math.inf)
+    return Event("randomized_response", what, 1.0, float(scale), times, epsilon)
+
+
+def other_event(
+    mechanism: str, what: str, epsilon, delta=0.0, *, sensitivity=math.nan, scale=math.nan, times=1
+) -> Event:
+    """`times` releases that are (epsilon, delta)-private each, by an argument of their own."""
+    return Event(mechanism, what, float(sensitivity), float(scale), times, float(epsilon), float(delta))
+
+
+def composed_epsilon(epsilon, count, delta) -> float:
+    """What `count` releases, each `epsilon`-private, cost together at `delta`, as batched EXP4 counts it (Lemma A.6).
+
+    The theorem's 3 sqrt(count log(1/delta)) epsilon, as long as (3/2) count epsilon^2 + sqrt(6 count log(1/delta)) epsilon is no
+    more (log(1/delta) at least 0.91 times the result); otherwise the smaller of that sum and count epsilon.
+    """
+    log_inverse = math.log(1 / delta)
+    claimed = 3 * math.sqrt(count * log_inverse) * epsilon
+    composed = 1.5 * count * epsilon**2 + math.sqrt(6 * count * log_inverse) * epsilon
+    return claimed if composed <= claimed else min(composed, count * epsilon)
+
+
+def compose(events, delta=0.0) -> tuple[float, float]:
+    """(epsilon, delta) of all releases that a unit enters together. Nothing entered: (0.0, 0.0); one without noise: (inf, 0.0).
+
+    Gaussian ones add up exactly, as one of ratio sqrt(sum of (sensitivity / scale)^2), at what the others leave of `delta`. The others'
+    epsilons and deltas add up; equal pure ones cost `composed_epsilon` where that is less. delta in [0, 1): what may be used, 0 only
+    without Gaussian noise; what is used comes back. Raises ValueError where it does not suffice.
+    Source: Dwork and Roth 2014, Theorem 3.16; Balle and Wang 2018, Theorem 8; `composed_epsilon`.
+
+    >>> compose([laplace_event("loss", 1.0, 2.0), laplace_event("bin", 1.0, 4.0, times=2)])
+    (1.0, 0.0)
+    >>> compose([gaussian_event("node of a tree", 1.0, 3.0, times=9)], 1e-5) == compose([gaussian_event("sum", 1.0, 1.0)], 1e-5)
+    True
+    """
+    delta = number("delta", delta, 0.0, 1.0, open_high=True)
+    entered = [event for event in events if integer("times", event.times, 0) > 0]
+    normal = [event for event in entered if event.mechanism == "gaussian"]
+    rest = [event for event in entered if event.mechanism != "gaussian"]
+    ratio = math.hypot(*(math.sqrt(event.times) * _ratio(event.sensitivity, event.scale) for event in normal))
+    epsilon = math.fsum(event.times * event.epsilon for event in rest)
+    used = math.fsum(event.times * event.delta for event in rest)
+    if math.isinf(ratio) or math.isinf(epsilon):
+        return math.inf, 0.0
+    if normal:
+        left = number("delta", delta - used, 0.0, 1.0, open_low=True, remedy="Gaussian noise has no pure guarantee")
+        return epsilon + (gaussian_epsilon(ratio, 1.0, left) if ratio > 0 else 0.0), delta
+    each = {event.epsilon for event in rest}
+    if used == 0 < delta and len(each) == 1:
+        together = composed_epsilon(each.pop(), sum(event.times for event in rest), delta)
+        if together < epsilon:
+            return together, delta
+    return epsilon, used
+
+
+def _spend(events, delta, params):
+    return compose(events(params), delta(params))
+
+
+def _pure(params):
+    return 0.0
+
+
+def guarantee(
+    model: str, unit: str, events: Callable, view: Callable, *, delta: Callable = _pure,
+    scales=("mechanism_scale",), bound=math.inf,
+) -> Guarantee:  # fmt: skip
+    """A `Guarantee` whose `spend` follows from its events: params -> tuple of `Event`; delta: params -> what may be spent."""
+    return Guarantee(model, unit, partial(_spend, events, delta), view, scales, bound, events)

@@ -1,0 +1,95 @@
+"""Regret when everyone truly spends the same (epsilon, delta) on a user, whatever its formulas claim."""
+
+import math
+from functools import cache, partial
+
+from jaxbandits import algorithms as a
+from jaxbandits.papers.ldp_contextual.instance import CONTEXTUAL, HORIZON, delivered
+from jaxbandits.papers.study import Claim, Study, Sweep
+from jaxbandits.papers.tables import regrets
+from jaxbandits.reports import plot
+
+DELTA = 1e-3
+TRUE = [0.5, 1.0, 2.0, 5.0, 10.0]
+SPENDING = {
+    "OnlineUCB, pair": partial(a.online_ucb, delta=DELTA),
+    "OnlineUCB, reward only": partial(a.online_ucb, delta=DELTA, private_features=False),
+    "LDP": partial(a.ldp_linucb, delta=DELTA),
+    "SDP-Amp": partial(a.shuffle_linucb, delta=DELTA, protocol="amplified"),
+    "SDP-Vec": partial(a.shuffle_linucb, delta=DELTA, protocol="vector"),
+    "JDP, binary tree": partial(a.jdp_linucb, delta=DELTA, tree="binary"),
+}
+
+
+@cache
+def claimed(label: str, epsilon: float) -> float:
+    """The epsilon to give an algorithm so that it truly spends `epsilon` at DELTA (never more), to one part in a thousand."""
+    low, high = 1e-4, 1e4
+    while high / low > 1.001:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if delivered(SPENDING[label], epsilon=middle)[0] <= epsilon else (low, middle)
+    return low
+
+
+def sweeps(full: bool) -> dict[str, Sweep]:
+    """Everyone at each true epsilon; what LinUCB does without privacy."""
+    true = TRUE if full else TRUE[1:4:2]
+    settings = {
+        "algorithms": SPENDING | {"LinUCB": a.linucb}, "environment": CONTEXTUAL, "horizon": HORIZON if full else 200,
+        "seeds": 200 if full else 4, "checkpoints": 1,
+        "grid": {tuple(f"{label}.epsilon" for label in SPENDING): {f"{x:g}": tuple(claimed(label, x) for label in SPENDING) for x in true}},
+    }  # fmt: skip
+    return {"budgets": Sweep(settings)}
+
+
+def by_truth(results):
+    """The Dataset along `epsilon`, what is truly spent."""
+    ds = results["budgets"]
+    axis = f"{next(iter(SPENDING))}.epsilon"
+    ds = ds.rename({axis: "epsilon"})
+    return ds.assign_coords(epsilon=[float(x) for x in ds["epsilon"].values])
+
+
+def draw(results):
+    """Final regret against what is truly spent."""
+    return plot.against(
+        by_truth(results), "epsilon", caption=f"ε truly spent on a user at δ = {DELTA:g}; contexts redrawn", width=6.0
+    )
+
+
+def claims(results) -> list[Claim]:
+    """Regret at each true epsilon, and the epsilon that each must be given for it."""
+    ds, made = by_truth(results), []
+    table = regrets(ds).set_index(["epsilon", "algorithm"])["mean"].unstack()
+    for epsilon, row in table.iterrows():
+        made.append(
+            Claim(
+                f"regret at ε = {epsilon:g} truly spent",
+                "",
+                ", ".join(f"{name} {row[name]:,.0f}" for name in ds.algorithm.values),
+            )
+        )
+        given = ", ".join(f"{label} {claimed(label, float(epsilon)):.3g}" for label in SPENDING)
+        made.append(Claim(f"ε to be given for it, ε = {epsilon:g}", "", given))
+    locals_ = ["LDP", "SDP-Amp"]
+    last = table.iloc[-1]
+    best = min(last[name] for name in locals_)
+    said = f"{last['OnlineUCB, pair'] / best:.2f} times the better of LDP and SDP-Amp at ε = {table.index[-1]:g}"
+    made.append(
+        Claim(
+            "OnlineUCB with the pair private against the local comparators",
+            "below",
+            said,
+            bool(last["OnlineUCB, pair"] < best),
+        )
+    )
+    return made
+
+
+STUDY = Study(
+    "Regret at equal true budget",
+    "Figure 1's algorithms, at what they truly spend",
+    sweeps,
+    {"budget": draw},
+    claims,
+)

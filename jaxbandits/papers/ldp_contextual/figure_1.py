@@ -1,0 +1,143 @@
+"""Figure 1: regret over time at three privacy levels, as printed and with the reward alone perturbed."""
+
+from functools import partial
+
+from jaxbandits import algorithms as a
+from jaxbandits.papers.ldp_contextual.instance import (
+    ALIKE,
+    BELOW,
+    CONTEXTUAL,
+    EPSILONS,
+    HORIZON,
+    ORDERS,
+    RIVALS,
+    SDP,
+    delivered,
+    excess,
+    verdict,
+)  # fmt: skip
+from jaxbandits.papers.study import Claim, Study, Sweep
+from jaxbandits.reports import plot
+from jaxbandits.selection import final_regret
+
+PAPER_TRIALS = 50
+PRINTED = partial(a.online_ucb, calibration="paper")
+REWARD_ONLY = partial(PRINTED, private_features=False)
+READINGS = {
+    "as printed": {"OnlineUCB, Maler": PRINTED, "OnlineUCB, OGD": partial(PRINTED, learner="ogd")},
+    "reward only": {"reward only, Maler": REWARD_ONLY, "reward only, OGD": partial(REWARD_ONLY, learner="ogd")},
+}
+CONTEXTS = {"redraw": "contexts redrawn", "fixed": "contexts fixed"}
+
+
+def sweeps(full: bool) -> dict[str, Sweep]:
+    """Everyone at every privacy level, with contexts redrawn and fixed; the paper's 50 trials are the first 50 seeds."""
+    made = RIVALS | READINGS["as printed"] | READINGS["reward only"]
+    settings = {
+        "algorithms": made, "environment": CONTEXTUAL, "horizon": HORIZON if full else 200, "seeds": 1000 if full else 4,
+        "grid": {"environment.contexts": list(CONTEXTS), "epsilon": EPSILONS}, "checkpoints": 60,
+    }  # fmt: skip
+    return {"curves": Sweep(settings)}
+
+
+def draw(reading, contexts="redraw", trials=None):
+    """One reading's three panels."""
+
+    def made(results):
+        ds = results["curves"].sel({"algorithm": [*RIVALS, *READINGS[reading]], "environment.contexts": contexts})
+        ds = ds.drop_vars("environment.contexts").isel(seed=slice(trials), t=ds["t"] >= ds["t"][-1] / 50)
+        caption = f"{reading}; {CONTEXTS[contexts]}"
+        return plot.regret(ds, log="y", caption=caption)
+
+    return made
+
+
+def orders(final, label) -> list[Claim]:
+    """The figure's three orders for one algorithm: name, what is claimed, what is measured, whether it holds.
+
+    final: final regrets (algorithm, epsilon, seed). An order holds where the 95% interval of the paired difference to every rival
+    is below zero.
+    """
+    made = []
+    for epsilon, rivals in BELOW.items():
+        here = final.sel(epsilon=epsilon)
+        mean, low, high, worst = excess(here.sel(algorithm=label), {name: here.sel(algorithm=name) for name in rivals})
+        said = f"nearest rival {worst}: {mean:+,.0f} [{low:+,.0f}, {high:+,.0f}]"
+        claimed = f"below {', '.join(rivals)}"
+        made.append(Claim(f"{ORDERS[epsilon]}, ε = {epsilon:g}", claimed, said, verdict(low, high) == "below"))
+    here = final.sel(epsilon=EPSILONS[0]).mean("seed")
+    ratio = [float(here.sel(algorithm=label) / here.sel(algorithm=name)) for name in SDP]
+    said = ", ".join(f"{r:.2f} times {name}" for r, name in zip(ratio, SDP, strict=True))
+    made.insert(1, Claim(f"O1, ε = {EPSILONS[0]:g}", "like SDP", said, min(abs(r - 1) for r in ratio) <= ALIKE))
+    return made
+
+
+def comparators(final) -> list[Claim]:
+    """O5: LinUCB < JDP < SDP < LDP at every privacy level, and each private curve falls as epsilon rises."""
+    mean, made = final.mean("seed"), []
+    for epsilon in EPSILONS:
+        here = mean.sel(epsilon=epsilon)
+        value = {name: float(here.sel(algorithm=name)) for name in RIVALS}
+        shuffled = [value[name] for name in SDP]
+        holds = value["LinUCB"] < value["JDP"] < min(shuffled) and max(shuffled) < value["LDP"]
+        said = ", ".join(f"{name} {x:,.0f}" for name, x in value.items())
+        made.append(Claim(f"O5, ε = {epsilon:g}", "LinUCB < JDP < SDP < LDP", said, holds))
+    private = [name for name in RIVALS if name != "LinUCB"]
+    falls = {name: bool((mean.sel(algorithm=name).diff("epsilon") < 0).all()) for name in private}
+    said = "all fall" if all(falls.values()) else f"not {', '.join(name for name in private if not falls[name])}"
+    made.append(Claim("O5", "each private curve falls as ε rises", said, all(falls.values())))
+    return made
+
+
+def alike(final, labels) -> Claim:
+    """O4: OGD in the place of Maler; labels: Maler's and OGD's."""
+    mean = final.mean("seed")
+    ratio = {
+        eps: float(mean.sel(algorithm=labels[1], epsilon=eps) / mean.sel(algorithm=labels[0], epsilon=eps))
+        for eps in EPSILONS
+    }
+    said = ", ".join(f"{r:.2f} times at ε = {eps:g}" for eps, r in ratio.items())
+    return Claim("O4", "OGD matches Maler", said, all(abs(r - 1) <= ALIKE for r in ratio.values()))
+
+
+def claims(results) -> list[Claim]:
+    """O1 to O5 for both readings and both kinds of contexts, at all trials and at the paper's; what either reading delivers."""
+    final, made = final_regret(results["curves"]), []
+    for contexts, words in CONTEXTS.items():
+        here = final.sel({"environment.contexts": contexts})
+        made += [_of(claim, words) for claim in comparators(here)]
+        for reading, labels in READINGS.items():
+            for label in labels:
+                made += [_of(claim, f"{label}, {words}") for claim in orders(here, label)]
+                few = orders(here.isel(seed=slice(PAPER_TRIALS)), label)
+                said = ", ".join(f"{claim.statement} {'yes' if claim.holds else 'no'}" for claim in few)
+                made.append(Claim(f"the same at {few_seeds(here)} trials: {label}, {words}", "", said))
+            made.append(_of(alike(here, list(labels)), f"{reading}, {words}"))
+    for reading, algorithm in (("as printed", PRINTED), ("reward only", REWARD_ONLY)):
+        said = "; ".join(f"ε = {eps:g}: {delivered(algorithm, epsilon=eps)[0]:.3g}" for eps in EPSILONS)
+        made.append(Claim(f"{reading}: privacy delivered", "ε at δ = 0.1", said))
+    return made
+
+
+def few_seeds(final) -> int:
+    """The paper's trials, or as many as there are."""
+    return min(PAPER_TRIALS, final.sizes["seed"])
+
+
+def _of(claim: Claim, whose: str) -> Claim:
+    return claim._replace(statement=f"{claim.statement}: {whose}")
+
+
+STUDY = Study(
+    "Regret of OnlineUCB and its rivals at three privacy levels",
+    "Figure 1; section 8 of the specification",
+    sweeps,
+    {
+        "printed": draw("as printed"),
+        "printed-50": draw("as printed", trials=PAPER_TRIALS),
+        "reward-only": draw("reward only"),
+        "reward-only-50": draw("reward only", trials=PAPER_TRIALS),
+        "reward-only-fixed": draw("reward only", contexts="fixed"),
+    },
+    claims,
+)

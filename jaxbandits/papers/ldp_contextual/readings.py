@@ -1,0 +1,240 @@
+"""Which orders of Figure 1 hold where: the map over everything that the paper leaves open, with what each setting truly delivers."""
+
+import math
+from functools import partial
+from itertools import product
+
+import numpy as np
+import pandas as pd
+
+from jaxbandits import algorithms as a
+from jaxbandits.papers.ldp_contextual.instance import (
+    ALIKE,
+    BELOW,
+    CONTEXTUAL,
+    EPSILONS,
+    HORIZON,
+    ORDERS,
+    RIVALS,
+    SDP,
+    delivered,
+    excess,
+    verdict,
+)
+from jaxbandits.papers.study import Claim, Study, Sweep
+from jaxbandits.reports import plot
+from jaxbandits.selection import final_regret, tidy
+
+OURS, MALER = "OnlineUCB", "Maler"
+OGD = partial(a.online_ucb, learner="ogd")
+OWN = ["calibration", "private_features", "gradient_bound", "radius_scale"]  # settings of OnlineUCB
+SHARED = ["environment.contexts", "environment.features", "delta"]  # settings that its rivals have, too
+VALUES: dict[str, list] = {
+    "calibration": ["paper", "reference", "exact"],
+    "private_features": [True, False],
+    "gradient_bound": ["practical", "theory"],
+    "radius_scale": [0.1, 0.3, 1.0],
+    "environment.contexts": ["redraw", "fixed"],
+    "environment.features": ["unit", "reference"],
+    "delta": [0.1, 0.001],
+}
+QUICK = {"calibration": ["paper", "reference"], "radius_scale": [1.0], "environment.contexts": ["fixed"],
+         "environment.features": ["unit"], "delta": [0.1]}  # fmt: skip
+DELTAS = VALUES["delta"]
+COMBINATIONS = ["O1, O2, O3", "O1, O2", "O1, O3", "O2, O3", "O1", "O2", "O3"]
+NAMES = {"again": "again with OGD on 1,000 new seeds", "maler": "with Maler on 64"}
+CLAIMED = {0.2: "below LDP, like SDP", 1.0: "below JDP, SDP, LDP", 10.0: "below JDP, SDP, LDP"}
+
+
+def sweeps(full: bool) -> dict[str, Sweep]:
+    """OnlineUCB with OGD in every setting, its rivals in the settings they have."""
+    values = VALUES if full else VALUES | QUICK
+    grid = {f"{OURS}.{key}": values[key] for key in OWN} | {key: values[key] for key in SHARED} | {"epsilon": EPSILONS}
+    settings = {
+        "algorithms": {OURS: OGD} | RIVALS, "environment": CONTEXTUAL, "horizon": HORIZON if full else 100,
+        "seeds": 64 if full else 4, "grid": grid, "checkpoints": 1,
+    }  # fmt: skip
+    return {"map": Sweep(settings)}
+
+
+def confirmed(full: bool, results) -> dict[str, Sweep]:
+    """Where an order held at the default width, again on seeds that did not choose the settings: OGD on many, Maler on some."""
+    table = cells(results["map"])
+    held = table[(table["order"] == "below") & (table["radius_scale"] == 1.0)].to_dict("records")
+    if not held:
+        return {}
+    label = {OURS: OGD, MALER: a.online_ucb}
+    points = [
+        {f"{name}.{key}": row[key] for name in label for key in OWN} | {key: row[key] for key in [*SHARED, "epsilon"]}
+        for row in held
+    ]
+    settings = {"environment": CONTEXTUAL, "horizon": HORIZON if full else 100, "checkpoints": 1}
+    again = [{key: value for key, value in point.items() if not key.startswith(f"{MALER}.")} for point in points]
+    return {
+        "again": Sweep(
+            settings
+            | {"algorithms": {OURS: OGD} | RIVALS, "seeds": range(64, 1064) if full else range(4, 12), "points": again}
+        ),
+        "maler": Sweep(
+            settings
+            | {"algorithms": label | RIVALS, "seeds": range(64, 128) if full else range(4, 8), "points": points}
+        ),
+    }
+
+
+def cells(ds, label=OURS) -> pd.DataFrame:
+    """A row a setting and epsilon: its settings, `mean` and `median` regret, the paired `difference` to the nearest of the rivals that the
+    figure puts above it with its 95% interval `low`, `high`, that `rival`, the `order` that follows, and `sdp`, the mean over SDP's nearer one.
+    """
+    final = final_regret(ds)
+    final = final.transpose("algorithm", ..., "seed")
+    regret = dict(
+        zip(
+            final.algorithm.values, final.values.reshape(final.sizes["algorithm"], -1, final.sizes["seed"]), strict=True
+        )
+    )
+    table = tidy(final.isel(algorithm=0, seed=0, drop=True), {}).rename(columns={f"{label}.{key}": key for key in OWN})
+    table["private_features"] = table["private_features"].astype(str) == "True"  # coordinates are names
+    rows = []
+    for i, at in enumerate(table[[*OWN, *SHARED, "epsilon"]].to_dict("records")):
+        ours = regret[label][i]
+        mean, low, high, rival = excess(ours, {name: regret[name][i] for name in BELOW[at["epsilon"]]})
+        sdp = [ours.mean() / regret[name][i].mean() for name in SDP]
+        found = {
+            "mean": ours.mean(),
+            "median": np.median(ours),
+            "difference": mean,
+            "low": low,
+            "high": high,
+            "rival": rival,
+        }
+        rows.append(at | found | {"order": verdict(low, high), "sdp": min(sdp, key=lambda r: abs(r - 1))})
+    return pd.DataFrame(rows)
+
+
+def settings_of(table) -> pd.DataFrame:
+    """A row a setting: the `orders` that hold in it, as "O2, O3", or "none"; for each the paired difference to the nearest rival, its interval,
+    and the epsilon truly spent on a user."""
+    rows = []
+    for at, group in table.groupby([*OWN, *SHARED], sort=False):
+        setting, group = dict(zip([*OWN, *SHARED], at, strict=True)), group.set_index("epsilon")
+        held = [ORDERS[epsilon] for epsilon in EPSILONS if holds(epsilon, group.loc[epsilon])]
+        row = setting | {"orders": ", ".join(held) or "none"}
+        for epsilon in EPSILONS:
+            found = {key: group.loc[epsilon][key] for key in ("rival", "difference", "low", "high", "sdp")}
+            found["spends"] = spends(setting, epsilon)
+            row |= {f"{ORDERS[epsilon]} {key}": value for key, value in found.items()}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def spends(setting, epsilon) -> float:
+    """The epsilon truly spent on a user at the setting's delta."""
+    norm = 1.0 if setting["environment.features"] == "unit" else math.sqrt(2)
+    noise = {key: setting[key] for key in ("calibration", "private_features", "delta")}
+    return delivered(OGD, epsilon=epsilon, feature_norm=norm, **noise)[0]
+
+
+def holds(epsilon, row) -> bool:
+    """Whether the order claimed at this privacy level holds; at the lowest, no worse than SDP is asked for, too."""
+    return row["order"] == "below" and (epsilon != EPSILONS[0] or row["sdp"] <= 1 + ALIKE)
+
+
+def draw(clip):
+    """The orders that hold with one gradient bound: a cell a setting, a panel for contexts and features."""
+
+    def made(results):
+        table = settings_of(cells(results["map"]))
+        table = table[table["gradient_bound"] == clip]
+        noised = table["private_features"].map({True: "pair", False: "reward"})
+        where = table["environment.contexts"].map({"redraw": "contexts redrawn", "fixed": "contexts fixed"})
+        table = table.assign(
+            row=table["calibration"] + ", " + noised,
+            column=[f"{w:g}\n{d:g}" for w, d in zip(table["radius_scale"], table["delta"], strict=True)],
+            panel=where + ", features " + table["environment.features"],
+        ).sort_values(["panel", "row", "column"])
+        held = table["orders"].where(table["orders"] != "none")  # left white
+        table["held"] = pd.Categorical(held, COMBINATIONS)  # the same colours in both figures
+        names = {"row": "", "column": "width scale (above), δ (below)"}
+        caption = f"orders of Figure 1 that hold (95%, paired), white: none; calibration and what is noised; {clip} gradient bound"
+        return plot.heatmap(table, "column", "row", "held", panel="panel", names=names, caption=caption, width=8.5)
+
+    return made
+
+
+def claims(results) -> list[Claim]:
+    """In how many settings each order holds, and again; what each setting delivers; the comparators' own order."""
+    table, made = cells(results["map"]), []
+    again = {
+        name: cells(results[name], label) for name, label in (("again", OURS), ("maler", MALER)) if name in results
+    }
+    for calibration, noised in product(VALUES["calibration"], VALUES["private_features"]):
+        for epsilon in EPSILONS:
+            here = table[chosen(table, calibration, noised, epsilon)]
+            if here.empty:
+                continue
+            held = here.apply(lambda row: holds(row["epsilon"], row), axis=1)
+            said = f"{int(held.sum())} of {len(here)} settings"
+            for name, frame in again.items():
+                part = frame[chosen(frame, calibration, noised, epsilon)]
+                if len(part):
+                    kept = part.apply(lambda row: holds(row["epsilon"], row), axis=1)
+                    said += f"; {NAMES[name]} {int(kept.sum())} of {len(part)}"
+            spent = [
+                delivered(OGD, calibration=calibration, private_features=noised, epsilon=epsilon, delta=d)[0]
+                for d in DELTAS
+            ]
+            said += "; spends " + ", ".join(f"{x:.3g} at δ = {d:g}" for x, d in zip(spent, DELTAS, strict=True))
+            what = "pair noised" if noised else "reward alone noised"
+            made.append(
+                Claim(
+                    f"{ORDERS[epsilon]}, ε = {epsilon:g}: {calibration}, {what}",
+                    CLAIMED[epsilon],
+                    said,
+                    bool(held.all()),
+                )
+            )
+    return made + [alike(results["maler"])] * ("maler" in results) + [rivals(results["map"])]
+
+
+def chosen(table, calibration, noised, epsilon):
+    return (table["calibration"] == calibration) & (table["private_features"] == noised) & (table["epsilon"] == epsilon)
+
+
+def alike(ds) -> Claim:
+    """O4 wherever Maler was run: its mean regret over OGD's."""
+    mean = final_regret(ds).mean("seed")
+    ratio = (mean.sel(algorithm=OURS) / mean.sel(algorithm=MALER)).values
+    close = np.abs(ratio - 1) <= ALIKE
+    said = f"within {100 * ALIKE:g}% in {int(close.sum())} of {close.size} settings; {ratio.min():.2f} to {ratio.max():.2f} times"
+    return Claim("O4 in settings where an order holds", "OGD matches Maler", said, bool(close.all()))
+
+
+def rivals(ds) -> Claim:
+    """O5 in every setting that the rivals have."""
+    mean = final_regret(ds).isel({f"{OURS}.{key}": 0 for key in OWN}, drop=True).mean("seed")
+    mean = mean.stack(at=[*SHARED, "epsilon"])
+    value = {name: mean.sel(algorithm=name).values for name in RIVALS}
+    shuffled = np.stack([value[name] for name in SDP])
+    held = (value["LinUCB"] < value["JDP"]) & (value["JDP"] < shuffled.min(0)) & (shuffled.max(0) < value["LDP"])
+    wrong = [
+        dict(zip([*SHARED, "epsilon"], at, strict=True))
+        for at, ok in zip(mean["at"].values, held, strict=True)
+        if not ok
+    ]
+    said = f"{int(held.sum())} of {held.size} settings"
+    if wrong:
+        said += "; not at " + "; ".join(
+            ", ".join(f"{v:g}" if isinstance(v, float) else str(v) for v in at.values()) for at in wrong[:8]
+        )
+    return Claim("O5: LinUCB < JDP < SDP < LDP", "at every ε", said, bool(held.all()))
+
+
+STUDY = Study(
+    "Which orders of Figure 1 hold where: calibration, what is noised, clip, width, contexts, features, delta",
+    "Figure 1 and what it leaves open; section 8 of the specification",
+    sweeps,
+    {"orders": draw("practical"), "orders-theory-clip": draw("theory")},
+    claims,
+    following=confirmed,
+)

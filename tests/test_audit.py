@@ -1,0 +1,479 @@
+"""The audit proves tight claims nearly spent, never more than spent, and catches every mutant of the table."""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+import jaxbandits as jb
+from jaxbandits import catalogue
+from jaxbandits.auditing import Edit, bounds, neighbours, scores, table
+from jaxbandits.cli import main
+from jaxbandits.mechanisms import gaussian_scale
+from jaxbandits.reports import layout
+
+a, e = jb.algorithms, jb.environments
+RUNS = 20_000
+FAMILY = 60  # audits that CI makes, at most: together they refute a true claim with probability 0.1%
+CONFIDENCE = 1 - 1e-3 / FAMILY
+ACTIONS = [[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]
+SMALL = {"num_arms": 2, "horizon": 40}
+USERS = SMALL | {"dim": 2}
+
+
+def spending(factory, spent=1.0, **arguments):
+    """A factory whose epsilon is such that `spent` is truly spent."""
+
+    def beyond(epsilon):
+        made = factory(epsilon=epsilon, **arguments)
+        return made.guarantee.spend(made.params)[0] - spent
+
+    epsilon = brentq(beyond, 0.05, 20.0)
+    return partial(factory, epsilon=epsilon, **arguments)
+
+
+# one release for each private input, at epsilon 1: label -> what is audited and the runs its bound needs
+TIGHT = {
+    "ldp_exp3": (partial(a.ldp_exp3, **SMALL, epsilon=1.0, learning_rate=0.02, mixing=0.1), 2 * RUNS),
+    "local_exp4": (
+        partial(a.local_exp4, **SMALL, num_experts=3, epsilon=1.0, learning_rate=0.02, mixing=0.1),
+        2 * RUNS,
+    ),
+    "ldp_ucb": (partial(a.ldp_ucb, **SMALL, epsilon=1.0), 2 * RUNS),
+    "ldp_ucb, flips": (partial(a.ldp_ucb, **SMALL, epsilon=1.0, mechanism="randomized_response"), 2 * RUNS),
+    "private_batched": (partial(a.private_batched, **SMALL, epsilon=1.0, window=4), 2 * RUNS),
+    "robust_elimination": (partial(a.robust_elimination, actions=ACTIONS, horizon=40, num_batches=2, epsilon=1.0), 2 * RUNS),
+    "phased_elimination": (partial(a.phased_elimination, actions=ACTIONS, horizon=40, epsilon=1.0), 2 * RUNS),
+    "adap_ucb": (partial(a.adap_ucb, **SMALL, epsilon=1.0), 2 * RUNS),
+    # a tree of one node: two episodes, one release. delta such that the best event is not rare
+    "byzantine_ucb": (
+        partial(
+            a.byzantine_ucb, num_agents=3, num_arms=2, dim=2, horizon=8, window=4, privacy="tree", epsilon=1.0, delta=0.05
+        ),
+        8 * RUNS,
+    ),
+    "online_ucb": (partial(a.online_ucb, **USERS, epsilon=1.0, delta=0.05, learner="ogd"), 8 * RUNS),
+    "online_ucb, reward": (
+        partial(a.online_ucb, **USERS, epsilon=1.0, delta=0.05, learner="ogd", private_features=False), 8 * RUNS
+    ),
+    "ldp_linucb": (spending(a.ldp_linucb, **USERS, delta=0.05), 8 * RUNS),
+    "linear_thompson": (spending(a.linear_thompson, **USERS, delta=0.05, statistics="ldp"), 8 * RUNS),
+    # a batch of one user: its sum is that user's message
+    "shuffle_linucb, alone": (spending(a.shuffle_linucb, **USERS, delta=0.05, window=1), 8 * RUNS),
+    # three nodes of the tree, each released by itself: Gaussian noise composes exactly
+    "jdp_linucb": (spending(a.jdp_linucb, num_arms=2, dim=2, horizon=7, delta=0.05, tree="binary"), 8 * RUNS),
+    "doubling": (
+        partial(a.doubling, **USERS, base=partial(a.online_ucb, epsilon=1.0, delta=0.05, learner="ogd")), 8 * RUNS
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("label", TIGHT)
+def test_a_tight_claim_is_nearly_proven_spent(label):
+    factory, runs = TIGHT[label]
+    found = jb.audit(factory(), runs=runs, confidence=0.95)
+    assert found.claimed[0] == pytest.approx(1.0, abs=1e-6)
+    assert found.epsilon_lower >= 0.85
+    # the counts of the same runs at the confidence of the whole file
+    counts = found.event.true_positives, found.event.false_positives, found.event.trials
+    assert bounds.epsilon_lower(*counts, found.delta, CONFIDENCE) <= found.claimed[0]
+
+
+def _private() -> list[str]:
+    return table.private()
+
+
+@pytest.mark.parametrize("name", _private())
+def test_no_claim_of_the_catalogue_is_refuted(name):
+    algorithm, environment = table.case(name)
+    found = jb.audit(algorithm, runs=RUNS, confidence=CONFIDENCE, environment=environment)
+    print(table.sentence(found), f"ratio {found.ratio:.2f}")
+    assert 0 <= found.claimed[0] < np.inf
+    assert not found.refuted
+
+
+class Mutant(NamedTuple):
+    family: str
+    mutate: Any  # algorithm -> algorithm
+    runs: int = RUNS
+
+
+def params_times(field, factor):
+    """A leaf of the parameters changed behind the accountant's back."""
+
+    def mutate(algorithm):
+        return algorithm._replace(
+            params=algorithm.params._replace(**{field: factor * getattr(algorithm.params, field)})
+        )
+
+    return mutate
+
+
+def program_with(**changes):
+    """Functions of the program wrapped: name -> (original, program) -> function."""
+
+    def mutate(algorithm):
+        program = algorithm.program
+        wrapped = {name: change(getattr(program, name), program) for name, change in changes.items()}
+        return algorithm._replace(program=program._replace(**wrapped))
+
+    return mutate
+
+
+def silent(params):
+    return params._replace(mechanism_scale=0.0)
+
+
+def statistics_times(**factors):
+    """Leaves of a linear bandit's statistics, of the same name or not, changed behind the accountant's back."""
+
+    def mutate(algorithm):
+        own = algorithm.params.statistics
+        own = own._replace(**{field: factor * getattr(own, field) for field, factor in factors.items()})
+        return algorithm._replace(params=algorithm.params._replace(statistics=own))
+
+    return mutate
+
+
+def noise_after(encode, program):
+    """A client that sends the clean message."""
+    return lambda params, *args: encode(silent(params), *args)
+
+
+def late_noise(update, program):
+    """The server that adds the noise instead."""
+
+    def late(params, state, draws, t, note, message, used):
+        noise = params.noise_scale * draws.child("late").laplace(t)
+        message = jax.tree.map(lambda x: x + noise, message)
+        return update(params, state, draws, t, note, message, used)
+
+    return late
+
+
+def late_normal(update, program):
+    """The server that adds Gaussian noise to what it got."""
+
+    def late(params, state, draws, t, note, message, used):
+        noise = params.mechanism_scale * draws.child("late").normal(t)
+        return update(params, state, draws, t, note, jax.tree.map(lambda x: x + noise, message), used)
+
+    return late
+
+
+def clean_release(update, program):
+    """Noise for the learner only: what is released is clean."""
+
+    def clean(params, *args):
+        return update(params, *args)[0], update(silent(params), *args)[1]
+
+    return clean
+
+
+def one_address(function, program):
+    """The draws of every play are those of play 1. Client and server take t at different places."""
+
+    def encode(params, note, draws, t, *args):
+        return function(params, note, draws, jnp.ones_like(t), *args)
+
+    def update(params, state, draws, t, *args):
+        return function(params, state, draws, jnp.ones_like(t), *args)
+
+    return encode if function is program.encode else update
+
+
+def sent_twice(encode, program):
+    return lambda params, note, draws, *args: (
+        encode(params, note, draws, *args), encode(params, note, draws.child("again"), *args),
+    )  # fmt: skip
+
+
+def first_used(update, program):
+    return lambda params, state, draws, t, note, message, used: update(params, state, draws, t, note, message[0], used)
+
+
+def released_twice(update, program):
+    def twice(params, state, draws, *args):
+        state, first = update(params, state, draws, *args)[0], update(params, state, draws, *args)[1]
+        return state, first
+
+    def released(params, state, draws, *args):
+        after, first = update(params, state, draws, *args)
+        return after, (first, update(params, state, draws.child("again"), *args)[1])
+
+    return released
+
+
+def unclipped_loss(encode, program):
+    """The clients of `Loss` without their clip."""
+
+    def raw(params, note, draws, t, context, action, reward, play):
+        noise = encode(params, note, draws, t, context, action, jnp.ones_like(reward), play)  # loss 0
+        return noise._replace(total=noise.total + jnp.sum(jnp.where(play, 1 - reward, 0)))
+
+    return raw
+
+
+def unclipped_reward(encode, program):
+    def raw(params, note, draws, t, context, action, reward, play):
+        return reward[0] + encode(params, note, draws, t, context, action, jnp.zeros_like(reward), play)
+
+    return raw
+
+
+def unclipped_response(encode, program):
+    """The clients of `online_ucb` whose reward is sent whatever it is."""
+
+    def raw(params, note, draws, t, context, action, reward, play):
+        sent = encode(params, note, draws, t, context, action, jnp.zeros_like(reward), play)
+        return sent._replace(response=sent.response + jnp.where(jnp.isfinite(reward[0]), reward[0], 0))
+
+    return raw
+
+
+def unclipped_pair(encode, program):
+    """The clients of linear bandits whose reward is sent whatever it is: x y is linear in y."""
+
+    def raw(params, note, draws, t, context, action, reward, play):
+        zero, one = (encode(params, note, draws, t, context, action, jnp.full_like(reward, y), play) for y in (0, 1))
+        paid = jnp.where(jnp.isfinite(reward), reward, 0)
+        vector = tuple(u + paid * (v - u) for u, v in zip(zero.vector, one.vector, strict=True))
+        return zero._replace(vector=vector)
+
+    return raw
+
+
+half = params_times("mechanism_scale", 0.5)
+MUTANTS = {
+    "half noise, ldp_exp3": Mutant("ldp_exp3", half),
+    "half noise, local_exp4": Mutant("local_exp4", half),
+    "half noise, ldp_ucb": Mutant("ldp_ucb", half),
+    "half noise, flips": Mutant("ldp_ucb, flips", half),
+    "half noise, robust_elimination": Mutant("robust_elimination", half),
+    "half noise, phased_elimination": Mutant("phased_elimination", half),
+    "half noise, private_batched": Mutant("private_batched", half),
+    "half noise, adap_ucb": Mutant("adap_ucb", half),
+    "half noise, byzantine_ucb": Mutant("byzantine_ucb", half),
+    "missing clip, ldp_exp3": Mutant("ldp_exp3", program_with(encode=unclipped_loss)),
+    "missing clip, ldp_ucb": Mutant("ldp_ucb", program_with(encode=unclipped_reward)),
+    "missing clip, private_batched": Mutant("private_batched", program_with(encode=unclipped_loss)),
+    "reused address, ldp_exp3": Mutant("ldp_exp3", program_with(encode=one_address)),
+    "reused address, phased_elimination": Mutant("phased_elimination", program_with(encode=one_address)),
+    "reused address, private_batched": Mutant("private_batched", program_with(update=one_address)),
+    "reused address, byzantine_ucb": Mutant("byzantine_ucb, long", program_with(update=one_address)),
+    "sensitivity off by 2, robust_elimination": Mutant("robust_elimination", params_times("laplace_scale", 0.5)),
+    "sensitivity off by 2, phased_elimination": Mutant("phased_elimination", params_times("noise_scale", 0.5)),
+    "sensitivity off by 2, private_batched": Mutant("private_batched", params_times("noise_scale", 0.5)),
+    "sensitivity off by 2, byzantine_ucb": Mutant("byzantine_ucb", params_times("node_scale", 0.5)),
+    "wrong side, ldp_exp3": Mutant("ldp_exp3", program_with(encode=noise_after, update=late_noise)),
+    "wrong side, ldp_ucb": Mutant("ldp_ucb", program_with(encode=noise_after, update=late_noise)),
+    "wrong side, private_batched": Mutant("private_batched", program_with(update=clean_release)),
+    "wrong side, byzantine_ucb": Mutant("byzantine_ucb", program_with(update=clean_release)),
+    "spent twice, ldp_exp3": Mutant("ldp_exp3", program_with(encode=sent_twice, update=first_used)),
+    "spent twice, ldp_ucb": Mutant("ldp_ucb", program_with(encode=sent_twice, update=first_used)),
+    "spent twice, private_batched": Mutant("private_batched", program_with(update=released_twice)),
+    "spent twice, adap_ucb": Mutant("adap_ucb", program_with(update=released_twice)),
+    "spent twice, byzantine_ucb": Mutant("byzantine_ucb", program_with(update=released_twice), 4 * RUNS),
+    # too little noise on the shares of the bins: released with the mean is the edge that they choose
+    "quiet bins, prm_elimination": Mutant("prm_elimination, central", params_times("count_scale", 0.1)),
+    "quiet bins, prm_ucb": Mutant("prm_ucb, central", params_times("count_scale", 0.1)),
+    # users: pairs (x, y)
+    "half noise, online_ucb": Mutant("online_ucb", half),
+    "half noise, online_ucb, reward": Mutant("online_ucb, reward", half),
+    "half noise, ldp_linucb": Mutant("ldp_linucb", half),
+    "half noise, linear_thompson": Mutant("linear_thompson", half),
+    "half noise, jdp_linucb": Mutant("jdp_linucb", half),
+    "half noise, vector": Mutant("vector", half, 4 * RUNS),
+    "half noise, amplified": Mutant("amplified", half, 4 * RUNS),
+    "half noise, doubling": Mutant("doubling", half),
+    "half noise, bandit_combiner": Mutant("bandit_combiner", half),
+    "missing clip of features, online_ucb": Mutant("online_ucb", params_times("feature_norm", 1e6)),
+    "missing clip of features, ldp_linucb": Mutant("ldp_linucb", statistics_times(feature_norm=1e6)),
+    "missing clip of rewards, online_ucb": Mutant("online_ucb", program_with(encode=unclipped_response)),
+    "missing clip of rewards, reward": Mutant("online_ucb, reward", program_with(encode=unclipped_response)),
+    "missing clip of rewards, ldp_linucb": Mutant("ldp_linucb", program_with(encode=unclipped_pair)),
+    "reused address, online_ucb": Mutant("online_ucb", program_with(encode=one_address)),
+    "reused address, ldp_linucb": Mutant("ldp_linucb", program_with(encode=one_address)),
+    "sensitivity off by 2, online_ucb": Mutant("online_ucb", params_times("feature_noise", 0.5)),
+    "sensitivity off by 2, ldp_linucb": Mutant("ldp_linucb", statistics_times(vector=0.5)),
+    "wrong side, online_ucb": Mutant("online_ucb", program_with(encode=noise_after, update=late_normal)),
+    "wrong side, ldp_linucb": Mutant("ldp_linucb", program_with(encode=noise_after, update=late_normal)),
+    "wrong side, jdp_linucb": Mutant("jdp_linucb", program_with(update=clean_release)),
+    "wrong side, vector": Mutant("vector", program_with(encode=noise_after, update=late_normal)),
+    "wrong side, amplified": Mutant("amplified", program_with(encode=noise_after, update=late_normal)),
+    "spent twice, online_ucb": Mutant("online_ucb", program_with(encode=sent_twice, update=first_used)),
+    "spent twice, ldp_linucb": Mutant("ldp_linucb", program_with(encode=sent_twice, update=first_used)),
+}
+FAMILIES = {label: factory for label, (factory, _) in TIGHT.items()}
+_CENTRAL = SMALL | {"epsilon": 1.0, "moment": "central", "mean_bound": 30.0, "histogram_scale": 0.0}
+_BASE = partial(a.online_ucb, epsilon=1.0, delta=0.05, learner="ogd")
+FAMILIES |= {
+    "byzantine_ucb, long": partial(TIGHT["byzantine_ucb"][0], horizon=20),
+    "vector": partial(a.shuffle_linucb, **USERS, protocol="vector", window=4, epsilon=1.0, delta=0.1),
+    "prm_elimination, central": partial(a.prm_elimination, **_CENTRAL, threshold_scale=0.0),
+    "prm_ucb, central": partial(a.prm_ucb, **_CENTRAL),
+    # two users hide each other less than half the noise shows
+    "amplified": partial(a.shuffle_linucb, **USERS, protocol="amplified", window=2, epsilon=1.0),
+    "bandit_combiner": partial(
+        a.bandit_combiner, **USERS, epsilon=1.0, bonus_scale=0.0, bases=[partial(a.doubling, base=_BASE), _BASE]
+    ),
+}
+
+
+@pytest.mark.parametrize("label", MUTANTS)
+def test_a_mutant_is_caught(label):
+    mutant = MUTANTS[label]
+    original = FAMILIES[mutant.family]()
+    claim = original.guarantee.spend(original.params)
+    changed = mutant.mutate(original)
+    changed = changed._replace(guarantee=original.guarantee._replace(spend=lambda params: claim))
+    found = jb.audit(changed, runs=mutant.runs, confidence=CONFIDENCE)
+    assert found.claimed == claim
+    assert found.refuted, table.sentence(found)
+
+
+def test_bad_input_is_refused():
+    made = a.ldp_ucb(**SMALL, epsilon=1.0)
+    with pytest.raises(ValueError, match="ucb1 has no guarantee"):
+        jb.audit(a.ucb1(**SMALL), runs=RUNS)
+    with pytest.raises(ValueError, match="runs = 100"):
+        jb.audit(made, runs=100)
+    for confidence in (0.0, 1.0, 95):
+        with pytest.raises(ValueError, match="confidence"):
+            jb.audit(made, runs=RUNS, confidence=confidence)
+    for delta in (-0.1, 1.0):
+        with pytest.raises(ValueError, match="delta"):
+            jb.audit(made, runs=RUNS, delta=delta)
+    for pairs in ([], [(Edit(1), Edit(2, 1.0))]):
+        with pytest.raises(ValueError, match="pairs"):
+            jb.audit(made, runs=RUNS, pairs=pairs)
+    with pytest.raises(ValueError, match="shortcut"):
+        jb.audit(a.prm_elimination(**SMALL, epsilon=1.0, shortcut=True), runs=RUNS)
+    with pytest.raises(ValueError, match="unit"):
+        neighbours.edits("row", [1])
+
+
+def test_an_audit_is_repeatable_and_its_seed_counts():
+    made = a.ldp_ucb(**SMALL, epsilon=1.0)
+    first, again, other = (jb.audit(made, runs=4000, seed=seed) for seed in (0, 0, 1))
+    assert first.event == again.event and first.epsilon_lower == again.epsilon_lower
+    assert first.event != other.event
+
+
+def test_a_users_pair_is_the_one_that_is_audited():
+    made = a.ldp_ucb(**SMALL, epsilon=1.0)
+    pair = Edit(play=1, reward=0.0), Edit(play=1, reward=0.5)
+    found = jb.audit(made, runs=RUNS, pairs=[pair])
+    assert sorted(edit.reward for edit in found.event.pair) == [0.0, 0.5]
+    assert 0.3 < found.epsilon_lower <= 0.5  # half the sensitivity, half the budget
+
+
+def test_delta_is_the_claims_or_larger():
+    made = FAMILIES["byzantine_ucb"]()
+    assert jb.audit(made, runs=RUNS).delta == 0.05
+    assert jb.audit(made, runs=RUNS, delta=0.3).delta == 0.3
+
+
+def test_clopper_pearson_covers_and_is_near():
+    """Over 2,000 experiments the one-sided bounds fail as often as they may, and not much more rarely."""
+    counts = np.random.default_rng(0).binomial(400, 0.1, size=2000)
+    low, high = bounds.clopper_pearson(counts, 400, 0.05)
+    assert 0.02 < np.mean(low > 0.1) <= 0.06 and 0.02 < np.mean(high < 0.1) <= 0.06
+    assert bounds.clopper_pearson(0, 10, 0.05)[0] == 0 and bounds.clopper_pearson(10, 10, 0.05)[1] == 1
+
+
+def test_epsilon_of_known_shares():
+    shares = np.array([0.5, 0.5 * np.exp(-1.0)])
+    close = bounds.epsilon_lower(*(shares * 10**8), 10**8, 0.0, 0.95)
+    assert 0.999 < close < 1.0
+    assert bounds.epsilon_lower(10, 10, 1000, 0.0, 0.95) == 0.0  # nothing is refuted below 0
+    assert bounds.epsilon_lower(500, 0, 1000, 0.6, 0.95) == 0.0  # all within delta
+
+
+def test_the_trade_off_of_two_normals_is_the_gaussian_one():
+    from scipy.stats import norm
+
+    rng = np.random.default_rng(1)
+    curve = bounds.trade_off(rng.normal(size=200_000), rng.normal(size=200_000) + 1, 0.95)
+    inside = (curve.false_positive > 0.01) & (curve.false_positive < 0.99)
+    exact = norm.cdf(norm.ppf(1 - curve.false_positive[inside]) - 1)
+    np.testing.assert_allclose(curve.false_negative[inside], exact, atol=0.01)
+    assert (curve.false_negative_high >= curve.false_negative).all()
+
+
+def test_an_exact_gaussian_claim_lies_on_its_curve():
+    """The analytic Gaussian's trade-off curve touches the claimed one and is nowhere below it."""
+    from scipy.stats import norm
+
+    alpha = np.linspace(1e-6, 1 - 1e-6, 100_001)
+    exact = norm.cdf(norm.ppf(1 - alpha) - 1 / gaussian_scale(1.0, 1.0, 0.01, "analytic"))
+    gap = exact - bounds.claimed_curve(1.0, 0.01, alpha)
+    assert gap.min() > -1e-6 and gap.min() < 1e-4
+
+
+def test_the_gaussian_score_uses_noise_that_cancels():
+    rng = np.random.default_rng(2)
+    noise = rng.normal(size=(2, 4000, 1))
+    negative, positive = np.concatenate([noise, noise], axis=2)
+    positive = positive + np.array([0.0, 0.01])
+    names = {score.kind: score for score in scores.fitted(negative, positive)}
+    best = scores.chosen(list(names.values()), negative, positive, 0.0, 0.95)
+    assert best.expected > 5 and len(best.score.columns) == 2
+
+
+def test_contexts_are_the_same_in_all_runs_and_a_user_shows_one_feature_everywhere():
+    environment = e.contextual_linear(num_arms=3, dim=2)
+    world = neighbours.world_of(environment.world, True)
+    edit = Edit(2, 0.5, np.array([0.6, 0.8], np.float32))
+    params = neighbours.Input(environment.params, edit)
+    from jaxbandits.random import Draws
+
+    seen = []
+    for seed in (3, 4):
+        draws = Draws(jnp.uint32(seed), "environment")
+        state = world.init(params, draws)
+        context, _ = world.observe(params, state, draws, jnp.arange(1, 4, dtype=jnp.int32))
+        seen.append(np.asarray(context))
+    np.testing.assert_array_equal(seen[0], seen[1])
+    np.testing.assert_allclose(seen[0][1], [[0.6, 0.8]] * 3, rtol=1e-6)
+    np.testing.assert_allclose(seen[0][0], [[0.0, 1.0]] * 3)
+
+
+def test_the_picture_fits_and_shows_the_claim(tmp_path):
+    found = jb.audit(a.ldp_ucb(**SMALL, epsilon=1.0), runs=4000)
+    drawn = jb.plot.trade_off(found, caption="one reward", path=tmp_path / "curve.png")
+    assert layout.overlaps(drawn.figure) == []
+    assert (tmp_path / "curve.png").stat().st_size > 10_000
+    assert (drawn.data["claimed"] <= drawn.data["false_negative"] + 0.1).all()
+
+
+def test_the_command_writes_its_table(tmp_path, capsys):
+    assert main(["audit", "ldp_ucb", "--runs", "4000", "--out", str(tmp_path)]) == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"audit.csv", "audit.md", "ldp_ucb.png"}
+    assert "| `ldp_ucb` | local | reward | 1 | 1 | 0 | 0." in (tmp_path / "audit.md").read_text()
+    assert main(["audit", "ucb1", "--out", str(tmp_path)]) == 2
+    assert main(["audit", "--out", str(tmp_path)]) == 2
+    assert main(["audit", "ldp_ubc"]) == 2
+    assert "did you mean 'ldp_ucb'" in capsys.readouterr().err
+
+
+def test_every_private_algorithm_is_in_the_table():
+    declared = {name for name in catalogue.ALGORITHMS if name in table.private()}
+    assert declared >= {"ldp_exp3", "private_batched", "byzantine_ucb", "prm_ucb", "robust_elimination"}
+    assert declared >= {"online_ucb", "doubling", "bandit_combiner", "ldp_linucb", "jdp_linucb", "shuffle_linucb"}
+    assert len(TIGHT) + len(declared) <= FAMILY
+
+
+def test_users_features_come_in_any_direction_and_beyond_any_norm():
+    edits = neighbours.edits("user", [1], dim=3)
+    lengths = {round(float(np.linalg.norm(edit.feature)), 6) for edit in edits}
+    assert lengths == {1.0, 8.0}
+    unit = np.array([edit.feature for edit in edits if np.linalg.norm(edit.feature) < 2])
+    cosines = unit @ unit.T
+    for angle in (60, 90, 120, 180):
+        assert np.isclose(cosines, np.cos(np.radians(angle))).any()
+    assert max(np.linalg.norm(edit.feature) for edit in neighbours.edits("user", [1], bound=1.0, dim=3)) < 2

@@ -1,0 +1,246 @@
+"""Doubling: epochs laid out by eye, each of them a fresh base, its noise that of the true play."""
+
+import re
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxbandits as jb
+from jaxbandits.algorithms import doubling, linucb, online_ucb, ucb1
+from jaxbandits.environments import bernoulli_arms, contextual_linear
+from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
+from jaxbandits.random import Draws
+from jaxbandits.sweeps.plan import plan
+from jaxbandits.validation import factory
+
+A, D = 6, 3
+
+
+def tape(plays, seed=0):
+    """Unit features [plays, A, D] and rewards [plays, A]."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(plays, A, D))
+    x = x / np.linalg.norm(x, axis=-1, keepdims=True)
+    return jnp.asarray(x, jnp.float32), jnp.asarray(rng.uniform(size=(plays, A)) < 0.5 + 0.4 * x[..., 0], jnp.float32)
+
+
+def history(algorithm, contexts, rewards, root=None):
+    """Actions [T] and messages of an algorithm's functions on a tape, and its last state."""
+    program, root = algorithm.program, Draws(jnp.uint32(5), "alg") if root is None else root
+
+    def cast(x):
+        x = np.asarray(x)
+        return jnp.asarray(x, jnp.float32 if x.dtype.kind == "f" else jnp.int32)
+
+    params = jax.tree.map(cast, algorithm.params)
+
+    def step(state, now):
+        t, context, reward = now
+        ts = t[None]
+        action, _, note = program.act(params, state, root.child("act"), ts, context[None])
+        paid = jnp.take(reward, action)
+        message = program.encode(params, note, root.child("encode"), ts, context[None], action, paid, jnp.ones(1, bool))
+        state, _ = program.update(params, state, root.child("update"), t, note, message, 1)
+        return state, (action[0], message)
+
+    @jax.jit
+    def run():
+        t = jnp.arange(1, len(contexts) + 1, dtype=jnp.int32)
+        return jax.lax.scan(step, program.init(params, root.child("init")), (t, contexts, rewards))
+
+    state, (actions, messages) = run()
+    return np.asarray(actions), jax.tree.map(np.asarray, messages), state
+
+
+private = partial(online_ucb, epsilon=1.0, learner="ogd", min_eigenvalue=0.1)
+
+
+def made(horizon, base=private, **arguments):
+    return doubling(num_arms=A, dim=D, horizon=horizon, base=base, **arguments)
+
+
+@pytest.mark.parametrize(
+    "horizon, starts", [(1, [0]), (2, [0, 1]), (3, [0, 1]), (4, [0, 1, 3]), (100, [0, 1, 3, 7, 15, 31, 63])]
+)
+def test_epochs(horizon, starts):
+    assert made(horizon).params.starts.tolist() == starts
+
+
+def test_an_epoch_is_tuned_for_its_length():
+    """linucb's width: log(T_k (1 + T_k)); online_ucb's share of the failure probability, and its perturbation T_k^(-power / 2)."""
+    offset = made(9, linucb).params.base.offset
+    np.testing.assert_allclose(offset, np.log([1 * 2, 2 * 3, 4 * 5, 8 * 9]))
+    found = made(9, private, failure_prob=0.06, power=0.5).params.base
+    np.testing.assert_allclose(found.perturbation, [1, 2**-0.25, 4**-0.25, 8**-0.25])
+    for k, share in enumerate([0.03, 0.01, 0.005, 0.003]):
+        alone = private(num_arms=A, dim=D, horizon=2**k, failure_prob=share, power=0.5).params
+        np.testing.assert_allclose([x[k] for x in found], alone)
+    own = made(9, partial(private, failure_prob=0.2)).params.base  # what a partial binds wins
+    np.testing.assert_allclose(
+        own.width[3], private(num_arms=A, dim=D, horizon=8, failure_prob=0.2, power=0.125).params.width
+    )
+
+
+def test_least_eigenvalues_above_the_threshold_perturb_late_epochs_no_more():
+    """0.6 > T_k^(-1/2) from 4 plays on."""
+    found = made(9, partial(private, min_eigenvalue=0.6), power=0.5).params.base
+    assert (found.perturbation > 0).tolist() == [True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    "base",
+    [linucb, private, partial(private, epsilon=float("inf")), partial(private, learner="maler")],
+    ids=["linucb", "private", "inf", "maler"],
+)
+def test_an_epoch_is_a_fresh_base(base):
+    """Plays 4 to 7, 8 to 15 and the cut epoch 16 to 28, against bases of 4, 8 and 16 plays on the same draws."""
+    contexts, rewards = tape(28)
+    whole = made(28, base, failure_prob=0.1)
+    actions, messages, state = history(whole, contexts, rewards)
+    for k, plays in ((2, 4), (3, 8), (4, 13)):
+        start, extra = 2**k - 1, {} if base is linucb else {"failure_prob": 0.1 / (k + 1) / (k + 2), "power": 0.125}
+        alone = base(num_arms=A, dim=D, horizon=2**k, **extra)
+        part = slice(start, start + plays)
+        root = _Under(Draws(jnp.uint32(5), "alg").shifted(jnp.int32(start)))
+        expected, sent, last = history(alone, contexts[part], rewards[part], root)
+        np.testing.assert_array_equal(actions[part], expected)
+        for got, want in zip(jax.tree.leaves(messages), jax.tree.leaves(sent), strict=True):
+            np.testing.assert_allclose(got[part], want, rtol=1e-5, atol=1e-6)
+    for got, want in zip(state.inverse + state.theta, last.inverse + last.theta, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)  # a learner may keep experts it does not use yet
+
+
+class _Under(NamedTuple):
+    """Streams as a conversion hands them on."""
+
+    draws: Any
+
+    def child(self, name):
+        return self.draws.child(name).child("base")
+
+
+def test_no_two_epochs_share_noise():
+    contexts, _ = tape(31)
+    _, messages, _ = history(made(31), 0 * contexts, jnp.zeros((31, A)))
+    assert len(np.unique(messages.response)) == 31 and len(np.unique(messages.feature)) == 31 * D
+
+
+def test_the_past_does_not_depend_on_the_horizon():
+    contexts, rewards = tape(40)
+    long, sent, _ = history(made(40, failure_prob=0.1), contexts, rewards)
+    short, early, _ = history(made(21, failure_prob=0.1), contexts[:21], rewards[:21])
+    np.testing.assert_array_equal(long[:21], short)
+    np.testing.assert_allclose(sent.response[:21], early.response, rtol=1e-6)
+
+
+def test_the_last_state_is_not_thrown_away():
+    """After 7 plays no epoch follows; after 8 of 8 the one of 8 plays has begun."""
+    contexts, rewards = tape(8)
+    fresh = private(num_arms=A, dim=D, horizon=8).program.init(made(8).params.base, Draws(jnp.uint32(0)))
+    _, _, state = history(made(7), contexts[:7], rewards[:7])
+    assert float(state.inverse[0]) < float(fresh.inverse[0])
+    _, _, state = history(made(8), contexts[:7], rewards[:7])
+    assert float(state.inverse[0]) == float(fresh.inverse[0])
+
+
+def test_draws_of_a_clock_of_its_own():
+    draws, t = Draws(jnp.uint32(3), "a"), jnp.arange(1, 4, dtype=jnp.int32)
+    late = draws.shifted(jnp.int32(5))
+    np.testing.assert_array_equal(late.uniform(t), draws.uniform(t + 5))
+    np.testing.assert_array_equal(late.shifted(2).child("b").normal(t, (3,)), draws.child("b").normal(t + 7, (3,)))
+    np.testing.assert_array_equal(late.at(t, t), draws.at(t + 5, t))
+    np.testing.assert_array_equal(
+        jax.random.key_data(late.key(jnp.int32(1))), jax.random.key_data(draws.key(jnp.int32(6)))
+    )
+
+
+def test_a_base_without_features():
+    """Three arms: each of UCB1's epochs begins with the arms in order."""
+    found = doubling(num_arms=3, horizon=20, base=ucb1)
+    actions, _, _ = history(found, jnp.zeros((20, 1)), jnp.ones((20, 3)) * jnp.array([0.1, 0.2, 0.3]))
+    assert actions[[3, 4, 5, 7, 8, 9, 15, 16, 17]].tolist() == [0, 1, 2] * 3
+    assert (
+        jb.sweep(partial(doubling, base=ucb1), bernoulli_arms(means=[0.2, 0.8]), horizon=50, seeds=8, progress=False)
+        .regret.notnull()
+        .all()
+    )
+
+
+def test_one_program_for_a_grid():
+    laid_out = plan(
+        partial(doubling, base=partial(online_ucb, learner="ogd")), contextual_linear(num_arms=A, dim=D), horizon=50, seeds=8,
+        grid={"base.epsilon": [0.2, 1.0, float("inf")], "power": [0.1, 0.2]}, points=None, reward_adversary=None,
+        message_adversary=None, checkpoints=5, dtype="float32",
+    )  # fmt: skip
+    assert len(laid_out.cells) == 6 and len(laid_out.groups) == 1
+
+
+def test_guarantee_is_the_base_s():
+    base = partial(online_ucb, epsilon=1.0, delta=0.05, learner="ogd")
+    found = made(100, base)
+    claim = found.guarantee
+    assert (claim.model, claim.unit) == ("local", "user")
+    assert claim.spend(found.params) == pytest.approx((1.0, 0.05), abs=1e-6)
+    alone = base(num_arms=A, dim=D, horizon=50)
+    half = claim.spend(found.params._replace(mechanism_scale=0.5))
+    assert half == pytest.approx(alone.guarantee.spend(alone.params._replace(mechanism_scale=0.5)))
+    assert claim.spend(found.params._replace(mechanism_scale=0.0))[0] == float("inf")
+    assert made(100, linucb).guarantee == Guarantee()
+
+
+def test_the_worst_epoch_is_what_is_spent():
+    """Where features are perturbed beyond privacy, an epoch spends the less the shorter it is."""
+    found = made(100)
+    spent = [
+        private(num_arms=A, dim=D, horizon=2**k, power=0.125).guarantee.spend(
+            private(num_arms=A, dim=D, horizon=2**k, power=0.125).params
+        )[0]
+        for k in range(7)
+    ]
+    assert spent == sorted(spent) and found.guarantee.spend(found.params)[0] == pytest.approx(spent[-1])
+
+
+def test_without_noise():
+    """mechanism_scale 0 sends what epsilon = inf sends."""
+    contexts, rewards = tape(20)
+    base = partial(online_ucb, learner="ogd")
+    silent = made(20, partial(base, epsilon=1.0))
+    silent = silent._replace(params=silent.params._replace(mechanism_scale=0.0))
+    actions, messages, _ = history(silent, contexts, rewards)
+    np.testing.assert_allclose(messages.response, np.asarray(rewards)[np.arange(20), actions])
+    np.testing.assert_allclose(messages.feature, np.asarray(contexts)[np.arange(20), actions], rtol=1e-6)
+
+
+class _Params(NamedTuple):
+    length: Any
+
+
+@factory
+def of_its_horizon(*, num_arms, horizon, slots=1) -> Algorithm:
+    def init(params, draws):
+        return jnp.zeros(horizon)
+
+    return Algorithm(
+        Program(init, init, init, init), (Span(slots, horizon),), _Params(1.0), Guarantee(), ("x", 1, ()), {}
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"base": "linucb"}, "base = 'linucb' must be a factory"),
+        ({"base": of_its_horizon}, "base = x has another program for 2 plays than for one"),
+        ({"base": partial(of_its_horizon, slots=2)}, "base = x plays windows or spans of its own"),
+        ({"base": linucb, "horizon": 0}, "horizon = 0"),
+        ({"base": linucb, "power": -1.0}, "power = -1.0"),
+        ({"base": linucb, "failure_prob": 1.0}, "failure_prob = 1.0"),
+        ({"base": partial(private, epsilon=-1.0)}, "epsilon = -1.0"),
+    ],
+)
+def test_errors(arguments, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        doubling(**{"num_arms": A, "dim": D, "horizon": 50} | arguments)

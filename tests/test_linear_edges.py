@@ -1,0 +1,126 @@
+"""Linear bandits over users at the ends of their arguments' ranges, under adversaries, and what their steps compile to."""
+
+import math
+import warnings
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxbandits as jb
+from jaxbandits.mechanisms import gaussian_delta, gaussian_epsilon, gaussian_scale
+from jaxbandits.simulator import advance, begin, case_of, parts_of
+
+a = jb.algorithms
+SHAPE = {"num_arms": 4, "dim": 3}
+PRIVATE = {
+    "online_ucb": a.online_ucb,
+    "online_ucb paper": partial(a.online_ucb, calibration="paper", width="theory", gradient_bound="theory"),
+    "ldp reference": a.ldp_linucb,
+    "ldp theory": partial(a.ldp_linucb, preset="theory"),
+    "jdp reference": a.jdp_linucb,
+    "jdp theory": partial(a.jdp_linucb, preset="theory"),
+    "amplified reference": partial(a.shuffle_linucb, window=5),
+    "amplified theory": partial(a.shuffle_linucb, window=5, preset="theory"),
+    "vector reference": partial(a.shuffle_linucb, window=5, protocol="vector"),
+    "vector theory": partial(a.shuffle_linucb, window=5, protocol="vector", preset="theory"),
+}
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+@pytest.mark.parametrize("epsilon", [1e-300, 1e-40, 1e-9, 1e4, 1e39, 1e300, 1.7e308])
+def test_extreme_budgets_give_finite_numbers_or_a_named_error(name, epsilon):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        try:
+            made = PRIVATE[name](**SHAPE, horizon=50, epsilon=epsilon)
+        except ValueError as error:
+            assert f"epsilon = {epsilon:g} " in str(error)
+            assert epsilon < 1e-8 or epsilon > 1e38
+            return
+    leaves = np.array([float(x) for x in jax.tree.leaves(made.params)], np.float32)
+    assert np.isfinite(leaves).all()
+    assert made.guarantee.spend(made.params)[0] >= (epsilon if name == "online_ucb" and epsilon > 1 else 0) * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 1e4, 1e9, 1e20, 1e39, 1e120, 1e300])
+def test_gaussian_noise_of_huge_budgets(epsilon):
+    scale = gaussian_scale(1.0, epsilon, 0.1, "analytic")
+    np.testing.assert_allclose(gaussian_epsilon(1.0, scale, 0.1), epsilon, rtol=1e-9)
+    if epsilon >= 1e9:  # to leading order epsilon = 1 / (2 scale^2)
+        np.testing.assert_allclose(scale * math.sqrt(2) * math.sqrt(epsilon), 1, rtol=1e-4)
+    if epsilon <= 1e9:
+        np.testing.assert_allclose(gaussian_delta(1.0, scale, epsilon), 0.1, rtol=1e-5)
+
+
+def test_one_play():
+    for factory in (a.ldp_linucb, a.jdp_linucb, partial(a.shuffle_linucb, window=1)):
+        assert factory(**SHAPE, horizon=1, epsilon=1.0).params.statistics.ridge > 0
+
+
+def test_doubling_takes_every_base_of_one_play_a_window():
+    """A private base as well: its claim is the base's."""
+    base = partial(a.ldp_linucb, epsilon=1.0)
+    made = a.doubling(**SHAPE, horizon=50, base=base)
+    single = base(**SHAPE, horizon=50)
+    assert made.guarantee.spend(made.params) == single.guarantee.spend(single.params)
+
+
+def test_the_combiner_takes_its_budget_from_its_bases():
+    combiner = partial(a.bandit_combiner, **SHAPE, horizon=1 << 10)
+    online = partial(a.online_ucb, learner="ogd")
+    with pytest.warns(UserWarning, match="least eigenvalue"):
+        asked = combiner(epsilon=2.0, base=online)
+    with pytest.warns(UserWarning, match="least eigenvalue"):
+        bound = combiner(base=partial(online, epsilon=2.0))
+    jax.tree.map(np.testing.assert_array_equal, asked.params, bound.params)
+    bases = [partial(a.doubling, base=partial(online, epsilon=3.0)), partial(online, epsilon=2.0)]
+    jax.tree.map(np.testing.assert_array_equal, combiner(bases=bases).params, combiner(bases=bases, epsilon=2.0).params)
+    plain = combiner(bases=[partial(a.doubling, base=a.linucb), a.linucb])
+    assert plain.params.growth[0] == pytest.approx(math.log(1 << 10) ** 1.5 * math.sqrt(3))  # x = 0 at epsilon = inf
+    with pytest.raises(ValueError, match="epsilon = None"):
+        combiner()
+
+
+def test_an_adversary_that_does_not_read_the_truth():
+    """Redrawn contexts: what the world tells adversaries may go unread, of which the compiler must not die."""
+    found = jb.sweep(
+        {"x": a.linucb}, jb.environments.contextual_linear(**SHAPE), horizon=40, seeds=8, checkpoints=2, progress=False,
+        reward_adversary=jb.adversaries.huber(corruption=0.3, value="inf"),
+    )  # fmt: skip
+    assert np.isfinite(found.regret).all()
+
+
+STEPS = {
+    "maler": partial(a.online_ucb, epsilon=4.0),
+    "descent": partial(a.online_ucb, epsilon=4.0, learner="ogd"),
+    "tree": partial(a.jdp_linucb, epsilon=4.0, tree="binary"),
+    "vector": partial(a.shuffle_linucb, epsilon=4.0, window=5, protocol="vector"),
+    "thompson": partial(a.linear_thompson, epsilon=4.0, statistics="ldp"),
+    "combiner": partial(a.bandit_combiner, bases=[partial(a.doubling, base=a.linucb), a.linucb]),
+}
+
+
+@pytest.mark.parametrize(  # small matrices are written out, larger ones are worked on in loops
+    "name, dim",
+    [("maler", 3), ("descent", 3), ("tree", 3), ("vector", 5), ("combiner", 3), ("maler", 9), ("thompson", 9)],
+)
+def test_no_step_calls_a_solver_of_the_backend(name, dim):
+    algorithm = STEPS[name](num_arms=4, dim=dim, horizon=40)
+    environment, window = jb.environments.contextual_linear(num_arms=4, dim=dim), algorithm.schedule[0].slots
+    parts, zero = parts_of(algorithm, environment, None, None, "float32"), jnp.int32(0)
+    case = jax.tree.map(
+        lambda x: jnp.asarray(x, jnp.float32 if np.asarray(x).dtype.kind == "f" else jnp.int32),
+        case_of(algorithm, environment),
+    )
+
+    def lane(seed):
+        start, times = begin(parts, case, seed, 1), jnp.array([40], jnp.int32)
+        return advance(
+            parts, (window, True, False), case, seed, start, times, zero, jnp.int32(40), zero, jnp.int32(40 // window)
+        )
+
+    text = jax.jit(jax.vmap(lane)).lower(jnp.arange(8, dtype=jnp.uint32)).as_text()
+    assert "stablehlo.dot_general" not in text and "custom_call" not in text
