@@ -174,7 +174,7 @@ def online_ucb(
     has no proof. private_features=False: features are sent as they are and y alone is private (reward-only privacy).
     theta_bound > 0 (D). min_eigenvalue >= 0: lambda_min of the features' second moment; where at most horizon^-power its root
     is the spread of additional noise on features, Delta; None: no such noise (Figure 1), and 1 / dim where a value is needed.
-    width, radius_scale >= 0: w = radius_scale times `theory.online_ucb_width`; "theory" exceeds 1e3 at epsilon = 1.
+    width, radius_scale >= 0: w = radius_scale times `theory.online_ucb_width`; "theory" is all exploration.
     gradient_bound: G of `theory.online_ucb_gradient_bound`. failure_prob in (0, 1], None: 1 / horizon. power >= 0.
     feature_norm > 0: L, to which clients cut longer features; rewards are clipped to [0, 1]. What is not finite counts as 0.
     Raises ValueError outside.

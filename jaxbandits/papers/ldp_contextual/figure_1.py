@@ -110,18 +110,15 @@ def claims(results) -> list[Claim]:
             for label in labels:
                 made += [_of(claim, f"{label}, {words}") for claim in orders(here, label)]
                 few = orders(here.isel(seed=slice(PAPER_TRIALS)), label)
-                said = ", ".join(f"{claim.statement} {'yes' if claim.holds else 'no'}" for claim in few)
-                made.append(Claim(f"the same at {few_seeds(here)} trials: {label}, {words}", "", said))
+                held = {c.statement: all(d.holds for d in few if d.statement == c.statement) for c in few}
+                said = ", ".join(f"{statement} {'yes' if yes else 'no'}" for statement, yes in held.items())
+                trials = min(PAPER_TRIALS, here.sizes["seed"])
+                made.append(Claim(f"the same at {trials} trials: {label}, {words}", "", said))
             made.append(_of(alike(here, list(labels)), f"{reading}, {words}"))
     for reading, algorithm in (("as printed", PRINTED), ("reward only", REWARD_ONLY)):
         said = "; ".join(f"ε = {eps:g}: {delivered(algorithm, epsilon=eps)[0]:.3g}" for eps in EPSILONS)
         made.append(Claim(f"{reading}: privacy delivered", "ε at δ = 0.1", said))
     return made
-
-
-def few_seeds(final) -> int:
-    """The paper's trials, or as many as there are."""
-    return min(PAPER_TRIALS, final.sizes["seed"])
 
 
 def _of(claim: Claim, whose: str) -> Claim:
