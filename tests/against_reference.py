@@ -14,14 +14,39 @@ import jaxbandits as jb
 from jaxbandits.random import Draws
 
 
-@functools.partial(jax.jit, static_argnums=(0, 2, 3))
-def _draw(path, seed, kind, shape, t):
-    return getattr(Draws(seed, path), kind)(t, shape)
+@functools.partial(jax.jit, static_argnums=(0, 2, 3, 5))
+def _draw(path, seed, kind, shape, t, dtype):
+    return getattr(Draws(seed, path, dtype), kind)(t, shape)
 
 
 def draw(seed, path, kind, t, shape=()):
     """Draws of lane `seed` at plays t [n] under a path of the simulator, float64 [n, *shape]."""
-    return np.asarray(_draw(path, jnp.uint32(seed), kind, shape, jnp.asarray(t, jnp.int32)), np.float64)
+    return np.asarray(_draw(path, jnp.uint32(seed), kind, shape, jnp.asarray(t, jnp.int32), jnp.float32), np.float64)
+
+
+def exact_draw(seed, path, kind, t, shape=()):
+    """`draw` of a simulation in float64."""
+    with jax.enable_x64(True):
+        return np.asarray(_draw(path, jnp.uint32(seed), kind, shape, jnp.asarray(t, jnp.int32), jnp.float64))
+
+
+@functools.lru_cache(maxsize=64)
+def exact_world(environment, seed, horizon):
+    """Contexts [T, ..., A, d], rewards of every arm [T, ..., A] and theta [d] of one seed of a simulation in float64.
+
+    environment: a hashable factory; ...: nothing, or the agents.
+    """
+    environment = environment()
+    with jax.enable_x64(True):
+        root, t = Draws(jnp.uint32(seed), "environment", jnp.float64), jnp.arange(1, horizon + 1, dtype=jnp.int32)
+        params = jax.tree.map(lambda x: jnp.asarray(x, jnp.float64), environment.params)
+        state = environment.world.init(params, root.child("instance"))
+        x, state = environment.world.observe(params, state, root.child("context"), t)
+        pay = lambda arm: environment.world.reward(
+            params, state, root.child("reward"), t, x, jnp.full(x.shape[:-2], arm, jnp.int32)
+        )
+        rewards = jnp.stack([pay(arm) for arm in range(x.shape[-2])], axis=-1)
+        return np.asarray(x), np.asarray(rewards), np.asarray(environment.world.truth(params, state, t, x).theta)
 
 
 def fast_runs(algorithm, environment, seeds, **adversaries):

@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from against_reference import exact_draw as draw
+from against_reference import exact_world as world
 from against_reference import planted
 from reference import byzantine as byz
 from reference import byzantine_attacks as attacks
@@ -32,31 +34,6 @@ THETA_NORM = 0.7
 
 
 # ---------------------------------------------------------------- the simulator's draws
-
-
-@functools.partial(jax.jit, static_argnums=(0, 2, 3))
-def _draw(path, seed, kind, shape, t):
-    return getattr(Draws(seed, path, jnp.float64), kind)(t, shape)
-
-
-def draw(seed, path, kind, t, shape=()):
-    with jax.enable_x64(True):
-        return np.asarray(_draw(path, jnp.uint32(seed), kind, shape, jnp.asarray(t, jnp.int32)))
-
-
-@functools.lru_cache(maxsize=64)
-def world(environment, seed, horizon):
-    """Contexts [T, N, A, d], rewards of every arm [T, N, A] and theta, float64."""
-    environment = environment()
-    with jax.enable_x64(True):
-        root, t = Draws(jnp.uint32(seed), "environment", jnp.float64), jnp.arange(1, horizon + 1, dtype=jnp.int32)
-        params = jax.tree.map(lambda x: jnp.asarray(x, jnp.float64), environment.params)
-        x, _ = environment.world.observe(params, (), root.child("context"), t)
-        pay = lambda arm: environment.world.reward(
-            params, (), root.child("reward"), t, x, jnp.full(x.shape[:2], arm, jnp.int32)
-        )
-        rewards = jnp.stack([pay(arm) for arm in range(x.shape[2])], axis=-1)
-        return np.asarray(x), np.asarray(rewards), np.asarray(params.theta)
 
 
 def first_plays(horizon, window):
