@@ -8,12 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.optimize import brentq
+from scipy.stats import norm
 
 import jaxbandits as jb
 from jaxbandits import catalogue
 from jaxbandits.auditing import Edit, bounds, neighbours, scores, table
 from jaxbandits.cli import main
 from jaxbandits.mechanisms import gaussian_scale
+from jaxbandits.random import Draws
 from jaxbandits.reports import layout
 
 a, e = jb.algorithms, jb.environments
@@ -83,13 +85,12 @@ def test_a_tight_claim_is_nearly_proven_spent(label):
     assert bounds.epsilon_lower(*counts, found.delta, CONFIDENCE) <= found.claimed[0]
 
 
-def _private() -> list[str]:
-    return table.private()
+PRIVATE = catalogue.private()
 
 
-@pytest.mark.parametrize("name", _private())
+@pytest.mark.parametrize("name", PRIVATE)
 def test_no_claim_of_the_catalogue_is_refuted(name):
-    algorithm, environment = table.case(name)
+    algorithm, environment = catalogue.case(name)
     found = jb.audit(algorithm, runs=RUNS, confidence=CONFIDENCE, environment=environment)
     print(table.sentence(found), f"ratio {found.ratio:.2f}")
     assert 0 <= found.claimed[0] < np.inf
@@ -144,25 +145,20 @@ def noise_after(encode, program):
     return lambda params, *args: encode(silent(params), *args)
 
 
-def late_noise(update, program):
-    """The server that adds the noise instead."""
+def late(kind, scale):
+    """The server that adds the noise instead: a kind of draw times a leaf of the parameters."""
 
-    def late(params, state, draws, t, note, message, used):
-        noise = params.noise_scale * draws.child("late").laplace(t)
-        message = jax.tree.map(lambda x: x + noise, message)
-        return update(params, state, draws, t, note, message, used)
+    def change(update, program):
+        def noisy(params, state, draws, t, note, message, used):
+            noise = getattr(params, scale) * getattr(draws.child("late"), kind)(t)
+            return update(params, state, draws, t, note, jax.tree.map(lambda x: x + noise, message), used)
 
-    return late
+        return noisy
+
+    return change
 
 
-def late_normal(update, program):
-    """The server that adds Gaussian noise to what it got."""
-
-    def late(params, state, draws, t, note, message, used):
-        noise = params.mechanism_scale * draws.child("late").normal(t)
-        return update(params, state, draws, t, note, jax.tree.map(lambda x: x + noise, message), used)
-
-    return late
+late_laplace, late_normal = late("laplace", "noise_scale"), late("normal", "mechanism_scale")
 
 
 def clean_release(update, program):
@@ -198,14 +194,10 @@ def first_used(update, program):
 
 def released_twice(update, program):
     def twice(params, state, draws, *args):
-        state, first = update(params, state, draws, *args)[0], update(params, state, draws, *args)[1]
-        return state, first
-
-    def released(params, state, draws, *args):
         after, first = update(params, state, draws, *args)
         return after, (first, update(params, state, draws.child("again"), *args)[1])
 
-    return released
+    return twice
 
 
 def unclipped_loss(encode, program):
@@ -248,16 +240,12 @@ def unclipped_pair(encode, program):
 
 
 half = params_times("mechanism_scale", 0.5)
+HALVED = [
+    "ldp_exp3", "local_exp4", "ldp_ucb", "ldp_ucb, flips", "robust_elimination", "phased_elimination", "private_batched", "adap_ucb",
+    "byzantine_ucb", "online_ucb", "online_ucb, reward", "ldp_linucb", "linear_thompson", "jdp_linucb", "doubling", "bandit_combiner",
+]  # fmt: skip
 MUTANTS = {
-    "half noise, ldp_exp3": Mutant("ldp_exp3", half),
-    "half noise, local_exp4": Mutant("local_exp4", half),
-    "half noise, ldp_ucb": Mutant("ldp_ucb", half),
-    "half noise, flips": Mutant("ldp_ucb, flips", half),
-    "half noise, robust_elimination": Mutant("robust_elimination", half),
-    "half noise, phased_elimination": Mutant("phased_elimination", half),
-    "half noise, private_batched": Mutant("private_batched", half),
-    "half noise, adap_ucb": Mutant("adap_ucb", half),
-    "half noise, byzantine_ucb": Mutant("byzantine_ucb", half),
+    **{f"half noise, {family}": Mutant(family, half) for family in HALVED},
     "missing clip, ldp_exp3": Mutant("ldp_exp3", program_with(encode=unclipped_loss)),
     "missing clip, ldp_ucb": Mutant("ldp_ucb", program_with(encode=unclipped_reward)),
     "missing clip, private_batched": Mutant("private_batched", program_with(encode=unclipped_loss)),
@@ -269,8 +257,8 @@ MUTANTS = {
     "sensitivity off by 2, phased_elimination": Mutant("phased_elimination", params_times("noise_scale", 0.5)),
     "sensitivity off by 2, private_batched": Mutant("private_batched", params_times("noise_scale", 0.5)),
     "sensitivity off by 2, byzantine_ucb": Mutant("byzantine_ucb", params_times("node_scale", 0.5)),
-    "wrong side, ldp_exp3": Mutant("ldp_exp3", program_with(encode=noise_after, update=late_noise)),
-    "wrong side, ldp_ucb": Mutant("ldp_ucb", program_with(encode=noise_after, update=late_noise)),
+    "wrong side, ldp_exp3": Mutant("ldp_exp3", program_with(encode=noise_after, update=late_laplace)),
+    "wrong side, ldp_ucb": Mutant("ldp_ucb", program_with(encode=noise_after, update=late_laplace)),
     "wrong side, private_batched": Mutant("private_batched", program_with(update=clean_release)),
     "wrong side, byzantine_ucb": Mutant("byzantine_ucb", program_with(update=clean_release)),
     "spent twice, ldp_exp3": Mutant("ldp_exp3", program_with(encode=sent_twice, update=first_used)),
@@ -282,15 +270,8 @@ MUTANTS = {
     "quiet bins, prm_elimination": Mutant("prm_elimination, central", params_times("count_scale", 0.1)),
     "quiet bins, prm_ucb": Mutant("prm_ucb, central", params_times("count_scale", 0.1)),
     # users: pairs (x, y)
-    "half noise, online_ucb": Mutant("online_ucb", half),
-    "half noise, online_ucb, reward": Mutant("online_ucb, reward", half),
-    "half noise, ldp_linucb": Mutant("ldp_linucb", half),
-    "half noise, linear_thompson": Mutant("linear_thompson", half),
-    "half noise, jdp_linucb": Mutant("jdp_linucb", half),
     "half noise, vector": Mutant("vector", half, 4 * RUNS),
     "half noise, amplified": Mutant("amplified", half, 4 * RUNS),
-    "half noise, doubling": Mutant("doubling", half),
-    "half noise, bandit_combiner": Mutant("bandit_combiner", half),
     "missing clip of features, online_ucb": Mutant("online_ucb", params_times("feature_norm", 1e6)),
     "missing clip of features, ldp_linucb": Mutant("ldp_linucb", statistics_times(feature_norm=1e6)),
     "missing clip of rewards, online_ucb": Mutant("online_ucb", program_with(encode=unclipped_response)),
@@ -308,18 +289,17 @@ MUTANTS = {
     "spent twice, online_ucb": Mutant("online_ucb", program_with(encode=sent_twice, update=first_used)),
     "spent twice, ldp_linucb": Mutant("ldp_linucb", program_with(encode=sent_twice, update=first_used)),
 }
-FAMILIES = {label: factory for label, (factory, _) in TIGHT.items()}
-_CENTRAL = SMALL | {"epsilon": 1.0, "moment": "central", "mean_bound": 30.0, "histogram_scale": 0.0}
-_BASE = partial(a.online_ucb, epsilon=1.0, delta=0.05, learner="ogd")
-FAMILIES |= {
+CENTRAL = SMALL | {"epsilon": 1.0, "moment": "central", "mean_bound": 30.0, "histogram_scale": 0.0}
+BASE = partial(a.online_ucb, epsilon=1.0, delta=0.05, learner="ogd")
+FAMILIES = {label: factory for label, (factory, _) in TIGHT.items()} | {
     "byzantine_ucb, long": partial(TIGHT["byzantine_ucb"][0], horizon=20),
     "vector": partial(a.shuffle_linucb, **USERS, protocol="vector", window=4, epsilon=1.0, delta=0.1),
-    "prm_elimination, central": partial(a.prm_elimination, **_CENTRAL, threshold_scale=0.0),
-    "prm_ucb, central": partial(a.prm_ucb, **_CENTRAL),
+    "prm_elimination, central": partial(a.prm_elimination, **CENTRAL, threshold_scale=0.0),
+    "prm_ucb, central": partial(a.prm_ucb, **CENTRAL),
     # two users hide each other less than half the noise shows
     "amplified": partial(a.shuffle_linucb, **USERS, protocol="amplified", window=2, epsilon=1.0),
     "bandit_combiner": partial(
-        a.bandit_combiner, **USERS, epsilon=1.0, bonus_scale=0.0, bases=[partial(a.doubling, base=_BASE), _BASE]
+        a.bandit_combiner, **USERS, epsilon=1.0, bonus_scale=0.0, bases=[partial(a.doubling, base=BASE), BASE]
     ),
 }
 
@@ -395,8 +375,6 @@ def test_epsilon_of_known_shares():
 
 
 def test_the_trade_off_of_two_normals_is_the_gaussian_one():
-    from scipy.stats import norm
-
     rng = np.random.default_rng(1)
     curve = bounds.trade_off(rng.normal(size=200_000), rng.normal(size=200_000) + 1, 0.95)
     inside = (curve.false_positive > 0.01) & (curve.false_positive < 0.99)
@@ -407,8 +385,6 @@ def test_the_trade_off_of_two_normals_is_the_gaussian_one():
 
 def test_an_exact_gaussian_claim_lies_on_its_curve():
     """The analytic Gaussian's trade-off curve touches the claimed one and is nowhere below it."""
-    from scipy.stats import norm
-
     alpha = np.linspace(1e-6, 1 - 1e-6, 100_001)
     exact = norm.cdf(norm.ppf(1 - alpha) - 1 / gaussian_scale(1.0, 1.0, 0.01, "analytic"))
     gap = exact - bounds.claimed_curve(1.0, 0.01, alpha)
@@ -430,8 +406,6 @@ def test_contexts_are_the_same_in_all_runs_and_a_user_shows_one_feature_everywhe
     world = neighbours.world_of(environment.world, True)
     edit = Edit(2, 0.5, np.array([0.6, 0.8], np.float32))
     params = neighbours.Input(environment.params, edit)
-    from jaxbandits.random import Draws
-
     seen = []
     for seed in (3, 4):
         draws = Draws(jnp.uint32(seed), "environment")
@@ -462,10 +436,9 @@ def test_the_command_writes_its_table(tmp_path, capsys):
 
 
 def test_every_private_algorithm_is_in_the_table():
-    declared = {name for name in catalogue.ALGORITHMS if name in table.private()}
-    assert declared >= {"ldp_exp3", "private_batched", "byzantine_ucb", "prm_ucb", "robust_elimination"}
-    assert declared >= {"online_ucb", "doubling", "bandit_combiner", "ldp_linucb", "jdp_linucb", "shuffle_linucb"}
-    assert len(TIGHT) + len(declared) <= FAMILY
+    assert set(PRIVATE) >= {"ldp_exp3", "private_batched", "byzantine_ucb", "prm_ucb", "robust_elimination"}
+    assert set(PRIVATE) >= {"online_ucb", "doubling", "bandit_combiner", "ldp_linucb", "jdp_linucb", "shuffle_linucb"}
+    assert len(TIGHT) + len(PRIVATE) <= FAMILY
 
 
 def test_users_features_come_in_any_direction_and_beyond_any_norm():
