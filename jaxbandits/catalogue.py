@@ -11,6 +11,9 @@ import numpy as np
 from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
+from jaxbandits.protocol import Algorithm, Environment
+from jaxbandits.sweeps.single import algorithm_for
+from jaxbandits.validation import choice
 
 
 class Example(NamedTuple):
@@ -188,3 +191,19 @@ ADVERSARIES: dict[str, Example] = {
 }  # fmt: skip
 
 EVERYTHING: dict[str, Example] = {**ALGORITHMS, **ENVIRONMENTS, **ADVERSARIES}
+
+
+def case(name: str, **changes) -> tuple[Algorithm, Environment]:
+    """An algorithm of the catalogue, with arguments changed, and its environment. ValueError for an unknown name.
+
+    >>> case("ldp_ucb")[0].guarantee.model
+    'local'
+    """
+    row = ALGORITHMS[choice("name", name, tuple(ALGORITHMS))]
+    environment = row.environment()
+    return algorithm_for(partial(row.algorithm, horizon=row.horizon, **changes), environment), environment
+
+
+def private() -> list[str]:
+    """The algorithms with a guarantee."""
+    return [name for name in ALGORITHMS if case(name)[0].guarantee.model != "none"]

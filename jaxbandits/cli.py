@@ -270,13 +270,14 @@ def audit(given) -> int:
     """`jaxbandits audit NAME|--all`: audit.csv, audit.md and a trade-off curve each; exit code 1 where a claim is refuted."""
     import pandas as pd
 
+    from jaxbandits import catalogue
     from jaxbandits.auditing import table
     from jaxbandits.reports import plot
 
     wanted, out = formats(given.format), given.out or Path("runs") / "audit"
     if given.all == (given.name is not None):
         raise ValueError("audit: give the name of an algorithm, or --all")
-    names, rows, refuted = table.private() if given.all else [given.name], [], []
+    names, rows, refuted = catalogue.private() if given.all else [given.name], [], []
     for found, algorithm in table.audits(
         names, runs=given.runs, confidence=given.confidence, seed=given.seed, say=lambda line: print(line, flush=True)
     ):

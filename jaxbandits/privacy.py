@@ -7,12 +7,12 @@ import warnings
 from functools import partial
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from jaxbandits import catalogue
 from jaxbandits.mechanisms.composition import SIMULATED, Event, compose
 from jaxbandits.protocol import Algorithm, Environment
+from jaxbandits.selection import markdown as cells
 from jaxbandits.sweeps.beliefs import overspent
 from jaxbandits.sweeps.single import algorithm_for
 
@@ -123,21 +123,19 @@ def table() -> pd.DataFrame:
     """
     rows = []
     for name, example in catalogue.ALGORITHMS.items():
-        environment = example.environment()
-        here = algorithm_for(partial(example.algorithm, horizon=example.horizon), environment)
+        here = catalogue.case(name)[0]
         claim = here.guarantee
         if claim.model == "none":
             continue
         printed = here
         if "calibration" in inspect.signature(_outermost(example.algorithm)).parameters:
-            asked = partial(example.algorithm, horizon=example.horizon, calibration="paper")
             with warnings.catch_warnings():  # of what is about to be told
                 warnings.simplefilter("ignore", UserWarning)
-                printed = algorithm_for(asked, environment)
+                printed = catalogue.case(name, calibration="paper")[0]
         spent = ledger(printed).epsilon if math.isinf(claim.bound) else math.inf
         epsilon, delta = here.guarantee.spend(here.params)
         rows.append({
-            "paper": _paper(name), "algorithm": name, "model": claim.model, "unit": claim.unit, "claimed": _asked(here.config),
+            "paper": _paper(name), "algorithm": name, "model": claim.model, "unit": claim.unit, "claimed": asked(here.config),
             "printed": spent, "here": float(epsilon), "delta": float(delta),
         })  # fmt: skip
     order = ["", *_PAPERS]
@@ -152,23 +150,20 @@ def _outermost(maker):
     return maker
 
 
-def _asked(config: dict) -> float:
-    """The epsilon an algorithm, or the base it wraps, was given."""
+def asked(config: dict) -> float:
+    """The epsilon that an algorithm of these arguments, or the base it wraps, was given; NaN where none was."""
     if config.get("epsilon") is not None:
         return float(config["epsilon"])
     base = config.get("base")
-    return _asked(base.keywords) if isinstance(base, partial) else math.nan
+    return asked(base.keywords) if isinstance(base, partial) else math.nan
 
 
 def markdown(frame: pd.DataFrame) -> str:
     """`table()` as in the documentation."""
-    lines = [
-        "| paper | algorithm | model | neighbours differ in one | claimed ε | as printed | here | δ here |",
-        "|---|---|---|---|---:|---:|---:|---:|",
-    ]
+    rows = [["paper", "algorithm", "model", "neighbours differ in one", "claimed ε", "as printed", "here", "δ here"]]
     for row in frame.itertuples():
-        printed = "∞" if np.isinf(row.printed) else f"{row.printed:.4g}"
-        lines.append(
-            f"| {row.paper} | `{row.algorithm}` | {row.model} | {row.unit.replace('_', ' ')} | {row.claimed:.4g} | {printed} | {row.here:.4g} | {row.delta:.3g} |"
-        )
-    return "\n".join(lines) + "\n"
+        printed = "∞" if math.isinf(row.printed) else f"{row.printed:.4g}"
+        unit = row.unit.replace("_", " ")
+        spent = [f"{row.claimed:.4g}", printed, f"{row.here:.4g}", f"{row.delta:.3g}"]
+        rows.append([row.paper, f"`{row.algorithm}`", row.model, unit, *spent])
+    return f"{cells(rows, right=4)}\n"

@@ -90,6 +90,18 @@ def text(value) -> str:
     return f"{value:g}" if isinstance(value, float | np.floating) else str(value)
 
 
+def markdown(rows, right=0) -> str:
+    """Rows of cells as a Markdown table: the first is the head, the last `right` columns are aligned right.
+
+    >>> print(markdown([["algorithm", "regret"], ["a", "4"]], right=1))
+    | algorithm | regret |
+    |---|---:|
+    | a | 4 |
+    """
+    head, *lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    return "\n".join([head, "|" + "---|" * (len(rows[0]) - right) + "---:|" * right, *lines])
+
+
 def listed(values) -> str:
     """Grid values, separated by commas."""
     return ", ".join(map(text, values))

@@ -14,7 +14,7 @@ import pandas as pd
 import xarray as xr
 from scipy import stats
 
-from jaxbandits.selection import final_regret, grid_dims, listed, pick, text, tidy
+from jaxbandits.selection import final_regret, grid_dims, listed, markdown, pick, text, tidy
 from jaxbandits.validation import choice
 
 RESAMPLES = 500
@@ -202,8 +202,7 @@ def table(ds, format="markdown") -> str:
         rows.append([*map(text, key), *(_cell(c, latex) for c in lanes)])
     note = f"half-width of the 95% interval over {final.sizes['seed']:,} seeds{fixed}."
     if not latex:
-        lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
-        return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:], "", f"Mean ± {note}"])
+        return f"{markdown(rows)}\n\nMean ± {note}"
     plain = 1 + len(shown)  # the cells after these are LaTeX already, except in the head
     cells = [[_escape(c) if i == 0 or j < plain else c for j, c in enumerate(row)] for i, row in enumerate(rows)]
     body = [" & ".join(row) + r" \\" for row in cells]

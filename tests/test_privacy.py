@@ -12,22 +12,15 @@ from scipy import stats
 import jaxbandits as jb
 from jaxbandits import catalogue
 from jaxbandits import mechanisms as m
+from jaxbandits.catalogue import case
 from jaxbandits.mechanisms.composition import SIMULATED
-from jaxbandits.privacy import ledger, markdown, table
-from jaxbandits.sweeps.single import algorithm_for
+from jaxbandits.privacy import asked, ledger, markdown, table
 
 INF = math.inf
 ROOT = Path(__file__).parents[1]
 
 
-def case(name, **changes):
-    example = catalogue.ALGORITHMS[name]
-    environment = example.environment()
-    return algorithm_for(partial(example.algorithm, horizon=example.horizon, **changes), environment), environment
-
-
-PRIVATE = [name for name in catalogue.ALGORITHMS if case(name)[0].guarantee.model != "none"]
-DECLARED = [name for name in PRIVATE if case(name)[0].guarantee.events(case(name)[0].params)]
+PRIVATE = catalogue.private()
 
 
 def maker(name):
@@ -185,15 +178,12 @@ def test_randomized_response_with_uniforms_of_23_bits(epsilon):
 # --- guarantees -------------------------------------------------------------------------------------------------
 
 
-PERTURBED = {
-    "online_ucb",
-    "doubling",
-}  # features carry noise beyond that of the mechanism, which mechanism_scale leaves
+PERTURBED = {"online_ucb", "doubling"}  # features carry noise beyond the mechanism's, which mechanism_scale leaves
 # presets as their authors published them: `spend` says what they give
 PUBLISHED = {"ldp_linucb", "jdp_linucb", "shuffle_linucb", "linear_thompson", "epsilon_greedy"}
 
 
-@pytest.mark.parametrize("name", DECLARED)
+@pytest.mark.parametrize("name", PRIVATE)
 def test_what_is_spent_is_the_composition_of_the_events(name):
     algorithm, environment = case(name)
     claim, params = algorithm.guarantee, algorithm.params
@@ -229,11 +219,10 @@ def test_scales_name_leaves_of_params_that_noise_is_proportional_to(name):
 @pytest.mark.parametrize("name", PRIVATE)
 def test_no_more_is_spent_than_was_asked_for(name):
     algorithm = case(name)[0]
-    asked = jb.privacy.table().set_index("algorithm").claimed[name]
     if name in PUBLISHED:
         assert "published" in inspect.getdoc(getattr(jb.algorithms, name))
     else:
-        assert algorithm.guarantee.spend(algorithm.params)[0] <= asked * (1 + 1e-6)
+        assert algorithm.guarantee.spend(algorithm.params)[0] <= asked(algorithm.config) * (1 + 1e-6)
 
 
 @pytest.mark.parametrize(

@@ -2,43 +2,23 @@
 
 import math
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 
 import pandas as pd
 
 from jaxbandits import catalogue
 from jaxbandits.auditing.audit import Audit, audit
-from jaxbandits.protocol import Algorithm, Environment
-from jaxbandits.sweeps.single import algorithm_for
-from jaxbandits.validation import choice
-
-FULL_RUNS = 1_000_000
-
-
-def case(name: str) -> tuple[Algorithm, Environment]:
-    """An algorithm of the catalogue and its environment, at the catalogue's size. ValueError for an unknown name.
-
-    >>> case("ldp_ucb")[0].guarantee.model
-    'local'
-    """
-    choice("name", name, tuple(catalogue.ALGORITHMS))
-    row = catalogue.ALGORITHMS[name]
-    environment = row.environment()
-    return algorithm_for(partial(row.algorithm, horizon=row.horizon), environment), environment
-
-
-def private() -> list[str]:
-    """The catalogue's algorithms with a guarantee."""
-    return [name for name in catalogue.ALGORITHMS if case(name)[0].guarantee.model != "none"]
+from jaxbandits.privacy import asked
+from jaxbandits.protocol import Algorithm
+from jaxbandits.selection import markdown as cells
 
 
 def audits(
     names, *, runs: int, confidence: float, seed: int, say: Callable = print
 ) -> Iterator[tuple[Audit, Algorithm]]:
-    """One audit after another."""
+    """One audit after another of algorithms of the catalogue, at its sizes."""
     for name in names:
-        algorithm, environment = case(name)
+        algorithm, environment = catalogue.case(name)
         found = audit(algorithm, runs=runs, confidence=confidence, seed=seed, environment=environment)
         say(sentence(found))
         yield found, algorithm
@@ -60,7 +40,7 @@ def row(found: Audit, algorithm: Algorithm) -> dict:
         "algorithm": found.algorithm,
         "model": found.model,
         "unit": found.unit,
-        "claimed": algorithm.config.get("epsilon", math.nan),
+        "claimed": asked(algorithm.config),
         "spent": found.claimed[0],
         "delta": found.delta,
         "audited": found.epsilon_lower,
@@ -78,24 +58,29 @@ def row(found: Audit, algorithm: Algorithm) -> dict:
 
 def markdown(frame: pd.DataFrame) -> str:
     """The table of the documentation."""
-    lines = [
-        "| algorithm | model | neighbours differ in one | claimed ε | spent ε | δ | audited ε at least | of spent |",
-        "|---|---|---|---:|---:|---:|---:|---:|",
+    rows = [
+        [
+            "algorithm",
+            "model",
+            "neighbours differ in one",
+            "claimed ε",
+            "spent ε",
+            "δ",
+            "audited ε at least",
+            "of spent",
+        ]
     ]
     for line in frame.itertuples():
-        asked = "" if math.isnan(line.claimed) else f"{line.claimed:.4g}"
+        claimed = "" if math.isnan(line.claimed) else f"{line.claimed:.4g}"
         share = "" if math.isnan(line.ratio) else f"{line.ratio:.0%}"
-        refuted = " **refuted**" if line.refuted else ""
-        lines.append(
-            f"| `{line.algorithm}` | {line.model} | {line.unit.replace('_', ' ')} | {asked} | {line.spent:.4g} | {line.delta:.3g} | "
-            f"{line.audited:.3f}{refuted} | {share} |"
+        audited = f"{line.audited:.3f}{' **refuted**' if line.refuted else ''}"
+        unit = line.unit.replace("_", " ")
+        rows.append(
+            [f"`{line.algorithm}`", line.model, unit, claimed, f"{line.spent:.4g}", f"{line.delta:.3g}", audited, share]
         )
     first = frame.iloc[0]
-    lines.append("")
-    lines.append(
-        f"{first.runs:,} runs each, half of them to choose an event; lower bounds of confidence {first.confidence:.6g}; seed {first.seed}."
-    )
-    return "\n".join(lines) + "\n"
+    made = f"{first.runs:,} runs each, half of them to choose an event; lower bounds of confidence {first.confidence:.6g}; seed {first.seed}."
+    return f"{cells(rows, right=5)}\n\n{made}\n"
 
 
 def write(frame: pd.DataFrame, directory) -> list[Path]:

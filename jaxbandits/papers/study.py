@@ -15,7 +15,7 @@ import pandas as pd
 import xarray as xr
 
 from jaxbandits.reports import plot
-from jaxbandits.selection import final_regret, grid_dims
+from jaxbandits.selection import final_regret, grid_dims, markdown
 from jaxbandits.sweeps import sweep
 from jaxbandits.sweeps.grid import PARTS, Axis, axes_of, takes
 
@@ -220,6 +220,9 @@ def crossing(x, difference) -> float:
 def claims_table(claims: list[Claim]) -> str:
     """The claims as Markdown."""
     words = {True: "yes", False: "**no**", None: ""}
-    rows = [[c.statement, c.paper, c.measured, words[c.holds]] for c in claims]
-    lines = ["| | the paper says | we measure | holds |", "|---|---|---|---|"]
-    return "\n".join(lines + ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows])
+    return markdown(
+        [
+            ["", "the paper says", "we measure", "holds"],
+            *([c.statement, c.paper, c.measured, words[c.holds]] for c in claims),
+        ]
+    )
