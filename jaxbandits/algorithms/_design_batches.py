@@ -67,9 +67,7 @@ class Memory(NamedTuple):
     batch: Any  # [] int32: batches estimated
     best: Any  # [] int32: largest estimate of the last one
     done: Any  # [] bool: `best` is played to the horizon
-    estimate: (
-        Any  # [d] theta of the last batch, NaN before one; () where clients add the noise: nothing central is released
-    )
+    estimate: Any  # [d] theta of the last batch, NaN before one; () where clients add the noise
 
 
 class State(NamedTuple):

@@ -115,7 +115,7 @@ def program(base: Program, num_bases: int) -> Program:
 
 
 def combiner_constants(num_bases, dim, horizon, epsilon, failure_prob):
-    """C_i, alpha_i and R_i of Theorem 4.1 with P = P' = p = 1: three float64 [M]. epsilon may be inf: the limits, R_i = inf for i > 1.
+    """C_i, alpha_i and R_i of Theorem 4.1 with P = P' = p = 1: three float64 [M]. At epsilon = inf the limits, R_i = inf for i > 1.
 
     x = 1 / (epsilon T^(1/8)) and 1 / epsilon are what the constants depend on; both are 0 at inf, and nothing else is divided by.
     """
@@ -213,16 +213,19 @@ def bandit_combiner(
 
     Only the base that plays learns and is n_i plays old; mean_i is that of its noisy responses (0 before the first, where the
     minimum is 1). It is dropped when the sum of (mean before a response - that response) reaches W(i, n_i), unless it is the
-    last. W(i, n) = C_i n^alpha_i + sqrt(n (1 + sigma^2) log(T^3 M log(max(n, 2)) (1 + sigma^2) / beta)), sigma the bases' noise on responses.
+    last. W(i, n) = C_i n^alpha_i + sqrt(n (1 + sigma^2) log(T^3 M log(max(n, 2)) (1 + sigma^2) / beta)), sigma the bases' noise
+    on responses.
 
-    bases: a list of factories or partials; the first counts as base 1 (alpha = 3/4), the others have alpha = 1/2. They are called with
-    horizon and, where they name them, num_arms, dim, feature_norm and (if left open) failure_prob; everything else they bring
-    along. All must be one program or `doubling` of it, for instance [partial(doubling, base=linucb), linucb], and messages
-    pairs (feature, response). None: M = 1 + ceil(log2(T^(1/8))) of `base`, the first in `doubling`, with this epsilon and
-    min_eigenvalue 2^(i - 1) T^(-1/8); a UserWarning where none but the first is possible (below (2 dim)^8 plays).
-    horizon >= 2; epsilon in (0, inf], in C_i and R_i too, None: the least that the bases' partials bind, inf where they have none; bonus_scale >= 0 multiplies C_i and R_i, whose R_i / T at 1 are 37, 6.3 and
-    3.4 for epsilon = 1, T = 20,000, d = 5 and decide alone; reward_noise >= 0 (sigma), None: the bases' largest parameter of that name, or 0;
-    failure_prob (beta) in (0, 1), None: 1 / horizon. Raises ValueError outside.
+    num_arms >= 2, dim >= 1, bases [static]: a list of factories or partials; the first counts as base 1 (alpha = 3/4), the others
+    have alpha = 1/2. They are called with horizon and, where they name them, num_arms, dim, feature_norm and (if left open)
+    failure_prob; everything else they bring along. All must be one program or `doubling` of it, for instance
+    [partial(doubling, base=linucb), linucb], and messages pairs (feature, response). None: M = 1 + ceil(log2(T^(1/8))) of `base`,
+    the first in `doubling`, with this epsilon and min_eigenvalue 2^(i - 1) T^(-1/8); a UserWarning where none but the first is
+    possible (below (2 dim)^8 plays).
+    horizon >= 2: T. epsilon in (0, inf], in C_i and R_i too; None: the least that the bases' partials bind, inf where they have none.
+    bonus_scale >= 0 multiplies C_i and R_i; at 1, R_i / T is 37, 6.3 and 3.4 for epsilon = 1, T = 20,000, d = 5, and decides alone.
+    reward_noise >= 0: sigma, None: the bases' largest parameter of that name, or 0. failure_prob in (0, 1): beta, None: 1 / horizon.
+    feature_norm > 0: L, for the bases; None: theirs. Raises ValueError outside.
     Diagnostics: `active_bases` and each base's plays. Guarantee: the bases', the worst of them; local or none.
     Source: specification of locally private linear bandits, section 6; its constants P, P' and p are 1.
 

@@ -18,10 +18,10 @@ def epsilon_greedy(
 ) -> Algorithm:  # fmt: skip
     """Play an arm at random with probability min(1, exploration K / t), else argmax <x, theta>, theta = (V + rho I)^-1 u.
 
-    epsilon is the privacy budget, exploration >= 0 is the constant c of the rule, K = num_arms. statistics [static]: how V = sum x x' and
-    u = sum x y are learnt, "none", "ldp", "jdp" or "shuffle", with noise and ridge rho of the published preset "reference" of `linucb` (1e-4), `ldp_linucb`,
-    `jdp_linucb` and `shuffle_linucb`; so are clipping, guarantee and what it truly spends. Contexts are decision sets [A, d]. Ties go
-    to the lowest arm within 1e-5 of the largest index, relatively.
+    epsilon is the privacy budget, exploration >= 0 is the constant c of the rule, K = num_arms. statistics [static]: how V = sum x x'
+    and u = sum x y are learnt, "none", "ldp", "jdp" or "shuffle", with noise and ridge rho of the published preset "reference" of
+    `linucb` (1e-4), `ldp_linucb`, `jdp_linucb` and `shuffle_linucb`; so are clipping, guarantee and what it truly spends. Contexts
+    are decision sets [A, d]. Ties go to the lowest arm within 1e-5 of the largest index, relatively.
 
     num_arms >= 2, dim >= 1 [static]; horizon >= 1: T. epsilon in (0, inf], inf with "none"; delta in (0, 1). protocol and window in [1, T]
     [static] matter for "shuffle" only. feature_norm > 0. Raises ValueError outside.

@@ -17,17 +17,18 @@ def jdp_linucb(
     Contexts are decision sets [A, d]. The client scales features longer than feature_norm down to it, clips rewards to [0, 1] and
     counts a non-finite one as 0. V + rho I need not be definite: x' P x < 0 counts as 0. Ties as in `linucb`.
 
-    num_arms >= 2, dim >= 1, tree [static], horizon >= 1 by its number of nodes; epsilon in (0, inf], inf: no noise and the numbers of `linucb`;
-    delta in (0, 1). feature_norm > 0: L. radius_scale >= 0 multiplies the width. preset, with R = 1/2:
-    "reference", the code of Chowdhury and Zhou: nodes (Z + Z') / 2 and Z' of scale s = sqrt(log T) log(2.5 / delta) / epsilon; Gamma = s sqrt(d log T),
-    rho = 2 Gamma, w = sqrt(Gamma d) + R sqrt(d log(T (1 + T L^2 / Gamma))).
+    num_arms >= 2, dim >= 1, tree [static]; horizon >= 1: T, static by its number of nodes. epsilon in (0, inf], inf: no noise and the
+    numbers of `linucb`; delta in (0, 1). feature_norm > 0: L. radius_scale >= 0 multiplies the width. preset, with R = 1/2:
+    "reference", the code of Chowdhury and Zhou: nodes (Z + Z') / 2 on V and z on u, Z and z normal of scale
+    s = sqrt(log T) log(2.5 / delta) / epsilon; Gamma = s sqrt(d log T), rho = 2 Gamma, w = sqrt(Gamma d) +
+    R sqrt(d log(T (1 + T L^2 / Gamma))).
     "theory": m = ceil(log2 T) + 1, nodes (Z + Z') / sqrt(2) on the Gram matrix of (x, y), s^2 = 16 m (L^2 + 1)^2 log(4 / delta)^2 / epsilon^2,
     Upsilon = s sqrt(2 m) (4 sqrt(d) + 2 log(20 T)), rho = 2 Upsilon, w_t = sqrt(3 Upsilon) + s sqrt(m / Upsilon) (sqrt(d) +
     sqrt(2 log(20 T))) + R sqrt(2 log(20) + d log(3 + t L^2 / (d Upsilon))). Plays near uniformly for T of 1e4.
     tree: "binary", after n reports the noise of n's dyadic nodes; "simplified", at play t the first floor(ln t) + 1 of nodes drawn in
     advance, as in the published code: sums that share their noise differ by one user's exact data, so epsilon is infinite. None:
     simplified with the reference preset, binary with theory. `guarantee.spend` is what a user truly spends at delta through all
-    that the server releases, at delta. Raises ValueError outside.
+    that the server releases. Raises ValueError outside.
 
     >>> import jaxbandits as jb
     >>> for choices in ({"preset": "reference"}, {"preset": "reference", "tree": "binary"}, {"preset": "theory"}):

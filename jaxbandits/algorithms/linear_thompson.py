@@ -17,8 +17,9 @@ def linear_thompson(
 ) -> Algorithm:  # fmt: skip
     """Play argmax <x, theta~>, theta~ drawn at every play from N(theta, v^2 P), P = (V + rho I)^-1, theta = P u.
 
-    statistics [static]: how V = sum x x' and u = sum x y are learnt, "none", "ldp", "jdp" or "shuffle", with noise and ridge rho of the published preset
-    "reference" of `linucb` (1e-4), `ldp_linucb`, `jdp_linucb` and `shuffle_linucb`; so are clipping, guarantee and what it truly spends.
+    statistics [static]: how V = sum x x' and u = sum x y are learnt, "none", "ldp", "jdp" or "shuffle", with noise and ridge rho of the
+    published preset "reference" of `linucb` (1e-4), `ldp_linucb`, `jdp_linucb` and `shuffle_linucb`; so are clipping, guarantee and
+    what it truly spends.
     v = posterior_scale R sqrt(9 d log(T^2)), R = 1/2: the width is the non-private one, whatever the noise. A pivot of P below
     0 counts as 0. Contexts are decision sets [A, d]. Ties go to the lowest arm within 1e-5 of the largest index, relatively.
 

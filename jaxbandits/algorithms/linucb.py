@@ -30,9 +30,7 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    inverse: (
-        Any  # P = (V + ridge I)^-1, [d, d]: one array is updated in place, scalars apart would be copied in every play
-    )
+    inverse: Any  # P = (V + ridge I)^-1, [d, d]: updated in place, scalars apart would be copied in every play
     theta: Any  # [d]
     # fixed arms only, otherwise (): <x, theta> and x' P x, [A], as of the play before the last, and what the last one added:
     score: Any
@@ -53,13 +51,8 @@ def program(num_arms: int, dim: int, contexts: str) -> Program:
     def init(params, draws):
         one, zero = 1 / jnp.asarray(params.ridge, draws.dtype), jnp.zeros((), draws.dtype)
         arms, none = (jnp.zeros(num_arms, draws.dtype), jnp.zeros(dim, draws.dtype)) if fixed else ((), ())
-        return State(
-            one * jnp.eye(dim, dtype=draws.dtype),
-            jnp.zeros(dim, draws.dtype),
-            arms,
-            arms,
-            (none, zero, zero) if fixed else (),
-        )
+        inverse, last = one * jnp.eye(dim, dtype=draws.dtype), (none, zero, zero) if fixed else ()
+        return State(inverse, jnp.zeros(dim, draws.dtype), arms, arms, last)
 
     def computed(state, x):
         packed = [state.inverse[i, j] for i, j in pairs(dim)]
@@ -138,7 +131,5 @@ def linucb(
         params = Params(scale, 1e-4, math.sqrt(dim), slope, math.log(horizon * (1 + horizon * norm**2)), 0.0)
     else:
         params = Params(scale, 1.0, 1.0, slope, math.log(horizon), norm**2)
-    schedule = (Span(1, horizon),)
-    return Algorithm(
-        program(num_arms, dim, contexts), schedule, params, Guarantee(), ("linucb", 2, (num_arms, dim, contexts)), {}
-    )
+    static = (num_arms, dim, contexts)
+    return Algorithm(program(*static), (Span(1, horizon),), params, Guarantee(), ("linucb", 2, static), {})

@@ -157,14 +157,8 @@ def made(name, thompson, num_arms, horizon, shortcut, thompson_scale, **common) 
     program = episodes.program(rules(num_arms, bins, thompson), shortcut)
     windows = 1 if not bins else 1 + max(1, bins // SEARCHED)
     schedule = episodes.schedule(horizon, windows * num_arms * horizon.bit_length(), shortcut)
-    return Algorithm(
-        program,
-        schedule,
-        params,
-        episodes.claim(partial(_events, prm.central)),
-        (name, 1, (num_arms, bins, shortcut)),
-        {},
-    )
+    claim, version = episodes.claim(partial(_events, prm.central)), (name, 1, (num_arms, bins, shortcut))
+    return Algorithm(program, schedule, params, claim, version, {})
 
 
 @factory

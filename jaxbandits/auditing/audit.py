@@ -98,9 +98,7 @@ def _stack(edits: list[Edit]) -> Edit:
     return stacked_edits._replace(play=np.array([edit.play for edit in edits], np.int32))
 
 
-def audit(
-    algorithm, *, runs, confidence=0.95, delta=0.0, environment=None, seed=0, pairs=None
-) -> Audit:  # fmt: skip
+def audit(algorithm, *, runs, confidence=0.95, delta=0.0, environment=None, seed=0, pairs=None) -> Audit:
     """A lower confidence bound on the epsilon that an algorithm spends, beside what it claims.
 
     The algorithm's real functions are run on two neighbouring inputs, `runs` independent runs in all, and what its guarantee's view

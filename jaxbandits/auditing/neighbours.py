@@ -84,11 +84,8 @@ def _corrupt(edit, state, draws, t, payload, seen):
     gram = jnp.zeros_like(payload.gram[0]).at[0, 0].set(plays * edit.message[0])
     vector = jnp.zeros_like(payload.vector[0]).at[0].set(plays * edit.message[1])
     gram = payload.gram.at[0].set(jnp.where(here, gram, payload.gram[0]))
-    return (
-        payload._replace(gram=gram, vector=payload.vector.at[0].set(jnp.where(here, vector, payload.vector[0]))),
-        False,
-        state,
-    )
+    vector = payload.vector.at[0].set(jnp.where(here, vector, payload.vector[0]))
+    return payload._replace(gram=gram, vector=vector), False, state
 
 
 MESSAGE = Attack(_init, _corrupt)
@@ -98,8 +95,9 @@ def edits(unit: str, plays, *, bound=float("inf"), dim=0) -> list[Edit]:
     """The candidates of a unit at each of `plays`; two of one play are neighbours.
 
     unit: "loss_vector" or "reward": rewards of +-bound; of all sizes, infinite and missing ones too, where the claim holds for any.
-    "user": features of a plane, of length 1 and far longer where the claim holds for any, and rewards. "message": sums of a window of features +-e_1 and rewards +-1 that fill
-    the norm a server accepts. bound: `Guarantee.bound`. dim: d, for users. Raises ValueError for another unit.
+    "user": features of a plane, of length 1 and far longer where the claim holds for any, and rewards. "message": sums of a window
+    of features +-e_1 and rewards +-1 that fill the norm a server accepts. bound: `Guarantee.bound`. dim: d, for users. Raises
+    ValueError for another unit.
 
     >>> [edit.reward for edit in edits("reward", [4], bound=1.0)]
     [0.0, 1.0, -1.0]

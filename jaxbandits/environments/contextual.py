@@ -24,9 +24,7 @@ class State(NamedTuple):
     """Fixed for a trial."""
 
     theta: Any  # d numbers
-    arms: (
-        Any  # d features [A], () where contexts are redrawn: apart, so that whoever reads one reads a contiguous array
-    )
+    arms: Any  # d features [A], apart: who reads one reads a contiguous array; () where contexts are redrawn
     means: Any  # [A], () where contexts are redrawn
     best: Any  # the largest of them
 

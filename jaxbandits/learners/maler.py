@@ -113,16 +113,8 @@ def _kernel(dim: int, n: int):
         pair = a * weights[1 : n + 1], a * weights[n + 1 :]
         total = first + fixed_sum(pair[0] + pair[1], axis=0)
         prediction = first * convex + fixed_sum(pair[0] * strong + pair[1] * newton, axis=1)
-        return State(
-            prediction / total,
-            convex,
-            strong,
-            newton,
-            inverse,
-            log_weights,
-            state.tilt,
-            jnp.minimum(state.t, 2**31 - 3) + 1,
-        )
+        t = jnp.minimum(state.t, 2**31 - 3) + 1
+        return State(prediction / total, convex, strong, newton, inverse, log_weights, state.tilt, t)
 
     return lanes_last(update)
 

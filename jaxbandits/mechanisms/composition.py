@@ -30,9 +30,7 @@ class Event(NamedTuple):
     sensitivity: float  # largest change between neighbours, in the L1 (Gaussian: L2) norm; inf: unbounded
     scale: float  # of the noise: Laplace scale or standard deviation
     times: int = 1  # how many such releases the unit enters
-    epsilon: float = (
-        math.inf
-    )  # of one release; inf for Gaussian noise, whose epsilon follows from the delta that is asked for
+    epsilon: float = math.inf  # of one release; inf for Gaussian noise, whose epsilon follows from delta
     delta: float = 0.0  # of one release
 
 
@@ -57,7 +55,11 @@ def laplace_event(what: str, sensitivity, scale, times=1) -> Event:
 
 
 def gaussian_event(what: str, sensitivity, scale, times=1) -> Event:
-    """`times` releases with Gaussian noise of standard deviation `scale`, each of L2 sensitivity `sensitivity`."""
+    """`times` releases with Gaussian noise of standard deviation `scale`, each of L2 sensitivity `sensitivity`.
+
+    >>> round(compose([gaussian_event("sum of a batch", 1.0, 2.0)], 1e-3)[0], 2)
+    1.35
+    """
     return Event("gaussian", what, float(sensitivity), float(scale), times)
 
 
@@ -80,7 +82,11 @@ def response_event(what: str, scale, times=1, bits=None) -> Event:
 def other_event(
     mechanism: str, what: str, epsilon, delta=0.0, *, sensitivity=math.nan, scale=math.nan, times=1
 ) -> Event:
-    """`times` releases that are (epsilon, delta)-private each, by an argument of their own."""
+    """`times` releases that are (epsilon, delta)-private each, by an argument of their own.
+
+    >>> compose([other_event("binomial", "sums of a batch", 0.5, 1e-6, times=2)])
+    (1.0, 2e-06)
+    """
     return Event(mechanism, what, float(sensitivity), float(scale), times, float(epsilon), float(delta))
 
 
@@ -141,5 +147,10 @@ def guarantee(
     model: str, unit: str, events: Callable, view: Callable, *, delta: Callable = _pure,
     scales=("mechanism_scale",), bound=math.inf,
 ) -> Guarantee:  # fmt: skip
-    """A `Guarantee` whose `spend` follows from its events: params -> tuple of `Event`; delta: params -> what may be spent."""
+    """A `Guarantee` whose `spend` follows from its events: params -> tuple of `Event`; delta: params -> what may be spent.
+
+    >>> events = lambda scale: (laplace_event("reward in [0, 1]", 1.0, scale),)
+    >>> guarantee("local", "reward", events, lambda message, released, action: message).spend(0.5)
+    (2.0, 0.0)
+    """
     return Guarantee(model, unit, partial(_spend, events, delta), view, scales, bound, events)

@@ -144,11 +144,9 @@ def _lane_shape(parts: Parts, leaves: tuple, treedef, checkpoints: int, slots: i
 
     lane, diagnostics = jax.eval_shape(begin, case, seed)
     context = jax.eval_shape(observe, case, seed)
-    two = jax.ShapeDtypeStruct((2,), jnp.uint32), jax.ShapeDtypeStruct((2,), jnp.int32)
-    for axes, given in (
-        ((None, 0), (two[0],)),
-        ((None, None, 0), (seed, two[1])),
-    ):  # the same for all seeds, or at all plays
+    seeds, plays = jax.ShapeDtypeStruct((2,), jnp.uint32), jax.ShapeDtypeStruct((2,), jnp.int32)
+    # the same for all seeds, or at all plays
+    for axes, given in (((None, 0), (seeds,)), ((None, None, 0), (seed, plays))):
         try:  # vmap refuses to leave out an axis that is there
             jax.eval_shape(jax.vmap(observe, axes, None), case, *given)
             context = ()

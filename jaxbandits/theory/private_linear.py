@@ -72,7 +72,11 @@ def online_ucb_gradient_bound(feature_noise, reward_noise, *, theta_bound=1.0, p
 
 
 def online_ucb_learner_regret(gradient_bound, curvature, horizon, theta_bound=1.0) -> float:
-    """M_N at N = T: (G^2 / (lambda_min + Delta^2) + G D) log T, the learner's regret; curvature: lambda_min + Delta^2 > 0."""
+    """M_N at N = T: (G^2 / (lambda_min + Delta^2) + G D) log T, the learner's regret; curvature: lambda_min + Delta^2 > 0.
+
+    >>> round(online_ucb_learner_regret(10.0, 0.2, 20_000))
+    5051
+    """
     return (gradient_bound / curvature * gradient_bound + gradient_bound * theta_bound) * math.log(horizon)
 
 
@@ -82,30 +86,20 @@ def online_ucb_deviation(
     """K_N at N = T, Lemma 3.3, with its unknown sum S of |theta_t - theta|^2 at the bound of Lemma 3.5.
 
     S = (G^2 / mu^2 + G D / mu) log T + (G^2 / mu^2) log(1 / beta), mu = 2 curvature.
+
+    >>> round(online_ucb_deviation(10.0, 0.2, 20_000, 1 / 20_000, epsilon=1.0, delta=0.1))
+    575961
     """
     G, D, mu, extra = gradient_bound, theta_bound, 2 * curvature, perturbation
     total = (G / mu * G / mu + G * D / mu) * math.log(horizon) + G / mu * G / mu * math.log(1 / failure_prob)
-    log, noise = math.log(horizon / failure_prob), math.log(1 / delta) / epsilon / epsilon
-    slope = _slope(epsilon, delta, D, extra)
-    return (
-        D * extra * extra * log * math.sqrt(horizon * total)
-        + slope * slope * log
-        + (noise + extra * extra) * log * total
-    )
+    noise, slope = math.log(1 / delta) / epsilon / epsilon, _slope(epsilon, delta, D, extra)
+    found = D * extra * extra * math.sqrt(horizon * total) + slope * slope + (noise + extra * extra) * total
+    return math.log(horizon / failure_prob) * found
 
 
 def online_ucb_width(
-    width,
-    horizon,
-    failure_prob,
-    *,
-    epsilon,
-    delta,
-    theta_bound=1.0,
-    perturbation=0.0,
-    gradient_bound=None,
-    curvature=None,
-) -> float:
+    width, horizon, failure_prob, *, epsilon, delta, theta_bound=1.0, perturbation=0.0, gradient_bound=None, curvature=None
+) -> float:  # fmt: skip
     """w: the index is <x, theta> + w sqrt(x' V^-1 x). epsilon may be inf.
 
     width "scaled": (R + D sqrt(log(1 / delta)) / epsilon + D Delta) sqrt(log(T / beta)), the root of the middle term of K_N;
