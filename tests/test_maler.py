@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jaxbandits as jb
-from jaxbandits.learners.maler import log_priors, pairs
+from jaxbandits.learners.maler import log_priors, num_pairs
 
 
 def literal_projection(y, A, radius):
@@ -112,7 +112,7 @@ def test_the_transcription_tells_a_wrong_step_from_a_right_one():
 @pytest.mark.parametrize("T", [1, 2, 4, 5, 16, 17, 20_000, 10**9, 10**15])
 def test_priors_sum_to_one(T):
     n = math.ceil(0.5 * math.log2(T)) if T > 1 else 0
-    assert pairs(T) == n + 1
+    assert num_pairs(T) == n + 1
     priors = np.exp(np.asarray(log_priors(n + 1, T, jnp.float32), float))
     assert priors.sum() == pytest.approx(1, abs=1e-6)
     assert priors[0] == pytest.approx(1 / 3)
@@ -131,9 +131,9 @@ def test_a_short_epoch_under_the_program_of_a_long_one():
         ours, states = long(jnp.int32(T))
         np.testing.assert_allclose(ours, short, atol=1e-6)
         assert all(np.isfinite(leaf).all() for leaf in states)
-        log_weights = np.asarray(log_priors(pairs(20_000), jnp.int32(T), jnp.float32), float)
+        log_weights = np.asarray(log_priors(num_pairs(20_000), jnp.int32(T), jnp.float32), float)
         assert np.exp(log_weights).sum() == pytest.approx(1, abs=1e-6)
-        assert (log_weights > -100).sum() == 2 * pairs(T) + 1
+        assert (log_weights > -100).sum() == 2 * num_pairs(T) + 1
     assert long._cache_size() == 1
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.algorithms._quadratic import outer, pairs, ridge_estimate, symmetric_product
+from jaxbandits.algorithms._quadratic import outer, pairs, rank_one, ridge_estimate
 from jaxbandits.mechanisms.tree import tree, tree_levels
 from jaxbandits.numerics import fixed_sum, safe_norm, settle
 
@@ -128,12 +128,7 @@ def none(dim: int) -> Statistics:
         return [x[0] for x in feature], jnp.where(jnp.isfinite(reward[0]), reward[0], 0)
 
     def update(params, scale, state, draws, t, message, used):
-        x, reward = message
-        v = symmetric_product(state.inverse, x)
-        shrink = settle(1 / (1 + sum(x[j] * v[j] for j in range(dim))))
-        error = (reward - sum(x[j] * state.theta[j] for j in range(dim))) * shrink
-        inverse = tuple(p - v[i] * v[j] * shrink for p, (i, j) in zip(state.inverse, pairs(dim), strict=True))
-        return Estimate(inverse, tuple(state.theta[j] + v[j] * error for j in range(dim))), ()
+        return Estimate(*rank_one(*state, *message)), ()
 
     return Statistics(init, encode, update, lambda params, scale, state, t: state)
 

@@ -6,7 +6,7 @@ Scalars, because under vmap each is then one contiguous array over the lanes, an
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.numerics import lanes_last, settle_all, sweep_inverse
+from jaxbandits.numerics import lanes_last, settle, settle_all, sweep_inverse
 
 UNROLLED = 8  # largest d whose inverse is written out: 540 operations; compile time grows with d^3
 
@@ -33,6 +33,15 @@ def symmetric_product(inverse, x):
     d = len(x)
     position = {(i, j): i * d - i * (i - 1) // 2 + j - i for i in range(d) for j in range(i, d)}
     return [sum(inverse[position[min(i, j), max(i, j)]] * x[j] for j in range(d)) for i in range(d)]
+
+
+def rank_one(inverse, theta, x, y) -> tuple[tuple, tuple]:
+    """(P, theta), P packed, of least squares after one more play (x, y): Sherman and Morrison."""
+    v = symmetric_product(inverse, x)
+    shrink = settle(1 / (1 + sum(a * b for a, b in zip(x, v, strict=True))))
+    error = (y - sum(a * b for a, b in zip(x, theta, strict=True))) * shrink
+    moved = tuple(p - v[i] * v[j] * shrink for p, (i, j) in zip(inverse, pairs(len(x)), strict=True))
+    return moved, tuple(old + step * error for old, step in zip(theta, v, strict=True))
 
 
 def outer(x) -> list:

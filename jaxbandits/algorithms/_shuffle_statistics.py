@@ -10,17 +10,8 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxbandits.algorithms._linear_statistics import (
-    Estimate,
-    Statistics,
-    Sums,
-    bounded,
-    local,
-    report,
-    ridge_at,
-    zeros,
-)
-from jaxbandits.algorithms._quadratic import pairs, ridge_estimate
+from jaxbandits.algorithms._linear_statistics import Statistics, Sums, bounded, local, report
+from jaxbandits.algorithms._quadratic import pairs
 from jaxbandits.mechanisms.shuffle import batch_noise, decode, encode
 from jaxbandits.numerics import fixed_sum, settle
 
@@ -73,10 +64,7 @@ def amplified(dim: int) -> Statistics:
 @cache
 def vector(dim: int) -> Statistics:
     """Every user's (x x', x y) as integers with binomial noise, of which the shuffler relays the sums. Params `VectorParams`."""
-    entries = len(pairs(dim)) + dim
-
-    def init(params, draws):
-        return zeros(dim, draws.dtype)
+    single, entries = local(dim), len(pairs(dim)) + dim
 
     def encode_users(params, scale, draws, t, feature, reward, play):
         values = report(*bounded(feature, reward, params.code.bound))
@@ -95,10 +83,7 @@ def vector(dim: int) -> Statistics:
         split = [sums[k] for k in range(entries)]
         return _added(state, Sums(tuple(split[:-dim]), tuple(split[-dim:]))), ()
 
-    def estimate(params, scale, state, t):
-        return Estimate(*ridge_estimate(state.gram, state.vector, ridge_at(params, t, state.vector[0].dtype)))
-
-    return Statistics(init, encode_users, update, estimate, relay)
+    return single._replace(encode=encode_users, update=update, relay=relay)
 
 
 def _added(state: Sums, new: Sums) -> Sums:

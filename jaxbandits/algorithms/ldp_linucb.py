@@ -25,6 +25,7 @@ def ldp_linucb(
     s sqrt(d t / Upsilon_t)) d log T. Plays near uniformly for T of 1e4.
     The published scales do not give epsilon: `guarantee.spend` is what a user's pair (x, y) truly spends at delta (at L = 1 its squared
     L2 sensitivity is 4.5). Raises ValueError outside.
+    Source: specification of locally private linear bandits, section 7.
 
     >>> import jaxbandits as jb
     >>> for preset in ("reference", "theory"):

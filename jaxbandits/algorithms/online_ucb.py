@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from jaxbandits.algorithms._linear_statistics import bounded
-from jaxbandits.algorithms._quadratic import quadratic_form, symmetric_product
+from jaxbandits.algorithms._quadratic import pairs, quadratic_form, rank_one
 from jaxbandits.algorithms.linucb import TIE
-from jaxbandits.learners.maler import maler, pairs
+from jaxbandits.learners.maler import maler, num_pairs
 from jaxbandits.learners.ogd import STEPS, ogd
 from jaxbandits.mechanisms.composition import Event, gaussian_event, guarantee
 from jaxbandits.mechanisms.gaussian import gaussian_delta
@@ -65,7 +65,6 @@ class Message(NamedTuple):
 @cache
 def program(num_arms: int, dim: int, learner: str, step: str, longest: int) -> Program:
     """step: of ogd; longest: the largest horizon that has Maler's number of experts. Both fixed for the other learner."""
-    triangle = [(i, j) for i in range(dim) for j in range(i, dim)]
 
     def online(params, dtype):
         if learner == "maler":
@@ -78,7 +77,7 @@ def program(num_arms: int, dim: int, learner: str, step: str, longest: int) -> P
 
     def init(params, draws):
         one, zero = jnp.ones((), draws.dtype), jnp.zeros((), draws.dtype)
-        inverse = tuple(one if i == j else zero for i, j in triangle)
+        inverse = tuple(one if i == j else zero for i, j in pairs(dim))
         return State(inverse, (zero,) * dim, online(params, draws.dtype).init())
 
     def act(params, state, draws, t, context):
@@ -114,11 +113,7 @@ def program(num_arms: int, dim: int, learner: str, step: str, longest: int) -> P
         clip = settle(jnp.minimum(1, params.gradient_bound / jnp.maximum(size, jnp.finfo(y.dtype).tiny)))
         after = tool.update(state.learner, jnp.stack([g * clip for g in gradient]))
 
-        v = symmetric_product(state.inverse, x)
-        shrink = settle(1 / (1 + sum(x[j] * v[j] for j in range(dim))))
-        error = (guess - sum(x[j] * state.theta[j] for j in range(dim))) * shrink  # the prediction, never y
-        inverse = tuple(p - v[i] * v[j] * shrink for p, (i, j) in zip(state.inverse, triangle, strict=True))
-        return State(inverse, tuple(state.theta[j] + v[j] * error for j in range(dim)), after), ()
+        return State(*rank_one(state.inverse, state.theta, x, guess), after), ()  # the prediction, never y
 
     return Program(init, act, encode, update)
 
@@ -226,7 +221,7 @@ def online_ucb(
         _warn(calibration, float(epsilon), float(delta), ratio(private_features, params))
     view = _view if private_features else _view_reward
     claim = guarantee("local", "user", partial(events, private_features), view, delta=claimed_delta)
-    shape = ("", 4 ** (pairs(longest) - 1)) if learner == "maler" else (step, 0)
+    shape = ("", 4 ** (num_pairs(longest) - 1)) if learner == "maler" else (step, 0)
     static = (num_arms, dim, learner, *shape)
     return Algorithm(program(*static), (Span(1, horizon),), params, claim, ("online_ucb", 1, static), {})
 

@@ -33,6 +33,7 @@ def shuffle_linucb(
     permuted messages, the local guarantee, which permuting cannot harm, or amplification (Feldman, McMillan and Talwar 2021) where its
     conditions hold, which takes thousands of users; "vector", for a server that sees a batch's sums, the binomial noise of B users
     against one of them. The simulation relays sums under both. Raises ValueError outside.
+    Source: specification of locally private linear bandits, section 7.
 
     >>> import jaxbandits as jb
     >>> for protocol in ("amplified", "vector"):

@@ -42,7 +42,7 @@ class State(NamedTuple):
     t: Any  # [] int32, plays so far
 
 
-def pairs(horizon: int) -> int:
+def num_pairs(horizon: int) -> int:
     """N: how many step sizes a_0, a_1, ... Maler takes for T rounds."""
     return 1 + ((horizon - 1).bit_length() + 1) // 2
 
@@ -154,7 +154,7 @@ def maler(dim, horizon, theta_bound, gradient_bound, *, num_rounds=None, dtype=N
     elif not isinstance(num_rounds, jax.Array):
         num_rounds = integer("num_rounds", num_rounds, 1, horizon, remedy="horizon is that of the longest epoch")
     dtype = jnp.zeros((), dtype).dtype
-    n, place = pairs(horizon), triangle(dim)
+    n, place = num_pairs(horizon), triangle(dim)
     radius, scale = jnp.asarray(theta_bound, dtype), 1 / jnp.asarray(gradient_bound, dtype)
 
     def init():
