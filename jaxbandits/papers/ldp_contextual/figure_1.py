@@ -4,18 +4,20 @@ from functools import partial
 
 from jaxbandits import algorithms as a
 from jaxbandits.papers.ldp_contextual.instance import (
-    ALIKE,
     BELOW,
     CONTEXTUAL,
     EPSILONS,
     HORIZON,
     ORDERS,
+    PRIVATE_RIVALS,
     RIVALS,
     SDP,
     delivered,
     excess,
+    in_order,
+    like,
     verdict,
-)  # fmt: skip
+)
 from jaxbandits.papers.study import Claim, Study, Sweep
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
@@ -68,7 +70,7 @@ def orders(final, label) -> list[Claim]:
     here = final.sel(epsilon=EPSILONS[0]).mean("seed")
     ratio = [float(here.sel(algorithm=label) / here.sel(algorithm=name)) for name in SDP]
     said = ", ".join(f"{r:.2f} times {name}" for r, name in zip(ratio, SDP, strict=True))
-    made.insert(1, Claim(f"O1, ε = {EPSILONS[0]:g}", "like SDP", said, min(abs(r - 1) for r in ratio) <= ALIKE))
+    made.insert(1, Claim(f"O1, ε = {EPSILONS[0]:g}", "like SDP", said, bool(like(ratio).any())))
     return made
 
 
@@ -78,13 +80,10 @@ def comparators(final) -> list[Claim]:
     for epsilon in EPSILONS:
         here = mean.sel(epsilon=epsilon)
         value = {name: float(here.sel(algorithm=name)) for name in RIVALS}
-        shuffled = [value[name] for name in SDP]
-        holds = value["LinUCB"] < value["JDP"] < min(shuffled) and max(shuffled) < value["LDP"]
         said = ", ".join(f"{name} {x:,.0f}" for name, x in value.items())
-        made.append(Claim(f"O5, ε = {epsilon:g}", "LinUCB < JDP < SDP < LDP", said, holds))
-    private = [name for name in RIVALS if name != "LinUCB"]
-    falls = {name: bool((mean.sel(algorithm=name).diff("epsilon") < 0).all()) for name in private}
-    said = "all fall" if all(falls.values()) else f"not {', '.join(name for name in private if not falls[name])}"
+        made.append(Claim(f"O5, ε = {epsilon:g}", "LinUCB < JDP < SDP < LDP", said, bool(in_order(value))))
+    falls = {name: bool((mean.sel(algorithm=name).diff("epsilon") < 0).all()) for name in PRIVATE_RIVALS}
+    said = "all fall" if all(falls.values()) else f"not {', '.join(name for name in falls if not falls[name])}"
     made.append(Claim("O5", "each private curve falls as ε rises", said, all(falls.values())))
     return made
 
@@ -92,12 +91,9 @@ def comparators(final) -> list[Claim]:
 def alike(final, labels) -> Claim:
     """O4: OGD in the place of Maler; labels: Maler's and OGD's."""
     mean = final.mean("seed")
-    ratio = {
-        eps: float(mean.sel(algorithm=labels[1], epsilon=eps) / mean.sel(algorithm=labels[0], epsilon=eps))
-        for eps in EPSILONS
-    }
-    said = ", ".join(f"{r:.2f} times at ε = {eps:g}" for eps, r in ratio.items())
-    return Claim("O4", "OGD matches Maler", said, all(abs(r - 1) <= ALIKE for r in ratio.values()))
+    ratio = (mean.sel(algorithm=labels[1]) / mean.sel(algorithm=labels[0])).sel(epsilon=EPSILONS).values
+    said = ", ".join(f"{r:.2f} times at ε = {eps:g}" for eps, r in zip(EPSILONS, ratio, strict=True))
+    return Claim("O4", "OGD matches Maler", said, bool(like(ratio).all()))
 
 
 def claims(results) -> list[Claim]:

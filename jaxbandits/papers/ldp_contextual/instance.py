@@ -36,6 +36,17 @@ def excess(ours, rivals) -> tuple[float, float, float, str]:
     return (*map(float, found[worst]), worst)
 
 
+def in_order(regret):
+    """O5, LinUCB < JDP < SDP < LDP: whether it holds, elementwise. regret: {name: mean regrets}."""
+    shuffled = np.stack([regret[name] for name in SDP])
+    return (regret["LinUCB"] < regret["JDP"]) & (regret["JDP"] < shuffled.min(0)) & (shuffled.max(0) < regret["LDP"])
+
+
+def like(ratio):
+    """O1 and O4, "as good as": whether a ratio of mean regrets is within `ALIKE` of 1, elementwise."""
+    return np.abs(np.asarray(ratio) - 1) <= ALIKE
+
+
 def verdict(low, high) -> str:
     """ "below" where the whole interval is below zero, "above" where it is above, otherwise "open"."""
     return "below" if high < 0 else "above" if low > 0 else "open"

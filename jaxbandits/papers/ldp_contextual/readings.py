@@ -19,11 +19,13 @@ from jaxbandits.papers.ldp_contextual.instance import (
     SDP,
     delivered,
     excess,
+    in_order,
+    like,
     verdict,
 )
 from jaxbandits.papers.study import Claim, Study, Sweep
 from jaxbandits.reports import plot
-from jaxbandits.selection import final_regret, tidy
+from jaxbandits.selection import final_regret, listed, tidy
 
 OURS, MALER = "OnlineUCB", "Maler"
 OGD = partial(a.online_ucb, learner="ogd")
@@ -42,7 +44,7 @@ QUICK = {"calibration": ["paper", "reference"], "radius_scale": [1.0], "environm
          "environment.features": ["unit"], "delta": [0.1]}  # fmt: skip
 DELTAS = VALUES["delta"]
 COMBINATIONS = ["O1, O2, O3", "O1, O2", "O1, O3", "O2, O3", "O1", "O2", "O3"]
-NAMES = {"again": "again with OGD on 1,000 new seeds", "maler": "with Maler on 64"}
+NAMES = {"again": "again with OGD on {:,} new seeds", "maler": "with Maler on {:,}"}
 CLAIMED = {0.2: "below LDP, like SDP", 1.0: "below JDP, SDP, LDP", 10.0: "below JDP, SDP, LDP"}
 
 
@@ -68,31 +70,22 @@ def confirmed(full: bool, results) -> dict[str, Sweep]:
         {f"{name}.{key}": row[key] for name in label for key in OWN} | {key: row[key] for key in [*SHARED, "epsilon"]}
         for row in held
     ]
+    without = [{key: value for key, value in point.items() if not key.startswith(f"{MALER}.")} for point in points]
     settings = {"environment": CONTEXTUAL, "horizon": HORIZON if full else 100, "checkpoints": 1}
-    again = [{key: value for key, value in point.items() if not key.startswith(f"{MALER}.")} for point in points]
-    return {
-        "again": Sweep(
-            settings
-            | {"algorithms": {OURS: OGD} | RIVALS, "seeds": range(64, 1064) if full else range(4, 12), "points": again}
-        ),
-        "maler": Sweep(
-            settings
-            | {"algorithms": label | RIVALS, "seeds": range(64, 128) if full else range(4, 8), "points": points}
-        ),
-    }
+    many, some = (range(64, 1064), range(64, 128)) if full else (range(4, 12), range(4, 8))
+    again = {"algorithms": {OURS: OGD} | RIVALS, "seeds": many, "points": without}
+    maler = {"algorithms": label | RIVALS, "seeds": some, "points": points}
+    return {"again": Sweep(settings | again), "maler": Sweep(settings | maler)}
 
 
 def cells(ds, label=OURS) -> pd.DataFrame:
-    """A row a setting and epsilon: its settings, `mean` and `median` regret, the paired `difference` to the nearest of the rivals that the
-    figure puts above it with its 95% interval `low`, `high`, that `rival`, the `order` that follows, and `sdp`, the mean over SDP's nearer one.
+    """A row a setting and epsilon: its settings, `mean` and `median` regret, the paired `difference` to the nearest of the rivals that
+    the figure puts above it with its 95% interval `low`, `high`, that `rival`, the `order` that follows, and `sdp`, the mean over
+    that of SDP's nearer protocol.
     """
-    final = final_regret(ds)
-    final = final.transpose("algorithm", ..., "seed")
-    regret = dict(
-        zip(
-            final.algorithm.values, final.values.reshape(final.sizes["algorithm"], -1, final.sizes["seed"]), strict=True
-        )
-    )
+    final = final_regret(ds).transpose("algorithm", ..., "seed")
+    flat = final.values.reshape(final.sizes["algorithm"], -1, final.sizes["seed"])
+    regret = dict(zip(final.algorithm.values, flat, strict=True))
     table = tidy(final.isel(algorithm=0, seed=0, drop=True), {}).rename(columns={f"{label}.{key}": key for key in OWN})
     table["private_features"] = table["private_features"].astype(str) == "True"  # coordinates are names
     rows = []
@@ -113,8 +106,9 @@ def cells(ds, label=OURS) -> pd.DataFrame:
 
 
 def settings_of(table) -> pd.DataFrame:
-    """A row a setting: the `orders` that hold in it, as "O2, O3", or "none"; for each the paired difference to the nearest rival, its interval,
-    and the epsilon truly spent on a user."""
+    """A row a setting: the `orders` that hold in it, as "O2, O3", or "none"; for each the paired difference to the nearest rival, its
+    interval, and the epsilon truly spent on a user.
+    """
     rows = []
     for at, group in table.groupby([*OWN, *SHARED], sort=False):
         setting, group = dict(zip([*OWN, *SHARED], at, strict=True)), group.set_index("epsilon")
@@ -156,7 +150,8 @@ def draw(clip):
         held = table["orders"].where(table["orders"] != "none")  # left white
         table["held"] = pd.Categorical(held, COMBINATIONS)  # the same colours in both figures
         names = {"row": "", "column": "width scale (above), δ (below)"}
-        caption = f"orders of Figure 1 that hold (95%, paired), white: none; calibration and what is noised; {clip} gradient bound"
+        seeds = results["map"].sizes["seed"]
+        caption = f"orders of Figure 1 that hold (95%, paired, OGD, {seeds} seeds), white: none; rows: calibration, what is noised; {clip} gradient bound"
         return plot.heatmap(table, "column", "row", "held", panel="panel", names=names, caption=caption, width=8.5)
 
     return made
@@ -165,9 +160,8 @@ def draw(clip):
 def claims(results) -> list[Claim]:
     """In how many settings each order holds, and again; what each setting delivers; the comparators' own order."""
     table, made = cells(results["map"]), []
-    again = {
-        name: cells(results[name], label) for name, label in (("again", OURS), ("maler", MALER)) if name in results
-    }
+    labels = {"again": OURS, "maler": MALER}
+    again = {name: cells(results[name], label) for name, label in labels.items() if name in results}
     for calibration, noised in product(VALUES["calibration"], VALUES["private_features"]):
         for epsilon in EPSILONS:
             here = table[chosen(table, calibration, noised, epsilon)]
@@ -179,25 +173,20 @@ def claims(results) -> list[Claim]:
                 part = frame[chosen(frame, calibration, noised, epsilon)]
                 if len(part):
                     kept = part.apply(lambda row: holds(row["epsilon"], row), axis=1)
-                    said += f"; {NAMES[name]} {int(kept.sum())} of {len(part)}"
+                    said += f"; {NAMES[name].format(results[name].sizes['seed'])} {int(kept.sum())} of {len(part)}"
             spent = [
                 delivered(OGD, calibration=calibration, private_features=noised, epsilon=epsilon, delta=d)[0]
                 for d in DELTAS
             ]
             said += "; spends " + ", ".join(f"{x:.3g} at δ = {d:g}" for x, d in zip(spent, DELTAS, strict=True))
             what = "pair noised" if noised else "reward alone noised"
-            made.append(
-                Claim(
-                    f"{ORDERS[epsilon]}, ε = {epsilon:g}: {calibration}, {what}",
-                    CLAIMED[epsilon],
-                    said,
-                    bool(held.all()),
-                )
-            )
+            statement = f"{ORDERS[epsilon]}, ε = {epsilon:g}: {calibration}, {what}"
+            made.append(Claim(statement, CLAIMED[epsilon], said, bool(held.all())))
     return made + [alike(results["maler"])] * ("maler" in results) + [rivals(results["map"])]
 
 
 def chosen(table, calibration, noised, epsilon):
+    """The rows of one line of the claims, as a mask."""
     return (table["calibration"] == calibration) & (table["private_features"] == noised) & (table["epsilon"] == epsilon)
 
 
@@ -205,7 +194,7 @@ def alike(ds) -> Claim:
     """O4 wherever Maler was run: its mean regret over OGD's."""
     mean = final_regret(ds).mean("seed")
     ratio = (mean.sel(algorithm=OURS) / mean.sel(algorithm=MALER)).values
-    close = np.abs(ratio - 1) <= ALIKE
+    close = like(ratio)
     said = f"within {100 * ALIKE:g}% in {int(close.sum())} of {close.size} settings; {ratio.min():.2f} to {ratio.max():.2f} times"
     return Claim("O4 in settings where an order holds", "OGD matches Maler", said, bool(close.all()))
 
@@ -215,18 +204,10 @@ def rivals(ds) -> Claim:
     mean = final_regret(ds).isel({f"{OURS}.{key}": 0 for key in OWN}, drop=True).mean("seed")
     mean = mean.stack(at=[*SHARED, "epsilon"])
     value = {name: mean.sel(algorithm=name).values for name in RIVALS}
-    shuffled = np.stack([value[name] for name in SDP])
-    held = (value["LinUCB"] < value["JDP"]) & (value["JDP"] < shuffled.min(0)) & (shuffled.max(0) < value["LDP"])
-    wrong = [
-        dict(zip([*SHARED, "epsilon"], at, strict=True))
-        for at, ok in zip(mean["at"].values, held, strict=True)
-        if not ok
-    ]
+    held = in_order(value)
     said = f"{int(held.sum())} of {held.size} settings"
-    if wrong:
-        said += "; not at " + "; ".join(
-            ", ".join(f"{v:g}" if isinstance(v, float) else str(v) for v in at.values()) for at in wrong[:8]
-        )
+    if not held.all():
+        said += f"; not at {'; '.join(listed(at) for at in mean['at'].values[~held][:8])}"
     return Claim("O5: LinUCB < JDP < SDP < LDP", "at every ε", said, bool(held.all()))
 
 
