@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from jaxbandits.algorithms._design_batches import Params, Radius, Rules, program
-from jaxbandits.mechanisms.composition import guarantee, laplace_event
+from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_message
 from jaxbandits.mechanisms.laplace import laplace_scale
 from jaxbandits.protocol import Algorithm, Guarantee, Span
 from jaxbandits.validation import array, integer, number
@@ -140,7 +140,7 @@ def _events(params):
     return (laplace_event("reward in [-1, 1] of one play", 2.0, params.noise_scale * params.mechanism_scale),)
 
 
-LOCAL = guarantee("local", "reward", _events, lambda message, released, action: message, bound=1.0)
+LOCAL = guarantee("local", "reward", _events, view_message, bound=1.0)
 
 
 def assembled(

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxbandits.algorithms import _sums
-from jaxbandits.mechanisms.composition import guarantee
+from jaxbandits.mechanisms.composition import guarantee, view_released
 from jaxbandits.numerics import argmax
 from jaxbandits.protocol import Guarantee, Program, Report, Span
 from jaxbandits.random import MOST_TRIALS
@@ -107,10 +107,6 @@ def schedule(horizon: int, others: int, shortcut: bool = False) -> tuple[Span]:
     return (Span(slots, -(-horizon // slots) + others, full=False, whole=shortcut),)
 
 
-def _view(message, released, action):
-    return released
-
-
 def claim(events: Callable) -> Guarantee:
     """Every reward enters one release, the noisy estimate of its episode: `events`, params -> that one."""
-    return guarantee("central", "reward", events, _view)
+    return guarantee("central", "reward", events, view_released)

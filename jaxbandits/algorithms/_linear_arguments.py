@@ -16,7 +16,7 @@ from jaxbandits.algorithms._linear_statistics import (
     none,
     tree_nodes,
 )
-from jaxbandits.mechanisms.composition import Event, gaussian_event, guarantee
+from jaxbandits.mechanisms.composition import Event, gaussian_event, guarantee, view_message, view_released
 from jaxbandits.protocol import Algorithm, Guarantee, Span
 from jaxbandits.theory.linear_widths import Tuning, joint_tuning, local_tuning, moment_sensitivity, plain_tuning
 from jaxbandits.validation import choice, integer, number
@@ -81,16 +81,6 @@ def events(what: str, nodes: float, params: Params) -> tuple[Event, ...]:
 def claimed_delta(params: Params) -> float:
     """What a run may spend."""
     return float(params.statistics.delta)
-
-
-def view_message(message, released, action):
-    """The local model's view: what a client sends."""
-    return message
-
-
-def view_released(message, released, action):
-    """The central model's view: what the server acts on."""
-    return released
 
 
 def private_params(tuning: Tuning, s: Setting) -> PrivateParams:

@@ -12,11 +12,10 @@ from jaxbandits.algorithms._linear_arguments import (
     local_part,
     none_part,
     private_params,
-    view_message,
 )
 from jaxbandits.algorithms._quadratic import pairs
 from jaxbandits.algorithms._shuffle_statistics import VectorParams, amplified, vector
-from jaxbandits.mechanisms.composition import Event, guarantee, other_event
+from jaxbandits.mechanisms.composition import Event, guarantee, other_event, view_message
 from jaxbandits.mechanisms.shuffle import amplified_epsilon, vector_epsilon
 from jaxbandits.theory.linear_widths import amplified_tuning, moment_sensitivity, vector_tuning
 from jaxbandits.validation import choice, integer

@@ -10,7 +10,7 @@ from jaxbandits import theory
 from jaxbandits.algorithms.exp4 import State as Weights
 from jaxbandits.algorithms.exp4 import follow, moved, start, summed_columns
 from jaxbandits.algorithms.private_batched import client_loss, slots
-from jaxbandits.mechanisms.composition import guarantee, laplace_event
+from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_released
 from jaxbandits.numerics import settle
 from jaxbandits.protocol import Algorithm, Program, Span
 from jaxbandits.validation import factory, integer
@@ -43,10 +43,6 @@ def _events(num_arms, num_experts, params):
     sensitivity = num_arms / (params.mixing * params.window)
     scale = params.noise_scale * params.mechanism_scale
     return (laplace_event("one expert's mean loss estimate of a batch", sensitivity, scale, num_experts),)
-
-
-def _view(message, released, action):
-    return released
 
 
 @cache
@@ -130,6 +126,6 @@ def batched_exp4(
     params = Params(tuning["learning_rate"], tuning["mixing"], window, tuning["noise_scale"], float(delta), 1.0)
     span = Span(slots(window, LONGEST), -(-horizon // window), full=True, length=window)
     events = partial(_events, num_arms, num_experts)
-    claim = guarantee("central", "loss_vector", events, _view, delta=lambda params: params.delta)
+    claim = guarantee("central", "loss_vector", events, view_released, delta=lambda params: params.delta)
     version = ("batched_exp4", 2, (num_arms, num_experts))
     return Algorithm(program(num_arms, num_experts), (span,), params, claim, version, {})

@@ -29,7 +29,7 @@ from jaxbandits.algorithms._federated import (
 from jaxbandits.algorithms._federated import constants as _constants
 from jaxbandits.estimators.packing import pack, unpack
 from jaxbandits.estimators.random_groups import groups_of
-from jaxbandits.mechanisms.composition import guarantee
+from jaxbandits.mechanisms.composition import guarantee, view_released
 from jaxbandits.mechanisms.tree import CALIBRATIONS, FORMS, tree, tree_event, tree_levels, tree_scale
 from jaxbandits.numerics import count, matvec
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
@@ -140,10 +140,6 @@ def noise_share(algorithm: Algorithm) -> float:
     return float(noise * dim / config["horizon"])
 
 
-def _view(message, released, action):
-    return released
-
-
 @factory
 def byzantine_ucb(
     *, num_agents, num_arms, dim, horizon, window=None, aggregate="geometric_median", privacy=None, epsilon=math.inf,
@@ -220,6 +216,6 @@ def byzantine_ucb(
     claim = Guarantee()
     if privacy:
         events = partial(_events, privacy)
-        claim = guarantee("federated", "message", events, _view, delta=lambda params: params.delta)
+        claim = guarantee("federated", "message", events, view_released, delta=lambda params: params.delta)
     schedule = (Span(window, episodes, whole=True),)
     return Algorithm(program(*static), schedule, params, claim, ("byzantine_ucb", 3, (num_arms, *static)), {})

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from jaxbandits import theory
 from jaxbandits.algorithms.exp3 import exp3
 from jaxbandits.algorithms.private_batched import client_loss
-from jaxbandits.mechanisms.composition import guarantee, laplace_event
+from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_message
 from jaxbandits.mechanisms.laplace import laplace_scale
 from jaxbandits.protocol import Algorithm, Loss, Program, Span
 from jaxbandits.validation import factory, integer
@@ -27,12 +27,7 @@ def events(params):
     return (laplace_event("loss in [0, 1] of one play", 1.0, scale),)
 
 
-def view(message, released, action):
-    """The local model's view: what the client sends."""
-    return message
-
-
-GUARANTEE = guarantee("local", "loss_vector", events, view)
+GUARANTEE = guarantee("local", "loss_vector", events, view_message)
 
 
 @cache

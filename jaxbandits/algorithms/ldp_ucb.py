@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from jaxbandits.algorithms.kl_ucb import unit_reward
-from jaxbandits.mechanisms.composition import guarantee, laplace_event, response_event
+from jaxbandits.mechanisms.composition import guarantee, laplace_event, response_event, view_message
 from jaxbandits.mechanisms.laplace import laplace_scale
 from jaxbandits.numerics import argmax, settle
 from jaxbandits.protocol import Algorithm, Program, Span
@@ -32,10 +32,6 @@ def _events(mechanism, params):
     if mechanism == "laplace":
         return (laplace_event("reward in [0, 1] of one play", 1.0, scale),)
     return (response_event("bit of one play's reward", scale, bits=23),)
-
-
-def _view(message, released, action):
-    return message
 
 
 @cache
@@ -105,6 +101,6 @@ def ldp_ucb(*, num_arms, horizon, epsilon, mechanism="laplace") -> Algorithm:
     else:
         radius_scale, min_pulls = math.sqrt(2) / (math.tanh(1 / (2 * scale)) if scale > 0 else 1.0), 0.0
     params = Params(scale, radius_scale, min_pulls, 1.0)
-    claim = guarantee("local", "reward", partial(_events, mechanism), _view)
+    claim = guarantee("local", "reward", partial(_events, mechanism), view_message)
     version = ("ldp_ucb", 1, (num_arms, mechanism))
     return Algorithm(program(num_arms, mechanism), (Span(1, horizon),), params, claim, version, {})

@@ -16,7 +16,7 @@ from jaxbandits.algorithms._quadratic import pairs, quadratic_form, rank_one
 from jaxbandits.algorithms.linucb import TIE
 from jaxbandits.learners.maler import maler, num_pairs
 from jaxbandits.learners.ogd import STEPS, ogd
-from jaxbandits.mechanisms.composition import Event, gaussian_event, guarantee
+from jaxbandits.mechanisms.composition import Event, gaussian_event, guarantee, view_message
 from jaxbandits.mechanisms.gaussian import gaussian_delta
 from jaxbandits.numerics import argmax, settle
 from jaxbandits.protocol import Algorithm, Program, Span
@@ -141,10 +141,6 @@ def claimed_delta(params: Params) -> float:
     return float(params.delta)
 
 
-def _view(message, released, action):
-    return message
-
-
 def _view_reward(message, released, action):
     return message.response
 
@@ -219,7 +215,7 @@ def online_ucb(
     params = Params(scale, radius, bound, largest, 2 * curvature, extra, noise, sigma, 1.0, norm, horizon, float(delta))
     if sigma > 0:
         _warn(calibration, float(epsilon), float(delta), ratio(private_features, params))
-    view = _view if private_features else _view_reward
+    view = view_message if private_features else _view_reward
     claim = guarantee("local", "user", partial(events, private_features), view, delta=claimed_delta)
     shape = ("", 4 ** (num_pairs(longest) - 1)) if learner == "maler" else (step, 0)
     static = (num_arms, dim, learner, *shape)

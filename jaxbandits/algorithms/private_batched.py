@@ -12,7 +12,7 @@ from jaxbandits import theory
 from jaxbandits.algorithms.exp3 import exp3
 from jaxbandits.algorithms.ftpl import ftpl
 from jaxbandits.algorithms.htinf import htinf
-from jaxbandits.mechanisms.composition import guarantee, laplace_event
+from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_released
 from jaxbandits.mechanisms.laplace import laplace_scale
 from jaxbandits.numerics import fixed_sum, settle
 from jaxbandits.protocol import Algorithm, Loss, Program, Span
@@ -43,11 +43,7 @@ def _events(params):
     return (laplace_event("mean loss of a batch", 1 / params.window, scale),)
 
 
-def _view(message, released, action):
-    return released
-
-
-GUARANTEE = guarantee("central", "loss_vector", _events, _view)
+GUARANTEE = guarantee("central", "loss_vector", _events, view_released)
 
 
 def client_loss(reward):

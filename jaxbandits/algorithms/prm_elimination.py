@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxbandits.algorithms import _prm, _prm_block, _sums
 from jaxbandits.algorithms._prm_block import Bins, Block, Constants
-from jaxbandits.mechanisms.composition import guarantee
+from jaxbandits.mechanisms.composition import guarantee, view_released
 from jaxbandits.numerics import argmax, count, settle
 from jaxbandits.protocol import Algorithm, Program, Report, Span
 from jaxbandits.random import MOST_TRIALS
@@ -129,10 +129,6 @@ def _events(central, params):
     return _prm.events(central, params.sizes, params)
 
 
-def _view(message, released, action):
-    return released
-
-
 def _slots(horizon: int) -> int:
     """Plays of a window: long ones waste slots in short blocks, short ones pay for a loop step more often."""
     return min(256, max(8, 2 ** round(math.log2(max(horizon, 1) / 1024))))
@@ -210,5 +206,5 @@ def prm_elimination(
         forced_arms is not None,
         bool(shortcut),
     )
-    claim = guarantee("central", "reward", partial(_events, prm.central), _view)
+    claim = guarantee("central", "reward", partial(_events, prm.central), view_released)
     return Algorithm(program(*static), (span,), params, claim, ("prm_elimination", 2, static), {})

@@ -15,7 +15,7 @@ from jax import lax
 from jaxbandits.algorithms import _design_arguments as arguments
 from jaxbandits.algorithms import _robust_batch
 from jaxbandits.algorithms._robust_batch import block_arms, ends, taken, whole_blocks
-from jaxbandits.mechanisms.composition import guarantee, laplace_event
+from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_message
 from jaxbandits.numerics import argmax, count, matvec, rounded, seldom
 from jaxbandits.protocol import Algorithm, Program, Report, Span
 from jaxbandits.validation import choice, factory, integer, number
@@ -201,10 +201,6 @@ def _events(model, params):
     return (laplace_event(what, 2.0, scale),)
 
 
-def _view(message, released, action):
-    return message
-
-
 @factory
 def robust_elimination(
     *, actions, horizon, num_batches, model="M1", epsilon=math.inf, corruption_bound=0.0, variance_bound="tight",
@@ -268,6 +264,6 @@ def robust_elimination(
     kept = model == "M1" and (filtered or presieve or refit)
     storage = (_largest(horizon, sizes, num_arms, dim), arguments.slots(horizon)) if kept else (0, 0)
     static = (num_arms, dim, num_batches, model, *storage, filtered, refit)
-    claim = guarantee("local", "reward", partial(_events, model), _view, bound=1.0)
+    claim = guarantee("local", "reward", partial(_events, model), view_message, bound=1.0)
     schedule = _schedule(horizon, sizes, num_arms, dim, model, floor)
     return Algorithm(program(*static), schedule, params, claim, ("robust_elimination", 2, static), {})

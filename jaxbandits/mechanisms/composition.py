@@ -95,6 +95,9 @@ def composed_epsilon(epsilon, count, delta) -> float:
 
     The theorem's 3 sqrt(count log(1/delta)) epsilon, as long as (3/2) count epsilon^2 + sqrt(6 count log(1/delta)) epsilon is no
     more (log(1/delta) at least 0.91 times the result); otherwise the smaller of that sum and count epsilon.
+
+    >>> round(composed_epsilon(0.01, 10_000, 1e-3), 3), composed_epsilon(0.5, 4, 1e-3)
+    (7.938, 2.0)
     """
     log_inverse = math.log(1 / delta)
     claimed = 3 * math.sqrt(count * log_inverse) * epsilon
@@ -143,6 +146,16 @@ def _pure(params):
     return 0.0
 
 
+def view_message(message, released, action):
+    """The view of the local and the shuffle model: what clients send."""
+    return message
+
+
+def view_released(message, released, action):
+    """The view of the central and the federated model: what the server releases; actions follow from it."""
+    return released
+
+
 def guarantee(
     model: str, unit: str, events: Callable, view: Callable, *, delta: Callable = _pure,
     scales=("mechanism_scale",), bound=math.inf,
@@ -150,7 +163,7 @@ def guarantee(
     """A `Guarantee` whose `spend` follows from its events: params -> tuple of `Event`; delta: params -> what may be spent.
 
     >>> events = lambda scale: (laplace_event("reward in [0, 1]", 1.0, scale),)
-    >>> guarantee("local", "reward", events, lambda message, released, action: message).spend(0.5)
+    >>> guarantee("local", "reward", events, view_message).spend(0.5)
     (2.0, 0.0)
     """
     return Guarantee(model, unit, partial(_spend, events, delta), view, scales, bound, events)
