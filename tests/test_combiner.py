@@ -10,13 +10,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from on_tape import on_tape
+from reference.ldp_contextual import combiner as reference
 
 import jaxbandits as jb
 from jaxbandits.algorithms import bandit_combiner, doubling, linucb, online_ucb, ucb1
 from jaxbandits.algorithms.bandit_combiner import combiner_constants, deviation
 from jaxbandits.environments import contextual_linear
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
-from jaxbandits.random import Draws
 from jaxbandits.sweeps.plan import plan
 from jaxbandits.validation import factory
 
@@ -69,75 +70,31 @@ def made(horizon, bases, **arguments):
 
 def history(algorithm, table, dtype=jnp.float32):
     """Which arm was played, and the states after every play, on a table of rewards [T, K] read by t."""
-    program, root = algorithm.program, Draws(jnp.uint32(5), "alg", dtype)
+    actions, _, states = on_tape(algorithm, np.zeros((len(table), 1)), table, dtype=dtype)
+    return actions, states
 
-    def cast(x):
-        x = np.asarray(x)
-        return jnp.asarray(x, dtype if x.dtype.kind == "f" else jnp.int32)
 
-    params = jax.tree.map(cast, algorithm.params)
+class OneArm:
+    """`one_arm` for the transcription."""
 
-    def step(state, now):
-        t, reward = now
-        ts = t[None]
-        action, _, note = program.act(params, state, root.child("act"), ts, ())
-        message = program.encode(
-            params, note, root.child("encode"), ts, (), action, jnp.take(reward, action), jnp.ones(1, bool)
-        )
-        state, _ = program.update(params, state, root.child("update"), t, note, message, 1)
-        return state, (action[0], state)
+    def __init__(self, arm):
+        self.arm = arm
 
-    @jax.jit
-    def run():
-        t = jnp.arange(1, len(table) + 1, dtype=jnp.int32)
-        return jax.lax.scan(step, program.init(params, root.child("init")), (t, jnp.asarray(table, dtype)))[1]
+    def choose(self, decision_set):
+        return self.arm
 
-    return jax.tree.map(np.asarray, run())
+    def learn(self, x, y):
+        pass
 
 
 def literal(table, dim, epsilon, beta, variance, scale):
-    """Algorithm 2 with bases that play one arm each, as the specification's section 6 writes it."""
-    T, M = table.shape
-    P, log = 1.0, math.log(T)
-    C, alpha, eta = [], [], []
-    for i in range(1, M + 1):
-        if i == 1:
-            e = epsilon * T ** (1 / 8)
-            alpha.append(3 / 4)
-            C.append(P * log**1.5 * math.sqrt(dim) * (e + 1) / e)
-            eta.append(e / (math.sqrt(dim * T) * (P * log**1.5 * e + 1)))
-        else:
-            lam = 2 ** (i - 1) * T ** (-1 / 8)
-            alpha.append(1 / 2)
-            C.append(P * log**1.5 * math.sqrt(dim) / (epsilon * lam))
-            eta.append(epsilon / (P * log**1.5 * math.sqrt(dim * T)))
-    R = []
-    for i in range(M):
-        a = alpha[i]
-        factor = (1 - a) ** ((1 - a) / a) * (1 + a) ** (1 / a) / a ** ((1 - a) / a)
-        R.append(
-            C[i] * T**a + factor * C[i] ** (1 / a) * T * eta[i] ** ((1 - a) / a)
-            + 288 * math.log(T**3 * M / beta) * T * eta[i] + sum(1 / eta[k] for k in range(M) if k != i)
-        )  # fmt: skip
-    C, R = [scale * c for c in C], [scale * r for r in R]
-
-    def W(i, n):
-        inner = math.log(T**3 * M * math.log(max(n, 2)) * (1 + variance) / beta)
-        return C[i] * n ** alpha[i] + math.sqrt(n * (1 + variance) * inner)
-
-    n, mean, deficit = [0] * M, [0.0] * M, [0.0] * M
-    active, played = set(range(M)), []
-    for t in range(T):
-        U = [mean[i] + (min(1, W(i, n[i]) / n[i]) if n[i] else 1) - R[i] / T for i in range(M)]
-        i = max(sorted(active), key=lambda i: U[i])
-        y = table[t, i]
-        deficit[i] += mean[i] - y
-        n[i] += 1
-        mean[i] += (y - mean[i]) / n[i]
-        if deficit[i] >= W(i, n[i]) and len(active) > 1:
-            active.discard(i)
-        played.append((i, len(active)))
-    return np.array(played), n, mean, deficit
+    """Bases played [T] and the active set after each play [T, M] by the transcription of Algorithm 2."""
+    horizon, number = table.shape
+    return reference.combiner(
+        np.zeros((horizon, number, dim)), lambda t, arm: table[t - 1, arm], [OneArm(i) for i in range(number)],
+        reference.constants(number, horizon, dim, epsilon, beta, bonus_scale=scale), variance=variance, failure_prob=beta,
+        noise=lambda t, i, x, y: (x, y),
+    )[1:]  # fmt: skip
 
 
 def fading(T, M, seed, start=300):
@@ -160,13 +117,15 @@ def test_against_the_pseudocode(scale, variance, seed, left):
     )
     with jax.enable_x64(True):
         actions, states = history(found, table, jnp.float64)
-    played, n, mean, deficit = literal(table, D, 2.0, 0.1, variance, scale)
-    np.testing.assert_array_equal(actions, played[:, 0])
-    np.testing.assert_array_equal(states.active.sum(1), played[:, 1])
-    np.testing.assert_array_equal(states.plays[-1], n)
-    np.testing.assert_allclose(states.mean[-1], mean, rtol=1e-9)
-    np.testing.assert_allclose(states.deficit[-1], deficit, rtol=1e-7)
-    assert played[-1, 1] == left
+    played, active = literal(table, D, 2.0, 0.1, variance, scale)
+    np.testing.assert_array_equal(actions, played)
+    np.testing.assert_array_equal(states.active, active)
+    for i in range(M):
+        paid = table[played == i, i]
+        means = np.append(0, np.cumsum(paid) / np.arange(1, len(paid) + 1))
+        assert states.plays[-1, i] == len(paid) and states.mean[-1, i] == pytest.approx(means[-1], rel=1e-9)
+        assert states.deficit[-1, i] == pytest.approx(np.sum(means[:-1] - paid), rel=1e-7)
+    assert active[-1].sum() == left
 
 
 def test_the_constants_of_figure_1_s_setting():

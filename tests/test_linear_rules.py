@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import jaxbandits as jb
 from jaxbandits.algorithms._linear_selection import GreedyParams, ThompsonParams, greedy, thompson
@@ -61,8 +62,6 @@ def test_thompson_draws_from_the_posterior():
     inverse, theta, v = spd(3), np.array([0.3, -0.2, 0.1]), 0.7
     estimate = Estimate(tuple(packed(inverse)), tuple(jnp.float32(x) for x in theta))
     t = jnp.arange(1, 40_001, dtype=jnp.int32)
-    from scipy.stats import norm
-
     for direction in ([1.0, 0, 0], [0, 1, 0], [0.5, -1, 2]):
         x = [jnp.broadcast_to(jnp.array([0.0, w]), (len(t), 2)) for w in direction]
         draws = Draws(jnp.uint32(0), "alg/act")

@@ -1,4 +1,4 @@
-"""Linear bandits over users: literal loops on the same draws, published scales by hand, noise laws, trees, limits, claims."""
+"""Linear bandits over users: published scales by hand, noise laws, trees, limits, claims. Paths: test_ldp_contextual_reference."""
 
 import math
 from functools import partial
@@ -7,13 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from reference.ldp_contextual.comparators import dyadic_nodes, simplified_nodes
 
 from jaxbandits import sweep
 from jaxbandits.algorithms import jdp_linucb, ldp_linucb, linucb, uniform
 from jaxbandits.algorithms._linear_selection import width
 from jaxbandits.algorithms._linear_statistics import bounded, joint, local, tree_nodes
 from jaxbandits.algorithms._quadratic import pairs, symmetric_inverse
-from jaxbandits.algorithms.linucb import TIE
 from jaxbandits.environments import contextual_linear
 from jaxbandits.mechanisms import gaussian_scale
 from jaxbandits.random import Draws
@@ -34,17 +34,6 @@ def matrix(packed, dim):
     for k, (i, j) in enumerate(pairs(dim)):
         full[..., i, j] = full[..., j, i] = packed[..., k]
     return full
-
-
-def dyadic_nodes(n):
-    """The [level, index] of n's binary expansion, high level first: rounds index 2^level + 1 .. (index + 1) 2^level."""
-    done, nodes = 0, []
-    for level in reversed(range(n.bit_length())):
-        if n >> level & 1:
-            nodes.append((level, done >> level))
-            done += 1 << level
-    assert done == n
-    return nodes
 
 
 # Small matrices
@@ -122,73 +111,7 @@ def width_at(selection, t):
     return float(width(selection, jnp.float32(t)))
 
 
-# What users and servers do, on the program's own draws
-
-
-def literal(algorithm, contexts, uniform, theta, noise_of, local_noise, roll=0):
-    """Cumulative regret, float64. noise_of(t): the noise [n] of user t's report (local), or of the sums at play t."""
-    p, d = algorithm.params.statistics, len(theta)
-    sums, vector, total, curve = np.zeros((d, d)), np.zeros(d), 0.0, []
-    size = np.where(np.eye(d), p.diagonal, p.off_diagonal)
-
-    def parts(noise):
-        return size * matrix(noise[:-d], d), p.vector * noise[-d:]
-
-    for t, x in enumerate(contexts, 1):
-        noise = parts(noise_of(t)) if not local_noise else (0, 0)
-        inverse = np.linalg.inv(sums + noise[0] + (p.ridge + p.ridge_root * math.sqrt(t)) * np.eye(d))
-        form = np.maximum(np.einsum("ad,de,ae->a", x, inverse, x), 0)
-        index = x @ inverse @ (vector + noise[1]) + width_at(algorithm.params.selection, t) * np.sqrt(form)
-        a = np.flatnonzero(index >= index.max() - TIE * abs(index.max()))[0]
-        reward = float(uniform[t - 1 - roll] < x[a] @ theta)
-        noise = parts(noise_of(t)) if local_noise else (0, 0)
-        sums, vector = sums + np.outer(x[a], x[a]) + noise[0], vector + x[a] * reward + noise[1]
-        total += (x @ theta).max() - x[a] @ theta
-        curve.append(total)
-    return np.array(curve)
-
-
-def noises(form, seed, horizon, entries=14):
-    """noise_of for `literal`: every user's, or that of the sums at every play, from addressed nodes."""
-    if form == "local":
-        drawn = stream(seed, "alg/encode/noise").normal(jnp.arange(horizon + 1), (entries,))
-        return lambda t: np.asarray(drawn, float)[t]
-    if form == "simplified":
-        drawn = np.asarray(stream(seed, "alg/init/noise").normal(jnp.arange(20), (entries,)), float)
-        return lambda t: drawn[: math.floor(math.log(t)) + 1].sum(0)
-    drawn = np.asarray(stream(seed, "alg/update/noise").normal(jnp.arange(horizon + 1), (entries,)), float)
-    return lambda t: sum((drawn[(i + 1) << level] for level, i in dyadic_nodes(t - 1)), np.zeros(entries))
-
-
-@pytest.mark.parametrize(
-    "form, factory, settings",
-    [
-        ("local", ldp_linucb, {"epsilon": 5.0, "radius_scale": 0.1}),
-        ("local", ldp_linucb, {"epsilon": 30.0, "preset": "theory", "radius_scale": 1e-3}),
-        ("simplified", jdp_linucb, {"epsilon": 5.0, "radius_scale": 0.3}),
-        ("binary", jdp_linucb, {"epsilon": 5.0, "radius_scale": 0.3, "tree": "binary"}),
-        ("binary", jdp_linucb, {"epsilon": 100.0, "preset": "theory", "radius_scale": 0.3}),
-    ],
-)
-def test_private_linucb_is_the_literal_loop(form, factory, settings):
-    horizon, seeds, environment = 150, 4, WORLD()
-    factory = partial(factory, **settings)
-    found = sweep(factory, environment, horizon=horizon, seeds=seeds, checkpoints=range(1, horizon + 1), progress=False)
-    algorithm = factory(num_arms=20, dim=4, horizon=horizon)
-    t, world, equal, wrong = jnp.arange(1, horizon + 1, dtype=jnp.int32), environment.world, 0, np.zeros(2)
-    for seed in range(seeds):
-        state = world.init(environment.params, stream(seed, "environment/instance"))
-        drawn = stream(seed, "environment/context")
-        contexts = np.asarray(world.observe(environment.params, state, drawn, t)[0], float)
-        uniform = np.asarray(stream(seed, "environment/reward").uniform(t))
-        theta, noise_of = np.asarray(state.theta, float), noises(form, seed, horizon)
-        run = partial(literal, algorithm, contexts, uniform, theta, local_noise=form == "local")
-        curve = found.regret.values[0, seed]
-        equal += np.allclose(curve, run(noise_of), atol=1e-3)
-        others = run(lambda t: 1.05 * noise_of(t)), run(noise_of, roll=1)  # noqa: B023
-        wrong += [np.allclose(curve, other, atol=1e-3) for other in others]
-    assert equal >= 3  # float32 may flip one near tie
-    assert wrong.max() <= 2  # a short run may choose the same arms all the same
+# What users report
 
 
 @pytest.mark.parametrize("preset, off", [("reference", math.sqrt(0.5)), ("theory", 1.0)])
@@ -217,12 +140,13 @@ def test_clients_bound_what_they_report():
 # Trees
 
 
-def test_dyadic_nodes_by_eye():
-    assert (
-        dyadic_nodes(1) == [(0, 0)]
-        and dyadic_nodes(6) == [(2, 0), (1, 2)]
-        and dyadic_nodes(7) == [(2, 0), (1, 2), (0, 6)]
-    )
+def noises(form, seed, horizon, entries):
+    """Noise [n] of the sums at a play, from addressed nodes: a function of t."""
+    if form == "simplified":
+        drawn = np.asarray(stream(seed, "alg/init/noise").normal(jnp.arange(20), (entries,)), float)
+        return lambda t: drawn[: simplified_nodes(t - 1, horizon)].sum(0)
+    drawn = np.asarray(stream(seed, "alg/update/noise").normal(jnp.arange(horizon + 1), (entries,)), float)
+    return lambda t: sum((drawn[(i + 1) << level] for level, i in dyadic_nodes(t - 1)), np.zeros(entries))
 
 
 @pytest.mark.parametrize("form", ["binary", "simplified"])
