@@ -1,5 +1,5 @@
 """LinUCB (Abbasi-Yadkori, Pal and Szepesvari 2011, OFUL's closed form), the non-private comparator of
-"Improved rate for locally differentially private linear bandits" (spec ldp_contextual 7).
+"Improved rate for locally differentially private linear bandits" (specification, section 7).
 """
 
 import math
