@@ -2,7 +2,6 @@
 "Improved rate for locally differentially private linear bandits" (specification, section 7).
 """
 
-import math
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -12,6 +11,7 @@ from jax import lax
 from jaxbandits.algorithms._quadratic import pairs, quadratic_form
 from jaxbandits.numerics import argmax, dot, matvec, settle, settle_all
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
+from jaxbandits.theory.linear_widths import plain_tuning
 from jaxbandits.validation import choice, factory, integer, number
 
 TIE = 1e-5  # indices within this share of the largest are tied: unit-norm arms all tie at t = 1, up to rounding
@@ -126,10 +126,8 @@ def linucb(
     preset = choice("preset", preset, ("reference", "theory"))
     scale = number("radius_scale", radius_scale, 0.0)
     norm = number("feature_norm", feature_norm, 0.0, open_low=True)
-    slope = 0.5 * math.sqrt(dim)
-    if preset == "reference":
-        params = Params(scale, 1e-4, math.sqrt(dim), slope, math.log(horizon * (1 + horizon * norm**2)), 0.0)
-    else:
-        params = Params(scale, 1.0, 1.0, slope, math.log(horizon), norm**2)
+    tuning = plain_tuning(preset, horizon, dim, norm)
+    width = tuning.width
+    params = Params(scale, tuning.ridge, width.base, width.slope, width.offset, width.growth)
     static = (num_arms, dim, contexts)
     return Algorithm(program(*static), (Span(1, horizon),), params, Guarantee(), ("linucb", 2, static), {})
