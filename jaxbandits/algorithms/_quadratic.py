@@ -6,6 +6,7 @@ Scalars, because under vmap each is then one contiguous array over the lanes, an
 import jax.numpy as jnp
 from jax import lax
 
+from jaxbandits.learners.project_ellipsoid import triangle
 from jaxbandits.numerics import lanes_last, settle, settle_all, sweep_inverse
 
 UNROLLED = 8  # largest d whose inverse is written out: 540 operations; compile time grows with d^3
@@ -30,9 +31,14 @@ def quadratic_form(inverse, x):
 
 def symmetric_product(inverse, x):
     """P x from P's upper triangle by rows: a list of d."""
-    d = len(x)
-    position = {(i, j): i * d - i * (i - 1) // 2 + j - i for i in range(d) for j in range(i, d)}
-    return [sum(inverse[position[min(i, j), max(i, j)]] * x[j] for j in range(d)) for i in range(d)]
+    d, place = len(x), triangle(len(x))
+    return [sum(inverse[place[i, j]] * x[j] for j in range(d)) for i in range(d)]
+
+
+def full(packed, dim: int):
+    """[d, d] from the upper triangle by rows."""
+    place = triangle(dim)
+    return jnp.stack([packed[place[i, j]] for i in range(dim) for j in range(dim)]).reshape(dim, dim)
 
 
 def rank_one(inverse, theta, x, y) -> tuple[tuple, tuple]:
@@ -55,13 +61,11 @@ def symmetric_inverse(packed, dim: int) -> list:
     Symmetric sweeps without a choice of pivots. One that vanishes to rounding is moved off zero by the rounding error of the largest
     diagonal entry; in noisy statistics that has probability zero, and a change of this size is there already.
     """
-    position = {pair: k for k, pair in enumerate(pairs(dim))}
     if dim > UNROLLED:
-        full = jnp.stack([packed[position[min(i, j), max(i, j)]] for i in range(dim) for j in range(dim)])
-        found = sweep_inverse(full.reshape(dim, dim))[0]
+        found = sweep_inverse(full(packed, dim))[0]
         found = jnp.where(jnp.isfinite(found), found, 0)
-        return [found[pair] for pair in position]
-    a = {pair: jnp.asarray(packed[k]) for pair, k in position.items()}
+        return [found[pair] for pair in pairs(dim)]
+    a = {pair: jnp.asarray(entry) for pair, entry in zip(pairs(dim), packed, strict=True)}
 
     def at(i, j):
         return min(i, j), max(i, j)
@@ -75,21 +79,19 @@ def symmetric_inverse(packed, dim: int) -> list:
         pivot = jnp.where(jnp.abs(pivot) < floor, jnp.where(pivot < 0, -floor, floor), pivot)
         reciprocal = 1 / pivot
         row = {j: a[at(k, j)] * reciprocal for j in range(dim) if j != k}
-        for i, j in position:
+        for i, j in pairs(dim):
             if k not in (i, j):
                 a[i, j] = a[i, j] - row[i] * a[at(k, j)]
         for j, value in row.items():
             a[at(k, j)] = value
         a[k, k] = -reciprocal
-    return [-a[pair] for pair in position]
+    return [-a[pair] for pair in pairs(dim)]
 
 
 def cholesky(packed, dim: int) -> list:
     """The lower triangle, by columns, of C with C C' = a packed symmetric matrix; columns of pivots not above 0 are 0."""
     if dim > UNROLLED:
-        position = {pair: k for k, pair in enumerate(pairs(dim))}
-        full = jnp.stack([packed[position[min(i, j), max(i, j)]] for i in range(dim) for j in range(dim)])
-        factor = _cholesky_loop(full.reshape(dim, dim))
+        factor = _cholesky_loop(full(packed, dim))
         return [factor[j, i] for i, j in pairs(dim)]
     a, columns = dict(zip(pairs(dim), packed, strict=True)), []
     for k in range(dim):
