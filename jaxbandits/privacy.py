@@ -12,9 +12,8 @@ import pandas as pd
 
 from jaxbandits import catalogue
 from jaxbandits.mechanisms.composition import SIMULATED, Event, compose
-from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.sweeps.beliefs import overspent
-from jaxbandits.sweeps.single import algorithm_for
+from jaxbandits.sweeps.single import algorithm_for, built_parts
 
 __all__ = ["Ledger", "ledger", "markdown", "table"]
 
@@ -79,10 +78,7 @@ def ledger(algorithm, environment=None) -> Ledger:
                                         release   noise  sensitivity  scale  times  epsilon
      sum by arm of a batch's rewards in [-1, 1] laplace            2      4      1      0.5
     """
-    if environment is not None and not isinstance(environment, Environment):
-        environment = environment()
-    if not isinstance(algorithm, Algorithm):
-        algorithm = algorithm_for(algorithm, environment) if environment is not None else algorithm()
+    algorithm, environment = built_parts(algorithm, environment)
     claim, params = algorithm.guarantee, algorithm.params
     epsilon, delta = map(float, claim.spend(params))
     events = tuple(claim.events(params))

@@ -348,9 +348,22 @@ def test_bad_input_is_refused():
     for delta in (-0.1, 1.0):
         with pytest.raises(ValueError, match="delta"):
             jb.audit(made, runs=RUNS, delta=delta)
-    for pairs in ([], [(Edit(1), Edit(2, 1.0))]):
-        with pytest.raises(ValueError, match="pairs"):
+    for pairs, said in (
+        ([], "empty"), ([(Edit(1), Edit(2, 1.0))], "of one play"), ([(0.0, 1.0)], "two auditing.Edit"),
+        ((Edit(1), Edit(1, 1.0)), "two auditing.Edit"), ([(Edit(30), Edit(30, 1.0))], "play = 30"),
+        ([(Edit(0), Edit(0, 1.0))], "play = 0"), ([(Edit(1, 0.0, [1.0, 0.0]), Edit(1, 1.0))], "feature"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=f"pairs.*{said}"):
             jb.audit(made, runs=RUNS, pairs=pairs)
+    # a reward that the claim is not about would refute it
+    with pytest.raises(ValueError, match=r"reward = 5.0 is beyond the claim, for rewards in \[-1, 1\]"):
+        jb.audit(FAMILIES["phased_elimination"](), runs=RUNS, pairs=[(Edit(1, 5.0), Edit(1, -5.0))])
+    with pytest.raises(ValueError, match=r"feature = .* must be 2 numbers for unit 'user'"):
+        jb.audit(FAMILIES["ldp_linucb"](), runs=RUNS, pairs=[(Edit(1, 1.0), Edit(1, 0.0))])
+    with pytest.raises(ValueError, match="num_arms = 2 disagrees with the environment's 3"):
+        jb.audit(made, runs=RUNS, environment=partial(e.bernoulli_arms, means=[0.1, 0.2, 0.3]))
+    with pytest.raises(ValueError, match="algorithm = 'ldp_ucb' must be a factory"):
+        jb.audit("ldp_ucb", runs=RUNS)
     with pytest.raises(ValueError, match="shortcut"):
         jb.audit(a.prm_elimination(**SMALL, epsilon=1.0, shortcut=True), runs=RUNS)
     with pytest.raises(ValueError, match="unit"):
@@ -370,6 +383,11 @@ def test_a_users_pair_is_the_one_that_is_audited():
     found = jb.audit(made, runs=RUNS, pairs=[pair])
     assert sorted(edit.reward for edit in found.event.pair) == [0.0, 0.5]
     assert 0.3 < found.epsilon_lower <= 0.5  # half the sensitivity, half the budget
+
+
+def test_a_users_features_may_be_plain_lists():
+    pair = Edit(play=2, reward=1.0, feature=[1.0, 0.0]), Edit(play=2, reward=0.0, feature=(-1.0, 0.0))
+    assert jb.audit(FAMILIES["online_ucb"](), runs=2 * RUNS, pairs=[pair]).ratio > 0.7
 
 
 def test_delta_is_the_claims_or_larger():

@@ -13,6 +13,7 @@ import numpy as np
 
 from jaxbandits.protocol import Attack, Score, Truth, World
 from jaxbandits.random import Draws
+from jaxbandits.validation import integer
 
 UNITS = ("loss_vector", "reward", "user", "message")
 # magnitudes of rewards where a claim holds for rewards of any size: somewhere among them is where the algorithm clips
@@ -123,6 +124,35 @@ def edits(unit: str, plays, *, bound=float("inf"), dim=0) -> list[Edit]:
             Edit(int(t), 0.0, (), np.array([a, b])) for t in plays for a in (-1.0, 0.0, 1.0) for b in (-1.0, 0.0, 1.0)
         ]
     raise ValueError(f"unit = {unit!r} must be one of {', '.join(map(repr, UNITS))}")
+
+
+def checked(pairs, unit: str, last: int, *, bound=float("inf"), dim=0) -> list[tuple[Edit, Edit]]:
+    """A user's own pairs, with arrays for sequences. ValueError unless they are neighbours of `unit` that the claim is about.
+
+    last: the last play that a transcript shows; bound and dim as in `edits`.
+    """
+    shapes = {"feature": (dim,) if unit == "user" else (0,), "message": (2,) if unit == "message" else (0,)}
+
+    def one(edit: Edit) -> Edit:
+        integer("pairs: play", edit.play, 1, last, remedy="a transcript shows no later one")
+        if bound < np.inf and not abs(edit.reward) <= bound:
+            raise ValueError(
+                f"pairs: reward = {edit.reward!r} is beyond the claim, for rewards in [-{bound:g}, {bound:g}]"
+            )
+        arrays = {name: np.asarray(getattr(edit, name), np.float32) for name in shapes}
+        for name, found in arrays.items():
+            if found.shape != shapes[name]:
+                wanted = f"{shapes[name][0]} numbers" if shapes[name][0] else "left out"
+                raise ValueError(f"pairs: {name} = {getattr(edit, name)!r} must be {wanted} for unit {unit!r}")
+        return edit._replace(**{name: x if x.size else () for name, x in arrays.items()})
+
+    pairs = [tuple(pair) if isinstance(pair, tuple | list) else (pair,) for pair in pairs]
+    for pair in pairs:
+        if len(pair) != 2 or not all(isinstance(edit, Edit) for edit in pair) or pair[0].play != pair[1].play:
+            raise ValueError(f"pairs: {pair!r} must be two auditing.Edit of one play: neighbours differ in one")
+    if not pairs:
+        raise ValueError("pairs is empty: give at least one pair of auditing.Edit, or leave it out")
+    return [(one(a), one(b)) for a, b in pairs]
 
 
 def finer(pair, steps=12) -> list[Edit]:
