@@ -11,7 +11,9 @@ import numpy as np
 import pandas as pd
 
 from jaxbandits import catalogue
+from jaxbandits.algorithms.bandit_combiner import stated_epsilon
 from jaxbandits.mechanisms.composition import SIMULATED, Event, compose
+from jaxbandits.protocol import Algorithm
 from jaxbandits.sweeps.beliefs import overspent
 from jaxbandits.sweeps.single import algorithm_for, built_parts
 
@@ -126,14 +128,14 @@ def table() -> pd.DataFrame:
             continue
         printed = here
         if "calibration" in inspect.signature(_outermost(example.algorithm)).parameters:
-            asked = partial(example.algorithm, horizon=example.horizon, calibration="paper")
+            paper = partial(example.algorithm, horizon=example.horizon, calibration="paper")
             with warnings.catch_warnings():  # of what is about to be told
                 warnings.simplefilter("ignore", UserWarning)
-                printed = algorithm_for(asked, environment)
+                printed = algorithm_for(paper, environment)
         spent = ledger(printed).epsilon if math.isinf(claim.bound) else math.inf
         epsilon, delta = here.guarantee.spend(here.params)
         rows.append({
-            "paper": _paper(name), "algorithm": name, "model": claim.model, "unit": claim.unit, "claimed": _asked(here.config),
+            "paper": _paper(name), "algorithm": name, "model": claim.model, "unit": claim.unit, "claimed": asked(here),
             "printed": spent, "here": float(epsilon), "delta": float(delta),
         })  # fmt: skip
     order = ["", *_PAPERS]
@@ -148,12 +150,13 @@ def _outermost(maker):
     return maker
 
 
-def _asked(config: dict) -> float:
-    """The epsilon an algorithm, or the base it wraps, was given."""
+def asked(algorithm: Algorithm) -> float:
+    """The epsilon that an algorithm, or what it wraps, was given; NaN for one that names none."""
+    config = algorithm.config
     if config.get("epsilon") is not None:
         return float(config["epsilon"])
-    base = config.get("base")
-    return _asked(base.keywords) if isinstance(base, partial) else math.nan
+    wrapped = config.get("bases") or [config["base"]] if "base" in config else []
+    return min((float(stated_epsilon(base)) for base in wrapped), default=math.nan)
 
 
 def markdown(frame: pd.DataFrame) -> str:

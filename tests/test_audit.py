@@ -14,6 +14,7 @@ from jaxbandits import catalogue
 from jaxbandits.auditing import Edit, bounds, neighbours, scores, table
 from jaxbandits.cli import main
 from jaxbandits.mechanisms import gaussian_scale
+from jaxbandits.privacy import asked
 from jaxbandits.reports import layout
 
 a, e = jb.algorithms, jb.environments
@@ -475,8 +476,28 @@ def test_the_command_writes_its_table(tmp_path, capsys):
     assert "| `ldp_ucb` | local | reward | 1 | 1 | 0 | 0." in (tmp_path / "audit.md").read_text()
     assert main(["audit", "ucb1", "--out", str(tmp_path)]) == 2
     assert main(["audit", "--out", str(tmp_path)]) == 2
-    assert main(["audit", "ldp_ubc"]) == 2
-    assert "did you mean 'ldp_ucb'" in capsys.readouterr().err
+    capsys.readouterr()
+    assert main(["audit", "ldp_ubc", "--out", str(tmp_path / "new")]) == 2
+    said = capsys.readouterr().err
+    assert "no algorithm is called 'ldp_ubc' (did you mean 'ldp_ucb'?)" in said and "private_batched" not in said
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_command_sees_what_it_cannot_write_before_it_runs(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(table, "audit", lambda *args, **kwargs: pytest.fail("an audit ran"))
+    (tmp_path / "file").write_text("not a directory")
+    for where in (tmp_path / "file", tmp_path / "file" / "below"):
+        assert main(["audit", "ldp_ucb", "--out", str(where)]) == 2
+        assert f"--out {where}: cannot write there" in capsys.readouterr().err
+
+
+def test_the_table_tells_the_budget_of_what_is_wrapped():
+    algorithm, environment = table.case("bandit_to_experts")
+    assert table.row(jb.audit(algorithm, runs=2000, environment=environment), algorithm)["claimed"] == 0.2
+    for name, epsilon in (("doubling", 4.0), ("bandit_combiner", 4.0)):
+        assert asked(table.case(name)[0]) == epsilon
+    combined = FAMILIES["bandit_combiner"].func(**{**FAMILIES["bandit_combiner"].keywords, "epsilon": None})
+    assert asked(combined) == 1.0
 
 
 def test_every_private_algorithm_is_in_the_table():

@@ -1,6 +1,7 @@
 """The audit of many algorithms: one row each, as a table for people and for the documentation. Behind `jaxbandits audit`."""
 
 import math
+import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -9,9 +10,10 @@ import pandas as pd
 
 from jaxbandits import catalogue
 from jaxbandits.auditing.audit import Audit, audit
+from jaxbandits.privacy import asked
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.sweeps.single import algorithm_for
-from jaxbandits.validation import choice
+from jaxbandits.validation import nearest
 
 FULL_RUNS = 1_000_000
 
@@ -22,7 +24,9 @@ def case(name: str) -> tuple[Algorithm, Environment]:
     >>> case("ldp_ucb")[0].guarantee.model
     'local'
     """
-    choice("name", name, tuple(catalogue.ALGORITHMS))
+    if name not in catalogue.ALGORITHMS:
+        hint = nearest(name, catalogue.ALGORITHMS)
+        raise ValueError(f"audit: no algorithm is called {name!r}{hint}: `jaxbandits list algorithms` names them")
     row = catalogue.ALGORITHMS[name]
     environment = row.environment()
     return algorithm_for(partial(row.algorithm, horizon=row.horizon), environment), environment
@@ -60,7 +64,7 @@ def row(found: Audit, algorithm: Algorithm) -> dict:
         "algorithm": found.algorithm,
         "model": found.model,
         "unit": found.unit,
-        "claimed": algorithm.config.get("epsilon", math.nan),
+        "claimed": asked(algorithm),
         "spent": found.claimed[0],
         "delta": found.delta,
         "audited": found.epsilon_lower,
@@ -98,10 +102,19 @@ def markdown(frame: pd.DataFrame) -> str:
     return "\n".join(lines) + "\n"
 
 
-def write(frame: pd.DataFrame, directory) -> list[Path]:
-    """audit.csv and audit.md in a directory, which is made; returns the paths."""
-    directory = Path(directory)
-    directory.mkdir(parents=True, exist_ok=True)
+def prepare(directory: Path) -> None:
+    """Make a directory. ValueError where it cannot be written: told before an audit's minutes, not after them."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=directory).close()
+    except OSError as error:
+        raise ValueError(
+            f"--out {directory}: cannot write there ({error.strerror}): choose a directory that can be written"
+        ) from None
+
+
+def write(frame: pd.DataFrame, directory: Path) -> list[Path]:
+    """audit.csv and audit.md in a directory; returns the paths."""
     paths = [directory / "audit.csv", directory / "audit.md"]
     frame.to_csv(paths[0], index=False)
     paths[1].write_text(markdown(frame))
