@@ -13,6 +13,7 @@ import jaxbandits as jb
 from jaxbandits import catalogue
 from jaxbandits.auditing import Edit, bounds, neighbours, scores, table
 from jaxbandits.cli import main
+from jaxbandits.estimators.packing import pack
 from jaxbandits.mechanisms import gaussian_scale
 from jaxbandits.privacy import asked
 from jaxbandits.reports import layout
@@ -248,6 +249,28 @@ def unclipped_pair(encode, program):
     return raw
 
 
+def unbounded_message(update, program):
+    """The server of `byzantine_ucb` that adds messages of any norm."""
+
+    def raw(params, state, draws, t, note, message, used):
+        after, (gram, vector) = update(params, state, draws, t, note, jax.tree.map(jnp.zeros_like, message), used)
+        own = pack(message.gram), message.vector
+        after = after._replace(gram=after.gram + own[0], vector=after.vector + own[1])
+        return after, (gram + own[0], vector + own[1])
+
+    return raw
+
+
+def never_forgotten(update, program):
+    """The server of `private_batched` that keeps a batch's losses for the batches after it."""
+
+    def kept(params, state, draws, t, note, message, used):
+        after, released = update(params, state, draws, t, note, message, used)
+        return after._replace(total=state.total + message.total), released
+
+    return kept
+
+
 half = params_times("mechanism_scale", 0.5)
 MUTANTS = {
     "half noise, ldp_exp3": Mutant("ldp_exp3", half),
@@ -262,6 +285,7 @@ MUTANTS = {
     "missing clip, ldp_exp3": Mutant("ldp_exp3", program_with(encode=unclipped_loss)),
     "missing clip, ldp_ucb": Mutant("ldp_ucb", program_with(encode=unclipped_reward)),
     "missing clip, private_batched": Mutant("private_batched", program_with(encode=unclipped_loss)),
+    "missing clip, byzantine_ucb": Mutant("byzantine_ucb", program_with(update=unbounded_message)),
     "reused address, ldp_exp3": Mutant("ldp_exp3", program_with(encode=one_address)),
     "reused address, phased_elimination": Mutant("phased_elimination", program_with(encode=one_address)),
     "reused address, private_batched": Mutant("private_batched", program_with(update=one_address)),
@@ -277,6 +301,7 @@ MUTANTS = {
     "spent twice, ldp_exp3": Mutant("ldp_exp3", program_with(encode=sent_twice, update=first_used)),
     "spent twice, ldp_ucb": Mutant("ldp_ucb", program_with(encode=sent_twice, update=first_used)),
     "spent twice, private_batched": Mutant("private_batched", program_with(update=released_twice)),
+    "spent twice, later batches, private_batched": Mutant("private_batched", program_with(update=never_forgotten)),
     "spent twice, adap_ucb": Mutant("adap_ucb", program_with(update=released_twice)),
     "spent twice, byzantine_ucb": Mutant("byzantine_ucb", program_with(update=released_twice), 4 * RUNS),
     # too little noise on the shares of the bins: released with the mean is the edge that they choose

@@ -19,6 +19,7 @@ UNITS = ("loss_vector", "reward", "user", "message")
 # magnitudes of rewards where a claim holds for rewards of any size: somewhere among them is where the algorithm clips
 LADDER = 2.0 ** np.arange(-2, 12.25, 0.25)
 ANGLES = 12  # of a plane, at which users' features are tried: 60, 90, 120 and 180 degrees apart
+BEYOND = ((8.0, 0.0), (0.0, 8.0))  # messages that a server has to refuse
 LENGTHS = (1.0, 8.0)  # of these features, where a claim holds for any: somewhere between the client cuts
 
 
@@ -100,7 +101,7 @@ def edits(unit: str, plays, *, bound=float("inf"), dim=0) -> list[Edit]:
 
     unit: "loss_vector" or "reward": rewards of +-bound; of all sizes, infinite and missing ones too, where the claim holds for any.
     "user": features of a plane, of length 1 and far longer where the claim holds for any, and rewards. "message": sums of a window of features +-e_1 and rewards +-1 that fill
-    the norm a server accepts. bound: `Guarantee.bound`. dim: d, for users. Raises ValueError for another unit.
+    the norm a server accepts, and of larger ones. bound: `Guarantee.bound`. dim: d, for users. Raises ValueError for another unit.
 
     >>> [edit.reward for edit in edits("reward", [4], bound=1.0)]
     [0.0, 1.0, -1.0]
@@ -120,9 +121,8 @@ def edits(unit: str, plays, *, bound=float("inf"), dim=0) -> list[Edit]:
         lengths = LENGTHS if np.isinf(bound) else (1.0,)
         return [Edit(int(t), r, size * x) for t in plays for size in lengths for x in plane for r in rewards]
     if unit == "message":
-        return [
-            Edit(int(t), 0.0, (), np.array([a, b])) for t in plays for a in (-1.0, 0.0, 1.0) for b in (-1.0, 0.0, 1.0)
-        ]
+        inside = [(a, b) for a in (-1.0, 0.0, 1.0) for b in (-1.0, 0.0, 1.0)]
+        return [Edit(int(t), 0.0, (), np.array(pair)) for t in plays for pair in (*inside, *BEYOND)]
     raise ValueError(f"unit = {unit!r} must be one of {', '.join(map(repr, UNITS))}")
 
 
