@@ -271,6 +271,17 @@ def never_forgotten(update, program):
     return kept
 
 
+def missing_answer(encode, program):
+    """Clients that say so where they have no reward, or no feature."""
+
+    def told(params, note, draws, t, context, action, reward, play):
+        sent = encode(params, note, draws, t, context, action, reward, play)
+        there = jnp.isfinite(reward[0]) & jnp.all(jnp.isfinite(context[0, action[0]]))
+        return jax.tree.map(lambda x: jnp.where(there, x, jnp.nan), sent)
+
+    return told
+
+
 half = params_times("mechanism_scale", 0.5)
 MUTANTS = {
     "half noise, ldp_exp3": Mutant("ldp_exp3", half),
@@ -322,6 +333,8 @@ MUTANTS = {
     "missing clip of rewards, online_ucb": Mutant("online_ucb", program_with(encode=unclipped_response)),
     "missing clip of rewards, reward": Mutant("online_ucb, reward", program_with(encode=unclipped_response)),
     "missing clip of rewards, ldp_linucb": Mutant("ldp_linucb", program_with(encode=unclipped_pair)),
+    "missing rewards told, online_ucb": Mutant("online_ucb", program_with(encode=missing_answer)),
+    "missing rewards told, ldp_linucb": Mutant("ldp_linucb", program_with(encode=missing_answer)),
     "reused address, online_ucb": Mutant("online_ucb", program_with(encode=one_address)),
     "reused address, ldp_linucb": Mutant("ldp_linucb", program_with(encode=one_address)),
     "sensitivity off by 2, online_ucb": Mutant("online_ucb", params_times("feature_noise", 0.5)),
@@ -535,7 +548,7 @@ def test_every_private_algorithm_is_in_the_table():
 def test_users_features_come_in_any_direction_and_beyond_any_norm():
     edits = neighbours.edits("user", [1], dim=3)
     lengths = {round(float(np.linalg.norm(edit.feature)), 6) for edit in edits}
-    assert lengths == {1.0, 8.0}
+    assert lengths == {1.0, 8.0, np.inf}
     unit = np.array([edit.feature for edit in edits if np.linalg.norm(edit.feature) < 2])
     cosines = unit @ unit.T
     for angle in (60, 90, 120, 180):

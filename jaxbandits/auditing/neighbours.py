@@ -100,7 +100,7 @@ def edits(unit: str, plays, *, bound=float("inf"), dim=0) -> list[Edit]:
     """The candidates of a unit at each of `plays`; two of one play are neighbours.
 
     unit: "loss_vector" or "reward": rewards of +-bound; of all sizes, infinite and missing ones too, where the claim holds for any.
-    "user": features of a plane, of length 1 and far longer where the claim holds for any, and rewards. "message": sums of a window of features +-e_1 and rewards +-1 that fill
+    "user": features of a plane, of length 1, far longer and infinite where the claim holds for any, and rewards. "message": sums of a window of features +-e_1 and rewards +-1 that fill
     the norm a server accepts, and of larger ones. bound: `Guarantee.bound`. dim: d, for users. Raises ValueError for another unit.
 
     >>> [edit.reward for edit in edits("reward", [4], bound=1.0)]
@@ -117,9 +117,11 @@ def edits(unit: str, plays, *, bound=float("inf"), dim=0) -> list[Edit]:
         plane[:, 0] = np.cos(angles)
         if dim > 1:
             plane[:, 1] = np.sin(angles)
-        rewards = [0.0, 1.0, -1.0, 2.0**10] if np.isinf(bound) else [0.0, bound, -bound]
-        lengths = LENGTHS if np.isinf(bound) else (1.0,)
-        return [Edit(int(t), r, size * x) for t in plays for size in lengths for x in plane for r in rewards]
+        rewards = [0.0, 1.0, -1.0, 2.0**10, float("nan")] if np.isinf(bound) else [0.0, bound, -bound]
+        features = [size * x for size in (LENGTHS if np.isinf(bound) else (1.0,)) for x in plane]
+        if np.isinf(bound):
+            features.append(np.full(max(dim, 1), np.inf))
+        return [Edit(int(t), r, x) for t in plays for x in features for r in rewards]
     if unit == "message":
         inside = [(a, b) for a in (-1.0, 0.0, 1.0) for b in (-1.0, 0.0, 1.0)]
         return [Edit(int(t), 0.0, (), np.array(pair)) for t in plays for pair in (*inside, *BEYOND)]
