@@ -93,7 +93,7 @@ def _private() -> list[str]:
 def test_no_claim_of_the_catalogue_is_refuted(name):
     algorithm, environment = table.case(name)
     found = jb.audit(algorithm, runs=RUNS, confidence=CONFIDENCE, environment=environment)
-    print(table.sentence(found), f"ratio {found.ratio:.2f}")
+    print(found, f"ratio {found.ratio:.2f}")
     assert 0 <= found.claimed[0] < np.inf
     assert not found.refuted
 
@@ -372,7 +372,7 @@ def test_a_mutant_is_caught(label):
     changed = changed._replace(guarantee=original.guarantee._replace(spend=lambda params: claim))
     found = jb.audit(changed, runs=mutant.runs, confidence=CONFIDENCE)
     assert found.claimed == claim
-    assert found.refuted, table.sentence(found)
+    assert found.refuted, found
 
 
 def test_bad_input_is_refused():
@@ -412,6 +412,7 @@ def test_bad_input_is_refused():
 def test_an_audit_is_repeatable_and_its_seed_counts():
     made = a.ldp_ucb(**SMALL, epsilon=1.0)
     first, again, other = (jb.audit(made, runs=4000, seed=seed) for seed in (0, 0, 1))
+    assert repr(first).startswith("ldp_ucb: epsilon >= 0.8") and "does not refute the claim (1, 0)" in repr(first)
     assert first.event == again.event and first.epsilon_lower == again.epsilon_lower
     assert first.event != other.event
 
@@ -511,7 +512,8 @@ def test_the_picture_fits_and_shows_the_claim(tmp_path):
 def test_the_command_writes_its_table(tmp_path, capsys):
     assert main(["audit", "ldp_ucb", "--runs", "4000", "--out", str(tmp_path)]) == 0
     assert {path.name for path in tmp_path.iterdir()} == {"audit.csv", "audit.md", "ldp_ucb.png"}
-    assert "| `ldp_ucb` | local | reward | 1 | 1 | 0 | 0." in (tmp_path / "audit.md").read_text()
+    told = (tmp_path / "audit.md").read_text()
+    assert "| `ldp_ucb` | local | reward | 1 | 1 | 0 | 0." in told and "Mironov" in told  # noise in floating point
     assert main(["audit", "ucb1", "--out", str(tmp_path)]) == 2
     assert main(["audit", "--out", str(tmp_path)]) == 2
     capsys.readouterr()

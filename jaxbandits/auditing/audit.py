@@ -37,7 +37,7 @@ class Event(NamedTuple):
 
 
 class Audit(NamedTuple):
-    """What an audit found. `epsilon_lower` above the claim refutes it, with error probability 1 - confidence."""
+    """What an audit found. `epsilon_lower` above the claim refutes it, with error probability 1 - confidence. Prints as one line."""
 
     algorithm: str
     model: str
@@ -60,6 +60,14 @@ class Audit(NamedTuple):
     def ratio(self) -> float:
         """The share of the claimed epsilon that was proven spent; NaN where none is claimed."""
         return self.epsilon_lower / self.claimed[0] if self.claimed[0] > 0 else float("nan")
+
+    def __repr__(self) -> str:
+        verdict = "REFUTES" if self.refuted else "does not refute"
+        epsilon, delta = self.claimed
+        return (
+            f"{self.algorithm}: epsilon >= {self.epsilon_lower:.4g} at delta = {self.delta:.3g} (confidence {self.confidence:.6g}) {verdict} the claim "
+            f"({epsilon:.4g}, {delta:.3g}), {self.model}, one {self.unit.replace('_', ' ')}; event: {self.event.score}"
+        )
 
 
 class _Seeds:

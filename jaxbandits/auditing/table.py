@@ -10,6 +10,7 @@ import pandas as pd
 
 from jaxbandits import catalogue
 from jaxbandits.auditing.audit import Audit, audit
+from jaxbandits.mechanisms.composition import SIMULATED
 from jaxbandits.privacy import asked
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.sweeps.single import algorithm_for
@@ -44,18 +45,8 @@ def audits(
     for name in names:
         algorithm, environment = case(name)
         found = audit(algorithm, runs=runs, confidence=confidence, seed=seed, environment=environment)
-        say(sentence(found))
+        say(found)
         yield found, algorithm
-
-
-def sentence(found: Audit) -> str:
-    """One audit in one line."""
-    verdict = "REFUTES" if found.refuted else "does not refute"
-    epsilon, delta = found.claimed
-    return (
-        f"{found.algorithm}: epsilon >= {found.epsilon_lower:.4g} at delta = {found.delta:.3g} (confidence {found.confidence:.6g}) {verdict} the claim "
-        f"({epsilon:.4g}, {delta:.3g}), {found.model}, one {found.unit.replace('_', ' ')}; event: {found.event.score}"
-    )
 
 
 def row(found: Audit, algorithm: Algorithm) -> dict:
@@ -117,5 +108,5 @@ def write(frame: pd.DataFrame, directory: Path) -> list[Path]:
     """audit.csv and audit.md in a directory; returns the paths."""
     paths = [directory / "audit.csv", directory / "audit.md"]
     frame.to_csv(paths[0], index=False)
-    paths[1].write_text(markdown(frame))
+    paths[1].write_text(f"{markdown(frame)}\n{SIMULATED}\n")
     return paths
