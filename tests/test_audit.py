@@ -49,8 +49,22 @@ TIGHT = {
     "ldp_ucb, flips": (partial(a.ldp_ucb, **SMALL, epsilon=1.0, mechanism="randomized_response"), 2 * RUNS),
     "private_batched": (partial(a.private_batched, **SMALL, epsilon=1.0, window=4), 2 * RUNS),
     "robust_elimination": (partial(a.robust_elimination, actions=ACTIONS, horizon=40, num_batches=2, epsilon=1.0), 2 * RUNS),
+    "robust_elimination, M2": (
+        partial(a.robust_elimination, actions=ACTIONS, horizon=40, num_batches=2, epsilon=1.0, model="M2"), 2 * RUNS
+    ),
     "phased_elimination": (partial(a.phased_elimination, actions=ACTIONS, horizon=40, epsilon=1.0), 2 * RUNS),
+    # at the catalogue's epsilon = 8 no bound from this many runs could refute them
+    "median_elimination": (partial(a.median_elimination, actions=ACTIONS, horizon=40, num_batches=2, epsilon=1.0), 2 * RUNS),
+    "trimmed_elimination": (partial(a.trimmed_elimination, actions=ACTIONS, horizon=40, num_batches=2, epsilon=1.0), 2 * RUNS),
+    "bandit_to_experts": (
+        partial(a.bandit_to_experts, **SMALL, num_experts=3, base=partial(a.private_batched, epsilon=1.0, window=4)), 2 * RUNS
+    ),
     "adap_ucb": (partial(a.adap_ucb, **SMALL, epsilon=1.0), 2 * RUNS),
+    "adap_kl_ucb": (partial(a.adap_kl_ucb, **SMALL, epsilon=1.0), 2 * RUNS),
+    "dp_se": (partial(a.dp_se, num_arms=2, horizon=1000, epsilon=1.0, failure_prob=0.9), 2 * RUNS),
+    "prm_elimination": (partial(a.prm_elimination, **SMALL, epsilon=1.0), 2 * RUNS),
+    "prm_ucb": (partial(a.prm_ucb, **SMALL, epsilon=1.0), 2 * RUNS),
+    "prm_thompson": (partial(a.prm_thompson, **SMALL, epsilon=1.0), 2 * RUNS),
     # a tree of one node: two episodes, one release. delta such that the best event is not rare
     "byzantine_ucb": (
         partial(
@@ -63,6 +77,7 @@ TIGHT = {
         partial(a.online_ucb, **USERS, epsilon=1.0, delta=0.05, learner="ogd", private_features=False), 8 * RUNS
     ),
     "ldp_linucb": (spending(a.ldp_linucb, **USERS, delta=0.05), 8 * RUNS),
+    "epsilon_greedy": (spending(a.epsilon_greedy, **USERS, delta=0.05, statistics="ldp"), 8 * RUNS),
     "linear_thompson": (spending(a.linear_thompson, **USERS, delta=0.05, statistics="ldp"), 8 * RUNS),
     # a batch of one user: its sum is that user's message
     "shuffle_linucb, alone": (spending(a.shuffle_linucb, **USERS, delta=0.05, window=1), 8 * RUNS),
@@ -290,6 +305,9 @@ MUTANTS = {
     "half noise, flips": Mutant("ldp_ucb, flips", half),
     "half noise, robust_elimination": Mutant("robust_elimination", half),
     "half noise, phased_elimination": Mutant("phased_elimination", half),
+    "half noise, robust_elimination, M2": Mutant("robust_elimination, M2", half),
+    "half noise, median_elimination": Mutant("median_elimination", half),
+    "half noise, trimmed_elimination": Mutant("trimmed_elimination", half),
     "half noise, private_batched": Mutant("private_batched", half),
     "half noise, adap_ucb": Mutant("adap_ucb", half),
     "half noise, byzantine_ucb": Mutant("byzantine_ucb", half),
