@@ -13,7 +13,7 @@ from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.sweeps.single import algorithm_for
-from jaxbandits.validation import choice
+from jaxbandits.validation import nearest
 
 
 class Example(NamedTuple):
@@ -199,7 +199,10 @@ def case(name: str, **changes) -> tuple[Algorithm, Environment]:
     >>> case("ldp_ucb")[0].guarantee.model
     'local'
     """
-    row = ALGORITHMS[choice("name", name, tuple(ALGORITHMS))]
+    if name not in ALGORITHMS:
+        hint = nearest(name, ALGORITHMS)
+        raise ValueError(f"no algorithm is called {name!r}{hint}: `jaxbandits list algorithms` names them")
+    row = ALGORITHMS[name]
     environment = row.environment()
     return algorithm_for(partial(row.algorithm, horizon=row.horizon, **changes), environment), environment
 

@@ -280,6 +280,8 @@ def audit(given) -> int:
     if given.all == (given.name is not None):
         raise ValueError("audit: give the name of an algorithm, or --all")
     names, rows, refuted = catalogue.private() if given.all else [given.name], [], []
+    catalogue.case(names[0])  # a name that is known, before a directory is made for it
+    table.prepare(out)
     for found, algorithm in table.audits(
         names, runs=given.runs, confidence=given.confidence, seed=given.seed, say=lambda line: print(line, flush=True)
     ):

@@ -3,18 +3,18 @@
 import html
 import math
 import warnings
-from functools import partial
 from typing import NamedTuple
 
 import pandas as pd
 
 from jaxbandits import catalogue
+from jaxbandits.algorithms.bandit_combiner import stated_epsilon
 from jaxbandits.mechanisms.composition import SIMULATED, Event, compose
-from jaxbandits.protocol import Algorithm, Environment
+from jaxbandits.protocol import Algorithm
 from jaxbandits.selection import markdown as cells
 from jaxbandits.sweeps.beliefs import overspent
 from jaxbandits.sweeps.grid import signature_of
-from jaxbandits.sweeps.single import algorithm_for
+from jaxbandits.sweeps.single import built_parts
 
 __all__ = ["Ledger", "ledger", "markdown", "table"]
 
@@ -79,10 +79,7 @@ def ledger(algorithm, environment=None) -> Ledger:
                                         release   noise  sensitivity  scale  times  epsilon
      sum by arm of a batch's rewards in [-1, 1] laplace            2      4      1      0.5
     """
-    if environment is not None and not isinstance(environment, Environment):
-        environment = environment()
-    if not isinstance(algorithm, Algorithm):
-        algorithm = algorithm_for(algorithm, environment) if environment is not None else algorithm()
+    algorithm, environment = built_parts(algorithm, environment)
     claim, params = algorithm.guarantee, algorithm.params
     epsilon, delta = map(float, claim.spend(params))
     events = tuple(claim.events(params))
@@ -138,7 +135,7 @@ def table() -> pd.DataFrame:
         spent = ledger(printed).epsilon if math.isinf(claim.bound) else math.inf
         epsilon, delta = here.guarantee.spend(here.params)
         rows.append({
-            "paper": _paper(name), "algorithm": name, "model": claim.model, "unit": claim.unit, "claimed": asked(here.config),
+            "paper": _paper(name), "algorithm": name, "model": claim.model, "unit": claim.unit, "claimed": asked(here),
             "printed": spent, "here": float(epsilon), "delta": float(delta),
         })  # fmt: skip
     order = ["", *_PAPERS]
@@ -147,12 +144,13 @@ def table() -> pd.DataFrame:
     )
 
 
-def asked(config: dict) -> float:
-    """The epsilon that an algorithm of these arguments, or the base it wraps, was given; NaN where none was."""
+def asked(algorithm: Algorithm) -> float:
+    """The epsilon that an algorithm, or what it wraps, was given; NaN for one that names none."""
+    config = algorithm.config
     if config.get("epsilon") is not None:
         return float(config["epsilon"])
-    base = config.get("base")
-    return asked(base.keywords) if isinstance(base, partial) else math.nan
+    wrapped = config.get("bases") or [config["base"]] if "base" in config else []
+    return min((float(stated_epsilon(base)) for base in wrapped), default=math.nan)
 
 
 def markdown(frame: pd.DataFrame) -> str:

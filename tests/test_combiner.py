@@ -258,6 +258,15 @@ def test_guarantee_is_the_worst_base_s():
     assert made(60, [linucb], num_arms=6).guarantee == Guarantee()
 
 
+def test_a_base_that_spends_less_at_a_larger_delta_is_covered():
+    bases = [
+        partial(doubling, base=partial(online_ucb, epsilon=1.0, delta=0.01)),
+        partial(online_ucb, epsilon=0.9, delta=0.5),
+    ]
+    found = made(60, bases, num_arms=6)
+    assert found.guarantee.spend(found.params) == pytest.approx((1.0, 0.5), abs=1e-6)
+
+
 def test_one_program_for_a_grid():
     laid_out = plan(
         partial(bandit_combiner, base=partial(online_ucb, learner="ogd")), contextual_linear(num_arms=6, dim=D), horizon=50,

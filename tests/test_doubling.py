@@ -178,6 +178,15 @@ def test_the_worst_epoch_is_what_is_spent():
     assert spent == sorted(spent) and found.guarantee.spend(found.params)[0] == pytest.approx(spent[-1])
 
 
+def test_an_epoch_that_spends_less_at_a_larger_delta_is_covered():
+    def base(*, num_arms, dim, horizon, longest):
+        settings = {"epsilon": 1 + horizon / 100, "delta": 0.4 / horizon, "learner": "ogd", "longest": longest}
+        return online_ucb(num_arms=num_arms, dim=dim, horizon=horizon, **settings)
+
+    found = made(63, base)
+    assert found.guarantee.spend(found.params) == pytest.approx((1.32, 0.4), abs=1e-6)
+
+
 def test_without_noise():
     """mechanism_scale 0 sends what epsilon = inf sends."""
     contexts, rewards = tape(20)

@@ -278,12 +278,29 @@ def test_unbounded_rewards_make_bounded_guarantees_infinite():
     assert ledger(clipped, partial(jb.environments.gaussian_arms, means=[0.0, 1.0])).epsilon == 1.0
 
 
+@pytest.mark.parametrize("name", ["gaussian_arms", "student_arms", "pareto_arms", "lognormal_arms"])
+def test_arms_without_a_bound_void_bounded_guarantees(name):
+    made = jb.algorithms.phased_elimination(actions=np.eye(3), horizon=40, epsilon=1.0)
+    assert ledger(made, getattr(jb.environments, name)(means=[0.9, 0.5, 0.3])).epsilon == INF
+    assert ledger(made, jb.environments.bernoulli_arms(means=[0.9, 0.5, 0.3])).epsilon == 1.0
+    assert ledger(made, jb.environments.gaussian_arms(means=[0.9, 0.5, 0.3], scale=0.0)).epsilon == 1.0
+
+
 def test_factories_and_algorithms_without_a_guarantee():
     arms = partial(jb.environments.bernoulli_arms, means=[0.2, 0.8])
     told = ledger(partial(jb.algorithms.ldp_ucb, epsilon=0.5, horizon=100), arms)
     assert told.epsilon == 0.5 and told.model == "local" and told[:3] == (told.events, 0.5, 0.0)
     plain = ledger(partial(jb.algorithms.ucb1, horizon=100), arms)
     assert plain.events == () and plain.epsilon == INF and "no guarantee" in repr(plain)
+
+
+def test_parts_that_do_not_fit_are_named():
+    made = jb.algorithms.ldp_ucb(num_arms=2, horizon=10, epsilon=1.0)
+    with pytest.raises(ValueError, match="num_arms = 2 disagrees with the environment's 3"):
+        ledger(made, jb.environments.bernoulli_arms(means=[0.1, 0.2, 0.3]))
+    for given in (("ldp_ucb",), (made, "bernoulli_arms")):
+        with pytest.raises(ValueError, match=f"= '{given[-1]}' must be a factory"):
+            ledger(*given)
 
 
 def test_a_guarantee_declared_as_a_whole_is_one_event():

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.algorithms.doubling import Params as Table
-from jaxbandits.algorithms.doubling import call, doubling, names, one_epoch, padded, scaled
+from jaxbandits.algorithms.doubling import call, doubling, names, one_epoch, one_of, padded, scaled
 from jaxbandits.algorithms.online_ucb import online_ucb
 from jaxbandits.numerics import argmax, count, pick, settle
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
@@ -156,21 +156,20 @@ def answers(made: Algorithm, num_arms: int, dim: int) -> bool:
 
 
 def together(bases: list[Guarantee]) -> Guarantee:
-    """The guarantee of the base that spends most: a user's message goes to the base that played."""
+    """The guarantee of the base that spends most, at the largest delta of any: a user's message goes to the base that played."""
 
-    def costliest(params):
-        tables = [jax.tree.map(lambda x, i=i: np.asarray(x)[i], params.bases) for i in range(len(bases))]
-        spent = [(base, scaled(table, params.mechanism_scale)) for base, table in zip(bases, tables, strict=True)]
-        return max(spent, key=lambda one: one[0].spend(one[1])[0])
+    def tables(params):
+        found = [jax.tree.map(lambda x, i=i: np.asarray(x)[i], params.bases) for i in range(len(bases))]
+        return [(base, scaled(table, params.mechanism_scale)) for base, table in zip(bases, found, strict=True)]
 
-    def of(what):
-        def made(params):
-            base, table = costliest(params)
-            return getattr(base, what)(table)
+    def spend(params):
+        return one_of([base.spend(table) for base, table in tables(params)])
 
-        return made
+    def events(params):
+        base, table = max(tables(params), key=lambda one: one[0].spend(one[1])[0])
+        return base.events(table)
 
-    return bases[0]._replace(spend=of("spend"), events=of("events"))
+    return bases[0]._replace(spend=spend, events=events)
 
 
 def stated_epsilon(base) -> float:

@@ -71,10 +71,16 @@ def program(base: Program) -> Program:
     return Program(init, act, encode, update, default if base.relay is default else relay, diagnose=diagnose)
 
 
-def costliest(base: Guarantee, params: Params):
-    """The base's params in the epoch that spends most: a user appears in one play, hence in one epoch."""
-    rows = [jax.tree.map(lambda x, k=k: np.asarray(x)[k], params.base) for k in range(len(params.starts))]
-    return max((scaled(row, params.mechanism_scale) for row in rows), key=lambda row: base.spend(row)[0])
+def one_of(spent: list) -> tuple[float, float]:
+    """(epsilon, delta) that covers each of several: a user enters one of them, whichever it is."""
+    epsilons, deltas = zip(*spent, strict=True)
+    return max(epsilons), max(deltas)
+
+
+def rows(params: Params) -> list:
+    """The base's params in each epoch."""
+    tables = [jax.tree.map(lambda x, k=k: np.asarray(x)[k], params.base) for k in range(len(params.starts))]
+    return [scaled(row, params.mechanism_scale) for row in tables]
 
 
 def names(base) -> tuple[set, set]:
@@ -121,11 +127,12 @@ def padded(params: Params, epochs: int) -> Params:
 
 
 def wrapped(base: Guarantee) -> Guarantee:
-    """The base's guarantee, read from a table: that of its costliest row."""
+    """The base's guarantee, read from a table: that of its costliest row, at the largest delta of any. A user is in one play."""
     if base.model == "none":
         return base
     return base._replace(
-        spend=lambda params: base.spend(costliest(base, params)), events=lambda params: base.events(costliest(base, params)),
+        spend=lambda params: one_of([base.spend(row) for row in rows(params)]),
+        events=lambda params: base.events(max(rows(params), key=lambda row: base.spend(row)[0])),
         scales=("mechanism_scale",) if base.scales else (),
     )  # fmt: skip
 

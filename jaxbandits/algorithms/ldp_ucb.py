@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jaxbandits.algorithms.kl_ucb import unit_reward
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, response_event, view_message
 from jaxbandits.mechanisms.laplace import laplace_scale
+from jaxbandits.mechanisms.randomized_response import randomized_response
 from jaxbandits.numerics import argmax, settle
 from jaxbandits.protocol import Algorithm, Program, Span
 from jaxbandits.validation import choice, factory, integer
@@ -52,10 +53,7 @@ def program(num_arms: int, mechanism: str) -> Program:
         reward, noise = unit_reward(reward[0]), params.mechanism_scale * params.noise_scale
         if mechanism == "laplace":
             return reward + noise * draws.laplace(t[0])
-        # a Bernoulli(reward) bit, flipped with probability 1 / (1 + e^epsilon) and debiased; one uniform has that law
-        flip = jnp.where(noise > 0, 1 / (1 + jnp.exp(1 / jnp.maximum(noise, 1e-30))), 0)
-        bit = draws.uniform(t[0]) < flip + (1 - 2 * flip) * reward
-        return (jnp.where(bit, 1, 0) - flip) / (1 - 2 * flip)
+        return randomized_response(draws.uniform(t[0]), reward, noise)
 
     def update(params, state, draws, t, note, message, used):
         mean, _, pulls = state[note]

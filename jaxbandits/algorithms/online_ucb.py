@@ -141,10 +141,6 @@ def claimed_delta(params: Params) -> float:
     return float(params.delta)
 
 
-def _view_reward(message, released, action):
-    return message.response
-
-
 @factory
 def online_ucb(
     *, num_arms, dim, horizon, epsilon, delta=0.1, learner="maler", step="adanorm", calibration="exact",
@@ -162,14 +158,14 @@ def online_ucb(
     integer [static with Maler]: runs of any horizon up to it share one program (epochs); None: horizon.
     calibration: sigma by `theory.online_ucb_noise`. "exact" delivers (epsilon, delta) for a user's pair (x, y); "paper" and
     "reference" are printed forms, with a UserWarning where they do not deliver, or are used beyond epsilon = 1, where "paper"
-    has no proof. private_features=False: features are sent as they are and y alone is private (reward-only privacy).
+    has no proof. private_features=False: no privacy noise on features (min_eigenvalue's stays), y alone is private (reward-only privacy).
     theta_bound > 0 (D). min_eigenvalue >= 0: lambda_min of the features' second moment; where at most horizon^-power its root
     is the spread of additional noise on features, Delta; None: no such noise (Figure 1), and 1 / dim where a value is needed.
     width, radius_scale >= 0: w = radius_scale times `theory.online_ucb_width`; "theory" is all exploration.
     gradient_bound: G of `theory.online_ucb_gradient_bound`. failure_prob in (0, 1], None: 1 / horizon. power >= 0.
     feature_norm > 0: L, to which clients cut longer features; rewards are clipped to [0, 1]. What is not finite counts as 0.
     Raises ValueError outside.
-    Guarantee: local, one message a user; `spend` is what the noise truly delivers at delta.
+    Guarantee: local, one message a user (one reward, with private_features=False); `spend` is what the noise truly delivers at delta.
     Source: specification of locally private linear bandits, sections 2 to 4.
 
     >>> import jaxbandits as jb
@@ -215,8 +211,8 @@ def online_ucb(
     params = Params(scale, radius, bound, largest, 2 * curvature, extra, noise, sigma, 1.0, norm, horizon, float(delta))
     if sigma > 0:
         _warn(calibration, float(epsilon), float(delta), ratio(private_features, params))
-    view = view_message if private_features else _view_reward
-    claim = guarantee("local", "user", partial(events, private_features), view, delta=claimed_delta)
+    unit = "user" if private_features else "reward"
+    claim = guarantee("local", unit, partial(events, private_features), view_message, delta=claimed_delta)
     shape = ("", 4 ** (num_pairs(longest) - 1)) if learner == "maler" else (step, 0)
     static = (num_arms, dim, learner, *shape)
     return Algorithm(program(*static), (Span(1, horizon),), params, claim, ("online_ucb", 1, static), {})

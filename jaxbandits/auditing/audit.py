@@ -14,7 +14,7 @@ from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.random import Draws
 from jaxbandits.simulator import Parts
 from jaxbandits.sweeps.plan import stacked
-from jaxbandits.sweeps.single import algorithm_for
+from jaxbandits.sweeps.single import built_parts
 from jaxbandits.validation import integer, number
 
 LEAST = 2000  # runs: with fewer no bound says anything
@@ -37,7 +37,7 @@ class Event(NamedTuple):
 
 
 class Audit(NamedTuple):
-    """What an audit found. `epsilon_lower` above the claim refutes it, with error probability 1 - confidence."""
+    """What an audit found. `epsilon_lower` above the claim refutes it, with error probability 1 - confidence. Prints as one line."""
 
     algorithm: str
     model: str
@@ -60,6 +60,14 @@ class Audit(NamedTuple):
     def ratio(self) -> float:
         """The share of the claimed epsilon that was proven spent; NaN where none is claimed."""
         return self.epsilon_lower / self.claimed[0] if self.claimed[0] > 0 else float("nan")
+
+    def __repr__(self) -> str:
+        verdict = "REFUTES" if self.refuted else "does not refute"
+        epsilon, delta = self.claimed
+        return (
+            f"{self.algorithm}: epsilon >= {self.epsilon_lower:.4g} at delta = {self.delta:.3g} (confidence {self.confidence:.6g}) {verdict} the claim "
+            f"({epsilon:.4g}, {delta:.3g}), {self.model}, one {self.unit.replace('_', ' ')}; event: {self.event.score}"
+        )
 
 
 class _Seeds:
@@ -110,8 +118,9 @@ def audit(algorithm, *, runs, confidence=0.95, delta=0.0, environment=None, seed
     of a small instance take seconds. confidence in (0, 1): of the bound. delta in [0, 1): where the claim has a larger one, that is used,
     since nothing is claimed at smaller ones. environment: where public contexts come from (a factory or a called part; None: one
     that fits the algorithm's arguments); its rewards are replaced. seed: of the audit. pairs: neighbours to try instead of the
-    catalogue of the unit, a sequence of two `auditing.Edit` each. A transcript ends 128 plays after its start, or with the first
-    release. Raises ValueError outside these ranges, without a guarantee, and for shortcut=True (no single reward is drawn).
+    catalogue of the unit, a sequence of two `auditing.Edit` each, within what the claim is for. A transcript ends 128 plays after its
+    start (in the local model with the fourth message), or with the first release. Raises ValueError outside these ranges, without a guarantee, where algorithm and environment do not
+    fit, and for shortcut=True (no single reward is drawn).
 
     >>> import jaxbandits as jb
     >>> found = jb.audit(jb.algorithms.ldp_ucb(num_arms=2, horizon=100, epsilon=1.0), runs=20_000)
@@ -122,10 +131,7 @@ def audit(algorithm, *, runs, confidence=0.95, delta=0.0, environment=None, seed
     confidence = number("confidence", confidence, 0.0, 1.0, open_low=True, open_high=True)
     delta = number("delta", delta, 0.0, 1.0, open_high=True)
     seed = integer("seed", seed, 0)
-    if environment is not None and not isinstance(environment, Environment):
-        environment = environment()
-    if not isinstance(algorithm, Algorithm):
-        algorithm = algorithm_for(algorithm, environment) if environment is not None else algorithm()
+    algorithm, environment = built_parts(algorithm, environment)
     guarantee, name = algorithm.guarantee, algorithm.version[0]
     if guarantee.model == "none":
         raise ValueError(f"algorithm = {name} has no guarantee: an audit needs a private algorithm")
@@ -136,19 +142,14 @@ def audit(algorithm, *, runs, confidence=0.95, delta=0.0, environment=None, seed
     environment = environment or _environment(algorithm.config)
 
     seeds = _Seeds(seed)
-    runner, plays, dim = _prepared(algorithm, environment, seeds, runs)
+    runner, plays, last, dim = _prepared(algorithm, environment, seeds, runs)
     if pairs is None:
         candidates = neighbours.edits(guarantee.unit, plays, bound=guarantee.bound, dim=dim)
         tried, columns = _furthest(runner, candidates, seeds)
         if np.isinf(guarantee.bound) and guarantee.unit in ("loss_vector", "reward"):
             tried = [_furthest(runner, neighbours.finer(pair), seeds)[0][0] for pair in tried]
     else:
-        tried = [tuple(pair) for pair in pairs]
-        for pair in tried:
-            if len(pair) != 2 or pair[0].play != pair[1].play:
-                raise ValueError(f"pairs: {pair!r} must be two auditing.Edit of one play: neighbours differ in one")
-        if not tried:
-            raise ValueError("pairs is empty: give at least one pair of auditing.Edit, or leave it out")
+        tried = neighbours.checked(pairs, guarantee.unit, last, bound=guarantee.bound, dim=dim)
         _, columns = _furthest(runner, [edit for pair in tried for edit in pair], seeds)
 
     def found_on(pair, number):
@@ -204,7 +205,7 @@ def _windows(schedule) -> list[int]:
 
 
 def _prepared(algorithm: Algorithm, environment: Environment, seeds: _Seeds, runs: int):
-    """How transcripts are made, the plays whose input may be private, and the features' dimension (unit "user")."""
+    """How transcripts are made, the plays whose input may be private, the last play seen, and the features' dimension (unit "user")."""
     guarantee, world = algorithm.guarantee, environment.world
     params = stacked([algorithm.params], "float32")[0]
     public = stacked([environment.params], "float32")[0]
@@ -250,7 +251,7 @@ def _prepared(algorithm: Algorithm, environment: Environment, seeds: _Seeds, run
         windows = max(at + 1, min(int(np.searchsorted(done.max(axis=0), min(horizon, PLAYS))) + 1, len(tells[0])))
         if 2 * windows < setting.windows:  # else it is not worth compiling again
             runner = runner._replace(setting=setting._replace(windows=windows))
-    return runner, plays, dim
+    return runner, plays, int(done[:, runner.setting.windows - 1].max()), dim
 
 
 def _furthest(runner: _Runs, edits: list[Edit], seeds: _Seeds):

@@ -13,11 +13,13 @@ import numpy as np
 
 from jaxbandits.protocol import Attack, Score, Truth, World
 from jaxbandits.random import Draws
+from jaxbandits.validation import integer
 
 UNITS = ("loss_vector", "reward", "user", "message")
 # magnitudes of rewards where a claim holds for rewards of any size: somewhere among them is where the algorithm clips
 LADDER = 2.0 ** np.arange(-2, 12.25, 0.25)
 ANGLES = 12  # of a plane, at which users' features are tried: 60, 90, 120 and 180 degrees apart
+BEYOND = ((8.0, 0.0), (0.0, 8.0))  # messages that a server has to refuse
 LENGTHS = (1.0, 8.0)  # of these features, where a claim holds for any: somewhere between the client cuts
 
 
@@ -95,9 +97,9 @@ def edits(unit: str, plays, *, bound=float("inf"), dim=0) -> list[Edit]:
     """The candidates of a unit at each of `plays`; two of one play are neighbours.
 
     unit: "loss_vector" or "reward": rewards of +-bound; of all sizes, infinite and missing ones too, where the claim holds for any.
-    "user": features of a plane, of length 1 and far longer where the claim holds for any, and rewards. "message": sums of a window
-    of features +-e_1 and rewards +-1 that fill the norm a server accepts. bound: `Guarantee.bound`. dim: d, for users. Raises
-    ValueError for another unit.
+    "user": features of a plane, of length 1, far longer and infinite where the claim holds for any, and rewards. "message": sums of
+    a window of features +-e_1 and rewards +-1 that fill the norm a server accepts, and of larger ones. bound: `Guarantee.bound`.
+    dim: d, for users. Raises ValueError for another unit.
 
     >>> [edit.reward for edit in edits("reward", [4], bound=1.0)]
     [0.0, 1.0, -1.0]
@@ -113,14 +115,44 @@ def edits(unit: str, plays, *, bound=float("inf"), dim=0) -> list[Edit]:
         plane[:, 0] = np.cos(angles)
         if dim > 1:
             plane[:, 1] = np.sin(angles)
-        rewards = [0.0, 1.0, -1.0, 2.0**10] if np.isinf(bound) else [0.0, bound, -bound]
-        lengths = LENGTHS if np.isinf(bound) else (1.0,)
-        return [Edit(int(t), r, size * x) for t in plays for size in lengths for x in plane for r in rewards]
+        rewards = [0.0, 1.0, -1.0, 2.0**10, float("nan")] if np.isinf(bound) else [0.0, bound, -bound]
+        features = [size * x for size in (LENGTHS if np.isinf(bound) else (1.0,)) for x in plane]
+        if np.isinf(bound):
+            features.append(np.full(max(dim, 1), np.inf))
+        return [Edit(int(t), r, x) for t in plays for x in features for r in rewards]
     if unit == "message":
-        return [
-            Edit(int(t), 0.0, (), np.array([a, b])) for t in plays for a in (-1.0, 0.0, 1.0) for b in (-1.0, 0.0, 1.0)
-        ]
+        inside = [(a, b) for a in (-1.0, 0.0, 1.0) for b in (-1.0, 0.0, 1.0)]
+        return [Edit(int(t), 0.0, (), np.array(pair)) for t in plays for pair in (*inside, *BEYOND)]
     raise ValueError(f"unit = {unit!r} must be one of {', '.join(map(repr, UNITS))}")
+
+
+def checked(pairs, unit: str, last: int, *, bound=float("inf"), dim=0) -> list[tuple[Edit, Edit]]:
+    """A user's own pairs, with arrays for sequences. ValueError unless they are neighbours of `unit` that the claim is about.
+
+    last: the last play that a transcript shows; bound and dim as in `edits`.
+    """
+    shapes = {"feature": (dim,) if unit == "user" else (0,), "message": (2,) if unit == "message" else (0,)}
+
+    def one(edit: Edit) -> Edit:
+        integer("pairs: play", edit.play, 1, last, remedy="a transcript shows no later one")
+        if bound < np.inf and not abs(edit.reward) <= bound:
+            raise ValueError(
+                f"pairs: reward = {edit.reward!r} is beyond the claim, for rewards in [-{bound:g}, {bound:g}]"
+            )
+        arrays = {name: np.asarray(getattr(edit, name), np.float32) for name in shapes}
+        for name, found in arrays.items():
+            if found.shape != shapes[name]:
+                wanted = f"{shapes[name][0]} numbers" if shapes[name][0] else "left out"
+                raise ValueError(f"pairs: {name} = {getattr(edit, name)!r} must be {wanted} for unit {unit!r}")
+        return edit._replace(**{name: x if x.size else () for name, x in arrays.items()})
+
+    pairs = [tuple(pair) if isinstance(pair, tuple | list) else (pair,) for pair in pairs]
+    for pair in pairs:
+        if len(pair) != 2 or not all(isinstance(edit, Edit) for edit in pair) or pair[0].play != pair[1].play:
+            raise ValueError(f"pairs: {pair!r} must be two auditing.Edit of one play: neighbours differ in one")
+    if not pairs:
+        raise ValueError("pairs is empty: give at least one pair of auditing.Edit, or leave it out")
+    return [(one(a), one(b)) for a, b in pairs]
 
 
 def finer(pair, steps=12) -> list[Edit]:

@@ -1,6 +1,7 @@
 """The audit of many algorithms: one row each, as a table for people and for the documentation. Behind `jaxbandits audit`."""
 
 import math
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pandas as pd
 
 from jaxbandits import catalogue
 from jaxbandits.auditing.audit import Audit, audit
+from jaxbandits.mechanisms.composition import SIMULATED
 from jaxbandits.privacy import asked
 from jaxbandits.protocol import Algorithm
 from jaxbandits.selection import markdown as cells
@@ -20,18 +22,8 @@ def audits(
     for name in names:
         algorithm, environment = catalogue.case(name)
         found = audit(algorithm, runs=runs, confidence=confidence, seed=seed, environment=environment)
-        say(sentence(found))
+        say(found)
         yield found, algorithm
-
-
-def sentence(found: Audit) -> str:
-    """One audit in one line."""
-    verdict = "REFUTES" if found.refuted else "does not refute"
-    epsilon, delta = found.claimed
-    return (
-        f"{found.algorithm}: epsilon >= {found.epsilon_lower:.4g} at delta = {found.delta:.3g} (confidence {found.confidence:.6g}) {verdict} the claim "
-        f"({epsilon:.4g}, {delta:.3g}), {found.model}, one {found.unit.replace('_', ' ')}; event: {found.event.score}"
-    )
 
 
 def row(found: Audit, algorithm: Algorithm) -> dict:
@@ -40,7 +32,7 @@ def row(found: Audit, algorithm: Algorithm) -> dict:
         "algorithm": found.algorithm,
         "model": found.model,
         "unit": found.unit,
-        "claimed": asked(algorithm.config),
+        "claimed": asked(algorithm),
         "spent": found.claimed[0],
         "delta": found.delta,
         "audited": found.epsilon_lower,
@@ -83,11 +75,20 @@ def markdown(frame: pd.DataFrame) -> str:
     return f"{cells(rows, right=5)}\n\n{made}\n"
 
 
-def write(frame: pd.DataFrame, directory) -> list[Path]:
-    """audit.csv and audit.md in a directory, which is made; returns the paths."""
-    directory = Path(directory)
-    directory.mkdir(parents=True, exist_ok=True)
+def prepare(directory: Path) -> None:
+    """Make a directory. ValueError where it cannot be written: told before an audit's minutes, not after them."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=directory).close()
+    except OSError as error:
+        raise ValueError(
+            f"--out {directory}: cannot write there ({error.strerror}): choose a directory that can be written"
+        ) from None
+
+
+def write(frame: pd.DataFrame, directory: Path) -> list[Path]:
+    """audit.csv and audit.md in a directory; returns the paths."""
     paths = [directory / "audit.csv", directory / "audit.md"]
     frame.to_csv(paths[0], index=False)
-    paths[1].write_text(markdown(frame))
+    paths[1].write_text(f"{markdown(frame)}\n{SIMULATED}\n")
     return paths

@@ -11,6 +11,7 @@ from jaxbandits.mechanisms.composition import (
 )
 from jaxbandits.mechanisms.gaussian import gaussian_delta, gaussian_epsilon, gaussian_scale, zcdp_rho
 from jaxbandits.mechanisms.laplace import laplace_scale
+from jaxbandits.mechanisms.randomized_response import randomized_response
 from jaxbandits.mechanisms.shuffle import VectorCode, amplified_epsilon, shuffle_epsilon, vector_code, vector_epsilon
 from jaxbandits.mechanisms.tree import Tree, tree, tree_epsilon, tree_event, tree_levels, tree_scale
 
@@ -28,6 +29,7 @@ __all__ = [
     "laplace_event",
     "laplace_scale",
     "other_event",
+    "randomized_response",
     "response_event",
     "shuffle_epsilon",
     "tree",

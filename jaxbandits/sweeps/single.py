@@ -103,6 +103,17 @@ def algorithm_for(algorithm, environment: Environment) -> Algorithm:
     return fitting_in(algorithm, environment.facts, algorithm.version[0])
 
 
+def built_parts(algorithm, environment) -> tuple[Algorithm, Environment | None]:
+    """Both, called where they are factories; environment None: the algorithm's factory binds all it needs. ValueError where they do not fit."""
+    for name, part in (("algorithm", algorithm), ("environment", environment)):
+        if not isinstance(part, Algorithm | Environment | None) and not callable(part):
+            raise ValueError(f"{name} = {part!r} must be a factory of jb.{name}s, a partial of one, or what it returns")
+    if environment is None:
+        return algorithm if isinstance(algorithm, Algorithm) else algorithm(), None
+    environment = environment if isinstance(environment, Environment) else environment()
+    return algorithm_for(algorithm, environment), environment
+
+
 def _windows(span, checkpoints: int) -> int:
     if not span.full:
         return span.repeats + (0 if span.whole else checkpoints)
