@@ -279,6 +279,8 @@ def test_projection_at_the_edges():
     y = jnp.array([3.0, 4.0])
     np.testing.assert_allclose(project(y, jnp.eye(2), 1.0), y / 5, atol=1e-6)  # radial for a multiple of the identity
     assert project(jnp.array([5.0]), jnp.array([[1e-20]]), 1.0) == 1.0
+    for far in (1e17, 1e30):  # where a square would overflow: the direction of A y is left
+        np.testing.assert_allclose(project(jnp.array([far, far]), A, 2.0), np.array([8, 2]) / 17**0.5, atol=1e-6)
     with jax.enable_x64(True):
         exact = literal_projection(np.array([2.0, 1.0]), np.diag([4.0, 1.0]), 1.0)
         np.testing.assert_allclose(project(jnp.array([2.0, 1.0]), np.diag([4.0, 1.0]), 1.0), exact, atol=1e-12)
