@@ -42,7 +42,7 @@ class State(NamedTuple):
 
 def features_of(context, dim: int) -> list:
     """The features of decision sets [P, A, dim], `dim` arrays [P, A]. ValueError where contexts are something else."""
-    shape = getattr(context, "shape", ())
+    shape: tuple = getattr(context, "shape", ())
     if len(shape) != 3 or shape[2] != dim:
         raise ValueError(
             f"contexts have shape {shape}: linear bandits over users choose from decision sets [plays, arms, dim = {dim}], "
