@@ -234,6 +234,14 @@ def test_bad_arguments_are_named(change, words):
         jb.learners.maler(**{"dim": 3, "horizon": 100, "theta_bound": 1.0, "gradient_bound": 1.0, **change})
 
 
+@pytest.mark.parametrize("make", [jb.learners.maler, jb.learners.ogd])
+@pytest.mark.parametrize("wrong", [jnp.float32(-1.0), np.array(0.0), np.ones(2), "1", None])
+def test_bounds_are_checked_whatever_they_come_as(make, wrong):
+    for name in ("theta_bound", "gradient_bound"):
+        with pytest.raises(ValueError, match=name):
+            make(**{"dim": 3, "horizon": 100, "theta_bound": 1.0, "gradient_bound": jnp.float32(1.0), name: wrong})
+
+
 def ellipsoids(condition, seed=0, count=300, dim=5):
     """y [count, d] outside the unit ball, A [count, d, d] of one condition number."""
     rng = np.random.default_rng(seed)
