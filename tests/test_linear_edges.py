@@ -1,5 +1,6 @@
 """Linear bandits over users at the ends of their arguments' ranges, under adversaries, and what their steps compile to."""
 
+import json
 import math
 import warnings
 from functools import partial
@@ -91,6 +92,29 @@ def test_an_adversary_that_does_not_read_the_truth():
         reward_adversary=jb.adversaries.huber(corruption=0.3, value="inf"),
     )  # fmt: skip
     assert np.isfinite(found.regret).all()
+
+
+@pytest.mark.parametrize("name", ["linucb", "online_ucb", "ldp_linucb"])
+@pytest.mark.parametrize(
+    ("environment", "shape"),
+    [
+        (jb.environments.linear_arms(actions=np.eye(2), theta=[0.3, 0.5]), r"\(\)"),
+        (jb.environments.federated_linear(num_agents=3, num_arms=4, dim=2), r"\(1, 3, 4, 2\)"),
+    ],
+)
+def test_other_contexts_than_decision_sets_are_named(name, environment, shape):
+    factory = partial(getattr(a, name), **({} if name == "linucb" else {"epsilon": 1.0}))
+    with pytest.raises(ValueError, match=f"contexts have shape {shape}.*contextual_linear"):
+        jb.sweep(factory, environment, horizon=9, seeds=1, progress=False)
+
+
+def test_a_private_grid_passes_by_who_binds_no_noise():
+    grid, env = {"epsilon": [1.0, 4.0]}, partial(jb.environments.contextual_linear, **SHAPE)
+    both = {"plain": partial(a.epsilon_greedy, epsilon=math.inf), "ldp": partial(a.epsilon_greedy, statistics="ldp")}
+    found = jb.sweep(both, env, horizon=9, seeds=2, grid=grid, progress=False)
+    assert json.loads(found.attrs["constant_along"])["plain"] == ["epsilon"]
+    with pytest.raises(ValueError, match=r"adds no noise.* bind epsilon=float\('inf'\)"):
+        jb.sweep(a.epsilon_greedy, env, horizon=9, seeds=2, grid=grid, progress=False)
 
 
 STEPS = {

@@ -234,6 +234,14 @@ def test_bad_arguments_are_named(change, words):
         jb.learners.maler(**{"dim": 3, "horizon": 100, "theta_bound": 1.0, "gradient_bound": 1.0, **change})
 
 
+@pytest.mark.parametrize("make", [jb.learners.maler, jb.learners.ogd])
+@pytest.mark.parametrize("wrong", [jnp.float32(-1.0), np.array(0.0), np.ones(2), "1", None])
+def test_bounds_are_checked_whatever_they_come_as(make, wrong):
+    for name in ("theta_bound", "gradient_bound"):
+        with pytest.raises(ValueError, match=name):
+            make(**{"dim": 3, "horizon": 100, "theta_bound": 1.0, "gradient_bound": jnp.float32(1.0), name: wrong})
+
+
 def ellipsoids(condition, seed=0, count=300, dim=5):
     """y [count, d] outside the unit ball, A [count, d, d] of one condition number."""
     rng = np.random.default_rng(seed)
@@ -279,6 +287,8 @@ def test_projection_at_the_edges():
     y = jnp.array([3.0, 4.0])
     np.testing.assert_allclose(project(y, jnp.eye(2), 1.0), y / 5, atol=1e-6)  # radial for a multiple of the identity
     assert project(jnp.array([5.0]), jnp.array([[1e-20]]), 1.0) == 1.0
+    for far in (1e17, 1e30):  # where a square would overflow: the direction of A y is left
+        np.testing.assert_allclose(project(jnp.array([far, far]), A, 2.0), np.array([8, 2]) / 17**0.5, atol=1e-6)
     with jax.enable_x64(True):
         exact = literal_projection(np.array([2.0, 1.0]), np.diag([4.0, 1.0]), 1.0)
         np.testing.assert_allclose(project(jnp.array([2.0, 1.0]), np.diag([4.0, 1.0]), 1.0), exact, atol=1e-12)

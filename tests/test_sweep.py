@@ -306,6 +306,24 @@ def test_labels_may_hold_dots():
     assert not np.array_equal(ds.regret[0, 0], ds.regret[0, 1])
 
 
+def test_simulate_traces_params():
+    import jax
+
+    environment = jb.environments.contextual_linear(num_arms=4, dim=3)
+    algorithm = jb.algorithms.online_ucb(num_arms=4, dim=3, horizon=40, epsilon=4.0, learner="ogd")
+
+    def final(radius_scale):
+        params = algorithm.params._replace(radius_scale=radius_scale)
+        return jb.simulate(algorithm._replace(params=params), environment, seed=3).regret[-1]
+
+    scales = np.array([0.0, 0.1, 2.0])
+    expected = [final(scale) for scale in scales]
+    np.testing.assert_allclose(jax.vmap(final)(scales), expected, rtol=1e-5)
+    assert len(set(expected)) == 3
+    with pytest.raises(ValueError, match="environment and the adversaries need numbers"):
+        jax.vmap(lambda x: jb.simulate(algorithm, environment._replace(params=(x,))).regret)(scales)
+
+
 def test_simulate_with_a_seeded_baseline():
     import jax
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from jaxbandits.algorithms._linear_statistics import Statistics
 from jaxbandits.algorithms._quadratic import cholesky, lower_product, quadratic_form
-from jaxbandits.algorithms.linucb import TIE
+from jaxbandits.algorithms.linucb import TIE, features_of
 from jaxbandits.numerics import argmax, settle, settle_all
 from jaxbandits.protocol import Program
 
@@ -87,7 +87,7 @@ def linear_bandit(statistics: Statistics, select, dim: int) -> Program:
 
     def act(params, state, draws, t, context):
         # contiguous arrays of the features, made once a seed and shared by all parameter points, as in linucb
-        features = settle_all([context[:, :, j] for j in range(dim)])
+        features = settle_all(features_of(context, dim))
         estimate = statistics.estimate(params.statistics, params.mechanism_scale, state, t[0])
         return settle(select(params.selection, draws, t, estimate, features)), None, ()
 

@@ -68,7 +68,8 @@ def chosen_part(statistics: str, protocol: str, window, s: Setting) -> tuple[Par
     if statistics == "none":
         if s.epsilon < float("inf"):
             raise ValueError(
-                f"epsilon = {s.epsilon!r} with statistics = 'none', which adds no noise: choose 'ldp', 'jdp' or 'shuffle'"
+                f"epsilon = {s.epsilon!r} with statistics = 'none', which adds no noise: choose 'ldp', 'jdp' or 'shuffle', or bind "
+                "epsilon=float('inf'), which a sweep's grid then leaves alone"
             )
         part = none_part("reference", s)
     elif statistics == "ldp":

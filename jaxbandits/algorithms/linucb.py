@@ -38,6 +38,17 @@ class State(NamedTuple):
     last: Any  # P x of the played arm, [d]; 1 / (1 + x' P x); the error times that
 
 
+def features_of(context, dim: int) -> list:
+    """The features of decision sets [P, A, dim], `dim` arrays [P, A]. ValueError where contexts are something else."""
+    shape: tuple = getattr(context, "shape", ())
+    if len(shape) != 3 or shape[2] != dim:
+        raise ValueError(
+            f"contexts have shape {shape}: linear bandits over users choose from decision sets [plays, arms, dim = {dim}], "
+            "as environments.contextual_linear shows them"
+        )
+    return [context[:, :, j] for j in range(dim)]
+
+
 def refreshed(t):
     """Whether play t computes fixed arms' scores and widths anew: at first every time, since a tiny ridge leaves an error of
     1e-3 in the first ones, then now and then."""
@@ -64,7 +75,7 @@ def program(num_arms: int, dim: int, contexts: str) -> Program:
         return state.score + z * error, state.square - z * z * shrink
 
     def act(params, state, draws, t, context):
-        x = [context[0, :, j] for j in range(dim)]
+        x = [feature[0] for feature in features_of(context, dim)]
         time = t[0].astype(draws.dtype)
         width = params.radius_scale * (
             params.base + params.slope * jnp.sqrt(params.offset + jnp.log1p(params.growth * time))

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from jaxbandits.algorithms._linear_statistics import bounded
 from jaxbandits.algorithms._quadratic import pairs, quadratic_form, rank_one
-from jaxbandits.algorithms.linucb import TIE
+from jaxbandits.algorithms.linucb import TIE, features_of
 from jaxbandits.learners.maler import maler, num_pairs
 from jaxbandits.learners.ogd import STEPS, ogd
 from jaxbandits.mechanisms.composition import Event, gaussian_event, guarantee, view_message
@@ -82,7 +82,7 @@ def program(num_arms: int, dim: int, learner: str, step: str, longest: int) -> P
 
     def act(params, state, draws, t, context):
         # the joint argmax over actions and the confidence set in closed form; contexts are laid out once a seed, as in linucb
-        x = [settle(context[0, :, j]) for j in range(dim)]
+        x = [settle(feature[0]) for feature in features_of(context, dim)]
         width = params.radius_scale * params.width
         score = sum(x[j] * state.theta[j] for j in range(dim))
         index = score + width * jnp.sqrt(jnp.maximum(quadratic_form(state.inverse, x), 0))

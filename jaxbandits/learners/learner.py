@@ -1,7 +1,12 @@
-"""The interface of online learners."""
+"""The interface of online learners, and the check of their bounds."""
 
 from collections.abc import Callable
 from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from jaxbandits.validation import number
 
 
 class Learner(NamedTuple):
@@ -10,3 +15,11 @@ class Learner(NamedTuple):
     init: Callable  # () -> state
     predict: Callable  # state -> [d]
     update: Callable  # state, gradient [d] -> state
+
+
+def positive(name, value):
+    """A number > 0, checked where it can be seen: a traced scalar passes."""
+    if isinstance(value, jax.core.Tracer):
+        return value
+    scalar = isinstance(value, np.ndarray | jax.Array) and value.ndim == 0
+    return number(name, value.item() if scalar else value, 0.0, open_low=True)

@@ -20,10 +20,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.learners._few import at_the_few
-from jaxbandits.learners.learner import Learner
+from jaxbandits.learners.learner import Learner, positive
 from jaxbandits.learners.project_ellipsoid import to_unit_sphere, triangle
 from jaxbandits.numerics import count, fixed_sum, lanes_last, settle, settle_all
-from jaxbandits.validation import integer, number
+from jaxbandits.validation import integer
 
 CURVATURE = 25 / 56  # b = min(1 / (4 G_l diam), 1) / 2 with G_l = 7 / (25 diam)
 NEVER = -1e30  # log prior of an expert that an epoch does not have
@@ -146,9 +146,7 @@ def maler(dim, horizon, theta_bound, gradient_bound, *, num_rounds=None, dtype=N
     True
     """
     dim, horizon = integer("dim", dim, 1), integer("horizon", horizon, 1)
-    for name, value in (("theta_bound", theta_bound), ("gradient_bound", gradient_bound)):
-        if not isinstance(value, jax.Array):
-            number(name, value, 0.0, open_low=True)
+    theta_bound, gradient_bound = positive("theta_bound", theta_bound), positive("gradient_bound", gradient_bound)
     if num_rounds is None:
         num_rounds = horizon
     elif not isinstance(num_rounds, jax.Array):

@@ -5,14 +5,13 @@ gradient bound. Written out elementwise and not by optax: its steps and projecti
 number of lanes, and it has no step by the sum of squared norms (`scale_by_rss` keeps a sum a coordinate).
 """
 
-from numbers import Real
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxbandits.learners.learner import Learner
+from jaxbandits.learners.learner import Learner, positive
 from jaxbandits.numerics import fixed_sum
-from jaxbandits.validation import choice, integer, number
+from jaxbandits.validation import choice, integer
 
 STEPS = ("adanorm", "sqrt", "strong")
 
@@ -20,11 +19,6 @@ STEPS = ("adanorm", "sqrt", "strong")
 class State(NamedTuple):
     point: Any  # [d]
     clock: Any  # "adanorm": the sum of squared gradients; otherwise updates so far, int32
-
-
-def positive(name, value):
-    """A number > 0, checked where it is known: a traced scalar passes."""
-    return number(name, value, 0.0, open_low=True) if isinstance(value, Real) else value
 
 
 def ogd(dim, horizon, theta_bound, gradient_bound, *, step="adanorm", strong_convexity=1.0, dtype=None) -> Learner:

@@ -118,7 +118,9 @@ def project_ellipsoid(y, A, radius):
     A = A / jnp.max(fixed_sum(jnp.abs(A)))
     norm = safe_norm(y)
     inside = norm <= radius
-    unit = jnp.where(inside, jnp.zeros_like(y), y / radius)  # nothing to solve inside: x = 0
+    # nothing to solve inside: x = 0; from far enough away only the direction of y matters, and its squared norm would overflow
+    reach = jnp.maximum(radius, norm * jnp.finfo(y.dtype).eps ** 2)
+    unit = jnp.where(inside, jnp.zeros_like(y), y / reach)
     right, eye = matvec(A, unit), jnp.eye(d, dtype=y.dtype)
 
     def solved(m):

@@ -10,6 +10,7 @@ import itertools
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.protocol import Adversary, Algorithm, Case, Environment, Span
@@ -268,6 +269,8 @@ def stacked(cases: list[Case], dtype: str) -> tuple[Case, Case]:
     """Numbers of several cells with a leading axis, and the axes: None where all are equal."""
 
     def cast(x):
+        if isinstance(x, jax.core.Tracer):  # from a caller's vmap around `simulate`
+            return x.astype(dtype) if jnp.issubdtype(x.dtype, jnp.floating) else x
         x = np.asarray(x)
         if x.dtype.kind in "iu" and x.size and max(abs(int(x.min())), abs(int(x.max()))) >= 2**31:
             raise ValueError(f"a parameter of {x.max()!r} does not fit 32-bit integers")

@@ -43,12 +43,12 @@ def simulate(
     algorithm, environment, *, reward_adversary=None, message_adversary=None, seed=0, checkpoints=200, history=False,
     dtype="float32",
 ) -> Run:  # fmt: skip
-    """Play one lane. Pure: `seed` may be traced, so it works inside `jit` and `vmap`.
+    """Play one lane. Pure: `seed` and the algorithm's params may be traced, so it works inside `jit` and `vmap`.
 
     algorithm: a built algorithm, or a factory with its horizon bound (what the environment fixes is filled in).
     environment, adversaries: called parts or factories. checkpoints: a count or times. history: keep every play.
     Warns where the environment's moments exceed what the algorithm declares.
-    Lane `seed` is the same, bit for bit, as in a `sweep`; with a traced seed regret is summed on the device in `dtype`.
+    Lane `seed` is the same, bit for bit, as in a `sweep`; where something is traced, regret is summed on the device in `dtype`.
 
     >>> import jaxbandits as jb
     >>> arms = jb.environments.bernoulli_arms(means=[0.2, 0.8])
@@ -65,7 +65,12 @@ def simulate(
         raise ValueError(
             f"horizon = {horizon} is longer than the environment's {environment.facts['max_horizon']} plays"
         )
-    beliefs.warn([(algorithm.version[0], algorithm, environment)], stacklevel=2)
+    if _traced((environment.params, first and first.params, second and second.params)):
+        raise ValueError(
+            "the environment and the adversaries need numbers: only seed and the algorithm's params may be traced"
+        )
+    if not _traced(algorithm.params):
+        beliefs.warn([(algorithm.version[0], algorithm, environment)], stacklevel=2)
     if history and algorithm.program.tally:
         raise ValueError("history=True shows single rewards, shortcut=True draws none: leave one of them out")
     times = checkpoint_times(horizon, checkpoints)
@@ -74,8 +79,8 @@ def simulate(
     case, _ = stacked([host_case(cell)], dtype)
     with jax.enable_x64(dtype == "float64"):
         record, state, diagnostics, kept = _play(parts, algorithm.schedule, history, case, jnp.uint32(seed), times)
-    traced = isinstance(seed, jax.core.Tracer)
-    if traced and parts.world.seeded:
+    traced = _traced((seed, algorithm.params))
+    if _traced(seed) and parts.world.seeded:
         raise ValueError(
             "the best arm of this environment depends on the seed: call simulate with a number, or use sweep"
         )
@@ -112,6 +117,10 @@ def built_parts(algorithm, environment) -> tuple[Algorithm, Environment | None]:
         return algorithm if isinstance(algorithm, Algorithm) else algorithm(), None
     environment = environment if isinstance(environment, Environment) else environment()
     return algorithm_for(algorithm, environment), environment
+
+
+def _traced(tree) -> bool:
+    return any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(tree))
 
 
 def _windows(span, checkpoints: int) -> int:
@@ -204,5 +213,5 @@ def _regret(record, environment, parts, seed, times, traced):
             for arm, gap in enumerate(gaps):
                 regret += np.asarray(record.pulls_at)[:, arm] * gap
     if parts.world.baseline is not None:
-        regret = regret - parts.world.baseline(environment.params, 0 if traced else int(seed), times)
+        regret = regret - parts.world.baseline(environment.params, 0 if _traced(seed) else int(seed), times)
     return regret
