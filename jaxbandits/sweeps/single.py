@@ -18,7 +18,7 @@ from jaxbandits.validation import integer
 
 
 class History(NamedTuple):
-    """What happened, play by play (concrete seeds: exactly the plays made; traced seeds: every slot, with `play`)."""
+    """What happened, play by play (nothing traced: exactly the plays made; otherwise every slot, with `play`)."""
 
     t: Any  # [T]
     action: Any  # [T] | [T, N]
