@@ -222,7 +222,7 @@ def test_no_more_is_spent_than_was_asked_for(name):
     if name in PUBLISHED:
         assert "published" in inspect.getdoc(getattr(jb.algorithms, name))
     else:
-        assert algorithm.guarantee.spend(algorithm.params)[0] <= asked(algorithm.config) * (1 + 1e-6)
+        assert algorithm.guarantee.spend(algorithm.params)[0] <= asked(algorithm) * (1 + 1e-6)
 
 
 @pytest.mark.parametrize(
