@@ -114,7 +114,8 @@ def test_the_past_does_not_depend_on_the_horizon():
 def test_the_last_state_is_not_thrown_away():
     """After 7 plays no epoch follows; after 8 of 8 the one of 8 plays has begun."""
     contexts, rewards = tape(8)
-    fresh = private(num_arms=A, dim=D, horizon=8).program.init(made(8).params.base, Draws(jnp.uint32(0)))
+    last = jax.tree.map(lambda x: np.asarray(x)[-1], made(8).params.base)
+    fresh = private(num_arms=A, dim=D, horizon=8).program.init(last, Draws(jnp.uint32(0)))
     _, _, state = on_tape(made(7), contexts[:7], rewards[:7])
     assert float(state.inverse[0][-1]) < float(fresh.inverse[0])
     _, _, state = on_tape(made(8), contexts[:7], rewards[:7])

@@ -242,6 +242,18 @@ def test_bounds_are_checked_whatever_they_come_as(make, wrong):
             make(**{"dim": 3, "horizon": 100, "theta_bound": 1.0, "gradient_bound": jnp.float32(1.0), name: wrong})
 
 
+@pytest.mark.parametrize("make", [jb.learners.maler, jb.learners.ogd])
+def test_a_gradient_of_another_shape_does_not_broadcast(make):
+    learner = make(3, 100, 1.0, 1.0)
+    for wrong in (jnp.ones(1), jnp.ones((2, 3)), 1.0):
+        with pytest.raises(ValueError, match=r"gradient has shape .* must be \(3,\)"):
+            learner.update(learner.init(), wrong)
+    same = learner.update(learner.init(), [0.5, 0.0, 0.1])
+    np.testing.assert_array_equal(
+        learner.predict(same), learner.predict(learner.update(learner.init(), jnp.array([0.5, 0.0, 0.1])))
+    )
+
+
 def ellipsoids(condition, seed=0, count=300, dim=5):
     """y [count, d] outside the unit ball, A [count, d, d] of one condition number."""
     rng = np.random.default_rng(seed)

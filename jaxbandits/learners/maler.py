@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.learners._few import at_the_few
-from jaxbandits.learners.learner import Learner, positive
+from jaxbandits.learners.learner import Learner, gradient_of, positive
 from jaxbandits.learners.project_ellipsoid import to_unit_sphere, triangle
 from jaxbandits.numerics import count, fixed_sum, lanes_last, settle, settle_all
 from jaxbandits.validation import integer
@@ -169,6 +169,6 @@ def maler(dim, horizon, theta_bound, gradient_bound, *, num_rounds=None, dtype=N
         return radius * state.prediction
 
     def update(state, gradient):
-        return _kernel(dim, n)(state, scale * gradient.astype(dtype))
+        return _kernel(dim, n)(state, scale * gradient_of(gradient, state.prediction))
 
     return Learner(init, predict, update)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxbandits.learners.learner import Learner, positive
+from jaxbandits.learners.learner import Learner, gradient_of, positive
 from jaxbandits.numerics import fixed_sum
 from jaxbandits.validation import choice, integer
 
@@ -51,7 +51,7 @@ def ogd(dim, horizon, theta_bound, gradient_bound, *, step="adanorm", strong_con
         return state.point
 
     def update(state, gradient):
-        point = state.point
+        point, gradient = state.point, gradient_of(gradient, state.point)
         if step == "adanorm":
             clock = state.clock + fixed_sum(gradient * gradient)
             moved = clock > 0  # twice: neither the value nor a derivative may divide by zero

@@ -29,7 +29,7 @@ def exceeded(algorithm: Algorithm, environment: Environment) -> tuple[float, str
     if overspent(algorithm, environment):
         bound, epsilon = algorithm.guarantee.bound, algorithm.guarantee.spend(algorithm.params)[0]
         said = f"epsilon = {epsilon:g} is that of rewards in [-{bound:g}, {bound:g}], and rewards here go beyond: it is infinite"
-        return np.inf, said + " (linear_arms(noise='rademacher') pays bounded ones)"
+        return np.inf, said + " (bernoulli_arms and linear_arms(noise='rademacher') pay bounded ones)"
     config, moment = algorithm.config, environment.facts.get("moment")
     bound, order = config.get("moment_bound"), config.get("moment_order")
     if moment is None or bound is None or order is None:
