@@ -10,7 +10,6 @@ cores) and run in turns; CPU seconds, compilation left out. `full`: 1,000 seeds 
 """
 
 import itertools
-import os
 import sys
 import time
 import warnings
@@ -18,10 +17,9 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-import numba
 import numba_contextual
 import numpy as np
-from measure import best_of
+from measure import best_of, one_core
 from scipy import stats
 
 import jaxbandits as jb
@@ -56,17 +54,9 @@ def run(label: str, contexts: str, seeds: int, horizon: int = HORIZON, **changes
     return partial(jb.sweep, FACTORIES[label], world(contexts), horizon=horizon, seeds=seeds, progress=False, **changes)
 
 
-def pinned() -> None:
-    """One core and one thread."""
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[-1]})
-    jb.cores(1)
-    numba.set_num_threads(1)
-
-
 def linucb(seeds: int = 128) -> None:
     """Fixed and redrawn arms against every Numba loop."""
-    pinned()
+    one_core()
     for contexts, generators in {"fixed": ("circles",), "redraw": numba_contextual.GENERATORS}.items():
         ours = run("linucb", contexts, seeds)
         mean = float(ours().regret[0, :, -1].mean())
@@ -81,7 +71,7 @@ def linucb(seeds: int = 128) -> None:
 
 def learners(seeds: int = 128, horizon: int = HORIZON) -> None:
     """CPU seconds of online_ucb over those of linucb on redrawn arms, in turns on one core."""
-    pinned()
+    one_core()
     labels = ["linucb", "online_ucb, OGD", "online_ucb, Maler"]
     runs = [run(label, "redraw", seeds, horizon) for label in labels]
     for one in runs:

@@ -12,7 +12,7 @@ from functools import partial
 import jax
 import numba_median
 import numpy as np
-from robust_mab import best_of
+from measure import best_of
 
 from jaxbandits.estimators import geometric_median
 

@@ -4,7 +4,7 @@
 
 Dimension 5, constants of T = 20,000 (19 experts), noisy linear regression, gradients clipped at G: three practical ones and the theory's
 at epsilon 1. Both sides read the same cheap counter for their draws, whose time is in both. "left": Newton steps that
-leave the ball. Compilation is left out, CPU seconds are the least of several turns: pin the process to one core.
+leave the ball. Compilation is left out, CPU seconds of one pinned core are the least of several turns.
 """
 
 import sys
@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numba_maler
 import numpy as np
-from measure import best_of
+from measure import best_of, one_core
 
 import jaxbandits as jb
 from jaxbandits.learners.maler import num_pairs
@@ -47,6 +47,7 @@ def ours(seeds, G, plays, theta):
 
 
 def main(lanes: int, plays: int) -> None:
+    one_core()
     seeds = np.random.default_rng(0).integers(0, 2**32, lanes, dtype=np.uint32)
     theta = np.array([0.5, -0.5, 0.5, 0.4, -0.3], np.float32)  # norm 1: experts leave the ball
     loop = numba_maler.compiled(DIM, num_pairs(HORIZON))

@@ -1,6 +1,19 @@
 """How the benchmarks measure."""
 
+import os
 import time
+
+import numba
+
+import jaxbandits as jb
+
+
+def one_core() -> None:
+    """This process on one core with one thread: before anything is computed."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    jb.cores(1)
+    numba.set_num_threads(1)
 
 
 def best_of(rounds: int, *functions) -> list[float]:

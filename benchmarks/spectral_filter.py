@@ -6,7 +6,6 @@
 hundred thousand. Everything runs on one pinned core in one process, compilation left out; CPU time, the least of several rounds in turns.
 """
 
-import os
 import sys
 from functools import partial
 
@@ -15,7 +14,7 @@ import jax.numpy as jnp
 import numba_filter
 import numpy as np
 from jax import lax
-from robust_mab import best_of
+from measure import best_of, one_core
 
 from jaxbandits.estimators._top_eigenvector import top_eigenvector
 from jaxbandits.estimators.spectral_filter import block_size, filter_blocks, layout
@@ -136,8 +135,7 @@ def case(n, d):
 
 
 def main(sizes) -> None:
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    one_core()
     head = (
         "n",
         "d",
