@@ -49,7 +49,8 @@ epsilon = [0.1, 0.3, 1.0]
 """
 # A child that says what it is doing, one line each, as it does it.
 CHILD = """
-import os, sys
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background of a shell ignores it, and so do its children
 log = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 def say(*words):
     os.write(log, (" ".join(map(str, words)) + "\\n").encode())
