@@ -19,13 +19,17 @@ from jaxbandits.recorder import Record, Window
 
 
 class Parts(NamedTuple):
-    """What fixes the compiled code: functions and the float type. Equality is identity of cached builders."""
+    """What fixes the compiled code: functions and the float type. Equality is identity of cached builders.
+
+    A user's function may read a value that has changed since it was compiled: `traced` tells the two apart.
+    """
 
     program: Program
     world: World
     reward_attack: Attack | None
     message_attack: Attack | None
     dtype: Any
+    traced: str = ""  # of a user's own parts: the hash of what they compute now (`sweeps.traced`)
 
 
 class Lane(NamedTuple):

@@ -1,5 +1,6 @@
 """Arguments are checked on the host, before anything long runs: the error names the argument, the value and the remedy."""
 
+import copy
 import difflib
 import functools
 import inspect
@@ -17,10 +18,31 @@ def nearest(name: str, known) -> str:
     return f" (did you mean {match[0]!r}?)" if match else ""
 
 
+class Arguments(dict):
+    """The arguments a part was built with, and the part as its factory built it: how a copy that was changed is recognised."""
+
+    home: str  # module of the factory
+    defaults: dict  # argument -> default, where there is one
+    built: tuple  # the fields of the part that fix its results
+
+    def describes(self, part) -> bool:
+        """Whether the part is still what the factory returned for these arguments."""
+        return all(mine is its for mine, its in zip(self.built, _fixing(part), strict=True))
+
+
+def _fixing(part) -> tuple:
+    if isinstance(part, Environment):
+        return part.world, part.params, part.facts, part.version
+    if isinstance(part, Adversary):
+        return part.attack, part.params, part.version
+    return part.program, part.params, part.schedule, part.version
+
+
 def factory(function):
     """Make a factory of keyword arguments only: unknown ones raise TypeError listing the known, `config` keeps them all."""
     signature = inspect.signature(function)
     known = list(signature.parameters)
+    defaults = {key: p.default for key, p in signature.parameters.items() if p.default is not inspect.Parameter.empty}
 
     @functools.wraps(function)
     def make(*args, **kwargs):
@@ -35,13 +57,19 @@ def factory(function):
         ]
         if missing:
             raise TypeError(f"{name} needs {', '.join(missing)}")
+        # arrays and lists may be changed by their owner later: a part keeps what it was given
+        kwargs = {key: copy.copy(v) if isinstance(v, np.ndarray | list) else v for key, v in kwargs.items()}
         bound = signature.bind(**kwargs)
         bound.apply_defaults()
-        made = function(**kwargs)._replace(config={"name": name, **bound.arguments})
-        if isinstance(made, Environment | Adversary):
-            made = made._replace(remake=functools.partial(make, **kwargs))
-        return made
+        part = function(**kwargs)
+        config = Arguments({"name": name, **bound.arguments})
+        config.home, config.defaults, config.built = function.__module__, defaults, _fixing(part)
+        part = part._replace(config=config)
+        if isinstance(part, Environment | Adversary):
+            part = part._replace(remake=functools.partial(make, **kwargs))
+        return part
 
+    make.defaults = defaults  # type: ignore[attr-defined]
     return make
 
 

@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from jaxbandits.sweeps import estimate, tasks
 from jaxbandits.sweeps.files import RESULTS, load
-from jaxbandits.sweeps.identity import keys_of
+from jaxbandits.sweeps.identity import identified
 from jaxbandits.sweeps.local import Chunk
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.results import Results
@@ -41,12 +41,16 @@ class Job:
     """One sweep, checked: plan, engine and, where there is a directory, the store. Nothing is written before it runs."""
 
     def __init__(self, plan: Plan, config: dict, engine: Any, directory=None, *, progress=True, fresh=False):
-        self.plan, self.config, self.engine, self.progress, self.fresh = plan, config, engine, progress, fresh
+        self.config, self.engine, self.progress, self.fresh = config, engine, progress, fresh
         self.directory = None if directory is None else Path(directory)
+        self.plan, self.keys, self.nameless = identified(plan, engine.machine.platform, stored=directory is not None)
+        plan = self.plan
         self.shapes = tasks.shapes_of(plan)
         tasks.fitting(plan, owned(plan, 1, None), engine.machine, self.shapes)  # says now that the memory is too small
         self.store = None if self.directory is None else Store(self.directory)
-        self.keys = [] if self.store is None else keys_of(plan, engine.machine.platform)
+        if self.nameless:
+            reason = next(iter(self.nameless.values()))
+            warnings.warn(f"{reason}: it is computed anew in every run", UserWarning, stacklevel=2)
         self.block = block_of(max(len(t) for t in plan.times.values()))
         self.computed = 0  # plays of this process
 
@@ -70,6 +74,8 @@ class Job:
     def compute(self, shard: tuple[int, int] | None = None) -> None:
         """Bring the store up to the whole sweep, or to one shard of it."""
         assert self.store is not None and self.directory is not None
+        if shard is not None and self.nameless:
+            raise ValueError(f"{next(iter(self.nameless.values()))}: shares of it cannot be put together, use `run`")
         self.store.prepare()
         if self.fresh:
             self.store.clear()
@@ -158,7 +164,10 @@ class Job:
         return whole
 
     def _tidy(self, store: Store) -> None:
-        """Forget calls on their way that other calls have overtaken."""
+        """Forget calls on their way that other calls have overtaken, and chunks that no later run can find."""
+        for pieces in store.pieces(self.nameless).values():
+            for piece in pieces:
+                piece.path.unlink(missing_ok=True)
         for call in store.begun():
             pieces = store.pieces(call.keys)
             span = [(call.first, call.first + call.seeds)]

@@ -265,22 +265,24 @@ def host_case(cell: Cell) -> Case:
     return case_of(cell.algorithm, cell.environment, cell.reward_adversary, cell.message_adversary)
 
 
+def cast(x, dtype: str):
+    """A parameter as it is computed with: floats in the run's dtype, integers in 32 bits."""
+    if isinstance(x, jax.core.Tracer):  # from a caller's vmap around `simulate`
+        return x.astype(dtype) if jnp.issubdtype(x.dtype, jnp.floating) else x
+    x = np.asarray(x)
+    if x.dtype.kind in "iu" and x.size and max(abs(int(x.min())), abs(int(x.max()))) >= 2**31:
+        raise ValueError(f"a parameter of {x.max()!r} does not fit 32-bit integers")
+    return x.astype(dtype) if x.dtype.kind == "f" else x.astype(np.int32) if x.dtype.kind in "iu" else x
+
+
 def stacked(cases: list[Case], dtype: str) -> tuple[Case, Case]:
     """Numbers of several cells with a leading axis, and the axes: None where all are equal."""
-
-    def cast(x):
-        if isinstance(x, jax.core.Tracer):  # from a caller's vmap around `simulate`
-            return x.astype(dtype) if jnp.issubdtype(x.dtype, jnp.floating) else x
-        x = np.asarray(x)
-        if x.dtype.kind in "iu" and x.size and max(abs(int(x.min())), abs(int(x.max()))) >= 2**31:
-            raise ValueError(f"a parameter of {x.max()!r} does not fit 32-bit integers")
-        return x.astype(dtype) if x.dtype.kind == "f" else x.astype(np.int32) if x.dtype.kind in "iu" else x
 
     def axis(*xs):
         return -1 if all(np.array_equal(xs[0], x, equal_nan=xs[0].dtype.kind == "f") for x in xs[1:]) else 0
 
     def join(*xs):
-        xs = [cast(x) for x in xs]
+        xs = [cast(x, dtype) for x in xs]
         return xs[0] if axis(*xs) == -1 else np.stack(xs)
 
-    return jax.tree.map(join, *cases), jax.tree.map(lambda *xs: axis(*(cast(x) for x in xs)), *cases)
+    return jax.tree.map(join, *cases), jax.tree.map(lambda *xs: axis(*(cast(x, dtype) for x in xs)), *cases)

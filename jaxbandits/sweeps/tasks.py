@@ -5,7 +5,6 @@ what is finished, `tasks_of` cuts the rest into calls. Nothing here changes a re
 """
 
 import itertools
-import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ import numpy as np
 from jaxbandits.sweeps.compiled import LaneShape, lane_shape
 from jaxbandits.sweeps.plan import Group, Plan, host_case, stacked
 from jaxbandits.sweeps.store import Begun, Piece
+from jaxbandits.sweeps.traced import naming
 
 LEAST_LANES = 8  # results are promised equal for chunks of at least this many lanes
 CPU_LANES = 2048
@@ -177,13 +177,8 @@ def shapes_of(plan: Plan) -> list[LaneShape]:
 def _shape_of(group: Group, plan: Plan) -> LaneShape:
     first = plan.cells[group.cells[0]]
     case, _ = stacked([host_case(first)], plan.dtype)
-    try:
+    with naming(first.label):
         shape = lane_shape(group.parts, case, len(group.times), max(span.slots for span in group.schedule))
-    except Exception as error:
-        frames = [f for f in traceback.extract_tb(error.__traceback__) if "site-packages" not in f.filename]
-        where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-        said = f"{first.label!r} cannot be traced: {type(error).__name__}: {str(error).splitlines()[0]} ({where})"
-        raise ValueError(said) from error
     if shape.counted and "means" not in first.environment.facts:
         raise ValueError(
             "the environment counts pulls and gives no regret: put the arms' means into its facts, facts['means']"
