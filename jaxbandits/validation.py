@@ -27,15 +27,24 @@ class Arguments(dict):
 
     def describes(self, part) -> bool:
         """Whether the part is still what the factory returned for these arguments."""
-        return all(mine is its for mine, its in zip(self.built, _fixing(part), strict=True))
+        now = _fixing(part)
+        return len(self.built) == len(now) and all(mine is its for mine, its in zip(self.built, now, strict=True))
 
 
 def _fixing(part) -> tuple:
     if isinstance(part, Environment):
-        return part.world, part.params, part.facts, part.version
+        return part.world, part.params, part.version, *part.facts.keys(), *part.facts.values()
     if isinstance(part, Adversary):
         return part.attack, part.params, part.version
     return part.program, part.params, part.schedule, part.version
+
+
+def _freeze(x) -> None:
+    """Make the arrays of a part read-only: what describes it could not tell that they were written into."""
+    if isinstance(x, np.ndarray):
+        x.flags.writeable = False
+    for item in x.values() if isinstance(x, dict) else x if isinstance(x, tuple | list) else ():
+        _freeze(item)
 
 
 def factory(function):
@@ -62,6 +71,7 @@ def factory(function):
         bound = signature.bind(**kwargs)
         bound.apply_defaults()
         part = function(**kwargs)
+        _freeze((part.params, getattr(part, "facts", ()), kwargs))
         config = Arguments({"name": name, **bound.arguments})
         config.home, config.defaults, config.built = function.__module__, defaults, _fixing(part)
         part = part._replace(config=config)
