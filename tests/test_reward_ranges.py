@@ -1,8 +1,11 @@
 """The rewards that algorithms declare they read, the ranges that environments state, and the warning where they part."""
 
+import inspect
+import json
 import math
 import warnings
 from functools import partial
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -11,10 +14,12 @@ import pytest
 
 import jaxbandits as jb
 from jaxbandits import catalogue
+from jaxbandits.cli import main
 from jaxbandits.protocol import Rewards
 from jaxbandits.random import Draws
+from jaxbandits.reports import listing
 from jaxbandits.sweeps import beliefs
-from jaxbandits.validation import factory
+from jaxbandits.validation import Range, factory, recorded
 
 SETTINGS = {"horizon": 20, "seeds": 2, "checkpoints": 2, "progress": False}
 GAUSSIAN = jb.environments.gaussian_arms(means=[3.0, 5.0])
@@ -234,3 +239,136 @@ def test_a_sweep_warns_once_a_label_before_it_runs_and_not_of_corruption():
 def _case(algorithm, environment):
     environment = environment()
     return catalogue.algorithm_for(partial(algorithm, horizon=20), environment), environment
+
+
+# --- what parts take: `jaxbandits list`
+
+PARTS = [name for kind in listing.KINDS for name in listing.names(kind)]
+
+
+def outside(asked) -> list:
+    """Values just outside of a range."""
+    if asked.kind == "choice":
+        return ["neither"]
+    values = []
+    if math.isfinite(asked.low):
+        values.append(asked.low if asked.open_low else asked.low - 1)
+    if math.isfinite(asked.high):
+        values.append(asked.high if asked.open_high else asked.high + 1)
+    return [] if asked.kind == "array" else values
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_listed_ranges_are_what_factories_refuse(name):
+    part, make = listing.example(name), getattr(listing.KINDS[listing.kind_of(name)], name)
+    given = {key: value for key, value in part.config.items() if key != "name"}
+    rows = listing.arguments(name)
+    assert [row.name for row in rows] == list(inspect.signature(make).parameters)
+    for row in rows:
+        for value in outside(row.range) if row.range else []:
+            with pytest.raises(ValueError, match=rf"\b{row.name} = "):
+                make(**given | {row.name: value})
+
+
+def test_ranges_of_arguments_that_the_catalogue_leaves_open():
+    def ranges(name):
+        return {row.name: row.range for row in listing.arguments(name)}
+
+    exp3 = ranges("exp3_ix")
+    assert exp3["learning_rate"] == Range("number", 0.0, math.inf, open_low=True)
+    assert ranges("kl_ucb")["num_arms"] == Range("integer", 2, math.inf)
+    assert ranges("ldp_ucb")["mechanism"].values == ("laplace", "randomized_response")
+    assert ranges("private_batched")["base"] is None
+    with recorded() as outer:
+        jb.environments.gaussian_arms(means=[0.0, 1.0])
+        with recorded() as inner:
+            jb.environments.bernoulli_arms(means=[0.0, 1.0])
+    assert set(outer) == {"means", "scale"} and inner == {"means": Range("array", 0.0, 1.0)}
+
+
+def test_static_arguments():
+    static = {
+        name: listing.record(name)["static"] for name in ("kl_ucb", "thompson", "ftpl", "byzantine_ucb", "linucb")
+    }
+    assert static == {
+        "kl_ucb": ["num_arms"], "thompson": ["num_arms", "posterior"], "ftpl": ["num_arms", "resampling"],
+        "byzantine_ucb": ["num_agents", "num_arms", "dim", "horizon", "window", "aggregate", "privacy", "iterations"],
+        "linucb": ["num_arms", "dim", "contexts"],
+    }  # fmt: skip
+    assert listing.record("private_batched")["static"] == ["num_arms"]  # its window is data
+    assert "learner" in listing.record("online_ucb")["static"] and "step" in listing.record("online_ucb")["static"]
+
+
+def test_the_list_of_algorithms_for_machines(capsys):
+    assert main(["list", "algorithms", "--json"]) == 0
+
+    def refuse(text):
+        raise AssertionError(f"{text} is no JSON")
+
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out, parse_constant=refuse)}
+    assert list(rows) == jb.algorithms.__all__
+    for row in rows.values():
+        assert {"name", "arguments", "model", "unit", "rewards", "structure", "paper", "static"} <= set(row)
+        assert all({"name", "default", "range", "static", "required"} <= set(a) for a in row["arguments"])
+        assert row["static"] == [a["name"] for a in row["arguments"] if a["static"]]
+        assert row["paper"] or row["name"] == "uniform"
+    assert rows["kl_ucb"]["rewards"] == {"low": 0.0, "high": 1.0, "outside": "clip"}
+    assert rows["ucb1"]["rewards"] == {"low": "-inf", "high": "inf", "outside": "accept"}
+    assert (rows["ldp_exp3"]["model"], rows["ldp_exp3"]["unit"], rows["ucb1"]["unit"]) == ("local", "loss_vector", None)
+    epsilon = next(a for a in rows["dp_se"]["arguments"] if a["name"] == "epsilon")
+    assert epsilon["required"] and not epsilon["static"] and epsilon["default"] is None
+    asked = {"kind": "number", "low": 0.0, "high": "inf", "open_low": True, "open_high": False}
+    assert epsilon["range"] == asked
+    kinds = ("moss", "htinf", "exp4", "doubling", "median_elimination", "oracle_linucb")
+    assert [rows[name]["structure"] for name in kinds] == [
+        "arms",
+        "losses",
+        "experts",
+        "contextual",
+        "linear",
+        "federated",
+    ]
+    assert "Garivier and Cappe 2011" in rows["kl_ucb"]["paper"] and "ICML 2023" in rows["robust_elimination"]["paper"]
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_page_names_every_argument_with_its_default(name):
+    page = listing.listed(name)
+    assert page.startswith(f"{name}: ") and max(map(len, page.splitlines())) <= 120
+    for row in listing.arguments(name):
+        (line,) = [line for line in page.splitlines() if line.startswith(f"  {row.name}: ")]
+        given = listing._short(row.default)
+        assert row.required or f"default {given}" in " ".join(page.split()), line
+
+
+def test_pages_say_what_arguments_do(capsys):
+    assert main(["list", "byzantine_ucb"]) == 0
+    page = capsys.readouterr().out
+    assert (
+        "federated, neighbours differ in one message" in page
+        and "the share of attackers the server believes in" in page
+    )
+    assert "noise_scale: default 0.5, >= 0" in page and "see feature_spread" in page
+    # where a docstring refers to another algorithm, so does the page
+    assert "guard_bins: extra bins each side" in listing.page("prm_thompson")
+
+
+def test_the_table_says_which_rewards_are_read(capsys):
+    assert main(["list"]) == 0
+    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
+    assert "[0, 1], clipped" in lines["kl_ucb"] and " any " in lines["ucb1"] and "[-1, 1]  " in lines["byzantine_ucb"]
+    assert {"algorithms:", "environments:", "adversaries:", "papers:", "huber", "loss_table"} <= set(lines)
+    assert main(["list", "papers"]) == main(["list", "private-adversarial/exp3-leak"]) == 0
+    assert listing.reading(None) == "not declared" and listing.reading(Rewards(0.0, 2.0, "zero")) == "[0, 2], else 0"
+
+
+def test_an_unknown_name_is_one_line_with_the_nearest(capsys):
+    assert main(["list", "klucb"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "'klucb'" in line and "'kl_ucb'" in line and "`jaxbandits list`" in line
+    assert main(["list", "--json"]) == main(["list", "papers", "--json"]) == 2
+
+
+def test_the_page_of_the_catalogue_is_up_to_date():
+    page = (Path(__file__).parents[1] / "docs/api.md").read_text()
+    assert listing.markdown() in page, "write docs/api.md's table anew: print(jaxbandits.reports.listing.markdown())"
