@@ -168,11 +168,23 @@ def test_who_cannot_read_gaussian_rewards_says_so():
         assert "use an environment that pays inside" in text and "jaxbandits list algorithms" in text
     for algorithm in (a.exp3, a.tsallis_inf, a.ftpl):
         assert "takes others as they are" in said(algorithm, GAUSSIAN)[0]
-    for algorithm in (a.ucb1, a.moss, a.huber_ucb, a.htinf, a.uniform):
+    for algorithm in (a.ucb1, a.moss, a.huber_ucb, a.uniform):
         assert said(algorithm, GAUSSIAN) == []
     slightly = jb.environments.gaussian_arms(means=[0.0, 1.25], scale=0.0)
     assert "lie in [0, 1.25]" in said(a.kl_ucb, slightly)[0]
     assert said(a.kl_ucb, jb.environments.gaussian_arms(means=[0.0, 1.0 + 1e-12], scale=0.0)) == []
+
+
+def test_htinf_reads_losses_of_a_size():
+    htinf, mild = jb.algorithms.htinf, jb.environments.gaussian_arms(means=[0.0, 0.5])
+    (text,) = said(htinf, GAUSSIAN)  # whose losses are -2 and -4: worse than uniform play
+    assert "E|1 - X|^2 of arm 1 is at least 4.099^2, above that of tail_scale = 2.449: declare at least 4.1;" in text
+    assert said(htinf, mild) == said(htinf, GAUSSIAN, tail_scale=4.1) == []
+    heavy = jb.environments.student_arms(means=[0.0, 0.5], df=1.9)
+    assert "lower tail_index" in said(htinf, heavy)[0] and said(htinf, heavy, tail_index=1.2) == []
+    assert said(htinf, catalogue.arms()) == said(htinf, catalogue.losses()) == []
+    with pytest.warns(UserWarning, match="the worst of 1 among 2 points"):
+        jb.sweep(htinf, GAUSSIAN, grid={"tail_scale": [2.0, 5.0]}, **SETTINGS)
 
 
 def test_half_lines_and_zeros():

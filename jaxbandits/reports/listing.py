@@ -5,6 +5,7 @@ made the catalogue's case, static ones those whose change makes another program,
 """
 
 import difflib
+import functools
 import inspect
 import json
 import math
@@ -20,7 +21,8 @@ import numpy as np
 from jaxbandits import adversaries, algorithms, catalogue, environments, papers
 from jaxbandits.protocol import Adversary, Algorithm, Environment, Rewards
 from jaxbandits.selection import markdown as cells
-from jaxbandits.sweeps.beliefs import interval
+from jaxbandits.sweeps.beliefs import FATES, interval
+from jaxbandits.sweeps.grid import signature_of
 from jaxbandits.sweeps.plan import FILLED
 from jaxbandits.sweeps.results import jsonable
 from jaxbandits.validation import Range, recorded
@@ -324,8 +326,13 @@ def page(name: str) -> str:
     if isinstance(part, Algorithm):
         claim = part.guarantee
         unit = f", neighbours differ in one {claim.unit.replace('_', ' ')}"
+        bound = signature_of(catalogue.ALGORITHMS[name].algorithm)[1]
         facts["plays on"] = structure(name)
+        # rewards and privacy may depend on arguments: they are this one's
+        facts["example"] = f"{name}({', '.join(f'{key}={_short(value)}' for key, value in bound.items())})"
         facts["rewards"] = reading(part.rewards)
+        if part.rewards is not None and facts["rewards"] != "any":
+            facts["rewards"] = f"{interval(part.rewards.low, part.rewards.high)}, {FATES[part.rewards.outside]}"
         facts["privacy"] = claim.model + ("" if claim.model == "none" else unit)
     facts["static"] = ", ".join(row.name for row in rows if row.static)
     facts["paper"] = paper(factory)
@@ -350,6 +357,12 @@ def page(name: str) -> str:
 
 
 def _short(value) -> str:
+    """A value as one would write it."""
+    if isinstance(value, functools.partial):
+        bound = "".join(f", {key}={_short(inner)}" for key, inner in value.keywords.items())
+        return f"partial({_short(value.func)}{bound})"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_short, value))}]"
     return getattr(value, "__name__", None) or repr(value)
 
 

@@ -80,6 +80,8 @@ def exceeded(algorithm: Algorithm, environment: Environment) -> tuple[float, str
         said = f"epsilon = {epsilon:g} is that of rewards in [-{bound:g}, {bound:g}], and rewards here go beyond: it is infinite"
         return np.inf, said + " (bernoulli_arms and linear_arms(noise='rademacher') pay bounded ones)"
     config, moment = algorithm.config, environment.facts.get("moment")
+    if moment is not None and config.get("tail_index") is not None:
+        return _tails(algorithm, environment)
     bound, order = config.get("moment_bound"), config.get("moment_order")
     if moment is None or bound is None or order is None:
         return None
@@ -99,6 +101,21 @@ def exceeded(algorithm: Algorithm, environment: Environment) -> tuple[float, str
         said = f"|mean| of arm {arm} is {means[arm]:.4g}, above mean_bound = {limit:g}: declare at least {_above(means[arm])}"
         found.append((means[arm] / limit if limit > 0 else np.inf, said))
     return max(found) if found else None
+
+
+def _tails(algorithm: Algorithm, environment: Environment) -> tuple[float, str] | None:
+    """The belief of HTINF: losses 1 - X have E|1 - X|^tail_index of at most tail_scale^tail_index."""
+    order, scale = algorithm.config["tail_index"], float(algorithm.params.tail_scale)
+    means = np.asarray(environment.facts["means"])
+    norm = environment.facts["moment"](order) ** (1 / order)
+    # of X, whose moments are known: the triangle inequality bounds that of 1 - X from below, Jensen's another way
+    sizes = np.maximum(np.abs(norm - 1), np.abs(means - 1))
+    arm = int(np.argmax(sizes))
+    if sizes[arm] <= scale * (1 + ROUNDING):
+        return None
+    remedy = "lower tail_index" if np.isinf(sizes[arm]) else f"declare at least {_above(sizes[arm])}"
+    said = f"E|1 - X|^{order:g} of arm {arm} is at least {sizes[arm]:.4g}^{order:g}, above that of tail_scale = {scale:.4g}: {remedy}"
+    return sizes[arm] / scale, said
 
 
 def doubted(algorithm: Algorithm, environment: Environment) -> list[tuple[str, float, str, str]]:
@@ -132,7 +149,7 @@ def warn(cases: list[tuple[str, Any, Any]], stacklevel: int) -> None:
     checked: dict = {}
     for label, algorithm, environment in cases:
         config = algorithm.config
-        names = ("moment", "estimator", "moment_order", "moment_bound", "mean_bound")
+        names = ("moment", "estimator", "moment_order", "moment_bound", "mean_bound", "tail_index", "tail_scale")
         key = (id(environment), overspent(algorithm, environment), *(str(config.get(name)) for name in names))
         if key not in checked:  # a grid over other things repeats the same belief
             found = exceeded(algorithm, environment)
