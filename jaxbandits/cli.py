@@ -43,8 +43,14 @@ def parser() -> argparse.ArgumentParser:
     again.add_argument("--out", metavar="DIR", type=Path, help="where to write (default: runs/<PAPER>/<FIGURE>)")
     again.add_argument("--format", default="png", metavar="png,pdf", help="picture formats: png, pdf, svg")
     again.add_argument("--quiet", action="store_true", help="no estimates and no progress bars")
-    listing = commands.add_parser("list", help="list what is there")
-    listing.add_argument("kind", nargs="?", choices=["algorithms", "environments", "adversaries", "papers"])
+    listing = commands.add_parser("list", help="list what is there, or what one of them takes")
+    listing.add_argument(
+        "what",
+        metavar="WHAT",
+        nargs="?",
+        help="algorithms, environments, adversaries, papers, or the name of one of them",
+    )
+    listing.add_argument("--json", action="store_true", help="machine-readable")
     drawing = commands.add_parser("plot", help="draw the pictures of a finished run again")
     drawing.add_argument("directory", metavar="DIR", type=Path)
     drawing.add_argument("--format", default="png", metavar="png,pdf")
@@ -228,21 +234,10 @@ def reproduce(given) -> int:
 
 
 def listing(given) -> int:
-    """`jaxbandits list`: names and the first line of what they are."""
-    import jaxbandits as jb
-    from jaxbandits import papers
+    """`jaxbandits list [WHAT]`: names and what they are, or all about one of them."""
+    from jaxbandits.reports import listing
 
-    kinds = [given.kind] if given.kind else ["algorithms", "environments", "adversaries", "papers"]
-    for kind in kinds:
-        if kind == "papers":
-            print("papers:")
-            for name, study in papers.known().items():
-                print(f"  {name:36s} {study.title}")
-            continue
-        module = getattr(jb, kind)
-        print(f"{kind}:")
-        for name in module.__all__:
-            print(f"  {name:24s} {(getattr(module, name).__doc__ or '').strip().splitlines()[0]}")
+    print(listing.as_json(given.what) if given.json else listing.listed(given.what))
     return 0
 
 

@@ -1,11 +1,15 @@
 """Arguments are checked on the host, before anything long runs: the error names the argument, the value and the remedy."""
 
+import contextlib
 import copy
 import difflib
 import functools
 import inspect
 import math
+from collections.abc import Iterator
+from contextvars import ContextVar
 from numbers import Integral, Real
+from typing import NamedTuple
 
 import numpy as np
 
@@ -83,10 +87,50 @@ def factory(function):
     return make
 
 
+class Range(NamedTuple):
+    """What a check asks of an argument."""
+
+    kind: str  # "number" | "integer" | "choice" | "array"
+    low: float = -math.inf
+    high: float = math.inf
+    open_low: bool = False
+    open_high: bool = False
+    values: tuple = ()  # of a choice
+
+
+_RECORDED: ContextVar[dict[str, Range] | None] = ContextVar("recorded", default=None)
+
+
+@contextlib.contextmanager
+def recorded() -> Iterator[dict[str, Range]]:
+    """The ranges that the checks made in this block ask for, by argument: they can be listed without being written down twice.
+
+    Of several checks of a name the first counts: a factory's own comes before those of what it calls.
+
+    >>> with recorded() as ranges:
+    ...     _ = number("epsilon", 0.5, 0.0, open_low=True)
+    >>> ranges["epsilon"].low, ranges["epsilon"].open_low
+    (0.0, True)
+    """
+    ranges: dict[str, Range] = {}
+    token = _RECORDED.set(ranges)
+    try:
+        yield ranges
+    finally:
+        _RECORDED.reset(token)
+
+
+def _record(name: str, asked: Range) -> None:
+    ranges = _RECORDED.get()
+    if ranges is not None:
+        ranges.setdefault(name, asked)
+
+
 def number(
     name: str, value, low=-math.inf, high=math.inf, *, open_low=False, open_high=False, finite=True, remedy=""
 ) -> float:
     """A real number in a range, as a float. The range's ends are included unless said open."""
+    _record(name, Range("number", low, high, open_low, open_high))
     inside = isinstance(value, Real | np.generic) and not isinstance(value, bool | np.bool_)
     if inside:
         v = float(value)
@@ -100,6 +144,7 @@ def number(
 
 def integer(name: str, value, low=None, high=None, *, remedy="") -> int:
     """An integer in a closed range."""
+    _record(name, Range("integer", -math.inf if low is None else low, math.inf if high is None else high))
     whole = isinstance(value, Integral | np.integer) and not isinstance(value, bool | np.bool_)
     whole = whole or (isinstance(value, float) and value.is_integer())
     if not whole or (low is not None and value < low) or (high is not None and value > high):
@@ -110,6 +155,7 @@ def integer(name: str, value, low=None, high=None, *, remedy="") -> int:
 
 def choice(name: str, value, known) -> str:
     """One of the known strings."""
+    _record(name, Range("choice", values=tuple(known)))
     if value not in known:
         raise ValueError(f"{name} = {value!r} must be one of {', '.join(map(repr, known))}{nearest(value, known)}")
     return value
@@ -117,6 +163,7 @@ def choice(name: str, value, known) -> str:
 
 def array(name: str, value, ndim: int, low=-math.inf, high=math.inf, *, shape=None, remedy="") -> np.ndarray:
     """A finite float64 array of `ndim` axes with entries in [low, high]."""
+    _record(name, Range("array", low, high))
     try:
         x = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):

@@ -12,7 +12,7 @@ from jaxbandits.algorithms.exp4 import follow, moved, start, summed_columns
 from jaxbandits.algorithms.private_batched import client_loss, slots
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_released
 from jaxbandits.numerics import settle
-from jaxbandits.protocol import Algorithm, Program, Span
+from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.validation import factory, integer
 
 LONGEST = 8  # most plays of one window, whose advice is [P, N, K]: 8 was fastest of 4, 8, 12, 16 and 32 at 64 experts
@@ -128,4 +128,6 @@ def batched_exp4(
     events = partial(_events, num_arms, num_experts)
     claim = guarantee("central", "loss_vector", events, view_released, delta=lambda params: params.delta)
     version = ("batched_exp4", 2, (num_arms, num_experts))
-    return Algorithm(program(num_arms, num_experts), (span,), params, claim, version, {})
+    return Algorithm(
+        program(num_arms, num_experts), (span,), params, claim, version, {}, rewards=Rewards(0.0, 1.0, "clip")
+    )

@@ -60,7 +60,7 @@ def sweep(
     Returns a Dataset: `regret (algorithm, <grid...>, seed, t)` float64, cumulative expected regret (for loss sequences
     against the arm or expert best over plays 1..t); `pulls (..., seed, arm)` at the horizon where arms are finite;
     diagnostics under their own names. The result does not depend, bit for bit, on memory, devices, cores, engine or interruption.
-    Warns, once a label and before anything runs, where the environment's moments exceed what an algorithm declares.
+    Warns, once a label and before anything runs, where the environment's rewards or their moments exceed what an algorithm declares.
     Raises ValueError or TypeError naming argument, value and remedy before anything runs; OSError where the store cannot be
     written to the end; with a store, SweepError after all other chunks are finished where an algorithm failed in Python.
 

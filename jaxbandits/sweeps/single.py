@@ -50,7 +50,7 @@ def simulate(
 
     algorithm: a built algorithm, or a factory with its horizon bound (what the environment fixes is filled in).
     environment, adversaries: called parts or factories. checkpoints: a count or times. history: keep every play.
-    Warns where the environment's moments exceed what the algorithm declares.
+    Warns where the environment's rewards or their moments exceed what the algorithm declares.
     Lane `seed` is the same, bit for bit, as in a `sweep`; where something is traced, regret is summed on the device in `dtype`.
 
     >>> import jaxbandits as jb
