@@ -3,10 +3,12 @@
 import copy
 import difflib
 import functools
+import hashlib
 import inspect
 import math
 from numbers import Integral, Real
 
+import jax
 import numpy as np
 
 from jaxbandits.protocol import Adversary, Environment
@@ -24,10 +26,17 @@ class Arguments(dict):
     home: str  # module of the factory
     defaults: dict  # argument -> default, where there is one
     built: tuple  # the fields of the part that fix its results
+    values: list  # what those of them hold that can be changed in place
 
     def describes(self, part) -> bool:
         """Whether the part is still what the factory returned for these arguments."""
-        return all(mine is its for mine, its in zip(self.built, _fixing(part), strict=True))
+        fixing = _fixing(part)
+        if len(fixing) != len(self.built) or any(x is not y for x, y in zip(self.built, fixing, strict=True)):
+            return False
+        values = _values(part)
+        return len(values) == len(self.values) and all(
+            x == y if isinstance(x, bytes) else x is y for x, y in zip(self.values, values, strict=True)
+        )
 
 
 def _fixing(part) -> tuple:
@@ -38,11 +47,27 @@ def _fixing(part) -> tuple:
     return part.program, part.params, part.schedule, part.version
 
 
+def _values(part) -> list:
+    """The leaves of a part's numbers and facts: arrays by their content, everything else by itself."""
+    leaves = jax.tree.leaves((part.params, getattr(part, "facts", None)))
+    return [hashlib.sha256(x.tobytes()).digest() if isinstance(x, np.ndarray) else x for x in leaves]
+
+
+def _copied(x):
+    """An argument that its owner can no longer change."""
+    if type(x) in (list, tuple):
+        return type(x)(_copied(item) for item in x)
+    if type(x) is dict:
+        return {key: _copied(item) for key, item in x.items()}
+    return copy.deepcopy(x) if hasattr(x, "__array__") and not isinstance(x, jax.Array) else x
+
+
 def factory(function):
     """Make a factory of keyword arguments only: unknown ones raise TypeError listing the known, `config` keeps them all."""
     signature = inspect.signature(function)
     known = list(signature.parameters)
     defaults = {key: p.default for key, p in signature.parameters.items() if p.default is not inspect.Parameter.empty}
+    home = getattr(function, "__globals__", {}).get("__name__", "")  # `__module__` may be that of what it wraps
 
     @functools.wraps(function)
     def make(*args, **kwargs):
@@ -58,18 +83,20 @@ def factory(function):
         if missing:
             raise TypeError(f"{name} needs {', '.join(missing)}")
         # arrays and lists may be changed by their owner later: a part keeps what it was given
-        kwargs = {key: copy.copy(v) if isinstance(v, np.ndarray | list) else v for key, v in kwargs.items()}
+        kwargs = {key: _copied(value) for key, value in kwargs.items()}
         bound = signature.bind(**kwargs)
         bound.apply_defaults()
         part = function(**kwargs)
         config = Arguments({"name": name, **bound.arguments})
-        config.home, config.defaults, config.built = function.__module__, defaults, _fixing(part)
+        config.home, config.defaults = home, defaults
+        config.built, config.values = _fixing(part), _values(part)
         part = part._replace(config=config)
         if isinstance(part, Environment | Adversary):
             part = part._replace(remake=functools.partial(make, **kwargs))
         return part
 
-    make.defaults = defaults  # type: ignore[attr-defined]
+    # a function that wraps this one takes over its attributes: `itself` tells the two apart
+    make.itself, make.home, make.defaults = make, home, defaults  # type: ignore[attr-defined]
     return make
 
 
