@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from numbers import Integral, Real
 from typing import NamedTuple
 
+import jax
 import numpy as np
 
 from jaxbandits.protocol import Adversary, Environment
@@ -51,11 +52,21 @@ def _freeze(x) -> None:
         _freeze(item)
 
 
+def _copied(x):
+    """An argument that its owner can no longer change."""
+    if type(x) in (list, tuple):
+        return type(x)(_copied(item) for item in x)
+    if type(x) is dict:
+        return {key: _copied(item) for key, item in x.items()}
+    return copy.deepcopy(x) if hasattr(x, "__array__") and not isinstance(x, jax.Array) else x
+
+
 def factory(function):
     """Make a factory of keyword arguments only: unknown ones raise TypeError listing the known, `config` keeps them all."""
     signature = inspect.signature(function)
     known = list(signature.parameters)
     defaults = {key: p.default for key, p in signature.parameters.items() if p.default is not inspect.Parameter.empty}
+    home = getattr(function, "__globals__", {}).get("__name__", "")  # `__module__` may be that of what it wraps
 
     @functools.wraps(function)
     def make(*args, **kwargs):
@@ -71,19 +82,21 @@ def factory(function):
         if missing:
             raise TypeError(f"{name} needs {', '.join(missing)}")
         # arrays and lists may be changed by their owner later: a part keeps what it was given
-        kwargs = {key: copy.copy(v) if isinstance(v, np.ndarray | list) else v for key, v in kwargs.items()}
+        kwargs = {key: _copied(value) for key, value in kwargs.items()}
         bound = signature.bind(**kwargs)
         bound.apply_defaults()
         part = function(**kwargs)
         _freeze((part.params, getattr(part, "facts", ()), kwargs))
         config = Arguments({"name": name, **bound.arguments})
-        config.home, config.defaults, config.built = function.__module__, defaults, _fixing(part)
+        config.home, config.defaults = home, defaults
+        config.built = _fixing(part)
         part = part._replace(config=config)
         if isinstance(part, Environment | Adversary):
             part = part._replace(remake=functools.partial(make, **kwargs))
         return part
 
-    make.defaults = defaults  # type: ignore[attr-defined]
+    # a function that wraps this one takes over its attributes: `itself` tells the two apart
+    make.itself, make.home, make.defaults = make, home, defaults  # type: ignore[attr-defined]
     return make
 
 

@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import uuid
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import jax
@@ -34,6 +35,9 @@ _FLAGS = (
     "jax_default_prng_impl",
     "jax_default_matmul_precision",
     "jax_random_seed_offset",
+    "jax_disable_most_optimizations",
+    "jax_optimization_level",
+    "jax_exec_time_optimization_effort",
 )
 _HARMLESS = ("--xla_force_host_platform_device_count", "--xla_dump", "--xla_gpu_force_compilation_parallelism")
 
@@ -61,10 +65,12 @@ def identified(plan: Plan, platform: str, stored: bool) -> Identified:
     programs: list[str | NoIdentity | None] = []
     groups = []
     for group in plan.groups:
-        own = any(described[c] is None for c in group.cells)
-        program = _traced(group, plan, stored) if own or (stored and not release.unchanged()) else None
+        own, program = any(described[c] is None for c in group.cells), None
+        if own or (stored and not release.unchanged()):
+            now, program = _traced(group, plan, stored)
+            group = group._replace(parts=group.parts._replace(traced=now)) if own else group
         programs.append(program)
-        groups.append(group._replace(parts=group.parts._replace(traced=str(program))) if own else group)
+        groups.append(group)
     plan = plan._replace(groups=groups)
     if not stored:
         return Identified(plan, [], {})
@@ -86,23 +92,26 @@ def identified(plan: Plan, platform: str, stored: bool) -> Identified:
     return Identified(plan, keys, nameless)
 
 
-def traced_now(parts: Parts, schedule, cell: Cell, times: np.ndarray, dtype: str) -> str:
-    """The hash of what a cell's program computes now. NoIdentity where there is none."""
+def traced_now(parts: Parts, schedule, cell: Cell, times: np.ndarray, dtype: str, *, lasting: bool) -> str:
+    """The hash of what a cell's program computes now. lasting: also in another process, or NoIdentity where there is none."""
     case, _ = stacked([host_case(cell)], dtype)
     with jax.enable_x64(dtype == "float64"), naming(cell.label):
-        return fingerprint(lane_program(parts, schedule, case, len(times)))
+        return fingerprint(*lane_program(parts, schedule, case, len(times)), lasting=lasting)
 
 
-def _traced(group: Group, plan: Plan, stored: bool) -> str | NoIdentity:
-    """The same for a group, traced a second time where it is to be kept: what differs then has no identity."""
+def _traced(group: Group, plan: Plan, stored: bool) -> tuple[str, str | NoIdentity]:
+    """What a group computes, for this process and for the store. What differs from one trace to the next has no identity."""
     cell = plan.cells[group.cells[0]]
+    trace = functools.partial(traced_now, group.parts, group.schedule, cell, group.times, plan.dtype)
+    if not stored:
+        return (trace(lasting=False),) * 2
     try:
-        program = traced_now(group.parts, group.schedule, cell, group.times, plan.dtype)
-        if stored and traced_now(group.parts, group.schedule, cell, group.times, plan.dtype) != program:
+        program = trace(lasting=True)
+        if trace(lasting=True) != program:
             raise NoIdentity("its functions compute something else each time they are traced, as with `np.random`")
-        return program
+        return program, program
     except NoIdentity as reason:
-        return reason
+        return trace(lasting=False), reason
 
 
 def is_own(*parts) -> bool:
@@ -118,7 +127,7 @@ def is_own(*parts) -> bool:
 def versions(platform: str) -> list:
     """What the bits depend on beside the sweep itself."""
     config: Any = jax.config
-    flags = {name: str(getattr(config, name)) for name in _FLAGS}
+    flags = {name: str(getattr(config, name, config.values.get(name))) for name in _FLAGS}
     compiler = sorted(w for w in os.environ.get("XLA_FLAGS", "").split() if not w.startswith(_HARMLESS))
     return [KEYS, jax.__version__, jaxlib.__version__, platform, flags, compiler]
 
@@ -163,6 +172,8 @@ class Describer:
             "schedule": [[int(x) for x in span] for span in cell.algorithm.schedule],
             "means": None if (means := cell.environment.facts.get("means")) is None else _bits(_float64(means)),
             "baseline": self._baseline(cell.environment, group.times),
+            # what cannot be seen, such as a file that a baseline reads for later seeds, is told apart by raising the number
+            "versions": [str(cell.algorithm.version[1:2]), *(str(part and part.version) for part in cell[2:5])],
         }
 
     def _baseline(self, environment: Environment, times: np.ndarray):
@@ -242,6 +253,8 @@ def _value(x):
         return _factory(x)
     if isinstance(x, range):
         x = list(x)
+    if isinstance(x, Fraction) and float(x) == x:
+        x = float(x)
     if isinstance(x, tuple | list):
         if (array := _rectangular(x)) is not None:
             return array
@@ -256,14 +269,13 @@ def _value(x):
 def _factory(x) -> list:
     """A factory of this package, with the arguments bound to it."""
     bound: dict = {}
-    while isinstance(x, functools.partial):
+    while type(x) is functools.partial:
         if x.args:
             raise _Own
         bound, x = {**x.keywords, **bound}, x.func
-    defaults = getattr(x, "defaults", None)
-    if defaults is None or not _in_package(getattr(x, "__module__", None)):
+    if getattr(x, "itself", None) is not x or not _in_package(x.home):
         raise _Own
-    return ["factory", x.__name__, _arguments(bound, defaults)]
+    return ["factory", x.__name__, _arguments(bound, x.defaults)]
 
 
 def _in_package(module) -> bool:
@@ -275,7 +287,7 @@ def _rectangular(x):
         array = np.asarray(x)
     except ValueError:
         return None
-    return _numbers(array) if array.size and array.dtype.kind in "iuf" else None
+    return _numbers(array) if array.size and array.dtype.kind in "biuf" else None
 
 
 def _numbers(x: np.ndarray):

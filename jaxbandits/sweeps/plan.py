@@ -16,7 +16,7 @@ import numpy as np
 from jaxbandits.protocol import Adversary, Algorithm, Case, Environment, Span
 from jaxbandits.simulator import Parts, case_of, parts_of
 from jaxbandits.sweeps.grid import PARTS, Axis, axes_of, bind, route, signature_of
-from jaxbandits.validation import integer
+from jaxbandits.validation import Arguments, integer
 
 
 class Cell(NamedTuple):
@@ -116,7 +116,9 @@ def part_factory(part, kind):
     """A factory of an environment or adversary from a factory, a partial or a called part."""
     if part is None or not isinstance(part, kind):
         return part
-    return part.remake or (lambda: part)  # a user's own part has no factory: it is taken as it is
+    changed = isinstance(part.config, Arguments) and not part.config.describes(part)
+    # a user's own part has no factory, and what was changed since is not what the factory makes: both are taken as they are
+    return (lambda: part) if changed or part.remake is None else part.remake
 
 
 def built(factory, given: dict, facts: dict, horizon: int, label: str) -> Algorithm:

@@ -1,6 +1,5 @@
 """`jb.simulate`: one lane, for teaching, debugging and use inside a user's own `jit` or `vmap`."""
 
-import contextlib
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,7 +15,6 @@ from jaxbandits.simulator import Parts
 from jaxbandits.sweeps import beliefs
 from jaxbandits.sweeps.identity import is_own, traced_now
 from jaxbandits.sweeps.plan import FILLED, Cell, built, checkpoint_times, fitting_in, host_case, part_factory, stacked
-from jaxbandits.sweeps.traced import NoIdentity
 from jaxbandits.validation import integer
 
 
@@ -80,8 +78,8 @@ def simulate(
     cell = Cell(algorithm.version[0], algorithm, environment, first, second, horizon, ())
     parts = simulator.parts_of(algorithm, environment, first, second, dtype)
     if is_own(algorithm, environment, first, second) and not _traced((seed, algorithm.params)):
-        with contextlib.suppress(NoIdentity):  # what it reads may have changed since it was compiled
-            parts = parts._replace(traced=traced_now(parts, algorithm.schedule, cell, times, dtype))
+        # what it reads may have changed since it was compiled
+        parts = parts._replace(traced=traced_now(parts, algorithm.schedule, cell, times, dtype, lasting=False))
     case, _ = stacked([host_case(cell)], dtype)
     with jax.enable_x64(dtype == "float64"):
         record, state, diagnostics, kept = _play(parts, algorithm.schedule, history, case, jnp.uint32(seed), times)

@@ -34,7 +34,10 @@ _UNREAD = {
     "out_tree",
     "out_trees",
 }
+# Settings under which a single operation was traced, as by `with jax.threefry_partitionable(False):`.
+_SETTINGS = ("threefry_partitionable", "compute_type", "xla_metadata")
 _CALLBACKS = {"pure_callback": "a host callback", "io_callback": "a host callback", "ffi_call": "foreign code"}
+_GENERATORS = {"threefry2x32", "rbg", "unsafe_rbg"}  # of random numbers; others are users' own functions
 _VMAPS = 2  # the engine maps over points, then over seeds: as many times is a custom rule for `vmap` followed
 
 
@@ -57,7 +60,7 @@ def naming(label: str):
 
 
 def lane_program(parts: Parts, schedule: Sequence[Span], case: Case, checkpoints: int):
-    """The whole of one lane, traced anew: begin, every kind of window, the end of a span, diagnostics.
+    """The whole of one lane, traced anew: begin, every kind of window, the end of a span, diagnostics; and their names.
 
     case: numbers, read for their shapes and dtypes alone. Errors inside a user's functions come out as they are.
     """
@@ -72,21 +75,29 @@ def lane_program(parts: Parts, schedule: Sequence[Span], case: Case, checkpoints
     shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(np.shape(x), x.dtype), case)
     number = jax.ShapeDtypeStruct((), jnp.int32)
     times = jax.ShapeDtypeStruct((checkpoints,), jnp.int32)
-    return jax.make_jaxpr(lane)(shapes, jax.ShapeDtypeStruct((), jnp.uint32), times, (number,) * 4)
+    seed = jax.ShapeDtypeStruct((), jnp.uint32)
+    program, out = jax.make_jaxpr(lane, return_shape=True)(shapes, seed, times, (number,) * 4)
+    record, diagnostics = out[3]
+    return program, [str(jax.tree.structure(record)), sorted(diagnostics)]
 
 
-def fingerprint(program) -> str:
-    """The sha256 of a closed jaxpr. NoIdentity where it holds what has no stable description, such as a host callback."""
-    writer = _Writer()
+def fingerprint(program, results, *, lasting: bool = True) -> str:
+    """The sha256 of a closed jaxpr, and of what its results are called.
+
+    NoIdentity where it holds what has no stable description, such as a host callback. lasting False: that enters by its place in
+    memory, which is enough while this process holds it.
+    """
+    writer = _Writer(lasting)
     writer.program(program.jaxpr, program.consts)
+    writer.value(results)
     return writer.sha.hexdigest()
 
 
 class _Writer:
     """Feeds a program to a hash, variables numbered in the order in which they are bound."""
 
-    def __init__(self):
-        self.sha = hashlib.sha256()
+    def __init__(self, lasting: bool):
+        self.sha, self.lasting = hashlib.sha256(), lasting
         self.vmaps = 0  # custom rules being followed
 
     def text(self, text: str) -> None:
@@ -95,13 +106,13 @@ class _Writer:
     def program(self, jaxpr, consts) -> None:
         numbers: dict = {}
         self.text(f"program {len(jaxpr.constvars)} {len(jaxpr.invars)}")
-        for variable, const in zip(jaxpr.constvars, consts, strict=True):
-            numbers[variable] = len(numbers)
-            self.array(const)
-        for variable in jaxpr.invars:
+        for variable in (*jaxpr.constvars, *jaxpr.invars):
             self.bind(variable, numbers)
+        for const in consts:
+            self.array(const)
         for equation in jaxpr.eqns:
             self.text(equation.primitive.name)
+            self.value({name: getattr(equation.ctx, name) for name in _SETTINGS})
             self.atoms(equation.invars, numbers)
             self.parameters(equation)
             for variable in equation.outvars:
@@ -123,7 +134,7 @@ class _Writer:
 
     def parameters(self, equation) -> None:
         name, params = equation.primitive.name, equation.params
-        if name in _CALLBACKS:
+        if name in _CALLBACKS and self.lasting:
             raise NoIdentity(f"it calls {_CALLBACKS[name]} ({name}), which may compute anything")
         if name in ("debug_callback", "debug_print"):  # prints, and gives nothing back
             return
@@ -175,8 +186,8 @@ class _Writer:
             for key in sorted(x, key=str):
                 self.text(str(key))
                 self.value(x[key])
-        elif hasattr(x, "tag") and hasattr(x, "key_shape"):  # a generator of random numbers, such as threefry2x32
-            self.text(f"generator {x.tag} {x.key_shape}")
+        elif getattr(x, "name", None) in _GENERATORS and hasattr(x, "key_shape"):
+            self.text(f"generator {x.name}")
         elif dataclasses.is_dataclass(x) and not isinstance(x, type):
             self.text(type(x).__name__)
             for field in dataclasses.fields(x):
@@ -184,7 +195,9 @@ class _Writer:
         else:
             text = repr(x)
             if callable(x) or " at 0x" in text:
-                raise NoIdentity(f"its traced program holds {text:.80}, which cannot be told apart from another")
+                if self.lasting:
+                    raise NoIdentity(f"its traced program holds {text:.80}, which cannot be told apart from another")
+                text = str(id(x))
             self.text(f"{type(x).__name__} {text}")
 
     def array(self, x) -> None:
