@@ -12,6 +12,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from jaxbandits.sweeps import malformed
 from jaxbandits.sweeps.compiled import LaneShape, lane_shape
 from jaxbandits.sweeps.plan import Group, Plan, host_case, stacked
 from jaxbandits.sweeps.store import Begun, Piece
@@ -171,6 +172,12 @@ def task_bytes(task: Task, plan: Plan, shapes: list[LaneShape]) -> int:
 def shapes_of(plan: Plan) -> list[LaneShape]:
     """The sizes of one lane of every group. An error inside a user's functions comes out here, with the label it belongs to."""
     with jax.enable_x64(plan.dtype == "float64"):
+        doubts = malformed.rebuilt(plan.cells)
+        for group in plan.groups:
+            cell = plan.cells[group.cells[0]]
+            case, _ = stacked([host_case(cell)], plan.dtype)
+            doubts += malformed.checked(cell.label, cell.algorithm, cell.environment, group.parts, case, group.schedule)
+        malformed.warn(doubts, stacklevel=5)
         return [_shape_of(group, plan) for group in plan.groups]
 
 
