@@ -45,9 +45,10 @@ def found_in(cells, first: int, watched: simulator.Faults, regret, pulls, times)
         wrong["pulls"] = clean & (pulls.sum(axis=-1, dtype=np.int64) != times[-1])
         plays["pulls"] = np.full(clean.shape, times[-1])
         clean &= ~wrong["pulls"]
-    infinite = ~np.isfinite(regret)
-    wrong["regret"] = clean & infinite.any(axis=-1)
-    plays["regret"] = np.asarray(times)[infinite.argmax(axis=-1)]
+    if not np.isfinite(regret.sum()):  # one look at all of it costs nothing beside the plays
+        infinite = ~np.isfinite(regret)
+        wrong["regret"] = clean & infinite.any(axis=-1)
+        plays["regret"] = np.asarray(times)[infinite.argmax(axis=-1)]
     for kind, lanes in wrong.items():
         for m, c in enumerate(cells):
             if lanes[:, m].any():

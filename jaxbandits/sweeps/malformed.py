@@ -99,6 +99,8 @@ def check_algorithm(algorithm, label: str, factory=None) -> None:
         raise ValueError(f"{label}: its factory must return an Algorithm, it returned {_what(algorithm)}{_at(factory)}")
     _check_functions(algorithm.program, Program, f"{label}: Algorithm.program", ("rest", "one_arm", "tally", "kept"))
     where = _at(algorithm.program.act)
+    if not isinstance(algorithm.program.kept, tuple):
+        raise ValueError(f"{label}: Program.kept must be a tuple of names, not {_what(algorithm.program.kept)}{where}")
     schedule = algorithm.schedule
     if not isinstance(schedule, tuple) or not schedule or not all(isinstance(span, Span) for span in schedule):
         raise ValueError(
@@ -229,7 +231,7 @@ class Tracer:
 
     def __init__(self, label: str):
         self.label = label
-        self.programs: dict[str, tuple] = {}  # name -> (closed jaxpr, which inputs are the lane's own, function)
+        self.doubts: list[str] = []
         self.latest = ""  # the last of the user's functions that was traced, for errors that come later
 
     def __call__(self, name: str, function, *args, follows=None):
@@ -244,13 +246,18 @@ class Tracer:
         except ValueError:  # no signature: a builtin
             pass
         traced, result = follows or function, []
+        leaves, treedef = jax.tree.flatten(args)
+        shapes = [x for x in leaves if isinstance(x, jax.ShapeDtypeStruct)]
 
-        def kept(*args):
-            result.append(traced(*args))
+        def whole(*arrays):
+            """The call with what is no array, such as a number inside a note, as it is."""
+            arrived = iter(arrays)
+            full = [next(arrived) if isinstance(x, jax.ShapeDtypeStruct) else x for x in leaves]
+            result.append(traced(*jax.tree.unflatten(treedef, full)))
             return [x for x in jax.tree.leaves(result[-1]) if _is_traceable(x)]
 
         try:
-            closed = jax.make_jaxpr(kept)(*args)
+            closed = jax.make_jaxpr(whole)(*shapes)
         except Exception as error:
             where = _own_line(error) or (self.latest if not is_own(function) else written_at(function))
             raise ValueError(
@@ -258,13 +265,19 @@ class Tracer:
             ) from error
         if is_own(function):
             self.latest = f"it was given what {name} returns, {written_at(function)}"
-        lane = [
-            taken != "params" for taken, arg in zip(takes, args, strict=False) for _ in jax.tree.leaves(arg)
-        ]  # `seen` is an argument more
-        lane += [True] * (len(closed.jaxpr.invars) - len(lane))
-        self.programs[name] = closed, lane, function
+            lane = [  # `Attack.corrupt` is given more, all of it the lane's
+                i >= len(takes) or takes[i] != "params"
+                for i, arg in enumerate(args)
+                for x in jax.tree.leaves(arg)
+                if isinstance(x, jax.ShapeDtypeStruct)
+            ]
+            # traced once more from the start: a function JAX has seen before would be answered from its cache
+            again = jax.make_jaxpr(lambda *arrays: whole(*arrays))(*shapes)
+            self.doubtful(name, function, closed, again, lane)
         returned = result[0]
-        bad = next((x for x in jax.tree.leaves(returned) if not _is_traceable(x)), None)
+        # a note never leaves the window: it may hold anything
+        outside = returned[:2] if name == "Program.act" and isinstance(returned, tuple) else returned
+        bad = next((x for x in jax.tree.leaves(outside) if not _is_traceable(x)), None)
         if bad is not None:
             raise self.wrong(name, function, f"must return numbers and arrays, it returns {_what(bad)} among them")
         wanted = RETURNS.get(name)
@@ -278,12 +291,26 @@ class Tracer:
                 raise self.wrong(name, function, f"must return ({listed}), it returns {got}{hint}")
         return jax.tree.map(_abstract, returned)
 
+    def doubtful(self, name: str, function, closed, again, lane: list[bool]) -> None:
+        """Note what is traced fine and still cannot be meant."""
+        if changing_trace(closed, again):
+            self.doubts.append(
+                f"{self.label}: {name} is another program every time it is traced: numbers from np.random or a clock are "
+                f"written into it once, and every lane and play then meets the same; {REMEDY}{_at(function)}"
+            )
+        elif constant_draws(closed, lane):
+            self.doubts.append(
+                f"{self.label}: {name} draws with a key that depends neither on the lane's seed nor on the play, such as "
+                f"PRNGKey(0): every lane and play meets the same numbers; {REMEDY}{_at(function)}"
+            )
+
     def wrong(self, name: str, function, text: str) -> ValueError:
         """The error about a function."""
         return ValueError(f"{self.label!r}: {name} {text}{_at(function)}")
 
     def same_state(self, name: str, function, first: str, before, after) -> None:
         """That a state keeps its fields, shapes and types; `first` names the function that made the one before."""
+        after = _arrays(after)
         home = type(before).__name__ if hasattr(before, "_fields") else "the state"
         olds, _ = jax.tree_util.tree_flatten_with_path(before)
         news, _ = jax.tree_util.tree_flatten_with_path(after)
@@ -310,8 +337,12 @@ class Tracer:
                 )  # fmt: skip
 
 
-def check_functions(label: str, parts: Parts, case: Case, slots: int, view=None, agents: int | None = None) -> Tracer:
+def check_functions(
+    label: str, parts: Parts, case: Case, slots: int, view=None, agents: int | None = None
+) -> list[str]:
     """Trace every function of a case on windows of `slots` plays and look at what it returns. ValueError with label and line.
+
+    Returns what is doubtful, a line each.
 
     case: abstract values. view: of a guarantee, where it is a user's. agents: how many, where the environment has them.
     """
@@ -322,11 +353,11 @@ def check_functions(label: str, parts: Parts, case: Case, slots: int, view=None,
     t, play = jax.ShapeDtypeStruct((slots,), jnp.int32), jax.ShapeDtypeStruct((slots,), jnp.bool_)
 
     params = case.environment
-    first = trace("World.init", world.init, params, outer.child("instance"))
+    first = _arrays(trace("World.init", world.init, params, outer.child("instance")))
     context, inner = trace("World.observe", world.observe, params, first, outer.child("context"), t)
     trace.same_state("World.observe", world.observe, "init", first, inner)
 
-    state = trace("Program.init", program.init, case.algorithm, alg.child("init"))
+    state = _arrays(trace("Program.init", program.init, case.algorithm, alg.child("init")))
     action, used, note = trace("Program.act", program.act, case.algorithm, state, alg.child("act"), t, context)
     _check_action(trace, program.act, action, used, slots, agents)
     if program.rest is not None:
@@ -337,14 +368,15 @@ def check_functions(label: str, parts: Parts, case: Case, slots: int, view=None,
             )
     _check_diagnostics(trace, program, case.algorithm, state)
     if program.tally:  # such rewards come as counts of values, from the environment's law
-        return trace
+        return trace.doubts
 
     reward = trace("World.reward", world.reward, params, inner, outer.child("reward"), t, context, action)
     many = len(action.shape) == 2
-    if not _fits(reward, slots, agents if many else None, many) or not jnp.issubdtype(reward.dtype, jnp.floating):
-        wanted = _row(slots, action.shape[1] if many else None)
+    agents = action.shape[1] if many else None
+    if not _fits(reward, slots, agents, many):
+        wanted = _row(slots, agents)
         raise trace.wrong(
-            "World.reward", world.reward, f"must return rewards of {wanted}, floats, it returns {_shape_text(reward)}"
+            "World.reward", world.reward, f"must return rewards of {wanted}, it returns {_shape_text(reward)}"
         )
     score = trace("World.score", world.score, params, inner, t, context, action)
     _check_score(trace, world, score, slots, agents)
@@ -353,7 +385,7 @@ def check_functions(label: str, parts: Parts, case: Case, slots: int, view=None,
 
     def corrupted(attack: Attack, numbers, payload, stream, slot: str):
         truth = trace("World.truth", world.truth, params, inner, t, context)
-        attacker = trace("Attack.init", attack.init, numbers, stream)
+        attacker = _arrays(trace("Attack.init", attack.init, numbers, stream))
 
         def corrupt(numbers, attacker, stream, t, payload, *rest):
             params, inner, context, action, play, truth, algorithm, state, note = rest
@@ -373,7 +405,7 @@ def check_functions(label: str, parts: Parts, case: Case, slots: int, view=None,
                 "Attack.corrupt", attack.corrupt,
                 f"must return {slot} as it receives them, {_shape_text(payload)}, it returns {_shape_text(after)}",
             )  # fmt: skip
-        if not _is_array(hit) or hit.dtype != jnp.bool_:
+        if not (isinstance(hit, bool) or (_is_array(hit) and hit.dtype == jnp.bool_)):
             raise trace.wrong(
                 "Attack.corrupt", attack.corrupt,
                 f"must return as `hit` False or a mask of agents, booleans, it returns {_shape_text(hit)}",
@@ -399,7 +431,7 @@ def check_functions(label: str, parts: Parts, case: Case, slots: int, view=None,
     trace.same_state("Program.close", program.close, "init", state, after)
     if view is not None:
         trace("Guarantee.view", view, message, released, action)
-    return trace
+    return trace.doubts
 
 
 def _check_action(trace: Tracer, act, action, used, slots: int, agents: int | None) -> None:
@@ -423,12 +455,14 @@ def _check_score(trace: Tracer, world: World, score, slots: int, agents: int | N
         raise trace.wrong("World.score", world.score, f"must return a Score, it returns {_what(score)}")
     if score.arm is None and score.regret is None:
         raise trace.wrong("World.score", world.score, "must give arm, regret or both, it gives neither")
-    for name, value, kind in (("arm", score.arm, jnp.integer), ("regret", score.regret, jnp.floating)):
+    kinds: dict[str, Any] = {"arm": jnp.integer, "regret": jnp.number}
+    for name, kind in kinds.items():
+        value = getattr(score, name)
         if value is None:
             continue
         right = _is_array(value) and value.shape[:1] in ((slots,), (1,)) and jnp.issubdtype(value.dtype, kind)
         if not right or len(value.shape) > (1 if name == "arm" or agents is None else 2):
-            words = "int32" if name == "arm" else "floats"
+            words = "integers" if name == "arm" else "numbers"
             wanted = _row(slots, None if name == "arm" else agents)
             raise trace.wrong(
                 "World.score", world.score, f"must give {name} of {wanted}, {words}, it gives {_shape_text(value)}"
@@ -471,31 +505,18 @@ def checked(
 
 @functools.lru_cache(maxsize=1024)
 def _doubts(label: str, parts: Parts, leaves: tuple, treedef, slots: int, view, agents) -> list[str]:
-    case = jax.tree.unflatten(treedef, leaves)
+    case = jax.tree.unflatten(treedef, [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in leaves])
     if slots > 1:  # a lane is begun from the shapes of a window of one play
         check_functions(label, parts, case, 1, view, agents)
-    first, second = (check_functions(label, parts, case, slots, view, agents).programs for _ in range(2))
-    found = []
-    for name, (closed, lane, function) in first.items():
-        if not is_own(function):
-            continue
-        if changing_trace(closed, second[name][0]):
-            found.append(
-                f"{label}: {name} is another program every time it is traced: numbers from np.random or a clock are "
-                f"written into it once, and every lane and play then meets the same; {REMEDY}{_at(function)}"
-            )
-        elif constant_draws(closed, lane):
-            found.append(
-                f"{label}: {name} draws with a key that depends neither on the lane's seed nor on the play, such as "
-                f"PRNGKey(0): every lane and play meets the same numbers; {REMEDY}{_at(function)}"
-            )
-    return found
+    return check_functions(label, parts, case, slots, view, agents)
 
 
 def rebuilt(cells) -> list[str]:
     """Labels whose algorithms are built anew at every point, a line each: each would be compiled again."""
     programs: dict = {}
     for cell in cells:
+        if not is_own(cell.algorithm.program):
+            continue
         known = programs.setdefault((cell.label, repr(cell.algorithm.version)), {})
         known.setdefault(cell.algorithm.program, cell.algorithm)
     found = {}
@@ -528,6 +549,7 @@ def _is_traceable(x) -> bool:
 
 
 def _is_scalar(x, kind) -> bool:
+    x = np.asarray(x) if isinstance(x, bool | int | float) else x
     return _is_array(x) and x.shape == () and jnp.issubdtype(x.dtype, kind)
 
 
@@ -538,9 +560,16 @@ def _fits(x, slots: int, agents: int | None, many: bool) -> bool:
     return x.shape[0] in (slots, 1) and (not many or agents is None or x.shape[1] == agents)
 
 
-def _abstract(x) -> jax.ShapeDtypeStruct:
+def _abstract(x):
+    if not _is_array(x):  # a number of Python stays what it is: it may be a shape
+        return x
     aval = jax.typeof(x)
     return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=getattr(aval, "weak_type", False))
+
+
+def _arrays(tree):
+    """A tree whose numbers are arrays, as what is carried from play to play becomes one."""
+    return jax.tree.map(lambda x: x if _is_array(x) else jax.eval_shape(lambda: jnp.asarray(x)), tree)
 
 
 def _row(slots: int, agents: int | None) -> str:
