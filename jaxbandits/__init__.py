@@ -12,6 +12,7 @@ from jaxbandits import (
     theory,
 )
 from jaxbandits.auditing import audit
+from jaxbandits.contract import ContractError
 from jaxbandits.environments.data import read_labelled, read_losses
 from jaxbandits.reports import plot
 from jaxbandits.statistics import compare, slope, summary, table
@@ -19,6 +20,7 @@ from jaxbandits.sweeps import SweepError, cores, load, save, simulate, sweep
 from jaxbandits.version import __version__
 
 __all__ = [
+    "ContractError",
     "SweepError",
     "__version__",
     "adversaries",

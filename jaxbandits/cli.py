@@ -14,6 +14,8 @@ import threading
 import time
 from pathlib import Path
 
+from jaxbandits.contract import ContractError
+
 EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
 
 
@@ -89,7 +91,9 @@ def main(arguments=None) -> int:
         return EXIT_FAILED
     except (ValueError, TypeError, OSError, RuntimeError) as error:
         print(f"jaxbandits: {' '.join(str(error).split())}", file=sys.stderr)
-        return EXIT_BAD_INPUT if isinstance(error, ValueError | TypeError) else EXIT_FAILED
+        # a fault that showed while playing is not bad input
+        bad = isinstance(error, ValueError | TypeError) and not isinstance(error, ContractError)
+        return EXIT_BAD_INPUT if bad else EXIT_FAILED
 
 
 @contextlib.contextmanager

@@ -31,7 +31,7 @@ class Compiled:
     def __init__(self, parts: Parts, marks: tuple, treedef, points: int, checkpoints: int):
         axes = _axes(marks, treedef)
         environment_moves = any(mark >= 0 for mark in jax.tree.leaves(jax.tree.unflatten(treedef, marks).environment))
-        lane_axes = Lane(0, 0, 0 if environment_moves else None, 0, 0, 0, 0, 0)
+        lane_axes = Lane(0, 0, 0 if environment_moves else None, 0, 0, 0, 0, 0, 0)
 
         def begin(case, seeds):
             def one(case, seed):

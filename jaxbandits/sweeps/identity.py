@@ -273,7 +273,7 @@ def _factory(x) -> list:
         if x.args:
             raise _Own
         bound, x = {**x.keywords, **bound}, x.func
-    if getattr(x, "itself", None) is not x or not _in_package(x.home):
+    if x is None or getattr(x, "itself", None) is not x or not _in_package(x.home):
         raise _Own
     return ["factory", x.__name__, _arguments(bound, x.defaults)]
 

@@ -14,6 +14,7 @@ import xarray as xr
 from tqdm import tqdm
 
 from jaxbandits.sweeps import estimate, tasks
+from jaxbandits.sweeps.faults import Fault, broken_cells, verdict
 from jaxbandits.sweeps.files import RESULTS, load
 from jaxbandits.sweeps.identity import identified
 from jaxbandits.sweeps.local import Chunk
@@ -43,6 +44,7 @@ class Job:
     def __init__(self, plan: Plan, config: dict, engine: Any, directory=None, *, progress=True, fresh=False):
         self.config, self.engine, self.progress, self.fresh = config, engine, progress, fresh
         self.directory = None if directory is None else Path(directory)
+        tasks.check_parts(plan)
         self.plan, self.keys, self.nameless = identified(plan, engine.machine.platform, stored=directory is not None)
         plan = self.plan
         self.shapes = tasks.shapes_of(plan)
@@ -100,6 +102,7 @@ class Job:
         calls = before + calls
         total = sum(tasks.weight(task, plan) for task in calls)
         failures: list = []
+        seen: list[Fault] = []
         if self.progress:
             estimate.announce(self, calls, machine)
 
@@ -108,6 +111,14 @@ class Job:
             failures.append((label, seeds, reason, said))
             if len(failures) == 1:
                 warnings.warn(f"{label!r} failed, the other calls go on:\n{said}", RuntimeWarning, stacklevel=2)
+
+        def finished(task: Task, chunk: Chunk):
+            sink(task, chunk)
+            broken = sorted(broken_cells(chunk.faults))
+            if broken and not broken_cells(seen) and len(calls) > 1:
+                label = plan.cells[broken[0]].label
+                warnings.warn(f"{label!r} broke the contract, the other calls go on", RuntimeWarning, stacklevel=2)
+            seen.extend(chunk.faults)
 
         lock, quiet = threading.Lock(), not sys.stderr.isatty()
         with tqdm(
@@ -120,16 +131,20 @@ class Job:
                     bar.update(min(plays, total - bar.n))
 
             self.engine.run(
-                plan, calls, machine, keys=self.keys, store=store, block=self.block, sink=sink, report=report,
+                plan, calls, machine, keys=self.keys, store=store, block=self.block, sink=finished, report=report,
                 failed=None if store is None else failed,
             )  # fmt: skip
         self.computed += total
-        if failures:
-            raise SweepError(failures, len(calls))
+        failed_calls = SweepError(failures, len(calls)) if failures else None
+        error = verdict(plan.cells, plan.times, plan.dtype, seen, stacklevel=5)
+        if error is not None:
+            raise error from failed_calls
+        if failed_calls is not None:
+            raise failed_calls
 
-    def _write(self, task: Task, chunk: Chunk | None) -> None:
+    def _write(self, task: Task, chunk: Chunk) -> None:
         assert self.store is not None
-        if chunk is not None:  # None: the engine's worker has written it
+        if chunk.regret is not None:
             keep_chunk(self.store, task, chunk, self.keys, self.block)
 
     def _merge(self, store: Store) -> bool:
@@ -176,13 +191,13 @@ class Job:
 
 
 def _each(task: Task, chunk: Chunk, put) -> None:
-    for m, c in enumerate(task.cells):
+    for m, c in chunk.sound():
         put(c, chunk.first, chunk.of(m))
 
 
 def keep_chunk(store: Store, task: Task, chunk: Chunk, keys: Keys, block: int) -> None:
-    """Write a finished call as files, one a cell and block of seeds."""
-    for m, c in enumerate(task.cells):
+    """Write a finished call as files, one a cell and block of seeds; nothing of cells that broke the contract."""
+    for m, c in chunk.sound():
         arrays = chunk.of(m)
         for low, high in tasks.blocks(task.first, task.first + task.seeds, block):
             at = slice(low - task.first, high - task.first)

@@ -6,6 +6,7 @@ unstacked, so that what depends on the seed alone is drawn once for the whole gr
 """
 
 import functools
+import inspect
 import itertools
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from jaxbandits.protocol import Adversary, Algorithm, Case, Environment, Span
 from jaxbandits.simulator import Parts, case_of, parts_of
+from jaxbandits.sweeps import malformed
 from jaxbandits.sweeps.grid import PARTS, Axis, axes_of, bind, route, signature_of
 from jaxbandits.validation import Arguments, integer
 
@@ -135,7 +137,13 @@ def built(factory, given: dict, facts: dict, horizon: int, label: str) -> Algori
                 )
         elif name in fixed:
             given = {**given, name: fixed[name]}
-    return fitting_in(factory(**given), facts, label)
+        elif name == "num_arms" and names[name].default is inspect.Parameter.empty:
+            raise ValueError(
+                f"{label} needs num_arms, and the environment's facts do not hold it: Environment.facts = {{'num_arms': ...}}"
+            )
+    algorithm = factory(**given)
+    malformed.check_algorithm(algorithm, label, factory)
+    return fitting_in(algorithm, facts, label)
 
 
 def fitting_in(algorithm: Algorithm, facts: dict, label: str) -> Algorithm:
@@ -154,6 +162,12 @@ def _agrees(value, fixed) -> bool:
         return bool(np.array_equal(np.asarray(value, float), np.asarray(fixed, float)))
     except (TypeError, ValueError):  # who takes contexts as redrawn is right about fixed ones, too
         return value == fixed or (value, fixed) == ("redraw", "fixed")
+
+
+def filled_in(environment: Environment) -> dict:
+    """What an environment fixes for the algorithms that name it."""
+    arms = {"num_arms": environment.world.num_arms} if environment.world.num_arms else {}
+    return arms | {k: v for k, v in environment.facts.items() if k in FILLED}
 
 
 FILLED = ("num_arms", "dim", "num_agents", "num_experts", "actions", "feature_norm", "contexts")
@@ -186,7 +200,9 @@ def plan(
             return None
         for (i, j, key), at in zip(routes.parts[name], index, strict=True):
             maker = bind(maker, key, axes[i].values[at][j])
-        return maker()
+        made = maker()
+        malformed.check_part(made, Environment if name == "environment" else Adversary, maker)
+        return made
 
     cells: list[Cell] = []
     places: dict = {}
@@ -216,7 +232,7 @@ def plan(
                         maker = bind(maker, key, value)
                     else:
                         given[key] = value
-                facts = {k: v for k, v in here["environment"].facts.items() if k in FILLED}
+                facts = filled_in(here["environment"])
                 limit = here["environment"].facts.get("max_horizon")
                 if limit is not None and h > limit:
                     raise ValueError(f"horizon = {h} is longer than the environment's {limit} plays: lower it")

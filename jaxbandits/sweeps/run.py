@@ -62,7 +62,9 @@ def sweep(
     diagnostics under their own names. The result does not depend, bit for bit, on memory, devices, cores, engine or interruption.
     Warns, once a label and before anything runs, where the environment's rewards or their moments exceed what an algorithm declares.
     Raises ValueError or TypeError naming argument, value and remedy before anything runs; OSError where the store cannot be
-    written to the end; with a store, SweepError after all other chunks are finished where an algorithm failed in Python.
+    written to the end; with a store, SweepError after all other chunks are finished where an algorithm failed in Python;
+    ContractError, after the other labels are finished, where a lane's actions left the arms, its pulls are not its plays or its regret is
+    not finite: nothing of it is stored.
 
     >>> import jaxbandits as jb
     >>> ds = jb.sweep(jb.algorithms.ucb1, jb.environments.bernoulli_arms(means=[0.2, 0.8]),

@@ -12,9 +12,9 @@ from jaxbandits import simulator
 from jaxbandits.numerics import fixed_sum
 from jaxbandits.protocol import Adversary, Algorithm, Case, Environment
 from jaxbandits.simulator import Parts
-from jaxbandits.sweeps import beliefs
+from jaxbandits.sweeps import beliefs, faults, malformed
 from jaxbandits.sweeps.identity import is_own, traced_now
-from jaxbandits.sweeps.plan import FILLED, Cell, built, checkpoint_times, fitting_in, host_case, part_factory, stacked
+from jaxbandits.sweeps.plan import Cell, built, checkpoint_times, filled_in, fitting_in, host_case, stacked
 from jaxbandits.validation import integer
 
 
@@ -48,7 +48,10 @@ def simulate(
 
     algorithm: a built algorithm, or a factory with its horizon bound (what the environment fixes is filled in).
     environment, adversaries: called parts or factories. checkpoints: a count or times. history: keep every play.
-    Warns where the environment's rewards or their moments exceed what the algorithm declares.
+    Warns where the environment's rewards or their moments exceed what the algorithm declares, and where NaN turns up in an own
+    part.
+    Raises ContractError where the lane's actions leave the arms, its pulls are not its plays or its regret is not finite,
+    unless something is traced; ValueError where a part does not keep to the protocol.
     Lane `seed` is the same, bit for bit, as in a `sweep`; where something is traced, regret is summed on the device in `dtype`.
 
     >>> import jaxbandits as jb
@@ -57,10 +60,13 @@ def simulate(
     >>> int(run.pulls.sum()), run.history.action.shape
     (50, (50,))
     """
-    environment = environment if isinstance(environment, Environment) else environment()
-    makers = [part_factory(a, Adversary) for a in (reward_adversary, message_adversary)]
-    first, second = (None if maker is None else maker() for maker in makers)
+    environment = _part(environment, Environment)
+    first, second = (None if part is None else _part(part, Adversary) for part in (reward_adversary, message_adversary))
     algorithm = algorithm_for(algorithm, environment)
+    if "horizon" not in algorithm.config:
+        raise ValueError(
+            f"{algorithm.version[0]}: its config holds no horizon: decorate the factory with jaxbandits.validation.factory"
+        )
     horizon = integer("horizon", algorithm.config["horizon"], 1, 2**31 - 2)
     if horizon > environment.facts.get("max_horizon", horizon):
         raise ValueError(
@@ -77,12 +83,15 @@ def simulate(
     times = checkpoint_times(horizon, checkpoints)
     cell = Cell(algorithm.version[0], algorithm, environment, first, second, horizon, ())
     parts = simulator.parts_of(algorithm, environment, first, second, dtype)
+    case, _ = stacked([host_case(cell)], dtype)
+    with jax.enable_x64(dtype == "float64"):
+        doubts = malformed.checked(cell.label, algorithm, environment, parts, case, algorithm.schedule)
+        malformed.warn(doubts, stacklevel=2)
     if is_own(algorithm, environment, first, second) and not _traced((seed, algorithm.params)):
         # what it reads may have changed since it was compiled
         parts = parts._replace(traced=traced_now(parts, algorithm.schedule, cell, times, dtype, lasting=False))
-    case, _ = stacked([host_case(cell)], dtype)
     with jax.enable_x64(dtype == "float64"):
-        record, state, diagnostics, kept = _play(parts, algorithm.schedule, history, case, jnp.uint32(seed), times)
+        record, lane, diagnostics, kept = _play(parts, algorithm.schedule, history, case, jnp.uint32(seed), times)
     traced = _traced((seed, algorithm.params))
     if _traced(seed) and parts.world.seeded:
         raise ValueError(
@@ -94,7 +103,20 @@ def simulate(
         kept = _flat(kept, traced)
     if not traced:
         pulls, diagnostics = jax.tree.map(np.asarray, (pulls, diagnostics))
-    return Run(regret, times, pulls, state, diagnostics, kept if history else None)
+        watched = jax.tree.map(lambda x: np.reshape(x, (1, 1)), lane.faults)
+        counted = None if pulls is None else pulls[None, None]
+        seen = faults.found_in((0,), int(seed), watched, np.asarray(regret)[None, None], counted, times)
+        error = faults.verdict([cell], {horizon: times}, dtype, list(seen), stacklevel=2)
+        if error is not None:
+            raise error
+    return Run(regret, times, pulls, lane.algorithm, diagnostics, kept if history else None)
+
+
+def _part(part, kind: type):
+    """A called part as it is, or what a factory returns; ValueError where that is none."""
+    called = part if isinstance(part, kind) else part()
+    malformed.check_part(called, kind, part)
+    return called
 
 
 def algorithm_for(algorithm, environment: Environment) -> Algorithm:
@@ -107,8 +129,9 @@ def algorithm_for(algorithm, environment: Environment) -> Algorithm:
         name = getattr(outer, "__name__", "algorithm")
         if "horizon" not in keywords:
             raise ValueError(f"{name} needs a horizon: bind it, functools.partial(factory, horizon=1000)")
-        facts = {k: v for k, v in environment.facts.items() if k in FILLED}
-        algorithm = built(algorithm, {}, facts, keywords["horizon"], name)
+        algorithm = built(algorithm, {}, filled_in(environment), keywords["horizon"], name)
+    else:
+        malformed.check_algorithm(algorithm, "algorithm")
     return fitting_in(algorithm, environment.facts, algorithm.version[0])
 
 
@@ -127,12 +150,6 @@ def _traced(tree) -> bool:
     return any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(tree))
 
 
-def _windows(span, checkpoints: int) -> int:
-    if not span.full:
-        return span.repeats + (0 if span.whole else checkpoints)
-    return span.repeats * -(-(span.length or span.slots) // span.slots)
-
-
 # pieces compiled by themselves: an algorithm of many spans repeats few kinds of window. Under a caller's jit they are inlined
 _begin = partial(jax.jit, static_argnums=(0, 3))(simulator.begin)
 _advance = partial(jax.jit, static_argnums=(0, 1))(simulator.advance)
@@ -147,7 +164,7 @@ def _play(parts: Parts, schedule: tuple, history: bool, case: Case, seed, times)
         kind, length, windows = (
             (span.slots, span.full, span.whole),
             span.length or span.slots,
-            _windows(span, len(times)),
+            simulator.windows_offered(span, len(times)),
         )
         where = (times, jnp.int32(start), jnp.int32(length))
         if history:
@@ -159,22 +176,15 @@ def _play(parts: Parts, schedule: tuple, history: bool, case: Case, seed, times)
             watched = _close(parts, case, seed, watched) if history else watched
         start = min(start + span.repeats * length, horizon) if span.full else start
     record, diagnostics = _finish(parts, case, lane)
-    return record, lane.algorithm, diagnostics, kept
+    return record, lane, diagnostics, kept
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
 def _watch(parts, kind, windows, case, seed, lane, times, start, length):
     """The same windows again, kept. Spans that are not full are bounded by their windows, full ones by the horizon."""
-    slots, full, _ = kind
 
     def one(lane, w):
-        if not full:
-            return simulator.one_counted(parts, kind, case, seed, lane, times, rests=False)
-        per_batch = (length + slots - 1) // slots
-        before = start + (w // per_batch) * length + (w % per_batch) * slots
-        limit = jnp.clip(length - (w % per_batch) * slots, 0, jnp.maximum(times[-1] - before, 0))
-        lane, window = simulator._offer(parts, case, seed, slots, lane, before, limit)
-        return lane, window
+        return simulator.nth_window(parts, kind, case, seed, lane, times, start, length, w)
 
     return lax.scan(one, lane, jnp.arange(windows, dtype=jnp.int32))
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from jaxbandits.sweeps import malformed
 from jaxbandits.sweeps.compiled import LaneShape, lane_shape
 from jaxbandits.sweeps.plan import Group, Plan, host_case, stacked
 from jaxbandits.sweeps.store import Begun, Piece
@@ -168,8 +169,19 @@ def task_bytes(task: Task, plan: Plan, shapes: list[LaneShape]) -> int:
     return call_bytes(shapes[task.group], task.lanes, len(task.cells), len(plan.groups[task.group].times))
 
 
+def check_parts(plan: Plan) -> None:
+    """ValueError where a user's part does not keep to the protocol, with the label it belongs to; a warning where that is doubtful."""
+    with jax.enable_x64(plan.dtype == "float64"):
+        doubts = malformed.rebuilt(plan.cells)
+        for group in plan.groups:
+            cell = plan.cells[group.cells[0]]
+            case, _ = stacked([host_case(cell)], plan.dtype)
+            doubts += malformed.checked(cell.label, cell.algorithm, cell.environment, group.parts, case, group.schedule)
+        malformed.warn(doubts, stacklevel=5)
+
+
 def shapes_of(plan: Plan) -> list[LaneShape]:
-    """The sizes of one lane of every group. An error inside a user's functions comes out here, with the label it belongs to."""
+    """The sizes of one lane of every group."""
     with jax.enable_x64(plan.dtype == "float64"):
         return [_shape_of(group, plan) for group in plan.groups]
 
