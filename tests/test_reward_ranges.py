@@ -18,6 +18,7 @@ from jaxbandits.cli import main
 from jaxbandits.protocol import Rewards
 from jaxbandits.random import Draws
 from jaxbandits.reports import listing
+from jaxbandits.reports.arguments import arguments
 from jaxbandits.sweeps import beliefs
 from jaxbandits.validation import Range, factory, recorded
 
@@ -141,8 +142,8 @@ def test_ranges_are_exact():
         e.lognormal_arms: [({"means": [0.9, 0.5]}, (0, math.inf)), ({"means": [0.9, 0.5], "sigma": 0.0}, (0.5, 0.9))],
     }  # fmt: skip
     for make, rows in ranges.items():
-        for arguments, wanted in rows:
-            assert make(**arguments).facts["reward_range"] == wanted
+        for given, wanted in rows:
+            assert make(**given).facts["reward_range"] == wanted
     assert catalogue.linear(noise_scale=0.0).facts["reward_range"] == (-0.8, 1.0)
     assert catalogue.bounded().facts["reward_range"] == (-1, 1)
     assert catalogue.contexts(reward="gaussian", noise_scale=0.0).facts["reward_range"] == (0, 1)
@@ -258,6 +259,11 @@ def _case(algorithm, environment):
 PARTS = [name for kind in listing.KINDS for name in listing.names(kind)]
 
 
+def listed_arguments(name):
+    """The arguments of a part of the catalogue."""
+    return arguments(listing.factory_of(name), listing.example(name))
+
+
 def outside(asked) -> list:
     """Values just outside of a range."""
     if asked.kind == "choice":
@@ -272,9 +278,9 @@ def outside(asked) -> list:
 
 @pytest.mark.parametrize("name", PARTS)
 def test_listed_ranges_are_what_factories_refuse(name):
-    part, make = listing.example(name), getattr(listing.KINDS[listing.kind_of(name)], name)
+    part, make = listing.example(name), listing.factory_of(name)
     given = {key: value for key, value in part.config.items() if key != "name"}
-    rows = listing.arguments(name)
+    rows = listed_arguments(name)
     assert [row.name for row in rows] == list(inspect.signature(make).parameters)
     for row in rows:
         for value in outside(row.range) if row.range else []:
@@ -284,7 +290,7 @@ def test_listed_ranges_are_what_factories_refuse(name):
 
 def test_ranges_of_arguments_that_the_catalogue_leaves_open():
     def ranges(name):
-        return {row.name: row.range for row in listing.arguments(name)}
+        return {row.name: row.range for row in listed_arguments(name)}
 
     exp3 = ranges("exp3_ix")
     assert exp3["learning_rate"] == Range("number", 0.0, math.inf, open_low=True)
@@ -347,7 +353,7 @@ def test_the_list_of_algorithms_for_machines(capsys):
 def test_a_page_names_every_argument_with_its_default(name):
     page = listing.listed(name)
     assert page.startswith(f"{name}: ") and max(map(len, page.splitlines())) <= 120
-    for row in listing.arguments(name):
+    for row in listed_arguments(name):
         (line,) = [line for line in page.splitlines() if line.startswith(f"  {row.name}: ")]
         given = listing._short(row.default)
         assert row.required or f"default {given}" in " ".join(page.split()), line
