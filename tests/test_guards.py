@@ -468,11 +468,11 @@ def test_an_uncached_builder_is_named():
         return Algorithm(SOUND._replace(act=act), (Span(1, horizon),), Params(scale), Guarantee(), ("fresh", 1, ()), {})
 
     with pytest.warns(UserWarning, match=r"fresh: 3 programs .* decorate the builder with functools.cache"):
-        jb.sweeps.tasks.shapes_of(planned(fresh, {"scale": [1.0, 2.0, 3.0]}))
+        jb.sweeps.tasks.check_parts(planned(fresh, {"scale": [1.0, 2.0, 3.0]}))
     cached = own()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        jb.sweeps.tasks.shapes_of(planned(cached, {"scale": [1.0, 2.0, 3.0]}))
+        jb.sweeps.tasks.check_parts(planned(cached, {"scale": [1.0, 2.0, 3.0]}))
 
 
 def planned(maker, grid=None, environment=ARMS, **settings):
@@ -604,7 +604,7 @@ ALGORITHMS = {
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_a_malformed_algorithm_is_named_at_its_authors_line(name):
     changes, words = ALGORITHMS[name]
-    for call in (lambda: jb.sweeps.tasks.shapes_of(planned(own(**changes))), lambda: simulate(own(**changes))):
+    for call in (lambda: jb.sweeps.tasks.check_parts(planned(own(**changes))), lambda: simulate(own(**changes))):
         said = error_of(call)
         assert re.search(words, said) and "simulator.py" not in said
         assert HERE in said
@@ -641,7 +641,7 @@ WORLDS = {
 def test_a_malformed_environment_is_named(name):
     changes, words = WORLDS[name]
     for call in (
-        lambda: jb.sweeps.tasks.shapes_of(planned(own(), environment=lambda: world_of(**changes))),
+        lambda: jb.sweeps.tasks.check_parts(planned(own(), environment=lambda: world_of(**changes))),
         lambda: simulate(own(), world_of(**changes)),
     ):
         said = error_of(call)
@@ -731,4 +731,4 @@ def test_what_is_no_adversary():
 
 def test_parts_of_this_package_are_not_traced_twice(monkeypatch):
     monkeypatch.setattr(malformed, "check_functions", None)
-    jb.sweeps.tasks.shapes_of(planned(jb.algorithms.ucb1))
+    jb.sweeps.tasks.check_parts(planned(jb.algorithms.ucb1))

@@ -266,14 +266,15 @@ def _value(x):
     raise _Own
 
 
-def _factory(x) -> list:
+def _factory(x: Any) -> list:
     """A factory of this package, with the arguments bound to it."""
     bound: dict = {}
     while type(x) is functools.partial:
         if x.args:
             raise _Own
         bound, x = {**x.keywords, **bound}, x.func
-    if x is None or getattr(x, "itself", None) is not x or not _in_package(x.home):
+    itself: Any = getattr(x, "itself", None)
+    if itself is None or itself is not x or not _in_package(x.home):
         raise _Own
     return ["factory", x.__name__, _arguments(bound, x.defaults)]
 
