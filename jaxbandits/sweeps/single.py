@@ -14,6 +14,7 @@ from jaxbandits.protocol import Adversary, Algorithm, Case, Environment
 from jaxbandits.simulator import Parts
 from jaxbandits.sweeps import beliefs
 from jaxbandits.sweeps.plan import FILLED, Cell, built, checkpoint_times, fitting_in, host_case, part_factory, stacked
+from jaxbandits.sweeps.unread import without_unread
 from jaxbandits.validation import integer
 
 
@@ -129,11 +130,15 @@ def _windows(span, checkpoints: int) -> int:
     return span.repeats * -(-(span.length or span.slots) // span.slots)
 
 
-# pieces compiled by themselves: an algorithm of many spans repeats few kinds of window. Under a caller's jit they are inlined
-_begin = partial(jax.jit, static_argnums=(0, 3))(simulator.begin)
-_advance = partial(jax.jit, static_argnums=(0, 1))(simulator.advance)
-_close = partial(jax.jit, static_argnums=0)(simulator.close)
-_finish = partial(jax.jit, static_argnums=0)(simulator.finish)
+def _piece(function, static: tuple[int, ...]):
+    """Compiled by itself: an algorithm of many spans repeats few kinds of window. Under a caller's jit it is inlined."""
+    return jax.jit(without_unread(function, static), static_argnums=static)
+
+
+_begin = _piece(simulator.begin, (0, 3))
+_advance = _piece(simulator.advance, (0, 1))
+_close = _piece(simulator.close, (0,))
+_finish = _piece(simulator.finish, (0,))
 
 
 def _play(parts: Parts, schedule: tuple, history: bool, case: Case, seed, times):
@@ -158,7 +163,7 @@ def _play(parts: Parts, schedule: tuple, history: bool, case: Case, seed, times)
     return record, lane.algorithm, diagnostics, kept
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2))
+@partial(_piece, static=(0, 1, 2))
 def _watch(parts, kind, windows, case, seed, lane, times, start, length):
     """The same windows again, kept. Spans that are not full are bounded by their windows, full ones by the horizon."""
     slots, full, _ = kind
