@@ -94,8 +94,7 @@ def contextual_world(num_arms: int, dim: int, reward_kind: str, contexts: str, f
         return Score(regret=best - pick(means, action))
 
     def truth(params, state, t, context):
-        # nothing settled: the compiler dies of what is settled and then, by most adversaries, not read
-        return Truth(means=means_of(state, context), theta=jnp.stack(state.theta))
+        return Truth(means=settle(means_of(state, context)), theta=jnp.stack(state.theta))
 
     return World(init, observe, reward, score, truth)
 

@@ -70,7 +70,7 @@ def inner(x, theta):
     return sum(a * b for a, b in zip(x, theta, strict=True))
 
 
-# `settle` only where a window always reads the result: XLA's canonicaliser (jax 0.10.2) dies of some that nothing reads
+# once: what several read, all arms' means; an agent's own mean is read where it is made
 product, product_once = lanes_last(inner), lanes_last(lambda x, theta: settle(inner(x, theta)))
 
 
@@ -102,7 +102,7 @@ def federated_world(num_agents: int, num_arms: int, dim: int, reward_kind: str) 
         return Score(regret=largest(means) - picked([means], action)[0])
 
     def truth(params, state, t, context):
-        return Truth(means=product(features(context), components(params)), theta=params.theta)
+        return Truth(means=product_once(features(context), components(params)), theta=params.theta)
 
     return World(init, observe, reward, score, truth)
 

@@ -15,6 +15,7 @@ from jaxbandits.simulator import Parts
 from jaxbandits.sweeps import beliefs, faults, malformed
 from jaxbandits.sweeps.identity import is_own, traced_now
 from jaxbandits.sweeps.plan import Cell, built, checkpoint_times, filled_in, fitting_in, host_case, stacked
+from jaxbandits.sweeps.unread import without_unread
 from jaxbandits.validation import integer
 
 
@@ -150,11 +151,15 @@ def _traced(tree) -> bool:
     return any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(tree))
 
 
-# pieces compiled by themselves: an algorithm of many spans repeats few kinds of window. Under a caller's jit they are inlined
-_begin = partial(jax.jit, static_argnums=(0, 3))(simulator.begin)
-_advance = partial(jax.jit, static_argnums=(0, 1))(simulator.advance)
-_close = partial(jax.jit, static_argnums=0)(simulator.close)
-_finish = partial(jax.jit, static_argnums=0)(simulator.finish)
+def _piece(function, static: tuple[int, ...]):
+    """Compiled by itself: an algorithm of many spans repeats few kinds of window. Under a caller's jit it is inlined."""
+    return jax.jit(without_unread(function, static), static_argnums=static)
+
+
+_begin = _piece(simulator.begin, (0, 3))
+_advance = _piece(simulator.advance, (0, 1))
+_close = _piece(simulator.close, (0,))
+_finish = _piece(simulator.finish, (0,))
 
 
 def _play(parts: Parts, schedule: tuple, history: bool, case: Case, seed, times):
@@ -179,7 +184,7 @@ def _play(parts: Parts, schedule: tuple, history: bool, case: Case, seed, times)
     return record, lane, diagnostics, kept
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2))
+@partial(_piece, static=(0, 1, 2))
 def _watch(parts, kind, windows, case, seed, lane, times, start, length):
     """The same windows again, kept. Spans that are not full are bounded by their windows, full ones by the horizon."""
 
