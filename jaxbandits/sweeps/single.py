@@ -10,10 +10,11 @@ from jax import lax
 
 from jaxbandits import simulator
 from jaxbandits.numerics import fixed_sum
-from jaxbandits.protocol import Adversary, Algorithm, Case, Environment
-from jaxbandits.simulator import Parts
-from jaxbandits.sweeps import beliefs
-from jaxbandits.sweeps.plan import FILLED, Cell, built, checkpoint_times, fitting_in, host_case, part_factory, stacked
+from jaxbandits.protocol import Algorithm, Case, Environment
+from jaxbandits.simulator import Parts, case_of
+from jaxbandits.sweeps import beliefs, flags
+from jaxbandits.sweeps.given import call, factory_of, floating, name_of, part_factory, public_name, signature_of
+from jaxbandits.sweeps.plan import FILLED, Cell, built, check_range, checkpoint_times, fitting_in, host_case, stacked
 from jaxbandits.validation import integer
 
 
@@ -46,7 +47,7 @@ def simulate(
     """Play one lane. Pure: `seed` and the algorithm's params may be traced, so it works inside `jit` and `vmap`.
 
     algorithm: a built algorithm, or a factory with its horizon bound (what the environment fixes is filled in).
-    environment, adversaries: called parts or factories. checkpoints: a count or times. history: keep every play.
+    environment, adversaries: called parts, factories or names. checkpoints: a count or times. history: keep every play.
     Warns where the environment's moments exceed what the algorithm declares.
     Lane `seed` is the same, bit for bit, as in a `sweep`; where something is traced, regret is summed on the device in `dtype`.
 
@@ -56,9 +57,12 @@ def simulate(
     >>> int(run.pulls.sum()), run.history.action.shape
     (50, (50,))
     """
-    environment = environment if isinstance(environment, Environment) else environment()
-    makers = [part_factory(a, Adversary) for a in (reward_adversary, message_adversary)]
-    first, second = (None if maker is None else maker() for maker in makers)
+    flags.check()
+    dtype, seed = floating(dtype), _seed(seed)
+    environment = environment_of(environment)
+    attackers = {"reward_adversary": reward_adversary, "message_adversary": message_adversary}
+    makers = {slot: part_factory(a, slot) for slot, a in attackers.items()}
+    first, second = (None if maker is None else call(maker, slot) for slot, maker in makers.items())
     algorithm = algorithm_for(algorithm, environment)
     horizon = integer("horizon", algorithm.config["horizon"], 1, 2**31 - 2)
     if horizon > environment.facts.get("max_horizon", horizon):
@@ -71,6 +75,7 @@ def simulate(
         )
     if not _traced(algorithm.params):
         beliefs.warn([(algorithm.version[0], algorithm, environment)], stacklevel=2)
+        check_range(algorithm.version[0], case_of(algorithm, environment, first, second), dtype, {})
     if history and algorithm.program.tally:
         raise ValueError("history=True shows single rewards, shortcut=True draws none: leave one of them out")
     times = checkpoint_times(horizon, checkpoints)
@@ -96,26 +101,36 @@ def simulate(
 def algorithm_for(algorithm, environment: Environment) -> Algorithm:
     """A built algorithm as it is; a factory with its horizon bound, called with what the environment fixes. ValueError where they do not fit."""
     if not isinstance(algorithm, Algorithm):
-        keywords: dict = {}
-        outer = algorithm
-        while isinstance(outer, partial):
-            keywords, outer = {**outer.keywords, **keywords}, outer.func
-        name = getattr(outer, "__name__", "algorithm")
-        if "horizon" not in keywords:
-            raise ValueError(f"{name} needs a horizon: bind it, functools.partial(factory, horizon=1000)")
+        factory = factory_of(algorithm, "algorithm", "algorithm")
+        bound = signature_of(factory)[1]
+        if "horizon" not in bound:
+            raise ValueError(
+                f"{name_of(factory)} needs a horizon: bind it, functools.partial({public_name(factory)}, horizon=1000)"
+            )
         facts = {k: v for k, v in environment.facts.items() if k in FILLED}
-        algorithm = built(algorithm, {}, facts, keywords["horizon"], name)
+        algorithm = built(factory, {}, facts, bound["horizon"], name_of(factory))
     return fitting_in(algorithm, environment.facts, algorithm.version[0])
+
+
+def environment_of(given) -> Environment:
+    """A called environment as it is; a factory or a name is called."""
+    return given if isinstance(given, Environment) else call(part_factory(given, "environment"), "environment")
+
+
+def _seed(seed):
+    if _traced(seed):
+        return seed
+    plain = seed.item() if np.ndim(seed) == 0 and hasattr(seed, "item") else seed
+    return integer("seed", plain, 0, 2**32 - 1, remedy="give one number; sweep runs many")
 
 
 def built_parts(algorithm, environment) -> tuple[Algorithm, Environment | None]:
     """Both, called where they are factories; environment None: the algorithm's factory binds all it needs. ValueError where they do not fit."""
-    for name, part in (("algorithm", algorithm), ("environment", environment)):
-        if not isinstance(part, Algorithm | Environment | None) and not callable(part):
-            raise ValueError(f"{name} = {part!r} must be a factory of jb.{name}s, a partial of one, or what it returns")
     if environment is None:
-        return algorithm if isinstance(algorithm, Algorithm) else algorithm(), None
-    environment = environment if isinstance(environment, Environment) else environment()
+        if isinstance(algorithm, Algorithm):
+            return algorithm, None
+        return call(factory_of(algorithm, "algorithm", "algorithm"), "algorithm"), None
+    environment = environment_of(environment)
     return algorithm_for(algorithm, environment), environment
 
 
