@@ -204,16 +204,21 @@ def table(ds, format="markdown") -> str:
     keys = itertools.product(final["algorithm"].values, *(final[d].values for d in shown))
     for key, lanes in zip(keys, final.values.reshape(-1, len(head), final.sizes["seed"]), strict=True):
         rows.append([*map(text, key), *(_cell(c, latex) for c in lanes)])
-    note = f"half-width of the 95% interval over {final.sizes['seed']:,} seeds{fixed}."
+    seeds = final.sizes["seed"]
+    note = (
+        f"Mean ± half-width of the 95% interval over {seeds:,} seeds"
+        if seeds > 1
+        else "Regret of one seed, hence no interval"
+    )
     if not latex:
         plain = 1 + len(shown)
         rows = [[inert(c) if i == 0 or j < plain else c for j, c in enumerate(row)] for i, row in enumerate(rows)]
-        return f"{markdown(rows)}\n\nMean ± {note}"
+        return f"{markdown(rows)}\n\n{note}{fixed}."
     plain = 1 + len(shown)  # the cells after these are LaTeX already, except in the head
     cells = [[_escape(c) if i == 0 or j < plain else c for j, c in enumerate(row)] for i, row in enumerate(rows)]
     body = [" & ".join(row) + r" \\" for row in cells]
     begin = rf"\begin{{tabular}}{{{'l' * plain + 'r' * len(head)}}}"
-    return "\n".join([f"% Mean and {note}", begin, body[0], r"\hline", *body[1:], r"\end{tabular}"])
+    return "\n".join([f"% {note.replace('±', 'and')}{fixed}.", begin, body[0], r"\hline", *body[1:], r"\end{tabular}"])
 
 
 def _half_width(values):

@@ -98,11 +98,11 @@ def number(
     if inside:
         v = _float(value)
         inside = (v > low if open_low else v >= low) and (v < high if open_high else v <= high)
-        inside = inside and not (finite and math.isinf(v))
+        inside = inside and not (math.isinf(v) and (finite or isinstance(value, Integral)))
     if not inside:
         left, right = "(" if open_low or low == -math.inf else "[", ")" if open_high or high == math.inf else "]"
         raise ValueError(f"{name} = {shown(value)} must be a number in {left}{low:g}, {high:g}{right}{_and(remedy)}")
-    return _float(value)
+    return float(value)
 
 
 def integer(name: str, value, low=None, high=MAX_INTEGER, *, remedy="") -> int:

@@ -187,6 +187,7 @@ SWEEPS = {
     "a key named t": (lambda: sweep(grid={"t": [1, 2]}), "'t'", "every result"),
     "a key named seed": (lambda: sweep(grid={"seed": [1, 2]}), "'seed'", "every result"),
     "a key named algorithm": (lambda: sweep(grid={"algorithm": ["ucb1"]}), "'algorithm'", "every result"),
+    "a key of one letter": (lambda: sweep(grid={"x": [1, 2]}), "grid key 'x': no factory of this sweep takes it"),
     "horizon as key": (lambda: sweep(grid={"horizon": [10]}), "horizon", "list of horizons"),
     "a slash": (lambda: sweep(grid={"a/b": [10]}), "a/b", "relabel"),
     "a value twice": (lambda: sweep("ldp_ucb", grid={"epsilon": [1.0, 1]}), "epsilon", "twice"),
@@ -430,7 +431,7 @@ def arguments(factory, example) -> dict:
     return {key: value for key, value in fixed.items() if key in names} | given
 
 
-@pytest.mark.parametrize("factory, example", factories())
+@pytest.mark.parametrize("factory, example", list(factories()))
 def test_every_argument_of_every_factory(factory, example):
     """A valid part or an error of one line: nothing from inside, whatever an argument is."""
     given = arguments(factory, example)
@@ -449,3 +450,403 @@ def test_every_argument_of_every_factory(factory, example):
                     assert "ambiguous" not in said and "inhomogeneous" not in said, (key, value, said)
                     if not callable(value) and not isinstance(value, float | int | np.floating):
                         assert key in said or key == "bases", (key, value, said)
+
+
+# ---- TOML files
+
+GOOD = """
+horizon = 32
+seeds = 8
+checkpoints = 4
+[environment]
+name = "bernoulli_arms"
+means = [0.2, 0.8]
+[[algorithm]]
+name = "ucb1"
+[[algorithm]]
+name = "ldp_ucb"
+[grid]
+epsilon = [0.5, 1.0]
+"""
+
+FILES = {
+    "horizon of nan": ("horizon = 32", "horizon = nan", "horizon = nan"),
+    "horizon in words": ("horizon = 32", 'horizon = "ten"', "horizon = 'ten'"),
+    "horizon of 0": ("horizon = 32", "horizon = 0", "horizon = 0"),
+    "seeds backwards": ("seeds = 8", "seeds = [5, 2]", "seeds", "[a, b]"),
+    "seeds alike": ("seeds = 8", "seeds = [5, 5]", "seeds", "[a, b]"),
+    "seeds with a gap": ("seeds = 8", "seeds = [1, 2, 4]", "seeds = [1, 2, 4]", "consecutive"),
+    "half seeds": ("seeds = 8", "seeds = [0.5, 8.5]", "seeds"),
+    "seeds in words": ("seeds = 8", 'seeds = ["a", "b"]', "seeds"),
+    "no seeds": ("seeds = 8", "seeds = []", "seeds"),
+    "negative seeds": ("seeds = 8", "seeds = [-1, 4]", "seeds"),
+    "a table of seeds": ("seeds = 8", "seeds = {first = 1}", "seeds"),
+    "checkpoints in words": ("checkpoints = 4", 'checkpoints = "all"', "checkpoints = 'all'", "checkpoints=32"),
+    "half precision": ("checkpoints = 4", 'dtype = "float16"', "dtype", "float32"),
+    "a capital NaN": ("means = [0.2, 0.8]", "means = [0.2, NaN]", "TOML", "nan", "not NaN"),
+    "None": ("means = [0.2, 0.8]", "means = None", "TOML", "not None"),
+    "a capital True": ("checkpoints = 4", "checkpoints = True", "TOML", "not True"),
+    "a mean of nan": ("means = [0.2, 0.8]", "means = [0.2, nan]", "means[1] = nan"),
+    "a mean of inf": ("means = [0.2, 0.8]", "means = [0.2, inf]", "means[1] = inf"),
+    "no means": ("means = [0.2, 0.8]", "", "bernoulli_arms needs means"),
+    "words as means": ("means = [0.2, 0.8]", 'means = ["a", "b"]', "means"),
+    "an unknown environment": ('"bernoulli_arms"', '"bernoully_arms"', "bernoulli_arms"),
+    "an algorithm as environment": ('"bernoulli_arms"\nmeans = [0.2, 0.8]', '"ucb1"', "ucb1"),
+    "a number as name": ('name = "ucb1"', "name = 3", "name"),
+    "no name": ('name = "ucb1"', 'label = "a"', "name"),
+    "a number as label": ('name = "ucb1"', 'name = "ucb1"\nlabel = 3', "label = 3"),
+    "a list as label": ('name = "ucb1"', 'name = "ucb1"\nlabel = ["a"]', "label"),
+    "a label of NUL": ('name = "ucb1"', 'name = "ucb1"\nlabel = "a\\u0000"', "label"),
+    "broken mathematics": ('name = "ucb1"', 'name = "ucb1"\nlabel = "$x^{$"', "mathematics"),
+    "a broken caption": ("[grid]", '[grid]\n', None),
+    "a label twice": ('name = "ucb1"', 'name = "ucb1"\nlabel = "ldp_ucb"', "ldp_ucb", "label"),
+    "no contexts": ('name = "ucb1"', 'name = "linucb"', "dim", "contextual_linear"),
+    "a number in the grid": ("epsilon = [0.5, 1.0]", "epsilon = 1.0", "epsilon", "list"),
+    "a word in the grid": ("epsilon = [0.5, 1.0]", 'epsilon = "all"', "epsilon", "list"),
+    "nan in the grid": ("epsilon = [0.5, 1.0]", "epsilon = [nan]", "epsilon = nan"),
+    "a tiny epsilon": ("epsilon = [0.5, 1.0]", "epsilon = [1e-300]", "epsilon = 1e-300"),
+    "a grid that is a list": ("[grid]\nepsilon = [0.5, 1.0]", "", None),
+    "a tied table without keys": ("[grid]", "[[tied]]\nvalues = [1]\n[grid]", "tied[0]", "keys"),
+    "tied columns": (
+        "[grid]\nepsilon = [0.5, 1.0]",
+        '[[tied]]\nkeys = ["epsilon", "ucb1.bonus_scale"]\nvalues = [[1, 2, 3], [4, 5, 6]]', "ties 2 keys",
+    ),
+    "a figure against nothing": ("[grid]", '[figure]\nagainst = "epsilo"\n[grid]', "epsilon"),
+    "an unknown key": ("checkpoints = 4", "chekpoints = 4", "checkpoints"),
+    "an infinite scale": (
+        '"bernoulli_arms"\nmeans = [0.2, 0.8]', '"gaussian_arms"\nmeans = [0.2, 0.8]\nscale = 1e300', "scale", "1e+300",
+    ),
+    "os.system": ('name = "ucb1"', 'name = "os:system"', "os:system", "standard library"),
+    "os.getcwd": ('name = "ucb1"', 'name = "os:getcwd"', "os:getcwd", "standard library"),
+    "eval": ('name = "ucb1"', 'name = "builtins:eval"', "builtins:eval", "standard library"),
+    "a library's function": ('name = "ucb1"', 'name = "numpy:zeros"', "numpy:zeros", "installed library"),
+    "a deep library": ('name = "ucb1"', 'name = "jax.numpy:zeros"', "jax.numpy:zeros", "installed library"),
+    "subprocess as environment": (
+        '"bernoulli_arms"\nmeans = [0.2, 0.8]', '"subprocess:run"\nargs = ["true"]', "subprocess:run", "standard library",
+    ),
+    "no module": ('name = "ucb1"', 'name = "no_such_module_here:f"', "no_such_module_here"),
+    "no function's name": ('name = "ucb1"', 'name = "json:"', "json:", "module:function"),
+    "no module's name": ('name = "ucb1"', 'name = ":f"', ":f", "module:function"),
+    "two colons": ('name = "ucb1"', 'name = "a:b:c"', "a:b:c", "module:function"),
+    "a path": ('name = "ucb1"', 'name = "../a:b"', "../a:b", "module:function"),
+}  # fmt: skip
+FILES = {name: row for name, row in FILES.items() if row[2] is not None}
+WHOLE = {
+    "an empty file": (b"", "horizon"),
+    "not TOML": (b"horizon = [", "TOML"),
+    "not text": (b"\xff\xfe\x00h", "UTF-8"),
+    "UTF-16": (GOOD.encode("utf-16"), "UTF-8"),
+    "a list as grid": (GOOD.split("[grid]")[0].replace("horizon", "grid = [1]\nhorizon").encode(), "grid = [1]", "table"),
+    "a number as figure": (GOOD.replace("horizon", "figure = 3\nhorizon", 1).encode(), "figure = 3", "table"),
+    "a number as caption": (GOOD.replace("horizon", "caption = 3\nhorizon", 1).encode(), "caption = 3", "string"),
+    "a broken caption": (GOOD.replace("horizon", 'caption = "$x^{$"\nhorizon', 1).encode(), "caption", "mathematics"),
+    "a number as algorithm": (GOOD.split("[[alg")[0].replace("horizon", "algorithm = 3\nhorizon").encode(), "algorithm[0] = 3"),
+    "a number as environment": (b'horizon = 9\nseeds = 8\nenvironment = 3\nalgorithm = "ucb1"\n', "environment needs a name"),
+    "points of a number": (GOOD.split("[grid]")[0].replace("horizon", "points = 3\nhorizon").encode(), "points = 3"),
+    "tied of a number": (GOOD.replace("horizon", "tied = 3\nhorizon", 1).encode(), "tied"),
+}  # fmt: skip
+
+MODULES = {
+    "from_os": ("from os import system as made", "standard library"),
+    "from_numpy": ("from numpy import zeros as made", "installed library"),
+    "ufunc": ("from numpy import sin as made", "installed library"),
+    "raises": ("raise RuntimeError('no')", "RuntimeError", "no"),
+    "two_lines": ("raise RuntimeError('no\\nnever')", "RuntimeError: no never"),
+    "exits": ("raise SystemExit(3)", "SystemExit"),
+    "syntax": ("def made(:", "SyntaxError"),
+    "nothing": ("x = 1", "made"),
+    "a_number": ("made = 3", "int", "no function"),
+    "returns_none": ("def made(*, num_arms, horizon):\n    return None", "None", "Algorithm"),
+    "returns_text": ("def made():\n    return 'x'", "'x'", "Algorithm"),
+    "returns_environment": ("from jaxbandits.environments import bernoulli_arms as made", "environment"),
+    "raises_inside": ("def made(*, num_arms, horizon):\n    return {}['missing']", "KeyError", "missing"),
+    "partial_of_os": ("import functools, os\nmade = functools.partial(os.system, 'true')", "standard library"),
+    "a_class": ("class made:\n    pass", "made", "Algorithm"),
+}
+
+
+def run_file(path, capsys, *fragments, code=2):
+    assert main(["run", str(path), "--out", str(path.parent / "out"), "--quiet"]) == code
+    said = capsys.readouterr().err
+    assert said.startswith("jaxbandits: ") and said.count("\n") == 1 and "Traceback" not in said, said
+    for fragment in fragments:
+        assert fragment.lower() in said.lower(), (fragment, said)
+    assert not (path.parent / "out").exists()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_wrong_file_is_one_line(name, tmp_path, capsys):
+    old, new, *fragments = FILES[name]
+    assert old in GOOD
+    path = tmp_path / "run.toml"
+    path.write_text(GOOD.replace(old, new))
+    run_file(path, capsys, "run.toml" if fragments[0] in ("TOML", "seeds") else "", *fragments)
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_broken_file_is_one_line(name, tmp_path, capsys):
+    content, *fragments = WHOLE[name]
+    (tmp_path / "run.toml").write_bytes(content)
+    run_file(tmp_path / "run.toml", capsys, "run.toml" if name != "points of a number" else "", *fragments)
+
+
+def test_a_directory_is_no_file(tmp_path, capsys):
+    (tmp_path / "here").mkdir()
+    run_file(tmp_path / "here", capsys, "here", "directory")
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_wrong_module_is_one_line(name, tmp_path, capsys):
+    content, *fragments = MODULES[name]
+    (tmp_path / f"wrong_{name}.py").write_text(f"{content}\n")
+    path = tmp_path / "run.toml"
+    path.write_text(GOOD.replace('name = "ucb1"', f'name = "wrong_{name}:made"'))
+    run_file(path, capsys, *fragments)
+
+
+def test_a_module_beside_the_file_hides_nothing(tmp_path, capsys):
+    """A `json.py` beside the file is neither what `json` means inside the user's module nor a name that can be asked for."""
+    (tmp_path / "colorsys.py").write_text("raise RuntimeError('imported')\n")
+    (tmp_path / "mine_beside.py").write_text(
+        "import colorsys\nfrom jaxbandits.algorithms import ucb1\n\nassert colorsys.rgb_to_hsv\n\n"
+        "def mine(*, num_arms, horizon):\n    return ucb1(num_arms=num_arms, horizon=horizon)\n"
+    )
+    path = tmp_path / "run.toml"
+    path.write_text(GOOD.replace('name = "ucb1"', 'name = "mine_beside:mine"'))
+    from jaxbandits.sweeps.config import read_config
+
+    assert list(read_config(path)["algorithms"]) == ["mine_beside:mine", "ldp_ucb"]
+    path.write_text(GOOD.replace('name = "ucb1"', 'name = "colorsys:mine"'))
+    run_file(path, capsys, "colorsys", "standard library", "another name")
+
+
+def test_a_file_with_a_byte_order_mark_and_names_alone(tmp_path):
+    from jaxbandits.sweeps.config import read_config
+
+    path = tmp_path / "run.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + GOOD.encode())
+    assert list(read_config(path)["algorithms"]) == ["ucb1", "ldp_ucb"]
+    path.write_text(
+        'horizon = 9\nseeds = [3, 7]\nalgorithm = ["ucb1", "moss"]\nenvironment = {name = "bernoulli_arms"}\n'
+    )
+    settings = read_config(path)
+    assert list(settings["algorithms"]) == ["ucb1", "moss"] and settings["seeds"] == range(3, 7)
+    path.write_text(path.read_text().replace("[3, 7]", "[3, 4, 5]"))
+    assert read_config(path)["seeds"] == range(3, 6)
+
+
+# ---- what should simply work
+
+
+def laid_out(algorithms="ucb1", environment=ARMS, **changes):
+    settings = {"horizon": 32, "seeds": 8, "checkpoints": 4, "grid": None, "points": None, "dtype": "float32"}
+    return plan(algorithms, environment, **{**settings, "reward_adversary": None, "message_adversary": None, **changes})
+
+
+def test_names_are_looked_up():
+    grid = {"environment.means": {"easy": [0.1, 0.9], "hard": [0.4, 0.5]}}
+    by_name = sweep(["ucb1", A.moss], "bernoulli_arms", grid=grid, reward_adversary="huber")
+    by_factory = sweep([A.ucb1, A.moss], E.bernoulli_arms, grid=grid, reward_adversary=V.huber)
+    assert (
+        by_name.algorithm.values.tolist() == ["ucb1", "moss"] and by_name.attrs["config"] == by_factory.attrs["config"]
+    )
+    np.testing.assert_array_equal(by_name.regret, by_factory.regret)
+    assert laid_out({"a": "ucb1", "b": partial(A.exp3, mixing=0.1)}).labels == ["a", "b"]
+    run = jb.simulate(partial(A.ucb1, horizon=32), ARMS, reward_adversary="huber", checkpoints=4, seed=np.uint32(3))
+    np.testing.assert_array_equal(run.regret, sweep(reward_adversary="huber").regret[0, 3])
+
+
+@pytest.mark.parametrize("seeds", [[3, 4, 5], (3, 4, 5), np.arange(3, 6), np.arange(3, 6, dtype=np.uint8), [3.0, 4.0, 5.0],
+                                   xr.DataArray(np.arange(3, 6)), range(3, 6)])  # fmt: skip
+def test_consecutive_seeds_are_a_range(seeds):
+    assert laid_out(seeds=seeds).seeds == range(3, 6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, jnp.float32, np.dtype("float32"), "f4", "float32"])
+def test_dtypes_have_many_names(dtype):
+    assert laid_out(dtype=dtype).dtype == "float32"
+
+
+def test_every_play_is_a_number_of_checkpoints():
+    assert checkpoint_times(32, 32).tolist() == list(range(1, 33))
+
+
+CHOSEN = {
+    "an algorithm": lambda ds: ds.sel(algorithm="one"),
+    "a seed": lambda ds: ds.isel(seed=0),
+    "an epsilon": lambda ds: ds.sel(epsilon=0.1),
+    "the end": lambda ds: ds.isel(t=-1),
+    "one lane": lambda ds: ds.isel(algorithm=0, seed=1, epsilon=0),
+    "a number": lambda ds: ds.isel(algorithm=0, seed=1, epsilon=0, t=-1),
+}
+
+
+@pytest.mark.parametrize("chosen", CHOSEN)
+def test_what_xarray_selects_can_be_summarised(chosen):
+    ds = CHOSEN[chosen](DS)
+    labels = np.atleast_1d(ds.algorithm.values)
+    kept = DS.sel(
+        algorithm=labels, epsilon=np.atleast_1d(ds.epsilon), seed=np.atleast_1d(ds.seed), t=np.atleast_1d(ds.t)
+    )
+    for call in (
+        jb.summary, jb.table, lambda ds: jb.table(ds, format="latex"), lambda ds: jb.compare(ds, labels[0], labels[-1]),
+        *([jb.slope] if ds.t.size > 1 else []), lambda ds: jb.plot.against(ds, "epsilon").data,
+        lambda ds: jb.plot.regret(ds, select={"epsilon": 0.1}).data,
+    ):  # fmt: skip
+        here, there = call(ds), call(kept)
+        assert here.equals(there) if hasattr(here, "equals") else here == there
+    if ds.seed.ndim == 0:
+        assert jb.summary(ds).ci_low.isna().all() and "one seed" in jb.table(ds)
+
+
+def test_one_point_of_points_can_be_summarised():
+    dims = ("algorithm", "point", "seed", "t")
+    coords = {"algorithm": ["a"], "seed": [0, 1], "t": [1, 2], "point": [0, 1], "epsilon": ("point", [0.1, 1.0])}
+    ds = xr.Dataset({"regret": (dims, np.arange(8.0).reshape(1, 2, 2, 2))}, coords)
+    frame = jb.summary(ds.isel(point=1))
+    assert frame[["point", "epsilon", "mean"]].values.tolist() == [[1, 1.0, 6.0]]
+
+
+# ---- what cannot be held or computed
+
+
+def test_a_result_that_cannot_be_held_is_refused_before_it_runs(tmp_path, monkeypatch):
+    for store, remedy in ((None, "store=DIR"), (tmp_path / "deep" / "er", "another disk")):
+        said = checked(
+            lambda store=store: sweep(seeds=2**31, store=store, horizon=10**6, checkpoints=10**5),
+            "TB",
+            "fewer checkpoints",
+            "fewer seeds",
+        )
+        assert remedy in said and not (tmp_path / "deep").exists()
+    monkeypatch.setattr(room, "free_memory", lambda: 300)
+    checked(lambda: sweep(), "seeds = 8", "320 B", "300 B")  # 8 lanes of 4 checkpoints and 2 arms
+    monkeypatch.setattr(room, "free_memory", lambda: 400)
+    assert sweep().sizes["seed"] == 8
+
+
+def test_free_memory_is_a_number_of_bytes():
+    assert 2**20 < room.free_memory() < 2**50
+
+
+FLAGS = [
+    ("jax_disable_jit", True), ("jax_numpy_rank_promotion", "raise"), ("jax_transfer_guard", "disallow"),
+    ("jax_transfer_guard_host_to_device", "disallow_explicit"), ("jax_no_tracing", True),
+    ("jax_error_checking_behavior_nan", "raise"), ("jax_error_checking_behavior_oob", "raise"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("flag, value", FLAGS)
+def test_a_flag_that_breaks_a_sweep_is_named(flag, value):
+    before = getattr(jax.config, flag)
+    jax.config.update(flag, value)
+    try:
+        checked(lambda: sweep(), flag.removesuffix("_host_to_device"), "jax.config.update")
+        checked(lambda: jb.simulate(partial(A.ucb1, horizon=9), ARMS), "jax.config.update")
+    finally:
+        jax.config.update(flag, before)
+
+
+# ---- labels in tables and files
+
+ODD = ["=1+1", "+a", "-b", "@c", "two\nlines", "<script>alert(1)</script>", "a|b", 'quo"te', " =x"]
+
+
+def test_odd_labels_stay_text(tmp_path):
+    from jaxbandits.reports import output
+
+    ds = result(ODD)
+    lines = jb.table(ds).splitlines()
+    assert len([line for line in lines if line.startswith("| ")]) == 1 + len(ODD)
+    assert "<script" not in jb.table(ds) and "&lt;script" in jb.table(ds) and r"a\|b" in jb.table(ds)
+    assert not any(line.startswith(("| =", "| +", "| -", "| @")) for line in lines)
+    assert all(line.endswith(r"\\") for line in jb.table(ds, format="latex").splitlines()[2:-1] if "hline" not in line)
+    assert set(jb.summary(ds).algorithm) == set(ODD)  # the table in memory keeps them as they are
+    from jaxbandits.selection import csv
+
+    text = csv(jb.summary(ds).assign(**{"=key": -1.5}))
+    assert len(text.splitlines()) == 1 + 2 * len(ODD) and "-1.5" in text and "'-1.5" not in text
+    assert not any(line.lstrip('"').startswith(("=", "+", "-", "@", " =")) for line in text.splitlines())
+    assert text.splitlines()[0].endswith("'=key")
+    assert output  # what writes summary.csv
+    assert laid_out({label: A.ucb1 for label in ODD}).labels == ODD
+
+
+# ---- stores
+
+
+def test_a_result_of_a_later_release_is_refused(tmp_path):
+    DS.assign_attrs(schema_version=99).to_netcdf(tmp_path / "later.nc", engine="h5netcdf")
+    checked(lambda: jb.load(tmp_path / "later.nc"), "schema_version = 99", "upgrade jaxbandits")
+    DS.assign_attrs(schema_version="new").to_netcdf(tmp_path / "odd.nc", engine="h5netcdf")
+    assert jb.load(tmp_path / "odd.nc").identical(DS.assign_attrs(schema_version="new"))
+
+
+def test_a_run_says_what_it_found_and_what_it_took(tmp_path, capsys):
+    path, out = tmp_path / "run.toml", tmp_path / "out"
+    path.write_text(GOOD.replace('[[algorithm]]\nname = "ldp_ucb"\n[grid]\nepsilon = [0.5, 1.0]\n', ""))
+    command = ["run", str(path), "--out", str(out)]
+    assert main(command) == 0
+    assert "0 lanes from the store, 8 computed in" in capsys.readouterr().out
+    spent = json.loads((out / "provenance.json").read_text())["seconds"]
+    assert spent > 0
+    (out / "provenance.json").unlink()  # written anew: what it says was spent is what was spent
+    assert main(command) == 0
+    said = capsys.readouterr()
+    assert "8 lanes from the store, 0 computed" in said.out and "8 lanes from the store, 0 computed" in said.err
+    assert json.loads((out / "provenance.json").read_text())["seconds"] == spent
+    assert main([*command, "--seeds", "16"]) == 0
+    said = capsys.readouterr()
+    assert "8 lanes from the store, 8 computed" in said.out and "8 lanes from the store" in said.err
+    assert json.loads((out / "provenance.json").read_text())["seconds"] > spent
+    path.write_text(path.read_text().replace("means = [0.2, 0.8]", f"means = {[0.2] * 30 + [0.8]}"))
+    assert main(command) == 2
+    assert "environment.means is of length 2 there, of length 31 here" in capsys.readouterr().err
+    path.write_text(path.read_text().replace(f"{[0.2] * 30 + [0.8]}", "[0.2, 0.7]"))
+    assert main(command) == 2
+    assert "environment.means[1] is 0.8 there, 0.7 here" in capsys.readouterr().err
+    assert main([*command, "--fresh"]) == 0
+    assert "0 lanes from the store, 8 computed" in capsys.readouterr().out
+    kept = json.loads((out / "provenance.json").read_text())["seconds"]
+    assert main([*command, "--quiet"]) == 0 and kept < 60
+
+
+def test_the_bar_does_not_count_restored_plays(tmp_path, monkeypatch):
+    """A call taken up at play 20 of 32 begins there: its rate is that of the twelve plays left."""
+    from jaxbandits.sweeps import local
+    from jaxbandits.sweeps.tasks import Task
+
+    planned = laid_out()
+    task, device = Task(0, (0,), 0, 8, 8), jax.local_devices()[0]
+    saved, seen = [], []
+
+    def keep(span, window, leaves, last=False):
+        saved.append((span, window, leaves()))
+
+    whole = local.run_task(task, planned, device, keep=keep, opening=20)
+    span, window, leaves = saved[0]
+
+    class At:
+        pass
+
+    At.span, At.window = span, window
+    again = local.run_task(
+        task, planned, device, begun=(At, leaves), report=lambda plays, restored=False: seen.append((plays, restored))
+    )
+    np.testing.assert_array_equal(whole.regret, again.regret)
+    assert window == 20 and [plays for plays, restored in seen if restored] == [20 * 8]
+    assert sum(plays for plays, _ in seen) == 32 * 8
+
+
+def test_the_help_says_that_a_file_is_a_program(capsys):
+    with pytest.raises(SystemExit):
+        main(["run", "--help"])
+    assert "a program" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_value_is_shown_on_one_line():
+    from jaxbandits.validation import shown
+
+    assert shown(np.ones((9, 9))).count("\n") == 0 and len(shown(list(range(10**4)))) <= 80
+    assert shown(np.float64(0.5)) == "0.5" and "bits" in shown(10**5000)
+    assert textwrap.shorten(shown("a\nb"), 20) == r"'a\nb'"

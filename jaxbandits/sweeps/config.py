@@ -65,7 +65,7 @@ def config_arguments(raw: dict, path: Path) -> dict:
             raise ValueError(f"{path}: algorithm[{i}] = {shown(table)} must be a name or a table, [[algorithm]]")
         table = {"name": table} if isinstance(table, str) else dict(table)
         label = table.pop("label", table.get("name", ""))
-        if not isinstance(label, str):
+        if not isinstance(label, str) and label != table.get("name"):
             raise ValueError(f"{path}: algorithm[{i}]: label = {shown(label)} must be a string")
         if label in found:
             raise ValueError(f"{path}: two algorithms have the label {label!r}: give them different labels")

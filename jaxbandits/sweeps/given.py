@@ -51,7 +51,8 @@ def labelled(given) -> dict[str, Any]:
     if isinstance(given, dict):
         named = dict(given)
     else:
-        several = list(given) if isinstance(given, list | tuple) else [given]
+        # a called part is a tuple, too
+        several = list(given) if isinstance(given, list | tuple) and not hasattr(given, "_fields") else [given]
         factories = [factory_of(item, "algorithm", "algorithms") for item in several]
         names = [name_of(factory) for factory in factories]
         twice = next((n for n in names if names.count(n) > 1), None)
@@ -103,10 +104,12 @@ def factory_of(given, slot: str, argument: str):
                     "the sweep fills in the horizon and what the environment fixes"
                 )
             raise TypeError(f"{argument} = {name}(...) is an {what}: {_order(slot)}")
-    if not callable(given) or isinstance(given, np.ndarray):
+    try:
+        signature_of(given)
+    except ValueError:
         raise TypeError(
             f"{argument} = {shown(given)} must be a factory of jb.{known}, its name, or a functools.partial of it"
-        )
+        ) from None
     elsewhere = _belongs(innermost(given), slot)
     if elsewhere:
         raise TypeError(f"{argument} = {name_of(given)} is {elsewhere}: {_order(slot)}")
@@ -128,10 +131,10 @@ def _order(slot: str) -> str:
     return f"{slot} takes a factory of jb.adversaries"
 
 
-def call(factory, slot: str, keyword: str = "", **arguments):
-    """What the factory returns, checked to be a part of that kind; `keyword`: how a grid would give a missing argument."""
+def call(factory, slot: str, prefix: str | None = None, **arguments):
+    """What the factory returns, checked to be a part of that kind; `prefix`: of the grid keys that could give a missing argument."""
     name = name_of(factory)
-    _complete(factory, arguments, slot, keyword)
+    _complete(factory, arguments, prefix)
     try:
         part = factory(**arguments)
     except (ValueError, TypeError):
@@ -147,7 +150,7 @@ def call(factory, slot: str, keyword: str = "", **arguments):
     return part
 
 
-def _complete(factory, arguments: dict, slot: str, keyword: str) -> None:
+def _complete(factory, arguments: dict, prefix: str | None) -> None:
     names, bound = signature_of(factory)
     missing = [
         name
@@ -161,7 +164,7 @@ def _complete(factory, arguments: dict, slot: str, keyword: str) -> None:
         missing = missing[len(factory.args) :]
     if missing:
         values = ", ".join(f"{name}=..." for name in missing)
-        grid = f" or {' and '.join(keyword + name for name in missing)} in the grid" if keyword else ""
+        grid = "" if prefix is None else f" or {' and '.join(prefix + name for name in missing)} in the grid"
         raise TypeError(
             f"{name_of(factory)} needs {', '.join(missing)}: functools.partial({public_name(factory)}, {values}){grid}"
         )
@@ -185,7 +188,8 @@ def seed_range(seeds) -> range:
     """Seeds as a range: a count, a range, or consecutive integers in a list or an array."""
     listed = not isinstance(seeds, range | str | bytes | dict) and np.ndim(seeds) == 1
     if listed and len(seeds):
-        values = [integer("seeds", s, 0, MAX_SEEDS - 1, remedy="give a count or a range") for s in list(seeds)]
+        plain = np.asarray(seeds).tolist() if hasattr(seeds, "__array__") else list(seeds)
+        values = [integer("seeds", s, 0, MAX_SEEDS - 1, remedy="give a count or a range") for s in plain]
         seeds = range(values[0], values[0] + len(values))
         if values != list(seeds):
             raise ValueError(

@@ -2,7 +2,6 @@
 
 import functools
 import inspect
-import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -196,11 +195,9 @@ def route(axes: list[Axis], algorithms: dict[str, Any], parts: dict[str, Any]) -
                         to_algorithms[label].append((i, j, key))
                         fed = True
             if not fed:
-                known = itertools.chain(
-                    *(known_keys(f) for f in algorithms.values()),
-                    *(f"{name}.{k}" for name, f in parts.items() if f is not None for k in signature_of(f)[0]),
-                    *(f"{label}.{k}" for label, f in algorithms.items() for k in known_keys(f)),
-                )
+                known = [k for f in algorithms.values() for k in known_keys(f)]
+                known += [f"{name}.{k}" for name, f in parts.items() if f is not None for k in signature_of(f)[0]]
+                known += [f"{label}.{k}" for label, f in algorithms.items() for k in known_keys(f)]
                 elsewhere = [
                     f"{name}.{key}" for name, f in parts.items() if f is not None and key in signature_of(f)[0]
                 ]

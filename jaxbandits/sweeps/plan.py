@@ -107,8 +107,11 @@ def checkpoint_times(horizon: int, checkpoints) -> np.ndarray:
     return times if times[-1] == horizon else np.append(times, horizon)
 
 
-def built(factory, given: dict, facts: dict, horizon: int, label: str) -> Algorithm:
-    """Call an algorithm factory: what the environment fixes is filled in where it is named and not given."""
+def built(factory, given: dict, facts: dict, horizon: int, label: str, prefix: str | None = None) -> Algorithm:
+    """Call an algorithm factory: what the environment fixes is filled in where it is named and not given.
+
+    prefix: of the grid keys that could give a missing argument, where there is a grid.
+    """
     names, bound = signature_of(factory)
     fixed = {**facts, "horizon": horizon}
     for name in names:
@@ -124,7 +127,7 @@ def built(factory, given: dict, facts: dict, horizon: int, label: str) -> Algori
     for name, needed in NEEDED.items():
         if name in names and name not in bound and name not in given and names[name].default is names[name].empty:
             raise TypeError(f"{label}: {name_of(factory)} needs {name}, and this environment has none: {needed}")
-    return fitting_in(call(factory, "algorithm", "", **given), facts, label)
+    return fitting_in(call(factory, "algorithm", prefix, **given), facts, label)
 
 
 def fitting_in(algorithm: Algorithm, facts: dict, label: str) -> Algorithm:
@@ -150,10 +153,10 @@ def _agrees(value, fixed) -> bool:
 
 FILLED = ("num_arms", "dim", "num_agents", "num_experts", "actions", "feature_norm", "contexts")
 NEEDED = {  # what only some environments have, and which do
-    "dim": "its arms have no features; contextual_linear shows contexts, linear_arms has fixed actions",
     "num_agents": "federated_linear has agents",
     "num_experts": "rotating_experts has experts",
     "actions": "linear_arms has actions",
+    "dim": "its arms have no features; contextual_linear shows contexts, linear_arms has fixed actions",
 }
 
 
@@ -216,7 +219,7 @@ def plan(
                 limit = here["environment"].facts.get("max_horizon")
                 if limit is not None and h > limit:
                     raise ValueError(f"horizon = {h} is longer than the environment's {limit} plays: lower it")
-                algorithm = built(maker, arguments, facts, h, label)
+                algorithm = built(maker, arguments, facts, h, label, "")
                 made[index] = len(cells)
                 attackers = here["reward_adversary"], here["message_adversary"]
                 cells.append(Cell(label, algorithm, here["environment"], attackers[0], attackers[1], h, index))

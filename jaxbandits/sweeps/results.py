@@ -144,7 +144,7 @@ def _coordinate(labels) -> np.ndarray:
     """Numbers stay numbers (int64 or float64), anything else is its text."""
     if all(isinstance(x, bool) or not isinstance(x, int | float | np.number) for x in labels):
         return np.array([x if isinstance(x, str) else text(x) for x in labels])
-    if all(isinstance(x, int | np.integer) for x in labels):
+    if all(isinstance(x, int | np.integer) and abs(int(x)) < 2**63 for x in labels):
         return np.array(labels, dtype=np.int64)
     if all(isinstance(x, int | float | np.number) for x in labels):
         return np.array(labels, dtype=np.float64)

@@ -98,7 +98,7 @@ def prepared(
     settings |= parts | {"dtype": floating(settings["dtype"])}
     laid_out = plan(algorithms, environment, **settings)
     beliefs.warn([(c.label, c.algorithm, c.environment) for c in laid_out.cells], stacklevel=3)
-    if store is not None and not (isinstance(store, os.PathLike | str) and str(store).strip("\0") == str(store) != ""):
+    if store is not None and (not isinstance(store, os.PathLike | str) or str(store) == "" or "\0" in str(store)):
         raise ValueError(f"store = {shown(store)} must be a directory's name")
     config = config_of(algorithms, environment, **{**settings, "seeds": laid_out.seeds})
     use_compilation_cache()
