@@ -838,6 +838,36 @@ def test_the_bar_does_not_count_restored_plays(tmp_path, monkeypatch):
     assert sum(plays for plays, _ in seen) == 32 * 8
 
 
+def test_the_rate_of_the_bar_begins_where_the_run_does(monkeypatch):
+    from jaxbandits.sweeps import job
+
+    bars = []
+
+    class Bar(job.tqdm):
+        def close(self):
+            bars.append((self.initial, self.n, self.total))
+            super().close()
+
+    monkeypatch.setattr(job, "tqdm", Bar)
+
+    def run(plan, calls, machine, *, report, sink, **others):
+        report(200, restored=True)
+        report(56)
+
+    planned = job.Job(laid_out(), {}, engine_of(run))
+    planned._run(job.owned(planned.plan, 1, None), None)
+    assert bars[0] == (200, 256, 256)
+
+
+def engine_of(run):
+    """An engine that plays nothing."""
+    from jaxbandits.sweeps.local import Local
+
+    engine = Local(None, None)
+    engine.run = run
+    return engine
+
+
 def test_the_help_says_that_a_file_is_a_program(capsys):
     with pytest.raises(SystemExit):
         main(["run", "--help"])

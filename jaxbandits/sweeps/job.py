@@ -141,7 +141,7 @@ class Job:
             def report(plays, restored=False):
                 with lock:
                     plays = min(plays, total - bar.n)
-                    if restored:  # played by an earlier run: no part of this one's rate
+                    if restored and not bar.disable:  # played by an earlier run: no part of this one's rate
                         bar.initial += plays
                         bar.last_print_n += plays
                         bar.n += plays
