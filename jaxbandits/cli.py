@@ -1,6 +1,6 @@
 """The command line: `jaxbandits run FILE`, `worker FILE --shard i/n`, `reproduce PAPER/FIGURE`, `list`, `plot DIR`, `audit NAME|--all`.
 
-Bad input is one line and exit code 2, what went wrong later (a full disk, an error in an algorithm) one line and exit code 1.
+A TOML file is a program: its names `module:function` are imported, and run. Bad input is one line and exit code 2, what went wrong later (a full disk, an error in an algorithm) one line and exit code 1.
 """
 
 import argparse
@@ -28,7 +28,7 @@ def parser() -> argparse.ArgumentParser:
         "worker", help="compute one share of a TOML file's sweep, for job arrays over a shared disk"
     )
     for each in (run, share):
-        each.add_argument("file", metavar="FILE", type=Path)
+        each.add_argument("file", metavar="FILE", type=Path, help="TOML; a program: its `module:function` are imported")
         each.add_argument("--out", metavar="DIR", type=Path, help="where to write (default: runs/<name of FILE>)")
         each.add_argument("--seeds", metavar="N", type=int, help="seeds to run instead of the file's")
         each.add_argument("--quiet", action="store_true", help="no estimate and no progress bar")
@@ -133,16 +133,15 @@ def run(given) -> int:
         output.clear(job.directory)
     began = time.perf_counter()
     ds = job.dataset()
-    seconds = time.perf_counter() - began
-    (job.directory / "config.toml").write_text(given.file.read_text())
+    seconds, done = time.perf_counter() - began, job.said(job.lanes_computed)
+    (job.directory / "config.toml").write_bytes(given.file.read_bytes())
     picture = {"formats": wanted, "figure": figure, "caption": caption}
-    lanes = int(ds.regret.size // ds.sizes["t"])
     if job.computed or not output.describes(job.directory, job.config):
-        output.write_run(ds, job.directory, seconds=seconds, **picture)
-        print(f"{lanes:,} lanes in {seconds:.1f} s, compilation included")
+        output.write_run(ds, job.directory, seconds=job.seconds, **picture)
+        print(f"{done} in {seconds:.1f} s, compilation included")
     else:
         output.draw(ds, job.directory, **picture)
-        print(f"{job.directory} already holds this run: {lanes:,} lanes, nothing to compute")
+        print(f"{job.directory} already holds this run: {done}")
     print(statistics.table(ds))
     names = sorted(p.name for p in job.directory.iterdir() if not p.name.startswith("."))
     print(f"written to {job.directory}: {', '.join(names)}")
@@ -247,14 +246,13 @@ def listing(given) -> int:
 
 def draw(given) -> int:
     """`jaxbandits plot DIR`."""
-    import tomllib
-
     from jaxbandits.reports import output
     from jaxbandits.sweeps import load
+    from jaxbandits.sweeps.config import parsed
 
     ds = load(given.directory)
     kept = given.directory / "config.toml"
-    settings = tomllib.loads(kept.read_text()) if kept.exists() else {}
+    settings = parsed(kept) if kept.exists() else {}
     figure = dict(settings.get("figure", {}))
     if given.against:
         if given.against not in ds.regret.dims:

@@ -1,12 +1,13 @@
 """Parts of a sweep's Dataset: its grid, its points as rows, the values asked for, and the regret at the end."""
 
 import math
+import re
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
-from jaxbandits.validation import nearest
+from jaxbandits.validation import nearest, shown
 
 
 def grid_dims(ds) -> list:
@@ -17,6 +18,38 @@ def grid_dims(ds) -> list:
     ['epsilon']
     """
     return [str(d) for d in ds["regret"].dims if d not in ("algorithm", "seed", "t")]
+
+
+def whole(ds, function: str):
+    """The Dataset with all dimensions of a sweep: what `sel` or `isel` made a scalar coordinate is a dimension of one again.
+
+    Raises TypeError for anything but a sweep's Dataset, ValueError where a dimension is gone for good.
+
+    >>> ds = xr.Dataset({"regret": (("algorithm", "seed", "t"), np.ones((2, 3, 4)))}, {"algorithm": ["a", "b"]})
+    >>> whole(ds.sel(algorithm="b"), "summary").regret.dims
+    ('algorithm', 'seed', 't')
+    """
+    if not isinstance(ds, xr.Dataset) or "regret" not in ds.data_vars:
+        what = f"a DataArray ({ds.name})" if isinstance(ds, xr.DataArray) else shown(ds)
+        what = "a Dataset without regret" if isinstance(ds, xr.Dataset) else what
+        raise TypeError(f"{function}: ds is {what}; give the Dataset that jb.sweep or jb.load returns")
+    regret = ds["regret"]
+    for name in ("algorithm", "seed", "t"):
+        if name not in regret.dims and name not in ds.coords:
+            raise ValueError(
+                f"{function}: ds has no {name!r} any more: select with ds.sel or ds.isel without drop=True, and do not average first"
+            )
+    scalars = [str(name) for name, c in ds.coords.items() if c.ndim == 0 and name != "arm"]
+    if "point" in scalars:  # the keys of a point ride along it
+        riders = [name for name in scalars if name not in ("algorithm", "seed", "t", "horizon", "point")]
+        ds = ds.drop_vars(riders).expand_dims("point").assign_coords({n: ("point", [ds[n].values[()]]) for n in riders})
+        scalars = [name for name in scalars if name not in ("point", *riders)]
+    if "t" in scalars:  # the other variables have no plays
+        ds = ds.drop_vars("t").assign(regret=ds["regret"].drop_vars("t").expand_dims(t=[ds["t"].values[()]]))
+    if scalars := [name for name in scalars if name != "t"]:
+        ds = ds.expand_dims(scalars)
+    keys = [d for d in ds["regret"].dims if d not in ("algorithm", "seed", "t")]
+    return ds.assign(regret=ds["regret"].transpose("algorithm", *keys, "seed", "t"))
 
 
 def pick(array, selection, name="select"):
@@ -86,8 +119,26 @@ def tidy(like, columns) -> pd.DataFrame:
 
 
 def text(value) -> str:
-    """A grid value as the messages and tables show it."""
-    return f"{value:g}" if isinstance(value, float | np.floating) else str(value)
+    """A grid value as the messages and tables show it: on one line."""
+    return f"{value:g}" if isinstance(value, float | np.floating) else " ".join(str(value).split())
+
+
+def inert(value):
+    """A text that no spreadsheet takes for a formula; anything else as it is.
+
+    >>> inert("=1+1"), inert("exp3"), inert(-1.0)
+    ("'=1+1", 'exp3', -1.0)
+    """
+    return f"'{value}" if isinstance(value, str) and value.lstrip().startswith(("=", "+", "-", "@")) else value
+
+
+def csv(frame: pd.DataFrame) -> str:
+    """A table as the text of a CSV file whose labels are on one line and no formulas."""
+
+    def plain(value):
+        return inert(" ".join(value.split())) if isinstance(value, str) else value
+
+    return frame.map(plain).rename(columns=plain).to_csv(index=False)
 
 
 def markdown(rows, right=0) -> str:
@@ -98,7 +149,11 @@ def markdown(rows, right=0) -> str:
     |---|---:|
     | a | 4 |
     """
-    head, *lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+
+    def cell(label):  # a label is no column, no line and no HTML of its own
+        return re.sub("<(?=[A-Za-z/!?])", "&lt;", " ".join(label.split()).replace("|", "\\|"))
+
+    head, *lines = ["| " + " | ".join(map(cell, row)) + " |" for row in rows]
     return "\n".join([head, "|" + "---|" * (len(rows[0]) - right) + "---:|" * right, *lines])
 
 

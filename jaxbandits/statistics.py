@@ -14,8 +14,8 @@ import pandas as pd
 import xarray as xr
 from scipy import stats
 
-from jaxbandits.selection import final_regret, grid_dims, listed, markdown, pick, text, tidy
-from jaxbandits.validation import choice
+from jaxbandits.selection import final_regret, grid_dims, inert, listed, markdown, pick, text, tidy, whole
+from jaxbandits.validation import choice, shown
 
 RESAMPLES = 500
 MAX_COLUMNS = 8  # a table with more columns fits neither a page nor a terminal
@@ -61,6 +61,7 @@ def summary(ds, *, t=None) -> pd.DataFrame:
     >>> summary(ds)[["algorithm", "seeds", "mean", "median"]].values.tolist()
     [['a', 5, 2.0, 2.0]]
     """
+    ds = whole(ds, "summary")
     final = final_regret(ds, t)
     names = ("seeds", "mean", "ci_low", "ci_high", "median", "q05", "q95")
     quantiles = np.quantile(final.values, [0.5, 0.05, 0.95], axis=-1)
@@ -85,6 +86,7 @@ def compare(ds, a, b, *, t=None) -> pd.DataFrame:
     >>> compare(ds, "x", "y")[["difference", "share_lower"]].round(3).values.tolist()
     [[-1.333, 1.0]]
     """
+    ds = whole(ds, "compare")
     final = final_regret(ds, t)
     constant = json.loads(ds.attrs.get("constant_along", "{}"))
     (label_a, at_a), (label_b, at_b) = (_side(final, side, name) for name, side in (("a", a), ("b", b)))
@@ -132,6 +134,7 @@ def slope(ds, over="t", *, theory=None, t_min=None) -> pd.DataFrame:
     >>> slope(ds, t_min=10)[["points", "slope"]].round(6).values.tolist()
     [[3.0, 0.5]]
     """
+    ds = whole(ds, "slope")
     if over == "t":
         curves, x = ds["regret"].transpose("algorithm", *grid_dims(ds), "seed", "t"), ds["t"].values.astype(np.float64)
     else:
@@ -188,6 +191,7 @@ def table(ds, format="markdown") -> str:
     Mean ± half-width of the 95% interval over 9 seeds.
     """
     choice("format", format, ("markdown", "latex"))
+    ds = whole(ds, "table")
     final = final_regret(ds)
     single = [d for d in grid_dims(ds) if final.sizes[d] == 1]
     fixed = "".join(f"; {d} = {text(final[d].values[0])}" for d in single)
@@ -200,14 +204,21 @@ def table(ds, format="markdown") -> str:
     keys = itertools.product(final["algorithm"].values, *(final[d].values for d in shown))
     for key, lanes in zip(keys, final.values.reshape(-1, len(head), final.sizes["seed"]), strict=True):
         rows.append([*map(text, key), *(_cell(c, latex) for c in lanes)])
-    note = f"half-width of the 95% interval over {final.sizes['seed']:,} seeds{fixed}."
+    seeds = final.sizes["seed"]
+    note = (
+        f"Mean ± half-width of the 95% interval over {seeds:,} seeds"
+        if seeds > 1
+        else "Regret of one seed, hence no interval"
+    )
     if not latex:
-        return f"{markdown(rows)}\n\nMean ± {note}"
+        plain = 1 + len(shown)
+        rows = [[inert(c) if i == 0 or j < plain else c for j, c in enumerate(row)] for i, row in enumerate(rows)]
+        return f"{markdown(rows)}\n\n{note}{fixed}."
     plain = 1 + len(shown)  # the cells after these are LaTeX already, except in the head
     cells = [[_escape(c) if i == 0 or j < plain else c for j, c in enumerate(row)] for i, row in enumerate(rows)]
     body = [" & ".join(row) + r" \\" for row in cells]
     begin = rf"\begin{{tabular}}{{{'l' * plain + 'r' * len(head)}}}"
-    return "\n".join([f"% Mean and {note}", begin, body[0], r"\hline", *body[1:], r"\end{tabular}"])
+    return "\n".join([f"% {note.replace('±', 'and')}{fixed}.", begin, body[0], r"\hline", *body[1:], r"\end{tabular}"])
 
 
 def _half_width(values):
@@ -239,6 +250,11 @@ def _fit(x, y):
 
 
 def _side(final, side, name):
+    pair = isinstance(side, tuple | list) and len(side) == 2 and isinstance(side[1], dict)
+    if not isinstance(side, str) and not pair:
+        raise ValueError(
+            f"{name} = {shown(side)} must be a label, or (label, {{key: value}}) for one point of the grid"
+        )
     label, at = (side, {}) if isinstance(side, str) else side
     return choice(name, label, [str(x) for x in final["algorithm"].values]), dict(at)
 
@@ -253,7 +269,12 @@ def _cell(values, latex):
     return f"${cell.replace(',', '{,}')}$" if latex else cell
 
 
+_SIGNS = {
+    "\\": r"\textbackslash ", "~": r"\textasciitilde ", "^": r"\textasciicircum ", "<": r"\textless ", ">": r"\textgreater ",
+}  # fmt: skip
+
+
 def _escape(cell):
-    for plain, escaped in {"\\": r"\textbackslash ", "~": r"\textasciitilde ", "^": r"\textasciicircum "}.items():
+    for plain, escaped in _SIGNS.items():
         cell = cell.replace(plain, escaped)
     return "".join("\\" + c if c in "_%&#${}" else c for c in cell)

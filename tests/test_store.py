@@ -17,7 +17,7 @@ import xarray as xr
 
 import jaxbandits as jb
 from jaxbandits.cli import main
-from jaxbandits.sweeps import estimate, files, keeper, local, store, tasks
+from jaxbandits.sweeps import estimate, files, keeper, local, room, store, tasks
 from jaxbandits.sweeps.run import prepared
 from jaxbandits.sweeps.store import Damaged, Store, pack, unpack
 
@@ -164,7 +164,7 @@ def test_another_run_is_refused_by_name(tmp_path):
     jb.sweep({"exp3": A.exp3}, **settings, store=tmp_path)
     before = sorted(tmp_path.rglob("*"))
     for name, change in CHANGES.items():
-        with pytest.raises(ValueError, match=rf"holds another run \({name} differ: {name} is .* there, .* here"):
+        with pytest.raises(ValueError, match=rf"holds another run \({name} differ: {name}\S* is .* there, .* here"):
             jb.sweep({"exp3": A.exp3}, **(settings | change), store=tmp_path)
     assert sorted(tmp_path.rglob("*")) == before
     two = {"algorithms": A.exp3, "environment": ARMS, "seeds": 8, "checkpoints": 4, "progress": False}
@@ -587,12 +587,17 @@ def remount(path, options):
 WIDE = SMALL | {"seeds": 200, "checkpoints": 60, "memory": "200KB"}  # calls of 32 seeds, files of 20 kB
 
 
-def test_a_full_disk_costs_nothing_that_was_finished(tmp_path, played):
+def test_a_full_disk_costs_nothing_that_was_finished(tmp_path, played, monkeypatch):
     expected = jb.sweep(BOTH, ARMS, **WIDE)
     played.clear()
     with small_disk(tmp_path / "disk", "200k") as disk:
-        with pytest.raises(OSError, match="make room and run it again, everything finished is kept"):
+        with pytest.raises(ValueError, match=r"the result needs .* are free on the disk"):
             jb.sweep(BOTH, ARMS, **WIDE, store=disk / "run")
+        assert not list(disk.iterdir()) and not played
+        with monkeypatch.context() as patch:  # the disk fills up after it was asked
+            patch.setattr(room, "check", lambda *asked: None)
+            with pytest.raises(OSError, match="make room and run it again, everything finished is kept"):
+                jb.sweep(BOTH, ARMS, **WIDE, store=disk / "run")
         finished = {p: p.read_bytes() for p in chunks(disk / "run")}
         assert finished and not list(disk.rglob("*.part"))
         assert all(unpack(p) for p in finished)

@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxbandits.numerics import UNROLL, argmax, count, pick
 from jaxbandits.protocol import Adversary, Attack, Report
-from jaxbandits.validation import choice, factory, integer, number
+from jaxbandits.validation import choice, factory, integer, number, shown
 
 KINDS = ("fixed", "swapped", "gaussian", "cauchy", "sign_flip", "random_sign", "target", "subthreshold", "burst")
 # what value=None means; otherwise 0
@@ -164,17 +164,16 @@ def huber(*, corruption=0.1, kind="fixed", value=None, scale=1.0, batch=1) -> Ad
     inf
     """
     choice("kind", kind, KINDS)
+    batch = integer("batch", batch, 1)
     if batch != 1 and kind != "burst":
         raise ValueError(f"batch = {batch!r} needs kind='burst', not {kind!r}: no other kind waits for a batch")
     if value is None:
         value = VALUES.get(kind, 0.0)
     elif isinstance(value, str):
         if value not in ("inf", "-inf", "nan"):
-            raise ValueError(f"value = {value!r} must be a number, 'inf', '-inf' or 'nan'")
+            raise ValueError(f"value = {shown(value)} must be a number, 'inf', '-inf' or 'nan'")
         value = float(value)
     elif not (isinstance(value, Real) and math.isnan(value)):
         value = number("value", value, finite=False)
-    params = Params(
-        number("corruption", corruption, 0.0, 1.0), value, number("scale", scale, 0.0), integer("batch", batch, 1)
-    )
+    params = Params(number("corruption", corruption, 0.0, 1.0), value, number("scale", scale, 0.0), batch)
     return Adversary(huber_attack(kind), params, None, {})

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from jaxbandits.numerics import inverse_cdf
 from jaxbandits.protocol import Algorithm, Program
-from jaxbandits.validation import factory, integer
+from jaxbandits.validation import base_algorithm, factory, integer, shown
 
 
 @cache
@@ -54,10 +54,10 @@ def bandit_to_experts(*, num_arms, num_experts, horizon, base) -> Algorithm:
     horizon = integer("horizon", horizon, 1)
     if not callable(base):
         raise ValueError(
-            f"base = {base!r} must be a factory of algorithms or a partial of one: for instance algorithms.htinf"
+            f"base = {shown(base)} must be a factory of algorithms or a partial of one: for instance algorithms.htinf"
         )
     try:
-        made = base(num_arms=num_experts, horizon=horizon)
+        made = base_algorithm(base, num_arms=num_experts, horizon=horizon)
     except ValueError as error:  # the base calls the experts its arms
         raise ValueError(f"{error} (here K counts the N = {num_experts} experts that are the base's arms)") from None
     version = ("bandit_to_experts", 1, (num_arms, num_experts, made.version))

@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxbandits.numerics import count, pick
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
-from jaxbandits.validation import factory, integer, number
+from jaxbandits.validation import base_algorithm, factory, integer, number, shown
 
 NEVER = 2**31 - 1  # plays before an epoch that is not reached
 
@@ -90,7 +90,7 @@ def names(base) -> tuple[set, set]:
         bound, base = bound | set(base.keywords), base.func
     if not callable(base):
         raise ValueError(
-            f"base = {base!r} must be a factory of algorithms or a partial of one: for instance algorithms.linucb"
+            f"base = {shown(base)} must be a factory of algorithms or a partial of one: for instance algorithms.linucb"
         )
     return set(inspect.signature(base).parameters), bound
 
@@ -99,7 +99,7 @@ def call(base, fixed: dict, tuning: dict) -> Algorithm:
     """A base with what it names of `fixed`, and of `tuning` what its partial leaves open. None: not offered."""
     known, bound = names(base)
     given = fixed | {key: value for key, value in tuning.items() if key not in bound}
-    made = base(**{key: value for key, value in given.items() if key in known and value is not None})
+    made = base_algorithm(base, **{key: value for key, value in given.items() if key in known and value is not None})
     if made.schedule != (Span(1, fixed["horizon"]),):
         raise ValueError(
             f"base = {made.version[0]} plays windows or spans of its own; only a base of one play a window has epochs of "

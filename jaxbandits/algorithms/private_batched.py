@@ -17,7 +17,7 @@ from jaxbandits.mechanisms.laplace import laplace_scale
 from jaxbandits.numerics import fixed_sum, settle
 from jaxbandits.protocol import Algorithm, Loss, Program, Rewards, Span
 from jaxbandits.random import Draws
-from jaxbandits.validation import factory, integer, number
+from jaxbandits.validation import base_algorithm, factory, integer, number, shown
 
 LONGEST = 256  # most plays of one window: longer batches are split evenly
 
@@ -169,7 +169,7 @@ def private_batched(*, num_arms, horizon, epsilon, base=htinf, window=None) -> A
     epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False)
     if not callable(base):
         raise ValueError(
-            f"base = {base!r} must be a factory of algorithms or a partial of one: for instance algorithms.htinf"
+            f"base = {shown(base)} must be a factory of algorithms or a partial of one: for instance algorithms.htinf"
         )
     chosen = window is not None
     if chosen:
@@ -181,7 +181,7 @@ def private_batched(*, num_arms, horizon, epsilon, base=htinf, window=None) -> A
             theory.window(theory.check_epsilon(epsilon, horizon)), horizon
         )  # the guard may exceed T by rounding
     tuning = _tuning(base, num_arms, horizon, epsilon, window, chosen)
-    made = base(num_arms=num_arms, horizon=horizon // window, **tuning)
+    made = base_algorithm(base, num_arms=num_arms, horizon=horizon // window, **tuning)
     if not _learns_from_losses(made.program, *_shapes(made.params)):
         raise ValueError(
             f"base = {made.version[0]} does not learn from losses: use exp3, exp3_ix, htinf, tsallis_inf or ftpl"

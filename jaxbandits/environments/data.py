@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxbandits.protocol import Environment, Score, Truth, World
 from jaxbandits.random import Draws
-from jaxbandits.validation import array, factory, integer, nearest
+from jaxbandits.validation import array, factory, integer, nearest, shown
 
 COMPONENTS = 4  # principal components an arm where `dim` is not given
 ORDER = "environment/order"  # the path of the draws that order the rows
@@ -246,7 +246,7 @@ def classification_world(n: int, num_arms: int, per_arm: int) -> World:
 def classification(*, features, labels, dim=None) -> Environment:
     """A play shows a row; the arm that is its label pays 1, the others 0. Regret is against the arm best over plays 1..t.
 
-    features: [n, p] finite; labels: [n] integers 0..K-1, K >= 2. Rows come in an order that depends on the seed, shuffled
+    features: [n, p] finite; labels: [n] integers 0..K-1, K >= 2, every class at least once. Rows come in an order that depends on the seed, shuffled
     anew at each pass. The context is [P, K, dim]: arm k holds the row's first dim / K principal components in block k, zeros
     elsewhere; rows are centred and scaled so that the largest context has norm 1. dim: a multiple of K, at most p K; None:
     K min(p, 4). Algorithms without contexts see the losses alone. Facts: num_arms, dim. Raises ValueError otherwise.
@@ -261,6 +261,12 @@ def classification(*, features, labels, dim=None) -> Environment:
     if (y != np.floor(y)).any() or y.max() < 1:
         raise ValueError("labels must be integers 0..K-1 of at least two classes: number them, as read_labelled does")
     num_arms = int(y.max()) + 1
+    if len(np.unique(y)) < num_arms:  # an arm for a class that no row has would be no arm of the problem
+        classes = shown(np.unique(y).astype(int).tolist())
+        raise ValueError(
+            f"labels are the classes {classes}, not 0..K-1: number them, labels=np.unique(labels, return_inverse=True)[1], as "
+            "read_labelled does"
+        )
     if num_rounds(n) * n >= 2**32:
         raise ValueError(f"features has {n} rows, more than the shuffle can address: take at most 40 million")
     dim = num_arms * min(p, COMPONENTS) if dim is None else integer("dim", dim, num_arms)

@@ -13,7 +13,7 @@ import numpy as np
 from jaxbandits.environments import sequences
 from jaxbandits.environments.sequences import NEVER, Losses
 from jaxbandits.protocol import Environment, Score, Truth, World
-from jaxbandits.validation import array, factory, integer, number
+from jaxbandits.validation import array, factory, integer, number, shown
 
 
 @cache
@@ -124,8 +124,9 @@ def switching_losses(*, num_arms, cuts, arms, base=0.6, gap=0.4) -> Environment:
     3
     """
     num_arms = integer("num_arms", num_arms, 2)
-    if np.ndim(cuts) != 1 or np.ndim(arms) != 1:
-        raise ValueError(f"cuts = {cuts!r} and arms = {arms!r} must be lists of the same length, one entry a segment")
+    for name, entries in (("cuts", cuts), ("arms", arms)):
+        if not isinstance(entries, list | tuple | np.ndarray) or any(np.ndim(x) for x in entries):
+            raise ValueError(f"{name} = {shown(entries)} must be a list of integers, one a segment")
     cuts = np.array([integer(f"cuts[{k}]", x, 0, NEVER - 1) for k, x in enumerate(cuts)], np.int32)
     if len(cuts) == 0 or cuts[0] != 0 or (np.diff(cuts) <= 0).any():
         raise ValueError(

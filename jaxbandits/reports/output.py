@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from jaxbandits import statistics
+from jaxbandits import selection, statistics
 from jaxbandits.reports import plot
 from jaxbandits.reports.layout import SHAPES
 from jaxbandits.sweeps.files import RESULTS, slabs
@@ -28,7 +28,7 @@ def write_run(ds: xr.Dataset, directory, *, seconds: float, formats=("png",), fi
     """The tables and pictures of a finished run, beside its results; returns the paths written."""
     directory = Path(directory)
     written = [directory / "summary.csv", directory / "provenance.json"]
-    statistics.summary(ds).to_csv(written[0], index=False)
+    written[0].write_text(selection.csv(statistics.summary(ds)), encoding="utf-8")
     written[1].write_text(json.dumps(provenance(ds, directory, seconds), indent=2) + "\n")
     return written + draw(ds, directory, formats=formats, figure=figure, caption=caption)
 

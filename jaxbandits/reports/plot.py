@@ -17,7 +17,7 @@ from jaxbandits.reports import layout
 from jaxbandits.reports.heatmap import heatmap
 from jaxbandits.reports.layout import COLOURS, Plot, overlaps, save
 from jaxbandits.reports.trade_off import trade_off
-from jaxbandits.validation import choice
+from jaxbandits.validation import choice, shown
 
 __all__ = ["Plot", "regret", "against", "lines", "heatmap", "trade_off", "save", "overlaps"]
 
@@ -45,6 +45,7 @@ def regret(ds, *, select=None, bands="interval", log=None, dotted=(), caption=""
     [4.5, 5.5, 6.5]
     """
     choice("bands", bands, tuple(CENTRE))
+    ds = selection.whole(ds, "plot.regret")
     ds, panel_key = _reduce(ds, select, 1)
     values = [None] if panel_key is None else list(ds[panel_key].values)
     if len(values) > len(layout.SHAPES):
@@ -90,7 +91,13 @@ def against(ds, key, *, select=None, dotted=(), reference=None, caption="", widt
     >>> against(ds, "epsilon").data["centre"].tolist()
     [5.0, 2.0]
     """
-    choice("key", key, selection.grid_dims(ds))
+    ds = selection.whole(ds, "plot.against")
+    keys = selection.grid_dims(ds)
+    if not keys:
+        raise ValueError(
+            f"key = {shown(key)}: this sweep has no grid; run sweep(..., grid={{{shown(key)}: [...]}}), or draw plot.regret(ds)"
+        )
+    choice("key", key, keys)
     ds, _ = _reduce(ds, select, 0, key)
     if key not in ds.dims or ds[key].dtype.kind not in "iuf" or not np.isfinite(ds[key].values).any():
         raise ValueError(f"key = {key!r} needs numeric values: keep several in `select`, or draw the key with `regret`")

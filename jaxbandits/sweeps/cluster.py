@@ -18,9 +18,10 @@ import jax
 from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.sweeps import identity
 from jaxbandits.sweeps.files import CHUNKS
+from jaxbandits.sweeps.given import labelled
 from jaxbandits.sweeps.keeper import saved
 from jaxbandits.sweeps.local import described, run_task
-from jaxbandits.sweeps.plan import Plan, labelled, plan
+from jaxbandits.sweeps.plan import Plan, plan
 from jaxbandits.sweeps.store import Store
 from jaxbandits.sweeps.tasks import Machine, Task, default_memory
 from jaxbandits.version import __version__

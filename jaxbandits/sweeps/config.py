@@ -1,16 +1,16 @@
 """A TOML file says the same as `jb.sweep`'s arguments."""
 
 import functools
-import importlib
-import sys
+import re
 import tomllib
 from pathlib import Path
 
 from jaxbandits import adversaries, algorithms, environments
 from jaxbandits.environments.data import read_labelled, read_losses
-from jaxbandits.sweeps.grid import signature_of
+from jaxbandits.sweeps.given import readable, seed_range, signature_of
+from jaxbandits.sweeps.own_factory import own_factory
 from jaxbandits.sweeps.results import text
-from jaxbandits.validation import nearest
+from jaxbandits.validation import nearest, shown
 
 TOP = ("horizon", "seeds", "checkpoints", "dtype", "memory", "environment", "reward_adversary", "message_adversary",
        "algorithm", "grid", "points", "tied", "figure", "caption")  # fmt: skip
@@ -20,13 +20,28 @@ FIGURE = ("against", "dotted", "title")
 def read_config(path) -> dict:
     """Keyword arguments of `sweep` (and `figure`, `caption`) from a TOML file. Every error names the file and the key."""
     path = Path(path)
+    return config_arguments(parsed(path), path)
+
+
+def parsed(path: Path) -> dict:
+    """A TOML file as a dict, in UTF-8 with or without a byte-order mark. ValueError says what is wrong with the file."""
     try:
-        raw = tomllib.loads(path.read_text())
+        content = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise ValueError(f"{path}: no such file") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: not valid TOML: {error}") from None
-    return config_arguments(raw, path)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: not valid TOML: it is not in UTF-8 ({error.reason} at byte {error.start})") from None
+    except (OSError, ValueError) as error:  # a directory, no permission, a NUL in the name
+        reason = getattr(error, "strerror", None) or error
+        raise ValueError(f"{path}: cannot be read ({reason}): give a TOML file") from None
+    try:
+        return tomllib.loads(content)
+    except tomllib.TOMLDecodeError as error:
+        line = re.search(r"line (\d+)", str(error))
+        text = content.splitlines()[int(line[1]) - 1].strip() if line else ""
+        word = re.search(r"\b(NaN|NAN|Inf|INF|Infinity|infinity|True|False|None|null)\b", text)
+        hint = f"; TOML writes nan, inf, true and false so, and leaves out what is none, not {word[1]}" if word else ""
+        raise ValueError(f"{path}: not valid TOML: {' '.join(str(error).split())}{hint}") from None
 
 
 def config_arguments(raw: dict, path: Path) -> dict:
@@ -38,8 +53,7 @@ def config_arguments(raw: dict, path: Path) -> dict:
         if key not in raw:
             raise ValueError(f"{path}: {key!r} is missing")
     arguments = {k: raw[k] for k in ("horizon", "checkpoints", "dtype", "memory") if k in raw}
-    seeds = raw["seeds"]
-    arguments["seeds"] = range(*seeds) if isinstance(seeds, list) and len(seeds) == 2 else seeds
+    arguments["seeds"] = _seeds(raw["seeds"], path)
     arguments["environment"] = _part(raw["environment"], environments, "environment", path)
     for slot in ("reward_adversary", "message_adversary"):
         if slot in raw:
@@ -47,16 +61,25 @@ def config_arguments(raw: dict, path: Path) -> dict:
     tables = raw["algorithm"] if isinstance(raw["algorithm"], list) else [raw["algorithm"]]
     found: dict = {}
     for i, table in enumerate(tables):
-        table = dict(table)
+        if not isinstance(table, dict | str):
+            raise ValueError(f"{path}: algorithm[{i}] = {shown(table)} must be a name or a table, [[algorithm]]")
+        table = {"name": table} if isinstance(table, str) else dict(table)
         label = table.pop("label", table.get("name", ""))
+        if not isinstance(label, str) and label != table.get("name"):
+            raise ValueError(f"{path}: algorithm[{i}]: label = {shown(label)} must be a string")
         if label in found:
             raise ValueError(f"{path}: two algorithms have the label {label!r}: give them different labels")
         found[label] = _part(table, algorithms, f"algorithm[{i}]", path)
     arguments["algorithms"] = found
+    for key, kind, what in (("grid", dict, "a table"), ("figure", dict, "a table"), ("caption", str, "a string")):
+        if not isinstance(raw.get(key, kind()), kind):
+            raise ValueError(f"{path}: {key} = {shown(raw[key])} must be {what}")
     grid = dict(raw.get("grid", {}))
-    for i, tied in enumerate(raw.get("tied", [])):
+    tables = raw.get("tied", [])
+    for i, tied in enumerate(tables if isinstance(tables, list) else [tables]):
         if (
-            set(tied) != {"keys", "values"}
+            not isinstance(tied, dict)
+            or set(tied) != {"keys", "values"}
             or not isinstance(tied["keys"], list)
             or not isinstance(tied["values"], list)
         ):
@@ -68,12 +91,25 @@ def config_arguments(raw: dict, path: Path) -> dict:
     for key in ("figure", "caption"):
         if key in raw:
             arguments[key] = raw[key]
+            for words in (arguments[key],) if key == "caption" else arguments[key].values():
+                readable(f"{path}: {key}", words if isinstance(words, str) else "")
     for key in raw.get("figure", {}):
         if key not in FIGURE:
             raise ValueError(
                 f"{path}: figure has no key {key!r}{nearest(key, FIGURE)}; known keys: {', '.join(FIGURE)}"
             )
     return arguments
+
+
+def _seeds(seeds, path: Path):
+    """A list of two numbers is the range [a, b); anything else means what it means in Python."""
+    if isinstance(seeds, list) and len(seeds) == 2 and all(type(s) is int for s in seeds):
+        seeds = range(*seeds)
+    try:
+        return seed_range(seeds)
+    except ValueError as error:
+        pair = "; in TOML [a, b] is the range from a to b - 1" if isinstance(seeds, range | list) else ""
+        raise ValueError(f"{path}: {error}{pair}") from None
 
 
 def _flat(grid: dict, path: Path, prefix: str = "") -> dict:
@@ -92,7 +128,7 @@ def _flat(grid: dict, path: Path, prefix: str = "") -> dict:
         elif isinstance(value, dict):
             out.update(_flat(value, path, f"{prefix}{key}."))
         else:
-            raise ValueError(f"{path}: grid.{prefix}{key} = {value!r} must be a list of values")
+            raise ValueError(f"{path}: grid.{prefix}{key} = {shown(value)} must be a list of values")
     return out
 
 
@@ -142,14 +178,10 @@ def _read_data(settings: dict, names, where: str, path: Path) -> dict:
 
 def _look_up(name: str, module, where: str, path: Path):
     if ":" in name:  # the user's own factory, module:attribute, beside the file or importable
-        module_name, _, attribute = name.partition(":")
-        sys.path.insert(0, str(path.parent.resolve()))
         try:
-            return getattr(importlib.import_module(module_name), attribute)
-        except Exception as error:
-            raise ValueError(f"{path}: {where}: cannot load {name!r}: {error}") from None
-        finally:
-            sys.path.pop(0)
+            return own_factory(name, path.parent)
+        except ValueError as error:
+            raise ValueError(f"{path}: {where}: {error}") from None
     if name not in module.__all__:
         raise ValueError(
             f"{path}: {where}: no {name!r}{nearest(name, module.__all__)}; known: {', '.join(module.__all__)}"

@@ -19,17 +19,19 @@ def announce(job, tasks: list[Task], machine: Machine) -> None:
     whole = len(plan.cells) * len(plan.seeds)
     plays = sum(weight(task, plan) for task in tasks)
     some = f"{lanes:,} lanes" if lanes == whole else f"{lanes:,} of {whole:,} lanes"
-    _say(
+    if job.store is not None and lanes < job.lanes:
+        say(f"{job.lanes - lanes:,} lanes from the store")
+    say(
         f"{some} to compute: {len(plan.cells):,} cells x {len(plan.seeds):,} seeds, "
         f"{len({t.group for t in tasks})} programs, {plays:.2g} plays"
     )
     largest = max(task_bytes(t, plan, job.shapes) for t in tasks)
     flight = f"{size(largest * machine.workers)} for calls in flight"
     where = "in memory" if job.directory is None else f"in {job.directory}"
-    _say(f"memory: {flight}; results: {size(total_bytes(plan, job.shapes))} {where}")
+    say(f"memory: {flight}; results: {size(total_bytes(plan, job.shapes))} {where}")
     seconds = glance(plan, tasks, machine) if machine.devices else None  # a cluster's devices are not here
     if seconds is not None:
-        _say(f"time: about {duration(seconds)} on {machine.workers} {unit(machine)}, programs compiled")
+        say(f"time: about {duration(seconds)} on {machine.workers} {unit(machine)}, programs compiled")
 
 
 def glance(plan: Plan, tasks: list[Task], machine: Machine) -> float | None:
@@ -47,7 +49,7 @@ def glance(plan: Plan, tasks: list[Task], machine: Machine) -> float | None:
         began, looks = time.perf_counter(), list[tuple[float, int]]()
         played = 0
 
-        def report(plays):
+        def report(plays, restored=False):
             nonlocal played
             played += plays
 
@@ -98,5 +100,6 @@ def unit(machine: Machine) -> str:
     return one if machine.workers == 1 else f"{one}s"
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
+    """A line of progress."""
     print(text, file=sys.stderr, flush=True)

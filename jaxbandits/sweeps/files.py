@@ -9,6 +9,9 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
+from jaxbandits.validation import shown
+
+SCHEMA_VERSION = 1  # of a Dataset's names and attributes
 RESULTS, CHUNKS = "results.nc", "chunks"  # of a run's directory
 LAZY_BYTES = 1 << 30  # a larger Dataset is read piece by piece, as it is asked for
 
@@ -16,9 +19,9 @@ LAZY_BYTES = 1 << 30  # a larger Dataset is read piece by piece, as it is asked 
 def load(directory) -> xr.Dataset:
     """The Dataset of a run's directory, or of one netCDF or zarr file. Above a gigabyte, values are read when asked for.
 
-    Raises ValueError where there is none.
+    Raises ValueError where there is none, or where a later release wrote it.
     """
-    path = Path(directory)
+    path = _path(directory, "load")
     zarr = _is_zarr(path)
     if path.is_dir() and not zarr:
         unfinished, path = (path / CHUNKS).is_dir(), path / RESULTS
@@ -34,6 +37,12 @@ def load(directory) -> xr.Dataset:
         ds = xr.open_dataset(path, engine="zarr" if zarr else "h5netcdf")
     except OSError as error:
         raise ValueError(f"{path}: not a readable result ({error}): run it again, or take another copy") from None
+    schema = ds.attrs.get("schema_version", SCHEMA_VERSION)
+    if np.ndim(schema) == 0 and np.asarray(schema).dtype.kind in "iu" and int(schema) > SCHEMA_VERSION:
+        ds.close()
+        raise ValueError(
+            f"{path}: schema_version = {int(schema)} is of a later release, this one reads {SCHEMA_VERSION}: upgrade jaxbandits"
+        )
     if ds.nbytes > LAZY_BYTES:
         return ds
     with ds:
@@ -43,10 +52,17 @@ def load(directory) -> xr.Dataset:
 def save(ds: xr.Dataset, path) -> Path:
     """Write a Dataset under a temporary name, then rename: a reader never sees half of it.
 
-    path: `.zarr` writes zarr (extra `export`), anything else netCDF. An earlier export is replaced; ValueError where the path
-    holds anything else.
+    path: ending in `.nc` (netCDF) or `.zarr` (zarr, extra `export`). An earlier export is replaced; ValueError for another ending
+    and where the path holds anything else.
     """
-    path = Path(path)
+    if not isinstance(ds, xr.Dataset):
+        what = f"a DataArray ({ds.name})" if isinstance(ds, xr.DataArray) else shown(ds)
+        raise TypeError(f"save: ds is {what}; give the Dataset that jb.sweep or jb.load returns, then the path")
+    path = _path(path, "save")
+    if path.suffix not in (".nc", ".zarr"):
+        raise ValueError(
+            f"{path}: a result is saved as .nc (netCDF) or .zarr: end the name so; tables of it: jb.summary(ds).to_csv(path)"
+        )
     if path.exists() and not _is_export(path):
         raise ValueError(f"{path}: not a result that could be replaced: choose another name")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -63,6 +79,12 @@ def save(ds: xr.Dataset, path) -> Path:
         for left in (part, old):
             shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
     return path
+
+
+def _path(given, function: str) -> Path:
+    if not isinstance(given, str | os.PathLike) or "\0" in str(given) or not str(given):
+        raise TypeError(f"{function}: path = {shown(given)} must be the name of a file or directory")
+    return Path(given)
 
 
 def _is_export(path: Path) -> bool:

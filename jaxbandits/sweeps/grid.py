@@ -2,14 +2,15 @@
 
 import functools
 import inspect
-import itertools
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxbandits.validation import integer, nearest
+from jaxbandits.sweeps.given import PARTS, signature_of
+from jaxbandits.validation import integer, nearest, shown
 
-PARTS = ("environment", "reward_adversary", "message_adversary")
+RESERVED = ("algorithm", "seed", "t", "arm", "regret", "pulls")  # names that every result has
 
 
 class Axis(NamedTuple):
@@ -21,19 +22,34 @@ class Axis(NamedTuple):
     labels: tuple  # coordinate
 
 
-def axes_of(grid: dict, points, horizon) -> list[Axis]:
+def axes_of(grid, points, horizon) -> list[Axis]:
     """Axes in the order of the result's dimensions."""
+    grid = {} if grid is None else grid
+    if not isinstance(grid, dict):
+        instead = ": points=[...] runs a list of settings" if isinstance(grid, list | tuple) else ""
+        raise ValueError(f"grid = {shown(grid)} must be a dict of lists, such as {{'epsilon': [0.1, 1.0]}}{instead}")
     if points is not None and grid:
         raise ValueError("points and grid are alternatives: give one of them")
     axes = [] if not isinstance(horizon, list | tuple | np.ndarray) else [_horizons(horizon)]
-    if points is not None and (not points or not all(isinstance(p, dict) for p in points)):
-        raise ValueError(f"points = {points!r} must be a non-empty list of dicts of settings")
+    listed = isinstance(points, list | tuple) and len(points) > 0
+    if points is not None and not (listed and all(isinstance(p, dict) and p for p in points)):
+        raise ValueError(
+            f"points = {shown(points)} must be a non-empty list of dicts of settings, such as [{{'epsilon': 0.1}}]"
+        )
     for key in [
         k for entry in (points or [grid]) for tied in entry for k in (tied if isinstance(tied, tuple) else (tied,))
     ]:
+        if not isinstance(key, str) or not key:
+            raise ValueError(
+                f"grid key {shown(key)} must be an argument's name, or a tuple of names that move together"
+            )
         if key == "horizon":
             raise ValueError("'horizon' is not a grid key: give horizon a list of horizons")
-        if "/" in str(key):
+        if key in RESERVED:
+            raise ValueError(
+                f"grid key {key!r} is a name that every result has: write LABEL.{key} or environment.{key}"
+            )
+        if "/" in key:
             raise ValueError(f"grid key {key!r} names a dimension of the result, which cannot hold a '/': relabel")
     if points is not None:
         return [*axes, _points(points)]
@@ -64,8 +80,11 @@ def _horizons(horizon) -> Axis:
 
 def _axis(key, values) -> Axis:
     keys = key if isinstance(key, tuple) else (key,)
-    if not all(isinstance(k, str) for k in keys):
-        raise ValueError(f"grid key {key!r} must be a string or a tuple of strings")
+    if not keys:
+        raise ValueError("grid key () names no argument: give a tuple of names that move together")
+    if not _listable(values):
+        instead = "list(...)" if isinstance(values, Iterator) else f"[{shown(values)}]"
+        raise ValueError(f"grid[{key!r}] = {shown(values)} must be a list of values: {instead}")
     if isinstance(values, dict):
         labels, values = list(values), list(values.values())
     else:
@@ -79,25 +98,23 @@ def _axis(key, values) -> Axis:
     else:
         rows = [(v,) for v in values]
     if any(isinstance(v, list | tuple | np.ndarray) for v in labels):
+        if len(keys) > 1 and any(np.ndim(v) == 1 and len(v) != len(keys) for v in labels):
+            raise ValueError(
+                f"grid[{key!r}] ties {len(keys)} keys: give one row of {len(keys)} values for each point, in their order, "
+                f"not {shown(labels[0])}; rows of arrays need names, {{'easy': ({', '.join('[...]' for _ in keys)}), ...}}"
+            )
+        name = keys[0] if len(keys) == 1 else key
         raise ValueError(
-            f"grid[{key!r}] holds arrays: name them, for example {{{keys[0]!r}: {{'easy': [...], 'hard': [...]}}}}"
+            f"grid[{key!r}] holds arrays: name them, for example {{{name!r}: {{'easy': [...], 'hard': [...]}}}}"
         )
-    if len({float(x) if isinstance(x, int | float | np.number) else repr(x) for x in labels}) < len(labels):
-        raise ValueError(f"grid[{key!r}] holds a value twice: {labels!r}")
+    if len({x if isinstance(x, int | float | np.number) else repr(x) for x in labels}) < len(labels):
+        raise ValueError(f"grid[{key!r}] holds a value twice: {shown(labels)}")
     return Axis(keys[0], keys, tuple(rows), tuple(labels))
 
 
-def signature_of(factory) -> tuple[dict, dict]:
-    """A factory's own arguments (name -> inspect.Parameter) and those already bound in partials."""
-    bound: dict = {}
-    while isinstance(factory, functools.partial):
-        bound = {**factory.keywords, **bound}
-        factory = factory.func
-    if not callable(factory):
-        raise ValueError(
-            f"{factory!r} is not a factory: give a function of keyword arguments or a functools.partial of one"
-        )
-    return dict(inspect.signature(factory).parameters), bound
+def _listable(values) -> bool:
+    several = isinstance(values, Iterable) and not isinstance(values, str | bytes | Iterator)
+    return several and getattr(values, "ndim", 1) > 0
 
 
 def free_names(factory) -> list[str]:
@@ -178,14 +195,15 @@ def route(axes: list[Axis], algorithms: dict[str, Any], parts: dict[str, Any]) -
                         to_algorithms[label].append((i, j, key))
                         fed = True
             if not fed:
-                known = itertools.chain(
-                    *(known_keys(f) for f in algorithms.values()),
-                    *(f"{name}.{k}" for name, f in parts.items() if f is not None for k in signature_of(f)[0]),
-                    *(f"{label}.{k}" for label, f in algorithms.items() for k in known_keys(f)),
-                )
+                known = [k for f in algorithms.values() for k in known_keys(f)]
+                known += [f"{name}.{k}" for name, f in parts.items() if f is not None for k in signature_of(f)[0]]
+                known += [f"{label}.{k}" for label, f in algorithms.items() for k in known_keys(f)]
                 elsewhere = [
                     f"{name}.{key}" for name, f in parts.items() if f is not None and key in signature_of(f)[0]
                 ]
+                bound = next((name for name, f in algorithms.items() if key in signature_of(f)[1]), None)
+                if bound is not None and not elsewhere:
+                    raise ValueError(f"grid key {key!r} is already set in the partial of {bound!r}: leave it out there")
                 hint = f" (did you mean {elsewhere[0]!r}?)" if elsewhere else nearest(key, dict.fromkeys(known))
                 raise ValueError(f"grid key {key!r}: no factory of this sweep takes it, or it is already set{hint}")
     return Route(to_algorithms, to_parts)

@@ -13,7 +13,7 @@ from typing import Any
 import xarray as xr
 from tqdm import tqdm
 
-from jaxbandits.sweeps import estimate, tasks
+from jaxbandits.sweeps import estimate, room, spent, tasks
 from jaxbandits.sweeps.faults import Fault, broken_cells, verdict
 from jaxbandits.sweeps.files import RESULTS, load
 from jaxbandits.sweeps.identity import identified
@@ -48,13 +48,30 @@ class Job:
         self.plan, self.keys, self.nameless = identified(plan, engine.machine.platform, stored=directory is not None)
         plan = self.plan
         self.shapes = tasks.shapes_of(plan)
+        recorded = max(len(t) for t in plan.times.values())
+        room.check(tasks.total_bytes(plan, self.shapes), self.directory, len(plan.seeds), recorded)
         tasks.fitting(plan, owned(plan, 1, None), engine.machine, self.shapes)  # says now that the memory is too small
         self.store = None if self.directory is None else Store(self.directory)
         if self.nameless:
             reason = next(iter(self.nameless.values()))
             warnings.warn(f"{reason}: it is computed anew in every run", UserWarning, stacklevel=2)
-        self.block = block_of(max(len(t) for t in plan.times.values()))
+        self.block = block_of(recorded)
         self.computed = 0  # plays of this process
+        self.lanes_computed = 0  # lanes of this process
+
+    @property
+    def lanes(self) -> int:
+        """Lanes of the whole sweep; a cell under two labels, or repeated along an axis, is computed once."""
+        return len(self.plan.seeds) * (len(set(self.keys)) if self.keys else len(self.plan.cells))
+
+    def said(self, computed: int) -> str:
+        """What a run with a store did or will do, in words."""
+        return f"{self.lanes - computed:,} lanes from the store, {computed:,} computed"
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that all processes together have computed for the store."""
+        return 0.0 if self.store is None else spent.seconds(self.store.home)
 
     def dataset(self) -> xr.Dataset:
         """Compute what is missing and return everything."""
@@ -81,6 +98,7 @@ class Job:
         self.store.prepare()
         if self.fresh:
             self.store.clear()
+            spent.clear(self.store.home)
             (self.directory / RESULTS).unlink(missing_ok=True)
             self.fresh = False
         self.store.claim(self.config)
@@ -91,7 +109,18 @@ class Job:
             wanted.append([] if key in seen else without(mine, seeds_of(pieces[key])))
             seen.add(key)
         if any(wanted):
-            self._run(wanted, self._write)
+            clock = spent.Spent(self.store.home)
+
+            def write(task: Task, chunk: Chunk) -> None:
+                self._write(task, chunk)
+                clock.write()
+
+            try:
+                self._run(wanted, write)
+            finally:
+                clock.write(last=True)
+        elif self.progress and shard is None:
+            estimate.say(self.said(0))
 
     def _run(self, wanted: list[list[Interval]], sink) -> None:
         plan, store, machine = self.plan, self.store, self.engine.machine
@@ -126,15 +155,22 @@ class Job:
             desc=f"{sum(task.seeds * len(task.cells) for task in calls):,} lanes", mininterval=30 if quiet else 0.1,
         ) as bar:  # fmt: skip
 
-            def report(plays):
+            def report(plays, restored=False):
                 with lock:
-                    bar.update(min(plays, total - bar.n))
+                    plays = min(plays, total - bar.n)
+                    if restored and not bar.disable:  # played by an earlier run: no part of this one's rate
+                        bar.initial += plays
+                        bar.last_print_n += plays
+                        bar.n += plays
+                    else:
+                        bar.update(plays)
 
             self.engine.run(
                 plan, calls, machine, keys=self.keys, store=store, block=self.block, sink=finished, report=report,
                 failed=None if store is None else failed,
             )  # fmt: skip
         self.computed += total
+        self.lanes_computed += sum(task.seeds * len(task.cells) for task in calls)
         failed_calls = SweepError(failures, len(calls)) if failures else None
         error = verdict(plan.cells, plan.times, plan.dtype, seen, stacklevel=5)
         if error is not None:

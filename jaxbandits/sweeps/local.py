@@ -105,14 +105,15 @@ def run_task(
     device,
     *,
     stopped=lambda: False,
-    report=lambda plays: None,
+    report=lambda plays, restored=False: None,
     keep=None,
     begun=None,
     opening=OPENING,
 ) -> Chunk:
     """Play one call to its horizon in segments of about half a second.
 
-    stopped() is asked before each: then `Interrupted` is raised. report(plays) is told what was played since.
+    stopped() is asked before each: then `Interrupted` is raised. report(plays) is told what was played since; with restored=True,
+    what the saved lanes had played.
     keep(span, window, leaves()) is offered the lanes, to save them now and then; begun: (Begun, leaves) saved earlier.
     opening: windows of the first segment, which may have to compile.
     """
@@ -133,6 +134,8 @@ def run_task(
         if begun is not None and _alike(lane, begun[1]):  # else another release saved it
             at = (begun[0].span, begun[0].window)
             lane = jax.device_put(jax.tree.unflatten(jax.tree.structure(lane), begun[1]), device)
+            reported = int(np.asarray(lane.plays).mean(dtype=np.float64))
+            report(reported * share, restored=True)
         for number, span in enumerate(group.schedule):
             length = span.length or span.slots
             cuts = 0 if span.whole else len(times)

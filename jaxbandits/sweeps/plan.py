@@ -6,7 +6,6 @@ unstacked, so that what depends on the seed alone is drawn once for the whole gr
 """
 
 import functools
-import inspect
 import itertools
 from typing import Any, NamedTuple
 
@@ -16,9 +15,19 @@ import numpy as np
 
 from jaxbandits.protocol import Adversary, Algorithm, Case, Environment, Span
 from jaxbandits.simulator import Parts, case_of, parts_of
-from jaxbandits.sweeps import malformed
-from jaxbandits.sweeps.grid import PARTS, Axis, axes_of, bind, route, signature_of
-from jaxbandits.validation import Arguments, integer
+from jaxbandits.sweeps.given import (
+    PARTS,
+    call,
+    floating,
+    labelled,
+    name_of,
+    part_factory,
+    readable,
+    seed_range,
+    signature_of,
+)
+from jaxbandits.sweeps.grid import Axis, axes_of, bind, route
+from jaxbandits.validation import integer, shown
 
 
 class Cell(NamedTuple):
@@ -56,10 +65,16 @@ class Plan(NamedTuple):
     dtype: str
 
 
+MAX_CHECKPOINTS = 10**6
+
+
 def checkpoint_times(horizon: int, checkpoints) -> np.ndarray:
     """Strictly increasing plays, the last the horizon: given, or so many log-spaced ones (topped up where rounding merges)."""
     if isinstance(checkpoints, int | float | np.number):
-        number = min(integer("checkpoints", checkpoints, 1), horizon)
+        remedy = f"for every play give checkpoints={horizon}, the horizon" if horizon <= MAX_CHECKPOINTS else ""
+        number = min(integer("checkpoints", checkpoints, 1, remedy=remedy), horizon)
+        if number > MAX_CHECKPOINTS:
+            raise ValueError(f"checkpoints = {number} are more than {MAX_CHECKPOINTS:,}: give fewer")
         target, wanted = number, number
         times = np.array([horizon])
         while True:  # ask for more points until enough survive the rounding
@@ -75,75 +90,48 @@ def checkpoint_times(horizon: int, checkpoints) -> np.ndarray:
             else slice(None)
         )
         return times[keep] if wanted > 1 else np.array([horizon])
-    times = np.asarray(list(checkpoints))
-    if times.ndim != 1 or times.size == 0 or not np.all(times == times.astype(np.int64)):
-        raise ValueError(f"checkpoints = {checkpoints!r} must be a count or a list of play indices")
-    times = times.astype(np.int64)
+    try:
+        times = np.asarray(list(checkpoints))
+    except (TypeError, ValueError):
+        times = np.empty(0)
+    if times.ndim != 1 or times.dtype.kind not in "iuf" or not times.size or not np.all(times == np.round(times)):
+        raise ValueError(
+            f"checkpoints = {shown(checkpoints)} must be a count or a list of plays: for every play give checkpoints={horizon}, "
+            "the horizon"
+        )
     if times[0] < 1 or np.any(np.diff(times) <= 0) or times[-1] > horizon:
         raise ValueError(
-            f"checkpoints must increase from at least 1 to at most the horizon {horizon}, got {times.tolist()!r}"
+            f"checkpoints must increase from at least 1 to at most the horizon {horizon}, got {shown(times.tolist())}"
         )
+    times = times.astype(np.int64)
     return times if times[-1] == horizon else np.append(times, horizon)
 
 
-def name_of(factory) -> str:
-    """A factory's own name."""
-    while isinstance(factory, functools.partial):
-        factory = factory.func
-    return factory.__name__
+def built(factory, given: dict, facts: dict, horizon: int, label: str, prefix: str | None = None) -> Algorithm:
+    """Call an algorithm factory: what the environment fixes is filled in where it is named and not given.
 
-
-def labelled(algorithms) -> dict[str, Any]:
-    """{label: factory} from a factory, a list of factories or a dict."""
-    if isinstance(algorithms, dict):
-        found = dict(algorithms)
-    else:
-        many = list(algorithms) if isinstance(algorithms, list | tuple) else [algorithms]
-        names = [name_of(f) if not isinstance(f, Algorithm) else f.version[0] for f in many]
-        twice = next((n for n in names if names.count(n) > 1), None)
-        if twice is not None:
-            raise ValueError(f"two algorithms are called {twice!r}: give labels, {{'one': ..., 'other': ...}}")
-        found = dict(zip(names, many, strict=True))
-    if not found:
-        raise ValueError("algorithms is empty: give at least one factory")
-    for label, f in found.items():
-        if isinstance(f, Algorithm):
-            raise ValueError(f"algorithms[{label!r}] is already built: give its factory or a functools.partial of it")
-        if not isinstance(label, str) or label.split(".")[0] in (*PARTS, "base"):
-            raise ValueError(f"label {label!r} must be a string that does not begin with a part's name or 'base'")
-    return found
-
-
-def part_factory(part, kind):
-    """A factory of an environment or adversary from a factory, a partial or a called part."""
-    if part is None or not isinstance(part, kind):
-        return part
-    changed = isinstance(part.config, Arguments) and not part.config.describes(part)
-    # a user's own part has no factory, and what was changed since is not what the factory makes: both are taken as they are
-    return (lambda: part) if changed or part.remake is None else part.remake
-
-
-def built(factory, given: dict, facts: dict, horizon: int, label: str) -> Algorithm:
-    """Call an algorithm factory: what the environment fixes is filled in where it is named and not given."""
+    prefix: of the grid keys that could give a missing argument, where there is a grid.
+    """
     names, bound = signature_of(factory)
     fixed = {**facts, "horizon": horizon}
     for name in names:
         if name in bound or name in given:
             value = bound.get(name, given.get(name))
             if name in fixed and not _agrees(value, fixed[name]):
+                whose = "the sweep's horizon" if name == "horizon" else "the environment's"
                 raise ValueError(
-                    f"{label}: {name} = {value!r} disagrees with the environment's {fixed[name]!r}: leave it out, "
-                    f"it is filled in"
+                    f"{label}: {name} = {shown(value)} disagrees with {whose} {shown(fixed[name])}: leave it out, it is filled in"
                 )
         elif name in fixed:
             given = {**given, name: fixed[name]}
-        elif name == "num_arms" and names[name].default is inspect.Parameter.empty:
+        elif name == "num_arms" and names[name].default is names[name].empty:
             raise ValueError(
                 f"{label} needs num_arms, and the environment's facts do not hold it: Environment.facts = {{'num_arms': ...}}"
             )
-    algorithm = factory(**given)
-    malformed.check_algorithm(algorithm, label, factory)
-    return fitting_in(algorithm, facts, label)
+    for name, needed in NEEDED.items():
+        if name in names and name not in bound and name not in given and names[name].default is names[name].empty:
+            raise TypeError(f"{label}: {name_of(factory)} needs {name}, and this environment has none: {needed}")
+    return fitting_in(call(factory, "algorithm", prefix, **given), facts, label)
 
 
 def fitting_in(algorithm: Algorithm, facts: dict, label: str) -> Algorithm:
@@ -151,9 +139,12 @@ def fitting_in(algorithm: Algorithm, facts: dict, label: str) -> Algorithm:
     for name in FILLED:
         value = algorithm.config.get(name)
         if value is not None and name in facts and not _agrees(value, facts[name]):
-            raise ValueError(f"{label}: {name} = {value!r} disagrees with the environment's {facts[name]!r}")
+            raise ValueError(
+                f"{label}: {name} = {shown(value)} disagrees with the environment's {shown(facts[name])}: leave it out, it is "
+                "filled in"
+            )
         if value is not None and name in ("num_experts", "num_agents") and name not in facts:
-            raise ValueError(f"{label}: {name} = {value!r}, but the environment has none: give one with {name[4:]}")
+            raise ValueError(f"{label}: {name} = {shown(value)}, but this environment has none: {NEEDED[name]}")
     return algorithm
 
 
@@ -171,6 +162,12 @@ def filled_in(environment: Environment) -> dict:
 
 
 FILLED = ("num_arms", "dim", "num_agents", "num_experts", "actions", "feature_norm", "contexts")
+NEEDED = {  # what only some environments have, and which do
+    "num_agents": "federated_linear has agents",
+    "num_experts": "rotating_experts has experts",
+    "actions": "linear_arms has actions",
+    "dim": "its arms have no features; contextual_linear shows contexts, linear_arms has fixed actions",
+}
 
 
 def plan(
@@ -178,15 +175,13 @@ def plan(
 ):
     """Check everything and lay out the cells and groups of a sweep."""
     factories = labelled(algorithms)
-    seeds = _seeds(seeds)
-    if dtype not in ("float32", "float64"):
-        raise ValueError(f"dtype = {dtype!r} must be 'float32' or 'float64'")
-    makers = {
-        "environment": part_factory(environment, Environment),
-        "reward_adversary": part_factory(reward_adversary, Adversary),
-        "message_adversary": part_factory(message_adversary, Adversary),
-    }
-    axes = axes_of(dict(grid or {}), points, horizon)
+    seeds, dtype = seed_range(seeds), floating(dtype)
+    given = {"environment": environment, "reward_adversary": reward_adversary, "message_adversary": message_adversary}
+    makers = {slot: part_factory(part, slot) for slot, part in given.items()}
+    axes = axes_of(grid, points, horizon)
+    for axis in axes:
+        for text in (axis.name, *(x for x in axis.labels if isinstance(x, str))):
+            readable(f"grid[{axis.name!r}]: the label", text)
     horizons = axes[0].labels if axes and axes[0].name == "horizon" else (integer("horizon", horizon, 1, 2**31 - 2),)
     for h in horizons:
         integer("horizon", h, 1, 2**31 - 2)
@@ -200,9 +195,7 @@ def plan(
             return None
         for (i, j, key), at in zip(routes.parts[name], index, strict=True):
             maker = bind(maker, key, axes[i].values[at][j])
-        made = maker()
-        malformed.check_part(made, Environment if name == "environment" else Adversary, maker)
-        return made
+        return call(maker, name, f"{name}.")
 
     cells: list[Cell] = []
     places: dict = {}
@@ -225,18 +218,18 @@ def plan(
             if index not in made:
                 here = {name: part(name, tuple(place[i] for i, _, _ in routes.parts[name])) for name in PARTS}
                 h = horizons[place[0]] if horizon_axis else horizons[0]
-                maker, given = factory, {}
+                maker, arguments = factory, dict[str, Any]()
                 for i, j, key in sorted(keys, key=lambda k: k[2].count(".")):  # a base before its own arguments
                     value = axes[i].values[place[i]][j]
                     if "." in key or key == "base":
                         maker = bind(maker, key, value)
                     else:
-                        given[key] = value
+                        arguments[key] = value
                 facts = filled_in(here["environment"])
                 limit = here["environment"].facts.get("max_horizon")
                 if limit is not None and h > limit:
                     raise ValueError(f"horizon = {h} is longer than the environment's {limit} plays: lower it")
-                algorithm = built(maker, given, facts, h, label)
+                algorithm = built(maker, arguments, facts, h, label, "")
                 made[index] = len(cells)
                 attackers = here["reward_adversary"], here["message_adversary"]
                 cells.append(Cell(label, algorithm, here["environment"], attackers[0], attackers[1], h, index))
@@ -256,26 +249,43 @@ def _first_alike(axis: Axis, used: list[int]) -> list[int]:
     return found
 
 
-def _seeds(seeds) -> range:
-    if isinstance(seeds, range):
-        if len(seeds) == 0 or seeds.step != 1 or seeds.start < 0 or seeds.stop > 2**31:
-            raise ValueError(f"seeds = {seeds!r} must be a non-empty range of step 1 in [0, 2^31)")
-        return seeds
-    return range(integer("seeds", seeds, 1, 2**31, remedy="give the number of seeds, or a range"))
-
-
 def grouped(cells: list[Cell], times: dict, dtype: str) -> list[Group]:
     """Cells that can share one call: same functions, same schedule, same shapes."""
     found: dict = {}
+    fits: dict[int, bool] = {}
     for position, cell in enumerate(cells):
         parts = parts_of(cell.algorithm, cell.environment, cell.reward_adversary, cell.message_adversary, dtype)
         case = host_case(cell)
+        check_range(cell.label, case, dtype, fits)
         shapes = tuple((np.shape(x), np.asarray(x).dtype.kind) for x in jax.tree.leaves(case))
         key = (parts, cell.algorithm.schedule, cell.horizon, shapes)
         if key not in found:
             found[key] = Group(parts, cell.algorithm.schedule, times[cell.horizon], [])
         found[key].cells.append(position)
     return list(found.values())
+
+
+def check_range(label: str, case: Case, dtype: str, fits: dict[int, bool]) -> None:
+    """ValueError naming the first number that is finite on the host and infinite in the run's dtype; `fits`: arrays looked at before."""
+    limit = float(np.finfo(dtype).max)
+
+    def inside(x) -> bool:
+        if isinstance(x, float):
+            return not limit < abs(x) < np.inf
+        if id(x) not in fits:
+            array = np.asarray(x)
+            size = np.abs(array.astype(np.float64)) if array.dtype.kind in "fiu" else np.zeros(1)
+            most = limit if array.dtype.kind == "f" else 2.0**31 - 1
+            fits[id(x)] = not np.any((size > most) & (size < np.inf))
+        return fits[id(x)]
+
+    if all(map(inside, jax.tree.leaves(case))):
+        return
+    path, x = next((path, x) for path, x in jax.tree_util.tree_flatten_with_path(case)[0] if not inside(x))
+    name, size = jax.tree_util.keystr(path).lstrip("."), np.abs(np.asarray(x, np.float64))
+    what = f"is infinite in {dtype}" if np.asarray(x).dtype.kind == "f" else "does not fit 32-bit integers"
+    larger = " or dtype='float64'" if dtype == "float32" and np.asarray(x).dtype.kind == "f" else ""
+    raise ValueError(f"{label}: {name} = {size[size < np.inf].max():.4g} {what}: give smaller numbers{larger}")
 
 
 def host_case(cell: Cell) -> Case:

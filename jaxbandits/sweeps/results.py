@@ -14,9 +14,9 @@ import xarray as xr
 from jaxbandits.mechanisms.composition import SIMULATED
 from jaxbandits.sweeps.beliefs import overspent
 from jaxbandits.sweeps.compiled import LaneShape
-from jaxbandits.sweeps.plan import Plan, name_of
-
-SCHEMA_VERSION = 1
+from jaxbandits.sweeps.files import SCHEMA_VERSION
+from jaxbandits.sweeps.given import name_of
+from jaxbandits.sweeps.plan import Plan
 
 
 class Variable(NamedTuple):
@@ -144,7 +144,7 @@ def _coordinate(labels) -> np.ndarray:
     """Numbers stay numbers (int64 or float64), anything else is its text."""
     if all(isinstance(x, bool) or not isinstance(x, int | float | np.number) for x in labels):
         return np.array([x if isinstance(x, str) else text(x) for x in labels])
-    if all(isinstance(x, int | np.integer) for x in labels):
+    if all(isinstance(x, int | np.integer) and abs(int(x)) < 2**63 for x in labels):
         return np.array(labels, dtype=np.int64)
     if all(isinstance(x, int | float | np.number) for x in labels):
         return np.array(labels, dtype=np.float64)
@@ -159,7 +159,7 @@ def text(x) -> str:
             bound = {**x.keywords, **bound}
             x = x.func
         inner = ", ".join(f"{k}={text(v)}" for k, v in bound.items())
-        return f"{x.__name__}({inner})" if inner else x.__name__
+        return f"{name_of(x)}({inner})" if inner else name_of(x)
     return str(x)
 
 

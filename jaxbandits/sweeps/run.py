@@ -12,13 +12,13 @@ import jax
 import xarray as xr
 
 from jaxbandits.protocol import Adversary, Environment
-from jaxbandits.sweeps import beliefs
-from jaxbandits.sweeps.grid import signature_of
+from jaxbandits.sweeps import beliefs, flags
+from jaxbandits.sweeps.given import PARTS, floating, labelled, name_of, part_factory, signature_of
 from jaxbandits.sweeps.job import Job
 from jaxbandits.sweeps.local import Local
-from jaxbandits.sweeps.plan import labelled, name_of, plan
+from jaxbandits.sweeps.plan import plan
 from jaxbandits.sweeps.results import jsonable
-from jaxbandits.validation import choice
+from jaxbandits.validation import choice, shown
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
@@ -43,15 +43,15 @@ def sweep(
 ) -> xr.Dataset:
     """Run algorithms on an environment for many seeds and settings, in batches, and return regrets with named dimensions.
 
-    algorithms: a factory or a `functools.partial` of one, a list of them, or {label: factory}.
-    environment, reward_adversary, message_adversary: factories, partials or called parts.
+    algorithms: a factory, its name or a `functools.partial` of it, a list of them, or {label: factory}.
+    environment, reward_adversary, message_adversary: factories, names, partials or called parts.
     horizon: plays, or a list of horizons (each algorithm tuned for its own).
-    seeds: a count or a `range` in [0, 2^31): lane 7 is lane 7 whatever else runs.
+    seeds: a count, or a `range` or consecutive integers in [0, 2^31): lane 7 is lane 7 whatever else runs.
     grid: {key: values}, crossed. A bare key feeds every algorithm that names it; `environment.x`, `reward_adversary.x`,
         `message_adversary.x`, `base.x` and `LABEL.x` address one part. Arrays are named: {"environment.means": {"easy": [...]}}.
         A tuple of keys moves together on one axis, by one value or by rows of one value a key. points: a list of dicts run instead of a grid.
     checkpoints: how many log-spaced times to record (the last is the horizon), or the times.
-    dtype: "float32" or "float64". memory: bytes, or text such as "200KB", for the calls in flight (with Ray: of each).
+    dtype: "float32" or "float64", or the types of NumPy and JAX. memory: bytes, or text such as "200KB", for the calls in flight (with Ray: of each).
     devices: how many, or which, JAX devices to use; on a CPU all cores are used (see `jaxbandits.cores`).
     store: a directory. Finished chunks are kept there as the sweep goes: a call that was interrupted, however hard, goes on
         where it stopped; more seeds, grid values or algorithms compute only what is new. The result is its `results.nc`.
@@ -92,10 +92,16 @@ def prepared(
     """Everything checked and nothing written: `.dataset()` computes what is missing, `.compute(shard)` a shard of it."""
     settings = DEFAULTS | settings
     engine, budget = choice("engine", engine, ("local", "ray")), parse_memory(memory)
+    flags.check()
+    algorithms = labelled(algorithms)
+    parts = {slot: settings.get(slot) for slot in PARTS} | {"environment": environment}
+    parts = {slot: x if isinstance(x, Environment | Adversary) else part_factory(x, slot) for slot, x in parts.items()}
+    environment = parts.pop("environment")
+    settings |= parts | {"dtype": floating(settings["dtype"])}
     laid_out = plan(algorithms, environment, **settings)
     beliefs.warn([(c.label, c.algorithm, c.environment) for c in laid_out.cells], stacklevel=3)
-    if store is not None and not (isinstance(store, os.PathLike | str) and str(store)):
-        raise ValueError(f"store = {store!r} must be a directory's name")
+    if store is not None and (not isinstance(store, os.PathLike | str) or str(store) == "" or "\0" in str(store)):
+        raise ValueError(f"store = {shown(store)} must be a directory's name")
     config = config_of(algorithms, environment, **{**settings, "seeds": laid_out.seeds})
     use_compilation_cache()
     runner: Any
@@ -143,7 +149,7 @@ def parse_memory(memory) -> int | None:
         return int(memory)
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", memory) if isinstance(memory, str) else None
     if not match or match[2].upper() not in _UNITS or float(match[1]) * _UNITS[match[2].upper()] < 1:
-        raise ValueError(f"memory = {memory!r} must be a number of bytes or text such as '200KB' or '2GB'")
+        raise ValueError(f"memory = {shown(memory)} must be a number of bytes or text such as '200KB' or '2GB'")
     return int(float(match[1]) * _UNITS[match[2].upper()])
 
 

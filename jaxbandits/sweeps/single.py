@@ -10,11 +10,12 @@ from jax import lax
 
 from jaxbandits import simulator
 from jaxbandits.numerics import fixed_sum
-from jaxbandits.protocol import Adversary, Algorithm, Case, Environment
-from jaxbandits.simulator import Parts
-from jaxbandits.sweeps import beliefs, faults, malformed
+from jaxbandits.protocol import Algorithm, Case, Environment
+from jaxbandits.simulator import Parts, case_of
+from jaxbandits.sweeps import beliefs, faults, flags, malformed
+from jaxbandits.sweeps.given import call, factory_of, floating, name_of, part_factory, public_name, signature_of
 from jaxbandits.sweeps.identity import is_own, traced_now
-from jaxbandits.sweeps.plan import Cell, built, checkpoint_times, filled_in, fitting_in, host_case, stacked
+from jaxbandits.sweeps.plan import Cell, built, check_range, checkpoint_times, filled_in, fitting_in, host_case, stacked
 from jaxbandits.sweeps.unread import without_unread
 from jaxbandits.validation import integer
 
@@ -48,7 +49,7 @@ def simulate(
     """Play one lane. Pure: `seed` and the algorithm's params may be traced, so it works inside `jit` and `vmap`.
 
     algorithm: a built algorithm, or a factory with its horizon bound (what the environment fixes is filled in).
-    environment, adversaries: called parts or factories. checkpoints: a count or times. history: keep every play.
+    environment, adversaries: called parts, factories or names. checkpoints: a count or times. history: keep every play.
     Warns where the environment's rewards or their moments exceed what the algorithm declares, and where NaN turns up in an own
     part.
     Raises ContractError where the lane's actions leave the arms, its pulls are not its plays or its regret is not finite,
@@ -61,8 +62,12 @@ def simulate(
     >>> int(run.pulls.sum()), run.history.action.shape
     (50, (50,))
     """
-    environment = _part(environment, Environment)
-    first, second = (None if part is None else _part(part, Adversary) for part in (reward_adversary, message_adversary))
+    flags.check()
+    dtype, seed = floating(dtype), _seed(seed)
+    environment = environment_of(environment)
+    attackers = {"reward_adversary": reward_adversary, "message_adversary": message_adversary}
+    makers = {slot: part_factory(a, slot) for slot, a in attackers.items()}
+    first, second = (None if maker is None else call(maker, slot) for slot, maker in makers.items())
     algorithm = algorithm_for(algorithm, environment)
     if "horizon" not in algorithm.config:
         raise ValueError(
@@ -79,6 +84,7 @@ def simulate(
         )
     if not _traced(algorithm.params):
         beliefs.warn([(algorithm.version[0], algorithm, environment)], stacklevel=2)
+        check_range(algorithm.version[0], case_of(algorithm, environment, first, second), dtype, {})
     if history and algorithm.program.tally:
         raise ValueError("history=True shows single rewards, shortcut=True draws none: leave one of them out")
     times = checkpoint_times(horizon, checkpoints)
@@ -123,27 +129,37 @@ def _part(part, kind: type):
 def algorithm_for(algorithm, environment: Environment) -> Algorithm:
     """A built algorithm as it is; a factory with its horizon bound, called with what the environment fixes. ValueError where they do not fit."""
     if not isinstance(algorithm, Algorithm):
-        keywords: dict = {}
-        outer = algorithm
-        while isinstance(outer, partial):
-            keywords, outer = {**outer.keywords, **keywords}, outer.func
-        name = getattr(outer, "__name__", "algorithm")
-        if "horizon" not in keywords:
-            raise ValueError(f"{name} needs a horizon: bind it, functools.partial(factory, horizon=1000)")
-        algorithm = built(algorithm, {}, filled_in(environment), keywords["horizon"], name)
+        factory = factory_of(algorithm, "algorithm", "algorithm")
+        bound = signature_of(factory)[1]
+        if "horizon" not in bound:
+            raise ValueError(
+                f"{name_of(factory)} needs a horizon: bind it, functools.partial({public_name(factory)}, horizon=1000)"
+            )
+        algorithm = built(factory, {}, filled_in(environment), bound["horizon"], name_of(factory))
     else:
         malformed.check_algorithm(algorithm, "algorithm")
     return fitting_in(algorithm, environment.facts, algorithm.version[0])
 
 
+def environment_of(given) -> Environment:
+    """A called environment as it is; a factory or a name is called."""
+    return given if isinstance(given, Environment) else call(part_factory(given, "environment"), "environment")
+
+
+def _seed(seed):
+    if _traced(seed):
+        return seed
+    plain = seed.item() if np.ndim(seed) == 0 and hasattr(seed, "item") else seed
+    return integer("seed", plain, 0, 2**32 - 1, remedy="give one number; sweep runs many")
+
+
 def built_parts(algorithm, environment) -> tuple[Algorithm, Environment | None]:
     """Both, called where they are factories; environment None: the algorithm's factory binds all it needs. ValueError where they do not fit."""
-    for name, part in (("algorithm", algorithm), ("environment", environment)):
-        if not isinstance(part, Algorithm | Environment | None) and not callable(part):
-            raise ValueError(f"{name} = {part!r} must be a factory of jb.{name}s, a partial of one, or what it returns")
     if environment is None:
-        return algorithm if isinstance(algorithm, Algorithm) else algorithm(), None
-    environment = environment if isinstance(environment, Environment) else environment()
+        if isinstance(algorithm, Algorithm):
+            return algorithm, None
+        return call(factory_of(algorithm, "algorithm", "algorithm"), "algorithm"), None
+    environment = environment_of(environment)
     return algorithm_for(algorithm, environment), environment
 
 

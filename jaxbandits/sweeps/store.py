@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxbandits.sweeps.files import CHUNKS
+from jaxbandits.validation import difference
 
 CHUNK_BYTES = 1 << 18  # of regret in one file: what a crash between two renames can cost, and the grain of shards
 STALE_SECONDS = 3600  # a temporary file older than this belongs to nobody
@@ -159,7 +160,7 @@ class Store:
             written, kept = {}, {}
         differing = [k for k in FIXED if k in kept and kept[k] != asked[k] and not _grown(k, kept[k], asked[k])]
         if differing and any(self.home.glob("*/*.npz")):
-            said = "; ".join(f"{key} is {_short(kept[key])} there, {_short(asked[key])} here" for key in differing)
+            said = "; ".join(difference(key, kept[key], asked[key]) for key in differing)
             raise ValueError(
                 f"{self.home.parent} holds another run ({', '.join(differing)} differ: {said}): "
                 f"choose another directory, or replace it (`jaxbandits run --fresh`; from Python, delete it)"
@@ -294,8 +295,3 @@ def _grown(key: str, kept, asked) -> bool:
     """A list of horizons is an axis, and axes may grow and shrink."""
     old, new = (set(x if isinstance(x, list) else [x]) for x in (kept, asked)) if key == "horizon" else ({0}, {1})
     return old <= new or old >= new
-
-
-def _short(x) -> str:
-    text = json.dumps(x)
-    return text if len(text) <= 60 else f"{text[:57]}..."

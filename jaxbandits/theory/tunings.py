@@ -188,7 +188,7 @@ def batched_exp4_tuning(
         raise ValueError(
             f"epsilon = inf leaves {', '.join(missing)} without a theory: give learning_rate, mixing and window"
         )
-    if None in given.values() and math.log(1 / delta) < 0.91 * epsilon:
+    if any(value is None for value in given.values()) and math.log(1 / delta) < 0.91 * epsilon:
         raise ValueError(
             f"delta = {delta!r} is too large for epsilon = {epsilon!r}: the theorem needs log(1/delta) >= 0.91 epsilon; "
             f"take delta at most {math.exp(-0.91 * epsilon):.4g}"
