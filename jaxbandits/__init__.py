@@ -13,7 +13,7 @@ from jaxbandits import (
     theory,
 )
 from jaxbandits.auditing import audit
-from jaxbandits.checking import Check, Finding, check
+from jaxbandits.checking import check
 from jaxbandits.environments.data import read_labelled, read_losses
 from jaxbandits.reports import plot
 from jaxbandits.statistics import compare, slope, summary, table
@@ -21,8 +21,6 @@ from jaxbandits.sweeps import SweepError, cores, load, save, simulate, sweep
 from jaxbandits.version import __version__
 
 __all__ = [
-    "Check",
-    "Finding",
     "SweepError",
     "__version__",
     "adversaries",
