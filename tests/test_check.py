@@ -495,6 +495,41 @@ def test_parts_without_a_module_play_here(monkeypatch):
     assert jb.check(leaves).findings[0].message == "SystemExit: 3"
 
 
+class Called:
+    """A factory that is no function."""
+
+    def __call__(self, *, num_arms, horizon):
+        return own()(num_arms=num_arms, horizon=horizon)
+
+
+def endless():
+    while True:
+        yield 1
+
+
+ODD = [
+    None, 42, 1.5, True, object(), [], {}, print, os.getcwd, int, Called, lambda: None, lambda: 3, partial(int, 3), endless(), np.ones(3), jnp,
+    jb.environments.bernoulli_arms, jb.environments.bernoulli_arms(means=[0.2, 0.8]), jb.adversaries.huber, Algorithm, partial(Algorithm), b"ucb1",
+    partial(jb.algorithms.ucb1, num_arms="three"), partial(jb.algorithms.ucb1, num_arms=0), partial(jb.algorithms.ucb1, horizon=7),
+    partial(jb.algorithms.linucb, dim=-1), partial(jb.algorithms.exp4, num_experts=None), partial(jb.algorithms.ucb1, num_arms=np.ones(2)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("index", range(len(ODD)))
+def test_nothing_odd_raises(index, monkeypatch):
+    monkeypatch.setattr(child, "_inside", True)
+    report = jb.check(ODD[index])
+    assert not report.passed and report.findings[0].rule == "builds" and "\n" not in report.findings[0].message
+    assert "jaxbandits/checking" not in repr(report)
+    if index:
+        beside = jb.check("ucb1", ODD[index]) if not isinstance(ODD[index], Environment) else None
+        assert beside is None or not beside.passed
+
+
+def test_a_factory_may_be_any_callable():
+    assert look("builds", Called()) == [] and look("plays", Called()) == []
+
+
 def test_what_a_child_cannot_load_plays_here(monkeypatch):
     """A module that lives in this process only."""
     monkeypatch.syspath_prepend(str(EXAMPLES))
@@ -548,6 +583,17 @@ def test_an_own_factory_is_audited_from_the_command_line(tmp_path, monkeypatch, 
         said = capsys.readouterr().err
         assert words in said and said.count("\n") == 1
     assert not (tmp_path / "none").exists()
+
+
+def test_the_page_lists_every_rule():
+    page = (EXAMPLES.parent / "docs/extending.md").read_text()
+    rules = [rule for stage in STAGES for rule in stage] + [claims.short_audit]
+    assert [rule.__name__ for rule in rules if f"| `{rule.__name__}` |" not in page] == []
+    assert all(getattr(checking, rule.__name__) is rule and rule.__doc__ for rule in rules)
+
+
+def test_the_smallest_check():
+    assert jb.check(own(), horizon=1, seeds=1).passed
 
 
 def test_messages_are_one_line():

@@ -7,11 +7,11 @@ from numbers import Integral, Real
 import jax
 import numpy as np
 
-from jaxbandits.checking.findings import place_of_function
+from jaxbandits.checking.findings import name_of_part, place_of_function
 from jaxbandits.checking.subject import Subject
 from jaxbandits.protocol import Adversary, Algorithm, Attack, Environment, Guarantee, Program, Span, World
 from jaxbandits.sweeps.grid import signature_of
-from jaxbandits.sweeps.plan import FILLED, name_of
+from jaxbandits.sweeps.plan import FILLED
 
 Faults = Iterator[tuple[str, str]]
 REMEDY = "decorate the factory with jaxbandits.validation.factory"
@@ -58,7 +58,10 @@ def _part(part, kind, what: str, filled=()):
     if missing:
         values = ", ".join(f"{name}=..." for name in missing)
         places = f"; the environment fills in {', '.join(filled)}" if filled else ""
-        yield f"{what}: {', '.join(missing)} must be given: functools.partial({name_of(part)}, {values}){places}", where
+        yield (
+            f"{what}: {', '.join(missing)} must be given: functools.partial({name_of_part(part)}, {values}){places}",
+            where,
+        )
         return None
     built = part(**{name: filled[name] for name in names if name in filled and name not in bound})
     if not isinstance(built, kind):

@@ -1,13 +1,12 @@
 """`jaxbandits.check`: what breaks the contract of a part, in plain words."""
 
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import Any, NamedTuple
 
 from jaxbandits import adversaries, algorithms, environments
 from jaxbandits.checking import building, claims, playing, tracing
 from jaxbandits.checking.child import in_child
-from jaxbandits.checking.findings import Check, Finding, found_by
+from jaxbandits.checking.findings import Check, Finding, found_by, name_of_part
 from jaxbandits.checking.lookup import looked_up, small_environment
 from jaxbandits.checking.subject import Subject
 from jaxbandits.validation import integer
@@ -93,7 +92,7 @@ def check(
         horizon=integer("horizon", horizon, 1, 2**31 - 2), seeds=integer("seeds", seeds, 1, 2**16), audit=bool(audit),
     )  # fmt: skip
     findings, rules = in_child(request) or here(request)
-    return Check(f"{_name(algorithm)} on {_name(chosen)}", tuple(findings), tuple(rules))
+    return Check(f"{name_of_part(algorithm)} on {name_of_part(chosen)}", tuple(findings), tuple(rules))
 
 
 def here(request: Request, report: Callable[[str], Any] = lambda rule: None) -> tuple[list[Finding], list[str]]:
@@ -126,12 +125,3 @@ def wanted(stage, subject: Subject, request: Request, findings: list[Finding]) -
         yield rule
     if stage is SEEN and request.audit and "guarantee" not in broken | {f.rule for f in findings}:
         yield claims.short_audit
-
-
-def _name(part) -> str:
-    if isinstance(part, partial):
-        return _name(part.func)
-    config = getattr(part, "config", None)
-    if isinstance(config, dict) and "name" in config:
-        return str(config["name"])
-    return getattr(part, "__name__", type(part).__name__)

@@ -105,6 +105,16 @@ def place_of_function(function) -> str:
     return place_of_frames([(code.co_filename, code.co_firstlineno)]) if code is not None else ""
 
 
+def name_of_part(part) -> str:
+    """What a factory, a partial of one or a called part is called."""
+    if isinstance(part, functools.partial):
+        return name_of_part(part.func)
+    config = getattr(part, "config", None)
+    if isinstance(config, dict) and "name" in config:
+        return str(config["name"])
+    return str(getattr(part, "__name__", type(part).__name__))
+
+
 def described(error: BaseException) -> str:
     """An error as a line of text."""
     return f"{type(error).__name__}: {one_line(error)}"

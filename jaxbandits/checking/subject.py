@@ -7,9 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits import adversaries, simulator
-from jaxbandits.checking.findings import of_author
+from jaxbandits.checking.findings import name_of_part, of_author
 from jaxbandits.checking.traces import CHECKPOINTS, Traces, traced
 from jaxbandits.sweeps import local, single
+from jaxbandits.sweeps.grid import PARTS
 from jaxbandits.sweeps.plan import Cell, Plan, host_case, plan, stacked
 from jaxbandits.sweeps.single import History
 from jaxbandits.sweeps.tasks import LEAST_LANES, Task
@@ -44,6 +45,12 @@ class Subject:
         self._traces: dict[tuple, Traces] = {}
         self._played: dict[tuple, dict] = {}
 
+    @property
+    def label(self) -> str:
+        """What errors call the algorithm."""
+        name = name_of_part(self.algorithm)
+        return "algorithm" if name.split(".")[0] in (*PARTS, "base") else name
+
     @functools.cached_property
     def plan(self) -> Plan:
         """The sweep that is checked: one cell."""
@@ -52,7 +59,7 @@ class Subject:
     def again(self) -> Plan:
         """The same, built anew."""
         return plan(
-            {"algorithm": self.algorithm}, self.environment, horizon=self.horizon, seeds=self.seeds, grid=None, points=None,
+            {self.label: self.algorithm}, self.environment, horizon=self.horizon, seeds=self.seeds, grid=None, points=None,
             reward_adversary=self.reward_adversary, message_adversary=self.message_adversary, checkpoints=CHECKPOINTS,
             dtype="float32",
         )  # fmt: skip
