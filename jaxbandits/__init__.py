@@ -4,6 +4,7 @@ from jaxbandits import (
     adversaries,
     algorithms,
     auditing,
+    checking,
     environments,
     estimators,
     learners,
@@ -12,6 +13,7 @@ from jaxbandits import (
     theory,
 )
 from jaxbandits.auditing import audit
+from jaxbandits.checking import check
 from jaxbandits.contract import ContractError
 from jaxbandits.environments.data import read_labelled, read_losses
 from jaxbandits.reports import plot
@@ -27,6 +29,8 @@ __all__ = [
     "algorithms",
     "audit",
     "auditing",
+    "check",
+    "checking",
     "compare",
     "cores",
     "environments",

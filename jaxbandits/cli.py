@@ -1,4 +1,5 @@
-"""The command line: `jaxbandits run FILE`, `worker FILE --shard i/n`, `reproduce PAPER/FIGURE`, `list`, `plot DIR`, `audit NAME|--all`.
+"""The command line: `jaxbandits run FILE`, `worker FILE --shard i/n`, `reproduce PAPER/FIGURE`, `list`, `plot DIR`, `audit NAME|--all`,
+`check MODULE:FACTORY`.
 
 A TOML file is a program: its names `module:function` are imported, and run. Bad input is one line and exit code 2, what went wrong later (a full disk, an error in an algorithm) one line and exit code 1.
 """
@@ -14,6 +15,8 @@ import threading
 import time
 from pathlib import Path
 
+from jaxbandits.auditing import command as auditing
+from jaxbandits.checking import command as checking
 from jaxbandits.contract import ContractError
 
 EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
@@ -57,16 +60,8 @@ def parser() -> argparse.ArgumentParser:
     drawing.add_argument("directory", metavar="DIR", type=Path)
     drawing.add_argument("--format", default="png", metavar="png,pdf")
     drawing.add_argument("--against", metavar="KEY", help="grid key on the horizontal axis")
-    auditing = commands.add_parser("audit", help="prove how much of a claimed privacy budget is spent")
-    auditing.add_argument("name", metavar="NAME", nargs="?", help="an algorithm, at the catalogue's size")
-    auditing.add_argument("--all", action="store_true", help="every private algorithm of the catalogue")
-    auditing.add_argument(
-        "--runs", metavar="N", type=int, default=1_000_000, help="independent runs each (default: 1000000)"
-    )
-    auditing.add_argument("--confidence", type=float, default=0.95, help="of each lower bound (default: 0.95)")
-    auditing.add_argument("--seed", type=int, default=0)
-    auditing.add_argument("--out", metavar="DIR", type=Path, help="where to write (default: runs/audit)")
-    auditing.add_argument("--format", default="png", metavar="png,pdf", help="picture formats: png, pdf, svg")
+    auditing.add_to(commands)
+    checking.add_to(commands)
     return top
 
 
@@ -76,7 +71,8 @@ def main(arguments=None) -> int:
     try:
         with _terminable():
             commands = {
-                "run": run, "worker": worker, "reproduce": reproduce, "list": listing, "plot": draw, "audit": audit
+                "run": run, "worker": worker, "reproduce": reproduce, "list": listing, "plot": draw, "audit": audit,
+                "check": checking.run,
             }  # fmt: skip
             return commands[given.command](given)
     except KeyboardInterrupt:
@@ -266,31 +262,8 @@ def draw(given) -> int:
 
 
 def audit(given) -> int:
-    """`jaxbandits audit NAME|--all`: audit.csv, audit.md and a trade-off curve each; exit code 1 where a claim is refuted."""
-    import pandas as pd
-
-    from jaxbandits import catalogue
-    from jaxbandits.auditing import table
-    from jaxbandits.reports import plot
-
-    wanted, out = formats(given.format), given.out or Path("runs") / "audit"
-    if given.all == (given.name is not None):
-        raise ValueError("audit: give the name of an algorithm, or --all")
-    names, rows, refuted = catalogue.private() if given.all else [given.name], [], []
-    catalogue.case(names[0])  # a name that is known, before a directory is made for it
-    table.prepare(out)
-    for found, algorithm in table.audits(
-        names, runs=given.runs, confidence=given.confidence, seed=given.seed, say=lambda line: print(line, flush=True)
-    ):
-        rows.append(table.row(found, algorithm))
-        paths = table.write(pd.DataFrame(rows), out)
-        for kind in wanted:
-            plot.trade_off(found, path=out / f"{found.algorithm}.{kind}")
-        refuted += [found.algorithm] if found.refuted else []
-    print(f"written to {out}: {', '.join(path.name for path in paths)} and a trade-off curve each")
-    if refuted:
-        print(f"jaxbandits: refuted: {', '.join(refuted)}", file=sys.stderr)
-    return EXIT_FAILED if refuted else 0
+    """`jaxbandits audit NAME|MODULE:FACTORY|--all`."""
+    return auditing.run(given, formats(given.format))
 
 
 if __name__ == "__main__":

@@ -143,7 +143,10 @@ def algorithm_for(algorithm, environment: Environment) -> Algorithm:
 
 def environment_of(given) -> Environment:
     """A called environment as it is; a factory or a name is called."""
-    return given if isinstance(given, Environment) else call(part_factory(given, "environment"), "environment")
+    if not isinstance(given, Environment):
+        return call(part_factory(given, "environment"), "environment")
+    malformed.check_part(given, Environment, given)
+    return given
 
 
 def _seed(seed):
