@@ -66,7 +66,7 @@ class Arguments(dict):
 
 def _fixing(part) -> tuple:
     if isinstance(part, Environment):
-        return part.world, part.params, part.version, *part.facts.keys(), *part.facts.values()
+        return part.world, part.params, *part.facts.keys(), *part.facts.values(), part.version
     if isinstance(part, Adversary):
         return part.attack, part.params, part.version
     return part.program, part.params, part.schedule, part.version

@@ -275,7 +275,7 @@ BUGS = {
     "one address twice": Planted("addresses", own(act=drawn_twice), "alg/act is drawn twice", drawn_twice),
     "another model": Planted("guarantee", own(claim=CLAIM._replace(model="locall")), "did you mean 'local'"),
     "another unit": Planted("guarantee", own(claim=CLAIM._replace(unit="rewards")), "did you mean 'reward'"),
-    "a view that is a string": Planted("guarantee", own(claim=CLAIM._replace(view="message")), "guarantee.view = 'message'"),
+    "a view that is a string": Planted("guarantee", own(claim=CLAIM._replace(view="message")), "view must be a function"),
     "a view of nothing": Planted("guarantee", own(claim=CLAIM._replace(view=lambda *given: ())), "shows nothing"),
     "events that are a string": Planted(
         "guarantee", own(claim=Guarantee("local", "reward", lambda params: (1 / params.mechanism_scale, 0.0), view_message,

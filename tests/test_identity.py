@@ -446,8 +446,11 @@ def test_a_part_that_was_changed_is_a_users_part():
 def test_numbers_changed_in_place_are_seen_and_used():
     settings = {"horizon": 40, "seeds": 8, "checkpoints": 2, "progress": False}
     made = E.bernoulli_arms(means=[0.25, 0.75])
-    made.params.means[:] = [0.75, 0.25]
-    made.facts["means"] = np.array([0.75, 0.25])
+    with pytest.raises(ValueError, match="read-only"):  # its description would not be its own any more
+        made.params.means[:] = [0.75, 0.25]
+    other = np.array([0.75, 0.25])
+    made = made._replace(params=made.params._replace(means=other))
+    made.facts["means"] = other
     assert is_own(made) and key(environment=made) != key()
     turned = jb.sweep(A.ucb1, E.bernoulli_arms(means=[0.75, 0.25]), **settings)
     np.testing.assert_array_equal(jb.sweep(A.ucb1, made, **settings).regret, turned.regret)
