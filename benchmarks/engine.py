@@ -6,6 +6,7 @@
     python benchmarks/engine.py sharing    linucb: eight values of a parameter against one, on the same seeds
     python benchmarks/engine.py htinf      HTINF against EXP3; useful plays / executed slots for seven epsilons
     python benchmarks/engine.py memory     peak memory of 100,000 lanes, T = 2,000 and T = 10,000
+    python benchmarks/engine.py checks     UCB1 with the check that actions are arms and without: CPU seconds, one pinned core
 
 Every figure is taken in a process of its own. Rates are lanes x plays / s of wall clock, best of several rounds in which
 both sides take turns; compilation is left out of rates and shown by `compile`.
@@ -143,6 +144,45 @@ def memory(horizon: int, lanes: int = 100_000) -> dict:
     return {"peak GB": peak / 1e9, "seconds": seconds, "plays x lanes / s": lanes * horizon / seconds}
 
 
+def checks(lanes: int = 16_384, turns: int = 20) -> dict:
+    """CPU seconds of UCB1 with the engine's check of actions over those without, in turn in one process.
+
+    The interval holds the median with 95% confidence: two order statistics of the turns (Binomial(turns, 1/2)).
+    """
+    from scipy.stats import binom
+
+    import jaxbandits as jb
+    from jaxbandits import simulator
+
+    jb.cores(1)
+    arms, checked = jb.environments.bernoulli_arms(means=MEANS), simulator.arms_of
+    run = partial(jb.sweep, jb.algorithms.ucb1, arms, horizon=HORIZON, seeds=lanes, progress=False)
+
+    def seconds(arms_of) -> float:
+        simulator.arms_of = arms_of  # an environment that does not say how many arms it has is not checked
+        began = time.process_time()
+        run()
+        return time.process_time() - began
+
+    variants = [checked, lambda environment: None]
+    for variant in variants:  # compiled now
+        seconds(variant)
+    ratios, with_check, without = [], [], []
+    for turn in range(turns):
+        order = variants if turn % 2 else variants[::-1]
+        spent = {variant: seconds(variant) for variant in order}
+        with_check.append(spent[variants[0]])
+        without.append(spent[variants[1]])
+        ratios.append(with_check[-1] / without[-1])
+    simulator.arms_of = checked
+    low = int(binom.ppf(0.025, turns, 0.5)) - 1
+    ratios.sort()
+    return {
+        "with, over without": float(np.median(ratios)), "from": ratios[max(low, 0)], "to": ratios[min(turns - 1 - low, turns - 1)],
+        "seconds with": float(np.median(with_check)), "without": float(np.median(without)), "turns": turns,
+    }  # fmt: skip
+
+
 def apart(call: str, *, pinned: bool = False, cache: str | None = None, module: str = "engine"):
     """Evaluate a call of this module (or another beside it) in a fresh process and return what it gives."""
     environment = dict(os.environ)
@@ -196,6 +236,8 @@ def main(chosen: list[str]) -> None:
         show("linucb, 100 redrawn contexts, d = 5, one pinned core: seconds", apart("sharing()", pinned=True))
     if everything or "htinf" in chosen:
         show("htinf, 10 arms, one pinned core", apart("htinf()", pinned=True))
+    if everything or "checks" in chosen:
+        show("ucb1, 10 arms, one pinned core: CPU seconds with the check of actions", apart("checks()", pinned=True))
     if everything or "memory" in chosen:
         for horizon in (2_000, 10_000):
             show(f"100,000 lanes of UCB1, T = {horizon:,}", apart(f"memory({horizon})"))

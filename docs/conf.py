@@ -22,7 +22,7 @@ autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 autodoc_typehints = "none"  # shapes and units are in the text
 napoleon_google_docstring = True
-napoleon_numpy_docstring = False
+napoleon_numpy_docstring = True
 
 _CODE = re.compile(r"``(.+?)``|`([^`]+)`", re.DOTALL)
 _MARKUP = re.compile(r"([*|`\\]|(?<=\w)_(?!\w))")
@@ -46,9 +46,9 @@ def _plain(app, what, name, obj, options, lines):
     """Docstrings are written to be read as text; this turns their two habits into markup.
 
     A paragraph with hanging indents becomes a list, an indented paragraph a literal block. Doctests and the sections
-    that napoleon knows (a first line such as `Raises:`) pass unchanged.
+    that napoleon knows (a first line such as `Raises:`, or underlined) keep their lines and indents.
     """
-    out, literal = [], False
+    out, literal, underlined = [], False, False
     for blank, group in groupby(lines, key=lambda line: not line.strip()):
         paragraph = list(group)
         if blank:
@@ -56,7 +56,11 @@ def _plain(app, what, name, obj, options, lines):
             continue
         first, base = paragraph[0].strip(), _indent(paragraph[0])
         hanging = any(_indent(line) > base for line in paragraph)
-        if first.startswith(">>>"):
+        title = 2 if len(paragraph) > 1 and re.fullmatch("-{3,}", paragraph[1].strip()) else 0
+        underlined = underlined or bool(title)
+        if underlined and not first.startswith(">>>"):  # numpydoc's sections, to the end of the docstring
+            out += paragraph[:title] + (_escape(paragraph[title:]) if paragraph[title:] else [])
+        elif first.startswith(">>>"):
             out += paragraph
             literal = False
         elif base > 0:

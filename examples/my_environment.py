@@ -57,4 +57,5 @@ def drifting_arms(*, start, end, duration) -> Environment:
     start = array("start", start, 1, 0.0, 1.0)
     end = array("end", end, 1, 0.0, 1.0, shape=start.shape, remedy="one mean an arm, as in start")
     params = Params(start, end, np.float64(integer("duration", duration, 1)))
-    return Environment(world(len(start)), params, {"num_arms": len(start)}, None, {})
+    facts = {"num_arms": len(start), "reward_range": (0.0, 1.0)}
+    return Environment(world(len(start)), params, facts, None, {})

@@ -4,6 +4,7 @@ from jaxbandits import (
     adversaries,
     algorithms,
     auditing,
+    checking,
     environments,
     estimators,
     learners,
@@ -12,6 +13,8 @@ from jaxbandits import (
     theory,
 )
 from jaxbandits.auditing import audit
+from jaxbandits.checking import check
+from jaxbandits.contract import ContractError
 from jaxbandits.environments.data import read_labelled, read_losses
 from jaxbandits.reports import plot
 from jaxbandits.statistics import compare, slope, summary, table
@@ -19,12 +22,15 @@ from jaxbandits.sweeps import SweepError, cores, load, save, simulate, sweep
 from jaxbandits.version import __version__
 
 __all__ = [
+    "ContractError",
     "SweepError",
     "__version__",
     "adversaries",
     "algorithms",
     "audit",
     "auditing",
+    "check",
+    "checking",
     "compare",
     "cores",
     "environments",

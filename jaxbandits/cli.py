@@ -1,4 +1,5 @@
-"""The command line: `jaxbandits run FILE`, `worker FILE --shard i/n`, `reproduce PAPER/FIGURE`, `list`, `plot DIR`, `audit NAME|--all`.
+"""The command line: `jaxbandits run FILE`, `worker FILE --shard i/n`, `reproduce PAPER/FIGURE`, `list`, `plot DIR`, `audit NAME|--all`,
+`check MODULE:FACTORY`.
 
 A TOML file is a program: its names `module:function` are imported, and run. Bad input is one line and exit code 2, what went wrong later (a full disk, an error in an algorithm) one line and exit code 1.
 """
@@ -13,6 +14,10 @@ import sys
 import threading
 import time
 from pathlib import Path
+
+from jaxbandits.auditing import command as auditing
+from jaxbandits.checking import command as checking
+from jaxbandits.contract import ContractError
 
 EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
 
@@ -43,22 +48,20 @@ def parser() -> argparse.ArgumentParser:
     again.add_argument("--out", metavar="DIR", type=Path, help="where to write (default: runs/<PAPER>/<FIGURE>)")
     again.add_argument("--format", default="png", metavar="png,pdf", help="picture formats: png, pdf, svg")
     again.add_argument("--quiet", action="store_true", help="no estimates and no progress bars")
-    listing = commands.add_parser("list", help="list what is there")
-    listing.add_argument("kind", nargs="?", choices=["algorithms", "environments", "adversaries", "papers"])
+    listing = commands.add_parser("list", help="list what is there, or what one of them takes")
+    listing.add_argument(
+        "what",
+        metavar="WHAT",
+        nargs="?",
+        help="algorithms, environments, adversaries, papers, or the name of one of them",
+    )
+    listing.add_argument("--json", action="store_true", help="machine-readable")
     drawing = commands.add_parser("plot", help="draw the pictures of a finished run again")
     drawing.add_argument("directory", metavar="DIR", type=Path)
     drawing.add_argument("--format", default="png", metavar="png,pdf")
     drawing.add_argument("--against", metavar="KEY", help="grid key on the horizontal axis")
-    auditing = commands.add_parser("audit", help="prove how much of a claimed privacy budget is spent")
-    auditing.add_argument("name", metavar="NAME", nargs="?", help="an algorithm, at the catalogue's size")
-    auditing.add_argument("--all", action="store_true", help="every private algorithm of the catalogue")
-    auditing.add_argument(
-        "--runs", metavar="N", type=int, default=1_000_000, help="independent runs each (default: 1000000)"
-    )
-    auditing.add_argument("--confidence", type=float, default=0.95, help="of each lower bound (default: 0.95)")
-    auditing.add_argument("--seed", type=int, default=0)
-    auditing.add_argument("--out", metavar="DIR", type=Path, help="where to write (default: runs/audit)")
-    auditing.add_argument("--format", default="png", metavar="png,pdf", help="picture formats: png, pdf, svg")
+    auditing.add_to(commands)
+    checking.add_to(commands)
     return top
 
 
@@ -68,7 +71,8 @@ def main(arguments=None) -> int:
     try:
         with _terminable():
             commands = {
-                "run": run, "worker": worker, "reproduce": reproduce, "list": listing, "plot": draw, "audit": audit
+                "run": run, "worker": worker, "reproduce": reproduce, "list": listing, "plot": draw, "audit": audit,
+                "check": checking.run,
             }  # fmt: skip
             return commands[given.command](given)
     except KeyboardInterrupt:
@@ -83,7 +87,9 @@ def main(arguments=None) -> int:
         return EXIT_FAILED
     except (ValueError, TypeError, OSError, RuntimeError) as error:
         print(f"jaxbandits: {' '.join(str(error).split())}", file=sys.stderr)
-        return EXIT_BAD_INPUT if isinstance(error, ValueError | TypeError) else EXIT_FAILED
+        # a fault that showed while playing is not bad input
+        bad = isinstance(error, ValueError | TypeError) and not isinstance(error, ContractError)
+        return EXIT_BAD_INPUT if bad else EXIT_FAILED
 
 
 @contextlib.contextmanager
@@ -227,21 +233,10 @@ def reproduce(given) -> int:
 
 
 def listing(given) -> int:
-    """`jaxbandits list`: names and the first line of what they are."""
-    import jaxbandits as jb
-    from jaxbandits import papers
+    """`jaxbandits list [WHAT]`: names and what they are, or all about one of them."""
+    from jaxbandits.reports import listing
 
-    kinds = [given.kind] if given.kind else ["algorithms", "environments", "adversaries", "papers"]
-    for kind in kinds:
-        if kind == "papers":
-            print("papers:")
-            for name, study in papers.known().items():
-                print(f"  {name:36s} {study.title}")
-            continue
-        module = getattr(jb, kind)
-        print(f"{kind}:")
-        for name in module.__all__:
-            print(f"  {name:24s} {(getattr(module, name).__doc__ or '').strip().splitlines()[0]}")
+    print(listing.as_json(given.what) if given.json else listing.listed(given.what))
     return 0
 
 
@@ -267,31 +262,8 @@ def draw(given) -> int:
 
 
 def audit(given) -> int:
-    """`jaxbandits audit NAME|--all`: audit.csv, audit.md and a trade-off curve each; exit code 1 where a claim is refuted."""
-    import pandas as pd
-
-    from jaxbandits import catalogue
-    from jaxbandits.auditing import table
-    from jaxbandits.reports import plot
-
-    wanted, out = formats(given.format), given.out or Path("runs") / "audit"
-    if given.all == (given.name is not None):
-        raise ValueError("audit: give the name of an algorithm, or --all")
-    names, rows, refuted = catalogue.private() if given.all else [given.name], [], []
-    catalogue.case(names[0])  # a name that is known, before a directory is made for it
-    table.prepare(out)
-    for found, algorithm in table.audits(
-        names, runs=given.runs, confidence=given.confidence, seed=given.seed, say=lambda line: print(line, flush=True)
-    ):
-        rows.append(table.row(found, algorithm))
-        paths = table.write(pd.DataFrame(rows), out)
-        for kind in wanted:
-            plot.trade_off(found, path=out / f"{found.algorithm}.{kind}")
-        refuted += [found.algorithm] if found.refuted else []
-    print(f"written to {out}: {', '.join(path.name for path in paths)} and a trade-off curve each")
-    if refuted:
-        print(f"jaxbandits: refuted: {', '.join(refuted)}", file=sys.stderr)
-    return EXIT_FAILED if refuted else 0
+    """`jaxbandits audit NAME|MODULE:FACTORY|--all`."""
+    return auditing.run(given, formats(given.format))
 
 
 if __name__ == "__main__":

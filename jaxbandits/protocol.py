@@ -90,6 +90,16 @@ class Guarantee(NamedTuple):
     events: Callable = _no_events
 
 
+class Rewards(NamedTuple):
+    """The rewards that an algorithm's theory is about, and what it does with others. By default any reward."""
+
+    low: float = float("-inf")
+    high: float = float("inf")
+    # "clip": counts as the nearer end; "zero": counts as 0; "accept": taken as it is, though the theory does not hold then.
+    # About finite rewards: every algorithm has a rule of its own for those that are not
+    outside: str = "accept"
+
+
 class Algorithm(NamedTuple):
     """One algorithm with its numbers: what an algorithm factory returns."""
 
@@ -99,6 +109,7 @@ class Algorithm(NamedTuple):
     guarantee: Guarantee
     version: tuple  # (name, version, static values): the store's key, never used for equality
     config: dict  # the arguments as given: repr, provenance, grid
+    rewards: Rewards | None = None  # those that it reads; None: not declared, and nothing is held against them
 
 
 class Score(NamedTuple):
@@ -138,7 +149,8 @@ class Environment(NamedTuple):
 
     world: World
     params: Any
-    facts: dict  # num_arms, dim, num_agents, num_experts, actions: what `sweep` fills in; means [K] for exact regret
+    # num_arms, dim, num_agents, num_experts, actions: what `sweep` fills in; means [K] for exact regret; reward_range (low, high)
+    facts: dict
     remake: Callable | None  # the factory as a partial: grid keys `environment.x` call it again
     config: dict
     version: int = 1  # part of the store's key: raise it when results change

@@ -1,12 +1,18 @@
 """Arguments are checked on the host, before anything long runs: the error names the argument, the value and the remedy."""
 
+import contextlib
+import copy
 import difflib
 import functools
 import inspect
 import json
 import math
+from collections.abc import Iterator
+from contextvars import ContextVar
 from numbers import Integral, Real
+from typing import NamedTuple
 
+import jax
 import numpy as np
 
 from jaxbandits.protocol import Adversary, Algorithm, Environment
@@ -45,10 +51,50 @@ def nearest(name: str, known) -> str:
     return f" (did you mean {match[0]!r}?)" if match else ""
 
 
+class Arguments(dict):
+    """The arguments a part was built with, and the part as its factory built it: how a copy that was changed is recognised."""
+
+    home: str  # module of the factory
+    defaults: dict  # argument -> default, where there is one
+    built: tuple  # the fields of the part that fix its results
+
+    def describes(self, part) -> bool:
+        """Whether the part is still what the factory returned for these arguments."""
+        now = _fixing(part)
+        return len(self.built) == len(now) and all(mine is its for mine, its in zip(self.built, now, strict=True))
+
+
+def _fixing(part) -> tuple:
+    if isinstance(part, Environment):
+        return part.world, part.params, *part.facts.keys(), *part.facts.values(), part.version
+    if isinstance(part, Adversary):
+        return part.attack, part.params, part.version
+    return part.program, part.params, part.schedule, part.version
+
+
+def _freeze(x) -> None:
+    """Make the arrays of a part read-only: what describes it could not tell that they were written into."""
+    if isinstance(x, np.ndarray):
+        x.flags.writeable = False
+    for item in x.values() if isinstance(x, dict) else x if isinstance(x, tuple | list) else ():
+        _freeze(item)
+
+
+def _copied(x):
+    """An argument that its owner can no longer change."""
+    if type(x) in (list, tuple):
+        return type(x)(_copied(item) for item in x)
+    if type(x) is dict:
+        return {key: _copied(item) for key, item in x.items()}
+    return copy.deepcopy(x) if hasattr(x, "__array__") and not isinstance(x, jax.Array) else x
+
+
 def factory(function):
     """Make a factory of keyword arguments only: unknown ones raise TypeError listing the known, `config` keeps them all."""
     signature = inspect.signature(function)
     known = list(signature.parameters)
+    defaults = {key: p.default for key, p in signature.parameters.items() if p.default is not inspect.Parameter.empty}
+    home = getattr(function, "__globals__", {}).get("__name__", "")  # `__module__` may be that of what it wraps
 
     @functools.wraps(function)
     def make(*args, **kwargs):
@@ -63,6 +109,8 @@ def factory(function):
         ]
         if missing:
             raise TypeError(f"{name} needs {', '.join(missing)}")
+        # arrays and lists may be changed by their owner later: a part keeps what it was given
+        kwargs = {key: _copied(value) for key, value in kwargs.items()}
         bound = signature.bind(**kwargs)
         bound.apply_defaults()
         try:
@@ -73,11 +121,17 @@ def factory(function):
                 f"{name}: {extreme or ', '.join(kwargs)} leads to numbers that cannot be held ({error.args[-1]}): "
                 "choose something nearer 1"
             ) from None
-        made = part._replace(config={"name": name, **bound.arguments})
-        if isinstance(made, Environment | Adversary):
-            made = made._replace(remake=functools.partial(make, **kwargs))
-        return made
+        _freeze((part.params, getattr(part, "facts", ()), kwargs))
+        config = Arguments({"name": name, **bound.arguments})
+        config.home, config.defaults = home, defaults
+        config.built = _fixing(part)
+        part = part._replace(config=config)
+        if isinstance(part, Environment | Adversary):
+            part = part._replace(remake=functools.partial(make, **kwargs))
+        return part
 
+    # a function that wraps this one takes over its attributes: `itself` tells the two apart
+    make.itself, make.home, make.defaults = make, home, defaults  # type: ignore[attr-defined]
     return make
 
 
@@ -90,10 +144,50 @@ def base_algorithm(base, **arguments) -> Algorithm:
     return algorithm
 
 
+class Range(NamedTuple):
+    """What a check asks of an argument."""
+
+    kind: str  # "number" | "integer" | "choice" | "array"
+    low: float = -math.inf
+    high: float = math.inf
+    open_low: bool = False
+    open_high: bool = False
+    values: tuple = ()  # of a choice
+
+
+_RECORDED: ContextVar[dict[str, Range] | None] = ContextVar("recorded", default=None)
+
+
+@contextlib.contextmanager
+def recorded() -> Iterator[dict[str, Range]]:
+    """The ranges that the checks made in this block ask for, by argument: they can be listed without being written down twice.
+
+    Of several checks of a name the first counts: a factory's own comes before those of what it calls.
+
+    >>> with recorded() as ranges:
+    ...     _ = number("epsilon", 0.5, 0.0, open_low=True)
+    >>> ranges["epsilon"].low, ranges["epsilon"].open_low
+    (0.0, True)
+    """
+    ranges: dict[str, Range] = {}
+    token = _RECORDED.set(ranges)
+    try:
+        yield ranges
+    finally:
+        _RECORDED.reset(token)
+
+
+def _record(name: str, asked: Range) -> None:
+    ranges = _RECORDED.get()
+    if ranges is not None:
+        ranges.setdefault(name, asked)
+
+
 def number(
     name: str, value, low=-math.inf, high=math.inf, *, open_low=False, open_high=False, finite=True, remedy=""
 ) -> float:
     """A real number in a range, as a float. The range's ends are included unless said open."""
+    _record(name, Range("number", low, high, open_low, open_high))
     inside = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
     if inside:
         v = _float(value)
@@ -107,6 +201,7 @@ def number(
 
 def integer(name: str, value, low=None, high=MAX_INTEGER, *, remedy="") -> int:
     """An integer in a closed range, which ends at `MAX_INTEGER` unless said otherwise."""
+    _record(name, Range("integer", -math.inf if low is None else low, math.inf if high is None else high))
     whole = isinstance(value, Integral | np.integer) and not isinstance(value, bool | np.bool_)
     whole = whole or (isinstance(value, float) and value.is_integer())
     if not whole or (low is not None and value < low) or (high is not None and value > high):
@@ -118,6 +213,7 @@ def integer(name: str, value, low=None, high=MAX_INTEGER, *, remedy="") -> int:
 
 def choice(name: str, value, known) -> str:
     """One of the known strings."""
+    _record(name, Range("choice", values=tuple(known)))
     plain, *known = (x.item() if isinstance(x, np.generic) else x for x in (value, *known))
     # types first: an array would be compared entry by entry
     if not any(isinstance(plain, type(option)) and plain == option for option in known):
@@ -128,6 +224,7 @@ def choice(name: str, value, known) -> str:
 
 def array(name: str, value, ndim: int, low=-math.inf, high=math.inf, *, shape=None, remedy="") -> np.ndarray:
     """A finite float64 array of `ndim` axes with entries in [low, high]."""
+    _record(name, Range("array", low, high))
     try:
         x = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):

@@ -1,28 +1,33 @@
-"""Every public factory keeps the contract: the same bits however it is run, a clean program, valid claims."""
+"""Every public factory keeps the contract: the rules of `jaxbandits.check` over the catalogue, and what only the package promises."""
 
 import hashlib
 import json
-import math
 import os
 import subprocess
 import sys
-import zlib
 
 import jax
 import numpy as np
 import pytest
 
 import jaxbandits as jb
-from jaxbandits import catalogue, simulator
-from jaxbandits.environments.data import ORDER
-from jaxbandits.random import Draws
+from jaxbandits import catalogue, checking, simulator
+from jaxbandits.checking.findings import found_by
+from jaxbandits.checking.subject import Subject
+from jaxbandits.checking.traces import CHECKPOINTS
 from jaxbandits.sweeps import local
 from jaxbandits.sweeps.plan import Cell, host_case, plan, stacked
 from jaxbandits.sweeps.store import Begun
-from jaxbandits.sweeps.tasks import Machine, Task, owned, shapes_of, tasks_of
+from jaxbandits.sweeps.tasks import LEAST_LANES, Machine, Task, owned, shapes_of, tasks_of
 
-SEEDS, CHECKPOINTS = 64, 8
+SEEDS = 64
 CASES, ALGORITHMS = catalogue.EVERYTHING, catalogue.ALGORITHMS
+FEW = 6  # windows of so many kinds are compiled with their histories in seconds; of designs with more, sweeps watch the actions
+
+# what a rule is asked of: those that trace of everything, those that compile once more of less
+TRACED = ("builds", "shapes", "traces_once", "draws", "addresses")
+PLAYED = ("plays", "lane_alone", "chunks", "checkpoints")
+WATCHED = ("actions", "bad_rewards")
 
 
 def settings(example, **changes):
@@ -39,13 +44,6 @@ def settings(example, **changes):
 
 def run(example, **changes):
     return jb.sweep(**settings(example, progress=False) | changes)
-
-
-def digest(ds):
-    found = hashlib.sha256()
-    for name in sorted(ds.data_vars):
-        found.update(name.encode() + np.ascontiguousarray(ds[name].values).tobytes())
-    return found.hexdigest()
 
 
 def budget_for(example, lanes):
@@ -69,6 +67,34 @@ def budget_for(example, lanes):
     return low
 
 
+def digest(ds):
+    found = hashlib.sha256()
+    for name in sorted(ds.data_vars):
+        found.update(name.encode() + np.ascontiguousarray(ds[name].values).tobytes())
+    return found.hexdigest()
+
+
+def in_small_calls(example):
+    """A sweep in as many calls as there can be, so that every device has some."""
+    return run(example, memory=budget_for(example, LEAST_LANES))
+
+
+@pytest.fixture(scope="module")
+def subjects():
+    """Every case, traced and played once for all rules."""
+    return {
+        name: Subject(
+            example.algorithm, example.environment, example.reward_adversary, example.message_adversary,
+            horizon=example.horizon, seeds=SEEDS,
+        )
+        for name, example in CASES.items()
+    }  # fmt: skip
+
+
+def passes(rule, subject):
+    assert found_by(getattr(checking, rule), subject) == []
+
+
 def cell_of(example):
     laid_out = plan(**settings(example), grid=None, points=None, dtype="float32")
     return laid_out.cells[0], laid_out.groups[0]
@@ -84,36 +110,34 @@ def test_every_factory_has_a_case():
     assert set(catalogue.ADVERSARIES) == set(jb.adversaries.__all__)
 
 
-@pytest.fixture(scope="module")
-def whole():
-    """Every case once, as one chunk of 64 lanes."""
-    return {name: run(example, memory=budget_for(example, SEEDS)) for name, example in CASES.items()}
+@pytest.mark.parametrize("rule", TRACED)
+@pytest.mark.parametrize("name", CASES)
+def test_traces_keep_the_contract(subjects, name, rule):
+    passes(rule, subjects[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", PLAYED)
+@pytest.mark.parametrize("name", CASES)
+def test_plays_keep_the_contract(subjects, name, rule):
+    passes(rule, subjects[name])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
-def test_results_are_sane(whole, name):
-    ds = whole[name]
-    assert np.all(np.isfinite(ds.regret)) and ds.regret.shape == (1, SEEDS, CHECKPOINTS)
-    if "pulls" in ds:
-        assert np.all(ds.pulls.sum("arm") == CASES[name].horizon)
-    assert len(np.unique(ds.regret.values[0, :, -1])) > 1 or name in ("fixed_gap_losses", "lemma51_losses")
+def test_seeds_differ(subjects, name):
+    final = subjects[name].played()["regret"][:, -1]
+    assert final.shape == (SEEDS,)
+    assert len(np.unique(final)) > 1 or name in ("fixed_gap_losses", "lemma51_losses")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("lanes", [8, 16])
-@pytest.mark.parametrize("name", CASES)
-def test_chunks_change_no_bit(whole, name, lanes):
-    again = run(CASES[name], memory=budget_for(CASES[name], lanes))
-    assert digest(again) == digest(whole[name])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", CASES)
-def test_lane_seven_alone(whole, name):
-    """A lane does not depend on which others run beside it."""
-    alone = run(CASES[name], seeds=range(7, 8))
-    np.testing.assert_array_equal(alone.regret[:, 0], whole[name].regret[:, 7])
+@pytest.mark.parametrize("rule", WATCHED)
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_actions_keep_the_contract(subjects, name, rule):
+    kinds = {(span.slots, span.full, span.whole) for span in subjects[name].cell.algorithm.schedule}
+    if len(kinds) <= FEW:
+        passes(rule, subjects[name])
 
 
 @pytest.mark.slow
@@ -142,57 +166,23 @@ def test_a_saved_lane_goes_on(name, monkeypatch):
 
 
 @pytest.mark.slow  # minutes: two more processes, compiling every algorithm once a device
-def test_devices_change_no_bit(whole, tmp_path):
-    """One, two and four forced CPU devices, each in a process of its own."""
+def test_devices_change_no_bit(subjects, tmp_path):
+    """One, two and four forced CPU devices, each in a process of its own, give what the rules looked at."""
     script = (
         "import json, sys; sys.path.insert(0, sys.argv[1]); import test_contract as c; "
         "import jax; assert len(jax.local_devices()) == int(sys.argv[2]); "
-        "print(json.dumps({n: c.digest(c.run(x, memory=c.budget_for(x, 16))) for n, x in c.ALGORITHMS.items()}))"
+        "print(json.dumps({n: c.digest(c.in_small_calls(x)) for n, x in c.ALGORITHMS.items()}))"
     )
-    expected = {name: digest(whole[name]) for name in ALGORITHMS}
+    whole = {name: in_small_calls(example) for name, example in ALGORITHMS.items()}
+    for name, ds in whole.items():
+        np.testing.assert_array_equal(ds.regret.values[0], subjects[name].played()["regret"])
+    expected = {name: digest(ds) for name, ds in whole.items()}
     for devices in (2, 4):
         environment = os.environ | {"JAX_NUM_CPU_DEVICES": str(devices), "JAXBANDITS_CACHE": str(tmp_path / "cache")}
         command = [sys.executable, "-c", script, os.path.dirname(__file__), str(devices)]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[-2000:]
         assert json.loads(done.stdout.splitlines()[-1]) == expected
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_no_address_is_drawn_twice(name, monkeypatch):
-    """Within one window every (path, play, position) is drawn at most once; no two paths share a crc."""
-    drawn: list = []
-    original = Draws.words
-
-    def words(self, t, shape=(), first=0):
-        drawn.append((self.path, jax.numpy.shape(t), tuple(shape), first))
-        return original(self, t, shape, first)
-
-    at = Draws.at
-
-    def at_logged(self, t, position):
-        drawn.append((self.path, jax.numpy.shape(t), "at", 0))
-        return at(self, t, position)
-
-    monkeypatch.setattr(Draws, "words", words)
-    monkeypatch.setattr(Draws, "at", at_logged)
-    cell, group = cell_of(CASES[name])
-    case, parts = numbers_of(cell), group.parts
-
-    def one_lane(seed):
-        lane = simulator.begin(parts, case, seed, CHECKPOINTS)
-        drawn.clear()
-        return simulator._offer(parts, case, seed, 4, lane, jax.numpy.int32(0), jax.numpy.int32(4))[0]
-
-    jax.eval_shape(one_lane, jax.numpy.uint32(0))
-    spans = [(path, first, first + max(math.prod(s) if s != "at" else 1, 1)) for path, _, s, first in drawn]
-    for i, (path, low, high) in enumerate(spans):
-        if path.startswith(ORDER):  # a permutation, computed again wherever it is asked for
-            continue
-        for other, low2, high2 in spans[:i]:
-            assert path != other or high <= low2 or high2 <= low, f"{name}: {path} is drawn twice at one play"
-    paths = {path for path, _, _ in spans}
-    assert len({zlib.crc32(path.encode()) for path in paths}) == len(paths)
 
 
 LIBRARY_CALLS = {
@@ -235,57 +225,21 @@ def test_no_linear_algebra_library_is_called(name):
     assert "dot_general" in primitives(jax.make_jaxpr(lambda x: x @ x)(jax.numpy.ones((3, 3))).jaxpr)
 
 
-@pytest.mark.parametrize("name", catalogue.ALGORITHMS)
-def test_programs_are_cached_by_their_static_values(name):
-    """Equal static values give the identical Program: a sweep over parameters shares compiled code."""
-    first, second = (cell_of(CASES[name])[0].algorithm for _ in range(2))
-    assert first.program is second.program and first.version == second.version
-    assert first.config["horizon"] == CASES[name].horizon
-    assert all(isinstance(x, int | float | np.ndarray | np.generic) for x in jax.tree.leaves(first.params))
-
-
-@pytest.mark.parametrize("name", catalogue.ALGORITHMS)
-def test_guarantees_are_well_formed(name):
-    cell, _ = cell_of(CASES[name])
-    claim, params = cell.algorithm.guarantee, cell.algorithm.params
-    assert claim.model in ("local", "central", "shuffle", "federated", "none")
-    epsilon, delta = claim.spend(params)
-    if claim.model == "none":
-        assert math.isinf(epsilon)
-        return
-    assert 0 < epsilon < math.inf and 0 <= delta < 1 and claim.scales
-    assert "mechanism_scale" in claim.scales
-    halved = params._replace(mechanism_scale=0.5 * params.mechanism_scale)
-    # what is declared follows the noise: twice as much, and more where delta > 0
-    assert claim.spend(halved)[0] >= 2 * epsilon * (1 - 1e-9)
-    assert delta > 0 or claim.spend(halved)[0] == pytest.approx(2 * epsilon)
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_guarantees_are_well_formed(subjects, name):
+    passes("guarantee", subjects[name])
+    algorithm = subjects[name].cell.algorithm
+    claim, params = algorithm.guarantee, algorithm.params
+    assert algorithm.config["horizon"] == CASES[name].horizon
+    if claim.model != "none":
+        epsilon, delta = claim.spend(params)
+        halved = claim.spend(params._replace(mechanism_scale=0.5 * params.mechanism_scale))[0]
+        assert delta > 0 or halved == pytest.approx(2 * epsilon)
 
 
 @pytest.mark.parametrize("name", catalogue.ENVIRONMENTS)
-def test_a_fixed_policy_sees_the_same_rewards_under_every_window(name):
-    example = CASES[name]
-    cell, group = cell_of(example)
-    case = numbers_of(cell)
-    world, draws = group.parts.world, Draws(jax.numpy.uint32(3), "environment")
-    agents = cell.environment.facts.get("num_agents")
-
-    @jax.jit  # as it runs: a lone operation outside a compiled program may round another way
-    def pay(params, state, t, context, action):
-        return world.reward(params, state, draws.child("reward"), t, context, action)
-
-    def rewards(slots):
-        state = world.init(case.environment, draws.child("instance"))
-        seen = []
-        for start in range(0, 24, slots):
-            t = jax.numpy.arange(start + 1, start + 1 + slots, dtype=jax.numpy.int32)
-            context, state = world.observe(case.environment, state, draws.child("context"), t)
-            action = (t % 2) if agents is None else jax.numpy.broadcast_to((t % 2)[:, None], (slots, agents))
-            seen.append(np.asarray(pay(case.environment, state, t, context, action)))
-        return np.concatenate(seen)
-
-    one = rewards(1)
-    for slots in (3, 8, 24):
-        np.testing.assert_array_equal(rewards(slots), one)
+def test_a_fixed_policy_sees_the_same_rewards_under_every_window(subjects, name):
+    passes("windows", subjects[name])
 
 
 def test_lane_cell_is_a_plain_tuple():

@@ -20,6 +20,7 @@ PUBLIC = [
     "jaxbandits.learners",
     "jaxbandits.mechanisms",
     "jaxbandits.auditing",
+    "jaxbandits.checking",
     "jaxbandits.privacy",
     "jaxbandits.statistics",
     "jaxbandits.reports.plot",

@@ -67,6 +67,34 @@ def test_my_environment_pays_what_it_says(own):
         drifting(start=[0.1, 0.9], end=[0.5], duration=3)
 
 
+def test_my_private_algorithm_spends_what_it_says(own, tmp_path):
+    greedy = own("my_private_algorithm").private_greedy
+    arms = jb.environments.bernoulli_arms(means=[0.2, 0.5, 0.8])
+    ledger = jb.privacy.ledger(greedy(num_arms=3, horizon=100, epsilon=0.5))
+    assert ledger.epsilon == 0.5 and ledger.delta == 0 and ledger.events[0].sensitivity == 1
+    audit = jb.audit(greedy(num_arms=3, horizon=100, epsilon=1.0), runs=20_000)
+    assert not audit.refuted and audit.ratio > 0.8  # and tight: what is claimed is nearly what can be proven
+    ds = jb.sweep(
+        [greedy, jb.algorithms.uniform], arms, horizon=500, seeds=64, grid={"epsilon": [0.1, 1000]}, progress=False
+    )
+    final = ds.regret.isel(t=-1).mean("seed")
+    assert float(final.sel(algorithm="private_greedy", epsilon=1000)) < 0.5 * float(
+        final.sel(algorithm="uniform").mean()
+    )
+    assert float(final.sel(algorithm="private_greedy", epsilon=1000)) < float(
+        final.sel(algorithm="private_greedy", epsilon=0.1)
+    )
+    settings = read_config(EXAMPLES / "my_private_algorithm.toml")
+    assert settings["grid"] == {"epsilon": [0.5, 1, 4]} and list(settings["algorithms"]) == [
+        "private greedy",
+        "ldp_ucb",
+        "ucb1",
+    ]
+    noiseless = greedy(num_arms=3, horizon=50, epsilon=float("inf"))
+    lane = jb.simulate(noiseless, arms, history=True)
+    np.testing.assert_array_equal(lane.history.message, lane.history.reward)  # Bernoulli rewards as they are
+
+
 def test_own_parts_from_the_command_line(tmp_path):
     short = (EXAMPLES / "my_algorithm.toml").read_text().replace("horizon = 10000", "horizon = 300")
     for name in ("my_algorithm.py", "my_environment.py"):

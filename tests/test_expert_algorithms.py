@@ -117,22 +117,23 @@ def test_guarantee_says_what_the_noise_delivers():
     algorithm = private(horizon=1000, epsilon=0.5, window=20)
     claim, params = algorithm.guarantee, algorithm.params
     assert (claim.model, claim.unit, claim.scales) == ("central", "loss_vector", ("mechanism_scale",))
-    # six experts: simple composition says less than the theorem's 3 sqrt(6 log 10) = 11.2 times that of one, and needs no delta
-    simple = 0.5 * 6 / (3 * math.sqrt(6 * math.log(10)))
-    assert claim.spend(params) == (pytest.approx(simple), 0.0)
-    assert claim.spend(params._replace(mechanism_scale=0.5)) == (pytest.approx(2 * simple), 0.0)
-    # twice the sensitivity, the same noise
-    assert claim.spend(params._replace(mixing=0.15)) == (pytest.approx(2 * simple), 0.0)
-    many = batched_exp4(num_arms=3, num_experts=40, horizon=1000, epsilon=0.5, delta=0.1, window=20, **GIVEN)
-    assert many.guarantee.spend(many.params) == (pytest.approx(0.5), 0.1)
+    each = 0.5 / (3 * math.sqrt(6 * math.log(10)))
+    event = claim.events(params)[0]
+    assert (event.epsilon, event.times) == (pytest.approx(each), 6)
+    # half the noise, or twice the sensitivity
+    for changed in (params._replace(mechanism_scale=0.5), params._replace(mixing=0.15)):
+        assert claim.events(changed)[0].epsilon == pytest.approx(2 * each)
+    assert claim.spend(params) == (0.0, 0.1)  # what six such releases tell, delta covers
     assert claim.spend(params._replace(mechanism_scale=0.0)) == (INF, 0.0)
-    # beyond log(1/delta) = 0.91 epsilon the theorem's own claim fails, and the sum of composition is told
-    wide = batched_exp4(num_arms=3, num_experts=40, horizon=1000, epsilon=5.0, delta=0.1, window=20, **GIVEN)
-    each, log_inverse = 5 / (3 * math.sqrt(40 * math.log(10))), math.log(10)
-    composed = 25 / (6 * log_inverse) + 5 * math.sqrt(2 / 3)
-    assert 5 < composed < 40 * each and wide.guarantee.spend(wide.params)[0] == pytest.approx(composed)
-    few = private(horizon=1000, epsilon=5.0, window=20)  # six experts: simple composition says less
-    assert few.guarantee.spend(few.params)[0] == pytest.approx(6 * 5 / (3 * math.sqrt(6 * log_inverse)))
+    # six times the cost of one and the theorem's composition are both more than what is spent
+    for num_experts, epsilon in ((6, 5.0), (40, 5.0)):
+        made = batched_exp4(
+            num_arms=3, num_experts=num_experts, horizon=1000, epsilon=epsilon, delta=0.1, window=20, **GIVEN
+        )
+        each = epsilon / (3 * math.sqrt(num_experts * math.log(10)))
+        composed = 1.5 * num_experts * each**2 + math.sqrt(6 * num_experts * math.log(10)) * each
+        spent, delta = made.guarantee.spend(made.params)
+        assert delta == 0.1 and 0.2 * epsilon < spent < 0.6 * min(composed, num_experts * each)
 
 
 def test_client_clips_and_counts_nonfinite_rewards_as_loss_one():

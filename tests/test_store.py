@@ -259,7 +259,9 @@ def test_bad_input_makes_no_directory(tmp_path):
 
 def test_an_error_in_one_algorithm_keeps_the_others(tmp_path, played, monkeypatch):
     def close(params, state, draws, t):
-        raise ZeroDivisionError("never closed")
+        if hasattr(t, "batch_dim"):  # one lane alone is traced before the run, and what fails there is said there
+            raise ZeroDivisionError("never closed")
+        return state
 
     def broken(*, num_arms, horizon):
         made = A.ucb1(num_arms=num_arms, horizon=horizon)

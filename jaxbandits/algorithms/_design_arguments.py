@@ -13,7 +13,7 @@ import numpy as np
 from jaxbandits.algorithms._design_batches import Params, Radius, Rules, program
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_message
 from jaxbandits.mechanisms.laplace import laplace_scale
-from jaxbandits.protocol import Algorithm, Guarantee, Span
+from jaxbandits.protocol import Algorithm, Guarantee, Rewards, Span
 from jaxbandits.validation import array, integer, number
 
 LONGEST = 2**16  # reports of a batch that a lane may keep
@@ -95,6 +95,11 @@ def clamp(noise_scale: float, b: float) -> float:
     return max(1e6, 100 * (1 + noise_scale + b))
 
 
+def readable(noise_scale: float) -> Rewards:
+    """Any reward; where noise of this scale is added, those in [-1, 1], for which epsilon holds."""
+    return Rewards(-1.0, 1.0) if noise_scale > 0 else Rewards()
+
+
 def column(values) -> np.ndarray:
     """[ROWS] of a table by batch: the last value is repeated."""
     values = np.asarray(values, np.float64)[:ROWS]
@@ -154,4 +159,6 @@ def assembled(
     )  # fmt: skip
     made = program(num_arms, dim, capacity, rules)
     version = (name, 1, (num_arms, dim, capacity, *static))
-    return Algorithm(made, schedule(horizon, most), params, guarantee, version, {})
+    return Algorithm(
+        made, schedule(horizon, most), params, guarantee, version, {}, rewards=readable(noise_scale)
+    )  # fmt: skip

@@ -17,10 +17,11 @@ from jaxbandits.algorithms._linear_statistics import (
     tree_nodes,
 )
 from jaxbandits.mechanisms.composition import Event, gaussian_event, guarantee, view_message, view_released
-from jaxbandits.protocol import Algorithm, Guarantee, Span
+from jaxbandits.protocol import Algorithm, Guarantee, Rewards, Span
 from jaxbandits.theory.linear_widths import Tuning, joint_tuning, local_tuning, moment_sensitivity, plain_tuning
 from jaxbandits.validation import choice, integer, number
 
+CLIPPED = Rewards(0.0, 1.0, "clip")  # every client whose privacy is calibrated does
 MOST = 1e16  # largest parameter: products of two stay below float32's 3e38
 
 
@@ -43,6 +44,7 @@ class Part(NamedTuple):
     tuning: Tuning
     guarantee: Guarantee
     static: tuple  # of the version, besides num_arms and dim
+    rewards: Rewards = CLIPPED
 
 
 def setting(num_arms, dim, horizon, epsilon, delta, feature_norm) -> Setting:
@@ -91,7 +93,7 @@ def private_params(tuning: Tuning, s: Setting) -> PrivateParams:
 def none_part(preset: str, s: Setting) -> Part:
     """No privacy."""
     tuning = plain_tuning(choice("preset", preset, ("reference", "theory")), s.horizon, s.dim, s.feature_norm)
-    return Part(none(s.dim), NoParams(tuning.ridge), tuning, Guarantee(), ())
+    return Part(none(s.dim), NoParams(tuning.ridge), tuning, Guarantee(), (), Rewards())
 
 
 def local_part(preset: str, s: Setting) -> Part:
@@ -125,7 +127,8 @@ def assembled(name: str, version: int, part: Part, s: Setting, select, selection
             f"epsilon = {s.epsilon:g} and feature_norm = {s.feature_norm:g} give noise, a ridge or a width of {largest:.3g}, "
             "too much for float32: choose an epsilon nearer 1, or float('inf') for no noise"
         )
-    return Algorithm(linear_bandit(part.statistics, select, s.dim), schedule, params, part.guarantee, key, {})
+    program = linear_bandit(part.statistics, select, s.dim)
+    return Algorithm(program, schedule, params, part.guarantee, key, {}, rewards=part.rewards)
 
 
 def optimistic(name: str, version: int, part: Part, s: Setting, radius_scale, window: int = 1) -> Algorithm:

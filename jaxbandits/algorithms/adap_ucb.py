@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxbandits.algorithms import _episodes as episodes
 from jaxbandits.mechanisms.composition import laplace_event
 from jaxbandits.numerics import settle
-from jaxbandits.protocol import Algorithm
+from jaxbandits.protocol import Algorithm, Rewards
 from jaxbandits.validation import factory, integer, number
 
 
@@ -81,6 +81,7 @@ def made(name: str, index, num_arms, horizon, epsilon, index_scale) -> Algorithm
         episodes.claim(_events),
         (name, 1, (num_arms,)),
         {},
+        rewards=Rewards(0.0, 1.0, "clip"),
     )
 
 

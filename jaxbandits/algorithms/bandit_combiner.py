@@ -18,7 +18,7 @@ from jaxbandits.algorithms.doubling import Params as Table
 from jaxbandits.algorithms.doubling import call, doubling, names, one_epoch, one_of, padded, scaled
 from jaxbandits.algorithms.online_ucb import online_ucb
 from jaxbandits.numerics import argmax, count, pick, settle
-from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
+from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.random import Draws
 from jaxbandits.validation import factory, integer, number
 
@@ -172,6 +172,13 @@ def together(bases: list[Guarantee]) -> Guarantee:
     return bases[0]._replace(spend=spend, events=events)
 
 
+def readable(base: Algorithm) -> Rewards | None:
+    """What the bases read, which share their client's code, in [0, 1]: an index cuts its bonus at 1, the most a mean may differ."""
+    read = base.rewards
+    inside = read is None or (read.low >= 0 and read.high <= 1)
+    return read if inside else Rewards(0.0, 1.0)
+
+
 def stated_epsilon(base) -> float:
     """epsilon as a base's partial binds it, or as the base inside does; inf for one that has none."""
     names(base)  # refuses what is no factory
@@ -285,4 +292,6 @@ def bandit_combiner(
     if guarantee.model != "none":
         guarantee = together([x.guarantee for x in made])
     version = ("bandit_combiner", 1, tuple(x.version for x in made))
-    return Algorithm(program(first.program, len(made)), (Span(1, horizon),), params, guarantee, version, {})
+    return Algorithm(
+        program(first.program, len(made)), (Span(1, horizon),), params, guarantee, version, {}, rewards=readable(first)
+    )

@@ -32,7 +32,7 @@ from jaxbandits.estimators.random_groups import groups_of
 from jaxbandits.mechanisms.composition import guarantee, view_released
 from jaxbandits.mechanisms.tree import CALIBRATIONS, FORMS, tree, tree_event, tree_levels, tree_scale
 from jaxbandits.numerics import count, matvec
-from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
+from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.validation import choice, factory, integer, number
 
 MOST_NOISE = 1e15  # node scale: squared distances of noise stay below float32's 3e38
@@ -218,4 +218,12 @@ def byzantine_ucb(
         events = partial(_events, privacy)
         claim = guarantee("federated", "message", events, view_released, delta=lambda params: params.delta)
     schedule = (Span(window, episodes, whole=True),)
-    return Algorithm(program(*static), schedule, params, claim, ("byzantine_ucb", 3, (num_arms, *static)), {})
+    return Algorithm(
+        program(*static),
+        schedule,
+        params,
+        claim,
+        ("byzantine_ucb", 3, (num_arms, *static)),
+        {},
+        rewards=Rewards(-1.0, 1.0) if privacy else Rewards(),
+    )

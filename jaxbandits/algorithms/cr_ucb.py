@@ -10,7 +10,7 @@ from jaxbandits.algorithms._stored_rewards import check_horizon, places, taken
 from jaxbandits.estimators.shorth_mean import shorth
 from jaxbandits.estimators.trimmed_mean import trimmed
 from jaxbandits.numerics import argmax
-from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
+from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.validation import choice, factory, integer, number
 
 ESTIMATORS = {"trimmed": trimmed, "shorth": shorth}
@@ -85,5 +85,5 @@ def cr_ucb(
     bias = number("corruption_width", corruption_width, 0.0) * alpha * math.sqrt(math.log(horizon))
     version = ("cr_ucb", 1, (num_arms, estimator, places(horizon)))
     return Algorithm(
-        program(num_arms, estimator, places(horizon)), (Span(1, horizon),), Params(alpha, width, bias), Guarantee(), version, {}
+        program(num_arms, estimator, places(horizon)), (Span(1, horizon),), Params(alpha, width, bias), Guarantee(), version, {}, rewards=Rewards()
     )  # fmt: skip

@@ -172,4 +172,6 @@ def doubling(*, num_arms, horizon, base, dim=None, feature_norm=None, power=0.12
             )
     made, params = epochs[0], table(epochs, [2**k - 1 for k in range(len(epochs))])
     version = ("doubling", 1, (made.version,))
-    return Algorithm(program(made.program), (Span(1, horizon),), params, wrapped(made.guarantee), version, {})
+    return Algorithm(
+        program(made.program), (Span(1, horizon),), params, wrapped(made.guarantee), version, {}, rewards=made.rewards
+    )

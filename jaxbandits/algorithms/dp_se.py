@@ -10,7 +10,7 @@ import numpy as np
 from jaxbandits.algorithms import _episodes as episodes
 from jaxbandits.mechanisms.composition import laplace_event
 from jaxbandits.numerics import count, settle
-from jaxbandits.protocol import Algorithm
+from jaxbandits.protocol import Algorithm, Rewards
 from jaxbandits.validation import factory, integer, number
 
 EPOCHS = 16  # rows of the tables, or a multiple: at least as many as a run can begin, so that horizons share a program
@@ -150,4 +150,5 @@ def dp_se(*, num_arms, horizon, epsilon, failure_prob=None) -> Algorithm:
         episodes.claim(partial(events, 1.0)),
         ("dp_se", 1, (num_arms,)),
         {},
+        rewards=Rewards(0.0, 1.0, "clip"),
     )

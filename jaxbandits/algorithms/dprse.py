@@ -11,7 +11,7 @@ import numpy as np
 from jaxbandits.algorithms import _episodes as episodes
 from jaxbandits.algorithms import _sums
 from jaxbandits.algorithms.dp_se import Params, check, events, rules, tables
-from jaxbandits.protocol import Algorithm
+from jaxbandits.protocol import Algorithm, Rewards
 from jaxbandits.validation import factory, number
 
 
@@ -58,4 +58,5 @@ def dprse(*, num_arms, horizon, epsilon, moment_order=2.0, moment_bound=1.0, fai
         episodes.claim(partial(events, None)),
         ("dprse", 1, (num_arms,)),
         {},
+        rewards=Rewards(),
     )

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxbandits import theory
 from jaxbandits.learners.exponential import reweigh
 from jaxbandits.numerics import UNROLL, fixed_sum, inverse_cdf, settle
-from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Span
+from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Rewards, Span
 from jaxbandits.validation import factory, integer, number
 
 
@@ -103,5 +103,11 @@ def exp3(*, num_arms, horizon, learning_rate=None, mixing=None, feedback_scale=0
     params = Params(rate, tuning["mixing"] if mixing is None else mixing)
     mixed = params.mixing > 0
     return Algorithm(
-        program(num_arms, mixed), (Span(1, horizon),), params, Guarantee(), ("exp3", 1, (num_arms, mixed)), {}
+        program(num_arms, mixed),
+        (Span(1, horizon),),
+        params,
+        Guarantee(),
+        ("exp3", 1, (num_arms, mixed)),
+        {},
+        rewards=Rewards(0.0, 1.0),
     )

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from jaxbandits.learners.exponential import reweigh
 from jaxbandits.numerics import inverse_cdf, settle
-from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Span
+from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Rewards, Span
 from jaxbandits.validation import factory, integer, number
 
 
@@ -57,4 +57,12 @@ def exp3_ix(*, num_arms, horizon, learning_rate=None, mixing=None, feedback_scal
     learning_rate = number("learning_rate", learning_rate, 0.0, open_low=True)
     mixing = learning_rate / 2 if mixing is None else number("mixing", mixing, 0.0, open_low=True)
     params = Params(learning_rate, mixing)
-    return Algorithm(program(num_arms), (Span(1, horizon),), params, Guarantee(), ("exp3_ix", 1, (num_arms,)), {})
+    return Algorithm(
+        program(num_arms),
+        (Span(1, horizon),),
+        params,
+        Guarantee(),
+        ("exp3_ix", 1, (num_arms,)),
+        {},
+        rewards=Rewards(0.0, 1.0),
+    )

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxbandits import theory
 from jaxbandits.learners.exponential import LARGEST_STEP
 from jaxbandits.numerics import combine, fixed_sum, inverse_cdf, pick, settle
-from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Span
+from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Rewards, Span
 from jaxbandits.validation import factory, integer, number
 
 
@@ -99,4 +99,6 @@ def exp4(*, num_arms, num_experts, horizon, learning_rate=None, mixing=None) -> 
         tuning["mixing"] = number("mixing", mixing, 0.0, 1.0)
     params = Params(**tuning)
     version = ("exp4", 2, (num_arms, num_experts))
-    return Algorithm(program(num_arms, num_experts), (Span(1, horizon),), params, Guarantee(), version, {})
+    return Algorithm(
+        program(num_arms, num_experts), (Span(1, horizon),), params, Guarantee(), version, {}, rewards=Rewards(0.0, 1.0)
+    )

@@ -9,7 +9,7 @@ import numpy as np
 from jaxbandits import theory
 from jaxbandits.learners.perturbed import leader_probability
 from jaxbandits.numerics import argmin, settle
-from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Span
+from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Rewards, Span
 from jaxbandits.random import to_laplace
 from jaxbandits.validation import choice, factory, integer, number
 
@@ -122,7 +122,23 @@ def ftpl(
     tries = tuning["tries"] if tries is None else integer("tries", tries, 1)
     params = Params(rate, float(tries), float(tries) if on_fail == "cap" else 0.0)
     if not literal:
-        return Algorithm(program(num_arms), (Span(1, horizon),), params, Guarantee(), ("ftpl", 2, (num_arms,)), {})
+        return Algorithm(
+            program(num_arms),
+            (Span(1, horizon),),
+            params,
+            Guarantee(),
+            ("ftpl", 2, (num_arms,)),
+            {},
+            rewards=Rewards(0.0, 1.0),
+        )
     windows = min(horizon * -(-tries // tries_at_once(num_arms)), 2**30)  # enough if every update takes every try
     version = ("ftpl", 2, (num_arms, "literal"))
-    return Algorithm(literal_program(num_arms), (Span(1, windows, full=False),), params, Guarantee(), version, {})
+    return Algorithm(
+        literal_program(num_arms),
+        (Span(1, windows, full=False),),
+        params,
+        Guarantee(),
+        version,
+        {},
+        rewards=Rewards(0.0, 1.0),
+    )

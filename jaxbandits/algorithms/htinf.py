@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from jaxbandits.learners import tsallis
 from jaxbandits.numerics import settle
-from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Span
+from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Rewards, Span
 from jaxbandits.validation import factory, integer, number
 
 SMALLEST = 1e-12  # below what a uniform of 32 bits can draw: keeps a loss over a weight finite
@@ -94,4 +94,5 @@ def htinf(*, num_arms, horizon, tail_scale=None, tail_index=2.0) -> Algorithm:
         Guarantee(),
         ("htinf", 1, (num_arms, tail_index)),
         {},
+        rewards=Rewards(),
     )

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxbandits.algorithms._stored_rewards import check_horizon, places, taken, tie
 from jaxbandits.estimators.huber_location import location
 from jaxbandits.numerics import argmax
-from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
+from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.validation import factory, integer, number
 
 
@@ -85,4 +85,6 @@ def huber_ucb(
         noise_scale, clip, 2 * clip * alpha / (1 - 2 * alpha), number("min_pulls_scale", min_pulls_scale, 0.0)
     )
     version = ("huber_ucb", 1, (num_arms, places(horizon)))
-    return Algorithm(program(num_arms, places(horizon)), (Span(1, horizon),), params, Guarantee(), version, {})
+    return Algorithm(
+        program(num_arms, places(horizon)), (Span(1, horizon),), params, Guarantee(), version, {}, rewards=Rewards()
+    )

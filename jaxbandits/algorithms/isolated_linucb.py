@@ -23,7 +23,7 @@ from jaxbandits.algorithms._federated import (
     sizes,
 )  # fmt: skip
 from jaxbandits.numerics import matvec
-from jaxbandits.protocol import Algorithm, Guarantee, Moments, Program, Span
+from jaxbandits.protocol import Algorithm, Guarantee, Moments, Program, Rewards, Span
 from jaxbandits.validation import choice, factory
 
 
@@ -103,4 +103,4 @@ def isolated_linucb(
         params = abbasi_yadkori(1, **common)
     schedule = (Span(window, -(-horizon // window), whole=True),)
     version = ("isolated_linucb", 2, (num_agents, num_arms, dim, window))
-    return Algorithm(program(num_agents, dim, window), schedule, params, Guarantee(), version, {})
+    return Algorithm(program(num_agents, dim, window), schedule, params, Guarantee(), version, {}, rewards=Rewards())

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxbandits.numerics import argmin, settle
-from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
+from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.validation import factory, integer
 
 STEPS = 2  # of Halley's method: one leaves 3e-5, two 4e-15 in exact arithmetic, at every mean and level
@@ -86,4 +86,12 @@ def kl_ucb(*, num_arms, horizon) -> Algorithm:
     """
     num_arms = integer("num_arms", num_arms, 2)
     horizon = integer("horizon", horizon, 1)
-    return Algorithm(program(num_arms), (Span(1, horizon),), (), Guarantee(), ("kl_ucb", 1, (num_arms,)), {})
+    return Algorithm(
+        program(num_arms),
+        (Span(1, horizon),),
+        (),
+        Guarantee(),
+        ("kl_ucb", 1, (num_arms,)),
+        {},
+        rewards=Rewards(0.0, 1.0, "clip"),
+    )

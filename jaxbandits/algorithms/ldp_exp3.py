@@ -11,7 +11,7 @@ from jaxbandits.algorithms.exp3 import exp3
 from jaxbandits.algorithms.private_batched import client_loss
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_message
 from jaxbandits.mechanisms.laplace import laplace_scale
-from jaxbandits.protocol import Algorithm, Loss, Program, Span
+from jaxbandits.protocol import Algorithm, Loss, Program, Rewards, Span
 from jaxbandits.validation import factory, integer
 
 
@@ -68,4 +68,6 @@ def ldp_exp3(*, num_arms, horizon, epsilon, learning_rate=None, mixing=None) -> 
     made = exp3(num_arms=num_arms, horizon=horizon, learning_rate=learning_rate, mixing=mixing)
     params = Params(made.params, scale, 1.0)
     version = ("ldp_exp3", 1, (num_arms, made.version))
-    return Algorithm(program(made.program), (Span(1, horizon),), params, GUARANTEE, version, {})
+    return Algorithm(
+        program(made.program), (Span(1, horizon),), params, GUARANTEE, version, {}, rewards=Rewards(0.0, 1.0, "clip")
+    )

@@ -15,7 +15,7 @@ from jaxbandits.mechanisms.composition import guarantee, laplace_event, response
 from jaxbandits.mechanisms.laplace import laplace_scale
 from jaxbandits.mechanisms.randomized_response import randomized_response
 from jaxbandits.numerics import argmax, settle
-from jaxbandits.protocol import Algorithm, Program, Span
+from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.validation import choice, factory, integer
 
 UNREADY = 1e30  # the index of an arm without enough pulls: the lowest such index is played
@@ -101,4 +101,6 @@ def ldp_ucb(*, num_arms, horizon, epsilon, mechanism="laplace") -> Algorithm:
     params = Params(scale, radius_scale, min_pulls, 1.0)
     claim = guarantee("local", "reward", partial(_events, mechanism), view_message)
     version = ("ldp_ucb", 1, (num_arms, mechanism))
-    return Algorithm(program(num_arms, mechanism), (Span(1, horizon),), params, claim, version, {})
+    return Algorithm(
+        program(num_arms, mechanism), (Span(1, horizon),), params, claim, version, {}, rewards=Rewards(0.0, 1.0, "clip")
+    )

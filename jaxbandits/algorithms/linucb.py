@@ -10,7 +10,7 @@ from jax import lax
 
 from jaxbandits.algorithms._quadratic import pairs, quadratic_form
 from jaxbandits.numerics import argmax, dot, matvec, settle, settle_all
-from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
+from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.theory.linear_widths import plain_tuning
 from jaxbandits.validation import choice, factory, integer, number
 
@@ -141,4 +141,6 @@ def linucb(
     width = tuning.width
     params = Params(scale, tuning.ridge, width.base, width.slope, width.offset, width.growth)
     static = (num_arms, dim, contexts)
-    return Algorithm(program(*static), (Span(1, horizon),), params, Guarantee(), ("linucb", 2, static), {})
+    return Algorithm(
+        program(*static), (Span(1, horizon),), params, Guarantee(), ("linucb", 2, static), {}, rewards=Rewards()
+    )

@@ -8,7 +8,7 @@ from jaxbandits.algorithms.exp4 import program as plain
 from jaxbandits.algorithms.ldp_exp3 import GUARANTEE
 from jaxbandits.algorithms.private_batched import client_loss
 from jaxbandits.mechanisms.laplace import laplace_scale
-from jaxbandits.protocol import Algorithm, Loss, Program, Span
+from jaxbandits.protocol import Algorithm, Loss, Program, Rewards, Span
 from jaxbandits.validation import factory, integer, number
 
 
@@ -53,4 +53,12 @@ def local_exp4(*, num_arms, num_experts, horizon, epsilon, learning_rate=None, m
     )
     params = Params(rate, tuning["mixing"] if mixing is None else mixing, scale, 1.0)
     version = ("local_exp4", 3, (num_arms, num_experts))
-    return Algorithm(program(num_arms, num_experts), (Span(1, horizon),), params, GUARANTEE, version, {})
+    return Algorithm(
+        program(num_arms, num_experts),
+        (Span(1, horizon),),
+        params,
+        GUARANTEE,
+        version,
+        {},
+        rewards=Rewards(0.0, 1.0, "clip"),
+    )

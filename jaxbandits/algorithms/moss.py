@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from jaxbandits.numerics import argmax, settle
-from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
+from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.validation import factory, integer, number
 
 UNPLAYED = 1e30  # the index of an arm before its first play: each arm is played once, in index order
@@ -59,4 +59,6 @@ def moss(*, num_arms, horizon, bonus_scale=1.0) -> Algorithm:
     num_arms = integer("num_arms", num_arms, 2)
     horizon = integer("horizon", horizon, 1)
     params = Params(number("bonus_scale", bonus_scale, 0.0), math.log(horizon / num_arms))
-    return Algorithm(program(num_arms), (Span(1, horizon),), params, Guarantee(), ("moss", 1, (num_arms,)), {})
+    return Algorithm(
+        program(num_arms), (Span(1, horizon),), params, Guarantee(), ("moss", 1, (num_arms,)), {}, rewards=Rewards()
+    )

@@ -19,7 +19,7 @@ from jaxbandits.learners.ogd import STEPS, ogd
 from jaxbandits.mechanisms.composition import Event, gaussian_event, guarantee, view_message
 from jaxbandits.mechanisms.gaussian import gaussian_delta
 from jaxbandits.numerics import argmax, settle
-from jaxbandits.protocol import Algorithm, Program, Span
+from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.theory.private_linear import (
     GRADIENT_BOUNDS,
     online_ucb_gradient_bound,
@@ -215,7 +215,15 @@ def online_ucb(
     claim = guarantee("local", unit, partial(events, private_features), view_message, delta=claimed_delta)
     shape = ("", 4 ** (num_pairs(longest) - 1)) if learner == "maler" else (step, 0)
     static = (num_arms, dim, learner, *shape)
-    return Algorithm(program(*static), (Span(1, horizon),), params, claim, ("online_ucb", 1, static), {})
+    return Algorithm(
+        program(*static),
+        (Span(1, horizon),),
+        params,
+        claim,
+        ("online_ucb", 1, static),
+        {},
+        rewards=Rewards(0.0, 1.0, "clip"),
+    )
 
 
 def _warn(calibration: str, epsilon: float, delta: float, change: float):

@@ -25,7 +25,7 @@ from jaxbandits.algorithms._federated import (
     sizes,
 )  # fmt: skip
 from jaxbandits.numerics import fixed_sum, matvec
-from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
+from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.validation import choice, factory
 
 
@@ -109,5 +109,11 @@ def oracle_linucb(
     schedule = (Span(window, episodes, whole=True),)
     version = ("oracle_linucb", 2, (num_agents, num_arms, dim, window))
     return Algorithm(
-        program(num_agents, dim, window), schedule, Params(chosen, attacked, episodes), Guarantee(), version, {}
+        program(num_agents, dim, window),
+        schedule,
+        Params(chosen, attacked, episodes),
+        Guarantee(),
+        version,
+        {},
+        rewards=Rewards(),
     )

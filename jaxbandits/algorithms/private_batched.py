@@ -15,7 +15,7 @@ from jaxbandits.algorithms.htinf import htinf
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_released
 from jaxbandits.mechanisms.laplace import laplace_scale
 from jaxbandits.numerics import fixed_sum, settle
-from jaxbandits.protocol import Algorithm, Loss, Program, Span
+from jaxbandits.protocol import Algorithm, Loss, Program, Rewards, Span
 from jaxbandits.random import Draws
 from jaxbandits.validation import base_algorithm, factory, integer, number, shown
 
@@ -194,4 +194,12 @@ def private_batched(*, num_arms, horizon, epsilon, base=htinf, window=None) -> A
     ):  # windows for the plays, and those the base may sit out; whole, so that sums do not depend on checkpoints
         span = Span(span.slots, min(batches * -(-window // span.slots) + inner.repeats, 2**30), full=False, whole=True)
     version = ("private_batched", 1, (num_arms, made.version))
-    return Algorithm(program(made.program, not inner.full), (span,), params, GUARANTEE, version, {})
+    return Algorithm(
+        program(made.program, not inner.full),
+        (span,),
+        params,
+        GUARANTEE,
+        version,
+        {},
+        rewards=Rewards(0.0, 1.0, "clip"),
+    )

@@ -16,7 +16,7 @@ from jaxbandits.algorithms import _prm, _prm_block, _sums
 from jaxbandits.algorithms._prm_block import Bins, Block, Constants
 from jaxbandits.mechanisms.composition import guarantee, view_released
 from jaxbandits.numerics import argmax, count, settle
-from jaxbandits.protocol import Algorithm, Program, Report, Span
+from jaxbandits.protocol import Algorithm, Program, Report, Rewards, Span
 from jaxbandits.random import MOST_TRIALS
 from jaxbandits.validation import array, choice, factory, integer, number
 
@@ -207,4 +207,4 @@ def prm_elimination(
         bool(shortcut),
     )
     claim = guarantee("central", "reward", partial(_events, prm.central), view_released)
-    return Algorithm(program(*static), (span,), params, claim, ("prm_elimination", 2, static), {})
+    return Algorithm(program(*static), (span,), params, claim, ("prm_elimination", 2, static), {}, rewards=Rewards())

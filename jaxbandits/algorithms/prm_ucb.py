@@ -14,7 +14,7 @@ from jaxbandits.algorithms import _episodes as episodes
 from jaxbandits.algorithms import _prm, _sums
 from jaxbandits.estimators.histogram_mean import bin_index
 from jaxbandits.numerics import argmax, settle
-from jaxbandits.protocol import Algorithm
+from jaxbandits.protocol import Algorithm, Rewards
 from jaxbandits.random import to_laplace
 from jaxbandits.validation import factory, integer, number
 
@@ -158,7 +158,7 @@ def made(name, thompson, num_arms, horizon, shortcut, thompson_scale, **common) 
     windows = 1 if not bins else 1 + max(1, bins // SEARCHED)
     schedule = episodes.schedule(horizon, windows * num_arms * horizon.bit_length(), shortcut)
     claim, version = episodes.claim(partial(_events, prm.central)), (name, 1, (num_arms, bins, shortcut))
-    return Algorithm(program, schedule, params, claim, version, {})
+    return Algorithm(program, schedule, params, claim, version, {}, rewards=Rewards())
 
 
 @factory

@@ -266,4 +266,12 @@ def robust_elimination(
     static = (num_arms, dim, num_batches, model, *storage, filtered, refit)
     claim = guarantee("local", "reward", partial(_events, model), view_message, bound=1.0)
     schedule = _schedule(horizon, sizes, num_arms, dim, model, floor)
-    return Algorithm(program(*static), schedule, params, claim, ("robust_elimination", 2, static), {})
+    return Algorithm(
+        program(*static),
+        schedule,
+        params,
+        claim,
+        ("robust_elimination", 2, static),
+        {},
+        rewards=arguments.readable(scale),
+    )

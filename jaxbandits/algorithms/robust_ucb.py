@@ -5,7 +5,7 @@ from typing import Any
 
 from jaxbandits.algorithms import _catoni_ucb, _median_of_means_ucb, _truncated_ucb
 from jaxbandits.algorithms._stored_rewards import check_horizon, places
-from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
+from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.validation import choice, factory, integer, number
 
 
@@ -46,4 +46,6 @@ def robust_ucb(*, num_arms, horizon, estimator="truncated", moment_order=2.0, mo
         own = _catoni_ucb if estimator == "catoni" else _median_of_means_ucb
         program, params = own.program(num_arms, places(horizon)), own.Params(bound)
         static = (*static, places(horizon))
-    return Algorithm(program, (Span(1, horizon),), params, Guarantee(), ("robust_ucb", 1, static), {})
+    return Algorithm(
+        program, (Span(1, horizon),), params, Guarantee(), ("robust_ucb", 1, static), {}, rewards=Rewards()
+    )

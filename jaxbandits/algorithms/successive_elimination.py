@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from jaxbandits.numerics import count, settle
-from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
+from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.validation import factory, integer, number
 
 OUT = -1e30  # the mean of an eliminated arm
@@ -84,4 +84,4 @@ def successive_elimination(*, num_arms, horizon, noise_scale=1.0, failure_prob=N
     params = Params(number("noise_scale", noise_scale, 0.0), log_term)
     version = ("successive_elimination", 1, (num_arms,))
     # windows of one play: with two arms left a round is two plays, so longer windows would be mostly empty
-    return Algorithm(program(num_arms), (Span(1, horizon),), params, Guarantee(), version, {})
+    return Algorithm(program(num_arms), (Span(1, horizon),), params, Guarantee(), version, {}, rewards=Rewards())

@@ -11,7 +11,7 @@ from jax import lax
 
 from jaxbandits.algorithms.kl_ucb import unit_reward
 from jaxbandits.numerics import argmax, settle
-from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
+from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.random import to_exponential, to_normal
 from jaxbandits.validation import choice, factory, integer, number
 
@@ -114,4 +114,12 @@ def thompson(*, num_arms, horizon, posterior="beta", noise_scale=1.0) -> Algorit
     posterior = choice("posterior", posterior, ("beta", "gaussian"))
     params = Params(number("noise_scale", noise_scale, 0.0))
     version = ("thompson", 1, (num_arms, posterior))
-    return Algorithm(program(num_arms, posterior), (Span(1, horizon),), params, Guarantee(), version, {})
+    return Algorithm(
+        program(num_arms, posterior),
+        (Span(1, horizon),),
+        params,
+        Guarantee(),
+        version,
+        {},
+        rewards=Rewards(0.0, 1.0, "clip") if posterior == "beta" else Rewards(),
+    )

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from jaxbandits.learners import tsallis
 from jaxbandits.numerics import settle
-from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Span
+from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Rewards, Span
 from jaxbandits.validation import factory, integer, number
 
 SMALLEST = 1e-12  # below what a uniform of 32 bits can draw: keeps a loss over a weight finite
@@ -62,4 +62,12 @@ def tsallis_inf(*, num_arms, horizon, learning_rate=None, mixing=None, feedback_
     learning_rate = 1.0 if learning_rate is None else number("learning_rate", learning_rate, 0.0, open_low=True)
     mixing = 0.0 if mixing is None else number("mixing", mixing, 0.0, 1.0)
     params = Params(learning_rate, mixing)
-    return Algorithm(program(num_arms), (Span(1, horizon),), params, Guarantee(), ("tsallis_inf", 1, (num_arms,)), {})
+    return Algorithm(
+        program(num_arms),
+        (Span(1, horizon),),
+        params,
+        Guarantee(),
+        ("tsallis_inf", 1, (num_arms,)),
+        {},
+        rewards=Rewards(0.0, 1.0),
+    )

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Span
+from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Rewards, Span
 from jaxbandits.validation import factory, integer
 
 
@@ -41,4 +41,12 @@ def uniform(*, num_arms, horizon) -> Algorithm:
     """
     num_arms = integer("num_arms", num_arms, 2)
     horizon = integer("horizon", horizon, 1)
-    return Algorithm(program(num_arms), (Span(1, horizon),), Params(), Guarantee(), ("uniform", 1, (num_arms,)), {})
+    return Algorithm(
+        program(num_arms),
+        (Span(1, horizon),),
+        Params(),
+        Guarantee(),
+        ("uniform", 1, (num_arms,)),
+        {},
+        rewards=Rewards(),
+    )

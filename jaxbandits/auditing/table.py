@@ -2,25 +2,54 @@
 
 import math
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 
 from jaxbandits import catalogue
 from jaxbandits.auditing.audit import Audit, audit
+from jaxbandits.checking.findings import described
+from jaxbandits.checking.lookup import here_first, imported, small_environment
 from jaxbandits.mechanisms.composition import SIMULATED
 from jaxbandits.privacy import asked
-from jaxbandits.protocol import Algorithm
+from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.selection import markdown as cells
+from jaxbandits.sweeps.single import algorithm_for
+
+OWN_HORIZON = 256  # of an algorithm that is not in the catalogue
+
+
+def case(name: str) -> tuple[Algorithm, Environment]:
+    """An algorithm and its environment: of the catalogue by name, or the user's own by `module:factory`, on a small environment that fits.
+
+    Raises ValueError where there is no such algorithm, and where the factory needs arguments that the environment does not fill in.
+    """
+    if ":" not in name:
+        return catalogue.case(name)
+    here_first()
+    factory = imported("audit", name)
+    if not callable(factory):
+        raise ValueError(
+            f"audit = {name!r} is no factory: name a function that returns an Algorithm, or a partial of one"
+        )
+    environment = small_environment(factory)()
+    try:
+        algorithm = algorithm_for(partial(factory, horizon=OWN_HORIZON), environment)
+    except Exception as error:
+        remedy = f"`jaxbandits check {name}` says more"
+        raise ValueError(f"audit = {name!r} cannot be built: {described(error)}; {remedy}") from error
+    if algorithm.guarantee.model == "none":
+        raise ValueError(f"audit = {name!r} has no guarantee: an audit needs a private algorithm")
+    return algorithm, environment
 
 
 def audits(
-    names, *, runs: int, confidence: float, seed: int, say: Callable = print
+    cases: Iterable[tuple[Algorithm, Environment]], *, runs: int, confidence: float, seed: int, say: Callable = print
 ) -> Iterator[tuple[Audit, Algorithm]]:
-    """One audit after another of algorithms of the catalogue, at its sizes."""
-    for name in names:
-        algorithm, environment = catalogue.case(name)
+    """One audit after another of algorithms in their environments."""
+    for algorithm, environment in cases:
         found = audit(algorithm, runs=runs, confidence=confidence, seed=seed, environment=environment)
         say(found)
         yield found, algorithm

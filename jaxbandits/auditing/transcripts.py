@@ -17,6 +17,7 @@ from jaxbandits.numerics import one_hot
 from jaxbandits.protocol import Case, Program, Report
 from jaxbandits.random import Draws
 from jaxbandits.simulator import Parts
+from jaxbandits.sweeps.unread import without_unread
 
 MOST_ARMS = 64  # actions among more arms are plain numbers
 LANES = {"cpu": 2048}  # runs of a call; elsewhere:
@@ -124,6 +125,7 @@ def _one(setting: Setting, case: Case, seed):
 
 
 @partial(jax.jit, static_argnums=0)
+@partial(without_unread, static=(0,))
 def _many(setting: Setting, params, environment, edits, seeds):
     def run(edit, seed):
         case = Case(environment._replace(edit=edit), (), edit, Clients(params, seed) if setting.sent else params)

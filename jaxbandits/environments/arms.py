@@ -39,16 +39,21 @@ def arms_world(num_arms: int, sample, law=None) -> World:
     return World(init, observe, reward, score, truth, num_arms, law=law)
 
 
-def make_arms(means, sample, moment, scale=1.0, law=None, reward_bound=math.inf) -> Environment:
-    """An environment of arms from validated means [K]. reward_bound: of |X|, for guarantees that hold for bounded rewards.
+def make_arms(means, sample, moment, reward_range, scale=1.0, law=None) -> Environment:
+    """An environment of arms from validated means [K]. reward_range: (low, high) of what the arms pay.
 
     `facts["moment"](order, central=False)` is E|X|^order, or E|X - mean|^order, of each arm's law: [K] float64, inf where it
     does not exist. A partial of a module-level function, so that an environment can be sent to another process.
     """
     if len(means) < 2:
         raise ValueError(f"means = {means.tolist()!r} must name at least two arms")
-    facts = {"num_arms": len(means), "means": means, "moment": moment, "reward_bound": reward_bound}
+    facts = {"num_arms": len(means), "means": means, "moment": moment, "reward_range": reward_range}
     return Environment(arms_world(len(means), sample, law), ArmsParams(means, scale), facts, None, {})
+
+
+def noisy_range(means, scale) -> tuple[float, float]:
+    """(low, high) of rewards with these means and noise of this scale that nothing bounds."""
+    return (-math.inf, math.inf) if scale > 0 else (float(means.min()), float(means.max()))
 
 
 def _bernoulli(params, draws, t, action):
@@ -76,7 +81,7 @@ def bernoulli_arms(*, means) -> Environment:
     2
     """
     means = array("means", means, 1, 0.0, 1.0)
-    return make_arms(means, _bernoulli, partial(moments.bernoulli, means), law=_bernoulli_law, reward_bound=1.0)
+    return make_arms(means, _bernoulli, partial(moments.bernoulli, means), (0.0, 1.0), law=_bernoulli_law)
 
 
 @factory
@@ -90,5 +95,4 @@ def gaussian_arms(*, means, scale=1.0) -> Environment:
     [4.0, 5.0]
     """
     means, scale = array("means", means, 1), number("scale", scale, 0.0)
-    bound = math.inf if scale > 0 else float(abs(means).max())
-    return make_arms(means, _gaussian, partial(moments.gaussian, means, scale), scale, reward_bound=bound)
+    return make_arms(means, _gaussian, partial(moments.gaussian, means, scale), noisy_range(means, scale), scale)

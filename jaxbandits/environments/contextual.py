@@ -94,8 +94,7 @@ def contextual_world(num_arms: int, dim: int, reward_kind: str, contexts: str, f
         return Score(regret=best - pick(means, action))
 
     def truth(params, state, t, context):
-        # nothing settled: the compiler dies of what is settled and then, by most adversaries, not read
-        return Truth(means=means_of(state, context), theta=jnp.stack(state.theta))
+        return Truth(means=settle(means_of(state, context)), theta=jnp.stack(state.theta))
 
     return World(init, observe, reward, score, truth)
 
@@ -111,7 +110,7 @@ def contextual_linear(
     contexts: "redraw": fresh arms at every play; "fixed": drawn once per trial.
     features: "unit": arms and theta are (u, 1) / sqrt 2 (norm 1); "reference": arms (u, 1), of which the first dim are
     e_i + e_dim (i < dim) and e_dim, and theta = (u, 1) / 2 (norms sqrt 2 and 1 / sqrt 2; num_arms >= dim).
-    The context is [P, num_arms, dim]. Facts: num_arms, dim, feature_norm (the largest norm L), contexts.
+    The context is [P, num_arms, dim]. Facts: num_arms, dim, feature_norm (the largest norm L), contexts, reward_range.
     Source: improved rate for locally differentially private linear bandits, Figure 1's setting and the published code's.
 
     >>> import jaxbandits as jb
@@ -127,6 +126,9 @@ def contextual_linear(
             f"num_arms = {num_arms} must be at least dim = {dim} with features='reference': its first dim arms are fixed"
         )
     params = Params(number("noise_scale", noise_scale, 0.0))
-    facts = {"num_arms": num_arms, "dim": dim, "feature_norm": 1.0 if features == "unit" else math.sqrt(2)}
-    facts["contexts"] = contexts
+    noisy = reward == "gaussian" and params.noise_scale > 0
+    facts = {
+        "num_arms": num_arms, "dim": dim, "feature_norm": 1.0 if features == "unit" else math.sqrt(2), "contexts": contexts,
+        "reward_range": (-math.inf, math.inf) if noisy else (0.0, 1.0),
+    }  # fmt: skip
     return Environment(contextual_world(num_arms, dim, reward, contexts, features), params, facts, None, {}, version=2)

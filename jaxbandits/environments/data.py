@@ -280,5 +280,5 @@ def classification(*, features, labels, dim=None) -> Environment:
     parts = centred @ (axes * np.where(largest < 0, -1.0, 1.0)).T[:, : dim // num_arms]  # signs fixed: reproducible
     top = np.linalg.norm(parts, axis=1).max()
     params = Params(parts / top if top > 0 else parts, y.astype(np.int32))
-    facts = {"num_arms": num_arms, "dim": dim}
+    facts = {"num_arms": num_arms, "dim": dim, "reward_range": (0.0, 1.0)}
     return Environment(classification_world(n, num_arms, dim // num_arms), params, facts, None, {})

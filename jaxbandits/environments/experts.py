@@ -142,6 +142,8 @@ def rotating_experts(*, losses, num_experts=None, spread=0.2, rotation=100, advi
     rotation = integer("rotation", rotation, 1, 2**31 - 1)
     params = Params(losses.params, number("spread", spread, 0.0, 1.0), np.int32(rotation), advice)
     made = {"num_arms": num_arms, "num_experts": num_experts}
+    if "reward_range" in facts:
+        made["reward_range"] = facts["reward_range"]
     if horizons:
         made["max_horizon"] = min(horizons)
     return Environment(experts_world(losses.world, facts["losses"], num_experts, kind), params, made, None, {})

@@ -70,7 +70,7 @@ def inner(x, theta):
     return sum(a * b for a, b in zip(x, theta, strict=True))
 
 
-# `settle` only where a window always reads the result: XLA's canonicaliser (jax 0.10.2) dies of some that nothing reads
+# once: what several read, all arms' means; an agent's own mean is read where it is made
 product, product_once = lanes_last(inner), lanes_last(lambda x, theta: settle(inner(x, theta)))
 
 
@@ -102,7 +102,7 @@ def federated_world(num_agents: int, num_arms: int, dim: int, reward_kind: str) 
         return Score(regret=largest(means) - picked([means], action)[0])
 
     def truth(params, state, t, context):
-        return Truth(means=product(features(context), components(params)), theta=params.theta)
+        return Truth(means=product_once(features(context), components(params)), theta=params.theta)
 
     return World(init, observe, reward, score, truth)
 
@@ -114,8 +114,8 @@ def federated_linear(*, num_agents, num_arms, dim, theta_norm=1.0, reward="gauss
     num_agents >= 1, num_arms >= 2, dim >= 1 [static]. theta = theta_norm * ones / sqrt(dim), 0 <= theta_norm <= sqrt(dim).
     reward: "gaussian": <x, theta> + noise_scale * N(0, 1); "bounded": <x, theta> + Uniform(-noise_scale, noise_scale), in
     [-1, 1] when theta_norm + noise_scale <= 1, as the private versions assume. noise_scale >= 0.
-    The context is [P, N, A, d]; rewards and regrets are [P, N]. Facts: num_agents, num_arms, dim, theta_norm, reward_bound
-    (the largest |reward|, inf for Gaussian noise).
+    The context is [P, N, A, d]; rewards and regrets are [P, N]. Facts: num_agents, num_arms, dim, theta_norm, reward_range
+    (infinite for Gaussian noise).
     Source: Byzantine-robust federated linear bandits, section 2 (the instance is ours).
 
     >>> import jaxbandits as jb
@@ -132,5 +132,11 @@ def federated_linear(*, num_agents, num_arms, dim, theta_norm=1.0, reward="gauss
     noise = number("noise_scale", noise_scale, 0.0)
     params = Params(np.full(dim, norm / math.sqrt(dim)), noise)
     reach = math.inf if reward == "gaussian" and noise > 0 else norm + noise
-    facts = {"num_agents": num_agents, "num_arms": num_arms, "dim": dim, "theta_norm": norm, "reward_bound": reach}
+    facts = {
+        "num_agents": num_agents,
+        "num_arms": num_arms,
+        "dim": dim,
+        "theta_norm": norm,
+        "reward_range": (-reach, reach),
+    }
     return Environment(federated_world(num_agents, num_arms, dim, reward), params, facts, None, {}, version=3)

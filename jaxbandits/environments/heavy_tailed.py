@@ -4,13 +4,14 @@ One draw a play serves every arm: the counterfactual reward of another arm is de
 itself, one word for Pareto and log-normal, both words of one block for Student. No rejection, so a play's cost is fixed.
 """
 
+import math
 from functools import partial
 
 import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.environments import moments
-from jaxbandits.environments.arms import make_arms
+from jaxbandits.environments.arms import make_arms, noisy_range
 from jaxbandits.numerics import rounded
 from jaxbandits.protocol import Environment
 from jaxbandits.random import to_exponential
@@ -80,7 +81,9 @@ def student_arms(*, means, scale=1.0, df=3.0) -> Environment:
     """
     means, scale = array("means", means, 1), number("scale", scale, 0.0)
     df = number("df", df, 1.0, open_low=True, remedy="the mean exists above 1 degree of freedom")
-    return make_arms(means, _student, partial(moments.student, means, scale, df), (scale, df))
+    return make_arms(
+        means, _student, partial(moments.student, means, scale, df), noisy_range(means, scale), (scale, df)
+    )
 
 
 @factory
@@ -98,7 +101,9 @@ def pareto_arms(*, means, shape=3.5) -> Environment:
     means = _positive(means)
     shape = number("shape", shape, 1.0, open_low=True, remedy="the mean exists above 1")
     lowest = means * (shape - 1) / shape
-    return make_arms(means, _pareto, partial(moments.pareto, means, shape), (lowest, 1 / shape))
+    return make_arms(
+        means, _pareto, partial(moments.pareto, means, shape), (float(lowest.min()), math.inf), (lowest, 1 / shape)
+    )
 
 
 @factory
@@ -116,4 +121,5 @@ def lognormal_arms(*, means, sigma=1.0) -> Environment:
     means = _positive(means)
     sigma = number("sigma", sigma, 0.0, 5.0, remedy="float32 normals end at 5.4, and most of the mean would lie beyond")
     location = np.log(means) - sigma**2 / 2
-    return make_arms(means, _lognormal, partial(moments.lognormal, means, sigma), (location, sigma))
+    pays = (0.0, math.inf) if sigma > 0 else noisy_range(means, sigma)
+    return make_arms(means, _lognormal, partial(moments.lognormal, means, sigma), pays, (location, sigma))

@@ -1,12 +1,12 @@
 """Linear arms: fixed actions a in R^d, one unknown theta, reward mean <a, theta> (robust linear bandits, section 1)."""
 
-import math
 from functools import cache
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandits.environments.arms import noisy_range
 from jaxbandits.numerics import rounded
 from jaxbandits.protocol import Environment, Score, Truth, World
 from jaxbandits.validation import array, choice, factory, number
@@ -64,7 +64,7 @@ def linear_arms(*, actions, theta, noise="gaussian", noise_scale=1.0) -> Environ
     noise: "gaussian": reward = <a, theta> + noise_scale * N(0, 1); "rademacher": reward is +1 or -1 with mean <a, theta>
     (bounded, so that a declared epsilon is true; noise_scale is not used). noise_scale >= 0.
     Raises ValueError for other shapes, norms or numbers. Facts: num_arms, dim, actions [K, d], means [K],
-    reward_bound (1, or inf for Gaussian noise).
+    reward_range ((-1, 1), infinite for Gaussian noise).
     Source: robust and private stochastic linear bandits, section 1.
 
     >>> import jaxbandits as jb
@@ -81,6 +81,6 @@ def linear_arms(*, actions, theta, noise="gaussian", noise_scale=1.0) -> Environ
     in_unit_ball("theta", theta[None])
     choice("noise", noise, ("gaussian", "rademacher"))
     params = Params(actions @ theta, theta, number("noise_scale", noise_scale, 0.0))
-    bound = 1.0 if noise == "rademacher" else math.inf
-    facts = {"num_arms": num_arms, "dim": dim, "actions": actions, "means": params.means, "reward_bound": bound}
+    pays = (-1.0, 1.0) if noise == "rademacher" else noisy_range(params.means, params.noise_scale)
+    facts = {"num_arms": num_arms, "dim": dim, "actions": actions, "means": params.means, "reward_range": pays}
     return Environment(linear_world(num_arms, noise), params, facts, None, {})

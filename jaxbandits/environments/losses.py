@@ -46,8 +46,8 @@ def losses_world(num_arms: int, losses: Losses) -> World:
 
 
 def make(num_arms: int, losses: Losses, params, **facts) -> Environment:
-    """An environment of a loss sequence."""
-    facts = {"num_arms": num_arms, "losses": losses, **facts}
+    """An environment of a loss sequence in [0, 1]."""
+    facts = {"num_arms": num_arms, "losses": losses, "reward_range": (0.0, 1.0), **facts}
     return Environment(losses_world(num_arms, losses), params, facts, None, {})
 
 

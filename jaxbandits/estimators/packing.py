@@ -9,7 +9,8 @@ import numpy as np
 
 @cache
 def _layout(dim: int):
-    rows, columns = np.triu_indices(dim)
+    # 32 bits: JAX remembers a NumPy array by identity, and int64 is int32 to it or not by the precision of the day
+    rows, columns = (index.astype(np.int32) for index in np.triu_indices(dim))
     place = np.zeros((dim, dim), np.int32)
     place[rows, columns] = place[columns, rows] = np.arange(len(rows))
     return rows, columns, place

@@ -161,7 +161,7 @@ def _store(directory: str, token: str) -> Store | None:
 
 
 def _call(arguments: bytes, digest: str, versions: list, task: Task, names: list[str], place, block: int):
-    """One call on a worker: (chunk or None where it is in the store, error as (reason, traceback) or None)."""
+    """One call on a worker: (chunk, without arrays where it is in the store, error as (reason, traceback) or None)."""
     from jaxbandits.sweeps.job import keep_chunk
     from jaxbandits.sweeps.run import use_compilation_cache
 
@@ -180,6 +180,6 @@ def _call(arguments: bytes, digest: str, versions: list, task: Task, names: list
         if store is None:
             return chunk, None
         keep_chunk(store, task, chunk, keys, block)
-        return None, None
+        return chunk._replace(regret=None, pulls=None, diagnostics={}), None
     except Exception as error:
         return None, described(error)

@@ -15,6 +15,7 @@ from jax import lax
 from jaxbandits import simulator
 from jaxbandits.protocol import Case
 from jaxbandits.simulator import Lane, Parts
+from jaxbandits.sweeps.unread import without_unread
 
 _lock = threading.Lock()
 # XLA asks for 256 bits where a processor may have 512; a narrower one is served as before
@@ -31,7 +32,7 @@ class Compiled:
     def __init__(self, parts: Parts, marks: tuple, treedef, points: int, checkpoints: int):
         axes = _axes(marks, treedef)
         environment_moves = any(mark >= 0 for mark in jax.tree.leaves(jax.tree.unflatten(treedef, marks).environment))
-        lane_axes = Lane(0, 0, 0 if environment_moves else None, 0, 0, 0, 0, 0)
+        lane_axes = Lane(0, 0, 0 if environment_moves else None, 0, 0, 0, 0, 0, 0)
 
         def begin(case, seeds):
             def one(case, seed):
@@ -76,10 +77,10 @@ class Compiled:
             return jax.vmap(inner, (None, 0))(case, lane)
 
         self.functions = {
-            "begin": jax.jit(begin),
-            "advance": jax.jit(advance, static_argnums=0, donate_argnums=3),
-            "close": jax.jit(close, donate_argnums=2),
-            "finish": jax.jit(finish),
+            "begin": jax.jit(without_unread(begin)),
+            "advance": jax.jit(without_unread(advance, static=(0,)), static_argnums=0, donate_argnums=3),
+            "close": jax.jit(without_unread(close), donate_argnums=2),
+            "finish": jax.jit(without_unread(finish)),
         }
         self.programs: dict = {}
         self.locks: dict = {}

@@ -11,7 +11,8 @@ import numpy as np
 
 from jaxbandits import adversaries, algorithms, environments
 from jaxbandits.protocol import Adversary, Algorithm, Environment
-from jaxbandits.validation import integer, nearest, shown
+from jaxbandits.sweeps import malformed
+from jaxbandits.validation import Arguments, integer, nearest, shown
 
 PARTS = ("environment", "reward_adversary", "message_adversary")
 MODULES: dict[str, Any] = {
@@ -75,7 +76,9 @@ def part_factory(given, slot: str):
     if given is None and slot != "environment":
         return None
     if isinstance(given, KINDS[slot]):
-        return given.remake or (lambda: given)  # a user's own part has no factory: it is taken as it is
+        changed = isinstance(given.config, Arguments) and not given.config.describes(given)
+        # a user's own part has no factory, and what was changed since is not what the factory makes: both are taken as they are
+        return (lambda: given) if changed or given.remake is None else given.remake
     return factory_of(given, slot, slot)
 
 
@@ -141,12 +144,10 @@ def call(factory, slot: str, prefix: str | None = None, **arguments):
         raise
     except Exception as error:
         raise ValueError(f"{slot}: {name} fails with {type(error).__name__}: {' '.join(str(error).split())}") from error
-    if not isinstance(part, KINDS[slot]):
-        kind = KINDS[slot].__name__
-        raise TypeError(
-            f"{slot}: {name} returned {shown(part)} of type {type(part).__name__}, and no {kind}: give a factory of "
-            f"jb.{MODULES[slot].__name__.rpartition('.')[2]}, or a function that returns a jaxbandits.protocol.{kind}"
-        )
+    if slot == "algorithm":
+        malformed.check_algorithm(part, name, factory)
+    else:
+        malformed.check_part(part, KINDS[slot], factory)
     return part
 
 

@@ -1,213 +1,311 @@
 """What fixes a cell's results, as a key: equal keys mean equal bits.
 
-A key is the sha256 of a description of the cell: the algorithm's version, numbers and functions, the environment, the
-adversaries, horizon, checkpoint times, dtype, JAX and platform. Chunk sizes, memory, devices and what else runs beside it are
-no part of it, so another machine, more seeds, more grid values and new algorithms all find what is finished. The functions of
-this package and of installed libraries enter by name, since version numbers speak for them; functions of the user enter by
-their compiled code and everything it uses, so that an edit is never answered with old results.
+A key is the sha256 of a description of the cell. A part of this package enters by its version number and by the arguments that
+differ from their defaults; its code is not looked at, so files may move and arguments may be added. A cell that holds anything
+of a user's enters by what it computes: its traced program, its numbers as they are used, and the values that it gives the host.
+No key holds chunk sizes, memory, devices or what else runs beside the cell, so another machine, more seeds, more grid values
+and new algorithms all find what is finished.
 """
 
-import contextlib
 import functools
 import hashlib
 import json
-import pickle
-import sys
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
-from typing import Any
+import os
+import uuid
+from fractions import Fraction
+from typing import Any, NamedTuple
 
 import jax
 import jaxlib
 import numpy as np
 
 from jaxbandits.protocol import Adversary, Algorithm, Environment
-from jaxbandits.sweeps.plan import Plan
+from jaxbandits.simulator import Parts
+from jaxbandits.sweeps import release
+from jaxbandits.sweeps.plan import Cell, Group, Plan, cast, host_case, stacked
+from jaxbandits.sweeps.store import KEYS
+from jaxbandits.sweeps.traced import NoIdentity, fingerprint, lane_program, naming
+from jaxbandits.validation import Arguments
 
-SCHEMA = 1  # of keys and files; raise it when the engine's own arithmetic changes results
+BASELINE_SEEDS = 8  # seeds on which a user's baseline is evaluated, where it depends on the seed
+_LIBRARY = __name__.partition(".")[0]
+# Settings of JAX that change draws or arithmetic of a program whose trace is the same.
+_FLAGS = (
+    "jax_threefry_partitionable",
+    "jax_default_prng_impl",
+    "jax_default_matmul_precision",
+    "jax_random_seed_offset",
+    "jax_disable_most_optimizations",
+    "jax_optimization_level",
+    "jax_exec_time_optimization_effort",
+)
+_HARMLESS = ("--xla_force_host_platform_device_count", "--xla_dump", "--xla_gpu_force_compilation_parallelism")
 
 
-def keys_of(plan: Plan, platform: str) -> list[str]:
-    """The key of every cell of a plan. ValueError where a user's function uses something that cannot be described."""
-    describe = Description()
+class Identified(NamedTuple):
+    """A plan whose groups know what they compute, and the keys of its cells."""
+
+    plan: Plan
+    keys: list[str]
+    nameless: dict[str, str]  # keys that no later run will find -> why
+
+
+class _Own(Exception):
+    """Not a part of this package with arguments of plain values."""
+
+
+def identified(plan: Plan, platform: str, stored: bool) -> Identified:
+    """Trace what is not this package's own, once a group, and name every cell.
+
+    stored: keys are wanted. Otherwise only users' own parts are traced, so that no code compiled for an earlier state of
+    theirs is used again. Errors inside a user's functions come out as they are.
+    """
+    describe = Describer()
+    described = [describe.cell(cell) for cell in plan.cells]
+    programs: list[str | NoIdentity | None] = []
+    groups = []
+    for group in plan.groups:
+        own, program = any(described[c] is None for c in group.cells), None
+        if own or (stored and not release.unchanged()):
+            now, program = _traced(group, plan, stored)
+            group = group._replace(parts=group.parts._replace(traced=now)) if own else group
+        programs.append(program)
+        groups.append(group)
+    plan = plan._replace(groups=groups)
+    if not stored:
+        return Identified(plan, [], {})
+    keys, nameless = [""] * len(plan.cells), {}
     common = {"about": versions(platform), "dtype": plan.dtype}
-    times = {h: describe(t) for h, t in plan.times.items()}
-    parts: dict = {}  # cells share environments: each is described once
+    times = {h: _numbers(np.asarray(t)) for h, t in plan.times.items()}
+    for group, program in zip(plan.groups, programs, strict=True):
+        for c in group.cells:
+            cell, content = plan.cells[c], described[c]
+            try:
+                if isinstance(program, NoIdentity):
+                    raise program
+                if content is None or not release.unchanged():
+                    content = describe.computed(cell, program, group, plan)
+                keys[c] = _sha(common | {"horizon": cell.horizon, "times": times[cell.horizon], "cell": content})
+            except NoIdentity as reason:
+                keys[c] = _sha(uuid.uuid4().hex)
+                nameless[keys[c]] = f"{cell.label}: {reason}"
+    return Identified(plan, keys, nameless)
 
-    def part(x):
-        if id(x) not in parts:
-            parts[id(x)] = describe(x)
-        return parts[id(x)]
 
-    found = []
-    for cell in plan.cells:
-        names = ("environment", "reward_adversary", "message_adversary")
-        content = {name: part(getattr(cell, name)) for name in names}
-        content |= {"algorithm": describe(cell.algorithm), "horizon": cell.horizon, "times": times[cell.horizon]}
-        found.append(_sha(common | content))
-    return found
+def traced_now(parts: Parts, schedule, cell: Cell, times: np.ndarray, dtype: str, *, lasting: bool) -> str:
+    """The hash of what a cell's program computes now. lasting: also in another process, or NoIdentity where there is none."""
+    case, _ = stacked([host_case(cell)], dtype)
+    with jax.enable_x64(dtype == "float64"), naming(cell.label):
+        return fingerprint(*lane_program(parts, schedule, case, len(times)), lasting=lasting)
+
+
+def _traced(group: Group, plan: Plan, stored: bool) -> tuple[str, str | NoIdentity]:
+    """What a group computes, for this process and for the store. What differs from one trace to the next has no identity."""
+    cell = plan.cells[group.cells[0]]
+    trace = functools.partial(traced_now, group.parts, group.schedule, cell, group.times, plan.dtype)
+    if not stored:
+        return (trace(lasting=False),) * 2
+    try:
+        program = trace(lasting=True)
+        if trace(lasting=True) != program:
+            raise NoIdentity("its functions compute something else each time they are traced, as with `np.random`")
+        return program, program
+    except NoIdentity as reason:
+        return trace(lasting=False), reason
+
+
+def is_own(*parts) -> bool:
+    """Whether any of these parts is not this package's own, or holds something of a user's."""
+    try:
+        for part in parts:
+            describe_part(part)
+    except _Own:
+        return True
+    return False
 
 
 def versions(platform: str) -> list:
     """What the bits depend on beside the sweep itself."""
-    return [SCHEMA, jax.__version__, jaxlib.__version__, platform]
+    config: Any = jax.config
+    flags = {name: str(getattr(config, name, config.values.get(name))) for name in _FLAGS}
+    compiler = sorted(w for w in os.environ.get("XLA_FLAGS", "").split() if not w.startswith(_HARMLESS))
+    return [KEYS, jax.__version__, jaxlib.__version__, platform, flags, compiler]
 
 
 def _sha(x) -> str:
     return hashlib.sha256(json.dumps(x, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-class Description:
-    """Describes anything a part of a sweep may hold, as JSON that is equal exactly where it means the same.
-
-    Among a part's arguments 1, 1.0 and a list of numbers mean what the array means. In code they differ, and so do two
-    functions in another order.
-    """
+class Describer:
+    """Describes cells, each environment and adversary once: cells share them."""
 
     def __init__(self):
-        self.memo: dict[int, tuple[Any, str]] = {}  # functions already described, kept alive with their id
-        self.stack: list[int] = []  # what is being described: code may refer to itself
+        self.parts: dict[int, tuple[Any, Any]] = {}  # id -> the part, kept alive, and its description
+        self.baselines: dict[tuple, Any] = {}
 
-    def __call__(self, x, code: bool = False, lenient: bool = False) -> Any:
-        """code: inside a function. lenient: inside a library's function, where unknown things are no business of ours."""
-        if isinstance(x, Algorithm):
-            return [self(x.version), self(jax.tree.leaves(x.params)), self(x.schedule), self(x.program, True)]
-        if isinstance(x, Environment):
-            means = self(x.facts.get("means"))
-            return [x.version, self(x.config), self(jax.tree.leaves(x.params)), means, self(x.world, True)]
-        if isinstance(x, Adversary):
-            return [x.version, self(x.config), self(jax.tree.leaves(x.params)), self(x.attack, True)]
-        if x is None or isinstance(x, str | bool):
-            return x
-        if isinstance(x, int | float | complex | np.generic) or hasattr(x, "__array__"):
-            return _numbers(np.asarray(x), code and type(x).__name__)
-        if isinstance(x, bytes | range | slice | np.dtype) or x is Ellipsis:
-            return repr(x)
-        if id(x) in self.stack:
-            return ["itself", len(self.stack) - self.stack.index(id(x))]
-        self.stack.append(id(x))
+    def cell(self, cell: Cell):
+        """A cell of this package's parts by their versions and arguments; None where it holds anything of a user's."""
+        shared = (cell.environment, cell.reward_adversary, cell.message_adversary)
         try:
-            return self._compound(x, code, lenient)
-        finally:
-            self.stack.pop()
+            return [describe_part(cell.algorithm), *(self._part(part) for part in shared)]
+        except _Own:
+            return None
 
-    def _compound(self, x, code: bool, lenient: bool):
-        if isinstance(x, FunctionType):
-            if id(x) not in self.memo:
-                self.memo[id(x)] = (x, _sha(self._function(x)))
-            return self.memo[id(x)][1]
-        if isinstance(x, functools.partial):
-            return ["partial", self(x.func, code), self(x.args, code), self(x.keywords, code)]
-        if isinstance(x, MethodType):
-            return ["method", self(x.__func__, code), self(x.__self__, code, lenient)]
-        if isinstance(x, ModuleType):
-            return ["module", x.__name__]
-        if isinstance(x, tuple | list):
-            if not code and (array := _rectangular(x)) is not None:
-                return array
-            return [type(x).__name__ if code else "list", *(self(v, code, lenient) for v in x)]
-        if isinstance(x, dict):
-            return {f"{type(k).__name__} {k}" if code else str(k): self(v, code, lenient) for k, v in x.items()}
-        if isinstance(x, set | frozenset):
-            return ["set", *sorted(json.dumps(self(v, code, lenient)) for v in x)]
-        if isinstance(x, type):
-            return [_name(x), {} if _is_library(x.__module__) else self._class(x)]
-        if hasattr(x, "__wrapped__"):  # `jit`, `cache`, `custom_jvp`: not functions of Python, but around one
-            return [_name(type(x)), self(x.__wrapped__, code)]
-        if isinstance(x, BuiltinFunctionType | np.ufunc) or (callable(x) and _is_library(type(x).__module__)):
-            return _name(x)
-        if hasattr(x, "__dict__") and not _is_library(type(x).__module__):
-            return [_name(type(x)), self._class(type(x)), self(vars(x), True)]
-        if lenient:
-            return _name(type(x))
-        with contextlib.suppress(Exception):  # an object of a library: what it would be on disk
-            return [_name(type(x)), hashlib.sha256(pickle.dumps(x, protocol=4)).hexdigest()]
-        raise ValueError(
-            f"a store must know what a function uses, and cannot tell {x!r:.80} of type {_name(type(x))} apart from another: "
-            f"use numbers, text, arrays, functions, tuples and dicts, or leave store away"
-        )
+    def _part(self, part):
+        if id(part) not in self.parts:
+            try:
+                description: Any = describe_part(part)
+            except _Own as own:
+                description = own
+            self.parts[id(part)] = (part, description)
+        description = self.parts[id(part)][1]
+        if isinstance(description, _Own):
+            raise description
+        return description
 
-    def _class(self, x: type) -> dict:
-        """The functions of a user's class, its own and inherited."""
-        own = [c for c in x.__mro__ if not _is_library(c.__module__)]
-        names = {n: v for c in reversed(own) for n, v in vars(c).items() if isinstance(v, FunctionType)}
-        return {n: self(v, True) for n, v in sorted(names.items()) if not n.startswith("__") or n == "__call__"}
+    def computed(self, cell: Cell, program: str | None, group: Group, plan: Plan) -> dict:
+        """A cell by what it computes: program, numbers, schedule, and what the host is given."""
+        leaves = jax.tree.leaves(host_case(cell))
+        return {
+            "program": program,
+            "numbers": [_bits(np.asarray(cast(x, plan.dtype))) for x in leaves],
+            "schedule": [[int(x) for x in span] for span in cell.algorithm.schedule],
+            "means": None if (means := cell.environment.facts.get("means")) is None else _bits(_float64(means)),
+            "baseline": self._baseline(cell.environment, group.times),
+            # what cannot be seen, such as a file that a baseline reads for later seeds, is told apart by raising the number
+            "versions": [str(cell.algorithm.version[1:2]), *(str(part and part.version) for part in cell[2:5])],
+        }
 
-    def _function(self, x: FunctionType) -> list:
-        closure = [c.cell_contents for c in x.__closure__ or () if _filled(c)]
-        if _is_library(x.__globals__.get("__name__", "")):
-            return [_name(x), [self(v, True, True) for v in closure if not isinstance(v, dict)]]
-        used = {}
-        for name in _names(x.__code__):
-            value = x.__globals__.get(name)
-            if isinstance(value, ModuleType) and not _is_library(
-                value.__name__
-            ):  # what it takes from a module of its own
-                inside = {n: getattr(value, n) for n in _names(x.__code__) if hasattr(value, n)}
-                used[name] = {n: self(v, True) for n, v in inside.items()}
-            elif name in x.__globals__:
-                used[name] = self(value, True)
-        defaults = [self(v, True) for v in (x.__defaults__, x.__kwdefaults__)]
-        return [_code(x.__code__), [self(v, True) for v in closure], used, defaults]
+    def _baseline(self, environment: Environment, times: np.ndarray):
+        """What is subtracted from losses: by description where it is this package's, else by its values."""
+        if environment.world.baseline is None:
+            return None
+        if release.unchanged() and not is_own(environment):
+            return self._part(environment)
+        key = (id(environment), id(times))
+        if key not in self.baselines:
+            baseline, seeds = environment.world.baseline, range(BASELINE_SEEDS if environment.world.seeded else 1)
+            values, again = (
+                [_bits(_float64(baseline(environment.params, seed, times))) for seed in seeds] for _ in range(2)
+            )
+            if values != again:
+                raise NoIdentity("the environment's baseline is something else each time it is asked for")
+            self.baselines[key] = values
+        return self.baselines[key]
+
+
+def describe_part(part):
+    """A part of this package by its versions and arguments. _Own where it is a user's, was changed, or holds a user's."""
+    if part is None:
+        return None
+    config = getattr(part, "config", None)
+    if not isinstance(config, Arguments) or not _in_package(config.home) or not config.describes(part):
+        raise _Own
+    version = _numbers_of(part.version) if isinstance(part, Algorithm) else part.version
+    return [config["name"], version, _arguments(config, config.defaults)]
+
+
+def _numbers_of(version: tuple) -> list:
+    """The version numbers in an algorithm's `version`, its own and those of the algorithms it wraps."""
+    name, number, static = version
+    return [name, number, *(_numbers_of(x) for x in _wrapped(static))]
+
+
+def _wrapped(x):
+    if (
+        isinstance(x, tuple)
+        and len(x) == 3
+        and isinstance(x[0], str)
+        and isinstance(x[1], int)
+        and isinstance(x[2], tuple)
+    ):
+        yield x
+    elif isinstance(x, tuple):
+        for item in x:
+            yield from _wrapped(item)
+
+
+def _arguments(given: dict, defaults: dict) -> dict:
+    """Arguments that differ from their defaults."""
+    described = {key: _value(x) for key, x in given.items() if key != "name"}
+    return {key: x for key, x in described.items() if key not in defaults or x != _default(defaults[key])}
+
+
+def _default(x):
+    try:
+        return _plain_default(x)
+    except TypeError:  # not hashable
+        return _value(x)
+
+
+@functools.lru_cache(maxsize=4096, typed=True)
+def _plain_default(x):
+    return _value(x)
+
+
+def _value(x):
+    """An argument as JSON: 1, 1.0 and np.float32(1) are one number, a list of numbers is the array."""
+    if x is None or isinstance(x, str | bool | np.bool_):
+        return bool(x) if isinstance(x, np.bool_) else x
+    if isinstance(x, Algorithm | Environment | Adversary):
+        return describe_part(x)
+    if isinstance(x, functools.partial) or callable(x):
+        return _factory(x)
+    if isinstance(x, range):
+        x = list(x)
+    if isinstance(x, Fraction) and float(x) == x:
+        x = float(x)
+    if isinstance(x, tuple | list):
+        if (array := _rectangular(x)) is not None:
+            return array
+        return ["list", *(_value(item) for item in x)]
+    if isinstance(x, dict):
+        return {"named": [[_value(key), _value(item)] for key, item in x.items()]}
+    if isinstance(x, int | float | np.generic) or hasattr(x, "__array__"):
+        return _numbers(np.asarray(x))
+    raise _Own
+
+
+def _factory(x: Any) -> list:
+    """A factory of this package, with the arguments bound to it."""
+    bound: dict = {}
+    while type(x) is functools.partial:
+        if x.args:
+            raise _Own
+        bound, x = {**x.keywords, **bound}, x.func
+    itself: Any = getattr(x, "itself", None)
+    if itself is None or itself is not x or not _in_package(x.home):
+        raise _Own
+    return ["factory", x.__name__, _arguments(bound, x.defaults)]
+
+
+def _in_package(module) -> bool:
+    return isinstance(module, str) and module.partition(".")[0] == _LIBRARY
 
 
 def _rectangular(x):
-    """A list of numbers means the same as an array of them."""
     try:
         array = np.asarray(x)
     except ValueError:
         return None
-    return _numbers(array, False) if array.size and array.dtype.kind in "iuf" else None
+    return _numbers(array) if array.size and array.dtype.kind in "biuf" else None
 
 
-def _numbers(x: np.ndarray, kind):
-    """Arguments: numbers become float64 where that loses nothing. In code, `kind` names the type and nothing is changed."""
-    if kind:
-        return [kind, list(x.shape), x.dtype.str, _bytes(x)]
+def _numbers(x: np.ndarray):
+    """Numbers become float64 where that loses nothing."""
     if x.dtype.kind in "iu" and np.all(np.abs(x.astype(np.float64)) < 2**53):
-        x = x.astype(np.float64)  # 1 and 1.0 are one number
+        x = x.astype(np.float64)
     elif x.dtype.kind == "f":
         x = x.astype(np.float64)
-    if x.ndim == 0 and x.dtype.kind == "f":
-        return float(x).hex()
-    return bool(x) if x.ndim == 0 and x.dtype.kind == "b" else [list(x.shape), x.dtype.str, _bytes(x)]
+    elif x.dtype.kind == "O":
+        raise _Own
+    return float(x).hex() if x.ndim == 0 and x.dtype.kind == "f" else _bits(x)
 
 
-def _bytes(x: np.ndarray) -> str:
-    content = repr(x.tolist()).encode() if x.dtype.kind == "O" else np.ascontiguousarray(x).tobytes()
-    return hashlib.sha256(content).hexdigest()
+def _float64(x) -> np.ndarray:
+    return np.asarray(x, np.float64)
 
 
-def _name(x) -> str:
-    return f"{getattr(x, '__module__', None) or ''}.{getattr(x, '__qualname__', None) or getattr(x, '__name__', '')}"
-
-
-@functools.cache
-def _is_library(module: str) -> bool:
-    """Installed libraries, this one and Python's own speak for themselves through their version numbers."""
-    top = module.partition(".")[0]
-    if top == __name__.partition(".")[0] or (top in sys.stdlib_module_names and top != "__main__"):
-        return True
-    path = getattr(sys.modules.get(module), "__file__", None) or ""
-    return "site-packages" in path or "dist-packages" in path
-
-
-def _filled(cell) -> bool:
-    try:
-        return cell.cell_contents is not cell
-    except ValueError:  # a name that is bound later
-        return False
-
-
-def _names(code: CodeType) -> list[str]:
-    inner = [name for c in code.co_consts if isinstance(c, CodeType) for name in _names(c)]
-    return list(dict.fromkeys([*code.co_names, *inner]))
-
-
-def _code(code: CodeType) -> list:
-    def constant(c):
-        if isinstance(c, CodeType):
-            return _code(c)
-        return sorted(map(repr, c)) if isinstance(c, frozenset) else repr(c)  # a set has no order of its own
-
-    constants = [constant(c) for c in code.co_consts]
-    return [code.co_code.hex(), constants, code.co_names, code.co_varnames]
+def _bits(x: np.ndarray) -> list:
+    """An array exactly as it is."""
+    return [list(x.shape), x.dtype.str, hashlib.sha256(np.ascontiguousarray(x).tobytes()).hexdigest()]

@@ -14,8 +14,9 @@ import xarray as xr
 from tqdm import tqdm
 
 from jaxbandits.sweeps import estimate, room, spent, tasks
+from jaxbandits.sweeps.faults import Fault, broken_cells, verdict
 from jaxbandits.sweeps.files import RESULTS, load
-from jaxbandits.sweeps.identity import keys_of
+from jaxbandits.sweeps.identity import identified
 from jaxbandits.sweeps.local import Chunk
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.results import Results
@@ -41,14 +42,19 @@ class Job:
     """One sweep, checked: plan, engine and, where there is a directory, the store. Nothing is written before it runs."""
 
     def __init__(self, plan: Plan, config: dict, engine: Any, directory=None, *, progress=True, fresh=False):
-        self.plan, self.config, self.engine, self.progress, self.fresh = plan, config, engine, progress, fresh
+        self.config, self.engine, self.progress, self.fresh = config, engine, progress, fresh
         self.directory = None if directory is None else Path(directory)
+        tasks.check_parts(plan)
+        self.plan, self.keys, self.nameless = identified(plan, engine.machine.platform, stored=directory is not None)
+        plan = self.plan
         self.shapes = tasks.shapes_of(plan)
         recorded = max(len(t) for t in plan.times.values())
         room.check(tasks.total_bytes(plan, self.shapes), self.directory, len(plan.seeds), recorded)
         tasks.fitting(plan, owned(plan, 1, None), engine.machine, self.shapes)  # says now that the memory is too small
         self.store = None if self.directory is None else Store(self.directory)
-        self.keys = [] if self.store is None else keys_of(plan, engine.machine.platform)
+        if self.nameless:
+            reason = next(iter(self.nameless.values()))
+            warnings.warn(f"{reason}: it is computed anew in every run", UserWarning, stacklevel=2)
         self.block = block_of(recorded)
         self.computed = 0  # plays of this process
         self.lanes_computed = 0  # lanes of this process
@@ -87,6 +93,8 @@ class Job:
     def compute(self, shard: tuple[int, int] | None = None) -> None:
         """Bring the store up to the whole sweep, or to one shard of it."""
         assert self.store is not None and self.directory is not None
+        if shard is not None and self.nameless:
+            raise ValueError(f"{next(iter(self.nameless.values()))}: shares of it cannot be put together, use `run`")
         self.store.prepare()
         if self.fresh:
             self.store.clear()
@@ -103,7 +111,7 @@ class Job:
         if any(wanted):
             clock = spent.Spent(self.store.home)
 
-            def write(task: Task, chunk: Chunk | None) -> None:
+            def write(task: Task, chunk: Chunk) -> None:
                 self._write(task, chunk)
                 clock.write()
 
@@ -123,6 +131,7 @@ class Job:
         calls = before + calls
         total = sum(tasks.weight(task, plan) for task in calls)
         failures: list = []
+        seen: list[Fault] = []
         if self.progress:
             estimate.announce(self, calls, machine)
 
@@ -131,6 +140,14 @@ class Job:
             failures.append((label, seeds, reason, said))
             if len(failures) == 1:
                 warnings.warn(f"{label!r} failed, the other calls go on:\n{said}", RuntimeWarning, stacklevel=2)
+
+        def finished(task: Task, chunk: Chunk):
+            sink(task, chunk)
+            broken = sorted(broken_cells(chunk.faults))
+            if broken and not broken_cells(seen) and len(calls) > 1:
+                label = plan.cells[broken[0]].label
+                warnings.warn(f"{label!r} broke the contract, the other calls go on", RuntimeWarning, stacklevel=2)
+            seen.extend(chunk.faults)
 
         lock, quiet = threading.Lock(), not sys.stderr.isatty()
         with tqdm(
@@ -149,17 +166,21 @@ class Job:
                         bar.update(plays)
 
             self.engine.run(
-                plan, calls, machine, keys=self.keys, store=store, block=self.block, sink=sink, report=report,
+                plan, calls, machine, keys=self.keys, store=store, block=self.block, sink=finished, report=report,
                 failed=None if store is None else failed,
             )  # fmt: skip
         self.computed += total
         self.lanes_computed += sum(task.seeds * len(task.cells) for task in calls)
-        if failures:
-            raise SweepError(failures, len(calls))
+        failed_calls = SweepError(failures, len(calls)) if failures else None
+        error = verdict(plan.cells, plan.times, plan.dtype, seen, stacklevel=5)
+        if error is not None:
+            raise error from failed_calls
+        if failed_calls is not None:
+            raise failed_calls
 
-    def _write(self, task: Task, chunk: Chunk | None) -> None:
+    def _write(self, task: Task, chunk: Chunk) -> None:
         assert self.store is not None
-        if chunk is not None:  # None: the engine's worker has written it
+        if chunk.regret is not None:
             keep_chunk(self.store, task, chunk, self.keys, self.block)
 
     def _merge(self, store: Store) -> bool:
@@ -194,7 +215,10 @@ class Job:
         return whole
 
     def _tidy(self, store: Store) -> None:
-        """Forget calls on their way that other calls have overtaken."""
+        """Forget calls on their way that other calls have overtaken, and chunks that no later run can find."""
+        for pieces in store.pieces(self.nameless).values():
+            for piece in pieces:
+                piece.path.unlink(missing_ok=True)
         for call in store.begun():
             pieces = store.pieces(call.keys)
             span = [(call.first, call.first + call.seeds)]
@@ -203,13 +227,13 @@ class Job:
 
 
 def _each(task: Task, chunk: Chunk, put) -> None:
-    for m, c in enumerate(task.cells):
+    for m, c in chunk.sound():
         put(c, chunk.first, chunk.of(m))
 
 
 def keep_chunk(store: Store, task: Task, chunk: Chunk, keys: Keys, block: int) -> None:
-    """Write a finished call as files, one a cell and block of seeds."""
-    for m, c in enumerate(task.cells):
+    """Write a finished call as files, one a cell and block of seeds; nothing of cells that broke the contract."""
+    for m, c in chunk.sound():
         arrays = chunk.of(m)
         for low, high in tasks.blocks(task.first, task.first + task.seeds, block):
             at = slice(low - task.first, high - task.first)

@@ -19,6 +19,7 @@ import numpy as np
 
 from jaxbandits.simulator import Parts
 from jaxbandits.sweeps.compiled import compiled
+from jaxbandits.sweeps.faults import Fault, broken_cells, found_in
 from jaxbandits.sweeps.keeper import saved
 from jaxbandits.sweeps.plan import Plan, host_case, stacked
 from jaxbandits.sweeps.tasks import Machine, Task, default_memory
@@ -52,9 +53,15 @@ class Chunk(NamedTuple):
 
     cells: tuple[int, ...]
     first: int
-    regret: Any  # [S, M, C] float64
+    regret: Any  # [S, M, C] float64; None where a worker has written the chunk and only its faults are left
     pulls: Any  # [S, M, K] int32 | None
     diagnostics: dict  # name -> [S, M]
+    faults: tuple[Fault, ...] = ()
+
+    def sound(self) -> list[tuple[int, int]]:
+        """(position in the arrays, cell) of the cells that may be kept."""
+        broken = broken_cells(self.faults)
+        return [(m, c) for m, c in enumerate(self.cells) if c not in broken]
 
     def of(self, m: int) -> dict:
         """One cell's arrays under the names of the store, seeds first."""
@@ -174,10 +181,12 @@ def run_task(
             )
         record, diagnostics = run("finish", device, case, lane)
         report((horizon - reported) * share)
+        regret = regret_of(record, group.parts, plan, task)
+        pulls = None if isinstance(record.pulls, tuple) else np.array(record.pulls)[: task.seeds]
         return Chunk(
-            task.cells, task.first, regret_of(record, group.parts, plan, task),
-            None if isinstance(record.pulls, tuple) else np.array(record.pulls)[: task.seeds],
-            {name: np.asarray(x)[: task.seeds] for name, x in diagnostics.items()},
+            cells=task.cells, first=task.first, regret=regret, pulls=pulls,
+            diagnostics={name: np.asarray(x)[: task.seeds] for name, x in diagnostics.items()},
+            faults=found_in(task.cells, task.first, lane.faults, regret, pulls, group.times),
         )  # fmt: skip
 
 

@@ -124,6 +124,10 @@ def built(factory, given: dict, facts: dict, horizon: int, label: str, prefix: s
                 )
         elif name in fixed:
             given = {**given, name: fixed[name]}
+        elif name == "num_arms" and names[name].default is names[name].empty:
+            raise ValueError(
+                f"{label} needs num_arms, and the environment's facts do not hold it: Environment.facts = {{'num_arms': ...}}"
+            )
     for name, needed in NEEDED.items():
         if name in names and name not in bound and name not in given and names[name].default is names[name].empty:
             raise TypeError(f"{label}: {name_of(factory)} needs {name}, and this environment has none: {needed}")
@@ -149,6 +153,12 @@ def _agrees(value, fixed) -> bool:
         return bool(np.array_equal(np.asarray(value, float), np.asarray(fixed, float)))
     except (TypeError, ValueError):  # who takes contexts as redrawn is right about fixed ones, too
         return value == fixed or (value, fixed) == ("redraw", "fixed")
+
+
+def filled_in(environment: Environment) -> dict:
+    """What an environment fixes for the algorithms that name it."""
+    arms = {"num_arms": environment.world.num_arms} if environment.world.num_arms else {}
+    return arms | {k: v for k, v in environment.facts.items() if k in FILLED}
 
 
 FILLED = ("num_arms", "dim", "num_agents", "num_experts", "actions", "feature_norm", "contexts")
@@ -215,7 +225,7 @@ def plan(
                         maker = bind(maker, key, value)
                     else:
                         arguments[key] = value
-                facts = {k: v for k, v in here["environment"].facts.items() if k in FILLED}
+                facts = filled_in(here["environment"])
                 limit = here["environment"].facts.get("max_horizon")
                 if limit is not None and h > limit:
                     raise ValueError(f"horizon = {h} is longer than the environment's {limit} plays: lower it")
@@ -283,22 +293,24 @@ def host_case(cell: Cell) -> Case:
     return case_of(cell.algorithm, cell.environment, cell.reward_adversary, cell.message_adversary)
 
 
+def cast(x, dtype: str):
+    """A parameter as it is computed with: floats in the run's dtype, integers in 32 bits."""
+    if isinstance(x, jax.core.Tracer):  # from a caller's vmap around `simulate`
+        return x.astype(dtype) if jnp.issubdtype(x.dtype, jnp.floating) else x
+    x = np.asarray(x)
+    if x.dtype.kind in "iu" and x.size and max(abs(int(x.min())), abs(int(x.max()))) >= 2**31:
+        raise ValueError(f"a parameter of {x.max()!r} does not fit 32-bit integers")
+    return x.astype(dtype) if x.dtype.kind == "f" else x.astype(np.int32) if x.dtype.kind in "iu" else x
+
+
 def stacked(cases: list[Case], dtype: str) -> tuple[Case, Case]:
     """Numbers of several cells with a leading axis, and the axes: None where all are equal."""
-
-    def cast(x):
-        if isinstance(x, jax.core.Tracer):  # from a caller's vmap around `simulate`
-            return x.astype(dtype) if jnp.issubdtype(x.dtype, jnp.floating) else x
-        x = np.asarray(x)
-        if x.dtype.kind in "iu" and x.size and max(abs(int(x.min())), abs(int(x.max()))) >= 2**31:
-            raise ValueError(f"a parameter of {x.max()!r} does not fit 32-bit integers")
-        return x.astype(dtype) if x.dtype.kind == "f" else x.astype(np.int32) if x.dtype.kind in "iu" else x
 
     def axis(*xs):
         return -1 if all(np.array_equal(xs[0], x, equal_nan=xs[0].dtype.kind == "f") for x in xs[1:]) else 0
 
     def join(*xs):
-        xs = [cast(x) for x in xs]
+        xs = [cast(x, dtype) for x in xs]
         return xs[0] if axis(*xs) == -1 else np.stack(xs)
 
-    return jax.tree.map(join, *cases), jax.tree.map(lambda *xs: axis(*(cast(x) for x in xs)), *cases)
+    return jax.tree.map(join, *cases), jax.tree.map(lambda *xs: axis(*(cast(x, dtype) for x in xs)), *cases)

@@ -60,9 +60,11 @@ def sweep(
     Returns a Dataset: `regret (algorithm, <grid...>, seed, t)` float64, cumulative expected regret (for loss sequences
     against the arm or expert best over plays 1..t); `pulls (..., seed, arm)` at the horizon where arms are finite;
     diagnostics under their own names. The result does not depend, bit for bit, on memory, devices, cores, engine or interruption.
-    Warns, once a label and before anything runs, where the environment's moments exceed what an algorithm declares.
+    Warns, once a label and before anything runs, where the environment's rewards or their moments exceed what an algorithm declares.
     Raises ValueError or TypeError naming argument, value and remedy before anything runs; OSError where the store cannot be
-    written to the end; with a store, SweepError after all other chunks are finished where an algorithm failed in Python.
+    written to the end; with a store, SweepError after all other chunks are finished where an algorithm failed in Python;
+    ContractError, after the other labels are finished, where a lane's actions left the arms, its pulls are not its plays or its regret is
+    not finite: nothing of it is stored.
 
     >>> import jaxbandits as jb
     >>> ds = jb.sweep(jb.algorithms.ucb1, jb.environments.bernoulli_arms(means=[0.2, 0.8]),

@@ -12,9 +12,11 @@ from jaxbandits import simulator
 from jaxbandits.numerics import fixed_sum
 from jaxbandits.protocol import Algorithm, Case, Environment
 from jaxbandits.simulator import Parts, case_of
-from jaxbandits.sweeps import beliefs, flags
+from jaxbandits.sweeps import beliefs, faults, flags, malformed
 from jaxbandits.sweeps.given import call, factory_of, floating, name_of, part_factory, public_name, signature_of
-from jaxbandits.sweeps.plan import FILLED, Cell, built, check_range, checkpoint_times, fitting_in, host_case, stacked
+from jaxbandits.sweeps.identity import is_own, traced_now
+from jaxbandits.sweeps.plan import Cell, built, check_range, checkpoint_times, filled_in, fitting_in, host_case, stacked
+from jaxbandits.sweeps.unread import without_unread
 from jaxbandits.validation import integer
 
 
@@ -48,7 +50,10 @@ def simulate(
 
     algorithm: a built algorithm, or a factory with its horizon bound (what the environment fixes is filled in).
     environment, adversaries: called parts, factories or names. checkpoints: a count or times. history: keep every play.
-    Warns where the environment's moments exceed what the algorithm declares.
+    Warns where the environment's rewards or their moments exceed what the algorithm declares, and where NaN turns up in an own
+    part.
+    Raises ContractError where the lane's actions leave the arms, its pulls are not its plays or its regret is not finite,
+    unless something is traced; ValueError where a part does not keep to the protocol.
     Lane `seed` is the same, bit for bit, as in a `sweep`; where something is traced, regret is summed on the device in `dtype`.
 
     >>> import jaxbandits as jb
@@ -64,6 +69,10 @@ def simulate(
     makers = {slot: part_factory(a, slot) for slot, a in attackers.items()}
     first, second = (None if maker is None else call(maker, slot) for slot, maker in makers.items())
     algorithm = algorithm_for(algorithm, environment)
+    if "horizon" not in algorithm.config:
+        raise ValueError(
+            f"{algorithm.version[0]}: its config holds no horizon: decorate the factory with jaxbandits.validation.factory"
+        )
     horizon = integer("horizon", algorithm.config["horizon"], 1, 2**31 - 2)
     if horizon > environment.facts.get("max_horizon", horizon):
         raise ValueError(
@@ -83,7 +92,13 @@ def simulate(
     parts = simulator.parts_of(algorithm, environment, first, second, dtype)
     case, _ = stacked([host_case(cell)], dtype)
     with jax.enable_x64(dtype == "float64"):
-        record, state, diagnostics, kept = _play(parts, algorithm.schedule, history, case, jnp.uint32(seed), times)
+        doubts = malformed.checked(cell.label, algorithm, environment, parts, case, algorithm.schedule)
+        malformed.warn(doubts, stacklevel=2)
+    if is_own(algorithm, environment, first, second) and not _traced((seed, algorithm.params)):
+        # what it reads may have changed since it was compiled
+        parts = parts._replace(traced=traced_now(parts, algorithm.schedule, cell, times, dtype, lasting=False))
+    with jax.enable_x64(dtype == "float64"):
+        record, lane, diagnostics, kept = _play(parts, algorithm.schedule, history, case, jnp.uint32(seed), times)
     traced = _traced((seed, algorithm.params))
     if _traced(seed) and parts.world.seeded:
         raise ValueError(
@@ -95,7 +110,20 @@ def simulate(
         kept = _flat(kept, traced)
     if not traced:
         pulls, diagnostics = jax.tree.map(np.asarray, (pulls, diagnostics))
-    return Run(regret, times, pulls, state, diagnostics, kept if history else None)
+        watched = jax.tree.map(lambda x: np.reshape(x, (1, 1)), lane.faults)
+        counted = None if pulls is None else pulls[None, None]
+        seen = faults.found_in((0,), int(seed), watched, np.asarray(regret)[None, None], counted, times)
+        error = faults.verdict([cell], {horizon: times}, dtype, list(seen), stacklevel=2)
+        if error is not None:
+            raise error
+    return Run(regret, times, pulls, lane.algorithm, diagnostics, kept if history else None)
+
+
+def _part(part, kind: type):
+    """A called part as it is, or what a factory returns; ValueError where that is none."""
+    called = part if isinstance(part, kind) else part()
+    malformed.check_part(called, kind, part)
+    return called
 
 
 def algorithm_for(algorithm, environment: Environment) -> Algorithm:
@@ -107,14 +135,18 @@ def algorithm_for(algorithm, environment: Environment) -> Algorithm:
             raise ValueError(
                 f"{name_of(factory)} needs a horizon: bind it, functools.partial({public_name(factory)}, horizon=1000)"
             )
-        facts = {k: v for k, v in environment.facts.items() if k in FILLED}
-        algorithm = built(factory, {}, facts, bound["horizon"], name_of(factory))
+        algorithm = built(factory, {}, filled_in(environment), bound["horizon"], name_of(factory))
+    else:
+        malformed.check_algorithm(algorithm, "algorithm")
     return fitting_in(algorithm, environment.facts, algorithm.version[0])
 
 
 def environment_of(given) -> Environment:
     """A called environment as it is; a factory or a name is called."""
-    return given if isinstance(given, Environment) else call(part_factory(given, "environment"), "environment")
+    if not isinstance(given, Environment):
+        return call(part_factory(given, "environment"), "environment")
+    malformed.check_part(given, Environment, given)
+    return given
 
 
 def _seed(seed):
@@ -138,17 +170,15 @@ def _traced(tree) -> bool:
     return any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(tree))
 
 
-def _windows(span, checkpoints: int) -> int:
-    if not span.full:
-        return span.repeats + (0 if span.whole else checkpoints)
-    return span.repeats * -(-(span.length or span.slots) // span.slots)
+def _piece(function, static: tuple[int, ...]):
+    """Compiled by itself: an algorithm of many spans repeats few kinds of window. Under a caller's jit it is inlined."""
+    return jax.jit(without_unread(function, static), static_argnums=static)
 
 
-# pieces compiled by themselves: an algorithm of many spans repeats few kinds of window. Under a caller's jit they are inlined
-_begin = partial(jax.jit, static_argnums=(0, 3))(simulator.begin)
-_advance = partial(jax.jit, static_argnums=(0, 1))(simulator.advance)
-_close = partial(jax.jit, static_argnums=0)(simulator.close)
-_finish = partial(jax.jit, static_argnums=0)(simulator.finish)
+_begin = _piece(simulator.begin, (0, 3))
+_advance = _piece(simulator.advance, (0, 1))
+_close = _piece(simulator.close, (0,))
+_finish = _piece(simulator.finish, (0,))
 
 
 def _play(parts: Parts, schedule: tuple, history: bool, case: Case, seed, times):
@@ -158,7 +188,7 @@ def _play(parts: Parts, schedule: tuple, history: bool, case: Case, seed, times)
         kind, length, windows = (
             (span.slots, span.full, span.whole),
             span.length or span.slots,
-            _windows(span, len(times)),
+            simulator.windows_offered(span, len(times)),
         )
         where = (times, jnp.int32(start), jnp.int32(length))
         if history:
@@ -170,22 +200,15 @@ def _play(parts: Parts, schedule: tuple, history: bool, case: Case, seed, times)
             watched = _close(parts, case, seed, watched) if history else watched
         start = min(start + span.repeats * length, horizon) if span.full else start
     record, diagnostics = _finish(parts, case, lane)
-    return record, lane.algorithm, diagnostics, kept
+    return record, lane, diagnostics, kept
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2))
+@partial(_piece, static=(0, 1, 2))
 def _watch(parts, kind, windows, case, seed, lane, times, start, length):
     """The same windows again, kept. Spans that are not full are bounded by their windows, full ones by the horizon."""
-    slots, full, _ = kind
 
     def one(lane, w):
-        if not full:
-            return simulator.one_counted(parts, kind, case, seed, lane, times, rests=False)
-        per_batch = (length + slots - 1) // slots
-        before = start + (w // per_batch) * length + (w % per_batch) * slots
-        limit = jnp.clip(length - (w % per_batch) * slots, 0, jnp.maximum(times[-1] - before, 0))
-        lane, window = simulator._offer(parts, case, seed, slots, lane, before, limit)
-        return lane, window
+        return simulator.nth_window(parts, kind, case, seed, lane, times, start, length, w)
 
     return lax.scan(one, lane, jnp.arange(windows, dtype=jnp.int32))
 

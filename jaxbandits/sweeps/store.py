@@ -30,6 +30,7 @@ from jaxbandits.validation import difference
 
 CHUNK_BYTES = 1 << 18  # of regret in one file: what a crash between two renames can cost, and the grain of shards
 STALE_SECONDS = 3600  # a temporary file older than this belongs to nobody
+KEYS = 2  # how chunks are named; raise it when the engine's own arithmetic changes results. Older chunks are not read
 FIXED = ("horizon", "environment", "reward_adversary", "message_adversary", "checkpoints", "dtype")
 _NAME = re.compile(r"([0-9a-f]{64})\.(\d+)-(\d+)\.npz")
 
@@ -153,9 +154,10 @@ class Store:
         """Record what all chunks here have in common; ValueError names what differs from an earlier run."""
         path, asked = self.home / "sweep.json", {key: config.get(key) for key in FIXED}
         try:
-            kept = dict(json.loads(path.read_text())["config"])
+            written = json.loads(path.read_text())
+            kept = dict(written["config"])
         except (OSError, ValueError, KeyError, TypeError):  # none yet, or unreadable: chunks carry their own keys
-            kept = {}
+            written, kept = {}, {}
         differing = [k for k in FIXED if k in kept and kept[k] != asked[k] and not _grown(k, kept[k], asked[k])]
         if differing and any(self.home.glob("*/*.npz")):
             said = "; ".join(difference(key, kept[key], asked[key]) for key in differing)
@@ -163,8 +165,15 @@ class Store:
                 f"{self.home.parent} holds another run ({', '.join(differing)} differ: {said}): "
                 f"choose another directory, or replace it (`jaxbandits run --fresh`; from Python, delete it)"
             )
-        if kept != asked:
-            self._write(path, (json.dumps({"config": asked}, indent=2, sort_keys=True) + "\n").encode())
+        if kept and written.get("schema", 1) < KEYS and any(self.home.glob("*/*.npz")):
+            warnings.warn(
+                f"{self.home.parent}: its chunks were made by an older release under keys that could be stale: they are left "
+                f"alone, and everything is computed anew beside them",
+                UserWarning, stacklevel=2,
+            )  # fmt: skip
+        if kept != asked or written.get("schema") != KEYS:
+            content = {"config": asked, "schema": KEYS}
+            self._write(path, (json.dumps(content, indent=2, sort_keys=True) + "\n").encode())
 
     def pieces(self, keys) -> dict[str, list[Piece]]:
         """The files of these keys, by name alone, sorted by seed. Files that are none of ours are set aside."""

@@ -5,16 +5,17 @@ what is finished, `tasks_of` cuts the rest into calls. Nothing here changes a re
 """
 
 import itertools
-import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import jax
 import numpy as np
 
+from jaxbandits.sweeps import malformed
 from jaxbandits.sweeps.compiled import LaneShape, lane_shape
 from jaxbandits.sweeps.plan import Group, Plan, host_case, stacked
 from jaxbandits.sweeps.store import Begun, Piece
+from jaxbandits.sweeps.traced import naming
 
 LEAST_LANES = 8  # results are promised equal for chunks of at least this many lanes
 CPU_LANES = 2048
@@ -168,8 +169,19 @@ def task_bytes(task: Task, plan: Plan, shapes: list[LaneShape]) -> int:
     return call_bytes(shapes[task.group], task.lanes, len(task.cells), len(plan.groups[task.group].times))
 
 
+def check_parts(plan: Plan) -> None:
+    """ValueError where a user's part does not keep to the protocol, with the label it belongs to; a warning where that is doubtful."""
+    with jax.enable_x64(plan.dtype == "float64"):
+        doubts = malformed.rebuilt(plan.cells)
+        for group in plan.groups:
+            cell = plan.cells[group.cells[0]]
+            case, _ = stacked([host_case(cell)], plan.dtype)
+            doubts += malformed.checked(cell.label, cell.algorithm, cell.environment, group.parts, case, group.schedule)
+        malformed.warn(doubts, stacklevel=5)
+
+
 def shapes_of(plan: Plan) -> list[LaneShape]:
-    """The sizes of one lane of every group. An error inside a user's functions comes out here, with the label it belongs to."""
+    """The sizes of one lane of every group."""
     with jax.enable_x64(plan.dtype == "float64"):
         return [_shape_of(group, plan) for group in plan.groups]
 
@@ -177,13 +189,8 @@ def shapes_of(plan: Plan) -> list[LaneShape]:
 def _shape_of(group: Group, plan: Plan) -> LaneShape:
     first = plan.cells[group.cells[0]]
     case, _ = stacked([host_case(first)], plan.dtype)
-    try:
+    with naming(first.label):
         shape = lane_shape(group.parts, case, len(group.times), max(span.slots for span in group.schedule))
-    except Exception as error:
-        frames = [f for f in traceback.extract_tb(error.__traceback__) if "site-packages" not in f.filename]
-        where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-        said = f"{first.label!r} cannot be traced: {type(error).__name__}: {str(error).splitlines()[0]} ({where})"
-        raise ValueError(said) from error
     if shape.counted and "means" not in first.environment.facts:
         raise ValueError(
             "the environment counts pulls and gives no regret: put the arms' means into its facts, facts['means']"

@@ -1,0 +1,30 @@
+"""`jaxbandits.check` and its rules: what an algorithm, an environment or an adversary promises, each as a function that looks."""
+
+from jaxbandits.checking.building import builds
+from jaxbandits.checking.check import check
+from jaxbandits.checking.claims import guarantee, short_audit
+from jaxbandits.checking.findings import Check, Finding
+from jaxbandits.checking.playing import actions, bad_rewards, checkpoints, chunks, lane_alone, plays, windows
+from jaxbandits.checking.subject import Subject
+from jaxbandits.checking.tracing import addresses, draws, shapes, traces_once
+
+__all__ = [
+    "check",
+    "Check",
+    "Finding",
+    "Subject",
+    "builds",
+    "shapes",
+    "traces_once",
+    "draws",
+    "addresses",
+    "guarantee",
+    "short_audit",
+    "plays",
+    "actions",
+    "lane_alone",
+    "chunks",
+    "checkpoints",
+    "windows",
+    "bad_rewards",
+]

@@ -1,0 +1,134 @@
+"""What the rules look at: an algorithm in its environment, with what was traced and played of it so far."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandits import adversaries, simulator
+from jaxbandits.checking.findings import name_of_part, of_author
+from jaxbandits.checking.traces import CHECKPOINTS, Traces, traced
+from jaxbandits.sweeps import local, single
+from jaxbandits.sweeps.grid import PARTS
+from jaxbandits.sweeps.plan import Cell, Plan, host_case, plan, stacked
+from jaxbandits.sweeps.single import History
+from jaxbandits.sweeps.tasks import LEAST_LANES, Task
+
+
+class Subject:
+    """An algorithm in its environment, perhaps under adversaries.
+
+    Nothing is built, traced or played before a rule asks for it, and nothing twice.
+
+    Parameters
+    ----------
+    algorithm, environment, reward_adversary, message_adversary
+        As `jaxbandits.sweep` takes them: one factory, or a partial of one, each.
+    horizon, seeds : int
+        Plays of a lane, and lanes.
+    """
+
+    def __init__(
+        self,
+        algorithm,
+        environment,
+        reward_adversary=None,
+        message_adversary=None,
+        *,
+        horizon: int = 256,
+        seeds: int = 8,
+    ):
+        self.algorithm, self.environment = algorithm, environment
+        self.reward_adversary, self.message_adversary = reward_adversary, message_adversary
+        self.horizon, self.seeds = horizon, seeds
+        self._traces: dict[tuple, Traces] = {}
+        self._played: dict[tuple, dict] = {}
+
+    @property
+    def label(self) -> str:
+        """What errors call the algorithm."""
+        name = name_of_part(self.algorithm)
+        return "algorithm" if name.split(".")[0] in (*PARTS, "base") else name
+
+    @functools.cached_property
+    def plan(self) -> Plan:
+        """The sweep that is checked: one cell."""
+        return self.again()
+
+    def again(self) -> Plan:
+        """The same, built anew."""
+        return plan(
+            {self.label: self.algorithm}, self.environment, horizon=self.horizon, seeds=self.seeds, grid=None, points=None,
+            reward_adversary=self.reward_adversary, message_adversary=self.message_adversary, checkpoints=CHECKPOINTS,
+            dtype="float32",
+        )  # fmt: skip
+
+    @property
+    def cell(self) -> Cell:
+        """The algorithm and its environment, built."""
+        return self.plan.cells[0]
+
+    @property
+    def own_environment(self) -> bool:
+        """Whether the environment's functions are the author's, not the package's."""
+        code = getattr(self.cell.environment.world.reward, "__code__", None)
+        return code is None or of_author(code.co_filename)
+
+    def case(self):
+        """The numbers of the cell, as the engine is given them."""
+        return stacked([host_case(self.cell)], "float32")[0]
+
+    def traces(self, dtype: str = "float32", turn: int = 0) -> Traces:
+        """One lane, traced and not compiled. turn: another number traces it anew."""
+        if (dtype, turn) not in self._traces:
+            self._traces[dtype, turn] = traced(self.cell, dtype, truth=self.own_environment)
+        return self._traces[dtype, turn]
+
+    def played(
+        self, *, lanes: int = LEAST_LANES, first: int = 0, seeds: int | None = None, evenly: bool = False
+    ) -> dict:
+        """Arrays of seeds first, first + 1, ... by name, played in calls of `lanes` lanes each.
+
+        seeds: how many; None: all of the subject's. evenly: the same number of checkpoints at other times.
+        """
+        seeds = self.seeds if seeds is None else seeds
+        key = (lanes, first, seeds, evenly)
+        if key not in self._played:
+            laid_out = self.plan
+            if evenly:
+                group = laid_out.groups[0]
+                laid_out = laid_out._replace(groups=[group._replace(times=evenly_spaced(group.times))])
+            calls = []
+            for start in range(first, first + seeds, lanes):
+                task = Task(0, (0,), start, lanes, min(lanes, first + seeds - start))
+                calls.append(local.run_task(task, laid_out, jax.local_devices()[0]).of(0))
+            self._played[key] = {name: np.concatenate([call[name] for call in calls]) for name in calls[0]}
+        return self._played[key]
+
+    def watched(self, corruption: float, value: float | str) -> tuple[History, object]:
+        """One lane, every play of it, and its last state; a share of the rewards is replaced. The environment's own: corruption 0."""
+        attack = adversaries.huber(corruption=corruption, kind="fixed", value=value)
+        cell = self.cell._replace(reward_adversary=attack)
+        parts = simulator.parts_of(cell.algorithm, cell.environment, attack, cell.message_adversary, "float32")
+        case, seed, times = (
+            stacked([host_case(cell)], "float32")[0],
+            jnp.uint32(0),
+            jnp.array([self.horizon], jnp.int32),
+        )
+        lane, start, windows = single._begin(parts, case, seed, 1), 0, []
+        for span in cell.algorithm.schedule:
+            kind, length = (span.slots, span.full, span.whole), span.length or span.slots
+            number = simulator.windows_offered(span, 1)
+            where = (times, jnp.int32(start), jnp.int32(length))
+            lane, seen = single._watch(parts, kind, number, case, seed, lane, *where)
+            windows.append(seen)
+            if span.close:
+                lane = single._close(parts, case, seed, lane)
+            start = min(start + span.repeats * length, self.horizon) if span.full else start
+        return single._flat(windows, False), lane.algorithm
+
+
+def evenly_spaced(times: np.ndarray) -> np.ndarray:
+    """As many times up to the same horizon, at equal distances: few of them are checkpoints otherwise."""
+    return np.unique(np.linspace(times[-1] / len(times), times[-1], len(times)).astype(np.int64))

@@ -1,0 +1,232 @@
+"""What a part takes and what it reads: `jaxbandits list`, and the table of algorithms in the documentation.
+
+Nothing here is written down a second time: arguments, ranges and texts are the factory's (`reports.arguments`), with the catalogue's
+case for an example, and the rest is what the part itself declares.
+"""
+
+import difflib
+import functools
+import inspect
+import json
+import math
+import textwrap
+from typing import Any
+
+from jaxbandits import adversaries, algorithms, catalogue, environments, papers
+from jaxbandits.protocol import Adversary, Algorithm, Environment, Rewards
+from jaxbandits.reports.arguments import arguments, paper, summary
+from jaxbandits.selection import markdown as cells
+from jaxbandits.sweeps.beliefs import FATES, interval
+from jaxbandits.sweeps.grid import signature_of
+from jaxbandits.sweeps.plan import FILLED
+from jaxbandits.sweeps.results import jsonable
+from jaxbandits.validation import Range
+
+KINDS = {"algorithms": algorithms, "environments": environments, "adversaries": adversaries}
+# the argument that says what an algorithm plays on, in this order
+STRUCTURES = {"num_agents": "federated", "num_experts": "experts", "actions": "linear", "dim": "contextual"}
+WIDTH = 110
+
+
+def names(kind: str) -> list[str]:
+    """The parts of a kind, in the order of the documentation."""
+    return list(KINDS[kind].__all__)
+
+
+def kind_of(name: str) -> str:
+    """The kind of a part. ValueError, with the nearest names, where there is none of that name."""
+    for kind in KINDS:
+        if name in names(kind):
+            return kind
+    known = [*KINDS, "papers", *(name for kind in KINDS for name in names(kind)), *papers.known()]
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    hint = f" (did you mean {', '.join(map(repr, near))}?)" if near else ""
+    raise ValueError(f"there is nothing called {name!r}{hint}: `jaxbandits list` names all there is")
+
+
+def factory_of(name: str):
+    """The factory of a part. ValueError where there is none of that name."""
+    return getattr(KINDS[kind_of(name)], name)
+
+
+def example(name: str) -> Algorithm | Environment | Adversary:
+    """A part as the catalogue makes it."""
+    kind = kind_of(name)
+    if kind == "algorithms":
+        return catalogue.case(name)[0]
+    if kind == "environments":
+        return catalogue.ENVIRONMENTS[name].environment()
+    row = catalogue.ADVERSARIES[name]
+    return (row.reward_adversary or row.message_adversary)()
+
+
+def structure(name: str) -> str:
+    """What an algorithm plays on: "arms", "losses", "experts", "contextual", "linear" or "federated"."""
+    known = inspect.signature(getattr(algorithms, name)).parameters
+    for argument, kind in STRUCTURES.items():
+        if argument in known:
+            return kind
+    return "losses" if "losses" in catalogue.case(name)[1].facts else "arms"
+
+
+def record(name: str) -> dict:
+    """All that is known of a part, as JSON: infinities are the texts "inf" and "-inf", as in a result's configuration."""
+    factory, part = factory_of(name), example(name)
+    rows = arguments(factory, part)
+    found: dict[str, Any] = {
+        "name": name,
+        "summary": summary(factory),
+        "arguments": [
+            {
+                "name": row.name, "default": row.default, "range": _range_record(row.range), "static": row.static,
+                "required": row.required, "text": row.text,
+            }
+            for row in rows
+        ],
+        "static": [row.name for row in rows if row.static],
+        "paper": paper(factory),
+    }  # fmt: skip
+    if isinstance(part, Algorithm):
+        claim = part.guarantee
+        found |= {
+            "model": claim.model,
+            "unit": None if claim.model == "none" else claim.unit,
+            "structure": structure(name),
+        }
+        found["rewards"] = None if part.rewards is None else part.rewards._asdict()
+    return jsonable(found)
+
+
+def _range_record(asked: Range | None) -> dict | None:
+    if asked is None:
+        return None
+    if asked.kind == "choice":
+        return {"kind": asked.kind, "values": list(asked.values)}
+    return {key: value for key, value in asked._asdict().items() if key != "values"}
+
+
+def listed(what: str | None) -> str:
+    """What `jaxbandits list WHAT` prints. ValueError where nothing is called so."""
+    if what is None:
+        return "\n".join(overview(kind) for kind in (*KINDS, "papers"))
+    if what in KINDS or what == "papers":
+        return overview(what)
+    studies = papers.known()
+    return f"{what}: {studies[what].title} ({studies[what].source})" if what in studies else page(what)
+
+
+def as_json(what: str | None) -> str:
+    """A part, or the list of a kind's parts, as JSON. ValueError for anything else.
+
+    >>> json.loads(as_json("kl_ucb"))["rewards"]
+    {'low': 0.0, 'high': 1.0, 'outside': 'clip'}
+    """
+    if what is None or what == "papers" or what in papers.known():
+        raise ValueError(f"--json lists {', '.join(KINDS)}, or one of them by name: name it before --json")
+    found = [record(name) for name in names(what)] if what in KINDS else record(what)
+    return json.dumps(found, indent=2, allow_nan=False)
+
+
+def reading(rewards: Rewards | None) -> str:
+    """The rewards an algorithm reads, in a few words.
+
+    >>> reading(Rewards(0.0, 1.0, "clip")), reading(Rewards())
+    ('[0, 1], clipped', 'any')
+    """
+    if rewards is None:
+        return "not declared"
+    if math.isinf(rewards.low) and math.isinf(rewards.high):
+        return "any"
+    outside = {"clip": ", clipped", "zero": ", else 0", "accept": ""}[rewards.outside]
+    return interval(rewards.low, rewards.high) + outside
+
+
+def overview(kind: str) -> str:
+    """The parts of a kind, a line each: name, the rewards that an algorithm reads, first line of the docstring."""
+    lines = [f"{kind}:"]
+    if kind == "papers":
+        return "\n".join(lines + [f"  {name:36s} {study.title}" for name, study in papers.known().items()])
+    for name in names(kind):
+        column = f"{reading(catalogue.case(name)[0].rewards):16s} " if kind == "algorithms" else ""
+        first = (getattr(KINDS[kind], name).__doc__ or "").strip().splitlines()[0]
+        lines.append(f"  {name:24s} {column}{first}")
+    return "\n".join(lines)
+
+
+def page(name: str) -> str:
+    """All that is known of a part, as text."""
+    factory, part = factory_of(name), example(name)
+    rows = arguments(factory, part)
+    facts = {}
+    if isinstance(part, Algorithm):
+        claim = part.guarantee
+        unit = f", neighbours differ in one {claim.unit.replace('_', ' ')}"
+        bound = signature_of(catalogue.ALGORITHMS[name].algorithm)[1]
+        facts["plays on"] = structure(name)
+        # rewards and privacy may depend on arguments: they are this one's
+        facts["example"] = f"{name}({', '.join(f'{key}={_short(value)}' for key, value in bound.items())})"
+        facts["rewards"] = reading(part.rewards)
+        if part.rewards is not None and facts["rewards"] != "any":
+            facts["rewards"] = f"{interval(part.rewards.low, part.rewards.high)}, {FATES[part.rewards.outside]}"
+        facts["privacy"] = claim.model + ("" if claim.model == "none" else unit)
+    facts["static"] = ", ".join(row.name for row in rows if row.static)
+    facts["paper"] = paper(factory)
+    lines = [*textwrap.wrap(f"{name}: {summary(factory)}", WIDTH), ""]
+    for title, text in facts.items():
+        if text:
+            lines += textwrap.wrap(text, WIDTH, initial_indent=f"{title:10s}", subsequent_indent=" " * 10)
+    lines += ["", "arguments:"]
+    shown: dict[str, str] = {}  # clauses that speak of several arguments, with the first of them
+    for row in rows:
+        if row.required:
+            default = "from the run" if row.name in (*FILLED, "horizon") else "required"
+        else:
+            default = f"default {_short(row.default)}"
+        about = [text for text in (default, range_text(row.range), "static" if row.static else "") if text]
+        lines += textwrap.wrap(f"{row.name}: {', '.join(about)}", WIDTH, initial_indent="  ", subsequent_indent=" " * 6)
+        text = f"see {shown[row.text]}" if row.text in shown else row.text
+        lines += textwrap.wrap(text, WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6)
+        if row.text:
+            shown.setdefault(row.text, row.name)
+    return "\n".join(lines)
+
+
+def _short(value) -> str:
+    """A value as one would write it."""
+    if isinstance(value, functools.partial):
+        bound = "".join(f", {key}={_short(inner)}" for key, inner in value.keywords.items())
+        return f"partial({_short(value.func)}{bound})"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_short, value))}]"
+    return getattr(value, "__name__", None) or repr(value)
+
+
+def range_text(asked: Range | None) -> str:
+    """A range in words.
+
+    >>> range_text(Range("integer", 2)), range_text(Range("number", 0.0, 1.0, open_low=True))
+    ('integer >= 2', 'in (0, 1]')
+    """
+    if asked is None:
+        return ""
+    if asked.kind == "choice":
+        return "one of " + ", ".join(map(repr, asked.values))
+    low, high = math.isfinite(asked.low), math.isfinite(asked.high)
+    if low and high:
+        ends = f"in {'(' if asked.open_low else '['}{asked.low:g}, {asked.high:g}{')' if asked.open_high else ']'}"
+    elif low:
+        ends = f"{'>' if asked.open_low else '>='} {asked.low:g}"
+    elif high:
+        ends = f"{'<' if asked.open_high else '<='} {asked.high:g}"
+    else:
+        return asked.kind
+    return ends if asked.kind == "number" else f"{asked.kind} {ends}"
+
+
+def markdown() -> str:
+    """The algorithms with what they play on, the rewards they read and their privacy, as in the documentation."""
+    rows = [["algorithm", "plays on", "rewards read", "privacy"]]
+    for name in names("algorithms"):
+        part = catalogue.case(name)[0]
+        rows.append([f"`{name}`", structure(name), reading(part.rewards), part.guarantee.model])
+    return f"{cells(rows)}\n"

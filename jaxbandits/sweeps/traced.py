@@ -1,0 +1,218 @@
+"""What a lane computes, as a hash of its traced program.
+
+A program is traced for one lane and never compiled. Its operations, shapes, dtypes and constants enter the hash; names of
+functions, source lines, paths and the order of definitions do not. Two texts of a function that compute the same have one
+hash, and an edit that changes what is computed, wherever it stands, has another.
+"""
+
+import contextlib
+import dataclasses
+import enum
+import hashlib
+import traceback
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend import core
+
+from jaxbandits import simulator
+from jaxbandits.protocol import Case, Span
+from jaxbandits.simulator import Parts
+
+# Parameters of operations that say nothing about the forward values: derivative rules, and functions whose jaxpr stands beside.
+_UNREAD = {
+    "name",
+    "computation",
+    "jvp_jaxpr_fun",
+    "fwd_jaxpr_thunk",
+    "bwd",
+    "debug_info",
+    "in_tree",
+    "out_tree",
+    "out_trees",
+}
+# Settings under which a single operation was traced, as by `with jax.threefry_partitionable(False):`.
+_SETTINGS = ("threefry_partitionable", "compute_type", "xla_metadata")
+_CALLBACKS = {"pure_callback": "a host callback", "io_callback": "a host callback", "ffi_call": "foreign code"}
+_GENERATORS = {"threefry2x32", "rbg", "unsafe_rbg"}  # of random numbers; others are users' own functions
+_VMAPS = 2  # the engine maps over points, then over seeds: as many times is a custom rule for `vmap` followed
+
+
+class NoIdentity(Exception):
+    """What a lane computes cannot be told from its traced program; the text says why."""
+
+
+@contextlib.contextmanager
+def naming(label: str):
+    """An error inside a user's functions, while they are traced, becomes a ValueError with the label and the place."""
+    try:
+        yield
+    except NoIdentity:
+        raise
+    except Exception as error:
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if "site-packages" not in f.filename]
+        where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+        reason = (str(error).splitlines() or [""])[0]
+        raise ValueError(f"{label!r} cannot be traced: {type(error).__name__}: {reason} ({where})") from error
+
+
+def lane_program(parts: Parts, schedule: Sequence[Span], case: Case, checkpoints: int):
+    """The whole of one lane, traced anew: begin, every kind of window, the end of a span, diagnostics; and their names.
+
+    case: numbers, read for their shapes and dtypes alone. Errors inside a user's functions come out as they are.
+    """
+    kinds = list(dict.fromkeys((span.slots, span.full, span.whole) for span in schedule))
+
+    def lane(case, seed, times, numbers):
+        before = simulator.begin(parts, case, seed, checkpoints)
+        after = [simulator.advance(parts, kind, case, seed, before, times, *numbers) for kind in kinds]
+        closed = simulator.close(parts, case, seed, before) if any(span.close for span in schedule) else ()
+        return before, after, closed, simulator.finish(parts, case, before)
+
+    shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(np.shape(x), x.dtype), case)
+    number = jax.ShapeDtypeStruct((), jnp.int32)
+    times = jax.ShapeDtypeStruct((checkpoints,), jnp.int32)
+    seed = jax.ShapeDtypeStruct((), jnp.uint32)
+    program, out = jax.make_jaxpr(lane, return_shape=True)(shapes, seed, times, (number,) * 4)
+    record, diagnostics = out[3]
+    return program, [str(jax.tree.structure(record)), sorted(diagnostics)]
+
+
+def fingerprint(program, results, *, lasting: bool = True) -> str:
+    """The sha256 of a closed jaxpr, and of what its results are called.
+
+    NoIdentity where it holds what has no stable description, such as a host callback. lasting False: that enters by its place in
+    memory, which is enough while this process holds it.
+    """
+    writer = _Writer(lasting)
+    writer.program(program.jaxpr, program.consts)
+    writer.value(results)
+    return writer.sha.hexdigest()
+
+
+class _Writer:
+    """Feeds a program to a hash, variables numbered in the order in which they are bound."""
+
+    def __init__(self, lasting: bool):
+        self.sha, self.lasting = hashlib.sha256(), lasting
+        self.vmaps = 0  # custom rules being followed
+
+    def text(self, text: str) -> None:
+        self.sha.update(text.encode() + b"\0")
+
+    def program(self, jaxpr, consts) -> None:
+        numbers: dict = {}
+        self.text(f"program {len(jaxpr.constvars)} {len(jaxpr.invars)}")
+        for variable in (*jaxpr.constvars, *jaxpr.invars):
+            self.bind(variable, numbers)
+        for const in consts:
+            self.array(const)
+        for equation in jaxpr.eqns:
+            self.text(equation.primitive.name)
+            self.value({name: getattr(equation.ctx, name) for name in _SETTINGS})
+            self.atoms(equation.invars, numbers)
+            self.parameters(equation)
+            for variable in equation.outvars:
+                self.bind(variable, numbers)
+        self.text("returns")
+        self.atoms(jaxpr.outvars, numbers)
+
+    def bind(self, variable, numbers: dict) -> None:
+        numbers[variable] = len(numbers)
+        self.text(_shape(variable.aval))
+
+    def atoms(self, atoms, numbers: dict) -> None:
+        for atom in atoms:
+            if isinstance(atom, core.Literal):
+                self.text(f"literal {_shape(atom.aval)}")
+                self.array(atom.val)
+            else:
+                self.text(f"variable {numbers[atom]}")
+
+    def parameters(self, equation) -> None:
+        name, params = equation.primitive.name, equation.params
+        if name in _CALLBACKS and self.lasting:
+            raise NoIdentity(f"it calls {_CALLBACKS[name]} ({name}), which may compute anything")
+        if name in ("debug_callback", "debug_print"):  # prints, and gives nothing back
+            return
+        if name in ("jit", "pjit", "closed_call", "core_call"):  # how it is compiled does not matter, what is
+            return self.value(params.get("jaxpr", params.get("call_jaxpr")))
+        if name == "custom_vmap_call":
+            self.value(params["call"])
+            return self.rule(equation)
+        for key in sorted(params.keys() - _UNREAD):
+            self.text(key)
+            self.value(params[key])
+
+    def rule(self, equation) -> None:
+        """What a function with a rule of its own for `vmap` computes under it."""
+        if self.vmaps == _VMAPS:
+            return
+        closed_over = equation.params["in_tree"].children()[0].num_leaves
+        axes = [None] * closed_over + [0] * (len(equation.invars) - closed_over)
+        shapes = [
+            jax.ShapeDtypeStruct(v.aval.shape if axis is None else (2, *v.aval.shape), v.aval.dtype)
+            for v, axis in zip(equation.invars, axes, strict=True)
+        ]
+        if all(axis is None for axis in axes):
+            return
+        mapped = jax.vmap(lambda *xs: equation.primitive.bind(*xs, **equation.params), in_axes=axes)
+        self.vmaps += 1
+        self.value(jax.make_jaxpr(mapped)(*shapes))
+        self.vmaps -= 1
+
+    def value(self, x: Any) -> None:
+        if isinstance(x, core.ClosedJaxpr):
+            self.program(x.jaxpr, x.consts)
+        elif isinstance(x, core.Jaxpr):
+            self.program(x, ())
+        elif x is None or isinstance(x, bool | int | float | complex | str | bytes | slice | range):
+            self.text(f"{type(x).__name__} {x!r}")
+        elif isinstance(x, enum.Enum):
+            self.text(f"{type(x).__name__} {x.name}")
+        elif isinstance(x, np.ndarray | np.generic | jax.Array):
+            self.array(x)
+        elif isinstance(x, np.dtype) or (isinstance(x, type) and issubclass(x, np.generic)):
+            self.text(f"dtype {np.dtype(x).name}")
+        elif isinstance(x, tuple | list):
+            self.text(f"{len(x)} of")
+            for item in x:
+                self.value(item)
+        elif isinstance(x, dict):
+            self.text(f"{len(x)} named")
+            for key in sorted(x, key=str):
+                self.text(str(key))
+                self.value(x[key])
+        elif getattr(x, "name", None) in _GENERATORS and hasattr(x, "key_shape"):
+            self.text(f"generator {x.name}")
+        elif dataclasses.is_dataclass(x) and not isinstance(x, type):
+            self.text(type(x).__name__)
+            for field in dataclasses.fields(x):
+                self.value(getattr(x, field.name))
+        else:
+            text = repr(x)
+            if callable(x) or " at 0x" in text:
+                if self.lasting:
+                    raise NoIdentity(f"its traced program holds {text:.80}, which cannot be told apart from another")
+                text = str(id(x))
+            self.text(f"{type(x).__name__} {text}")
+
+    def array(self, x) -> None:
+        if isinstance(x, jax.Array) and jax.dtypes.issubdtype(x.dtype, jax.dtypes.extended):
+            x = jax.random.key_data(x)
+        if isinstance(x, jax.core.Tracer):
+            return self.text(f"traced {_shape(x.aval)}")
+        array = np.asarray(x)
+        if array.dtype.kind == "O":
+            raise NoIdentity(f"its traced program holds {type(x).__name__}, which is no array of numbers")
+        self.text(f"array {array.dtype.name} {array.shape} {getattr(x, 'weak_type', False)}")
+        self.sha.update(np.ascontiguousarray(array).tobytes())
+
+
+def _shape(aval) -> str:
+    if not hasattr(aval, "shape"):
+        return str(aval)
+    return f"{aval.dtype} {aval.shape} {getattr(aval, 'weak_type', False)}"
