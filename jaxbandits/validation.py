@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxbandits.protocol import Adversary, Algorithm, Environment
 
-MAX_INTEGER = 2**31 - 1  # of a count: plays, arms and seeds are 32-bit integers on the device
+MAX_INTEGER = 2**53  # of a count: floating point holds every integer up to here
 SHOWN = 80  # characters of a value in a message
 
 
@@ -115,10 +115,10 @@ def factory(function):
         bound.apply_defaults()
         try:
             part = function(**kwargs)
-        except ArithmeticError as error:  # a finite number so large or so small that no formula survives it
+        except (ArithmeticError, MemoryError) as error:  # a number so large or so small that no formula survives it
             extreme = ", ".join(f"{key} = {shown(value)}" for key, value in kwargs.items() if _extreme(value))
             raise ValueError(
-                f"{name}: {extreme or ', '.join(kwargs)} leads to numbers that floating point cannot hold ({error.args[-1]}): "
+                f"{name}: {extreme or ', '.join(kwargs)} leads to numbers that cannot be held ({error.args[-1]}): "
                 "choose something nearer 1"
             ) from None
         _freeze((part.params, getattr(part, "facts", ()), kwargs))

@@ -397,7 +397,7 @@ def test_bad_input_is_refused():
         jb.audit(FAMILIES["ldp_linucb"](), runs=RUNS, pairs=[(Edit(1, 1.0), Edit(1, 0.0))])
     with pytest.raises(ValueError, match="num_arms = 2 disagrees with the environment's 3"):
         jb.audit(made, runs=RUNS, environment=partial(e.bernoulli_arms, means=[0.1, 0.2, 0.3]))
-    with pytest.raises(ValueError, match="algorithm = 'ldp_ucb' must be a factory"):
+    with pytest.raises(TypeError, match=r"ldp_ucb needs num_arms, horizon, epsilon: functools\.partial"):
         jb.audit("ldp_ucb", runs=RUNS)
     with pytest.raises(ValueError, match="shortcut"):
         jb.audit(a.prm_elimination(**SMALL, epsilon=1.0, shortcut=True), runs=RUNS)
