@@ -454,9 +454,16 @@ def test_numbers_that_are_not_the_lanes_are_said_before_the_run(name):
 
 
 def test_draws_with_an_address_are_not_said():
+    def init_fixed(params, draws):
+        return jax.random.normal(jax.random.key(0), (3,), draws.dtype)
+
+    def observe(params, state, draws, t):
+        return (), state
+
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         simulate(own(act=act_addressed))
+        simulate(own(), world_of(init=init_fixed, observe=observe))  # one instance for all lanes is a choice
 
 
 def test_an_uncached_builder_is_named():

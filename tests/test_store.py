@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
-from jax.interpreters.batching import BatchTracer
 
 import jaxbandits as jb
 from jaxbandits.cli import main
@@ -260,7 +259,7 @@ def test_bad_input_makes_no_directory(tmp_path):
 
 def test_an_error_in_one_algorithm_keeps_the_others(tmp_path, played, monkeypatch):
     def close(params, state, draws, t):
-        if isinstance(t, BatchTracer):  # only among many lanes: the checks before the run trace one
+        if type(t).__name__ == "BatchTracer":  # only among many lanes: the checks before the run trace one
             raise ZeroDivisionError("never closed")
         return state
 

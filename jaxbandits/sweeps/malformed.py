@@ -61,6 +61,8 @@ RETURNS = {
     "World.observe": ("context", "state"),
     "Attack.corrupt": ("payload", "hit", "state"),
 }
+# an instance or a set of contexts may be drawn once and for all
+FIXED = ("Program.init", "Attack.init", "World.init", "World.observe", "World.truth", "World.score")
 
 
 # ---------------------------------------------------------------------------- what factories return
@@ -226,7 +228,7 @@ def _is_number(x) -> bool:
 # ---------------------------------------------------------------------------- what functions return
 
 
-class Tracer:
+class Examination:
     """Traces the functions of a case one after another, each on what the ones before it return."""
 
     def __init__(self, label: str):
@@ -298,7 +300,7 @@ class Tracer:
                 f"{self.label}: {name} is another program every time it is traced: numbers from np.random or a clock are "
                 f"written into it once, and every lane and play then meets the same; {REMEDY}{_at(function)}"
             )
-        elif constant_draws(closed, lane):
+        elif name not in FIXED and constant_draws(closed, lane):
             self.doubts.append(
                 f"{self.label}: {name} draws with a key that depends neither on the lane's seed nor on the play, such as "
                 f"PRNGKey(0): every lane and play meets the same numbers; {REMEDY}{_at(function)}"
@@ -346,7 +348,7 @@ def check_functions(
 
     case: abstract values. view: of a guarantee, where it is a user's. agents: how many, where the environment has them.
     """
-    trace, program, world = Tracer(label), parts.program, parts.world
+    trace, program, world = Examination(label), parts.program, parts.world
     draws = simulator._streams(parts, jax.ShapeDtypeStruct((), jnp.uint32))
     alg, outer = draws.child("alg"), draws.child("environment")
     whole = jax.ShapeDtypeStruct((), jnp.int32)
@@ -434,7 +436,7 @@ def check_functions(
     return trace.doubts
 
 
-def _check_action(trace: Tracer, act, action, used, slots: int, agents: int | None) -> None:
+def _check_action(trace: Examination, act, action, used, slots: int, agents: int | None) -> None:
     rows = f"[P] (here {slots}){'' if agents is None else f', [P, N] (here {slots}, {agents})'} or [1]"
     if not _fits(action, slots, agents, _is_array(action) and len(action.shape) == 2):
         raise trace.wrong("Program.act", act, f"must return actions of shape {rows}, it returns {_shape_text(action)}")
@@ -450,7 +452,7 @@ def _check_action(trace: Tracer, act, action, used, slots: int, agents: int | No
         )  # fmt: skip
 
 
-def _check_score(trace: Tracer, world: World, score, slots: int, agents: int | None) -> None:
+def _check_score(trace: Examination, world: World, score, slots: int, agents: int | None) -> None:
     if not isinstance(score, Score):
         raise trace.wrong("World.score", world.score, f"must return a Score, it returns {_what(score)}")
     if score.arm is None and score.regret is None:
@@ -473,7 +475,7 @@ def _check_score(trace: Tracer, world: World, score, slots: int, agents: int | N
         )
 
 
-def _check_diagnostics(trace: Tracer, program: Program, params, state) -> None:
+def _check_diagnostics(trace: Examination, program: Program, params, state) -> None:
     found = trace("Program.diagnose", program.diagnose, params, state)
     if not isinstance(found, dict):
         raise trace.wrong("Program.diagnose", program.diagnose, f"must return a dict of numbers, not {_what(found)}")
