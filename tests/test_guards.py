@@ -670,6 +670,12 @@ def test_what_stays_inside_a_window_may_be_anything():
     assert simulate(own(act=act, encode=encode, update=update)).pulls.sum() == HORIZON
 
 
+def test_one_action_where_there_are_agents_is_laid_to_the_algorithm():
+    environment = jb.environments.federated_linear(num_agents=2, num_arms=3, dim=2)
+    said = error_of(lambda: simulate(own(), environment))
+    assert re.search(r"Program.act returns actions int32\[1\], .* one action for each of them", said) and HERE in said
+
+
 def test_facts_and_what_is_no_environment():
     plain = world_of()
     for environment, words in (
