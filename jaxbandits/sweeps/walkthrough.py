@@ -4,6 +4,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxbandits import simulator
 from jaxbandits.contract import is_own
@@ -80,7 +81,7 @@ def check_functions(
         after, hit, attacker_after = trace(
             "Attack.corrupt", attack.corrupt, numbers, attacker, stream, t, payload, *rest, follows=corrupt
         )
-        if jax.tree.map(lambda x: x.shape, after) != jax.tree.map(lambda x: x.shape, payload):
+        if jax.tree.map(np.shape, after) != jax.tree.map(np.shape, payload):
             raise trace.wrong(
                 "Attack.corrupt", attack.corrupt,
                 f"must return {slot} as it receives them, {shape_text(payload)}, it returns {shape_text(after)}",
