@@ -177,8 +177,9 @@ def checks(lanes: int = 16_384, turns: int = 20) -> dict:
     simulator.arms_of = checked
     low = int(binom.ppf(0.025, turns, 0.5)) - 1
     ratios.sort()
+    more = [100 * (ratio - 1) for ratio in ratios]
     return {
-        "with, over without": float(np.median(ratios)), "from": ratios[max(low, 0)], "to": ratios[min(turns - 1 - low, turns - 1)],
+        "overhead in %": float(np.median(more)), "from": more[max(low, 0)], "to": more[min(turns - 1 - low, turns - 1)],
         "seconds with": float(np.median(with_check)), "without": float(np.median(without)), "turns": turns,
     }  # fmt: skip
 

@@ -9,17 +9,14 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
-from jaxbandits import recorder
+from jaxbandits import recorder, watch
 from jaxbandits.contract import is_own
 from jaxbandits.numerics import fixed_sum, settle
 from jaxbandits.protocol import Adversary, Algorithm, Attack, Case, Environment, Program, Seen, Span, World
 from jaxbandits.random import Draws
 from jaxbandits.recorder import Record, Window
-
-NEVER = 2**31 - 1  # no play: the first play of something that did not happen
 
 
 class Parts(NamedTuple):
@@ -37,19 +34,6 @@ class Parts(NamedTuple):
     traced: str = ""  # of a user's own parts: the hash of what they compute now (`sweeps.traced`)
 
 
-class Faults(NamedTuple):
-    """The first play at which something went wrong, int32, or NEVER. () where it is not watched.
-
-    Actions are watched wherever the environment says how many arms it has, NaN only in what a user wrote: the functions of
-    this package pay no NaN and bear the NaN that adversaries put in.
-    """
-
-    action: Any  # an action outside the arms
-    reward: Any  # the environment paid NaN
-    message: Any  # a message with NaN, from rewards without
-    state: Any  # the state turned NaN, after rewards and messages without; 0: it began so, or an adversary's NaN came first
-
-
 class Lane(NamedTuple):
     """Everything a lane carries."""
 
@@ -61,7 +45,7 @@ class Lane(NamedTuple):
     algorithm: Any
     record: Any  # Record
     nonfinite: Any  # int32 count of non-finite rewards seen, () without a reward adversary
-    faults: Any  # Faults
+    faults: Any  # watch.Faults
 
 
 def parts_of(algorithm: Algorithm, environment: Environment, reward_adversary, message_adversary, dtype) -> Parts:
@@ -105,16 +89,16 @@ def _offer(parts: Parts, case: Case, seed, slots: int, lane: Lane, before, limit
     used = slots if used is None else used
     used = used if limit is None else jnp.minimum(used, limit)
     play = jnp.arange(slots, dtype=jnp.int32) < used
-    lane = lane._replace(faults=lane.faults._replace(action=_outside(parts, lane.faults.action, t, action, play)))
+    lane = lane._replace(faults=watch.actions(lane.faults, parts.arms, t, action, play))
     if program.tally:
         return _tallied(parts, case, root, lane, world_state, before, used, t, context, action, note)
     reward = world.reward(case.environment, world_state, environment.child("reward"), t, context, action)
     score = world.score(case.environment, world_state, t, context, action)
     # one arm for the window: a reward for each of its plays, and clients and adversaries see an action a play
     reward = jnp.broadcast_to(reward, (slots, *reward.shape[1:]))
-    lane = lane._replace(faults=lane.faults._replace(reward=_unpaid(lane.faults.reward, t, reward, play)))
+    lane = lane._replace(faults=watch.rewards(lane.faults, t, reward, play))
     action = jnp.broadcast_to(action, (slots, *action.shape[1:]))
-    hits, nonfinite, spoiled = [], lane.nonfinite, _spoiled_before(lane)
+    hits, nonfinite = [], lane.nonfinite
     reward_state, message_state = lane.reward_adversary, lane.message_adversary
 
     def seen(stream):
@@ -144,9 +128,10 @@ def _offer(parts: Parts, case: Case, seed, slots: int, lane: Lane, before, limit
     last = before + used
     message = program.relay(params, alg.child("relay"), last, message, play)
     state, released = program.update(params, lane.algorithm, alg.child("update"), last, note, message, used)
-    if not isinstance(lane.faults.state, tuple):
-        spoiled |= ~jnp.all(jnp.isfinite(reward) | ~play.reshape(play.shape + (1,) * (reward.ndim - 1)))
-        lane = _turned(parts, lane, sent, message, state, last, used, spoiled)
+    faults = watch.state(
+        lane.faults, sent, message, state, last, used,
+        lambda: watch.spoils(reward, play) | _spoiled_before(lane), attacked=parts.message_attack is not None,
+    )  # fmt: skip
     regret = score.regret
     if regret is not None:
         regret = jnp.broadcast_to(regret, (slots, *regret.shape[1:]))
@@ -156,66 +141,14 @@ def _offer(parts: Parts, case: Case, seed, slots: int, lane: Lane, before, limit
         regret = fixed_sum(regret)
     lane = lane._replace(
         environment=world_state, reward_adversary=reward_state, message_adversary=message_state, algorithm=state,
-        nonfinite=nonfinite,
+        nonfinite=nonfinite, faults=faults,
     )  # fmt: skip
     return lane, Window(t, play, used, action, reward, message, released, score.arm, regret)
-
-
-def _outside(parts: Parts, first, t, action, play):
-    """The first play whose action is no arm: `first`, or one of this window."""
-    if parts.arms is None:
-        return first
-    far = is_outside(action, parts.arms)
-    far = far.any(axis=1) if far.ndim == 2 else far
-    at = jnp.where(far & play[: len(far)], t[: len(far)], NEVER)
-    return jnp.minimum(first, jnp.min(at))
-
-
-def is_outside(action, arms: int):
-    """Whether each action lies outside 0 .. arms - 1, in one comparison: as an unsigned number -1 is far above."""
-    word = jnp.uint64 if action.dtype.itemsize > 4 else jnp.uint32
-    return action.astype(word) >= word(arms)
-
-
-def _has_nan(tree):
-    """Whether any floating-point number of a tree is NaN."""
-    dtypes = [(x, x.dtype if hasattr(x, "dtype") else np.result_type(x)) for x in jax.tree.leaves(tree)]
-    nan = [jnp.isnan(x).any() for x, dtype in dtypes if jnp.issubdtype(dtype, jnp.floating)]
-    return jnp.stack(nan).any() if nan else jnp.bool_(False)
-
-
-def _unpaid(first, t, reward, play):
-    """The first play whose reward is NaN, where rewards are watched: `first`, or one of this window."""
-    if isinstance(first, tuple) or not jnp.issubdtype(reward.dtype, jnp.floating):
-        return first
-    bad = jnp.isnan(reward)
-    bad = bad.any(axis=1) if bad.ndim == 2 else bad
-    return jnp.minimum(first, jnp.min(jnp.where(bad & play, t, NEVER)))
 
 
 def _spoiled_before(lane: Lane):
     """Whether an adversary has paid anything that is not finite: what follows from it is no fault of the algorithm."""
     return jnp.bool_(False) if isinstance(lane.nonfinite, tuple) else lane.nonfinite > 0
-
-
-def _turned(parts: Parts, lane: Lane, sent, received, state, last, used, spoiled) -> Lane:
-    """Note a message or state that has turned NaN in the window that ends at play `last`, where they are watched.
-
-    Only the root is noted: a NaN message excuses the state, and what is `spoiled` excuses both.
-    """
-    faults = lane.faults
-    if isinstance(faults.state, tuple):
-        return lane
-    played = jnp.asarray(used) > 0  # a window without plays may send anything: it is not read
-    bad = _has_nan(sent) & played & ~spoiled
-    message = jnp.minimum(faults.message, jnp.where(bad, last, NEVER))
-    excused = spoiled | _has_nan(received)
-    if parts.message_attack is not None:
-        numbers = [x for x in jax.tree.leaves(received) if jnp.issubdtype(x.dtype, jnp.floating)]
-        excused = excused | ~jnp.all(jnp.stack([jnp.isfinite(x).all() for x in numbers] or [jnp.bool_(True)]))
-    turned = _has_nan(state) & (faults.state == NEVER)
-    state_play = jnp.where(turned, jnp.where(excused, 0, last), faults.state)
-    return lane._replace(faults=faults._replace(message=message, state=state_play))
 
 
 def _tallied(parts, case, root, lane, world_state, before, used, t, context, action, note):
@@ -240,9 +173,9 @@ def _tallied(parts, case, root, lane, world_state, before, used, t, context, act
     message = program.relay(params, alg.child("relay"), last, message, plays)
     state, released = program.update(params, lane.algorithm, alg.child("update"), last, note, message, used)
     lane = lane._replace(nonfinite=nonfinite)
-    lane = _turned(parts, lane, message, message, state, last, used, _spoiled_before(lane))
+    faults = watch.state(lane.faults, message, message, state, last, used, lambda: _spoiled_before(lane))
     score = world.score(case.environment, world_state, t, context, action)
-    lane = lane._replace(environment=world_state, algorithm=state)
+    lane = lane._replace(environment=world_state, algorithm=state, faults=faults)
     return lane, Window(t, plays, used, action, values, message, released, score.arm, score.regret)
 
 
@@ -254,13 +187,6 @@ def begin(parts: Parts, case: Case, seed, checkpoints: int) -> Lane:
         return () if attack is None else attack.init(params, root.child(name))
 
     state = parts.program.init(case.algorithm, alg.child("init"))
-    own_world, own_program = is_own(parts.world), is_own(parts.program)
-    never = jnp.int32(NEVER)
-    faults = Faults(
-        action=() if parts.arms is None else never, reward=never if own_world else (), message=never if own_program else (),
-        # a state that begins with NaN marks something by it
-        state=jnp.where(_has_nan(state), 0, never) if own_program else (),
-    )  # fmt: skip
     lane = Lane(
         jnp.int32(0), jnp.int32(0),
         parts.world.init(case.environment, root.child("environment").child("instance")),
@@ -269,7 +195,7 @@ def begin(parts: Parts, case: Case, seed, checkpoints: int) -> Lane:
         state,
         Record((), (), (), ()),
         () if parts.reward_attack is None else jnp.int32(0),
-        faults,
+        watch.begin(parts.arms, is_own(parts.world), is_own(parts.program), state),
     )  # fmt: skip
     window = jax.eval_shape(lambda: _offer(parts, case, seed, 1, lane, jnp.int32(0), None)[1])
     return lane._replace(record=recorder.empty(window, parts.world.num_arms, checkpoints))
@@ -407,8 +333,8 @@ def close(parts: Parts, case: Case, seed, lane: Lane) -> Lane:
     """End a span: the algorithm's batch-end work (filters, designs) for every lane at once."""
     draws = _streams(parts, seed).child("alg").child("close")
     state = parts.program.close(case.algorithm, lane.algorithm, draws, lane.plays)
-    lane = _turned(parts, lane, (), (), state, lane.plays, 1, _spoiled_before(lane))
-    return lane._replace(algorithm=state)
+    faults = watch.state(lane.faults, (), (), state, lane.plays, 1, lambda: _spoiled_before(lane))
+    return lane._replace(algorithm=state, faults=faults)
 
 
 def finish(parts: Parts, case: Case, lane: Lane) -> tuple[Record, dict]:

@@ -454,9 +454,16 @@ def test_numbers_that_are_not_the_lanes_are_said_before_the_run(name):
 
 
 def test_draws_with_an_address_are_not_said():
+    def init_fixed(params, draws):
+        return jax.random.normal(jax.random.key(0), (3,), draws.dtype)
+
+    def observe(params, state, draws, t):
+        return (), state
+
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         simulate(own(act=act_addressed))
+        simulate(own(), world_of(init=init_fixed, observe=observe))  # one instance for all lanes is a choice
 
 
 def test_an_uncached_builder_is_named():
@@ -661,6 +668,12 @@ def test_what_stays_inside_a_window_may_be_anything():
         return State(state.mean.at[note[0]].add(message[0]), state.pulls), ()
 
     assert simulate(own(act=act, encode=encode, update=update)).pulls.sum() == HORIZON
+
+
+def test_one_action_where_there_are_agents_is_laid_to_the_algorithm():
+    environment = jb.environments.federated_linear(num_agents=2, num_arms=3, dim=2)
+    said = error_of(lambda: simulate(own(), environment))
+    assert re.search(r"Program.act returns actions int32\[1\], .* one action for each of them", said) and HERE in said
 
 
 def test_facts_and_what_is_no_environment():

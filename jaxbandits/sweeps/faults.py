@@ -14,8 +14,9 @@ from jax import lax
 
 from jaxbandits import simulator
 from jaxbandits.contract import ContractError, written_at
-from jaxbandits.simulator import NEVER, Parts
+from jaxbandits.simulator import Parts
 from jaxbandits.sweeps.plan import Cell, host_case, stacked
+from jaxbandits.watch import NEVER, Faults, is_outside
 
 BREAKING = ("action", "pulls", "regret")  # of a lane that must not be kept, the root first
 NAN = {
@@ -35,7 +36,7 @@ class Fault(NamedTuple):
     lanes: int  # how many lanes have it
 
 
-def found_in(cells, first: int, watched: simulator.Faults, regret, pulls, times) -> tuple[Fault, ...]:
+def found_in(cells, first: int, watched: Faults, regret, pulls, times) -> tuple[Fault, ...]:
     """The faults of a call. watched: arrays [S, M] or (). regret: [S, M, C]. pulls: [S, M, K] or None. first: of the seeds."""
     number, found = len(regret), []
     plays = {name: np.asarray(x)[:number] for name, x in watched._asdict().items() if not isinstance(x, tuple)}
@@ -174,10 +175,10 @@ def _seen(parts: Parts, window, seen: Witness) -> Witness:
         return jnp.where(bad.any() & (old[0] == NEVER), row, old)
 
     if parts.arms is not None:
-        seen = seen._replace(action=first(seen.action, simulator.is_outside(action, parts.arms), action))
+        seen = seen._replace(action=first(seen.action, is_outside(action, parts.arms), action))
     if window.arm is not None:
         arm = jnp.broadcast_to(window.arm.astype(jnp.int32).reshape(-1, 1), (plays, 1))
-        seen = seen._replace(arm=first(seen.arm, simulator.is_outside(arm, parts.world.num_arms), arm))
+        seen = seen._replace(arm=first(seen.arm, is_outside(arm, parts.world.num_arms), arm))
     if window.regret is not None:
         infinite = ~jnp.isfinite(jnp.broadcast_to(window.regret, (plays,)))[:, None]
         seen = seen._replace(regret=first(seen.regret, infinite, action[:, :1]))
