@@ -201,7 +201,9 @@ def number(
 
 def integer(name: str, value, low=None, high=MAX_INTEGER, *, remedy="") -> int:
     """An integer in a closed range, which ends at `MAX_INTEGER` unless said otherwise."""
-    _record(name, Range("integer", -math.inf if low is None else low, math.inf if high is None else high))
+    _record(
+        name, Range("integer", -math.inf if low is None else low, math.inf if high in (None, MAX_INTEGER) else high)
+    )
     whole = isinstance(value, Integral | np.integer) and not isinstance(value, bool | np.bool_)
     whole = whole or (isinstance(value, float) and value.is_integer())
     if not whole or (low is not None and value < low) or (high is not None and value > high):

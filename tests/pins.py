@@ -10,9 +10,11 @@ from pathlib import Path
 import jax
 import numpy as np
 
+from jaxbandits.checking.subject import Subject
+from jaxbandits.checking.traces import CHECKPOINTS
+from jaxbandits.simulator import parts_of
 from jaxbandits.sweeps import identity
-from jaxbandits.sweeps.plan import Cell, plan
-from jaxbandits.sweeps.run import DEFAULTS
+from jaxbandits.sweeps.plan import Cell, checkpoint_times
 
 FILE = Path(__file__).with_name("pinned.json")
 SEEDS = 4
@@ -24,15 +26,16 @@ def pinned() -> dict:
     return json.loads(FILE.read_text()) if FILE.exists() else {"jax": jax.__version__, "cases": {}}
 
 
-def pin(settings: dict, ds) -> dict:
+def pin(subject: Subject) -> dict:
     """The pin of a case: version numbers, the traced program, and what its first seeds did."""
-    laid_out = plan(**DEFAULTS | settings)
-    cell, group = laid_out.cells[0], laid_out.groups[0]
+    cell, played = subject.cell, subject.played()
+    parts = parts_of(cell.algorithm, cell.environment, cell.reward_adversary, cell.message_adversary, "float32")
+    times = checkpoint_times(cell.horizon, CHECKPOINTS)
     return {
         "versions": versions(cell),
-        "program": identity.traced_now(group.parts, group.schedule, cell, group.times, laid_out.dtype),
-        "pulls": ds.pulls.values[0, :SEEDS].tolist() if "pulls" in ds else None,
-        "regret": ds.regret.values[0, :SEEDS, -1].tolist(),
+        "program": identity.traced_now(parts, cell.algorithm.schedule, cell, times, "float32", lasting=True),
+        "pulls": played["pulls"][:SEEDS].tolist() if "pulls" in played else None,
+        "regret": played["regret"][:SEEDS, -1].tolist(),
     }
 
 
@@ -69,11 +72,8 @@ def fault(name: str, now: dict, before: dict | None, jax_version: str) -> str:
 def write(found: dict) -> None:
     """Pin what was found, unless results changed under a version number that did not."""
     cases = pinned()["cases"]
-    wrong = [
-        text
-        for name, now in found.items()
-        if (text := fault(name, now, cases.get(name), "")) and "the same version numbers" in text
-    ]
+    faults = [fault(name, now, cases.get(name), "") for name, now in found.items()]
+    wrong = [text for text in faults if "the same version numbers" in text]
     if wrong:
         raise AssertionError("\n".join(wrong))
     lines = [f"{json.dumps(name)}: {json.dumps(now)}" for name, now in sorted(found.items())]

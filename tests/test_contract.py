@@ -8,6 +8,7 @@ import sys
 
 import jax
 import numpy as np
+import pins
 import pytest
 
 import jaxbandits as jb
@@ -15,7 +16,7 @@ from jaxbandits import catalogue, checking
 from jaxbandits.checking.findings import found_by
 from jaxbandits.checking.subject import Subject
 from jaxbandits.checking.traces import CHECKPOINTS
-from jaxbandits.sweeps import local
+from jaxbandits.sweeps import local, release
 from jaxbandits.sweeps.plan import Cell, plan
 from jaxbandits.sweeps.store import Begun
 from jaxbandits.sweeps.tasks import LEAST_LANES, Machine, Task, owned, shapes_of, tasks_of
@@ -120,6 +121,19 @@ def test_seeds_differ(subjects, name):
     final = subjects[name].played()["regret"][:, -1]
     assert final.shape == (SEEDS,)
     assert len(np.unique(final)) > 1 or name in ("fixed_gap_losses", "lemma51_losses")
+
+
+@pytest.mark.slow
+def test_results_are_pinned(subjects):
+    """The same version numbers, the same results; `make pins` writes down programs that were refactored."""
+    now = {name: pins.pin(subject) for name, subject in subjects.items()}
+    if os.environ.get("PINS") == "write":
+        pins.write(now)
+        release.record()
+    before = pins.pinned()
+    faults = [pins.fault(name, pin, before["cases"].get(name), before["jax"]) for name, pin in now.items()]
+    assert not any(faults), "\n".join(filter(None, faults))
+    assert release.unchanged(), "the package's code is not what is pinned: run `make pins`"
 
 
 @pytest.mark.slow
