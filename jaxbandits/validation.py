@@ -26,16 +26,16 @@ class Arguments(dict):
     home: str  # module of the factory
     defaults: dict  # argument -> default, where there is one
     built: tuple  # the fields of the part that fix its results
-    values: list  # what those of them hold that can be changed in place
+    contents: list  # what those of them hold that can be changed in place
 
     def describes(self, part) -> bool:
         """Whether the part is still what the factory returned for these arguments."""
         fixing = _fixing(part)
         if len(fixing) != len(self.built) or any(x is not y for x, y in zip(self.built, fixing, strict=True)):
             return False
-        values = _values(part)
-        return len(values) == len(self.values) and all(
-            x == y if isinstance(x, bytes) else x is y for x, y in zip(self.values, values, strict=True)
+        contents = _contents(part)
+        return len(contents) == len(self.contents) and all(
+            x == y if isinstance(x, bytes) else x is y for x, y in zip(self.contents, contents, strict=True)
         )
 
 
@@ -47,7 +47,7 @@ def _fixing(part) -> tuple:
     return part.program, part.params, part.schedule, part.version
 
 
-def _values(part) -> list:
+def _contents(part) -> list:
     """The leaves of a part's numbers and facts: arrays by their content, everything else by itself."""
     leaves = jax.tree.leaves((part.params, getattr(part, "facts", None)))
     return [hashlib.sha256(x.tobytes()).digest() if isinstance(x, np.ndarray) else x for x in leaves]
@@ -89,7 +89,7 @@ def factory(function):
         part = function(**kwargs)
         config = Arguments({"name": name, **bound.arguments})
         config.home, config.defaults = home, defaults
-        config.built, config.values = _fixing(part), _values(part)
+        config.built, config.contents = _fixing(part), _contents(part)
         part = part._replace(config=config)
         if isinstance(part, Environment | Adversary):
             part = part._replace(remake=functools.partial(make, **kwargs))

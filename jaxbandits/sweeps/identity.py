@@ -273,9 +273,9 @@ def _factory(x) -> list:
         if x.args:
             raise _Own
         bound, x = {**x.keywords, **bound}, x.func
-    if getattr(x, "itself", None) is not x or not _in_package(x.home):
+    if getattr(x, "itself", None) is not x or not _in_package(x.home):  # type: ignore[union-attr]
         raise _Own
-    return ["factory", x.__name__, _arguments(bound, x.defaults)]
+    return ["factory", x.__name__, _arguments(bound, x.defaults)]  # type: ignore[union-attr]
 
 
 def _in_package(module) -> bool:
