@@ -271,10 +271,10 @@ def test_what_means_something_else_has_another_key():
 
 
 def test_no_such_key_needs_a_trace(monkeypatch):
-    def lane_program(*args):
+    def lane_programs(*args):
         raise AssertionError("traced")
 
-    monkeypatch.setattr(identity, "lane_program", lane_program)
+    monkeypatch.setattr(identity, "lane_programs", lane_programs)
     for calls in (SAME | OTHER).values():
         for call in calls:
             key(**call)
