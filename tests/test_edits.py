@@ -4,13 +4,14 @@ Every row is a small module, an edit, and what the edit does. Keys are those of 
 module as it is (`random_modules`), so that neither side knows of the other.
 """
 
+import os
 import re
 import warnings
 from functools import partial
 
 import numpy as np
 import pytest
-from random_modules import algorithm, key_of, loaded, outcome
+from random_modules import algorithm, key_of, loaded, outcome, random_edits
 
 import jaxbandits as jb
 
@@ -463,3 +464,19 @@ def test_nothing_is_compiled_again_for_what_did_not_change(tmp_path):
         before = compiled.cache_info().misses
         jb.sweep(module.mine, module.world, **settings)
         assert compiled.cache_info().misses == before
+
+
+# ---- random edits of random modules
+
+
+def test_random_edits_never_find_old_results(tmp_path, capsys):
+    """EDITS=2000 (`make fuzz`) for more of them."""
+    number, seed = int(os.environ.get("EDITS", 200)), int(os.environ.get("EDITS_SEED", 0))
+    tally = random_edits(number, seed, tmp_path)
+    with capsys.disabled():
+        print(f"\n{number} edits: " + ", ".join(f"{len(edits)} {name}" for name, edits in tally._asdict().items()))
+    assert not tally.stale
+    assert len(tally.changed) > number / 3 and len(tally.broken) < number / 8
+    # only what is computed and never read, and what rounding hides, may change a key for nothing
+    assert len(tally.needless) < number / 4
+    assert {"_comment", "_unused", "_renamed"}.isdisjoint(tally.needless) and len(tally.kept) > number / 20
