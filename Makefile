@@ -13,7 +13,7 @@ TEST_ENV := NPROC=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MPLBACKEND=Agg \
 	JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.venv/xla-cache JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.2
 PYTEST := $(TEST_ENV) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
-.PHONY: demo test check pins bench docs lint types wheel clean
+.PHONY: demo test check pins fuzz bench docs lint types wheel clean
 .DEFAULT_GOAL := check
 
 demo: $(INSTALLED)
@@ -29,6 +29,10 @@ check: lint types
 # Write down what every algorithm computes now, once its results are the same or its version was raised.
 pins: $(INSTALLED)
 	PINS=write $(TEST_ENV) $(BIN)/python -m pytest tests/test_contract.py -k pinned
+
+# Random edits of random users' modules: does a store ever find results that the code no longer computes? EDITS_SEED: others.
+fuzz: $(INSTALLED)
+	$(TEST_ENV) EDITS=$${EDITS:-2000} $(BIN)/python -m pytest tests/test_edits.py -k random_edits
 
 bench: $(INSTALLED)
 	@for script in benchmarks/*.py; do echo "$$script"; $(BIN)/python $$script || exit 1; done

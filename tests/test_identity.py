@@ -271,10 +271,10 @@ def test_what_means_something_else_has_another_key():
 
 
 def test_no_such_key_needs_a_trace(monkeypatch):
-    def lane_program(*args):
+    def lane_programs(*args):
         raise AssertionError("traced")
 
-    monkeypatch.setattr(identity, "lane_program", lane_program)
+    monkeypatch.setattr(identity, "lane_programs", lane_programs)
     for calls in (SAME | OTHER).values():
         for call in calls:
             key(**call)
@@ -609,3 +609,44 @@ def test_an_edit_of_an_installed_copy_is_computed_anew(package, tmp_path):
     path.write_text(path.read_text().replace("1 - reward[0], 1))", "2 - reward[0], 1))"))
     assert computed(tmp_path, tmp_path / "store") == 2  # whose code it is cannot be told: both are taken for users' own
     assert computed(tmp_path, tmp_path / "store") == 0  # and found again by what they compute
+
+
+def test_what_a_name_stands_for_is_part_of_the_pinned_code(tmp_path, monkeypatch):
+    """Other text around the same definitions may compute something else."""
+    files = {
+        "one.py": "from jaxbandits import three\nfrom jaxbandits.two import f\nX = 1\n\n\ndef g(x):\n    return f(x) + X + three.Y\n",
+        "two.py": "def f(x):\n    return x\n",
+        "three.py": "Y = 2\n\n\ndef f(x):\n    return -x\n",
+        "four.py": "X = 3\n\n\ndef h():\n    return X\n",
+    }
+
+    def definitions(number, changes):
+        home = tmp_path / str(number) / "jaxbandits"
+        for name, text in (files | changes).items():
+            (home / name).parent.mkdir(parents=True, exist_ok=True)
+            (home / name).write_text(text)
+        monkeypatch.setattr(release, "PACKAGE", home)
+        return release.definitions()
+
+    def edited(name, old, new):
+        assert old in files[name]
+        return {name: files[name].replace(old, new)}
+
+    before = definitions(0, {})
+    same = [
+        edited("two.py", "def f", "# a comment\ndef f"),
+        {"sub/__init__.py": "", "sub/two.py": files["two.py"], "two.py": ""} | edited("one.py", "jaxbandits.two", "jaxbandits.sub.two"),
+        {"two.py": "from jaxbandits.five import f\n", "five.py": files["two.py"]},
+        edited("one.py", "from jaxbandits import three\nfrom jaxbandits.two import f", "from jaxbandits.two import f\nfrom jaxbandits import three"),
+    ]  # fmt: skip
+    other = [
+        edited("one.py", "jaxbandits.two", "jaxbandits.three"),
+        edited("one.py", "from jaxbandits.two", "from elsewhere"),
+        edited("one.py", "X = 1", "X = 3") | edited("four.py", "X = 3", "X = 1"),
+        edited("three.py", "Y = 2", "Y = 4"),
+        edited("one.py", "import three", "import four as three"),
+        edited("one.py", "f(x) + X", "f(x) - X"),
+    ]
+    assert {definitions(i, changes) for i, changes in enumerate(same, 1)} == {before}
+    hashes = [definitions(i, changes) for i, changes in enumerate(other, 10)]
+    assert len({before, *hashes}) == 1 + len(other)

@@ -24,7 +24,7 @@ from jaxbandits.simulator import Parts
 from jaxbandits.sweeps import release
 from jaxbandits.sweeps.plan import Cell, Group, Plan, cast, host_case, stacked
 from jaxbandits.sweeps.store import KEYS
-from jaxbandits.sweeps.traced import NoIdentity, fingerprint, lane_program, naming
+from jaxbandits.sweeps.traced import NoIdentity, fingerprint, lane_programs, naming
 from jaxbandits.validation import Arguments
 
 BASELINE_SEEDS = 8  # seeds on which a user's baseline is evaluated, where it depends on the seed
@@ -92,11 +92,11 @@ def identified(plan: Plan, platform: str, stored: bool) -> Identified:
     return Identified(plan, keys, nameless)
 
 
-def traced_now(parts: Parts, schedule, cell: Cell, times: np.ndarray, dtype: str, *, lasting: bool) -> str:
-    """The hash of what a cell's program computes now. lasting: also in another process, or NoIdentity where there is none."""
+def traced_now(parts: Parts, schedule, cell: Cell, times: np.ndarray, dtype: str, *, lasting: bool, batch=True) -> str:
+    """What a cell's program computes now, as hashes. lasting: also in another process, or NoIdentity where there is none."""
     case, _ = stacked([host_case(cell)], dtype)
     with jax.enable_x64(dtype == "float64"), naming(cell.label):
-        return fingerprint(*lane_program(parts, schedule, case, len(times)), lasting=lasting)
+        return fingerprint(*lane_programs(parts, schedule, case, len(times), batch), lasting=lasting)
 
 
 def _traced(group: Group, plan: Plan, stored: bool) -> tuple[str, str | NoIdentity]:
@@ -107,7 +107,7 @@ def _traced(group: Group, plan: Plan, stored: bool) -> tuple[str, str | NoIdenti
         return (trace(lasting=False),) * 2
     try:
         program = trace(lasting=True)
-        if trace(lasting=True) != program:
+        if not program.startswith(trace(lasting=True, batch=False)):
             raise NoIdentity("its functions compute something else each time they are traced, as with `np.random`")
         return program, program
     except NoIdentity as reason:

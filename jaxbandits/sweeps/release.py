@@ -53,14 +53,76 @@ def _together(digests) -> str:
 
 
 def _statements(path: Path) -> Iterator[str]:
-    tree = ast.parse(path.read_bytes())
-    for statement in tree.body:
+    """Every statement at the top of a file, with what the names in it stand for: a file may move, a name may not change its meaning."""
+    for statement in _parsed(path).body:
         text = "".join(_written(statement))
         if text:
-            yield hashlib.sha256(text.encode()).hexdigest()
-    for node in ast.walk(tree):  # where a name comes from may change as files move, what it stands for may not
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            yield from (f"{a.name} as {a.asname}" for a in node.names if a.asname not in (None, a.name))
+            yield _sha("\n".join([text, *sorted(set(_references(path, statement)))]))
+
+
+def _references(path: Path, statement) -> Iterator[str]:
+    names = _names(path)
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            module = names.get(node.value.id)
+            if isinstance(module, Path):
+                yield f"{node.value.id}.{node.attr} {_meaning(module, node.attr)}"
+        elif isinstance(node, ast.Name) and node.id in names:
+            yield f"{node.id} {_meaning(path, node.id)}"
+
+
+@functools.cache
+def _parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_bytes())
+
+
+@functools.cache
+def _names(path: Path) -> dict[str, str | Path | tuple[Path, str]]:
+    """The names of a file: a definition's text hashed, a place elsewhere, a module of this package, or a name in one."""
+    names: dict[str, str | Path | tuple[Path, str]] = {}
+    tree = _parsed(path)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                names[alias.asname or alias.name.partition(".")[0]] = _file(alias.name) or alias.name
+        elif isinstance(node, ast.ImportFrom):
+            module = _file(node.module or "")
+            for alias in node.names:
+                place = f"{node.module}.{alias.name}"
+                names[alias.asname or alias.name] = place if module is None else _file(place) or (module, alias.name)
+    for statement in tree.body:
+        bound = [x.id for x in ast.walk(statement) if isinstance(x, ast.Name) and isinstance(x.ctx, ast.Store)]
+        if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+            bound = [statement.name]
+        names |= dict.fromkeys(bound, _sha("".join(_written(statement))))
+    return names
+
+
+def _meaning(path: Path, name: str) -> str:
+    """What a name of a file stands for, through the files that it is imported from."""
+    followed = set()
+    while (path, name) not in followed:
+        followed.add((path, name))
+        target = _names(path).get(name, "")
+        if isinstance(target, str):
+            return target
+        if isinstance(target, Path):
+            return "a module"
+        path, name = target
+    return ""
+
+
+def _file(module: str) -> Path | None:
+    """The file of a module of this package."""
+    top, *rest = module.split(".")
+    if top != PACKAGE.name:
+        return None
+    place = PACKAGE.joinpath(*rest)
+    return next((path for path in (place.with_suffix(".py"), place / "__init__.py") if path.is_file()), None)
+
+
+def _sha(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _written(node) -> Iterator[str]:

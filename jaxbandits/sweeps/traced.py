@@ -10,7 +10,7 @@ import dataclasses
 import enum
 import hashlib
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
@@ -21,6 +21,7 @@ from jax.extend import core
 from jaxbandits import simulator
 from jaxbandits.protocol import Case, Span
 from jaxbandits.simulator import Parts
+from jaxbandits.sweeps.compiled import Compiled
 
 # Parameters of operations that say nothing about the forward values: derivative rules, and functions whose jaxpr stands beside.
 _UNREAD = {
@@ -38,7 +39,6 @@ _UNREAD = {
 _SETTINGS = ("threefry_partitionable", "compute_type", "xla_metadata")
 _CALLBACKS = {"pure_callback": "a host callback", "io_callback": "a host callback", "ffi_call": "foreign code"}
 _GENERATORS = {"threefry2x32", "rbg", "unsafe_rbg"}  # of random numbers; others are users' own functions
-_VMAPS = 2  # the engine maps over points, then over seeds: as many times is a custom rule for `vmap` followed
 
 
 class NoIdentity(Exception):
@@ -59,38 +59,71 @@ def naming(label: str):
         raise ValueError(f"{label!r} cannot be traced: {type(error).__name__}: {reason} ({where})") from error
 
 
-def lane_program(parts: Parts, schedule: Sequence[Span], case: Case, checkpoints: int):
-    """The whole of one lane, traced anew: begin, every kind of window, the end of a span, diagnostics; and their names.
+def lane_programs(
+    parts: Parts, schedule: Sequence[Span], case: Case, checkpoints: int, batch: bool
+) -> tuple[list, list]:
+    """The whole of one lane, traced anew: begin, every kind of window, the end of a span, diagnostics; and the results' names.
 
-    case: numbers, read for their shapes and dtypes alone. Errors inside a user's functions come out as they are.
+    batch: where a function has a rule of its own for `vmap`, what a batch of lanes computes as well. case: numbers, read for
+    their shapes and dtypes alone. Errors inside a user's functions come out as they are.
     """
     kinds = list(dict.fromkeys((span.slots, span.full, span.whole) for span in schedule))
+    closes = any(span.close for span in schedule)
 
     def lane(case, seed, times, numbers):
         before = simulator.begin(parts, case, seed, checkpoints)
         after = [simulator.advance(parts, kind, case, seed, before, times, *numbers) for kind in kinds]
-        closed = simulator.close(parts, case, seed, before) if any(span.close for span in schedule) else ()
+        closed = simulator.close(parts, case, seed, before) if closes else ()
         return before, after, closed, simulator.finish(parts, case, before)
 
     shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(np.shape(x), x.dtype), case)
-    number = jax.ShapeDtypeStruct((), jnp.int32)
-    times = jax.ShapeDtypeStruct((checkpoints,), jnp.int32)
-    seed = jax.ShapeDtypeStruct((), jnp.uint32)
-    program, out = jax.make_jaxpr(lane, return_shape=True)(shapes, seed, times, (number,) * 4)
+    number, seed = jax.ShapeDtypeStruct((), jnp.int32), jax.ShapeDtypeStruct((), jnp.uint32)
+    times, numbers = jax.ShapeDtypeStruct((checkpoints,), jnp.int32), (number,) * 4
+    program, out = jax.make_jaxpr(lane, return_shape=True)(shapes, seed, times, numbers)
     record, diagnostics = out[3]
-    return program, [str(jax.tree.structure(record)), sorted(diagnostics)]
+    programs = [program]
+    for moves in (False, True) if batch and "custom_vmap_call" in _operations(program.jaxpr) else ():
+        programs += _batch_programs(parts, kinds, closes, shapes, times, numbers, moves)
+    return programs, [str(jax.tree.structure(record)), sorted(diagnostics)]
 
 
-def fingerprint(program, results, *, lasting: bool = True) -> str:
-    """The sha256 of a closed jaxpr, and of what its results are called.
+def _batch_programs(parts, kinds, closes, case, times, numbers, moves: bool) -> Iterator:
+    """What the engine maps over two points and two seeds. moves: the numbers differ from point to point."""
+    leaves, treedef = jax.tree.flatten(case)
+    run = Compiled(parts, (0 if moves else -1,) * len(leaves), treedef, 2, times.shape[0]).functions
+    if moves:
+        case = jax.tree.map(lambda x: jax.ShapeDtypeStruct((2, *x.shape), x.dtype), case)
+    seeds = jax.ShapeDtypeStruct((2,), jnp.uint32)
+    begin, lane = jax.make_jaxpr(run["begin"], return_shape=True)(case, seeds)
+    yield begin
+    for kind in kinds:
+        yield jax.make_jaxpr(run["advance"], static_argnums=0)(kind, case, seeds, lane, times, *numbers)
+    if closes:
+        yield jax.make_jaxpr(run["close"])(case, seeds, lane)
+    yield jax.make_jaxpr(run["finish"])(case, lane)
 
-    NoIdentity where it holds what has no stable description, such as a host callback. lasting False: that enters by its place in
+
+def _operations(jaxpr) -> set[str]:
+    """The names of all operations of a program."""
+    names = {equation.primitive.name for equation in jaxpr.eqns}
+    inner = [x for equation in jaxpr.eqns for x in jax.tree.leaves(list(equation.params.values()), is_leaf=_is_program)]
+    return names.union(*(_operations(getattr(x, "jaxpr", x)) for x in inner if _is_program(x)))
+
+
+def _is_program(x) -> bool:
+    return isinstance(x, core.ClosedJaxpr | core.Jaxpr)
+
+
+def fingerprint(programs, results, *, lasting: bool = True) -> str:
+    """The sha256 of each closed jaxpr, and of what its results are called, as words.
+
+    NoIdentity where they hold what has no stable description, such as a host callback. lasting False: that enters by its place in
     memory, which is enough while this process holds it.
     """
-    writer = _Writer(lasting)
-    writer.program(program.jaxpr, program.consts)
-    writer.value(results)
-    return writer.sha.hexdigest()
+    writers = [_Writer(lasting) for _ in programs]
+    for writer, program in zip(writers, programs, strict=True):
+        writer.value([program, results])
+    return " ".join(writer.sha.hexdigest() for writer in writers)
 
 
 class _Writer:
@@ -98,7 +131,6 @@ class _Writer:
 
     def __init__(self, lasting: bool):
         self.sha, self.lasting = hashlib.sha256(), lasting
-        self.vmaps = 0  # custom rules being followed
 
     def text(self, text: str) -> None:
         self.sha.update(text.encode() + b"\0")
@@ -140,35 +172,19 @@ class _Writer:
             return
         if name in ("jit", "pjit", "closed_call", "core_call"):  # how it is compiled does not matter, what is
             return self.value(params.get("jaxpr", params.get("call_jaxpr")))
-        if name == "custom_vmap_call":
-            self.value(params["call"])
-            return self.rule(equation)
+        if name == "custom_vmap_call":  # its rule shows in the program of a batch
+            return self.value(params["call"])
         for key in sorted(params.keys() - _UNREAD):
             self.text(key)
             self.value(params[key])
-
-    def rule(self, equation) -> None:
-        """What a function with a rule of its own for `vmap` computes under it."""
-        if self.vmaps == _VMAPS:
-            return
-        closed_over = equation.params["in_tree"].children()[0].num_leaves
-        axes = [None] * closed_over + [0] * (len(equation.invars) - closed_over)
-        shapes = [
-            jax.ShapeDtypeStruct(v.aval.shape if axis is None else (2, *v.aval.shape), v.aval.dtype)
-            for v, axis in zip(equation.invars, axes, strict=True)
-        ]
-        if all(axis is None for axis in axes):
-            return
-        mapped = jax.vmap(lambda *xs: equation.primitive.bind(*xs, **equation.params), in_axes=axes)
-        self.vmaps += 1
-        self.value(jax.make_jaxpr(mapped)(*shapes))
-        self.vmaps -= 1
 
     def value(self, x: Any) -> None:
         if isinstance(x, core.ClosedJaxpr):
             self.program(x.jaxpr, x.consts)
         elif isinstance(x, core.Jaxpr):
             self.program(x, ())
+        elif getattr(x, "name", None) in _GENERATORS and hasattr(x, "key_shape"):
+            self.text(f"generator {x.name}")
         elif x is None or isinstance(x, bool | int | float | complex | str | bytes | slice | range):
             self.text(f"{type(x).__name__} {x!r}")
         elif isinstance(x, enum.Enum):
@@ -186,8 +202,6 @@ class _Writer:
             for key in sorted(x, key=str):
                 self.text(str(key))
                 self.value(x[key])
-        elif getattr(x, "name", None) in _GENERATORS and hasattr(x, "key_shape"):
-            self.text(f"generator {x.name}")
         elif dataclasses.is_dataclass(x) and not isinstance(x, type):
             self.text(type(x).__name__)
             for field in dataclasses.fields(x):
