@@ -162,7 +162,6 @@ def _store(directory: str, token: str) -> Store | None:
 def _call(arguments: bytes, digest: str, versions: list, task: Task, names: list[str], place, block: int):
     """One call on a worker: (chunk or None where it is in the store, error as (reason, traceback) or None)."""
     from jaxbandits.sweeps.job import keep_chunk
-    from jaxbandits.sweeps.run import use_compilation_cache
 
     try:
         here = [__version__, *identity.versions(jax.default_backend())]
@@ -170,7 +169,6 @@ def _call(arguments: bytes, digest: str, versions: list, task: Task, names: list
             raise RuntimeError(
                 f"a node of the cluster has {here}, the driver {versions}: install the same on all nodes"
             )
-        use_compilation_cache()
         laid_out = _planned(digest, arguments)
         keys = dict(zip(task.cells, names, strict=False))
         store = None if place is None else _store(*place)

@@ -13,6 +13,7 @@ from jaxbandits.numerics import fixed_sum
 from jaxbandits.protocol import Adversary, Algorithm, Case, Environment
 from jaxbandits.simulator import Parts
 from jaxbandits.sweeps import beliefs
+from jaxbandits.sweeps.disk_cache import programs_on_disk
 from jaxbandits.sweeps.plan import FILLED, Cell, built, checkpoint_times, fitting_in, host_case, part_factory, stacked
 from jaxbandits.sweeps.unread import without_unread
 from jaxbandits.validation import integer
@@ -78,7 +79,7 @@ def simulate(
     cell = Cell(algorithm.version[0], algorithm, environment, first, second, horizon, ())
     parts = simulator.parts_of(algorithm, environment, first, second, dtype)
     case, _ = stacked([host_case(cell)], dtype)
-    with jax.enable_x64(dtype == "float64"):
+    with jax.enable_x64(dtype == "float64"), programs_on_disk():
         record, state, diagnostics, kept = _play(parts, algorithm.schedule, history, case, jnp.uint32(seed), times)
     traced = _traced((seed, algorithm.params))
     if _traced(seed) and parts.world.seeded:
