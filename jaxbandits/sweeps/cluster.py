@@ -5,9 +5,12 @@ it sees the store's directory it writes its chunks there and returns nothing; wh
 Ray repeats a call whose process or machine was lost; an error in Python comes back as text and is not repeated.
 """
 
+import contextlib
 import functools
 import hashlib
+import signal
 import sys
+import threading
 import warnings
 from itertools import islice
 from pathlib import Path
@@ -41,7 +44,10 @@ class Ray:
                 "devices cannot be given with engine = 'ray': Ray deals them out, one GPU or one core a call"
             )
         if not ray.is_initialized():
-            with warnings.catch_warnings():  # Ray forks before it starts its own programs, which JAX warns of
+            with (
+                _own_sigterm(),
+                warnings.catch_warnings(),
+            ):  # Ray forks before it starts its own programs, which JAX warns of
                 warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)
                 ray.init(log_to_driver=False, include_dashboard=False)
         self.gpus = int(ray.cluster_resources().get("GPU", 0))
@@ -98,6 +104,18 @@ class Ray:
             for reference in pending:
                 ray.cancel(reference, force=False)
             raise
+
+
+@contextlib.contextmanager
+def _own_sigterm():
+    """Ray puts a handler of its own in the place of the process's: whoever handled SIGTERM before goes on doing so."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        # the default is Ray's to replace, and only the main thread may set a handler
+        if callable(before) and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
 
 
 def _describe():
