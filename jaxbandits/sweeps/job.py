@@ -1,6 +1,7 @@
 """A planned sweep on its way to a Dataset: what is finished is found, the rest is computed, and everything is merged."""
 
 import errno
+import json
 import os
 import shutil
 import sys
@@ -19,7 +20,7 @@ from jaxbandits.sweeps.identity import keys_of
 from jaxbandits.sweeps.local import Chunk
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.results import Results
-from jaxbandits.sweeps.store import Store, Unreadable, block_of
+from jaxbandits.sweeps.store import Store, Unreadable, block_of, remedy
 from jaxbandits.sweeps.tasks import Interval, Keys, Task, owned, seeds_of, without
 
 HEADER_BYTES = 1 << 16  # of results.nc: coordinates and attributes
@@ -49,6 +50,7 @@ class Job:
         self.keys = [] if self.store is None else keys_of(plan, engine.machine.platform)
         self.block = block_of(max(len(t) for t in plan.times.values()))
         self.computed = 0  # plays of this process
+        self.locked = self.store is not None and self.store.locked  # what is there can be read only
 
     def dataset(self) -> xr.Dataset:
         """Compute what is missing and return everything."""
@@ -56,6 +58,8 @@ class Job:
             results = Results(self.plan, self.shapes, self.config)
             self._run(owned(self.plan, 1, None), lambda task, chunk: _each(task, chunk, results.put))
             return results.dataset()
+        if self.locked and not self.fresh and self._finished(self.store):
+            return load(self.directory)
         try:
             for _ in range(3):  # a damaged file is found when it is merged
                 self.compute()
@@ -65,7 +69,8 @@ class Job:
         except KeyboardInterrupt as stop:
             stop.add_note(f"everything finished is in {self.directory}: the same call goes on from there")
             raise
-        raise OSError(f"{self.directory}: finished chunks are damaged again and again: check the disk")
+        hurt = ", ".join(dict.fromkeys(self.store.reported[-3:])) or "some have gone"
+        raise OSError(f"{self.directory}: finished chunks are damaged again and again ({hurt}): check the disk")
 
     def compute(self, shard: tuple[int, int] | None = None) -> None:
         """Bring the store up to the whole sweep, or to one shard of it."""
@@ -152,10 +157,20 @@ class Job:
             raise
         except (OSError, RuntimeError) as error:  # HDF5 has its own words for a full disk
             said = f"cannot write {self.directory / RESULTS} ({str(error).splitlines()[0]})"
-            raise OSError(f"{said}: make room and run it again, everything finished is kept") from None
+            raise OSError(f"{said}: {remedy(error)} and run it again, everything finished is kept") from None
         finally:
             part.unlink(missing_ok=True)
         return whole
+
+    def _finished(self, store: Store) -> bool:
+        """Whether every chunk is there, and results.nc is of this very configuration."""
+        assert self.directory is not None
+        if not (self.directory / RESULTS).is_file():
+            return False
+        pieces, seeds = store.pieces(self.keys), (self.plan.seeds.start, self.plan.seeds.stop)
+        if any(without([seeds], seeds_of(pieces[key])) for key in self.keys):
+            return False
+        return json.loads(load(self.directory).attrs.get("config", "null")) == self.config
 
     def _tidy(self, store: Store) -> None:
         """Forget calls on their way that other calls have overtaken."""
