@@ -58,6 +58,7 @@ def parser() -> argparse.ArgumentParser:
     listing.add_argument("--json", action="store_true", help="machine-readable")
     drawing = commands.add_parser("plot", help="draw the pictures of a finished run again")
     drawing.add_argument("directory", metavar="DIR", type=Path)
+    drawing.add_argument("--out", metavar="PLACE", type=Path, help="where to write them (default: DIR)")
     drawing.add_argument("--format", default="png", metavar="png,pdf")
     drawing.add_argument("--against", metavar="KEY", help="grid key on the horizontal axis")
     auditing.add_to(commands)
@@ -130,6 +131,10 @@ def run(given) -> int:
     began = time.perf_counter()
     ds = job.dataset()
     seconds, done = time.perf_counter() - began, job.said(job.lanes_computed)
+    if job.locked:
+        print(f"{job.directory} holds this run, finished, and cannot be written: nothing computed, nothing written")
+        print(statistics.table(ds))
+        return 0
     (job.directory / "config.toml").write_bytes(given.file.read_bytes())
     picture = {"formats": wanted, "figure": figure, "caption": caption}
     if job.computed or not output.describes(job.directory, job.config):
@@ -254,9 +259,12 @@ def draw(given) -> int:
         if given.against not in ds.regret.dims:
             raise ValueError(f"--against {given.against}: the run has no such axis; it has {', '.join(ds.regret.dims)}")
         figure["against"] = given.against
-    paths = output.draw(
-        ds, given.directory, formats=formats(given.format), figure=figure, caption=settings.get("caption", "")
-    )
+    place = given.out or given.directory
+    if given.out:
+        place.mkdir(parents=True, exist_ok=True)
+    if not os.access(place, os.W_OK):
+        raise OSError(f"{place} cannot be written: give another place for the pictures with --out")
+    paths = output.draw(ds, place, formats=formats(given.format), figure=figure, caption=settings.get("caption", ""))
     print("\n".join(str(p) for p in paths))
     return 0
 

@@ -322,3 +322,22 @@ ray.shutdown()
     with np.load(kept[0]) as chunk:
         np.testing.assert_array_equal(chunk["regret"], alone.regret[0])
     assert len(kept) == 1
+
+
+def test_sigterm_on_a_cluster_is_a_ctrl_c(tmp_path):
+    """Ray has a handler of its own, which ends the process with a C++ trace and exit code 134."""
+    pytest.importorskip("ray")
+    file, out, log = tmp_path / "run.toml", tmp_path / "out", tmp_path / "log"
+    file.write_text(FILE.format(horizon=2_000_000))  # more than can be played before the signal
+    with open(log, "w") as told:
+        command = [sys.executable, "-m", "jaxbandits.cli", "run", str(file), "--out", str(out), "--engine", "ray"]
+        child = subprocess.Popen(command, stdout=told, stderr=told)
+        try:
+            until = time.monotonic() + 120
+            while time.monotonic() < until and child.poll() is None and "lanes to compute" not in log.read_text():
+                time.sleep(0.1)
+            child.send_signal(signal.SIGTERM)
+            assert child.wait(60) == 130, log.read_text()[-2000:]
+        finally:
+            child.kill()
+    assert f"Go on with: jaxbandits run {file} --out {out} --engine ray" in log.read_text()

@@ -1,6 +1,7 @@
 """The store: what is kept is found again and is right; what is damaged is never taken for a result."""
 
 import contextlib
+import errno
 import itertools
 import json
 import os
@@ -18,6 +19,7 @@ import xarray as xr
 import jaxbandits as jb
 from jaxbandits.cli import main
 from jaxbandits.sweeps import estimate, files, keeper, local, room, store, tasks
+from jaxbandits.sweeps.results import Results
 from jaxbandits.sweeps.run import prepared
 from jaxbandits.sweeps.store import Damaged, Store, pack, unpack
 
@@ -624,6 +626,67 @@ def test_a_read_only_directory_is_said_at_once(tmp_path, played):
         with pytest.raises(ValueError, match="cannot write there"):
             jb.sweep(BOTH, ARMS, **(SMALL | {"seeds": 80}), store=disk)
         assert not played and jb.load(disk).sizes["seed"] == 40
+
+
+def test_a_finished_run_on_a_read_only_disk_is_read_plotted_and_reported(tmp_path, played, capsys):
+    file = tmp_path / "run.toml"
+    file.write_text(
+        'horizon = 60\nseeds = 40\ncheckpoints = 6\n[environment]\nname = "bernoulli_arms"\nmeans = [0.2, 0.8]\n'
+        '[[algorithm]]\nname = "ucb1"\n'
+    )
+    with small_disk(tmp_path / "disk", "4m") as disk:
+        again = ["run", str(file), "--out", str(disk / "run"), "--quiet"]
+        assert main(again) == 0
+        remount(disk, "ro")
+        played.clear()
+        capsys.readouterr()
+        assert main(again) == 0 and not played
+        told = capsys.readouterr().out
+        assert "holds this run, finished, and cannot be written" in told and "ucb1" in told
+        assert main(["plot", str(disk / "run")]) == 1
+        assert "--out" in capsys.readouterr().err
+        assert main(["plot", str(disk / "run"), "--out", str(tmp_path / "pictures")]) == 0
+        assert (tmp_path / "pictures" / "regret.png").exists()
+        assert main([*again, "--seeds", "80"]) == 2 and not played  # more is wanted than is there
+        assert "cannot write there" in capsys.readouterr().err
+
+
+def test_a_link_to_nothing_in_a_chunks_place_is_set_aside(whole, tmp_path, played):
+    jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path)
+    hurt = chunks(tmp_path)[1]
+    hurt.unlink()
+    hurt.symlink_to(tmp_path / "gone")
+    with pytest.warns(RuntimeWarning, match=rf"set aside .*{hurt.name}: a link to nothing"):
+        xr.testing.assert_identical(jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path), whole)
+    assert hurt.is_file() and not hurt.is_symlink()
+
+
+def test_a_damaged_chunk_that_cannot_be_set_aside_is_named(tmp_path, monkeypatch):
+    jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path)
+    hurt = chunks(tmp_path)[1]
+    hurt.write_bytes(b"")
+    replace = Path.replace
+
+    def refused(self, target):
+        if self == hurt:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self))
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", refused)
+    with pytest.raises(
+        OSError, match=rf"{hurt.name} is damaged .*Permission denied.*delete it, or make its folder writable"
+    ):
+        jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path)
+
+
+@pytest.mark.parametrize(("number", "advice"), [(errno.ENOSPC, "make room"), (errno.EIO, "see to the disk")])
+def test_room_is_asked_for_only_where_it_is_short(tmp_path, monkeypatch, number, advice):
+    jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path)
+    monkeypatch.setattr(
+        Results, "close", lambda self: (_ for _ in ()).throw(RuntimeError(f"h5: {os.strerror(number)}"))
+    )
+    with pytest.raises(OSError, match=rf"cannot write .*results\.nc .*: {advice} and run it again"):
+        jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path)
 
 
 # ---- what comes out

@@ -17,6 +17,7 @@ from jaxbandits.numerics import one_hot
 from jaxbandits.protocol import Case, Program, Report
 from jaxbandits.random import Draws
 from jaxbandits.simulator import Parts
+from jaxbandits.sweeps.disk_cache import programs_on_disk
 from jaxbandits.sweeps.unread import without_unread
 
 MOST_ARMS = 64  # actions among more arms are plain numbers
@@ -150,7 +151,8 @@ def transcripts(setting: Setting, params, environment, edits, which, seeds, colu
     for first in range(0, len(seeds), size):
         rows = np.arange(first, first + size) % len(seeds)  # the last call is filled up
         some = jax.tree.map(lambda x, rows=rows: x[np.asarray(which)[rows]], edits)
-        out = _many(setting, params, environment, some, np.asarray(seeds, np.uint32)[rows])
+        with programs_on_disk():
+            out = _many(setting, params, environment, some, np.asarray(seeds, np.uint32)[rows])
         wanted = min(size, len(seeds) - first)
         numbers = np.asarray(out[0])[:wanted]
         found.append((numbers if columns is None else numbers[:, columns], *(np.asarray(x)[:wanted] for x in out[1:])))

@@ -5,9 +5,12 @@ it sees the store's directory it writes its chunks there and returns nothing; wh
 Ray repeats a call whose process or machine was lost; an error in Python comes back as text and is not repeated.
 """
 
+import contextlib
 import functools
 import hashlib
+import signal
 import sys
+import threading
 import warnings
 from itertools import islice
 from pathlib import Path
@@ -42,7 +45,10 @@ class Ray:
                 "devices cannot be given with engine = 'ray': Ray deals them out, one GPU or one core a call"
             )
         if not ray.is_initialized():
-            with warnings.catch_warnings():  # Ray forks before it starts its own programs, which JAX warns of
+            with (
+                _own_sigterm(),
+                warnings.catch_warnings(),
+            ):  # Ray forks before it starts its own programs, which JAX warns of
                 warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)
                 ray.init(log_to_driver=False, include_dashboard=False)
         self.gpus = int(ray.cluster_resources().get("GPU", 0))
@@ -99,6 +105,18 @@ class Ray:
             for reference in pending:
                 ray.cancel(reference, force=False)
             raise
+
+
+@contextlib.contextmanager
+def _own_sigterm():
+    """Ray puts a handler of its own in the place of the process's: whoever handled SIGTERM before goes on doing so."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        # the default is Ray's to replace, and only the main thread may set a handler
+        if callable(before) and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
 
 
 def _describe():
@@ -163,7 +181,6 @@ def _store(directory: str, token: str) -> Store | None:
 def _call(arguments: bytes, digest: str, versions: list, task: Task, names: list[str], place, block: int):
     """One call on a worker: (chunk, without arrays where it is in the store, error as (reason, traceback) or None)."""
     from jaxbandits.sweeps.job import keep_chunk
-    from jaxbandits.sweeps.run import use_compilation_cache
 
     try:
         here = [__version__, *identity.versions(jax.default_backend())]
@@ -171,7 +188,6 @@ def _call(arguments: bytes, digest: str, versions: list, task: Task, names: list
             raise RuntimeError(
                 f"a node of the cluster has {here}, the driver {versions}: install the same on all nodes"
             )
-        use_compilation_cache()
         laid_out = _planned(digest, arguments)
         keys = dict(zip(task.cells, names, strict=False))
         store = None if place is None else _store(*place)

@@ -15,6 +15,7 @@ from jax import lax
 from jaxbandits import simulator
 from jaxbandits.protocol import Case
 from jaxbandits.simulator import Lane, Parts
+from jaxbandits.sweeps.disk_cache import programs_on_disk
 from jaxbandits.sweeps.unread import without_unread
 
 _lock = threading.Lock()
@@ -98,7 +99,9 @@ class Compiled:
                 if program is None:
                     static = () if kind is None else (kind,)
                     options = WIDE if device.platform == "cpu" else None
-                    program = self.functions[name].lower(*static, *args).compile(compiler_options=options)
+                    lowered = self.functions[name].lower(*static, *args)
+                    with programs_on_disk():
+                        program = lowered.compile(compiler_options=options)
                     self.programs[key] = program
         return program(*args)
 

@@ -20,7 +20,7 @@ from jaxbandits.sweeps.identity import identified
 from jaxbandits.sweeps.local import Chunk
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.results import Results
-from jaxbandits.sweeps.store import Store, Unreadable, block_of
+from jaxbandits.sweeps.store import Store, Unreadable, block_of, remedy
 from jaxbandits.sweeps.tasks import Interval, Keys, Task, owned, seeds_of, without
 
 HEADER_BYTES = 1 << 16  # of results.nc: coordinates and attributes
@@ -58,6 +58,7 @@ class Job:
         self.block = block_of(recorded)
         self.computed = 0  # plays of this process
         self.lanes_computed = 0  # lanes of this process
+        self.locked = self.store is not None and self.store.locked  # what is there can be read only
 
     @property
     def lanes(self) -> int:
@@ -79,6 +80,10 @@ class Job:
             results = Results(self.plan, self.shapes, self.config)
             self._run(owned(self.plan, 1, None), lambda task, chunk: _each(task, chunk, results.put))
             return results.dataset()
+        if self.locked and not self.fresh:  # from the chunks: results.nc may be of an earlier state of the code
+            results = Results(self.plan, self.shapes, self.config)
+            if self._collect(self.store, results):
+                return results.dataset()
         try:
             for _ in range(3):  # a damaged file is found when it is merged
                 self.compute()
@@ -88,7 +93,8 @@ class Job:
         except KeyboardInterrupt as stop:
             stop.add_note(f"everything finished is in {self.directory}: the same call goes on from there")
             raise
-        raise OSError(f"{self.directory}: finished chunks are damaged again and again: check the disk")
+        hurt = ", ".join(dict.fromkeys(self.store.reported[-3:])) or "some have gone"
+        raise OSError(f"{self.directory}: finished chunks are damaged again and again ({hurt}): check the disk")
 
     def compute(self, shard: tuple[int, int] | None = None) -> None:
         """Bring the store up to the whole sweep, or to one shard of it."""
@@ -186,22 +192,13 @@ class Job:
     def _merge(self, store: Store) -> bool:
         """Write results.nc from the store in the order of the plan; False where a file was damaged or has gone."""
         assert self.directory is not None
-        whole, seeds = True, (self.plan.seeds.start, self.plan.seeds.stop)
         part = self.directory / f".{RESULTS}.{uuid.uuid4().hex[:8]}.part"
         need = tasks.total_bytes(self.plan, self.shapes) + HEADER_BYTES + 64 * len(self.plan.seeds)
         try:
             if shutil.disk_usage(self.directory).free < need:  # asked first: HDF5 does not take a full disk well
                 raise OSError(errno.ENOSPC, f"it needs {need:,} bytes")
             results = Results(self.plan, self.shapes, self.config, part)
-            pieces = store.pieces(self.keys)
-            for cell, key in enumerate(self.keys):
-                covered = []
-                for piece in pieces[key]:
-                    arrays = store.read(piece, results.expected(cell))
-                    if arrays is not None:
-                        results.put(cell, piece.first, arrays)
-                        covered.append((piece.first, piece.stop))
-                whole = whole and not without([seeds], covered)
+            whole = self._collect(store, results)
             results.close()
             if whole:
                 os.replace(part, self.directory / RESULTS)
@@ -209,9 +206,23 @@ class Job:
             raise
         except (OSError, RuntimeError) as error:  # HDF5 has its own words for a full disk
             said = f"cannot write {self.directory / RESULTS} ({str(error).splitlines()[0]})"
-            raise OSError(f"{said}: make room and run it again, everything finished is kept") from None
+            raise OSError(f"{said}: {remedy(error)} and run it again, everything finished is kept") from None
         finally:
             part.unlink(missing_ok=True)
+        return whole
+
+    def _collect(self, store: Store, results: Results) -> bool:
+        """Put all chunks in their places, in the order of the plan; False where a file was damaged or is not there."""
+        whole, seeds = True, (self.plan.seeds.start, self.plan.seeds.stop)
+        pieces = store.pieces(self.keys)
+        for cell, key in enumerate(self.keys):
+            covered = []
+            for piece in pieces[key]:
+                arrays = store.read(piece, results.expected(cell))
+                if arrays is not None:
+                    results.put(cell, piece.first, arrays)
+                    covered.append((piece.first, piece.stop))
+            whole = whole and not without([seeds], covered)
         return whole
 
     def _tidy(self, store: Store) -> None:

@@ -2,13 +2,9 @@
 
 import json
 import os
-import platform
 import re
-import zlib
-from pathlib import Path
 from typing import Any
 
-import jax
 import xarray as xr
 
 from jaxbandits.protocol import Adversary, Environment
@@ -103,7 +99,6 @@ def prepared(
     if store is not None and (not isinstance(store, os.PathLike | str) or str(store) == "" or "\0" in str(store)):
         raise ValueError(f"store = {shown(store)} must be a directory's name")
     config = config_of(algorithms, environment, **{**settings, "seeds": laid_out.seeds})
-    use_compilation_cache()
     runner: Any
     if engine == "ray":
         from jaxbandits.sweeps.cluster import Ray
@@ -151,37 +146,3 @@ def parse_memory(memory) -> int | None:
     if not match or match[2].upper() not in _UNITS or float(match[1]) * _UNITS[match[2].upper()] < 1:
         raise ValueError(f"memory = {shown(memory)} must be a number of bytes or text such as '200KB' or '2GB'")
     return int(float(match[1]) * _UNITS[match[2].upper()])
-
-
-def use_compilation_cache() -> None:
-    """Keep compiled programs on disk between processes, unless the user chose JAX's own place or JAXBANDITS_CACHE=off.
-
-    One directory a kind of processor: code compiled for one may not run on another, and home directories are shared.
-    """
-    config: Any = jax.config  # its attributes are made at run time
-    chosen = os.environ.get("JAXBANDITS_CACHE", "")
-    if chosen == "off" or config.jax_compilation_cache_dir is not None:
-        return
-    home = (
-        Path(chosen)
-        if chosen
-        else Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "jaxbandits" / "xla"
-    )
-    home = home / f"{platform.machine()}-{zlib.crc32(_features().encode()):08x}"
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-    except OSError:  # a read-only home only costs compile time
-        return
-    config.update("jax_compilation_cache_dir", str(home))
-    config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-    config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-
-
-def _features() -> str:
-    """The instructions this processor knows, where the system says so."""
-    try:
-        return next(
-            line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith(("flags", "Features"))
-        )
-    except (OSError, StopIteration):
-        return platform.processor()

@@ -13,6 +13,7 @@ from jaxbandits.numerics import fixed_sum
 from jaxbandits.protocol import Algorithm, Case, Environment
 from jaxbandits.simulator import Parts, case_of
 from jaxbandits.sweeps import beliefs, faults, flags, malformed
+from jaxbandits.sweeps.disk_cache import programs_on_disk
 from jaxbandits.sweeps.given import call, factory_of, floating, name_of, part_factory, public_name, signature_of
 from jaxbandits.sweeps.identity import is_own, traced_now
 from jaxbandits.sweeps.plan import Cell, built, check_range, checkpoint_times, filled_in, fitting_in, host_case, stacked
@@ -97,7 +98,7 @@ def simulate(
     if is_own(algorithm, environment, first, second) and not _traced((seed, algorithm.params)):
         # what it reads may have changed since it was compiled
         parts = parts._replace(traced=traced_now(parts, algorithm.schedule, cell, times, dtype, lasting=False))
-    with jax.enable_x64(dtype == "float64"):
+    with jax.enable_x64(dtype == "float64"), programs_on_disk():
         record, lane, diagnostics, kept = _play(parts, algorithm.schedule, history, case, jnp.uint32(seed), times)
     traced = _traced((seed, algorithm.params))
     if _traced(seed) and parts.world.seeded:

@@ -91,6 +91,8 @@ def _content(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except FileNotFoundError:
+        if path.is_symlink():
+            raise Damaged("a link to nothing") from None
         raise
     except IsADirectoryError:
         raise Damaged("a directory") from None
@@ -118,6 +120,11 @@ class Store:
     def __init__(self, directory):
         self.home = Path(directory) / CHUNKS
         self.reported: list[str] = []  # what was set aside, and why
+
+    @property
+    def locked(self) -> bool:
+        """Whether there is a store here that cannot be written, as on a read-only disk."""
+        return self.home.is_dir() and not os.access(self.home, os.W_OK)
 
     def prepare(self) -> None:
         """Make the directory, see that it can be written, and remove temporary files that nobody owns any more."""
@@ -218,9 +225,14 @@ class Store:
         self._write(path, pack({"key": key, "first": first}, arrays))
 
     def set_aside(self, path: Path, why: str) -> None:
-        """Rename a file to `.bad` and say so."""
-        with contextlib.suppress(OSError):
+        """Rename a file to `.bad` and say so. Raises `Unreadable` where it cannot be renamed: it would be found again for ever."""
+        try:
             path.replace(path.with_name(f"{path.name}.bad"))
+        except FileNotFoundError:  # another process was faster
+            pass
+        except OSError as error:
+            said = f"{path} is damaged ({why}) and cannot be set aside ({os.strerror(error.errno or 0)})"
+            raise Unreadable(error.errno, f"{said}: delete it, or make its folder writable, and run it again") from None
         self.reported.append(f"{path.relative_to(self.home.parent)}: {why}")
         warnings.warn(f"set aside {self.reported[-1]}", RuntimeWarning, stacklevel=2)
 
@@ -280,8 +292,9 @@ class Store:
         except OSError as error:
             with contextlib.suppress(OSError):
                 part.unlink()
-            remedy = "make room" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "see to the disk"
-            said = f"cannot write {path} ({error.strerror}): {remedy} and run it again, everything finished is kept"
+            said = (
+                f"cannot write {path} ({error.strerror}): {remedy(error)} and run it again, everything finished is kept"
+            )
             raise OSError(error.errno, said) from None
         with contextlib.suppress(OSError):  # the name itself; not every file system can
             folder = os.open(path.parent, os.O_RDONLY)
@@ -289,6 +302,13 @@ class Store:
                 os.fsync(folder)
             finally:
                 os.close(folder)
+
+
+def remedy(error: Exception) -> str:
+    """What helps against an error of writing. HDF5 has its own words, with the system's among them."""
+    room = (errno.ENOSPC, errno.EDQUOT)
+    full = getattr(error, "errno", None) in room or any(os.strerror(number) in str(error) for number in room)
+    return "make room" if full else "see to the disk"
 
 
 def _grown(key: str, kept, asked) -> bool:
