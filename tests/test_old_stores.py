@@ -46,3 +46,20 @@ def test_another_run_is_refused_as_before(old):
     text = (old / "config.toml").read_text().replace("horizon = 50", "horizon = 60")
     (old / "config.toml").write_text(text)
     assert main(["run", str(old / "config.toml"), "--out", str(old), "--quiet"]) == 2
+
+
+def test_an_argument_that_a_later_release_adds_is_no_other_run(tmp_path):
+    """What is at its default is no part of what a directory's runs have in common."""
+    arms = jb.environments.bernoulli_arms
+    settings = {"horizon": 20, "seeds": 8, "checkpoints": 2, "progress": False, "store": tmp_path}
+    environment = arms(means=[0.2, 0.8])
+    before = jb.sweep("ucb1", environment, **settings)
+    config = type(environment.config)({**environment.config, "tilt": 0.0})
+    config.home, config.built = environment.config.home, environment.config.built
+    config.defaults = {**environment.config.defaults, "tilt": 0.0}
+    later = environment._replace(config=config, remake=None)
+    again = jb.sweep("ucb1", later, **settings)
+    np.testing.assert_array_equal(again.regret, before.regret)
+    assert len(chunks(tmp_path)) == 1
+    with pytest.raises(ValueError, match="environment differ"):
+        jb.sweep("ucb1", environment._replace(version=2), **settings)

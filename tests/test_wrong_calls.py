@@ -860,7 +860,7 @@ def test_the_rate_of_the_bar_begins_where_the_run_does(monkeypatch):
         report(200, restored=True)
         report(56)
 
-    planned = job.Job(laid_out(), {}, engine_of(run))
+    planned = job.Job(laid_out(), {}, {}, engine_of(run))
     planned._run(job.owned(planned.plan, 1, None), None)
     assert bars[0] == (200, 256, 256)
 

@@ -41,8 +41,10 @@ class SweepError(RuntimeError):
 class Job:
     """One sweep, checked: plan, engine and, where there is a directory, the store. Nothing is written before it runs."""
 
-    def __init__(self, plan: Plan, config: dict, engine: Any, directory=None, *, progress=True, fresh=False):
-        self.config, self.engine, self.progress, self.fresh = config, engine, progress, fresh
+    def __init__(
+        self, plan: Plan, config: dict, common: dict, engine: Any, directory=None, *, progress=True, fresh=False
+    ):
+        self.config, self.common, self.engine, self.progress, self.fresh = config, common, engine, progress, fresh
         self.directory = None if directory is None else Path(directory)
         tasks.check_parts(plan)
         self.plan, self.keys, self.nameless = identified(plan, engine.machine.platform, stored=directory is not None)
@@ -107,7 +109,7 @@ class Job:
             spent.clear(self.store.home)
             (self.directory / RESULTS).unlink(missing_ok=True)
             self.fresh = False
-        self.store.claim(self.config)
+        self.store.claim(self.config, self.common)
         pieces = self.store.pieces(self.keys)
         wanted, seen = [], set()
         for key, mine in zip(self.keys, owned(self.plan, self.block, shard), strict=True):

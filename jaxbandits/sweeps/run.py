@@ -14,7 +14,7 @@ from jaxbandits.sweeps.job import Job
 from jaxbandits.sweeps.local import Local
 from jaxbandits.sweeps.plan import plan
 from jaxbandits.sweeps.results import jsonable
-from jaxbandits.validation import choice, shown
+from jaxbandits.validation import Arguments, choice, shown
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
@@ -98,7 +98,8 @@ def prepared(
     beliefs.warn([(c.label, c.algorithm, c.environment) for c in laid_out.cells], stacklevel=3)
     if store is not None and (not isinstance(store, os.PathLike | str) or str(store) == "" or "\0" in str(store)):
         raise ValueError(f"store = {shown(store)} must be a directory's name")
-    config = config_of(algorithms, environment, **{**settings, "seeds": laid_out.seeds})
+    settings_run = {**settings, "seeds": laid_out.seeds}
+    config, common = (config_of(algorithms, environment, brief=brief, **settings_run) for brief in (False, True))
     runner: Any
     if engine == "ray":
         from jaxbandits.sweeps.cluster import Ray
@@ -106,20 +107,29 @@ def prepared(
         runner = Ray(algorithms, environment, settings, devices, budget)
     else:
         runner = Local(devices, budget)
-    return Job(laid_out, json.loads(json.dumps(config)), runner, store, progress=progress, fresh=fresh)
+    config, common = json.loads(json.dumps([config, common]))
+    return Job(laid_out, config, common, runner, store, progress=progress, fresh=fresh)
 
 
-def config_of(algorithms, environment, **settings) -> dict:
-    """The arguments of a sweep as JSON."""
+def config_of(algorithms, environment, *, brief: bool, **settings) -> dict:
+    """The arguments of a sweep as JSON. brief: without those of the environment and the adversaries that are at their defaults,
+    so that runs of a release that knows more arguments say the same."""
 
     def part(x):
-        if isinstance(x, Environment | Adversary):
-            return jsonable(x.config or {"name": "own"})
         if x is None:
             return None
-        names, bound = signature_of(x)  # with its defaults, as a called part has them
-        given = {n: bound.get(n, p.default) for n, p in names.items() if n in bound or p.default is not p.empty}
-        return {"name": name_of(x), **{n: jsonable(v) for n, v in given.items()}}
+        changed = False
+        if isinstance(x, Environment | Adversary):
+            config, defaults = x.config or {"name": "own"}, getattr(x.config, "defaults", {})
+            changed = isinstance(config, Arguments) and not config.describes(x)
+        else:
+            names, bound = signature_of(x)
+            defaults = {name: p.default for name, p in names.items() if p.default is not p.empty}
+            config = {"name": name_of(x), **defaults, **{name: bound[name] for name in names if name in bound}}
+        said = jsonable(config)
+        if brief:
+            said = {k: v for k, v in said.items() if k == "name" or k not in defaults or v != jsonable(defaults[k])}
+        return said | ({"changed": True} if changed else {})  # by `_replace`: no arguments say how
 
     settings = {
         key: part(value) if key.endswith("adversary") else _named_keys(value) if key == "grid" else jsonable(value)

@@ -157,22 +157,27 @@ class Store:
         for path in ours:
             path.unlink(missing_ok=True)
 
-    def claim(self, config: dict) -> None:
-        """Record what all chunks here have in common; ValueError names what differs from an earlier run."""
-        path, asked = self.home / "sweep.json", {key: config.get(key) for key in FIXED}
+    def claim(self, config: dict, common: dict) -> None:
+        """Record what all chunks here have in common; ValueError names what differs from an earlier run.
+
+        common: the configuration less what is at its default; releases up to 0.1.0 wrote `config`, the whole of it.
+        """
+        path, asked = self.home / "sweep.json", {key: common.get(key) for key in FIXED}
         try:
             written = json.loads(path.read_text())
             kept = dict(written["config"])
         except (OSError, ValueError, KeyError, TypeError):  # none yet, or unreadable: chunks carry their own keys
             written, kept = {}, {}
-        differing = [k for k in FIXED if k in kept and kept[k] != asked[k] and not _grown(k, kept[k], asked[k])]
+        old = "schema" not in written
+        now = {key: config.get(key) for key in FIXED} if old else asked
+        differing = [k for k in FIXED if k in kept and kept[k] != now[k] and not _grown(k, kept[k], now[k])]
         if differing and any(self.home.glob("*/*.npz")):
-            said = "; ".join(difference(key, kept[key], asked[key]) for key in differing)
+            said = "; ".join(difference(key, kept[key], now[key]) for key in differing)
             raise ValueError(
                 f"{self.home.parent} holds another run ({', '.join(differing)} differ: {said}): "
                 f"choose another directory, or replace it (`jaxbandits run --fresh`; from Python, delete it)"
             )
-        if kept and written.get("schema", 1) < KEYS and any(self.home.glob("*/*.npz")):
+        if kept and (old or written["schema"] < KEYS) and any(self.home.glob("*/*.npz")):
             warnings.warn(
                 f"{self.home.parent}: its chunks were made by an older release under keys that could be stale: they are left "
                 f"alone, and everything is computed anew beside them",
