@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxbandits import recorder, watch
-from jaxbandits.contract import is_own
+from jaxbandits.contract import runs_own_code
 from jaxbandits.numerics import fixed_sum, settle
 from jaxbandits.protocol import Adversary, Algorithm, Attack, Case, Environment, Program, Seen, Span, World
 from jaxbandits.random import Draws
@@ -195,7 +195,7 @@ def begin(parts: Parts, case: Case, seed, checkpoints: int) -> Lane:
         state,
         Record((), (), (), ()),
         () if parts.reward_attack is None else jnp.int32(0),
-        watch.begin(parts.arms, is_own(parts.world), is_own(parts.program), state),
+        watch.begin(parts.arms, runs_own_code(parts.world), runs_own_code(parts.program), state),
     )  # fmt: skip
     window = jax.eval_shape(lambda: _offer(parts, case, seed, 1, lane, jnp.int32(0), None)[1])
     return lane._replace(record=recorder.empty(window, parts.world.num_arms, checkpoints))

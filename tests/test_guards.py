@@ -27,6 +27,7 @@ from jaxbandits.protocol import (
     World,
 )  # fmt: skip
 from jaxbandits.sweeps import malformed
+from jaxbandits.sweeps.traced import first_difference
 from jaxbandits.validation import factory
 
 HORIZON, SEEDS = 20, 4
@@ -394,9 +395,9 @@ def test_nothing_of_this_package_is_a_users(name):
     example = catalogue.EVERYTHING[name]
     environment = malformed_free(example.environment)
     algorithm = jb.sweeps.single.algorithm_for(partial(example.algorithm, horizon=example.horizon), environment)
-    assert not contract.is_own(algorithm.program) and not contract.is_own(environment.world)
+    assert not contract.runs_own_code(algorithm.program) and not contract.runs_own_code(environment.world)
     for adversary in (example.reward_adversary, example.message_adversary):
-        assert adversary is None or not contract.is_own(malformed_free(adversary).attack)
+        assert adversary is None or not contract.runs_own_code(malformed_free(adversary).attack)
 
 
 def malformed_free(part):
@@ -408,7 +409,7 @@ def malformed_free(part):
 
 def test_a_users_function_inside_this_packages_is_a_users():
     wrapped = jb.algorithms.doubling(num_arms=3, horizon=50, base=own())
-    assert wrapped.program.act.__module__.startswith("jaxbandits") and contract.is_own(wrapped.program)
+    assert wrapped.program.act.__module__.startswith("jaxbandits") and contract.runs_own_code(wrapped.program)
 
 
 # ---------------------------------------------------------------------------- numbers that do not belong to the lane
@@ -497,14 +498,14 @@ def test_two_traces_are_compared_by_what_they_compute():
         return jax.lax.scan(lambda c, i: (c + i * x, c), y, jnp.arange(3.0))
 
     table = np.arange(3.0)
-    assert not contract.changing_trace(trace(loop, 1.0, 2.0), trace(loop, 1.0, 2.0))
-    assert contract.changing_trace(trace(loop, 1.0, 2.0), trace(lambda x, y: loop(y, x), 1.0, 2.0))
-    assert contract.changing_trace(trace(lambda x: x + table, 1.0), trace(lambda x: x + table[::-1], 1.0))
-    assert contract.changing_trace(trace(lambda x: x + 1.0, 1.0), trace(lambda x: x + 2.0, 1.0))
-    assert contract.changing_trace(trace(lambda x: x * 2.0, 1.0), trace(lambda x: x + 2.0, 1.0))
+    assert first_difference(trace(loop, 1.0, 2.0), trace(loop, 1.0, 2.0)) is None
+    assert first_difference(trace(loop, 1.0, 2.0), trace(lambda x, y: loop(y, x), 1.0, 2.0)) is not None
+    assert first_difference(trace(lambda x: x + table, 1.0), trace(lambda x: x + table[::-1], 1.0)) is not None
+    assert first_difference(trace(lambda x: x + 1.0, 1.0), trace(lambda x: x + 2.0, 1.0)) is not None
+    assert first_difference(trace(lambda x: x * 2.0, 1.0), trace(lambda x: x + 2.0, 1.0)) is not None
     relu = trace(lambda x: jax.nn.relu(x), 1.0)
-    assert not contract.changing_trace(relu, trace(lambda x: jax.nn.relu(x), 1.0))
-    assert not contract.changing_trace(trace(lambda x: x + np.nan, 1.0), trace(lambda x: x + np.nan, 1.0))
+    assert first_difference(relu, trace(lambda x: jax.nn.relu(x), 1.0)) is None
+    assert first_difference(trace(lambda x: x + np.nan, 1.0), trace(lambda x: x + np.nan, 1.0)) is None
 
 
 # ---------------------------------------------------------------------------- malformed parts

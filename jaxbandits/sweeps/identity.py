@@ -114,8 +114,12 @@ def _traced(group: Group, plan: Plan, stored: bool) -> tuple[str, str | NoIdenti
         return trace(lasting=False), reason
 
 
-def is_own(*parts) -> bool:
-    """Whether any of these parts is not this package's own, or holds something of a user's."""
+def is_altered(*parts) -> bool:
+    """Whether any of these parts is anything else than what a factory of this package returns for plain arguments.
+
+    Then only its traced program says what it computes, also where a user has but replaced a number of it. Whether a user's
+    function runs in a part is another question: `contract.runs_own_code`.
+    """
     try:
         for part in parts:
             describe_part(part)
@@ -180,7 +184,7 @@ class Describer:
         """What is subtracted from losses: by description where it is this package's, else by its values."""
         if environment.world.baseline is None:
             return None
-        if release.unchanged() and not is_own(environment):
+        if release.unchanged() and not is_altered(environment):
             return self._part(environment)
         key = (id(environment), id(times))
         if key not in self.baselines:
