@@ -27,7 +27,7 @@ def runs_own_code(part) -> bool:
     """Whether a function that a part holds, also deep inside a closure, was written by a user and not in this package.
 
     part: a Program, World or Attack, or one function. That a part of library functions alone is also exactly what a factory
-    of this package returns is another question: `sweeps.identity.is_altered`.
+    of this package returns is another question: `sweeps.description.is_altered`.
 
     >>> import jaxbandits as jb
     >>> runs_own_code(jb.algorithms.ucb1(num_arms=2, horizon=10).program)

@@ -14,6 +14,7 @@ _PACKAGE = str(Path(__file__).parent) + os.sep
 _LIBRARIES = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib"))
 
 
+@functools.lru_cache(maxsize=4096)  # asked of every frame of a trace
 def of_author(path: str) -> bool:
     """Whether a file is neither of this package, nor of an installed or the standard library."""
     inside = path.startswith((_PACKAGE, *_LIBRARIES)) or "site-packages" in path or "dist-packages" in path

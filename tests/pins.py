@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from jaxbandits.sweeps import identity
+from jaxbandits.sweeps.description import describe_part
 from jaxbandits.sweeps.plan import Cell, plan
 from jaxbandits.sweeps.run import DEFAULTS
 
@@ -39,7 +40,7 @@ def pin(settings: dict, ds) -> dict:
 def versions(cell: Cell) -> list:
     """Name and version number of every part, those inside others included."""
     parts = (cell.algorithm, cell.environment, cell.reward_adversary, cell.message_adversary)
-    return [_numbers(identity.describe_part(part)) for part in parts]
+    return [_numbers(describe_part(part)) for part in parts]
 
 
 def _numbers(description):

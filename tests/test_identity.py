@@ -21,8 +21,9 @@ import pytest
 
 import jaxbandits as jb
 from jaxbandits import catalogue
-from jaxbandits.sweeps import identity, plan, release, run
-from jaxbandits.sweeps.identity import describe_part, identified, is_altered
+from jaxbandits.sweeps import description, identity, plan, release, run
+from jaxbandits.sweeps.description import describe_part, is_altered
+from jaxbandits.sweeps.identity import identified
 
 A, E, V = jb.algorithms, jb.environments, jb.adversaries
 MEANS = (0.25, 0.75)  # exact in float32
@@ -355,8 +356,8 @@ def test_another_version_number_is_another_key(monkeypatch):
     assert describe_part(made()) != describe_part(raised(made))
     inner = A.exp3(num_arms=3, horizon=10)
     versions = [("private_batched", 1, (3, ("exp3", n, (3, True)), 7)) for n in (1, 2)]
-    assert identity._numbers_of(versions[0]) == ["private_batched", 1, ["exp3", 1]]
-    assert identity._numbers_of(versions[0]) != identity._numbers_of(versions[1])
+    assert description._numbers_of(versions[0]) == ["private_batched", 1, ["exp3", 1]]
+    assert description._numbers_of(versions[0]) != description._numbers_of(versions[1])
     assert inner.version[0] == "exp3"
     nested = describe_part(A.bandit_to_experts(num_arms=3, num_experts=4, horizon=100, base=PRIVATE))
     assert nested[1] == ["bandit_to_experts", 1, ["private_batched", 1, ["exp3", 1]]]
@@ -383,7 +384,7 @@ def test_text_numbers_and_lists_are_told_apart():
         2**60 + 1,
     ]
     values += [-0.5, [], [[1], [1, 2]], [[1, 2], [1]], {"a": 1, "b": 2}, {"b": 2, "a": 1}, {"a": 2}, np.zeros((2, 3)), np.zeros((3, 2))]  # fmt: skip
-    assert len({json.dumps(identity._value(value)) for value in values}) == len(values)
+    assert len({json.dumps(description._value(value)) for value in values}) == len(values)
 
 
 class Fast(partial):

@@ -27,8 +27,10 @@ _turns = itertools.count()
 def shapes(subject: Subject) -> Faults:
     """Functions take and return what the contract says, in windows of every size, in float32 and in float64."""
     where = place_of_function(subject.algorithm)
-    for dtype in ("float32", "float64"):
-        for slots in sorted({1, *window_sizes(subject.cell.algorithm.schedule)}):
+    sizes = window_sizes(subject.cell.algorithm.schedule)
+    # a lane is begun from the shapes of a window of one play
+    for dtype, tried in (("float32", sorted({1, *sizes})), ("float64", sizes)):
+        for slots in tried:
             faults = list(told(subject.label, where, walk_through, subject.cell, dtype, slots))
             yield from (
                 (message if dtype == "float32" else f"with dtype={dtype!r}, {message}", at) for message, at in faults

@@ -13,9 +13,11 @@ from jaxbandits.numerics import fixed_sum
 from jaxbandits.protocol import Algorithm, Case, Environment
 from jaxbandits.simulator import Parts, case_of
 from jaxbandits.sweeps import beliefs, faults, flags, malformed
+from jaxbandits.sweeps.checkpoints import checkpoint_times
+from jaxbandits.sweeps.description import is_altered
 from jaxbandits.sweeps.given import call, factory_of, floating, name_of, part_factory, public_name, signature_of
-from jaxbandits.sweeps.identity import is_altered, traced_now
-from jaxbandits.sweeps.plan import Cell, built, check_range, checkpoint_times, filled_in, fitting_in, host_case, stacked
+from jaxbandits.sweeps.identity import traced_now
+from jaxbandits.sweeps.plan import Cell, built, check_range, filled_in, fitting_in, host_case, stacked
 from jaxbandits.sweeps.unread import without_unread
 from jaxbandits.validation import integer
 
