@@ -13,9 +13,9 @@ from jaxbandits import recorder, simulator
 from jaxbandits.places import place_of_caller
 from jaxbandits.protocol import Case
 from jaxbandits.random import Draws
-from jaxbandits.simulator import Parts
 from jaxbandits.sweeps.plan import Cell, host_case, stacked
 from jaxbandits.sweeps.walkthrough import check_functions
+from jaxbandits.window import Parts, offer
 
 CHECKPOINTS = 8
 MOST_SIZES = 6  # of windows that are traced
@@ -87,7 +87,7 @@ def _program(function, given: tuple, varying: tuple):
 
 def _window(parts: Parts, slots: int, free: bool):
     def window(case, seed, lane, before, limit):
-        _, seen = simulator._offer(parts, case, seed, slots, lane, before, None if free else limit)
+        _, seen = offer(parts, case, seed, slots, lane, before, None if free else limit)
         return seen.message, seen.released, seen.action
 
     return window

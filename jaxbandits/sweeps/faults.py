@@ -14,10 +14,10 @@ from jax import lax
 
 from jaxbandits import simulator
 from jaxbandits.contract import ContractError
-from jaxbandits.simulator import Parts
 from jaxbandits.sweeps.plan import Cell, host_case, stacked
 from jaxbandits.sweeps.wording import at_line
 from jaxbandits.watch import NEVER, Faults, is_outside
+from jaxbandits.window import Parts
 
 BREAKING = ("action", "pulls", "regret")  # of a lane that must not be kept, the root first
 NAN = {

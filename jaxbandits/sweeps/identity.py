@@ -19,12 +19,12 @@ import jaxlib
 import numpy as np
 
 from jaxbandits.protocol import Environment
-from jaxbandits.simulator import Parts
 from jaxbandits.sweeps import release
 from jaxbandits.sweeps.description import Altered, bits, describe_part, is_altered, numbers
 from jaxbandits.sweeps.plan import Cell, Group, Plan, cast, host_case, stacked
 from jaxbandits.sweeps.store import KEYS
 from jaxbandits.sweeps.traced import NoIdentity, fingerprint, lane_program, naming
+from jaxbandits.window import Parts
 
 BASELINE_SEEDS = 8  # seeds on which a user's baseline is evaluated, where it depends on the seed
 # Settings of JAX that change draws or arithmetic of a program whose trace is the same.

@@ -15,10 +15,10 @@ import numpy as np
 from jaxbandits.contract import runs_own_code
 from jaxbandits.places import place_of_error, place_of_function
 from jaxbandits.protocol import Adversary, Algorithm, Attack, Case, Environment, Guarantee, Program, Span, World
-from jaxbandits.simulator import Parts
 from jaxbandits.sweeps.walkthrough import check_functions
 from jaxbandits.sweeps.wording import a_kind, at_line, first_line, in_brackets, named, what
 from jaxbandits.validation import nearest
+from jaxbandits.window import Parts
 
 MODELS = ("none", "local", "central", "shuffle", "federated")
 UNITS = ("loss_vector", "reward", "user", "message")

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.protocol import Adversary, Algorithm, Case, Environment, Span
-from jaxbandits.simulator import Parts, case_of, parts_of
+from jaxbandits.simulator import case_of, parts_of
 from jaxbandits.sweeps.checkpoints import checkpoint_times
 from jaxbandits.sweeps.given import (
     PARTS,
@@ -29,6 +29,7 @@ from jaxbandits.sweeps.given import (
 )
 from jaxbandits.sweeps.grid import Axis, axes_of, bind, route
 from jaxbandits.validation import integer, shown
+from jaxbandits.window import Parts
 
 
 class Cell(NamedTuple):

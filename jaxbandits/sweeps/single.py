@@ -11,7 +11,7 @@ from jax import lax
 from jaxbandits import simulator
 from jaxbandits.numerics import fixed_sum
 from jaxbandits.protocol import Algorithm, Case, Environment
-from jaxbandits.simulator import Parts, case_of
+from jaxbandits.simulator import case_of
 from jaxbandits.sweeps import beliefs, faults, flags, malformed
 from jaxbandits.sweeps.checkpoints import checkpoint_times
 from jaxbandits.sweeps.description import is_altered
@@ -20,6 +20,7 @@ from jaxbandits.sweeps.identity import traced_now
 from jaxbandits.sweeps.plan import Cell, built, check_range, filled_in, fitting_in, host_case, stacked
 from jaxbandits.sweeps.unread import without_unread
 from jaxbandits.validation import integer
+from jaxbandits.window import Parts
 
 
 class History(NamedTuple):

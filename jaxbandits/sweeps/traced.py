@@ -21,8 +21,8 @@ from jax.extend import core
 from jaxbandits import simulator
 from jaxbandits.places import place_of_equation, place_of_error
 from jaxbandits.protocol import Case, Span
-from jaxbandits.simulator import Parts
 from jaxbandits.sweeps.wording import in_brackets
+from jaxbandits.window import Parts
 
 # Parameters of operations that say nothing about the forward values: derivative rules, and functions whose jaxpr stands beside.
 _UNREAD = {

@@ -5,12 +5,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxbandits import simulator
 from jaxbandits.contract import runs_own_code
 from jaxbandits.protocol import Attack, Case, Program, Score, Seen, Truth, World
-from jaxbandits.simulator import Parts
 from jaxbandits.sweeps.examination import Examination
 from jaxbandits.sweeps.wording import array_text, as_arrays, fits, is_array, is_scalar, row_text, shape_text, what
+from jaxbandits.window import Parts, streams
 
 
 def check_functions(
@@ -24,7 +23,7 @@ def check_functions(
     unread: also what this case gets on with, and others may not: truths that nobody reads, rewards that are no floats.
     """
     trace, program, world = Examination(label), parts.program, parts.world
-    draws = simulator._streams(parts, jax.ShapeDtypeStruct((), jnp.uint32))
+    draws = streams(parts, jax.ShapeDtypeStruct((), jnp.uint32))
     alg, outer = draws.child("alg"), draws.child("environment")
     whole = jax.ShapeDtypeStruct((), jnp.int32)
     t, play = jax.ShapeDtypeStruct((slots,), jnp.int32), jax.ShapeDtypeStruct((slots,), jnp.bool_)
