@@ -416,7 +416,7 @@ def test_a_users_function_inside_this_packages_is_a_users():
 
 
 def init_numpy(params, draws):
-    return State(jnp.asarray(np.random.rand(3), draws.dtype), jnp.zeros(3, jnp.int32))
+    return State(jnp.zeros(3, draws.dtype) + np.random.rand(), jnp.zeros(3, jnp.int32))
 
 
 def act_constant_key(params, state, draws, t, context):
@@ -438,19 +438,21 @@ def act_addressed(params, state, draws, t, context):
 
 
 IMPURE = {
-    "np.random in init": ({"init": init_numpy}, "Program.init is another program every time"),
-    "a constant key in act": ({"act": act_constant_key}, "Program.act draws with a key"),
-    "a constant key in a loop": ({"act": act_key_in_a_loop}, "Program.act draws with a key"),
+    "np.random in init": ({"init": init_numpy}, "Program.init is another program every time", 1),
+    "a constant key in act": ({"act": act_constant_key}, "Program.act draws with a key", 1),
+    "a constant key in a loop": ({"act": act_key_in_a_loop}, "Program.act draws with a key", 4),
 }
 
 
 @pytest.mark.parametrize("name", IMPURE)
 def test_numbers_that_are_not_the_lanes_are_said_before_the_run(name):
-    functions, words = IMPURE[name]
+    functions, words, line = IMPURE[name]
     with pytest.warns(UserWarning, match=words) as caught:
         jb.sweep(own(**functions), ARMS, **SWEEP)
     said = [str(w.message) for w in caught]
-    assert len(said) == 1 and contract.REMEDY in said[0] and HERE in said[0]
+    assert len(said) == 1 and contract.REMEDY in said[0]
+    (function,) = functions.values()  # the line of the draw in it
+    assert said[0].endswith(f"{HERE}:{function.__code__.co_firstlineno + line})")
     assert caught[0].filename.endswith(HERE)
 
 

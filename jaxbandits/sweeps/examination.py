@@ -81,9 +81,8 @@ class Examination:
         try:
             closed = jax.make_jaxpr(whole)(*shapes)
         except Exception as error:
-            where = place_of_error(error) or (
-                self.latest if not runs_own_code(function) else place_of_function(function)
-            )
+            latest = place_of_function(function) if runs_own_code(function) else self.latest
+            where = place_of_error(error) or latest
             inside = f"in {name}, {where}" if where else f"in {name}"
             raise ValueError(
                 f"{self.label!r} cannot be traced: {type(error).__name__}: {first_line(error)} ({inside})"
@@ -119,15 +118,17 @@ class Examination:
     def doubtful(self, name: str, function, closed, again, lane: list[bool]) -> None:
         """Note what is traced fine and still cannot be meant."""
         changes, constant = first_difference(closed, again), constant_draws(closed, lane)
+        written = place_of_function(function)
         if changes is not None:
             self.doubts.append(
                 f"{self.label}: {name} is another program every time it is traced: numbers from np.random or a clock are "
-                f"written into it once, and every lane and play then meets the same; {REMEDY}{in_brackets(changes or place_of_function(function))}"
+                f"written into it once, and every lane and play then meets the same; {REMEDY}"
+                f"{in_brackets(changes or written)}"
             )
         elif name not in FIXED and constant:
             self.doubts.append(
                 f"{self.label}: {name} draws with a key that depends neither on the lane's seed nor on the play, such as "
-                f"PRNGKey(0): every lane and play meets the same numbers; {REMEDY}{in_brackets(constant[0] or place_of_function(function))}"
+                f"PRNGKey(0): every lane and play meets the same numbers; {REMEDY}{in_brackets(constant[0] or written)}"
             )
 
     def wrong(self, name: str, function, text: str) -> ValueError:

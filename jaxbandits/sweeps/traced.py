@@ -260,6 +260,8 @@ class _Writer:
         if isinstance(x, jax.core.Tracer):
             return self.text(f"traced {_shape(x.aval)}")
         array = np.asarray(x)
+        if array.dtype.kind == "O" and self.opaque == "passed over":
+            return self.text(type(x).__name__)
         if array.dtype.kind == "O":
             raise NoIdentity(f"its traced program holds {type(x).__name__}, which is no array of numbers")
         self.text(f"array {array.dtype.name} {array.shape} {getattr(x, 'weak_type', False)}")
