@@ -24,6 +24,7 @@ from scipy import stats
 
 import jaxbandits as jb
 from jaxbandits import simulator
+from jaxbandits.window import offer
 
 ARMS, DIM, HORIZON = 100, 5, 20_000
 EPSILONS = [0.2, 1.0, 10.0]
@@ -177,7 +178,7 @@ def played(label: str, contexts: str, plays: int, seeds: int):
 
     def lane(seed):
         def play(lane, before):
-            lane, window = simulator._offer(parts, case, seed, 1, lane, before, None)
+            lane, window = offer(parts, case, seed, 1, lane, before, None)
             return lane, tuple(window.message)
 
         return jax.lax.scan(play, simulator.begin(parts, case, seed, 1), jnp.arange(plays, dtype=jnp.int32))

@@ -5,47 +5,15 @@ calls `advance` in segments with a donated lane: that is where progress, interru
 Axes: [P] plays of a window, [A] arms, [N] agents, [C] checkpoints.
 """
 
-from typing import Any, NamedTuple
-
 import jax
 import jax.numpy as jnp
 from jax import lax
 
 from jaxbandits import recorder, watch
-from jaxbandits.contract import is_own
-from jaxbandits.numerics import fixed_sum, settle
-from jaxbandits.protocol import Adversary, Algorithm, Attack, Case, Environment, Program, Seen, Span, World
-from jaxbandits.random import Draws
+from jaxbandits.contract import runs_own_code
+from jaxbandits.protocol import Adversary, Algorithm, Attack, Case, Environment, Span
 from jaxbandits.recorder import Record, Window
-
-
-class Parts(NamedTuple):
-    """What fixes the compiled code: functions and the float type. Equality is identity of cached builders.
-
-    A user's function may read a value that has changed since it was compiled: `traced` tells the two apart.
-    """
-
-    program: Program
-    world: World
-    reward_attack: Attack | None
-    message_attack: Attack | None
-    dtype: Any
-    arms: int | None = None  # actions lie in 0 .. arms - 1; None: the environment does not say
-    traced: str = ""  # of a user's own parts: the hash of what they compute now (`sweeps.traced`)
-
-
-class Lane(NamedTuple):
-    """Everything a lane carries."""
-
-    plays: Any  # plays done, int32 (spans that are not full)
-    next: Any  # index of the next checkpoint, int32 (spans that are not full)
-    environment: Any
-    reward_adversary: Any
-    message_adversary: Any
-    algorithm: Any
-    record: Any  # Record
-    nonfinite: Any  # int32 count of non-finite rewards seen, () without a reward adversary
-    faults: Any  # watch.Faults
+from jaxbandits.window import Lane, Parts, offer, spoiled_before, streams
 
 
 def parts_of(algorithm: Algorithm, environment: Environment, reward_adversary, message_adversary, dtype) -> Parts:
@@ -74,114 +42,9 @@ def case_of(algorithm: Algorithm, environment: Environment, reward_adversary=Non
     return Case(environment.params, params(reward_adversary), params(message_adversary), algorithm.params)
 
 
-def _streams(parts: Parts, seed) -> Draws:
-    return Draws(seed, "", parts.dtype)
-
-
-def _offer(parts: Parts, case: Case, seed, slots: int, lane: Lane, before, limit) -> tuple[Lane, Window]:
-    """One window of `slots` plays after `before`, at most `limit` of them played (None: all, without a mask)."""
-    root = _streams(parts, seed)
-    environment, attack, alg = root.child("environment"), root.child("attack"), root.child("alg")
-    program, world, params = parts.program, parts.world, case.algorithm
-    t = before + 1 + jnp.arange(slots, dtype=jnp.int32)
-    context, world_state = world.observe(case.environment, lane.environment, environment.child("context"), t)
-    action, used, note = program.act(params, lane.algorithm, alg.child("act"), t, context)
-    used = slots if used is None else used
-    used = used if limit is None else jnp.minimum(used, limit)
-    play = jnp.arange(slots, dtype=jnp.int32) < used
-    lane = lane._replace(faults=watch.actions(lane.faults, parts.arms, t, action, play))
-    if program.tally:
-        return _tallied(parts, case, root, lane, world_state, before, used, t, context, action, note)
-    reward = world.reward(case.environment, world_state, environment.child("reward"), t, context, action)
-    score = world.score(case.environment, world_state, t, context, action)
-    # one arm for the window: a reward for each of its plays, and clients and adversaries see an action a play
-    reward = jnp.broadcast_to(reward, (slots, *reward.shape[1:]))
-    lane = lane._replace(faults=watch.rewards(lane.faults, t, reward, play))
-    action = jnp.broadcast_to(action, (slots, *action.shape[1:]))
-    hits, nonfinite = [], lane.nonfinite
-    reward_state, message_state = lane.reward_adversary, lane.message_adversary
-
-    def seen(stream):
-        truth = world.truth(case.environment, world_state, t, context)
-        again = stream.child("reward")
-        return Seen(
-            t, context, action, play, truth, params, lane.algorithm, note,
-            lambda other: world.reward(case.environment, world_state, again, t, context, other),
-        )  # fmt: skip
-
-    if parts.reward_attack is not None:
-        stream = root.child("contamination")
-        reward, hit, reward_state = parts.reward_attack.corrupt(
-            case.reward_adversary, reward_state, stream, t, reward, seen(stream)
-        )
-        hits.append(hit)
-        if slots > 1:  # read twice, by the count here and by the algorithm: drawn once
-            reward = settle(reward)
-        bad = ~jnp.isfinite(reward) & play.reshape(play.shape + (1,) * (reward.ndim - 1))
-        nonfinite = nonfinite + jnp.sum(bad, dtype=jnp.int32)
-    sent = message = program.encode(params, note, alg.child("encode"), t, context, action, reward, play)
-    if parts.message_attack is not None:
-        message, hit, message_state = parts.message_attack.corrupt(
-            case.message_adversary, message_state, attack, t, message, seen(attack)
-        )
-        hits.append(hit)
-    last = before + used
-    message = program.relay(params, alg.child("relay"), last, message, play)
-    state, released = program.update(params, lane.algorithm, alg.child("update"), last, note, message, used)
-    faults = watch.state(
-        lane.faults, sent, message, state, last, used,
-        lambda: watch.spoils(reward, play) | _spoiled_before(lane), attacked=parts.message_attack is not None,
-    )  # fmt: skip
-    regret = score.regret
-    if regret is not None:
-        regret = jnp.broadcast_to(regret, (slots, *regret.shape[1:]))
-    if regret is not None and regret.ndim == 2:  # [P, N]: robust regret counts honest agents only
-        for hit in hits:
-            regret = jnp.where(hit, 0, regret)
-        regret = fixed_sum(regret)
-    lane = lane._replace(
-        environment=world_state, reward_adversary=reward_state, message_adversary=message_state, algorithm=state,
-        nonfinite=nonfinite, faults=faults,
-    )  # fmt: skip
-    return lane, Window(t, play, used, action, reward, message, released, score.arm, regret)
-
-
-def _spoiled_before(lane: Lane):
-    """Whether an adversary has paid anything that is not finite: what follows from it is no fault of the algorithm."""
-    return jnp.bool_(False) if isinstance(lane.nonfinite, tuple) else lane.nonfinite > 0
-
-
-def _tallied(parts, case, root, lane, world_state, before, used, t, context, action, note):
-    """The rest of a window whose rewards are drawn as counts of their values: same law, another path."""
-    program, world, params, alg = parts.program, parts.world, case.algorithm, root.child("alg")
-    attack = parts.reward_attack
-    if world.law is None or parts.message_attack is not None or (attack is not None and attack.law is None):
-        raise ValueError(
-            "shortcut=True draws counts of values: it needs an environment of few values, such as bernoulli_arms, no "
-            "message_adversary, and a reward_adversary that adds few values, such as huber(kind='fixed'): leave it out"
-        )
-    values, probabilities = world.law(case.environment, world_state)
-    if attack is not None:
-        truth = world.truth(case.environment, world_state, t, context)
-        values, probabilities = attack.law(case.reward_adversary, values, probabilities, truth)
-    plays = root.child("environment/tally").multinomial(before + 1, used, probabilities[action[0]])
-    nonfinite = lane.nonfinite
-    if attack is not None:
-        nonfinite = nonfinite + jnp.sum(jnp.where(jnp.isfinite(values), 0, plays), dtype=jnp.int32)
-    message = program.encode(params, note, alg.child("encode"), t, context, action, values, plays)
-    last = before + used
-    message = program.relay(params, alg.child("relay"), last, message, plays)
-    state, released = program.update(params, lane.algorithm, alg.child("update"), last, note, message, used)
-    lane = lane._replace(nonfinite=nonfinite)
-    faults = watch.state(lane.faults, message, message, state, last, used, lambda: _spoiled_before(lane))
-    score = world.score(case.environment, world_state, t, context, action)
-    lane = lane._replace(environment=world_state, algorithm=state, faults=faults)
-    return lane, Window(t, plays, used, action, values, message, released, score.arm, score.regret)
-
-
 def begin(parts: Parts, case: Case, seed, checkpoints: int) -> Lane:
     """A lane before its first play."""
-    root, alg = _streams(parts, seed), _streams(parts, seed).child("alg")
+    root, alg = streams(parts, seed), streams(parts, seed).child("alg")
 
     def attacker(attack, params, name):
         return () if attack is None else attack.init(params, root.child(name))
@@ -195,9 +58,9 @@ def begin(parts: Parts, case: Case, seed, checkpoints: int) -> Lane:
         state,
         Record((), (), (), ()),
         () if parts.reward_attack is None else jnp.int32(0),
-        watch.begin(parts.arms, is_own(parts.world), is_own(parts.program), state),
+        watch.begin(parts.arms, runs_own_code(parts.world), runs_own_code(parts.program), state),
     )  # fmt: skip
-    window = jax.eval_shape(lambda: _offer(parts, case, seed, 1, lane, jnp.int32(0), None)[1])
+    window = jax.eval_shape(lambda: offer(parts, case, seed, 1, lane, jnp.int32(0), None)[1])
     return lane._replace(record=recorder.empty(window, parts.world.num_arms, checkpoints))
 
 
@@ -206,7 +69,7 @@ def _advance_single(parts, case, seed, lane, times, start, first, number):
     low, high = start + first, jnp.minimum(start + first + number, times[-1])
 
     def one_play(before, lane):
-        lane, window = _offer(parts, case, seed, 1, lane, before, None)
+        lane, window = offer(parts, case, seed, 1, lane, before, None)
         pulls, regret = recorder.add(lane.record, window, None)
         return lane._replace(record=lane.record._replace(pulls=pulls, regret=regret))
 
@@ -229,7 +92,7 @@ def _advance_full(parts, slots, case, seed, lane, times, start, length, first, n
         batch, part = w // per_batch, w % per_batch
         before = start + batch * length + part * slots
         limit = jnp.minimum(jnp.clip(length - part * slots, 0, slots), jnp.maximum(times[-1] - before, 0))
-        lane, window = _offer(parts, case, seed, slots, lane, before, limit)
+        lane, window = offer(parts, case, seed, slots, lane, before, limit)
         last = before + limit
 
         def write(carry):
@@ -289,7 +152,7 @@ def one_counted(parts: Parts, kind: tuple, case: Case, seed, lane: Lane, times, 
     if arm is not None:
         stop = jnp.where(arm >= 0, before, stop)
     old, row = lane.record, lane.next
-    lane, window = _offer(parts, case, seed, slots, lane, before, stop - before)
+    lane, window = offer(parts, case, seed, slots, lane, before, stop - before)
     record, row = recorder.write_window(old, window, before, row, times, whole, one_arm)
     return lane._replace(plays=before + window.used, next=row, record=record), window
 
@@ -326,14 +189,14 @@ def nth_window(parts: Parts, kind: tuple, case: Case, seed, lane: Lane, times, s
     per_batch = (length + slots - 1) // slots
     before = start + (w // per_batch) * length + (w % per_batch) * slots
     limit = jnp.clip(length - (w % per_batch) * slots, 0, jnp.maximum(times[-1] - before, 0))
-    return _offer(parts, case, seed, slots, lane, before, limit)
+    return offer(parts, case, seed, slots, lane, before, limit)
 
 
 def close(parts: Parts, case: Case, seed, lane: Lane) -> Lane:
     """End a span: the algorithm's batch-end work (filters, designs) for every lane at once."""
-    draws = _streams(parts, seed).child("alg").child("close")
+    draws = streams(parts, seed).child("alg").child("close")
     state = parts.program.close(case.algorithm, lane.algorithm, draws, lane.plays)
-    faults = watch.state(lane.faults, (), (), state, lane.plays, 1, lambda: _spoiled_before(lane))
+    faults = watch.state(lane.faults, (), (), state, lane.plays, 1, lambda: spoiled_before(lane))
     return lane._replace(algorithm=state, faults=faults)
 
 

@@ -14,7 +14,9 @@ from jaxbandits.checking.subject import Subject
 from jaxbandits.checking.traces import CHECKPOINTS
 from jaxbandits.simulator import parts_of
 from jaxbandits.sweeps import identity
-from jaxbandits.sweeps.plan import Cell, checkpoint_times
+from jaxbandits.sweeps.checkpoints import checkpoint_times
+from jaxbandits.sweeps.description import describe_part
+from jaxbandits.sweeps.plan import Cell
 
 FILE = Path(__file__).with_name("pinned.json")
 SEEDS = 4
@@ -42,7 +44,7 @@ def pin(subject: Subject) -> dict:
 def versions(cell: Cell) -> list:
     """Name and version number of every part, those inside others included."""
     parts = (cell.algorithm, cell.environment, cell.reward_adversary, cell.message_adversary)
-    return [_numbers(identity.describe_part(part)) for part in parts]
+    return [_numbers(describe_part(part)) for part in parts]
 
 
 def _numbers(description):

@@ -31,6 +31,7 @@ from jaxbandits.mechanisms.laplace import laplace_scale
 from jaxbandits.protocol import Loss
 from jaxbandits.random import Draws
 from jaxbandits.sweeps import simulate, sweep
+from jaxbandits.window import offer
 
 INF = float("inf")
 exp4_module = importlib.import_module("jaxbandits.algorithms.exp4")  # the package exports the function
@@ -61,7 +62,7 @@ def _histories(parts, shape, case, seeds):
         def window(lane, w):
             before = w // per * length + w % per * size
             limit = jnp.clip(length - w % per * size, 0, jnp.maximum(horizon - before, 0))
-            lane, seen = simulator._offer(parts, case, seed, size, lane, before, None if size == 1 else limit)
+            lane, seen = offer(parts, case, seed, size, lane, before, None if size == 1 else limit)
             where = jnp.where(seen.play & (seen.t <= horizon), seen.t - 1, horizon)
             return lane, (where, seen.action, seen.released)
 
@@ -533,5 +534,5 @@ def test_float64_runs(make):
         case = jax.tree.map(jnp.asarray, simulator.case_of(algorithm, bernoulli_arms(means=MEANS)))
         case = jax.tree.map(lambda x: x.astype(jnp.float64), case)
         lane = simulator.begin(parts, case, jnp.uint32(0), 1)
-        lane, _ = simulator._offer(parts, case, jnp.uint32(0), 2, lane, jnp.int32(0), jnp.int32(2))
+        lane, _ = offer(parts, case, jnp.uint32(0), 2, lane, jnp.int32(0), jnp.int32(2))
         assert all(x.dtype in (jnp.float64, jnp.int32) for x in jax.tree.leaves(lane.algorithm))

@@ -12,6 +12,7 @@ import pytest
 
 from jaxbandits import catalogue, simulator
 from jaxbandits.sweeps.plan import Cell, host_case, plan, stacked
+from jaxbandits.window import offer
 
 ORDERS = [("float32", "float64"), ("float64", "float32")]
 
@@ -33,7 +34,7 @@ def traced(example, dtype: str):
     def play(case, seed):
         lane = simulator.begin(parts, case, seed, 2)
         for slots in sorted({span.slots for span in cell.algorithm.schedule}):
-            lane = simulator._offer(parts, case, seed, slots, lane, jnp.int32(0), jnp.int32(slots))[0]
+            lane = offer(parts, case, seed, slots, lane, jnp.int32(0), jnp.int32(slots))[0]
         if any(span.close for span in cell.algorithm.schedule):
             lane = simulator.close(parts, case, seed, lane)
         return simulator.finish(parts, case, lane)

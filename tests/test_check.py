@@ -16,13 +16,14 @@ import jaxbandits as jb
 from jaxbandits import catalogue, checking
 from jaxbandits.checking import child, claims
 from jaxbandits.checking.check import STAGES
-from jaxbandits.checking.findings import found_by, one_line, place_of_function
+from jaxbandits.checking.findings import found_by, one_line
 from jaxbandits.checking.lookup import small_environment
 from jaxbandits.checking.subject import Subject
 from jaxbandits.cli import main
 from jaxbandits.mechanisms import guarantee, laplace_event
 from jaxbandits.mechanisms.composition import view_message
 from jaxbandits.numerics import argmax
+from jaxbandits.places import place_of_function
 from jaxbandits.protocol import Adversary, Algorithm, Attack, Environment, Guarantee, Program, Score, Span, Truth, World
 from jaxbandits.validation import factory
 
@@ -239,47 +240,47 @@ class Planted(NamedTuple):
 BUGS = {
     "positional only": Planted("builds", lambda num_arms, /, horizon: None, "keyword-only"),
     "any keywords": Planted("builds", lambda **given: None, "name its arguments"),
-    "returns a tuple": Planted("builds", lambda *, num_arms, horizon: (1, 2), "returned a tuple"),
-    "returns a world": Planted("builds", lambda *, horizon: catalogue.arms(), "returned a Environment"),
+    "returns a tuple": Planted("builds", lambda *, num_arms, horizon: (1, 2), "must return an Algorithm, it returned (1, 2)"),
+    "returns a world": Planted("builds", lambda *, horizon: catalogue.arms(), "it returned an Environment alone"),
     "already called": Planted("builds", jb.algorithms.ucb1(num_arms=3, horizon=9), "already called"),
     "no factory": Planted("builds", 3, "is no factory"),
     "missing argument": Planted("builds", jb.algorithms.ldp_ucb, "functools.partial(ldp_ucb, epsilon=...)"),
     "unknown argument": Planted("builds", partial(jb.algorithms.ucb1, epsilon=1), "no argument 'epsilon'"),
     "no such argument here": Planted("builds", partial(jb.algorithms.linucb), "dim must be given"),
-    "a string among params": Planted("builds", own(params=Params("1", 1.0)), "params.noise_scale = '1'"),
-    "None among params": Planted("builds", own(params=Params(None, 1.0)), "params.noise_scale = None"),
+    "a string among params": Planted("builds", own(params=Params("1", 1.0)), "Algorithm.params.noise_scale = '1' must be a number"),
+    "None among params": Planted("builds", own(params=Params(None, 1.0)), "Algorithm.params.noise_scale = None must be a number"),
     "no config": Planted("builds", bare, "validation.factory"),
-    "a version without number": Planted("builds", own(version="planted"), "version = 'planted'"),
+    "a version without number": Planted("builds", own(version="planted"), "Algorithm.version must be a tuple"),
     "a schedule that is no tuple": Planted("builds", own(schedule=lambda horizon: Span(1, horizon)), "tuple of Span"),
-    "a span of parts of plays": Planted("builds", own(schedule=lambda horizon: (Span(1.5, horizon),)), "integers"),
-    "a string for a function": Planted("builds", own(encode="reward"), "program.encode"),
-    "a string for a guarantee": Planted("builds", own(claim="local"), "guarantee is a str"),
-    "act returns two": Planted("shapes", own(act=two_values), "act returned 2 values", two_values),
-    "act returns a dict": Planted("shapes", own(act=a_dict), "act returned a dict", a_dict),
-    "act returns floats": Planted("shapes", own(act=real_actions), "float32[1] as actions", real_actions),
-    "act returns one number": Planted("shapes", own(act=one_action), "shape () for a window of 1", one_action),
-    "update without released": Planted("shapes", own(update=lambda *given: (State(*given[1]),)), "1 values"),
-    "update returns the state": Planted("shapes", own(update=state_alone), "update returned the state alone", state_alone),
-    "a drifting dtype": Planted("shapes", own(update=half_precision), "state.mean as float16[3], it was float32[3]", half_precision),
-    "a growing state": Planted("shapes", own(update=longer), "state.pulls as int32[6], it was int32[3]", longer),
-    "another state": Planted("shapes", own(update=other_tree), "update returned a state of structure", other_tree),
+    "a span of parts of plays": Planted("builds", own(schedule=lambda horizon: (Span(1.5, horizon),)), "Span.slots = 1.5 must be an integer"),
+    "a string for a function": Planted("builds", own(encode="reward"), "Program.encode must be a function"),
+    "a string for a guarantee": Planted("builds", own(claim="local"), "must be a Guarantee"),
+    "act returns two": Planted("shapes", own(act=two_values), "it returns 2 values", two_values),
+    "act returns a dict": Planted("shapes", own(act=a_dict), "must return (action, used, note), it returns {'action'", a_dict),
+    "act returns floats": Planted("shapes", own(act=real_actions), "arms as integers, it returns actions of float32", real_actions),
+    "act returns one number": Planted("shapes", own(act=one_action), "actions of shape [P] (here 1) or [1], it returns int32[]", one_action),
+    "update without released": Planted("shapes", own(update=lambda *given: (State(*given[1]),)), "it returns 1 values"),
+    "update returns the state": Planted("shapes", own(update=state_alone), "Program.update must return (state, released), it returns a State alone", state_alone),
+    "a drifting dtype": Planted("shapes", own(update=half_precision), "State.mean is float32 from init and float16 from update", half_precision),
+    "a growing state": Planted("shapes", own(update=longer), "State.pulls is int32[3] from init and int32[6] from update", longer),
+    "another state": Planted("shapes", own(update=other_tree), "must return a state of the fields that init returns", other_tree),
     "a dtype that drifts in float64": Planted("shapes", own(update=to_float32), "with dtype='float64'", to_float32),
-    "an error inside": Planted("shapes", own(update=raises), "AttributeError", None),
-    "vectors as diagnostics": Planted("shapes", own(diagnose=diagnoses), "'means' of shape (3,)", diagnoses),
-    "diagnostics without names": Planted("shapes", own(diagnose=no_dict), "return a dict", no_dict),
+    "an error inside": Planted("shapes", own(update=raises), "cannot be traced: AttributeError"),
+    "vectors as diagnostics": Planted("shapes", own(diagnose=diagnoses), "its entry 'means' is float32[3]", diagnoses),
+    "diagnostics without names": Planted("shapes", own(diagnose=no_dict), "must return a dict of numbers", no_dict),
     "no cache": Planted("traces_once", own(one=lambda: Program(init, lambda *given: act(*given), encode, update)), "functools.cache"),
     "np.random": Planted("draws", own(init=numpy_noise), "np.random", numpy_noise),
     "a constant key": Planted("draws", own(act=constant_key), "the same in every lane", constant_key),
     "a key of the play alone": Planted("draws", own(act=key_of_the_play), "the same in every lane", key_of_the_play),
     "a constant key in a loop": Planted("draws", own(act=key_in_a_loop), "the same in every lane", key_in_a_loop),
     "one address twice": Planted("addresses", own(act=drawn_twice), "alg/act is drawn twice", drawn_twice),
-    "another model": Planted("guarantee", own(claim=CLAIM._replace(model="locall")), "did you mean 'local'"),
-    "another unit": Planted("guarantee", own(claim=CLAIM._replace(unit="rewards")), "did you mean 'reward'"),
-    "a view that is a string": Planted("guarantee", own(claim=CLAIM._replace(view="message")), "view must be a function"),
+    "another model": Planted("builds", own(claim=CLAIM._replace(model="locall")), "did you mean 'local'"),
+    "another unit": Planted("builds", own(claim=CLAIM._replace(unit="rewards")), "did you mean 'reward'"),
+    "a view that is a string": Planted("builds", own(claim=CLAIM._replace(view="message")), "view must be a function"),
     "a view of nothing": Planted("guarantee", own(claim=CLAIM._replace(view=lambda *given: ())), "shows nothing"),
     "events that are a string": Planted(
         "guarantee", own(claim=Guarantee("local", "reward", lambda params: (1 / params.mechanism_scale, 0.0), view_message,
-                                         ("mechanism_scale",), events=lambda params: "laplace")), "return a tuple of events"),
+                                         ("mechanism_scale",), events=lambda params: "laplace")), "return a tuple of Event"),
     "no scales": Planted("guarantee", own(claim=CLAIM._replace(scales=())), "mechanism_scale"),
     "events without their noise": Planted(
         "guarantee", own(claim=guarantee("local", "reward", lambda params: (laplace_event("x", 1.0, 1.0),), view_message)), "double"),
@@ -378,13 +379,13 @@ def untrue(params, state, t, context):
 
 WORLDS = {
     "rewards by pull": ("windows", arms_of(reward=by_pulls), "address draws by t", by_pulls),
-    "integers as rewards": ("shapes", arms_of(reward=whole_rewards), "int32[1]: return floats", whole_rewards),
-    "rewards of two": ("shapes", arms_of(reward=wide_rewards), "shape (1, 2) for actions of shape (1,)", wide_rewards),
-    "score without a name": ("shapes", arms_of(score=lambda *given: given[4]), "protocol.Score", None),
-    "truth without a name": ("shapes", arms_of(truth=untrue), "protocol.Truth", untrue),
+    "integers as rewards": ("shapes", arms_of(reward=whole_rewards), "must return floats, it returns int32[1]", whole_rewards),
+    "rewards of two": ("shapes", arms_of(reward=wide_rewards), "must return rewards of shape [P] (here 1), it returns float32[1,2]", wide_rewards),
+    "score without a name": ("shapes", arms_of(score=lambda *given: given[4]), "World.score must return a Score", None),
+    "truth without a name": ("shapes", arms_of(truth=untrue), "World.truth must return a Truth", untrue),
     "no means": ("shapes", arms_of(facts={"num_arms": 2}), "facts['means']", None),
     "another number of arms": ("builds", arms_of(facts={"num_arms": 3, "means": np.ones(3)}), "disagrees", None),
-    "no environment": ("builds", lambda: 3, "returned a int", None),
+    "no environment": ("builds", lambda: 3, "must return an Environment, it returned 3", None),
     "infinite regret": (
         "plays", arms_of(score=lambda p, s, t, c, a: Score(a, jnp.full(t.shape, jnp.inf))), "regret is", None),
 }  # fmt: skip
@@ -412,13 +413,15 @@ def test_adversaries_are_looked_at():
     def whole(params, state, draws, t, payload, seen):
         return (payload > 0).astype(jnp.int32), False, state
 
-    for corrupt, words in ((forgets, "corrupt returned 2 values"), (whole, "payload as int32[1], it was float32[1]")):
+    for corrupt, words in (
+        (forgets, "(payload, hit, state), it returns 2 values"),
+        (whole, "rewards as it receives them, float32[1], it returns int32[1]"),
+    ):
         adversary = Adversary(Attack(lambda params, draws: (), corrupt), (), None, {})
         (finding,) = look("shapes", jb.algorithms.ucb1, catalogue.arms, reward_adversary=adversary)
         assert words in finding.message and finding.where == place_of_function(corrupt)
-    assert (
-        "returned a int" in look("builds", jb.algorithms.ucb1, catalogue.arms, message_adversary=lambda: 3)[0].message
-    )
+    (finding,) = look("builds", jb.algorithms.ucb1, catalogue.arms, message_adversary=lambda: 3)
+    assert "must return an Adversary, it returned 3" in finding.message
 
 
 # --- the whole check
@@ -600,3 +603,21 @@ def test_messages_are_one_line():
     assert one_line("a\n  b") == "a b"
     assert os.path.basename(place_of_function(partial(own()))).startswith("test_check.py:")
     assert place_of_function(jb.algorithms.ucb1) == ""
+
+
+STRIDE = {"arms": 1}
+
+
+def test_what_changed_since_the_last_check_is_seen():
+    """As in a notebook: a global changes between two checks, the functions do not."""
+
+    def act(params, state, draws, t, context):
+        return jnp.full(t.shape, STRIDE["arms"]), None, 0
+
+    stepping = own(act=act)
+    assert look("plays", stepping, environment=catalogue.arms) == []
+    STRIDE["arms"] = 5
+    try:
+        assert look("plays", stepping, environment=catalogue.arms) != []
+    finally:
+        STRIDE["arms"] = 1

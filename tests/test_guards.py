@@ -27,6 +27,7 @@ from jaxbandits.protocol import (
     World,
 )  # fmt: skip
 from jaxbandits.sweeps import malformed
+from jaxbandits.sweeps.traced import first_difference
 from jaxbandits.validation import factory
 
 HORIZON, SEEDS = 20, 4
@@ -394,9 +395,9 @@ def test_nothing_of_this_package_is_a_users(name):
     example = catalogue.EVERYTHING[name]
     environment = malformed_free(example.environment)
     algorithm = jb.sweeps.single.algorithm_for(partial(example.algorithm, horizon=example.horizon), environment)
-    assert not contract.is_own(algorithm.program) and not contract.is_own(environment.world)
+    assert not contract.runs_own_code(algorithm.program) and not contract.runs_own_code(environment.world)
     for adversary in (example.reward_adversary, example.message_adversary):
-        assert adversary is None or not contract.is_own(malformed_free(adversary).attack)
+        assert adversary is None or not contract.runs_own_code(malformed_free(adversary).attack)
 
 
 def malformed_free(part):
@@ -408,14 +409,14 @@ def malformed_free(part):
 
 def test_a_users_function_inside_this_packages_is_a_users():
     wrapped = jb.algorithms.doubling(num_arms=3, horizon=50, base=own())
-    assert wrapped.program.act.__module__.startswith("jaxbandits") and contract.is_own(wrapped.program)
+    assert wrapped.program.act.__module__.startswith("jaxbandits") and contract.runs_own_code(wrapped.program)
 
 
 # ---------------------------------------------------------------------------- numbers that do not belong to the lane
 
 
 def init_numpy(params, draws):
-    return State(jnp.asarray(np.random.rand(3), draws.dtype), jnp.zeros(3, jnp.int32))
+    return State(jnp.zeros(3, draws.dtype) + np.random.rand(), jnp.zeros(3, jnp.int32))
 
 
 def act_constant_key(params, state, draws, t, context):
@@ -437,19 +438,21 @@ def act_addressed(params, state, draws, t, context):
 
 
 IMPURE = {
-    "np.random in init": ({"init": init_numpy}, "Program.init is another program every time"),
-    "a constant key in act": ({"act": act_constant_key}, "Program.act draws with a key"),
-    "a constant key in a loop": ({"act": act_key_in_a_loop}, "Program.act draws with a key"),
+    "np.random in init": ({"init": init_numpy}, "Program.init is another program every time", 1),
+    "a constant key in act": ({"act": act_constant_key}, "Program.act draws with a key", 1),
+    "a constant key in a loop": ({"act": act_key_in_a_loop}, "Program.act draws with a key", 4),
 }
 
 
 @pytest.mark.parametrize("name", IMPURE)
 def test_numbers_that_are_not_the_lanes_are_said_before_the_run(name):
-    functions, words = IMPURE[name]
+    functions, words, line = IMPURE[name]
     with pytest.warns(UserWarning, match=words) as caught:
         jb.sweep(own(**functions), ARMS, **SWEEP)
     said = [str(w.message) for w in caught]
-    assert len(said) == 1 and contract.REMEDY in said[0] and HERE in said[0]
+    assert len(said) == 1 and contract.REMEDY in said[0]
+    (function,) = functions.values()  # the line of the draw in it
+    assert said[0].endswith(f"{HERE}:{function.__code__.co_firstlineno + line})")
     assert caught[0].filename.endswith(HERE)
 
 
@@ -497,14 +500,14 @@ def test_two_traces_are_compared_by_what_they_compute():
         return jax.lax.scan(lambda c, i: (c + i * x, c), y, jnp.arange(3.0))
 
     table = np.arange(3.0)
-    assert not contract.changing_trace(trace(loop, 1.0, 2.0), trace(loop, 1.0, 2.0))
-    assert contract.changing_trace(trace(loop, 1.0, 2.0), trace(lambda x, y: loop(y, x), 1.0, 2.0))
-    assert contract.changing_trace(trace(lambda x: x + table, 1.0), trace(lambda x: x + table[::-1], 1.0))
-    assert contract.changing_trace(trace(lambda x: x + 1.0, 1.0), trace(lambda x: x + 2.0, 1.0))
-    assert contract.changing_trace(trace(lambda x: x * 2.0, 1.0), trace(lambda x: x + 2.0, 1.0))
+    assert first_difference(trace(loop, 1.0, 2.0), trace(loop, 1.0, 2.0)) is None
+    assert first_difference(trace(loop, 1.0, 2.0), trace(lambda x, y: loop(y, x), 1.0, 2.0)) is not None
+    assert first_difference(trace(lambda x: x + table, 1.0), trace(lambda x: x + table[::-1], 1.0)) is not None
+    assert first_difference(trace(lambda x: x + 1.0, 1.0), trace(lambda x: x + 2.0, 1.0)) is not None
+    assert first_difference(trace(lambda x: x * 2.0, 1.0), trace(lambda x: x + 2.0, 1.0)) is not None
     relu = trace(lambda x: jax.nn.relu(x), 1.0)
-    assert not contract.changing_trace(relu, trace(lambda x: jax.nn.relu(x), 1.0))
-    assert not contract.changing_trace(trace(lambda x: x + np.nan, 1.0), trace(lambda x: x + np.nan, 1.0))
+    assert first_difference(relu, trace(lambda x: jax.nn.relu(x), 1.0)) is None
+    assert first_difference(trace(lambda x: x + np.nan, 1.0), trace(lambda x: x + np.nan, 1.0)) is None
 
 
 # ---------------------------------------------------------------------------- malformed parts

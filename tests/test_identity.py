@@ -21,8 +21,9 @@ import pytest
 
 import jaxbandits as jb
 from jaxbandits import catalogue
-from jaxbandits.sweeps import identity, plan, release, run
-from jaxbandits.sweeps.identity import describe_part, identified, is_own
+from jaxbandits.sweeps import description, identity, plan, release, run
+from jaxbandits.sweeps.description import describe_part, is_altered
+from jaxbandits.sweeps.identity import identified
 
 A, E, V = jb.algorithms, jb.environments, jb.adversaries
 MEANS = (0.25, 0.75)  # exact in float32
@@ -355,8 +356,8 @@ def test_another_version_number_is_another_key(monkeypatch):
     assert describe_part(made()) != describe_part(raised(made))
     inner = A.exp3(num_arms=3, horizon=10)
     versions = [("private_batched", 1, (3, ("exp3", n, (3, True)), 7)) for n in (1, 2)]
-    assert identity._numbers_of(versions[0]) == ["private_batched", 1, ["exp3", 1]]
-    assert identity._numbers_of(versions[0]) != identity._numbers_of(versions[1])
+    assert description._numbers_of(versions[0]) == ["private_batched", 1, ["exp3", 1]]
+    assert description._numbers_of(versions[0]) != description._numbers_of(versions[1])
     assert inner.version[0] == "exp3"
     nested = describe_part(A.bandit_to_experts(num_arms=3, num_experts=4, horizon=100, base=PRIVATE))
     assert nested[1] == ["bandit_to_experts", 1, ["private_batched", 1, ["exp3", 1]]]
@@ -383,7 +384,7 @@ def test_text_numbers_and_lists_are_told_apart():
         2**60 + 1,
     ]
     values += [-0.5, [], [[1], [1, 2]], [[1, 2], [1]], {"a": 1, "b": 2}, {"b": 2, "a": 1}, {"a": 2}, np.zeros((2, 3)), np.zeros((3, 2))]  # fmt: skip
-    assert len({json.dumps(identity._value(value)) for value in values}) == len(values)
+    assert len({json.dumps(description._value(value)) for value in values}) == len(values)
 
 
 class Fast(partial):
@@ -415,13 +416,13 @@ OWN = {
 
 @pytest.mark.parametrize("name", OWN)
 def test_a_users_base_is_a_users_part(name):
-    assert is_own(A.private_batched(num_arms=3, horizon=100, epsilon=0.25, base=OWN[name]))
-    assert not is_own(A.private_batched(num_arms=3, horizon=100, epsilon=0.25, base=A.exp3))
+    assert is_altered(A.private_batched(num_arms=3, horizon=100, epsilon=0.25, base=OWN[name]))
+    assert not is_altered(A.private_batched(num_arms=3, horizon=100, epsilon=0.25, base=A.exp3))
 
 
 def test_a_part_that_was_changed_is_a_users_part():
     made = E.gaussian_arms(means=np.array([0.25, 0.5, 0.75]))
-    assert not is_own(made) and not is_own(copy.deepcopy(made))
+    assert not is_altered(made) and not is_altered(copy.deepcopy(made))
     for change in (
         {"params": made.params._replace(scale=2.0)},
         {"params": jax.tree.map(np.copy, made.params)},
@@ -432,15 +433,15 @@ def test_a_part_that_was_changed_is_a_users_part():
         {"config": {}},
         {"config": ARMS.config},
     ):
-        assert is_own(made._replace(**change)), change
+        assert is_altered(made._replace(**change)), change
     algorithm = A.exp3(num_arms=3, horizon=10)
     for change in (
         {"schedule": algorithm.schedule * 2},
         {"program": algorithm.program._replace()},
         {"version": ("exp3", 2, ())},
     ):
-        assert is_own(algorithm._replace(**change))
-    assert not is_own(algorithm._replace(guarantee=None))
+        assert is_altered(algorithm._replace(**change))
+    assert not is_altered(algorithm._replace(guarantee=None))
 
 
 def test_numbers_changed_in_place_are_seen_and_used():
@@ -451,14 +452,14 @@ def test_numbers_changed_in_place_are_seen_and_used():
     other = np.array([0.75, 0.25])
     made = made._replace(params=made.params._replace(means=other))
     made.facts["means"] = other
-    assert is_own(made) and key(environment=made) != key()
+    assert is_altered(made) and key(environment=made) != key()
     turned = jb.sweep(A.ucb1, E.bernoulli_arms(means=[0.75, 0.25]), **settings)
     np.testing.assert_array_equal(jb.sweep(A.ucb1, made, **settings).regret, turned.regret)
     # nor is what the owner of an argument does to it later taken for what the part was built with
     mine = [np.array([0.25, 1.0]), np.array([0.5, 1.0])]
     rows = E.loss_table(losses=mine)
     mine[0][0] = 0.75
-    assert describe_part(rows) == describe_part(E.loss_table(losses=[[0.25, 1.0], [0.5, 1.0]])) and not is_own(rows)
+    assert describe_part(rows) == describe_part(E.loss_table(losses=[[0.25, 1.0], [0.5, 1.0]])) and not is_altered(rows)
 
 
 def test_a_part_with_other_functions_is_played_as_it_is():

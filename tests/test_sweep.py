@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import jaxbandits as jb
+from jaxbandits.sweeps.checkpoints import checkpoint_times
 from jaxbandits.sweeps.compiled import compiled
-from jaxbandits.sweeps.plan import checkpoint_times, plan
+from jaxbandits.sweeps.plan import plan
 from jaxbandits.sweeps.run import parse_memory
 from jaxbandits.sweeps.tasks import Machine, default_memory, owned, shapes_of, tasks_of
 

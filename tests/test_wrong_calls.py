@@ -18,8 +18,9 @@ import jaxbandits as jb
 from jaxbandits import catalogue
 from jaxbandits.cli import main
 from jaxbandits.sweeps import room
+from jaxbandits.sweeps.checkpoints import checkpoint_times
 from jaxbandits.sweeps.given import signature_of
-from jaxbandits.sweeps.plan import FILLED, checkpoint_times, plan
+from jaxbandits.sweeps.plan import FILLED, plan
 
 A, E, V = jb.algorithms, jb.environments, jb.adversaries
 ARMS = E.bernoulli_arms(means=[0.2, 0.8])

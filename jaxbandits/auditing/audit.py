@@ -12,10 +12,10 @@ from jaxbandits.auditing.neighbours import Edit, Input
 from jaxbandits.auditing.transcripts import Setting, clients_alone, lanes, transcripts
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.random import Draws
-from jaxbandits.simulator import Parts
 from jaxbandits.sweeps.plan import stacked
 from jaxbandits.sweeps.single import built_parts
 from jaxbandits.validation import integer, number
+from jaxbandits.window import Parts
 
 LEAST = 2000  # runs: with fewer no bound says anything
 PLAYS = 128  # of a transcript, unless the first release comes later

@@ -16,9 +16,9 @@ from jaxbandits import simulator
 from jaxbandits.numerics import one_hot
 from jaxbandits.protocol import Case, Program, Report
 from jaxbandits.random import Draws
-from jaxbandits.simulator import Parts
 from jaxbandits.sweeps.disk_cache import programs_on_disk
 from jaxbandits.sweeps.unread import without_unread
+from jaxbandits.window import Parts, offer
 
 MOST_ARMS = 64  # actions among more arms are plain numbers
 LANES = {"cpu": 2048}  # runs of a call; elsewhere:
@@ -108,7 +108,7 @@ def _one(setting: Setting, case: Case, seed):
                 limit = None if span.slots == 1 else limit
             else:
                 before, limit = lane.plays, setting.horizon - lane.plays
-            lane, window = simulator._offer(parts, case, seed, span.slots, lane, before, limit)
+            lane, window = offer(parts, case, seed, span.slots, lane, before, limit)
             done = (before + window.used).astype(jnp.int32)
             return lane._replace(plays=done), (_numbers(setting, window), done, _tells(setting, window))
 

@@ -1,16 +1,14 @@
-"""What a check found, and where in the author's files it is."""
+"""What a check found, in words."""
 
 import functools
-import itertools
-import os
-import sys
-import sysconfig
-import traceback
-from pathlib import Path
+import re
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-_PACKAGE = str(Path(__file__).parents[1]) + os.sep
-_LIBRARIES = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib"))
+from jaxbandits.places import place_of_error
+
+# messages of `sweeps` end with "(file:line)" or "(in Program.act, file:line)"
+_WITH_PLACE = re.compile(r"(?P<text>.*) \((?:(?P<inside>in .*), )?(?P<place>[^()]+:\d+)\)")
 
 
 class Finding(NamedTuple):
@@ -69,42 +67,6 @@ def one_line(text) -> str:
     return words.split(" -------------------- For simplicity, JAX has removed")[0]
 
 
-def of_author(path: str) -> bool:
-    """Whether a file is neither of this package, nor of an installed or the standard library."""
-    inside = path.startswith((_PACKAGE, *_LIBRARIES)) or "site-packages" in path or "dist-packages" in path
-    return not inside and not path.startswith("<frozen")
-
-
-def place_of_frames(frames) -> str:
-    """The innermost of (file, line) pairs, the outermost first, that is the author's."""
-    places = [f"{path}:{line}" for path, line in frames if of_author(path)]
-    return places[-1] if places else ""
-
-
-def place_of_caller() -> str:
-    """The author's line that is being run, as far in as there is one."""
-    frame = sys._getframe(1)
-    while frame is not None and not of_author(frame.f_code.co_filename):
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""
-
-
-def place_of_error(error: BaseException) -> str:
-    """Where the author's code raised an error, or called what raised it."""
-    return place_of_frames((frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__))
-
-
-def place_of_function(function) -> str:
-    """Where an author's function, or the function a partial or a decorator wraps, is defined."""
-    for _ in itertools.repeat(None, 20):
-        if isinstance(function, functools.partial):
-            function = function.func
-        elif hasattr(function, "__wrapped__"):
-            function = function.__wrapped__
-    code = getattr(function, "__code__", None)
-    return place_of_frames([(code.co_filename, code.co_firstlineno)]) if code is not None else ""
-
-
 def name_of_part(part) -> str:
     """What a factory, a partial of one or a called part is called."""
     if isinstance(part, functools.partial):
@@ -118,6 +80,22 @@ def name_of_part(part) -> str:
 def described(error: BaseException) -> str:
     """An error as a line of text."""
     return f"{type(error).__name__}: {one_line(error)}"
+
+
+def told(label: str, where: str, look: Callable, *arguments) -> Iterator[tuple[str, str]]:
+    """Call what raises ValueError about a part, as sweeps do before they run: its message, and the place that it names, else `where`.
+
+    label: what the message calls the algorithm; the check is about nothing else.
+    """
+    try:
+        look(*arguments)
+    except ValueError as error:
+        text = str(error).removeprefix(f"{label}: ").removeprefix(f"{label!r}: ").removeprefix(f"{label!r} ")
+        named = _WITH_PLACE.fullmatch(one_line(text))
+        if named is None:
+            yield text, where
+        else:
+            yield named["text"] + (f" ({named['inside']})" if named["inside"] else ""), named["place"]
 
 
 def found_by(rule, *arguments) -> list[Finding]:

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.checking.findings import place_of_function
 from jaxbandits.checking.subject import Subject
+from jaxbandits.places import place_of_function
 from jaxbandits.random import Draws
 from jaxbandits.sweeps.tasks import LEAST_LANES
 

@@ -7,10 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits import adversaries, simulator
-from jaxbandits.checking.findings import name_of_part, of_author
+from jaxbandits.checking.findings import name_of_part
 from jaxbandits.checking.traces import CHECKPOINTS, Traces, traced
+from jaxbandits.contract import runs_own_code
 from jaxbandits.sweeps import local, single
 from jaxbandits.sweeps.grid import PARTS
+from jaxbandits.sweeps.identity import identified
 from jaxbandits.sweeps.plan import Cell, Plan, host_case, plan, stacked
 from jaxbandits.sweeps.single import History
 from jaxbandits.sweeps.tasks import LEAST_LANES, Task
@@ -42,7 +44,7 @@ class Subject:
         self.algorithm, self.environment = algorithm, environment
         self.reward_adversary, self.message_adversary = reward_adversary, message_adversary
         self.horizon, self.seeds = horizon, seeds
-        self._traces: dict[tuple, Traces] = {}
+        self._traces: dict[int, Traces] = {}
         self._played: dict[tuple, dict] = {}
 
     @property
@@ -64,6 +66,11 @@ class Subject:
             dtype="float32",
         )  # fmt: skip
 
+    @functools.cached_property
+    def current(self) -> Plan:
+        """The same plan, which knows what its functions compute now: code compiled for an earlier state is not used again."""
+        return identified(self.plan, "cpu", stored=False).plan
+
     @property
     def cell(self) -> Cell:
         """The algorithm and its environment, built."""
@@ -71,19 +78,18 @@ class Subject:
 
     @property
     def own_environment(self) -> bool:
-        """Whether the environment's functions are the author's, not the package's."""
-        code = getattr(self.cell.environment.world.reward, "__code__", None)
-        return code is None or of_author(code.co_filename)
+        """Whether a function of the environment is the author's, not the package's."""
+        return runs_own_code(self.cell.environment.world)
 
     def case(self):
         """The numbers of the cell, as the engine is given them."""
         return stacked([host_case(self.cell)], "float32")[0]
 
-    def traces(self, dtype: str = "float32", turn: int = 0) -> Traces:
+    def traces(self, turn: int = 0) -> Traces:
         """One lane, traced and not compiled. turn: another number traces it anew."""
-        if (dtype, turn) not in self._traces:
-            self._traces[dtype, turn] = traced(self.cell, dtype, truth=self.own_environment)
-        return self._traces[dtype, turn]
+        if turn not in self._traces:
+            self._traces[turn] = traced(self.cell)
+        return self._traces[turn]
 
     def played(
         self, *, lanes: int = LEAST_LANES, first: int = 0, seeds: int | None = None, evenly: bool = False
@@ -95,7 +101,7 @@ class Subject:
         seeds = self.seeds if seeds is None else seeds
         key = (lanes, first, seeds, evenly)
         if key not in self._played:
-            laid_out = self.plan
+            laid_out = self.current
             if evenly:
                 group = laid_out.groups[0]
                 laid_out = laid_out._replace(groups=[group._replace(times=evenly_spaced(group.times))])
@@ -111,6 +117,7 @@ class Subject:
         attack = adversaries.huber(corruption=corruption, kind="fixed", value=value)
         cell = self.cell._replace(reward_adversary=attack)
         parts = simulator.parts_of(cell.algorithm, cell.environment, attack, cell.message_adversary, "float32")
+        parts = parts._replace(traced=self.current.groups[0].parts.traced)
         case, seed, times = (
             stacked([host_case(cell)], "float32")[0],
             jnp.uint32(0),

@@ -10,11 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits import recorder, simulator
-from jaxbandits.checking.findings import one_line, place_of_caller
-from jaxbandits.checking.malformed import Malformed, Returns
+from jaxbandits.places import place_of_caller
+from jaxbandits.protocol import Case
 from jaxbandits.random import Draws
-from jaxbandits.simulator import Parts
 from jaxbandits.sweeps.plan import Cell, host_case, stacked
+from jaxbandits.sweeps.walkthrough import check_functions
+from jaxbandits.window import Parts, offer
 
 CHECKPOINTS = 8
 MOST_SIZES = 6  # of windows that are traced
@@ -24,61 +25,57 @@ class Traces(NamedTuple):
     """What tracing one lane gave."""
 
     programs: dict  # "init", "a window of 4 plays", "close", "diagnose" -> (closed jaxpr, which inputs vary from lane to lane)
-    faults: list  # (message, where) of malformed returns
-    addresses: (
-        list  # (path, shape of one play's draw or "at", first position, place) of every draw of the largest window
-    )
+    # (path, shape of one play's draw or "at", first position, place) of every draw of the largest window
+    addresses: list
     shown: tuple  # message, released and actions of the largest window, as shapes
+    counted: bool  # whether regret follows from counts of pulls
 
 
-def traced(cell: Cell, dtype: str, *, truth: bool) -> Traces:
-    """Trace a lane's beginning, a window of every size, its close and its diagnostics. truth: also what adversaries may ask for."""
-    parts = simulator.parts_of(cell.algorithm, cell.environment, cell.reward_adversary, cell.message_adversary, dtype)
-    returns = Returns()
-    watched = Parts(
-        returns.program(parts.program), returns.world(parts.world), returns.attack(parts.reward_attack),
-        returns.attack(parts.message_attack), parts.dtype,
-    )  # fmt: skip
+def walk_through(cell: Cell, dtype: str, slots: int) -> None:
+    """Trace every function of a cell by itself, on windows of `slots` plays. ValueError where one does not keep to the protocol."""
+    claim = cell.algorithm.guarantee
+    with jax.enable_x64(dtype == "float64"):
+        parts, case = _given(cell, dtype)
+        view, agents = None if claim.model == "none" else claim.view, cell.environment.facts.get("num_agents")
+        check_functions(cell.label, parts, case, slots, view, agents, unread=True)
+
+
+def traced(cell: Cell) -> Traces:
+    """Trace a lane as it is played: its beginning, a window of every size, its close and its diagnostics."""
+    parts, case = _given(cell, "float32")
     programs: dict = {}
     addresses: list = []
     shown: tuple = ()
-    with jax.enable_x64(dtype == "float64"):
-        case = jax.tree.map(_shape, stacked([host_case(cell)], dtype)[0])
-        seed, number = jax.ShapeDtypeStruct((), jnp.uint32), jax.ShapeDtypeStruct((), jnp.int32)
+    seed, number = jax.ShapeDtypeStruct((), jnp.uint32), jax.ShapeDtypeStruct((), jnp.int32)
 
-        def begin(case, seed):
-            return simulator.begin(watched, case, seed, CHECKPOINTS)
+    def begin(case, seed):
+        return simulator.begin(parts, case, seed, CHECKPOINTS)
 
-        def close(case, seed, lane):
-            return simulator.close(watched, case, seed, lane)
+    def close(case, seed, lane):
+        return simulator.close(parts, case, seed, lane)
 
-        def finish(case, lane):
-            return simulator.finish(watched, case, lane)
+    def finish(case, lane):
+        return simulator.finish(parts, case, lane)
 
-        try:
-            programs["init"], lane = _program(begin, (case, seed), (False, True))
-            if recorder.counts(lane.record) and "means" not in cell.environment.facts:
-                message = "the environment counts pulls and gives no regret: put the arms' means into facts['means']"
-                returns.fault(message, parts.world.score)
-            for slots in window_sizes(cell.algorithm.schedule):
-                # as the engine plays them: full windows of one play have no limit
-                free = slots == 1 and all(span.full for span in cell.algorithm.schedule)
-                window = _window(watched, slots, free)
-                addresses.clear()
-                with logged_draws(addresses):
-                    given, varying = (case, seed, lane, number, number), (False, True, True, False, False)
-                    programs[f"a window of {slots} plays"], shown = _program(window, given, varying)
-            if any(span.close for span in cell.algorithm.schedule):
-                programs["close"], _ = _program(close, (case, seed, lane), (False, True, True))
-            programs["diagnose"], _ = _program(finish, (case, lane), (False, True))
-            if truth:
-                jax.eval_shape(_truth(watched), case, seed, lane)
-        except Malformed as error:
-            returns.faults[(one_line(error), error.where)] = None
-        except Exception:
-            if not returns.faults:  # else it follows from them
-                raise
-    return Traces(programs, list(returns.faults), addresses, shown)
+    programs["init"], lane = _program(begin, (case, seed), (False, True))
+    for slots in window_sizes(cell.algorithm.schedule):
+        # as the engine plays them: full windows of one play have no limit
+        free = slots == 1 and all(span.full for span in cell.algorithm.schedule)
+        window = _window(parts, slots, free)
+        addresses.clear()
+        with logged_draws(addresses):
+            given, varying = (case, seed, lane, number, number), (False, True, True, False, False)
+            programs[f"a window of {slots} plays"], shown = _program(window, given, varying)
+    if any(span.close for span in cell.algorithm.schedule):
+        programs["close"], _ = _program(close, (case, seed, lane), (False, True, True))
+    programs["diagnose"], _ = _program(finish, (case, lane), (False, True))
+    return Traces(programs, addresses, shown, recorder.counts(lane.record))
+
+
+def _given(cell: Cell, dtype: str) -> tuple[Parts, Case]:
+    """The functions of a cell, and its numbers as shapes."""
+    parts = simulator.parts_of(cell.algorithm, cell.environment, cell.reward_adversary, cell.message_adversary, dtype)
+    return parts, jax.tree.map(_shape, stacked([host_case(cell)], dtype)[0])
 
 
 def _program(function, given: tuple, varying: tuple):
@@ -90,19 +87,10 @@ def _program(function, given: tuple, varying: tuple):
 
 def _window(parts: Parts, slots: int, free: bool):
     def window(case, seed, lane, before, limit):
-        _, seen = simulator._offer(parts, case, seed, slots, lane, before, None if free else limit)
+        _, seen = offer(parts, case, seed, slots, lane, before, None if free else limit)
         return seen.message, seen.released, seen.action
 
     return window
-
-
-def _truth(parts: Parts):
-    def truth(case, seed, lane):
-        t = jnp.ones(1, jnp.int32)
-        context, state = parts.world.observe(case.environment, lane.environment, Draws(seed, "", parts.dtype), t)
-        return parts.world.truth(case.environment, state, t, context)
-
-    return truth
 
 
 def _shape(x) -> jax.ShapeDtypeStruct:

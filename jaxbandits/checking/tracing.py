@@ -11,24 +11,34 @@ import jax
 import jax.numpy as jnp
 
 from jaxbandits import simulator
-from jaxbandits.checking.findings import place_of_function
-from jaxbandits.checking.malformed import constant_draws, first_difference
+from jaxbandits.checking.findings import told
 from jaxbandits.checking.subject import Subject
-from jaxbandits.checking.traces import CHECKPOINTS
+from jaxbandits.checking.traces import CHECKPOINTS, walk_through, window_sizes
+from jaxbandits.contract import constant_draws
 from jaxbandits.environments.data import ORDER
+from jaxbandits.places import place_of_function
+from jaxbandits.sweeps.malformed import check_means
+from jaxbandits.sweeps.traced import first_difference
 
 Faults = Iterator[tuple[str, str]]
 _turns = itertools.count()
 
 
 def shapes(subject: Subject) -> Faults:
-    """What functions return has the shapes and dtypes of the contract, in windows of every size, in float32 and in float64."""
-    faults = subject.traces("float32").faults
-    yield from faults
-    if faults:
-        return
-    for message, where in subject.traces("float64").faults:
-        yield f"with dtype='float64', {message}", where
+    """Functions take and return what the contract says, in windows of every size, in float32 and in float64."""
+    where = place_of_function(subject.algorithm)
+    sizes = window_sizes(subject.cell.algorithm.schedule)
+    # a lane is begun from the shapes of a window of one play
+    for dtype, tried in (("float32", sorted({1, *sizes})), ("float64", sizes)):
+        for slots in tried:
+            faults = list(told(subject.label, where, walk_through, subject.cell, dtype, slots))
+            yield from (
+                (message if dtype == "float32" else f"with dtype={dtype!r}, {message}", at) for message, at in faults
+            )
+            if faults:
+                return
+    if subject.traces().counted:
+        yield from told(subject.label, where, check_means, subject.cell.environment)
 
 
 def traces_once(subject: Subject) -> Faults:

@@ -14,9 +14,9 @@ from jax import lax
 
 from jaxbandits import simulator
 from jaxbandits.protocol import Case
-from jaxbandits.simulator import Lane, Parts
 from jaxbandits.sweeps.disk_cache import programs_on_disk
 from jaxbandits.sweeps.unread import without_unread
+from jaxbandits.window import Lane, Parts, streams
 
 _lock = threading.Lock()
 # XLA asks for 256 bits where a processor may have 512; a narrower one is served as before
@@ -143,7 +143,7 @@ def _lane_shape(parts: Parts, leaves: tuple, treedef, checkpoints: int, slots: i
 
     def observe(case, seed, before=0):
         t = before + 1 + jnp.arange(slots, dtype=jnp.int32)
-        draws = simulator._streams(parts, seed)
+        draws = streams(parts, seed)
         return parts.world.observe(case.environment, parts.world.init(case.environment, draws), draws, t)[0]
 
     lane, diagnostics = jax.eval_shape(begin, case, seed)

@@ -4,15 +4,17 @@ import inspect
 
 import jax
 
-from jaxbandits.contract import REMEDY, changing_trace, constant_draws, is_own, written_at
+from jaxbandits.contract import REMEDY, constant_draws, runs_own_code
+from jaxbandits.places import place_of_error, place_of_function
+from jaxbandits.sweeps.traced import first_difference
 from jaxbandits.sweeps.wording import (
     abstract,
     array_text,
     as_arrays,
     at_line,
     first_line,
+    in_brackets,
     is_traceable,
-    own_line,
     shape_text,
     what,
 )  # fmt: skip
@@ -79,12 +81,14 @@ class Examination:
         try:
             closed = jax.make_jaxpr(whole)(*shapes)
         except Exception as error:
-            where = own_line(error) or (self.latest if not is_own(function) else written_at(function))
+            latest = place_of_function(function) if runs_own_code(function) else self.latest
+            where = place_of_error(error) or latest
+            inside = f"in {name}, {where}" if where else f"in {name}"
             raise ValueError(
-                f"{self.label!r} cannot be traced: {type(error).__name__}: {first_line(error)} (in {name}, {where})"
+                f"{self.label!r} cannot be traced: {type(error).__name__}: {first_line(error)} ({inside})"
             ) from error
-        if is_own(function):
-            self.latest = f"it was given what {name} returns, {written_at(function)}"
+        if runs_own_code(function):
+            self.latest = f"it was given what {name} returns, {place_of_function(function)}"
             lane = [  # `Attack.corrupt` is given more, all of it the lane's
                 i >= len(takes) or takes[i] != "params"
                 for i, arg in enumerate(args)
@@ -113,15 +117,18 @@ class Examination:
 
     def doubtful(self, name: str, function, closed, again, lane: list[bool]) -> None:
         """Note what is traced fine and still cannot be meant."""
-        if changing_trace(closed, again):
+        changes, constant = first_difference(closed, again), constant_draws(closed, lane)
+        written = place_of_function(function)
+        if changes is not None:
             self.doubts.append(
                 f"{self.label}: {name} is another program every time it is traced: numbers from np.random or a clock are "
-                f"written into it once, and every lane and play then meets the same; {REMEDY}{at_line(function)}"
+                f"written into it once, and every lane and play then meets the same; {REMEDY}"
+                f"{in_brackets(changes or written)}"
             )
-        elif name not in FIXED and constant_draws(closed, lane):
+        elif name not in FIXED and constant:
             self.doubts.append(
                 f"{self.label}: {name} draws with a key that depends neither on the lane's seed nor on the play, such as "
-                f"PRNGKey(0): every lane and play meets the same numbers; {REMEDY}{at_line(function)}"
+                f"PRNGKey(0): every lane and play meets the same numbers; {REMEDY}{in_brackets(constant[0] or written)}"
             )
 
     def wrong(self, name: str, function, text: str) -> ValueError:

@@ -13,10 +13,11 @@ import numpy as np
 from jax import lax
 
 from jaxbandits import simulator
-from jaxbandits.contract import ContractError, written_at
-from jaxbandits.simulator import Parts
+from jaxbandits.contract import ContractError
 from jaxbandits.sweeps.plan import Cell, host_case, stacked
+from jaxbandits.sweeps.wording import at_line
 from jaxbandits.watch import NEVER, Faults, is_outside
+from jaxbandits.window import Parts
 
 BREAKING = ("action", "pulls", "regret")  # of a lane that must not be kept, the root first
 NAN = {
@@ -77,10 +78,8 @@ def verdict(cells: list[Cell], times: dict, dtype: str, faults: list[Fault], sta
             program, world = cells[fault.cell].algorithm.program, cells[fault.cell].environment.world
             function = {"reward": world.reward, "message": program.encode, "state": program.update}[kind]
             some = "1 lane" if lanes[label, kind] == 1 else f"{lanes[label, kind]:,} lanes"
-            where = written_at(function)
             warnings.warn(
-                f"{label}: {NAN[kind]} from play {fault.play} on (seed {fault.seed}; {some} in all)"
-                f"{f' ({where})' if where else ''}",
+                f"{label}: {NAN[kind]} from play {fault.play} on (seed {fault.seed}; {some} in all){at_line(function)}",
                 UserWarning,
                 stacklevel=stacklevel + 1,
             )

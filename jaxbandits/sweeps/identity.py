@@ -12,23 +12,21 @@ import hashlib
 import json
 import os
 import uuid
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 import jax
 import jaxlib
 import numpy as np
 
-from jaxbandits.protocol import Adversary, Algorithm, Environment
-from jaxbandits.simulator import Parts
+from jaxbandits.protocol import Environment
 from jaxbandits.sweeps import release
+from jaxbandits.sweeps.description import Altered, bits, describe_part, is_altered, numbers
 from jaxbandits.sweeps.plan import Cell, Group, Plan, cast, host_case, stacked
 from jaxbandits.sweeps.store import KEYS
 from jaxbandits.sweeps.traced import NoIdentity, fingerprint, lane_programs, naming
-from jaxbandits.validation import Arguments
+from jaxbandits.window import Parts
 
 BASELINE_SEEDS = 8  # seeds on which a user's baseline is evaluated, where it depends on the seed
-_LIBRARY = __name__.partition(".")[0]
 # Settings of JAX that change draws or arithmetic of a program whose trace is the same.
 _FLAGS = (
     "jax_threefry_partitionable",
@@ -48,10 +46,6 @@ class Identified(NamedTuple):
     plan: Plan
     keys: list[str]
     nameless: dict[str, str]  # keys that no later run will find -> why
-
-
-class _Own(Exception):
-    """Not a part of this package with arguments of plain values."""
 
 
 def identified(plan: Plan, platform: str, stored: bool) -> Identified:
@@ -76,7 +70,7 @@ def identified(plan: Plan, platform: str, stored: bool) -> Identified:
         return Identified(plan, [], {})
     keys, nameless = [""] * len(plan.cells), {}
     common = {"about": versions(platform), "dtype": plan.dtype}
-    times = {h: _numbers(np.asarray(t)) for h, t in plan.times.items()}
+    times = {h: numbers(np.asarray(t)) for h, t in plan.times.items()}
     for group, program in zip(plan.groups, programs, strict=True):
         for c in group.cells:
             cell, content = plan.cells[c], described[c]
@@ -114,16 +108,6 @@ def _traced(group: Group, plan: Plan, stored: bool) -> tuple[str, str | NoIdenti
         return trace(lasting=False), reason
 
 
-def is_own(*parts) -> bool:
-    """Whether any of these parts is not this package's own, or holds something of a user's."""
-    try:
-        for part in parts:
-            describe_part(part)
-    except _Own:
-        return True
-    return False
-
-
 def versions(platform: str) -> list:
     """What the bits depend on beside the sweep itself."""
     config: Any = jax.config
@@ -148,18 +132,18 @@ class Describer:
         shared = (cell.environment, cell.reward_adversary, cell.message_adversary)
         try:
             return [describe_part(cell.algorithm), *(self._part(part) for part in shared)]
-        except _Own:
+        except Altered:
             return None
 
     def _part(self, part):
         if id(part) not in self.parts:
             try:
                 description: Any = describe_part(part)
-            except _Own as own:
+            except Altered as own:
                 description = own
             self.parts[id(part)] = (part, description)
         description = self.parts[id(part)][1]
-        if isinstance(description, _Own):
+        if isinstance(description, Altered):
             raise description
         return description
 
@@ -168,9 +152,9 @@ class Describer:
         leaves = jax.tree.leaves(host_case(cell))
         return {
             "program": program,
-            "numbers": [_bits(np.asarray(cast(x, plan.dtype))) for x in leaves],
+            "numbers": [bits(np.asarray(cast(x, plan.dtype))) for x in leaves],
             "schedule": [[int(x) for x in span] for span in cell.algorithm.schedule],
-            "means": None if (means := cell.environment.facts.get("means")) is None else _bits(_float64(means)),
+            "means": None if (means := cell.environment.facts.get("means")) is None else bits(_float64(means)),
             "baseline": self._baseline(cell.environment, group.times),
             # what cannot be seen, such as a file that a baseline reads for later seeds, is told apart by raising the number
             "versions": [str(cell.algorithm.version[1:2]), *(str(part and part.version) for part in cell[2:5])],
@@ -180,13 +164,13 @@ class Describer:
         """What is subtracted from losses: by description where it is this package's, else by its values."""
         if environment.world.baseline is None:
             return None
-        if release.unchanged() and not is_own(environment):
+        if release.unchanged() and not is_altered(environment):
             return self._part(environment)
         key = (id(environment), id(times))
         if key not in self.baselines:
             baseline, seeds = environment.world.baseline, range(BASELINE_SEEDS if environment.world.seeded else 1)
             values, again = (
-                [_bits(_float64(baseline(environment.params, seed, times))) for seed in seeds] for _ in range(2)
+                [bits(_float64(baseline(environment.params, seed, times))) for seed in seeds] for _ in range(2)
             )
             if values != again:
                 raise NoIdentity("the environment's baseline is something else each time it is asked for")
@@ -194,118 +178,5 @@ class Describer:
         return self.baselines[key]
 
 
-def describe_part(part):
-    """A part of this package by its versions and arguments. _Own where it is a user's, was changed, or holds a user's."""
-    if part is None:
-        return None
-    config = getattr(part, "config", None)
-    if not isinstance(config, Arguments) or not _in_package(config.home) or not config.describes(part):
-        raise _Own
-    version = _numbers_of(part.version) if isinstance(part, Algorithm) else part.version
-    return [config["name"], version, _arguments(config, config.defaults)]
-
-
-def _numbers_of(version: tuple) -> list:
-    """The version numbers in an algorithm's `version`, its own and those of the algorithms it wraps."""
-    name, number, static = version
-    return [name, number, *(_numbers_of(x) for x in _wrapped(static))]
-
-
-def _wrapped(x):
-    if (
-        isinstance(x, tuple)
-        and len(x) == 3
-        and isinstance(x[0], str)
-        and isinstance(x[1], int)
-        and isinstance(x[2], tuple)
-    ):
-        yield x
-    elif isinstance(x, tuple):
-        for item in x:
-            yield from _wrapped(item)
-
-
-def _arguments(given: dict, defaults: dict) -> dict:
-    """Arguments that differ from their defaults."""
-    described = {key: _value(x) for key, x in given.items() if key != "name"}
-    return {key: x for key, x in described.items() if key not in defaults or x != _default(defaults[key])}
-
-
-def _default(x):
-    try:
-        return _plain_default(x)
-    except TypeError:  # not hashable
-        return _value(x)
-
-
-@functools.lru_cache(maxsize=4096, typed=True)
-def _plain_default(x):
-    return _value(x)
-
-
-def _value(x):
-    """An argument as JSON: 1, 1.0 and np.float32(1) are one number, a list of numbers is the array."""
-    if x is None or isinstance(x, str | bool | np.bool_):
-        return bool(x) if isinstance(x, np.bool_) else x
-    if isinstance(x, Algorithm | Environment | Adversary):
-        return describe_part(x)
-    if isinstance(x, functools.partial) or callable(x):
-        return _factory(x)
-    if isinstance(x, range):
-        x = list(x)
-    if isinstance(x, Fraction) and float(x) == x:
-        x = float(x)
-    if isinstance(x, tuple | list):
-        if (array := _rectangular(x)) is not None:
-            return array
-        return ["list", *(_value(item) for item in x)]
-    if isinstance(x, dict):
-        return {"named": [[_value(key), _value(item)] for key, item in x.items()]}
-    if isinstance(x, int | float | np.generic) or hasattr(x, "__array__"):
-        return _numbers(np.asarray(x))
-    raise _Own
-
-
-def _factory(x: Any) -> list:
-    """A factory of this package, with the arguments bound to it."""
-    bound: dict = {}
-    while type(x) is functools.partial:
-        if x.args:
-            raise _Own
-        bound, x = {**x.keywords, **bound}, x.func
-    itself: Any = getattr(x, "itself", None)
-    if itself is None or itself is not x or not _in_package(x.home):
-        raise _Own
-    return ["factory", x.__name__, _arguments(bound, x.defaults)]
-
-
-def _in_package(module) -> bool:
-    return isinstance(module, str) and module.partition(".")[0] == _LIBRARY
-
-
-def _rectangular(x):
-    try:
-        array = np.asarray(x)
-    except ValueError:
-        return None
-    return _numbers(array) if array.size and array.dtype.kind in "biuf" else None
-
-
-def _numbers(x: np.ndarray):
-    """Numbers become float64 where that loses nothing."""
-    if x.dtype.kind in "iu" and np.all(np.abs(x.astype(np.float64)) < 2**53):
-        x = x.astype(np.float64)
-    elif x.dtype.kind == "f":
-        x = x.astype(np.float64)
-    elif x.dtype.kind == "O":
-        raise _Own
-    return float(x).hex() if x.ndim == 0 and x.dtype.kind == "f" else _bits(x)
-
-
 def _float64(x) -> np.ndarray:
     return np.asarray(x, np.float64)
-
-
-def _bits(x: np.ndarray) -> list:
-    """An array exactly as it is."""
-    return [list(x.shape), x.dtype.str, hashlib.sha256(np.ascontiguousarray(x).tobytes()).hexdigest()]

@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from jaxbandits.simulator import Parts
 from jaxbandits.sweeps.compiled import compiled
 from jaxbandits.sweeps.faults import Fault, broken_cells, found_in
 from jaxbandits.sweeps.keeper import saved
 from jaxbandits.sweeps.plan import Plan, host_case, stacked
 from jaxbandits.sweeps.tasks import Machine, Task, default_memory
+from jaxbandits.window import Parts
 
 SEGMENT_SECONDS = 0.5  # between two looks at progress and interruption
 OPENING = 256  # windows of a call's first segment, before its speed is known

@@ -12,12 +12,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxbandits.contract import is_own, written_at
+from jaxbandits.contract import runs_own_code
+from jaxbandits.places import place_of_error, place_of_function
 from jaxbandits.protocol import Adversary, Algorithm, Attack, Case, Environment, Guarantee, Program, Span, World
-from jaxbandits.simulator import Parts
 from jaxbandits.sweeps.walkthrough import check_functions
-from jaxbandits.sweeps.wording import a_kind, at_line, first_line, named, own_line, what
+from jaxbandits.sweeps.wording import a_kind, at_line, first_line, in_brackets, named, what
 from jaxbandits.validation import nearest
+from jaxbandits.window import Parts
 
 MODELS = ("none", "local", "central", "shuffle", "federated")
 UNITS = ("loss_vector", "reward", "user", "message")
@@ -48,6 +49,15 @@ def _check_environment(part: Environment) -> None:
             raise ValueError(f"{name} = {value!r} must be an integer of at least {least}{where}")
     if arms is not None and counted and arms != counted:
         raise ValueError(f"facts['num_arms'] = {arms} disagrees with World.num_arms = {counted}{where}")
+
+
+def check_means(environment: Environment) -> None:
+    """That an environment whose pulls are counted for regret says the arms' means. ValueError otherwise."""
+    if "means" not in environment.facts:
+        raise ValueError(
+            "the environment counts pulls and gives no regret: put the arms' means into its facts, facts['means']"
+            f"{at_line(environment.world.score)}"
+        )
 
 
 def check_algorithm(algorithm, label: str, factory=None) -> None:
@@ -120,20 +130,18 @@ def _check_guarantee(algorithm: Algorithm, label: str, where: str) -> None:
 
 
 def check_claim(algorithm: Algorithm, label: str) -> None:
-    """That `spend` and `events` of a user's guarantee return what they should, on the numbers of the algorithm."""
+    """That `spend` and `events` of a guarantee return what they should, on the numbers of the algorithm. ValueError otherwise."""
     from jaxbandits.mechanisms.composition import Event
 
     guarantee = algorithm.guarantee
-    if not (is_own(guarantee.spend) or is_own(guarantee.events)):
-        return
     for name, function in (("events", guarantee.events), ("spend", guarantee.spend)):
         try:
             value = function(algorithm.params)
             value = tuple(value)
         except Exception as error:
             raise ValueError(
-                f"{label}: Guarantee.{name}(params) fails: {type(error).__name__}: {first_line(error)} "
-                f"({own_line(error) or written_at(function)})"
+                f"{label}: Guarantee.{name}(params) fails: {type(error).__name__}: {first_line(error)}"
+                f"{in_brackets(place_of_error(error) or place_of_function(function))}"
             ) from error
         if name == "events" and not all(isinstance(event, Event) for event in value):
             raise ValueError(
@@ -187,10 +195,13 @@ def checked(
 ) -> list[str]:
     """What is doubtful about a user's functions, a line each, after ValueError where one is malformed. Nothing for parts of this package."""
     claim = algorithm.guarantee
-    if not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(algorithm.params)):
+    own_claim = runs_own_code(claim.spend) or runs_own_code(claim.events)
+    if own_claim and not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(algorithm.params)):
         check_claim(algorithm, label)
-    view = claim.view if claim.model != "none" and is_own(claim.view) else None
-    if view is None and not any(map(is_own, (parts.program, parts.world, parts.reward_attack, parts.message_attack))):
+    view = claim.view if claim.model != "none" and runs_own_code(claim.view) else None
+    if view is None and not any(
+        map(runs_own_code, (parts.program, parts.world, parts.reward_attack, parts.message_attack))
+    ):
         return []
     leaves, treedef = jax.tree.flatten(jax.tree.map(jax.typeof, case))
     slots, agents = max(span.slots for span in schedule), environment.facts.get("num_agents")
@@ -209,7 +220,7 @@ def rebuilt(cells) -> list[str]:
     """Labels whose algorithms are built anew at every point, a line each: each would be compiled again."""
     programs: dict = {}
     for cell in cells:
-        if not is_own(cell.algorithm.program):
+        if not runs_own_code(cell.algorithm.program):
             continue
         known = programs.setdefault((cell.label, repr(cell.algorithm.version)), {})
         known.setdefault(cell.algorithm.program, cell.algorithm)

@@ -14,7 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.protocol import Adversary, Algorithm, Case, Environment, Span
-from jaxbandits.simulator import Parts, case_of, parts_of
+from jaxbandits.simulator import case_of, parts_of
+from jaxbandits.sweeps.checkpoints import checkpoint_times
 from jaxbandits.sweeps.given import (
     PARTS,
     call,
@@ -28,6 +29,7 @@ from jaxbandits.sweeps.given import (
 )
 from jaxbandits.sweeps.grid import Axis, axes_of, bind, route
 from jaxbandits.validation import integer, shown
+from jaxbandits.window import Parts
 
 
 class Cell(NamedTuple):
@@ -63,48 +65,6 @@ class Plan(NamedTuple):
     constant_along: dict  # label -> axis names
     seeds: range
     dtype: str
-
-
-MAX_CHECKPOINTS = 10**6
-
-
-def checkpoint_times(horizon: int, checkpoints) -> np.ndarray:
-    """Strictly increasing plays, the last the horizon: given, or so many log-spaced ones (topped up where rounding merges)."""
-    if isinstance(checkpoints, int | float | np.number):
-        remedy = f"for every play give checkpoints={horizon}, the horizon" if horizon <= MAX_CHECKPOINTS else ""
-        number = min(integer("checkpoints", checkpoints, 1, remedy=remedy), horizon)
-        if number > MAX_CHECKPOINTS:
-            raise ValueError(f"checkpoints = {number} are more than {MAX_CHECKPOINTS:,}: give fewer")
-        target, wanted = number, number
-        times = np.array([horizon])
-        while True:  # ask for more points until enough survive the rounding
-            times = np.unique(np.round(np.geomspace(1, horizon, target)).astype(np.int64))
-            if len(times) >= wanted or target > 64 * wanted + horizon:
-                break
-            target = int(target * 1.3) + 1
-        if len(times) < wanted:
-            times = np.unique(np.concatenate([times, np.arange(1, wanted + 1)]))
-        keep = (
-            np.unique(np.round(np.linspace(0, len(times) - 1, wanted)).astype(int))
-            if len(times) > wanted
-            else slice(None)
-        )
-        return times[keep] if wanted > 1 else np.array([horizon])
-    try:
-        times = np.asarray(list(checkpoints))
-    except (TypeError, ValueError):
-        times = np.empty(0)
-    if times.ndim != 1 or times.dtype.kind not in "iuf" or not times.size or not np.all(times == np.round(times)):
-        raise ValueError(
-            f"checkpoints = {shown(checkpoints)} must be a count or a list of plays: for every play give checkpoints={horizon}, "
-            "the horizon"
-        )
-    if times[0] < 1 or np.any(np.diff(times) <= 0) or times[-1] > horizon:
-        raise ValueError(
-            f"checkpoints must increase from at least 1 to at most the horizon {horizon}, got {shown(times.tolist())}"
-        )
-    times = times.astype(np.int64)
-    return times if times[-1] == horizon else np.append(times, horizon)
 
 
 def built(factory, given: dict, facts: dict, horizon: int, label: str, prefix: str | None = None) -> Algorithm:

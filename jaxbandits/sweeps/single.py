@@ -11,14 +11,17 @@ from jax import lax
 from jaxbandits import simulator
 from jaxbandits.numerics import fixed_sum
 from jaxbandits.protocol import Algorithm, Case, Environment
-from jaxbandits.simulator import Parts, case_of
+from jaxbandits.simulator import case_of
 from jaxbandits.sweeps import beliefs, faults, flags, malformed
+from jaxbandits.sweeps.checkpoints import checkpoint_times
+from jaxbandits.sweeps.description import is_altered
 from jaxbandits.sweeps.disk_cache import programs_on_disk
 from jaxbandits.sweeps.given import call, factory_of, floating, name_of, part_factory, public_name, signature_of
-from jaxbandits.sweeps.identity import is_own, traced_now
-from jaxbandits.sweeps.plan import Cell, built, check_range, checkpoint_times, filled_in, fitting_in, host_case, stacked
+from jaxbandits.sweeps.identity import traced_now
+from jaxbandits.sweeps.plan import Cell, built, check_range, filled_in, fitting_in, host_case, stacked
 from jaxbandits.sweeps.unread import without_unread
 from jaxbandits.validation import integer
+from jaxbandits.window import Parts
 
 
 class History(NamedTuple):
@@ -95,7 +98,7 @@ def simulate(
     with jax.enable_x64(dtype == "float64"):
         doubts = malformed.checked(cell.label, algorithm, environment, parts, case, algorithm.schedule)
         malformed.warn(doubts, stacklevel=2)
-    if is_own(algorithm, environment, first, second) and not _traced((seed, algorithm.params)):
+    if is_altered(algorithm, environment, first, second) and not _traced((seed, algorithm.params)):
         # what it reads may have changed since it was compiled
         parts = parts._replace(traced=traced_now(parts, algorithm.schedule, cell, times, dtype, lasting=False))
     with jax.enable_x64(dtype == "float64"), programs_on_disk():
@@ -243,6 +246,7 @@ def _regret(record, environment, parts, seed, times, traced):
         high, low = record.regret_at
         regret = high + low if traced else np.asarray(high, np.float64) + np.asarray(low, np.float64)
     else:
+        malformed.check_means(environment)
         means = np.asarray(environment.facts["means"], np.float64)
         gaps = means.max() - means
         if traced:

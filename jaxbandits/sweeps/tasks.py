@@ -191,10 +191,8 @@ def _shape_of(group: Group, plan: Plan) -> LaneShape:
     case, _ = stacked([host_case(first)], plan.dtype)
     with naming(first.label):
         shape = lane_shape(group.parts, case, len(group.times), max(span.slots for span in group.schedule))
-    if shape.counted and "means" not in first.environment.facts:
-        raise ValueError(
-            "the environment counts pulls and gives no regret: put the arms' means into its facts, facts['means']"
-        )
+    if shape.counted:
+        malformed.check_means(first.environment)
     return shape
 
 

@@ -9,7 +9,7 @@ import contextlib
 import dataclasses
 import enum
 import hashlib
-import traceback
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -19,9 +19,11 @@ import numpy as np
 from jax.extend import core
 
 from jaxbandits import simulator
+from jaxbandits.places import place_of_equation, place_of_error
 from jaxbandits.protocol import Case, Span
-from jaxbandits.simulator import Parts
 from jaxbandits.sweeps.compiled import Compiled
+from jaxbandits.sweeps.wording import in_brackets
+from jaxbandits.window import Parts
 
 # Parameters of operations that say nothing about the forward values: derivative rules, and functions whose jaxpr stands beside.
 _UNREAD = {
@@ -53,10 +55,9 @@ def naming(label: str):
     except NoIdentity:
         raise
     except Exception as error:
-        frames = [f for f in traceback.extract_tb(error.__traceback__) if "site-packages" not in f.filename]
-        where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+        where = place_of_error(error)
         reason = (str(error).splitlines() or [""])[0]
-        raise ValueError(f"{label!r} cannot be traced: {type(error).__name__}: {reason} ({where})") from error
+        raise ValueError(f"{label!r} cannot be traced: {type(error).__name__}: {reason}{in_brackets(where)}") from error
 
 
 def lane_programs(
@@ -120,17 +121,67 @@ def fingerprint(programs, results, *, lasting: bool = True) -> str:
     NoIdentity where they hold what has no stable description, such as a host callback. lasting False: that enters by its place in
     memory, which is enough while this process holds it.
     """
-    writers = [_Writer(lasting) for _ in programs]
+    writers = [_Writer("refused" if lasting else "by place") for _ in programs]
     for writer, program in zip(writers, programs, strict=True):
         writer.value([program, results])
     return " ".join(writer.sha.hexdigest() for writer in writers)
 
 
-class _Writer:
-    """Feeds a program to a hash, variables numbered in the order in which they are bound."""
+def first_difference(first: core.ClosedJaxpr, second: core.ClosedJaxpr) -> str | None:
+    """Where two traces of one function, on the same shapes, are different programs; None where they are alike.
 
-    def __init__(self, lasting: bool):
-        self.sha, self.lasting = hashlib.sha256(), lasting
+    Numbers from `np.random` or a clock are written into a program when it is traced: then its results are those of one
+    trace, not of the function.
+
+    Returns
+    -------
+    str or None
+        The author's line, ``file:line``, of the first operation that differs; an empty string where it is not known.
+
+    Examples
+    --------
+    >>> import jax
+    >>> import numpy as np
+    >>> traces = [jax.make_jaxpr(lambda x: x + np.random.rand())(1.0) for _ in range(2)]
+    >>> first_difference(*traces) is None, first_difference(traces[0], traces[0]) is None
+    (False, True)
+    """
+    for (equation, digest), (_, other) in itertools.zip_longest(_steps(first), _steps(second), fillvalue=(None, "")):
+        if digest != other:
+            return "" if equation is None else place_of_equation(equation)
+    return None
+
+
+def _steps(program: core.ClosedJaxpr) -> Iterator[tuple[Any, str]]:
+    """Every operation of a program with a hash of what it computes from what, and at the end None with that of what is returned.
+
+    A constant enters where it is read, by its content.
+    """
+    numbers: dict = {}
+    for variable, const in zip(program.jaxpr.constvars, program.consts, strict=True):
+        writer = _Writer("passed over")
+        writer.array(const)
+        numbers[variable] = writer.sha.hexdigest()
+    for i, variable in enumerate(program.jaxpr.invars):
+        numbers[variable] = i
+    for equation in program.jaxpr.eqns:
+        writer = _Writer("passed over")
+        writer.equation(equation, numbers)
+        yield equation, writer.sha.hexdigest()
+    writer = _Writer("passed over")
+    writer.atoms(program.jaxpr.outvars, numbers)
+    yield None, writer.sha.hexdigest()
+
+
+class _Writer:
+    """Feeds a program to a hash, variables numbered in the order in which they are bound.
+
+    opaque: what has no stable description, such as a host's function, is "refused", entered "by place" in memory, or
+    "passed over", as two traces of one function hold other objects for the same.
+    """
+
+    def __init__(self, opaque: str):
+        self.sha, self.opaque = hashlib.sha256(), opaque
 
     def text(self, text: str) -> None:
         self.sha.update(text.encode() + b"\0")
@@ -143,14 +194,17 @@ class _Writer:
         for const in consts:
             self.array(const)
         for equation in jaxpr.eqns:
-            self.text(equation.primitive.name)
-            self.value({name: getattr(equation.ctx, name) for name in _SETTINGS})
-            self.atoms(equation.invars, numbers)
-            self.parameters(equation)
-            for variable in equation.outvars:
-                self.bind(variable, numbers)
+            self.equation(equation, numbers)
         self.text("returns")
         self.atoms(jaxpr.outvars, numbers)
+
+    def equation(self, equation, numbers: dict) -> None:
+        self.text(equation.primitive.name)
+        self.value({name: getattr(equation.ctx, name) for name in _SETTINGS})
+        self.atoms(equation.invars, numbers)
+        self.parameters(equation)
+        for variable in equation.outvars:
+            self.bind(variable, numbers)
 
     def bind(self, variable, numbers: dict) -> None:
         numbers[variable] = len(numbers)
@@ -166,7 +220,7 @@ class _Writer:
 
     def parameters(self, equation) -> None:
         name, params = equation.primitive.name, equation.params
-        if name in _CALLBACKS and self.lasting:
+        if name in _CALLBACKS and self.opaque == "refused":
             raise NoIdentity(f"it calls {_CALLBACKS[name]} ({name}), which may compute anything")
         if name in ("debug_callback", "debug_print"):  # prints, and gives nothing back
             return
@@ -209,9 +263,9 @@ class _Writer:
         else:
             text = repr(x)
             if callable(x) or " at 0x" in text:
-                if self.lasting:
+                if self.opaque == "refused":
                     raise NoIdentity(f"its traced program holds {text:.80}, which cannot be told apart from another")
-                text = str(id(x))
+                text = str(id(x)) if self.opaque == "by place" else ""
             self.text(f"{type(x).__name__} {text}")
 
     def array(self, x) -> None:
@@ -220,6 +274,8 @@ class _Writer:
         if isinstance(x, jax.core.Tracer):
             return self.text(f"traced {_shape(x.aval)}")
         array = np.asarray(x)
+        if array.dtype.kind == "O" and self.opaque == "passed over":
+            return self.text(type(x).__name__)
         if array.dtype.kind == "O":
             raise NoIdentity(f"its traced program holds {type(x).__name__}, which is no array of numbers")
         self.text(f"array {array.dtype.name} {array.shape} {getattr(x, 'weak_type', False)}")

@@ -4,27 +4,26 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from jaxbandits import simulator
-from jaxbandits.contract import is_own
-from jaxbandits.protocol import Attack, Case, Program, Score, Seen, World
-from jaxbandits.simulator import Parts
+from jaxbandits.contract import runs_own_code
+from jaxbandits.protocol import Attack, Case, Program, Score, Seen, Truth, World
 from jaxbandits.sweeps.examination import Examination
 from jaxbandits.sweeps.wording import array_text, as_arrays, fits, is_array, is_scalar, row_text, shape_text, what
+from jaxbandits.window import Parts, streams
 
 
 def check_functions(
-    label: str, parts: Parts, case: Case, slots: int, view=None, agents: int | None = None
+    label: str, parts: Parts, case: Case, slots: int, view=None, agents: int | None = None, unread: bool = False
 ) -> list[str]:
     """Trace every function of a case on windows of `slots` plays and look at what it returns. ValueError with label and line.
 
     Returns what is doubtful, a line each.
 
     case: abstract values. view: of a guarantee, where it is a user's. agents: how many, where the environment has them.
+    unread: also what this case gets on with, and others may not: truths that nobody reads, rewards that are no floats.
     """
     trace, program, world = Examination(label), parts.program, parts.world
-    draws = simulator._streams(parts, jax.ShapeDtypeStruct((), jnp.uint32))
+    draws = streams(parts, jax.ShapeDtypeStruct((), jnp.uint32))
     alg, outer = draws.child("alg"), draws.child("environment")
     whole = jax.ShapeDtypeStruct((), jnp.int32)
     t, play = jax.ShapeDtypeStruct((slots,), jnp.int32), jax.ShapeDtypeStruct((slots,), jnp.bool_)
@@ -33,6 +32,11 @@ def check_functions(
     first = as_arrays(trace("World.init", world.init, params, outer.child("instance")))
     context, inner = trace("World.observe", world.observe, params, first, outer.child("context"), t)
     trace.same_state("World.observe", world.observe, "init", first, inner)
+    truth = None
+    if unread or parts.reward_attack is not None or parts.message_attack is not None:
+        truth = trace("World.truth", world.truth, params, inner, t, context)
+        if not isinstance(truth, Truth):
+            raise trace.wrong("World.truth", world.truth, f"must return a Truth, it returns {what(truth)}")
 
     state = as_arrays(trace("Program.init", program.init, case.algorithm, alg.child("init")))
     action, used, note = trace("Program.act", program.act, case.algorithm, state, alg.child("act"), t, context)
@@ -48,7 +52,7 @@ def check_functions(
     reward = trace("World.reward", world.reward, params, inner, outer.child("reward"), t, context, action)
     many = len(action.shape) == 2
     agents = action.shape[1] if many else None
-    if not fits(reward, slots, agents, many) and not is_own(world.reward):
+    if not fits(reward, slots, agents, many) and not runs_own_code(world.reward):
         raise trace.wrong(
             "Program.act", program.act,
             f"returns actions {array_text(action)}, for which this environment pays {shape_text(reward)}: where there are "
@@ -59,13 +63,16 @@ def check_functions(
         raise trace.wrong(
             "World.reward", world.reward, f"must return rewards of {wanted}, it returns {shape_text(reward)}"
         )
+    if unread and not jnp.issubdtype(reward.dtype, jnp.floating):
+        raise trace.wrong(
+            "World.reward", world.reward, f"must return floats, it returns {shape_text(reward)}: .astype(draws.dtype)"
+        )
     score = trace("World.score", world.score, params, inner, t, context, action)
     _check_score(trace, world, score, slots, agents)
     reward = jax.ShapeDtypeStruct((slots, *reward.shape[1:]), reward.dtype)
     action = jax.ShapeDtypeStruct((slots, *action.shape[1:]), action.dtype)
 
     def corrupted(attack: Attack, numbers, payload, stream, slot: str):
-        truth = trace("World.truth", world.truth, params, inner, t, context)
         attacker = as_arrays(trace("Attack.init", attack.init, numbers, stream))
 
         def corrupt(numbers, attacker, stream, t, payload, *rest):
@@ -81,7 +88,7 @@ def check_functions(
         after, hit, attacker_after = trace(
             "Attack.corrupt", attack.corrupt, numbers, attacker, stream, t, payload, *rest, follows=corrupt
         )
-        if jax.tree.map(np.shape, after) != jax.tree.map(np.shape, payload):
+        if shape_text(as_arrays(after)) != shape_text(as_arrays(payload)):
             raise trace.wrong(
                 "Attack.corrupt", attack.corrupt,
                 f"must return {slot} as it receives them, {shape_text(payload)}, it returns {shape_text(after)}",

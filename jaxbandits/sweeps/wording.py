@@ -2,17 +2,12 @@
 
 import functools
 import inspect
-import os
-import traceback
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.contract import written_at
-
-PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
+from jaxbandits.places import place_of_function
 
 
 def is_array(x) -> bool:
@@ -100,21 +95,15 @@ def named(factory) -> str:
 
 
 def at_line(function) -> str:
-    """` (file:line)` of a function, or nothing."""
-    where = "" if function is None else written_at(function)
-    return f" ({where})" if where else ""
+    """` (file:line)` of a user's function, or nothing."""
+    return in_brackets("" if function is None else place_of_function(function))
+
+
+def in_brackets(place: str) -> str:
+    """A place as the end of a message; nothing where it is not known."""
+    return f" ({place})" if place else ""
 
 
 def first_line(error: BaseException) -> str:
     """The first line of an error."""
     return (str(error).splitlines() or [""])[0]
-
-
-def own_line(error: BaseException) -> str:
-    """The last line of a user's file in a traceback; nothing where it never was in one."""
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if "site-packages" not in frame.filename and not frame.filename.startswith((PACKAGE, "<"))
-    ]
-    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""

@@ -1,0 +1,57 @@
+"""Where something is in an author's files, as `file:line`: functions, errors, and the equations of traced programs.
+
+Files of this package, of installed libraries and of the standard library are nobody's place: an empty string stands for them.
+"""
+
+import functools
+import os
+import sys
+import sysconfig
+import traceback
+from pathlib import Path
+
+_PACKAGE = str(Path(__file__).parent) + os.sep
+_LIBRARIES = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib"))
+
+
+@functools.lru_cache(maxsize=4096)  # asked of every frame of a trace
+def of_author(path: str) -> bool:
+    """Whether a file is neither of this package, nor of an installed or the standard library."""
+    inside = path.startswith((_PACKAGE, *_LIBRARIES)) or "site-packages" in path or "dist-packages" in path
+    return not inside and not path.startswith("<frozen")
+
+
+def place_of_frames(frames) -> str:
+    """The innermost of (file, line) pairs, the outermost first, that is the author's."""
+    places = [f"{path}:{line}" for path, line in frames if of_author(path)]
+    return places[-1] if places else ""
+
+
+def place_of_caller() -> str:
+    """The author's line that is being run, as far in as there is one."""
+    frame = sys._getframe(1)
+    while frame is not None and not of_author(frame.f_code.co_filename):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""
+
+
+def place_of_error(error: BaseException) -> str:
+    """Where the author's code raised an error, or called what raised it."""
+    return place_of_frames((frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__))
+
+
+def place_of_function(function) -> str:
+    """Where an author's function, or the function a partial or a decorator wraps, is defined."""
+    for _ in range(20):  # wrappers inside wrappers; a mock names itself for ever
+        if isinstance(function, functools.partial):
+            function = function.func
+        elif hasattr(function, "__wrapped__"):
+            function = function.__wrapped__
+    code = getattr(function, "__code__", None)
+    return place_of_frames([(code.co_filename, code.co_firstlineno)]) if code is not None else ""
+
+
+def place_of_equation(equation) -> str:
+    """The author's line that made an equation of a traced program."""
+    frames = getattr(equation.source_info.traceback, "frames", ())
+    return place_of_frames((frame.file_name, frame.line_num) for frame in reversed(list(frames)))
