@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from pathlib import Path
 
 from jaxbandits.auditing import command as auditing
@@ -70,7 +71,7 @@ def main(arguments=None) -> int:
     """Entry point; returns the exit code."""
     given = parser().parse_args(arguments)
     try:
-        with _terminable():
+        with _terminable(), _plain_warnings():
             commands = {
                 "run": run, "worker": worker, "reproduce": reproduce, "list": listing, "plot": draw, "audit": audit,
                 "check": checking.run,
@@ -91,6 +92,17 @@ def main(arguments=None) -> int:
         # a fault that showed while playing is not bad input
         bad = isinstance(error, ValueError | TypeError) and not isinstance(error, ContractError)
         return EXIT_BAD_INPUT if bad else EXIT_FAILED
+
+
+@contextlib.contextmanager
+def _plain_warnings():
+    """A warning is one line of its own words, without the line of the package that gave it."""
+    before = warnings.formatwarning
+    warnings.formatwarning = lambda message, *_: f"jaxbandits: {' '.join(str(message).split())}\n"
+    try:
+        yield
+    finally:
+        warnings.formatwarning = before
 
 
 @contextlib.contextmanager

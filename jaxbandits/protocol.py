@@ -107,7 +107,7 @@ class Algorithm(NamedTuple):
     schedule: tuple[Span, ...]
     params: Any  # NamedTuple of numbers and arrays; never strings or None
     guarantee: Guarantee
-    version: tuple  # (name, version, static values): the store's key, never used for equality
+    version: tuple  # (name, number, static values): raise the number when results change; never used for equality
     config: dict  # the arguments as given: repr, provenance, grid
     rewards: Rewards | None = None  # those that it reads; None: not declared, and nothing is held against them
 
@@ -153,7 +153,7 @@ class Environment(NamedTuple):
     facts: dict
     remake: Callable | None  # the factory as a partial: grid keys `environment.x` call it again
     config: dict
-    version: int = 1  # part of the store's key: raise it when results change
+    version: int = 1  # raise it when results change
 
 
 class Seen(NamedTuple):

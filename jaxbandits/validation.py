@@ -35,7 +35,7 @@ def difference(name: str, there, here) -> str:
     """The first entry in which two JSON values differ, by its path."""
     if isinstance(there, dict) and isinstance(here, dict):
         key = next(k for k in [*there, *here] if k not in there or k not in here or there[k] != here[k])
-        return difference(f"{name}.{key}", there.get(key, "absent"), here.get(key, "absent"))
+        return difference(f"{name}.{key}", there.get(key, "not given"), here.get(key, "not given"))
     if isinstance(there, list) and isinstance(here, list) and len(there) == len(here):
         i = next(i for i, pair in enumerate(zip(there, here, strict=True)) if pair[0] != pair[1])
         return difference(f"{name}[{i}]", there[i], here[i])

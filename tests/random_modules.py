@@ -17,6 +17,7 @@ from jaxbandits import simulator
 from jaxbandits.sweeps import run
 from jaxbandits.sweeps.identity import identified
 from jaxbandits.sweeps.plan import host_case, plan, stacked
+from jaxbandits.window import offer
 
 HORIZON, CHECKPOINTS, PLAYS, SEEDS = 12, (4, 12), 6, 2
 ARMS = jb.environments.bernoulli_arms(means=[0.25, 0.5, 0.75])
@@ -170,7 +171,7 @@ def results_of(module, plays: int = PLAYS, **changes) -> tuple:
             for before in range(0, plays, span.slots):
                 if span.full:
                     limit = None if span.slots == 1 else jnp.int32(span.slots)
-                    lane, window = simulator._offer(group.parts, case, seed, span.slots, lane, jnp.int32(before), limit)
+                    lane, window = offer(group.parts, case, seed, span.slots, lane, jnp.int32(before), limit)
                 else:
                     lane, window = simulator.one_counted(
                         group.parts, tuple(span[:1] + span[2:4]), case, seed, lane, times

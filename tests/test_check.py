@@ -286,7 +286,7 @@ BUGS = {
         "guarantee", own(claim=guarantee("local", "reward", lambda params: (laplace_event("x", 1.0, 1.0),), view_message)), "double"),
     "no noise": Planted("guarantee", own(params=Params(0.0, 1.0)), "epsilon = inf"),
     "a claim of no model": Planted("guarantee", own(claim=CLAIM._replace(model="none")), "say which model"),
-    "too few windows": Planted("plays", own(schedule=lambda horizon: (Span(1, horizon - 1),)), "too few windows"),
+    "too few windows": Planted("plays", own(schedule=lambda horizon: (Span(1, horizon // 2, full=False),)), "too few windows"),
     "arms from one to three": Planted("actions", own(act=always(3)), "played arm 3 at play 1; arms are 0..2"),
     "arm minus one": Planted("actions", own(act=always(-1)), "played arm -1 at play 1; arms are 0..2"),
     "rewards as they come": Planted("bad_rewards", own(encode=unclean, claim=Guarantee()), "makes state.mean NaN", update),

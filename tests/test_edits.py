@@ -151,7 +151,6 @@ VALUES = {
     "the world's numbers": ("", "1.0", "truth, 3), 1.0,", "truth, 3), 0.5,"),
     "an int and a float as a parameter": ("", "2.0 + params.bias if jnp.asarray(params.bias).dtype.kind == 'f' else 1.0", "bias: Any = 0.0", "bias: Any = 0"),
     "the world's means": ("", "1.0", "Score(action, 1 - wave(t, state, action))", "Score(action)"),
-    "wider pulls": ("", "1.0", "observe, reward, score, truth, 3)", "observe, reward, score, truth, 4)"),
 }  # fmt: skip
 # the same for edits after which nothing else is computed
 NOTHING = {

@@ -21,6 +21,7 @@ from jaxbandits.protocol import (
     Environment,
     Guarantee,
     Program,
+    Rewards,
     Score,
     Span,
     Truth,
@@ -64,7 +65,7 @@ def update(params, state, draws, t, note, message, used):
 SOUND = Program(init, act, encode, update)
 
 
-def own(name="own", schedule=None, params=None, guarantee=None, version=None, config=None, **functions):
+def own(name="own", schedule=None, params=None, guarantee=None, version=None, config=None, rewards=None, **functions):
     """A factory of an algorithm that is sound but for the given fields."""
 
     program = SOUND._replace(**functions)
@@ -73,7 +74,7 @@ def own(name="own", schedule=None, params=None, guarantee=None, version=None, co
         return Algorithm(
             program=program, schedule=(Span(1, horizon),) if schedule is None else schedule,
             params=Params(scale) if params is None else params, guarantee=guarantee or Guarantee(),
-            version=version or (name, 1, (num_arms,)), config={},
+            version=version or (name, 1, (num_arms,)), config={}, rewards=rewards,
         )  # fmt: skip
 
     make.__name__ = name
@@ -576,7 +577,8 @@ ALGORITHMS = {
         {"close": lambda params, state, draws, t: state._replace(mean=state.mean[:1])},
         r"Program.close must keep the state's shapes: State.mean",
     ),
-    "diagnose": ({"diagnose": lambda params, state: {"pulls": state.pulls}}, r"its entry 'pulls' is int32\[3\]"),
+    "diagnose": ({"diagnose": lambda params, state: {"counts": state.pulls}}, r"its entry 'counts' is int32\[3\]"),
+    "diagnose under a taken name": ({"diagnose": lambda params, state: {"regret": 1.0}}, "a result cannot hold under that name"),
     "diagnose no dict": ({"diagnose": lambda params, state: 3.0}, "must return a dict of numbers"),
     "rest": ({"rest": lambda params, state: state.pulls}, r"Program.rest must return one arm, int32, it returns int32\[3\]"),
     "no function": ({"encode": "reward"}, "Program.encode must be a function, not 'reward'"),
@@ -588,6 +590,10 @@ ALGORITHMS = {
     "one span": ({"schedule": Span(1, 20)}, "schedule must be a tuple of Span"),
     "no plays in a window": ({"schedule": (Span(0, 20),)}, "Span.slots = 0 must be an integer of at least 1"),
     "half a play": ({"schedule": (Span(1, 2.5),)}, "Span.repeats = 2.5 must be an integer"),
+    "too few plays": ({"schedule": (Span(1, HORIZON - 1),)}, f"schedule offers {HORIZON - 1} plays, and the horizon is {HORIZON}"),
+    "rewards in a tuple": ({"rewards": (0, 1)}, r"Algorithm.rewards must be a Rewards, such as .* not \(0, 1\)"),
+    "rewards upside down": ({"rewards": Rewards(1.0, 0.0, "clip")}, "Rewards.low = 1.0 must be a number below Rewards.high = 0.0"),
+    "rewards of another fate": ({"rewards": Rewards(0.0, 1.0, "cut")}, "Rewards.outside = 'cut' must be one of 'clip', 'zero', 'accept'"),
     "a version of text": ({"version": "own"}, "Algorithm.version must be a tuple"),
     # the guarantee
     "model": ({"guarantee": Guarantee("locall")}, r"Guarantee.model = 'locall' must be one of .*did you mean 'local'\?"),
@@ -684,6 +690,20 @@ def test_facts_and_what_is_no_environment():
     for environment, words in (
         (plain._replace(facts=None), "Environment.facts must be a dict"),
         (plain._replace(facts={"num_arms": 2.5}), r"facts\['num_arms'\] = 2.5 must be an integer of at least 1"),
+        (
+            plain._replace(facts={"num_arms": 3, "means": [0.1, 0.2]}),
+            r"facts\['means'\] = .* must be 3 finite numbers, one an arm",
+        ),
+        (plain._replace(facts={"num_arms": 3, "means": [[0.1], [0.2], [0.3]]}), "must be 3 finite numbers"),
+        (
+            plain._replace(facts={"num_arms": 3, "max_horizon": "10"}),
+            r"facts\['max_horizon'\] = '10' must be an integer",
+        ),
+        (
+            plain._replace(facts={"num_arms": 3, "reward_range": 1.0}),
+            r"facts\['reward_range'\] = 1.0 must be two numbers",
+        ),
+        (plain._replace(facts={"num_arms": 3, "reward_range": (1, 0)}), "low <= high"),
         (plain._replace(params=Params("a")), "Environment.params.scale = 'a' must be a number"),
         (plain._replace(world=3), "Environment.world must be a World"),
         (7, "must return an Environment, it returned 7"),

@@ -3,6 +3,7 @@
 A lane carries the first play of each fault, no more. Which arm it was is found by playing that one lane again.
 """
 
+import uuid
 import warnings
 from functools import partial
 from typing import Any, NamedTuple
@@ -129,7 +130,7 @@ def witness(cell: Cell, seed: int, times, dtype: str) -> Witness:
     """Play one lane again, window by window, until something is wrong."""
     parts = simulator.parts_of(
         cell.algorithm, cell.environment, cell.reward_adversary, cell.message_adversary, dtype
-    )  # fmt: skip
+    )._replace(traced=uuid.uuid4().hex)  # fmt: skip  # compiled anew: what its functions read may have changed since they last were
     with jax.enable_x64(dtype == "float64"):
         case, _ = stacked([host_case(cell)], dtype)
         seed, at = jnp.uint32(seed), jnp.asarray(times, jnp.int32)

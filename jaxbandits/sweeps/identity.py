@@ -18,12 +18,14 @@ import jax
 import jaxlib
 import numpy as np
 
+from jaxbandits.places import place_of_error, place_of_function
 from jaxbandits.protocol import Environment
 from jaxbandits.sweeps import release
 from jaxbandits.sweeps.description import Altered, bits, describe_part, is_altered, numbers
 from jaxbandits.sweeps.plan import Cell, Group, Plan, cast, host_case, stacked
 from jaxbandits.sweeps.store import KEYS
 from jaxbandits.sweeps.traced import NoIdentity, fingerprint, lane_programs, naming
+from jaxbandits.sweeps.wording import first_line, in_brackets
 from jaxbandits.window import Parts
 
 BASELINE_SEEDS = 8  # seeds on which a user's baseline is evaluated, where it depends on the seed
@@ -168,14 +170,30 @@ class Describer:
             return self._part(environment)
         key = (id(environment), id(times))
         if key not in self.baselines:
-            baseline, seeds = environment.world.baseline, range(BASELINE_SEEDS if environment.world.seeded else 1)
-            values, again = (
-                [bits(_float64(baseline(environment.params, seed, times))) for seed in seeds] for _ in range(2)
-            )
+            seeds = range(BASELINE_SEEDS if environment.world.seeded else 1)
+            values, again = ([bits(_baseline_values(environment, seed, times)) for seed in seeds] for _ in range(2))
             if values != again:
                 raise NoIdentity("the environment's baseline is something else each time it is asked for")
             self.baselines[key] = values
         return self.baselines[key]
+
+
+def _baseline_values(environment: Environment, seed: int, times: np.ndarray) -> np.ndarray:
+    """What a user's baseline gives. ValueError where it fails, or gives other than one number a checkpoint."""
+    baseline: Any = environment.world.baseline
+    try:
+        values = _float64(baseline(environment.params, seed, times))
+    except Exception as error:
+        where = place_of_error(error) or place_of_function(baseline)
+        raise ValueError(
+            f"World.baseline(params, seed, times) fails: {type(error).__name__}: {first_line(error)}{in_brackets(where)}"
+        ) from error
+    if values.shape != times.shape:
+        raise ValueError(
+            f"World.baseline must give one number a checkpoint, {len(times)} here, it gives shape {values.shape}"
+            f"{in_brackets(place_of_function(baseline))}"
+        )
+    return values
 
 
 def _float64(x) -> np.ndarray:

@@ -147,7 +147,7 @@ class Job:
             label, seeds = plan.cells[task.cells[0]].label, range(task.first, task.first + task.seeds)
             failures.append((label, seeds, reason, said))
             if len(failures) == 1:
-                warnings.warn(f"{label!r} failed, the other calls go on:\n{said}", RuntimeWarning, stacklevel=2)
+                warnings.warn(f"{label!r} failed, the other calls go on: {reason}", RuntimeWarning, stacklevel=2)
 
         def finished(task: Task, chunk: Chunk):
             sink(task, chunk)

@@ -4,7 +4,6 @@ First what factories return is looked at, then every function of a user's part i
 compiled and nothing is played. Parts of this package are not traced here.
 """
 
-import functools
 import inspect
 import warnings
 from typing import Any
@@ -14,14 +13,26 @@ import numpy as np
 
 from jaxbandits.contract import runs_own_code
 from jaxbandits.places import place_of_error, place_of_function
-from jaxbandits.protocol import Adversary, Algorithm, Attack, Case, Environment, Guarantee, Program, Span, World
+from jaxbandits.protocol import (
+    Adversary,
+    Algorithm,
+    Attack,
+    Case,
+    Environment,
+    Guarantee,
+    Program,
+    Rewards,
+    Span,
+    World,
+)
 from jaxbandits.sweeps.walkthrough import check_functions
 from jaxbandits.sweeps.wording import a_kind, at_line, first_line, in_brackets, named, what
-from jaxbandits.validation import nearest
+from jaxbandits.validation import nearest, shown
 from jaxbandits.window import Parts
 
 MODELS = ("none", "local", "central", "shuffle", "federated")
 UNITS = ("loss_vector", "reward", "user", "message")
+OUTSIDE = ("clip", "zero", "accept")
 
 
 def check_part(part, kind: type, factory) -> None:
@@ -49,11 +60,39 @@ def _check_environment(part: Environment) -> None:
             raise ValueError(f"{name} = {value!r} must be an integer of at least {least}{where}")
     if arms is not None and counted and arms != counted:
         raise ValueError(f"facts['num_arms'] = {arms} disagrees with World.num_arms = {counted}{where}")
+    limit = part.facts.get("max_horizon")
+    if limit is not None and (not isinstance(limit, int | np.integer) or isinstance(limit, bool) or limit < 1):
+        raise ValueError(f"facts['max_horizon'] = {limit!r} must be an integer of at least 1{where}")
+    _check_range(part.facts, where)
+    if "means" in part.facts:
+        check_means(part)
+
+
+def _check_range(facts: dict, where: str) -> None:
+    """That what an environment says of its rewards can be read: (low, high), or the largest size."""
+    pays, bound = facts.get("reward_range", (0.0, 0.0)), facts.get("reward_bound", 0.0)
+    pair = isinstance(pays, tuple | list | np.ndarray) and len(pays) == 2 and all(map(_is_number, pays))
+    if not pair or not pays[0] <= pays[1]:
+        raise ValueError(f"facts['reward_range'] = {pays!r} must be two numbers, (low, high) with low <= high{where}")
+    if not _is_number(bound) or np.ndim(bound) or not bound >= 0:
+        raise ValueError(f"facts['reward_bound'] = {bound!r} must be a number of at least 0{where}")
 
 
 def check_means(environment: Environment) -> None:
-    """That an environment whose pulls are counted for regret says the arms' means. ValueError otherwise."""
-    if "means" not in environment.facts:
+    """That an environment whose pulls are counted for regret says the mean of each arm. ValueError otherwise."""
+    facts, world = environment.facts, environment.world
+    arms = facts.get("num_arms", world.num_arms)
+    if "means" in facts:
+        try:
+            means = np.asarray(facts["means"], np.float64)
+        except (TypeError, ValueError):
+            means = np.empty((0, 0))
+        if means.ndim != 1 or not np.isfinite(means).all() or (arms and len(means) != arms):
+            raise ValueError(
+                f"facts['means'] = {shown(facts['means'])} must be {arms or 'as many'} finite numbers, one an arm"
+                f"{at_line(world.score)}"
+            )
+    else:
         raise ValueError(
             "the environment counts pulls and gives no regret: put the arms' means into its facts, facts['means']"
             f"{at_line(environment.world.score)}"
@@ -80,10 +119,28 @@ def check_algorithm(algorithm, label: str, factory=None) -> None:
             value = getattr(span, name)
             if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
                 raise ValueError(f"{label}: Span.{name} = {value!r} must be an integer of at least {least}{where}")
+    horizon = algorithm.config.get("horizon") if isinstance(algorithm.config, dict) else None
+    offered = sum(span.repeats * (span.length or span.slots) for span in schedule)
+    if isinstance(horizon, int) and all(span.full for span in schedule) and offered < horizon:
+        raise ValueError(f"{label}: Algorithm.schedule offers {offered} plays, and the horizon is {horizon}{where}")
     version = algorithm.version
     if not (isinstance(version, tuple) and version and isinstance(version[0], str)):
         raise ValueError(
             f"{label}: Algorithm.version must be a tuple (name, version, static values), not {what(version)}{where}"
+        )
+    read = algorithm.rewards
+    if read is not None and not isinstance(read, Rewards):
+        raise ValueError(
+            f"{label}: Algorithm.rewards must be a Rewards, such as Rewards(0.0, 1.0, 'clip'), not {what(read)}{where}"
+        )
+    if read is not None and not (_is_number(read.low) and _is_number(read.high) and read.low < read.high):
+        raise ValueError(
+            f"{label}: Rewards.low = {read.low!r} must be a number below Rewards.high = {read.high!r}{where}"
+        )
+    if read is not None and read.outside not in OUTSIDE:
+        choices = ", ".join(map(repr, OUTSIDE))
+        raise ValueError(
+            f"{label}: Rewards.outside = {read.outside!r} must be one of {choices}{nearest(str(read.outside), OUTSIDE)}{where}"
         )
     if not isinstance(algorithm.config, dict):
         raise ValueError(
@@ -208,7 +265,6 @@ def checked(
     return _doubts(label, parts, tuple(leaves), treedef, slots, view, agents)
 
 
-@functools.lru_cache(maxsize=1024)
 def _doubts(label: str, parts: Parts, leaves: tuple, treedef, slots: int, view, agents) -> list[str]:
     case = jax.tree.unflatten(treedef, [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in leaves])
     if slots > 1:  # a lane is begun from the shapes of a window of one play

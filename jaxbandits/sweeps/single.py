@@ -123,13 +123,6 @@ def simulate(
     return Run(regret, times, pulls, lane.algorithm, diagnostics, kept if history else None)
 
 
-def _part(part, kind: type):
-    """A called part as it is, or what a factory returns; ValueError where that is none."""
-    called = part if isinstance(part, kind) else part()
-    malformed.check_part(called, kind, part)
-    return called
-
-
 def algorithm_for(algorithm, environment: Environment) -> Algorithm:
     """A built algorithm as it is; a factory with its horizon bound, called with what the environment fixes. ValueError where they do not fit."""
     if not isinstance(algorithm, Algorithm):

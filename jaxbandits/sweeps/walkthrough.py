@@ -11,6 +11,9 @@ from jaxbandits.sweeps.examination import Examination
 from jaxbandits.sweeps.wording import array_text, as_arrays, fits, is_array, is_scalar, row_text, shape_text, what
 from jaxbandits.window import Parts, streams
 
+# what a result holds already under its own names: no diagnostic may be called so
+TAKEN = ("regret", "pulls", "algorithm", "seed", "t", "arm", "horizon", "point", "nonfinite_rewards")
+
 
 def check_functions(
     label: str, parts: Parts, case: Case, slots: int, view=None, agents: int | None = None, unread: bool = False
@@ -166,6 +169,11 @@ def _check_diagnostics(trace: Examination, program: Program, params, state) -> N
     if not isinstance(found, dict):
         raise trace.wrong("Program.diagnose", program.diagnose, f"must return a dict of numbers, not {what(found)}")
     for name, value in found.items():
+        if name in TAKEN or (isinstance(name, str) and (not name.strip() or "/" in name)):
+            raise trace.wrong(
+                "Program.diagnose", program.diagnose,
+                f"gives {name!r}, which a result cannot hold under that name: call it otherwise",
+            )  # fmt: skip
         if not isinstance(name, str) or not (is_scalar(value, jnp.number) or is_scalar(value, jnp.bool_)):
             raise trace.wrong(
                 "Program.diagnose", program.diagnose,
