@@ -579,6 +579,11 @@ ALGORITHMS = {
     ),
     "diagnose": ({"diagnose": lambda params, state: {"counts": state.pulls}}, r"its entry 'counts' is int32\[3\]"),
     "diagnose under a taken name": ({"diagnose": lambda params, state: {"regret": 1.0}}, "a result cannot hold under that name"),
+    "actions for agents that are not there": (
+        {"act": lambda params, state, draws, t, context: (jnp.zeros((1, 1), jnp.int32), None, t[0])},
+        r"Program.act returns actions int32\[1,1\], and this environment has no agents",
+    ),
+    "a field that is not there": ({"kept": ("men",)}, r"Program.kept names 'men', but the state that init returns is State\("),
     "diagnose no dict": ({"diagnose": lambda params, state: 3.0}, "must return a dict of numbers"),
     "rest": ({"rest": lambda params, state: state.pulls}, r"Program.rest must return one arm, int32, it returns int32\[3\]"),
     "no function": ({"encode": "reward"}, "Program.encode must be a function, not 'reward'"),

@@ -44,6 +44,18 @@ def check_functions(
     state = as_arrays(trace("Program.init", program.init, case.algorithm, alg.child("init")))
     action, used, note = trace("Program.act", program.act, case.algorithm, state, alg.child("act"), t, context)
     _check_action(trace, program.act, action, used, slots, agents)
+    missing = [name for name in program.kept if not hasattr(state, name)]
+    if missing:
+        raise trace.wrong(
+            "Program.kept",
+            program.init,
+            f"names {missing[0]!r}, but the state that init returns is {shape_text(state)}",
+        )
+    if agents is None and len(action.shape) == 2 and not runs_own_code(world.score):
+        raise trace.wrong(
+            "Program.act", program.act,
+            f"returns actions {array_text(action)}, and this environment has no agents: return one action a play, [P] or [1]",
+        )  # fmt: skip
     if program.rest is not None:
         arm = trace("Program.rest", program.rest, case.algorithm, state)
         if not is_scalar(arm, jnp.integer):
