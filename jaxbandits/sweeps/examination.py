@@ -109,9 +109,13 @@ class Examination:
             listed = ", ".join(wanted)
             if not isinstance(returned, tuple | list) or hasattr(returned, "_fields") or len(returned) != len(wanted):
                 plain = isinstance(returned, tuple | list) and not hasattr(returned, "_fields")
-                got = f"{len(returned)} values" if plain else what(returned)
-                hint = ": `released` is () where nothing beyond the actions is" if name == "Program.update" else ""
-                hint = ": `used` is None where all plays are" if name == "Program.act" else hint
+                got = f"{len(returned)} value{'' if len(returned) == 1 else 's'}" if plain else what(returned)
+                hint = (
+                    ": return () as `released` when nothing beyond the actions is released"
+                    if name == "Program.update"
+                    else ""
+                )
+                hint = ": return None as `used` when the whole window is used" if name == "Program.act" else hint
                 raise self.wrong(name, function, f"must return ({listed}), it returns {got}{hint}")
         return jax.tree.map(abstract, returned)
 
@@ -121,8 +125,8 @@ class Examination:
         written = place_of_function(function)
         if changes is not None:
             self.doubts.append(
-                f"{self.label}: {name} is another program every time it is traced: numbers from np.random or a clock are "
-                f"written into it once, and every lane and play then meets the same; {REMEDY}"
+                f"{self.label}: {name} is another program every time it is traced: it calls np.random or reads a clock, so "
+                f"that all lanes and plays share one number; {REMEDY}"
                 f"{in_brackets(changes or written)}"
             )
         elif name not in FIXED and constant:

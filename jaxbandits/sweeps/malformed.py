@@ -234,8 +234,8 @@ def _check_numbers(params, name: str, function) -> None:
     paths, _ = jax.tree_util.tree_flatten_with_path(params, is_leaf=lambda x: x is None)
     path, value = next((path, value) for path, value in paths if not _is_number(value))
     raise ValueError(
-        f"{name}{jax.tree_util.keystr(path)} = {value!r} must be a number or an array of numbers: what is text or None "
-        f"belongs into the arguments of the cached builder{at_line(function)}"
+        f"{name}{jax.tree_util.keystr(path)} = {value!r} must be a number or an array of numbers: pass text and None to the "
+        f"cached builder as its arguments{at_line(function)}"
     )
 
 
