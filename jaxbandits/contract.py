@@ -10,7 +10,7 @@ from types import FunctionType, MethodType
 import jax
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
-from jaxbandits.places import place_of_equation
+from jaxbandits.source_places import place_of_equation
 
 LIBRARIES = ("jaxbandits", "jax", "jaxlib", "numpy", "optax")
 # JAX's own draws: which of their inputs are the key; None: key and counts are one to it

@@ -156,7 +156,7 @@ class Environment(NamedTuple):
     version: int = 1  # raise it when results change
 
 
-class Seen(NamedTuple):
+class AdversaryView(NamedTuple):
     """An omniscient adversary's eyes."""
 
     t: Any

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits import recorder, watch
+from jaxbandits import lane_faults, recorder
 from jaxbandits.contract import runs_own_code
 from jaxbandits.protocol import Adversary, Algorithm, Attack, Case, Environment, Span
 from jaxbandits.recorder import Record, Window
@@ -58,7 +58,7 @@ def begin(parts: Parts, case: Case, seed, checkpoints: int) -> Lane:
         state,
         Record((), (), (), ()),
         () if parts.reward_attack is None else jnp.int32(0),
-        watch.begin(parts.arms, runs_own_code(parts.world), runs_own_code(parts.program), state),
+        lane_faults.begin(parts.arms, runs_own_code(parts.world), runs_own_code(parts.program), state),
     )  # fmt: skip
     window = jax.eval_shape(lambda: offer(parts, case, seed, 1, lane, jnp.int32(0), None)[1])
     return lane._replace(record=recorder.empty(window, parts.world.num_arms, checkpoints))
@@ -196,7 +196,7 @@ def close(parts: Parts, case: Case, seed, lane: Lane) -> Lane:
     """End a span: the algorithm's batch-end work (filters, designs) for every lane at once."""
     draws = streams(parts, seed).child("alg").child("close")
     state = parts.program.close(case.algorithm, lane.algorithm, draws, lane.plays)
-    faults = watch.state(lane.faults, (), (), state, lane.plays, 1, lambda: spoiled_before(lane))
+    faults = lane_faults.state(lane.faults, (), (), state, lane.plays, 1, lambda: spoiled_before(lane))
     return lane._replace(algorithm=state, faults=faults)
 
 

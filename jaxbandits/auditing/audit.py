@@ -13,7 +13,7 @@ from jaxbandits.auditing.transcripts import Setting, clients_alone, lanes, trans
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.random import Draws
 from jaxbandits.sweeps.plan import stacked
-from jaxbandits.sweeps.single import built_parts
+from jaxbandits.sweeps.simulate import built_parts
 from jaxbandits.validation import integer, number
 from jaxbandits.window import Parts
 

@@ -16,8 +16,8 @@ from jaxbandits import simulator
 from jaxbandits.numerics import one_hot
 from jaxbandits.protocol import Case, Program, Report
 from jaxbandits.random import Draws
-from jaxbandits.sweeps.disk_cache import programs_on_disk
-from jaxbandits.sweeps.unread import without_unread
+from jaxbandits.sweeps.engines.compilation_cache import programs_on_disk
+from jaxbandits.sweeps.engines.unread_code import without_unread
 from jaxbandits.window import Parts, offer
 
 MOST_ARMS = 64  # actions among more arms are plain numbers

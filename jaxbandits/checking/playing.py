@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.checking.subject import Subject
-from jaxbandits.places import place_of_function
 from jaxbandits.random import Draws
-from jaxbandits.sweeps.tasks import LEAST_LANES
+from jaxbandits.source_places import place_of_function
+from jaxbandits.sweeps.engines.calls import LEAST_LANES
 
 Faults = Iterator[tuple[str, str]]
 BAD_REWARDS = ("nan", "inf", -np.inf)

@@ -15,8 +15,7 @@ import numpy as np
 
 from jaxbandits.protocol import Adversary, Algorithm, Case, Environment, Span
 from jaxbandits.simulator import case_of, parts_of
-from jaxbandits.sweeps.checkpoints import checkpoint_times
-from jaxbandits.sweeps.given import (
+from jaxbandits.sweeps.arguments import (
     PARTS,
     call,
     floating,
@@ -27,6 +26,7 @@ from jaxbandits.sweeps.given import (
     seed_range,
     signature_of,
 )
+from jaxbandits.sweeps.checkpoints import checkpoint_times
 from jaxbandits.sweeps.grid import Axis, axes_of, bind, route
 from jaxbandits.validation import integer, shown
 from jaxbandits.window import Parts
