@@ -37,7 +37,7 @@ def maker(transformation: optax.GradientTransformation) -> str:
     return f"{getattr(update, '__module__', '')}.{name}"
 
 
-def examined(name: str, transformation: Any, dim: int) -> optax.GradientTransformation:
+def examined(name: str, transformation: Any, dim: int, known: Sequence[str] = ()) -> optax.GradientTransformation:
     """The transformation, if it can step a point of `dim` numbers by its gradient alone.
 
     Parameters
@@ -48,6 +48,8 @@ def examined(name: str, transformation: Any, dim: int) -> optax.GradientTransfor
         What was given.
     dim : int
         Entries of the point.
+    known : sequence of str
+        Words that the argument may be instead, for the error.
 
     Returns
     -------
@@ -61,7 +63,8 @@ def examined(name: str, transformation: Any, dim: int) -> optax.GradientTransfor
         draws random numbers of its own, or changes the shapes of its state or its point.
     """
     if not is_transformation(transformation):
-        remedy = "it is an optax transformation, such as optax.sgd(0.1) or optax.adam(0.1)"
+        words = "".join(f"{word!r}, " for word in known)
+        remedy = f"give {words}{'or ' if words else ''}one such as optax.sgd(0.1) or optax.adam(0.1)"
         if callable(getattr(transformation, "gradient_transformation", None)):
             remedy = "give what its gradient_transformation() returns"
         elif callable(transformation):
@@ -96,6 +99,17 @@ def _fault(transformation: optax.GradientTransformation, dim: int) -> str:
     except (AssertionError, ValueError) as error:
         return f"its update changes the shapes or types of its state ({' '.join(str(error).split()):.200})"
     return ""
+
+
+def program_of(transformation: optax.GradientTransformation, dim: int = 3) -> ClosedJaxpr:
+    """What a transformation computes for a point of `dim` numbers, traced: its first state, and one step from any state."""
+    point = jax.ShapeDtypeStruct((dim,), jnp.float32)
+
+    def both(gradient, state, point):
+        return transformation.init(point), transformation.update(gradient, state, point)
+
+    with _own_promotion(), jax.enable_x64(False):
+        return jax.make_jaxpr(both)(point, jax.eval_shape(transformation.init, point), point)
 
 
 def begin(transformation: optax.GradientTransformation, point: jax.Array) -> Any:
