@@ -6,6 +6,7 @@ Nothing here runs a part. The walkers take closed jaxprs, however they were obta
 import functools
 import sys
 from types import FunctionType, MethodType
+from typing import Any
 
 import jax
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
@@ -22,8 +23,7 @@ class ContractError(ValueError):
     """A lane broke the contract while it was played: an action outside the arms, lost plays, or regret that is not finite."""
 
 
-@functools.lru_cache(maxsize=1024)
-def runs_own_code(part) -> bool:
+def runs_own_code(part: Any) -> bool:
     """Whether a function that a part holds, also deep inside a closure, was written by a user and not in this package.
 
     part: a Program, World or Attack, or one function. That a part of library functions alone is also exactly what a factory
@@ -33,6 +33,11 @@ def runs_own_code(part) -> bool:
     >>> runs_own_code(jb.algorithms.ucb1(num_arms=2, horizon=10).program)
     False
     """
+    return _runs_own_code(part)
+
+
+@functools.lru_cache(maxsize=1024)
+def _runs_own_code(part: Any) -> bool:
     waiting, seen = [part], set[int]()
     while waiting:
         x = waiting.pop()

@@ -11,7 +11,7 @@ from jax import lax
 
 from jaxbandits import lane_faults, recorder
 from jaxbandits.contract import runs_own_code
-from jaxbandits.protocol import Adversary, Algorithm, Attack, Case, Environment, Span
+from jaxbandits.protocol import UNDECIDED, Adversary, Algorithm, Attack, Case, Environment, Span
 from jaxbandits.recorder import Record, Window
 from jaxbandits.window import Lane, Parts, offer, spoiled_before, streams
 
@@ -116,16 +116,16 @@ def _advance_full(parts, slots, case, seed, lane, times, start, length, first, n
 
 
 def resting(parts: Parts, case: Case, lane: Lane):
-    """The arm whose remaining plays need only be counted, else -1, or -2 until the span is closed. None: the program or the world knows no such arm."""
-    if parts.program.rest is None or not recorder.counts(lane.record):
+    """The arm whose remaining plays need only be counted, or UNDECIDED, or SPAN_DONE. None: the program or the world knows no such arm."""
+    if parts.program.hints.rest is None or not recorder.counts(lane.record):
         return None
-    return parts.program.rest(case.algorithm, lane.algorithm)
+    return parts.program.hints.rest(case.algorithm, lane.algorithm)
 
 
 def moves(parts: Parts, case: Case, lane: Lane, horizon):
     """Whether a lane has plays to make."""
     arm = resting(parts, case, lane)
-    return (lane.plays < horizon) & (True if arm is None else arm == -1)
+    return (lane.plays < horizon) & (True if arm is None else arm == UNDECIDED)
 
 
 def count_rest(parts: Parts, case: Case, lane: Lane, times) -> Lane:
@@ -145,7 +145,7 @@ def one_counted(parts: Parts, kind: tuple, case: Case, seed, lane: Lane, times, 
     rests: a lane at rest plays nothing; False: it makes every play, for histories.
     """
     slots, _, whole = kind
-    before, one_arm = lane.plays, parts.program.one_arm and recorder.counts(lane.record)
+    before, one_arm = lane.plays, parts.program.hints.one_arm and recorder.counts(lane.record)
     last_row = lane.next + (recorder.CROSSED - 1 if one_arm else 0)
     stop = times[-1] if whole else times[jnp.minimum(last_row, times.shape[0] - 1)]
     arm = resting(parts, case, lane) if rests else None

@@ -54,12 +54,12 @@ def offer(parts: Parts, case: Case, seed, slots: int, lane: Lane, before, limit)
     program, world, params = parts.program, parts.world, case.algorithm
     t = before + 1 + jnp.arange(slots, dtype=jnp.int32)
     context, world_state = world.observe(case.environment, lane.environment, environment.child("context"), t)
-    action, used, note = program.act(params, lane.algorithm, alg.child("act"), t, context)
-    used = slots if used is None else used
+    action, wanted, note = program.act(params, lane.algorithm, alg.child("act"), t, context)
+    used: Any = slots if wanted is None else wanted
     used = used if limit is None else jnp.minimum(used, limit)
     play = jnp.arange(slots, dtype=jnp.int32) < used
     lane = lane._replace(faults=lane_faults.actions(lane.faults, parts.arms, t, action, play))
-    if program.tally:
+    if program.hints.tally:
         return _tallied(parts, case, root, lane, world_state, before, used, t, context, action, note)
     reward = world.reward(case.environment, world_state, environment.child("reward"), t, context, action)
     score = world.score(case.environment, world_state, t, context, action)

@@ -135,7 +135,7 @@ def audit(algorithm, *, runs, confidence=0.95, delta=0.0, environment=None, seed
     guarantee, name = algorithm.guarantee, algorithm.version[0]
     if guarantee.model == "none":
         raise ValueError(f"algorithm = {name} has no guarantee: an audit needs a private algorithm")
-    if algorithm.program.tally:
+    if algorithm.program.hints.tally:
         raise ValueError(f"{name}: shortcut=True draws no single rewards, so none can be changed: leave it out")
     claimed = tuple(map(float, guarantee.spend(algorithm.params)))
     delta = max(delta, claimed[1])

@@ -60,7 +60,7 @@ def _spending(claim: Guarantee, params, where: str) -> Faults:
 def short_audit(subject: Subject) -> Faults:
     """A short audit, of 20,000 runs at confidence 0.999, does not refute the claim."""
     algorithm = subject.cell.algorithm
-    if algorithm.guarantee.model == "none" or algorithm.program.tally:
+    if algorithm.guarantee.model == "none" or algorithm.program.hints.tally:
         return
     report = audit(algorithm, runs=RUNS, confidence=CONFIDENCE, environment=subject.cell.environment)
     if report.refuted:

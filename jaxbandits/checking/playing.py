@@ -36,14 +36,14 @@ def plays(subject: Subject) -> Faults:
 
 def actions(subject: Subject) -> Faults:
     """Every action is an arm, counted from 0."""
-    if subject.cell.algorithm.program.tally:
+    if subject.cell.algorithm.program.hints.tally:
         return  # no single plays are made
     yield from _out_of_range(subject, subject.watched(0.0, 0.0)[0])
 
 
 def bad_rewards(subject: Subject) -> Faults:
     """Rewards that are infinite or NaN make no state NaN, and no action leave the arms."""
-    if subject.cell.algorithm.program.tally:
+    if subject.cell.algorithm.program.hints.tally:
         return
     clean = _with_nan(subject.watched(0.0, 0.0)[1])
     for value in BAD_REWARDS:

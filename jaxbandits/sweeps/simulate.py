@@ -91,7 +91,7 @@ def simulate(
     if not _traced(algorithm.params):
         assumptions.warn([(algorithm.version[0], algorithm, environment)], stacklevel=2)
         check_range(algorithm.version[0], case_of(algorithm, environment, first, second), dtype, {})
-    if history and algorithm.program.tally:
+    if history and algorithm.program.hints.tally:
         raise ValueError("history=True shows single rewards, shortcut=True draws none: leave one of them out")
     times = checkpoint_times(horizon, checkpoints)
     cell = Cell(algorithm.version[0], algorithm, environment, first, second, horizon, ())

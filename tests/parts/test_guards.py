@@ -20,6 +20,7 @@ from jaxbandits.protocol import (
     Attack,
     Environment,
     Guarantee,
+    Hints,
     Program,
     Rewards,
     Score,
@@ -238,7 +239,7 @@ def test_windows_of_one_arm_and_several_plays():
     def update(params, state, draws, t, note, message, used):
         return state, ()
 
-    maker = own(schedule=(Span(5, 4),), act=act, update=update, one_arm=True)
+    maker = own(schedule=(Span(5, 4),), act=act, update=update, hints=Hints(one_arm=True))
     with pytest.raises(jb.ContractError, match="arm 4 at play 11;"):
         simulate(maker)
 
@@ -250,7 +251,7 @@ def test_an_arm_at_rest_that_is_not_there_loses_its_plays():
     def act(params, state, draws, t, context):
         return t % 3, jnp.int32(1), t[0] % 3
 
-    maker = own(schedule=(Span(1, HORIZON, full=False),), act=act, rest=rest)
+    maker = own(schedule=(Span(1, HORIZON, full=False),), act=act, hints=Hints(rest=rest))
     with pytest.raises(jb.ContractError, match=r"own's pulls do not add up to its 20 plays: .*`rest`"):
         simulate(maker)
 
@@ -583,9 +584,10 @@ ALGORITHMS = {
         {"act": lambda params, state, draws, t, context: (jnp.zeros((1, 1), jnp.int32), None, t[0])},
         r"Program.act returns actions int32\[1,1\], and this environment has no agents",
     ),
-    "a field that is not there": ({"kept": ("men",)}, r"Program.kept names 'men', but the state that init returns is State\("),
+    "a field that is not there": ({"hints": Hints(kept=("men",))}, r"Hints.kept names 'men', but the state that init returns is State\("),
+    "hints that are none": ({"hints": {"rest": None}}, "Program.hints must be a Hints, not"),
     "diagnose no dict": ({"diagnose": lambda params, state: 3.0}, "must return a dict of numbers"),
-    "rest": ({"rest": lambda params, state: state.pulls}, r"Program.rest must return one arm, int32, it returns int32\[3\]"),
+    "rest": ({"hints": Hints(rest=lambda params, state: state.pulls)}, r"Hints.rest must return one arm, int32, it returns int32\[3\]"),
     "no function": ({"encode": "reward"}, "Program.encode must be a function, not 'reward'"),
     # params, schedule, version
     "text among params": ({"params": Params("fast")}, "Algorithm.params.scale = 'fast' must be a number or an array"),

@@ -32,7 +32,7 @@ def reader(algorithm, environment):
     program, world, params = algorithm.program, environment.world, algorithm.params
     slots = min(algorithm.schedule[-1].slots, PLAYS)
     draws, t = Draws(jnp.uint32(3), "", jnp.float32), jnp.arange(1, slots + 1, dtype=jnp.int32)
-    played = jnp.ones(slots, jnp.int32 if program.tally else bool)
+    played = jnp.ones(slots, jnp.int32 if program.hints.tally else bool)
 
     def read(reward):
         context, _ = world.observe(environment.params, world.init(environment.params, draws), draws.child("context"), t)

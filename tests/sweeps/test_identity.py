@@ -23,8 +23,8 @@ import jaxbandits as jb
 from jaxbandits import catalogue
 from jaxbandits.sweeps import plan, sweep
 from jaxbandits.sweeps.identity import keys, pinned_code
+from jaxbandits.sweeps.identity import library_parts as description
 from jaxbandits.sweeps.identity.keys import identified
-from jaxbandits.sweeps.identity.keys import library_parts as description
 from jaxbandits.sweeps.identity.library_parts import describe_part, is_altered
 
 A, E, V = jb.algorithms, jb.environments, jb.adversaries

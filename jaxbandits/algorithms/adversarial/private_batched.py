@@ -66,11 +66,12 @@ def program(base: Program, waits: bool = False) -> Program:
         return State(state, jnp.int32(0), note, jnp.int32(0), jnp.zeros((), draws.dtype))
 
     def act(params, state, draws, t, context):
+        ready: Any
         action, ready, note = base.act(params.base, state.base, draws.child("base"), t[:1], ())
         action, note = _choose(state.done == 0, (action[0], note), (state.action, state.note))
-        used = None
+        used: Any = None
         if waits:
-            left = jnp.asarray(params.window).astype(jnp.int32) - state.done
+            left: Any = jnp.asarray(params.window).astype(jnp.int32) - state.done
             used = jnp.where((state.done > 0) | (ready > 0), jnp.minimum(left, t.shape[0]), 0)
         return jnp.full(t.shape, action), used, (action, note)
 
@@ -84,7 +85,7 @@ def program(base: Program, waits: bool = False) -> Program:
         full = done >= window.astype(jnp.int32)
         noise = params.mechanism_scale * params.noise_scale * draws.laplace(t)
         fed = materialize(total / window.astype(total.dtype) + noise)
-        fed_plays = full.astype(jnp.int32) if waits else 1
+        fed_plays: Any = full.astype(jnp.int32) if waits else 1
         fresh, _ = base.update(params.base, state.base, draws.child("base"), t, base_note, Loss(fed), fed_plays)
         moves = full | (done == 0) if waits else full
         done, total = jnp.where(full, 0, done), jnp.where(full, 0, total)

@@ -20,7 +20,7 @@ from jax import lax
 from jaxbandits.algorithms.linear.batch_reports import added, block_arms, ends, no_sums, taken
 from jaxbandits.estimators.g_optimal import Basis, design_on, gram, regular_inverse, span_basis
 from jaxbandits.numerics import argmax, cond_any, count, fixed_sum, matvec, rounded
-from jaxbandits.protocol import Program, Report
+from jaxbandits.protocol import SPAN_DONE, UNDECIDED, Hints, Program, Report
 from jaxbandits.theory import linear
 
 
@@ -204,6 +204,6 @@ def program(num_arms: int, dim: int, capacity: int, rules: Rules) -> Program:
     def rest(params, state):
         memory = state.memory
         waits = memory.position >= jnp.sum(memory.counts, dtype=jnp.int32)
-        return jnp.where(memory.done, memory.best, jnp.where(waits, -2, -1))
+        return jnp.where(memory.done, memory.best, jnp.where(waits, SPAN_DONE, UNDECIDED))
 
-    return Program(init, act, encode, update, close=close, diagnose=diagnose, rest=rest, kept=("reports",))
+    return Program(init, act, encode, update, close=close, diagnose=diagnose, hints=Hints(rest=rest, kept=("reports",)))

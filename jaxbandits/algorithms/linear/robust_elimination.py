@@ -16,7 +16,7 @@ from jaxbandits.algorithms.linear import arguments, batch_reports
 from jaxbandits.algorithms.linear.batch_reports import block_arms, ends, taken, whole_blocks
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_message
 from jaxbandits.numerics import argmax, cond_any, count, matvec, rounded
-from jaxbandits.protocol import Algorithm, Program, Report, Span
+from jaxbandits.protocol import SPAN_DONE, UNDECIDED, Algorithm, Hints, Program, Report, Span
 from jaxbandits.validation import choice, factory, integer, number
 
 
@@ -162,9 +162,9 @@ def program(
 
     def rest(params, state):
         waits = state.position >= jnp.sum(state.counts, dtype=jnp.int32)
-        return jnp.where(state.batch < explored, jnp.where(waits, -2, -1), state.best)
+        return jnp.where(state.batch < explored, jnp.where(waits, SPAN_DONE, UNDECIDED), state.best)
 
-    return Program(init, act, encode, update, close=close, diagnose=diagnose, rest=rest, kept=("reports",))
+    return Program(init, act, encode, update, close=close, diagnose=diagnose, hints=Hints(rest=rest, kept=("reports",)))
 
 
 def _schedule(horizon: int, sizes, num_arms: int, dim: int, model: str, weight_floor: float) -> tuple:

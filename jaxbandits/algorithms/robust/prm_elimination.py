@@ -17,7 +17,7 @@ from jaxbandits.algorithms.robust.prm_block import Bins, Block, Constants
 from jaxbandits.algorithms.stochastic import integer_sums
 from jaxbandits.mechanisms.composition import guarantee, view_released
 from jaxbandits.numerics import argmax, count, materialize
-from jaxbandits.protocol import Algorithm, Program, Report, Rewards, Span
+from jaxbandits.protocol import UNDECIDED, Algorithm, Hints, Program, Report, Rewards, Span
 from jaxbandits.random import MOST_TRIALS
 from jaxbandits.validation import array, choice, factory, integer, number
 
@@ -118,12 +118,12 @@ def program(num_arms: int, bins: int, exploration: str, hooked: bool, shortcut: 
 
     def rest(params, state):
         last = jnp.argmax(state.active).astype(jnp.int32)
-        return jnp.where(count(state.active) == 1, last, -1)
+        return jnp.where(count(state.active) == 1, last, UNDECIDED)
 
     def diagnose(params, state):
         return {"active_arms": count(state.active), "undecided_plays": state.undecided}
 
-    return Program(init, act, encode, update, diagnose=diagnose, rest=rest, one_arm=one_arm, tally=shortcut)
+    return Program(init, act, encode, update, diagnose=diagnose, hints=Hints(rest, one_arm, tally=shortcut))
 
 
 def _events(central, params):

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jaxbandits.algorithms.stochastic import integer_sums
 from jaxbandits.mechanisms.composition import guarantee, view_released
 from jaxbandits.numerics import argmax
-from jaxbandits.protocol import Guarantee, Program, Report, Span
+from jaxbandits.protocol import Guarantee, Hints, Program, Report, Span
 from jaxbandits.random import MOST_TRIALS
 
 FOREVER = 2**31 - 1  # the length of an episode that only the horizon ends
@@ -60,7 +60,7 @@ def next_arm(index, unplayed):
 
 @cache
 def program(rules: Rules, shortcut: bool = False) -> Program:
-    """shortcut: `keep` is given the values [V] that rewards take and as `present` how often each was paid (Program.tally)."""
+    """shortcut: `keep` is given the values [V] that rewards take and as `present` how often each was paid (Hints.tally)."""
 
     def init(params, draws):
         memory, arm, length = rules.init(params, draws)
@@ -91,9 +91,11 @@ def program(rules: Rules, shortcut: bool = False) -> Program:
     return Program(
         init, act, encode, update,
         diagnose=lambda params, state: rules.diagnose(params, state.memory),
-        rest=None if rest is None else lambda params, state: rest(params, state.memory),
-        one_arm=True,
-        tally=shortcut,
+        hints=Hints(
+            rest=None if rest is None else lambda params, state: rest(params, state.memory),
+            one_arm=True,
+            tally=shortcut,
+        ),
     )  # fmt: skip
 
 

@@ -216,7 +216,7 @@ def chunk_shape(group: Group, plan: Plan, longest: int, machine: Machine, shape:
             f"{plan.cells[group.cells[0]].label!r}, which need {need}: raise memory or use fewer checkpoints"
         )
     seeds = LEAST_LANES
-    drawn = 1 if group.parts.program.tally else max(span.slots for span in group.schedule)
+    drawn = 1 if group.parts.program.hints.tally else max(span.slots for span in group.schedule)
     most = CPU_LANES if shared else min(CPU_LANES, CPU_SLOTS // drawn)
     while fits(2 * seeds, points) and seeds < 2**20:
         in_cache = 2 * seeds * (points * (shape.state - shape.kept) + shape.context) <= CACHE_BYTES

@@ -162,7 +162,7 @@ def _lane_shape(parts: Parts, leaves: tuple, treedef, checkpoints: int, slots: i
 
     record = size((lane.record.pulls_at, lane.record.regret_at))
     arms = None if isinstance(lane.record.pulls, tuple) else int(lane.record.pulls.shape[-1])
-    kept = size([getattr(lane.algorithm, name) for name in parts.program.kept])
+    kept = size([getattr(lane.algorithm, name) for name in parts.program.hints.kept])
     return LaneShape(
         size(lane) - record, kept, record, size(context), not lane.record.regret_at, arms, tuple(sorted(diagnostics))
     )

@@ -53,10 +53,10 @@ def check_functions(
     state = as_arrays(trace("Program.init", program.init, case.algorithm, alg.child("init")))
     action, used, note = trace("Program.act", program.act, case.algorithm, state, alg.child("act"), t, context)
     _check_action(trace, program.act, action, used, slots, agents)
-    missing = [name for name in program.kept if not hasattr(state, name)]
+    missing = [name for name in program.hints.kept if not hasattr(state, name)]
     if missing:
         raise trace.wrong(
-            "Program.kept",
+            "Hints.kept",
             program.init,
             f"names {missing[0]!r}, but the state that init returns is {shape_text(state)}",
         )
@@ -65,12 +65,14 @@ def check_functions(
             "Program.act", program.act,
             f"returns actions {array_text(action)}, and this environment has no agents: return one action a play, [P] or [1]",
         )  # fmt: skip
-    if program.rest is not None:
-        arm = trace("Program.rest", program.rest, case.algorithm, state)
+    if program.hints.rest is not None:
+        arm = trace("Hints.rest", program.hints.rest, case.algorithm, state)
         if not is_scalar(arm, jnp.integer):
-            raise trace.wrong("Program.rest", program.rest, f"must return one arm, int32, it returns {shape_text(arm)}")
+            raise trace.wrong(
+                "Hints.rest", program.hints.rest, f"must return one arm, int32, it returns {shape_text(arm)}"
+            )
     _check_diagnostics(trace, program, case.algorithm, state)
-    if program.tally:  # such rewards come as counts of values, from the environment's law
+    if program.hints.tally:  # such rewards come as counts of values, from the environment's law
         return trace.doubts
 
     reward = trace("World.reward", world.reward, params, inner, outer.child("reward"), t, context, action)
@@ -133,9 +135,10 @@ def check_functions(
     if parts.message_attack is not None:
         message = corrupted(parts.message_attack, case.message_adversary, message, draws.child("attack"), "messages")
     message = trace("Program.relay", program.relay, case.algorithm, alg.child("relay"), whole, message, play)
-    given = (case.algorithm, state, alg.child("update"), whole, note, message)
+    update: Any = program.update
+    given: tuple[Any, ...] = (case.algorithm, state, alg.child("update"), whole, note, message)
     if used is None and slots == 1:  # the engine passes the number itself
-        after, released = trace("Program.update", program.update, *given, follows=lambda *xs: program.update(*xs, 1))
+        after, released = trace("Program.update", program.update, *given, follows=lambda *xs: update(*xs, 1))
     else:
         after, released = trace("Program.update", program.update, *given, whole)
     trace.same_state("Program.update", program.update, "init", state, after)

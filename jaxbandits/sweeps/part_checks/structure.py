@@ -19,6 +19,7 @@ from jaxbandits.protocol import (
     Case,
     Environment,
     Guarantee,
+    Hints,
     Program,
     Rewards,
     Span,
@@ -105,10 +106,14 @@ def check_algorithm(algorithm, label: str, factory=None) -> None:
         raise ValueError(
             f"{label}: its factory must return an Algorithm, it returned {what(algorithm)}{at_line(factory)}"
         )
-    _check_functions(algorithm.program, Program, f"{label}: Algorithm.program", ("rest", "one_arm", "tally", "kept"))
+    _check_functions(algorithm.program, Program, f"{label}: Algorithm.program", ("hints",))
     where = at_line(algorithm.program.act)
-    if not isinstance(algorithm.program.kept, tuple):
-        raise ValueError(f"{label}: Program.kept must be a tuple of names, not {what(algorithm.program.kept)}{where}")
+    if not isinstance(algorithm.program.hints, Hints):
+        raise ValueError(f"{label}: Program.hints must be a Hints, not {what(algorithm.program.hints)}{where}")
+    if not isinstance(algorithm.program.hints.kept, tuple):
+        raise ValueError(
+            f"{label}: Hints.kept must be a tuple of names, not {what(algorithm.program.hints.kept)}{where}"
+        )
     schedule = algorithm.schedule
     if not isinstance(schedule, tuple) or not schedule or not all(isinstance(span, Span) for span in schedule):
         raise ValueError(

@@ -28,14 +28,14 @@ TAKES = {
     "Program.update": "params, state, draws, t, note, message, used",
     "Program.close": "params, state, draws, t",
     "Program.diagnose": "params, state",
-    "Program.rest": "params, state",
+    "Hints.rest": "params, state",
     "World.init": "params, draws",
     "World.observe": "params, state, draws, t",
     "World.reward": "params, state, draws, t, context, action",
     "World.score": "params, state, t, context, action",
     "World.truth": "params, state, t, context",
     "Attack.init": "params, draws",
-    "Attack.corrupt": "params, state, draws, t, payload, seen",
+    "Attack.corrupt": "params, state, draws, t, payload, view",
     "Guarantee.view": "message, released, action",
 }
 RETURNS = {
