@@ -49,13 +49,26 @@ def adagrad(rate, initial=0.1, epsilon=1e-7):
     return step
 
 
-def projected(step, gradients, radius):
-    """The points [rounds, d] before each of the gradients [rounds, d]."""
-    x, points = np.zeros(gradients.shape[1]), []
-    for t, g in enumerate(np.asarray(gradients, np.float64), start=1):
-        points.append(x)
-        x = x - step(g, t)
+class Projected:
+    """Steps of a builder above, each followed by the projection onto the ball of a radius; t is 1 at the first step."""
+
+    def __init__(self, dim, step, *, theta_bound):
+        self.step, self.D, self.x, self.t = step, theta_bound, np.zeros(dim), 1
+
+    def predict(self):
+        return self.x
+
+    def update(self, g):
+        x = self.x - self.step(g, self.t)
         size = math.sqrt(sum(a * a for a in x))
-        if size > radius:
-            x = x * (radius / size)
+        self.x = x * (self.D / size) if size > self.D else x
+        self.t += 1
+
+
+def predictions(learner, gradients):
+    """The points [rounds, d] before each of the gradients [rounds, d]."""
+    points = []
+    for g in np.asarray(gradients, np.float64):
+        points.append(learner.predict())
+        learner.update(g)
     return np.array(points)
