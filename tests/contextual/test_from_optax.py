@@ -156,22 +156,24 @@ def test_optax_alone_sums_by_the_number_of_lanes():
             assert np.array_equal(run(given)[:8], run(given[:8])) == alike
 
 
-@pytest.mark.parametrize(
-    ("transformation", "message"),
-    [
-        (optax.lbfgs(), r"transformation = GradientTransformationExtraArgs made by optax.*value_fn.*optax\.sgd\(0\.1\)"),
-        (optax.polyak_sgd(), "'value'"),
-        (optax.contrib.momo(), "'value'"),
-        (optax.contrib.reduce_on_plateau(), "'value'"),
-        (optax.noisy_sgd(0.1, key=0), "draws random numbers from a seed of its own"),
-        (optax.MultiSteps(optax.sgd(0.1), 3), r"give what its gradient_transformation\(\) returns"),
-        (optax.adam, r"call it first, as in optax\.adam\(0\.1\)"),
-        ("adam", "transformation = 'adam' is no optax transformation"),
-        (None, "transformation = None"),
-        (optax.GradientTransformation(lambda x: x, lambda g, s, p=None: (g, (s, s))), "changes the shapes or types of its state"),
-        (optax.GradientTransformation(lambda x: (), lambda g, s, p=None: (g[:1], s)), r"its update of a point of shape \(4,\)"),
-    ],
-)  # fmt: skip
+GROWING = optax.GradientTransformation(lambda x: x, lambda g, state, x=None: (g, (state, state)))
+SHORT = optax.GradientTransformation(lambda x: (), lambda g, state, x=None: (g[:1], state))
+REFUSED = [
+    (optax.lbfgs(), r"transformation = GradientTransformationExtraArgs made by optax.*value_fn.*optax\.sgd\(0\.1\)"),
+    (optax.polyak_sgd(), "'value'"),
+    (optax.contrib.momo(), "'value'"),
+    (optax.contrib.reduce_on_plateau(), "'value'"),
+    (optax.noisy_sgd(0.1, key=0), "draws random numbers from a seed of its own"),
+    (optax.MultiSteps(optax.sgd(0.1), 3), r"give what its gradient_transformation\(\) returns"),
+    (optax.adam, r"call it first, as in optax\.adam\(0\.1\)"),
+    ("adam", "transformation = 'adam' is no optax transformation"),
+    (None, "transformation = None"),
+    (GROWING, "changes the shapes or types of its state"),
+    (SHORT, r"its update of a point of shape \(4,\)"),
+]
+
+
+@pytest.mark.parametrize(("transformation", "message"), REFUSED)
 def test_what_does_not_fit_is_refused(transformation, message):
     with pytest.raises(ValueError, match=message):
         jb.learners.from_optax(transformation, DIM, RADIUS)
