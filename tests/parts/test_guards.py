@@ -28,8 +28,11 @@ from jaxbandits.protocol import (
     Truth,
     World,
 )  # fmt: skip
+from jaxbandits.sweeps.engines import calls
 from jaxbandits.sweeps.identity.traced_lane import first_difference
 from jaxbandits.sweeps.part_checks import structure
+from jaxbandits.sweeps.simulate import algorithm_for
+from jaxbandits.sweeps.sweep import prepared
 from jaxbandits.validation import factory
 
 HORIZON, SEEDS = 20, 4
@@ -146,7 +149,7 @@ def test_a_sweep_finishes_the_other_labels_first(tmp_path):
         jb.sweep(algorithms, ARMS, store=tmp_path, **SWEEP)
     assert not (tmp_path / "results.nc").exists()
     del algorithms["bad"]
-    job = jb.sweeps.run.prepared(algorithms, ARMS, {k: v for k, v in SWEEP.items() if k != "progress"}, store=tmp_path,
+    job = prepared(algorithms, ARMS, {k: v for k, v in SWEEP.items() if k != "progress"}, store=tmp_path,
                                  progress=False)  # fmt: skip
     ds = job.dataset()
     assert job.computed == 0 and (ds.pulls.sum("arm") == HORIZON).all()
@@ -396,7 +399,7 @@ def test_what_is_no_fault_is_not_said():
 def test_nothing_of_this_package_is_a_users(name):
     example = catalogue.EVERYTHING[name]
     environment = malformed_free(example.environment)
-    algorithm = jb.sweeps.single.algorithm_for(partial(example.algorithm, horizon=example.horizon), environment)
+    algorithm = algorithm_for(partial(example.algorithm, horizon=example.horizon), environment)
     assert not contract.runs_own_code(algorithm.program) and not contract.runs_own_code(environment.world)
     for adversary in (example.reward_adversary, example.message_adversary):
         assert adversary is None or not contract.runs_own_code(malformed_free(adversary).attack)
@@ -480,11 +483,11 @@ def test_an_uncached_builder_is_named():
         return Algorithm(SOUND._replace(act=act), (Span(1, horizon),), Params(scale), Guarantee(), ("fresh", 1, ()), {})
 
     with pytest.warns(UserWarning, match=r"fresh: 3 programs .* decorate the builder with functools.cache"):
-        jb.sweeps.tasks.check_parts(planned(fresh, {"scale": [1.0, 2.0, 3.0]}))
+        calls.check_parts(planned(fresh, {"scale": [1.0, 2.0, 3.0]}))
     cached = own()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        jb.sweeps.tasks.check_parts(planned(cached, {"scale": [1.0, 2.0, 3.0]}))
+        calls.check_parts(planned(cached, {"scale": [1.0, 2.0, 3.0]}))
 
 
 def planned(maker, grid=None, environment=ARMS, **settings):
@@ -627,7 +630,7 @@ ALGORITHMS = {
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_a_malformed_algorithm_is_named_at_its_authors_line(name):
     changes, words = ALGORITHMS[name]
-    for call in (lambda: jb.sweeps.tasks.check_parts(planned(own(**changes))), lambda: simulate(own(**changes))):
+    for call in (lambda: calls.check_parts(planned(own(**changes))), lambda: simulate(own(**changes))):
         said = error_of(call)
         assert re.search(words, said) and "simulator.py" not in said
         assert HERE in said
@@ -664,7 +667,7 @@ WORLDS = {
 def test_a_malformed_environment_is_named(name):
     changes, words = WORLDS[name]
     for call in (
-        lambda: jb.sweeps.tasks.check_parts(planned(own(), environment=lambda: world_of(**changes))),
+        lambda: calls.check_parts(planned(own(), environment=lambda: world_of(**changes))),
         lambda: simulate(own(), world_of(**changes)),
     ):
         said = error_of(call)
@@ -774,4 +777,4 @@ def test_what_is_no_adversary():
 
 def test_parts_of_this_package_are_not_traced_twice(monkeypatch):
     monkeypatch.setattr(structure, "check_functions", None)
-    jb.sweeps.tasks.check_parts(planned(jb.algorithms.ucb1))
+    calls.check_parts(planned(jb.algorithms.ucb1))

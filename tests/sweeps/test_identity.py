@@ -26,6 +26,7 @@ from jaxbandits.sweeps.identity import keys, pinned_code
 from jaxbandits.sweeps.identity import library_parts as description
 from jaxbandits.sweeps.identity.keys import identified
 from jaxbandits.sweeps.identity.library_parts import describe_part, is_altered
+from jaxbandits.sweeps.simulate import algorithm_for
 
 A, E, V = jb.algorithms, jb.environments, jb.adversaries
 MEANS = (0.25, 0.75)  # exact in float32
@@ -300,7 +301,7 @@ def test_arguments_of_one_description_build_the_same_numbers():
         environment = example.environment()
         bound = partial(example.algorithm, horizon=example.horizon)
         for make, config in (
-            (bound, jb.sweeps.single.algorithm_for(bound, environment).config),
+            (bound, algorithm_for(bound, environment).config),
             (example.environment, environment.config),
             *((maker, maker().config) for maker in (example.reward_adversary, example.message_adversary) if maker),
         ):
@@ -311,7 +312,7 @@ def test_arguments_of_one_description_build_the_same_numbers():
                 for other in (int(value), float(value), np.float32(value), np.int32(value)):
                     try:
                         part = partial(make, **{name: other})
-                        parts.append(part() if make is not bound else jb.sweeps.single.algorithm_for(part, environment))
+                        parts.append(part() if make is not bound else algorithm_for(part, environment))
                     except (TypeError, ValueError):  # a factory may insist on a type
                         continue
                 for part in parts[1:]:
