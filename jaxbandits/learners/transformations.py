@@ -144,8 +144,12 @@ def step(
     floats), and its float sums over axes are taken by `numerics.fixed_sum`: optax's norms use `jnp.sum`, whose order follows the
     number of lanes. What it sums inside its own loops stays as it is.
     """
+
+    def update(*operands):  # anew each time: JAX keeps the trace of a function that it knows, whatever a schedule reads now
+        return transformation.update(*operands)
+
     with _own_promotion():
-        program, shapes = jax.make_jaxpr(transformation.update, return_shape=True)(gradient, state, point)
+        program, shapes = jax.make_jaxpr(update, return_shape=True)(gradient, state, point)
     leaves = _evaluated(program.jaxpr, program.consts, jax.tree.leaves((gradient, state, point)))
     change, after = jax.tree.unflatten(jax.tree.structure(shapes), leaves)
     after = jax.tree.map(lambda new, old: jnp.asarray(new, old.dtype), after, state)
