@@ -270,7 +270,7 @@ def reproduce(given) -> int:
 
 def listing(given) -> int:
     """`jaxbandits list [WHAT]`: names and what they are, or all about one of them."""
-    from jaxbandits.reports import listing
+    from jaxbandits.commands import listing
 
     print(listing.as_json(given.what) if given.json else listing.listed(given.what))
     return 0
@@ -302,13 +302,13 @@ def draw(given) -> int:
 
 def audit(given) -> int:
     """`jaxbandits audit NAME|MODULE:FACTORY|--all`."""
-    from jaxbandits.auditing import command
+    from jaxbandits.commands import audit as command
 
     return command.run(given, formats(given.format))
 
 
 def check(given) -> int:
     """`jaxbandits check MODULE:FACTORY`."""
-    from jaxbandits.checking import command
+    from jaxbandits.commands import check as command
 
     return command.run(given)

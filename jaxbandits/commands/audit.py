@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from jaxbandits import catalogue
-from jaxbandits.auditing import table
+from jaxbandits.commands import audit_table as table
 from jaxbandits.reports import plot
 
 EXIT_REFUTED = 1
