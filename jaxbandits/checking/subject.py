@@ -16,7 +16,7 @@ from jaxbandits.sweeps.engines.calls import LEAST_LANES, Task
 from jaxbandits.sweeps.grid import PARTS
 from jaxbandits.sweeps.identity.keys import identified
 from jaxbandits.sweeps.plan import Cell, Plan, host_case, plan, stacked
-from jaxbandits.sweeps.simulate import History, _begin, _close, _flat, _watch
+from jaxbandits.sweeps.simulate import History, begin_lane, close_span, flattened, watch_windows
 
 
 class Subject:
@@ -124,16 +124,16 @@ class Subject:
             jnp.uint32(0),
             jnp.array([self.horizon], jnp.int32),
         )
-        lane, start, windows = _begin(parts, case, seed, 1), 0, []
+        lane, start, windows = begin_lane(parts, case, seed, 1), 0, []
         for span in cell.algorithm.schedule:
             kind, number = (span.slots, span.full, span.whole), windows_offered(span, 1)
             where = (times, jnp.int32(start), jnp.int32(batch_length(span)))
-            lane, seen = _watch(parts, kind, number, case, seed, lane, *where)
+            lane, seen = watch_windows(parts, kind, number, case, seed, lane, *where)
             windows.append(seen)
             if span.close:
-                lane = _close(parts, case, seed, lane)
+                lane = close_span(parts, case, seed, lane)
             start = next_start(span, start, self.horizon)
-        return _flat(windows, False), lane.algorithm
+        return flattened(windows, False), lane.algorithm
 
 
 def evenly_spaced(times: np.ndarray) -> np.ndarray:
