@@ -145,7 +145,8 @@ def step(
     number of lanes. What it sums inside its own loops stays as it is.
     """
 
-    def update(*operands):  # anew each time: JAX keeps the trace of a function that it knows, whatever a schedule reads now
+    # A new function each time: JAX keeps the trace of a function that it knows, whatever a schedule reads by now.
+    def update(*operands):
         return transformation.update(*operands)
 
     with _own_promotion():
