@@ -13,7 +13,7 @@ import pytest
 import xarray as xr
 
 import jaxbandits as jb
-from jaxbandits.reports import listing
+from jaxbandits.commands import listing
 from jaxbandits.reports.output import describes, write_run
 from jaxbandits.sweeps import plan
 from jaxbandits.sweeps.dataset import jsonable, text
