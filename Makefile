@@ -28,11 +28,11 @@ check: lint types
 
 # Write down what every algorithm computes now, once its results are the same or its version was raised.
 pins: $(INSTALLED)
-	PINS=write $(TEST_ENV) $(BIN)/python -m pytest tests/test_contract.py -k pinned
+	PINS=write $(TEST_ENV) $(BIN)/python -m pytest tests/engine/test_contract.py -k pinned
 
 # Random edits of random users' modules: does a store ever find results that the code no longer computes? EDITS_SEED: others.
 fuzz: $(INSTALLED)
-	$(TEST_ENV) EDITS=$${EDITS:-2000} $(BIN)/python -m pytest tests/test_edits.py -k random_edits
+	$(TEST_ENV) EDITS=$${EDITS:-2000} $(BIN)/python -m pytest tests/sweeps/test_edits.py -k random_edits
 
 bench: $(INSTALLED)
 	@for script in benchmarks/*.py; do echo "$$script"; $(BIN)/python $$script || exit 1; done

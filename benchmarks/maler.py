@@ -18,7 +18,7 @@ from measure import best_of, one_core
 
 import jaxbandits as jb
 from jaxbandits.learners.maler import num_pairs
-from jaxbandits.numerics import dot, settle, settle_all
+from jaxbandits.numerics import dot, materialize, materialize_all
 
 DIM, HORIZON = 5, 20_000
 BOUNDS = {"practical, epsilon 10": 9.62, "practical, epsilon 1": 50.5, "practical, reward only": 8.5, "theory": 4376.0}
@@ -32,13 +32,13 @@ def ours(seeds, G, plays, theta):
         def play(carry, _):
             h, state = carry
             h = h * jnp.uint32(1664525) + jnp.uint32(1013904223)
-            draws = settle_all(
+            draws = materialize_all(
                 [((h >> jnp.uint32(3 * j)) & jnp.uint32(1023)).astype(jnp.float32) for j in range(DIM + 1)]
             )
             x = jnp.stack(draws[:DIM]) / 170 - 3
-            error = settle(dot(x, learner.predict(state) - theta) + draws[DIM] / 512 - 1)
+            error = materialize(dot(x, learner.predict(state) - theta) + draws[DIM] / 512 - 1)
             g = 2 * x * error
-            g = g * settle(jnp.minimum(1, G / jnp.maximum(jnp.sqrt(dot(g, g)), 1e-30)))
+            g = g * materialize(jnp.minimum(1, G / jnp.maximum(jnp.sqrt(dot(g, g)), 1e-30)))
             return (h, learner.update(state, g)), None
 
         return learner.predict(jax.lax.scan(play, (h, learner.init()), length=plays)[0][1])

@@ -65,7 +65,7 @@ def started() -> None:
 def quickstart():
     """The quickstart as a call of `sweep`."""
     import jaxbandits as jb
-    from jaxbandits.sweeps.config import read_config
+    from jaxbandits.sweeps.toml_file import read_config
 
     settings = read_config(QUICKSTART)
     return partial(jb.sweep, **{key: x for key, x in settings.items() if key not in ("figure", "caption")})
@@ -143,7 +143,7 @@ def on_disk(directory) -> tuple[int, int]:
 def points(directory: str, side: int, seeds: int, horizon: int, checkpoints: int) -> dict:
     """Plan and run EXP3 on side x side settings; in a directory that is complete, plan and merge alone."""
     import jaxbandits as jb
-    from jaxbandits.sweeps.run import prepared
+    from jaxbandits.sweeps.sweep import prepared
 
     started()
     grid = {"learning_rate": list(np.geomspace(1e-3, 1, side)), "mixing": list(np.geomspace(1e-3, 0.5, side))}
@@ -162,7 +162,7 @@ def points(directory: str, side: int, seeds: int, horizon: int, checkpoints: int
 def costs(horizon: int, target: float, most: int) -> list[dict]:
     """One row an algorithm of the catalogue: seconds of a core, the best of three, compilation left out."""
     from jaxbandits.catalogue import ALGORITHMS
-    from jaxbandits.sweeps.run import prepared
+    from jaxbandits.sweeps.sweep import prepared
 
     rows = []
     for name, example in ALGORITHMS.items():

@@ -12,7 +12,7 @@ from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.protocol import Algorithm, Environment
-from jaxbandits.sweeps.single import algorithm_for
+from jaxbandits.sweeps.simulate import algorithm_for
 from jaxbandits.validation import nearest
 
 

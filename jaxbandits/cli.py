@@ -176,8 +176,8 @@ def worker(given) -> int:
 
 def _job(given, fresh: bool = False):
     """The sweep of a file, checked and not yet run; what its picture should show; its caption."""
-    from jaxbandits.sweeps.config import read_config
-    from jaxbandits.sweeps.run import prepared
+    from jaxbandits.sweeps.sweep import prepared
+    from jaxbandits.sweeps.toml_file import read_config
 
     settings = read_config(given.file)
     figure, caption = settings.pop("figure", None), settings.pop("caption", "")
@@ -261,7 +261,7 @@ def draw(given) -> int:
     """`jaxbandits plot DIR`."""
     from jaxbandits.reports import output
     from jaxbandits.sweeps import load
-    from jaxbandits.sweeps.config import parsed
+    from jaxbandits.sweeps.toml_file import parsed
 
     ds = load(given.directory)
     kept = given.directory / "config.toml"

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
-from jaxbandits.places import place_of_equation
+from jaxbandits.source_places import place_of_equation
 
 LIBRARIES = ("jaxbandits", "jax", "jaxlib", "numpy", "optax")
 # JAX's own draws: which of their inputs are the key; None: key and counts are one to it
@@ -23,8 +23,7 @@ class ContractError(ValueError):
     """A lane broke the contract while it was played: an action outside the arms, lost plays, or regret that is not finite."""
 
 
-@functools.lru_cache(maxsize=1024)
-def runs_own_code(part) -> bool:
+def runs_own_code(part: Any) -> bool:
     """Whether a function that a part holds, also deep inside a closure, was written by a user and not in this package.
 
     part: a Program, World or Attack, or one function. That a part of library functions alone is also exactly what a factory
@@ -34,6 +33,11 @@ def runs_own_code(part) -> bool:
     >>> runs_own_code(jb.algorithms.ucb1(num_arms=2, horizon=10).program)
     False
     """
+    return _runs_own_code(part)
+
+
+@functools.lru_cache(maxsize=1024)
+def _runs_own_code(part: Any) -> bool:
     waiting, seen = [part], set[int]()
     while waiting:
         x = waiting.pop()

@@ -8,13 +8,13 @@ from typing import NamedTuple
 import pandas as pd
 
 from jaxbandits import catalogue
-from jaxbandits.algorithms.bandit_combiner import stated_epsilon
+from jaxbandits.algorithms.contextual.bandit_combiner import stated_epsilon
 from jaxbandits.mechanisms.composition import SIMULATED, Event, compose
 from jaxbandits.protocol import Algorithm
 from jaxbandits.selection import markdown as cells
-from jaxbandits.sweeps.beliefs import overspent
+from jaxbandits.sweeps.assumptions import overspent
 from jaxbandits.sweeps.grid import signature_of
-from jaxbandits.sweeps.single import built_parts
+from jaxbandits.sweeps.simulate import built_parts
 
 __all__ = ["Ledger", "ledger", "markdown", "table"]
 

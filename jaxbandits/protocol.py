@@ -1,40 +1,133 @@
-"""Who sees what: the contract of every algorithm, environment and adversary. Imports nothing of the package.
+"""Who sees what: the contract of every algorithm, environment and adversary. Imports nothing of the package while it runs.
 
     environment --context--> act --action--> environment --reward--> reward adversary
       --> encode --message--> message adversary --> relay --> update
     recorder: sees the truth, folds it into O(1) memory, is never seen by the learner
 
-Axes: [P] plays offered by a window, [A] arms, [d] features, [N] agents, [C] checkpoints, [K] arms of an instance.
+Axes: [P] plays offered by a window, [A] arms, [d] features, [N] agents, [C] checkpoints, [K] arms of an instance, [V] values.
 Every function below is written for one lane (one seed, one parameter point); `vmap` is applied outside.
 `t` is the 1-based play index, int32. `draws` are addressed random streams (`jaxbandits.random.Draws`).
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+import functools
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+
+from jaxtyping import Array, Bool, Float, Int
+
+if TYPE_CHECKING:
+    from jaxbandits.random import Draws
+
+Params: TypeAlias = Any  # a NamedTuple of numbers and arrays; never strings or None
+State: TypeAlias = Any  # what a part keeps from window to window: a tree of arrays
+Message: TypeAlias = Any  # what a client sends: a tree of arrays
+Note: TypeAlias = Any  # what `act` broadcasts to `encode` and `update` of the same window
+Context: TypeAlias = Any  # what the environment shows before a play
 
 
-def _relay(params, draws, t, message, play):
+# ---- the seven functions of an algorithm
+
+
+class Init(Protocol):
+    """The state before the first play."""
+
+    def __call__(self, params: Params, draws: "Draws", /) -> State: ...
+
+
+class Act(Protocol):
+    """The arms of a window, chosen under one frozen policy.
+
+    Returns `action` int32 [P] (or [P, N] for agents, or [1] where `Hints.one_arm` says that the window plays one arm),
+    `used`, how many of the offered plays are used (None: all; else the length of a prefix), and a `note` for `encode` and
+    `update`.
+    """
+
+    def __call__(
+        self, params: Params, state: State, draws: "Draws", t: Int[Array, " P"], context: Context, /
+    ) -> tuple[Int[Array, "P ..."], int | Int[Array, ""] | None, Note]: ...
+
+
+class Encode(Protocol):
+    """What the clients send of their rewards. Local noise is drawn here; the state is never seen here."""
+
+    def __call__(
+        self,
+        params: Params,
+        note: Note,
+        draws: "Draws",
+        t: Int[Array, " P"],
+        context: Context,
+        action: Int[Array, "P ..."],
+        reward: Float[Array, "P ..."],
+        play: Bool[Array, " P"],
+        /,
+    ) -> Message: ...
+
+
+class Update(Protocol):
+    """The server's new state, and what it releases (the audit reads that). Central noise is drawn here."""
+
+    def __call__(
+        self,
+        params: Params,
+        state: State,
+        draws: "Draws",
+        t_last: Int[Array, ""],
+        note: Note,
+        message: Message,
+        used: int | Int[Array, ""],
+        /,
+    ) -> tuple[State, Any]: ...
+
+
+class Relay(Protocol):
+    """What a trusted third party, such as a shuffler, makes of the messages of a window."""
+
+    def __call__(
+        self, params: Params, draws: "Draws", t_last: Int[Array, ""], message: Message, play: Bool[Array, " P"], /
+    ) -> Message: ...
+
+
+class Close(Protocol):
+    """The state after a span that has `close` set: costly work, done for all lanes at once."""
+
+    def __call__(self, params: Params, state: State, draws: "Draws", t_last: Int[Array, ""], /) -> State: ...
+
+
+class Diagnose(Protocol):
+    """Numbers of the state at the horizon, by name: they become variables of the result."""
+
+    def __call__(self, params: Params, state: State, /) -> Mapping[str, Any]: ...
+
+
+# ---- what is used where a part leaves a function out
+
+
+def _relay(params: Params, draws: "Draws", t_last: Any, message: Message, play: Any) -> Message:
     return message
 
 
-def _close(params, state, draws, t):
+def _close(params: Params, state: State, draws: "Draws", t_last: Any) -> State:
     return state
 
 
-def _diagnose(params, state):
+def _diagnose(params: Params, state: State) -> Mapping[str, Any]:
     return {}
 
 
-def _no_view(message, released, action):
+def _no_view(message: Message, released: Any, action: Any) -> Any:
     return ()
 
 
-def _spend_infinite(params):
+def _spend_infinite(params: Params) -> tuple[float, float]:
     return (float("inf"), 0.0)
 
 
-def _no_events(params):
+def _no_events(params: Params) -> tuple[Any, ...]:
     return ()
+
+
+# ---- algorithms
 
 
 class Span(NamedTuple):
@@ -53,28 +146,40 @@ class Span(NamedTuple):
     length: int = 0  # full spans: plays of a batch
 
 
-class Program(NamedTuple):
-    """An algorithm's functions. Made only by a `functools.cache`d builder of hashable static values: equality is identity."""
+# What `Hints.rest` says instead of an arm:
+UNDECIDED = -1  # the arms of the coming plays are still open
+SPAN_DONE = -2  # the lane plays nothing more before the span is closed
 
-    init: Callable  # params, draws -> state
-    act: Callable  # params, state, draws, t[P], context -> action[P | P,N | 1], used (None = all, else a prefix length), note
-    encode: (
-        Callable  # params, note, draws, t[P], context, action, reward, play[P] -> message     client; never sees state
-    )
-    update: Callable  # params, state, draws, t_last, note, message, used -> state, released       server
-    relay: Callable = _relay  # params, draws, t_last, message, play -> message                     trusted third party
-    close: Callable = _close  # params, state, draws, t_last -> state                               span end, all lanes
-    diagnose: Callable = (
-        _diagnose  # params, state -> {name: number}                               read once, at the horizon
-    )
-    # params, state -> the arm played to the horizon whatever comes, int32, or -1 while it is still open, or -2 where nothing is
-    # played any more before the span is closed. Where regret follows from pull counts the former's plays are counted, not
-    # made (`act` plays that arm wherever they have to be), and no window is offered to lanes that only wait.
-    rest: Callable | None = None
-    one_arm: bool = False  # every window plays one arm: `act` returns action[1], and is spared a look at each play
-    # (with one_arm) rewards come as the values [V] that `World.law` names, `play` as how often each was paid, int32 [V]
+
+class Hints(NamedTuple):
+    """What a program may say about itself so that it runs faster. Leaving all of it out changes no law."""
+
+    # params, state -> the arm played to the horizon whatever comes, int32; or UNDECIDED; or SPAN_DONE. Where regret follows from
+    # pull counts, the plays of a decided lane are counted and not made (`act` plays that arm wherever they have to be made),
+    # and lanes that only wait are offered no window.
+    rest: Callable[[Params, State], Int[Array, ""]] | None = None
+    # Every window plays one arm: `act` returns action [1], and is spared a look at each play.
+    one_arm: bool = False
+    # With one_arm: rewards come as the values [V] that `World.law` names, `play` as how often each was paid, int32 [V].
     tally: bool = False
-    kept: tuple = ()  # fields of the state that windows only write into and `close` reads: they need not fit a cache
+    # Names of fields of the state that windows only write into and `close` reads: they need not fit a cache.
+    kept: tuple[str, ...] = ()
+
+
+class Program(NamedTuple):
+    """An algorithm's seven functions.
+
+    Made only by a `functools.cache`d builder of hashable static values: equality is identity.
+    """
+
+    init: Init
+    act: Act
+    encode: Encode  # at the client
+    update: Update  # at the server
+    relay: Relay = _relay  # at a trusted third party
+    close: Close = _close  # at the end of a span, for all lanes
+    diagnose: Diagnose = _diagnose  # once, at the horizon
+    hints: Hints = Hints()
 
 
 class Guarantee(NamedTuple):
@@ -82,12 +187,12 @@ class Guarantee(NamedTuple):
 
     model: str = "none"  # "local" | "central" | "shuffle" | "federated" | "none"
     unit: str = "reward"  # "loss_vector" | "reward" | "user" | "message"
-    spend: Callable = _spend_infinite  # params -> (epsilon, delta) truly spent
-    view: Callable = _no_view  # message, released, action -> what the theorem covers
-    scales: tuple = ()  # leaves of params that scale privacy noise
+    spend: Callable[[Params], tuple[float, float]] = _spend_infinite  # params -> (epsilon, delta) truly spent
+    view: Callable[[Message, Any, Any], Any] = _no_view  # message, released, action -> what the theorem covers
+    scales: tuple[str, ...] = ()  # leaves of params that scale privacy noise
     bound: float = float("inf")  # spend holds for rewards in [-bound, bound]; inf: whatever the rewards are
-    # params -> (Event, ...): the releases that one unit enters, which `spend` composes (`mechanisms.guarantee` does that)
-    events: Callable = _no_events
+    # params -> the releases that one unit enters, which `spend` composes (`mechanisms.guarantee` does that)
+    events: Callable[[Params], tuple[Any, ...]] = _no_events
 
 
 class Rewards(NamedTuple):
@@ -105,36 +210,23 @@ class Algorithm(NamedTuple):
 
     program: Program
     schedule: tuple[Span, ...]
-    params: Any  # NamedTuple of numbers and arrays; never strings or None
+    params: Params
     guarantee: Guarantee
-    version: tuple  # (name, number, static values): raise the number when results change; never used for equality
-    config: dict  # the arguments as given: repr, provenance, grid
+    version: tuple[
+        Any, ...
+    ]  # (name, number, static values): raise the number when results change; never used for equality
+    config: dict[str, Any]  # the arguments as given: repr, provenance, grid
     rewards: Rewards | None = None  # those that it reads; None: not declared, and nothing is held against them
+
+
+# ---- environments
 
 
 class Score(NamedTuple):
     """What the recorder keeps of a window. `regret` None: regret follows exactly from the pull counts and the means."""
 
-    arm: Any = None  # [P] int32 in [0, World.num_arms): pulls to count, where arms are finite
+    arm: Any = None  # int32 [P] in [0, World.num_arms): pulls to count, where arms are finite
     regret: Any = None  # float [P] | [P, N]: regret, or loss where `World.baseline` is subtracted
-
-
-class World(NamedTuple):
-    """An environment's functions, cached like Program."""
-
-    init: Callable  # params, draws -> state                               what is fixed for a trial
-    observe: Callable  # params, state, draws, t[P] -> context, state
-    reward: Callable  # params, state, draws, t[P], context, action -> reward[P | P,N]
-    score: Callable  # params, state, t[P], context, action -> Score
-    truth: Callable  # params, state, t[P], context -> Truth: for adversaries only
-    num_arms: int = 0  # how many arms are counted
-    baseline: Callable | None = (
-        None  # params, seed, times[C] -> [C] float64, host: best fixed arm's loss over plays 1..t
-    )
-    seeded: bool = False  # the baseline depends on the seed
-    law: Callable | None = (
-        None  # params, state -> values [V], probabilities [K, V] of every arm's reward, where they are few
-    )
 
 
 class Truth(NamedTuple):
@@ -144,20 +236,82 @@ class Truth(NamedTuple):
     theta: Any = None  # [d]
 
 
+class WorldInit(Protocol):
+    """What is fixed for a trial."""
+
+    def __call__(self, params: Params, draws: "Draws", /) -> State: ...
+
+
+class Observe(Protocol):
+    """The contexts of the plays `t`, and the new state."""
+
+    def __call__(
+        self, params: Params, state: State, draws: "Draws", t: Int[Array, " P"], /
+    ) -> tuple[Context, State]: ...
+
+
+class Reward(Protocol):
+    """The rewards [P] (or [P, N]) of the actions. What an arm would have paid is defined for every arm: draws do not depend on it."""
+
+    def __call__(
+        self,
+        params: Params,
+        state: State,
+        draws: "Draws",
+        t: Int[Array, " P"],
+        context: Context,
+        action: Int[Array, "P ..."],
+        /,
+    ) -> Float[Array, "P ..."]: ...
+
+
+class Scores(Protocol):
+    """What the actions of a window count for."""
+
+    def __call__(
+        self, params: Params, state: State, t: Int[Array, " P"], context: Context, action: Int[Array, "P ..."], /
+    ) -> Score: ...
+
+
+class Truths(Protocol):
+    """The truth, for adversaries only."""
+
+    def __call__(self, params: Params, state: State, t: Int[Array, " P"], context: Context, /) -> Truth: ...
+
+
+class World(NamedTuple):
+    """An environment's functions, cached like Program."""
+
+    init: WorldInit
+    observe: Observe
+    reward: Reward
+    score: Scores
+    truth: Truths
+    num_arms: int = 0  # how many arms are counted
+    # params, seed, times [C] -> float64 [C], on the host: the loss over plays 1..t of the arm that is best over them
+    baseline: Callable[..., Any] | None = None
+    seeded: bool = False  # the baseline depends on the seed
+    # params, state -> values [V], probabilities [K, V] of every arm's reward, where they are few
+    law: Callable[[Params, State], tuple[Array, Array]] | None = None
+
+
 class Environment(NamedTuple):
     """What an environment factory returns."""
 
     world: World
-    params: Any
+    params: Params
     # num_arms, dim, num_agents, num_experts, actions: what `sweep` fills in; means [K] for exact regret; reward_range (low, high)
-    facts: dict
-    remake: Callable | None  # the factory as a partial: grid keys `environment.x` call it again
-    config: dict
+    facts: dict[str, Any]
+    remake: Callable[..., "Environment"] | None  # the factory as a partial: grid keys `environment.x` call it again
+    config: dict[str, Any]
     version: int = 1  # raise it when results change
 
 
-class Seen(NamedTuple):
-    """An omniscient adversary's eyes."""
+# ---- adversaries
+
+
+class AdversaryView(NamedTuple):
+    """What an omniscient adversary sees."""
 
     t: Any
     context: Any
@@ -167,34 +321,52 @@ class Seen(NamedTuple):
     params: Any
     state: Any
     note: Any
-    sample: Callable  # action -> reward drawn on the contamination stream
+    sample: Callable[[Any], Any]  # action -> reward drawn on the contamination stream
+
+
+class AttackInit(Protocol):
+    """The attack's state before the first play."""
+
+    def __call__(self, params: Params, draws: "Draws", /) -> State: ...
+
+
+class Corrupt(Protocol):
+    """The payload as the attack leaves it, whom it hit (a mask of robust regret: [N] | [P, N] | False), and the new state."""
+
+    def __call__(
+        self, params: Params, state: State, draws: "Draws", t: Int[Array, " P"], payload: Any, view: AdversaryView, /
+    ) -> tuple[Any, Any, State]: ...
 
 
 class Attack(NamedTuple):
-    """An adversary's functions, cached like Program. `hit` masks robust regret: [N] | [P, N] | False."""
+    """An adversary's functions, cached like Program."""
 
-    init: Callable  # params, draws -> state
-    corrupt: Callable  # params, state, draws, t, payload, seen -> payload, hit, state
-    law: Callable | None = None  # params, values [V], probabilities [K, V], truth -> the same of corrupted rewards
+    init: AttackInit
+    corrupt: Corrupt
+    # params, values [V], probabilities [K, V], truth -> values and probabilities of corrupted rewards
+    law: Callable[[Params, Array, Array, Truth], tuple[Array, Array]] | None = None
 
 
 class Adversary(NamedTuple):
     """What an adversary factory returns."""
 
     attack: Attack
-    params: Any
-    remake: Callable | None
-    config: dict
+    params: Params
+    remake: Callable[..., "Adversary"] | None
+    config: dict[str, Any]
     version: int = 1
 
 
-class Case(NamedTuple):
-    """Everything that may carry a parameter axis."""
+# ---- a lane, and messages
 
-    environment: Any
-    reward_adversary: Any
-    message_adversary: Any
-    algorithm: Any
+
+class Case(NamedTuple):
+    """The params of the parts that meet in a lane: everything that may carry a parameter axis."""
+
+    environment: Params
+    reward_adversary: Params
+    message_adversary: Params
+    algorithm: Params
 
 
 class Report(NamedTuple):
@@ -216,3 +388,29 @@ class Loss(NamedTuple):
     """A window's summed loss."""
 
     total: Any  # []
+
+
+# ---- names of 0.1
+
+
+def _refuse_moved_hints() -> None:
+    """`Program(rest=...)` was a way to give a hint: say where it went."""
+    new = Program.__new__
+
+    @functools.wraps(new)
+    def checked(cls: type, *args: Any, **kwargs: Any) -> Program:
+        for name in Hints._fields:
+            if name in kwargs:
+                raise TypeError(f"Program({name}=...) is Program(hints=Hints({name}=...)) since 0.2.0")
+        return new(cls, *args, **kwargs)
+
+    Program.__new__ = checked  # type: ignore[method-assign, assignment]
+
+
+_refuse_moved_hints()
+
+
+def __getattr__(name: str) -> object:
+    if name == "Seen":
+        raise ImportError("jaxbandits.protocol.Seen is called AdversaryView since 0.2.0")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

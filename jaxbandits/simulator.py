@@ -9,10 +9,11 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits import recorder, watch
+from jaxbandits import lane_faults, recorder
 from jaxbandits.contract import runs_own_code
-from jaxbandits.protocol import Adversary, Algorithm, Attack, Case, Environment, Span
+from jaxbandits.protocol import UNDECIDED, Adversary, Algorithm, Attack, Case, Environment
 from jaxbandits.recorder import Record, Window
+from jaxbandits.spans import place_of_window, plays_of_window
 from jaxbandits.window import Lane, Parts, offer, spoiled_before, streams
 
 
@@ -58,7 +59,7 @@ def begin(parts: Parts, case: Case, seed, checkpoints: int) -> Lane:
         state,
         Record((), (), (), ()),
         () if parts.reward_attack is None else jnp.int32(0),
-        watch.begin(parts.arms, runs_own_code(parts.world), runs_own_code(parts.program), state),
+        lane_faults.begin(parts.arms, runs_own_code(parts.world), runs_own_code(parts.program), state),
     )  # fmt: skip
     window = jax.eval_shape(lambda: offer(parts, case, seed, 1, lane, jnp.int32(0), None)[1])
     return lane._replace(record=recorder.empty(window, parts.world.num_arms, checkpoints))
@@ -85,13 +86,11 @@ def _advance_single(parts, case, seed, lane, times, start, first, number):
 
 def _advance_full(parts, slots, case, seed, lane, times, start, length, first, number):
     """Full windows of several plays: play indices from the loop index; a window may hold several checkpoints."""
-    per_batch = (length + slots - 1) // slots
 
     def one_window(w, carry):
         lane, row = carry
-        batch, part = w // per_batch, w % per_batch
-        before = start + batch * length + part * slots
-        limit = jnp.minimum(jnp.clip(length - part * slots, 0, slots), jnp.maximum(times[-1] - before, 0))
+        before, left = place_of_window(w, start, length, slots)
+        limit = plays_of_window(left, slots, before, times[-1])
         lane, window = offer(parts, case, seed, slots, lane, before, limit)
         last = before + limit
 
@@ -108,7 +107,7 @@ def _advance_full(parts, slots, case, seed, lane, times, start, length, first, n
         return lane._replace(record=record._replace(pulls=pulls, regret=regret)), row
 
     def before(w):
-        return jnp.minimum(start + (w // per_batch) * length + (w % per_batch) * slots, times[-1])
+        return jnp.minimum(place_of_window(w, start, length, slots)[0], times[-1])
 
     row = jnp.searchsorted(times, before(first) + 1).astype(jnp.int32)
     lane, _ = lax.fori_loop(first, first + number, one_window, (lane, row))
@@ -116,16 +115,16 @@ def _advance_full(parts, slots, case, seed, lane, times, start, length, first, n
 
 
 def resting(parts: Parts, case: Case, lane: Lane):
-    """The arm whose remaining plays need only be counted, else -1, or -2 until the span is closed. None: the program or the world knows no such arm."""
-    if parts.program.rest is None or not recorder.counts(lane.record):
+    """The arm whose remaining plays need only be counted, or UNDECIDED, or SPAN_DONE. None: the program or the world knows no such arm."""
+    if parts.program.hints.rest is None or not recorder.counts(lane.record):
         return None
-    return parts.program.rest(case.algorithm, lane.algorithm)
+    return parts.program.hints.rest(case.algorithm, lane.algorithm)
 
 
 def moves(parts: Parts, case: Case, lane: Lane, horizon):
     """Whether a lane has plays to make."""
     arm = resting(parts, case, lane)
-    return (lane.plays < horizon) & (True if arm is None else arm == -1)
+    return (lane.plays < horizon) & (True if arm is None else arm == UNDECIDED)
 
 
 def count_rest(parts: Parts, case: Case, lane: Lane, times) -> Lane:
@@ -145,7 +144,7 @@ def one_counted(parts: Parts, kind: tuple, case: Case, seed, lane: Lane, times, 
     rests: a lane at rest plays nothing; False: it makes every play, for histories.
     """
     slots, _, whole = kind
-    before, one_arm = lane.plays, parts.program.one_arm and recorder.counts(lane.record)
+    before, one_arm = lane.plays, parts.program.hints.one_arm and recorder.counts(lane.record)
     last_row = lane.next + (recorder.CROSSED - 1 if one_arm else 0)
     stop = times[-1] if whole else times[jnp.minimum(last_row, times.shape[0] - 1)]
     arm = resting(parts, case, lane) if rests else None
@@ -174,29 +173,20 @@ def advance(parts: Parts, kind: tuple, case: Case, seed, lane: Lane, times, star
     return count_rest(parts, case, lane, times)
 
 
-def windows_offered(span: Span, checkpoints: int) -> int:
-    """How many windows a span has."""
-    if not span.full:
-        return span.repeats + (0 if span.whole else checkpoints)
-    return span.repeats * -(-(span.length or span.slots) // span.slots)
-
-
 def nth_window(parts: Parts, kind: tuple, case: Case, seed, lane: Lane, times, start, length, w) -> tuple[Lane, Window]:
     """The w-th window of a span, as `advance` plays it but one by one; a lane at rest makes every play. Full windows leave the record alone."""
     slots, full, _ = kind
     if not full:
         return one_counted(parts, kind, case, seed, lane, times, rests=False)
-    per_batch = (length + slots - 1) // slots
-    before = start + (w // per_batch) * length + (w % per_batch) * slots
-    limit = jnp.clip(length - (w % per_batch) * slots, 0, jnp.maximum(times[-1] - before, 0))
-    return offer(parts, case, seed, slots, lane, before, limit)
+    before, left = place_of_window(w, start, length, slots)
+    return offer(parts, case, seed, slots, lane, before, plays_of_window(left, slots, before, times[-1]))
 
 
 def close(parts: Parts, case: Case, seed, lane: Lane) -> Lane:
     """End a span: the algorithm's batch-end work (filters, designs) for every lane at once."""
     draws = streams(parts, seed).child("alg").child("close")
     state = parts.program.close(case.algorithm, lane.algorithm, draws, lane.plays)
-    faults = watch.state(lane.faults, (), (), state, lane.plays, 1, lambda: spoiled_before(lane))
+    faults = lane_faults.state(lane.faults, (), (), state, lane.plays, 1, lambda: spoiled_before(lane))
     return lane._replace(algorithm=state, faults=faults)
 
 

@@ -7,15 +7,18 @@ import functools
 import inspect
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from numbers import Integral, Real
-from typing import NamedTuple
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import jax
 import numpy as np
 
 from jaxbandits.protocol import Adversary, Algorithm, Environment
+
+P = ParamSpec("P")
+Part = TypeVar("Part", Algorithm, Environment, Adversary)
 
 MAX_INTEGER = 2**53  # of a count: floating point holds every integer up to here
 SHOWN = 80  # characters of a value in a message
@@ -89,15 +92,17 @@ def _copied(x):
     return copy.deepcopy(x) if hasattr(x, "__array__") and not isinstance(x, jax.Array) else x
 
 
-def factory(function):
+def factory(function: Callable[P, Part]) -> Callable[P, Part]:
     """Make a factory of keyword arguments only: unknown ones raise TypeError listing the known, `config` keeps them all."""
+    build: Callable[..., Any] = function
     signature = inspect.signature(function)
     known = list(signature.parameters)
     defaults = {key: p.default for key, p in signature.parameters.items() if p.default is not inspect.Parameter.empty}
     home = getattr(function, "__globals__", {}).get("__name__", "")  # `__module__` may be that of what it wraps
 
     @functools.wraps(function)
-    def make(*args, **kwargs):
+    def make(*args: P.args, **given: P.kwargs) -> Part:
+        kwargs: dict[str, Any] = dict(given)
         name = function.__name__
         if args:
             raise TypeError(f"{name} takes keyword arguments only: {', '.join(known)}")
@@ -114,7 +119,7 @@ def factory(function):
         bound = signature.bind(**kwargs)
         bound.apply_defaults()
         try:
-            part = function(**kwargs)
+            part: Any = build(**kwargs)
         except (ArithmeticError, MemoryError) as error:  # a number so large or so small that no formula survives it
             extreme = ", ".join(f"{key} = {shown(value)}" for key, value in kwargs.items() if _extreme(value))
             raise ValueError(
@@ -127,11 +132,12 @@ def factory(function):
         config.built = _fixing(part)
         part = part._replace(config=config)
         if isinstance(part, Environment | Adversary):
-            part = part._replace(remake=functools.partial(make, **kwargs))
+            part = part._replace(remake=functools.partial(itself, **kwargs))
         return part
 
     # a function that wraps this one takes over its attributes: `itself` tells the two apart
-    make.itself, make.home, make.defaults = make, home, defaults  # type: ignore[attr-defined]
+    itself: Any = make
+    itself.itself, itself.home, itself.defaults = make, home, defaults
     return make
 
 

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxbandits import watch
-from jaxbandits.numerics import fixed_sum, settle
-from jaxbandits.protocol import Attack, Case, Program, Seen, World
+from jaxbandits import lane_faults
+from jaxbandits.numerics import fixed_sum, materialize
+from jaxbandits.protocol import AdversaryView, Attack, Case, Program, World
 from jaxbandits.random import Draws
 from jaxbandits.recorder import Window
 
@@ -54,18 +54,18 @@ def offer(parts: Parts, case: Case, seed, slots: int, lane: Lane, before, limit)
     program, world, params = parts.program, parts.world, case.algorithm
     t = before + 1 + jnp.arange(slots, dtype=jnp.int32)
     context, world_state = world.observe(case.environment, lane.environment, environment.child("context"), t)
-    action, used, note = program.act(params, lane.algorithm, alg.child("act"), t, context)
-    used = slots if used is None else used
+    action, wanted, note = program.act(params, lane.algorithm, alg.child("act"), t, context)
+    used: Any = slots if wanted is None else wanted
     used = used if limit is None else jnp.minimum(used, limit)
     play = jnp.arange(slots, dtype=jnp.int32) < used
-    lane = lane._replace(faults=watch.actions(lane.faults, parts.arms, t, action, play))
-    if program.tally:
+    lane = lane._replace(faults=lane_faults.actions(lane.faults, parts.arms, t, action, play))
+    if program.hints.tally:
         return _tallied(parts, case, root, lane, world_state, before, used, t, context, action, note)
     reward = world.reward(case.environment, world_state, environment.child("reward"), t, context, action)
     score = world.score(case.environment, world_state, t, context, action)
     # one arm for the window: a reward for each of its plays, and clients and adversaries see an action a play
     reward = jnp.broadcast_to(reward, (slots, *reward.shape[1:]))
-    lane = lane._replace(faults=watch.rewards(lane.faults, t, reward, play))
+    lane = lane._replace(faults=lane_faults.rewards(lane.faults, t, reward, play))
     action = jnp.broadcast_to(action, (slots, *action.shape[1:]))
     hits, nonfinite = [], lane.nonfinite
     reward_state, message_state = lane.reward_adversary, lane.message_adversary
@@ -73,7 +73,7 @@ def offer(parts: Parts, case: Case, seed, slots: int, lane: Lane, before, limit)
     def seen(stream):
         truth = world.truth(case.environment, world_state, t, context)
         again = stream.child("reward")
-        return Seen(
+        return AdversaryView(
             t, context, action, play, truth, params, lane.algorithm, note,
             lambda other: world.reward(case.environment, world_state, again, t, context, other),
         )  # fmt: skip
@@ -85,7 +85,7 @@ def offer(parts: Parts, case: Case, seed, slots: int, lane: Lane, before, limit)
         )
         hits.append(hit)
         if slots > 1:  # read twice, by the count here and by the algorithm: drawn once
-            reward = settle(reward)
+            reward = materialize(reward)
         bad = ~jnp.isfinite(reward) & play.reshape(play.shape + (1,) * (reward.ndim - 1))
         nonfinite = nonfinite + jnp.sum(bad, dtype=jnp.int32)
     sent = message = program.encode(params, note, alg.child("encode"), t, context, action, reward, play)
@@ -97,9 +97,9 @@ def offer(parts: Parts, case: Case, seed, slots: int, lane: Lane, before, limit)
     last = before + used
     message = program.relay(params, alg.child("relay"), last, message, play)
     state, released = program.update(params, lane.algorithm, alg.child("update"), last, note, message, used)
-    faults = watch.state(
+    faults = lane_faults.state(
         lane.faults, sent, message, state, last, used,
-        lambda: watch.spoils(reward, play) | spoiled_before(lane), attacked=parts.message_attack is not None,
+        lambda: lane_faults.spoils(reward, play) | spoiled_before(lane), attacked=parts.message_attack is not None,
     )  # fmt: skip
     regret = score.regret
     if regret is not None:
@@ -142,7 +142,7 @@ def _tallied(parts, case, root, lane, world_state, before, used, t, context, act
     message = program.relay(params, alg.child("relay"), last, message, plays)
     state, released = program.update(params, lane.algorithm, alg.child("update"), last, note, message, used)
     lane = lane._replace(nonfinite=nonfinite)
-    faults = watch.state(lane.faults, message, message, state, last, used, lambda: spoiled_before(lane))
+    faults = lane_faults.state(lane.faults, message, message, state, last, used, lambda: spoiled_before(lane))
     score = world.score(case.environment, world_state, t, context, action)
     lane = lane._replace(environment=world_state, algorithm=state, faults=faults)
     return lane, Window(t, plays, used, action, values, message, released, score.arm, score.regret)

@@ -16,7 +16,7 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 def _forget_programs():
     """Compiled programs map memory, a process may have 65,530 maps, and one beyond them crashes: a file's are let go at its end."""
     yield
-    from jaxbandits.sweeps.compiled import compiled
+    from jaxbandits.sweeps.engines.compiled import compiled
 
     compiled.cache_clear()
     jax.clear_caches()

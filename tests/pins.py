@@ -1,6 +1,6 @@
 """What every case of the catalogue computed when its results were last looked at: tests/pinned.json.
 
-`make pins` writes the file, and the hashes of the package's code (`jaxbandits.sweeps.release`), once the results are the same
+`make pins` writes the file, and the hashes of the package's code (`jaxbandits.sweeps.identity.pinned_code`), once the results are the same
 as before or the version number of a part was raised. A refactored program with the same results is so pinned anew.
 """
 
@@ -13,9 +13,9 @@ import numpy as np
 from jaxbandits.checking.subject import Subject
 from jaxbandits.checking.traces import CHECKPOINTS
 from jaxbandits.simulator import parts_of
-from jaxbandits.sweeps import identity
 from jaxbandits.sweeps.checkpoints import checkpoint_times
-from jaxbandits.sweeps.description import describe_part
+from jaxbandits.sweeps.identity import keys
+from jaxbandits.sweeps.identity.library_parts import describe_part
 from jaxbandits.sweeps.plan import Cell
 
 FILE = Path(__file__).with_name("pinned.json")
@@ -35,7 +35,7 @@ def pin(subject: Subject) -> dict:
     times = checkpoint_times(cell.horizon, CHECKPOINTS)
     return {
         "versions": versions(cell),
-        "program": identity.traced_now(parts, cell.algorithm.schedule, cell, times, "float32", lasting=True),
+        "program": keys.traced_now(parts, cell.algorithm.schedule, cell, times, "float32", lasting=True),
         "pulls": played["pulls"][:SEEDS].tolist() if "pulls" in played else None,
         "regret": played["regret"][:SEEDS, -1].tolist(),
     }

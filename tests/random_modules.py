@@ -14,8 +14,8 @@ import numpy as np
 
 import jaxbandits as jb
 from jaxbandits import simulator
-from jaxbandits.sweeps import run
-from jaxbandits.sweeps.identity import identified
+from jaxbandits.sweeps import sweep
+from jaxbandits.sweeps.identity.keys import identified
 from jaxbandits.sweeps.plan import host_case, plan, stacked
 from jaxbandits.window import offer
 
@@ -148,7 +148,7 @@ def plan_of(module, **changes):
         "message_adversary": getattr(module, "forger", None),
     }
     settings = {"horizon": HORIZON, "seeds": SEEDS, "checkpoints": CHECKPOINTS}
-    return plan(**(run.DEFAULTS | settings | parts | changes))
+    return plan(**(sweep.DEFAULTS | settings | parts | changes))
 
 
 def key_of(module, **changes) -> tuple[str, bool]:

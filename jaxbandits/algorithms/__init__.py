@@ -1,51 +1,63 @@
-"""Algorithm factories: keyword arguments in, `protocol.Algorithm` out. One algorithm a file."""
+"""Algorithm factories: keyword arguments in, `protocol.Algorithm` out. One algorithm a file, in six wings."""
 
-from jaxbandits.algorithms.adap_kl_ucb import adap_kl_ucb
-from jaxbandits.algorithms.adap_ucb import adap_ucb
-from jaxbandits.algorithms.bandit_combiner import bandit_combiner
-from jaxbandits.algorithms.bandit_to_experts import bandit_to_experts
-from jaxbandits.algorithms.batched_exp4 import batched_exp4
-from jaxbandits.algorithms.bogunovic_elimination import bogunovic_elimination
-from jaxbandits.algorithms.byzantine_ucb import byzantine_ucb
-from jaxbandits.algorithms.cr_ucb import cr_ucb
-from jaxbandits.algorithms.doubling import doubling
-from jaxbandits.algorithms.dp_se import dp_se
-from jaxbandits.algorithms.dprse import dprse
-from jaxbandits.algorithms.epsilon_greedy import epsilon_greedy
-from jaxbandits.algorithms.exp3 import exp3
-from jaxbandits.algorithms.exp3_ix import exp3_ix
-from jaxbandits.algorithms.exp4 import exp4
-from jaxbandits.algorithms.ftpl import ftpl
-from jaxbandits.algorithms.htinf import htinf
-from jaxbandits.algorithms.huber_ucb import huber_ucb
-from jaxbandits.algorithms.isolated_linucb import isolated_linucb
-from jaxbandits.algorithms.jdp_linucb import jdp_linucb
-from jaxbandits.algorithms.kl_ucb import kl_ucb
-from jaxbandits.algorithms.ldp_exp3 import ldp_exp3
-from jaxbandits.algorithms.ldp_linucb import ldp_linucb
-from jaxbandits.algorithms.ldp_ucb import ldp_ucb
-from jaxbandits.algorithms.linear_thompson import linear_thompson
-from jaxbandits.algorithms.linucb import linucb
-from jaxbandits.algorithms.local_exp4 import local_exp4
-from jaxbandits.algorithms.median_elimination import median_elimination
-from jaxbandits.algorithms.moss import moss
-from jaxbandits.algorithms.online_ucb import online_ucb
-from jaxbandits.algorithms.oracle_linucb import oracle_linucb
-from jaxbandits.algorithms.phased_elimination import phased_elimination
-from jaxbandits.algorithms.private_batched import private_batched
-from jaxbandits.algorithms.private_elimination import private_elimination
-from jaxbandits.algorithms.prm_elimination import prm_elimination
-from jaxbandits.algorithms.prm_thompson import prm_thompson
-from jaxbandits.algorithms.prm_ucb import prm_ucb
-from jaxbandits.algorithms.robust_elimination import robust_elimination
-from jaxbandits.algorithms.robust_ucb import robust_ucb
-from jaxbandits.algorithms.shuffle_linucb import shuffle_linucb
-from jaxbandits.algorithms.successive_elimination import successive_elimination
-from jaxbandits.algorithms.thompson import thompson
-from jaxbandits.algorithms.trimmed_elimination import trimmed_elimination
-from jaxbandits.algorithms.tsallis_inf import tsallis_inf
-from jaxbandits.algorithms.ucb1 import ucb1
-from jaxbandits.algorithms.uniform import uniform
+from jaxbandits.algorithms.adversarial import (
+    bandit_to_experts,
+    batched_exp4,
+    exp3,
+    exp3_ix,
+    exp4,
+    ftpl,
+    htinf,
+    ldp_exp3,
+    local_exp4,
+    private_batched,
+    tsallis_inf,
+)
+from jaxbandits.algorithms.contextual import (
+    bandit_combiner,
+    doubling,
+    epsilon_greedy,
+    jdp_linucb,
+    ldp_linucb,
+    linear_thompson,
+    linucb,
+    online_ucb,
+    shuffle_linucb,
+)
+from jaxbandits.algorithms.federated import (
+    byzantine_ucb,
+    isolated_linucb,
+    oracle_linucb,
+)
+from jaxbandits.algorithms.linear import (
+    bogunovic_elimination,
+    median_elimination,
+    phased_elimination,
+    private_elimination,
+    robust_elimination,
+    trimmed_elimination,
+)
+from jaxbandits.algorithms.robust import (
+    cr_ucb,
+    dprse,
+    huber_ucb,
+    prm_elimination,
+    prm_thompson,
+    prm_ucb,
+    robust_ucb,
+)
+from jaxbandits.algorithms.stochastic import (
+    adap_kl_ucb,
+    adap_ucb,
+    dp_se,
+    kl_ucb,
+    ldp_ucb,
+    moss,
+    successive_elimination,
+    thompson,
+    ucb1,
+    uniform,
+)
 
 __all__ = [
     "uniform",

@@ -13,7 +13,7 @@ from jaxbandits.auditing.transcripts import Setting, clients_alone, lanes, trans
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.random import Draws
 from jaxbandits.sweeps.plan import stacked
-from jaxbandits.sweeps.single import built_parts
+from jaxbandits.sweeps.simulate import built_parts
 from jaxbandits.validation import integer, number
 from jaxbandits.window import Parts
 
@@ -135,7 +135,7 @@ def audit(algorithm, *, runs, confidence=0.95, delta=0.0, environment=None, seed
     guarantee, name = algorithm.guarantee, algorithm.version[0]
     if guarantee.model == "none":
         raise ValueError(f"algorithm = {name} has no guarantee: an audit needs a private algorithm")
-    if algorithm.program.tally:
+    if algorithm.program.hints.tally:
         raise ValueError(f"{name}: shortcut=True draws no single rewards, so none can be changed: leave it out")
     claimed = tuple(map(float, guarantee.spend(algorithm.params)))
     delta = max(delta, claimed[1])

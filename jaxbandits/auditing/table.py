@@ -16,7 +16,7 @@ from jaxbandits.mechanisms.composition import SIMULATED
 from jaxbandits.privacy import asked
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.selection import markdown as cells
-from jaxbandits.sweeps.single import algorithm_for
+from jaxbandits.sweeps.simulate import algorithm_for
 
 OWN_HORIZON = 256  # of an algorithm that is not in the catalogue
 

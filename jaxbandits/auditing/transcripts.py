@@ -14,10 +14,10 @@ from jax import lax
 
 from jaxbandits import simulator
 from jaxbandits.numerics import one_hot
-from jaxbandits.protocol import Case, Program, Report
+from jaxbandits.protocol import Case, Hints, Program, Report
 from jaxbandits.random import Draws
-from jaxbandits.sweeps.disk_cache import programs_on_disk
-from jaxbandits.sweeps.unread import without_unread
+from jaxbandits.sweeps.engines.compilation_cache import programs_on_disk
+from jaxbandits.sweeps.engines.unread_code import without_unread
 from jaxbandits.window import Parts, offer
 
 MOST_ARMS = 64  # actions among more arms are plain numbers
@@ -51,7 +51,7 @@ def clients_alone(program: Program) -> Program:
 
     return Program(
         public(program.init), public(program.act), encode, public(program.update), relay, public(program.close),
-        one_arm=program.one_arm,
+        hints=Hints(one_arm=program.hints.one_arm),
     )  # fmt: skip
 
 

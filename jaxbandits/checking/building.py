@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 from jaxbandits.checking.findings import name_of_part, told
 from jaxbandits.checking.subject import Subject
-from jaxbandits.places import place_of_function
 from jaxbandits.protocol import Adversary, Algorithm, Environment
+from jaxbandits.source_places import place_of_function
 from jaxbandits.sweeps.grid import signature_of
-from jaxbandits.sweeps.malformed import check_algorithm, check_part
+from jaxbandits.sweeps.part_checks.structure import check_algorithm, check_part
 from jaxbandits.sweeps.plan import FILLED
 
 Faults = Iterator[tuple[str, str]]

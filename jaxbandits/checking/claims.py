@@ -8,9 +8,9 @@ import jax
 from jaxbandits.auditing import audit
 from jaxbandits.checking.findings import told
 from jaxbandits.checking.subject import Subject
-from jaxbandits.places import place_of_function
 from jaxbandits.protocol import Guarantee
-from jaxbandits.sweeps.malformed import check_claim
+from jaxbandits.source_places import place_of_function
+from jaxbandits.sweeps.part_checks.structure import check_claim
 
 Faults = Iterator[tuple[str, str]]
 RUNS, CONFIDENCE = 20_000, 0.999  # of a short audit: one refutes a true claim once in a thousand times
@@ -60,7 +60,7 @@ def _spending(claim: Guarantee, params, where: str) -> Faults:
 def short_audit(subject: Subject) -> Faults:
     """A short audit, of 20,000 runs at confidence 0.999, does not refute the claim."""
     algorithm = subject.cell.algorithm
-    if algorithm.guarantee.model == "none" or algorithm.program.tally:
+    if algorithm.guarantee.model == "none" or algorithm.program.hints.tally:
         return
     report = audit(algorithm, runs=RUNS, confidence=CONFIDENCE, environment=subject.cell.environment)
     if report.refuted:

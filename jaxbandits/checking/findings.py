@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from jaxbandits.places import place_of_error
+from jaxbandits.source_places import place_of_error
 
 # messages of `sweeps` end with "(file:line)" or "(in Program.act, file:line)"
 _WITH_PLACE = re.compile(r"(?P<text>.*) \((?:(?P<inside>in .*), )?(?P<place>[^()]+:\d+)\)")

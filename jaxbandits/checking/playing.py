@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.checking.subject import Subject
-from jaxbandits.places import place_of_function
 from jaxbandits.random import Draws
-from jaxbandits.sweeps.tasks import LEAST_LANES
+from jaxbandits.source_places import place_of_function
+from jaxbandits.sweeps.engines.calls import LEAST_LANES
 
 Faults = Iterator[tuple[str, str]]
 BAD_REWARDS = ("nan", "inf", -np.inf)
@@ -36,14 +36,14 @@ def plays(subject: Subject) -> Faults:
 
 def actions(subject: Subject) -> Faults:
     """Every action is an arm, counted from 0."""
-    if subject.cell.algorithm.program.tally:
+    if subject.cell.algorithm.program.hints.tally:
         return  # no single plays are made
     yield from _out_of_range(subject, subject.watched(0.0, 0.0)[0])
 
 
 def bad_rewards(subject: Subject) -> Faults:
     """Rewards that are infinite or NaN make no state NaN, and no action leave the arms."""
-    if subject.cell.algorithm.program.tally:
+    if subject.cell.algorithm.program.hints.tally:
         return
     clean = _with_nan(subject.watched(0.0, 0.0)[1])
     for value in BAD_REWARDS:

@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits import recorder, simulator
-from jaxbandits.places import place_of_caller
 from jaxbandits.protocol import Case
 from jaxbandits.random import Draws
+from jaxbandits.source_places import place_of_caller
+from jaxbandits.sweeps.part_checks.one_window import check_functions
 from jaxbandits.sweeps.plan import Cell, host_case, stacked
-from jaxbandits.sweeps.walkthrough import check_functions
 from jaxbandits.window import Parts, offer
 
 CHECKPOINTS = 8

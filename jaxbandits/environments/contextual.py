@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.environments._sphere import direction
-from jaxbandits.numerics import pick, rounded, settle, settle_all
+from jaxbandits.numerics import materialize, materialize_all, pick, rounded
 from jaxbandits.protocol import Environment, Score, Truth, World
 from jaxbandits.validation import choice, factory, integer, number
 
@@ -35,7 +35,7 @@ def unit_vectors(draws, t, rows: int, dim: int) -> list:
     Components are kept apart and computed in one loop, so that who reads a feature reads one contiguous array.
     """
     t, position = jnp.asarray(t)[..., None], jnp.arange(rows, dtype=jnp.uint32)
-    return settle_all(direction(lambda k: draws.words_at(t, position + np.uint32(k * rows)), dim, draws.dtype))
+    return materialize_all(direction(lambda k: draws.words_at(t, position + np.uint32(k * rows)), dim, draws.dtype))
 
 
 def inner(x: list, theta):
@@ -64,8 +64,8 @@ def contextual_world(num_arms: int, dim: int, reward_kind: str, contexts: str, f
         theta = [*(scale * z for z in u), jnp.asarray(constant, draws.dtype)]
         if contexts == "redraw":
             return State(theta, (), (), ())
-        arms = settle_all(arms_at(draws.child("arms"), jnp.int32(0)))
-        means = settle(inner(arms, theta))
+        arms = materialize_all(arms_at(draws.child("arms"), jnp.int32(0)))
+        means = materialize(inner(arms, theta))
         return State(theta, arms, means, jnp.max(means))
 
     def observe(params, state, draws, t):
@@ -89,12 +89,12 @@ def contextual_world(num_arms: int, dim: int, reward_kind: str, contexts: str, f
         return mean + rounded(params.noise_scale * rounded(draws.normal(t), t), t)
 
     def score(params, state, t, context, action):
-        means = settle(means_of(state, context))
+        means = materialize(means_of(state, context))
         best = state.best if contexts == "fixed" else jnp.max(means, axis=-1)
         return Score(regret=best - pick(means, action))
 
     def truth(params, state, t, context):
-        return Truth(means=settle(means_of(state, context)), theta=jnp.stack(state.theta))
+        return Truth(means=materialize(means_of(state, context)), theta=jnp.stack(state.theta))
 
     return World(init, observe, reward, score, truth)
 

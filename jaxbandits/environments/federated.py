@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.environments._sphere import direction
-from jaxbandits.numerics import features, lanes_last, picked, played, rounded, settle, settle_all
+from jaxbandits.numerics import features, lanes_last, materialize, materialize_all, picked, played, rounded
 from jaxbandits.protocol import Environment, Score, Truth, World
 from jaxbandits.random import to_normal, to_uniform
 from jaxbandits.validation import choice, factory, integer, number
@@ -38,7 +38,7 @@ def directions(shape: tuple, dim: int):
         draws, t = at_plays(draws, t)
         position = jnp.arange(rows, dtype=jnp.uint32).reshape(1, rows, *(1,) * (t.ndim - 2))
         words = lambda k: draws.words_at(t, position + np.uint32(k * rows))
-        x = settle_all(direction(words, dim, draws.dtype))
+        x = materialize_all(direction(words, dim, draws.dtype))
         # reshaped here: outside it would part two transposes
         return [z.reshape(z.shape[0], *shape, *z.shape[2:]) for z in x]
 
@@ -59,7 +59,7 @@ def noises(num_agents: int, kind: str):
             values = [2 * to_uniform(word, draws.dtype) - 1 for word in words]
         else:
             values = [to_normal(word, draws.dtype) for word in words]
-        return jnp.concatenate(settle_all(values), axis=1)[:, :num_agents]
+        return jnp.concatenate(materialize_all(values), axis=1)[:, :num_agents]
 
     return drawn
 
@@ -71,13 +71,13 @@ def inner(x, theta):
 
 
 # once: what several read, all arms' means; an agent's own mean is read where it is made
-product, product_once = lanes_last(inner), lanes_last(lambda x, theta: settle(inner(x, theta)))
+product, product_once = lanes_last(inner), lanes_last(lambda x, theta: materialize(inner(x, theta)))
 
 
 @lanes_last
 def largest(means):
     """max over arms: [P, N, A] -> [P, N]."""
-    return settle(functools.reduce(jnp.maximum, [means[:, :, a] for a in range(means.shape[2])]))
+    return materialize(functools.reduce(jnp.maximum, [means[:, :, a] for a in range(means.shape[2])]))
 
 
 @cache

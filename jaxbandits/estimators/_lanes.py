@@ -5,7 +5,7 @@ What is used more than once is settled: XLA would compute it again in each use.
 
 import jax.numpy as jnp
 
-from jaxbandits.numerics import settle, settle_all
+from jaxbandits.numerics import materialize, materialize_all
 
 
 def total(x):
@@ -29,7 +29,7 @@ def ladder(scores) -> list:
     """Scores [m, L], their sums by eights, the sums of those by eights, ... until at most eight are left."""
     levels = [scores]
     while levels[-1].shape[0] > 8:
-        levels.append(settle(total(jnp.moveaxis(_eights(levels[-1]), 1, 0))))
+        levels.append(materialize(total(jnp.moveaxis(_eights(levels[-1]), 1, 0))))
     return levels
 
 
@@ -49,7 +49,7 @@ def first_above(levels, target):
         if level:
             groups = _eights(scores)
             mine = jnp.arange(groups.shape[0], dtype=jnp.int32)[:, None, None] == index
-            scores = settle(total(jnp.where(mine, groups, 0)))
+            scores = materialize(total(jnp.where(mine, groups, 0)))
         sums = [scores[0]]
         for i in range(1, scores.shape[0]):
             sums.append(sums[-1] + scores[i])
@@ -58,5 +58,5 @@ def first_above(levels, target):
         rank, before = jnp.zeros_like(index), jnp.zeros_like(target)
         for each in sums[:-1]:
             rank, before = rank + (each <= target).astype(jnp.int32), jnp.where(each <= target, each, before)
-        index, target = settle_all([index * 8 + rank, target - before])
+        index, target = materialize_all([index * 8 + rank, target - before])
     return index, target

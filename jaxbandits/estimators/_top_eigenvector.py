@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxbandits.estimators._lanes import total
-from jaxbandits.numerics import count, settle, settle_all
+from jaxbandits.numerics import count, materialize, materialize_all
 
 SQUARINGS = 16  # at most: 2^16 steps of the power method
 DOT = 13
@@ -50,9 +50,9 @@ def _elementwise(weights, directions, mean, wanted):
 
     matrix = _second(weights, directions) - mean[:, None] * mean[None, :]
     power = _repeated(square, _trace, lambda x: x, matrix, jnp.max(jnp.abs(matrix), (0, 1)), wanted)
-    column = settle(jnp.argmax(_diagonal(power), axis=0).astype(jnp.int32))
-    v = settle(total(jnp.where(jnp.arange(d, dtype=jnp.int32)[:, None, None] == column, power, 0)))
-    return v / settle(jnp.sqrt(jnp.maximum(total(v * v), tiny)))
+    column = materialize(jnp.argmax(_diagonal(power), axis=0).astype(jnp.int32))
+    v = materialize(total(jnp.where(jnp.arange(d, dtype=jnp.int32)[:, None, None] == column, power, 0)))
+    return v / materialize(jnp.sqrt(jnp.maximum(total(v * v), tiny)))
 
 
 def _by_lane(weights, directions, mean, wanted):
@@ -77,7 +77,7 @@ def _by_lane(weights, directions, mean, wanted):
 
     order = jnp.argsort(~wanted, stable=True).astype(jnp.int32)
     v = lax.fori_loop(0, (count(wanted) + 7) // 8, tile, jnp.zeros_like(mean)).T
-    return v / settle(jnp.sqrt(jnp.maximum(total(v * v), tiny)))
+    return v / materialize(jnp.sqrt(jnp.maximum(total(v * v), tiny)))
 
 
 def _repeated(square, trace, over, matrix, largest, wanted):
@@ -94,13 +94,13 @@ def _repeated(square, trace, over, matrix, largest, wanted):
         second = square(power)
         fourth = square(second)
         size, before = trace(fourth), trace(second)
-        inverse, purity = settle_all([1 / jnp.maximum(size, tiny), size / jnp.maximum(before * before, tiny)])
+        inverse, purity = materialize_all([1 / jnp.maximum(size, tiny), size / jnp.maximum(before * before, tiny)])
         return step + 2, jnp.where(over(done), power, fourth * over(inverse)), done | (purity >= pure)
 
     def pending(carry):
         return (carry[0] < SQUARINGS) & ~jnp.all(carry[2])
 
-    inverse = settle(1 / jnp.maximum(largest, tiny))
+    inverse = materialize(1 / jnp.maximum(largest, tiny))
     return lax.while_loop(pending, twice, (jnp.int32(0), matrix * over(inverse), ~(wanted & (largest > 0))))[1]
 
 

@@ -9,7 +9,7 @@ from jax import lax
 
 from jaxbandits.estimators._inputs import checked, cloud
 from jaxbandits.estimators.weiszfeld import SMOOTHING, distances, weighted_mean
-from jaxbandits.numerics import fixed_sum, lanes_last, safe_norm, settle
+from jaxbandits.numerics import fixed_sum, lanes_last, materialize, safe_norm
 from jaxbandits.validation import array, integer
 
 
@@ -35,7 +35,7 @@ def weighted_middle(x, weights):
     upto = fixed_sum(jnp.where(x <= low, weights, 0), axis=0)
     above = jnp.min(jnp.where((x > low) & (weights > 0), x, jnp.inf), axis=0)
     middle = jnp.where((upto == half) & jnp.isfinite(above), low / 2 + above / 2, low)
-    return settle(jnp.where(jnp.isfinite(low), middle, 0))  # 0: no weight at all
+    return materialize(jnp.where(jnp.isfinite(low), middle, 0))  # 0: no weight at all
 
 
 def _nearest(d, weights):
@@ -71,15 +71,15 @@ def certificate(points, weights, z, smoothing):
     """
     eps = 8 * jnp.finfo(points.dtype).eps
     away = z - points
-    d = settle(_norm(away, axis=1))
+    d = materialize(_norm(away, axis=1))
     near = _nearest(d, weights)
     weight = fixed_sum(jnp.where(near, weights, 0), axis=0)
 
     unit = away / jnp.maximum(d, smoothing)[:, None]
-    rest = settle(weighted_mean(unit, jnp.where(near, 0, weights)))
+    rest = materialize(weighted_mean(unit, jnp.where(near, 0, weights)))
     own = -rest / jnp.maximum(jnp.maximum(weight, _norm(rest, axis=0)), jnp.finfo(d.dtype).tiny)
     unit = jnp.where(near[:, None], own, unit)
-    unit = settle(unit - (rest + weight * own))
+    unit = materialize(unit - (rest + weight * own))
     most = jnp.max(jnp.where(weights > 0, _norm(unit, axis=1), 1), axis=0)
     along = fixed_sum(unit * away, axis=1) / jnp.maximum(most, 1)
     first = fixed_sum(weights * (d - along), axis=0) + eps * fixed_sum(weights * d, axis=0)
@@ -90,7 +90,7 @@ def certificate(points, weights, z, smoothing):
     copies = fixed_sum(jnp.where(d > 0, 0, weights), axis=0)
     second = reach * (jnp.maximum(pull - copies, 0) + eps)
 
-    rest = settle(weighted_mean(away, jnp.where(near, 0, exact)))
+    rest = materialize(weighted_mean(away, jnp.where(near, 0, exact)))
     pull = _norm(rest, axis=0)
     closest = fixed_sum(jnp.where(near[:, None], away, 0), axis=0)
     slope = fixed_sum(rest * closest, axis=0) / jnp.maximum(jnp.maximum(weight, pull), jnp.finfo(d.dtype).tiny)
@@ -104,7 +104,7 @@ def _normal_form(points, weights):
     far = jnp.asarray(2.0 ** (jnp.finfo(points.dtype).maxexp * 3 // 8), points.dtype)
     centre = weighted_middle(points, weights[:, None])
     points = points - centre
-    size = settle(safe_norm(points, axis=1))
+    size = materialize(safe_norm(points, axis=1))
     unit = weighted_middle(size, weights)
     unit = jnp.where(
         unit > 0, unit, jnp.max(jnp.where(weights > 0, size, 0), axis=0)
@@ -112,19 +112,23 @@ def _normal_form(points, weights):
     unit = jnp.where(unit > 0, unit, 1)
     tiny = jnp.finfo(points.dtype).tiny
     points = (points / jnp.maximum(size, tiny)[:, None]) * jnp.minimum(size / unit, far)[:, None]
-    return settle(points), centre, unit  # a product contracted into a later difference would keep a copy from being one
+    return (
+        materialize(points),
+        centre,
+        unit,
+    )  # a product contracted into a later difference would keep a copy from being one
 
 
 def _step(points, weights, z, smoothing):
     pull = weights / jnp.maximum(smoothing, distances(points, z))
-    return weighted_mean(points, pull) / settle(fixed_sum(pull, axis=0))
+    return weighted_mean(points, pull) / materialize(fixed_sum(pull, axis=0))
 
 
 def _snapped(points, weights, near):
     """Whether the nearest point, one-hot `near`, is the median, and that point: the others' unit pulls do not exceed its copies' weight."""
-    point = settle(fixed_sum(jnp.where(near[:, None], points, 0), axis=0))
+    point = materialize(fixed_sum(jnp.where(near[:, None], points, 0), axis=0))
     away = point - points
-    d = settle(_norm(away, axis=1))
+    d = materialize(_norm(away, axis=1))
     pull = weighted_mean(away, jnp.where(d > 0, weights / jnp.where(d > 0, d, 1), 0))
     return _norm(pull, axis=0) <= fixed_sum(jnp.where(d > 0, 0, weights), axis=0), point
 
@@ -132,22 +136,22 @@ def _snapped(points, weights, near):
 @cache
 def _solver(iterations: int, started: bool, early: bool):
     def solve(points, weights, start, tolerance):
-        # `settle`: what many loops read is computed once, not fused into each
+        # `materialize`: what many loops read is computed once, not fused into each
         finite = jnp.all(jnp.isfinite(points), axis=1)
-        points = original = settle(jnp.where(finite[:, None], points, 0))
-        weights = settle(jnp.where(finite, weights, 0))
+        points = original = materialize(jnp.where(finite[:, None], points, 0))
+        weights = materialize(jnp.where(finite, weights, 0))
         # beyond 2^120 differences of points might overflow
         shrink = jnp.where(jnp.max(jnp.abs(points), axis=(0, 1)) > 2.0**120, 2.0**-8, 1.0).astype(points.dtype)
         points, centre, unit = _normal_form(points * shrink, weights)
         total = fixed_sum(weights, axis=0)
-        weights = settle(weights / jnp.where(total > 0, total, 1))
+        weights = materialize(weights / jnp.where(total > 0, total, 1))
         smoothing = jnp.asarray(SMOOTHING, points.dtype)
         z = jnp.zeros_like(centre)
         if started:
             far = jnp.asarray(2.0**40, points.dtype)
             z = jnp.clip(jnp.nan_to_num((start * shrink - centre) / unit), -far, far)
         else:  # off the centre, which may be a data point: Weiszfeld leaves one slowly
-            z = settle(_step(points, weights, z, jnp.ones_like(smoothing)))
+            z = materialize(_step(points, weights, z, jnp.ones_like(smoothing)))
 
         if early:
             goal = tolerance * shrink / unit
@@ -166,11 +170,11 @@ def _solver(iterations: int, started: bool, early: bool):
         else:
             z = lax.scan(lambda z, _: (_step(points, weights, z, smoothing), None), z, length=iterations)[0]
 
-        near = _nearest(settle(distances(points, z)), weights)
+        near = _nearest(materialize(distances(points, z)), weights)
         snapped, at = _snapped(points, weights, near)
         value = jnp.where(snapped, fixed_sum(jnp.where(near[:, None], original * shrink, 0), axis=0), centre + unit * z)
-        value = settle(value)
-        at = settle(
+        value = materialize(value)
+        at = materialize(
             jnp.where(snapped, at, (value - centre) / unit)
         )  # what is returned is certified, not what was computed
         gap = certificate(points, weights, at, smoothing) * unit / shrink

@@ -18,7 +18,7 @@ from jax import lax
 from jaxbandits.estimators._inputs import checked
 from jaxbandits.estimators._lanes import first_above, ladder, total
 from jaxbandits.estimators._top_eigenvector import top_eigenvector
-from jaxbandits.numerics import count, fixed_sum, settle, settle_all
+from jaxbandits.numerics import count, fixed_sum, materialize, materialize_all
 from jaxbandits.random import Draws, to_uniform
 from jaxbandits.validation import integer
 
@@ -59,19 +59,19 @@ class _Sums(NamedTuple):
 def _pooled(groups: _Sums, member) -> _Sums:
     """One group out of several: member [groups, L] says which."""
     size = jnp.where(member, groups.size, 0)
-    number, sums = settle_all([total(size), total(size * groups.mean)])
+    number, sums = materialize_all([total(size), total(size * groups.mean)])
     mean = sums / jnp.maximum(number, 1)
     apart = groups.mean - mean
-    return _Sums(number, mean, settle(total(jnp.where(member, groups.spread, 0) + size * apart * apart)))
+    return _Sums(number, mean, materialize(total(jnp.where(member, groups.spread, 0) + size * apart * apart)))
 
 
 def _of_rows(rows) -> _Sums:
     """Sums of rows [bs, ...] of which NaN are missing."""
     left = ~jnp.isnan(rows)
-    size, sums = settle_all([total(left.astype(rows.dtype)), total(jnp.where(left, rows, 0))])
+    size, sums = materialize_all([total(left.astype(rows.dtype)), total(jnp.where(left, rows, 0))])
     mean = sums / jnp.maximum(size, 1)
     apart = jnp.where(left, rows - mean, 0)
-    return _Sums(size, mean, settle(total(apart * apart)))
+    return _Sums(size, mean, materialize(total(apart * apart)))
 
 
 def _uniform(stream, t, step):
@@ -108,18 +108,18 @@ def _whole_batch(history, stream, t, values, present, block_arm, directions, bou
     threshold = 4 * bound
 
     def remove(at: _Loop) -> _Loop:
-        number = settle(jnp.maximum(total(at.arms.size), 1))
+        number = materialize(jnp.maximum(total(at.arms.size), 1))
         share = at.arms.size / number
-        mean = settle(total((share * at.arms.mean)[:, None] * u))
+        mean = materialize(total((share * at.arms.mean)[:, None] * u))
         v = top_eigenvector(at.arms.spread / number + share * at.arms.mean * at.arms.mean, u, mean, at.todo)
-        along, centre = settle(total(jnp.moveaxis(u * v, 1, 0))), settle(total(v * mean))
+        along, centre = materialize(total(jnp.moveaxis(u * v, 1, 0))), materialize(total(v * mean))
 
         def scores(groups, along):
             off = along * groups.mean - centre
-            return settle(along * along * groups.spread + groups.size * off * off)
+            return materialize(along * along * groups.spread + groups.size * off * off)
 
         tau = ladder(scores(at.arms, along))
-        sum_tau = settle(total(tau[-1]))
+        sum_tau = materialize(total(tau[-1]))
         value = sum_tau / number  # v' covariance v, without a difference of squares
         eigenvalues = at.eigenvalues
         if history:
@@ -129,12 +129,12 @@ def _whole_batch(history, stream, t, values, present, block_arm, directions, bou
 
         a, rest = first_above(tau, _uniform(stream, t, at.step) * sum_tau)
         mine = jnp.arange(num_arms, dtype=jnp.int32)[:, None] == a
-        along = settle(total(jnp.where(mine, along, 0)))
+        along = materialize(total(jnp.where(mine, along, 0)))
         own = arm == a
         b, rest = first_above(ladder(jnp.where(own, scores(at.blocks, along), 0)), rest)
         row = at.values.at[lane, b].get(mode="promise_in_bounds").T
         off = along * row - centre
-        i, _ = first_above(ladder(settle(jnp.where(jnp.isnan(row), 0, off * off))), rest)
+        i, _ = first_above(ladder(materialize(jnp.where(jnp.isnan(row), 0, off * off))), rest)
         touched = _of_rows(jnp.where(jnp.arange(size, dtype=jnp.int32)[:, None] == i, jnp.nan, row))
         values = at.values.at[jnp.where(todo, lane, lanes), b, i].set(jnp.nan, mode="drop", unique_indices=True)
         here = (jnp.arange(num_blocks, dtype=jnp.int32)[:, None] == b) & todo

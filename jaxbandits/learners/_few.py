@@ -6,7 +6,7 @@ Under vmap a branch computes both sides for every lane. Here, inside `lanes_last
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.numerics import fixed_cumsum, settle
+from jaxbandits.numerics import fixed_cumsum, materialize
 
 BLOCK = 128  # lanes worked on together, at most
 WORD = 32  # flags are packed into words, so that a search goes over words and then bits
@@ -32,7 +32,7 @@ def at_the_few(wanted, function, x, *args):
         at = jnp.searchsorted(upto, place, side="right", method="scan_unrolled").astype(jnp.int32)
         at = jnp.minimum(at, words - 1)
         lane = jnp.where(place < upto[-1], _bit(word[at], place - upto[at] + each[at]) * words + at, lanes)
-        lane = settle(lane)
+        lane = materialize(lane)
         taken = jnp.minimum(lane, lanes - 1)
         worked = function(*(a[:, taken] for a in (x, *args)))
         return first + block, x.at[:, lane].set(worked, mode="drop")

@@ -2,7 +2,7 @@
 
 import jax.numpy as jnp
 
-from jaxbandits.numerics import fixed_sum, one_hot, settle
+from jaxbandits.numerics import fixed_sum, materialize, one_hot
 
 FLOOR = 1e-37  # smallest stored weight: an arm that fell further recovers from here
 LARGEST_STEP = 80.0  # of a log weight in one update: exp(80) is finite in float32
@@ -14,6 +14,6 @@ def reweigh(weights, action, weight, step):
     The sum is taken anew each time: assuming it to be 1 is unstable, an error in it grows like exp(total loss * rate).
     """
     factor = jnp.exp(jnp.clip(step, -LARGEST_STEP, LARGEST_STEP))
-    scale = settle(1 / (fixed_sum(weights) + weight * (factor - 1)))
+    scale = materialize(1 / (fixed_sum(weights) + weight * (factor - 1)))
     moved = weights * jnp.where(one_hot(action, weights.shape[-1]), factor * scale, scale)
     return jnp.maximum(moved, FLOOR)

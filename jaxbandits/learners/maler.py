@@ -22,7 +22,7 @@ import numpy as np
 from jaxbandits.learners._few import at_the_few
 from jaxbandits.learners.learner import Learner, gradient_of, positive
 from jaxbandits.learners.project_ellipsoid import to_unit_sphere, triangle
-from jaxbandits.numerics import count, fixed_sum, lanes_last, settle, settle_all
+from jaxbandits.numerics import count, fixed_sum, lanes_last, materialize, materialize_all
 from jaxbandits.validation import integer
 
 CURVATURE = 25 / 56  # b = min(1 / (4 G_l diam), 1) / 2 with G_l = 7 / (25 diam)
@@ -87,7 +87,7 @@ def _kernel(dim: int, n: int):
         regret = fixed_sum((state.prediction[:, None] - state.newton) * g[:, None], axis=0)
         newton_loss = a * regret * (a * regret - 1)
         losses = jnp.concatenate([convex_loss[None], strong_loss, newton_loss])
-        log_weights = settle(log_weights - losses)
+        log_weights = materialize(log_weights - losses)
 
         convex = clipped(state.convex - (2 / jnp.sqrt(t)) * g)
         strong = clipped(state.strong + (away - g[:, None] / (2 * a)) / t)
@@ -99,15 +99,15 @@ def _kernel(dim: int, n: int):
             for i in range(dim)
         ]
         along = step * fixed_sum(jnp.stack([v[j] * g[j] for j in range(dim)]), axis=0)
-        *v, shrink = settle_all([*v, 1 / (1 + along)])
+        *v, shrink = materialize_all([*v, 1 / (1 + along)])
         inverse = jnp.stack([state.inverse[k] - v[i] * v[j] * shrink for (i, j), k in place.items() if i <= j])
-        y = settle(state.newton - jnp.stack(v) * (shrink / CURVATURE))
+        y = materialize(state.newton - jnp.stack(v) * (shrink / CURVATURE))
         outside = fixed_sum(y * y, axis=0) > 1
         flat = at_the_few(outside.reshape(-1), to_unit_sphere, y.reshape(dim, -1), inverse.reshape(len(inverse), -1))
         newton = flat.reshape(y.shape)
 
         # predict: weights times tilts; log weights are of normalised weights, so that nothing overflows
-        weights = settle(jnp.exp(log_weights))
+        weights = materialize(jnp.exp(log_weights))
         log_weights = log_weights - jnp.log(fixed_sum(weights, axis=0))
         first = weights[0] * state.tilt
         pair = a * weights[1 : n + 1], a * weights[n + 1 :]

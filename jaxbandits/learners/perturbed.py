@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxbandits.numerics import UNROLL, fixed_sum, settle
+from jaxbandits.numerics import UNROLL, fixed_sum, materialize
 
 EDGES = np.array([-18, -9, -5, -3, -1.5, 0, 0.75, 1.5, 3, 5, 9, 18])
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
@@ -18,15 +18,15 @@ def leader_probability(gaps, arm):
     gap, where its density has a cusp, is a panel edge. Relative error below 2e-4 where the probability is at least 1e-4.
     """
     dtype = gaps.dtype
-    cusp = settle(jnp.minimum(gaps[arm], 18))
+    cusp = materialize(jnp.minimum(gaps[arm], 18))
     low = np.concatenate([[-np.inf], EDGES]).astype(dtype)
     high = np.concatenate([EDGES, [np.inf]]).astype(dtype)
     edges = jnp.clip(cusp, low, high)  # EDGES with the cusp inserted in order
     half = (edges[1:] - edges[:-1]) / 2
     y = ((edges[1:] + edges[:-1])[:, None] / 2 + half[:, None] * NODES.astype(dtype)).reshape(-1)
     # exponentials of nodes and of gaps, 96 + K of them, and products of the two instead of 96 K exponentials of differences
-    up, far = jnp.exp(y), settle(jnp.exp(jnp.minimum(gaps, FAR)))
-    down, near = 1 / up, settle(1 / far)
+    up, far = jnp.exp(y), materialize(jnp.exp(jnp.minimum(gaps, FAR)))
+    down, near = 1 / up, materialize(1 / far)
     value = (half[:, None] * WEIGHTS.astype(dtype)).reshape(-1)
 
     def survive(j, value):
@@ -42,5 +42,5 @@ def leader_probability(gaps, arm):
     ratio = up * near[arm]
     value = value * jnp.where(ratio < 1, ratio / (2 - ratio), 1)  # the arm's own: its density instead
     # two settled stages: fused with the integrand, the sums run over lanes one by one (measured: 4 times slower)
-    by_panel = settle(fixed_sum(settle(value.reshape(len(EDGES), len(NODES))), axis=0))
+    by_panel = materialize(fixed_sum(materialize(value.reshape(len(EDGES), len(NODES))), axis=0))
     return jnp.clip(fixed_sum(by_panel), 0, 1)

@@ -6,7 +6,7 @@ x_i = (g_i + v)^-q, g = (Lhat - min Lhat) eta, where v in [1, n^(1/q)] makes the
 
 import jax.numpy as jnp
 
-from jaxbandits.numerics import UNROLL, fixed_sum, inverse_cdf, pick, settle
+from jaxbandits.numerics import UNROLL, fixed_sum, inverse_cdf, materialize, pick
 
 
 def iterations(n: int, dtype) -> int:
@@ -36,7 +36,7 @@ def normaliser(gaps, tail_index: float = 2.0):
                 total, slope = total + power, slope + power * inverse
         root = jnp.sqrt(total) if tail_index == 2.0 else total ** ((tail_index - 1) / tail_index)
         v = v + (root - 1) * total / slope
-    return settle(v)
+    return materialize(v)
 
 
 def weights(gaps, tail_index: float = 2.0):
@@ -59,7 +59,7 @@ def draw(gaps, uniform, tail_index: float = 2.0, mixing=0.0):
 
     if n > UNROLL:
         p = mixed(gaps)
-        action = settle(inverse_cdf(p, uniform * fixed_sum(p)))
+        action = materialize(inverse_cdf(p, uniform * fixed_sum(p)))
         return action, pick(p, action)
     parts = [mixed(gaps[i]) for i in range(n)]
     total = parts[0]
@@ -69,7 +69,7 @@ def draw(gaps, uniform, tail_index: float = 2.0, mixing=0.0):
     below, action = parts[0], jnp.int32(0)
     for p in parts[1:]:
         action, below = action + (below <= uniform).astype(jnp.int32), below + p
-    action = settle(action)
+    action = materialize(action)
     return action, mixed(gaps[action])
 
 

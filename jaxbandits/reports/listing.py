@@ -16,10 +16,10 @@ from jaxbandits import adversaries, algorithms, catalogue, environments, papers
 from jaxbandits.protocol import Adversary, Algorithm, Environment, Rewards
 from jaxbandits.reports.arguments import arguments, paper, summary
 from jaxbandits.selection import markdown as cells
-from jaxbandits.sweeps.beliefs import FATES, interval
+from jaxbandits.sweeps.assumptions import FATES, interval
+from jaxbandits.sweeps.dataset import jsonable
 from jaxbandits.sweeps.grid import signature_of
 from jaxbandits.sweeps.plan import FILLED
-from jaxbandits.sweeps.results import jsonable
 from jaxbandits.validation import Range
 
 KINDS = {"algorithms": algorithms, "environments": environments, "adversaries": adversaries}

@@ -14,7 +14,7 @@ import xarray as xr
 from jaxbandits import selection, statistics
 from jaxbandits.reports import plot
 from jaxbandits.reports.layout import SHAPES
-from jaxbandits.sweeps.files import RESULTS, slabs
+from jaxbandits.sweeps.storage.dataset_file import RESULTS, slabs
 
 
 def clear(directory) -> None:

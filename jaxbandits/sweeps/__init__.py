@@ -1,9 +1,9 @@
 """Sweeps: plan, compute what is missing, keep it, collect."""
 
-from jaxbandits.sweeps.files import load, save
-from jaxbandits.sweeps.job import SweepError
-from jaxbandits.sweeps.local import cores
-from jaxbandits.sweeps.run import sweep
-from jaxbandits.sweeps.single import simulate
+from jaxbandits.sweeps.engines.local import cores
+from jaxbandits.sweeps.execution import SweepError
+from jaxbandits.sweeps.simulate import simulate
+from jaxbandits.sweeps.storage.dataset_file import load, save
+from jaxbandits.sweeps.sweep import sweep
 
 __all__ = ["SweepError", "cores", "load", "save", "simulate", "sweep"]

@@ -4,9 +4,9 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from jaxbandits.sweeps.local import Interrupted, run_task
+from jaxbandits.sweeps.engines.calls import Machine, Task, task_bytes, total_bytes, weight
+from jaxbandits.sweeps.engines.local import Interrupted, run_task
 from jaxbandits.sweeps.plan import Plan
-from jaxbandits.sweeps.tasks import Machine, Task, task_bytes, total_bytes, weight
 
 OPENING = 16  # windows that compile; up to eight times as many are timed
 LONG_WINDOWS = 1024  # a schedule shorter than this is over before a glance at it is

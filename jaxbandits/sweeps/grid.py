@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxbandits.sweeps.given import PARTS, signature_of
+from jaxbandits.sweeps.arguments import PARTS, signature_of
 from jaxbandits.validation import integer, nearest, shown
 
 RESERVED = ("algorithm", "seed", "t", "arm", "regret", "pulls")  # names that every result has

@@ -10,7 +10,7 @@ import re
 import sys
 from pathlib import Path
 
-from jaxbandits.sweeps.given import innermost
+from jaxbandits.sweeps.arguments import innermost
 
 
 def own_factory(name: str, beside: Path):

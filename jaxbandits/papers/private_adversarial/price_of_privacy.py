@@ -17,6 +17,7 @@ from jaxbandits.papers.study import Claim, Study, Sweep, Tuning, crossing, over_
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 from jaxbandits.statistics import mean_interval
+from jaxbandits.typing import AlgorithmFactory
 
 NUM_ARMS, NUM_EXPERTS, DELTA = 8, 16, 1e-5
 GAP, SPREAD = 0.4, 0.2  # of the experts' instance
@@ -40,10 +41,14 @@ EPSILON = 0.1  # of the regrets against T
 def _arms(horizon, epsilons, gaps, seeds, tuned, leave_out=()) -> Sweep:
     batched = partial(a.private_batched, epsilon=epsilons[0]) if len(epsilons) == 1 else a.private_batched
     local = partial(a.ldp_exp3, epsilon=epsilons[0]) if len(epsilons) == 1 else a.ldp_exp3
-    made = {"HTINF": partial(batched, base=a.htinf), "EXP3": partial(batched, base=partial(a.exp3, mixing=0.05))}
+    made: dict[str, AlgorithmFactory] = {
+        "HTINF": partial(batched, base=a.htinf),
+        "EXP3": partial(batched, base=partial(a.exp3, mixing=0.05)),
+    }
     made |= {"FTPL": partial(batched, base=a.ftpl), LOCAL: partial(local, mixing=0.05)}
     made |= {f"{name} (theory)": partial(batched, base=base) for name, base in BASES.items()}
-    made |= {f"{LOCAL} (theory)": local, "no privacy": a.tsallis_inf}
+    made[f"{LOCAL} (theory)"] = local
+    made["no privacy"] = a.tsallis_inf
     made = {label: made[label] for label in made if label not in leave_out}
     grid = {"environment.gap": gaps} | ({"epsilon": epsilons} if len(epsilons) > 1 else {})
     environment = partial(e.fixed_gap_losses, num_arms=NUM_ARMS, best=NUM_ARMS - 1)

@@ -1,0 +1,137 @@
+"""Host side of the linear bandits over users: checked arguments, and a statistics module with its numbers and its guarantee."""
+
+import math
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+
+from jaxbandits.algorithms.contextual.selection import Params, UcbParams, linear_bandit, ucb
+from jaxbandits.algorithms.contextual.statistics import (
+    NoParams,
+    PrivateParams,
+    Statistics,
+    joint,
+    local,
+    none,
+    tree_nodes,
+)
+from jaxbandits.mechanisms.composition import Event, gaussian_event, guarantee, view_message, view_released
+from jaxbandits.protocol import Algorithm, Guarantee, Rewards, Span
+from jaxbandits.theory.linear_widths import Tuning, joint_tuning, local_tuning, moment_sensitivity, plain_tuning
+from jaxbandits.validation import choice, integer, number
+
+CLIPPED = Rewards(0.0, 1.0, "clip")  # every client whose privacy is calibrated does
+MOST = 1e16  # largest parameter: products of two stay below float32's 3e38
+
+
+class Setting(NamedTuple):
+    """Checked arguments that every linear bandit over users has."""
+
+    num_arms: int
+    dim: int
+    horizon: int
+    epsilon: float
+    delta: float
+    feature_norm: float
+
+
+class Part(NamedTuple):
+    """A statistics module, its numbers, the width that belongs to them, and what they guarantee."""
+
+    statistics: Statistics
+    params: Any
+    tuning: Tuning
+    guarantee: Guarantee
+    static: tuple  # of the version, besides num_arms and dim
+    rewards: Rewards = CLIPPED
+
+
+def setting(num_arms, dim, horizon, epsilon, delta, feature_norm) -> Setting:
+    """Raises ValueError."""
+    remedy = "Gaussian noise has no pure guarantee: give delta > 0"
+    return Setting(
+        integer("num_arms", num_arms, 2),
+        integer("dim", dim, 1),
+        integer("horizon", horizon, 1),
+        number("epsilon", epsilon, 0.0, open_low=True, finite=False, remedy="use float('inf') for no noise"),
+        number("delta", delta, 0.0, 1.0, open_low=True, open_high=True, remedy=remedy),
+        number("feature_norm", feature_norm, 0.0, open_low=True),
+    )
+
+
+def change(params: PrivateParams) -> float:
+    """The sensitivity of a user's (x x', x y) in the norm in which the noise is spherical of scale s = `diagonal`, or more.
+
+    Noise of scale s on the diagonal of x x', at least s / sqrt(2) above it and s / sqrt(k) on x y, k = (s / vector)^2.
+    """
+    return moment_sensitivity(float(params.feature_norm), (float(params.diagonal) / float(params.vector)) ** 2)
+
+
+def events(what: str, nodes: float, params: Params) -> tuple[Event, ...]:
+    """A user whose pair (x, y) lies in `nodes` Gaussian draws; inf where releases tell users apart.
+
+    Nodes add up as one Gaussian release of sqrt(nodes) times the sensitivity.
+    """
+    p = params.statistics
+    scale = float(p.diagonal) * float(params.mechanism_scale)
+    if scale == 0 or math.isinf(nodes):
+        return (gaussian_event(what, math.inf, scale),)
+    return (gaussian_event(what, change(p), scale, nodes),)
+
+
+def claimed_delta(params: Params) -> float:
+    """What a run may spend."""
+    return float(params.statistics.delta)
+
+
+def private_params(tuning: Tuning, s: Setting) -> PrivateParams:
+    """The numbers of a private statistics module."""
+    return PrivateParams(*tuning[:5], s.feature_norm, s.delta)
+
+
+def none_part(preset: str, s: Setting) -> Part:
+    """No privacy."""
+    tuning = plain_tuning(choice("preset", preset, ("reference", "theory")), s.horizon, s.dim, s.feature_norm)
+    return Part(none(s.dim), NoParams(tuning.ridge), tuning, Guarantee(), (), Rewards())
+
+
+def local_part(preset: str, s: Setting) -> Part:
+    """Every user adds noise."""
+    choice("preset", preset, ("reference", "theory"))
+    tuning = local_tuning(preset, s.horizon, s.dim, s.epsilon, s.delta, s.feature_norm)
+    claim = guarantee("local", "user", partial(events, "a user's x x' and x y", 1), view_message, delta=claimed_delta)
+    return Part(local(s.dim), private_params(tuning, s), tuning, claim, ())
+
+
+def joint_part(preset: str, tree: str | None, s: Setting) -> Part:
+    """The server adds noise. tree None: "simplified" with the reference preset, "binary" with theory."""
+    choice("preset", preset, ("reference", "theory"))
+    tree = ("simplified" if preset == "reference" else "binary") if tree is None else tree
+    nodes = tree_nodes(choice("tree", tree, ("simplified", "binary")), s.horizon)
+    tuning = joint_tuning(preset, s.horizon, s.dim, s.epsilon, s.delta, s.feature_norm)
+    # releases of the simplified tree that share their noise differ by one user's exact (x x', x y)
+    draws = nodes if tree == "binary" else math.inf
+    kinds = partial(events, "node of a tree over x x' and x y", draws)
+    claim = guarantee("central", "user", kinds, view_released, delta=claimed_delta)
+    return Part(joint(s.dim, tree, nodes), private_params(tuning, s), tuning, claim, (tree, nodes))
+
+
+def assembled(name: str, version: int, part: Part, s: Setting, select, selection, window: int = 1) -> Algorithm:
+    """The statistics with a selection rule and its numbers; windows of `window` plays."""
+    schedule = (Span(1, s.horizon),) if window == 1 else (Span(window, 1, length=s.horizon),)
+    key, params = (name, version, (s.num_arms, s.dim, *part.static)), Params(part.params, selection, 1.0)
+    largest = max(abs(float(x)) for x in jax.tree.leaves(params))
+    if not largest <= MOST:
+        raise ValueError(
+            f"epsilon = {s.epsilon:g} and feature_norm = {s.feature_norm:g} give noise, a ridge or a width of {largest:.3g}, "
+            "too much for float32: choose an epsilon nearer 1, or float('inf') for no noise"
+        )
+    program = linear_bandit(part.statistics, select, s.dim)
+    return Algorithm(program, schedule, params, part.guarantee, key, {}, rewards=part.rewards)
+
+
+def optimistic(name: str, version: int, part: Part, s: Setting, radius_scale, window: int = 1) -> Algorithm:
+    """The statistics with the upper-confidence rule, at the part's own width."""
+    selection = UcbParams(number("radius_scale", radius_scale, 0.0), *part.tuning.width)
+    return assembled(name, version, part, s, ucb, selection, window)

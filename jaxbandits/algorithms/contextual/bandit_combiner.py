@@ -1,0 +1,297 @@
+"""The private bandits combiner ("Improved rate for locally differentially private linear bandits", Algorithm 2, after Cutkosky,
+Das and Purohit 2020): a bandit whose arms are bandits, tuned for different least eigenvalues of the features' second moment.
+
+Axes: [M] bases, [E] epochs of a base.
+"""
+
+import inspect
+import math
+import warnings
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandits.algorithms.contextual.doubling import Params as Table
+from jaxbandits.algorithms.contextual.doubling import call, doubling, names, one_epoch, one_of, padded, scaled
+from jaxbandits.algorithms.contextual.online_ucb import online_ucb
+from jaxbandits.numerics import argmax, count, materialize, pick
+from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
+from jaxbandits.random import Draws
+from jaxbandits.validation import factory, integer, number
+
+POWER = 0.125  # the paper's k: lambda_i are multiples of T^-k, and so is what bases compare them with
+GAP = 100.0  # a penalty further than this above another's decides alone: responses without noise lie in [0, 1]
+LARGEST = 1e30  # constants stay below float32's 3e38, also times T
+
+
+class Params(NamedTuple):
+    bases: Any  # doubling's Params, every leaf [M, ...]
+    growth: Any  # [M] C_i
+    exponent: Any  # [M] alpha_i
+    penalty: Any  # [M] R_i / T
+    spread: Any  # 1 + sigma^2
+    log_term: Any  # log(T^3 M (1 + sigma^2) / beta)
+    mechanism_scale: Any  # multiplies the bases'
+
+
+class State(NamedTuple):
+    bases: Any  # every leaf [M, ...]
+    plays: Any  # [M] int32 n_i
+    mean: Any  # [M] of the noisy responses
+    deficit: Any  # [M] sum of (mean before a response - that response)
+    active: Any  # [M] bool
+
+
+def deviation(params, growth, exponent, n):
+    """W(i, n) = C_i n^alpha_i + sqrt(n (1 + sigma^2) log(T^3 M log(max(n, 2)) (1 + sigma^2) / beta)), n >= 1, a float."""
+    log = jnp.maximum(params.log_term + jnp.log(jnp.log(jnp.maximum(n, 2))), 0)
+    return growth * jnp.exp(exponent * jnp.log(n)) + jnp.sqrt(n * params.spread * log)
+
+
+def _at(tree, i):
+    return jax.tree.map(lambda x: pick(jnp.asarray(x), i, axis=0), tree)
+
+
+@cache
+def program(base: Program, num_bases: int) -> Program:
+    """base: of `doubling`. Every base has a clock of its own, its plays so far; draws are those of the true play."""
+
+    def init(params, draws):
+        states = [base.init(_at(params.bases, i), draws.child(f"base{i + 1}")) for i in range(num_bases)]
+        zeros = jnp.zeros(num_bases, draws.dtype)
+        plays = jnp.zeros(num_bases, jnp.int32)
+        return State(jax.tree.map(lambda *x: jnp.stack(x), *states), plays, zeros, zeros, jnp.ones(num_bases, bool))
+
+    def chosen(params, i):
+        return scaled(_at(params.bases, i), params.mechanism_scale)
+
+    def act(params, state, draws, t, context):
+        n = jnp.maximum(state.plays, 1).astype(draws.dtype)
+        width = jnp.minimum(1, deviation(params, params.growth, params.exponent, n) / n)
+        index = state.mean + jnp.where(state.plays == 0, 1, width) - params.penalty
+        i = materialize(argmax(jnp.where(state.active, index, -jnp.inf)))
+        plays = materialize(pick(state.plays, i, axis=0))
+        before = t[0] - 1 - plays  # plays that were not its own
+        action, used, note = base.act(
+            chosen(params, i), _at(state.bases, i), draws.child("base").shifted(before), t - before, context
+        )
+        return action, used, (i, plays, note)
+
+    def encode(params, note, draws, t, context, action, reward, play):
+        i, plays, own = note
+        before = t[0] - 1 - plays
+        draws = draws.child("base").shifted(before)
+        return base.encode(chosen(params, i), own, draws, t - before, context, action, reward, play)
+
+    def update(params, state, draws, t, note, message, used):
+        i, plays, own = note
+        before = t - 1 - plays
+        draws = draws.child("base").shifted(before)
+        after, released = base.update(chosen(params, i), _at(state.bases, i), draws, t - before, own, message, used)
+        is_it = jnp.arange(num_bases, dtype=jnp.int32) == i
+        bases = jax.tree.map(
+            lambda new, old: jnp.where(is_it.reshape(num_bases, *(1,) * new.ndim), new, old), after, state.bases
+        )
+        response = materialize(jnp.where(jnp.isfinite(message[1]), message[1], 0))
+        n = (plays + 1).astype(response.dtype)
+        mean, deficit = pick(state.mean, i, axis=0), pick(state.deficit, i, axis=0)
+        deficit = materialize(deficit + (mean - response))
+        mean = materialize(mean + (response - mean) / n)
+        width = deviation(params, _at(params.growth, i), _at(params.exponent, i), n)
+        drop = materialize((deficit >= width) & (count(state.active) > 1))  # somebody has to play
+        return State(
+            bases, state.plays + is_it.astype(jnp.int32), jnp.where(is_it, mean, state.mean),
+            jnp.where(is_it, deficit, state.deficit), state.active & ~(is_it & drop),
+        ), released  # fmt: skip
+
+    def diagnose(params, state):
+        plays = {f"plays_base_{i + 1}": state.plays[i] for i in range(num_bases)}
+        return {"active_bases": count(state.active), **plays}
+
+    return Program(init, act, encode, update, diagnose=diagnose)
+
+
+def combiner_constants(num_bases, dim, horizon, epsilon, failure_prob):
+    """C_i, alpha_i and R_i of Theorem 4.1 with P = P' = p = 1: three float64 [M]. At epsilon = inf the limits, R_i = inf for i > 1.
+
+    x = 1 / (epsilon T^(1/8)) and 1 / epsilon are what the constants depend on; both are 0 at inf, and nothing else is divided by.
+    """
+    later, log = np.arange(num_bases) > 0, math.log(horizon) ** 1.5
+    x, low = 1 / (epsilon * horizon**POWER), 2.0 ** np.arange(num_bases) * horizon**-POWER
+    growth = log * math.sqrt(dim) * np.where(later, 1 / (epsilon * low), 1 + x)
+    exponent = np.where(later, 0.5, 0.75)
+    slowness = math.sqrt(dim * horizon) * np.where(later, log / epsilon, log + x)  # 1 / eta_i
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rate, ratio = 1 / slowness, (1 - exponent) / exponent
+        factor = (1 - exponent) ** ratio * (1 + exponent) ** (1 / exponent) / exponent**ratio
+        # the middle term goes to 0 with 1 / epsilon, as 0^2 inf
+        middle = np.where(growth > 0, factor * growth ** (1 / exponent) * horizon * rate**ratio, 0)
+    confidence = 288 * (3 * math.log(horizon) + math.log(num_bases / failure_prob)) * horizon * rate
+    penalty = growth * horizon**exponent + middle + confidence + slowness.sum() - slowness
+    return growth, exponent, penalty
+
+
+@cache
+def _answers(base: Program, treedef, kinds: tuple, num_arms: int, dim: int) -> bool:
+    """Whether a client's message is a pair whose second entry is one number."""
+
+    def message(params):
+        draws, t = Draws(jnp.uint32(0), "alg"), jnp.ones(1, jnp.int32)
+        context = jnp.zeros((1, num_arms, dim))
+        action, _, note = base.act(params, base.init(params, draws), draws, t, context)
+        return base.encode(params, note, draws, t, context, action, jnp.zeros(1), jnp.ones(1, bool))
+
+    sent = jax.eval_shape(message, treedef.unflatten([jax.ShapeDtypeStruct(*kind) for kind in kinds]))
+    return isinstance(sent, tuple) and len(sent) == 2 and getattr(sent[1], "shape", None) == ()
+
+
+def answers(made: Algorithm, num_arms: int, dim: int) -> bool:
+    """Whether the bases say what was paid: the combiner compares them by it."""
+    leaves, treedef = jax.tree.flatten(made.params)
+    kinds = tuple((np.shape(x), jnp.float32 if np.asarray(x).dtype.kind == "f" else jnp.int32) for x in leaves)
+    return _answers(made.program, treedef, kinds, num_arms, dim)
+
+
+def together(bases: list[Guarantee]) -> Guarantee:
+    """The guarantee of the base that spends most, at the largest delta of any: a user's message goes to the base that played."""
+
+    def tables(params):
+        found = [jax.tree.map(lambda x, i=i: np.asarray(x)[i], params.bases) for i in range(len(bases))]
+        return [(base, scaled(table, params.mechanism_scale)) for base, table in zip(bases, found, strict=True)]
+
+    def spend(params):
+        return one_of([base.spend(table) for base, table in tables(params)])
+
+    def events(params):
+        base, table = max(tables(params), key=lambda one: one[0].spend(one[1])[0])
+        return base.events(table)
+
+    return bases[0]._replace(spend=spend, events=events)
+
+
+def readable(base: Algorithm) -> Rewards | None:
+    """What the bases read, which share their client's code, in [0, 1]: an index cuts its bonus at 1, the most a mean may differ."""
+    read = base.rewards
+    inside = read is None or (read.low >= 0 and read.high <= 1)
+    return read if inside else Rewards(0.0, 1.0)
+
+
+def stated_epsilon(base) -> float:
+    """epsilon as a base's partial binds it, or as the base inside does; inf for one that has none."""
+    names(base)  # refuses what is no factory
+    known = inspect.signature(base).parameters  # a partial's bound arguments are its defaults
+    if "epsilon" not in known and "base" in known:
+        return stated_epsilon(known["base"].default)
+    value = known["epsilon"].default if "epsilon" in known else math.inf
+    if value is inspect.Parameter.empty:
+        raise ValueError("epsilon = None, and a base states none: give epsilon, float('inf') for no noise")
+    return value
+
+
+def default_bases(base, dim: int, horizon: int, epsilon: float) -> list:
+    """`doubling` of the base, then the base itself, for lambda_i = 2^(i - 1) T^(-1/8), i = 1 .. 1 + ceil(log2(T^(1/8)))."""
+    least = [2.0**i * horizon**-POWER for i in range(1 + math.ceil(math.log2(horizon) * POWER))]
+    known, bound = names(base)
+    if "min_eigenvalue" in known and min(least[1:]) > 1 / dim:
+        warnings.warn(
+            f"horizon = {horizon}, dim = {dim}: every base but the first is tuned for a least eigenvalue of at least "
+            f"{least[1]:.3g}, and features of norm 1 have at most 1 / dim = {1 / dim:.3g}; it takes "
+            f"{(2 * dim) ** 8:.2g} plays for one that fits",
+            UserWarning, stacklevel=4,
+        )  # fmt: skip
+    bases = []
+    for value in least:
+        own = {"epsilon": epsilon, "power": POWER}  # where the base's partial leaves them open
+        own = {key: x for key, x in own.items() if key not in bound} | {"min_eigenvalue": value}
+        bases.append(partial(base, **{key: x for key, x in own.items() if key in known}))
+    return [partial(doubling, base=bases[0], power=POWER), *bases[1:]]
+
+
+@factory
+def bandit_combiner(
+    *, num_arms, dim, horizon, epsilon=None, base=online_ucb, bases=None, bonus_scale=1.0, reward_noise=None,
+    failure_prob=None, feature_norm=None,
+) -> Algorithm:  # fmt: skip
+    """Every play is made by the base of the largest U(i) = mean_i + min(1, W(i, n_i) / n_i) - R_i / T, ties to the lowest.
+
+    Only the base that plays learns and is n_i plays old; mean_i is that of its noisy responses (0 before the first, where the
+    minimum is 1). It is dropped when the sum of (mean before a response - that response) reaches W(i, n_i), unless it is the
+    last. W(i, n) = C_i n^alpha_i + sqrt(n (1 + sigma^2) log(T^3 M log(max(n, 2)) (1 + sigma^2) / beta)), sigma the bases' noise
+    on responses.
+
+    num_arms >= 2, dim >= 1, bases [static]: a list of factories or partials; the first counts as base 1 (alpha = 3/4), the others
+    have alpha = 1/2. They are called with horizon and, where they name them, num_arms, dim, feature_norm and (if left open)
+    failure_prob; everything else they bring along. All must be one program or `doubling` of it, for instance
+    [partial(doubling, base=linucb), linucb], and messages pairs (feature, response). None: M = 1 + ceil(log2(T^(1/8))) of `base`,
+    the first in `doubling`, with this epsilon and min_eigenvalue 2^(i - 1) T^(-1/8); a UserWarning where none but the first is
+    possible (below (2 dim)^8 plays).
+    horizon >= 2: T. epsilon in (0, inf], in C_i and R_i too; None: the least that the bases' partials bind, inf where they have none.
+    bonus_scale >= 0 multiplies C_i and R_i; at 1, R_i / T is 37, 6.3 and 3.4 for epsilon = 1, T = 20,000, d = 5, and decides alone.
+    reward_noise >= 0: sigma, None: the bases' largest parameter of that name, or 0. failure_prob in (0, 1): beta, None: 1 / horizon.
+    feature_norm > 0: L, for the bases; None: theirs. Raises ValueError outside.
+    Diagnostics: `active_bases` and each base's plays. Guarantee: the bases', the worst of them; local or none.
+    Source: specification of locally private linear bandits, section 6; its constants P, P' and p are 1.
+
+    >>> import jaxbandits as jb
+    >>> from functools import partial
+    >>> linucb = jb.algorithms.linucb
+    >>> bases = [partial(jb.algorithms.doubling, base=linucb), linucb, partial(linucb, radius_scale=0.1)]
+    >>> made = jb.algorithms.bandit_combiner(num_arms=9, dim=5, horizon=20_000, epsilon=1.0, bases=bases)
+    >>> made.params.penalty.round(1).tolist()
+    [37.1, 6.3, 3.4]
+    """
+    num_arms, dim = integer("num_arms", num_arms, 2), integer("dim", dim, 1)
+    horizon = integer("horizon", horizon, 2)
+    if bases is not None and (not isinstance(bases, list | tuple) or not bases):
+        raise ValueError(f"bases = {bases!r} must be a list of factories, the first of which counts as base 1")
+    if epsilon is None:
+        epsilon = min(stated_epsilon(x) for x in (bases or [base]))
+    epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False, remedy="use float('inf') for no noise")
+    scale = number("bonus_scale", bonus_scale, 0.0)
+    if reward_noise is not None:
+        reward_noise = number("reward_noise", reward_noise, 0.0)
+    if failure_prob is None:
+        failure_prob = 1 / horizon
+    failure_prob = number("failure_prob", failure_prob, 0.0, 1.0, open_low=True, open_high=True)
+    if bases is None:
+        bases = default_bases(base, dim, horizon, epsilon)
+    fixed = {"num_arms": num_arms, "dim": dim, "feature_norm": feature_norm, "horizon": horizon}
+    made = [call(x, fixed, {"failure_prob": failure_prob, "longest": horizon}) for x in bases]
+    made = [x if isinstance(x.params, Table) else one_epoch(x) for x in made]
+    first = made[0]
+    for x in made:
+        if x.program is not first.program:
+            raise ValueError(
+                f"bases = {[x.version[0] for x in made]} run different programs: give one factory with different numbers, and doubling of it"
+            )
+        if x.guarantee._replace(spend=first.guarantee.spend, events=first.guarantee.events) != first.guarantee:
+            raise ValueError("bases claim different guarantees: give all of them the same kind of privacy")
+    if first.guarantee.model not in ("local", "none"):
+        raise ValueError(
+            f"bases of the {first.guarantee.model} model: the combiner reads every user's response, which only local "
+            f"privacy covers: for instance online_ucb"
+        )
+    if not answers(first, num_arms, dim):
+        raise ValueError(
+            f"bases = {[x.version[0] for x in made]} do not send pairs (feature, response), by which the combiner compares them: "
+            f"for instance online_ucb or linucb do"
+        )
+    epochs = max(len(x.params.starts) for x in made)
+    tables = jax.tree.map(lambda *x: np.stack([np.asarray(v) for v in x]), *(padded(x.params, epochs) for x in made))
+    growth, exponent, penalty = combiner_constants(len(made), dim, horizon, epsilon, failure_prob)
+    penalty = scale * penalty / horizon if scale > 0 else np.zeros(len(made))
+    penalty = np.where(np.isinf(penalty), penalty[0] + GAP, np.minimum(penalty, LARGEST))
+    noise = getattr(tables.base, "reward_noise", 0.0) if reward_noise is None else reward_noise
+    spread = 1 + float(np.max(noise)) ** 2
+    log_term = 3 * math.log(horizon) + math.log(len(made) * spread / failure_prob)
+    params = Params(tables, np.minimum(scale * growth, LARGEST), exponent, penalty, spread, log_term, 1.0)
+    guarantee = first.guarantee
+    if guarantee.model != "none":
+        guarantee = together([x.guarantee for x in made])
+    version = ("bandit_combiner", 1, tuple(x.version for x in made))
+    return Algorithm(
+        program(first.program, len(made)), (Span(1, horizon),), params, guarantee, version, {}, rewards=readable(first)
+    )

@@ -1,0 +1,221 @@
+"""Ways of learning V = sum x x' and u = sum x y from users: one half of a linear bandit, the other is `_linear_selection`.
+
+Specification of locally private linear bandits, section 7. Axes: [P] plays of a window, [d] features, [n] = d (d + 1) / 2 + d entries
+of the packed pair (V, u): V's upper triangle by rows, then u. Noise of a pair is one draw [n] of standard normals from the child
+"noise", times the scales of its entries: locally at the play's t, in the tree at the t of the node's last play, in the nested sums
+at the node's number 0, 1, ....
+"""
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jax import lax
+
+from jaxbandits.mechanisms.tree import tree, tree_levels
+from jaxbandits.numerics import fixed_sum, materialize, safe_norm
+from jaxbandits.numerics.packed import outer, pairs, rank_one, ridge_estimate
+
+
+class Estimate(NamedTuple):
+    """What a selection rule reads."""
+
+    inverse: Any  # P = (V + ridge I)^-1: d (d + 1) / 2 scalars, upper triangle by rows; need not be definite
+    theta: Any  # P u: d scalars
+
+
+def _relay(params, scale, draws, t, message, play):
+    return message
+
+
+class Statistics(NamedTuple):
+    """One way of learning (V, u): functions, for one lane. `params` are its own numbers, `scale` is Params.mechanism_scale.
+
+    `feature` is a list of d arrays [P], the played arms'; `reward` and `play` are [P]; `t` in encode is [P], in relay and update the
+    window's last play, in estimate the 1-based play (a window's first) that the estimate is for. `used` plays of the window count.
+    Made only by cached builders: `linear_bandit` is cached on them.
+    """
+
+    init: Callable  # params, draws -> state
+    encode: Callable  # params, scale, draws, t, feature, reward, play -> message       client
+    update: Callable  # params, scale, state, draws, t, message, used -> state, released     server
+    estimate: Callable  # params, scale, state, t -> Estimate                           server, once a window
+    relay: Callable = _relay  # params, scale, draws, t, message, play -> message        shuffler
+
+
+class Sums(NamedTuple):
+    """A user's report, or what the server holds: (x x', x y) or (V, u), packed."""
+
+    gram: Any  # d (d + 1) / 2 scalars, or arrays [P]
+    vector: Any  # d scalars, or arrays [P]
+
+
+class NoParams(NamedTuple):
+    ridge: Any
+
+
+class PrivateParams(NamedTuple):
+    """Standard deviations of one draw of noise, and ridge rho_t = ridge + ridge_root sqrt(t)."""
+
+    diagonal: Any
+    off_diagonal: Any
+    vector: Any
+    ridge: Any
+    ridge_root: Any
+    feature_norm: Any  # L: features above it are scaled down by the client
+    delta: Any  # of the guarantee; no function here reads it
+
+
+class JointState(NamedTuple):
+    sums: Any  # Sums, without noise
+    noise: Any  # [n]: that of the sums now, standard normals summed
+    source: Any  # what the noise is made from
+
+
+def bounded(feature, reward, norm) -> tuple[list, Any]:
+    """(x, y) as a client whose privacy is calibrated reports them: ||x|| <= norm, y in [0, 1], whatever is not finite is 0."""
+    feature = [jnp.where(jnp.isfinite(x), x, 0) for x in feature]
+    size = safe_norm(jnp.stack(feature, -1))
+    shrink = jnp.where(size > norm, norm / jnp.maximum(size, norm), 1)
+    return [x * shrink for x in feature], jnp.where(jnp.isfinite(reward), jnp.clip(reward, 0, 1), 0)
+
+
+def noisy(params, scale, noise, sums: Sums, dim: int) -> Sums:
+    """Sums plus noise [..., n] of standard normals times its scales; no noise at scale 0."""
+    entry = scale * params.vector
+    size = [scale * (params.diagonal if i == j else params.off_diagonal) for i, j in pairs(dim)]
+    gram = tuple(v + size[k] * noise[..., k] for k, v in enumerate(sums.gram))
+    return Sums(gram, tuple(u + entry * noise[..., len(gram) + j] for j, u in enumerate(sums.vector)))
+
+
+def zeros(dim: int, dtype) -> Sums:
+    """Sums of nothing."""
+    zero = jnp.zeros((), dtype)
+    return Sums((zero,) * len(pairs(dim)), (zero,) * dim)
+
+
+def report(feature, reward) -> Sums:
+    """(x x', x y), packed."""
+    return Sums(tuple(outer(feature)), tuple(x * reward for x in feature))
+
+
+def add(sums: Sums, message: Sums, used) -> Sums:
+    """Sums with the first `used` plays of a window [P]."""
+    mask = jnp.arange(len(message.vector[0]), dtype=jnp.int32) < used
+
+    def total(old, new):
+        return old + (new[0] if len(new) == 1 else fixed_sum(jnp.where(mask, new, 0)))
+
+    return Sums(*(tuple(total(a, b) for a, b in zip(x, y, strict=True)) for x, y in zip(sums, message, strict=True)))
+
+
+def ridge_at(params, t, dtype):
+    """rho_t."""
+    return params.ridge + params.ridge_root * jnp.sqrt(t.astype(dtype))
+
+
+@cache
+def none(dim: int) -> Statistics:
+    """No privacy: P by Sherman and Morrison, windows of one play; params `NoParams`. Non-finite rewards count as 0."""
+
+    def init(params, draws):
+        one, zero = 1 / jnp.asarray(params.ridge, draws.dtype), jnp.zeros((), draws.dtype)
+        return Estimate(tuple(one if i == j else zero for i, j in pairs(dim)), (zero,) * dim)
+
+    def encode(params, scale, draws, t, feature, reward, play):
+        return [x[0] for x in feature], jnp.where(jnp.isfinite(reward[0]), reward[0], 0)
+
+    def update(params, scale, state, draws, t, message, used):
+        return Estimate(*rank_one(*state, *message)), ()
+
+    return Statistics(init, encode, update, lambda params, scale, state, t: state)
+
+
+@cache
+def local(dim: int) -> Statistics:
+    """Local privacy: every user adds noise to (x x', x y); state `Sums`, params `PrivateParams`."""
+    entries = len(pairs(dim)) + dim
+
+    def init(params, draws):
+        return zeros(dim, draws.dtype)
+
+    def encode(params, scale, draws, t, feature, reward, play):
+        feature, reward = bounded(feature, reward, params.feature_norm)
+        noise = materialize(draws.child("noise").normal(t, (entries,)))
+        return noisy(params, scale, noise, report(feature, reward), dim)
+
+    def update(params, scale, state, draws, t, message, used):
+        return add(state, message, used), ()
+
+    def estimate(params, scale, state, t):
+        return Estimate(*ridge_estimate(state.gram, state.vector, ridge_at(params, t, state.vector[0].dtype)))
+
+    return Statistics(init, encode, update, estimate)
+
+
+def _tree(nodes: int, entries: int):
+    """The binary tree's noise: start(draws) -> source, noise of no report; move(source, draws, n) -> the same after n reports."""
+    begin, release = tree(2**nodes - 1, (entries,))
+
+    def start(draws):
+        return begin(draws.dtype), jnp.zeros(entries, draws.dtype)
+
+    def move(source, draws, n):
+        return release(source, n, materialize(draws.child("noise").normal(n, (entries,))))
+
+    return start, move
+
+
+def _nested(nodes: int, entries: int):
+    """The published code's noise: at play t, after t - 1 reports, the sum of the first floor(ln t) + 1 nodes drawn in advance."""
+    starts = [math.ceil(math.exp(level)) for level in range(1, nodes)]  # the first play of every level but 0
+
+    def start(draws):
+        drawn = draws.child("noise").normal(jnp.arange(nodes, dtype=jnp.int32), (entries,))
+        sums = [drawn[0]]
+        for node in drawn[1:]:
+            sums.append(sums[-1] + node)
+        return jnp.stack(sums), sums[0]
+
+    def move(source, draws, n):
+        level = sum(((n + 1 >= first).astype(jnp.int32) for first in starts), jnp.int32(0))
+        return source, lax.dynamic_index_in_dim(source, level, keepdims=False)
+
+    return start, move
+
+
+TREES = {"binary": _tree, "simplified": _nested}
+
+
+def tree_nodes(form: str, horizon: int) -> int:
+    """How many nodes are carried: levels of the binary tree, floor(ln T) + 1 of the simplified one."""
+    return max(tree_levels(horizon), 1) if form == "binary" else math.floor(math.log(horizon)) + 1
+
+
+@cache
+def joint(dim: int, form: str, nodes: int) -> Statistics:
+    """Joint privacy: the server adds the noise of a running sum to (V, u); windows of one play, params `PrivateParams`.
+
+    form: a key of `TREES`; nodes: `tree_nodes`.
+    """
+    start, move = TREES[form](nodes, len(pairs(dim)) + dim)
+
+    def init(params, draws):
+        source, noise = start(draws)
+        return JointState(zeros(dim, draws.dtype), noise, source)
+
+    def encode(params, scale, draws, t, feature, reward, play):
+        return report(*bounded(feature, reward, params.feature_norm))
+
+    def update(params, scale, state, draws, t, message, used):
+        source, noise = move(state.source, draws, t)
+        sums = add(state.sums, message, used)
+        return JointState(sums, noise, source), noisy(params, scale, noise, sums, dim)
+
+    def estimate(params, scale, state, t):
+        sums = noisy(params, scale, state.noise, state.sums, dim)
+        return Estimate(*ridge_estimate(sums.gram, sums.vector, ridge_at(params, t, sums.vector[0].dtype)))
+
+    return Statistics(init, encode, update, estimate)

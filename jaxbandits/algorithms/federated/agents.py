@@ -1,0 +1,255 @@
+"""What the federated linear bandits share (Jadbabaie, Li, Qian and Tian, "Byzantine-robust federated linear bandits").
+
+Axes: [L] plays of an episode, [N] agents, [A] arms, [d] features.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jaxbandits.algorithms.contextual.linucb import TIE
+from jaxbandits.numerics import argmax, features, fixed_sum, lanes_last, materialize, played, safe_norm, sweep_inverse
+from jaxbandits.numerics.packed import quadratic_form
+from jaxbandits.protocol import Moments
+from jaxbandits.theory.federated import terms
+from jaxbandits.validation import integer, number
+
+FLOOR = 0.1  # eigenvalues of Lambda_k are raised to this share of lambda_k
+
+
+class Constants(NamedTuple):
+    """lambda_k = ridge_scale (shift + max(window, growth sqrt(k))) and beta_k = radius_scale (lead sqrt(lambda_k)
+    + (numerator sqrt(k - 1) + excess) / sqrt(lambda_k) + tail + slope sqrt(offset + dim log(1 + rate (k - 1))))."""
+
+    ridge_scale: Any
+    radius_scale: Any
+    window: Any
+    shift: Any
+    growth: Any
+    lead: Any
+    numerator: Any
+    excess: Any
+    tail: Any
+    slope: Any
+    offset: Any
+    dim: Any
+    rate: Any
+
+
+def constants(kind, *, dim, window, ridge_scale, radius_scale, **setting) -> Constants:
+    """Host-side constants of `theory.byzantine_ridge` and `byzantine_radius`, and their scales."""
+    printed = terms(kind, dim=dim, window=window, **setting)
+    return Constants(
+        number("ridge_scale", ridge_scale, 0.0, open_low=True), number("radius_scale", radius_scale, 0.0), float(window),
+        printed.shift, printed.growth, 3 * math.sqrt(dim), printed.numerator, printed.excess, printed.tail,
+        0.0, 1.0, float(dim), 0.0,
+    )  # fmt: skip
+
+
+def abbasi_yadkori(pooled, *, dim, window, noise_scale, failure_prob, ridge_scale, radius_scale) -> Constants:
+    """Width of Abbasi-Yadkori et al. 2011 for the mean over `pooled` agents (spec byzantine 6), after t = L (k - 1) plays:
+
+    Lambda = W / n + (l / n) I, beta = (R sqrt(2 log(1 / delta) + d log(1 + n t / (d l))) + sqrt(l) sqrt(d)) / sqrt(n).
+    The ridge l is `ridge_scale` itself, ||theta|| its bound sqrt(d) in the model; `radius_scale` multiplies beta.
+    """
+    ridge_scale = number("ridge_scale", ridge_scale, 0.0, open_low=True)
+    radius_scale = number("radius_scale", radius_scale, 0.0)
+    noise = number("noise_scale", noise_scale, 0.0)
+    failure = number("failure_prob", failure_prob, 0.0, 1.0, open_low=True, open_high=True)
+    return Constants(
+        ridge_scale, radius_scale, 0.0, 1 / pooled, 0.0, 0.0, 0.0, 0.0, math.sqrt(ridge_scale * dim / pooled),
+        noise / math.sqrt(pooled), 2 * math.log(1 / failure), float(dim), pooled * window / (dim * ridge_scale),
+    )  # fmt: skip
+
+
+def believed_attackers(corruption_bound, num_agents: int) -> int:
+    """N_1 = floor(corruption_bound N + 1/2), whichever way the product was rounded: at most N / 2."""
+    return min(math.floor(corruption_bound * num_agents + 0.5 + 1e-9), num_agents // 2)
+
+
+def sizes(num_agents, num_arms, dim, horizon, window) -> tuple:
+    """Validated shape arguments; window None: max(1, round(0.25 sqrt(horizon)))."""
+    horizon = integer("horizon", horizon, 1)
+    if window is None:
+        window = max(1, round(0.25 * math.sqrt(horizon)))
+    window = integer("window", window, 1, horizon, remedy="an episode lies within the horizon")
+    return (
+        integer("num_agents", num_agents, 1),
+        integer("num_arms", num_arms, 2),
+        integer("dim", dim, 1),
+        horizon,
+        window,
+    )
+
+
+def bytes_of(dim: int, episodes, dtype):
+    """Bytes an agent sends: float32, d (d + 1) / 2 packed entries and d more, in each episode whose message is used (all but
+    the last). A float: exact up to 2^24 only, but never an overflow."""
+    return 4 * (dim * (dim + 1) // 2 + dim) * (jnp.asarray(episodes, dtype) - 1)
+
+
+def ridge(c: Constants, episode, dtype):
+    """lambda_k of episode k >= 1."""
+    return c.ridge_scale * (c.shift + jnp.maximum(c.window, c.growth * jnp.sqrt(episode.astype(dtype))))
+
+
+def radius(c: Constants, episode, dtype):
+    """beta_k of episode k >= 1."""
+    level, earlier = ridge(c, episode, dtype), (episode - 1).astype(dtype)
+    optimism = c.lead * jnp.sqrt(level) + (c.numerator * jnp.sqrt(earlier) + c.excess) / jnp.sqrt(level) + c.tail
+    return c.radius_scale * (optimism + c.slope * jnp.sqrt(c.offset + c.dim * jnp.log1p(c.rate * earlier)))
+
+
+def choose(context, theta, inverse, width):
+    """argmax <x, theta> + width sqrt(x' inverse x) over context [L, N, A, d]: [L, N] int32, lowest index on ties.
+
+    theta [d] and inverse [d, d], or one each per agent: [N, 1, d] and [N, 1, d, d]. Feature by feature: see `federated_linear`.
+    """
+    d = context.shape[-1]
+
+    def shaped(x):
+        return x.reshape(1, -1, 1)
+
+    upper = [shaped(inverse[..., i, j]) for i in range(d) for j in range(i, d)]
+    return _choose(features(context), [shaped(theta[..., j]) for j in range(d)], upper, shaped(width))
+
+
+@lanes_last
+def _choose(x, theta, inverse, width):
+    score = sum(a * b for a, b in zip(x, theta, strict=True))
+    index = materialize(score + width * jnp.sqrt(jnp.maximum(quadratic_form(inverse, x), 0)))
+    return materialize(argmax(index, TIE, axis=2))
+
+
+def moments(context, action, reward, play) -> Moments:
+    """Each agent's sums of x x' and x r over the episode: context [L, N, A, d], action and reward [L, N], play [L]."""
+    return Moments(*_moments(played(context, action), reward, play))
+
+
+@lanes_last
+def _moments(x, reward, play):
+    x = [jnp.where(play[:, None], a, 0) for a in x]
+    reward = jnp.where(play[:, None], reward, 0)
+    d = len(x)
+    # the lower triangle is the upper one: an honest matrix is symmetric to the last bit
+    upper = {(i, j): fixed_sum(x[i] * x[j], axis=0) for i in range(d) for j in range(i, d)}
+    gram = jnp.stack([jnp.stack([upper[min(i, j), max(i, j)] for j in range(d)], 1) for i in range(d)], 1)
+    return gram, jnp.stack([fixed_sum(a * reward, axis=0) for a in x], 1)
+
+
+def cut(x, limit):
+    """x [N, n, ...] finite, cut radially to norm at most `limit` along n: entries may be as large as a float gets."""
+    # the shrinkage is a value, not a constant: a compiler would move a constant into the division, whose reciprocal is then
+    # subnormal and flushed to zero
+    huge = jnp.max(jnp.abs(x), axis=1, keepdims=True) > 1e30
+    shrink = jnp.where(huge, 2.0**-32, 1.0).astype(x.dtype)
+    small, least = x * shrink, limit * shrink
+    size = safe_norm(small, axis=1)[:, None]
+    return jnp.where(size > least, small / jnp.maximum(size, least) * limit, x)
+
+
+class Accepted(NamedTuple):
+    """Messages after the server's check."""
+
+    gram: Any  # [N, d, d]
+    vector: Any  # [N, d]
+    good: Any  # [N] bool: not counted as zero
+
+
+def accept(message, limit) -> Accepted:
+    """The server's check (spec byzantine 2 and 7): an agent's message that is not finite or not symmetric becomes zero as a
+    whole; then both parts are cut radially to norm `limit`, so that float32 neither overflows nor loses the honest ones."""
+    return Accepted(*_accept(message.gram, message.vector, jnp.full((1, 1), limit, message.gram.dtype)))
+
+
+@lanes_last
+def _accept(gram, vector, limit):
+    flat = gram.reshape(gram.shape[0], -1, *gram.shape[3:])
+    finite = jnp.all(jnp.isfinite(flat), axis=1) & jnp.all(jnp.isfinite(vector), axis=1)
+    skew = jnp.max(jnp.abs(gram - jnp.swapaxes(gram, 1, 2)), axis=(1, 2))
+    good = finite & (skew <= 1e-5 * jnp.max(jnp.abs(flat), axis=1))
+    gram = cut(jnp.where(good[:, None], flat, 0), limit).reshape(gram.shape)
+    return (gram + jnp.swapaxes(gram, 1, 2)) / 2, cut(jnp.where(good[:, None], vector, 0), limit), good
+
+
+def bounded(accepted: Accepted, limit) -> Accepted:
+    """The check under privacy: a message whose matrix or vector has norm above `limit` becomes zero as a whole.
+
+    L equal unit vectors give a matrix of norm L exactly, which rounding may exceed: up to L (1 + 1e-5) a part is accepted and
+    then cut to L, so that the sensitivity is L exactly.
+    """
+    gram, vector, good = accepted
+    flat = gram.reshape(*gram.shape[:-2], -1)
+    size, length = safe_norm(flat), safe_norm(vector)
+    good = good & (size <= limit * (1 + 1e-5)) & (length <= limit * (1 + 1e-5))
+
+    def shrink(norm):  # at most 1; 0 where the message is refused
+        return jnp.where(good, jnp.minimum(1, limit / jnp.maximum(norm, limit)), 0)
+
+    return Accepted(gram * shrink(size)[..., None, None], vector * shrink(length)[..., None], good)
+
+
+def _rounds(n: int):
+    """Jacobi's round robin for even n: the order of rows after each of n - 1 rounds of pairs (0, 1), (2, 3), ..."""
+    top, bottom = list(range(0, n, 2)), list(range(1, n, 2))
+    new_top = [top[0], bottom[0], *top[1:-1]] if n > 2 else top
+    new_bottom = [*bottom[1:], top[-1]] if n > 2 else bottom
+    return [x for pair in zip(new_top, new_bottom, strict=True) for x in pair]
+
+
+def symmetric_eigen(matrix, sweeps: int = 8):
+    """Eigenvalues [d] and eigenvectors [d, d] (columns) of a symmetric matrix by parallel Jacobi rotations.
+
+    Elementwise, so that no solver of the backend is called. Eight sweeps converge to float32 for d <= 20.
+    """
+    d = matrix.shape[-1]
+    n = max(2, d + d % 2)
+    matrix = jnp.pad(matrix, ((0, n - d), (0, n - d)))
+    order = jnp.asarray(_rounds(n), jnp.int32)
+    scale = jnp.maximum(jnp.max(jnp.abs(matrix)), jnp.finfo(matrix.dtype).tiny)
+    matrix = matrix / scale
+
+    def mix(x, c, s):
+        """Rotate the pairs of rows of x [n, m], then put them in the next round's order."""
+        even, odd = x[0::2], x[1::2]
+        pairs = jnp.stack([c[:, None] * even - s[:, None] * odd, s[:, None] * even + c[:, None] * odd], axis=1)
+        return pairs.reshape(x.shape)[order]
+
+    def rotate(_, carry):
+        a, vectors = carry  # vectors: rows
+        diagonal, beside = jnp.diagonal(a), jnp.diagonal(a, 1)[0::2]
+        difference = (diagonal[1::2] - diagonal[0::2]) / 2
+        size = jnp.abs(difference) + jnp.sqrt(difference * difference + beside * beside)
+        tangent = jnp.where(beside == 0, 0, jnp.where(difference < 0, -beside, beside) / jnp.where(size > 0, size, 1))
+        c = 1 / jnp.sqrt(1 + tangent * tangent)
+        s = tangent * c
+        a = mix(jnp.swapaxes(mix(a, c, s), 0, 1), c, s)
+        return (a + a.T) / 2, mix(vectors, c, s)
+
+    identity = jnp.eye(n, dtype=matrix.dtype)
+    a, vectors = lax.fori_loop(0, sweeps * (n - 1), rotate, (matrix, identity))
+    # the padding's eigenvector is an axis of its own: drop its row by sorting it last, and its column
+    rows = jnp.argsort(jnp.where(vectors[:, d:].any(axis=1), 1, 0), stable=True)[:d] if n > d else jnp.arange(d)
+    return jnp.diagonal(a)[rows] * scale, vectors[rows][:, :d].T
+
+
+def floored_inverse(matrix, floor):
+    """Inverse of a symmetric matrix [d, d] after raising its eigenvalues to `floor`.
+
+    Positive definite beyond the floor: a plain inverse. Otherwise (noise or attacks) an eigen-decomposition, inside a loop
+    that runs only when some lane needs it.
+    """
+    lower = matrix - floor * jnp.eye(matrix.shape[-1], dtype=matrix.dtype)
+    inverses, pivots = jax.vmap(sweep_inverse)(jnp.stack([matrix, lower]))  # in one loop
+    above = pivots[1] > 0
+    inverse = jnp.where(above, inverses[0], 0)
+
+    def repair(carry):
+        values, vectors = symmetric_eigen(matrix)
+        weights = 1 / jnp.maximum(values, floor)
+        return jnp.array(True), fixed_sum((vectors * weights)[:, None, :] * vectors[None, :, :])
+
+    return lax.while_loop(lambda carry: ~carry[0], repair, (above, inverse))[1]

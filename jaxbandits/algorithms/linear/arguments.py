@@ -1,0 +1,164 @@
+"""From the arguments of robust elimination and its comparators to their numbers, schedule and claims. Host side.
+
+`_design_batches` plays the comparators.
+
+Axes: [K] arms, [d] features, [B] batches.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from jaxbandits.algorithms.linear.batches import Params, Radius, Rules, program
+from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_message
+from jaxbandits.mechanisms.laplace import laplace_scale
+from jaxbandits.protocol import Algorithm, Guarantee, Rewards, Span
+from jaxbandits.validation import array, integer, number
+
+LONGEST = 2**16  # reports of a batch that a lane may keep
+ROWS = 32  # of a table by batch, so that horizons share a program: doubling batches exceed any horizon by then
+SLACK = 1 + 1e-4  # for the rounding of counts
+LOUDEST = 1e12  # scale of a reward's noise
+
+
+def slots(horizon: int) -> int:
+    """Plays of a window: long windows waste slots where checkpoints cut them, short ones pay a loop step more often."""
+    return min(128, max(8, 2 ** round(math.log2(max(horizon, 1) / 512))))
+
+
+def schedule(horizon: int, most) -> tuple:
+    """One span a batch of at most `most` plays, closed by the elimination, then what is left. The first span is empty: its
+    close makes the first design (in `init` it would be compiled twice).
+    """
+    offered = slots(horizon)
+    plays = [min(horizon, math.ceil(n * SLACK)) for n in most]
+    batches = (Span(offered, -(-n // offered), full=False, close=True) for n in plays)
+    return (Span(offered, 0, close=True), *batches, Span(offered, -(-horizon // offered), full=False))
+
+
+def doubled(first: float, horizon: int) -> np.ndarray:
+    """first, 2 first, 4 first, ...: as many batch lengths as can begin before the horizon."""
+    return first * 2.0 ** np.arange(max(1, math.ceil(math.log2(horizon / first + 1))))
+
+
+def support(num_arms: int, dim: int) -> int:
+    """Arms in a design at most: a start of r arms, then at most 20 r steps of one arm each."""
+    return min(num_arms, 21 * dim)
+
+
+def checked_actions(actions) -> np.ndarray:
+    """[K, d] features of at least two arms, not all zero, else ValueError."""
+    actions = array("actions", actions, 2)
+    if len(actions) < 2:
+        raise ValueError(f"actions has {len(actions)} row: it needs at least two arms")
+    if not actions.any():
+        raise ValueError("actions is all zero: no reward depends on theta; give at least one non-zero feature vector")
+    return actions
+
+
+def fewest(plays, horizon: int) -> int:
+    """How many batches of at least so many plays can begin before the horizon."""
+    return min(len(plays), 1 + int(np.searchsorted(np.cumsum(np.maximum(plays, 1)), horizon)))
+
+
+def batch_sizes(horizon: int, num_batches) -> np.ndarray:
+    """m_i = T^(i / B), i = 1 .. B - 1, else ValueError: T^(1 / B) must exceed 2."""
+    num_batches = integer("num_batches", num_batches, 2)
+    ratio = horizon ** (1 / num_batches)
+    if ratio <= 2:
+        most = math.ceil(math.log2(horizon)) - 1
+        raise ValueError(
+            f"num_batches = {num_batches} makes horizon^(1/num_batches) = {ratio:.3g}; it must exceed 2: "
+            + (f"use at most {most} batches" if most >= 2 else "use a horizon of at least 5")
+        )
+    return np.array([horizon ** (i / num_batches) for i in range(1, num_batches)])
+
+
+def probability(name: str, value) -> float:
+    """A number in (0, 1)."""
+    return number(name, value, 0.0, 1.0, open_low=True, open_high=True)
+
+
+def noise(noise_scale, epsilon) -> tuple[float, float]:
+    """(noise_scale, b = 2 / epsilon), else ValueError: variances of larger ones times many reports leave float32."""
+    scale, b = number("noise_scale", noise_scale, 0.0, LOUDEST), laplace_scale(2.0, epsilon)
+    if b > LOUDEST:
+        raise ValueError(
+            f"epsilon = {epsilon!r} needs noise of scale {b:.3g}, whose square single precision cannot add up: use at least {2 / LOUDEST:g}"
+        )
+    return scale, b
+
+
+def clamp(noise_scale: float, b: float) -> float:
+    """Largest |report| taken at face value: the square of a larger one would overflow sums."""
+    return max(1e6, 100 * (1 + noise_scale + b))
+
+
+def readable(noise_scale: float) -> Rewards:
+    """Any reward; where noise of this scale is added, those in [-1, 1], for which epsilon holds."""
+    return Rewards(-1.0, 1.0) if noise_scale > 0 else Rewards()
+
+
+def column(values) -> np.ndarray:
+    """[ROWS] of a table by batch: the last value is repeated."""
+    values = np.asarray(values, np.float64)[:ROWS]
+    return np.pad(values, (0, ROWS - len(values)), mode="edge")
+
+
+def room(most, horizon: int) -> int:
+    """Reports that a lane has room for: those of the longest batch and a window, rounded up so that few shapes are compiled."""
+    longest = min(math.ceil(max(most) * SLACK), horizon)
+    if longest > LONGEST:
+        raise ValueError(
+            f"horizon = {horizon} makes a batch of {longest} plays; its reports are kept, and a lane keeps at most {LONGEST}: "
+            "use fewer batches (the last one has horizon^(1 - 1/num_batches) plays) or a shorter horizon"
+        )
+    return 1 << (longest + slots(horizon) - 1).bit_length()
+
+
+def stored(
+    name: str, rules: Rules, *, actions, horizon, num_batches, epsilon, corruption_bound, sampling_scale, corruption_scale,
+    bias_scale, failure_prob, noise_scale, design_slack, own: Callable, static: tuple,
+) -> Algorithm:  # fmt: skip
+    """An algorithm with the batches and the radius of robust elimination under M1, whose estimator looks at every report.
+
+    own: sizes [B], radius, alpha -> the rules' numbers.
+    """
+    actions, horizon = checked_actions(actions), integer("horizon", horizon, 1)
+    sizes, (reward_scale, b) = batch_sizes(horizon, num_batches), noise(noise_scale, epsilon)
+    alpha = number("corruption_bound", corruption_bound, 0.0, 0.25, open_high=True)
+    radius = Radius(
+        math.log(2 * len(actions) * num_batches / probability("failure_prob", failure_prob)),
+        reward_scale, b, number("sampling_scale", sampling_scale, 0.0), alpha,
+        number("corruption_scale", corruption_scale, 0.0), number("bias_scale", bias_scale, 0.0),
+    )  # fmt: skip
+    most = sizes + support(*actions.shape)
+    return assembled(
+        name, rules, actions=actions, horizon=horizon, most=most, batches=len(sizes), design_slack=design_slack,
+        reward_scale=radius.noise_scale, noise_scale=b, own=own(column(sizes), radius, alpha), guarantee=LOCAL,
+        capacity=room(most, horizon), static=static,
+    )  # fmt: skip
+
+
+def _events(params):
+    return (laplace_event("reward in [-1, 1] of one play", 2.0, params.noise_scale * params.mechanism_scale),)
+
+
+LOCAL = guarantee("local", "reward", _events, view_message, bound=1.0)
+
+
+def assembled(
+    name: str, rules: Rules, *, actions, horizon: int, most, batches: int, design_slack, reward_scale: float,
+    noise_scale: float, own, guarantee: Guarantee, capacity: int = 0, static: tuple = (),
+) -> Algorithm:  # fmt: skip
+    """An algorithm from its rules and numbers. most: plays of each batch at most; static: what chose the rules."""
+    num_arms, dim = actions.shape
+    params = Params(
+        actions, horizon, number("design_slack", design_slack, 0.0), batches, clamp(reward_scale, noise_scale), noise_scale, 1.0, own
+    )  # fmt: skip
+    made = program(num_arms, dim, capacity, rules)
+    version = (name, 1, (num_arms, dim, capacity, *static))
+    return Algorithm(
+        made, schedule(horizon, most), params, guarantee, version, {}, rewards=readable(noise_scale)
+    )  # fmt: skip

@@ -1,0 +1,253 @@
+"""One batch of robust elimination: reports kept in play order, their blocks of one arm each, the filter, the estimate.
+
+The arms of a batch are played in index order, arm a counts[a] times in a row, so that a report's place among the plays says
+whose it is. Axes: [K] arms, [d] features, [P] plays of a window, [n] plays of the largest batch, [nb] blocks, [bs] reports of a block.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jaxbandits.estimators.g_optimal import design_on, gram, leverages, regular, regular_inverse, span_basis
+from jaxbandits.estimators.spectral_filter import block_size, filter_blocks
+from jaxbandits.numerics import count, fixed_sum, inverse_cholesky, materialize, matvec, sweep_inverse, two_sum
+from jaxbandits.theory import linear
+
+MISSING = 3e38  # kept for a report that is not finite: no number the state holds is NaN or infinite
+
+
+class Batch(NamedTuple):
+    """What is known of a batch before it is played."""
+
+    pulls: Any  # [K] int32
+    rank: Any  # [] int32: dimension the active arms span
+    whiten: Any  # [d, d] L^-1, L L' = M / n, completed outside the span
+    radius: Any  # [] gamma
+    bound: Any  # [] n lambda
+    mean_square: Any  # [] rho^2
+
+
+class Reports(NamedTuple):
+    """A batch's reports in blocks."""
+
+    values: Any  # [nb, bs], 0 where there is none
+    present: Any  # [nb, bs] bool: there and finite
+    arm: Any  # [nb] int32
+    lost: Any  # [] int32: not finite
+
+
+class Sums(NamedTuple):
+    """What least squares needs of the reports: by arm, compensated."""
+
+    high: Any  # [K]
+    low: Any  # [K]
+    finite: Any  # [] int32
+
+
+class Estimate(NamedTuple):
+    theta: Any  # [d]
+    removed: Any  # [] int32: by the filter
+    lost: Any  # [] int32: reports that were not finite
+    any_left: Any  # [] bool
+
+
+def planned(params, active, size, model: str) -> Batch:
+    """Design, counts and thresholds of a batch of m = `size` plays over the active arms."""
+    actions, dtype = params.actions, params.actions.dtype
+    basis = span_basis(actions, active)
+    design = design_on(actions, active, basis, params.slack, 20 * basis.rank)
+    pulls = linear.counts(design.weights, size, model=model, weight_floor=params.weight_floor)
+    reports = jnp.minimum(pulls, 1) if model == "M2" else pulls
+    n = jnp.maximum(jnp.sum(reports, dtype=jnp.int32), 1).astype(dtype)
+    moment = gram(actions, reports.astype(dtype))
+    inverse = regular_inverse(moment, basis)
+    scaled, level = regular(moment / n, basis)
+    square = linear.mean_square(pulls, params.noise_scale, params.laplace_scale, model=model)
+    leverage = jnp.max(leverages(actions, inverse, active))
+    shared = {
+        "laplace_scale": params.laplace_scale, "model": model, "sampling_scale": params.sampling_scale,
+        "corruption_bound": params.corruption_bound, "corruption_scale": params.corruption_scale, "bias_scale": params.bias_scale,
+    }  # fmt: skip
+    practical = linear.gamma_practical(
+        actions,
+        active,
+        inverse,
+        pulls,
+        log_term=params.log_term,
+        square=square,
+        noise_scale=params.noise_scale,
+        **shared,
+    )
+    rank, support = jnp.maximum(basis.rank, 1).astype(dtype), jnp.maximum(count(reports > 0), 1).astype(dtype)
+    paper = linear.gamma_paper(
+        rank, size, support, log_term=params.paper_log, weight_floor=params.weight_floor, **shared
+    )
+    return Batch(
+        pulls, basis.rank, inverse_cholesky(scaled) / jnp.sqrt(level), jnp.where(params.paper, paper, practical),
+        n * linear.lambda_value(square, n, leverage, clean=params.clean), square,
+    )  # fmt: skip
+
+
+def block_arms(counts, position, slots: int):
+    """Arm [P] of the plays position, position + 1, ... when arm a has a block of counts[a] plays in index order.
+
+    Each block writes its arm at its first slot, a running maximum fills the rest: O(K + P), not O(K P).
+    """
+    start = jnp.cumsum(counts, dtype=jnp.int32) - counts - position
+    begun = (counts > 0) & (start + counts > 0)
+    arms = jnp.arange(counts.shape[0], dtype=jnp.int32)
+    slot = jnp.where(begun, jnp.maximum(start, 0), slots)
+    marked = jnp.zeros(slots, jnp.int32).at[slot].max(arms, mode="drop")
+    return lax.cummax(marked)
+
+
+def ends(counts, most):
+    """Where each arm's block of plays ends [K], at most at `most`: 32 bits hold it, however many plays are wanted."""
+    return lax.associative_scan(lambda a, b: a + jnp.minimum(b, most - a), jnp.minimum(counts, most))
+
+
+def block_sums(values, arm, counts, position, used):
+    """Sum of values [P] by arm [K], in a fixed order: runs of equal arms are added by doubling strides."""
+    slots, stride = values.shape[0], 1
+    while stride < slots:
+        same = arm[stride:] == arm[:-stride]
+        values = values.at[stride:].add(jnp.where(same, values[:-stride], 0))
+        stride *= 2
+    end = jnp.cumsum(counts, dtype=jnp.int32) - position
+    last = jnp.minimum(end, used) - 1
+    here = (counts > 0) & (last >= 0) & (end - counts < used)
+    return jnp.where(here, values[jnp.clip(last, 0, slots - 1)], 0)
+
+
+def whole_blocks(counts, position, slots: int):
+    """Which arms [K] have their whole block among the next `slots` plays, and how many plays these take."""
+    end = jnp.cumsum(counts, dtype=jnp.int32) - position
+    inside = (counts > 0) & (end - counts >= 0) & (end <= slots)
+    return inside, jnp.max(jnp.where(inside, end, 0))
+
+
+def answers(counts, position, t, reward, action, play):
+    """M2's clients whose plays are over in this window: the mean of their rewards [K], how many these are, when the last was, who.
+
+    counts, position: the batch's plays and those done before the window.
+    """
+    there, _ = whole_blocks(counts, position, t.shape[0])
+    own = jnp.maximum(counts, 1).astype(reward.dtype)
+    mean = block_sums(jnp.where(play, reward, 0), action, counts, position, count(play)) / own
+    last = t[0] + jnp.where(there, jnp.cumsum(counts, dtype=jnp.int32) - position - 1, 0)
+    return mean, own, last, there & play[0]
+
+
+def taken(value, clamp):
+    """A report as it is kept."""
+    return jnp.where(jnp.isfinite(value), jnp.clip(value, -clamp, clamp), MISSING).astype(value.dtype)
+
+
+def room(largest: int, slots: int) -> int:
+    """Places for `largest` reports in play order: a window may write behind the last, a block may read there."""
+    return largest + max(slots, block_size(largest))
+
+
+def in_blocks(kept, counts, largest: int, most_arms: int) -> Reports:
+    """The reports of a batch, kept [room] in play order, cut into blocks. `largest` of them at most, from `most_arms` arms."""
+    size = block_size(largest)
+    number = largest // size + most_arms
+    start, held = jnp.cumsum(counts) - counts, -(-counts // size)
+    arm = block_arms(held, jnp.int32(0), number)
+    block = jnp.arange(number, dtype=jnp.int32)
+    done = (block - (jnp.cumsum(held) - held)[arm]) * size  # reports of the arm in earlier blocks
+    left = jnp.where(block < jnp.sum(held, dtype=jnp.int32), counts[arm] - done, 0)
+    values = jax.vmap(lambda first: lax.dynamic_slice(kept, (first,), (size,)))(start[arm] + done)
+    return _reports(values, jnp.arange(size, dtype=jnp.int32) < left[:, None], arm)
+
+
+def one_a_block(kept, counts) -> Reports:
+    """Reports kept [K], one of each arm that was played."""
+    return _reports(kept[:, None], (counts > 0)[:, None], jnp.arange(counts.shape[0], dtype=jnp.int32))
+
+
+def _reports(values, there, arm) -> Reports:
+    present = there & (values < MISSING)
+    lost = jnp.sum(there & ~present, dtype=jnp.int32)
+    return Reports(jnp.where(present, values, 0), present, arm, lost)
+
+
+def sieve_limit(params, pulls, model: str):
+    """Above this size the presieve drops a report of each arm [K]: 1 + sigma sqrt(2 h / n_a) + b h / n_a, n_a = 1 in M1."""
+    own = jnp.maximum(pulls, 1) if model == "M2" else jnp.ones_like(pulls)
+    reports = count(pulls > 0) if model == "M2" else jnp.sum(pulls, dtype=jnp.int32)
+    own, n = own.astype(params.actions.dtype), jnp.maximum(reports, 1).astype(params.actions.dtype)
+    log = jnp.log(2 * n / params.failure_prob)
+    limit = 1 + params.noise_scale * jnp.sqrt(2 * log / own) + params.laplace_scale * log / own
+    return jnp.where(params.presieve, limit, 2 * params.clamp)
+
+
+def sieved(reports: Reports, limit):
+    """Which reports [nb, bs] are at most limit [K] in size; all where none is."""
+    inside = reports.present & (jnp.abs(reports.values) <= limit[reports.arm][:, None])
+    return jnp.where(jnp.any(inside), inside, reports.present)
+
+
+def estimate(reports: Reports, present, counts, whiten, actions, threshold, draws, t, refit: bool) -> Estimate:
+    """theta from the mean of X_j = u_a r_j over what sieve and filter leave, u_a = L^-1 a, L L' = M / n (n and M of the full batch).
+
+    counts [K]: reports of each arm in the full batch; whiten [d, d]: L^-1; threshold: 4 n lambda, None: no filter, and this is least squares.
+    refit: least squares on the reports left, where these still span what the full batch did.
+    """
+    directions = jnp.where((counts > 0)[:, None], matvec(whiten, actions), 0)
+    removed = jnp.int32(0)
+    if threshold is not None:
+        found = filter_blocks(draws.child("filter"), t, reports.values, present, reports.arm, directions, threshold / 4)
+        mean, present, removed = found.mean, found.keep, found.num_removed
+    else:
+        sums = fixed_sum(jnp.where(present, reports.values, 0))
+        mean = fixed_sum(sums[:, None] * directions[reports.arm], axis=0)
+        mean = mean / jnp.maximum(jnp.sum(present, dtype=jnp.int32), 1).astype(mean.dtype)
+    if refit:
+        left = jnp.zeros_like(counts).at[reports.arm].add(count(present))
+        mean = _refitted(mean, left, counts, directions)
+    return Estimate(from_mean(mean, whiten), removed, reports.lost, jnp.any(present))
+
+
+def no_sums(num_arms: int, dtype) -> Sums:
+    zero = jnp.zeros(num_arms, dtype)
+    return Sums(zero, zero, jnp.int32(0))
+
+
+def added(sums: Sums, message, counts, position, used, clamp) -> Sums:
+    """Sums after a window's reports. While exploiting the counts are zero, and so is every sum."""
+    good = message.present & jnp.isfinite(message.value)
+    value = jnp.where(good, jnp.clip(message.value, -clamp, clamp), 0)
+    new = block_sums(value, message.arm, counts, position, used)
+    high, low = two_sum(sums.high, sums.low, new)
+    return Sums(high, low, sums.finite + count(good))
+
+
+def least_squares(sums: Sums, counts, whiten, actions) -> Estimate:
+    """The estimate where no report is removed. One that is not finite is left out of the mean; n and M stay the full batch's."""
+    mean = fixed_sum((sums.high + sums.low)[:, None] * matvec(whiten, actions), axis=0)
+    theta = from_mean(mean / jnp.maximum(sums.finite, 1).astype(mean.dtype), whiten)
+    lost = jnp.sum(counts, dtype=jnp.int32) - sums.finite
+    return Estimate(theta, jnp.int32(0), lost, sums.finite > 0)
+
+
+def from_mean(mean, whiten):
+    """theta = L^-T mean."""
+    return matvec(whiten.T, materialize(mean))
+
+
+def _refitted(mean, left, counts, directions):
+    """The whitened mean that least squares on left[a] of counts[a] reports gives; the old one where they span less."""
+    dtype = mean.dtype
+
+    def second(number):
+        share = number.astype(dtype) / jnp.maximum(jnp.sum(number, dtype=jnp.int32), 1).astype(dtype)
+        return fixed_sum(share[:, None, None] * directions[:, :, None] * directions[:, None, :], axis=0)
+
+    # outside the span of the batch the whitened M is the identity
+    matrix = second(left) - second(counts) + jnp.eye(mean.shape[0], dtype=dtype)
+    inverse, pivot = sweep_inverse(matrix)
+    definite = pivot > (1e-4 if dtype == jnp.float32 else 1e-9)
+    return jnp.where(definite, matvec(jnp.where(definite, inverse, 0), mean), mean)

@@ -1,0 +1,25 @@
+"""Stochastic bandits: every arm pays from one law, plain and private."""
+
+from jaxbandits.algorithms.stochastic.adap_kl_ucb import adap_kl_ucb
+from jaxbandits.algorithms.stochastic.adap_ucb import adap_ucb
+from jaxbandits.algorithms.stochastic.dp_se import dp_se
+from jaxbandits.algorithms.stochastic.kl_ucb import kl_ucb
+from jaxbandits.algorithms.stochastic.ldp_ucb import ldp_ucb
+from jaxbandits.algorithms.stochastic.moss import moss
+from jaxbandits.algorithms.stochastic.successive_elimination import successive_elimination
+from jaxbandits.algorithms.stochastic.thompson import thompson
+from jaxbandits.algorithms.stochastic.ucb1 import ucb1
+from jaxbandits.algorithms.stochastic.uniform import uniform
+
+__all__ = [
+    "uniform",
+    "ucb1",
+    "thompson",
+    "kl_ucb",
+    "moss",
+    "successive_elimination",
+    "ldp_ucb",
+    "dp_se",
+    "adap_ucb",
+    "adap_kl_ucb",
+]

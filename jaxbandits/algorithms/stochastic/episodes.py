@@ -1,0 +1,114 @@
+"""Algorithms that play one arm for an episode of many pulls and look only when it ends.
+
+An algorithm is a few `Rules`; what they share is here: the arm, what is left of its episode, the sum of what was kept of its
+rewards, and the windows. Lanes end their episodes at different plays, so a window is used up to the episode's end only.
+
+Sums are integers (`_sums`), so that an estimate depends neither on window lengths nor on where checkpoints cut them.
+Axes: [K] arms, [P] plays of a window.
+"""
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxbandits.algorithms.stochastic import integer_sums
+from jaxbandits.mechanisms.composition import guarantee, view_released
+from jaxbandits.numerics import argmax
+from jaxbandits.protocol import Guarantee, Hints, Program, Report, Span
+from jaxbandits.random import MOST_TRIALS
+
+FOREVER = 2**31 - 1  # the length of an episode that only the horizon ends
+
+
+class Rules(NamedTuple):
+    """What sets one algorithm apart. `memory` is its own state; arm and length are int32."""
+
+    init: Callable  # params, draws -> memory, arm, length
+    # params, memory, arm, value[P], present[P] -> memory, kept[P] in [-ceiling, ceiling], ceiling; see `program`
+    keep: Callable
+    # params, memory, draws, t, arm, total -> memory, released (the estimate first), arm, length    an episode is over at play t
+    end: Callable
+    diagnose: Callable = lambda params, memory: {}
+    rest: Callable | None = None  # params, memory -> the arm that only the horizon ends, or -1
+
+
+class State(NamedTuple):
+    memory: Any
+    arm: Any  # [] int32
+    left: Any  # [] int32: plays left of its episode
+    sum: integer_sums.Sum  # of what was kept
+
+
+def choose(condition, new, old):
+    """One of two equal trees, leaf by leaf."""
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), new, old)
+
+
+def clip01(value):
+    """Rewards clipped to [0, 1]; NaN counts as 0."""
+    return jnp.where(value > 0, jnp.minimum(value, 1), 0)
+
+
+def next_arm(index, unplayed):
+    """The lowest unplayed arm, then the arm of largest index [K], the lowest on ties."""
+    return argmax(jnp.where(jnp.any(unplayed), unplayed.astype(index.dtype), index))
+
+
+@cache
+def program(rules: Rules, shortcut: bool = False) -> Program:
+    """shortcut: `keep` is given the values [V] that rewards take and as `present` how often each was paid (Hints.tally)."""
+
+    def init(params, draws):
+        memory, arm, length = rules.init(params, draws)
+        return State(memory, arm, length, integer_sums.nothing(draws.dtype))
+
+    def act(params, state, draws, t, context):
+        return state.arm[None], jnp.minimum(state.left, t.shape[0]), ()
+
+    def encode(params, note, draws, t, context, action, reward, play):
+        return Report(reward, action, play)
+
+    def update(params, state, draws, t, note, message, used):
+        dtype = message.value.dtype
+        memory, kept, ceiling = rules.keep(params, state.memory, state.arm, message.value, message.present)
+        if shortcut:
+            total = integer_sums.added(state.sum, kept, ceiling, message.present)
+        else:
+            total = integer_sums.added(state.sum, jnp.where(message.present, kept, 0), ceiling)
+        kept_sum = integer_sums.value(total, ceiling, dtype)
+        after, released, arm, length = rules.end(params, memory, draws, t, state.arm, kept_sum)
+        left = state.left - used
+        ended = left == 0
+        fresh = State(after, arm, length, integer_sums.nothing(dtype))
+        state = choose(ended, fresh, State(memory, state.arm, left, total))
+        return state, jnp.where(ended, released, jnp.nan)
+
+    rest = rules.rest
+    return Program(
+        init, act, encode, update,
+        diagnose=lambda params, state: rules.diagnose(params, state.memory),
+        hints=Hints(
+            rest=None if rest is None else lambda params, state: rest(params, state.memory),
+            one_arm=True,
+            tally=shortcut,
+        ),
+    )  # fmt: skip
+
+
+def schedule(horizon: int, others: int, shortcut: bool = False) -> tuple[Span]:
+    """One span with windows for all plays and for `others`: partly used ones at the ends of episodes, and those without plays.
+
+    Long windows waste the slots behind an episode's end or a checkpoint, short ones pay a loop step more often. With the
+    shortcut slots cost nothing, and a checkpoint does not cut what is drawn at once.
+    """
+    slots = MOST_TRIALS if shortcut else min(integer_sums.LONGEST, max(8, 2 ** round(math.log2(max(horizon, 1) / 256))))
+    return (Span(slots, -(-horizon // slots) + others, full=False, whole=shortcut),)
+
+
+def claim(events: Callable) -> Guarantee:
+    """Every reward enters one release, the noisy estimate of its episode: `events`, params -> that one."""
+    return guarantee("central", "reward", events, view_released)

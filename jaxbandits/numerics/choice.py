@@ -1,0 +1,85 @@
+"""Choosing one of several entries: the largest with its tie rule, a random one, and what belongs to the chosen one."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+
+from jaxbandits.numerics.fusion import lanes_last, materialize_all
+from jaxbandits.numerics.sums import UNROLL, count, fixed_cumsum
+
+
+def argmax(x, relative: float = 0.0, axis: int = -1):
+    """Lowest index of the maximum over one axis, int32; `relative`: values within this share of it are tied with it.
+
+    `jnp.argmax` is faster over about ten arms, maximum-then-lowest-index over a hundred (measured: 2.3x and 3x).
+    axis: other than the last one, as under `lanes_last`, the comparisons of a few arms are unrolled.
+    """
+    n = x.shape[axis]
+    if relative == 0.0 and axis == -1 and n <= UNROLL:
+        return jnp.argmax(x, axis=-1).astype(jnp.int32)
+    unrolled = axis != -1 and n <= UNROLL
+    values = [jax.lax.index_in_dim(x, i, axis) for i in range(n)] if unrolled else []
+    top = functools.reduce(jnp.maximum, values) if unrolled else jnp.max(x, axis=axis, keepdims=True)
+    if relative != 0.0:  # one product: a difference of two might be contracted into a fused multiply-add, or not
+        top = top * jnp.where(top > 0, 1 - relative, 1 + relative).astype(x.dtype)
+    if unrolled:
+        index = jnp.full(top.shape, n - 1, jnp.int32)
+        for i in range(n - 2, -1, -1):
+            index = jnp.where(values[i] >= top, i, index)
+        return jnp.squeeze(index, axis)
+    index = jnp.arange(n, dtype=x.dtype).reshape(n, *(1,) * (x.ndim - 1 - axis % x.ndim))
+    return jnp.min(jnp.where(x >= top, index, n - 1), axis=axis).astype(jnp.int32)
+
+
+def argmin(x):
+    """Lowest index of the minimum over the last axis, int32."""
+    return argmax(-x)
+
+
+def inverse_cdf(probabilities, u):
+    """The lowest i with p_0 + ... + p_i > u, at most n - 1: probabilities [..., n], u [...] -> int32 [...]."""
+    n = probabilities.shape[-1]
+    if n > UNROLL:
+        below = count(fixed_cumsum(probabilities) <= u[..., None])
+        return jnp.minimum(below, n - 1)
+    total = probabilities[..., 0]
+    index = jnp.zeros(jnp.broadcast_shapes(total.shape, jnp.shape(u)), jnp.int32)
+    for i in range(1, n):
+        index = index + (total <= u).astype(jnp.int32)
+        total = total + probabilities[..., i]
+    return index
+
+
+def pick(x, index, axis: int = -1):
+    """x[..., index] over one axis, the index a batch of integers: [..., n], [...] -> [...].
+
+    axis: other than the last one, as under `lanes_last`, the choices among a few are unrolled.
+    """
+    if axis == -1 or x.shape[axis] > UNROLL:
+        return jnp.squeeze(jnp.take_along_axis(x, jnp.expand_dims(index, axis), axis=axis), axis)
+    chosen = jax.lax.index_in_dim(x, 0, axis, keepdims=False)
+    for i in range(1, x.shape[axis]):
+        chosen = jnp.where(index == i, jax.lax.index_in_dim(x, i, axis, keepdims=False), chosen)
+    return chosen
+
+
+def features(context) -> list:
+    """The d arrays [P, N, A] of a context [P, N, A, d]."""
+    return [context[..., j] for j in range(context.shape[-1])]
+
+
+@lanes_last
+def picked(x, action):
+    """The played arm's entry of every array [P, N, A] of a list, action [P, N]: a list of [P, N]."""
+    return materialize_all([pick(a, action, axis=2) for a in x])
+
+
+def played(context, action) -> list:
+    """The d features [P, N] of the played arms: context [P, N, A, d], action [P, N]."""
+    return picked(features(context), action)
+
+
+def one_hot(index, n: int):
+    """Boolean one-hot over a new last axis."""
+    return index[..., None] == jnp.arange(n, dtype=jnp.int32)

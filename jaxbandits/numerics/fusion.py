@@ -1,0 +1,88 @@
+"""What XLA computes together, and what it computes once: layout of lanes, values stored, rare work."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+def lanes_last(function):
+    """`function` of arrays whose last axes are lanes, as a function of one lane: vmap appends its axis instead of leading with it."""
+    mapped = jax.custom_batching.custom_vmap(function)
+
+    @mapped.def_vmap
+    def _(axis_size, batched, *args):
+        def moved(moves, x):
+            return jnp.moveaxis(x, 0, -1) if moves else jnp.broadcast_to(x[..., None], (*jnp.shape(x), axis_size))
+
+        out = mapped(*jax.tree.map(moved, tuple(batched), args))
+        out = jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), out)
+        return out, jax.tree.map(lambda _: True, out)
+
+    return mapped
+
+
+def materialize(x):
+    """x itself, computed once. XLA on a CPU fuses a producer into every consumer and computes it again in each; a
+    two-operand reduction is the one cheap thing it does not fuse away. Around a step's action and its few new scalars
+    this is worth a factor of two (measured: EXP3 2.1e7 to 6.6e7 plays/s, UCB1 3.4e7 to 8.5e7).
+    """
+    pair = jnp.stack([x, x], axis=-1)
+    position = jax.lax.broadcasted_iota(jnp.int32, pair.shape, pair.ndim - 1)
+
+    def first(a, b):
+        later = b[1] < a[1]
+        return jnp.where(later, b[0], a[0]), jnp.where(later, b[1], a[1])
+
+    return jax.lax.reduce((pair, position), (jnp.zeros((), x.dtype), jnp.int32(2)), first, (pair.ndim - 1,))[0]
+
+
+def materialize_all(arrays) -> list:
+    """`materialize` for several arrays of one shape, all computed in one loop: what they share is computed once.
+
+    One by one each would compute it again (measured: four features of unit vectors 3.2e8 to 8.4e8 draws/s).
+    """
+    pairs = [jnp.stack([x, x], axis=-1) for x in arrays]
+    position = jax.lax.broadcasted_iota(jnp.int32, pairs[0].shape, pairs[0].ndim - 1)
+
+    def first(a, b):
+        later = b[-1] < a[-1]
+        return tuple(jnp.where(later, y, x) for x, y in zip(a, b, strict=True))
+
+    start = (*(jnp.zeros((), x.dtype) for x in arrays), jnp.int32(2))
+    return list(jax.lax.reduce((*pairs, position), start, first, (position.ndim - 1,))[:-1])
+
+
+def cond_any(wanted, function, x, *args):
+    """function(x, *args) where `wanted`, else x: for rare and costly work in a step.
+
+    Under vmap `lax.cond` computes both branches for every lane; here the function runs, for all lanes, only when some lane
+    wants it. It must give back x for a lane that does not: which of the two happens is the other lanes' affair. Whatever
+    differs between lanes is among x and args, not closed over.
+    """
+
+    @jax.custom_batching.custom_vmap
+    def chosen(wanted, x, args):
+        return jax.lax.cond(wanted, lambda: function(x, *args), lambda: x)
+
+    @chosen.def_vmap
+    def _(axis_size, batched, wanted, x, args):
+        flags = batched[0], *batched[1:]
+        wanted, x, args = jax.tree.map(
+            lambda moves, leaf: leaf if moves else jnp.broadcast_to(leaf, (axis_size, *jnp.shape(leaf))),
+            flags, (wanted, x, args),
+        )  # fmt: skip
+        many = cond_any(jnp.any(wanted), jax.vmap(function), x, *args)
+        return many, jax.tree.map(lambda _: True, many)
+
+    return chosen(wanted, x, args)
+
+
+def rounded(x, t):
+    """x [P, ...] unchanged, rounded to its type before anything is done with it: t [P] play indices.
+
+    A compiler may contract mean + scale * normal into one fused multiply-add or not, by the length of the window; the
+    top bit of t, always 0, hides the product from it, so that rewards are the same bits in windows of every size.
+    """
+    word = jnp.uint64 if x.dtype == jnp.float64 else jnp.uint32
+    zero = (t.astype(jnp.uint32) >> np.uint32(31)).astype(word).reshape(t.shape + (1,) * (x.ndim - t.ndim))
+    return jax.lax.bitcast_convert_type(jax.lax.bitcast_convert_type(x, word) ^ zero, x.dtype)

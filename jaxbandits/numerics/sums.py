@@ -1,0 +1,85 @@
+"""Sums in a fixed order, whatever number of lanes run side by side.
+
+XLA orders a float reduction by the shape it is given. A bare `jnp.sum` over features may then differ in the last bit between
+chunk sizes, and a bandit that differs in one bit soon plays other arms. Everything here is elementwise operations in a fixed
+order. Short sums are written out, so that a step becomes a few loops over the lanes.
+"""
+
+import jax.numpy as jnp
+
+from jaxbandits.numerics.fusion import materialize
+
+UNROLL = 32  # above this many terms, halve instead of unrolling: compile time grows with the unrolled length
+
+
+def fixed_sum(x, axis: int = -1):
+    """Sum over one axis in a fixed order: left to right up to `UNROLL` terms, pairwise halves above."""
+    x = jnp.moveaxis(x, axis, -1)
+    while x.shape[-1] > UNROLL:
+        n = x.shape[-1]
+        half = (n + 1) // 2
+        tail = x[..., half:]
+        head = x[..., : n - half] + tail
+        x = head if n % 2 == 0 else jnp.concatenate([head, x[..., n - half : half]], axis=-1)
+    if x.shape[-1] == 0:
+        return jnp.zeros(x.shape[:-1], x.dtype)
+    total = x[..., 0]
+    for i in range(1, x.shape[-1]):
+        total = total + x[..., i]
+    return total
+
+
+def fixed_cumsum(x):
+    """Cumulative sum over the last axis in a fixed order (doubling strides)."""
+    n, stride = x.shape[-1], 1
+    while stride < n:
+        shifted = jnp.concatenate([jnp.zeros_like(x[..., :stride]), x[..., :-stride]], axis=-1)
+        x, stride = x + shifted, 2 * stride
+    return x
+
+
+def count(mask, axis: int = -1):
+    """Number of True entries, int32 (integer sums are exact in any order)."""
+    return jnp.sum(mask, axis=axis, dtype=jnp.int32)
+
+
+def two_sum(high, low, x):
+    """Add x to the compensated sum (high, low): Knuth's two-sum, then renormalised so that low stays below high's last bit."""
+    total = high + x
+    kept = total - high
+    low = low + ((high - (total - kept)) + (x - kept))
+    high = total + low
+    return high, low - (high - total)
+
+
+def dot(x, y):
+    """Inner product over the last axis, fixed order."""
+    return fixed_sum(x * y)
+
+
+def matvec(matrix, vector):
+    """[..., m, n] times [..., n], fixed order."""
+    return fixed_sum(matrix * vector[..., None, :])
+
+
+def combine(matrix, weights):
+    """[m, n] times [n] for long rows: eight running sums of neighbouring columns, added up at the end -> [m].
+
+    The eight fill a vector register however few rows there are, and none waits for the addition before it (measured against sums along m:
+    EXP4 with 64 experts 6.1e6 to 8.2e6 plays/s, a matrix product of the library, whose order is its own, 8.3e6).
+    """
+    m, n = matrix.shape
+    short = -n % 8
+    columns = jnp.pad(matrix, ((0, 0), (0, short))).reshape(m, -1, 8)
+    weights = jnp.pad(weights, (0, short)).reshape(-1, 8)
+    if len(weights) > UNROLL:
+        return fixed_sum(fixed_sum(columns * weights, axis=1))
+    total = columns[:, 0] * weights[0]
+    for i in range(1, len(weights)):
+        total = total + columns[:, i] * weights[i]
+    return fixed_sum(materialize(total))
+
+
+def quadratic(matrix, x):
+    """x^T M x over the last axis of x [..., d], with M [d, d] broadcast: fixed order."""
+    return dot(x, matvec(matrix, x))

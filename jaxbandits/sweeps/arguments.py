@@ -1,0 +1,237 @@
+"""What the caller of a sweep gave: names, factories, partials or called parts; seeds and dtypes in their many spellings.
+
+Everything comes out in one form, or as an error of one line that names the argument, the value and the remedy.
+"""
+
+import functools
+import inspect
+from typing import Any
+
+import numpy as np
+
+from jaxbandits import adversaries, algorithms, environments
+from jaxbandits.protocol import Adversary, Algorithm, Environment
+from jaxbandits.sweeps.part_checks import structure
+from jaxbandits.validation import Arguments, integer, nearest, shown
+
+PARTS = ("environment", "reward_adversary", "message_adversary")
+MODULES: dict[str, Any] = {
+    "algorithm": algorithms, "environment": environments,
+    "reward_adversary": adversaries, "message_adversary": adversaries,
+}  # fmt: skip
+KINDS: dict[str, Any] = {
+    "algorithm": Algorithm, "environment": Environment, "reward_adversary": Adversary, "message_adversary": Adversary,
+}  # fmt: skip
+MAX_SEEDS = 2**31
+
+
+def name_of(factory) -> str:
+    """A factory's own name."""
+    factory = innermost(factory)
+    return getattr(factory, "__name__", type(factory).__name__)
+
+
+def innermost(factory):
+    """The function inside partials."""
+    while isinstance(factory, functools.partial):
+        factory = factory.func
+    return factory
+
+
+def public_name(factory) -> str:
+    """Where a reader finds the factory: `jb.environments.bernoulli_arms`, or the name of a user's own."""
+    function = innermost(factory)
+    for module in (algorithms, environments, adversaries):
+        if getattr(module, name_of(function), None) is function:
+            return f"jb.{module.__name__.rpartition('.')[2]}.{name_of(function)}"
+    return name_of(function)
+
+
+def labelled(given) -> dict[str, Any]:
+    """{label: factory} from a name, a factory, a list of them or {label: name or factory}."""
+    if isinstance(given, dict):
+        named = dict(given)
+    else:
+        # a called part is a tuple, too
+        several = list(given) if isinstance(given, list | tuple) and not hasattr(given, "_fields") else [given]
+        factories = [factory_of(item, "algorithm", "algorithms") for item in several]
+        names = [name_of(factory) for factory in factories]
+        twice = next((n for n in names if names.count(n) > 1), None)
+        if twice is not None:
+            raise ValueError(f"two algorithms are called {twice!r}: give labels, {{'one': ..., 'other': ...}}")
+        named = dict(zip(names, factories, strict=True))
+    if not named:
+        raise ValueError("algorithms is empty: give at least one factory of jb.algorithms, or its name")
+    for label in named:
+        if not isinstance(label, str) or not label.strip() or label.split(".")[0] in (*PARTS, "base"):
+            raise ValueError(
+                f"label {label!r} must be a string that is not blank and does not begin with a part's name or 'base'"
+            )
+        readable("label", label)
+    return {label: factory_of(item, "algorithm", f"algorithms[{label!r}]") for label, item in named.items()}
+
+
+def part_factory(given, slot: str):
+    """A factory of an environment or adversary from its name, a factory, a partial or a called part; None for no adversary."""
+    if given is None and slot != "environment":
+        return None
+    if isinstance(given, KINDS[slot]):
+        changed = isinstance(given.config, Arguments) and not given.config.describes(given)
+        # a user's own part has no factory, and what was changed since is not what the factory makes: both are taken as they are
+        return (lambda: given) if changed or given.remake is None else given.remake
+    return factory_of(given, slot, slot)
+
+
+def factory_of(given, slot: str, argument: str):
+    """A factory from its name or itself. What cannot be one raises ValueError or TypeError that says what was given."""
+    module = MODULES[slot]
+    known = module.__name__.rpartition(".")[2]
+    if isinstance(given, str):
+        if given in module.__all__:
+            return getattr(module, given)
+        elsewhere = _belongs(given, slot)
+        if elsewhere:
+            raise ValueError(f"{argument} = {given!r} is {elsewhere}: {_order(slot)}")
+        own = (
+            ": give the function itself"
+            if ":" in given
+            else f"{nearest(given, module.__all__)}; dir(jb.{known}) lists them"
+        )
+        raise ValueError(f"{argument} = {shown(given)} is no name of jb.{known}{own}")
+    for kind, what in ((Algorithm, "algorithm"), (Environment, "environment"), (Adversary, "adversary")):
+        if isinstance(given, kind):
+            name = (given.config or {}).get("name", what)
+            if slot == what == "algorithm":
+                raise ValueError(
+                    f"{argument} is already built ({name}): give its factory, or a functools.partial of it; "
+                    "the sweep fills in the horizon and what the environment fixes"
+                )
+            raise TypeError(f"{argument} = {name}(...) is an {what}: {_order(slot)}")
+    try:
+        signature_of(given)
+    except ValueError:
+        raise TypeError(
+            f"{argument} = {shown(given)} must be a factory of jb.{known}, its name, or a functools.partial of it"
+        ) from None
+    elsewhere = _belongs(innermost(given), slot)
+    if elsewhere:
+        raise TypeError(f"{argument} = {name_of(given)} is {elsewhere}: {_order(slot)}")
+    return given
+
+
+def _belongs(given, slot: str) -> str:
+    """`an environment`, where a name or function is a factory of another module than the slot's."""
+    for module, what in ((algorithms, "an algorithm"), (environments, "an environment"), (adversaries, "an adversary")):
+        named = given in module.__all__ if isinstance(given, str) else getattr(module, name_of(given), None) is given
+        if named and module is not MODULES[slot]:
+            return what
+    return ""
+
+
+def _order(slot: str) -> str:
+    if slot in ("algorithm", "environment"):
+        return "the algorithms come first, then the environment"
+    return f"{slot} takes a factory of jb.adversaries"
+
+
+def call(factory, slot: str, prefix: str | None = None, **arguments):
+    """What the factory returns, checked to be a part of that kind; `prefix`: of the grid keys that could give a missing argument."""
+    name = name_of(factory)
+    _complete(factory, arguments, prefix)
+    try:
+        part = factory(**arguments)
+    except (ValueError, TypeError):
+        raise
+    except Exception as error:
+        raise ValueError(f"{slot}: {name} fails with {type(error).__name__}: {' '.join(str(error).split())}") from error
+    if slot == "algorithm":
+        structure.check_algorithm(part, name, factory)
+    else:
+        structure.check_part(part, KINDS[slot], factory)
+    return part
+
+
+def _complete(factory, arguments: dict, prefix: str | None) -> None:
+    names, bound = signature_of(factory)
+    missing = [
+        name
+        for name, parameter in names.items()
+        if parameter.default is parameter.empty
+        and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+        and name not in bound
+        and name not in arguments
+    ]
+    if isinstance(factory, functools.partial) and factory.args:
+        missing = missing[len(factory.args) :]
+    if missing:
+        values = ", ".join(f"{name}=..." for name in missing)
+        grid = "" if prefix is None else f" or {' and '.join(prefix + name for name in missing)} in the grid"
+        raise TypeError(
+            f"{name_of(factory)} needs {', '.join(missing)}: functools.partial({public_name(factory)}, {values}){grid}"
+        )
+
+
+def signature_of(factory) -> tuple[dict, dict]:
+    """A factory's own arguments (name -> inspect.Parameter) and those already bound in partials."""
+    bound: dict = {}
+    while isinstance(factory, functools.partial):
+        bound = {**factory.keywords, **bound}
+        factory = factory.func
+    try:
+        return dict(inspect.signature(factory).parameters), bound
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{shown(factory)} is not a factory: give a function of keyword arguments or a functools.partial of one"
+        ) from None
+
+
+def seed_range(seeds) -> range:
+    """Seeds as a range: a count, a range, or consecutive integers in a list or an array."""
+    listed = not isinstance(seeds, range | str | bytes | dict) and np.ndim(seeds) == 1
+    if listed and len(seeds):
+        plain = np.asarray(seeds).tolist() if hasattr(seeds, "__array__") else list(seeds)
+        values = [integer("seeds", s, 0, MAX_SEEDS - 1, remedy="give a count or a range") for s in plain]
+        seeds = range(values[0], values[0] + len(values))
+        if values != list(seeds):
+            raise ValueError(
+                f"seeds = {shown(values)} must be consecutive: range({min(values)}, {max(values) + 1}) runs them and what lies "
+                "between, ds.sel(seed=[...]) then selects"
+            )
+    if isinstance(seeds, range):
+        if len(seeds) == 0 or seeds.step != 1 or seeds.start < 0 or seeds.stop > MAX_SEEDS:
+            raise ValueError(f"seeds = {seeds!r} must be a non-empty range of step 1 in [0, 2^31)")
+        return seeds
+    return range(integer("seeds", seeds, 1, MAX_SEEDS, remedy="give the number of seeds, or a range"))
+
+
+def floating(dtype) -> str:
+    """`float32` or `float64`, from the word, a NumPy or JAX type or a NumPy dtype."""
+    try:
+        name = np.dtype(dtype).name if dtype is not None else ""
+    except TypeError:
+        name = ""
+    if name not in ("float32", "float64"):
+        raise ValueError(f"dtype = {shown(dtype)} must be 'float32' or 'float64'")
+    return name
+
+
+def readable(what: str, text: str) -> None:
+    """ValueError where a text cannot be written into files and drawn: NUL, half a character, or mathematics with an error."""
+    try:
+        text.encode()
+        broken = "\0" in text
+    except UnicodeEncodeError:
+        broken = True
+    if broken:
+        raise ValueError(f"{what} {text!r} holds a character that no file can: leave it out")
+    if "$" in text:
+        from matplotlib import cbook, mathtext
+
+        if cbook.is_math_text(text):
+            try:
+                mathtext.MathTextParser("path").parse(text)
+            except ValueError as error:
+                reason = str(error).splitlines()[-1]
+                raise ValueError(
+                    f"{what} {shown(text)} is broken mathematics for the pictures ({reason}): mend it, or write \\$ for a dollar"
+                ) from None

@@ -1,0 +1,212 @@
+"""From finished chunks to an `xarray.Dataset` with named dimensions."""
+
+import functools
+import json
+import platform
+from typing import Any, NamedTuple
+
+import h5netcdf
+import h5py
+import jax
+import numpy as np
+import xarray as xr
+
+from jaxbandits.mechanisms.composition import SIMULATED
+from jaxbandits.sweeps.arguments import name_of
+from jaxbandits.sweeps.assumptions import overspent
+from jaxbandits.sweeps.engines.compiled import LaneShape
+from jaxbandits.sweeps.plan import Plan
+from jaxbandits.sweeps.storage.dataset_file import SCHEMA_VERSION
+
+
+class Variable(NamedTuple):
+    """One array of the result."""
+
+    dims: tuple[str, ...]
+    shape: tuple[int, ...]
+    dtype: str
+    fill: float
+    attrs: dict
+
+
+class Results:
+    """The arrays of a sweep, filled chunk by chunk: every value has one place, so the order of arrival does not matter.
+
+    In memory, or in a netCDF file on disk where `path` is given: a merge then never holds more than one chunk.
+    """
+
+    def __init__(self, plan: Plan, shapes: list[LaneShape], config: dict, path=None):
+        self.plan, self.config = plan, config
+        self.t = np.unique(np.concatenate([plan.times[h] for h in plan.times]))
+        self.places: dict[int, list[tuple]] = {}
+        for (label, *place), c in plan.places.items():
+            self.places.setdefault(c, []).append((plan.labels.index(label), *place))
+        self.variables = self._variables(shapes)
+        self.shapes = {c: shape for group, shape in zip(plan.groups, shapes, strict=True) for c in group.cells}
+        self.file: Any = None
+        if path is None:
+            self.arrays: dict = {name: np.full(v.shape, v.fill, v.dtype) for name, v in self.variables.items()}
+        else:
+            xr.Dataset(coords=self._coords(), attrs=self._attrs()).to_netcdf(path, engine="h5netcdf")
+            with h5netcdf.File(path, "a") as file:
+                for name, v in self.variables.items():
+                    _create(file, name, v)
+            self.file = h5py.File(path, "r+")  # writes to a dataset it holds; h5netcdf would look it up every time
+            self.arrays = {name: self.file[name] for name in self.variables}
+
+    def expected(self, cell: int) -> dict[str, tuple]:
+        """What a chunk of a cell holds: names, and shapes behind the seeds."""
+        shape = self.shapes[cell]
+        counts = {} if shape.arms is None else {"pulls": (shape.arms,)}
+        diagnostics = {f"diagnostic.{name}": () for name in shape.diagnostics}
+        return {"regret": (len(self.plan.times[self.plan.cells[cell].horizon]),)} | counts | diagnostics
+
+    def put(self, cell: int, first: int, arrays: dict) -> None:
+        """The arrays of some seeds of a cell, as `Chunk.of` gives them; seeds outside the sweep are left out."""
+        seeds = self.plan.seeds
+        cut = slice(max(seeds.start - first, 0), max(seeds.stop - first, 0))
+        times = self.plan.times[self.plan.cells[cell].horizon]
+        for name, x in arrays.items():
+            name, x = name.removeprefix("diagnostic."), np.asarray(x)[cut]
+            if name == "regret" and len(times) < len(self.t):
+                wide = np.full((len(x), len(self.t)), np.nan)
+                wide[:, np.searchsorted(self.t, times)] = x
+                x = wide
+            if name == "pulls" and x.shape[1] < self.variables[name].shape[-1]:
+                x = np.pad(x, ((0, 0), (0, self.variables[name].shape[-1] - x.shape[1])))
+            low = max(first, seeds.start) - seeds.start
+            for place in self.places[cell] if name in self.arrays else ():
+                self.arrays[name][(*place, slice(low, low + len(x)))] = x
+
+    def dataset(self) -> xr.Dataset:
+        """The filled arrays, where they are in memory."""
+        data = {name: (v.dims, self.arrays[name], v.attrs) for name, v in self.variables.items()}
+        return xr.Dataset(data, self._coords(), self._attrs())
+
+    def close(self) -> None:
+        """Finish the file."""
+        if self.file is not None:
+            self.file.close()
+
+    def _variables(self, shapes: list[LaneShape]) -> dict[str, Variable]:
+        plan = self.plan
+        dims = ("algorithm", *(axis.name for axis in plan.axes), "seed")
+        shape = (len(plan.labels), *(len(axis.values) for axis in plan.axes), len(plan.seeds))
+        said = {"units": "reward", "long_name": "cumulative regret"}
+        found = {"regret": Variable((*dims, "t"), (*shape, len(self.t)), "float64", np.nan, said)}
+        if all(s.arms is not None for s in shapes):
+            arms = max(s.arms or 0 for s in shapes)
+            found["pulls"] = Variable((*dims, "arm"), (*shape, arms), "int32", 0, {})
+        for name in sorted({name for s in shapes for name in s.diagnostics}):
+            found[name] = Variable(dims, shape, "float64", np.nan, {})
+        return found
+
+    def _coords(self) -> dict:
+        plan = self.plan
+        seeds = np.arange(plan.seeds.start, plan.seeds.stop, dtype=np.int64)
+        coords: dict = {"algorithm": plan.labels, "seed": seeds, "t": self.t.astype(np.int64)}
+        coords |= {axis.name: _coordinate(axis.labels) for axis in plan.axes}
+        for axis in plan.axes:  # a point says what it is; netCDF has no coordinates with a space in their name
+            if axis.name == "point":
+                named = [(j, key) for j, key in enumerate(axis.keys) if " " not in key]
+                coords |= {key: ("point", _coordinate([row[j] for row in axis.values])) for j, key in named}
+        if "pulls" in self.variables:
+            coords["arm"] = np.arange(self.variables["pulls"].shape[-1], dtype=np.int64)
+        return coords
+
+    def _attrs(self) -> dict:
+        guarantees: dict = {}
+        for cell in self.plan.cells:
+            claim = cell.algorithm.guarantee
+            if claim.model != "none":
+                said = guarantees.setdefault(cell.label, {"model": claim.model, "unit": claim.unit})
+                if overspent(cell.algorithm, cell.environment):
+                    said["epsilon"] = f"infinite: rewards leave [-{claim.bound:g}, {claim.bound:g}]"
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "config": json.dumps(self.config, sort_keys=True),
+            "constant_along": json.dumps(self.plan.constant_along),
+            "guarantees": json.dumps(guarantees),
+            **({"privacy": SIMULATED} if guarantees else {}),
+            "versions": json.dumps(versions()),
+        }
+
+
+def _create(file, name: str, v: Variable) -> None:
+    for dim, size in zip(v.dims, v.shape, strict=True):
+        if dim not in file.dimensions:  # a dimension whose coordinate is scalar text has none yet
+            file.dimensions[dim] = size
+    made = file.create_variable(name, v.dims, v.dtype, fillvalue=v.fill if v.dtype == "float64" else None)
+    made.attrs.update(v.attrs)
+
+
+def _coordinate(labels) -> np.ndarray:
+    """Numbers stay numbers (int64 or float64), anything else is its text."""
+    if all(isinstance(x, bool) or not isinstance(x, int | float | np.number) for x in labels):
+        return np.array([x if isinstance(x, str) else text(x) for x in labels])
+    if all(isinstance(x, int | np.integer) and abs(int(x)) < 2**63 for x in labels):
+        return np.array(labels, dtype=np.int64)
+    if all(isinstance(x, int | float | np.number) for x in labels):
+        return np.array(labels, dtype=np.float64)
+    return np.array([text(x) for x in labels])
+
+
+def text(x) -> str:
+    """A factory, array or number as short text."""
+    if callable(x):
+        bound: dict = {}
+        while isinstance(x, functools.partial):
+            bound = {**x.keywords, **bound}
+            x = x.func
+        inner = ", ".join(f"{k}={text(v)}" for k, v in bound.items())
+        return f"{name_of(x)}({inner})" if inner else name_of(x)
+    return str(x)
+
+
+def jsonable(x):
+    """Anything a config may hold, as JSON."""
+    if isinstance(x, dict):
+        return {str(k): jsonable(v) for k, v in x.items()}
+    if hasattr(x, "config"):  # a called part inside another, such as the losses behind experts
+        return jsonable(x.config or {"name": "own"})
+    if isinstance(x, functools.partial) or callable(x):
+        names: dict = {}
+        while isinstance(x, functools.partial):
+            names = {**x.keywords, **names}
+            x = x.func
+        return {"name": name_of(x), **{k: jsonable(v) for k, v in names.items()}}
+    if isinstance(x, list | tuple | np.ndarray) and np.size(x) > 1000:
+        return {"shape": list(np.shape(x)), "crc32": _crc(np.asarray(x, np.float64))}
+    if isinstance(x, np.ndarray):
+        return x.tolist()
+    if isinstance(x, range):
+        return [x.start, x.stop]
+    if isinstance(x, list | tuple):
+        return [jsonable(v) for v in x]
+    if isinstance(x, np.generic):
+        return jsonable(x.item())
+    if isinstance(x, float) and not np.isfinite(x):
+        return str(x)
+    return x if isinstance(x, str | int | float | bool) or x is None else str(x)
+
+
+def _crc(x: np.ndarray) -> int:
+    import zlib
+
+    return zlib.crc32(np.ascontiguousarray(x).tobytes())
+
+
+def versions() -> dict:
+    """What produced a result."""
+    import jaxlib
+
+    from jaxbandits.version import __version__
+
+    return {
+        "jaxbandits": __version__,
+        "jax": jax.__version__,
+        "jaxlib": jaxlib.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "platform": jax.default_backend(),
+    }

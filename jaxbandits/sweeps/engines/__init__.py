@@ -1,0 +1,1 @@
+"""How calls are computed: on this machine's cores and accelerators, or over a cluster."""

@@ -1,0 +1,271 @@
+"""What is left to compute, cut into calls that fit the caches and the memory.
+
+Work is counted in intervals of seeds, one list a cell: `owned` says which this process is to see to, `without` takes away
+what is finished, `tasks_of` cuts the rest into calls. Nothing here changes a result, only who computes it and when.
+"""
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from jaxbandits.sweeps.engines.compiled import LaneShape, lane_shape
+from jaxbandits.sweeps.identity.traced_lane import naming
+from jaxbandits.sweeps.part_checks import structure
+from jaxbandits.sweeps.plan import Group, Plan, host_case, stacked
+from jaxbandits.sweeps.storage.store import Begun, Piece
+
+LEAST_LANES = 8  # results are promised equal for chunks of at least this many lanes
+CPU_LANES = 2048
+CPU_SLOTS = 2**15  # where a call waits for its slowest lane: no more plays a step than fill the vector units
+CACHE_BYTES = 512 * 1024  # half of a core's second-level cache
+MOST_POINTS = 16  # more would share draws a little further, in calls of fewer seeds and so in more files
+Interval = tuple[int, int]
+Keys = Sequence[str] | Mapping[int, str]  # of cells, by position
+
+
+class Machine(NamedTuple):
+    """Where calls run: `workers` of them at a time, each within `memory` bytes."""
+
+    devices: list
+    workers: int
+    platform: str
+    memory: int
+
+
+class Task(NamedTuple):
+    """One call: some cells of a group on one stretch of seeds."""
+
+    group: int
+    cells: tuple[int, ...]
+    first: int  # first seed
+    lanes: int  # seeds computed, padded
+    seeds: int  # seeds kept
+
+
+def as_begun(task: Task, keys: Keys, span: int = 0, window: int = 0) -> Begun:
+    """A call as the store names it."""
+    return Begun(tuple(keys[c] for c in task.cells), task.first, task.lanes, task.seeds, span, window)
+
+
+def owned(plan: Plan, block: int, shard: tuple[int, int] | None) -> list[list[Interval]]:
+    """The seeds of every cell that shard (i, n) of the sweep computes. None: all.
+
+    Whole blocks of seeds where there are enough, so that what depends on the seed alone is still drawn once for all cells;
+    where there are fewer blocks than shards, the cells of a block are dealt out among its shards.
+    """
+    if shard is None:
+        return [[(plan.seeds.start, plan.seeds.stop)] for _ in plan.cells]
+    i, n = shard
+    low, high = plan.seeds.start // block, (plan.seeds.stop - 1) // block + 1
+    number = high - low
+
+    def mine(b: int, cell: int) -> bool:
+        if number >= n:
+            return b % n == i
+        sharing = range(b % number, n, number)  # the shards of this block
+        return sharing[cell % len(sharing)] == i
+
+    def clipped(b: int) -> Interval:
+        return max(b * block, plan.seeds.start), min((b + 1) * block, plan.seeds.stop)
+
+    return [joined([clipped(b) for b in range(low, high) if mine(b - low, c)]) for c in range(len(plan.cells))]
+
+
+def joined(intervals: list[Interval]) -> list[Interval]:
+    """Sorted, with neighbours made one."""
+    out: list[Interval] = []
+    for low, high in sorted(intervals):
+        if out and low <= out[-1][1]:
+            out[-1] = (out[-1][0], max(high, out[-1][1]))
+        else:
+            out.append((low, high))
+    return out
+
+
+def without(intervals: list[Interval], finished: list[Interval]) -> list[Interval]:
+    """What of the intervals is not covered by the finished ones."""
+    out = []
+    for low, high in intervals:
+        for a, b in joined(finished):
+            if low < a < high:
+                out.append((low, a))
+            if a < high and b > low:
+                low = max(low, b)
+        if low < high:
+            out.append((low, high))
+    return out
+
+
+def seeds_of(pieces: list[Piece]) -> list[Interval]:
+    """The seeds that files cover."""
+    return [(piece.first, piece.stop) for piece in pieces]
+
+
+def resumed(
+    begun: Iterable[Begun], plan: Plan, keys: Sequence[str], wanted: list[list[Interval]], machine: Machine, shapes
+) -> list[Task]:
+    """Calls an interrupted run had begun, where all they hold is still wanted and fits the memory. `wanted` then holds the rest."""
+    position, tasks = {key: c for c, key in reversed(list(enumerate(keys)))}, []
+    home = {c: g for g, group in enumerate(plan.groups) for c in group.cells}
+    for call in begun:
+        cells = tuple(position.get(key, -1) for key in call.keys)
+        groups = {home.get(c) for c in cells}
+        span = (call.first, call.first + call.seeds)
+        if len(groups) > 1 or None in groups or any(without([span], wanted[c]) for c in cells):
+            continue
+        task = Task(home[cells[0]], cells, call.first, call.lanes, call.seeds)
+        if task_bytes(task, plan, shapes) <= machine.memory:  # else it may be what the last run died of
+            tasks.append(task)
+            for c in cells:
+                wanted[c] = without(wanted[c], [span])
+    return tasks
+
+
+def tasks_of(plan: Plan, wanted: list[list[Interval]], machine: Machine, shapes: list[LaneShape]) -> list[Task]:
+    """Calls that cover the wanted seeds. Stretches end at multiples of their length, counted from seed 0."""
+    longest = [max((high - low for c in group.cells for low, high in wanted[c]), default=0) for group in plan.groups]
+    sizes = [
+        chunk_shape(group, plan, most, machine, shape) if most else (LEAST_LANES, 1)
+        for group, most, shape in zip(plan.groups, longest, shapes, strict=True)
+    ]
+    # few calls leave cores idle: halve the largest chunks until every worker has two
+    tasks = _cut(plan, wanted, sizes)
+    while len(tasks) < 2 * machine.workers and machine.workers > 1:
+        largest = max((g for g, most in enumerate(longest) if most), key=lambda g: sizes[g][0], default=None)
+        if largest is None or sizes[largest][0] < 16 * LEAST_LANES:
+            break
+        sizes[largest] = (sizes[largest][0] // 2, sizes[largest][1])
+        tasks = _cut(plan, wanted, sizes)
+    return tasks
+
+
+def _cut(plan: Plan, wanted: list[list[Interval]], sizes: list[tuple[int, int]]) -> list[Task]:
+    tasks = []
+    for g, (group, (seeds, points)) in enumerate(zip(plan.groups, sizes, strict=True)):
+        together: dict[Interval, list[int]] = {}  # cells that want the same stretch run in one call
+        for c in group.cells:
+            for low, high in wanted[c]:
+                while low < high:
+                    stop = min(high, (low // seeds + 1) * seeds)
+                    together.setdefault((low, stop), []).append(c)
+                    low = stop
+        for (low, high), cells in sorted(together.items()):
+            for at in range(0, len(cells), points):
+                tasks.append(Task(g, tuple(cells[at : at + points]), low, seeds, high - low))
+    return tasks
+
+
+def call_bytes(shape: LaneShape, seeds: int, points: int, checkpoints: int) -> int:
+    """Memory of one call: the record is held on the device, then on the host as counts and as float64 regret."""
+    lane = shape.state + 2 * shape.record + 8 * checkpoints
+    return seeds * (points * lane + 2 * shape.context)
+
+
+def task_bytes(task: Task, plan: Plan, shapes: list[LaneShape]) -> int:
+    """Memory of a given call."""
+    return call_bytes(shapes[task.group], task.lanes, len(task.cells), len(plan.groups[task.group].times))
+
+
+def check_parts(plan: Plan) -> None:
+    """ValueError where a user's part does not keep to the protocol, with the label it belongs to; a warning where that is doubtful."""
+    with jax.enable_x64(plan.dtype == "float64"):
+        doubts = structure.rebuilt(plan.cells)
+        for group in plan.groups:
+            cell = plan.cells[group.cells[0]]
+            case, _ = stacked([host_case(cell)], plan.dtype)
+            doubts += structure.checked(cell.label, cell.algorithm, cell.environment, group.parts, case, group.schedule)
+        structure.warn(doubts, stacklevel=5)
+
+
+def shapes_of(plan: Plan) -> list[LaneShape]:
+    """The sizes of one lane of every group."""
+    with jax.enable_x64(plan.dtype == "float64"):
+        return [_shape_of(group, plan) for group in plan.groups]
+
+
+def _shape_of(group: Group, plan: Plan) -> LaneShape:
+    first = plan.cells[group.cells[0]]
+    case, _ = stacked([host_case(first)], plan.dtype)
+    with naming(first.label):
+        shape = lane_shape(group.parts, case, len(group.times), max(span.slots for span in group.schedule))
+    if shape.counted:
+        structure.check_means(first.environment)
+    return shape
+
+
+def chunk_shape(group: Group, plan: Plan, longest: int, machine: Machine, shape: LaneShape) -> tuple[int, int]:
+    """Seeds and points of one call: to the cache on a CPU, to memory on an accelerator."""
+    checkpoints = len(group.times)
+    # windows whose plays the algorithm counts share no draws between points, which are done at different times
+    shared = any(span.full and span.repeats for span in group.schedule)
+    points = min(len(group.cells), MOST_POINTS if shared else 1)
+
+    def fits(seeds, points):
+        return call_bytes(shape, seeds, points, checkpoints) <= machine.memory
+
+    while points > 1 and not fits(LEAST_LANES, points):
+        points = (points + 1) // 2
+    if not fits(LEAST_LANES, points):
+        at_once = machine.workers if machine.devices else 1  # on a cluster each call has a memory of its own
+        need = call_bytes(shape, LEAST_LANES, 1, checkpoints) * at_once
+        raise ValueError(
+            f"memory = {machine.memory * at_once} bytes cannot hold {LEAST_LANES} lanes of "
+            f"{plan.cells[group.cells[0]].label!r}, which need {need}: raise memory or use fewer checkpoints"
+        )
+    seeds = LEAST_LANES
+    drawn = 1 if group.parts.program.hints.tally else max(span.slots for span in group.schedule)
+    most = CPU_LANES if shared else min(CPU_LANES, CPU_SLOTS // drawn)
+    while fits(2 * seeds, points) and seeds < 2**20:
+        in_cache = 2 * seeds * (points * (shape.state - shape.kept) + shape.context) <= CACHE_BYTES
+        if machine.platform == "cpu" and not (in_cache and 2 * seeds * points <= most):
+            break
+        seeds *= 2
+    while seeds > LEAST_LANES and seeds >= 2 * longest:
+        seeds //= 2
+    if machine.platform == "cpu" and not shared:  # lanes of no seed cost as much as others: even calls
+        each = -(-longest // -(-longest // seeds))
+        seeds = -(-each // LEAST_LANES) * LEAST_LANES
+    return seeds, points
+
+
+def default_memory(platform: str) -> int:
+    """Bytes for the calls of one machine: a quarter of an accelerator, a gigabyte beside everything else on a CPU."""
+    if platform != "cpu":
+        stats = jax.local_devices()[0].memory_stats() or {}
+        return int(stats.get("bytes_limit", 8 << 30) // 4)
+    return 1 << 30
+
+
+def fitting(plan: Plan, wanted, machine: Machine, shapes: list[LaneShape]) -> tuple[Machine, list[Task]]:
+    """As many workers as the memory feeds, and their calls."""
+    while True:
+        try:
+            return machine, tasks_of(plan, wanted, machine, shapes)
+        except ValueError:
+            if machine.workers == 1 or not machine.devices:
+                raise
+            workers = machine.workers // 2
+            machine = machine._replace(workers=workers, memory=machine.memory * machine.workers // workers)
+
+
+def weight(task: Task, plan: Plan) -> int:
+    """Plays of a call, over all its kept lanes."""
+    return int(plan.groups[task.group].times[-1]) * len(task.cells) * task.seeds
+
+
+def blocks(first: int, stop: int, block: int) -> list[Interval]:
+    """A stretch of seeds cut at the boundaries of files."""
+    edges = [first, *range((first // block + 1) * block, stop, block), stop]
+    return list(itertools.pairwise(edges))
+
+
+def total_bytes(plan: Plan, shapes: list[LaneShape]) -> int:
+    """Size of the whole result."""
+    seeds = len(plan.seeds)
+    times = len({int(t) for each in plan.times.values() for t in each})
+    lane = [8 * (times + len(shape.diagnostics)) + 4 * (shape.arms or 0) for shape in shapes]
+    home = {c: g for g, group in enumerate(plan.groups) for c in group.cells}
+    return int(np.sum([lane[home[c]] for c in plan.places.values()], dtype=np.int64)) * seeds

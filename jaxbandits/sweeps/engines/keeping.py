@@ -1,0 +1,47 @@
+"""What an engine gives to the store: finished calls, and now and then the lanes of a call on its way, for the next run."""
+
+import time
+import warnings
+from collections.abc import Callable
+
+from jaxbandits.sweeps.engines.calls import Keys, Task, as_begun, blocks
+from jaxbandits.sweeps.engines.chunk import Chunk
+from jaxbandits.sweeps.storage.store import Store
+
+KEEP_SECONDS = 60.0  # between two saves of a call on its way,
+KEEP_SHARE = 0.05  # unless saving took more than this share of them
+
+
+class Keeper:
+    """Offers the lanes of one call to the store, seldom enough to cost little."""
+
+    def __init__(self, store: Store, task: Task, keys: Keys):
+        self.store, self.task, self.keys = store, task, keys
+        self.saved, self.every = time.perf_counter(), KEEP_SECONDS
+
+    def __call__(self, span: int, window: int, leaves: Callable, last: bool = False) -> None:
+        """Save if it is time; at the last chance, if more than a few seconds of work would be lost."""
+        began = time.perf_counter()
+        if began - self.saved < (min(3.0, self.every) if last else self.every):
+            return
+        try:
+            self.store.keep_begun(as_begun(self.task, self.keys, span, window), leaves())
+        except OSError as error:  # a full disk: finished chunks are smaller and may still fit
+            warnings.warn(f"cannot keep a call on its way: {error}", RuntimeWarning, stacklevel=2)
+        self.saved = time.perf_counter()
+        self.every = max(KEEP_SECONDS, (self.saved - began) / KEEP_SHARE)
+
+
+def saved(store: Store, task: Task, keys: Keys) -> dict:
+    """What a call needs to go on from where it was saved, and to be saved again."""
+    return {"keep": Keeper(store, task, keys), "begun": store.begun_as(as_begun(task, keys))}
+
+
+def keep_chunk(store: Store, task: Task, chunk: Chunk, keys: Keys, block: int) -> None:
+    """Write a finished call as files, one a cell and block of seeds; nothing of cells that broke the contract."""
+    for m, c in chunk.sound():
+        arrays = chunk.of(m)
+        for low, high in blocks(task.first, task.first + task.seeds, block):
+            at = slice(low - task.first, high - task.first)
+            store.write(keys[c], low, {name: x[at] for name, x in arrays.items()})
+    store.forget_begun(as_begun(task, keys))

@@ -1,0 +1,350 @@
+"""The local engine: calls over the cores or accelerators of this machine.
+
+On a CPU one thread a core runs whole calls on one device: XLA releases the interpreter, the executions do not share
+anything, and JAX needs no restart (measured: 1.9x on two cores, as much as two devices under shard_map). Where JAX has
+several devices, one thread feeds each.
+"""
+
+import itertools
+import os
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxbandits.regret import regret_of_counts
+from jaxbandits.spans import batch_length, next_start, windows_offered
+from jaxbandits.sweeps.engines.calls import Machine, Task, default_memory
+from jaxbandits.sweeps.engines.chunk import Chunk
+from jaxbandits.sweeps.engines.compiled import compiled
+from jaxbandits.sweeps.engines.contract_faults import found_in
+from jaxbandits.sweeps.engines.keeping import saved
+from jaxbandits.sweeps.plan import Plan, host_case, stacked
+from jaxbandits.sweeps.storage.store import Begun
+from jaxbandits.window import Parts
+
+SEGMENT_SECONDS = 0.5  # between two looks at progress and interruption
+OPENING = 256  # windows of a call's first segment, before its speed is known
+_cores: int | None = None
+_compiling = threading.Lock()
+
+
+def cores(n: int | None = None) -> int:
+    """How many calls `sweep` runs at a time on a CPU from now on (None: ask). Default: one for every core this process may use.
+
+    XLA may keep a further core busy inside a call, without gaining much: pin the process to bound what it takes.
+
+    >>> import jaxbandits as jb
+    >>> jb.cores() >= 1
+    True
+    """
+    global _cores
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if n is not None:
+        if not isinstance(n, int) or n < 1:
+            raise ValueError(f"cores({n!r}): give a positive number of cores")
+        _cores = n
+    return _cores or available
+
+
+class Interrupted(Exception):
+    """A worker was asked to stop."""
+
+
+def pick_devices(devices) -> list:
+    """The devices to use: all local ones of the default backend, a count, or the given ones."""
+    known = jax.local_devices()
+    if devices is None:
+        return known
+    if isinstance(devices, int) and not isinstance(devices, bool):
+        if not 1 <= devices <= len(known):
+            raise ValueError(f"devices = {devices} but JAX has {len(known)} here: lower it, or set JAX_NUM_CPU_DEVICES")
+        return known[:devices]
+    if not isinstance(devices, list | tuple) or not devices or not all(isinstance(d, jax.Device) for d in devices):
+        raise ValueError(
+            f"devices = {devices!r} must be a count or a list of JAX devices, such as jax.local_devices()[:2]"
+        )
+    return list(devices)
+
+
+def this_machine(devices, memory: int | None) -> Machine:
+    """The devices of this process, and the memory each worker may use."""
+    chosen = pick_devices(devices)
+    platform = chosen[0].platform
+    workers = len(chosen) if len(chosen) > 1 or platform != "cpu" else cores()
+    return Machine(chosen, workers, platform, (memory or default_memory(platform)) // workers)
+
+
+def run_task(
+    task: Task,
+    plan: Plan,
+    device: jax.Device,
+    *,
+    stopped: Callable[[], bool] = lambda: False,
+    report: Callable[..., None] = lambda plays, restored=False: None,
+    keep: Callable[..., None] | None = None,
+    begun: tuple[Begun, list[np.ndarray]] | None = None,
+    opening: int = OPENING,
+) -> Chunk:
+    """Play one call to its horizon in segments of about half a second.
+
+    Parameters
+    ----------
+    task : Task
+        The call.
+    plan : Plan
+        The sweep that it belongs to.
+    device : jax.Device
+        Where it is computed.
+    stopped : callable
+        Asked before each segment; where it says yes, `Interrupted` is raised.
+    report : callable
+        Told how many plays were made since it was last told; with `restored=True`, how many the saved lanes had made.
+    keep : callable, optional
+        `keep(span, window, leaves)` is offered the lanes after each segment, to save them now and then.
+    begun : tuple, optional
+        Where the call was saved earlier, and the arrays of its lanes.
+    opening : int
+        Windows of the first segment, which may have to be compiled.
+    """
+    group = plan.groups[task.group]
+    with jax.enable_x64(plan.dtype == "float64"), jax.default_device(device):
+        call = _Call(task, plan, device)
+        lane = call.begin()
+        progress = _Progress(report, task, int(group.times[-1]))
+        first_span = first_window = start = 0
+        if begun is not None and _alike(lane, begun[1]):  # else another release saved it
+            first_span, first_window = begun[0].span, begun[0].window
+            lane = call.restored(lane, begun[1])
+            progress.restored(lane)
+        for number, span in enumerate(group.schedule):
+            if number >= first_span:
+                done = first_window if number == first_span else 0
+                lane = _play_span(call, number, lane, start, done, progress, stopped, keep, opening)
+                if span.close:
+                    lane = call.close(lane)
+            start = next_start(span, start, progress.horizon)
+        if (short := int(np.asarray(lane.plays).min())) < progress.horizon:
+            label = plan.cells[task.cells[0]].label
+            raise RuntimeError(
+                f"{label!r} stopped after {short} of {progress.horizon} plays: its schedule offers too few windows"
+            )
+        record, diagnostics = call.finish(lane)
+        progress.finished()
+        regret = regret_of(record, group.parts, plan, task)
+        pulls = None if isinstance(record.pulls, tuple) else np.array(record.pulls)[: task.seeds]
+        return Chunk(
+            cells=task.cells, first=task.first, regret=regret, pulls=pulls,
+            diagnostics={name: np.asarray(x)[: task.seeds] for name, x in diagnostics.items()},
+            faults=found_in(task.cells, task.first, lane.faults, regret, pulls, group.times),
+        )  # fmt: skip
+
+
+class _Call:
+    """The compiled functions of a call, with the numbers that they are given, on its device."""
+
+    def __init__(self, task: Task, plan: Plan, device: jax.Device):
+        group = plan.groups[task.group]
+        host, marks = stacked([host_case(plan.cells[c]) for c in task.cells], plan.dtype)
+        leaves, treedef = jax.tree.flatten(marks)
+        with _compiling:  # two threads would compile the same functions
+            self.run = compiled(group.parts, tuple(leaves), treedef, len(task.cells), len(group.times))
+        self.schedule, self.device = group.schedule, device
+        self.case = jax.device_put(host, device)
+        self.seeds = jax.device_put(np.arange(task.first, task.first + task.lanes, dtype=np.uint32), device)
+        self.times = jax.device_put(group.times.astype(np.int32), device)
+
+    def begin(self) -> Any:
+        return self.run("begin", self.device, self.case, self.seeds)
+
+    def advance(self, lane: Any, number: int, start: int, first: int, count: int) -> Any:
+        """Play `count` windows of a span from the one numbered `first`."""
+        span = self.schedule[number]
+        numbers = [np.int32(x) for x in (start, batch_length(span), first, count)]
+        kind = (span.slots, span.full, span.whole)
+        return self.run("advance", self.device, self.case, self.seeds, lane, self.times, *numbers, kind=kind)
+
+    def close(self, lane: Any) -> Any:
+        return self.run("close", self.device, self.case, self.seeds, lane)
+
+    def finish(self, lane: Any) -> Any:
+        return self.run("finish", self.device, self.case, lane)
+
+    def restored(self, lane: Any, leaves: list[np.ndarray]) -> Any:
+        """The lanes that were saved, in the form of these."""
+        return jax.device_put(jax.tree.unflatten(jax.tree.structure(lane), leaves), self.device)
+
+
+class _Progress:
+    """Tells how many plays were made. Lanes may be at different plays: the smallest whole mean counts."""
+
+    def __init__(self, report: Callable[..., None], task: Task, horizon: int):
+        self.report, self.horizon = report, horizon
+        self.lanes, self.told = task.seeds * len(task.cells), 0
+
+    def restored(self, lane: Any) -> None:
+        self.told = int(np.asarray(lane.plays).mean(dtype=np.float64))
+        self.report(self.told * self.lanes, restored=True)
+
+    def tell(self, plays: np.ndarray) -> None:
+        mean = int(plays.sum(dtype=np.int64)) // plays.size
+        self.report((mean - self.told) * self.lanes)
+        self.told = mean
+
+    def finished(self) -> None:
+        self.report((self.horizon - self.told) * self.lanes)
+
+
+class _SpanEnd:
+    """Whether a span that the algorithm ends by itself is over.
+
+    A segment that makes no play is no proof: the algorithm may be working between two plays. Its state then changes. The span
+    is over once a segment neither plays nor changes the state.
+    """
+
+    def __init__(self) -> None:
+        self.plays: int = -1
+        self.state: Any = None
+
+    def reached(self, lane: Any, plays: int) -> bool:
+        if plays != self.plays:
+            self.plays, self.state = plays, None
+            return False
+        before, self.state = self.state, _on_host(lane.algorithm)
+        return before is not None and all(map(_same, self.state, before))
+
+
+def _play_span(
+    call: _Call, number: int, lane: Any, start: int, done: int, progress: _Progress, stopped, keep, opening: int
+) -> Any:
+    """The lanes after a span of which `done` windows are done."""
+    span, end = call.schedule[number], _SpanEnd()
+    windows = windows_offered(span, len(call.times))
+    # the windows that checkpoints may cut come last, and often are not needed: a look before they are offered
+    first_segment = opening if span.full else min(opening, span.repeats + 8)
+    for first, count in segments(windows, first_segment, done):
+        if stopped():
+            if keep is not None:
+                keep(number, first, lambda lane=lane: _on_host(lane), last=True)
+            raise Interrupted
+        lane = call.advance(lane, number, start, first, count)
+        plays = np.asarray(lane.plays)
+        progress.tell(plays)
+        if int(plays.min()) >= progress.horizon or end.reached(lane, int(plays.sum(dtype=np.int64))):
+            return lane
+        if keep is not None:
+            keep(number, first + count, lambda lane=lane: _on_host(lane))
+    return lane
+
+
+def _on_host(tree: Any) -> list[np.ndarray]:
+    return [np.asarray(x) for x in jax.tree.leaves(tree)]
+
+
+def _same(a, b) -> bool:
+    return np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+
+
+def _alike(lane, leaves: list) -> bool:
+    here = jax.tree.leaves(lane)
+    return [(x.shape, x.dtype) for x in here] == [(x.shape, x.dtype) for x in leaves]
+
+
+def segments(windows: int, begin: int, done: int = 0) -> Iterator[tuple[int, int]]:
+    """(first, number) pairs that cover the windows from `done`, each aimed at SEGMENT_SECONDS once the speed is known."""
+    first, number = done, min(windows - done, begin)
+    while first < windows:
+        began = time.perf_counter()
+        yield first, number
+        first += number
+        seconds = max(time.perf_counter() - began, 1e-6)
+        grown = number * min(8.0, SEGMENT_SECONDS / seconds)
+        number = max(1, min(windows - first, int(grown)))
+
+
+def regret_of(record, parts: Parts, plan: Plan, task: Task) -> np.ndarray:
+    """[S, M, C] float64 regret on the host: exact from counts where losses do not change, else compensated sums."""
+    group = plan.groups[task.group]
+    if record.regret_at:
+        high, low = (np.asarray(x)[: task.seeds].astype(np.float64) for x in record.regret_at)
+        regret = high + low
+    else:
+        counts = np.asarray(record.pulls_at)[: task.seeds]  # [S, M, C, K]
+        means = [plan.cells[c].environment.facts["means"] for c in task.cells]
+        regret = np.stack([regret_of_counts(counts[:, m], mean) for m, mean in enumerate(means)], axis=1)
+    baseline = parts.world.baseline
+    if baseline is not None:
+        environments = [plan.cells[c].environment.params for c in task.cells]
+        # seeds outside: cells share what a seed's baseline needs
+        for s in range(task.seeds if parts.world.seeded else 1):
+            rows, best = slice(s, s + 1) if parts.world.seeded else slice(None), {}
+            for m, params in enumerate(environments):
+                if id(params) not in best:
+                    best[id(params)] = baseline(params, task.first + s, group.times)
+                regret[rows, m] -= best[id(params)]
+    return regret
+
+
+def described(error: BaseException) -> tuple[str, str]:
+    """An error in one line, and its whole traceback."""
+    return f"{type(error).__name__}: {error}", "".join(traceback.format_exception(error))
+
+
+class Local:
+    """The engine of this machine."""
+
+    def __init__(self, devices, memory: int | None):
+        self.machine = this_machine(devices, memory)
+
+    def run(self, plan: Plan, tasks: list[Task], machine: Machine, *, keys, store, block, sink, report, failed) -> None:
+        """Run every task; `sink(task, chunk)` is called in the calling thread as calls finish.
+
+        failed(task, reason, traceback) is told of a Python error and the others go on; None: it is raised. When the calling thread
+        is interrupted, calls stop at their next segment and finished ones are still sunk.
+        """
+        stop, lock = threading.Event(), threading.Lock()
+        free = list(machine.devices) if len(machine.devices) > 1 else machine.devices * machine.workers
+
+        def work(task: Task) -> Chunk:
+            with lock:
+                device = free.pop()
+            try:
+                kept: dict = {} if store is None else saved(store, task, keys)
+                return run_task(task, plan, device, stopped=stop.is_set, report=report, **kept)
+            finally:
+                with lock:
+                    free.append(device)
+
+        with ThreadPoolExecutor(machine.workers) as pool:
+            waiting, pending = iter(tasks), dict[Future, Task]()
+            try:
+                while True:
+                    # flat memory: few calls in flight
+                    for task in itertools.islice(waiting, 2 * machine.workers - len(pending)):
+                        pending[pool.submit(work, task)] = task
+                    if not pending:
+                        return
+                    for future in wait(pending, return_when=FIRST_COMPLETED).done:
+                        task, error = pending[future], future.exception()
+                        if error is None:
+                            sink(task, future.result())
+                            del pending[future]  # not before: an interrupted sink is tried again
+                            continue
+                        del pending[future]
+                        if failed is None or not isinstance(error, Exception):
+                            raise error
+                        failed(task, *described(error))
+            except BaseException as error:
+                stop.set()
+                for future in pending:
+                    future.cancel()
+                if isinstance(error, KeyboardInterrupt):
+                    for future in wait(pending).done:
+                        if not future.cancelled() and future.exception() is None:
+                            sink(pending[future], future.result())
+                raise

@@ -1,0 +1,199 @@
+"""The Ray engine: calls over the machines of a cluster. It survives the loss of workers and of nodes.
+
+A worker rebuilds the plan from the sweep's own arguments, once a process, and runs the same calls as the local engine. Where
+it sees the store's directory it writes its chunks there and returns nothing; where it does not, they come back as arrays.
+Ray repeats a call whose process or machine was lost; an error in Python comes back as text and is not repeated.
+"""
+
+import contextlib
+import functools
+import hashlib
+import signal
+import sys
+import threading
+import warnings
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from jaxbandits.protocol import Adversary, Environment
+from jaxbandits.sweeps.arguments import labelled
+from jaxbandits.sweeps.engines.calls import Machine, Task, default_memory
+from jaxbandits.sweeps.engines.keeping import keep_chunk, saved
+from jaxbandits.sweeps.engines.local import described, run_task
+from jaxbandits.sweeps.identity.keys import versions as installed_versions
+from jaxbandits.sweeps.plan import Plan, plan
+from jaxbandits.sweeps.storage.dataset_file import CHUNKS
+from jaxbandits.sweeps.storage.store import Store
+from jaxbandits.version import __version__
+
+RETRIES = 10  # of a call whose worker or node is lost
+
+
+class Ray:
+    """An engine over the Ray cluster this process is connected to, or can find, or else starts on this machine."""
+
+    def __init__(self, algorithms, environment, settings: dict, devices, memory: int | None):
+        try:
+            import ray
+        except ImportError:
+            raise ValueError("engine = 'ray': Ray is not installed: pip install 'jaxbandits[ray]'") from None
+        if devices is not None:
+            raise ValueError(
+                "devices cannot be given with engine = 'ray': Ray deals them out, one GPU or one core a call"
+            )
+        if not ray.is_initialized():
+            with (
+                _own_sigterm(),
+                warnings.catch_warnings(),
+            ):  # Ray forks before it starts its own programs, which JAX warns of
+                warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)
+                ray.init(log_to_driver=False, include_dashboard=False)
+        self.gpus = int(ray.cluster_resources().get("GPU", 0))
+        self.cores = int(ray.cluster_resources().get("CPU", 0))
+        # one GPU a call where the cluster has any, else one core
+        needs = {"num_gpus": 1, "num_cpus": 1} if self.gpus else {"num_cpus": 1}
+        remote: Any = ray.remote
+        self.remote = remote(max_retries=RETRIES, retry_exceptions=False, **needs)
+        factories = {name: part.remake or part if isinstance(part, Environment | Adversary) else part
+                     for name, part in {"environment": environment, **settings}.items()}  # fmt: skip
+        self.arguments = _packed((labelled(algorithms), factories))
+        platform, share = ray.get(self.remote(_describe).remote())
+        self.versions = [__version__, *installed_versions(platform)]
+        self.machine = Machine([], self.gpus or max(self.cores, 1), platform, memory or share)
+
+    def run(self, plan: Plan, tasks: list[Task], machine: Machine, *, keys, store, block, sink, report, failed) -> None:
+        """As `Local.run`."""
+        import ray
+
+        call = self.remote(_call)
+        arguments = ray.put(self.arguments)
+        digest = hashlib.sha256(self.arguments).hexdigest()
+        place = None if store is None else (str(store.home.parent.resolve()), store.token)
+        waiting, pending = iter(tasks), dict[Any, Task]()
+        try:
+            while True:
+                slots = int(ray.cluster_resources().get("GPU" if self.gpus else "CPU", 1))
+                for task in islice(waiting, max(2 * slots - len(pending), 0)):
+                    names = [keys[c] for c in task.cells] if keys else []
+                    pending[call.remote(arguments, digest, self.versions, task, names, place, block)] = task
+                if not pending:
+                    return
+                done, _ = ray.wait(list(pending), num_returns=1, timeout=5.0)
+                for reference in done:
+                    task = pending[reference]
+                    try:
+                        chunk, error = ray.get(reference)
+                    except ray.exceptions.RayError as lost:  # its workers died again and again
+                        chunk, error = None, described(lost)
+                    if error is None:
+                        sink(task, chunk)
+                        report(int(plan.groups[task.group].times[-1]) * len(task.cells) * task.seeds)
+                    elif failed is None:
+                        raise RuntimeError(f"a call failed on the cluster:\n{error[1]}")
+                    else:
+                        failed(task, *error)
+                    del pending[reference]
+        except BaseException as stop:
+            if isinstance(stop, KeyboardInterrupt):
+                for reference in ray.wait(list(pending), num_returns=len(pending), timeout=0)[0] if pending else ():
+                    chunk, error = ray.get(reference)
+                    if error is None:
+                        sink(pending.pop(reference), chunk)
+            for reference in pending:
+                ray.cancel(reference, force=False)
+            raise
+
+
+@contextlib.contextmanager
+def _own_sigterm():
+    """Ray puts a handler of its own in the place of the process's: whoever handled SIGTERM before goes on doing so."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        # the default is Ray's to replace, and only the main thread may set a handler
+        if callable(before) and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
+
+
+def _describe():
+    """What a worker of this cluster is."""
+    platform = jax.default_backend()
+    return platform, default_memory(platform)
+
+
+def _packed(x) -> bytes:
+    """Pickled with the users' own modules inside: a node need not have their files."""
+    from ray import cloudpickle
+
+    own = [m for m in {_home(f) for f in _functions(x)} if m in sys.modules]
+    for name in own:
+        cloudpickle.register_pickle_by_value(sys.modules[name])
+    try:
+        return cloudpickle.dumps(x)
+    finally:
+        for name in own:
+            cloudpickle.unregister_pickle_by_value(sys.modules[name])
+
+
+def _functions(x):
+    if isinstance(x, functools.partial):
+        yield from _functions(x.func)
+        yield from _functions(list(x.keywords.values()))
+    elif isinstance(x, dict):
+        yield from _functions(list(x.values()))
+    elif isinstance(x, list | tuple):
+        for item in x:
+            yield from _functions(item)
+    elif callable(x):
+        yield x
+
+
+def _home(function) -> str:
+    """The module to send along; nothing for libraries, which every node has."""
+    name = getattr(function, "__module__", None) or ""
+    path = getattr(sys.modules.get(name), "__file__", None) or ""
+    everywhere = name.partition(".")[0] in ("jaxbandits", "__main__") or "site-packages" in path or not path
+    return "" if everywhere else name
+
+
+@functools.lru_cache(maxsize=4)
+def _planned(digest: str, arguments) -> Plan:
+    from ray import cloudpickle
+
+    algorithms, settings = cloudpickle.loads(arguments)
+    environment = settings.pop("environment")
+    return plan(algorithms, environment, **settings)
+
+
+@functools.cache
+def _store(directory: str, token: str) -> Store | None:
+    """The store of that token, if this machine sees it."""
+    try:
+        return Store(directory) if (Path(directory) / CHUNKS / "token").read_text() == token else None
+    except OSError:
+        return None
+
+
+def _call(arguments: bytes, digest: str, versions: list, task: Task, names: list[str], place, block: int):
+    """One call on a worker: (chunk, without arrays where it is in the store, error as (reason, traceback) or None)."""
+    try:
+        here = [__version__, *installed_versions(jax.default_backend())]
+        if here != versions:
+            raise RuntimeError(
+                f"a node of the cluster has {here}, the driver {versions}: install the same on all nodes"
+            )
+        laid_out = _planned(digest, arguments)
+        keys = dict(zip(task.cells, names, strict=False))
+        store = None if place is None else _store(*place)
+        kept = {} if store is None else saved(store, task, keys)
+        chunk = run_task(task, laid_out, jax.local_devices()[0], **kept)
+        if store is None:
+            return chunk, None
+        keep_chunk(store, task, chunk, keys, block)
+        return chunk._replace(regret=None, pulls=None, diagnostics={}), None
+    except Exception as error:
+        return None, described(error)

@@ -1,0 +1,247 @@
+"""A planned sweep on its way to a Dataset: what is finished is found, the rest is computed, and everything is merged."""
+
+import errno
+import os
+import shutil
+import sys
+import threading
+import uuid
+import warnings
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+from tqdm import tqdm
+
+from jaxbandits.sweeps import estimate
+from jaxbandits.sweeps.dataset import Results
+from jaxbandits.sweeps.engines import calls
+from jaxbandits.sweeps.engines.calls import Interval, Task, owned, seeds_of, without
+from jaxbandits.sweeps.engines.chunk import Chunk
+from jaxbandits.sweeps.engines.contract_faults import Fault, broken_cells, verdict
+from jaxbandits.sweeps.engines.keeping import keep_chunk
+from jaxbandits.sweeps.identity.keys import identified
+from jaxbandits.sweeps.plan import Plan
+from jaxbandits.sweeps.storage import computing_time, free_space
+from jaxbandits.sweeps.storage.dataset_file import RESULTS, load
+from jaxbandits.sweeps.storage.store import Store, Unreadable, block_of, remedy
+
+HEADER_BYTES = 1 << 16  # of results.nc: coordinates and attributes
+
+
+class SweepError(RuntimeError):
+    """Some calls failed in Python; `failures` holds (label, seeds, reason, traceback). What the others computed is kept."""
+
+    def __init__(self, failures: list[tuple[str, range, str, str]], total: int):
+        self.failures = failures
+        label, seeds, reason, _ = failures[0]
+        super().__init__(
+            f"{len(failures)} of {total} calls failed and the others are kept: mend it or leave it out and run again. The first "
+            f"is {label!r}, seeds {seeds.start} to {seeds.stop - 1}: {reason}"
+        )
+
+
+class Job:
+    """One sweep, checked: plan, engine and, where there is a directory, the store. Nothing is written before it runs."""
+
+    def __init__(
+        self, plan: Plan, config: dict, common: dict, engine: Any, directory=None, *, progress=True, fresh=False
+    ):
+        self.config, self.common, self.engine, self.progress, self.fresh = config, common, engine, progress, fresh
+        self.directory = None if directory is None else Path(directory)
+        calls.check_parts(plan)
+        self.plan, self.keys, self.nameless = identified(plan, engine.machine.platform, stored=directory is not None)
+        plan = self.plan
+        self.shapes = calls.shapes_of(plan)
+        recorded = max(len(t) for t in plan.times.values())
+        free_space.check(calls.total_bytes(plan, self.shapes), self.directory, len(plan.seeds), recorded)
+        calls.fitting(plan, owned(plan, 1, None), engine.machine, self.shapes)  # says now that the memory is too small
+        self.store = None if self.directory is None else Store(self.directory)
+        if self.nameless:
+            reason = next(iter(self.nameless.values()))
+            warnings.warn(f"{reason}: it is computed anew in every run", UserWarning, stacklevel=2)
+        self.block = block_of(recorded)
+        self.computed = 0  # plays of this process
+        self.lanes_computed = 0  # lanes of this process
+        self.locked = self.store is not None and self.store.locked  # what is there can be read only
+
+    @property
+    def lanes(self) -> int:
+        """Lanes of the whole sweep; a cell under two labels, or repeated along an axis, is computed once."""
+        return len(self.plan.seeds) * (len(set(self.keys)) if self.keys else len(self.plan.cells))
+
+    def said(self, computed: int) -> str:
+        """What a run with a store did or will do, in words."""
+        return f"{self.lanes - computed:,} lanes from the store, {computed:,} computed"
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that all processes together have computed for the store."""
+        return 0.0 if self.store is None else computing_time.seconds(self.store.home)
+
+    def dataset(self) -> xr.Dataset:
+        """Compute what is missing and return everything."""
+        if self.store is None or self.directory is None:
+            results = Results(self.plan, self.shapes, self.config)
+            self._run(owned(self.plan, 1, None), lambda task, chunk: _each(task, chunk, results.put))
+            return results.dataset()
+        if self.locked and not self.fresh:  # from the chunks: results.nc may be of an earlier state of the code
+            results = Results(self.plan, self.shapes, self.config)
+            if self._collect(self.store, results):
+                return results.dataset()
+        try:
+            for _ in range(3):  # a damaged file is found when it is merged
+                self.compute()
+                if self._merge(self.store):
+                    self._tidy(self.store)
+                    return load(self.directory)
+        except KeyboardInterrupt as stop:
+            stop.add_note(f"everything finished is in {self.directory}: the same call goes on from there")
+            raise
+        hurt = ", ".join(dict.fromkeys(self.store.reported[-3:])) or "some have gone"
+        raise OSError(f"{self.directory}: finished chunks are damaged again and again ({hurt}): check the disk")
+
+    def compute(self, shard: tuple[int, int] | None = None) -> None:
+        """Bring the store up to the whole sweep, or to one shard of it."""
+        assert self.store is not None and self.directory is not None
+        if shard is not None and self.nameless:
+            raise ValueError(f"{next(iter(self.nameless.values()))}: shares of it cannot be put together, use `run`")
+        self.store.prepare()
+        if self.fresh:
+            self.store.clear()
+            computing_time.clear(self.store.home)
+            (self.directory / RESULTS).unlink(missing_ok=True)
+            self.fresh = False
+        self.store.claim(self.config, self.common)
+        pieces = self.store.pieces(self.keys)
+        wanted, seen = [], set()
+        for key, mine in zip(self.keys, owned(self.plan, self.block, shard), strict=True):
+            # one cell under two labels is computed once
+            wanted.append([] if key in seen else without(mine, seeds_of(pieces[key])))
+            seen.add(key)
+        if any(wanted):
+            clock = computing_time.Spent(self.store.home)
+
+            def write(task: Task, chunk: Chunk) -> None:
+                self._write(task, chunk)
+                clock.write()
+
+            try:
+                self._run(wanted, write)
+            finally:
+                clock.write(last=True)
+        elif self.progress and shard is None:
+            estimate.say(self.said(0))
+
+    def _run(self, wanted: list[list[Interval]], sink) -> None:
+        plan, store, machine = self.plan, self.store, self.engine.machine
+        before = []
+        if store is not None:
+            before = calls.resumed(store.begun(), plan, self.keys, wanted, machine, self.shapes)
+        machine, tasks = calls.fitting(plan, wanted, machine, self.shapes)
+        tasks = before + tasks
+        total = sum(calls.weight(task, plan) for task in tasks)
+        failures: list = []
+        seen: list[Fault] = []
+        if self.progress:
+            estimate.announce(self, tasks, machine)
+
+        def failed(task: Task, reason: str, said: str):
+            label, seeds = plan.cells[task.cells[0]].label, range(task.first, task.first + task.seeds)
+            failures.append((label, seeds, reason, said))
+            if len(failures) == 1:
+                warnings.warn(f"{label!r} failed, the other calls go on: {reason}", RuntimeWarning, stacklevel=2)
+
+        def finished(task: Task, chunk: Chunk):
+            sink(task, chunk)
+            broken = sorted(broken_cells(chunk.faults))
+            if broken and not broken_cells(seen) and len(tasks) > 1:
+                label = plan.cells[broken[0]].label
+                warnings.warn(f"{label!r} broke the contract, the other calls go on", RuntimeWarning, stacklevel=2)
+            seen.extend(chunk.faults)
+
+        lock, quiet = threading.Lock(), not sys.stderr.isatty()
+        with tqdm(
+            total=total, unit="play", unit_scale=True, leave=False, disable=not self.progress,
+            desc=f"{sum(task.seeds * len(task.cells) for task in tasks):,} lanes", mininterval=30 if quiet else 0.1,
+        ) as bar:  # fmt: skip
+
+            def report(plays, restored=False):
+                with lock:
+                    plays = min(plays, total - bar.n)
+                    if restored and not bar.disable:  # played by an earlier run: no part of this one's rate
+                        bar.initial += plays
+                        bar.last_print_n += plays
+                        bar.n += plays
+                    else:
+                        bar.update(plays)
+
+            self.engine.run(
+                plan, tasks, machine, keys=self.keys, store=store, block=self.block, sink=finished, report=report,
+                failed=None if store is None else failed,
+            )  # fmt: skip
+        self.computed += total
+        self.lanes_computed += sum(task.seeds * len(task.cells) for task in tasks)
+        failed_calls = SweepError(failures, len(tasks)) if failures else None
+        error = verdict(plan.cells, plan.times, plan.dtype, seen, stacklevel=5)
+        if error is not None:
+            raise error from failed_calls
+        if failed_calls is not None:
+            raise failed_calls
+
+    def _write(self, task: Task, chunk: Chunk) -> None:
+        assert self.store is not None
+        if chunk.regret is not None:
+            keep_chunk(self.store, task, chunk, self.keys, self.block)
+
+    def _merge(self, store: Store) -> bool:
+        """Write results.nc from the store in the order of the plan; False where a file was damaged or has gone."""
+        assert self.directory is not None
+        part = self.directory / f".{RESULTS}.{uuid.uuid4().hex[:8]}.part"
+        need = calls.total_bytes(self.plan, self.shapes) + HEADER_BYTES + 64 * len(self.plan.seeds)
+        try:
+            if shutil.disk_usage(self.directory).free < need:  # asked first: HDF5 does not take a full disk well
+                raise OSError(errno.ENOSPC, f"it needs {need:,} bytes")
+            results = Results(self.plan, self.shapes, self.config, part)
+            whole = self._collect(store, results)
+            results.close()
+            if whole:
+                os.replace(part, self.directory / RESULTS)
+        except Unreadable:
+            raise
+        except (OSError, RuntimeError) as error:  # HDF5 has its own words for a full disk
+            said = f"cannot write {self.directory / RESULTS} ({str(error).splitlines()[0]})"
+            raise OSError(f"{said}: {remedy(error)} and run it again, everything finished is kept") from None
+        finally:
+            part.unlink(missing_ok=True)
+        return whole
+
+    def _collect(self, store: Store, results: Results) -> bool:
+        """Put all chunks in their places, in the order of the plan; False where a file was damaged or is not there."""
+        whole, seeds = True, (self.plan.seeds.start, self.plan.seeds.stop)
+        pieces = store.pieces(self.keys)
+        for cell, key in enumerate(self.keys):
+            covered = []
+            for piece in pieces[key]:
+                arrays = store.read(piece, results.expected(cell))
+                if arrays is not None:
+                    results.put(cell, piece.first, arrays)
+                    covered.append((piece.first, piece.stop))
+            whole = whole and not without([seeds], covered)
+        return whole
+
+    def _tidy(self, store: Store) -> None:
+        """Forget calls on their way that other calls have overtaken, and chunks that no later run can find."""
+        for pieces in store.pieces(self.nameless).values():
+            for piece in pieces:
+                piece.path.unlink(missing_ok=True)
+        for call in store.begun():
+            pieces = store.pieces(call.keys)
+            span = [(call.first, call.first + call.seeds)]
+            if not any(without(span, seeds_of(pieces[key])) for key in call.keys):
+                store.forget_begun(call)
+
+
+def _each(task: Task, chunk: Chunk, put) -> None:
+    for m, c in chunk.sound():
+        put(c, chunk.first, chunk.of(m))

@@ -1,0 +1,1 @@
+"""Names of results: equal keys mean equal bits."""

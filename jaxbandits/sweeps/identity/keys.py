@@ -1,0 +1,200 @@
+"""What fixes a cell's results, as a key: equal keys mean equal bits.
+
+A key is the sha256 of a description of the cell. A part of this package enters by its version number and by the arguments that
+differ from their defaults; its code is not looked at, so files may move and arguments may be added. A cell that holds anything
+of a user's enters by what it computes: its traced program, its numbers as they are used, and the values that it gives the host.
+No key holds chunk sizes, memory, devices or what else runs beside the cell, so another machine, more seeds, more grid values
+and new algorithms all find what is finished.
+"""
+
+import functools
+import hashlib
+import json
+import os
+import uuid
+from typing import Any, NamedTuple
+
+import jax
+import jaxlib
+import numpy as np
+
+from jaxbandits.protocol import Environment
+from jaxbandits.source_places import place_of_error, place_of_function
+from jaxbandits.sweeps.identity import pinned_code
+from jaxbandits.sweeps.identity.library_parts import Altered, bits, describe_part, is_altered, numbers
+from jaxbandits.sweeps.identity.traced_lane import NoIdentity, fingerprint, lane_programs, naming
+from jaxbandits.sweeps.part_checks.wording import first_line, in_brackets
+from jaxbandits.sweeps.plan import Cell, Group, Plan, cast, host_case, stacked
+from jaxbandits.sweeps.storage.store import KEYS
+from jaxbandits.window import Parts
+
+BASELINE_SEEDS = 8  # seeds on which a user's baseline is evaluated, where it depends on the seed
+# Settings of JAX that change draws or arithmetic of a program whose trace is the same.
+_FLAGS = (
+    "jax_threefry_partitionable",
+    "jax_default_prng_impl",
+    "jax_default_matmul_precision",
+    "jax_random_seed_offset",
+    "jax_disable_most_optimizations",
+    "jax_optimization_level",
+    "jax_exec_time_optimization_effort",
+)
+_HARMLESS = ("--xla_force_host_platform_device_count", "--xla_dump", "--xla_gpu_force_compilation_parallelism")
+
+
+class Identified(NamedTuple):
+    """A plan whose groups know what they compute, and the keys of its cells."""
+
+    plan: Plan
+    keys: list[str]
+    nameless: dict[str, str]  # keys that no later run will find -> why
+
+
+def identified(plan: Plan, platform: str, stored: bool) -> Identified:
+    """Trace what is not this package's own, once a group, and name every cell.
+
+    stored: keys are wanted. Otherwise only users' own parts are traced, so that no code compiled for an earlier state of
+    theirs is used again. Errors inside a user's functions come out as they are.
+    """
+    describe = Describer()
+    described = [describe.cell(cell) for cell in plan.cells]
+    programs: list[str | NoIdentity | None] = []
+    groups = []
+    for group in plan.groups:
+        own, program = any(described[c] is None for c in group.cells), None
+        if own or (stored and not pinned_code.unchanged()):
+            now, program = _traced(group, plan, stored)
+            group = group._replace(parts=group.parts._replace(traced=now)) if own else group
+        programs.append(program)
+        groups.append(group)
+    plan = plan._replace(groups=groups)
+    if not stored:
+        return Identified(plan, [], {})
+    keys, nameless = [""] * len(plan.cells), {}
+    common = {"about": versions(platform), "dtype": plan.dtype}
+    times = {h: numbers(np.asarray(t)) for h, t in plan.times.items()}
+    for group, program in zip(plan.groups, programs, strict=True):
+        for c in group.cells:
+            cell, content = plan.cells[c], described[c]
+            try:
+                if isinstance(program, NoIdentity):
+                    raise program
+                if content is None or not pinned_code.unchanged():
+                    content = describe.computed(cell, program, group, plan)
+                keys[c] = _sha(common | {"horizon": cell.horizon, "times": times[cell.horizon], "cell": content})
+            except NoIdentity as reason:
+                keys[c] = _sha(uuid.uuid4().hex)
+                nameless[keys[c]] = f"{cell.label}: {reason}"
+    return Identified(plan, keys, nameless)
+
+
+def traced_now(parts: Parts, schedule, cell: Cell, times: np.ndarray, dtype: str, *, lasting: bool, batch=True) -> str:
+    """What a cell's program computes now, as hashes. lasting: also in another process, or NoIdentity where there is none."""
+    case, _ = stacked([host_case(cell)], dtype)
+    with jax.enable_x64(dtype == "float64"), naming(cell.label):
+        return fingerprint(*lane_programs(parts, schedule, case, len(times), batch), lasting=lasting)
+
+
+def _traced(group: Group, plan: Plan, stored: bool) -> tuple[str, str | NoIdentity]:
+    """What a group computes, for this process and for the store. What differs from one trace to the next has no identity."""
+    cell = plan.cells[group.cells[0]]
+    trace = functools.partial(traced_now, group.parts, group.schedule, cell, group.times, plan.dtype)
+    if not stored:
+        return (trace(lasting=False),) * 2
+    try:
+        program = trace(lasting=True)
+        if not program.startswith(trace(lasting=True, batch=False)):
+            raise NoIdentity("its functions compute something else each time they are traced, as with `np.random`")
+        return program, program
+    except NoIdentity as reason:
+        return trace(lasting=False), reason
+
+
+def versions(platform: str) -> list:
+    """What the bits depend on beside the sweep itself."""
+    config: Any = jax.config
+    flags = {name: str(getattr(config, name, config.values.get(name))) for name in _FLAGS}
+    compiler = sorted(w for w in os.environ.get("XLA_FLAGS", "").split() if not w.startswith(_HARMLESS))
+    return [KEYS, jax.__version__, jaxlib.__version__, platform, flags, compiler]
+
+
+def _sha(x) -> str:
+    return hashlib.sha256(json.dumps(x, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+class Describer:
+    """Describes cells, each environment and adversary once: cells share them."""
+
+    def __init__(self):
+        self.parts: dict[int, tuple[Any, Any]] = {}  # id -> the part, kept alive, and its description
+        self.baselines: dict[tuple, Any] = {}
+
+    def cell(self, cell: Cell):
+        """A cell of this package's parts by their versions and arguments; None where it holds anything of a user's."""
+        shared = (cell.environment, cell.reward_adversary, cell.message_adversary)
+        try:
+            return [describe_part(cell.algorithm), *(self._part(part) for part in shared)]
+        except Altered:
+            return None
+
+    def _part(self, part):
+        if id(part) not in self.parts:
+            try:
+                description: Any = describe_part(part)
+            except Altered as own:
+                description = own
+            self.parts[id(part)] = (part, description)
+        description = self.parts[id(part)][1]
+        if isinstance(description, Altered):
+            raise description
+        return description
+
+    def computed(self, cell: Cell, program: str | None, group: Group, plan: Plan) -> dict:
+        """A cell by what it computes: program, numbers, schedule, and what the host is given."""
+        leaves = jax.tree.leaves(host_case(cell))
+        return {
+            "program": program,
+            "numbers": [bits(np.asarray(cast(x, plan.dtype))) for x in leaves],
+            "schedule": [[int(x) for x in span] for span in cell.algorithm.schedule],
+            "means": None if (means := cell.environment.facts.get("means")) is None else bits(_float64(means)),
+            "baseline": self._baseline(cell.environment, group.times),
+            # what cannot be seen, such as a file that a baseline reads for later seeds, is told apart by raising the number
+            "versions": [str(cell.algorithm.version[1:2]), *(str(part and part.version) for part in cell[2:5])],
+        }
+
+    def _baseline(self, environment: Environment, times: np.ndarray):
+        """What is subtracted from losses: by description where it is this package's, else by its values."""
+        if environment.world.baseline is None:
+            return None
+        if pinned_code.unchanged() and not is_altered(environment):
+            return self._part(environment)
+        key = (id(environment), id(times))
+        if key not in self.baselines:
+            seeds = range(BASELINE_SEEDS if environment.world.seeded else 1)
+            values, again = ([bits(_baseline_values(environment, seed, times)) for seed in seeds] for _ in range(2))
+            if values != again:
+                raise NoIdentity("the environment's baseline is something else each time it is asked for")
+            self.baselines[key] = values
+        return self.baselines[key]
+
+
+def _baseline_values(environment: Environment, seed: int, times: np.ndarray) -> np.ndarray:
+    """What a user's baseline gives. ValueError where it fails, or gives other than one number a checkpoint."""
+    baseline: Any = environment.world.baseline
+    try:
+        values = _float64(baseline(environment.params, seed, times))
+    except Exception as error:
+        where = place_of_error(error) or place_of_function(baseline)
+        raise ValueError(
+            f"World.baseline(params, seed, times) fails: {type(error).__name__}: {first_line(error)}{in_brackets(where)}"
+        ) from error
+    if values.shape != times.shape:
+        raise ValueError(
+            f"World.baseline must give one number a checkpoint, {len(times)} here, it gives shape {values.shape}"
+            f"{in_brackets(place_of_function(baseline))}"
+        )
+    return values
+
+
+def _float64(x) -> np.ndarray:
+    return np.asarray(x, np.float64)

@@ -1,0 +1,109 @@
+"""How errors about parts name shapes, values and lines, and the small questions that the checks ask of a value."""
+
+import functools
+import inspect
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandits.source_places import place_of_function
+
+
+def is_array(x) -> bool:
+    """Whether it has a shape and a type."""
+    return hasattr(x, "shape") and hasattr(x, "dtype")
+
+
+def is_traceable(x) -> bool:
+    """Whether JAX takes it as numbers."""
+    return isinstance(x, jax.Array | np.ndarray | np.generic | int | float | complex)
+
+
+def is_scalar(x, kind) -> bool:
+    """Whether it is one number of a kind, such as `jnp.integer`."""
+    x = np.asarray(x) if isinstance(x, bool | int | float) else x
+    return is_array(x) and x.shape == () and jnp.issubdtype(x.dtype, kind)
+
+
+def fits(x, slots: int, agents: int | None, many: bool) -> bool:
+    """Whether x has one entry for each play, or one for the window; many: one for each agent, too."""
+    if not is_array(x) or len(x.shape) != (2 if many else 1):
+        return False
+    return x.shape[0] in (slots, 1) and (not many or agents is None or x.shape[1] == agents)
+
+
+def abstract(x):
+    """The shape and type of a traced array."""
+    if not is_array(x):  # a number of Python stays what it is: it may be a shape
+        return x
+    aval = jax.typeof(x)
+    return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=getattr(aval, "weak_type", False))
+
+
+def as_arrays(tree):
+    """A tree whose numbers are arrays, as what is carried from play to play becomes one."""
+    return jax.tree.map(lambda x: x if is_array(x) else jax.eval_shape(lambda: jnp.asarray(x)), tree)
+
+
+def row_text(slots: int, agents: int | None) -> str:
+    """The shape of one value a play, or one a play and agent."""
+    return f"shape [P] (here {slots})" if agents is None else f"shape [P, N] (here {slots}, {agents})"
+
+
+def array_text(x) -> str:
+    """float32[3,2]."""
+    return f"{x.dtype}[{','.join(map(str, x.shape))}]"
+
+
+def shape_text(tree) -> str:
+    """Types and shapes of a tree, short."""
+    if is_array(tree):
+        return array_text(tree)
+    if hasattr(tree, "_fields"):
+        inside = ", ".join(f"{name}={shape_text(x)}" for name, x in zip(tree._fields, tree, strict=True))
+        return f"{type(tree).__name__}({inside})"
+    if isinstance(tree, tuple | list):
+        return f"({', '.join(map(shape_text, tree))})"
+    return what(tree)
+
+
+def what(x) -> str:
+    """A value as a message names it."""
+    if x is None:
+        return "None"
+    if is_array(x):
+        return f"an array {array_text(x)}"
+    if hasattr(x, "_fields"):
+        return f"{a_kind(type(x))} alone"
+    if inspect.isfunction(x):
+        return f"the function {x.__name__}"
+    text = repr(x)
+    return f"{text if len(text) <= 60 else text[:57] + '...'} ({type(x).__name__})"
+
+
+def a_kind(kind: type) -> str:
+    """A type with its article."""
+    return f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
+
+
+def named(factory) -> str:
+    """A factory's own name."""
+    while isinstance(factory, functools.partial):
+        factory = factory.func
+    return getattr(factory, "__name__", repr(factory))
+
+
+def at_line(function) -> str:
+    """` (file:line)` of a user's function, or nothing."""
+    return in_brackets("" if function is None else place_of_function(function))
+
+
+def in_brackets(place: str) -> str:
+    """A place as the end of a message; nothing where it is not known."""
+    return f" ({place})" if place else ""
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error."""
+    return (str(error).splitlines() or [""])[0]

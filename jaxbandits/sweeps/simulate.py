@@ -1,0 +1,250 @@
+"""`jb.simulate`: one lane, for teaching, debugging and use inside a user's own `jit` or `vmap`."""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxbandits import simulator, spans
+from jaxbandits.numerics import fixed_sum
+from jaxbandits.protocol import Algorithm, Case, Environment
+from jaxbandits.regret import regret_of_counts
+from jaxbandits.simulator import case_of
+from jaxbandits.sweeps import assumptions, jax_flags
+from jaxbandits.sweeps.arguments import call, factory_of, floating, name_of, part_factory, public_name, signature_of
+from jaxbandits.sweeps.checkpoints import checkpoint_times
+from jaxbandits.sweeps.engines import contract_faults
+from jaxbandits.sweeps.engines.compilation_cache import programs_on_disk
+from jaxbandits.sweeps.engines.unread_code import without_unread
+from jaxbandits.sweeps.identity.keys import traced_now
+from jaxbandits.sweeps.identity.library_parts import is_altered
+from jaxbandits.sweeps.part_checks import structure
+from jaxbandits.sweeps.plan import Cell, built, check_range, filled_in, fitting_in, host_case, stacked
+from jaxbandits.validation import integer
+from jaxbandits.window import Parts
+
+
+class History(NamedTuple):
+    """What happened, play by play (nothing traced: exactly the plays made; otherwise every slot, with `play`)."""
+
+    t: Any  # [T]
+    action: Any  # [T] | [T, N]
+    reward: Any  # [T] | [T, N], after contamination
+    message: Any  # one entry a window
+    released: Any  # one entry a window
+    play: Any  # [T] bool
+
+
+class Run(NamedTuple):
+    """One simulated lane."""
+
+    regret: Any  # [C]
+    t: Any  # [C]
+    pulls: Any  # [K] int32 | None
+    state: Any
+    diagnostics: dict
+    history: History | None = None
+
+
+def simulate(
+    algorithm, environment, *, reward_adversary=None, message_adversary=None, seed=0, checkpoints=200, history=False,
+    dtype="float32",
+) -> Run:  # fmt: skip
+    """Play one lane. Pure: `seed` and the algorithm's params may be traced, so it works inside `jit` and `vmap`.
+
+    algorithm: a built algorithm, or a factory with its horizon bound (what the environment fixes is filled in).
+    environment, adversaries: called parts, factories or names. checkpoints: a count or times. history: keep every play.
+    Warns where the environment's rewards or their moments exceed what the algorithm declares, and where NaN turns up in an own
+    part.
+    Raises ContractError where the lane's actions leave the arms, its pulls are not its plays or its regret is not finite,
+    unless something is traced; ValueError where a part does not keep to the protocol.
+    Lane `seed` is the same, bit for bit, as in a `sweep`; where something is traced, regret is summed on the device in `dtype`.
+
+    >>> import jaxbandits as jb
+    >>> arms = jb.environments.bernoulli_arms(means=[0.2, 0.8])
+    >>> run = jb.simulate(jb.algorithms.ucb1(num_arms=2, horizon=50), arms, history=True)
+    >>> int(run.pulls.sum()), run.history.action.shape
+    (50, (50,))
+    """
+    jax_flags.check()
+    dtype, seed = floating(dtype), _seed(seed)
+    environment = environment_of(environment)
+    attackers = {"reward_adversary": reward_adversary, "message_adversary": message_adversary}
+    makers = {slot: part_factory(a, slot) for slot, a in attackers.items()}
+    first, second = (None if maker is None else call(maker, slot) for slot, maker in makers.items())
+    algorithm = algorithm_for(algorithm, environment)
+    if "horizon" not in algorithm.config:
+        raise ValueError(
+            f"{algorithm.version[0]}: its config holds no horizon: decorate the factory with jaxbandits.validation.factory"
+        )
+    horizon = integer("horizon", algorithm.config["horizon"], 1, 2**31 - 2)
+    if horizon > environment.facts.get("max_horizon", horizon):
+        raise ValueError(
+            f"horizon = {horizon} is longer than the environment's {environment.facts['max_horizon']} plays"
+        )
+    if _traced((environment.params, first and first.params, second and second.params)):
+        raise ValueError(
+            "the environment and the adversaries need numbers: only seed and the algorithm's params may be traced"
+        )
+    if not _traced(algorithm.params):
+        assumptions.warn([(algorithm.version[0], algorithm, environment)], stacklevel=2)
+        check_range(algorithm.version[0], case_of(algorithm, environment, first, second), dtype, {})
+    if history and algorithm.program.hints.tally:
+        raise ValueError("history=True shows single rewards, shortcut=True draws none: leave one of them out")
+    times = checkpoint_times(horizon, checkpoints)
+    cell = Cell(algorithm.version[0], algorithm, environment, first, second, horizon, ())
+    parts = simulator.parts_of(algorithm, environment, first, second, dtype)
+    case, _ = stacked([host_case(cell)], dtype)
+    with jax.enable_x64(dtype == "float64"):
+        doubts = structure.checked(cell.label, algorithm, environment, parts, case, algorithm.schedule)
+        structure.warn(doubts, stacklevel=2)
+    if is_altered(algorithm, environment, first, second) and not _traced((seed, algorithm.params)):
+        # what it reads may have changed since it was compiled
+        parts = parts._replace(traced=traced_now(parts, algorithm.schedule, cell, times, dtype, lasting=False))
+    with jax.enable_x64(dtype == "float64"), programs_on_disk():
+        record, lane, diagnostics, kept = _play(parts, algorithm.schedule, history, case, jnp.uint32(seed), times)
+    traced = _traced((seed, algorithm.params))
+    if _traced(seed) and parts.world.seeded:
+        raise ValueError(
+            "the best arm of this environment depends on the seed: call simulate with a number, or use sweep"
+        )
+    regret = _regret(record, environment, parts, seed, times, traced)
+    pulls = None if isinstance(record.pulls, tuple) else record.pulls
+    if history:
+        kept = _flat(kept, traced)
+    if not traced:
+        pulls, diagnostics = jax.tree.map(np.asarray, (pulls, diagnostics))
+        watched = jax.tree.map(lambda x: np.reshape(x, (1, 1)), lane.faults)
+        counted = None if pulls is None else pulls[None, None]
+        seen = contract_faults.found_in((0,), int(seed), watched, np.asarray(regret)[None, None], counted, times)
+        error = contract_faults.verdict([cell], {horizon: times}, dtype, list(seen), stacklevel=2)
+        if error is not None:
+            raise error
+    return Run(regret, times, pulls, lane.algorithm, diagnostics, kept if history else None)
+
+
+def algorithm_for(algorithm, environment: Environment) -> Algorithm:
+    """A built algorithm as it is; a factory with its horizon bound, called with what the environment fixes. ValueError where they do not fit."""
+    if not isinstance(algorithm, Algorithm):
+        factory = factory_of(algorithm, "algorithm", "algorithm")
+        bound = signature_of(factory)[1]
+        if "horizon" not in bound:
+            raise ValueError(
+                f"{name_of(factory)} needs a horizon: bind it, functools.partial({public_name(factory)}, horizon=1000)"
+            )
+        algorithm = built(factory, {}, filled_in(environment), bound["horizon"], name_of(factory))
+    else:
+        structure.check_algorithm(algorithm, "algorithm")
+    return fitting_in(algorithm, environment.facts, algorithm.version[0])
+
+
+def environment_of(given) -> Environment:
+    """A called environment as it is; a factory or a name is called."""
+    if not isinstance(given, Environment):
+        return call(part_factory(given, "environment"), "environment")
+    structure.check_part(given, Environment, given)
+    return given
+
+
+def _seed(seed):
+    if _traced(seed):
+        return seed
+    plain = seed.item() if np.ndim(seed) == 0 and hasattr(seed, "item") else seed
+    return integer("seed", plain, 0, 2**32 - 1, remedy="give one number; sweep runs many")
+
+
+def built_parts(algorithm, environment) -> tuple[Algorithm, Environment | None]:
+    """Both, called where they are factories; environment None: the algorithm's factory binds all it needs. ValueError where they do not fit."""
+    if environment is None:
+        if isinstance(algorithm, Algorithm):
+            return algorithm, None
+        return call(factory_of(algorithm, "algorithm", "algorithm"), "algorithm"), None
+    environment = environment_of(environment)
+    return algorithm_for(algorithm, environment), environment
+
+
+def _traced(tree) -> bool:
+    return any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(tree))
+
+
+def _piece(function, static: tuple[int, ...]):
+    """Compiled by itself: an algorithm of many spans repeats few kinds of window. Under a caller's jit it is inlined."""
+    return jax.jit(without_unread(function, static), static_argnums=static)
+
+
+_begin = _piece(simulator.begin, (0, 3))
+_advance = _piece(simulator.advance, (0, 1))
+_close = _piece(simulator.close, (0,))
+_finish = _piece(simulator.finish, (0,))
+
+
+def _play(parts: Parts, schedule: tuple, history: bool, case: Case, seed, times):
+    lane = watched = _begin(parts, case, seed, len(times))  # watched: makes every play that a lane at rest only counts
+    start, kept, horizon, times = 0, [], int(times[-1]), jnp.asarray(times, jnp.int32)
+    for span in schedule:
+        kind, windows = (span.slots, span.full, span.whole), spans.windows_offered(span, len(times))
+        where = (times, jnp.int32(start), jnp.int32(spans.batch_length(span)))
+        if history:
+            watched, seen = _watch(parts, kind, windows, case, seed, watched, *where)
+            kept.append(seen)
+        lane = _advance(parts, kind, case, seed, lane, *where, jnp.int32(0), jnp.int32(windows))
+        if span.close:
+            lane = _close(parts, case, seed, lane)
+            watched = _close(parts, case, seed, watched) if history else watched
+        start = spans.next_start(span, start, horizon)
+    record, diagnostics = _finish(parts, case, lane)
+    return record, lane, diagnostics, kept
+
+
+@partial(_piece, static=(0, 1, 2))
+def _watch(parts, kind, windows, case, seed, lane, times, start, length):
+    """The same windows again, kept. Spans that are not full are bounded by their windows, full ones by the horizon."""
+
+    def one(lane, w):
+        return simulator.nth_window(parts, kind, case, seed, lane, times, start, length, w)
+
+    return lax.scan(one, lane, jnp.arange(windows, dtype=jnp.int32))
+
+
+def _flat(kept, traced: bool) -> History:
+    parts = []
+    for window in kept:
+        w, p = window.play.shape
+
+        def rows(x, w=w, p=p):
+            return x.reshape(w * p, *x.shape[2:])
+
+        t, play = rows(window.t), rows(window.play)
+        action, reward = rows(window.action), rows(window.reward)
+        used = window.play.any(axis=1)
+        message, released = window.message, window.released
+        if not traced:
+            t, action, reward, message, released = jax.tree.map(np.asarray, (t, action, reward, message, released))
+            keep, used = np.asarray(play), np.asarray(used)
+            t, action, reward, play = t[keep], action[keep], reward[keep], keep[keep]
+            message, released = jax.tree.map(lambda x, used=used: x[used], (message, released))
+        parts.append(History(t, action, reward, message, released, play))
+    if len(parts) == 1:
+        return parts[0]
+    join = np.concatenate if not traced else jnp.concatenate
+    return jax.tree.map(lambda *xs: join(xs), *parts)
+
+
+def _regret(record, environment, parts, seed, times, traced):
+    if record.regret_at:
+        high, low = record.regret_at
+        regret = high + low if traced else np.asarray(high, np.float64) + np.asarray(low, np.float64)
+    else:
+        structure.check_means(environment)
+        means = np.asarray(environment.facts["means"], np.float64)
+        if traced:
+            gaps = jnp.asarray(means.max() - means, parts.dtype)
+            regret = fixed_sum(record.pulls_at.astype(parts.dtype) * gaps)
+        else:
+            regret = regret_of_counts(record.pulls_at, means)
+    if parts.world.baseline is not None:
+        regret = regret - parts.world.baseline(environment.params, 0 if _traced(seed) else int(seed), times)
+    return regret

@@ -1,0 +1,45 @@
+"""Whether a result can be held at all: asked before a sweep runs, not when it fails."""
+
+import contextlib
+import os
+import shutil
+from pathlib import Path
+
+from jaxbandits.sweeps.estimate import size
+from jaxbandits.sweeps.storage.dataset_file import CHUNKS, RESULTS
+
+
+def check(need: int, directory: Path | None, seeds: int, checkpoints: int) -> None:
+    """Raise ValueError where a result of `need` bytes fits neither the memory nor, with a store, the disk."""
+    if directory is None:
+        room, where, remedy = free_memory(), "of memory are free", "give store=DIR, "
+    else:
+        place = next(p for p in (directory.absolute(), *directory.absolute().parents) if p.exists())
+        room, where, remedy = (
+            shutil.disk_usage(place).free,
+            f"are free on the disk of {directory}",
+            "choose another disk, ",
+        )
+        if need > room:  # a finished run need not fit a second time to be told that it is finished
+            room += sum(
+                p.stat().st_size for p in [directory / RESULTS, *(directory / CHUNKS).rglob("*.npz")] if p.is_file()
+            )
+    if need > room:
+        raise ValueError(
+            f"seeds = {seeds:,}: the result needs {size(need)} and {size(room)} {where}: {remedy}take fewer checkpoints "
+            f"({checkpoints:,} now) or fewer seeds (about {max(1, int(seeds * room / need * 0.9)):,} fit)"
+        )
+
+
+def free_memory() -> int:
+    """Bytes that this process may still take: what the system says is available, and what its container leaves."""
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 1 << 62
+    room = pages
+    with contextlib.suppress(OSError, StopIteration, ValueError):
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        room = int(next(line for line in lines if line.startswith("MemAvailable")).split()[1]) * 1024
+    with contextlib.suppress(OSError, ValueError):  # "max" where there is no limit
+        group = Path("/sys/fs/cgroup")
+        limit, used = (int((group / f"memory.{name}").read_text()) for name in ("max", "current"))
+        room = min(room, max(limit - used, 0))
+    return room

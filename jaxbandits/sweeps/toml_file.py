@@ -1,0 +1,189 @@
+"""A TOML file says the same as `jb.sweep`'s arguments."""
+
+import functools
+import re
+import tomllib
+from pathlib import Path
+
+from jaxbandits import adversaries, algorithms, environments
+from jaxbandits.environments.data import read_labelled, read_losses
+from jaxbandits.sweeps.arguments import readable, seed_range, signature_of
+from jaxbandits.sweeps.dataset import text
+from jaxbandits.sweeps.own_factory import own_factory
+from jaxbandits.validation import nearest, shown
+
+TOP = ("horizon", "seeds", "checkpoints", "dtype", "memory", "environment", "reward_adversary", "message_adversary",
+       "algorithm", "grid", "points", "tied", "figure", "caption")  # fmt: skip
+FIGURE = ("against", "dotted", "title")
+
+
+def read_config(path) -> dict:
+    """Keyword arguments of `sweep` (and `figure`, `caption`) from a TOML file. Every error names the file and the key."""
+    path = Path(path)
+    return config_arguments(parsed(path), path)
+
+
+def parsed(path: Path) -> dict:
+    """A TOML file as a dict, in UTF-8 with or without a byte-order mark. ValueError says what is wrong with the file."""
+    try:
+        content = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise ValueError(f"{path}: no such file") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: not valid TOML: it is not in UTF-8 ({error.reason} at byte {error.start})") from None
+    except (OSError, ValueError) as error:  # a directory, no permission, a NUL in the name
+        reason = getattr(error, "strerror", None) or error
+        raise ValueError(f"{path}: cannot be read ({reason}): give a TOML file") from None
+    try:
+        return tomllib.loads(content)
+    except tomllib.TOMLDecodeError as error:
+        line = re.search(r"line (\d+)", str(error))
+        text = content.splitlines()[int(line[1]) - 1].strip() if line else ""
+        word = re.search(r"\b(NaN|NAN|Inf|INF|Infinity|infinity|True|False|None|null)\b", text)
+        hint = f"; TOML writes nan, inf, true and false so, and leaves out what is none, not {word[1]}" if word else ""
+        raise ValueError(f"{path}: not valid TOML: {' '.join(str(error).split())}{hint}") from None
+
+
+def config_arguments(raw: dict, path: Path) -> dict:
+    """The same from parsed TOML; `path` places relative data files and names errors."""
+    for key in raw:
+        if key not in TOP:
+            raise ValueError(f"{path}: unknown key {key!r}{nearest(key, TOP)}; known keys: {', '.join(TOP)}")
+    for key in ("horizon", "seeds", "environment", "algorithm"):
+        if key not in raw:
+            raise ValueError(f"{path}: {key!r} is missing")
+    arguments = {k: raw[k] for k in ("horizon", "checkpoints", "dtype", "memory") if k in raw}
+    arguments["seeds"] = _seeds(raw["seeds"], path)
+    arguments["environment"] = _part(raw["environment"], environments, "environment", path)
+    for slot in ("reward_adversary", "message_adversary"):
+        if slot in raw:
+            arguments[slot] = _part(raw[slot], adversaries, slot, path)
+    tables = raw["algorithm"] if isinstance(raw["algorithm"], list) else [raw["algorithm"]]
+    found: dict = {}
+    for i, table in enumerate(tables):
+        if not isinstance(table, dict | str):
+            raise ValueError(f"{path}: algorithm[{i}] = {shown(table)} must be a name or a table, [[algorithm]]")
+        table = {"name": table} if isinstance(table, str) else dict(table)
+        label = table.pop("label", table.get("name", ""))
+        if not isinstance(label, str) and label != table.get("name"):
+            raise ValueError(f"{path}: algorithm[{i}]: label = {shown(label)} must be a string")
+        if label in found:
+            raise ValueError(f"{path}: two algorithms have the label {label!r}: give them different labels")
+        found[label] = _part(table, algorithms, f"algorithm[{i}]", path)
+    arguments["algorithms"] = found
+    for key, kind, what in (("grid", dict, "a table"), ("figure", dict, "a table"), ("caption", str, "a string")):
+        if not isinstance(raw.get(key, kind()), kind):
+            raise ValueError(f"{path}: {key} = {shown(raw[key])} must be {what}")
+    grid = dict(raw.get("grid", {}))
+    tables = raw.get("tied", [])
+    for i, tied in enumerate(tables if isinstance(tables, list) else [tables]):
+        if (
+            not isinstance(tied, dict)
+            or set(tied) != {"keys", "values"}
+            or not isinstance(tied["keys"], list)
+            or not isinstance(tied["values"], list)
+        ):
+            raise ValueError(f"{path}: tied[{i}] needs exactly 'keys' and 'values', both lists")
+        grid[tuple(tied["keys"])] = tied["values"]
+    arguments["grid"] = _flat(grid, path)
+    if "points" in raw:
+        arguments["points"] = raw["points"]
+    for key in ("figure", "caption"):
+        if key in raw:
+            arguments[key] = raw[key]
+            for words in (arguments[key],) if key == "caption" else arguments[key].values():
+                readable(f"{path}: {key}", words if isinstance(words, str) else "")
+    for key in raw.get("figure", {}):
+        if key not in FIGURE:
+            raise ValueError(
+                f"{path}: figure has no key {key!r}{nearest(key, FIGURE)}; known keys: {', '.join(FIGURE)}"
+            )
+    return arguments
+
+
+def _seeds(seeds, path: Path):
+    """A list of two numbers is the range [a, b); anything else means what it means in Python."""
+    if isinstance(seeds, list) and len(seeds) == 2 and all(type(s) is int for s in seeds):
+        seeds = range(*seeds)
+    try:
+        return seed_range(seeds)
+    except ValueError as error:
+        pair = "; in TOML [a, b] is the range from a to b - 1" if isinstance(seeds, range | list) else ""
+        raise ValueError(f"{path}: {error}{pair}") from None
+
+
+def _flat(grid: dict, path: Path, prefix: str = "") -> dict:
+    """TOML reads `environment.gap = [...]` as a table: join the keys again. A table of lists names array values."""
+    out: dict = {}
+    for key, value in grid.items():
+        if isinstance(key, str) and key.rpartition(".")[2] == "base" and isinstance(value, list):
+            parts = [_part(v, algorithms, f"grid.{prefix}{key}", path) for v in value]
+            out[prefix + key] = {v if isinstance(v, str) else text(p): p for v, p in zip(value, parts, strict=True)}
+            if len(out[prefix + key]) < len(value):
+                raise ValueError(f"{path}: grid.{prefix}{key} holds a value twice")
+        elif isinstance(key, tuple) or isinstance(value, list):
+            out[key if isinstance(key, tuple) else prefix + key] = value
+        elif isinstance(value, dict) and _names_arrays(prefix + key, value):
+            out[prefix + key] = value
+        elif isinstance(value, dict):
+            out.update(_flat(value, path, f"{prefix}{key}."))
+        else:
+            raise ValueError(f"{path}: grid.{prefix}{key} = {shown(value)} must be a list of values")
+    return out
+
+
+def _names_arrays(key: str, value: dict) -> bool:
+    # [grid.environment] means = {easy = [...]}: two levels below a part's name the table holds named arrays
+    return "." in key and key.rpartition(".")[2] != "base" and all(isinstance(v, list) for v in value.values())
+
+
+def _part(table, module, where: str, path: Path):
+    """A factory with its arguments bound, from {name = ..., ...}."""
+    if isinstance(table, str):
+        table = {"name": table}
+    if not isinstance(table, dict) or not isinstance(table.get("name"), str):
+        raise ValueError(f"{path}: {where} needs a name, for example name = {module.__all__[0]!r}")
+    settings = {k: v for k, v in table.items() if k != "name"}
+    factory = _look_up(table["name"], module, where, path)
+    names, _ = signature_of(factory)
+    if "path" in settings and "path" not in names:
+        settings = _read_data(settings, names, where, path)
+    for key in settings:
+        if key not in names:
+            raise ValueError(
+                f"{path}: {where} ({table['name']}) has no argument {key!r}{nearest(key, names)}; it takes {', '.join(names)}"
+            )
+    for key in ("base", "losses"):
+        if isinstance(settings.get(key), dict | str):
+            inner = _part(settings[key], algorithms if key == "base" else environments, f"{where}.{key}", path)
+            settings[key] = inner if key == "base" else inner()
+    if isinstance(settings.get("bases"), list):
+        bases = enumerate(settings["bases"], start=1)
+        settings["bases"] = [_part(base, algorithms, f"{where}.bases {i}", path) for i, base in bases]
+    return functools.partial(factory, **settings)
+
+
+def _read_data(settings: dict, names, where: str, path: Path) -> dict:
+    settings = dict(settings)
+    file = path.parent / settings.pop("path")
+    if "losses" in names:
+        return {"losses": read_losses(file), **settings}
+    if "labels" in names:
+        if "label" not in settings:
+            raise ValueError(f"{path}: {where} needs label = the name of the column to predict in {file}")
+        features, labels = read_labelled(file, label=settings.pop("label"))
+        return {"features": features, "labels": labels, **settings}
+    raise ValueError(f"{path}: {where} takes no path")
+
+
+def _look_up(name: str, module, where: str, path: Path):
+    if ":" in name:  # the user's own factory, module:attribute, beside the file or importable
+        try:
+            return own_factory(name, path.parent)
+        except ValueError as error:
+            raise ValueError(f"{path}: {where}: {error}") from None
+    if name not in module.__all__:
+        raise ValueError(
+            f"{path}: {where}: no {name!r}{nearest(name, module.__all__)}; known: {', '.join(module.__all__)}"
+        )
+    return getattr(module, name)

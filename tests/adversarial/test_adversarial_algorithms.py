@@ -1,0 +1,538 @@
+"""Private adversarial bandits: solvers against float64 references, batches, noise, conversions of conversions."""
+
+import importlib
+import math
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import integrate, optimize, stats
+
+from jaxbandits import simulator
+from jaxbandits.algorithms.adversarial.bandit_to_experts import bandit_to_experts
+from jaxbandits.algorithms.adversarial.exp3 import exp3
+from jaxbandits.algorithms.adversarial.exp3_ix import exp3_ix
+from jaxbandits.algorithms.adversarial.ftpl import ftpl
+from jaxbandits.algorithms.adversarial.htinf import htinf, skip_share
+from jaxbandits.algorithms.adversarial.ldp_exp3 import ldp_exp3
+from jaxbandits.algorithms.adversarial.local_exp4 import local_exp4
+from jaxbandits.algorithms.adversarial.private_batched import private_batched, slots
+from jaxbandits.algorithms.adversarial.tsallis_inf import tsallis_inf
+from jaxbandits.algorithms.stochastic.uniform import uniform
+from jaxbandits.environments.arms import bernoulli_arms
+from jaxbandits.environments.experts import rotating_experts
+from jaxbandits.environments.losses import bernoulli_losses, fixed_gap_losses, loss_table
+from jaxbandits.learners import tsallis
+from jaxbandits.learners.exponential import FLOOR, reweigh
+from jaxbandits.learners.perturbed import leader_probability
+from jaxbandits.mechanisms.laplace import laplace_scale
+from jaxbandits.protocol import Loss
+from jaxbandits.random import Draws
+from jaxbandits.sweeps import simulate, sweep
+from jaxbandits.window import offer
+
+INF = float("inf")
+exp4_module = importlib.import_module("jaxbandits.algorithms.adversarial.exp4")  # the package exports the function
+MEANS = [0.2, 0.5, 0.8]
+
+
+def numbers(params, **changes):
+    return jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), params._replace(**changes))
+
+
+def history(algorithm, environment, horizon, seeds=1, size=None, **changes):
+    """Actions [seeds, T], released [seeds, windows] and final states: windows of `size` plays within each batch."""
+    span = algorithm.schedule[0]
+    parts = simulator.parts_of(algorithm, environment, None, None, "float32")
+    case = simulator.case_of(algorithm, environment)._replace(algorithm=numbers(algorithm.params, **changes))
+    case = jax.tree.map(jnp.asarray, case)
+    case = jax.tree.map(lambda x: x.astype(jnp.float32) if x.dtype == jnp.float64 else x, case)
+    shape = (size or span.slots, max(span.length, 1), horizon)
+    return jax.tree.map(np.asarray, _histories(parts, shape, case, jnp.arange(seeds, dtype=jnp.uint32)))
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _histories(parts, shape, case, seeds):
+    size, length, horizon = shape
+    per = -(-length // size)
+
+    def one(seed):
+        def window(lane, w):
+            before = w // per * length + w % per * size
+            limit = jnp.clip(length - w % per * size, 0, jnp.maximum(horizon - before, 0))
+            lane, seen = offer(parts, case, seed, size, lane, before, None if size == 1 else limit)
+            where = jnp.where(seen.play & (seen.t <= horizon), seen.t - 1, horizon)
+            return lane, (where, seen.action, seen.released)
+
+        lane = simulator.begin(parts, case, seed, 1)
+        windows = jnp.arange(-(-horizon // length) * per, dtype=jnp.int32)
+        lane, (where, action, released) = jax.lax.scan(window, lane, windows)
+        actions = jnp.full(horizon, -1, jnp.int32).at[where.ravel()].set(action.ravel(), mode="drop")
+        return actions, released, lane.algorithm
+
+    return jax.vmap(one)(seeds)
+
+
+# ---- solvers -------------------------------------------------------------------------------------------------------------
+
+
+def exact_weights(gaps, q):
+    gaps = np.asarray(gaps, np.float64)
+    v = optimize.brentq(lambda v: np.sum((gaps + v) ** -q) - 1, 1.0, len(gaps) ** (1 / q) + 1, xtol=1e-15, rtol=1e-14)
+    return (gaps + v) ** -q
+
+
+@pytest.mark.parametrize(("num_arms", "bound"), [(2, 1e-6), (10, 2e-6), (100, 3e-6), (1000, 6e-6), (1200, 6e-6)])
+def test_tsallis_weights_match_a_bracketing_solver(num_arms, bound):
+    rng = np.random.default_rng(num_arms)
+    cases = [np.r_[0, np.full(num_arms - 1, g)] for g in (0, 1e-3, 0.3, 3, 30, 1e4)]  # one low arm: the worst case
+    cases += [np.r_[0, rng.exponential(s, num_arms - 1)] for s in (0.1, 1, 10)]
+    solve = jax.jit(jax.vmap(tsallis.weights))
+    for gaps, x in zip(cases, np.asarray(solve(jnp.asarray(np.stack(cases), jnp.float32))), strict=True):
+        np.testing.assert_allclose(x, exact_weights(gaps.astype(np.float32), 2.0), rtol=bound)
+
+
+@pytest.mark.parametrize("tail_index", [1.1, 1.5, 1.9])
+def test_tsallis_weights_of_other_indices(tail_index):
+    gaps = np.array([0.0, 0.01, 0.4, 2.0, 7.0], np.float32)
+    x = np.asarray(tsallis.weights(jnp.asarray(gaps), tail_index))
+    np.testing.assert_allclose(x, exact_weights(gaps, tail_index / (tail_index - 1)), rtol=2e-5, atol=1e-12)
+
+
+@pytest.mark.parametrize("num_arms", [4, 40])
+def test_tsallis_draw_follows_its_weights(num_arms):
+    gaps = jnp.asarray(np.linspace(0, 3, num_arms), jnp.float32)
+    u = (jnp.arange(100_000, dtype=jnp.float32) + 0.5) / 100_000
+    action, weight = jax.vmap(lambda u: tsallis.draw(gaps, u))(u)
+    x = exact_weights(gaps, 2.0)
+    np.testing.assert_allclose(np.bincount(action, minlength=num_arms) / 1e5, x, atol=3e-5)
+    np.testing.assert_allclose(weight, x[np.asarray(action)], rtol=1e-5)
+    _, mixed = tsallis.draw(gaps, jnp.float32(0), 2.0, jnp.float32(0.5))
+    assert float(mixed) == pytest.approx(0.5 * x[0] + 0.5 / num_arms, rel=1e-5)
+
+
+def test_skip_share():
+    assert skip_share(2.0) == pytest.approx(0.2062995, abs=1e-7)
+    alpha = 1.5
+    assert skip_share(alpha) == pytest.approx(min(1 - 2 ** (-0.5 / 2), (2 - 2 / alpha) ** 2))
+
+
+@pytest.mark.parametrize("gaps", [[0, 0], [0, 0.7, 5], [0, 0.1, 0.2, 8.0], [0, *np.linspace(0.5, 4, 9)], [0.0, 30.0]])
+def test_leader_probability_matches_adaptive_quadrature(gaps):
+    def integrand(y, arm):
+        d = y - np.array(gaps)
+        survival = np.where(d < 0, 1 - 0.5 * np.exp(-np.abs(d)), 0.5 * np.exp(-np.abs(d)))
+        survival[arm] = 0.5 * math.exp(-abs(d[arm]))
+        return survival.prod()
+
+    total = 0.0
+    for arm in range(len(gaps)):
+        exact = integrate.quad(integrand, -40, 60, args=(arm,), points=sorted(gaps), limit=400, epsabs=1e-13)[0]
+        got = float(leader_probability(jnp.asarray(gaps, jnp.float32), jnp.int32(arm)))
+        assert got == pytest.approx(exact, abs=2e-4 * max(exact, 1e-4))
+        total += exact
+    assert total == pytest.approx(1, abs=1e-9)
+
+
+# ---- exponential weights -------------------------------------------------------------------------------------------------
+
+
+def test_normalised_weights_stay_normalised_and_finite():
+    # an update that assumes a sum of 1 drifts to 3e6 here
+    def step(weights, action):
+        return reweigh(weights, action, weights[action], -0.01 * 0.9 / weights[action]), ()
+
+    weights, _ = jax.lax.scan(step, jnp.full(4, 0.25), jnp.zeros(20_000, jnp.int32).at[::2].set(1))
+    assert float(weights.sum()) == pytest.approx(1, abs=1e-5)
+    for exponent in (-INF, -1e4, 1e4):
+        moved = np.asarray(reweigh(jnp.asarray([0.5, 0.5]), jnp.int32(0), jnp.float32(0.5), jnp.float32(exponent)))
+        assert np.isfinite(moved).all() and (moved >= FLOOR).all() and moved.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("mixing", "noisy"), [(0.0, False), (0.1, True), (1.0, True)])
+def test_exp3_matches_log_weights_in_float64(mixing, noisy):
+    algorithm = exp3(num_arms=4, horizon=100, learning_rate=0.05, mixing=mixing)
+    rng = np.random.default_rng(0)
+    params, draws = numbers(algorithm.params), Draws(jnp.uint32(1), "alg")
+    program = algorithm.program
+    state, logs = program.init(params, draws), np.zeros(4)
+    assert program is exp3(num_arms=4, horizon=7, learning_rate=0.01, mixing=mixing).program
+    act = jax.jit(lambda state, t: program.act(params, state, draws.child("act"), t, ())[2])
+    update = jax.jit(lambda state, note, x: program.update(params, state, draws, jnp.int32(1), note, Loss(x), 1)[0])
+    for t in range(1, 121):
+        note = act(state, jnp.full(1, t, jnp.int32))
+        action = int(note[0])
+        p = (1 - mixing) * np.exp(logs[action] - logs.max()) / np.exp(logs - logs.max()).sum() + mixing / 4
+        loss = rng.laplace() * 3 if noisy else rng.uniform()
+        logs[action] -= 0.05 * loss / p
+        state = update(state, note, jnp.float32(loss))
+    want = np.exp(logs - logs.max()) / np.exp(logs - logs.max()).sum()
+    got = np.exp(np.asarray(state)) if mixing else np.asarray(state)
+    np.testing.assert_allclose(got / got.sum(), want, rtol=2e-3)
+
+
+def test_mixed_exp3_keeps_weights_far_below_the_smallest_float():
+    algorithm = exp3(num_arms=2, horizon=100, learning_rate=1.0, mixing=0.2)
+    params, draws = numbers(algorithm.params), Draws(jnp.uint32(0), "a")
+    state = jnp.asarray([-500.0, 0.0])
+    note = (jnp.int32(0), jnp.float32(0.1))
+    state, _ = algorithm.program.update(params, state, draws, jnp.int32(1), note, Loss(jnp.float32(-30.0)), 1)
+    np.testing.assert_allclose(state, [-200, 0], rtol=1e-6)
+    state, _ = algorithm.program.update(params, state, draws, jnp.int32(2), note, Loss(jnp.float32(-60.0)), 1)
+    np.testing.assert_allclose(state, [0, -400], rtol=1e-6)
+
+
+# ---- HTINF, FTPL ---------------------------------------------------------------------------------------------------------
+
+
+def test_htinf_skips_large_losses_and_still_counts_them():
+    algorithm = htinf(num_arms=10, horizon=100)
+    params, draws = numbers(algorithm.params), Draws(jnp.uint32(0), "a")
+    state = algorithm.program.init(params, draws)
+    threshold = skip_share(2.0) * math.sqrt(6) * math.sqrt(0.1)  # r_1 = 0.16 at K = 10
+    assert threshold == pytest.approx(0.1598, abs=1e-4)
+    note = (jnp.int32(3), jnp.float32(0.1))
+
+    def update(state, loss):
+        return algorithm.program.update(params, state, draws, jnp.int32(1), note, Loss(jnp.float32(loss)), 1)[0]
+
+    skipped, kept = update(state, threshold * 1.001), update(state, threshold * 0.999)
+    assert not np.asarray(skipped.estimate).any() and int(skipped.updates) == 1 and int(skipped.skips) == 1
+    assert float(kept.estimate[3]) == pytest.approx(threshold * 9.99, rel=1e-5) and int(kept.skips) == 0
+    negative = update(state, -threshold * 0.999)  # recentred: the played arm is now the smallest
+    assert float(negative.estimate[3]) == 0 and float(negative.estimate[0]) == pytest.approx(threshold * 9.99, rel=1e-5)
+    assert int(update(skipped, threshold * 1.4).skips) == 1  # r_2 = sqrt(2) r_1
+    assert int(update(skipped, threshold * 1.42).skips) == 2
+
+
+@pytest.mark.parametrize("on_fail", ["cap", "zero"])
+def test_ftpl_counts_tries_geometrically(on_fail):
+    algorithm = ftpl(num_arms=2, horizon=100, learning_rate=1.0, tries=4, on_fail=on_fail)
+    assert algorithm.program is ftpl(num_arms=2, horizon=100).program
+    params, draws = numbers(algorithm.params), Draws(jnp.uint32(5), "alg/update")
+    gaps = jnp.asarray([0.0, 1.0])
+    p = float(leader_probability(gaps, jnp.int32(1)))
+
+    def tries(t):
+        return algorithm.program.update(params, gaps, draws, t, jnp.int32(1), Loss(jnp.float32(1)), 1)[0][1] - 1
+
+    seen = np.round(np.asarray(jax.vmap(tries)(jnp.arange(1, 20_001, dtype=jnp.int32))))
+    mean = (1 - (1 - p) ** 4) / p if on_fail == "cap" else sum(m * p * (1 - p) ** (m - 1) for m in range(1, 5))
+    assert seen.max() == 4 and seen.min() == (1 if on_fail == "cap" else 0)
+    assert seen.mean() == pytest.approx(mean, abs=0.05)
+
+
+@pytest.mark.parametrize("on_fail", ["cap", "zero"])
+def test_literal_resampling_has_the_law_of_the_quadrature(on_fail):
+    algorithm = ftpl(num_arms=3, horizon=100, learning_rate=1.0, tries=9, on_fail=on_fail, resampling="literal")
+    params, draws = numbers(algorithm.params), Draws(jnp.uint32(5), "alg/update")
+    gaps, arm = jnp.asarray([0.0, 1.5, 0.4]), jnp.int32(1)
+    p = float(leader_probability(gaps, arm))
+
+    def tries(t):
+        state = algorithm.program.init(params, draws)._replace(estimate=gaps)
+        for used in (1, 0):  # six tries a window: two windows hold all nine
+            state = algorithm.program.update(params, state, draws, t, arm, Loss(jnp.float32(1)), jnp.int32(used))[0]
+        return state.estimate[1] - 1.5 + (state.estimate[0] - 0), state.tries
+
+    seen, pending = jax.vmap(tries)(jnp.arange(1, 20_001, dtype=jnp.int32))
+    seen = np.round(np.asarray(seen)).astype(int)
+    assert not pending.any()
+    law = p * (1 - p) ** np.arange(9)
+    law = np.append([0.0], law) + np.eye(10)[9 if on_fail == "cap" else 0] * (1 - p) ** 9
+    shown = law > 0
+    counts = np.bincount(seen, minlength=10)
+    assert counts[~shown].sum() == 0
+    assert stats.chisquare(counts[shown], law[shown] * len(seen)).pvalue > 1e-3
+    for wrong in (0.8 * p, 1.25 * p):
+        off = (
+            np.append([0.0], wrong * (1 - wrong) ** np.arange(9))
+            + np.eye(10)[9 if on_fail == "cap" else 0] * (1 - wrong) ** 9
+        )
+        assert stats.chisquare(counts[shown], off[shown] * len(seen)).pvalue < 1e-6
+
+
+@pytest.mark.parametrize("private", [False, True])
+def test_lanes_that_try_on_do_not_hold_up_the_others(private):
+    """All plays are made, lanes do not depend on each other, and the regret is that of the quadrature."""
+    world = bernoulli_losses(means=[0.2, 0.5, 0.8])
+
+    def swept(resampling, seeds=256):
+        leader = partial(ftpl, learning_rate=0.05, resampling=resampling)
+        algorithm = partial(private_batched, epsilon=0.2, base=leader) if private else leader
+        return sweep(algorithm, world, horizon=300, seeds=seeds, checkpoints=[7, 150, 300], progress=False)
+
+    literal, quadrature = swept("literal"), swept("quadrature")
+    assert (literal.pulls.sum("arm") == 300).all()
+    np.testing.assert_array_equal(swept("literal", range(7, 8)).regret[:, 0], literal.regret[:, 7])
+    left, right = (x.regret.values[0, :, -1] for x in (literal, quadrature))
+    assert abs(left.mean() - right.mean()) < 4 * np.sqrt((left.var() + right.var()) / 256)
+
+
+# ---- the conversion ------------------------------------------------------------------------------------------------------
+
+
+def test_slots():
+    assert [slots(n) for n in (1, 2, 7, 8, 9, 100, 255, 256, 257, 300, 512, 1000)] == [
+        1, 2, 7, 8, 10, 112, 256, 256, 160, 160, 256, 256,
+    ]  # fmt: skip
+
+
+def test_schedule_and_params_by_hand():
+    made = private_batched(num_arms=3, horizon=1003, epsilon=1 / 49)
+    assert made.schedule == ((56, 21, True, False, False, 49),)
+    assert made.params.window == 49 and made.params.noise_scale == pytest.approx(1.0)
+    assert made.params.base.tail_scale == pytest.approx(math.sqrt(6))
+    assert made.guarantee.spend(made.params) == (pytest.approx(1 / 49), 0.0)
+    wide = private_batched(num_arms=3, horizon=1003, epsilon=0.1, window=4)
+    assert wide.params.noise_scale == pytest.approx(2.5)
+    assert wide.params.base.tail_scale == pytest.approx(math.sqrt(27))  # sqrt(2 + 4 * 2.5^2)
+    assert wide.guarantee.spend(wide.params._replace(mechanism_scale=0.5)) == (pytest.approx(0.2), 0.0)
+    free = private_batched(num_arms=3, horizon=1003, epsilon=INF)
+    assert free.params.window == 1 and free.params.noise_scale == 0 and free.guarantee.spend(free.params) == (INF, 0.0)
+
+
+def test_windows_of_any_length_share_one_program():
+    programs = {private_batched(num_arms=3, horizon=1000, epsilon=e).program for e in (0.01, 0.1, 1, INF)}
+    programs |= {private_batched(num_arms=3, horizon=900, epsilon=5.0, window=w).program for w in (1, 30, 900)}
+    assert len(programs) == 1
+    assert private_batched(num_arms=4, horizon=1000, epsilon=0.1).program not in programs
+
+
+def test_tuning_of_the_base():
+    theory = importlib.import_module("jaxbandits.theory")
+    make = partial(private_batched, num_arms=3, horizon=10_000)
+    tuned = make(base=exp3, epsilon=0.1).params.base
+    want = theory.exp3_tuning(3, 10_000, 0.1)
+    assert (tuned.learning_rate, tuned.mixing) == (want["learning_rate"], want["mixing"])
+    general = make(base=exp3, epsilon=0.1, window=20).params.base
+    want = theory.exp3_noisy_tuning(3, 500, 0.5)
+    assert (general.learning_rate, general.mixing) == (want["learning_rate"], want["mixing"])
+    free = make(base=exp3, epsilon=INF).params.base
+    assert free == (math.sqrt(2 * math.log(3) / 30_000), 0.0)
+    override = make(base=partial(exp3, learning_rate=0.02), epsilon=0.1).params.base
+    assert override == (0.02, tuned.mixing)
+    small = private_batched(num_arms=3, horizon=20, epsilon=0.1, base=partial(exp3, learning_rate=0.02, mixing=0.3))
+    assert small.params.base == (0.02, 0.3)  # the theory has no mixing here, and is not asked
+    want = theory.ftpl_tuning(3, 10_000, 0.1)
+    got = make(base=ftpl, epsilon=0.1).params.base
+    assert (got.learning_rate, got.tries) == (want["learning_rate"], want["tries"])
+    got = make(base=ftpl, epsilon=0.1, window=20).params.base
+    assert got.tries == math.ceil(math.sqrt(1500))
+    assert make(base=exp3_ix, epsilon=0.1).params.base.learning_rate == math.sqrt(2 * math.log(3) / 3000)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ({"epsilon": 0}, "epsilon"),
+        ({"epsilon": -1, "window": 5}, "epsilon"),
+        ({"epsilon": 2}, "theory covers"),
+        ({"epsilon": 0.0005}, "theory covers"),
+        ({"epsilon": math.nan}, "epsilon"),
+        ({"epsilon": 0.1, "window": 0}, "window"),
+        ({"epsilon": 0.1, "window": 1001}, "window"),
+        ({"epsilon": 0.1, "num_arms": 1}, "num_arms"),
+        ({"epsilon": 0.1, "base": "htinf"}, "base"),
+        ({"epsilon": 0.01, "base": exp3, "num_arms": 10}, "mixing"),
+    ],
+)
+def test_private_batched_refuses(arguments, match):
+    with pytest.raises(ValueError, match=match):
+        private_batched(**{"num_arms": 3, "horizon": 1000, **arguments})
+
+
+def test_batches_play_one_arm_and_update_once():
+    environment = bernoulli_arms(means=MEANS)
+    algorithm = private_batched(num_arms=3, horizon=47, epsilon=0.1)
+    actions, released, state = history(algorithm, environment, 47, seeds=16)
+    assert (actions >= 0).all()
+    for start in range(0, 47, 10):
+        assert (actions[:, start : start + 10] == actions[:, start : start + 1]).all()
+    assert (state.base.updates == 4).all()  # the last 7 plays are never fed back
+    assert (np.isfinite(released) == [[True] * 4 + [False]]).all()
+    assert (actions[:, 40] != actions[:, 30]).any()  # the partial batch asks the base anew
+
+
+@pytest.mark.parametrize("base", [htinf, partial(exp3, learning_rate=0.05, mixing=0.1), ftpl, tsallis_inf])
+def test_actions_do_not_depend_on_the_windows(base):
+    environment = bernoulli_arms(means=MEANS)
+    algorithm = private_batched(num_arms=3, horizon=154, epsilon=1 / 7, base=base)
+    first, _, state = history(algorithm, environment, 154, seeds=8, size=1)
+    for size in (3, 8):
+        other, _, after = history(algorithm, environment, 154, seeds=8, size=size)
+        np.testing.assert_array_equal(first, other)
+        jax.tree.map(np.testing.assert_array_equal, state.base, after.base)
+
+
+@pytest.mark.parametrize("window", [300, 600])
+def test_checkpoints_inside_a_batch_of_several_windows(window):
+    """A batch above 256 plays is cut into windows: a checkpoint counts every play up to it, not those of the first window."""
+    table = np.random.default_rng(3).random((1200, 3))
+    environment, times = loss_table(losses=table), [1, 150, 151, 300, 450, 599, 600, 1000, 1200]
+    algorithm = private_batched(num_arms=3, horizon=1200, epsilon=1.0, window=window)
+    run = simulate(algorithm, environment, history=True, checkpoints=times)
+    played = np.cumsum(table[np.arange(1200), run.history.action])
+    best = np.cumsum(table, axis=0).min(axis=1)
+    np.testing.assert_allclose(run.regret, (played - best)[np.array(times) - 1], atol=1e-3)
+
+
+def test_infinite_epsilon_is_the_limit_of_no_noise():
+    environment = bernoulli_arms(means=MEANS)
+    free = history(private_batched(num_arms=3, horizon=200, epsilon=INF), environment, 200, seeds=8)[0]
+    silent = history(
+        private_batched(num_arms=3, horizon=200, epsilon=1.0), environment, 200, seeds=8, mechanism_scale=0.0
+    )[0]
+    noisy = history(private_batched(num_arms=3, horizon=200, epsilon=1.0), environment, 200, seeds=8)[0]
+    np.testing.assert_array_equal(free, silent)
+    assert (free != noisy).any()
+
+
+@pytest.mark.parametrize(("window", "epsilon"), [(1, 1.0), (10, 0.1), (5, 0.5)])
+def test_released_noise_has_the_stated_scale(window, epsilon):
+    environment = bernoulli_arms(means=[1.0, 1.0])  # every loss is 0: what is released is the noise
+    algorithm = private_batched(num_arms=2, horizon=40 * window, epsilon=epsilon, window=window)
+    released = history(algorithm, environment, 40 * window, seeds=100)[1].ravel()
+    scale = 1 / (window * epsilon)
+    assert stats.kstest(released, "laplace", args=(0, scale)).pvalue > 1e-3
+    for wrong in (2 / 3, 3 / 2):
+        assert stats.kstest(released, "laplace", args=(0, wrong * scale)).pvalue < 1e-6
+
+
+def test_client_clips_and_counts_nonfinite_rewards_as_loss_one():
+    program = private_batched(num_arms=2, horizon=10, epsilon=0.5).program
+    reward = jnp.asarray([0.25, 7.0, -7.0, jnp.nan, jnp.inf, -jnp.inf, 0.0])
+    play = jnp.asarray([True] * 6 + [False])
+    assert float(program.encode((), (), None, None, (), None, reward, play).total) == pytest.approx(0.75 + 0 + 1 + 3)
+    for make in (htinf, exp3, exp3_ix, tsallis_inf, ftpl, uniform):
+        encode = make(num_arms=2, horizon=10).program.encode
+        for reward, loss in ((0.25, 0.75), (jnp.nan, 1.0), (jnp.inf, 1.0), (3.0, -2.0)):
+            assert float(encode((), (), None, None, (), None, jnp.full(1, reward), None).total) == loss
+
+
+def test_learning_beats_uniform_play():
+    environment = bernoulli_arms(means=MEANS)
+    private, leader = partial(private_batched, epsilon=0.5), partial(ftpl, learning_rate=0.05)
+    for make in (exp3, exp3_ix, tsallis_inf, htinf, leader, private):
+        actions = history(make(num_arms=3, horizon=2000), environment, 2000, seeds=16)[0]
+        assert (actions[:, 1000:] == 2).mean() > 0.5, make
+    assert abs((history(uniform(num_arms=3, horizon=2000), environment, 2000, seeds=16)[0] == 2).mean() - 1 / 3) < 0.01
+
+
+def test_other_factories_refuse():
+    with pytest.raises(ValueError, match="resampling"):
+        ftpl(num_arms=2, horizon=10, resampling="exact")
+    with pytest.raises(ValueError, match="feedback_scale"):
+        exp3_ix(num_arms=2, horizon=10, feedback_scale=1.0)
+    with pytest.raises(ValueError, match="feedback_scale"):
+        tsallis_inf(num_arms=2, horizon=10, feedback_scale=1.0)
+    with pytest.raises(ValueError, match="tail_index"):
+        htinf(num_arms=2, horizon=10, tail_index=1.0)
+    with pytest.raises(ValueError, match="mixing"):
+        exp3(num_arms=2, horizon=10, mixing=1.5)
+    with pytest.raises(ValueError, match="mixing"):
+        ldp_exp3(num_arms=10, horizon=5, epsilon=0.1)
+    with pytest.raises(ValueError, match="num_experts"):
+        local_exp4(num_arms=3, num_experts=1, horizon=1000, epsilon=1.0)
+    with pytest.raises(ValueError, match="sensitivity"):
+        laplace_scale(0, 1)
+    with pytest.raises(ValueError, match="epsilon"):
+        laplace_scale(1, 0)
+
+
+# ---- local model ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("experts", [False, True])
+def test_local_noise_is_added_by_the_client(experts):
+    if experts:
+        algorithm = local_exp4(num_arms=2, num_experts=3, horizon=1000, epsilon=0.5)
+    else:
+        algorithm = ldp_exp3(num_arms=2, horizon=1000, epsilon=0.5)
+    assert algorithm.guarantee.spend(algorithm.params) == (0.5, 0.0) and algorithm.guarantee.model == "local"
+    params, draws = numbers(algorithm.params), Draws(jnp.uint32(2), "alg/encode")
+
+    def report(t):
+        return algorithm.program.encode(params, (), draws, t[None], (), None, jnp.ones(1), None).total
+
+    sent = np.asarray(jax.vmap(report)(jnp.arange(1, 4001, dtype=jnp.int32)))
+    assert stats.kstest(sent, "laplace", args=(0, 2.0)).pvalue > 1e-3
+    for wrong in (4 / 3, 3.0):
+        assert stats.kstest(sent, "laplace", args=(0, wrong)).pvalue < 1e-6
+
+
+def test_ldp_exp3_uses_the_general_tuning():
+    theory = importlib.import_module("jaxbandits.theory")
+    want = theory.exp3_noisy_tuning(4, 10_000, 2.0)
+    assert ldp_exp3(num_arms=4, horizon=10_000, epsilon=0.5).params.base == tuple(want.values())
+    free = ldp_exp3(num_arms=4, horizon=10_000, epsilon=INF).params
+    assert free.base == (math.sqrt(math.log(4) / 80_000), 0.0) and free.noise_scale == 0
+
+
+def test_local_exp4_step_by_hand():
+    algorithm = local_exp4(num_arms=3, num_experts=4, horizon=1000, epsilon=1.0, learning_rate=0.1, mixing=0.2)
+    params, draws = numbers(algorithm.params), Draws(jnp.uint32(0), "alg/act")
+    rng = np.random.default_rng(1)
+    advice, logs = rng.dirichlet(np.ones(3), 4), np.array([0.0, -1.0, -0.3, -200.0])
+    state = exp4_module.moved(jnp.asarray(logs, jnp.float32))
+    t = jnp.full(1, 4, jnp.int32)
+    action, _, note = algorithm.program.act(params, state, draws, t, jnp.asarray(advice[None], jnp.float32))
+    q = 0.8 * (np.exp(logs) / np.exp(logs).sum()) @ advice + 0.2 / 3
+    column = advice[:, int(action[0])]
+    assert float(note[1]) == pytest.approx(q[int(action[0])], rel=1e-5)
+    state, _ = algorithm.program.update(params, state, draws, jnp.int32(4), note, Loss(jnp.float32(-1.7)), 1)
+    logs = logs + 0.1 * column * 1.7 / q[int(action[0])]
+    np.testing.assert_allclose(state.logs, logs - logs.max(), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(state.weights, np.exp(logs - logs.max()), rtol=1e-4, atol=1e-30)
+
+
+# ---- experts -------------------------------------------------------------------------------------------------------------
+
+
+def test_one_expert_a_batch_and_an_action_of_its_own_every_play():
+    advice = np.eye(3)[[0, 1, 2, 1]]  # every expert names one arm
+    environment = rotating_experts(losses=fixed_gap_losses(num_arms=3), advice=advice)
+    base = partial(private_batched, base=partial(exp3, learning_rate=0.05, mixing=0.1), epsilon=0.1)
+    algorithm = bandit_to_experts(num_arms=3, num_experts=4, horizon=95, base=base)
+    assert algorithm.guarantee.scales == ("mechanism_scale",) and algorithm.params.window == 10
+    actions = history(algorithm, environment, 95, seeds=16)[0]
+    for start in range(0, 95, 10):
+        assert (actions[:, start : start + 10] == actions[:, start : start + 1]).all()
+    np.testing.assert_array_equal(history(algorithm, environment, 95, seeds=16, size=3)[0], actions)
+    soft = rotating_experts(losses=fixed_gap_losses(num_arms=3), advice=np.full((4, 3), 1 / 3))
+    actions = history(algorithm, soft, 95, seeds=200)[0]
+    assert stats.chisquare(np.bincount(actions.ravel(), minlength=3)).pvalue > 1e-3
+    pairs = np.bincount((3 * actions[:, :-1] + actions[:, 1:]).ravel(), minlength=9)  # plays of a batch are independent
+    assert stats.chisquare(pairs).pvalue > 1e-4
+
+
+def test_experts_over_the_corollary_tuning():
+    nested = partial(private_batched, base=exp3, epsilon=0.1)
+    algorithm = bandit_to_experts(num_arms=3, num_experts=4, horizon=1000, base=nested)
+    advice = np.random.default_rng(0).dirichlet(np.ones(3), 4)
+    environment = rotating_experts(losses=fixed_gap_losses(num_arms=3), advice=advice)
+    actions = history(algorithm, environment, 1000, seeds=4)[0]
+    assert set(np.unique(actions)) == {0, 1, 2}
+
+
+def test_a_conversion_of_a_conversion_counts_the_inner_batches():
+    inner = partial(private_batched, epsilon=INF, window=3)
+    algorithm = private_batched(num_arms=3, horizon=120, epsilon=0.25, base=inner)
+    actions, _, state = history(algorithm, bernoulli_arms(means=MEANS), 120, seeds=4)
+    assert (state.base.base.updates == 10).all()  # 120 plays, 30 batches of 4, 10 inner batches of 3
+    for start in range(0, 120, 12):
+        assert (actions[:, start : start + 12] == actions[:, start : start + 1]).all()
+
+
+@pytest.mark.parametrize("make", [htinf, exp3, ftpl, partial(private_batched, epsilon=0.5)])
+def test_float64_runs(make):
+    with jax.enable_x64(True):
+        algorithm = make(num_arms=3, horizon=40)
+        parts = simulator.parts_of(algorithm, bernoulli_arms(means=MEANS), None, None, "float64")
+        case = jax.tree.map(jnp.asarray, simulator.case_of(algorithm, bernoulli_arms(means=MEANS)))
+        case = jax.tree.map(lambda x: x.astype(jnp.float64), case)
+        lane = simulator.begin(parts, case, jnp.uint32(0), 1)
+        lane, _ = offer(parts, case, jnp.uint32(0), 2, lane, jnp.int32(0), jnp.int32(2))
+        assert all(x.dtype in (jnp.float64, jnp.int32) for x in jax.tree.leaves(lane.algorithm))

@@ -1,0 +1,232 @@
+"""EXP4 and batched EXP4: sampling, noise, guarantee, limits, and that a batch's length is data."""
+
+import math
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from against_reference import apart, planted
+from reference import adversarial
+from scipy import stats
+from test_adversarial_algorithms import INF, history
+
+from jaxbandits import theory
+from jaxbandits.algorithms.adversarial.batched_exp4 import LONGEST, batched_exp4
+from jaxbandits.algorithms.adversarial.exp4 import exp4, follow
+from jaxbandits.algorithms.adversarial.local_exp4 import local_exp4
+from jaxbandits.environments.experts import rotating_experts
+from jaxbandits.environments.losses import bernoulli_losses, fixed_gap_losses
+from jaxbandits.numerics import combine
+
+RNG = np.random.default_rng(8)
+ADVICE = RNG.dirichlet(np.ones(3), 6)
+WORLD = rotating_experts(losses=bernoulli_losses(means=[0.2, 0.5, 0.8]), advice=ADVICE)
+SIZES = {"num_arms": 3, "num_experts": 6}
+GIVEN = {"learning_rate": 0.4, "mixing": 0.3}
+private = partial(batched_exp4, **SIZES, delta=0.1, **GIVEN)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 23, 64, 256, 257, 300])
+def test_combine_is_the_weighted_sum(n):
+    weights, rows = RNG.random(n), RNG.normal(size=(n, 5))
+    got = combine(jnp.asarray(rows.T, jnp.float32), jnp.asarray(weights, jnp.float32))
+    np.testing.assert_allclose(got, weights @ rows, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("num_experts", [6, 70])
+def test_arms_follow_the_mixture(num_experts):
+    advice = RNG.dirichlet(np.ones(3), (2, num_experts))  # two plays, each with its own advice
+    weights = RNG.random(num_experts)
+    grid = (np.arange(30_000, dtype=np.float32) + 0.5) / 30_000
+    both = jax.vmap(lambda u: follow(numbers_of(weights), numbers_of(advice), jnp.float32(0.2), jnp.stack([u, u])))
+    arms, q = both(jnp.asarray(grid))
+    for play in range(2):
+        want = 0.8 * weights / weights.sum() @ advice[play] + 0.2 / 3
+        share = np.bincount(arms[:, play], minlength=3) / len(grid)
+        np.testing.assert_allclose(share, want, atol=1e-4)
+        np.testing.assert_allclose(q[:, play], want[np.asarray(arms[:, play])], rtol=1e-5)
+
+
+def numbers_of(x):
+    return jnp.asarray(x, jnp.float32)
+
+
+def test_windows_of_any_length_share_one_program_and_its_memory():
+    made = [private(horizon=10**6, epsilon=e, window=w) for e, w in ((0.5, 1), (0.5, 37), (INF, 17_888), (1.0, 10**6))]
+    assert len({algorithm.program for algorithm in made}) == 1
+    assert [algorithm.schedule[0].length for algorithm in made] == [1, 37, 17_888, 10**6]
+    assert max(algorithm.schedule[0].slots for algorithm in made) <= LONGEST
+    printed = batched_exp4(**SIZES, horizon=10**8, epsilon=0.1, delta=1e-3, mixing_rule="printed")
+    repaired = batched_exp4(**SIZES, horizon=10**8, epsilon=0.1, delta=1e-3)
+    assert printed.version == repaired.version and printed.program is repaired.program
+    assert printed.params.mixing < repaired.params.mixing and printed.params.noise_scale > repaired.params.noise_scale
+
+
+@pytest.mark.parametrize("window", [7, 20])
+def test_actions_do_not_depend_on_the_windows(window):
+    algorithm = private(horizon=150, epsilon=6.0, window=window)
+    first = history(algorithm, WORLD, 150, seeds=8, size=1)[0]
+    for size in (3, 8):
+        np.testing.assert_array_equal(history(algorithm, WORLD, 150, seeds=8, size=size)[0], first)
+
+
+def test_weights_are_frozen_in_a_batch_and_arms_drawn_every_play():
+    even = rotating_experts(losses=fixed_gap_losses(num_arms=3), advice=np.full((6, 3), 1 / 3))
+    actions = history(private(horizon=96, epsilon=INF, window=96), even, 96, seeds=200)[0]
+    pairs = np.bincount((3 * actions[:, :-1] + actions[:, 1:]).ravel(), minlength=9)  # plays of a batch are independent
+    assert stats.chisquare(pairs).pvalue > 1e-4
+    _, released, state = history(private(horizon=95, epsilon=INF, window=10), WORLD, 95, seeds=4, size=5)
+    assert (np.isfinite(released).all(axis=-1) == [[False, True] * 9 + [False, False]]).all()
+    assert state.total.any(axis=-1).all()  # a partial last batch is kept back
+    _, _, never = history(private(horizon=95, epsilon=INF, window=95), WORLD, 94, seeds=4, size=5)
+    assert not never.experts.logs.any()
+
+
+@pytest.mark.parametrize(("window", "epsilon"), [(1, 1.0), (10, 0.5)])
+def test_released_noise_has_the_stated_scale_for_every_expert(window, epsilon):
+    free = rotating_experts(
+        losses=bernoulli_losses(means=[0.0, 0.0, 0.0]), advice=ADVICE
+    )  # what is released is the noise
+    algorithm = private(horizon=30 * window, epsilon=epsilon, window=window)
+    scale = 3 * 3 * math.sqrt(6 * math.log(10)) / (0.3 * window * epsilon)
+    assert algorithm.params.noise_scale == pytest.approx(scale)
+    released = history(algorithm, free, 30 * window, seeds=100, size=window)[1].reshape(-1, 6)
+    assert stats.kstest(released.ravel(), "laplace", args=(0, scale)).pvalue > 1e-3
+    for wrong in (2 / 3, 3 / 2):
+        assert stats.kstest(released.ravel(), "laplace", args=(0, wrong * scale)).pvalue < 1e-6
+    assert abs(np.corrcoef(released.T) - np.eye(6)).max() < 4 / math.sqrt(
+        len(released)
+    )  # experts have noise of their own
+
+
+def test_infinite_epsilon_is_the_limit_of_no_noise_and_window_one_is_exp4():
+    free = history(private(horizon=120, epsilon=INF, window=1), WORLD, 120, seeds=8)[0]
+    plain = history(exp4(**SIZES, horizon=120, **GIVEN), WORLD, 120, seeds=8)[0]
+    silent = history(private(horizon=120, epsilon=1.0, window=1), WORLD, 120, seeds=8, mechanism_scale=0.0)[0]
+    noisy = history(private(horizon=120, epsilon=1.0, window=1), WORLD, 120, seeds=8)[0]
+    np.testing.assert_array_equal(free, plain)
+    np.testing.assert_array_equal(free, silent)
+    assert (free != noisy).any()
+    local = history(local_exp4(**SIZES, horizon=120, epsilon=INF, **GIVEN), WORLD, 120, seeds=8)[0]
+    np.testing.assert_array_equal(local, plain)
+
+
+def test_guarantee_says_what_the_noise_delivers():
+    algorithm = private(horizon=1000, epsilon=0.5, window=20)
+    claim, params = algorithm.guarantee, algorithm.params
+    assert (claim.model, claim.unit, claim.scales) == ("central", "loss_vector", ("mechanism_scale",))
+    each = 0.5 / (3 * math.sqrt(6 * math.log(10)))
+    event = claim.events(params)[0]
+    assert (event.epsilon, event.times) == (pytest.approx(each), 6)
+    # half the noise, or twice the sensitivity
+    for changed in (params._replace(mechanism_scale=0.5), params._replace(mixing=0.15)):
+        assert claim.events(changed)[0].epsilon == pytest.approx(2 * each)
+    assert claim.spend(params) == (0.0, 0.1)  # what six such releases tell, delta covers
+    assert claim.spend(params._replace(mechanism_scale=0.0)) == (INF, 0.0)
+    # six times the cost of one and the theorem's composition are both more than what is spent
+    for num_experts, epsilon in ((6, 5.0), (40, 5.0)):
+        made = batched_exp4(
+            num_arms=3, num_experts=num_experts, horizon=1000, epsilon=epsilon, delta=0.1, window=20, **GIVEN
+        )
+        each = epsilon / (3 * math.sqrt(num_experts * math.log(10)))
+        composed = 1.5 * num_experts * each**2 + math.sqrt(6 * num_experts * math.log(10)) * each
+        spent, delta = made.guarantee.spend(made.params)
+        assert delta == 0.1 and 0.2 * epsilon < spent < 0.6 * min(composed, num_experts * each)
+
+
+def test_client_clips_and_counts_nonfinite_rewards_as_loss_one():
+    program = private(horizon=10, epsilon=1.0, window=5).program
+    reward = jnp.asarray([0.25, 7.0, -7.0, jnp.nan, jnp.inf, 0.0])
+    play = jnp.asarray([True] * 5 + [False])
+    advice, action = numbers_of(np.tile(ADVICE, (6, 1, 1))), jnp.asarray([0, 1, 2, 0, 1, 2])
+    sent = program.encode((), jnp.full(6, 0.5), None, jnp.arange(6), advice, action, reward, play)
+    losses = np.array([0.75, 0, 1, 1, 1, 0])
+    np.testing.assert_allclose(sent.total, (ADVICE[:, np.asarray(action)] * losses / 0.5).sum(axis=1), rtol=1e-5)
+    encode = exp4(**SIZES, horizon=10).program.encode
+    for reward, loss in ((0.25, 0.75), (jnp.nan, 1.0), (3.0, -2.0)):
+        assert float(encode((), (), None, None, (), None, jnp.full(1, reward), None).total) == loss
+
+
+def test_without_mixing_an_advice_of_zero_does_no_harm():
+    algorithm = exp4(num_arms=3, num_experts=3, horizon=2000, learning_rate=5.0)
+    sure = rotating_experts(losses=fixed_gap_losses(num_arms=3, best=1, base=0.9, gap=0.9), advice=np.eye(3))
+    actions, _, state = history(algorithm, sure, 2000, seeds=8)
+    assert np.isfinite(state.logs).all() and (actions[:, -100:] == 1).all()
+
+
+def test_learning_beats_uniform_play():
+    advice = np.concatenate([0.8 * np.eye(3) + 0.2 / 3, ADVICE])
+    world = rotating_experts(losses=bernoulli_losses(means=[0.2, 0.5, 0.8]), advice=advice)
+    batched = partial(batched_exp4, epsilon=INF, delta=0.1, window=20, learning_rate=0.3, mixing=0.1)
+    for make in (exp4, batched):
+        actions = history(make(num_arms=3, num_experts=9, horizon=3000), world, 3000, seeds=16)[0]
+        assert (actions[:, 2000:] == 0).mean() > 0.5, make
+
+
+DOUBLED = {
+    "exp4": ("-= learning_rate * advice[t - 1][:, arm] * x", "-= 2 * learning_rate * advice[t - 1][:, arm] * x"),
+    "batched_exp4": ("-= learning_rate * (accumulated", "-= 2 * learning_rate * (accumulated"),
+}
+
+
+@pytest.mark.parametrize("name", DOUBLED)
+def test_mean_loss_is_that_of_the_reference_and_a_doubled_step_shows(name):
+    """256 lanes against 200 runs of the transcription on draws of its own, noise included."""
+    horizon, means, advice = 200, np.array([0.1, 0.5, 0.9]), np.concatenate([np.eye(3), ADVICE[:3]])
+    world = rotating_experts(losses=bernoulli_losses(means=means), advice=advice)
+    settings = {"learning_rate": 0.03, "mixing": 0.1}
+    scale = adversarial.batched_exp4_noise_scale(3, 6, 100.0, 0.1, 0.1, 10)
+    made = exp4 if name == "exp4" else partial(batched_exp4, epsilon=100.0, delta=0.1, window=10)
+    settings["learning_rate"] *= 1 if name == "exp4" else 4
+    fast = means[history(made(**SIZES, horizon=horizon, **settings), world, horizon, seeds=256)[0]].sum(axis=1)
+
+    def literal(ref):
+        lost = []
+        for run in range(200):
+            rng = np.random.default_rng(run)
+            losses, uniforms = (rng.random((horizon, 3)) < means).astype(float), rng.random(horizon)
+            table = np.broadcast_to(advice, (horizon, 6, 3))
+            if name == "exp4":
+                actions = ref.exp4(table, losses, uniforms, **settings)
+            else:
+                noise = rng.laplace(size=(20, 6))
+                actions = ref.batched_exp4(table, losses, uniforms, noise, window=10, noise_scale=scale, **settings)
+            lost.append(means[actions].sum())
+        return np.array(lost)
+
+    assert apart(fast, literal(adversarial)) < 4
+    assert apart(fast, literal(planted(adversarial, *DOUBLED[name]))) > 4
+
+
+@pytest.mark.parametrize(
+    ("changes", "match"),
+    [
+        ({"num_experts": 1}, "num_experts = 1"),
+        ({"num_arms": 1}, "num_arms = 1"),
+        ({"delta": 0.0}, "delta = 0.0"),
+        ({"delta": 0.41}, r"delta = 0.41 must be a number in \(0, 0.4\]"),
+        ({"mixing": 0.0}, "mixing = 0.0"),
+        ({"mixing": 1.2}, "mixing = 1.2"),
+        ({"window": 0}, "window = 0"),
+        ({"window": 1001}, "window = 1001"),
+        ({"mixing_rule": "exact"}, "mixing_rule"),
+        ({"epsilon": INF, "window": None}, "window"),
+        ({"window": None, "mixing": None, "learning_rate": None}, "T = 1000, .*; the smallest T that works is 14333"),
+    ],
+)
+def test_batched_exp4_refuses(changes, match):
+    with pytest.raises(ValueError, match=match):
+        batched_exp4(**{**SIZES, "horizon": 1000, "epsilon": 0.5, "delta": 0.1, "window": 20, **GIVEN, **changes})
+
+
+def test_noise_follows_the_mixing_that_is_used():
+    tuned = batched_exp4(**SIZES, horizon=10**8, epsilon=0.5, delta=0.01)
+    want = theory.batched_exp4_tuning(3, 6, 10**8, 0.5, 0.01)
+    assert tuned.params[:4] == tuple(want[x] for x in ("learning_rate", "mixing", "window", "noise_scale"))
+    double = batched_exp4(**SIZES, horizon=10**8, epsilon=0.5, delta=0.01, mixing=2 * want["mixing"])
+    assert double.params.noise_scale == pytest.approx(want["noise_scale"] / 2)
+    assert exp4(**SIZES, horizon=500).params == (math.sqrt(2 * math.log(6) / 1500), 0.0)
+    with pytest.raises(ValueError, match="learning_rate"):
+        exp4(**SIZES, horizon=500, learning_rate=0)

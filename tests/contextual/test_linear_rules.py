@@ -1,0 +1,172 @@
+"""Selection rules over the statistics modules: Thompson sampling's law, exploration, swaps, errors."""
+
+import math
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+import jaxbandits as jb
+from jaxbandits.algorithms.contextual.selection import GreedyParams, ThompsonParams, greedy, thompson
+from jaxbandits.algorithms.contextual.statistics import Estimate
+from jaxbandits.numerics.packed import cholesky, lower_product, pairs
+from jaxbandits.random import Draws
+
+CONTEXTS = jb.environments.contextual_linear(num_arms=6, dim=3)
+THOMPSON = partial(jb.algorithms.linear_thompson, num_arms=10, dim=3, horizon=1000)
+GREEDY = partial(jb.algorithms.epsilon_greedy, num_arms=10, dim=3, horizon=1000)
+
+
+def packed(matrix):
+    return [jnp.float32(matrix[i, j]) for i, j in pairs(len(matrix))]
+
+
+def lower(columns, dim):
+    found = np.zeros((dim, dim))
+    for value, (i, j) in zip(columns, pairs(dim), strict=True):
+        found[j, i] = value
+    return found
+
+
+def spd(dim, seed=0):
+    root = np.random.default_rng(seed).normal(size=(dim, dim + 2))
+    return root @ root.T / dim
+
+
+@pytest.mark.parametrize("dim", [1, 2, 5, 8, 11])
+def test_cholesky(dim):
+    matrix = spd(dim)
+    found = lower(cholesky(packed(matrix), dim), dim)
+    np.testing.assert_allclose(found, np.linalg.cholesky(matrix), rtol=2e-4, atol=2e-5)
+    x = np.arange(1.0, dim + 1)
+    product = lower_product([jnp.float32(found[j, i]) for i, j in pairs(dim)], [jnp.float32(v) for v in x])
+    np.testing.assert_allclose(product, found @ x, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dim", [3, 9])
+def test_pivots_below_zero_count_as_zero(dim):
+    """diag(4, -1, 9, 1, ...): the second direction is left out, nothing is NaN."""
+    diagonal = np.ones(dim)
+    diagonal[:3] = 4, -1, 9
+    found = lower(cholesky(packed(np.diag(diagonal)), dim), dim)
+    wanted = np.sqrt(np.maximum(diagonal, 0))
+    np.testing.assert_allclose(found, np.diag(wanted), rtol=1e-6)
+    assert np.all(np.isfinite(lower(cholesky(packed(-spd(dim)), dim), dim)))
+
+
+def test_thompson_draws_from_the_posterior():
+    """Two arms (z and 0): the first is played when <z, theta~> > 0, so with probability Phi(<z, theta> / (v sqrt(z' P z)))."""
+    inverse, theta, v = spd(3), np.array([0.3, -0.2, 0.1]), 0.7
+    estimate = Estimate(tuple(packed(inverse)), tuple(jnp.float32(x) for x in theta))
+    t = jnp.arange(1, 40_001, dtype=jnp.int32)
+    for direction in ([1.0, 0, 0], [0, 1, 0], [0.5, -1, 2]):
+        x = [jnp.broadcast_to(jnp.array([0.0, w]), (len(t), 2)) for w in direction]
+        draws = Draws(jnp.uint32(0), "alg/act")
+        played = np.asarray(thompson(ThompsonParams(v), draws, t, estimate, x))
+        z = np.array(direction)
+        wanted = norm.cdf(z @ theta / (v * math.sqrt(z @ inverse @ z)))
+        assert 0.02 < wanted < 0.98 and played.mean() == pytest.approx(wanted, abs=5 * 0.5 / 200)
+
+
+def test_thompson_covariance():
+    """theta~ itself, through arms e_1, ..., and the product with its factor: covariance v^2 P."""
+    inverse, n = spd(4, 1), 50_000
+    noise = Draws(jnp.uint32(2), "alg/act").child("posterior").normal(jnp.arange(n, dtype=jnp.int32), (4,))
+    moved = np.stack(lower_product(cholesky(packed(inverse), 4), [noise[:, j] for j in range(4)]))
+    np.testing.assert_allclose(np.cov(moved), inverse, atol=6 * inverse.max() * math.sqrt(2 / n))
+
+
+def test_no_posterior_is_greedy():
+    estimate = Estimate(tuple(packed(spd(3))), tuple(jnp.float32(x) for x in (0.3, -0.2, 0.1)))
+    t = jnp.arange(1, 101, dtype=jnp.int32)
+    x = [jnp.asarray(np.random.default_rng(j).normal(size=(100, 7)), jnp.float32) for j in range(3)]
+    draws = Draws(jnp.uint32(0), "alg/act")
+    sampled = thompson(ThompsonParams(0.0), draws, t, estimate, x)
+    np.testing.assert_array_equal(sampled, greedy(GreedyParams(0.0), draws, t, estimate, x))
+
+
+def test_exploration_has_probability_rate_over_t():
+    """The best of 50 arms is arm 7: others come up with probability min(1, 20 / t) 49 / 50, all alike."""
+    lanes, times = jnp.arange(4000, dtype=jnp.uint32), jnp.array([1, 10, 20, 40, 100, 2000], jnp.int32)
+    estimate = Estimate((jnp.float32(1),), (jnp.float32(1),))
+    x = [jnp.broadcast_to((jnp.arange(50) == 7).astype(jnp.float32), (6, 50))]
+
+    def one(seed):
+        return greedy(GreedyParams(20.0), Draws(seed, "alg/act"), times, estimate, x)
+
+    arms = np.asarray(jax.jit(jax.vmap(one))(lanes))
+    wanted = np.minimum(1, 20 / np.asarray(times)) * 49 / 50
+    np.testing.assert_allclose((arms != 7).mean(0), wanted, atol=5 * 0.5 / math.sqrt(4000))
+    counts = np.bincount(arms[:, :3].reshape(-1), minlength=50)
+    assert counts.min() > 240 - 80 and counts.max() < 240 + 80
+
+
+def test_numbers():
+    """v = .3 / 2 sqrt(9 3 2 ln 1000), rate = .1 10."""
+    assert THOMPSON().params.selection.posterior == pytest.approx(0.15 * math.sqrt(54 * math.log(1000)))
+    assert THOMPSON(posterior_scale=0.6).params.selection.posterior == pytest.approx(
+        0.3 * math.sqrt(54 * math.log(1000))
+    )
+    assert GREEDY().params.selection.rate == 1.0 and GREEDY(exploration=2.0).params.selection.rate == 20.0
+
+
+@pytest.mark.parametrize("factory", [THOMPSON, GREEDY])
+def test_statistics_are_those_of_the_comparators(factory):
+    """Same noise, ridge and guarantee as the optimistic algorithm of that name; without noise those of linucb."""
+    comparators = {
+        "ldp": jb.algorithms.ldp_linucb, "jdp": jb.algorithms.jdp_linucb, "shuffle": jb.algorithms.shuffle_linucb,
+    }  # fmt: skip
+    for name, comparator in comparators.items():
+        made = factory(statistics=name, epsilon=2.0)
+        other = comparator(num_arms=10, dim=3, horizon=1000, epsilon=2.0)
+        assert made.params.statistics == other.params.statistics and made.schedule == other.schedule
+        assert made.guarantee.model == other.guarantee.model
+        assert made.guarantee.spend(made.params) == other.guarantee.spend(other.params)
+    assert factory(statistics="shuffle", epsilon=2.0, protocol="vector").params.statistics.code.trials > 0
+    assert factory().guarantee.model == "none" and factory().params.statistics.ridge == 1e-4
+    assert len({factory(statistics=s).version for s in ("none", "ldp", "jdp", "shuffle")}) == 4
+    assert factory(statistics="ldp", epsilon=1.0).program is factory(statistics="ldp", epsilon=3.0).program
+
+
+@pytest.mark.parametrize(
+    ("factory", "change", "text"),
+    [
+        (THOMPSON, {"posterior_scale": -0.1}, "posterior_scale"),
+        (GREEDY, {"exploration": -0.1}, "exploration"),
+        (THOMPSON, {"statistics": "local"}, "statistics"),
+        (GREEDY, {"epsilon": 1.0}, "adds no noise"),
+        (GREEDY, {"statistics": "ldp", "epsilon": 0.0}, "epsilon"),
+        (THOMPSON, {"statistics": "shuffle", "epsilon": 1.0, "window": 1001}, "window"),
+        (THOMPSON, {"statistics": "shuffle", "epsilon": 1.0, "protocol": "x"}, "protocol"),
+        (GREEDY, {"delta": 1.5}, "delta"),
+    ],
+)
+def test_bad_input(factory, change, text):
+    with pytest.raises(ValueError, match=text):
+        factory(**change)
+
+
+def test_short_horizons_do_not_mind_the_window_of_a_shuffler():
+    assert THOMPSON(horizon=5).schedule[0].slots == 1
+
+
+@pytest.mark.parametrize(
+    "factory",
+    [
+        jb.algorithms.linear_thompson,
+        jb.algorithms.epsilon_greedy,
+        partial(jb.algorithms.linear_thompson, statistics="shuffle", epsilon=50.0, window=8),
+        partial(jb.algorithms.epsilon_greedy, statistics="jdp", epsilon=50.0),
+    ],
+)
+def test_they_learn(factory):
+    """Uniform play regrets 0.69 a play on these contexts at first and for ever; these regret far less by the end."""
+    ds = jb.sweep(
+        {"rule": factory, "uniform": jb.algorithms.uniform}, CONTEXTS, horizon=1500, seeds=8, checkpoints=[1000, 1500],
+        progress=False,
+    )  # fmt: skip
+    late = (ds.regret.sel(t=1500) - ds.regret.sel(t=1000)).mean("seed").values
+    assert late[0] < 0.5 * late[1]

@@ -1,0 +1,297 @@
+"""Linear bandits over users: published scales by hand, noise laws, trees, limits, claims. Paths: test_ldp_contextual_reference."""
+
+import math
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from reference.ldp_contextual.comparators import dyadic_nodes, simplified_nodes
+
+from jaxbandits import sweep
+from jaxbandits.algorithms import jdp_linucb, ldp_linucb, linucb, uniform
+from jaxbandits.algorithms.contextual.selection import width
+from jaxbandits.algorithms.contextual.statistics import bounded, joint, local, tree_nodes
+from jaxbandits.environments import contextual_linear
+from jaxbandits.mechanisms import gaussian_scale
+from jaxbandits.numerics.packed import pairs, symmetric_inverse
+from jaxbandits.random import Draws
+from jaxbandits.theory.linear_widths import moment_sensitivity
+
+INF = math.inf
+WORLD = partial(contextual_linear, num_arms=20, dim=4)
+make_ldp, make_jdp = (partial(f, num_arms=100, dim=5, horizon=20_000) for f in (ldp_linucb, jdp_linucb))
+
+
+def stream(seed, path):
+    return Draws(jnp.uint32(seed), path)
+
+
+def matrix(packed, dim):
+    """[..., d (d + 1) / 2] -> [..., d, d]."""
+    full = np.zeros((*packed.shape[:-1], dim, dim))
+    for k, (i, j) in enumerate(pairs(dim)):
+        full[..., i, j] = full[..., j, i] = packed[..., k]
+    return full
+
+
+# Small matrices
+
+
+@pytest.mark.parametrize("dim", [1, 2, 5, 8, 9])
+def test_inverse_of_an_indefinite_matrix(dim):
+    rng = np.random.default_rng(dim)
+    a = rng.normal(size=(200, dim, dim))
+    a = a + a.transpose(0, 2, 1)
+    a = a[np.linalg.cond(a) < 30]
+    found = jax.vmap(lambda m: jnp.stack(symmetric_inverse([m[i, j] for i, j in pairs(dim)], dim)))(jnp.float32(a))
+    assert (np.linalg.eigvalsh(a)[:, 0] < 0).any()
+    error = np.abs(matrix(np.asarray(found, float), dim) @ a - np.eye(dim)).max((1, 2))
+    assert np.median(error) < 1e-4  # without a choice of pivots a small one costs digits
+    definite = a @ a
+    found = jax.vmap(lambda m: jnp.stack(symmetric_inverse([m[i, j] for i, j in pairs(dim)], dim)))(
+        jnp.float32(definite)
+    )
+    np.testing.assert_allclose(
+        matrix(np.asarray(found, float), dim) @ definite, np.broadcast_to(np.eye(dim), a.shape), atol=5e-3
+    )
+
+
+@pytest.mark.parametrize("dim", [3, 9])
+def test_singular_matrices_give_finite_inverses(dim):
+    ones, zero = np.ones((dim, dim)), np.zeros((dim, dim))
+    for a in (ones, zero, -ones, 1e30 * ones):
+        assert np.all(np.isfinite(symmetric_inverse([jnp.float32(a[i, j]) for i, j in pairs(dim)], dim)))
+
+
+# Scales, ridges and widths of the presets, by hand
+
+
+def test_reference_scales_and_widths_by_hand():
+    p = make_ldp(epsilon=1.0, feature_norm=math.sqrt(2)).params
+    s = 1.7941225779941015  # sqrt(log 25)
+    gamma = s * math.sqrt(100_000)
+    np.testing.assert_allclose(p.statistics[:5], (s, s / math.sqrt(2), s, 2 * gamma, 0.0))
+    width = math.sqrt(gamma * 5) + 0.5 * math.sqrt(5 * math.log(20_000 * (1 + 40_000 / gamma)))
+    assert width_at(p.selection, 1) == pytest.approx(width) == pytest.approx(width_at(p.selection, 20_000))
+    for epsilon in (0.2, 10.0):
+        assert make_ldp(epsilon=epsilon).params.statistics.vector == pytest.approx(s / epsilon)
+    p = make_jdp(epsilon=1.0).params
+    s = math.sqrt(math.log(20_000)) * math.log(25)
+    gamma = s * math.sqrt(5 * math.log(20_000))
+    np.testing.assert_allclose(p.statistics[:5], (s, s / math.sqrt(2), s, 2 * gamma, 0.0))
+    assert width_at(p.selection, 7) == pytest.approx(
+        math.sqrt(5 * gamma) + 0.5 * math.sqrt(5 * math.log(20_000 * (1 + 20_000 / gamma)))
+    )
+
+
+@pytest.mark.parametrize("t", [1, 100, 20_000])
+def test_theory_scales_and_widths_by_hand(t):
+    p = make_ldp(epsilon=0.5, preset="theory").params
+    s = 4 * math.sqrt(2 * math.log(12.5)) / 0.5
+    upsilon = s * math.sqrt(t) * (4 * math.sqrt(5) + 2 * math.log(400_000))
+    np.testing.assert_allclose(p.statistics[:3], (s, s, s))
+    assert p.statistics.ridge + p.statistics.ridge_root * math.sqrt(t) == pytest.approx(2 * upsilon)
+    log = math.log(20_000)
+    width = 2 * s * math.sqrt(5 * log) + (math.sqrt(3 * upsilon) + s * math.sqrt(5 * t / upsilon)) * 5 * log
+    assert width_at(p.selection, t) == pytest.approx(width)
+
+    p = make_jdp(epsilon=1.0, preset="theory").params
+    assert p.statistics.ridge == pytest.approx(46_399, abs=0.5)  # the specification's number
+    s, shift = 16 * 2 * math.log(40), p.statistics.ridge / 2  # sqrt(16 m) (L^2 + 1) log(4 / delta), m = 16
+    np.testing.assert_allclose(p.statistics[:3], (math.sqrt(2) * s, s, s))
+    tail = math.sqrt(5) + math.sqrt(2 * math.log(400_000))
+    growth = 2 * math.log(20) + 5 * math.log(3 + t / (5 * shift))
+    width = math.sqrt(3 * shift) + s * math.sqrt(16 / shift) * tail + 0.5 * math.sqrt(growth)
+    assert width_at(p.selection, t) == pytest.approx(width)
+
+
+def width_at(selection, t):
+    return float(width(selection, jnp.float32(t)))
+
+
+# What users report
+
+
+@pytest.mark.parametrize("preset, off", [("reference", math.sqrt(0.5)), ("theory", 1.0)])
+def test_what_a_user_reports(preset, off):
+    """x x' and x y in the mean; Gaussian of the claimed covariance around it."""
+    made = ldp_linucb(num_arms=5, dim=3, horizon=100, epsilon=1.0, preset=preset)
+    x, p, plays = [0.6, 0.0, -0.8], made.params.statistics, 40_000
+    feature = [jnp.full(plays, value, jnp.float32) for value in x]
+    t = jnp.arange(1, plays + 1, dtype=jnp.int32)
+    sums = local(3).encode(p, 1.0, stream(3, "alg/encode"), t, feature, jnp.full(plays, 0.5), None)
+    sent = np.stack([*sums.gram, *sums.vector], -1)
+    want = np.array([x[i] * x[j] for i, j in pairs(3)] + [0.5 * value for value in x])
+    scale = np.array([1.0 if i == j else off for i, j in pairs(3)] + [1.0] * 3) * p.vector
+    assert np.all(np.abs(sent.mean(0) - want) < 5 * scale / math.sqrt(plays))
+    covariance = np.cov(sent.T) / np.outer(scale, scale)
+    assert np.all(np.abs(covariance - np.eye(9)) < 5 * math.sqrt(2 / plays))
+
+
+def test_clients_bound_what_they_report():
+    feature = [jnp.array([3.0, 0.1, 0.0, np.nan, 1e30]), jnp.array([4.0, 0.1, 0.0, 0.5, np.inf])]
+    x, y = bounded(feature, jnp.array([2.0, 0.3, -1.0, np.nan, np.inf]), 0.5)
+    np.testing.assert_allclose(np.stack(x, -1), [[0.3, 0.4], [0.1, 0.1], [0, 0], [0, 0.5], [0.5, 0]], rtol=1e-6)
+    np.testing.assert_allclose(y, [1.0, 0.3, 0.0, 0.0, 0.0], rtol=1e-6)
+
+
+# Trees
+
+
+def noises(form, seed, horizon, entries):
+    """Noise [n] of the sums at a play, from addressed nodes: a function of t."""
+    if form == "simplified":
+        drawn = np.asarray(stream(seed, "alg/init/noise").normal(jnp.arange(20), (entries,)), float)
+        return lambda t: drawn[: simplified_nodes(t - 1, horizon)].sum(0)
+    drawn = np.asarray(stream(seed, "alg/update/noise").normal(jnp.arange(horizon + 1), (entries,)), float)
+    return lambda t: sum((drawn[(i + 1) << level] for level, i in dyadic_nodes(t - 1)), np.zeros(entries))
+
+
+@pytest.mark.parametrize("form", ["binary", "simplified"])
+def test_noise_of_the_sums_at_every_play(form):
+    horizon = 24
+    statistics = joint(2, form, tree_nodes(form, horizon))
+    params = jdp_linucb(num_arms=5, dim=2, horizon=horizon, epsilon=1.0, tree=form).params.statistics
+    state = statistics.init(params, stream(5, "alg/init"))
+    noise_of = noises(form, 5, horizon, entries=5)
+    feature, one = [jnp.zeros(1)] * 2, jnp.ones(1)
+    for t in range(1, horizon + 1):
+        np.testing.assert_allclose(state.noise, noise_of(t), atol=1e-5)
+        message = statistics.encode(params, 1.0, stream(5, "alg/encode"), jnp.array([t]), feature, one, None)
+        state, released = statistics.update(params, 1.0, state, stream(5, "alg/update"), jnp.int32(t), message, 1)
+        np.testing.assert_allclose(released.vector, params.vector * state.noise[3:], rtol=1e-6)
+
+
+def test_nodes_of_a_horizon():
+    assert [tree_nodes("binary", t) for t in (2, 3, 4, 20_000)] == [2, 2, 3, 15]
+    assert [tree_nodes("simplified", t) for t in (2, 3, 20, 21, 20_000)] == [1, 2, 3, 4, 10]
+
+
+# Limits
+
+
+def test_without_privacy_it_is_linucb():
+    """In float64: with the reference ridge the inverse and Sherman and Morrison's differ by 1e-3 at first in float32."""
+    run = partial(sweep, environment=WORLD(), horizon=120, seeds=4, progress=False, dtype="float64", checkpoints=20)
+    plain = run(linucb).regret.values
+    for factory in (ldp_linucb, jdp_linucb):
+        np.testing.assert_allclose(run(partial(factory, epsilon=INF)).regret.values, plain, atol=1e-9)
+        for preset in ("reference", "theory"):
+            made, want = (
+                f(num_arms=9, dim=4, horizon=50, preset=preset) for f in (partial(factory, epsilon=INF), linucb)
+            )
+            assert made.params.statistics[:4] == (0.0, 0.0, 0.0, want.params.ridge)
+            for t in (1, 50):
+                p = want.params
+                assert width_at(made.params.selection, t) == pytest.approx(
+                    p.base + p.slope * math.sqrt(p.offset + math.log1p(p.growth * t))
+                )
+
+
+def test_regret_falls_as_epsilon_rises():
+    grid = {"epsilon": [1.0, 10.0, INF]}
+    found = sweep(ldp_linucb, WORLD(), horizon=400, seeds=32, progress=False, grid=grid, checkpoints=4)
+    low, middle, none = found.regret.values[0, :, :, -1].mean(-1)
+    assert none < middle < low
+
+
+def test_presets_share_a_program():
+    assert make_ldp(epsilon=1.0).program is make_ldp(epsilon=INF, preset="theory", delta=0.01, feature_norm=2.0).program
+    assert make_jdp(epsilon=1.0, tree="binary").program is make_jdp(epsilon=2.0, preset="theory").program
+    assert make_jdp(epsilon=1.0).program is not make_jdp(epsilon=1.0, tree="binary").program
+
+
+@pytest.mark.parametrize("factory", [ldp_linucb, jdp_linucb, partial(jdp_linucb, tree="binary")])
+def test_mechanism_scale_zero_is_no_noise(factory):
+    made = factory(num_arms=20, dim=3, horizon=20, epsilon=0.1)
+    params = made.params._replace(mechanism_scale=0.0)
+    program, t = made.program, jnp.ones(1, jnp.int32)
+    context = jnp.ones((1, 20, 3)) / math.sqrt(3)
+    for seed in (0, 1):
+        draws = stream(seed, "alg")
+        state = program.init(params, draws.child("init"))
+        message = program.encode(params, None, draws.child("encode"), t, context, jnp.zeros(1, int), jnp.ones(1), None)
+        np.testing.assert_allclose(np.ravel(message.gram), 1 / 3, rtol=1e-6)
+        state, released = program.update(params, state, draws.child("update"), t[0], None, message, 1)
+        if released:
+            np.testing.assert_allclose(np.ravel(released.vector), 1 / math.sqrt(3), rtol=1e-6)
+    assert made.guarantee.spend(params)[0] == INF
+
+
+@pytest.mark.parametrize("factory", [ldp_linucb, jdp_linucb])
+def test_theory_presets_play_near_uniformly(factory):
+    run = partial(sweep, environment=WORLD(), horizon=2000, seeds=8, progress=False, checkpoints=4)
+    theory = run(partial(factory, preset="theory", epsilon=1.0)).regret.values[..., -1].mean()
+    assert theory > 0.75 * run(uniform).regret.values[..., -1].mean()
+
+
+# Claims
+
+
+def test_sensitivity_of_a_users_moments_by_search():
+    rng = np.random.default_rng(0)
+    for norm in (0.4, 1.0, math.sqrt(2)):
+        for weight in (1.0, 2.0):
+            x, z = norm * rng.normal(size=(2, 200_000, 2))
+            x, z = (v / np.maximum(np.linalg.norm(v, axis=1, keepdims=True) / norm, 1) for v in (x, z))
+            y, w = rng.integers(0, 2, size=(2, 200_000, 1))
+            gram = x[:, :, None] * x[:, None] - z[:, :, None] * z[:, None]
+            change = np.sqrt((gram**2).sum((1, 2)) + weight * ((x * y - z * w) ** 2).sum(1)).max()
+            bound = moment_sensitivity(norm, weight)
+            assert 0.99 * bound < change <= bound * (1 + 1e-9)
+
+
+def test_what_is_truly_spent():
+    assert make_ldp(epsilon=1.0).guarantee[:2] == ("local", "user")
+    for preset in ("reference", "theory"):
+        made = make_ldp(epsilon=10.0, preset=preset)
+        epsilon, delta = made.guarantee.spend(made.params)
+        assert gaussian_scale(math.sqrt(4.5), epsilon, delta, "analytic") == pytest.approx(
+            made.params.statistics.vector
+        )
+    made = make_jdp(epsilon=10.0, preset="theory")  # 15 nodes of scale sqrt(2) s, squared sensitivity 8
+    epsilon, delta = made.guarantee.spend(made.params)
+    assert made.guarantee[:2] == ("central", "user") and 0 < epsilon < 1
+    assert gaussian_scale(math.sqrt(4 * 15), epsilon, delta, "analytic") == pytest.approx(made.params.statistics.vector)
+    made = make_jdp(epsilon=1.0, tree="binary")
+    epsilon, delta = made.guarantee.spend(made.params)
+    assert gaussian_scale(math.sqrt(4.5 * 15), epsilon, delta, "analytic") == pytest.approx(
+        made.params.statistics.vector
+    )
+    assert make_jdp(epsilon=1.0).guarantee.spend(make_jdp(epsilon=1.0).params)[0] == INF
+
+
+def test_the_simplified_tree_tells_users_apart():
+    """Two releases that share their noise: the difference is one user's report, exactly."""
+    made = jdp_linucb(num_arms=5, dim=2, horizon=20, epsilon=0.1)
+    params, statistics = made.params.statistics, joint(2, "simplified", 3)
+    state = statistics.init(params, stream(1, "alg/init"))
+    releases = []
+    for t in (1, 2, 3, 4, 5):
+        message = statistics.encode(params, 1.0, None, None, [jnp.array([0.6]), jnp.array([0.8])], jnp.ones(1), None)
+        state, released = statistics.update(params, 1.0, state, None, jnp.int32(t), message, 1)
+        releases.append(np.ravel(released.vector))
+    assert np.abs(releases[1] - releases[0] - [0.6, 0.8]).max() > 0.1  # play 3 begins a level
+    np.testing.assert_allclose(releases[4] - releases[3], [0.6, 0.8], atol=1e-4)  # plays 5 and 6 share one
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    "factory, settings, message",
+    [
+        (make_ldp, {"epsilon": 0.0}, "epsilon = 0.0"),
+        (make_ldp, {"epsilon": 1.0, "delta": 0.0}, "delta = 0.0 .* give delta > 0"),
+        (make_ldp, {"epsilon": 1.0, "preset": "refrence"}, "preset = 'refrence' .*did you mean 'reference'"),
+        (make_ldp, {"epsilon": 1.0, "radius_scale": -1.0}, "radius_scale = -1.0"),
+        (make_ldp, {"epsilon": 1.0, "feature_norm": 0.0}, "feature_norm = 0.0"),
+        (make_jdp, {"epsilon": 1.0, "tree": "nested"}, "tree = 'nested' .* 'simplified', 'binary'"),
+        (partial(make_jdp, horizon=0), {"epsilon": 1.0}, "horizon = 0"),
+    ],
+)
+def test_bad_arguments(factory, settings, message):
+    with pytest.raises(ValueError, match=message):
+        factory(**settings)

@@ -1,0 +1,254 @@
+"""Every public factory keeps the contract: the rules of `jaxbandits.check` over the catalogue, and what only the package promises."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+import pins
+import pytest
+
+import jaxbandits as jb
+from jaxbandits import catalogue, checking
+from jaxbandits.checking.findings import found_by
+from jaxbandits.checking.subject import Subject
+from jaxbandits.checking.traces import CHECKPOINTS
+from jaxbandits.sweeps.engines import local
+from jaxbandits.sweeps.engines.calls import LEAST_LANES, Machine, Task, owned, shapes_of, tasks_of
+from jaxbandits.sweeps.identity import pinned_code
+from jaxbandits.sweeps.plan import Cell, plan
+from jaxbandits.sweeps.storage.store import Begun
+
+SEEDS = 32  # four calls of eight lanes: one for each of four devices
+CASES, ALGORITHMS = catalogue.EVERYTHING, catalogue.ALGORITHMS
+FEW = 2  # kinds of windows: histories of designs with more take long to compile
+
+# what a rule is asked of: those that trace of everything, those that compile once more of less
+TRACED = ("builds", "shapes", "traces_once", "draws", "addresses")
+PLAYED = ("plays", "lane_alone", "chunks", "checkpoints")
+WATCHED = ("actions", "bad_rewards")
+
+
+def settings(example, **changes):
+    return {
+        "algorithms": {"x": example.algorithm},
+        "environment": example.environment,
+        "reward_adversary": example.reward_adversary,
+        "message_adversary": example.message_adversary,
+        "horizon": example.horizon,
+        "seeds": SEEDS,
+        "checkpoints": CHECKPOINTS,
+    } | changes
+
+
+def run(example, **changes):
+    return jb.sweep(**settings(example, progress=False) | changes)
+
+
+def budget_for(example, lanes):
+    """A memory budget that gives chunks of exactly `lanes` seeds."""
+    laid_out = plan(**settings(example), grid=None, points=None, dtype="float32")
+    shapes = shapes_of(laid_out)
+
+    def lanes_of(memory):
+        calls = tasks_of(laid_out, owned(laid_out, 1, None), Machine([], 1, "cpu", memory), shapes)
+        return {task.lanes for task in calls}
+
+    low, high = 1, 1 << 40
+    while low < high:  # the lanes of a chunk grow with the budget
+        middle = (low + high) // 2
+        try:
+            enough = max(lanes_of(middle)) >= lanes
+        except ValueError:
+            enough = False
+        low, high = (low, middle) if enough else (middle + 1, high)
+    assert lanes_of(low) == {lanes}
+    return low
+
+
+def digest(ds):
+    found = hashlib.sha256()
+    for name in sorted(ds.data_vars):
+        found.update(name.encode() + np.ascontiguousarray(ds[name].values).tobytes())
+    return found.hexdigest()
+
+
+def in_small_calls(example):
+    """A sweep in as many calls as there can be, so that every device has some."""
+    return run(example, memory=budget_for(example, LEAST_LANES))
+
+
+@pytest.fixture(scope="module")
+def subjects():
+    """Every case, traced and played once for all rules."""
+    return {
+        name: Subject(
+            example.algorithm, example.environment, example.reward_adversary, example.message_adversary,
+            horizon=example.horizon, seeds=SEEDS,
+        )
+        for name, example in CASES.items()
+    }  # fmt: skip
+
+
+def passes(rule, subject):
+    assert found_by(getattr(checking, rule), subject) == []
+
+
+def test_every_factory_has_a_case():
+    assert set(catalogue.ALGORITHMS) == set(jb.algorithms.__all__)
+    assert set(catalogue.ENVIRONMENTS) == set(jb.environments.__all__)
+    assert set(catalogue.ADVERSARIES) == set(jb.adversaries.__all__)
+
+
+@pytest.mark.parametrize("rule", TRACED)
+@pytest.mark.parametrize("name", CASES)
+def test_traces_keep_the_contract(subjects, name, rule):
+    passes(rule, subjects[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", PLAYED)
+@pytest.mark.parametrize("name", CASES)
+def test_plays_keep_the_contract(subjects, name, rule):
+    passes(rule, subjects[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_seeds_differ(subjects, name):
+    final = subjects[name].played()["regret"][:, -1]
+    assert final.shape == (SEEDS,)
+    assert len(np.unique(final)) > 1 or name in ("fixed_gap_losses", "lemma51_losses")
+
+
+@pytest.mark.slow
+def test_results_are_pinned(subjects):
+    """The same version numbers, the same results; `make pins` writes down programs that were refactored."""
+    now = {name: pins.pin(subject) for name, subject in subjects.items()}
+    if os.environ.get("PINS") == "write":
+        pins.write(now)
+        pinned_code.record()
+    before = pins.pinned()
+    faults = [pins.fault(name, pin, before["cases"].get(name), before["jax"]) for name, pin in now.items()]
+    assert not any(faults), "\n".join(filter(None, faults))
+    assert pinned_code.unchanged(), "the package's code is not what is pinned: run `make pins`"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", WATCHED)
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_actions_keep_the_contract(subjects, name, rule):
+    kinds = {(span.slots, span.full, span.whole) for span in subjects[name].cell.algorithm.schedule}
+    if len(kinds) <= FEW:
+        passes(rule, subjects[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_a_saved_lane_goes_on(name, monkeypatch):
+    """A call taken up from what it saved, in the middle of every span, ends like one that was never interrupted."""
+    example, saved, steps = ALGORITHMS[name], {}, 7
+    laid_out = plan(**settings(example), grid=None, points=None, dtype="float32")
+
+    def segments(windows, begin, done=0):
+        for first in range(done, windows, steps):
+            yield first, min(steps, windows - first)
+
+    def keep(span, window, leaves, last=False):
+        saved.setdefault(span, []).append((window, leaves()))
+
+    monkeypatch.setattr(local, "segments", segments)
+    task, device = Task(0, (0,), 0, 8, 8), jax.local_devices()[0]
+    whole = local.run_task(task, laid_out, device, keep=keep)
+    assert saved
+    for span in {min(saved), max(saved)}:
+        window, leaves = saved[span][len(saved[span]) // 2]
+        again = local.run_task(task, laid_out, device, begun=(Begun(("key",), 0, 8, 8, span, window), leaves))
+        for x, y in zip(jax.tree.leaves(whole), jax.tree.leaves(again), strict=True):
+            np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.slow  # minutes: two more processes, compiling every algorithm once a device
+def test_devices_change_no_bit(subjects, tmp_path):
+    """One, two and four forced CPU devices, each in a process of its own, give what the rules looked at."""
+    script = (
+        "import json, os, sys; sys.path[:0] = sys.argv[1].split(os.pathsep); import test_contract as c; "
+        "import jax; assert len(jax.local_devices()) == int(sys.argv[2]); "
+        "print(json.dumps({n: c.digest(c.in_small_calls(x)) for n, x in c.ALGORITHMS.items()}))"
+    )
+    whole = {name: in_small_calls(example) for name, example in ALGORITHMS.items()}
+    for name, ds in whole.items():
+        np.testing.assert_array_equal(ds.regret.values[0], subjects[name].played()["regret"])
+    expected = {name: digest(ds) for name, ds in whole.items()}
+    for devices in (2, 4):
+        environment = os.environ | {"JAX_NUM_CPU_DEVICES": str(devices), "JAXBANDITS_CACHE": str(tmp_path / "cache")}
+        command = [
+            sys.executable,
+            "-c",
+            script,
+            os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[1])]),
+            str(devices),
+        ]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-2000:]
+        assert json.loads(done.stdout.splitlines()[-1]) == expected
+
+
+LIBRARY_CALLS = {
+    "dot_general",
+    "cholesky",
+    "eigh",
+    "lu",
+    "qr",
+    "svd",
+    "triangular_solve",
+    "schur",
+    "householder_product",
+}
+
+
+def primitives(jaxpr):
+    found = set()
+    for equation in jaxpr.eqns:
+        found.add(equation.primitive.name)
+        for inner in jax.tree.leaves(equation.params, is_leaf=lambda x: hasattr(x, "eqns") or hasattr(x, "jaxpr")):
+            inner = getattr(inner, "jaxpr", inner)
+            if hasattr(inner, "eqns"):
+                found |= primitives(inner)
+    return found
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_linear_algebra_library_is_called(subjects, name):
+    """The bitwise promise on a GPU covers programs without such calls: docs/determinism.md names none of this release."""
+    programs = subjects[name].traces().programs
+    used = set().union(*(primitives(closed.jaxpr) for closed, _ in programs.values()))
+    assert "add" in used and not used & LIBRARY_CALLS, used & LIBRARY_CALLS
+    assert "dot_general" in primitives(jax.make_jaxpr(lambda x: x @ x)(jax.numpy.ones((3, 3))).jaxpr)
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_guarantees_are_well_formed(subjects, name):
+    passes("guarantee", subjects[name])
+    algorithm = subjects[name].cell.algorithm
+    claim, params = algorithm.guarantee, algorithm.params
+    assert algorithm.config["horizon"] == CASES[name].horizon
+    if claim.model != "none":
+        epsilon, delta = claim.spend(params)
+        halved = claim.spend(params._replace(mechanism_scale=0.5 * params.mechanism_scale))[0]
+        assert delta > 0 or halved == pytest.approx(2 * epsilon)
+
+
+@pytest.mark.parametrize("name", catalogue.ENVIRONMENTS)
+def test_a_fixed_policy_sees_the_same_rewards_under_every_window(subjects, name):
+    passes("windows", subjects[name])
+
+
+def test_lane_cell_is_a_plain_tuple(subjects):
+    """Cells hold host data only: planning does not start the accelerator."""
+    cell = subjects["exp3"].cell
+    assert isinstance(cell, Cell) and not any(isinstance(x, jax.Array) for x in jax.tree.leaves(cell.algorithm.params))

@@ -1,0 +1,234 @@
+"""Adversaries: literal definitions of every attack, rates, and that nothing happens at corruption 0."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from jaxbandits.adversaries.byzantine import byzantine
+from jaxbandits.adversaries.huber import huber, mirrored
+from jaxbandits.adversaries.poison import poison
+from jaxbandits.protocol import AdversaryView, Moments, Report, Truth
+from jaxbandits.random import Draws
+
+N, A = 4000, 5
+MEANS = np.array([0.3, 0.9, 0.1, 0.9, 0.5], np.float32)
+RNG = np.random.default_rng(0)
+ACTION = RNG.integers(A, size=N).astype(np.int32)
+REWARD = RNG.normal(size=N).astype(np.float32)
+
+
+@functools.cache
+def huber_run(attack, report):
+    @jax.jit
+    def run(params, draws, t, reward, action):
+        play = jnp.ones(t.shape, bool)
+        seen = AdversaryView(
+            t, (), action, play, Truth(jnp.asarray(MEANS)), (), (), (), lambda a: 100 + a.astype(jnp.float32)
+        )
+        payload = Report(reward, action, t % 2 == 0) if report else reward
+        payload, hit, _ = attack.corrupt(params, (), draws, t, payload, seen)
+        assert hit is False  # regret counts contaminated plays
+        return payload.value if report else payload
+
+    return run
+
+
+def huber_on(adversary, report=False, start=0, stop=N, seed=1):
+    params = jax.tree.map(lambda x: jnp.float32(x), adversary.params)
+    t = jnp.arange(start + 1, stop + 1, dtype=jnp.int32)
+    run = huber_run(adversary.attack, report)
+    return np.asarray(run(params, Draws(np.uint32(seed), "contamination"), t, REWARD[start:stop], ACTION[start:stop]))
+
+
+MIRROR = {2: 3, 0: 1, 4: 4, 1: 0, 3: 2}  # ranks of MEANS: 2 < 0 < 4 < 1 = 3 (lower index first)
+BEST = 1
+LITERAL = {
+    "fixed": (7.0, lambda r, a: 7.0),
+    "swapped": (None, lambda r, a: 100.0 + MIRROR[a]),
+    "sign_flip": (2.0, lambda r, a: -2 * r),
+    "target": (-3.0, lambda r, a: -3.0 if a == BEST else 3.0),
+}
+
+
+@pytest.mark.parametrize("kind", LITERAL)
+def test_huber_by_its_definition(kind):
+    value, literal = LITERAL[kind]
+    got = huber_on(huber(corruption=0.2, kind=kind, value=value))
+    hit = got != REWARD
+    assert abs(hit.mean() - 0.2) < 4 * np.sqrt(0.16 / N)
+    want = np.array([literal(r, int(a)) for r, a in zip(REWARD, ACTION, strict=True)], np.float32)
+    np.testing.assert_array_equal(got[hit], want[hit])
+    assert (got[~hit] == REWARD[~hit]).all()
+    np.testing.assert_array_equal(
+        hit, huber_on(huber(corruption=0.2, value="inf")) == np.inf
+    )  # one hit mask for all kinds
+
+
+@pytest.mark.parametrize(
+    ("kind", "law"),
+    [("gaussian", stats.norm(2, 3)), ("cauchy", stats.cauchy(2, 3)), ("random_sign", None)],
+)
+def test_huber_laws(kind, law):
+    got = huber_on(huber(corruption=1.0, kind=kind, value=2.0, scale=3.0)).astype(float)
+    if law is None:
+        assert set(np.unique(got)) == {-2.0, 2.0} and abs(got.mean()) < 8 / np.sqrt(N)
+        return
+    assert stats.kstest(got, law.cdf).pvalue > 1e-3
+    assert stats.kstest(got, type(law)(law.dist, 2.3, 3).cdf).pvalue < 1e-3  # the test can fail
+    assert abs(np.corrcoef(stats.rankdata(got), REWARD)[0, 1]) < 4 / np.sqrt(N)
+
+
+@pytest.mark.parametrize("kind", ["fixed", "swapped", "gaussian", "cauchy", "sign_flip", "random_sign", "target"])
+def test_huber_without_corruption_changes_no_bit_and_windows_do_not_matter(kind):
+    np.testing.assert_array_equal(
+        huber_on(huber(corruption=0.0, kind=kind, value="nan" if kind == "fixed" else None)), REWARD
+    )
+    adversary = huber(corruption=0.3, kind=kind)
+    whole = huber_on(adversary, stop=40)
+    np.testing.assert_array_equal(
+        np.concatenate([huber_on(adversary, start=s, stop=s + 8) for s in range(0, 40, 8)]), whole
+    )
+
+
+def test_huber_on_reports_draws_once_a_report_and_leaves_absent_ones():
+    got = huber_on(huber(corruption=1.0, kind="target", value=4.0), report=True)
+    present = np.arange(1, N + 1) % 2 == 0
+    np.testing.assert_array_equal(got[~present], REWARD[~present])
+    np.testing.assert_array_equal(got[present], np.where(ACTION == BEST, -4.0, 4.0)[present])
+    swapped = huber_on(huber(corruption=1.0, kind="swapped"), report=True)
+    want = np.array([100 + MIRROR[int(a)] for a in ACTION])
+    np.testing.assert_array_equal(swapped, np.where(present, want, REWARD))
+
+
+def test_mirrored_ranks_above_the_unrolled_size():
+    means = RNG.integers(10, size=50).astype(np.float32)  # many ties
+    order = np.argsort(means, kind="stable")
+    want = np.empty(50, np.int64)
+    want[order] = order[::-1]
+    arms = np.arange(50, dtype=np.int32)
+    np.testing.assert_array_equal(mirrored(jnp.broadcast_to(means, (50, 50)), jnp.asarray(arms)), want)
+    small = means[:11]
+    order = np.argsort(small, kind="stable")
+    want = np.empty(11, np.int64)
+    want[order] = order[::-1]
+    np.testing.assert_array_equal(mirrored(jnp.broadcast_to(small, (11, 11)), jnp.asarray(arms[:11])), want)
+
+
+AGENTS, DIM, PLAYS = 10, 3, 7
+X = RNG.normal(size=(AGENTS, 20, DIM))
+GRAM, VECTOR = (X.transpose(0, 2, 1) @ X).astype(np.float32), RNG.normal(size=(AGENTS, DIM)).astype(np.float32)
+THETA = np.array([0.5, -0.2, 0.1], np.float32)
+
+
+@functools.cache
+def byzantine_run(attack):
+    @jax.jit
+    def run(params, draws, first, gram, vector):
+        t = first + jnp.arange(PLAYS + 2, dtype=jnp.int32)
+        seen = AdversaryView(
+            t, (), (), jnp.arange(PLAYS + 2) < PLAYS, Truth(theta=jnp.asarray(THETA)), (), (), (), None
+        )
+        return attack.corrupt(params, (), draws, t, Moments(gram, vector), seen)[:2]
+
+    return run
+
+
+def byzantine_on(adversary, first=1, agents=AGENTS):
+    params = jax.tree.map(lambda x: jnp.float32(x), adversary.params)
+    run = byzantine_run(adversary.attack)
+    message, hit = run(params, Draws(np.uint32(1), "attack"), jnp.int32(first), GRAM[:agents], VECTOR[:agents])
+    return np.asarray(message.gram), np.asarray(message.vector), np.asarray(hit)
+
+
+def literal_byzantine(kind, c, hit):
+    """The specification's table for one attacker: (U, u), None where its own message stays."""
+    u_bar, g_bar = VECTOR[~hit].mean(0), GRAM[~hit].mean(0)
+    spread = VECTOR[~hit].std(0)
+    return {
+        "constant": (c * PLAYS * np.eye(DIM), -c * PLAYS * np.ones(DIM)),
+        "zero": (np.zeros((DIM, DIM)), np.zeros(DIM)),
+        "nonfinite": (np.full((DIM, DIM), np.inf), np.full(DIM, np.nan)),
+        "alie": (g_bar, u_bar - c * spread * np.sign(u_bar)),
+        "inner_product": (g_bar, -c * u_bar),
+        "target": (g_bar, g_bar @ (-c * THETA)),
+    }[kind]
+
+
+@pytest.mark.parametrize("part", ["both", "matrix", "vector"])
+@pytest.mark.parametrize("kind", ["constant", "zero", "nonfinite", "alie", "inner_product", "target"])
+def test_byzantine_by_its_definition(kind, part):
+    gram, vector, hit = byzantine_on(byzantine(corruption=0.25, kind=kind, scale=1.5, part=part))
+    assert hit.tolist() == [True] * 3 + [False] * 7  # floor(2.5 + 1/2)
+    want_gram, want_vector = literal_byzantine(kind, 1.5, hit)
+    for i in range(AGENTS):
+        np.testing.assert_allclose(gram[i], want_gram if hit[i] and part != "vector" else GRAM[i], rtol=2e-5, atol=1e-5)
+        np.testing.assert_allclose(
+            vector[i], want_vector if hit[i] and part != "matrix" else VECTOR[i], rtol=2e-5, atol=1e-5
+        )
+
+
+def test_byzantine_sign_flip_and_none():
+    gram, vector, hit = byzantine_on(byzantine(corruption=0.2, kind="sign_flip", scale=3.0))
+    np.testing.assert_array_equal(gram, GRAM)
+    np.testing.assert_allclose(vector, np.where(hit[:, None], -3 * VECTOR, VECTOR))
+    gram, vector, hit = byzantine_on(byzantine(kind="none"))
+    assert not hit.any() and (gram == GRAM).all() and (vector == VECTOR).all()
+
+
+def test_byzantine_noise_is_symmetric_with_the_stated_scale():
+    draws = [byzantine_on(byzantine(corruption=0.4, kind="noise", scale=0.5), first=1 + PLAYS * k) for k in range(700)]
+    gram = np.stack([g[:4] for g, _, _ in draws]).reshape(-1, DIM, DIM) / (0.5 * PLAYS)
+    vector = np.stack([v[:4] for _, v, _ in draws]).reshape(-1, DIM) / (0.5 * PLAYS)
+    np.testing.assert_array_equal(gram, gram.transpose(0, 2, 1))
+    assert stats.kstest(gram[:, 0, 1], "norm").pvalue > 1e-3 and stats.kstest(vector[:, 0], "norm").pvalue > 1e-3
+    assert (
+        stats.kstest(gram[:, 1, 1], "norm", (0, np.sqrt(2))).pvalue > 1e-3 > stats.kstest(gram[:, 1, 1], "norm").pvalue
+    )
+
+
+@pytest.mark.parametrize("corruption", [0.0, 0.05, 0.15, 0.25, 0.35, 0.449, 0.45])
+def test_number_of_byzantine_agents(corruption):
+    hit = byzantine_on(byzantine(corruption=corruption, kind="zero"))[2]
+    want = int(np.floor(round(corruption * AGENTS, 9) + 0.5))
+    assert hit.tolist() == [i < want for i in range(AGENTS)]
+
+
+def test_byzantine_agents_attack_with_the_given_chance_in_each_window():
+    adversary = byzantine(corruption=0.4, kind="inner_product", prob=0.3)
+    runs = [byzantine_on(adversary, first=1 + PLAYS * k) for k in range(400)]
+    hit = np.stack([h for _, _, h in runs])
+    assert not hit[:, 4:].any() and abs(hit[:, :4].mean() - 0.3) < 4 * np.sqrt(0.21 / 1600)
+    some = int(np.flatnonzero((hit.sum(1) > 0) & (hit.sum(1) < 4))[0])  # honest that day: agents of the four included
+    _, vector, h = runs[some]
+    np.testing.assert_allclose(vector[h], np.broadcast_to(-VECTOR[~h].mean(0), vector[h].shape), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: huber(kind="bursts"), "'sign_flip', 'random_sign', 'target', 'subthreshold', 'burst'"),
+        (lambda: huber(kind="burst", batch=0), "batch = 0"),
+        (lambda: huber(value="infinite"), "'inf', '-inf' or 'nan'"),
+        (lambda: huber(corruption=1.1), "corruption = 1.1"),
+        (lambda: huber(batch=2), "batch = 2"),
+        (lambda: byzantine(kind="flip"), "must be one of"),
+        (lambda: byzantine(corruption=0.5), "corruption = 0.5"),
+        (lambda: poison(corruption=0.5), "corruption = 0.5"),
+        (lambda: byzantine(kind="sign_flip", part="matrix"), "changes nothing"),
+        (lambda: byzantine(prob=float("nan")), "prob = nan"),
+    ],
+)
+def test_errors(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_attacks_refuse_what_they_do_not_know():
+    with pytest.raises(ValueError, match="Moments"):
+        byzantine().attack.corrupt(byzantine().params, (), Draws(np.uint32(0)), jnp.arange(1), jnp.zeros(1), None)
+    with pytest.raises(ValueError, match="rewards or reports"):
+        huber().attack.corrupt(huber().params, (), Draws(np.uint32(0)), jnp.arange(1), Moments(0, 0), None)

@@ -1,0 +1,405 @@
+"""Environments: laws, counterfactual rewards, baselines against brute force, accuracy at large t."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from jaxbandits import simulator
+from jaxbandits.algorithms.stochastic.ucb1 import ucb1
+from jaxbandits.environments.contextual import contextual_linear
+from jaxbandits.environments.experts import rotating_experts
+from jaxbandits.environments.federated import federated_linear
+from jaxbandits.environments.linear import linear_arms
+from jaxbandits.environments.losses import (
+    bernoulli_losses,
+    fixed_gap_losses,
+    lemma51_losses,
+    loss_table,
+    sinusoid_losses,
+    switching_losses,
+)
+from jaxbandits.random import Draws
+
+ROOT = Draws(np.uint32(3)).child("environment")
+
+
+def cast(params, dtype=np.float32):
+    return jax.tree.map(lambda x: jnp.asarray(x, np.int32 if np.asarray(x).dtype.kind in "iu" else dtype), params)
+
+
+@functools.cache
+def player(world):
+    """One compiled window for each world and number of plays."""
+
+    @jax.jit
+    def run(params, root, t, action):
+        state = world.init(params, root.child("instance"))
+        context, state = world.observe(params, state, root.child("context"), t)
+        reward = world.reward(params, state, root.child("reward"), t, context, action)
+        return context, reward, world.score(params, state, t, context, action), world.truth(params, state, t, context)
+
+    return run
+
+
+def play(environment, t, action, root=ROOT, dtype=np.float32):
+    """context, reward, score, truth of a window with the given plays and actions."""
+    run = player(environment.world)
+    return run(cast(environment.params, dtype), root, jnp.asarray(t, jnp.int32), jnp.asarray(action, jnp.int32))
+
+
+TABLE = np.random.default_rng(0).uniform(size=(700, 4))
+ADVICE = np.random.default_rng(1).dirichlet(np.ones(3), size=5)
+MOVING = np.random.default_rng(2).dirichlet(np.ones(3), size=(300, 5))
+INNER = bernoulli_losses(means=[0.2, 0.5, 0.7])
+LOSSES = {
+    "fixed_gap": fixed_gap_losses(num_arms=3, best=1, base=0.6, gap=0.2),
+    "bernoulli": INNER,
+    "table": loss_table(losses=TABLE),
+    "switching": switching_losses(num_arms=3, cuts=[0, 40, 111], arms=[2, 0, 1], base=0.7, gap=0.5),
+    "many_cuts": switching_losses(num_arms=3, cuts=np.arange(0, 400, 10), arms=np.arange(40) % 3),
+    "sinusoid": sinusoid_losses(num_arms=5, period=37),
+    "sinusoid_fraction": sinusoid_losses(num_arms=5, period=37.37),
+    "sinusoid_one": sinusoid_losses(num_arms=3, period=1),
+    "lemma51": lemma51_losses(change=50),
+    "lemma51_primed": lemma51_losses(change=50, primed=True),
+}
+WORLDS = {
+    **LOSSES,
+    "linear": linear_arms(actions=np.eye(3), theta=[0.1, 0.5, -0.3]),
+    "rademacher": linear_arms(actions=np.eye(3), theta=[0.1, 0.5, -0.3], noise="rademacher"),
+    "contextual": contextual_linear(num_arms=6, dim=4),
+    "contextual_fixed": contextual_linear(num_arms=6, dim=4, contexts="fixed", features="reference", reward="gaussian"),
+    "federated": federated_linear(num_agents=3, num_arms=4, dim=3),
+    "experts": rotating_experts(losses=INNER, num_experts=5),
+    "experts_fixed": rotating_experts(losses=INNER, advice=ADVICE),
+    "experts_table": rotating_experts(losses=INNER, advice=MOVING),
+}
+
+
+def actions_for(environment, n, seed=0):
+    shape = (n, environment.facts["num_agents"]) if "num_agents" in environment.facts else (n,)
+    return np.random.default_rng(seed).integers(environment.facts["num_arms"], size=shape)
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_a_fixed_policy_sees_the_same_rewards_in_windows_of_any_length(name):
+    environment = WORLDS[name]
+    action = actions_for(environment, 24)
+    _, whole, _, _ = play(environment, np.arange(1, 25), action)
+    for p in (1, 3):
+        parts = [play(environment, np.arange(s + 1, s + p + 1), action[s : s + p])[1] for s in range(0, 24, p)]
+        np.testing.assert_array_equal(np.concatenate(parts), whole)
+    other = (action + 1) % environment.facts["num_arms"]
+    mixed = np.where(np.arange(24).reshape(-1, *[1] * (action.ndim - 1)) < 12, action, other)
+    np.testing.assert_array_equal(play(environment, np.arange(1, 25), mixed)[1][:12], whole[:12])
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_truth_and_regret_agree_in_float64(name):
+    environment = WORLDS[name]
+    with jax.enable_x64(True):
+        _, _, score, truth = play(
+            environment,
+            np.arange(1, 25),
+            action := actions_for(environment, 24),
+            dtype=np.float64,
+            root=Draws(np.uint32(3), "environment", jnp.float64),
+        )
+    means = np.broadcast_to(truth.means, (*action.shape, environment.facts["num_arms"]))
+    played = np.take_along_axis(means, action[..., None], -1)[..., 0]
+    if score.regret is None:
+        np.testing.assert_allclose(environment.facts["means"][action], played, atol=1e-12)
+    elif environment.world.baseline is None:
+        np.testing.assert_allclose(score.regret, means.max(-1) - played, atol=1e-12)
+    else:
+        np.testing.assert_allclose(score.regret, 1 - played, atol=1e-9)
+
+
+def mean_losses(name, t):
+    """The specification's formulas, one play and arm at a time: [n, K]."""
+    if name == "table":
+        return TABLE[t - 1]
+    if name == "switching":
+        best = np.where(t <= 40, 2, np.where(t <= 111, 0, 1))
+        return 0.7 - 0.5 * (best[:, None] == np.arange(3))
+    if name == "many_cuts":
+        return 0.6 - 0.4 * (((t[:, None] - 1) // 10) % 3 == np.arange(3))
+    if name.startswith("sinusoid"):
+        period, k = {"sinusoid": (37, 5), "sinusoid_fraction": (37.37, 5), "sinusoid_one": (1, 3)}[name]
+        i = np.arange(k)
+        return 0.5 + 0.3 * np.sin(2 * np.pi * (t[:, None] / period + i / k)) + 0.2 * i / (k - 1)
+    if name.startswith("lemma51"):
+        dropped = (t > 50) & (name == "lemma51_primed")
+        return np.stack([np.full(len(t), 0.5), np.where(dropped, 0.0, 1.0)], -1)
+    return np.broadcast_to({"fixed_gap": [0.6, 0.4, 0.6], "bernoulli": [0.2, 0.5, 0.7]}[name], (len(t), 3))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_losses_and_baselines_equal_the_specification(name):
+    environment, t = LOSSES[name], np.arange(1, 391)
+    want = mean_losses(name, t)
+    for arm in range(environment.facts["num_arms"]):
+        truth = np.broadcast_to(play(environment, t, np.full(len(t), arm))[3].means, want.shape)
+        np.testing.assert_allclose(1 - truth, want, atol=2e-6)
+        reward = play(environment, t, np.full(len(t), arm))[1]
+        if name != "bernoulli":
+            np.testing.assert_allclose(1 - reward, want[:, arm], atol=2e-6)
+    times = np.array([1, 2, 39, 40, 41, 111, 112, 390])
+    total = np.cumsum(want, axis=0)[times - 1]
+    np.testing.assert_allclose(environment.facts["losses"].cumulative(environment.params, times), total, atol=1e-9)
+    if environment.world.baseline is None:
+        np.testing.assert_allclose(environment.facts["means"], 1 - want[0], atol=1e-12)
+    else:
+        np.testing.assert_allclose(environment.world.baseline(environment.params, 0, times), total.min(1), atol=1e-9)
+
+
+@pytest.mark.parametrize("period", [1000.0, 997.0, 3.7, 123456.789, 1.0 + 2**-20])
+def test_sinusoid_is_accurate_in_float32_at_large_t(period):
+    environment = sinusoid_losses(num_arms=7, period=period)
+    t = np.concatenate([np.arange(9_999_900, 10_000_000), np.arange(2**31 - 40, 2**31 - 1)])
+    got = 1 - np.asarray(play(environment, t, np.arange(len(t)) % 7)[3].means, np.float64)
+    phase = np.fmod(t.astype(np.longdouble), np.longdouble(period)) / period
+    i = np.arange(7)
+    want = 0.5 + 0.3 * np.sin(2 * np.pi * (phase[:, None].astype(float) + i / 7)) + 0.2 * i / 6
+    assert np.abs(got - want).max() < 1e-6
+    naive = np.sin(
+        np.float32(2 * np.pi) * (t.astype(np.float32) / np.float32(period))
+    )  # what the integers are there for
+    assert np.abs(naive - np.sin(2 * np.pi * phase.astype(float))).max() > 1e-3
+
+
+def test_sinusoid_closed_form_at_large_times():
+    environment = sinusoid_losses(num_arms=3, period=777.25)
+    t = np.arange(1, 1_000_001)
+    times = np.array([10, 999_999, 1_000_000])
+    i = np.arange(3)
+    want = [
+        (0.5 + 0.3 * np.sin(2 * np.pi * (np.fmod(t, 777.25) / 777.25 + j / 3)) + 0.1 * j).cumsum()[times - 1] for j in i
+    ]
+    np.testing.assert_allclose(
+        environment.facts["losses"].cumulative(environment.params, times), np.stack(want, -1), rtol=1e-9
+    )
+
+
+def brute_experts(losses, advice, times):
+    return np.cumsum(np.einsum("tk,tjk->tj", losses, advice), axis=0)[times - 1].min(axis=1)
+
+
+def literal_advice(t, n, k, spread, rotation):
+    advice = np.full((len(t), n, k), spread / k)
+    for row, play_index in enumerate(t):
+        for j in range(n):
+            arm = j if j < k else (j + (play_index - 1) // rotation) % k
+            advice[row, j, arm] += 1 - spread
+    return advice
+
+
+@pytest.mark.parametrize("name", ["bernoulli", "table", "switching", "sinusoid_fraction"])
+def test_rotating_experts(name, monkeypatch):
+    inner = LOSSES[name]
+    k, n, t = inner.facts["num_arms"], 9, np.arange(1, 391)
+    environment = rotating_experts(losses=inner, num_experts=n, spread=0.3, rotation=7)
+    advice = literal_advice(t, n, k, 0.3, 7)
+    action = actions_for(environment, len(t))
+    context, reward, score, _ = play(environment, t, action)
+    np.testing.assert_allclose(context, advice, atol=1e-6)
+    np.testing.assert_array_equal(reward, play(inner, t, action)[1])  # the inner world's draws, under their usual path
+    losses = mean_losses(name, t)
+    np.testing.assert_allclose(score.regret, losses[np.arange(len(t)), action], atol=2e-6)
+    times = np.array([1, 7, 8, 20, 21, 300, 390])
+    want = brute_experts(losses, advice, times)
+    for chunk in (1 << 20, 30):  # one stretch, and many
+        monkeypatch.setattr("jaxbandits.environments.experts.CHUNK", chunk)
+        np.testing.assert_allclose(environment.world.baseline(environment.params, 0, times), want, atol=1e-9)
+
+
+def test_given_advice():
+    t, times = np.arange(1, 301), np.array([1, 50, 51, 300])
+    losses = mean_losses("bernoulli", t)
+    for advice in (ADVICE, MOVING):
+        environment = rotating_experts(losses=INNER, advice=advice)
+        full = np.broadcast_to(advice, (300, 5, 3))
+        np.testing.assert_allclose(play(environment, t, np.zeros(300))[0], full, atol=1e-6)
+        got = environment.world.baseline(environment.params, 0, times)
+        np.testing.assert_allclose(got, brute_experts(losses, full, times), atol=1e-9)
+    assert rotating_experts(losses=INNER, advice=MOVING).facts["max_horizon"] == 300
+
+
+def test_bernoulli_losses_are_independent_over_arms_with_the_given_means():
+    n, means = 40_000, np.array([0.2, 0.5, 0.7])
+    losses = np.stack([1 - play(INNER, np.arange(1, n + 1), np.full(n, i))[1] for i in range(3)])
+    assert (np.abs(losses.mean(1) - means) < 4 * np.sqrt(means * (1 - means) / n)).all()
+    assert np.abs(np.corrcoef(losses)[np.triu_indices(3, 1)]).max() < 4 / np.sqrt(n)
+
+
+def test_laws_of_linear_arms():
+    n, theta = 20_000, np.array([0.1, 0.5, -0.3])
+    t = np.arange(1, n + 1)
+    for noise in ("gaussian", "rademacher"):
+        environment = linear_arms(actions=np.eye(3), theta=theta, noise=noise, noise_scale=0.7)
+        for arm in range(3):
+            reward = np.asarray(play(environment, t, np.full(n, arm))[1], float)
+            if noise == "gaussian":
+                assert stats.kstest(reward, "norm", (theta[arm], 0.7)).pvalue > 1e-3
+                assert stats.kstest(reward, "norm", (theta[arm], 0.75)).pvalue < 1e-3  # the test can fail
+            else:
+                assert set(np.unique(reward)) == {-1.0, 1.0}
+                assert abs(reward.mean() - theta[arm]) < 4 / np.sqrt(n)
+    np.testing.assert_allclose(environment.facts["means"], theta)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3, 4, 5])
+def test_federated_arms_are_uniform_on_the_sphere(dim):
+    environment = federated_linear(num_agents=3, num_arms=4, dim=dim, theta_norm=0.5, reward="bounded", noise_scale=0.4)
+    n = 3000
+    context, reward, score, truth = play(environment, np.arange(1, n + 1), np.zeros((n, 3)))
+    context = np.asarray(context, float)
+    assert context.shape == (n, 3, 4, dim) and reward.shape == score.regret.shape == (n, 3)
+    np.testing.assert_allclose(np.linalg.norm(context, axis=-1), 1, atol=1e-6)
+    x = context.reshape(-1, dim)
+    moment = x.T @ x / len(x)
+    assert np.abs(moment - np.eye(dim) / dim).max() < 5 / np.sqrt(len(x)) and np.abs(x.mean(0)).max() < 5 / np.sqrt(
+        len(x)
+    )
+    if dim == 3:  # Archimedes: a coordinate is uniform
+        assert stats.kstest(x[:, 1], "uniform", (-1, 2)).pvalue > 1e-3
+    if dim == 4:  # the squared norm of any two coordinates is uniform, and so is the angle between them
+        for pair in ([0, 1], [2, 3], [0, 2]):
+            assert stats.kstest((x[:, pair] ** 2).sum(1), "uniform").pvalue > 1e-3
+            assert stats.kstest(np.arctan2(*x[:, pair].T), "uniform", (-np.pi, 2 * np.pi)).pvalue > 1e-3
+    flat = context.reshape(n, -1)
+    assert np.abs(np.corrcoef(flat.T) - np.eye(flat.shape[1])).max() < 5.5 / np.sqrt(n)  # agents, arms: all independent
+    noise = np.asarray(
+        reward - np.einsum("pnd,d->pn", context[:, :, 0], np.full(dim, 0.5 / np.sqrt(dim))), float
+    ).ravel()
+    assert stats.kstest(noise, "uniform", (-0.4, 0.8)).pvalue > 1e-3
+    np.testing.assert_allclose(np.linalg.norm(truth.theta), 0.5, rtol=1e-6)
+
+
+@pytest.mark.parametrize("features", ["unit", "reference"])
+@pytest.mark.parametrize("contexts", ["redraw", "fixed"])
+def test_contextual_features_of_the_paper_and_of_its_code(features, contexts):
+    arms, dim, n = 8, 5, 2000
+    environment = contextual_linear(num_arms=arms, dim=dim, features=features, contexts=contexts)
+    t = np.arange(1, n + 1)
+    context, reward, _, truth = play(environment, t, np.arange(n) % arms)
+    context, theta, means = (np.asarray(x, float) for x in (context, truth.theta, truth.means))
+    scale = 2**-0.5 if features == "unit" else 1.0
+    free = context[:, dim:] if features == "reference" else context
+    np.testing.assert_allclose(np.linalg.norm(free[..., :-1], axis=-1), scale, atol=1e-6)
+    np.testing.assert_allclose(context[..., -1], scale, atol=1e-6)
+    np.testing.assert_allclose(theta[-1], 2**-0.5 if features == "unit" else 0.5, atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(theta[:-1]), theta[-1], atol=1e-6)
+    if features == "reference":
+        basis = np.eye(dim)
+        basis[:-1, -1] = 1
+        np.testing.assert_array_equal(context[:, :dim], np.broadcast_to(basis, (n, dim, dim)))
+    assert np.linalg.norm(context, axis=-1).max() <= environment.facts["feature_norm"] + 1e-6
+    assert means.min() > -1e-6 and means.max() < 1 + 1e-6
+    played = means[np.arange(n), np.arange(n) % arms]
+    assert abs(np.mean(np.asarray(reward) - played)) < 4 * 0.5 / np.sqrt(n)
+    fixed = (context == context[:1]).all()
+    assert fixed == (contexts == "fixed")
+    again = play(environment, t, np.arange(n) % arms, root=Draws(np.uint32(4)).child("environment"))
+    assert np.abs(np.asarray(again[3].theta) - theta).max() > 1e-2  # another trial, another theta
+    if contexts == "redraw":
+        u = free[..., :-1].reshape(-1, dim - 1) / scale
+        assert np.abs(u.T @ u / len(u) - np.eye(dim - 1) / (dim - 1)).max() < 5 / np.sqrt(len(u))
+
+
+@pytest.mark.parametrize("dim", [2, 3, 4, 5, 6, 8])
+def test_contextual_directions_are_uniform_on_the_sphere(dim):
+    n, arms, free = 4000, 4, dim - 1
+    environment = contextual_linear(num_arms=arms, dim=dim)
+    context = np.asarray(play(environment, np.arange(1, n + 1), np.zeros(n, int))[0], float)
+    u = context[..., :-1] * np.sqrt(2)
+    np.testing.assert_allclose(np.linalg.norm(u, axis=-1), 1, atol=2e-6)
+    x = u.reshape(-1, free)
+    assert np.abs(x.mean(0)).max() < 5 / np.sqrt(len(x))
+    assert np.abs(x.T @ x / len(x) - np.eye(free) / free).max() < 5 / np.sqrt(len(x))
+    # arms uncorrelated with each other, and so are their squares: no two circles share their bits
+    for flat in (u, u**2) if free > 1 else (u,):
+        across = np.corrcoef(flat.reshape(n, -1).T).reshape(arms, free, arms, free)
+        for a in range(arms):
+            across[a, :, a] = 0  # one arm's coordinates: above
+        assert np.abs(across).max() < 5.5 / np.sqrt(n)
+    if free > 1:  # a squared coordinate is beta (1/2, (free - 1) / 2), and a wrong dimension is noticed
+        for j in range(free):
+            assert stats.kstest(x[:, j] ** 2, "beta", (0.5, (free - 1) / 2)).pvalue > 1e-3
+            assert stats.kstest(x[:, j] ** 2, "beta", (0.5, free / 2)).pvalue < 1e-3
+        for j in range(free - 1):  # angles between neighbours
+            angle = np.arctan2(x[:, j], x[:, j + 1])
+            assert stats.kstest(angle, "uniform", (-np.pi, 2 * np.pi)).pvalue > 1e-3
+
+
+def test_gaussian_contextual_rewards():
+    n = 20_000
+    environment = contextual_linear(num_arms=3, dim=3, reward="gaussian", noise_scale=0.3)
+    _, reward, _, truth = play(environment, np.arange(1, n + 1), np.ones(n))
+    noise = np.asarray(reward - truth.means[:, 1], float)
+    assert stats.kstest(noise, "norm", (0, 0.3)).pvalue > 1e-3 > stats.kstest(noise, "norm", (0, 0.32)).pvalue
+
+
+def test_a_run_records_loss_minus_baseline():
+    environment, algorithm = LOSSES["lemma51"], ucb1(num_arms=2, horizon=300)
+    parts = simulator.parts_of(algorithm, environment, None, None, "float32")
+    case, times = cast(simulator.case_of(algorithm, environment)), jnp.asarray([10, 100, 300], jnp.int32)
+
+    @jax.jit
+    def run(seed):
+        lane = simulator.begin(parts, case, seed, 3)
+        number = [jnp.int32(x) for x in (0, 1, 0, 300)]
+        return simulator.advance(parts, (1, True, False), case, seed, lane, times, *number).record
+
+    record = run(jnp.uint32(0))
+    loss = np.asarray(record.regret_at[0], float) + np.asarray(record.regret_at[1], float)
+    regret = loss - environment.world.baseline(environment.params, 0, np.asarray(times))
+    assert int(record.pulls.sum()) == 300
+    np.testing.assert_allclose(regret[-1], record.pulls[1] / 2)  # the second arm costs 1, the first 1/2
+
+
+BAD = [
+    (linear_arms, {"actions": [[1.0, 0.5], [0, 1]], "theta": [0.1, 0.1]}, r"actions\[0\] has norm 1.118"),
+    (linear_arms, {"actions": np.eye(2), "theta": [1.0, 1.0]}, "theta has norm"),
+    (linear_arms, {"actions": np.zeros((2, 2)), "theta": [1.0, 0.0]}, "all zero"),
+    (linear_arms, {"actions": np.eye(2), "theta": [1.0]}, "theta has shape"),
+    (linear_arms, {"actions": np.eye(2), "theta": [1.0, 0], "noise": "gausian"}, "did you mean 'gaussian'"),
+    (contextual_linear, {"num_arms": 3, "dim": 5, "features": "reference"}, "num_arms = 3"),
+    (contextual_linear, {"num_arms": 3, "dim": 1}, "dim = 1"),
+    (federated_linear, {"num_agents": 3, "num_arms": 2, "dim": 4, "theta_norm": 3.0}, "theta_norm = 3.0"),
+    (loss_table, {"losses": [[0.1, 0.2], [0.3, np.nan]]}, "row 1, column 1 = nan"),
+    (loss_table, {"losses": [[0.1, 1.2], [0.3, 0.1]]}, "row 0, column 1 = 1.2"),
+    (loss_table, {"losses": [[0.1, 0.2], [0.3]]}, "rectangular"),
+    (fixed_gap_losses, {"num_arms": 3, "gap": 0.6}, "gap = 0.6"),
+    (fixed_gap_losses, {"num_arms": 3, "best": 3}, "best = 3"),
+    (switching_losses, {"num_arms": 3, "cuts": [5, 10], "arms": [0, 1]}, "cuts"),
+    (switching_losses, {"num_arms": 3, "cuts": [0, 10], "arms": [0]}, "arms has 1"),
+    (sinusoid_losses, {"num_arms": 3, "period": 0.5}, "period = 0.5"),
+    (bernoulli_losses, {"means": [0.5, 1.5]}, r"means\[1\] = "),
+    (lemma51_losses, {"change": -1}, "change = -1"),
+    (rotating_experts, {"losses": bernoulli_losses, "num_experts": 4}, "called loss environment"),
+    (rotating_experts, {"losses": INNER}, "num_experts"),
+    (rotating_experts, {"losses": INNER, "advice": [[0.5, 0.5, 0.0], [0.5, 0.4, 0.0]]}, r"row \[1\], sums to 0.9"),
+    (rotating_experts, {"losses": INNER, "advice": [[0.5, 0.5], [0.5, 0.5]]}, "2 columns"),
+]
+
+
+@pytest.mark.parametrize(("factory", "arguments", "message"), BAD, ids=[f"{f.__name__}-{m[:20]}" for f, _, m in BAD])
+def test_errors_name_the_argument_and_the_value(factory, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        factory(**arguments)
+
+
+def test_a_table_refuses_a_longer_horizon():
+    with pytest.raises(ValueError, match="700 rows"):
+        LOSSES["table"].world.baseline(LOSSES["table"].params, 0, np.array([701]))
+
+
+def test_worlds_are_cached_and_factories_remade():
+    one, two = sinusoid_losses(num_arms=3, period=10), sinusoid_losses(num_arms=3, period=20.5)
+    assert one.world is two.world and one.remake(period=20.5).params.period == 20.5
+    assert rotating_experts(losses=one, num_experts=4).world is rotating_experts(losses=two, num_experts=4).world

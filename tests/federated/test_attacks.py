@@ -1,0 +1,179 @@
+"""Attacks on federated agents, through whole runs: who is attacked when, what is sent, and what the regret leaves out."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxbandits as jb
+from jaxbandits.adversaries import byzantine, huber, poison
+from jaxbandits.environments import bernoulli_arms, federated_linear
+from jaxbandits.protocol import AdversaryView, Moments, Truth
+from jaxbandits.random import Draws
+
+N, A, D, L, T = 6, 4, 3, 5, 23  # the last episode has three plays
+WORLD = federated_linear(num_agents=N, num_arms=A, dim=D)
+THETA = np.full(D, 1 / np.sqrt(D))
+
+
+def played(seed=2, **adversaries):
+    """A run by the mean, and its decision sets [T, N, A, d] and noise [T, N] in float64."""
+    algorithm = jb.algorithms.byzantine_ucb(
+        num_agents=N, num_arms=A, dim=D, horizon=T, window=L, aggregate="mean", radius_scale=0.2
+    )
+    run = jb.simulate(
+        algorithm, WORLD, seed=seed, checkpoints=np.arange(1, T + 1), history=True, dtype="float64", **adversaries
+    )
+    with jax.enable_x64(True):
+        draws, t = Draws(jnp.uint32(seed), "environment", jnp.float64), jnp.arange(1, T + 1, dtype=jnp.int32)
+        sets = np.asarray(WORLD.world.observe(WORLD.params, (), draws.child("context"), t)[0])
+        noise = 0.5 * np.asarray(draws.child("reward").normal(t, (N,)))
+    return run, sets, noise
+
+
+def chances(path, t, shape, seed=2):
+    with jax.enable_x64(True):
+        return np.asarray(Draws(jnp.uint32(seed), path, jnp.float64).uniform(jnp.asarray(t, jnp.int32), shape))
+
+
+def taken(sets, action):
+    return np.take_along_axis(sets, np.asarray(action)[..., None, None], axis=2)[:, :, 0]
+
+
+def regrets(sets, action):
+    """[T, N]"""
+    return (sets @ THETA).max(-1) - taken(sets, action) @ THETA
+
+
+def honest_moments(x, reward):
+    """U [K, N, d, d] and u [K, N, d] of every episode."""
+    cuts = [slice(k, min(k + L, T)) for k in range(0, T, L)]
+    grams = np.array([np.einsum("tni,tnj->nij", x[c], x[c]) for c in cuts])
+    return grams, np.array([np.einsum("tni,tn->ni", x[c], reward[c]) for c in cuts])
+
+
+def test_poison_pays_minus_theta_at_its_plays_and_leaves_exactly_them_out():
+    run, sets, noise = played(reward_adversary=poison(corruption=0.3, prob=0.4))
+    hit = (chances("contamination/prob", np.arange(1, T + 1), (N,)) < 0.4) & (np.arange(N) < 2)  # floor(1.8 + 1/2)
+    assert 0 < hit[:, :2].sum() < 2 * T and len({tuple(row) for row in hit}) > 2
+    mean = taken(sets, run.history.action) @ THETA
+    np.testing.assert_allclose(run.history.reward, np.where(hit, -mean, mean) + noise, atol=1e-6)
+    lost = np.where(hit, 0, regrets(sets, run.history.action))
+    np.testing.assert_allclose(run.regret, np.cumsum(lost.sum(1)), rtol=1e-6)
+    gram, vector = honest_moments(taken(sets, run.history.action), np.asarray(run.history.reward))
+    np.testing.assert_allclose(run.history.message.vector, vector, atol=1e-5)  # poisoned agents report what they saw
+    np.testing.assert_allclose(run.history.message.gram, gram, atol=1e-5)
+    assert run.diagnostics["nonfinite_rewards"] == 0
+
+
+def test_poison_does_nothing_at_corruption_zero_and_keeps_rewards_bounded():
+    plain, _, _ = played()
+    np.testing.assert_array_equal(played(reward_adversary=poison(corruption=0.0))[0].regret, plain.regret)
+    np.testing.assert_array_equal(played(reward_adversary=poison(corruption=0.4, prob=0.0))[0].regret, plain.regret)
+    world = federated_linear(num_agents=N, num_arms=A, dim=D, reward="bounded", theta_norm=0.6, noise_scale=0.4)
+    algorithm = jb.algorithms.isolated_linucb(num_agents=N, num_arms=A, dim=D, horizon=T, window=L)
+    run = jb.simulate(algorithm, world, reward_adversary=poison(corruption=0.4), history=True)
+    assert np.abs(run.history.reward).max() <= 1
+
+
+def test_poison_draws_the_same_under_every_window():
+    adversary, means = poison(corruption=0.4, prob=0.5), jnp.ones((12, N, A)) / 3
+    action = jnp.zeros((12, N), jnp.int32)
+
+    @jax.jit
+    def corrupted(t, means, action):
+        seen = AdversaryView(t, (), action, (), Truth(means), (), (), (), None)
+        return adversary.attack.corrupt(
+            jax.tree.map(jnp.float32, adversary.params), (), Draws(jnp.uint32(5)), t, jnp.ones(action.shape), seen
+        )[:2]
+
+    t = jnp.arange(1, 13, dtype=jnp.int32)
+    whole = corrupted(t, means, action)
+    parts = [corrupted(t[i : i + 4], means[i : i + 4], action[i : i + 4]) for i in (0, 4, 8)]
+    for i in range(2):
+        np.testing.assert_array_equal(np.concatenate([p[i] for p in parts]), whole[i])
+
+
+def test_target_sends_its_definition_in_the_episodes_it_attacks():
+    attack = byzantine(corruption=0.5 - 1e-9, kind="target", scale=2.0, prob=0.5)
+    run, sets, noise = played(message_adversary=attack)
+    x = taken(sets, run.history.action)
+    gram, vector = honest_moments(x, x @ THETA + noise)
+    first = np.arange(1, T + 1, L)  # an episode is addressed by its first play
+    hit = (chances("attack/prob", first, (N,)) < 0.5) & (np.arange(N) < 3)
+    assert len({tuple(row) for row in hit}) > 2
+    for k in range(len(first)):
+        mean = gram[k][~hit[k]].mean(0)
+        want_gram, want = gram[k].copy(), vector[k].copy()
+        want_gram[hit[k]], want[hit[k]] = mean, mean @ (-2 * THETA)
+        np.testing.assert_allclose(run.history.message.gram[k], want_gram, atol=1e-5)
+        np.testing.assert_allclose(run.history.message.vector[k], want, atol=1e-5)
+    lost = np.where(np.repeat(hit, L, axis=0)[:T], 0, regrets(sets, run.history.action))
+    np.testing.assert_allclose(run.regret, np.cumsum(lost.sum(1)), rtol=1e-6)
+
+
+@functools.cache
+def attacked(attack):
+    @jax.jit
+    def run(params, gram, vector):
+        t = jnp.arange(1, L + 1, dtype=jnp.int32)
+        seen = AdversaryView(t, (), (), t > 0, Truth(theta=jnp.asarray(THETA, jnp.float32)), (), (), (), None)
+        return attack.corrupt(params, (), Draws(jnp.uint32(0)), t, Moments(gram, vector), seen)[0]
+
+    return run
+
+
+def sent(adversary, gram, vector):
+    params = jax.tree.map(jnp.float32, adversary.params)
+    message = attacked(adversary.attack)(params, np.asarray(gram, np.float32), np.asarray(vector, np.float32))
+    return np.asarray(message.gram, float), np.asarray(message.vector, float)
+
+
+def test_an_attacker_by_hand():
+    """Honest u: (1, 2), (3, -2), (5, -6): mean (3, -2), deviation sqrt(8/3), sqrt(32/3); one of four attacks."""
+    vector = np.array([[9.0, 9, 9], [1, 2, 0], [3, -2, 0], [5, -6, 0]])
+    gram = np.array([np.eye(3) * c for c in (7.0, 1, 2, 6)])
+    share = {"corruption": 0.25}
+    s = np.sqrt([8 / 3, 32 / 3, 0])
+    want = {
+        "alie": (3 * np.eye(3), [3 - 1.5 * s[0], -2 + 1.5 * s[1], 0]),
+        "inner_product": (3 * np.eye(3), [-4.5, 3, 0]),
+        "target": (3 * np.eye(3), -4.5 * THETA),
+        "sign_flip": (7 * np.eye(3), [-13.5] * 3),
+        "constant": (7.5 * np.eye(3), [-7.5] * 3),
+        "zero": (np.zeros((3, 3)), [0, 0, 0]),
+    }
+    for kind, (matrix, fake) in want.items():
+        got = sent(byzantine(kind=kind, scale=1.5, **share), gram, vector)
+        np.testing.assert_allclose(got[0][0], matrix, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(got[1][0], fake, rtol=1e-5, atol=1e-6)
+        np.testing.assert_array_equal(got[0][1:], gram[1:])
+        np.testing.assert_array_equal(got[1][1:], vector[1:])
+    huge = sent(byzantine(kind="constant", scale=1e30, part="matrix", **share), gram, vector)
+    np.testing.assert_allclose(huge[0][0], 5e30 * np.eye(3), rtol=1e-6)
+    np.testing.assert_array_equal(huge[1], vector)
+
+
+def test_below_one_half_no_majority_attacks():
+    for agents, number in ((1, 0), (2, 1), (5, 2), (6, 3)):
+        gram, vector = np.tile(np.eye(3), (agents, 1, 1)), np.ones((agents, 3))
+        got = sent(byzantine(kind="zero", corruption=0.5 - 1e-7), gram, vector)[1]
+        assert (got[:, 0] == 0).tolist() == [i < number for i in range(agents)]
+
+
+def test_errors():
+    with pytest.raises(ValueError, match=r"corruption = 0\.5 .*majority"):
+        poison(corruption=0.5)
+    with pytest.raises(ValueError, match=r"corruption = 0\.6"):
+        byzantine(corruption=0.6)
+    with pytest.raises(ValueError, match=r"prob = 1\.5"):
+        poison(prob=1.5)
+    with pytest.raises(ValueError, match="rewards of agents"):
+        jb.simulate(
+            jb.algorithms.ucb1(num_arms=2, horizon=5), bernoulli_arms(means=[0.1, 0.2]), reward_adversary=poison()
+        )
+    with pytest.raises(ValueError, match="reward_adversary"):
+        played(message_adversary=poison())
+    assert huber(corruption=0.6).params.corruption == 0.6  # contamination is not about agents

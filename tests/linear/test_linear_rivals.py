@@ -1,0 +1,404 @@
+"""The comparators of robust elimination: schedules laid out by eye, estimators against NumPy, limits, noise, corruption."""
+
+import math
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import optimize, stats
+
+import jaxbandits as jb
+from jaxbandits.algorithms import (
+    _design_batches,
+    bogunovic_elimination,
+    median_elimination,
+    phased_elimination,
+    private_elimination,
+    robust_elimination,
+    trimmed_elimination,
+)
+from jaxbandits.algorithms.linear.batch_reports import MISSING
+from jaxbandits.algorithms.linear.batches import Batch
+from jaxbandits.algorithms.linear.median_elimination import bucket_estimates, report_estimates, weiszfeld
+from jaxbandits.algorithms.linear.private_elimination import GAUSSIAN, LAPLACE
+from jaxbandits.algorithms.linear.trimmed_elimination import MEDIAN, TRIMMED
+from jaxbandits.estimators.g_optimal import gram, regular_inverse, span_basis
+from jaxbandits.random import Draws
+
+EYE = np.eye(4)
+THETA = np.array([0.9, -0.2, 0.1, 0.0])
+QUIET = jb.environments.linear_arms(actions=EYE, theta=THETA, noise_scale=0.0)
+
+
+def cast(tree):
+    return jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), tree)
+
+
+def played(algorithm, environment=QUIET):
+    """Every action, told by its regret, the pulls and the batches estimated. (`jb.simulate` compiles every span anew.)"""
+    horizon = algorithm.config["horizon"]
+    factory = lambda horizon: algorithm._replace(config={"horizon": horizon})
+    times = np.arange(1, horizon + 1)
+    ds = jb.sweep({"x": factory}, environment, horizon=horizon, seeds=1, checkpoints=times, progress=False)
+    gaps = environment.facts["means"].max() - environment.facts["means"]
+    steps = np.diff(ds.regret.values[0, 0], prepend=0.0)
+    return np.abs(steps[:, None] - gaps).argmin(1), ds.pulls.values[0, 0].tolist(), int(ds.batches.values[0, 0])
+
+
+def blocks(actions):
+    """[(arm, plays)] runs of equal arms."""
+    ends = np.flatnonzero(np.diff(actions, append=-1)) + 1
+    return list(zip(actions[ends - 1].tolist(), np.diff(ends, prepend=0).tolist(), strict=True))
+
+
+# schedules laid out by eye
+
+
+def test_phases_on_the_canonical_basis():
+    """g w = 1: ceil(2 4 log(8 2 / .05)) = 47 plays an arm, then ceil(2 16 log(8 6 / .05)) = 220 of those within 1 of the best."""
+    assert math.ceil(8 * math.log(320)) == 47 and math.ceil(32 * math.log(960)) == 220
+    actions, pulls, phases = played(phased_elimination(actions=EYE, horizon=2000))
+    assert blocks(actions) == [(0, 47), (1, 47), (2, 47), (3, 47), (0, 220), (2, 220), (3, 220), (0, 1152)]
+    assert pulls == [1419, 47, 267, 267] and phases == 2
+    actions, pulls, phases = played(
+        phased_elimination(actions=EYE, horizon=488)
+    )  # the second phase is cut in index order
+    assert blocks(actions)[4:] == [(0, 220), (2, 80)] and phases == 1
+
+
+def test_report_noise_lengthens_phases_by_its_variance():
+    """epsilon = 4: b = 1/2, so that s^2 + 2 b^2 = 3/2."""
+    algorithm = phased_elimination(actions=EYE, horizon=2000, epsilon=4.0)
+    np.testing.assert_allclose(
+        algorithm.params.own.plays, 1.5 * phased_elimination(actions=EYE, horizon=9).params.own.plays
+    )
+    assert algorithm.params.noise_scale == 0.5 and algorithm.guarantee.spend(algorithm.params) == (4.0, 0.0)
+    quiet = algorithm._replace(params=algorithm.params._replace(mechanism_scale=0.0))
+    assert blocks(played(quiet)[0])[:4] == [(a, math.ceil(1.5 * 8 * math.log(320))) for a in range(4)]
+
+
+def test_without_noise_the_best_arm_is_found_in_phase_one():
+    """A play of each arm, and the arms within 1 of the best stay: with theta = (0.8, -0.3, -0.4) only the first."""
+    actions = np.eye(3)
+    environment = jb.environments.linear_arms(actions=actions, theta=[0.8, -0.3, -0.4], noise_scale=0.0)
+    algorithm = phased_elimination(actions=actions, horizon=50, noise_scale=0.0)
+    actions, pulls, phases = played(algorithm, environment)
+    assert blocks(actions)[:3] == [(0, 1), (1, 1), (2, 1)] and pulls == [48, 1, 1] and phases == 1
+    assert len(algorithm.schedule) == 34  # all 32 phases, an empty span and the rest
+
+
+def test_tied_arms_are_told_apart_by_no_phase():
+    environment = jb.environments.linear_arms(actions=np.eye(2), theta=[0.5, 0.5], noise_scale=0.0)
+    _, pulls, phases = played(phased_elimination(actions=np.eye(2), horizon=100, noise_scale=0.0), environment)
+    assert phases == 32 and pulls == [32 + 36, 32]  # then the best estimate, the lowest
+
+
+def test_bogunovic_doubles():
+    """d = 4: m_0 = 16 (log log 4 + 18) = 293.2, 74 plays an arm; s = 0, C = 0: all but the best go at once."""
+    first = 16 * (math.log(math.log(4)) + 18)
+    actions, pulls, _ = played(bogunovic_elimination(actions=EYE, horizon=2000, corruption_budget=0, noise_scale=0.0))
+    assert blocks(actions)[:4] == [(a, math.ceil(first / 4)) for a in range(4)] and pulls == [1778, 74, 74, 74]
+    patient = bogunovic_elimination(actions=EYE, horizon=2000, corruption_budget=1e6)
+    actions, _, batches = played(patient)  # 296, 588 and 1176 plays would be 2060: the last is cut
+    runs = [(a, n) for n in (74, 147, 294) for a in range(4)]
+    assert blocks(actions)[:11] == runs[:11] and blocks(actions)[11] == (3, 294 - 60) and batches == 2
+    floored = bogunovic_elimination(actions=EYE, horizon=2000, corruption_budget=1e6, weight_floor=0.5)
+    assert blocks(played(floored)[0])[:2] == [(0, 147), (1, 147)]
+
+
+def test_bogunovic_widths():
+    own = bogunovic_elimination(actions=EYE, horizon=2000, corruption_budget=3.0, weight_floor=0.1).params.own
+    first = 16 * (math.log(math.log(4)) + 18)
+    for h, (size, slack) in enumerate(zip(own.sizes[:3], own.slack[:3], strict=True)):
+        want = 2 * math.sqrt(16 / size * math.log(20)) + 2 * 3 / (size * 0.1) * math.sqrt(16 * (1 + 0.1 * first))
+        assert size == pytest.approx(first * 2**h) and slack == pytest.approx(want)
+    unknown = bogunovic_elimination(actions=EYE, horizon=2000, weight_floor=0.1).params.own
+    for h in range(3):  # batches 0, 1, 2 can begin: sqrt(d) 2^(2 - h) is 8, 4, 2; the cap is 5.9
+        corruption = min(math.sqrt(2000) / math.log(2000), 2 * 2.0 ** (2 - h))
+        want = bogunovic_elimination(
+            actions=EYE, horizon=2000, corruption_budget=corruption, weight_floor=0.1
+        ).params.own
+        assert unknown.slack[h] == pytest.approx(want.slack[h])
+
+
+def test_gaussian_batches_double():
+    """2, 4, 8, ... plays along four equal weights: 1, 1, 2, 4, ... of each arm; no radius, no noise: the first batch decides."""
+    make = partial(private_elimination, actions=EYE, horizon=40, epsilon=math.inf, mechanism="gaussian")
+    actions, _, batches = played(make(sampling_scale=1e3))
+    assert blocks(actions) == [(a, n) for n in (1, 1, 2, 4) for a in range(4)] + [(0, 8)] and batches == 4
+    assert played(make(sampling_scale=0.0))[1] == [37, 1, 1, 1]
+
+
+# estimators
+
+
+def batch_of(actions, counts, reports=None, capacity=64, dtype=jnp.float32):
+    """A batch whose plays were made arm by arm, with these reports [n]."""
+    actions, counts = jnp.asarray(actions, dtype), jnp.asarray(counts, jnp.int32)
+    active, n = jnp.ones(len(actions), bool), int(counts.sum())
+    basis = span_basis(actions, active)
+    inverse = regular_inverse(gram(actions, counts.astype(dtype)), basis)
+    arm = np.repeat(np.arange(len(actions)), counts)
+    kept = np.full(capacity, 7.0)  # what earlier batches left behind
+    kept[:n] = np.where(np.isfinite(reports), reports, MISSING)
+    good = np.isfinite(reports)
+    sums = np.array([reports[(arm == a) & good].sum() for a in range(len(actions))])
+    batch = Batch(
+        jnp.int32(0), active, basis, counts, jnp.int32(n), inverse, jnp.asarray(sums, dtype), jnp.int32(good.sum()),
+        jnp.asarray(kept, dtype),
+    )  # fmt: skip
+    return batch, arm
+
+
+@pytest.fixture(scope="module")
+def sample():
+    rng = np.random.default_rng(1)
+    actions = rng.normal(size=(5, 3))
+    counts = np.array([9, 0, 7, 12, 8])
+    arm = np.repeat(np.arange(5), counts)
+    return actions, counts, actions[arm] @ [0.3, -0.5, 0.7] + rng.normal(size=36)
+
+
+def stored(factory, actions, **arguments):
+    """The rules' verdict on a batch, and the parameters."""
+    algorithm = factory(actions=actions, horizon=400, num_batches=3, **arguments)
+    return cast(algorithm.params)
+
+
+def test_least_squares_is_numpys(sample):
+    actions, counts, reports = sample
+    batch, arm = batch_of(actions, counts, reports)
+    params = stored(trimmed_elimination, actions)
+    want = np.linalg.lstsq(actions[arm], reports, rcond=None)[0]
+    np.testing.assert_allclose(_design_batches.least_squares(params, batch), want, rtol=1e-4)
+    broken = np.where(np.arange(36) % 6 == 0, np.nan, reports)  # left out; n and M stay
+    batch, _ = batch_of(actions, counts, broken)
+    moment = (actions.T * counts) @ actions
+    total = actions[arm].T @ np.nan_to_num(broken)
+    np.testing.assert_allclose(
+        _design_batches.least_squares(params, batch), 36 / 30 * np.linalg.solve(moment, total), rtol=1e-4
+    )
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2, None])
+def test_arms_are_trimmed_as_scipy_does(sample, share):
+    """share None: the median. Non-finite reports are left out first."""
+    actions, counts, reports = sample
+    reports = np.where(np.arange(36) == 20, np.inf, reports)
+    batch, arm = batch_of(actions, counts, reports)
+    params = stored(trimmed_elimination, actions, trim_share=share)
+    theta, slack, sound = (MEDIAN if share is None else TRIMMED).judge(params, None, None, batch)
+    means = np.zeros(5)
+    for a in np.flatnonzero(counts):
+        own = np.sort(reports[(arm == a) & np.isfinite(reports)])
+        cut = 0 if share is None else math.ceil(share * len(own) - 1e-9)
+        means[a] = np.median(own) if share is None else own[cut : len(own) - cut].mean()
+    root = np.sqrt(counts)
+    want = np.linalg.lstsq(root[:, None] * actions, root * means, rcond=None)[0]
+    np.testing.assert_allclose(theta, want, rtol=1e-4)
+    assert bool(sound) and float(slack) > 0
+    gone, _ = batch_of(actions, counts, np.where(arm == 2, np.nan, reports))
+    assert not bool(TRIMMED.judge(params, None, None, gone)[2])
+
+
+def test_buckets_are_solved_one_by_one(sample):
+    """alpha = 0.01 and 36 plays: ceil(0.72) + 5 = 6 buckets; with alpha = 0.2, 7, as many as the fewest plays of an arm."""
+    actions, counts, reports = sample
+    for alpha, buckets in ((0.01, 6), (0.2, 7)):
+        batch, arm = batch_of(actions, counts, reports)
+        params = stored(median_elimination, actions, corruption_bound=alpha)
+        points, whole = bucket_estimates(params, batch)
+        assert np.flatnonzero(whole).tolist() == list(range(buckets))
+        of = np.concatenate(
+            [np.repeat(np.arange(buckets), [len(x) for x in np.array_split(np.arange(n), buckets)]) for n in counts]
+        )
+        for g in range(buckets):
+            want = np.linalg.lstsq(actions[arm[of == g]], reports[of == g], rcond=None)[0]
+            np.testing.assert_allclose(points[g], want, rtol=2e-3, atol=1e-3)
+    lacking, _ = batch_of(actions, counts, np.where(np.arange(36) == 0, np.nan, reports))
+    points, whole = bucket_estimates(params, lacking)  # two of nine reports of arm 0 in each of the first buckets
+    assert whole[:7].all() and np.isfinite(points).all()
+    lacking, _ = batch_of(actions, counts, np.where(np.arange(36) == 8, np.nan, reports))
+    assert np.flatnonzero(~bucket_estimates(params, lacking)[1][:7]).tolist() == [
+        6
+    ]  # its last bucket had that one only
+
+
+def test_the_straw_mans_points_average_to_least_squares(sample):
+    actions, counts, reports = sample
+    batch, arm = batch_of(actions, counts, reports)
+    params = stored(median_elimination, actions, points="reports")
+    points, present = report_estimates(params, batch)
+    assert int(present.sum()) == 36
+    want = np.linalg.lstsq(actions[arm], reports, rcond=None)[0]
+    np.testing.assert_allclose(np.asarray(points)[:36].mean(0), want, rtol=1e-3, atol=1e-4)
+
+
+def test_fifty_weiszfeld_steps():
+    rng = np.random.default_rng(2)
+    points = rng.normal(size=(40, 3))
+    points[:15] += [100.0, 0.0, -1e5]
+    found = weiszfeld(jnp.asarray(points, jnp.float32), jnp.arange(40) < 38)
+    want = optimize.minimize(lambda z: np.linalg.norm(points[:38] - z, axis=1).sum(), np.zeros(3), method="Nelder-Mead")
+    np.testing.assert_allclose(found, want.x, atol=5e-3)
+    assert weiszfeld(jnp.ones((4, 2)), jnp.zeros(4, bool)).tolist() == [0, 0]
+
+
+# noise of central releases
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_central_noise_has_its_scale(mechanism):
+    """Of an arm's estimate on the canonical basis: sum + Lap(2 / epsilon) over n_a, or N(0, (2 sqrt(2 ln(1.25 / delta)) / (n_a epsilon))^2)."""
+    counts = np.array([2, 5, 10, 20])
+    batch, _ = batch_of(np.eye(4), counts, np.repeat(THETA, counts))
+    more = {"num_batches": 3} if mechanism == "laplace" else {"delta": 0.01}
+    algorithm = private_elimination(actions=np.eye(4), horizon=400, epsilon=0.5, mechanism=mechanism, **more)
+    params, judge = cast(algorithm.params), (LAPLACE if mechanism == "laplace" else GAUSSIAN).judge
+
+    def theta(seed, scale):
+        own = params._replace(mechanism_scale=scale)
+        return judge(own, Draws(seed, "alg/close"), jnp.int32(9), batch)[0]
+
+    seeds = jnp.arange(4000, dtype=jnp.uint32)
+    np.testing.assert_allclose(theta(seeds[0], 0.0), THETA, atol=1e-6)
+    noise = np.asarray(jax.vmap(theta, (0, None))(seeds, 1.0) - THETA.astype(np.float32))
+    law = stats.laplace(scale=4.0) if mechanism == "laplace" else stats.norm(scale=4 * math.sqrt(2 * math.log(125)))
+    for a in range(4):
+        assert stats.kstest(noise[:, a] * counts[a], law.cdf).pvalue > 1e-4
+        for factor in (2 / 3, 3 / 2):
+            assert stats.kstest(noise[:, a] * counts[a] * factor, law.cdf).pvalue < 1e-10
+    assert abs(np.corrcoef(noise.T) - np.eye(4)).max() < 0.08
+
+
+def test_private_radii_by_hand():
+    """Canonical basis, equal counts n: V = s^2 / n and sum w^2 = 1 / n^2."""
+    batch, _ = batch_of(np.eye(4), [10] * 4, np.zeros(40))
+    laplace = private_elimination(actions=EYE, horizon=1000, epsilon=0.5, num_batches=3)
+    log = math.log(2 * 4 * 3 / 0.05)
+    want = 0.5 * math.sqrt(2 * log / 10) + 4 * 4 * log / (10 * 0.5)
+    draws = Draws(jnp.uint32(0), "alg/close")
+    assert float(LAPLACE.judge(cast(laplace.params), draws, jnp.int32(1), batch)[1]) == pytest.approx(
+        2 * want, rel=1e-4
+    )
+    gaussian = private_elimination(actions=EYE, horizon=1000, epsilon=0.5, mechanism="gaussian", delta=0.01)
+    log, scale = (
+        math.log(2 * 4 * 9 / 0.05),
+        4 * math.sqrt(2 * math.log(125)),
+    )  # 2 + 4 + ... + 2^9 is the first above 1000
+    want = math.sqrt(2 * log * (1 / 10 + scale**2 / 100))
+    assert float(GAUSSIAN.judge(cast(gaussian.params), draws, jnp.int32(1), batch)[1]) == pytest.approx(
+        2 * want, rel=1e-4
+    )
+
+
+def test_what_is_spent():
+    made = private_elimination(actions=EYE, horizon=100, epsilon=0.5, num_batches=2)
+    assert made.guarantee.spend(made.params) == (0.5, 0.0) and made.guarantee.bound == 1
+    made = private_elimination(actions=EYE, horizon=100, epsilon=20.0, mechanism="gaussian", delta=1e-6)
+    epsilon, delta = made.guarantee.spend(made.params)  # the classic rule fails here
+    assert epsilon > 20 and delta == 1e-6
+    assert epsilon == pytest.approx(jb.mechanisms.gaussian_epsilon(2.0, made.params.noise_scale, 1e-6))
+    assert bogunovic_elimination(actions=EYE, horizon=100).guarantee.model == "none"
+
+
+# limits: these are robust elimination without its filter
+
+
+ARMS = np.random.default_rng(3).normal(size=(12, 3))
+ARMS = ARMS / np.linalg.norm(ARMS, axis=1, keepdims=True)
+LINEAR = jb.environments.linear_arms(actions=ARMS, theta=[0.6, -0.6, 0.3], noise="rademacher")
+
+
+def test_without_their_own_they_are_least_squares_elimination():
+    """Same batches, radius and report noise: the same plays, seed for seed."""
+    ds = jb.sweep(
+        {
+            "plain": partial(robust_elimination, num_batches=4, variance_bound="observed"),
+            "trimmed": partial(trimmed_elimination, num_batches=4, trim_share=0.0),
+            "central": partial(private_elimination, num_batches=4),
+        },
+        LINEAR, horizon=3000, seeds=8, checkpoints=20, progress=False, grid={"epsilon": [2.0, math.inf]},
+    )  # fmt: skip
+    plain, trimmed, central = (ds.regret.sel(algorithm=name).values for name in ("plain", "trimmed", "central"))
+    np.testing.assert_array_equal(trimmed, plain)
+    np.testing.assert_array_equal(central[1], plain[1])
+    assert not np.array_equal(plain[0], plain[1])
+    private = ds.active_arms.sel(epsilon=2.0)  # noise on sums is smaller than noise on every reward
+    assert (private.sel(algorithm="central") < private.sel(algorithm="plain")).any()
+
+
+def test_one_program_serves_a_grid():
+    for factory, more in (
+        (phased_elimination, [{}, {"epsilon": 1.0, "noise_scale": 0.2}]),
+        (bogunovic_elimination, [{}, {"corruption_budget": 9.0, "weight_floor": 0.2}]),
+        (partial(private_elimination, num_batches=3), [{"epsilon": 1.0}, {"epsilon": math.inf, "privacy_scale": 0.0}]),
+        (partial(median_elimination, num_batches=3), [{}, {"epsilon": 1.0, "corruption_bound": 0.2}]),
+        (partial(trimmed_elimination, num_batches=3), [{}, {"epsilon": 1.0, "corruption_bound": 0.2}]),
+    ):
+        first, second = (factory(actions=EYE, horizon=500, **arguments) for arguments in more)
+        assert first.program is second.program
+        assert jax.tree.map(np.shape, first.params) == jax.tree.map(np.shape, second.params)
+
+
+# corruption
+
+
+def test_robust_estimators_keep_the_best_arm():
+    """A tenth of the rewards is -30 on the best arm and 30 elsewhere: least squares loses it, medians and trimming do not."""
+    actions = np.array([[1.0, 0.0], [0.0, 1.0], [-0.7, 0.5], [-0.6, -0.6]])
+    environment = jb.environments.linear_arms(actions=actions, theta=[0.9, 0.0], noise_scale=0.3)
+    robust = {"num_batches": 2, "corruption_bound": 0.1, "noise_scale": 0.3}
+    ds = jb.sweep(
+        {
+            "median": partial(median_elimination, **robust),
+            "trimmed": partial(trimmed_elimination, **robust),
+            "arm median": partial(trimmed_elimination, estimator="median", **robust),
+            "phased": partial(phased_elimination, noise_scale=0.3),
+        },
+        environment, horizon=20_000, seeds=32, checkpoints=10, progress=False,
+        reward_adversary=partial(jb.adversaries.huber, corruption=0.1, kind="target", value=30.0),
+    )  # fmt: skip
+    kept = (ds.pulls.sel(arm=0) > 10_000).mean("seed").to_series().to_dict()
+    assert min(kept["median"], kept["trimmed"], kept["arm median"]) >= 0.9 and kept["phased"] <= 0.2, kept
+
+
+def test_an_attack_waits_for_a_batch():
+    """The first batch decides; where its reports are lost nothing goes, and the second decides."""
+    attack = jb.adversaries.huber(corruption=1.0, kind="burst", value="nan", batch=1)
+    ds = jb.sweep(
+        partial(bogunovic_elimination, corruption_budget=0.0, noise_scale=0.1), QUIET, horizon=2000, seeds=8, checkpoints=2,
+        progress=False, grid={"message_adversary.corruption": [0.0, 1.0]}, message_adversary=attack,
+    )  # fmt: skip
+    assert (ds.active_arms == 1).all() and ds.batches.values[0].T.tolist() == [[1, 2]] * 8
+
+
+# bad input
+
+
+@pytest.mark.parametrize(
+    "factory, change, words",
+    [
+        (phased_elimination, {"actions": np.zeros((3, 2))}, "all zero"),
+        (phased_elimination, {"actions": np.ones((1, 2))}, "two arms"),
+        (phased_elimination, {"epsilon": 0.0}, "epsilon"),
+        (phased_elimination, {"failure_prob": 1.0}, "failure_prob"),
+        (phased_elimination, {"design_slack": -1.0}, "design_slack"),
+        (bogunovic_elimination, {"corruption_budget": -1.0}, "corruption_budget"),
+        (bogunovic_elimination, {"weight_floor": 0.0}, "weight_floor"),
+        (partial(private_elimination, epsilon=1.0), {}, "num_batches = None"),
+        (partial(private_elimination, epsilon=1.0, num_batches=3), {"delta": 0.1}, "purely private"),
+        (partial(private_elimination, epsilon=1.0, num_batches=3), {"mechanism": "gaussian"}, "double"),
+        (partial(private_elimination, epsilon=1.0, mechanism="gaussian"), {"delta": 0.0}, "delta"),
+        (partial(median_elimination, num_batches=3), {"corruption_bound": 0.25}, "corruption_bound"),
+        (partial(median_elimination, num_batches=3), {"points": "raw"}, "'reports'"),
+        (partial(median_elimination, num_batches=12), {}, "at most 9"),
+        (partial(trimmed_elimination, num_batches=3), {"trim_share": 0.5}, "trim_share"),
+        (partial(trimmed_elimination, num_batches=3), {"horizon": 10**8}, "keeps at most 65536"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_named(factory, change, words):
+    with pytest.raises(ValueError, match=words):
+        factory(**{"actions": np.eye(3), "horizon": 1000, **change})

@@ -1,0 +1,429 @@
+"""Robust elimination: limits and invariants of the specification, sections 9 and 10; the formulas by hand; what attacks do.
+
+Most runs share one compiled program: K = 6, d = 3, B = 3, T = 600.
+"""
+
+import warnings
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+import jaxbandits as jb
+from jaxbandits import theory
+from jaxbandits.adversaries.huber import huber
+from jaxbandits.algorithms.linear import batch_reports
+from jaxbandits.algorithms.linear.robust_elimination import robust_elimination
+from jaxbandits.environments.linear import linear_arms
+from jaxbandits.protocol import AdversaryView, Report, Truth
+from jaxbandits.random import Draws
+from jaxbandits.theory import linear
+
+THETA = np.array([0.9, 0.1, -0.2])
+RNG = np.random.default_rng(4)
+ACTIONS = RNG.normal(size=(6, 3))
+ACTIONS /= np.linalg.norm(ACTIONS, axis=1, keepdims=True)
+ACTIONS[0] = THETA / np.linalg.norm(THETA)
+ARMS = linear_arms(actions=ACTIONS, theta=THETA, noise="rademacher")
+
+
+def run(environment=ARMS, seeds: Any = 16, horizon=600, grid=None, attack=None, num_batches=3, **settings):
+    make = partial(robust_elimination, num_batches=num_batches, **settings)
+    return jb.sweep(
+        make, environment, horizon=horizon, seeds=seeds, checkpoints=6, progress=False, grid=grid or {}, message_adversary=attack
+    )  # fmt: skip
+
+
+def same(a, b):
+    np.testing.assert_array_equal(a.pulls, b.pulls)
+    np.testing.assert_array_equal(a.regret, b.regret)
+
+
+# formulas
+
+
+def test_counts_by_hand():
+    weights = jnp.array([0.5, 0.0, 0.3, 0.2])
+    assert linear.counts(weights, 10).tolist() == [5, 0, 3, 2]
+    assert linear.counts(weights, 11).tolist() == [6, 0, 4, 3]
+    assert linear.counts(weights, 10, model="M2", weight_floor=0.25).tolist() == [5, 0, 3, 3]
+    assert linear.counts(weights, 30, model="M2", weight_floor=0.0).tolist() == [15, 0, 9, 6]
+
+
+def by_hand(model, pulls, sigma, b, log, active, scales, alpha):
+    """Section 4, practical, in float64."""
+    played = np.flatnonzero(pulls)
+    share = pulls if model == "M1" else (pulls > 0)
+    inverse = np.linalg.inv((ACTIONS.T * share) @ ACTIONS)
+    own = np.ones(len(pulls)) if model == "M1" else pulls
+    least = own[played].min()
+    square = 1 + sigma**2 / least + 2 * (b / least) ** 2
+    widest = 0.0
+    for x in np.flatnonzero(active):
+        w = ACTIONS[x] @ inverse @ ACTIONS.T
+        v = sum(share[a] * w[a] ** 2 * (sigma**2 / own[a] + 2 * (b / own[a]) ** 2) for a in played)
+        widest = max(widest, np.sqrt(2 * v * log) + log * max(abs(w[a]) * b / own[a] for a in played))
+    bias = scales[1] * np.sqrt(square * alpha) + scales[2] * alpha if alpha > 0 else 0.0
+    return scales[0] * widest + bias, square, inverse
+
+
+@pytest.mark.parametrize("model", ["M1", "M2"])
+@pytest.mark.parametrize("alpha", [0.0, 0.1])
+def test_practical_radius_by_hand(model, alpha):
+    pulls, active = np.array([4, 0, 9, 7, 0, 3]), np.array([True, False, True, True, True, True])
+    want, square, inverse = by_hand(model, pulls, 0.7, 2.5, 3.0, active, (0.6, 0.4, 0.9), alpha)
+    got_square = linear.mean_square(jnp.asarray(pulls), 0.7, 2.5, model=model)
+    got = linear.gamma_practical(
+        jnp.float32(ACTIONS), jnp.asarray(active), jnp.float32(inverse), jnp.asarray(pulls), log_term=3.0, square=got_square,
+        noise_scale=0.7, laplace_scale=2.5, model=model, sampling_scale=0.6, corruption_bound=jnp.float32(alpha),
+        corruption_scale=0.4, bias_scale=0.9,
+    )  # fmt: skip
+    assert float(got_square) == pytest.approx(square, rel=1e-6)
+    assert float(got) == pytest.approx(want, rel=1e-5)
+
+
+def test_paper_radius_by_hand():
+    r, m, k, nu, alpha, epsilon, log = 3.0, 50.0, 4.0, 0.2, 0.04, 0.5, 9.0
+    y = 1 + np.sqrt(np.log(m) + log) + (np.log(m) + log) / epsilon
+    corrupted = (2 * r * (np.sqrt(alpha) + np.sqrt(alpha * log / m)) + np.sqrt(2 * r) * alpha) * y
+    want = 1.1 * np.sqrt(2 * r / m) * (np.sqrt(log) + log / epsilon) + 0.9 * corrupted + 0.7 * alpha
+    scales = {"sampling_scale": 1.1, "corruption_bound": alpha, "corruption_scale": 0.9, "bias_scale": 0.7}
+    shared = {"log_term": log, "laplace_scale": 2 / epsilon, **scales}
+    assert float(linear.gamma_paper(r, m, k, model="M1", **shared)) == pytest.approx(want, rel=1e-5)
+    n, log_k = nu * m, np.log(k) + log
+    y = 1 + np.sqrt(log_k / n) + log_k / (n * epsilon)
+    corrupted = (2 * r * (k * np.sqrt(alpha) + np.sqrt(k * alpha * log)) + np.sqrt(2 * r * k) * alpha) * y
+    want = 1.1 * np.sqrt(2 * r) * (np.sqrt(log / n) + log / (n * epsilon)) + 0.9 * corrupted + 0.7 * alpha
+    assert float(linear.gamma_paper(r, m, k, model="M2", weight_floor=nu, **shared)) == pytest.approx(want, rel=1e-5)
+
+
+def test_order_lines():
+    assert theory.robust_linear_reward_bound(9, 10_000, 0.5) == pytest.approx(3 * 300)
+    line = theory.robust_linear_reward_bound(2, 10_000, corruption=0.08)
+    assert line == pytest.approx(np.sqrt(20_000) + 10_000 * 0.4)  # sqrt(alpha d) while alpha d < 1
+    assert theory.robust_linear_reward_bound(20, 100, corruption=0.2) == pytest.approx(np.sqrt(2000) + 400)
+    assert theory.robust_linear_reward_bound(20, 100, corruption=0.2, max_gap=2.0) == 200
+    assert theory.robust_linear_action_bound(4, 10_000, 2.0) == pytest.approx(400 + 4 * np.log(10_000))
+    for bad in ({"dim": 0}, {"epsilon": 0.0}, {"corruption": 0.25}):
+        with pytest.raises(ValueError, match=next(iter(bad))):
+            theory.robust_linear_reward_bound(**{"dim": 2, "horizon": 100, **bad})
+
+
+# a batch
+
+
+def test_blocks_hold_one_arm_each():
+    """Two arms of 9 and 3 reports, blocks of 8: 8 + 1 of arm 0, 3 of arm 2."""
+    kept = jnp.concatenate([jnp.arange(1.0, 13.0), jnp.full(20, 99.0)]).at[10].set(batch_reports.MISSING)
+    found = batch_reports.in_blocks(kept, jnp.array([9, 0, 3, 0], jnp.int32), 16, 4)
+    assert found.values.shape == (6, 8) and found.arm.tolist()[:3] == [0, 0, 2]
+    assert found.values[0].tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert found.values[1].tolist() == [9] + [0] * 7 and found.values[2].tolist() == [10, 0, 12] + [0] * 5
+    assert found.present.sum(axis=1).tolist() == [8, 1, 2, 0, 0, 0] and int(found.lost) == 1
+
+
+class Sieve(NamedTuple):
+    actions: Any
+    noise_scale: float
+    laplace_scale: float
+    failure_prob: float
+    presieve: bool
+    clamp: float
+
+
+def test_the_sieve_by_hand():
+    params = Sieve(jnp.zeros((2, 1)), 0.5, 2.0, 0.05, True, 1e6)
+    h1, h2 = np.log(2 * 20 / 0.05), np.log(2 * 2 / 0.05)
+    limits = batch_reports.sieve_limit(params, jnp.array([16, 4]), "M1").tolist()
+    assert limits == pytest.approx([1 + 0.5 * np.sqrt(2 * h1) + 2 * h1] * 2, rel=1e-6)
+    limits = batch_reports.sieve_limit(params, jnp.array([16, 4]), "M2").tolist()
+    assert limits == pytest.approx([1 + 0.5 * np.sqrt(2 * h2 / n) + 2 * h2 / n for n in (16, 4)], rel=1e-6)
+    reports = batch_reports.one_a_block(jnp.array([3.0, -5.0]), jnp.array([1, 1]))
+    assert batch_reports.sieved(reports, jnp.array([4.0, 4.0])).ravel().tolist() == [True, False]
+    assert batch_reports.sieved(reports, jnp.array([1.0, 4.0])).ravel().tolist() == [True, True]  # none would be left
+
+
+@pytest.mark.parametrize("lost", [0, 2])
+def test_refit_is_least_squares_on_what_is_left(lost):
+    counts = jnp.array([5, 0, 4, 6, 0, 3], jnp.int32)
+    arms = np.repeat(np.arange(6), np.asarray(counts))
+    values = np.float32(RNG.normal(size=18))
+    moment = (ACTIONS.T * np.asarray(counts)) @ ACTIONS / 18
+    whiten = jnp.float32(np.linalg.inv(np.linalg.cholesky(moment)))
+    keep = np.ones(18, bool)
+    keep[[1, 7][:lost]] = False
+    kept = jnp.where(jnp.asarray(keep), jnp.asarray(values), batch_reports.MISSING)
+    reports = batch_reports.in_blocks(jnp.pad(kept, (0, 24)), counts, 18, 6)
+    actions = jnp.float32(ACTIONS)
+
+    def theta(refit):
+        found = batch_reports.estimate(reports, reports.present, counts, whiten, actions, None, None, 0, refit)
+        assert int(found.lost) == lost
+        return np.asarray(found.theta)
+
+    want = np.linalg.lstsq(ACTIONS[arms[keep]], values[keep], rcond=None)[0]
+    np.testing.assert_allclose(theta(True), want, rtol=1e-4, atol=1e-5)
+    plain = np.linalg.solve(moment, ACTIONS[arms[keep]].T @ values[keep] / keep.sum())  # n and M of the full batch
+    np.testing.assert_allclose(theta(False), plain, rtol=1e-4, atol=1e-5)
+
+
+# noise
+
+
+def test_noise_of_a_report_has_the_stated_scale():
+    made = robust_elimination(actions=ACTIONS, horizon=600, num_batches=3, epsilon=0.5)
+    t = jnp.arange(1, 4001, dtype=jnp.int32)
+    reward, action, play = jnp.zeros(4000), jnp.zeros(4000, jnp.int32), jnp.ones(4000, bool)
+
+    def noise(scale):
+        params = jax.tree.map(jnp.asarray, made.params._replace(mechanism_scale=scale))
+        draws = Draws(np.uint32(3), "alg/encode")
+        note = (jnp.zeros(6, jnp.int32), jnp.int32(0))
+        return np.asarray(made.program.encode(params, note, draws, t, (), action, reward, play).value)
+
+    found = noise(1.0)
+    assert stats.kstest(found, stats.laplace(scale=4.0).cdf).pvalue > 1e-3
+    for wrong in (2 / 3, 1.5):
+        assert stats.kstest(found, stats.laplace(scale=4.0 * wrong).cdf).pvalue < 1e-3
+    assert not noise(0.0).any()
+    np.testing.assert_array_equal(found, 4 * np.asarray(Draws(np.uint32(3), "alg/encode/noise").laplace(t)))
+
+
+def test_an_answer_is_the_mean_of_an_arms_rewards():
+    """Arms of 2, 0 and 4 plays, of which the window holds all, then only the last arm's."""
+    t, counts = jnp.arange(11, 19, dtype=jnp.int32), jnp.array([2, 0, 4], jnp.int32)
+    reward, play = jnp.array([1.0, 2.0, 3.0, 4.0, 5.0, 9.0, 50.0, 60.0]), jnp.arange(8) < 6
+    action = batch_reports.block_arms(counts, jnp.int32(0), 8)
+    mean, own, last, there = batch_reports.answers(counts, jnp.int32(0), t, reward, action, play)
+    assert mean.tolist() == [1.5, 0.0, 5.25] and own.tolist() == [2, 1, 4]
+    assert there.tolist() == [True, False, True] and last[0] == 12 and last[2] == 16
+    action, play = batch_reports.block_arms(counts, jnp.int32(2), 8), jnp.arange(8) < 4
+    mean, _, last, there = batch_reports.answers(counts, jnp.int32(2), t, reward, action, play)
+    assert there.tolist() == [False, False, True] and float(mean[2]) == 2.5 and last[2] == 14
+    inside, plays = batch_reports.whole_blocks(counts, jnp.int32(0), 5)  # the last arm's four do not fit
+    assert inside.tolist() == [True, False, False] and int(plays) == 2
+
+
+def test_noise_vanishes_as_epsilon_grows():
+    ds = run(grid={"epsilon": [1.0, 1e7, float("inf")]})
+    same(ds.sel(epsilon=1e7), ds.sel(epsilon=float("inf")))
+    assert (ds.regret.sel(epsilon=1.0) != ds.regret.sel(epsilon=1e7)).any()
+
+
+def test_one_report_an_arm_makes_both_models_one():
+    """T = 25, two batches: q = 5 plays over six arms of weight 1/6 are one play each, M1 and M2 alike, noise included."""
+    orthogonal = linear_arms(actions=np.eye(6), theta=[0.5, 0, 0, 0.4, 0, 0], noise="rademacher")
+    settings = {"horizon": 25, "num_batches": 2, "epsilon": 2.0, "sampling_scale": 0.05, "seeds": 32}
+    one, other = (run(orthogonal, model=model, **settings) for model in ("M1", "M2"))
+    same(one, other)
+    assert len(np.unique(one.regret[..., -1])) > 2 and (one.batches == 1).all()
+
+
+# schedules
+
+
+def test_answers_of_a_schedule_laid_out_by_eye():
+    """m = 8.43 and 71.1; three arms of weight 1/3 (the short ones have none) take 3 and 24 plays, with a floor of 1/2, 5 and 36."""
+    actions = np.concatenate([np.eye(3), 0.1 * np.eye(3)])
+    environment = linear_arms(actions=actions, theta=[0.5, 0.5, 0.5], noise="rademacher")
+    ds = run(environment, model="M2", seeds=8, grid={"weight_floor": [0.1, 0.5]}, sampling_scale=1e3)
+    assert (ds.active_arms == 6).all() and (ds.batches == 2).all() and (ds.pulls.sum("arm") == 600).all()
+    least = ds.pulls.sel(arm=slice(0, 2)).min("arm").values
+    assert (least[0, 0] == 27).all() and (least[0, 1] == 41).all()
+    schedule = robust_elimination(actions=actions, horizon=600, num_batches=3, model="M2").schedule
+    assert [span.slots for span in schedule[1:3]] == [10, 73] and all(span.whole for span in schedule[1:3])
+
+
+def test_a_zero_arm_alone_ends_exploration():
+    """theta dislikes every other arm; without noise only the zero arm is left, which spans nothing."""
+    actions = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0], [0.6, 0.8, 0], [0, 0.6, 0.8]])
+    environment = linear_arms(actions=actions, theta=[-0.5, -0.6, -0.5], noise_scale=0.0)
+    ds = run(environment, sampling_scale=1e-6, seeds=8)
+    assert (ds.active_arms == 1).all() and (ds.batches == 1).all()
+    assert (ds.pulls.sel(arm=3) > 580).all() and (ds.pulls.sum("arm") == 600).all()
+
+
+# the filter
+
+
+def test_observed_is_least_squares_seed_for_seed():
+    """Sums by arm against stored reports that no filter touches, and both without a single removal."""
+    attack = huber(corruption=0.1, kind="random_sign", value=50.0)
+    sums, stored = (run(variance_bound="observed", refit=refit, attack=attack, epsilon=2.0) for refit in (False, True))
+    same(sums, stored)
+    assert not sums.removals.any() and not stored.removals.any()
+
+
+def test_the_printed_bound_removes_nothing():
+    rng = np.random.default_rng(0)
+    for scale in (1.0, 30.0, 1e5):
+        arms = np.sort(rng.integers(0, 6, 40))
+        reports = np.where(rng.random(40) < 0.2, scale, 1.0) * rng.normal(size=40)
+        inverse = np.linalg.inv(ACTIONS[arms].T @ ACTIONS[arms])
+        mu = np.einsum("kd,de,ke->k", ACTIONS, inverse, ACTIONS).max()
+        bound = linear.lambda_value(np.mean(reports**2), 40, mu, clean=True)
+        directions = ACTIONS @ np.linalg.cholesky(inverse)  # a rotation of M^-1/2
+        top = np.linalg.eigvalsh(np.cov((directions[arms] * reports[:, None]).T, bias=True)).max()
+        assert 0.05 * float(bound) < top < 4 * float(bound)
+
+
+def test_without_corruption_the_adversary_does_not_matter():
+    same(run(), run(attack=huber(corruption=0.0, kind="target", value=1e6)))
+
+
+def test_about_the_outliers_are_removed():
+    ds = run(attack=huber(corruption=0.1, kind="random_sign", value=100.0), seeds=64, sampling_scale=1e3)
+    reports = 600 - 600 // 1 + (ds.pulls.sum("arm") - 600) + 82  # batches of 8.4 and 71.1 plays, rounded up by arm
+    assert 0.07 * 82 < float(ds.removals.mean()) < 0.12 * 88 and (reports == 82).all()
+    clean = run(seeds=64, sampling_scale=1e3)
+    assert float(clean.removals.mean()) < 0.5
+
+
+def test_the_filter_saves_the_regret_that_least_squares_loses():
+    attack = huber(corruption=0.1, kind="target", value=30.0)
+    settings = {"attack": attack, "seeds": 64, "corruption_bound": 0.1}
+    robust, plain = run(presieve=True, **settings), run(variance_bound="observed", **settings)
+    assert 2 * float(robust.regret[..., -1].mean()) < float(plain.regret[..., -1].mean())
+
+
+def test_reports_that_are_all_lost_eliminate_nothing():
+    ds = run(attack=huber(corruption=1.0, value="nan"), seeds=8)
+    assert (ds.active_arms == 6).all() and (ds.batches == 2).all() and not ds.removals.any()
+    others = ds.pulls.sel(arm=slice(1, None)).sum("arm") + ds.pulls.sel(arm=0)
+    assert (others == 600).all() and (ds.pulls.sel(arm=0) > 500).all()  # theta = 0: the lowest arm is the best
+    assert (ds.nonfinite_reports >= 80).all()
+
+
+def test_rotations_change_no_play():
+    rotation = np.linalg.qr(np.random.default_rng(1).normal(size=(3, 3)))[0]
+    turned = linear_arms(actions=ACTIONS @ rotation, theta=THETA @ rotation, noise="rademacher")
+    a, b = run(seeds=32), run(turned, seeds=32)
+    assert float((a.pulls == b.pulls).all("arm").mean()) > 0.9
+
+
+def test_lanes_of_answers_do_not_depend_on_their_neighbours():
+    attack = huber(corruption=0.1, kind="target", value=30.0)
+    many = run(model="M2", epsilon=1.0, attack=attack, seeds=24)
+    few = run(model="M2", epsilon=1.0, attack=attack, seeds=range(16, 24))
+    np.testing.assert_array_equal(many.regret[:, 16:], few.regret)
+
+
+# adversaries
+
+
+class Learner(NamedTuple):
+    batch: Any = 0
+    threshold: Any = 40.0
+    mean_square: Any = 10.0
+
+
+def corrupted(adversary, state):
+    """Values of 6 reports, one an arm, arm 2 the best."""
+    means, t = jnp.array([0.1, 0.2, 0.9, 0.3, 0.0, 0.5]), jnp.arange(1, 5, dtype=jnp.int32)
+    report = Report(jnp.zeros(6), jnp.arange(6, dtype=jnp.int32), jnp.ones(6, bool))
+    action = jnp.array([1, 3, 3, 5], jnp.int32)
+    fresh = lambda other: 10.0 * other.astype(jnp.float32) + jnp.arange(4.0)
+    seen = AdversaryView(t, (), action, jnp.ones(4, bool), Truth(means), (), state, (), fresh)
+    params = jax.tree.map(jnp.float32, adversary.params)
+    return adversary.attack.corrupt(params, (), Draws(np.uint32(1), "attack"), t, report, seen)[0].value.tolist()
+
+
+def test_subthreshold_stays_just_below_the_threshold():
+    v = 0.99 * np.sqrt((40 - 10) / 1.0)
+    found = corrupted(huber(corruption=1.0, kind="subthreshold"), Learner())
+    assert found == pytest.approx([v, v, -v, v, v, v])
+    assert 1.0 * v**2 + 10 < 40 < 1.0 * (v / 0.99) ** 2 + 10 + 1e-4
+    assert corrupted(huber(corruption=1.0, kind="subthreshold", value=0.5), Learner()) == pytest.approx(
+        np.array(found) / 1.98
+    )
+    ds = run(attack=huber(corruption=0.1, kind="subthreshold"), grid={"message_adversary.value": [0.5, 3.0]})
+    below, above = ds.removals.mean(("algorithm", "seed")).values
+    assert below < 1 and above > 4
+
+
+def test_burst_corrupts_its_batch_only():
+    attack = huber(corruption=1.0, kind="burst", value=7.0, batch=2)
+    assert corrupted(attack, Learner(batch=0)) == [0.0] * 6 == corrupted(attack, Learner(batch=2))
+    assert corrupted(attack, Learner(batch=1)) == [7.0] * 6
+
+
+def test_swapped_reports_take_a_play_of_their_arm():
+    """Arms 1, 3, 3, 5 are played; the mirror of arm 3 is 3's opposite by rank, and its first play is the second."""
+    found = corrupted(huber(corruption=1.0, kind="swapped"), Learner())
+    mirror = {1: 3, 3: 1, 5: 0}  # ranks of the means: 4 < 0 < 1 < 3 < 5 < 2
+    assert [found[1], found[3], found[5]] == [10.0 * mirror[1], 10.0 * mirror[3] + 1, 10.0 * mirror[5] + 3]
+
+
+@pytest.mark.parametrize("kind, words", [("subthreshold", "robust_elimination"), ("burst", "plays batches")])
+def test_learners_without_batches_or_threshold(kind, words):
+    with pytest.raises(ValueError, match=words):
+        jb.sweep(
+            jb.algorithms.ucb1, ARMS, horizon=20, seeds=8, checkpoints=2, progress=False, reward_adversary=partial(huber, kind=kind)
+        )  # fmt: skip
+
+
+def test_observed_has_no_threshold_to_hide_below():
+    with pytest.raises(ValueError, match="variance_bound"):
+        run(variance_bound="observed", attack=huber(corruption=0.1, kind="subthreshold"))
+
+
+# privacy
+
+
+@cache
+def private(noise):
+    return linear_arms(actions=ACTIONS, theta=THETA, noise=noise)
+
+
+def test_what_is_spent_depends_on_the_rewards():
+    made = robust_elimination(actions=ACTIONS, horizon=600, num_batches=3, epsilon=0.5)
+    assert made.guarantee.spend(made.params) == (0.5, 0.0)
+    assert made.guarantee.spend(made.params._replace(mechanism_scale=2.0)) == (0.25, 0.0)
+    assert (made.guarantee.model, made.guarantee.unit, made.guarantee.bound) == ("local", "reward", 1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        told = run(private("rademacher"), epsilon=0.5)
+        run(private("gaussian"))  # nothing is declared
+    with pytest.warns(UserWarning, match="epsilon = 0.5 is that of rewards in"):
+        untold = run(private("gaussian"), epsilon=0.5)
+    assert '"epsilon": "infinite' in untold.attrs["guarantees"] and "infinite" not in told.attrs["guarantees"]
+
+
+def test_options_that_only_set_numbers_share_a_program():
+    make = partial(robust_elimination, actions=ACTIONS, horizon=600, num_batches=3)
+    one = make().program
+    for change in ({"variance_bound": "clean"}, {"radius": "paper"}, {"presieve": True}, {"epsilon": 1.0}):
+        assert make(corruption_bound=0.1, **change).program is one
+    assert make(variance_bound="observed").program is not one and make(refit=True).program is not one
+
+
+def test_noise_beyond_single_precision_is_refused():
+    """Its variance would be infinite, the radius NaN, and no arm would stay."""
+    make = partial(robust_elimination, actions=ACTIONS, horizon=600, num_batches=3)
+    for settings, words in (({"epsilon": 1e-20}, "use at least 2e-12"), ({"noise_scale": 1e25}, "noise_scale = 1e")):
+        with pytest.raises(ValueError, match=words):
+            make(**settings)
+    assert make(epsilon=2e-12).params.laplace_scale == 1e12
+
+
+def test_a_batch_of_more_plays_than_32_bits_hold_does_not_fit():
+    """8 arms of 3e8 plays each."""
+    made = robust_elimination(
+        actions=np.eye(8),
+        horizon=1_900_000_000,
+        num_batches=12,
+        model="M2",
+        weight_floor=1.0,
+        variance_bound="observed",
+    )
+    params, draws = jax.tree.map(jnp.float32, made.params), Draws(np.uint32(1), "learner")
+    params = params._replace(
+        **{name: jnp.asarray(getattr(made.params, name)) for name in ("paper", "clean", "presieve")}
+    )
+    before = made.program.init(params, draws)._replace(batch=jnp.int32(9), fitted=jnp.int32(10))
+    after = jax.jit(made.program.close)(params, before, draws, jnp.int32(1))
+    assert int(after.batch) == 10 and not np.asarray(after.counts).any()

@@ -1,0 +1,228 @@
+"""The command line and TOML files: what a user types, and what a mistake costs (one line, exit code 2)."""
+
+import json
+import textwrap
+
+import numpy as np
+import pytest
+
+import jaxbandits as jb
+from jaxbandits.cli import main
+from jaxbandits.sweeps.toml_file import read_config
+
+GOOD = """
+horizon = 60
+seeds = 16
+checkpoints = 10
+[environment]
+name = "bernoulli_losses"
+means = [0.3, 0.5, 0.6]
+[[algorithm]]
+name = "private_batched"
+base = "htinf"
+[[algorithm]]
+name = "private_batched"
+label = "exp3"
+base = { name = "exp3", learning_rate = 0.02, mixing = 0.05 }
+[grid]
+epsilon = [0.1, 0.5]
+"""
+
+
+def write(path, text):
+    path.write_text(textwrap.dedent(text))
+    return str(path)
+
+
+def test_run_writes_everything_then_finds_it_again(tmp_path, capsys):
+    file, out = write(tmp_path / "run.toml", GOOD), tmp_path / "out"
+    assert main(["run", file, "--out", str(out), "--format", "png,pdf", "--quiet"]) == 0
+    said = capsys.readouterr().out
+    assert "exp3" in said and "private_batched" in said
+    names = {p.name for p in out.iterdir()}
+    assert {"config.toml", "results.nc", "summary.csv", "provenance.json", "regret.png", "regret.pdf"} <= names
+    assert {"against_epsilon.png", "against_epsilon.pdf"} <= names
+    ds = jb.load(out)
+    assert dict(ds.sizes) == {"algorithm": 2, "epsilon": 2, "seed": 16, "t": 10, "arm": 3} and ds.t.dtype == np.int64
+    assert np.all(ds.pulls.sum("arm") == 60)
+    kept = json.loads((out / "provenance.json").read_text())
+    assert kept["config"]["horizon"] == 60 and kept["lanes"] == 64 and len(kept["sha256"]["regret"]) == 64
+    before = [(out / name).read_bytes() for name in ("results.nc", "provenance.json")]
+    assert main(["run", file, "--out", str(out), "--quiet"]) == 0
+    assert "already holds" in capsys.readouterr().out
+    assert [(out / name).read_bytes() for name in ("results.nc", "provenance.json")] == before
+    assert main(["run", file, "--out", str(out), "--seeds", "8", "--quiet"]) == 0
+    assert jb.load(out).sizes["seed"] == 8 and json.loads((out / "provenance.json").read_text())["lanes"] == 32
+    assert main(["run", file, "--out", str(out), "--seeds", "24", "--quiet"]) == 0
+    assert jb.load(out).sizes["seed"] == 24
+    np.testing.assert_array_equal(jb.load(out).regret[:, :, :16], ds.regret)
+    longer = write(tmp_path / "longer.toml", GOOD.replace("horizon = 60", "horizon = 70").replace("0.6]", "0.7]"))
+    assert main(["run", longer, "--out", str(out), "--quiet"]) == 2
+    said = capsys.readouterr().err
+    assert "horizon, environment differ" in said and "--fresh" in said and jb.load(out).sizes["seed"] == 24
+    assert main(["run", longer, "--out", str(out), "--seeds", "8", "--quiet", "--fresh"]) == 0
+    assert jb.load(out).sizes["seed"] == 8 and int(jb.load(out).t[-1]) == 70
+    (out / "regret.png").unlink()
+    assert main(["plot", str(out)]) == 0 and (out / "regret.png").exists()
+
+
+def test_the_file_says_what_python_says(tmp_path):
+    from functools import partial
+
+    settings = read_config(write(tmp_path / "run.toml", GOOD))
+    a = jb.algorithms
+    from_file = jb.sweep(**settings, progress=False)
+    from_python = jb.sweep(
+        {
+            "private_batched": partial(a.private_batched, base=a.htinf),
+            "exp3": partial(a.private_batched, base=partial(a.exp3, learning_rate=0.02, mixing=0.05)),
+        },
+        jb.environments.bernoulli_losses(means=[0.3, 0.5, 0.6]),
+        horizon=60, seeds=16, checkpoints=10, grid={"epsilon": [0.1, 0.5]}, progress=False,
+    )  # fmt: skip
+    np.testing.assert_array_equal(from_file.regret, from_python.regret)
+
+
+def test_several_bases_in_toml(tmp_path):
+    file = """
+horizon = 40
+seeds = 8
+[environment]
+name = "contextual_linear"
+num_arms = 5
+dim = 3
+[[algorithm]]
+name = "bandit_combiner"
+epsilon = 4.0
+bases = [
+    { name = "doubling", base = { name = "online_ucb", epsilon = 4.0, learner = "ogd" } },
+    { name = "online_ucb", epsilon = 4.0, learner = "ogd" },
+]
+"""
+    (combiner,) = read_config(write(tmp_path / "run.toml", file))["algorithms"].values()
+    made = combiner(num_arms=5, dim=3, horizon=40)
+    assert made.version[2] == (("doubling", *made.version[2][0][1:]), ("online_ucb", *made.version[2][1][1:]))
+    with pytest.raises(ValueError, match=r"bases 1\.base.*online_ucb"):
+        read_config(
+            write(tmp_path / "bad.toml", file.replace('{ name = "online_ucb", ep', '{ name = "online_ucv", ep'))
+        )
+
+
+def test_grids_in_toml(tmp_path):
+    text = GOOD.replace(
+        "[grid]\nepsilon = [0.1, 0.5]",
+        '[[tied]]\nkeys = ["epsilon", "exp3.window"]\nvalues = [0.5]\n'
+        "[grid.environment]\nmeans = { easy = [0.1, 0.5, 0.9], hard = [0.4, 0.5, 0.6] }",
+    )
+    settings = read_config(write(tmp_path / "run.toml", text))
+    assert settings["grid"] == {
+        "environment.means": {"easy": [0.1, 0.5, 0.9], "hard": [0.4, 0.5, 0.6]},
+        ("epsilon", "exp3.window"): [0.5],
+    }
+    flat = read_config(
+        write(
+            tmp_path / "flat.toml", GOOD.replace("[grid]\n", '[grid]\n"environment.means" = { a = [0.1, 0.2, 0.3] }\n')
+        )
+    )
+    assert flat["grid"]["environment.means"] == {"a": [0.1, 0.2, 0.3]}
+
+
+def test_many_values_on_one_axis_and_formats_asked_for_later(tmp_path, capsys):
+    file, out = (
+        write(tmp_path / "run.toml", GOOD.replace("[0.1, 0.5]", str([round(0.05 * k, 2) for k in range(1, 9)]))),
+        tmp_path / "out",
+    )
+    assert main(["run", file, "--out", str(out), "--quiet"]) == 0 and (out / "provenance.json").exists()
+    assert main(["run", file, "--out", str(out), "--quiet", "--format", "pdf"]) == 0 and (out / "regret.pdf").exists()
+
+
+def test_nested_bases_and_broken_modules(tmp_path, capsys):
+    settings = read_config(
+        write(tmp_path / "a.toml", GOOD.replace("[grid]\n", "[grid]\nbase.base.tail_scale = [1.0, 2.0]\n"))
+    )
+    assert settings["grid"]["base.base.tail_scale"] == [1.0, 2.0]
+    (tmp_path / "broken_module.py").write_text("raise RuntimeError('no')\n")
+    text = GOOD.split("[[algorithm]]")[0] + '[[algorithm]]\nname = "broken_module:x"\n'
+    assert main(["run", write(tmp_path / "b.toml", text), "--quiet"]) == 2
+    assert "broken_module" in capsys.readouterr().err
+
+
+def test_a_users_own_factory(tmp_path, capsys):
+    (tmp_path / "my_module.py").write_text(
+        "import jaxbandits as jb\n\n\ndef my_algorithm(*, num_arms, horizon):\n"
+        "    return jb.algorithms.uniform(num_arms=num_arms, horizon=horizon)\n"
+    )
+    text = GOOD.split("[[algorithm]]")[0] + '[[algorithm]]\nname = "my_module:my_algorithm"\n'
+    assert main(["run", write(tmp_path / "run.toml", text), "--out", str(tmp_path / "out"), "--quiet"]) == 0
+    assert "my_module:my_algorithm" in capsys.readouterr().out
+
+
+BAD = [
+    (("horizon = 60", "horizont = 60"), "horizon"),
+    (("horizon = 60", ""), "horizon"),
+    (("seeds = 16", "seeds = 0"), "seeds"),
+    (("bernoulli_losses", "bernouli_losses"), "bernoulli_losses"),
+    (("means = [0.3, 0.5, 0.6]", "means = [0.3, 1.5, 0.6]"), "means"),
+    (("means = [0.3, 0.5, 0.6]", "means = [0.3, nan, 0.6]"), "means"),
+    (("mixing = 0.05", "mixing = 1.5"), "mixing"),
+    (("mixing = 0.05", "mixng = 0.05"), "mixing"),
+    (("epsilon = [0.1, 0.5]", "epsilon = [0.001]"), "epsilon"),
+    (("epsilon = [0.1, 0.5]", "epsilon = [2.0]"), "epsilon"),
+    (("epsilon = [0.1, 0.5]", "epsilon = [-1.0]"), "epsilon"),
+    (("epsilon = [0.1, 0.5]", "epsilo = [0.1]"), "epsilon"),
+    (("epsilon = [0.1, 0.5]", "epsilon = 0.1"), "list"),
+    (("epsilon = [0.1, 0.5]", "epsilon = [0.5]\nwindow = [61]"), "window"),
+    (('label = "exp3"', ""), "label"),
+    (("checkpoints = 10", 'memory = "3B"'), "memory"),
+    (("checkpoints = 10", "checkpoints = [99]"), "checkpoints"),
+    (('base = "htinf"', 'base = "htimf"'), "htinf"),
+    (
+        ('name = "bernoulli_losses"\nmeans = [0.3, 0.5, 0.6]', 'name = "loss_table"\npath = "nowhere.csv"'),
+        "nowhere.csv",
+    ),
+    (("[grid]", "[grid"), "TOML"),
+    (("[grid]", '[figure]\nagainst = "epsilo"\n[grid]'), "epsilon"),
+    (("[grid]", '[figure]\ndotted = ["EXP3"]\n[grid]'), "exp3"),
+]
+
+
+@pytest.mark.parametrize("change, word", BAD, ids=[f"{new or 'no ' + old}" for (old, new), _ in BAD])
+def test_bad_input_is_one_line_and_exit_2(tmp_path, capsys, change, word):
+    assert change[0] in GOOD
+    file, out = write(tmp_path / "bad.toml", GOOD.replace(*change)), tmp_path / "out"
+    assert main(["run", file, "--out", str(out), "--quiet"]) == 2
+    said = capsys.readouterr()
+    assert word in said.err and said.err.count("\n") == 1 and "Traceback" not in said.err
+    assert not out.exists()
+
+
+def test_missing_file_and_directory(tmp_path, capsys):
+    assert main(["run", str(tmp_path / "none.toml")]) == 2
+    assert "none.toml" in capsys.readouterr().err
+    assert main(["plot", str(tmp_path)]) == 2
+    assert main(["run", write(tmp_path / "a.toml", GOOD), "--format", "gif"]) == 2
+
+
+@pytest.mark.parametrize(
+    "rows, word",
+    [
+        ("a,b\n0.1,0.2\n0.3,nan\n", "row 2"),
+        ("a,b\n0.1,0.2\n0.3,1.7\n", "row 2"),
+        ("a,b\n0.1,0.2\n0.3\n", "row 2"),
+        ("a,b\n0.1,0.2\n0.3,x\n", "row 2"),
+    ],
+)
+def test_a_bad_table_names_file_row_and_column(tmp_path, capsys, rows, word):
+    (tmp_path / "losses.csv").write_text(rows)
+    text = GOOD.replace(
+        'name = "bernoulli_losses"\nmeans = [0.3, 0.5, 0.6]', 'name = "loss_table"\npath = "losses.csv"'
+    )
+    assert main(["run", write(tmp_path / "bad.toml", text), "--out", str(tmp_path / "out"), "--quiet"]) == 2
+    said = capsys.readouterr().err
+    assert "losses.csv" in said and word in said
+
+
+def test_list(capsys):
+    assert main(["list"]) == 0
+    said = capsys.readouterr().out
+    assert all(name in said for name in (*jb.algorithms.__all__, *jb.environments.__all__, *jb.adversaries.__all__))

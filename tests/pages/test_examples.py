@@ -1,0 +1,187 @@
+"""The examples and the notebook run as they stand, at small sizes."""
+
+import importlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import jaxbandits as jb
+from jaxbandits.cli import main
+from jaxbandits.sweeps.toml_file import read_config
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+
+
+@pytest.fixture
+def own(monkeypatch):
+    """Modules beside the examples, importable as a user's own."""
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    return importlib.import_module
+
+
+def run(file, out, seeds=8):
+    assert main(["run", str(file), "--out", str(out), "--seeds", str(seeds), "--quiet"]) == 0
+    return jb.load(out)
+
+
+def test_my_algorithm_learns(own):
+    greedy = own("my_algorithm").epsilon_greedy_arms
+    arms = jb.environments.bernoulli_arms(means=[0.2, 0.5, 0.8])
+    ds = jb.sweep(
+        [greedy, jb.algorithms.uniform], arms, horizon=500, seeds=64, grid={"exploration": [0, 5]}, progress=False
+    )
+    final = ds.regret.isel(t=-1).mean("seed").sel(exploration=5)
+    assert float(final.sel(algorithm="epsilon_greedy_arms")) < 0.5 * float(final.sel(algorithm="uniform"))
+    assert np.all(ds.pulls.sum("arm") == 500)
+    lane = jb.simulate(greedy(num_arms=3, horizon=500, exploration=5), arms, seed=7)
+    here = ds.regret.sel(algorithm="epsilon_greedy_arms", exploration=5, seed=7).isel(t=-1)
+    assert float(here) == lane.regret[-1]
+    with pytest.raises(ValueError, match="exploration"):
+        greedy(num_arms=3, horizon=500, exploration=-1)
+
+
+def test_my_environment_pays_what_it_says(own):
+    drifting = own("my_environment").drifting_arms
+    world = partial(drifting, start=[0.1, 0.9], end=[0.9, 0.1], duration=100)
+    ds = jb.sweep([jb.algorithms.uniform], world, horizon=200, seeds=256, checkpoints=[100, 200], progress=False)
+    # the gap falls from 0.8 to 0 over 50 plays, rises again until 100 and stays; uniform play pays half of it
+    gaps = np.abs(1.6 * np.minimum(np.arange(1, 201) / 100, 1) - 0.8) / 2
+    found = ds.regret.isel(algorithm=0)
+    wanted = np.cumsum(gaps)[[99, 199]]
+    error = found.std("seed").values / np.sqrt(256)
+    assert np.all(np.abs(found.mean("seed").values - wanted) < 4 * error)
+    lane = jb.simulate(jb.algorithms.ucb1(num_arms=2, horizon=2000), world(), history=True)
+    late = lane.history.t > 100
+    for arm, mean in ((0, 0.9), (1, 0.1)):
+        paid = lane.history.reward[late & (lane.history.action == arm)]
+        assert abs(paid.mean() - mean) < 4 * 0.3 / np.sqrt(len(paid)) + 1e-6
+    with pytest.raises(ValueError, match="end"):
+        drifting(start=[0.1, 0.9], end=[0.5], duration=3)
+
+
+def test_my_private_algorithm_spends_what_it_says(own, tmp_path):
+    greedy = own("my_private_algorithm").private_greedy
+    arms = jb.environments.bernoulli_arms(means=[0.2, 0.5, 0.8])
+    ledger = jb.privacy.ledger(greedy(num_arms=3, horizon=100, epsilon=0.5))
+    assert ledger.epsilon == 0.5 and ledger.delta == 0 and ledger.events[0].sensitivity == 1
+    audit = jb.audit(greedy(num_arms=3, horizon=100, epsilon=1.0), runs=20_000)
+    assert not audit.refuted and audit.ratio > 0.8  # and tight: what is claimed is nearly what can be proven
+    ds = jb.sweep(
+        [greedy, jb.algorithms.uniform], arms, horizon=500, seeds=64, grid={"epsilon": [0.1, 1000]}, progress=False
+    )
+    final = ds.regret.isel(t=-1).mean("seed")
+    assert float(final.sel(algorithm="private_greedy", epsilon=1000)) < 0.5 * float(
+        final.sel(algorithm="uniform").mean()
+    )
+    assert float(final.sel(algorithm="private_greedy", epsilon=1000)) < float(
+        final.sel(algorithm="private_greedy", epsilon=0.1)
+    )
+    settings = read_config(EXAMPLES / "my_private_algorithm.toml")
+    assert settings["grid"] == {"epsilon": [0.5, 1, 4]} and list(settings["algorithms"]) == [
+        "private greedy",
+        "ldp_ucb",
+        "ucb1",
+    ]
+    noiseless = greedy(num_arms=3, horizon=50, epsilon=float("inf"))
+    lane = jb.simulate(noiseless, arms, history=True)
+    np.testing.assert_array_equal(lane.history.message, lane.history.reward)  # Bernoulli rewards as they are
+
+
+def test_own_parts_from_the_command_line(tmp_path):
+    short = (EXAMPLES / "my_algorithm.toml").read_text().replace("horizon = 10000", "horizon = 300")
+    for name in ("my_algorithm.py", "my_environment.py"):
+        (tmp_path / name).write_text((EXAMPLES / name).read_text())
+        sys.modules.pop(name.removesuffix(".py"), None)
+    (tmp_path / "run.toml").write_text(short)
+    ds = run(tmp_path / "run.toml", tmp_path / "out")
+    assert dict(ds.sizes) == {"algorithm": 3, "exploration": 3, "seed": 8, "t": 100, "arm": 3}
+    assert (tmp_path / "out/regret.png").exists()
+
+
+@pytest.mark.slow  # compiles every program of the quickstart
+def test_the_quickstart_runs(tmp_path):
+    ds = run(EXAMPLES / "quickstart.toml", tmp_path / "out")
+    assert ds.sizes["seed"] == 8 and (tmp_path / "out/against_epsilon.png").exists()
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory):
+    """The digits' files and configurations in a directory of their own."""
+    pytest.importorskip("sklearn")
+    directory = tmp_path_factory.mktemp("digits")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(EXAMPLES))
+        importlib.import_module("digits").write(directory)
+    for name in ("digits.toml", "digits_models.toml"):
+        (directory / name).write_text((EXAMPLES / name).read_text())
+    return directory
+
+
+def test_the_digits_are_read_back(digits):
+    from sklearn.datasets import load_digits
+
+    pixels, labels = load_digits(return_X_y=True)
+    features, marks = jb.read_labelled(digits / "digits.csv", label="label")
+    np.testing.assert_array_equal(features, pixels)
+    np.testing.assert_array_equal(marks, labels)
+    losses = jb.read_losses(digits / "digits_losses.csv")
+    assert losses.shape == (17970, 5) and set(np.unique(losses)) == {0.0, 1.0}
+    assert np.all(np.diff(losses.mean(axis=0)) < 0)  # from the worst classifier to the best
+    assert read_config(digits / "digits_models.toml")["environment"].keywords["losses"].shape == losses.shape
+
+
+@pytest.mark.slow  # LinUCB with 20 features is written out and takes long to compile
+def test_the_digits_run(digits, tmp_path):
+    final = run(digits / "digits.toml", tmp_path / "out").regret.isel(t=-1).mean("seed")
+    assert float(final.sel(algorithm="LinUCB, sees the picture")) < -500  # beats every fixed arm
+    others = final.where(final.algorithm != "LinUCB, sees the picture", drop=True)
+    assert float(np.abs(others).max()) < 150  # nothing to learn from losses alone
+
+
+@pytest.mark.slow  # 4,800 lanes' programs
+def test_the_classifiers_run(digits, tmp_path):
+    final = run(digits / "digits_models.toml", tmp_path / "out").regret.isel(t=-1).mean("seed").sel(epsilon=1.0)
+    order = ["no privacy", "private HTINF", "private EXP3"]
+    assert np.all(np.diff([float(final.sel(algorithm=label)) for label in order]) > 0)
+
+
+def test_the_notebook_runs(monkeypatch):
+    notebook = json.loads((ROOT / "notebooks/quickstart.ipynb").read_text())
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in cells)
+    sources = ["".join(cell["source"]) for cell in cells]
+    assert "%pip install" in sources[0]
+    monkeypatch.setattr(jb, "sweep", partial(jb.sweep, progress=False))
+    names: dict = {"__name__": "notebook"}
+    for source in sources[1:]:
+        exec(compile(source.replace("HORIZON, SEEDS = 5_000, 200", "HORIZON, SEEDS = 400, 16"), "cell", "exec"), names)
+    assert names["ds"].sizes["seed"] == 16 and names["run"].history.action.shape == (100,)
+    assert list(names["mine"].algorithm.values) == ["explore_then_commit", "ucb1"]
+
+
+@pytest.mark.slow  # starts three processes
+@pytest.mark.skipif(not shutil.which("bash"), reason="a shell script")
+def test_the_job_array_runs_without_slurm(tmp_path):
+    """Two tasks of examples/slurm.sh with the variables Slurm would set, then the merge."""
+    file, out = tmp_path / "run.toml", tmp_path / "out"
+    file.write_text(
+        "horizon = 50\nseeds = 16\ncheckpoints = 4\n[environment]\nname = 'bernoulli_arms'\nmeans = [0.2, 0.8]\n"
+        "[[algorithm]]\nname = 'ucb1'\n[[algorithm]]\nname = 'uniform'\n"
+    )
+    for task in ("0", "1"):
+        environment = os.environ | {"SLURM_ARRAY_TASK_ID": task, "SLURM_ARRAY_TASK_COUNT": "2"}
+        environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+        command = ["bash", str(EXAMPLES / "slurm.sh"), str(file), str(out)]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert len(list((out / "chunks").glob("*/*.npz"))) == int(task) + 1
+    ds = run(file, out, seeds=16)
+    assert ds.sizes["algorithm"] == 2 and np.all(np.isfinite(ds.regret))

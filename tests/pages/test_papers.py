@@ -1,0 +1,338 @@
+"""Reproductions: the machinery on small studies, each paper's statistics against literal NumPy, the quick sizes end to end."""
+
+import math
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import jaxbandits as jb
+from jaxbandits import papers
+from jaxbandits.cli import main
+from jaxbandits.papers import study
+from jaxbandits.papers.private_adversarial import exp3_leak, experts_map, lower_bound
+from jaxbandits.papers.study import Claim, Study, Sweep, Tuning, claims_table, reproduce
+
+a, e = jb.algorithms, jb.environments
+SETTINGS = {
+    "algorithms": {"EXP3": partial(a.private_batched, base=partial(a.exp3, mixing=0.05)), "ucb": a.ucb1},
+    "environment": partial(e.fixed_gap_losses, num_arms=3), "horizon": 60, "seeds": 8, "checkpoints": 1,
+    "grid": {"environment.gap": [0.1, 0.5], "epsilon": [1.0, 0.1]},
+}  # fmt: skip
+RATES = [0.001, 0.1, 5.0]
+
+
+def tuning(**changes):
+    return Tuning({"EXP3": {"base.learning_rate": RATES}}, range(100, 108), **changes)
+
+
+def small_study(**changes):
+    return Study(
+        "a title", "a source", lambda full: {"one": Sweep(SETTINGS | {"seeds": 12 if full else 8}, tuning())},
+        {"curve": lambda r: jb.plot.against(r["one"].isel({"environment.gap": 0}), "epsilon")},
+        lambda r: [Claim("regret", "finite", f"{float(r['one'].regret.mean()):.1f}", True)], **changes,
+    )  # fmt: skip
+
+
+def test_tuned_values_are_those_of_least_regret_on_the_tuning_seeds(tmp_path):
+    ds, chosen = study.run(Sweep(SETTINGS, tuning()), tmp_path, progress=False)
+    plain = {"progress": False, **SETTINGS, "algorithms": {"EXP3": SETTINGS["algorithms"]["EXP3"]}}
+    grid = SETTINGS["grid"] | {"base.learning_rate": RATES}
+    tried = jb.sweep(**plain | {"seeds": range(100, 108), "grid": grid}).regret.isel(t=-1, algorithm=0).mean("seed")
+    assert ds.regret.dims == ("algorithm", "environment.gap", "epsilon", "seed", "t")
+    assert ds["epsilon"].values.tolist() == [1.0, 0.1] and len(chosen) == 4
+    for row in chosen.to_dict("records"):
+        at = {"environment.gap": row["environment.gap"], "epsilon": row["epsilon"]}
+        assert row["base.learning_rate"] == tried.sel(at).idxmin().item() and row["mean"] == tried.sel(at).min().item()
+        assert row["edge"] == (row["base.learning_rate"] in (0.001, 5.0))
+        again = jb.sweep(
+            **plain | {"grid": {k: [v] for k, v in (at | {"base.learning_rate": row["base.learning_rate"]}).items()}}
+        )
+        np.testing.assert_array_equal(
+            ds.regret.sel(at).sel(algorithm="EXP3"), again.regret.isel(algorithm=0).squeeze(drop=True).values[:, None]
+        )
+
+
+def test_an_unknown_key_is_tuned_for_its_worst_value(tmp_path):
+    _, chosen = study.run(Sweep(SETTINGS, tuning(unknown=("environment.gap",))), tmp_path, progress=False)
+    assert chosen["epsilon"].tolist() == [1.0, 0.1] and "environment.gap" not in chosen
+    plain = SETTINGS | {
+        "algorithms": {"EXP3": SETTINGS["algorithms"]["EXP3"]},
+        "seeds": range(100, 108),
+        "progress": False,
+    }
+    tried = jb.sweep(**plain | {"grid": SETTINGS["grid"] | {"base.learning_rate": RATES}}).regret.isel(
+        t=-1, algorithm=0
+    )
+    expected = tried.mean("seed").max("environment.gap").idxmin("base.learning_rate")
+    assert chosen["base.learning_rate"].tolist() == expected.values.tolist()
+
+
+def test_keys_that_concern_one_label_only(tmp_path):
+    """An axis whose keys feed different algorithms: each tuning takes its own."""
+    made = {
+        "experts": partial(a.bandit_to_experts, base=partial(a.private_batched, base=a.htinf)),
+        "local": partial(a.local_exp4, mixing=0.1),
+    }
+    environment = e.rotating_experts(losses=e.fixed_gap_losses(num_arms=3), num_experts=4)
+    grid = {("epsilon", "experts.base.epsilon"): [0.1, 1.0]}
+    settings = SETTINGS | {"algorithms": made, "environment": environment, "grid": grid}
+    grids = {"experts": {"base.base.tail_scale": [0.5, 2.0]}, "local": {"learning_rate": [0.01, 0.1]}}
+    ds, chosen = study.run(Sweep(settings, Tuning(grids, range(50, 54))), tmp_path, progress=False)
+    assert ds.regret.dims == ("algorithm", "epsilon", "seed", "t")
+    assert (
+        chosen["algorithm"].tolist() == ["experts", "experts", "local", "local"]
+        and chosen["epsilon"].tolist() == [0.1, 1.0] * 2
+    )
+
+
+@pytest.mark.parametrize(
+    "changes, given, message",
+    [
+        ({}, tuning()._replace(seeds=range(4, 20)), "meets the reported seeds"),
+        ({"horizon": [30, 60]}, tuning(), "one horizon"),
+        ({}, tuning(unknown=("gap",)), "no key of the grid"),
+    ],
+)
+def test_bad_tunings_say_so(tmp_path, changes, given, message):
+    with pytest.raises(ValueError, match=message):
+        study.run(Sweep(SETTINGS | changes, given), tmp_path, progress=False)
+
+
+def test_a_reproduction_resumes_and_writes_everything(tmp_path, monkeypatch):
+    done = reproduce(small_study(), tmp_path, formats=("png", "pdf"), progress=False)
+    home = tmp_path / "quick"
+    names = {"curve.png", "curve.pdf", "curve.csv", "claims.csv", "claims.md", "one_tuning.csv"}
+    assert {path.name for path in done.paths} == names and all((home / name).exists() for name in names)
+    assert pd.read_csv(home / "claims.csv").columns.tolist() == ["statement", "paper", "measured", "holds"]
+    before = {path: path.stat().st_mtime_ns for path in (home / "sweeps").rglob("*.npz")}
+    assert before
+
+    from jaxbandits.sweeps.engines.local import Local
+
+    monkeypatch.setattr(Local, "run", lambda *args, **kwargs: pytest.fail("computed again"), raising=True)
+    again = reproduce(small_study(), tmp_path, progress=False)
+    xr.testing.assert_identical(again.results["one"], done.results["one"])
+    assert {path: path.stat().st_mtime_ns for path in (home / "sweeps").rglob("*.npz")} == before
+
+
+def test_an_interrupted_reproduction_goes_on(tmp_path, monkeypatch):
+    calls, plain = [], study.sweep
+
+    def breaks(**settings):
+        calls.append(settings["store"])
+        if len(calls) == 2:  # the tuning is done, the report is not
+            raise KeyboardInterrupt
+        return plain(**settings)
+
+    monkeypatch.setattr(study, "sweep", breaks)
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(small_study(), tmp_path, progress=False)
+    kept = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.npz")}
+    assert kept
+    done = reproduce(small_study(), tmp_path, progress=False)
+    assert done.claims and all(path.stat().st_mtime_ns == at for path, at in kept.items())
+
+
+def test_full_and_quick_have_their_own_directories_and_computed_results(tmp_path):
+    study = small_study(computed=lambda full: {"number": 7 if full else 3})
+    assert reproduce(study, tmp_path, progress=False).results["number"] == 3
+    assert reproduce(study, tmp_path, full=True, progress=False).results["one"].sizes["seed"] == 12
+    assert (tmp_path / "full" / "claims.md").exists() and (tmp_path / "quick" / "claims.md").exists()
+
+
+def test_the_table_of_claims():
+    text = claims_table([Claim("a|b", "1", "2", False), Claim("c", "", "3"), Claim("d", "4", "5", True)])
+    rows = text.splitlines()
+    assert rows[2] == "| a\\|b | 1 | 2 | **no** |" and rows[3].endswith("| 3 |  |") and rows[4].endswith("| yes |")
+
+
+def test_worst_takes_each_point_at_its_own_worst_value():
+    values = np.array([[[1.0, 2.0], [9.0, 8.0]], [[5.0, 5.0], [1.0, 1.0]]])[..., None]  # [algorithm, gap, seed, t]
+    ds = xr.Dataset(
+        {"regret": (("algorithm", "gap", "seed", "t"), values)}, {"algorithm": ["a", "b"], "gap": [1, 2], "t": [9]}
+    )
+    found = study.worst(ds, "gap").regret
+    assert found.dims == ("algorithm", "seed", "t") and found.squeeze().values.tolist() == [[9.0, 8.0], [5.0, 5.0]]
+
+
+def test_horizons_join_as_a_sweep_over_horizons_gives_them():
+    grid = {"epsilon": [0.5, 1.0]}
+    settings = {k: v for k, v in SETTINGS.items() if k != "grid"} | {
+        "progress": False,
+        "grid": grid,
+        "environment": e.fixed_gap_losses(num_arms=3),
+    }
+    settings["algorithms"] = {"EXP3": partial(a.private_batched, base=partial(a.exp3, mixing=0.05, learning_rate=0.1))}
+    parts = [jb.sweep(**settings | {"horizon": h}) for h in (30, 60)]
+    both = jb.sweep(**settings | {"horizon": [30, 60]})
+    joined = study.over_horizons(parts)
+    np.testing.assert_array_equal(joined.regret, both.regret)
+    assert joined.regret.dims == both.regret.dims
+    pd.testing.assert_frame_equal(jb.summary(joined), jb.summary(both))
+
+
+# ---- names
+
+
+def test_names_of_studies(capsys):
+    names = list(papers.known())
+    assert list(papers.find("private_adversarial")) == [
+        name for name in names if name.startswith("private-adversarial/")
+    ]
+    assert len({name.partition("/")[0] for name in names}) == len(papers.PAPERS)
+    assert list(papers.find("Private-Adversarial/lower_bound")) == ["private-adversarial/lower-bound"]
+    assert main(["list", "papers"]) == 0
+    assert all(name in capsys.readouterr().out for name in [names[0]])
+
+
+@pytest.mark.parametrize(
+    "name, near",
+    [("private-adversarial/price-of-privcy", "price-of-privacy"), ("privat-adversarial", "private-adversarial")],
+)
+def test_an_unknown_name_is_one_line(tmp_path, capsys, name, near):
+    assert main(["reproduce", name, "--out", str(tmp_path / "out")]) == 2
+    said = capsys.readouterr().err
+    assert f"did you mean 'private-adversarial{'/' + near if '/' in name else ''}'" in said
+    assert said.count("\n") == 1 and "exp3-leak" in said and not (tmp_path / "out").exists()
+
+
+def test_a_bad_format_comes_before_any_work(tmp_path, capsys):
+    assert main(["reproduce", "private-adversarial/exp3-leak", "--out", str(tmp_path / "out"), "--format", "gif"]) == 2
+    assert "gif" in capsys.readouterr().err and not (tmp_path / "out").exists()
+
+
+def test_an_interrupt_prints_the_command_that_goes_on(tmp_path, capsys, monkeypatch):
+    def stop(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(papers, "reproduce", stop)
+    assert (
+        main(["reproduce", "private-adversarial/exp3-leak", "--full", "--out", str(tmp_path), "--format", "pdf"]) == 130
+    )
+    assert (
+        f"jaxbandits reproduce private-adversarial/exp3-leak --full --out {tmp_path} --format pdf"
+        in capsys.readouterr().err
+    )
+
+
+# ---- section G.1
+
+
+def test_the_forced_history_is_the_papers_listing():
+    """Against the listing with its weights themselves, 50,000 plays, and its end values at full length."""
+
+    def listing(plays, eta, primed):
+        w1, w2, out = 1.0, 1.0, []
+        for t in range(plays):
+            p2 = (1 - eta) * (w2 / (w1 + w2)) + eta / 2
+            out.append(p2)
+            if t == 0 and not primed:
+                continue
+            if t % 2 == 0:
+                w2 = w2 * np.exp(-eta / p2)
+            else:
+                w1 = w1 * np.exp(-eta / (1 - p2))
+        return np.array(out)
+
+    for primed in (False, True):
+        np.testing.assert_allclose(
+            exp3_leak.forced(50_000, primed=primed), listing(50_000, 1e-4, primed), rtol=0, atol=1e-9
+        )
+    p = exp3_leak.computed(True)["forced"]
+    np.testing.assert_allclose(p[:, -1], [0.99995, 0.00005], atol=1e-8)
+    gap = p[0] - p[1]
+    assert int(np.argmax(gap > 0.5)) == 92_130 and int(np.argmax(gap > 0.9)) == 98_012
+
+
+def test_the_empirical_epsilon_is_below_the_truth_and_near_it():
+    rng = np.random.default_rng(0)
+    lowers = [exp3_leak.epsilon_lower(rng.binomial(1, 0.8, 4000), rng.binomial(1, 0.2, 4000)) for _ in range(40)]
+    truth = math.log(4)
+    assert (
+        sum(x > truth for x in lowers) <= 6 and np.mean(lowers) > 0.8 * truth
+    )  # 5% may exceed: 6 of 40 has probability 0.3%
+    same = [exp3_leak.epsilon_lower(rng.normal(size=2000), rng.normal(size=2000)) for _ in range(20)]
+    assert np.median(same) == 0 and max(same) < 0.5
+
+
+def test_the_exact_epsilon_is_that_of_the_simulated_law():
+    """EXP3 by literal NumPy on the two tables: the best event's ratio, at a rate where it is large."""
+    rng, rate, horizon, seeds = np.random.default_rng(1), 0.2, 60, 40_000
+    counts = {}
+    for lost in (1.0, 0.0):
+        first = rng.random(seeds) < 0.5  # arm 1 at even odds
+        after = np.where(first, 1 / (1 + np.exp(rate * lost * 2)), 0.5)
+        counts[lost] = first + rng.binomial(horizon - 1, after)
+    c = np.arange(horizon + 1)
+    found = []
+    for hits in (lambda x: (x[:, None] <= c).mean(0), lambda x: (x[:, None] >= c).mean(0)):
+        lost, not_lost = hits(counts[1.0]), hits(counts[0.0])
+        use = (np.maximum(lost, not_lost) >= 0.01) & (np.minimum(lost, not_lost) > 1e-3)
+        found.append(np.abs(np.log(lost[use] / not_lost[use])).max())
+    exact = exp3_leak.exact_epsilon(rate, horizon)
+    assert abs(exact - max(found)) < 0.2 * max(found)
+
+
+# ---- Lemma 5.1
+
+
+@pytest.mark.parametrize("change", [None, 20])
+def test_plays_of_arm_1_are_those_of_the_history(change):
+    environment = e.lemma51_losses(change=change or 60, primed=change is not None)
+    times = np.arange(5, 61, 5)
+    for seed in range(4):
+        made = a.exp3(num_arms=2, horizon=60, learning_rate=0.05, mixing=0.1)
+        run = jb.simulate(made, environment, seed=seed, checkpoints=times.tolist(), history=True)
+        plays = np.cumsum(np.asarray(run.history.action).ravel() == 1)[times - 1]
+        np.testing.assert_array_equal(lower_bound.plays_of_arm_1(run.regret, times, change), plays)
+
+
+@pytest.mark.parametrize(("step", "change"), [(1, 0), (1, 33), (1, 100), (10, 100)])
+def test_the_lemmas_statistics_are_those_of_literal_counts(step, change):
+    rng = np.random.default_rng(2)
+    horizon, epsilon = 400, 0.05
+    actions = rng.random((31, horizon)) < 0.04  # arm 1 is rare
+    times = np.arange(step, horizon + 1, step)
+    row = lower_bound.lemma(np.cumsum(actions, axis=1)[:, times - 1], times, change, epsilon)
+    total = sorted(int(x.sum()) for x in actions)[15]
+    gamma, p = total / horizon, 10.0
+    end = min(math.ceil((change + math.floor(p / gamma)) / step) * step, horizon)
+    calm = sum(int(x[change:end].sum()) <= p for x in actions) / 31
+    assert row["gamma"] == gamma and row["p"] == p and row["calm"] == calm and row["window"] == end - change
+    fits = gamma <= 0.5 and change < horizon / 2 and 2 * gamma * change <= p <= gamma * (horizon - change)
+    second = (1 - math.exp(0.5) / 2) * (p / gamma - p) / 2 - change / 2
+    assert row["applies"] == (fits and calm >= 0.5)
+    assert row["bound"] == (max(gamma * horizon / 4, second) if row["applies"] else gamma * horizon / 4)
+    assert lower_bound.lemma(np.cumsum(actions, axis=1)[:, times - 1], times, 250, epsilon)["applies"] is False
+
+
+# ---- the map of the experts
+
+
+def test_cells_without_a_theory_tuning_are_known():
+    assert not experts_map.valid("batched EXP4", 64, 100_000, 0.01) and experts_map.valid("batched EXP4", 4, 10**9, 0.1)
+    assert experts_map.valid("experts as arms", 64, 1000, 0.01) and not experts_map.valid("local EXP4", 64, 5, 0.1)
+
+
+# ---- quick sizes, through the command line
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(papers.known()))
+def test_quick_sizes(tmp_path, capsys, name):
+    assert main(["reproduce", name, "--out", str(tmp_path), "--quiet"]) == 0
+    study, home = papers.known()[name], tmp_path / "quick"
+    said = capsys.readouterr().out
+    assert "| the paper says | we measure |" in said and study.title in said
+    for figure in study.figures:
+        assert (home / f"{figure}.png").stat().st_size > 5000 and len(pd.read_csv(home / f"{figure}.csv")) > 1
+    claims = pd.read_csv(home / "claims.csv")
+    assert len(claims) >= 3 and claims["measured"].notna().all()
+    results = {
+        key: study.run(one, home / "sweeps" / key, progress=False)[0] for key, one in study.sweeps(False).items()
+    }
+    for draw in study.figures.values():
+        assert jb.plot.overlaps(draw(results | study.computed(False)).figure) == []

@@ -1,0 +1,402 @@
+"""Guarantees follow from their events, compositions agree with dp-accounting's, and bad budgets are named."""
+
+import inspect
+import math
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import jaxbandits as jb
+from jaxbandits import catalogue
+from jaxbandits import mechanisms as m
+from jaxbandits.catalogue import case
+from jaxbandits.mechanisms.composition import SIMULATED
+from jaxbandits.privacy import asked, ledger, markdown, table
+
+INF = math.inf
+ROOT = Path(__file__).parents[2]
+
+
+PRIVATE = catalogue.private()
+
+
+def maker(name):
+    """The factory behind a catalogue row, or the private one that a conversion wraps."""
+    found = catalogue.ALGORITHMS[name].algorithm
+    while isinstance(found, partial):
+        found = found.func
+    return found
+
+
+# --- composition ------------------------------------------------------------------------------------------------
+
+
+def test_by_hand():
+    one = m.laplace_event("x", 1.0, 2.0)
+    assert m.compose([]) == (0.0, 0.0) == m.compose([one._replace(times=0)], 0.1)
+    assert m.compose([one, one._replace(times=3)]) == (2.0, 0.0)
+    assert (
+        m.compose([m.laplace_event("x", 1.0, 0.0)], 0.1)
+        == (INF, 0.0)
+        == m.compose([m.gaussian_event("x", 1.0, 0.0)], 0.1)
+    )
+    assert m.compose([m.laplace_event("x", INF, 3.0)]) == (INF, 0.0)
+    assert m.compose([m.laplace_event("x", 0.0, 0.0)]) == (0.0, 0.0)  # nothing depends on the unit
+    three, four = m.gaussian_event("x", 3.0, 10.0), m.gaussian_event("y", 0.4, 1.0)
+    assert m.compose([three, four], 1e-4)[0] == pytest.approx(m.gaussian_epsilon(0.5, 1.0, 1e-4))
+    rest = m.other_event("binomial", "z", 0.7, 2e-5, times=2)
+    assert m.compose([rest]) == (1.4, 4e-5)
+    mixed = m.compose([three, four, rest, one], 1e-4)  # the Gaussian ones keep what the others leave of delta
+    added = 1.4 + 0.5 + m.gaussian_epsilon(0.5, 1.0, 6e-5)
+    assert mixed[1] == 1e-4 and 0.9 * added < mixed[0] < added  # their losses are seldom all large at once
+
+
+def test_many_equal_releases_cost_less_than_their_sum():
+    many = [m.laplace_event("x", 1.0, 100.0, times=10_000)]
+    assert m.compose(many) == (pytest.approx(100.0), 0.0)
+    epsilon, delta = m.compose(many, 1e-3)
+    assert epsilon < 0.4 * jb.theory.composed_epsilon(0.01, 10_000, 1e-3) < 4 and delta == 1e-3
+    assert m.compose(many, 1e-12) == (jb.theory.composed_epsilon(0.01, 10_000, 1e-12), 1e-12)  # too small to be counted
+    assert m.compose([m.laplace_event("x", 1.0, 100.0, times=64)], 0.1) == (0.0, 0.1)  # delta covers it
+    assert m.compose([m.laplace_event("x", 1.0, 2.0)], 0.1) == (0.5, 0.0)  # one release keeps its pure guarantee
+
+
+@pytest.mark.parametrize(
+    ("events", "delta", "name"),
+    [
+        ([m.gaussian_event("x", 1.0, 1.0)], 0.0, "delta"),
+        ([m.gaussian_event("x", 1.0, 1.0), m.other_event("other", "y", 1.0, 1e-3)], 1e-3, "delta"),
+        ([m.laplace_event("x", 1.0, 1.0)], 1.0, "delta"),
+        ([m.laplace_event("x", 1.0, 1.0)], -0.1, "delta"),
+        ([m.laplace_event("x", 1.0, 1.0, times=-1)], 0.0, "times"),
+    ],
+)
+def test_bad_compositions_are_named(events, delta, name):
+    with pytest.raises(ValueError, match=name):
+        m.compose(events, delta)
+
+
+# --- against dp-accounting --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def pld():
+    pytest.importorskip("dp_accounting", reason="extra 'accounting'")
+    from dp_accounting.pld import privacy_loss_distribution
+
+    return privacy_loss_distribution
+
+
+FINE = {"value_discretization_interval": 1e-3}
+
+
+@pytest.mark.parametrize(
+    ("ratio", "times", "delta"), [(0.2, 1, 1e-5), (1 / 3, 4, 1e-3), (0.1, 100, 1e-6), (2.0, 3, 0.01)]
+)
+def test_gaussian_sums_and_trees(pld, ratio, times, delta):
+    """The nodes that a message enters are as many Gaussian releases; the accountant rounds up."""
+    theirs = pld.from_gaussian_mechanism(1 / ratio, **FINE).self_compose(times).get_epsilon_for_delta(delta)
+    ours = m.compose([m.gaussian_event("x", ratio, 1.0, times)], delta)[0]
+    assert (
+        ours == pytest.approx(theirs, rel=1e-3)
+        and m.compose([m.gaussian_event("x", 1.01 * ratio, 1.0, times)], delta)[0] > theirs
+    )
+    releases = 2**times - 1
+    if times < 10:
+        assert m.tree_epsilon(1.0, releases, math.sqrt(6) / ratio, delta) == pytest.approx(theirs, rel=1e-3)
+
+
+@pytest.mark.parametrize("coordinates", [1, 3])
+def test_binomial_noise_of_a_shuffled_batch_against_the_accountant(pld, coordinates):
+    """A user who moves every coordinate from -L to L: the exact law of its sums, composed by the accountant. Ours is a bound near it."""
+    code, delta = m.VectorCode(1.0, 6.0, 4000.0), 1e-3
+    trials, shift = int(code.trials), int(2 * code.levels)
+    law = stats.binom(trials, 0.25)
+    low, high = int(law.ppf(1e-12)), int(law.isf(1e-12))
+    one = {x: float(law.logpmf(x)) for x in range(low, high + shift)}
+    other = {x: float(law.logpmf(x - shift)) for x in range(low, high + shift)}
+    exact = pld.from_two_probability_mass_functions(one, other, value_discretization_interval=1e-3).self_compose(
+        coordinates
+    )
+    exact = exact.get_epsilon_for_delta(delta)
+    assert 0.98 * exact < m.vector_epsilon(code, 2.0 * math.sqrt(coordinates), coordinates, delta) < 1.5 * exact
+
+
+def test_a_tree_against_the_accountant_of_tree_aggregation(pld):
+    """Renyi accounting of the whole tree is an upper bound, and not far above."""
+    import dp_accounting
+
+    theirs = dp_accounting.rdp.RdpAccountant(neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_SPECIAL)
+    theirs.compose(dp_accounting.SingleEpochTreeAggregationDpEvent(noise_multiplier=3.0, step_counts=8))
+    ours = m.tree_epsilon(1.0, 8, 3 * math.sqrt(6), 1e-3)
+    assert ours < theirs.get_epsilon(1e-3) < 1.2 * ours
+
+
+def test_unequal_gaussians(pld):
+    both = pld.from_gaussian_mechanism(3.0, **FINE).compose(pld.from_gaussian_mechanism(5.0, **FINE))
+    ours = m.compose([m.gaussian_event("x", 1.0, 3.0), m.gaussian_event("y", 2.0, 10.0)], 1e-4)[0]
+    assert ours == pytest.approx(both.get_epsilon_for_delta(1e-4), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "epsilon", "times", "delta"),
+    [
+        ("laplace", 1 / 3, 2, 1e-3), ("laplace", 0.1, 200, 1e-5), ("laplace", 0.01, 2_000, 1e-3), ("laplace", 3.0, 5, 1e-6),
+        ("laplace", 0.05, 64, 0.1), ("laplace", 0.02, 64, 0.1), ("pure", 0.1, 200, 1e-5), ("pure", 1.0, 8, 1e-3),
+    ],
+)  # fmt: skip
+def test_pure_releases_against_the_accountant(pld, kind, epsilon, times, delta):
+    """Never below the accountant's optimistic estimate, and within 2% of its pessimistic one."""
+
+    def theirs(pessimistic):
+        given = {"value_discretization_interval": 1e-4, "pessimistic_estimate": pessimistic}
+        if kind == "laplace":
+            one = pld.from_laplace_mechanism(1 / epsilon, use_connect_dots=pessimistic, **given)
+        else:
+            one = pld.from_randomized_response(2 / (1 + math.exp(epsilon)), 2, **given)
+        return one.self_compose(times).get_epsilon_for_delta(delta)
+
+    if kind == "laplace":
+        event = m.laplace_event("x", epsilon, 1.0, times)
+    else:
+        event = m.response_event("x", 1 / epsilon, times)
+    ours = m.compose([event], delta)[0]
+    assert theirs(False) <= ours + 1e-9 and ours <= 1.02 * theirs(True) + 1e-9
+
+
+def test_releases_of_several_kinds_against_the_accountant(pld):
+    """Two sizes of Laplace noise, a Gaussian release, and one that is (epsilon, delta)-private by an argument of its own."""
+    given = {"value_discretization_interval": 1e-4}
+    both = pld.from_laplace_mechanism(5.0, **given).self_compose(20)
+    both = both.compose(pld.from_laplace_mechanism(2.0, **given).self_compose(3))
+    both = both.compose(pld.from_gaussian_mechanism(3.0, **given))
+    events = [m.laplace_event("x", 0.2, 1.0, 20), m.laplace_event("y", 0.5, 1.0, 3), m.gaussian_event("z", 1.0, 3.0)]
+    theirs, ours = both.get_epsilon_for_delta(1e-5), m.compose(events, 1e-5)[0]
+    assert 0.999 * theirs <= ours <= 1.01 * theirs
+    from dp_accounting.pld import common
+
+    stated = common.DifferentialPrivacyParameters(0.5, 1e-6)
+    other = pld.from_privacy_parameters(stated, **given).self_compose(10)
+    theirs = other.get_epsilon_for_delta(1e-4)
+    ours = m.compose([m.other_event("amplified", "x", 0.5, 1e-6, times=10)], 1e-4)[0]
+    assert 0.999 * theirs <= ours <= 1.01 * theirs and ours < 5.0
+
+
+def test_mixtures(pld):
+    theirs = (
+        pld.from_gaussian_mechanism(3.0, **FINE)
+        .compose(pld.from_laplace_mechanism(5.0, **FINE))
+        .get_epsilon_for_delta(1e-4)
+    )
+    ours = m.compose([m.gaussian_event("x", 1.0, 3.0), m.laplace_event("y", 1.0, 5.0)], 1e-4)[0]
+    assert theirs <= ours < 1.1 * theirs
+
+
+def test_randomized_response(pld):
+    theirs = pld.from_randomized_response(2 / (1 + math.exp(1.0)), 2, **FINE).get_epsilon_for_delta(0.0)
+    assert m.response_event("x", 1.0).epsilon == pytest.approx(theirs, abs=2e-3)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 3.0, 12.0, 14.5, 14.69, 15.0])
+def test_randomized_response_with_uniforms_of_23_bits(epsilon):
+    """Every uniform there is, counted."""
+    uniforms = (np.arange(2**23, dtype=np.float32) + np.float32(0.5)) * np.float32(2.0**-23)
+    flip = np.float32(1) / (1 + np.exp(1 / np.float32(1 / epsilon)))
+    # how often a bit is 1 for reward 0, and for reward 1
+    one, other = np.mean(uniforms < flip), np.mean(uniforms < flip + (1 - 2 * flip))
+    true = max(math.log(other / one), math.log((1 - one) / (1 - other)))
+    made = jb.algorithms.ldp_ucb(num_arms=2, horizon=10, epsilon=epsilon, mechanism="randomized_response")
+    told = made.guarantee.spend(made.params)[0]
+    assert told == pytest.approx(max(epsilon, true), rel=1e-5)
+
+
+# --- guarantees -------------------------------------------------------------------------------------------------
+
+
+PERTURBED = {"online_ucb", "doubling"}  # features carry noise beyond the mechanism's, which mechanism_scale leaves
+# presets as their authors published them: `spend` says what they give
+PUBLISHED = {"ldp_linucb", "jdp_linucb", "shuffle_linucb", "linear_thompson", "epsilon_greedy"}
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+def test_what_is_spent_is_the_composition_of_the_events(name):
+    algorithm, environment = case(name)
+    claim, params = algorithm.guarantee, algorithm.params
+    epsilon, delta = claim.spend(params)
+    events = claim.events(params)
+    assert m.compose(events, delta) == (epsilon, delta)
+    # mechanism_scale enters every event's scale
+    for event, double in zip(events, claim.events(params._replace(mechanism_scale=2.0)), strict=True):
+        if event.mechanism == "binomial":  # four times the trials
+            assert double.epsilon < event.epsilon
+        elif name in PERTURBED:
+            assert (
+                event.sensitivity / event.scale / 2
+                < double.sensitivity / double.scale
+                < event.sensitivity / event.scale
+            )
+        else:
+            assert double.scale == pytest.approx(2 * event.scale) and double.sensitivity == event.sensitivity
+    told = ledger(algorithm, environment)
+    assert (told.epsilon, told.delta) == (epsilon, delta) == (ledger(algorithm).epsilon, ledger(algorithm).delta)
+    assert name in repr(told) and events[0].what in repr(told) and "Mironov" in told._repr_html_()
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+def test_scales_name_leaves_of_params_that_noise_is_proportional_to(name):
+    algorithm = case(name)[0]
+    assert "mechanism_scale" in algorithm.guarantee.scales and set(algorithm.guarantee.scales) <= set(
+        algorithm.params._fields
+    )
+    assert algorithm.guarantee.spend(algorithm.params._replace(mechanism_scale=0.0))[0] == INF
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+def test_no_more_is_spent_than_was_asked_for(name):
+    algorithm = case(name)[0]
+    if name in PUBLISHED:
+        assert "published" in inspect.getdoc(getattr(jb.algorithms, name))
+    else:
+        assert algorithm.guarantee.spend(algorithm.params)[0] <= asked(algorithm) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("dp_se", {"horizon": 10**6}), ("dprse", {"horizon": 10**6, "epsilon": 7.0}), ("dprse", {"epsilon": 0.01}),
+        ("prm_elimination", {"epsilon": 3.0, "horizon": 2**31 - 1}), ("prm_elimination", {"moment": "raw", "epsilon": 0.3}),
+        ("prm_elimination", {"clip_mode": "literal"}), ("prm_ucb", {"epsilon": 20.0}), ("prm_thompson", {"epsilon": 0.05}),
+    ],
+)  # fmt: skip
+def test_tables_of_noise_deliver_the_claim_in_every_row(name, changes):
+    """Also where min(epsilon, 1) sets the clip, and where a batch is too long ever to end."""
+    example = catalogue.ALGORITHMS[name]
+    arguments = {"horizon": example.horizon, "num_arms": 3} | changes
+    made = partial(example.algorithm, **arguments)()
+    event = made.guarantee.events(made.params)[0]
+    assert made.guarantee.spend(made.params) == (pytest.approx(made.config["epsilon"]), 0.0)
+    rows = np.asarray(made.params.noise_scale)
+    where = np.unravel_index(int(np.argmax(rows)), rows.shape)
+    # half the noise in a single row is found
+    rows = rows.copy()
+    rows[where] /= 2
+    assert made.guarantee.spend(made.params._replace(noise_scale=rows))[0] == pytest.approx(2 * made.config["epsilon"])
+    assert event.times == 1
+
+
+def test_sensitivity_of_the_sums_behind_a_mean():
+    """One reward changed between any two values moves what is released by no more than the event says, up to rounding."""
+    from jaxbandits.algorithms.stochastic import integer_sums
+
+    clip = np.float32(0.7)
+    ceiling = np.float32(integer_sums.power_above(clip))
+    values = np.linspace(-0.9, 0.9, 1801, dtype=np.float32)
+    kept = np.where(np.abs(values) <= clip, values, 0)
+    sums = [
+        float(
+            integer_sums.value(
+                integer_sums.added(integer_sums.nothing(np.float32), np.full(1, x, np.float32), ceiling),
+                ceiling,
+                np.dtype("float32"),
+            )
+        )
+        for x in kept
+    ]
+    assert max(sums) - min(sums) == pytest.approx(2 * 0.7, rel=1e-6)
+
+
+def test_unbounded_rewards_make_bounded_guarantees_infinite():
+    algorithm, bounded = case("private_elimination")
+    assert ledger(algorithm, bounded).epsilon < INF
+    unbounded = partial(catalogue.linear, noise="gaussian")
+    told = ledger(algorithm, unbounded)
+    assert told.epsilon == INF and told.events[0].sensitivity == INF and "inf" in repr(told)
+    clipped = jb.algorithms.ldp_ucb(num_arms=2, horizon=10, epsilon=1.0)
+    assert ledger(clipped, partial(jb.environments.gaussian_arms, means=[0.0, 1.0])).epsilon == 1.0
+
+
+@pytest.mark.parametrize("name", ["gaussian_arms", "student_arms", "pareto_arms", "lognormal_arms"])
+def test_arms_without_a_bound_void_bounded_guarantees(name):
+    made = jb.algorithms.phased_elimination(actions=np.eye(3), horizon=40, epsilon=1.0)
+    assert ledger(made, getattr(jb.environments, name)(means=[0.9, 0.5, 0.3])).epsilon == INF
+    assert ledger(made, jb.environments.bernoulli_arms(means=[0.9, 0.5, 0.3])).epsilon == 1.0
+    assert ledger(made, jb.environments.gaussian_arms(means=[0.9, 0.5, 0.3], scale=0.0)).epsilon == 1.0
+
+
+def test_factories_and_algorithms_without_a_guarantee():
+    arms = partial(jb.environments.bernoulli_arms, means=[0.2, 0.8])
+    told = ledger(partial(jb.algorithms.ldp_ucb, epsilon=0.5, horizon=100), arms)
+    assert told.epsilon == 0.5 and told.model == "local" and told[:3] == (told.events, 0.5, 0.0)
+    plain = ledger(partial(jb.algorithms.ucb1, horizon=100), arms)
+    assert plain.events == () and plain.epsilon == INF and "no guarantee" in repr(plain)
+
+
+def test_parts_that_do_not_fit_are_named():
+    made = jb.algorithms.ldp_ucb(num_arms=2, horizon=10, epsilon=1.0)
+    with pytest.raises(ValueError, match="num_arms = 2 disagrees with the environment's 3"):
+        ledger(made, jb.environments.bernoulli_arms(means=[0.1, 0.2, 0.3]))
+    for given in (("ldp_ucb",), (made, "bernoulli_arms")):  # a name is that factory, without arguments
+        with pytest.raises(TypeError, match=f"{given[-1]} needs .*functools.partial"):
+            ledger(*given)
+
+
+def test_a_guarantee_declared_as_a_whole_is_one_event():
+    made = jb.algorithms.ldp_ucb(num_arms=2, horizon=10, epsilon=1.0)
+    whole = made._replace(guarantee=made.guarantee._replace(events=lambda params: ()))
+    assert [event.mechanism for event in ledger(whole).events] == ["other"] and ledger(whole).epsilon == 1.0
+
+
+def test_the_gaussian_mechanism_says_what_the_classic_formula_delivers():
+    def spent(epsilon, delta):
+        made = jb.algorithms.private_elimination(
+            actions=np.eye(3), horizon=1000, epsilon=epsilon, delta=delta, mechanism="gaussian"
+        )
+        return made.guarantee.spend(made.params)[0]
+
+    assert 0 < spent(0.5, 1e-5) < 0.5  # its proof is loose
+    assert spent(20.0, 1e-6) > 20.0  # and does not hold there
+    assert spent(0.4, 0.2) == 0.0  # delta alone covers it
+
+
+# --- bad budgets ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan])
+@pytest.mark.parametrize("name", PRIVATE)
+def test_bad_epsilons_are_named(name, epsilon):
+    example = catalogue.ALGORITHMS[name]
+    given: dict = {"epsilon": epsilon}
+    if "epsilon" not in inspect.signature(maker(name)).parameters:
+        base = example.algorithm.keywords["base"]  # a conversion has its base's budget
+        given = {"base": partial(base, epsilon=epsilon)}
+    with pytest.raises(ValueError, match="epsilon"):
+        case(name, **given)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1.0, -0.1, math.nan])
+@pytest.mark.parametrize("name", [n for n in PRIVATE if "delta" in inspect.signature(maker(n)).parameters])
+def test_bad_deltas_are_named(name, delta):
+    with pytest.raises(ValueError, match="delta"):
+        case(name, delta=delta)
+
+
+# --- documentation ----------------------------------------------------------------------------------------------
+
+
+def test_the_documentation_has_the_table_and_the_warning():
+    page = (ROOT / "docs/privacy.md").read_text()
+    assert markdown(table()) in page, (
+        "write docs/privacy.md's table anew: print(jb.privacy.markdown(jb.privacy.table()))"
+    )
+    assert "Mironov" in page
+
+
+def test_results_say_that_noise_is_simulated():
+    arms = partial(jb.environments.bernoulli_arms, means=[0.2, 0.8])
+    private = partial(jb.algorithms.ldp_ucb, epsilon=1.0)
+    ds = jb.sweep({"x": private}, arms, horizon=16, seeds=8, progress=False)
+    assert ds.attrs["privacy"] == SIMULATED
+    assert "privacy" not in jb.sweep({"x": jb.algorithms.ucb1}, arms, horizon=16, seeds=8, progress=False).attrs

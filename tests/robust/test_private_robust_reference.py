@@ -1,0 +1,436 @@
+"""Private and robust bandits against their literal transcriptions: the same draws in, the same paths out, in float64.
+
+Rewards of every arm at every play, contaminated as the simulator does it, and the algorithms' own draws by their addresses
+are handed to the transcriptions. Windows are cut at checkpoints on the way, which must change nothing.
+"""
+
+import functools
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from against_reference import apart, planted
+from reference import private_robust as prm
+from reference import private_robust_estimators as estimators
+from reference import private_robust_indices as indices
+from reference import private_robust_rivals as rivals
+
+import jaxbandits as jb
+from jaxbandits import algorithms, environments
+from jaxbandits.environments import moments
+from jaxbandits.protocol import AdversaryView
+from jaxbandits.random import Draws, to_laplace
+
+# declared moments are data here, mostly below the truth so that something is truncated
+pytestmark = pytest.mark.filterwarnings("ignore:.*its guarantee does not hold")
+MEANS = (0.3, 0.8, 0.1, 0.6)
+K = len(MEANS)
+BINS = 40  # no case has more
+
+
+# ---------------------------------------------------------------- the simulator's draws
+
+
+@functools.partial(jax.jit, static_argnums=(0, 2, 3))
+def _draw(path, seed, kind, shape, t):
+    draws = Draws(seed, path, jnp.float64)
+    if kind == "positions":  # Laplace draws from the first word at each position
+        return to_laplace(draws.at(t[:, None], jnp.arange(*shape, dtype=jnp.int32)), jnp.float64)
+    return getattr(draws, kind)(t, shape)
+
+
+@functools.lru_cache(maxsize=64)
+def table(seed, path, kind, horizon, shape=()):
+    """Draws of plays 0 .. horizon + 1 under a path, float64 [horizon + 2, *shape]."""
+    with jax.enable_x64(True):
+        return np.asarray(_draw(path, jnp.uint32(seed), kind, shape, jnp.arange(horizon + 2, dtype=jnp.int32)))
+
+
+@functools.lru_cache(maxsize=64)
+def paid(environment, adversary, seed, horizon):
+    """What each arm would pay at each play, after contamination: float64 [horizon + 2, K]."""
+    environment, adversary = environment(), adversary and adversary()
+    with jax.enable_x64(True):
+        root, t = Draws(jnp.uint32(seed), "", jnp.float64), jnp.arange(horizon + 2, dtype=jnp.int32)
+        params = jax.tree.map(lambda x: jnp.asarray(x, jnp.float64), environment.params)
+        world, hand = environment.world, root.child("contamination")
+
+        def pay(draws, action):
+            return world.reward(params, (), draws, t, (), action)
+
+        def column(arm):
+            action = jnp.full(t.shape, arm, jnp.int32)
+            reward = pay(root.child("environment").child("reward"), action)
+            if adversary is None:
+                return reward
+            again = lambda other: pay(hand.child("reward"), other)
+            seen = AdversaryView(t, (), action, True, world.truth(params, (), t, ()), (), (), (), again)
+            numbers = jax.tree.map(lambda x: jnp.asarray(x, jnp.float64), adversary.params)
+            return adversary.attack.corrupt(numbers, (), hand, t, reward, seen)[0]
+
+        return np.asarray(jnp.stack([column(arm) for arm in range(K)], axis=-1))
+
+
+# ---------------------------------------------------------------- cases
+
+
+class Pair(NamedTuple):
+    """A fast algorithm and the same run of the transcription."""
+
+    algorithm: Any
+    module: Any  # of the transcription
+    literal: (
+        Any  # (module, rewards(t, arm), draws(path, kind, shape) -> table, noise multiplier) -> actions [T], released
+    )
+    private: bool = True
+    until_decided: bool = False  # releases are compared up to then
+    ties: bool = (
+        False  # coins would make ties that rounding breaks: equal means by another order of sums or around another bin
+    )
+    seeds: range = range(4)
+
+
+class Setting(NamedTuple):
+    """Where a pair is compared."""
+
+    environment: Any
+    adversary: Any = None
+
+
+def huber(**settings):
+    return functools.partial(jb.adversaries.huber, **settings)
+
+
+ARMS = functools.partial(environments.gaussian_arms, means=MEANS, scale=0.4)
+COINS = functools.partial(environments.bernoulli_arms, means=MEANS)
+FIXED = {  # one program: the value is data
+    "inf": Setting(ARMS, huber(corruption=0.05, value="inf")),
+    "-inf": Setting(ARMS, huber(corruption=0.1, value="-inf")),
+    "nan": Setting(ARMS, huber(corruption=0.1, value="nan")),
+    "huge": Setting(ARMS, huber(corruption=0.05, value=1e6)),
+}
+OTHER = {
+    "gauss": Setting(ARMS),
+    "coins": Setting(COINS),
+    "cauchy": Setting(ARMS, huber(corruption=0.1, kind="cauchy")),
+    "swapped": Setting(ARMS, huber(corruption=0.2, kind="swapped")),
+}
+SETTINGS = FIXED | OTHER
+
+
+def episodes(factory, horizon, **settings):
+    """Epochs and episodes: one Laplace draw an estimate, at its last play."""
+
+    def run(ref, rewards, draws, multiplier, follow):
+        laplace, more = draws("alg/update/mean", "laplace"), {"mechanism_scale": multiplier, **settings}
+        literal = getattr(ref, factory.__name__)
+        actions, released = literal(rewards, lambda t: laplace[t], num_arms=K, horizon=horizon, **more)
+        return actions, [value for _, _, value in released]
+
+    return Pair(factory(num_arms=K, horizon=horizon, **settings), rivals, run)
+
+
+def prm_index(factory, horizon, **settings):
+    """PRM-UCB and PRM-TS: Laplace draws at the last play of what is released, by bin where bins are, normals at the first."""
+
+    def run(ref, rewards, draws, multiplier, follow):
+        scales = {"sampling_scale": 1.0, "privacy_scale": 1.0, "corruption_scale": 1.0, **settings}
+        laplace, normal = draws("alg/update/mean", "laplace"), draws("alg/update/normal", "normal", (K,))
+        bins = draws("alg/update/bins", "positions", (BINS,))
+        case = ref.Setup(K, horizon, mechanism_scale=multiplier, **scales)
+        release = lambda kind, t, j: laplace[t] if kind == "mean" else bins[t, j]
+        decide = () if factory is algorithms.prm_ucb else (lambda t, arm: normal[t, arm],)
+        played = getattr(ref, factory.__name__)(case, rewards, release, *decide)
+        return played.actions, [release.value for release in played.released]
+
+    return Pair(factory(num_arms=K, horizon=horizon, **settings), prm, run, ties="moment" in settings)
+
+
+CENTRAL = {"moment": "central", "mean_bound": 3.0, "moment_bound": 0.16, "histogram_scale": 1.0}
+KINDS = {  # of private robust means
+    "raw": {"epsilon": 1.0},
+    "raw, scaled": {"epsilon": 0.4, "moment_order": 3.0, "moment_bound": 0.5, "failure_prob": 0.2, "privacy_scale": 0.6},
+    "raw, contaminated": {"epsilon": 2.5, "corruption_bound": 0.1, "threshold_scale": 0.5, "failure_prob": 0.1},
+    "raw, explicit": {
+        "epsilon": 2.5, "corruption_bound": 0.02, "radius": "explicit", "failure_prob": 0.9, "moment_bound": 0.2},
+    "raw, public": {"epsilon": math.inf, "corruption_bound": 0.05, "clip_scale": 1.5, "sampling_scale": 0.3},
+    "central": {"epsilon": 1.0, "failure_prob": 0.1, **CENTRAL},
+    "central, contaminated": {"epsilon": 0.8, "corruption_bound": 0.1, "guard_bins": 1, "failure_prob": 0.2, **CENTRAL},
+    "central, literal": {"epsilon": 3.0, "clip_mode": "literal", "moment_order": 2.5, "clip_scale": 2.0, **CENTRAL},
+    "central, explicit": {"epsilon": 3.0, "radius": "explicit", "failure_prob": 0.9, **CENTRAL, "moment_bound": 0.02},
+    "central, public": {"epsilon": math.inf, "guard_bins": 2, **CENTRAL, "mean_bound": 7.7},
+}  # fmt: skip
+
+
+def elimination(horizon, **settings):
+    """Algorithm 1: forced arms and coins at the play they are drawn for, Laplace draws at the last play of what is released."""
+
+    def run(ref, rewards, draws, multiplier, follow):
+        laplace, bins = draws("alg/update/mean", "laplace"), draws("alg/update/bins", "positions", (BINS,))
+        arm, greedy = draws("alg/act/arm", "uniform"), draws("alg/act/greedy", "uniform")
+        played = ref.prm_elimination(
+            ref.Setup(K, horizon, mechanism_scale=multiplier, **settings), rewards,
+            lambda kind, t, j: laplace[t] if kind == "mean" else bins[t, j], lambda t: int(K * arm[t]), lambda t: greedy[t],
+        )  # fmt: skip
+        return played.actions, [release.value for release in played.released]
+
+    return Pair(
+        algorithms.prm_elimination(num_arms=K, horizon=horizon, **settings),
+        prm,
+        run,
+        until_decided=True,
+        ties="moment" in settings,
+    )
+
+
+def index(factory, horizon, tied=False, **settings):
+    """Index policies without draws of their own. tied: ties between equal means go where the fast path went."""
+
+    def run(ref, rewards, draws, multiplier, follow):
+        more = {"follow": follow} if tied else {}
+        return getattr(ref, factory.__name__)(rewards, num_arms=K, horizon=horizon, **more, **settings), None
+
+    return Pair(factory(num_arms=K, horizon=horizon, **settings), indices, run, private=False, seeds=range(2))
+
+
+def local(horizon, **settings):
+    """One draw a report, at its play."""
+
+    def run(ref, rewards, draws, multiplier, follow):
+        laplace, uniform = draws("alg/encode", "laplace"), draws("alg/encode", "uniform")
+        more = {"num_arms": K, "horizon": horizon, "mechanism_scale": multiplier, "follow": follow, **settings}
+        return ref.ldp_ucb(rewards, lambda t: laplace[t], lambda t: uniform[t], **more), None
+
+    return Pair(algorithms.ldp_ucb(num_arms=K, horizon=horizon, **settings), indices, run)
+
+
+def gaussian_thompson(horizon, noise_scale):
+    """One normal an arm and play."""
+
+    def run(ref, rewards, draws, multiplier, follow):
+        normal = draws("alg/act", "normal", (K,))
+        draw = lambda t, arm: normal[t, arm]
+        return ref.thompson(rewards, draw, num_arms=K, horizon=horizon, noise_scale=noise_scale), None
+
+    settings = {"posterior": "gaussian", "noise_scale": noise_scale}
+    return Pair(algorithms.thompson(num_arms=K, horizon=horizon, **settings), indices, run, private=False)
+
+
+FORCED = {"epsilon": 0.9, "corruption_bound": 0.1, "failure_prob": 0.1, "threshold_scale": 3.0}
+EXPLORATION = {
+    "round": {**FORCED, "exploration": "round"},
+    "greedy": {**FORCED, "exploration": "greedy"},
+    "p-greedy": {**FORCED, "exploration": "greedy", "greedy_prob": 0.4},
+    "central, p-greedy": {**KINDS["central, contaminated"], "exploration": "greedy", "greedy_prob": 0.4},
+    "central, round": {**KINDS["central"], "exploration": "round"},
+    "hook": {**FORCED, "forced_arms": (2, 0, 3)},
+}
+PAIRS = {
+    **{
+        f"dp_se {epsilon}": episodes(algorithms.dp_se, 9000, epsilon=epsilon, failure_prob=0.9)
+        for epsilon in (0.3, 5.0, math.inf)
+    },
+    **{
+        f"dprse {k}": episodes(
+            algorithms.dprse, 3000, epsilon=0.9, failure_prob=0.9, moment_order=k, moment_bound=u)
+        for k, u in ((2.0, 0.02), (3.0, 0.005))
+    },
+    **{
+        f"{name} {epsilon}": episodes(getattr(algorithms, name), 1500, epsilon=epsilon, index_scale=scale)
+        for name in ("adap_ucb", "adap_kl_ucb") for epsilon, scale in ((0.5, 3.1), (5.0, 0.5), (math.inf, 1.0))
+    },
+    **{f"elimination, {kind}": elimination(3000, **settings) for kind, settings in (KINDS | EXPLORATION).items()},
+    **{
+        f"robust_ucb, {estimator} {u}": index(
+            algorithms.robust_ucb, horizon, estimator=estimator, moment_order=2.0 + u, moment_bound=u)
+        for estimator, horizon in (("truncated", 1500), ("median_of_means", 1000), ("catoni", 400)) for u in (0.05, 1.0)
+    },
+    "huber_ucb": index(algorithms.huber_ucb, 300, noise_scale=0.3, corruption_bound=0.1),
+    "huber_ucb, clip": index(algorithms.huber_ucb, 300, noise_scale=0.1, clip=0.5, min_pulls_scale=1.5),
+    **{
+        f"cr_ucb, {estimator} {share}": index(
+            algorithms.cr_ucb, 800, estimator=estimator, noise_scale=0.2, corruption_bound=share, corruption_width=0.7)
+        for estimator in ("trimmed", "shorth") for share in (0.0, 0.07, 0.1)
+    },
+    **{
+        f"ldp_ucb, {mechanism} {epsilon}": local(900, mechanism=mechanism, epsilon=epsilon)
+        for mechanism in ("laplace", "randomized_response") for epsilon in (1.5, math.inf)
+    },
+    "thompson, gaussian": gaussian_thompson(900, 0.5),
+    "kl_ucb": index(algorithms.kl_ucb, 900, tied=True),
+    "moss": index(algorithms.moss, 900, tied=True),
+    "moss, scaled": index(algorithms.moss, 900, tied=True, bonus_scale=0.2),
+    **{f"prm_ucb, {kind}": prm_index(algorithms.prm_ucb, 3000, **settings) for kind, settings in KINDS.items()},
+    **{f"prm_thompson, {kind}": prm_index(algorithms.prm_thompson, 3000, **settings) for kind, settings in KINDS.items()},
+}  # fmt: skip
+
+
+def met(name):
+    """Two settings a pair: contaminations by a value in turn, and one that all pairs of an algorithm share, to compile less."""
+    i = list(PAIRS).index(name)
+    family = list(dict.fromkeys(pair.split(",")[0].split()[0] for pair in PAIRS)).index(name.split(",")[0].split()[0])
+    other = list(OTHER)[family % 4]
+    if other == "coins" and PAIRS[name].ties:
+        other = "gauss"
+    return [list(FIXED)[i % 4], other]
+
+
+def literal_run(name, setting, seed, noisy, module=None, follow=None):
+    pair, (environment, adversary) = PAIRS[name], SETTINGS[setting]
+    horizon = pair.algorithm.config["horizon"]
+    x = paid(environment, adversary, seed, horizon)
+    draws = lambda path, kind, shape=(): table(seed, path, kind, horizon, shape)
+    return pair.literal(module or pair.module, lambda t, arm: x[t, arm], draws, float(noisy), follow)
+
+
+CASES = [
+    (name, setting, noisy) for name, pair in PAIRS.items() for setting, noisy in zip(
+        (*met(name), met(name)[1]), (True, True, False), strict=True) if noisy or pair.private
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "setting", "noisy"), CASES)
+def test_paths_are_those_of_the_transcription(name, setting, noisy):
+    pair, (environment, adversary) = PAIRS[name], SETTINGS[setting]
+    algorithm = pair.algorithm
+    if pair.private and not noisy:
+        algorithm = algorithm._replace(params=algorithm.params._replace(mechanism_scale=0.0))
+    for seed in pair.seeds:
+        run = jb.simulate(algorithm, environment(), reward_adversary=adversary and adversary(), seed=seed, history=True,
+                          checkpoints=9, dtype="float64")  # fmt: skip
+        actions, released = literal_run(name, setting, seed, noisy, follow=run.history.action)
+        np.testing.assert_array_equal(run.history.action, actions)
+        np.testing.assert_array_equal(run.pulls, np.bincount(actions, minlength=K))
+        if released is not None:
+            values = np.asarray(run.history.released)
+            values = (
+                values if values.ndim == 1 else values[:, 0]
+            )  # central PRM: the mean, then its histogram's left edge
+            values = values[np.isfinite(values)]
+            if pair.until_decided:  # "with one arm left estimates may be skipped": the transcription skips them
+                values = values[: len(released)]
+            np.testing.assert_allclose(values, released, rtol=1e-9, atol=1e-12)
+
+
+SHORTCUTS = {
+    "raw": ({"corruption_bound": 0.1, "threshold_scale": 2.0}, 0.1, 8.0),
+    "raw, inf": ({"corruption_bound": 0.05, "exploration": "greedy"}, 0.05, math.inf),
+    "central": ({**CENTRAL, "moment_bound": 0.25, "mean_bound": 4.0, "histogram_scale": 10.0, "failure_prob": None}, 0.0, 0.0),
+    "central, far": ({**CENTRAL, "moment_bound": 0.25, "corruption_bound": 0.1, "guard_bins": 1}, 0.1, 2.2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHORTCUTS)
+def test_the_shortcut_has_the_law_of_the_transcription(name):
+    """Pulls of every arm at the horizon; the doubled radius is noticed."""
+    (settings, corruption, value), horizon = SHORTCUTS[name], 3000
+    settings = {"epsilon": 1.0, "failure_prob": 0.2, **settings}
+    fast = jb.sweep(
+        functools.partial(algorithms.prm_elimination, shortcut=True, **settings), COINS(), horizon=horizon,
+        seeds=600, checkpoints=1, progress=False, reward_adversary=huber(corruption=corruption, value=value),
+    ).pulls.values.reshape(-1, K)  # fmt: skip
+
+    def literal(ref, seeds):
+        pulls = []
+        for seed in seeds:
+            rng = np.random.default_rng(seed)
+            x = np.where(rng.random((horizon + 1, 1)) < corruption, value, rng.random((horizon + 1, K)) < MEANS)
+            run = ref.prm_elimination(
+                ref.Setup(K, horizon, **settings), lambda t, a, x=x: x[t, a], lambda *_, rng=rng: rng.laplace(),
+                lambda t, rng=rng: int(rng.integers(K)), lambda t, rng=rng: rng.random(),
+            )  # fmt: skip
+            pulls.append(np.bincount(run.actions, minlength=K))
+        return np.array(pulls)
+
+    slow, wrong = literal(prm, range(300)), literal(planted(prm, *RADIUS), range(300))
+    assert fast.shape == (600, K)
+    assert max(apart(a, b) for a, b in zip(fast.T, slow.T, strict=True)) < 4
+    assert max(apart(a, b) for a, b in zip(fast.T, wrong.T, strict=True)) > 4
+
+
+def estimator_inputs():
+    rng = np.random.default_rng(7)
+    for n in (2, 9, 40):
+        for _ in range(8):
+            x = rng.standard_t(2, n) + 1
+            x[rng.random(n) < 0.1] = rng.choice([math.inf, -math.inf, math.nan, 1e6])
+            yield x
+
+
+def test_estimators_are_the_transcriptions():
+    fast = jb.estimators
+    with jax.enable_x64(True):
+        for x in estimator_inputs():
+            y, kept = jnp.asarray(x), np.where(np.isfinite(x), x, 0.0)
+            same = {"rel": 1e-9, "abs": 1e-9}
+            assert float(fast.truncated_mean(y, 1.2)) == pytest.approx(estimators.truncated_mean(x, 1.2), **same)
+            for guard in (0, 2):
+                got = fast.histogram_mean(y, 1.2, 3.3, 0.9, guard_bins=guard)
+                assert [float(v) for v in got] == pytest.approx(
+                    estimators.histogram_mean(x, 1.2, 3.3, 0.9, guard), **same
+                )
+            for share in (0.0, 0.1, 0.45):
+                assert float(fast.trimmed_mean(y, share)) == pytest.approx(estimators.trimmed_mean(kept, share), **same)
+                assert float(fast.shorth_mean(y, share)) == pytest.approx(estimators.shorth(kept, share), **same)
+            assert float(fast.huber_location(y, 0.7)) == pytest.approx(estimators.huber_location(kept, 0.7), **same)
+            if len(x) > 9:
+                want = estimators.catoni_mean(kept, 2.0, 0.01)
+                assert float(fast.catoni_mean(y, 2.0, 0.01)) == pytest.approx(want, **same)
+
+
+@pytest.mark.parametrize("order", [1.0, 2.0, 2.5])
+def test_moments_of_the_arms_are_the_closed_forms(order):
+    means, law = np.array([0.2, 0.9]), moments
+    for mean, *got in zip(
+        means, law.pareto(means, 3.5, order), law.student(means, 0.7, 3.0, order, True), law.lognormal(means, 0.8, order),
+        law.gaussian(means, 0.7, order, True), law.bernoulli(means, order), strict=True,
+    ):  # fmt: skip
+        want = [
+            estimators.pareto_moment(mean, 3.5, order), estimators.student_moment(3.0, 0.7, order),
+            estimators.lognormal_moment(mean, 0.8, order), estimators.normal_moment(0.7, order),
+            estimators.bernoulli_moment(mean, order),
+        ]  # fmt: skip
+        np.testing.assert_allclose(got, want, rtol=1e-9)
+
+
+COMING = ("t = len(plays.actions) + 1", "t = len(plays.actions) + 2")
+RADIUS = ("return s * ", "return 2 * s * ")
+PLANTED = [
+    *(("dp_se", error) for error in (("2 * h + 2 * c", "4 * h + 4 * c"), ("e += 1", "e += 2"))),
+    *(("dprse", error) for error in (("12 * err", "24 * err"), ("e += 1", "e += 2"))),
+    *((name, error) for name in ("adap_ucb", "adap_kl_ucb")
+      for error in (COMING, ("index_scale * math.log(t) / n", "2 * index_scale * math.log(t) / n"))),
+    *((name, COMING) for name in ("robust_ucb, truncated", "robust_ucb, median", "robust_ucb, catoni", "huber_ucb", "cr_ucb, trimmed",
+                                  "cr_ucb, shorth", "ldp_ucb, laplace", "ldp_ucb, rand", "kl_ucb", "thompson, g")),
+    ("moss", ("num_arms * n)", "num_arms * (n + 1))")),
+    *((name, error) for name in ("elimination, ", "prm_ucb, ", "prm_thompson, ") for error in (RADIUS, ('laplace("mean", t, 0)', 'laplace("mean", t - 1, 0)'))),
+]  # fmt: skip
+
+
+def test_beta_thompson_has_the_regret_of_the_transcription():
+    horizon, means = 300, np.array(MEANS)
+    fast = jb.sweep(algorithms.thompson, COINS(), horizon=horizon, seeds=400, checkpoints=1, progress=False)
+    literal = []
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        beta = lambda t, arm, a, b, rng=rng: rng.beta(a, b)
+        pay = lambda t, arm, rng=rng: float(rng.random() < MEANS[arm])
+        actions = indices.thompson(pay, beta, num_arms=K, horizon=horizon)
+        literal.append(np.sum(means.max() - means[actions]))
+    regrets = fast.regret.values.reshape(-1)
+    assert len(regrets) == 400 and apart(regrets, literal) < 4 and apart(1.3 * regrets, literal) > 4
+
+
+@pytest.mark.parametrize(("name", "error"), PLANTED, ids=lambda x: x if isinstance(x, str) else x[1])
+def test_these_cases_notice_a_planted_error(name, error):
+    """The cases of an algorithm together: in some of their paths, hence not by what is released."""
+    pairs = [pair for pair in PAIRS if pair.startswith(name)]
+    wrong = planted(PAIRS[pairs[0]].module, *error)
+    seeds = range(60) if name.startswith("adap") else PAIRS[pairs[0]].seeds  # few decisions a run
+    assert any(
+        not np.array_equal(literal_run(pair, setting, seed, True)[0], literal_run(pair, setting, seed, True, wrong)[0])
+        for pair in pairs for setting in met(pair) for seed in seeds
+    )  # fmt: skip

@@ -1,0 +1,156 @@
+"""`shortcut=True` of PRM-UCB and PRM-TS, and the exact sums it shares with every PRM algorithm."""
+
+import math
+from functools import partial
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+import jaxbandits as jb
+from jaxbandits.algorithms.robust.prm_elimination import prm_elimination
+from jaxbandits.algorithms.robust.prm_thompson import prm_thompson
+from jaxbandits.algorithms.robust.prm_ucb import prm_ucb
+from jaxbandits.algorithms.stochastic import integer_sums
+from jaxbandits.random import MOST_TRIALS
+
+MEANS = [0.9, 0.7, 0.5]
+bernoulli = partial(jb.environments.bernoulli_arms, means=MEANS)
+QUICK = {"epsilon": 2.0, "moment_bound": 0.9, "sampling_scale": 0.3, "privacy_scale": 0.3}
+CENTRAL = {"moment": "central", "mean_bound": 4.0, "moment_bound": 0.25, "histogram_scale": 0.5}
+MAKERS = {"ucb": partial(prm_ucb, **QUICK), "thompson": partial(prm_thompson, **QUICK), "central": partial(prm_ucb, **QUICK | CENTRAL)}  # fmt: skip
+
+
+def sweep(algorithm, environment=bernoulli, **changes):
+    return jb.sweep(algorithm, environment, **{"horizon": 2000, "seeds": 24, "progress": False} | changes)
+
+
+# sums
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_counted_and_single_values_have_the_same_sum(seed):
+    """Values with multiplicities against Python integers of any length, the largest and negative ones among them."""
+    rng = np.random.default_rng(seed)
+    ceiling = 2.0 ** rng.integers(-3, 4)
+    values = np.float32(ceiling * np.append(rng.uniform(-1, 1, 4), [1.0, -1.0]))
+    units = [round(float(x) * 2**23 / ceiling) for x in values]
+    total, exact = integer_sums.nothing(jnp.float32), 0
+    for _ in range(50):
+        plays = rng.multinomial(MOST_TRIALS, rng.dirichlet(np.ones(6) * 0.3))
+        total = integer_sums.added(total, jnp.asarray(values), ceiling, jnp.asarray(plays, jnp.int32))
+        exact += sum(n * u for n, u in zip(plays.tolist(), units, strict=True))
+        assert int(total.high) * 2**23 + int(total.low) == exact and 0 <= int(total.low) < 2**23
+    one = integer_sums.added(integer_sums.nothing(jnp.float32), jnp.asarray(values), ceiling)
+    assert one == integer_sums.added(
+        integer_sums.nothing(jnp.float32), jnp.asarray(values), ceiling, jnp.ones(6, jnp.int32)
+    )
+    assert int(one.high) * 2**23 + int(one.low) == sum(units)
+
+
+def test_a_full_window_of_the_largest_value_does_not_overflow():
+    for value in (1.0, -1.0):
+        x = jnp.full(integer_sums.LONGEST, value, jnp.float32)
+        total = integer_sums.nothing(jnp.float32)
+        for _ in range(3):
+            total = integer_sums.added(total, x, 1.0)
+        assert float(integer_sums.value(total, 1.0, jnp.dtype(jnp.float32))) == 3 * integer_sums.LONGEST * value
+        x = jnp.full(2 * integer_sums.LONGEST, value, jnp.float32)
+        total = integer_sums.added(integer_sums.nothing(jnp.float32), x, 2.0)
+        assert float(integer_sums.value(total, 2.0, jnp.dtype(jnp.float32))) == 2 * integer_sums.LONGEST * value
+
+
+@pytest.mark.parametrize(
+    "extra", [{}, {"moment": "central", "mean_bound": 8.0, "moment_bound": 0.25, "histogram_scale": 0.5}]
+)
+def test_releases_do_not_depend_on_the_checkpoints(extra):
+    """Up to four checkpoints fit into a window; 200 of them cut it."""
+    environment = jb.environments.gaussian_arms(means=MEANS, scale=0.3)
+    runs = [
+        jb.simulate(
+            prm_elimination(num_arms=3, horizon=6000, **QUICK | extra), environment, checkpoints=n, history=True
+        )
+        for n in (1, 7, 200)
+    ]
+    released = runs[0].history.released
+    assert np.isfinite(released).sum() >= 8
+    for other in runs[1:]:
+        values = other.history.released
+        np.testing.assert_array_equal(released[np.isfinite(released)], values[np.isfinite(values)])
+        np.testing.assert_array_equal(runs[0].history.action, other.history.action)
+        np.testing.assert_array_equal(runs[0].pulls, other.pulls)
+        assert runs[0].regret[-1] == other.regret[-1]
+
+
+# the shortcut
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_sure_rewards_take_the_same_path(name):
+    """Arms that pay 0 and 1 for sure leave nothing to draw; noise and normals are those of the plain run, or off."""
+    sure = partial(jb.environments.bernoulli_arms, means=[0.0, 1.0, 1.0])
+    for epsilon in (QUICK["epsilon"], math.inf):
+        plain, short = (sweep(partial(MAKERS[name], epsilon=epsilon, shortcut=s), sure) for s in (False, True))
+        np.testing.assert_array_equal(plain.regret, short.regret)
+        np.testing.assert_array_equal(plain.pulls, short.pulls)
+    assert len(np.unique(plain.pulls)) > 2
+
+
+INF, SWAPPED, BOTH_SIGNS = {"kind": "fixed", "value": "inf"}, {"kind": "swapped"}, {"kind": "random_sign", "value": 0.8}
+LAWS = [
+    ("ucb", None),
+    ("ucb", BOTH_SIGNS),
+    ("thompson", INF),
+    ("central", None),
+    ("central", SWAPPED),
+    ("central", INF),
+]
+
+
+@pytest.mark.parametrize(("name", "kind"), LAWS)
+def test_the_shortcut_has_the_law_of_the_plain_draws(kind, name):
+    adversary = None if kind is None else partial(jb.adversaries.huber, corruption=0.2, **kind)
+    settings = {"horizon": 3000, "seeds": 600, "reward_adversary": adversary, "checkpoints": [700, 3000]}
+    plain, short = (sweep(partial(MAKERS[name], shortcut=s), **settings) for s in (False, True))
+    pairs = [(plain.regret.isel(t=t), short.regret.isel(t=t)) for t in (0, 1)]
+    pairs += [(plain.pulls.isel(arm=a), short.pulls.isel(arm=a)) for a in range(3)]
+    for pair in pairs:
+        x, y = (v.values.ravel().astype(np.float64) for v in pair)
+        assert abs(x.mean() - y.mean()) <= 4 * math.sqrt((x.var() + y.var()) / 600)
+        assert x.std() > 0 and stats.ks_2samp(x, y).pvalue > 1e-3
+    assert np.all(short.pulls.sum("arm") == 3000)
+    if kind is not None and kind["kind"] == "fixed":
+        bad = short.nonfinite_rewards.values
+        assert abs(bad.mean() - 600) <= 4 * math.sqrt(3000 * 0.2 * 0.8 / 600)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_no_bit_depends_on_lanes_or_checkpoints(name):
+    make = partial(MAKERS[name], shortcut=True)
+    adversary = partial(jb.adversaries.huber, corruption=0.05, value="inf")
+    whole = sweep(make, reward_adversary=adversary, horizon=40_000)
+    for seeds in (range(8), range(19, 21)):
+        part = sweep(make, reward_adversary=adversary, horizon=40_000, seeds=seeds)
+        np.testing.assert_array_equal(part.regret, whole.regret.sel(seed=list(seeds)))
+    few = sweep(make, reward_adversary=adversary, horizon=40_000, checkpoints=[5, 6, 39_000, 40_000])
+    np.testing.assert_array_equal(few.pulls, whole.pulls)
+
+
+def test_a_long_horizon_draws_several_counts_an_episode():
+    """Clean arms with every scale at its default: the best one has nearly all of 10^7 plays, windows enough are offered."""
+    ds = sweep(partial(prm_ucb, epsilon=1.0, shortcut=True), horizon=10**7, seeds=8, checkpoints=3)
+    assert np.all(ds.pulls.sum("arm") == 10**7) and np.all(ds.pulls.isel(arm=0) > 0.9 * 10**7)
+
+
+@pytest.mark.parametrize("make", [prm_ucb, prm_thompson])
+def test_the_shortcut_says_what_it_needs(make):
+    short = partial(make, epsilon=1.0, shortcut=True)
+    with pytest.raises(ValueError, match="few values"):
+        sweep(short, partial(jb.environments.gaussian_arms, means=MEANS), horizon=100, seeds=8)
+    with pytest.raises(ValueError, match="few values"):
+        sweep(short, horizon=100, seeds=8, reward_adversary=partial(jb.adversaries.huber, kind="cauchy"))
+    with pytest.raises(ValueError, match="history"):
+        jb.simulate(short(num_arms=3, horizon=100), bernoulli(), history=True)
+    with pytest.raises(ValueError, match=r"shortcut = 'yes' must be True or False"):
+        make(num_arms=3, horizon=100, epsilon=1.0, shortcut="yes")

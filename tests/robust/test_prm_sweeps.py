@@ -1,0 +1,247 @@
+"""PRM elimination in sweeps: rest, checkpoints, shared programs, limits, invariances, and the law of the shortcut."""
+
+import math
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+import jaxbandits as jb
+from jaxbandits import simulator
+from jaxbandits.algorithms.robust.prm_elimination import prm_elimination
+from jaxbandits.numerics import cond_any
+from jaxbandits.random import MOST_TRIALS, Draws
+from jaxbandits.sweeps.engines import compiled
+from jaxbandits.sweeps.plan import plan
+
+MEANS = [0.9, 0.7, 0.5, 0.3, 0.1]
+gaussian = partial(jb.environments.gaussian_arms, means=MEANS, scale=0.3)
+bernoulli = partial(jb.environments.bernoulli_arms, means=MEANS)
+CENTRAL = {"moment": "central", "mean_bound": 8.0, "moment_bound": 0.25, "histogram_scale": 0.5}
+quick = partial(prm_elimination, epsilon=1.0, moment_bound=0.9, sampling_scale=0.2, privacy_scale=0.1)
+
+
+def sweep(algorithm, environment=bernoulli, **changes):
+    return jb.sweep(algorithm, environment, **{"horizon": 2000, "seeds": 24, "progress": False} | changes)
+
+
+def final(ds):
+    return ds.regret.isel(algorithm=0, t=-1).values.ravel()
+
+
+# rest, checkpoints, windows
+
+
+def test_a_lane_at_rest_is_counted_as_if_it_played(monkeypatch):
+    rested = sweep(quick)
+    assert np.all(rested.active_arms == 1) and rested.undecided_plays.max() < 2000
+    monkeypatch.setattr(simulator, "resting", lambda parts, case, lane: None)
+    compiled.compiled.cache_clear()  # the programs above know of rest
+    played = sweep(quick)
+    compiled.compiled.cache_clear()
+    np.testing.assert_array_equal(rested.regret, played.regret)
+    np.testing.assert_array_equal(rested.pulls, played.pulls)
+    np.testing.assert_array_equal(rested.undecided_plays, played.undecided_plays)
+
+
+def test_counts_do_not_depend_on_the_checkpoints():
+    dense = sweep(quick, checkpoints=list(range(1, 2001)), seeds=4)
+    assert np.all(np.isin(np.round(np.diff(dense.regret.values, axis=-1), 9), np.round(0.9 - np.array(MEANS), 9)))
+    for times in ([2000], [1, 2, 3, 4, 5, 6, 700, 2000]):
+        few = sweep(quick, checkpoints=times, seeds=4)
+        np.testing.assert_array_equal(few.regret, dense.regret.sel(t=times))
+        np.testing.assert_array_equal(few.pulls, dense.pulls)
+
+
+def test_regret_by_the_play_is_played_to_the_horizon():
+    """Losses that change with time have regret for each play: nothing is counted without being played."""
+    losses = partial(jb.environments.fixed_gap_losses, num_arms=3, best=1)
+    ds = sweep(partial(prm_elimination, epsilon=1.0, sampling_scale=0.1, privacy_scale=0.1), losses, seeds=8)
+    assert np.all(ds.pulls.sum("arm") == 2000) and np.all(ds.active_arms == 1)
+    np.testing.assert_allclose(final(ds), 0.3 * ds.pulls.isel(algorithm=0, arm=[0, 2]).sum("arm"), rtol=1e-5)
+
+
+def test_few_slots_for_each_play():
+    """At most 1.25 slots a drawn reward at a horizon of a million, where lanes play on (counted on two lanes)."""
+    horizon = 10**6
+    algorithm = prm_elimination(num_arms=5, horizon=horizon, epsilon=1.0, corruption_bound=0.1)
+    environment = jb.environments.bernoulli_arms(means=MEANS)
+    parts = simulator.parts_of(algorithm, environment, None, None, "float32")
+    case = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), simulator.case_of(algorithm, environment))
+    times = jnp.asarray(np.unique(np.geomspace(1, horizon, 200).astype(int)), jnp.int32)
+    span = algorithm.schedule[0]
+
+    @jax.jit
+    def windows(seed):
+        def play(carry):
+            n, lane = carry
+            return n + 1, simulator.one_counted(parts, (span.slots, False, False), case, seed, lane, times)[0]
+
+        lane = simulator.begin(parts, case, seed, len(times))
+        return jax.lax.while_loop(lambda c: simulator.moves(parts, case, c[1], times[-1]), play, (jnp.int32(0), lane))
+
+    for seed in range(2):
+        number, lane = windows(jnp.uint32(seed))
+        plays = int(lane.algorithm.undecided)
+        assert plays == horizon  # two arms are never told apart at this contamination
+        assert plays <= int(number) * span.slots <= 1.1 * plays
+        assert int(number) <= span.repeats + len(times)
+
+
+# parameters are data, limits
+
+
+def test_one_program_serves_a_grid():
+    grid = {
+        "epsilon": [0.1, math.inf],
+        "moment_order": [2.0, 3.0],
+        "corruption_bound": [0.0, 0.1],
+        "radius": ["order", "explicit"],
+    }
+    one = plan(
+        prm_elimination, gaussian, horizon=500, seeds=8, grid=grid, points=None, reward_adversary=None, message_adversary=None,
+        checkpoints=10, dtype="float32",
+    )  # fmt: skip
+    assert len(one.cells) == 16 and len(one.groups) == 1
+    central = plan(
+        partial(prm_elimination, moment="central", epsilon=1.0), gaussian, horizon=500, seeds=8,
+        grid={"mean_bound": [7.0, 9.0, 12.0]}, points=None, reward_adversary=None, message_adversary=None, checkpoints=10,
+        dtype="float32",
+    )  # fmt: skip
+    assert len(central.groups) == 1
+
+
+@pytest.mark.parametrize("extra", [{}, CENTRAL])
+def test_infinite_epsilon_is_the_noise_switched_off(extra, monkeypatch):
+    make = partial(quick, **extra)
+    off = make(num_arms=5, horizon=1500)
+    off = off._replace(params=off.params._replace(mechanism_scale=0.0))
+    limit = make(num_arms=5, horizon=1500, epsilon=math.inf)
+    assert not np.any(limit.params.noise_scale) and not np.any(limit.params.count_scale)
+    actions = [jb.simulate(a, gaussian(), seed=3, history=True).history.action for a in (off, limit)]
+    np.testing.assert_array_equal(*actions)
+
+
+def test_no_contamination_is_the_clean_stream():
+    adversary = partial(jb.adversaries.huber, corruption=0.0, value="nan")
+    clean, touched = sweep(quick), sweep(quick, reward_adversary=adversary)
+    np.testing.assert_array_equal(clean.regret, touched.regret)
+    assert np.all(touched.nonfinite_rewards == 0)
+
+
+@pytest.mark.parametrize("extra", [{}, {"moment": "central"}])
+def test_rewards_and_their_unit_scale_together(extra):
+    """Noise off; T0 given: its logarithm of D is not free of units (forced exploration is switched off)."""
+    paths = []
+    for unit in (1.0, 4.0):  # a power of two scales without rounding
+        make = partial(quick, epsilon=math.inf, histogram_scale=0.0, mean_bound=unit * 7.0, **extra)
+        algorithm = make(num_arms=5, horizon=1500, moment_bound=0.9 * unit**2)
+        arms = jb.environments.gaussian_arms(means=[unit * m for m in MEANS], scale=unit * 0.3)
+        paths.append(jb.simulate(algorithm, arms, seed=5, history=True).history.action)
+    np.testing.assert_array_equal(*paths)
+
+
+@pytest.mark.parametrize("shortcut", [False, True])
+def test_lanes_do_not_depend_on_their_number(shortcut):
+    make = partial(quick, shortcut=shortcut, **CENTRAL)
+    adversary = partial(jb.adversaries.huber, corruption=0.05, value="inf")
+    whole = sweep(make, reward_adversary=adversary)
+    for seeds in (range(8), range(19, 21)):
+        part = sweep(make, reward_adversary=adversary, seeds=seeds)
+        np.testing.assert_array_equal(part.regret, whole.regret.sel(seed=list(seeds)))
+
+
+def test_infinite_rewards_never_reach_the_estimates():
+    for value in ("inf", "-inf", "nan"):
+        adversary = partial(jb.adversaries.huber, corruption=0.05, value=value)
+        ds = sweep(partial(quick, corruption_bound=0.05, threshold_scale=0.1), gaussian, reward_adversary=adversary)
+        assert np.all(ds.nonfinite_rewards > 0) and final(ds).mean() < 0.4 * 2000 * 0.4
+
+
+# the shortcut
+
+
+def test_seldom_runs_only_where_wanted():
+    x = jnp.arange(6.0).reshape(2, 3)
+
+    def add(x, wanted, y):
+        return jnp.where(wanted, x + y, x)
+
+    def one(x, wanted):
+        return cond_any(wanted, add, x, wanted, jnp.float32(10))
+
+    each = jax.jit(jax.vmap(jax.vmap(one)))
+    wanted = jnp.zeros((2, 3), bool).at[1, 2].set(True)
+    np.testing.assert_array_equal(each(x, wanted), x.at[1, 2].add(10))
+    np.testing.assert_array_equal(each(x, wanted & False), x)
+    assert "cond" in str(jax.make_jaxpr(each)(x, wanted))
+
+
+def test_counts_of_outcomes_have_their_law():
+    probabilities, number = jnp.array([0.25, 0.7, 0.05, 0.0]), jnp.int32(MOST_TRIALS)
+    draw = jax.vmap(lambda seed: Draws(seed, "x").multinomial(jnp.int32(1), number, probabilities))
+    counts = np.asarray(draw(jnp.arange(4000, dtype=jnp.uint32)), np.int64)
+    assert np.all(counts.sum(axis=1) == MOST_TRIALS) and np.all(counts >= 0) and not counts[:, 3].any()
+    for i, p in enumerate(np.asarray(probabilities[:3], np.float64)):
+        law = stats.binom(MOST_TRIALS, p)
+        assert (
+            stats.kstest(
+                counts[:, i] + np.random.default_rng(i).random(4000) - 1, lambda x, law=law: _smooth(law, x)
+            ).pvalue
+            > 1e-3
+        )
+        wrong = stats.binom(MOST_TRIALS, p + 0.1 * law.std() / MOST_TRIALS)  # a tenth of a standard deviation is seen
+        assert stats.kstest(counts[:, i] + 0.0, wrong.cdf).pvalue < 1e-3
+
+
+def _smooth(law, x):
+    """Distribution function of a count plus a uniform in (-1, 0)."""
+    low = np.floor(x)
+    return law.cdf(low) + (x - low) * law.pmf(low + 1)
+
+
+KINDS = [None, {"kind": "fixed", "value": "inf"}, {"kind": "swapped"}, {"kind": "target", "value": 0.6}, {"kind": "sign_flip"}, {"kind": "random_sign", "value": 0.8}]  # fmt: skip
+
+
+@pytest.mark.parametrize("central", [False, True])
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "clean" if kind is None else kind["kind"])
+def test_the_shortcut_has_the_law_of_the_plain_draws(kind, central):
+    extra = CENTRAL if central else {}
+    adversary = None if kind is None else partial(jb.adversaries.huber, corruption=0.2, **kind)
+    make = partial(quick, epsilon=2.0, **extra)
+    settings = {"horizon": 1000, "seeds": 300, "reward_adversary": adversary, "checkpoints": [300, 1000]}
+    plain, short = (sweep(partial(make, shortcut=s), **settings) for s in (False, True))
+    for t in (0, 1):
+        x, y = (ds.regret.isel(algorithm=0, t=t).values for ds in (plain, short))
+        assert abs(x.mean() - y.mean()) <= 4 * math.sqrt((x.var() + y.var()) / 300)
+        assert x.std() > 0 and stats.ks_2samp(x, y).pvalue > 1e-3
+    if kind is not None and kind.get("value") == "inf":
+        assert short.nonfinite_rewards.sum() > 0
+
+
+@pytest.mark.parametrize(
+    "changes, match",
+    [
+        ({"environment": gaussian}, "few values"),
+        ({"reward_adversary": partial(jb.adversaries.huber, kind="cauchy")}, "few values"),
+        ({"message_adversary": jb.adversaries.huber}, "no message_adversary"),
+        ({"algorithms": partial(quick, shortcut=True, exploration="round")}, "one arm a window"),
+    ],
+)
+def test_the_shortcut_says_what_it_needs(changes, match):
+    with pytest.raises(ValueError, match=match):
+        jb.sweep(
+            **{
+                "algorithms": partial(quick, shortcut=True),
+                "environment": bernoulli,
+                "horizon": 100,
+                "seeds": 8,
+                "progress": False,
+            }
+            | changes
+        )
+    with pytest.raises(ValueError, match="history"):
+        jb.simulate(quick(num_arms=5, horizon=100, shortcut=True), bernoulli(), history=True)

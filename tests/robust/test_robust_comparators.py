@@ -1,0 +1,356 @@
+"""The robust comparators and their estimators against slow definitions: every play of a run, ties, inf and NaN, one value."""
+
+import math
+from functools import partial
+
+import jax
+import numpy as np
+import pytest
+from scipy import optimize
+
+import jaxbandits as jb
+from jaxbandits import estimators as est
+from jaxbandits.algorithms import cr_ucb, huber_ucb, robust_ucb
+from jaxbandits.algorithms.robust import truncated_ucb
+
+RNG = np.random.default_rng(3)
+
+
+# -- literal definitions, one sample -----------------------------------------------------------------------------------
+
+
+def psi(y):
+    return np.sign(y) * np.log(1 + np.abs(y) + y * y / 2)
+
+
+def catoni(x, v, log_term):
+    n = len(x)
+    a = math.sqrt(2 * log_term / (n * (v + 2 * v * log_term / (n - 2 * log_term))))
+    low, high = x.min() - 1, x.max() + 1
+    return optimize.brentq(lambda theta: psi(a * (x - theta)).sum(), low, high, xtol=1e-14, rtol=1e-15, maxiter=500)
+
+
+def huber_place(x, clip):
+    """The middle of all minimisers, from the function's values at its kinks."""
+    kinks = np.unique(np.concatenate([x - clip, x + clip]))
+    value = np.array([np.clip(x - k, -clip, clip).sum() for k in kinks])
+    zero = np.abs(value) < 1e-9 * clip * len(x)
+    if zero.any():
+        return (kinks[zero].min() + kinks[zero].max()) / 2
+    i = np.flatnonzero(value > 0).max()  # linear between two kinks
+    return kinks[i] + (kinks[i + 1] - kinks[i]) * value[i] / (value[i] - value[i + 1])
+
+
+def trimmed(x, share):
+    n = len(x)
+    drop = math.ceil(round(share * n, 9))
+    return np.median(x) if n - 2 * drop < 1 else np.sort(x)[drop : n - drop].mean()
+
+
+def shorth(x, share):
+    x, n = np.sort(x), len(x)
+    length = n - math.floor(round(2 * share * n, 9))
+    i = min(range(n - length + 1), key=lambda i: (x[i + length - 1] - x[i], i))
+    return x[i : i + length].mean()
+
+
+def blocks_median(x, log_term):
+    n = len(x)
+    h = max(1, math.floor(min(8 * (1 / 8 + log_term), n / 2)))
+    m = n // h
+    return np.median([x[j * m : (j + 1) * m].mean() for j in range(h)])
+
+
+def cleaned(x):
+    return np.where(np.isfinite(x), x, 0.0)
+
+
+SAMPLES = {
+    "one": np.array([1.7]),
+    "two": np.array([-1.0, 4.0]),
+    "equal": np.full(9, 0.3),
+    "ties": np.array([0, 1, 1, 0, 1, 0, 0, 1, 1, 1, 0, 0.0]),
+    "heavy": RNG.standard_t(2, size=101),
+    "far": np.concatenate([1000 + RNG.normal(size=40), [1e6, -1e6, 1e9]]),
+    "wild": np.concatenate([RNG.normal(size=30), [np.inf, -np.inf, np.nan, 1e18]]),
+}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_estimators_by_their_definitions(name):
+    x = SAMPLES[name]
+    clean = cleaned(x)
+    with jax.enable_x64():
+        for share in (0.0, 0.1, 0.25, 0.45):
+            np.testing.assert_allclose(est.trimmed_mean(x, share), trimmed(clean, share), rtol=1e-12, atol=1e-12)
+            np.testing.assert_allclose(est.shorth_mean(x, share), shorth(clean, share), rtol=1e-12, atol=1e-12)
+        for clip in (0.05, 0.5, 3.0, 1e4):
+            np.testing.assert_allclose(est.huber_location(x, clip), huber_place(clean, clip), rtol=1e-9, atol=1e-9)
+        prob = max(0.05, 1.01 * math.exp(-len(x) / 4))
+        np.testing.assert_allclose(
+            est.catoni_mean(x, 2.0, prob), catoni(clean, 2.0, -math.log(prob)), rtol=1e-10, atol=1e-10
+        )
+        points, groups = RNG.normal(size=(50, 3)), RNG.integers(6, size=50)
+        points[7] = [np.nan, np.inf, 1.0]
+        groups[groups == 4] = 2  # group 4 is empty
+        means = np.array([cleaned(points)[groups == g].mean(0) for g in (0, 1, 2, 3, 5)])
+        found = [est.median_of_means(points[:, i : i + 1], groups, 6)[0] for i in range(3)]
+        np.testing.assert_allclose(found, np.median(means, axis=0), rtol=1e-12)
+        middle = est.geometric_median(means).value  # of vectors, the point of least mean distance
+        np.testing.assert_allclose(est.median_of_means(points, groups, 6), middle, rtol=1e-9, atol=1e-9)
+
+
+def test_huber_location_between_two_heaps_and_at_its_limits():
+    x = np.array([0.0, 0.1, 9.9, 10.0])
+    with jax.enable_x64():
+        assert float(est.huber_location(x, 1.0)) == pytest.approx(5.0)  # any point of [1.1, 8.9] is a minimiser
+        assert float(est.huber_location(SAMPLES["heavy"], 1e6)) == pytest.approx(SAMPLES["heavy"].mean())
+        assert float(est.huber_location(SAMPLES["heavy"], 1e-9)) == pytest.approx(np.median(SAMPLES["heavy"]), abs=1e-8)
+
+
+def test_estimators_under_vmap_do_not_see_their_neighbours():
+    rows = RNG.standard_t(2, size=(16, 40)).astype(np.float32)
+    for estimate in (
+        partial(est.catoni_mean, variance=1.0, failure_prob=0.05),
+        partial(est.huber_location, clip=0.7),
+        partial(est.trimmed_mean, share=0.1),
+        partial(est.shorth_mean, share=0.1),
+    ):
+        together, few = (np.asarray(jax.jit(jax.vmap(estimate))(r)) for r in (rows, rows[:8]))
+        np.testing.assert_array_equal(together[:8], few)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: est.trimmed_mean(np.ones(3), 0.5), "share = 0.5"),
+        (lambda: est.shorth_mean(np.ones((3, 2)), 0.1), "use vmap"),
+        (lambda: est.huber_location(np.ones(3), 0.0), "clip = 0.0"),
+        (lambda: est.huber_location(np.ones(0), 1.0), "n >= 1"),
+        (lambda: est.catoni_mean(np.ones(11), 1.0, 0.05), "at least 12"),
+        (lambda: est.catoni_mean(np.ones(11), -1.0, 0.5), "variance = -1.0"),
+        (lambda: est.median_of_means(np.ones(3), np.zeros(3, int), 2), r"\[N, p\]"),
+        (lambda: est.median_of_means(np.ones((3, 1)), np.zeros(3, int), 0), "num_groups = 0"),
+    ],
+)
+def test_estimators_refuse_bad_input(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+# -- literal indices, one arm: rewards so far in the order they came, t the coming play --------------------------------
+
+
+def truncated_index(x, t, u):
+    n, log_term = len(x), 2 * math.log(t)
+    i = np.arange(1, n + 1)
+    kept = np.abs(x) <= (np.sqrt(u * i / log_term) if log_term > 0 else np.inf)
+    return np.where(kept, x, 0).sum() / n + math.sqrt(u) * math.sqrt(16 * log_term / n)
+
+
+def mom_index(x, t, u):
+    return blocks_median(x, 2 * math.log(t)) + math.sqrt(12 * u) * math.sqrt(32 * 2 * math.log(t) / len(x))
+
+
+def catoni_index(x, t, u):
+    n, log_term = len(x), 2 * math.log(t)
+    return math.inf if n < 4 * log_term else catoni(x, u, log_term) + 2 * math.sqrt(u * log_term / n)
+
+
+def huber_index(x, t, sigma, b, alpha, c_lim):
+    n = len(x)
+    if n < math.ceil(c_lim * math.log(t)):
+        return math.inf
+    bonus = sigma * math.sqrt(2 * math.log(t) / n) + b * math.log(t) / (3 * n)
+    return huber_place(x, b) + bonus + 2 * b * alpha / (1 - 2 * alpha)
+
+
+def cr_index(x, t, of, sigma, alpha, c_b, horizon):
+    bonus = math.sqrt(4 * math.log(t) / len(x)) + c_b * alpha * math.sqrt(math.log(horizon))
+    return of(x, alpha) + sigma / (1 - 2 * alpha) * bonus
+
+
+HORIZON = 300
+RUNS = {
+    "truncated": (partial(robust_ucb, moment_bound=0.5), partial(truncated_index, u=0.5)),
+    "truncated, order 4": (
+        partial(robust_ucb, moment_order=4.0, moment_bound=0.01), partial(truncated_index, u=0.1),
+    ),
+    "median of means": (
+        partial(robust_ucb, estimator="median_of_means", moment_bound=0.002), partial(mom_index, u=0.002),
+    ),
+    "catoni": (partial(robust_ucb, estimator="catoni", moment_bound=0.3), partial(catoni_index, u=0.3)),
+    "huber": (
+        partial(huber_ucb, noise_scale=0.2, clip=0.3, corruption_bound=0.1, min_pulls_scale=3.0),
+        partial(huber_index, sigma=0.2, b=0.3, alpha=0.1, c_lim=3.0),
+    ),
+    "huber, defaults": (partial(huber_ucb, noise_scale=0.5), partial(huber_index, sigma=0.5, b=1.0, alpha=0.0, c_lim=8.0)),
+    "trimmed": (
+        partial(cr_ucb, noise_scale=0.3, corruption_bound=0.06, corruption_width=0.5),
+        partial(cr_index, of=trimmed, sigma=0.3, alpha=0.06, c_b=0.5, horizon=HORIZON),
+    ),
+    "shorth": (
+        partial(cr_ucb, estimator="shorth", noise_scale=0.3, corruption_bound=0.12),
+        partial(cr_index, of=shorth, sigma=0.3, alpha=0.12, c_b=1.0, horizon=HORIZON),
+    ),
+}  # fmt: skip
+ATTACKS = {
+    "clean": None,
+    "nan": partial(jb.adversaries.huber, corruption=0.1, value="nan"),
+    "3": partial(jb.adversaries.huber, corruption=0.1, value=3.0),
+    "-1e6": partial(jb.adversaries.huber, corruption=0.05, value=-1e6),
+}
+
+
+def replayed(index, actions, rewards, num_arms):
+    """How many plays the definition would have made otherwise, given all before: of the first 60, then of every fourth."""
+    seen, wrong = [[] for _ in range(num_arms)], 0
+    for t, (action, reward) in enumerate(zip(actions, cleaned(rewards), strict=True), 1):
+        if t <= 60 or t % 4 == 0:
+            indices = [index(np.array(x), t) if x else math.inf for x in seen]
+            best = max(indices)
+            tied = best if math.isinf(best) else best - 1e-9 * abs(best)
+            wrong += int(action != next(a for a, value in enumerate(indices) if value >= tied))
+        seen[action].append(reward)
+    return wrong
+
+
+def history(maker, attack, means=(0.0, 0.25, 0.5), scale=0.4, horizon=HORIZON, dtype="float64"):
+    arms = jb.environments.gaussian_arms(means=list(means), scale=scale)
+    run = jb.simulate(
+        partial(maker, horizon=horizon), arms, reward_adversary=attack, seed=5, history=True, dtype=dtype, checkpoints=1
+    )
+    assert all(np.all(np.isfinite(leaf) | np.isinf(leaf)) for leaf in jax.tree.leaves(run.state))  # no NaN
+    return run
+
+
+@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_every_play_is_the_definition(name, attack):
+    maker, index = RUNS[name]
+    run = history(maker, ATTACKS[attack])
+    assert replayed(index, run.history.action, run.history.reward, 3) == 0
+    assert len(np.unique(run.history.action)) == 3
+    if name.startswith("truncated"):
+        assert run.diagnostics["left_early"] == 0
+    if attack == "nan":
+        assert run.diagnostics["nonfinite_rewards"] == np.sum(~np.isfinite(run.history.reward))
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_planted_errors_are_noticed(name):
+    """A larger scale in the index, or half its t, changes plays."""
+    maker, index = RUNS[name]
+    run = history(maker, ATTACKS["3"])
+
+    def stretched(x, t):
+        return index(x, t) * (1 + 0.2 / math.sqrt(len(x)))
+
+    def late(x, t):
+        return index(x, max(1, t // 2))
+
+    assert replayed(stretched, run.history.action, run.history.reward, 3) > 0
+    if name != "median of means":  # its bonus dwarfs everything at such horizons
+        assert replayed(late, run.history.action, run.history.reward, 3) > 0
+
+
+def test_bernoulli_rewards_tie_and_the_lowest_arm_wins():
+    arms = jb.environments.bernoulli_arms(means=[0.5, 0.5, 0.5, 0.5])
+    for name in ("truncated", "median of means", "trimmed", "shorth"):
+        maker, index = RUNS[name]
+        run = jb.simulate(partial(maker, horizon=200), arms, seed=1, history=True, dtype="float64")
+        if name in ("trimmed", "shorth"):
+            index = partial(index, horizon=200)
+        assert replayed(index, run.history.action, run.history.reward, 4) == 0
+
+
+# -- truncation: samples leave, none comes back ------------------------------------------------------------------------
+
+
+def test_a_truncated_sample_leaves_when_the_threshold_passes_it():
+    """Rewards of 1, u = 1: sample i of an arm counts at play t iff 2 ln t <= i."""
+    ones = jb.environments.bernoulli_arms(means=[1.0, 1.0])
+    means = []
+    for horizon in (3, 10, 60):  # plays alternate, so each arm has horizon / 2 samples
+        run = jb.simulate(partial(robust_ucb, horizon=horizon + 1), ones, checkpoints=1)
+        after = [int(n) for n in run.state.arms[:, 2]]
+        now = 2 * math.log(horizon + 2)
+        want = [sum(i >= now for i in range(1, n + 1)) / n for n in after]
+        np.testing.assert_allclose(run.state.arms[:, 0], want, rtol=1e-6)
+        means.append(want)
+    assert means[0] != means[1] != means[2]
+
+
+def test_more_samples_than_can_be_watched_leave_at_once_and_are_counted(monkeypatch):
+    ones = jb.environments.bernoulli_arms(means=[1.0, 1.0])
+    make = partial(robust_ucb, horizon=6000, moment_bound=0.02)  # sample i counts while 100 ln t <= i
+    run = jb.simulate(make, ones, checkpoints=1)
+    assert run.diagnostics["left_early"] > 0
+    monkeypatch.setattr(truncated_ucb, "WATCHED", 400)
+    truncated_ucb.program.cache_clear()
+    try:
+        roomy = jb.simulate(make, ones, checkpoints=1)
+    finally:
+        truncated_ucb.program.cache_clear()
+    assert roomy.diagnostics["left_early"] == 0
+
+
+# -- what they are for ------------------------------------------------------------------------------------------------
+
+
+def test_outliers_break_ucb1_and_not_the_truncated_mean():
+    arms = jb.environments.gaussian_arms(means=[0.0, 0.5], scale=0.3)
+    ds = jb.sweep(
+        {"ucb1": jb.algorithms.ucb1, "truncated": partial(robust_ucb, moment_bound=0.05)}, arms, horizon=3000, seeds=32,
+        reward_adversary=partial(jb.adversaries.huber, corruption=0.05, value=-1e6), progress=False,
+    )  # fmt: skip
+    final = ds.regret.sel(t=3000).mean("seed")
+    assert float(final.sel(algorithm="truncated")) < 200 < float(final.sel(algorithm="ucb1"))
+
+
+@pytest.mark.parametrize("name", ["truncated", "median of means", "catoni", "huber", "trimmed", "shorth"])
+def test_huge_rewards_leave_no_nan_behind(name):
+    attack = partial(jb.adversaries.huber, corruption=0.4, kind="random_sign", value=3e38)
+    run = history(RUNS[name][0], attack, horizon=100, dtype="float32")
+    assert int(run.pulls.sum()) == 100
+
+
+@pytest.mark.parametrize("name", ["median of means", "catoni", "huber", "shorth"])
+def test_a_lane_does_not_see_the_others(name):
+    """The variants that the contract tests' table leaves out: loops run for the slowest lane, results are each lane's own."""
+    arms = jb.environments.gaussian_arms(means=[0.0, 0.25, 0.5], scale=0.4)
+    run = partial(jb.sweep, RUNS[name][0], arms, horizon=200, reward_adversary=ATTACKS["3"], progress=False)
+    np.testing.assert_array_equal(run(seeds=range(7, 8)).pulls[:, 0], run(seeds=64).pulls[:, 7])
+
+
+def test_parameters_share_a_program_and_horizons_share_shapes():
+    assert (
+        robust_ucb(num_arms=3, horizon=100).program is robust_ucb(num_arms=3, horizon=10**6, moment_bound=2.0).program
+    )
+    assert cr_ucb(num_arms=3, horizon=100).program is cr_ucb(num_arms=3, horizon=128, corruption_bound=0.3).program
+    assert huber_ucb(num_arms=3, horizon=100).program is huber_ucb(num_arms=3, horizon=90, clip=3.0).program
+    one, two = (robust_ucb(num_arms=3, horizon=100, estimator=e) for e in ("median_of_means", "catoni"))
+    assert one.program is not two.program and one.version != two.version
+    assert robust_ucb(num_arms=3, horizon=100, moment_order=3.0, moment_bound=8.0).params.moment_bound == pytest.approx(
+        4.0
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: robust_ucb(num_arms=2, horizon=10, estimator="median"), "must be one of 'truncated'"),
+        (lambda: robust_ucb(num_arms=2, horizon=10, moment_order=1.9), "moment_order = 1.9"),
+        (lambda: robust_ucb(num_arms=2, horizon=10, moment_bound=0.0), "moment_bound = 0.0"),
+        (lambda: robust_ucb(num_arms=2, horizon=2**14 + 1, estimator="catoni"), "estimator = 'truncated'"),
+        (lambda: huber_ucb(num_arms=2, horizon=10, corruption_bound=0.5), "corruption_bound = 0.5"),
+        (lambda: huber_ucb(num_arms=2, horizon=20_000), "at most 2.14"),
+        (lambda: huber_ucb(num_arms=2, horizon=10, noise_scale=0.0), "noise_scale = 0.0"),
+        (lambda: cr_ucb(num_arms=2, horizon=10, corruption_bound=float("nan")), "corruption_bound = nan"),
+        (lambda: cr_ucb(num_arms=2, horizon=20_000), "at most 2.14"),
+        (lambda: cr_ucb(num_arms=1, horizon=10), "num_arms = 1"),
+    ],
+)
+def test_errors(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

@@ -1,0 +1,242 @@
+"""moss, kl_ucb, thompson and ldp_ucb: paths by literal loops, posteriors and reports by their laws."""
+
+import importlib
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+import jaxbandits as jb
+from jaxbandits import algorithms as a
+from jaxbandits.adversaries import huber
+from jaxbandits.environments import bernoulli_arms, gaussian_arms
+from jaxbandits.random import Draws
+
+STILL = gaussian_arms(means=[0.31, 0.62, 0.57], scale=0.0)  # the same reward at every pull
+CERTAIN = bernoulli_arms(means=[0.0, 1.0, 0.0])
+HORIZON = 300
+
+
+def actions(algorithm, environment, seed=0, **settings):
+    return jb.simulate(algorithm, environment, seed=seed, history=True, **settings).history.action
+
+
+def literal(index, means, horizon=HORIZON):
+    """Play the arm of largest index(mean, N, t), each unplayed arm first, on arms that pay their means."""
+    pulls, path = np.zeros(len(means), int), []
+    for t in range(1, horizon + 1):
+        values = [index(m, n, t) if n else math.inf for m, n in zip(means, pulls, strict=True)]
+        arm = int(np.argmax(values))
+        pulls[arm] += 1
+        path.append(arm)
+    return np.array(path)
+
+
+def divergence(p, q):
+    def term(x, y):
+        return 0.0 if x == 0 else math.inf if y == 0 else x * math.log(x / y)
+
+    return term(p, q) + term(1 - p, 1 - q)
+
+
+def kl_index(level, p):
+    low, high = p, 1.0
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if divergence(p, middle) <= level else (low, middle)
+    return low
+
+
+def test_moss_by_a_literal_loop():
+    means = STILL.facts["means"]
+    for scale in (1.0, 0.4):
+        want = literal(lambda m, n, t, s=scale: m + s * math.sqrt(max(math.log(HORIZON / (3 * n)), 0) / n), means)
+        got = actions(a.moss(num_arms=3, horizon=HORIZON, bonus_scale=scale), STILL)
+        np.testing.assert_array_equal(got, want)
+    ucb1 = literal(lambda m, n, t: m + math.sqrt(2 * math.log(t) / n), means)
+    assert not np.array_equal(want, ucb1)
+
+
+def test_kl_ucb_by_a_literal_loop():
+    want = literal(lambda m, n, t: kl_index(math.log(t) / n, m), STILL.facts["means"])
+    got = actions(a.kl_ucb(num_arms=3, horizon=HORIZON), STILL)
+    assert np.mean(got == want) == 1.0
+    pulls = np.bincount(actions(a.kl_ucb(num_arms=3, horizon=HORIZON), CERTAIN), minlength=3)
+    assert pulls[1] == 300 - 2  # d(0, 1) is infinite: an arm that always fails is never better than one that never does
+
+
+def test_the_index_of_kl_ucb_has_float32_precision():
+    room_above = importlib.import_module("jaxbandits.algorithms.stochastic.kl_ucb").room_above
+    rng = np.random.default_rng(0)
+    mean = np.concatenate(
+        [rng.uniform(size=600), 10 ** rng.uniform(-7, 0, 200), 1 - 10 ** rng.uniform(-7, 0, 200), [0, 0, 1]]
+    )
+    mean = mean.astype(np.float32)
+    level = np.concatenate([10 ** rng.uniform(-7, 1.3, 1000), [0, 2, 2]]).astype(np.float32)
+    got = 1 - np.asarray(jax.jit(room_above)(mean, level), float)
+    want = np.array([kl_index(float(x), float(p)) for x, p in zip(level, mean, strict=True)])
+    assert np.abs(got - want).max() < 4e-7
+    assert np.abs(got - mean - level).max() > 0.1  # a bound that is not the root
+
+
+@pytest.mark.parametrize("shape", [1.0, 1.5, 4.0, 60.0, 1e4, 1e6])
+def test_gammas_are_exact_in_law(shape):
+    gammas = importlib.import_module("jaxbandits.algorithms.stochastic.thompson").gammas
+    n = 20_000
+
+    @jax.jit
+    def draw(seeds):
+        return jax.vmap(lambda seed: gammas(Draws(seed, "alg/act"), jnp.int32(5), jnp.full(4, shape, jnp.float32)))(
+            seeds
+        )
+
+    x = np.asarray(draw(jnp.arange(n // 4, dtype=jnp.uint32)), float)
+    assert stats.kstest(x.ravel(), stats.gamma(shape).cdf).pvalue > 1e-3
+    assert stats.kstest(x.ravel(), stats.gamma(shape + 0.05 * math.sqrt(shape)).cdf).pvalue < 1e-3
+    assert np.abs(np.corrcoef(x.T) - np.eye(4)).max() < 4.5 / math.sqrt(n // 4)
+    np.testing.assert_array_equal(draw(jnp.arange(8, dtype=jnp.uint32)), x[:8].astype(np.float32))
+
+
+def shares(algorithm, state, n=20_000):
+    """How often each arm is played from one state, over plays."""
+
+    @jax.jit
+    def play(t):
+        draws = Draws(np.uint32(9), "alg/act")
+        params = jax.tree.map(jnp.float32, algorithm.params)
+        return jax.vmap(lambda t: algorithm.program.act(params, state, draws, t[None], ())[0][0])(t)
+
+    return np.bincount(play(jnp.arange(1, n + 1, dtype=jnp.int32)), minlength=2) / n
+
+
+def test_thompson_plays_an_arm_as_often_as_its_posterior_says():
+    counts = np.array([[3, 1], [5, 4]])  # failures, successes
+    grid = (np.arange(20_000) + 0.5) / 20_000
+    one = stats.beta(2, 4)
+    want = np.mean(one.sf(stats.beta(5, 6).ppf(grid)))
+    got = shares(a.thompson(num_arms=2, horizon=10), jnp.asarray(counts, jnp.int32))[0]
+    assert abs(got - want) < 4 * 0.5 / math.sqrt(20_000)
+    assert abs(got - np.mean(stats.beta(1, 3).sf(stats.beta(4, 5).ppf(grid)))) > 0.02  # without the uniform prior
+
+    state = jnp.asarray([[0.5, 1 / math.sqrt(4), 4], [0.6, 1 / math.sqrt(9), 9]], jnp.float32)
+    for scale in (0.3, 1.0):
+        want = stats.norm.sf(0.1 / (scale * math.sqrt(1 / 4 + 1 / 9)))
+        got = shares(a.thompson(num_arms=2, horizon=10, posterior="gaussian", noise_scale=scale), state)[0]
+        assert abs(got - want) < 4 * 0.5 / math.sqrt(20_000)
+
+
+def test_thompson_updates():
+    run = jb.simulate(a.thompson(num_arms=3, horizon=HORIZON), bernoulli_arms(means=[0.3, 0.5, 0.7]), history=True)
+    state, history = np.asarray(run.state), run.history
+    for arm in range(3):
+        won = int(history.reward[history.action == arm].sum())
+        np.testing.assert_array_equal(state[arm], [np.sum(history.action == arm) - won, won])
+    # rewards inside (0, 1) are rounded up as often as they say; others are clipped, NaN is 0
+    fixed = gaussian_arms(means=[0.3, 0.3], scale=0.0)
+    state = np.asarray(jb.simulate(a.thompson(num_arms=2, horizon=4000), fixed).state)
+    assert abs(state[:, 1].sum() - 1200) < 4 * math.sqrt(4000 * 0.21)
+    for value, successes in (("inf", 50), ("-inf", 0), ("nan", 0)):
+        attack = huber(corruption=1.0, value=value)
+        state = np.asarray(jb.simulate(a.thompson(num_arms=2, horizon=50), fixed, reward_adversary=attack).state)
+        assert state[:, 1].sum() == successes and state.sum() == 50
+    leader = actions(a.thompson(num_arms=3, horizon=20, posterior="gaussian", noise_scale=0.0), STILL)
+    assert leader.tolist() == [0, 1, 2] + [1] * 17
+
+
+def ldp(mechanism, epsilon=1.0, **changes):
+    made = a.ldp_ucb(num_arms=3, horizon=HORIZON, epsilon=epsilon, mechanism=mechanism)
+    return made._replace(params=made.params._replace(**changes))
+
+
+def test_ldp_ucb_by_a_literal_loop_without_noise():
+    def laplace(m, n, t):
+        return m + math.sqrt(8 * (1 / 4 + 2 / 0.7**2) * math.log(t) / n) if n >= 4 * math.log(t) else math.inf
+
+    def answered(m, n, t):
+        return m + (math.exp(0.7) + 1) / (math.exp(0.7) - 1) * math.sqrt(2 * math.log(t) / n)
+
+    got = actions(ldp("laplace", 0.7, mechanism_scale=0.0), STILL)
+    np.testing.assert_array_equal(got, literal(laplace, STILL.facts["means"]))
+    got = actions(ldp("randomized_response", 0.7, mechanism_scale=0.0), CERTAIN)
+    np.testing.assert_array_equal(got, literal(answered, CERTAIN.facts["means"]))
+    got = actions(ldp("randomized_response", math.inf), CERTAIN)
+    np.testing.assert_array_equal(got, actions(a.ucb1(num_arms=3, horizon=HORIZON), CERTAIN))
+
+
+def reports(algorithm, reward, n=20_000):
+    draws, params = Draws(np.uint32(2), "alg/encode"), jax.tree.map(jnp.float32, algorithm.params)
+
+    @jax.jit
+    def send(t):
+        encode = algorithm.program.encode
+        return jax.vmap(lambda t: encode(params, (), draws, t[None], (), None, jnp.full(1, reward), None))(t)
+
+    return np.asarray(send(jnp.arange(1, n + 1, dtype=jnp.int32)), float)
+
+
+def test_reports_have_the_law_that_is_claimed():
+    for reward, mean in ((0.3, 0.3), (7.0, 1.0), (-1.0, 0.0), (math.nan, 0.0), (math.inf, 1.0), (-math.inf, 0.0)):
+        x = reports(ldp("laplace", 0.5), reward)
+        assert stats.kstest(x, stats.laplace(mean, 2).cdf).pvalue > 1e-3
+        assert stats.kstest(x, stats.laplace(mean, 2.2).cdf).pvalue < 1e-3
+        x = reports(ldp("randomized_response", 0.5), reward)
+        flip = 1 / (1 + math.exp(0.5))
+        np.testing.assert_allclose(np.unique(x), [-flip / (1 - 2 * flip), (1 - flip) / (1 - 2 * flip)], rtol=1e-5)
+        assert abs(np.mean(x > 0) - (flip + (1 - 2 * flip) * mean)) < 4 * 0.5 / math.sqrt(len(x))
+        assert abs(x.mean() - mean) < 4 * x.std() / math.sqrt(len(x))
+    # the odds of a report under the two extreme rewards are e^epsilon, and no more
+    for epsilon in (0.5, 2.0):
+        one, zero = (np.mean(reports(ldp("randomized_response", epsilon), r) > 0) for r in (1.0, 0.0))
+        assert abs(math.log(one / zero) - epsilon) < 0.1
+    assert ldp("laplace", 0.5, mechanism_scale=2.0).guarantee.spend(
+        ldp("laplace", 0.5, mechanism_scale=2.0).params
+    ) == (0.25, 0.0)
+
+
+def test_the_radius_of_the_laplace_reports():
+    """Chernoff's bound with the exact transform: at most t^-3 from N = 4 ln t on, not the t^-4 of a Gaussian."""
+    weakest = math.inf
+    for scale in (0.1, 0.5, 1.0, 10.0):
+        for share in (0.25, 0.1, 0.01):  # ln t / N
+            radius = ldp("laplace", 1 / scale).params.radius_scale * math.sqrt(share)
+            s = np.linspace(0, 1 / scale, 20_001)[:-1]
+            exponent = np.max(s * radius - s * s / 8 + np.log1p(-((scale * s) ** 2))) / share
+            weakest = min(weakest, exponent)
+    assert 3.0 < weakest < 3.1
+
+
+def test_attacked_reports_never_reach_the_state_as_nan():
+    for mechanism in ("laplace", "randomized_response"):
+        for value in ("inf", "-inf", "nan"):
+            run = jb.simulate(ldp(mechanism), STILL, message_adversary=huber(corruption=0.5, value=value))
+            assert np.all(np.isfinite(run.state)) and run.pulls.sum() == HORIZON
+
+
+def test_they_learn():
+    arms = bernoulli_arms(means=[0.2, 0.5, 0.9])
+    algorithms = {
+        "uniform": a.uniform, "moss": a.moss, "kl_ucb": a.kl_ucb, "thompson": a.thompson,
+        "ldp": lambda *, num_arms, horizon: a.ldp_ucb(num_arms=num_arms, horizon=horizon, epsilon=8.0),
+    }  # fmt: skip
+    ds = jb.sweep(algorithms, arms, horizon=1000, seeds=64, checkpoints=4, progress=False)
+    regret = ds.regret.mean("seed")[:, -1].values
+    assert regret[1:4].max() < 0.15 * regret[0] and regret[4] < 0.6 * regret[0]
+
+
+BAD = [
+    (a.moss, {"bonus_scale": -1.0}, "bonus_scale = -1.0"),
+    (a.thompson, {"posterior": "gausian"}, "did you mean 'gaussian'"),
+    (a.thompson, {"noise_scale": -1.0}, "noise_scale = -1.0"),
+    (a.kl_ucb, {"num_arms": 1}, "num_arms = 1"),
+    (a.ldp_ucb, {"epsilon": 0.0}, "epsilon = 0.0"),
+    (a.ldp_ucb, {"epsilon": 1.0, "mechanism": "gaussian"}, "mechanism = 'gaussian'"),
+]
+
+
+@pytest.mark.parametrize(("factory", "arguments", "message"), BAD)
+def test_bad_input(factory, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        factory(**{"num_arms": 3, "horizon": 10} | arguments)

@@ -1,0 +1,88 @@
+"""Compiled programs are kept on disk between processes: the package's own, while the user's programs stay where they were."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+
+import jax
+import pytest
+
+from jaxbandits.sweeps.engines.compilation_cache import programs_on_disk
+
+CHILD = """
+import json, os, sys
+import jax, jax.monitoring
+hits = []
+jax.monitoring.register_event_listener(lambda event, **_: hits.append(event) if event.endswith("/cache_hits") else None)
+import jaxbandits as jb
+from pathlib import Path
+ours, theirs = Path(os.environ["JAXBANDITS_CACHE"]), sys.argv[1]
+if theirs:
+    jax.config.update("jax_compilation_cache_dir", theirs)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+names = [name for name in jax.config.values if "compilation_cache" in name or "persistent_cache" in name]
+before = {name: getattr(jax.config, name) for name in names}
+files = lambda place: sorted(p.name for p in Path(place).rglob("*-cache")) if place and Path(place).exists() else []
+jb.sweep(jb.algorithms.uniform, jb.environments.bernoulli_arms(means=[0.2, 0.8]), horizon=4, seeds=2, checkpoints=2, progress=False)
+swept = files(ours), len(hits)
+assert {name: getattr(jax.config, name) for name in names} == before
+jax.jit(lambda x: x * 3 + 1)(2.0)  # the user's own
+print(json.dumps({"ours": swept[0], "hits": swept[1], "more": len(files(ours)) - len(swept[0]), "theirs": len(files(theirs))}))
+"""
+
+
+def child(tmp_path, cache, theirs=""):
+    kept = {name: x for name, x in os.environ.items() if not name.startswith(("JAX_COMPILATION", "JAX_PERSISTENT"))}
+    command = [sys.executable, "-c", CHILD, str(theirs)]
+    run = subprocess.run(
+        command, capture_output=True, text=True, cwd=tmp_path, env=kept | {"JAXBANDITS_CACHE": str(cache)}
+    )
+    assert run.returncode == 0, run.stderr[-2000:]
+    return json.loads(run.stdout)
+
+
+def test_a_sweep_keeps_its_programs_and_leaves_the_users_alone(tmp_path):
+    first = child(tmp_path, tmp_path / "ours")
+    assert first["ours"] and not first["hits"] and first["more"] == 0
+    second = child(tmp_path, tmp_path / "ours")  # another process finds every program
+    assert second["ours"] == first["ours"] and second["hits"] >= len(first["ours"]) and second["more"] == 0
+
+
+def test_the_users_own_place_is_used_and_off_is_off(tmp_path):
+    chosen = child(tmp_path, tmp_path / "ours", tmp_path / "theirs")
+    assert not chosen["ours"] and chosen["theirs"] > 2
+    assert not child(tmp_path, "off")["ours"] and not (tmp_path / "off").exists()
+
+
+@pytest.mark.parametrize("failing", [False, True])
+def test_settings_come_back_when_the_last_of_several_threads_is_through(tmp_path, monkeypatch, failing):
+    monkeypatch.setenv("JAXBANDITS_CACHE", str(tmp_path))
+    before = jax.config.jax_compilation_cache_dir
+    jax.config.update("jax_compilation_cache_dir", None)
+    entered, go = threading.Event(), threading.Event()
+
+    def compile_long():
+        with programs_on_disk():
+            entered.set()
+            go.wait(60)
+
+    other = threading.Thread(target=compile_long)
+    try:
+        other.start()
+        entered.wait(60)
+        try:
+            with programs_on_disk():
+                assert str(jax.config.jax_compilation_cache_dir).startswith(str(tmp_path))
+                if failing:
+                    raise RuntimeError("does not compile")
+        except RuntimeError:
+            assert failing
+        assert str(jax.config.jax_compilation_cache_dir).startswith(str(tmp_path))  # the other still compiles
+        go.set()
+        other.join()
+        assert jax.config.jax_compilation_cache_dir is None
+    finally:
+        go.set()
+        jax.config.update("jax_compilation_cache_dir", before)

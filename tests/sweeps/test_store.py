@@ -1,0 +1,757 @@
+"""The store: what is kept is found again and is right; what is damaged is never taken for a result."""
+
+import contextlib
+import errno
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import time
+import tracemalloc
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import jaxbandits as jb
+from jaxbandits.cli import main
+from jaxbandits.sweeps import estimate
+from jaxbandits.sweeps.dataset import Results
+from jaxbandits.sweeps.engines import calls, keeping, local
+from jaxbandits.sweeps.storage import dataset_file, free_space, store
+from jaxbandits.sweeps.storage.store import Damaged, Store, pack, unpack
+from jaxbandits.sweeps.sweep import prepared
+
+A, E = jb.algorithms, jb.environments
+ARMS = E.bernoulli_arms(means=[0.2, 0.5, 0.8])
+SMALL = {"horizon": 60, "seeds": 40, "checkpoints": 6, "progress": False, "grid": {"learning_rate": [0.05, 0.1]}}
+BOTH = {"ucb1": A.ucb1, "exp3": A.exp3}
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """The sweep in memory."""
+    return jb.sweep(BOTH, ARMS, **SMALL)
+
+
+@pytest.fixture
+def played(monkeypatch):
+    """The lanes that are computed: (label, learning rate, seed) for every one."""
+    lanes: list = []
+    original = local.run_task
+
+    def counted(task, plan, *args, **keywords):
+        for c in task.cells:
+            cell = plan.cells[c]
+            rate = cell.algorithm.config.get("learning_rate")
+            lanes.extend((cell.algorithm.version[0], rate, s) for s in range(task.first, task.first + task.seeds))
+        return original(task, plan, *args, **keywords)
+
+    monkeypatch.setattr(local, "run_task", counted)
+    return lanes
+
+
+def chunks(directory) -> list[Path]:
+    return sorted(p for p in (directory / "chunks").rglob("*.npz") if p.parent.name != "begun")
+
+
+# ---- one file
+
+
+def arrays():
+    return {"regret": np.arange(12.0).reshape(4, 3), "pulls": np.ones((4, 2), np.int32), "empty": np.zeros((0, 3))}
+
+
+def test_a_file_gives_back_what_it_was_given(tmp_path):
+    (tmp_path / "x").write_bytes(pack({"key": "k"}, arrays()))
+    about, back = unpack(tmp_path / "x")
+    assert about == {"key": "k"} and back.keys() == arrays().keys()
+    for name, x in arrays().items():
+        np.testing.assert_array_equal(back[name], x)
+        assert back[name].dtype == x.dtype
+    assert pack({"key": "k"}, arrays()) == pack({"key": "k"}, arrays())  # no time of day in it
+
+
+def test_no_flipped_bit_passes(tmp_path):
+    """Every bit in turn: noticed, or without effect on what is read."""
+    content, path, noticed = pack({"key": "k"}, arrays()), tmp_path / "x", 0
+    for at, bit in itertools.product(range(len(content)), range(8)):
+        path.write_bytes(content[:at] + bytes([content[at] ^ (1 << bit)]) + content[at + 1 :])
+        try:
+            about, back = unpack(path)
+        except Damaged:
+            noticed += 1
+        else:
+            assert about == {"key": "k"} and len(back) == 3
+            assert all(np.array_equal(back[name], x) for name, x in arrays().items())
+    assert noticed > 4 * len(content)
+
+
+def test_no_truncated_file_passes(tmp_path):
+    content, path = pack({"key": "k"}, arrays()), tmp_path / "x"
+    for length in range(0, len(content), 7):
+        path.write_bytes(content[:length])
+        with pytest.raises(Damaged):
+            unpack(path)
+
+
+def test_pickles_are_refused(tmp_path):
+    np.savez(tmp_path / "x.npz", regret=np.array([print], dtype=object))
+    with pytest.raises(Damaged):
+        unpack(tmp_path / "x.npz")
+
+
+# ---- a directory
+
+
+def test_in_a_store_as_in_memory(whole, tmp_path):
+    kept = jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path)
+    xr.testing.assert_identical(kept, whole)
+    xr.testing.assert_identical(jb.load(tmp_path), whole)
+    assert not list(tmp_path.rglob("*.part")) and len(chunks(tmp_path)) == 3
+
+
+def test_all_shapes_of_results_pass_through_a_file(tmp_path):
+    """Several horizons, points, named arrays, diagnostics, factories and text on an axis."""
+    huber = partial(jb.adversaries.huber, value="nan")
+    base = {"seeds": 9, "checkpoints": 5, "progress": False}
+    sweeps = {
+        "horizons": (A.exp3, ARMS, {"horizon": [20, 50]}),
+        "points": (A.exp3, ARMS, {"horizon": 30, "points": [{"learning_rate": 0.1, "mixing": 0.2}]}),
+        "arms": (A.ucb1, E.bernoulli_arms, {"horizon": 30, "grid": {"environment.means": {"a": [0.1, 0.2], "b": [0.1, 0.5]}}}),
+        "attacked": (A.ucb1, ARMS, {"horizon": 30, "reward_adversary": huber, "grid": {"reward_adversary.corruption": [0, 0.2]}}),
+        "bases": (A.private_batched, ARMS, {"horizon": 30, "grid": {"base": [A.exp3, A.htinf], "epsilon": [0.5]}}),
+        "text": (A.private_batched, ARMS, {"horizon": 30, "grid": {"LABEL.base": {"one": A.exp3}, "epsilon": [0.5]}}),
+        "linear": (A.linucb, E.contextual_linear(num_arms=3, dim=2), {"horizon": 30, "dtype": "float64"}),
+    }  # fmt: skip
+    sweeps["text"] = ({"LABEL": A.private_batched}, *sweeps["text"][1:])
+    for name, (algorithm, environment, settings) in sweeps.items():
+        in_memory = jb.sweep(algorithm, environment, **base, **settings)
+        xr.testing.assert_identical(
+            jb.sweep(algorithm, environment, **base, **settings, store=tmp_path / name), in_memory
+        )
+        assert "reward_adversary.corruption" not in settings.get("grid", {}) or "nonfinite_rewards" in in_memory
+
+
+def test_nothing_is_computed_twice(whole, tmp_path, played):
+    """More seeds, more values, new and relabelled algorithms: only what is new."""
+    jb.sweep({"exp3": A.exp3}, ARMS, **(SMALL | {"seeds": range(8, 24)}), store=tmp_path)
+    assert len(played) == 32
+    jb.sweep({"exp3": A.exp3}, ARMS, **SMALL, store=tmp_path)
+    assert len(played) == 80
+    jb.sweep({"exp3": A.exp3}, ARMS, **(SMALL | {"grid": {"learning_rate": [0.1, 0.2, 0.05]}}), store=tmp_path)
+    assert len(played) == 120
+    jb.sweep({"a": A.exp3, "again": A.exp3}, ARMS, **SMALL, store=tmp_path)
+    assert len(played) == 120
+    kept = jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path)
+    assert len(played) == 160 and len(set(played)) == 160
+    xr.testing.assert_identical(kept, whole)
+    smaller = jb.sweep(BOTH, ARMS, **(SMALL | {"seeds": range(3, 11)}), store=tmp_path)
+    np.testing.assert_array_equal(smaller.regret, whole.regret.sel(seed=range(3, 11)))
+    assert len(played) == 160
+
+
+CHANGES = {
+    "horizon": {"horizon": 61},
+    "checkpoints": {"checkpoints": 7},
+    "dtype": {"dtype": "float64"},
+    "environment": {"environment": E.bernoulli_arms(means=[0.2, 0.5, 0.7])},
+    "reward_adversary": {"reward_adversary": jb.adversaries.huber(corruption=0.1)},
+}
+
+
+def test_another_run_is_refused_by_name(tmp_path):
+    settings = {"environment": ARMS, **(SMALL | {"seeds": 8})}
+    jb.sweep({"exp3": A.exp3}, **settings, store=tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    for name, change in CHANGES.items():
+        with pytest.raises(ValueError, match=rf"holds another run \({name} differ: {name}\S* is .* there, .* here"):
+            jb.sweep({"exp3": A.exp3}, **(settings | change), store=tmp_path)
+    assert sorted(tmp_path.rglob("*")) == before
+    two = {"algorithms": A.exp3, "environment": ARMS, "seeds": 8, "checkpoints": 4, "progress": False}
+    jb.sweep(**two, horizon=[20, 30], store=tmp_path / "axis")
+    assert jb.sweep(**two, horizon=[20, 30, 40], store=tmp_path / "axis").sizes["horizon"] == 3  # an axis may grow
+    with pytest.raises(ValueError, match="horizon"):
+        jb.sweep(**two, horizon=[20, 50], store=tmp_path / "axis")
+
+
+def damage_flip(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 4
+    path.write_bytes(content)
+
+
+def damage_foreign(path):
+    """Another chunk's content under this name."""
+    path.write_bytes(
+        next(p for p in chunks(path.parents[2]) if p != path and p.stat().st_size == path.stat().st_size).read_bytes()
+    )
+
+
+def cut(about, arrays):
+    return about, {name: x[:3] for name, x in arrays.items()}
+
+
+DAMAGE = {
+    "flipped": damage_flip,
+    "truncated": lambda path: os.truncate(path, path.stat().st_size // 2),
+    "empty": lambda path: os.truncate(path, 0),
+    "foreign content": damage_foreign,
+    "text": lambda path: path.write_text("not a chunk"),
+    "a plain npz": lambda path: np.savez(path, regret=np.zeros((40, 6))),
+    "seeds missing": lambda path: path.write_bytes(pack(*cut(*unpack(path)))),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_damage_is_set_aside_and_computed_again(whole, tmp_path, played, name):
+    first = jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path)
+    hurt = chunks(tmp_path)[1]
+    good = hurt.read_bytes()
+    DAMAGE[name](hurt)
+    played.clear()
+    with pytest.warns(RuntimeWarning, match=rf"set aside chunks/{hurt.parent.name}/{hurt.name}"):
+        again = jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path)
+    xr.testing.assert_identical(again, first)
+    assert len(played) == 40 and hurt.read_bytes() == good and hurt.with_name(f"{hurt.name}.bad").exists()
+
+
+def test_strangers_are_left_alone_or_set_aside(whole, tmp_path, played):
+    jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path)
+    folder = chunks(tmp_path)[0].parent
+    (folder / "notes.txt").write_text("mine")
+    (folder / "stranger.npz").write_bytes(b"x")
+    (tmp_path / "chunks" / "sweep.json").write_text("{")
+    played.clear()
+    with pytest.warns(RuntimeWarning, match="not a chunk's name"):
+        xr.testing.assert_identical(jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path), whole)
+    assert not played and (folder / "notes.txt").exists() and (folder / "stranger.npz.bad").exists()
+    assert json.loads((tmp_path / "chunks" / "sweep.json").read_text())["config"]["horizon"] == 60
+
+
+def test_stale_temporary_files_go_and_fresh_ones_stay(tmp_path):
+    Store(tmp_path).prepare()
+    old, new = (tmp_path / "chunks" / name for name in (".a.part", ".b.part"))
+    for path in (old, new):
+        path.write_bytes(b"")
+    os.utime(old, (time.time() - 2 * store.STALE_SECONDS,) * 2)
+    Store(tmp_path).prepare()
+    assert not old.exists() and new.exists()
+
+
+def test_bad_input_makes_no_directory(tmp_path):
+    for change in (
+        {"seeds": 0},
+        {"memory": "3B"},
+        {"engine": "rey"},
+        {"grid": {"learning_rat": [0.1]}},
+        {"devices": 99},
+    ):
+        with pytest.raises(ValueError, match=next(iter(change))):
+            jb.sweep(BOTH, ARMS, **(SMALL | change), store=tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+    for name in ("", 5, True):
+        with pytest.raises(ValueError, match=r"store = .* must be a directory's name"):
+            jb.sweep(BOTH, ARMS, **SMALL, store=name)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match="cannot write there"):
+        jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path / "file")
+
+
+def test_an_error_in_one_algorithm_keeps_the_others(tmp_path, played, monkeypatch):
+    def close(params, state, draws, t):
+        if hasattr(t, "batch_dim"):  # one lane alone is traced before the run, and what fails there is said there
+            raise ZeroDivisionError("never closed")
+        return state
+
+    def broken(*, num_arms, horizon):
+        made = A.ucb1(num_arms=num_arms, horizon=horizon)
+        span = made.schedule[0]._replace(close=True)
+        return made._replace(program=program._replace(close=close), schedule=(span,), version=("broken", 1, ()))
+
+    program = A.ucb1(num_arms=3, horizon=60).program
+    with (
+        pytest.warns(RuntimeWarning, match=r"'broken' failed, the other calls go on(.|\n)*ZeroDivisionError"),
+        pytest.raises(jb.SweepError, match=r"1 of 3 calls failed.*'broken', seeds 0 to 39: .*never closed") as raised,
+    ):
+        jb.sweep({"broken": broken, **BOTH}, ARMS, **SMALL, store=tmp_path)
+    assert raised.value.failures[0][:2] == ("broken", range(0, 40)) and len(chunks(tmp_path)) == 3
+    played.clear()
+    jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path)
+    assert not played
+    with pytest.raises(ZeroDivisionError):  # nothing to keep: said at once
+        jb.sweep({"broken": broken, **BOTH}, ARMS, **SMALL)
+    # the glance before a run meets the error first, and leaves it to the run
+    monkeypatch.setattr(estimate, "LONG_WINDOWS", 1)
+    monkeypatch.setattr(local, "segments", lambda windows, begin, done=0: ((i, 1) for i in range(done, windows)))
+    settings = SMALL | {"progress": True, "horizon": 8}
+    with pytest.warns(RuntimeWarning, match="'broken' failed"), pytest.raises(jb.SweepError):
+        jb.sweep({"broken": broken, **BOTH}, ARMS, **settings, store=tmp_path / "glance")
+    assert len(chunks(tmp_path / "glance")) == 3
+
+
+def test_an_error_of_tracing_names_its_algorithm(tmp_path):
+    def broken(*, num_arms, horizon):
+        made = A.ucb1(num_arms=num_arms, horizon=horizon)
+        return made._replace(program=made.program._replace(update=lambda params, *_: params.nothing))
+
+    with pytest.raises(
+        ValueError, match=r"'broken' cannot be traced: AttributeError: .*nothing.* \(.*test_store.py:\d+\)"
+    ):
+        jb.sweep({"broken": broken, **BOTH}, ARMS, **SMALL, store=tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_merge_wants_every_seed(tmp_path):
+    """A chunk that another process set aside meanwhile is a hole, not a row of NaN."""
+    made = prepared(BOTH, ARMS, settings_of(SMALL), store=tmp_path, progress=False)
+    made.compute()
+    hurt = chunks(tmp_path)[0]
+    hurt.rename(hurt.with_name("gone.bad"))
+    assert not made._merge(made.store) and not (tmp_path / "results.nc").exists()
+    made.compute()
+    assert made._merge(made.store)
+
+
+def settings_of(keywords):
+    return {name: x for name, x in keywords.items() if name not in ("progress", "memory")}
+
+
+def test_fresh_removes_what_is_ours(tmp_path):
+    jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path)
+    (tmp_path / "chunks" / "thesis.tex").write_text("years")
+    (tmp_path / "chunks" / "ab").mkdir(exist_ok=True)
+    (tmp_path / "chunks" / "ab" / "other.npz").write_text("mine")
+    changed = settings_of(SMALL) | {"horizon": 30, "seeds": 8}
+    job = prepared(BOTH, ARMS, changed, store=tmp_path, progress=False, fresh=True)
+    assert chunks(tmp_path) and (tmp_path / "results.nc").exists()  # nothing happens before it runs
+    job.compute((999, 1000))  # a shard without work
+    assert not (tmp_path / "results.nc").exists()  # an interrupted fresh run leaves no old results
+    assert [p.name for p in chunks(tmp_path)] == ["other.npz"] and (tmp_path / "chunks" / "thesis.tex").exists()
+
+
+def test_a_store_without_chunks_refuses_nothing(tmp_path):
+    made = prepared(BOTH, ARMS, settings_of(SMALL) | {"seeds": 8}, store=tmp_path, progress=False)
+    made.compute((999, 1000))
+    assert jb.sweep(BOTH, ARMS, **(SMALL | {"horizon": 30}), store=tmp_path).t[-1] == 30
+
+
+def test_the_same_run_said_otherwise_goes_on(tmp_path, played):
+    huber = jb.adversaries.huber
+    one = SMALL | {"reward_adversary": partial(huber, corruption=0.1)}
+    jb.sweep(BOTH, partial(E.bernoulli_arms, means=(0.2, 0.5, 0.8)), **one, store=tmp_path)
+    played.clear()
+    jb.sweep(BOTH, ARMS, **(SMALL | {"reward_adversary": huber(corruption=0.1)}), store=tmp_path)
+    jb.sweep(BOTH, ARMS, **(one | {"horizon": [60]}), store=tmp_path)
+    table = np.random.default_rng(0).random((400, 3))
+    jb.sweep(A.exp3, E.loss_table(losses=table), horizon=50, seeds=8, progress=False, store=tmp_path / "table")
+    before = len(played)
+    jb.sweep(A.exp3, E.loss_table(losses=table.tolist()), horizon=50, seeds=8, progress=False, store=tmp_path / "table")
+    assert before == len(played) == 8
+
+
+@pytest.mark.parametrize("content", ["{", "[1]", '{"config": 3}', '{"config": {"horizon": 60}}'])
+def test_an_odd_record_is_written_again(whole, tmp_path, played, content):
+    jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path)
+    (tmp_path / "chunks" / "sweep.json").write_text(content)
+    played.clear()
+    xr.testing.assert_identical(jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path), whole)
+    assert not played and json.loads((tmp_path / "chunks" / "sweep.json").read_text())["config"]["horizon"] == 60
+
+
+# ---- shards
+
+
+@pytest.mark.parametrize(
+    "seeds, block, cells, n",
+    [(range(40), 8, 3, 2), (range(5, 900), 128, 2, 3), (range(20), 32, 7, 4), (range(3), 8, 1, 5)],
+)
+def test_shards_are_a_partition(seeds, block, cells, n):
+    class Plan:
+        pass
+
+    plan = Plan()
+    plan.seeds, plan.cells = seeds, [None] * cells
+    lanes = [
+        (c, s)
+        for i in range(n)
+        for c, intervals in enumerate(calls.owned(plan, block, (i, n)))
+        for low, high in intervals
+        for s in range(low, high)
+    ]
+    assert sorted(lanes) == [(c, s) for c in range(cells) for s in seeds]
+    sizes = [sum(h - low for x in calls.owned(plan, block, (i, n)) for low, h in x) for i in range(n)]
+    assert max(sizes) <= len(lanes) / n + block * cells
+
+
+def test_intervals():
+    assert calls.without([(0, 10)], [(2, 4), (3, 5), (9, 20)]) == [(0, 2), (5, 9)]
+    assert calls.without([(0, 10), (20, 30)], [(5, 25)]) == [(0, 5), (25, 30)]
+    assert calls.without([(0, 4)], []) == [(0, 4)] and calls.without([(0, 4)], [(0, 4)]) == []
+    assert calls.joined([(4, 6), (0, 2), (2, 4)]) == [(0, 6)]
+    assert calls.blocks(5, 20, 8) == [(5, 8), (8, 16), (16, 20)] and calls.blocks(8, 16, 8) == [(8, 16)]
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        done = [tuple(sorted(rng.integers(0, 30, 2).tolist())) for _ in range(4)]
+        want = [(0, 10), (12, 25)]
+        left = {s for low, high in calls.without(want, done) for s in range(low, high)}
+        assert left == {s for low, high in want for s in range(low, high)} - {
+            s for low, high in done for s in range(low, high)
+        }
+
+
+FILE = """
+horizon = 60
+seeds = 40
+checkpoints = 6
+[environment]
+name = "bernoulli_arms"
+means = [0.2, 0.5, 0.8]
+[[algorithm]]
+name = "ucb1"
+[[algorithm]]
+name = "exp3"
+[grid]
+learning_rate = [0.05, 0.1]
+"""
+
+
+@pytest.mark.parametrize("shards", [["0/2", "1/2"], ["1/3", "2/3", "3/3"]])
+def test_workers_share_a_sweep(whole, tmp_path, played, shards, capsys):
+    file, out = tmp_path / "run.toml", tmp_path / "out"
+    file.write_text(FILE)
+    for shard in shards:
+        before = len(played)
+        assert main(["worker", str(file), "--shard", shard, "--out", str(out), "--quiet"]) == 0
+        assert 0 < len(played) - before < 120
+    assert len(played) == len(set(played)) == 120
+    assert f"jaxbandits run {file} --out {out}" in capsys.readouterr().out
+    assert main(["run", str(file), "--out", str(out), "--quiet"]) == 0
+    assert len(played) == 120 and not (set(jb.load(out).regret.values.flat) ^ set(whole.regret.values.flat))
+    np.testing.assert_array_equal(jb.load(out).regret, whole.regret)
+
+
+@pytest.mark.parametrize("shard", ["3/2", "1", "a/b", "-1/2", "0/0"])
+def test_a_wrong_shard_is_bad_input(tmp_path, capsys, shard):
+    (tmp_path / "run.toml").write_text(FILE)
+    assert (
+        main(["worker", str(tmp_path / "run.toml"), f"--shard={shard}", "--out", str(tmp_path / "out"), "--quiet"]) == 2
+    )
+    assert "--shard" in capsys.readouterr().err and not (tmp_path / "out").exists()
+
+
+# ---- lanes on their way
+
+
+class Stop(BaseException):
+    """Pulls the plug."""
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """Segments of seven windows, every one of them kept; `log` holds the windows that were played."""
+    log: list = []
+
+    def segments(windows, begin, done=0):
+        for first in range(done, windows, 7):
+            log.append(first)
+            yield first, min(7, windows - first)
+
+    monkeypatch.setattr(local, "segments", segments)
+    monkeypatch.setattr(keeping, "KEEP_SECONDS", 0.0)
+    monkeypatch.setattr(keeping, "KEEP_SHARE", float("inf"))
+    return log
+
+
+def test_a_call_goes_on_inside_its_horizon(whole, tmp_path, monkeypatch, short):
+    original, saves = keeping.Keeper.__call__, []
+
+    def plug(self, *args, **keywords):
+        original(self, *args, **keywords)
+        saves.append(args[1])
+        if len(saves) == 4:
+            raise Stop
+
+    monkeypatch.setattr(keeping.Keeper, "__call__", plug)
+    before = jb.cores()
+    try:
+        jb.cores(1)
+        with pytest.raises(Stop):
+            jb.sweep({"exp3": A.exp3}, ARMS, **SMALL, store=tmp_path)
+    finally:
+        jb.cores(before)
+    assert saves == [7, 14, 21, 28] and len(list((tmp_path / "chunks" / "begun").iterdir())) == 1
+    short.clear()
+    monkeypatch.setattr(keeping.Keeper, "__call__", original)
+    # more seeds would be cut into other calls: what was begun goes on as it is
+    kept = jb.sweep({"exp3": A.exp3}, ARMS, **(SMALL | {"seeds": 80}), store=tmp_path)
+    assert 28 in short and short.count(0) == 2  # the rest is cut at seed 64
+    np.testing.assert_array_equal(kept.regret[0][:, :40], whole.regret.sel(algorithm="exp3"))
+    assert not list((tmp_path / "chunks" / "begun").iterdir())
+
+
+def interrupted(directory, monkeypatch):
+    """A sweep stopped right after its first save."""
+    original = keeping.Keeper.__call__
+
+    def stop_at_once(self, *args, **keywords):
+        original(self, *args, **keywords)
+        raise Stop
+
+    with monkeypatch.context() as patch:
+        patch.setattr(keeping.Keeper, "__call__", stop_at_once)
+        with pytest.raises(Stop):
+            jb.sweep({"exp3": A.exp3}, ARMS, **SMALL, store=directory)
+    (saved,) = (directory / "chunks" / "begun").iterdir()
+    return saved
+
+
+def test_a_save_too_large_for_the_memory_is_not_taken_up(whole, tmp_path, monkeypatch, short, played):
+    """What the last run died of does not kill this one."""
+    monkeypatch.setattr(local, "_cores", 2)  # they share the memory
+    interrupted(tmp_path, monkeypatch)
+    short.clear()
+    kept = jb.sweep({"exp3": A.exp3}, ARMS, **SMALL, store=tmp_path, memory="9KB")
+    assert short.count(0) == 5  # calls of eight seeds, each from its beginning
+    np.testing.assert_array_equal(kept.regret[0], whole.regret.sel(algorithm="exp3"))
+    assert not list((tmp_path / "chunks" / "begun").iterdir())
+
+
+def test_a_save_of_another_release_starts_over(whole, tmp_path, monkeypatch, short):
+    saved = interrupted(tmp_path, monkeypatch)
+    about, arrays = unpack(saved)
+    arrays.popitem()
+    about["window"] = 21
+    saved.write_bytes(pack(about, arrays))
+    short.clear()
+    kept = jb.sweep({"exp3": A.exp3}, ARMS, **SMALL, store=tmp_path)
+    assert short[0] == 0
+    np.testing.assert_array_equal(kept.regret[0], whole.regret.sel(algorithm="exp3"))
+
+
+def test_an_interrupt_in_the_middle_of_a_write_keeps_the_call(whole, tmp_path, monkeypatch, played):
+    original, writes = Store.write, []
+
+    def write(self, *args):
+        writes.append(args[0])
+        if len(writes) == 1:
+            raise KeyboardInterrupt
+        original(self, *args)
+
+    monkeypatch.setattr(Store, "write", write)
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        jb.sweep({"exp3": A.exp3}, ARMS, **SMALL, store=tmp_path)
+    assert "the same call goes on" in stopped.value.__notes__[0] and len(chunks(tmp_path)) == 2
+    played.clear()
+    kept = jb.sweep({"exp3": A.exp3}, ARMS, **SMALL, store=tmp_path)
+    assert not played
+    np.testing.assert_array_equal(kept.regret[0], whole.regret.sel(algorithm="exp3"))
+
+
+def test_saves_that_others_overtook_are_forgotten(whole, tmp_path, monkeypatch, short):
+    interrupted(tmp_path, monkeypatch)
+    one = SMALL | {"grid": {"learning_rate": [0.05]}}
+    jb.sweep({"exp3": A.exp3}, ARMS, **one, store=tmp_path)  # half of the saved call: it is computed afresh
+    assert list((tmp_path / "chunks" / "begun").iterdir())
+    other = SMALL | {"grid": {"learning_rate": [0.1]}}
+    jb.sweep({"exp3": A.exp3}, ARMS, **other, store=tmp_path)
+    assert not list((tmp_path / "chunks" / "begun").iterdir())
+
+
+def test_a_damaged_save_is_set_aside(whole, tmp_path, monkeypatch, short):
+    saved = interrupted(tmp_path, monkeypatch)
+    os.truncate(saved, 1000)
+    with pytest.warns(RuntimeWarning, match="set aside chunks/begun"):
+        kept = jb.sweep({"exp3": A.exp3}, ARMS, **SMALL, store=tmp_path)
+    np.testing.assert_array_equal(kept.regret[0], whole.regret.sel(algorithm="exp3"))
+
+
+# ---- the disk
+
+
+@contextlib.contextmanager
+def small_disk(path, size):
+    path.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path)]
+    if not shutil.which("mount") or subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("mounting a small file system needs more rights than this user has")
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+def remount(path, options):
+    subprocess.run(["mount", "-o", f"remount,{options}", str(path)], check=True)
+
+
+WIDE = SMALL | {"seeds": 200, "checkpoints": 60, "memory": "200KB"}  # calls of 32 seeds, files of 20 kB
+
+
+def test_a_full_disk_costs_nothing_that_was_finished(tmp_path, played, monkeypatch):
+    expected = jb.sweep(BOTH, ARMS, **WIDE)
+    played.clear()
+    with small_disk(tmp_path / "disk", "200k") as disk:
+        with pytest.raises(ValueError, match=r"the result needs .* are free on the disk"):
+            jb.sweep(BOTH, ARMS, **WIDE, store=disk / "run")
+        assert not list(disk.iterdir()) and not played
+        with monkeypatch.context() as patch:  # the disk fills up after it was asked
+            patch.setattr(free_space, "check", lambda *asked: None)
+            with pytest.raises(OSError, match="make room and run it again, everything finished is kept"):
+                jb.sweep(BOTH, ARMS, **WIDE, store=disk / "run")
+        finished = {p: p.read_bytes() for p in chunks(disk / "run")}
+        assert finished and not list(disk.rglob("*.part"))
+        assert all(unpack(p) for p in finished)
+        remount(disk, "size=2m")
+        prepared(BOTH, ARMS, settings_of(WIDE), memory="200KB", store=disk / "run", progress=False).compute()
+        used = shutil.disk_usage(disk).used
+        remount(disk, f"size={used + 8192}")  # the chunks fit, results.nc beside them does not
+        with monkeypatch.context() as patch, pytest.raises(OSError, match=r"results\.nc .*everything finished is kept"):
+            patch.setattr(free_space, "check", lambda *asked: None)
+            jb.sweep(BOTH, ARMS, **WIDE, store=disk / "run")
+        assert not list(disk.rglob("*.part")) and not (disk / "run" / "results.nc").exists()
+        assert all(p.read_bytes() == content for p, content in finished.items())
+        before = len(played)
+        remount(disk, "size=2m")
+        xr.testing.assert_identical(jb.sweep(BOTH, ARMS, **WIDE, store=disk / "run"), expected)
+        assert len(played) == before
+
+
+def test_a_read_only_directory_is_said_at_once(tmp_path, played):
+    with small_disk(tmp_path / "disk", "2m") as disk:
+        jb.sweep(BOTH, ARMS, **SMALL, store=disk)
+        remount(disk, "ro")
+        played.clear()
+        with pytest.raises(ValueError, match="cannot write there"):
+            jb.sweep(BOTH, ARMS, **(SMALL | {"seeds": 80}), store=disk)
+        assert not played and jb.load(disk).sizes["seed"] == 40
+
+
+def test_a_finished_run_on_a_read_only_disk_is_read_plotted_and_reported(tmp_path, played, capsys):
+    file = tmp_path / "run.toml"
+    file.write_text(
+        'horizon = 60\nseeds = 40\ncheckpoints = 6\n[environment]\nname = "bernoulli_arms"\nmeans = [0.2, 0.8]\n'
+        '[[algorithm]]\nname = "ucb1"\n'
+    )
+    with small_disk(tmp_path / "disk", "4m") as disk:
+        again = ["run", str(file), "--out", str(disk / "run"), "--quiet"]
+        assert main(again) == 0
+        remount(disk, "ro")
+        played.clear()
+        capsys.readouterr()
+        assert main(again) == 0 and not played
+        told = capsys.readouterr().out
+        assert "holds this run, finished, and cannot be written" in told and "ucb1" in told
+        assert main(["plot", str(disk / "run")]) == 1
+        assert "--out" in capsys.readouterr().err
+        assert main(["plot", str(disk / "run"), "--out", str(tmp_path / "pictures")]) == 0
+        assert (tmp_path / "pictures" / "regret.png").exists()
+        assert main([*again, "--seeds", "80"]) == 2 and not played  # more is wanted than is there
+        assert "cannot write there" in capsys.readouterr().err
+
+
+def test_a_link_to_nothing_in_a_chunks_place_is_set_aside(whole, tmp_path, played):
+    jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path)
+    hurt = chunks(tmp_path)[1]
+    hurt.unlink()
+    hurt.symlink_to(tmp_path / "gone")
+    with pytest.warns(RuntimeWarning, match=rf"set aside .*{hurt.name}: a link to nothing"):
+        xr.testing.assert_identical(jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path), whole)
+    assert hurt.is_file() and not hurt.is_symlink()
+
+
+def test_a_damaged_chunk_that_cannot_be_set_aside_is_named(tmp_path, monkeypatch):
+    jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path)
+    hurt = chunks(tmp_path)[1]
+    hurt.write_bytes(b"")
+    replace = Path.replace
+
+    def refused(self, target):
+        if self == hurt:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self))
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", refused)
+    with pytest.raises(
+        OSError, match=rf"{hurt.name} is damaged .*Permission denied.*delete it, or make its folder writable"
+    ):
+        jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path)
+
+
+@pytest.mark.parametrize(("number", "advice"), [(errno.ENOSPC, "make room"), (errno.EIO, "see to the disk")])
+def test_room_is_asked_for_only_where_it_is_short(tmp_path, monkeypatch, number, advice):
+    jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path)
+    monkeypatch.setattr(
+        Results, "close", lambda self: (_ for _ in ()).throw(RuntimeError(f"h5: {os.strerror(number)}"))
+    )
+    with pytest.raises(OSError, match=rf"cannot write .*results\.nc .*: {advice} and run it again"):
+        jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path)
+
+
+# ---- what comes out
+
+
+def test_large_results_are_read_as_they_are_asked_for(whole, tmp_path, monkeypatch):
+    monkeypatch.setattr(dataset_file, "LAZY_BYTES", 0)
+    kept = jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path / "run")
+    assert not kept.regret.variable._in_memory
+    assert jb.summary(kept).equals(jb.summary(whole))
+    assert not kept.regret.variable._in_memory  # a summary reads the horizon alone
+    xr.testing.assert_identical(kept.load(), whole)
+    for name in ("x.nc", "x.zarr"):
+        again = jb.load(jb.save(jb.load(tmp_path / "run"), tmp_path / name))
+        xr.testing.assert_identical(again.load(), whole)
+    jb.save(whole, tmp_path / "x.zarr")  # replaces it
+    xr.testing.assert_identical(jb.load(tmp_path / "x.zarr").load(), whole)
+    assert not [p for p in tmp_path.iterdir() if "part" in p.name]
+
+
+def test_a_merge_is_a_stream(tmp_path):
+    """Its memory does not grow with the number of lanes."""
+    peaks, sizes = [], []
+    for seeds in (2000, 8000):
+        settings = settings_of(SMALL) | {"seeds": seeds, "checkpoints": 60}
+        made = prepared(BOTH, ARMS, settings, store=tmp_path / str(seeds), progress=False)
+        made.compute()
+        tracemalloc.start()
+        assert made._merge(made.store)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        sizes.append((tmp_path / str(seeds) / "results.nc").stat().st_size)
+    assert sizes[1] > 3 * sizes[0] and peaks[1] < 1.2 * peaks[0] + 100_000 < sizes[1]
+
+
+def test_slabs_are_all_values_in_order():
+    rng = np.random.default_rng(0)
+    for shape in ((3,), (4, 5, 6), (1, 2000), (2000, 1), (2, 1, 300)):
+        x = xr.DataArray(rng.random(shape))
+        for most in (16, 100, 1000, 10**6):
+            pieces = list(dataset_file.slabs(x, most))
+            np.testing.assert_array_equal(np.concatenate([p.ravel() for p in pieces]), x.values.ravel())
+            assert max(p.nbytes for p in pieces) <= max(most, 8)
+
+
+def test_save_replaces_results_only(whole, tmp_path):
+    (tmp_path / "mine.zarr").mkdir()
+    (tmp_path / "mine.zarr" / "thesis.tex").write_text("years")
+    (tmp_path / "notes.nc").write_text("mine")
+    for name in ("mine.zarr", "notes.nc"):
+        with pytest.raises(ValueError, match="not a result that could be replaced"):
+            jb.save(whole, tmp_path / name)
+    assert (tmp_path / "mine.zarr" / "thesis.tex").exists() and (tmp_path / "notes.nc").read_text() == "mine"
+
+
+def test_load_says_what_is_missing(tmp_path):
+    with pytest.raises(ValueError, match=r"no results\.nc there"):
+        jb.load(tmp_path)
+    with pytest.raises(ValueError, match="no such file"):
+        jb.load(tmp_path / "nowhere.nc")
+    Store(tmp_path / "begun").prepare()
+    with pytest.raises(ValueError, match="not finished"):
+        jb.load(tmp_path / "begun")
+    (tmp_path / "bad.nc").write_text("no")
+    with pytest.raises(ValueError, match="not a readable result"):
+        jb.load(tmp_path / "bad.nc")

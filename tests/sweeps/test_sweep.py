@@ -1,0 +1,351 @@
+"""`sweep`: what it computes does not depend on how; keys, fill-in and errors."""
+
+import json
+from functools import partial
+
+import numpy as np
+import pytest
+
+import jaxbandits as jb
+from jaxbandits.sweeps.checkpoints import checkpoint_times
+from jaxbandits.sweeps.engines.calls import Machine, default_memory, owned, shapes_of, tasks_of
+from jaxbandits.sweeps.engines.compiled import compiled
+from jaxbandits.sweeps.plan import plan
+from jaxbandits.sweeps.sweep import parse_memory
+
+ARMS = jb.environments.bernoulli_arms(means=[0.2, 0.5, 0.8])
+SMALL = {"horizon": 120, "seeds": 40, "checkpoints": 12, "progress": False}
+EXP3 = partial(jb.algorithms.exp3, learning_rate=0.05, mixing=0.1)
+
+
+def bits(ds):
+    return {name: np.ascontiguousarray(ds[name].values).tobytes() for name in sorted(ds.data_vars)}
+
+
+def laid_out(**changes):
+    settings = {"grid": None, "points": None, "reward_adversary": None, "message_adversary": None, "dtype": "float32"}
+    settings |= {"horizon": 120, "seeds": 40, "checkpoints": 12} | changes
+    return plan({"ucb1": jb.algorithms.ucb1, "exp3": EXP3}, ARMS, **settings)
+
+
+@pytest.fixture(scope="module")
+def whole():
+    return jb.sweep({"ucb1": jb.algorithms.ucb1, "exp3": EXP3}, ARMS, **SMALL)
+
+
+def test_shapes_and_names(whole):
+    assert dict(whole.sizes) == {"algorithm": 2, "seed": 40, "t": 12, "arm": 3}
+    assert whole.regret.dtype == np.float64 and whole.pulls.dtype == np.int32 and whole.t.dtype == np.int64
+    assert whole.regret.dims == ("algorithm", "seed", "t")
+    assert np.all(whole.pulls.sum("arm") == 120)
+    np.testing.assert_allclose(whole.regret[..., -1], whole.pulls.values @ np.array([0.6, 0.3, 0.0]), rtol=1e-12)
+    assert np.all(np.diff(whole.regret.values, axis=-1) >= 0)
+    assert whole.attrs["schema_version"] == 1 and json.loads(whole.attrs["config"])["horizon"] == 120
+
+
+BUDGETS = ["6KB", "12KB", "40KB", None]
+
+
+@pytest.mark.parametrize("memory", BUDGETS)
+@pytest.mark.parametrize("cores", [1, 2])
+def test_chunks_and_cores_change_no_bit(whole, memory, cores):
+    before = jb.cores()
+    try:
+        jb.cores(cores)
+        again = jb.sweep({"ucb1": jb.algorithms.ucb1, "exp3": EXP3}, ARMS, **SMALL, memory=memory)
+    finally:
+        jb.cores(before)
+    assert bits(again) == bits(whole)
+
+
+def test_chunk_sizes_really_differ():
+    """The budgets above give chunks of 8, 16 and 64 lanes."""
+    wanted = owned(laid_out(), 1, None)
+    machines = {m: Machine([], 1, "cpu", parse_memory(m) or default_memory("cpu")) for m in BUDGETS}
+    lanes = {
+        memory: {task.lanes for task in tasks_of(laid_out(), wanted, m, shapes_of(laid_out()))}
+        for memory, m in machines.items()
+    }
+    assert lanes == {"6KB": {8}, "12KB": {16}, "40KB": {64}, None: {64}}
+
+
+def test_a_lane_is_the_same_whatever_else_runs(whole):
+    alone = jb.sweep({"exp3": EXP3}, ARMS, **(SMALL | {"seeds": range(7, 8)}))
+    np.testing.assert_array_equal(alone.regret[0, 0], whole.regret.sel(algorithm="exp3", seed=7))
+    far = jb.sweep({"exp3": EXP3}, ARMS, **(SMALL | {"seeds": range(5, 29)}))
+    np.testing.assert_array_equal(far.regret[0], whole.regret.sel(algorithm="exp3", seed=range(5, 29)))
+    one = jb.simulate(EXP3(num_arms=3, horizon=120), ARMS, seed=7, checkpoints=12)
+    np.testing.assert_array_equal(one.regret, alone.regret[0, 0])
+    np.testing.assert_array_equal(one.pulls, alone.pulls[0, 0])
+
+
+def test_simulate_traces_and_keeps_history():
+    import jax
+
+    algorithm = EXP3(num_arms=3, horizon=120)
+    seeds = np.arange(4, dtype=np.uint32)
+    regrets = jax.vmap(lambda s: jb.simulate(algorithm, ARMS, seed=s, checkpoints=12).regret)(seeds)
+    run = jb.simulate(algorithm, ARMS, seed=2, checkpoints=12, history=True)
+    np.testing.assert_allclose(regrets[2], run.regret, rtol=1e-5)
+    np.testing.assert_array_equal(np.bincount(run.history.action, minlength=3), run.pulls)
+    assert run.history.t.tolist() == list(range(1, 121)) and set(run.history.reward) <= {0.0, 1.0}
+
+
+def test_grid_points_and_tied_keys_agree():
+    common = SMALL | {"seeds": 16}
+    grid = jb.sweep(jb.algorithms.exp3, ARMS, **common, grid={"learning_rate": [0.02, 0.05], "mixing": [0.1, 0.2]})
+    assert grid.regret.dims == ("algorithm", "learning_rate", "mixing", "seed", "t")
+    points = jb.sweep(
+        jb.algorithms.exp3, ARMS, **common,
+        points=[{"learning_rate": 0.05, "mixing": 0.2}, {"learning_rate": 0.02, "mixing": 0.1}],
+    )  # fmt: skip
+    np.testing.assert_array_equal(points.regret[0, 0], grid.regret[0, 1, 1])
+    np.testing.assert_array_equal(points.regret[0, 1], grid.regret[0, 0, 0])
+    tied = jb.sweep(jb.algorithms.exp3, ARMS, **common, grid={("learning_rate", "mixing"): [0.05, 0.1]})
+    assert tied.regret.dims == ("algorithm", "learning_rate", "seed", "t")
+    pair = jb.sweep(partial(jb.algorithms.exp3, learning_rate=0.1, mixing=0.1), ARMS, **common)
+    np.testing.assert_array_equal(tied.regret[0, 1], pair.regret[0])
+
+
+def test_points_alike_to_an_algorithm_are_computed_once(tmp_path):
+    points = [{"learning_rate": x, "bonus_scale": y} for x in (0.02, 0.05) for y in (0.5, 1.0, 2.0)]
+    made = {"exp3": partial(jb.algorithms.exp3, mixing=0.1), "ucb1": jb.algorithms.ucb1}
+    ds = jb.sweep(made, ARMS, **SMALL | {"seeds": 8}, points=points, store=tmp_path)
+    assert len(list(tmp_path.glob("**/*.npz"))) == 2 + 3
+    assert ds.regret.dims == ("algorithm", "point", "seed", "t") and ds["bonus_scale"].dims == ("point",)
+    assert ds["learning_rate"].values.tolist() == [point["learning_rate"] for point in points]
+    for label, key in (("exp3", "learning_rate"), ("ucb1", "bonus_scale")):
+        assert len(np.unique(ds.regret.sel(algorithm=label)[:, 0, -1])) > 1
+        for value in {point[key] for point in points}:
+            rows = ds.regret.sel(algorithm=label)[[i for i, point in enumerate(points) if point[key] == value]]
+            np.testing.assert_array_equal(rows, np.broadcast_to(rows[0], rows.shape))
+
+
+def test_keys_address_parts_and_constants_are_repeated():
+    grid = {"mixing": [0.1, 0.3], "environment.means": {"easy": [0.1, 0.2, 0.9], "hard": [0.5, 0.5, 0.6]}}
+    ds = jb.sweep(
+        {"ucb1": jb.algorithms.ucb1, "exp3": partial(jb.algorithms.exp3, learning_rate=0.05)}, ARMS, **SMALL, grid=grid
+    )
+    assert ds["environment.means"].values.tolist() == ["easy", "hard"]
+    assert json.loads(ds.attrs["constant_along"]) == {"ucb1": ["mixing"], "exp3": []}
+    ucb1 = ds.regret.sel(algorithm="ucb1")
+    np.testing.assert_array_equal(ucb1[0], ucb1[1])
+    assert not np.array_equal(ucb1[0, 0], ucb1[0, 1])
+    labelled = jb.sweep(
+        {"a": EXP3.func, "b": EXP3.func}, ARMS, **SMALL, grid={"a.mixing": [0.1, 0.3], "learning_rate": [0.05]}
+    )
+    assert json.loads(labelled.attrs["constant_along"]) == {"a": [], "b": ["a.mixing"]}
+
+
+def test_a_static_key_takes_a_program_each():
+    environment = partial(jb.environments.bernoulli_arms)
+    ds = jb.sweep(
+        jb.algorithms.ucb1,
+        environment,
+        **SMALL,
+        grid={"environment.means": {"two": [0.1, 0.9], "three": [0.1, 0.5, 0.9]}},
+    )
+    assert ds.pulls.shape[-1] == 3 and np.all(ds.pulls.sel({"environment.means": "two"})[..., 2] == 0)
+
+
+def test_a_list_of_horizons():
+    ds = jb.sweep(jb.algorithms.ucb1, ARMS, **(SMALL | {"horizon": [50, 120]}))
+    assert ds.regret.dims == ("algorithm", "horizon", "seed", "t")
+    alone = jb.sweep(jb.algorithms.ucb1, ARMS, **(SMALL | {"horizon": 50}))
+    np.testing.assert_array_equal(ds.regret.sel(horizon=50, t=alone.t)[0], alone.regret[0])
+    assert np.isnan(ds.regret.sel(horizon=50, t=120)).all() and not np.isnan(ds.regret.sel(horizon=120, t=120)).any()
+
+
+def test_one_program_serves_a_grid_and_a_horizon():
+    """Parameters are data: new values and new horizons compile nothing."""
+    settings = {"seeds": 16, "progress": False, "checkpoints": [10, 50]}
+    grid = {"mixing": [0.1, 0.2, 0.3]}
+    maker = partial(jb.algorithms.exp3, learning_rate=0.05)
+    jb.sweep(maker, ARMS, horizon=100, grid=grid, **settings)
+    known = compiled.cache_info().misses
+    programs = sum(len(c.programs) for c in list_compiled())
+    jb.sweep(maker, ARMS, horizon=100, grid={"mixing": [0.15, 0.25, 0.35]}, **settings)
+    jb.sweep(maker, ARMS, horizon=130, grid=grid, **settings)
+    assert compiled.cache_info().misses == known
+    assert sum(len(c.programs) for c in list_compiled()) == programs
+
+
+def test_one_program_serves_every_batch_length_of_a_window():
+    """The batch length is data: other epsilons, learning rates and horizons of equal windows compile nothing."""
+    losses = jb.environments.bernoulli_losses(means=[0.3, 0.5, 0.6])
+    maker = partial(jb.algorithms.private_batched, base=partial(jb.algorithms.exp3, mixing=0.1))
+    settings = {"seeds": 16, "progress": False, "checkpoints": [10, 60]}
+
+    def run(horizon, epsilon, rate):
+        grid = {"epsilon": [epsilon], "base.learning_rate": [rate]}
+        return jb.sweep(maker, losses, horizon=horizon, grid=grid, **settings)
+
+    run(100, 1 / 10, 0.05)
+    programs = sum(len(c.programs) for c in list_compiled())
+    run(100, 1 / 9, 0.05)
+    run(100, 1 / 10, 0.01)
+    run(140, 1 / 9, 0.02)
+    assert sum(len(c.programs) for c in list_compiled()) == programs
+    made = [
+        jb.algorithms.private_batched(num_arms=3, horizon=1000, epsilon=e)
+        for e in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, float("inf"))
+    ]
+    assert len({id(algorithm.program) for algorithm in made}) == 1
+    slots = sum(s.repeats * -(-s.length // s.slots) * s.slots for algorithm in made[:7] for s in algorithm.schedule)
+    assert 7 * 1000 / slots >= 0.9  # useful plays / executed slots
+
+
+def list_compiled():
+    import gc
+
+    from jaxbandits.sweeps.engines.compiled import Compiled
+
+    return [x for x in gc.get_objects() if isinstance(x, Compiled)]
+
+
+def test_float64_agrees_with_float32_in_law():
+    low = jb.sweep(EXP3, ARMS, **(SMALL | {"seeds": 200}))
+    high = jb.sweep(EXP3, ARMS, **(SMALL | {"seeds": 200}), dtype="float64")
+    difference = (low.regret - high.regret)[0, :, -1]
+    assert abs(float(difference.mean())) < 4 * float(low.regret[0, :, -1].std()) / np.sqrt(200)
+
+
+@pytest.mark.parametrize(
+    "horizon, number", [(1, 200), (5, 200), (200, 200), (1000, 200), (10_000, 200), (10**6, 200), (10**9, 50)]
+)
+def test_checkpoints_are_as_many_as_asked(horizon, number):
+    times = checkpoint_times(horizon, number)
+    assert len(times) == min(number, horizon) and times[-1] == horizon and times[0] >= 1 and np.all(np.diff(times) > 0)
+
+
+BAD = [
+    ({"seeds": 0}, "seeds"),
+    ({"seeds": range(5, 5)}, "seeds"),
+    ({"horizon": 0}, "horizon"),
+    ({"horizon": 10.5}, "horizon"),
+    ({"grid": {"mixng": [0.1]}}, "mixing"),
+    ({"grid": {"gap": [0.1]}}, "gap"),
+    ({"grid": {"means": {"a": [0.1, 0.2]}}}, "environment.means"),
+    ({"grid": {"mixing": []}}, "empty"),
+    ({"grid": {"mixing": [0.1, 0.1]}}, "twice"),
+    ({"grid": {"environment.means": [[0.1, 0.2]]}}, "name them"),
+    ({"grid": {"mixing": [1.5]}}, "mixing"),
+    ({"grid": {"reward_adversary.corruption": [0.1]}}, "reward_adversary"),
+    ({"grid": {"mixing": [0.1]}, "points": [{"mixing": 0.2}]}, "alternatives"),
+    ({"checkpoints": [5, 5]}, "increase"),
+    ({"checkpoints": [500]}, "horizon"),
+    ({"memory": "1KB"}, "memory"),
+    ({"memory": "lots"}, "memory"),
+    ({"dtype": "bfloat16"}, "dtype"),
+    ({"grid": {"horizon": [10, 20]}}, "list of horizons"),
+    ({"points": [{"horizon": 10}]}, "list of horizons"),
+    ({"horizon": [10, 20.5]}, "horizon"),
+    ({"grid": {"mixing": [0, 0.0]}}, "twice"),
+    ({"checkpoints": 5.5}, "checkpoints"),
+    ({"devices": 99}, "devices"),
+]
+
+
+@pytest.mark.parametrize("changes, word", BAD, ids=[str(c) for c, _ in BAD])
+def test_bad_input_names_what_is_wrong(changes, word):
+    with pytest.raises(ValueError, match=word):
+        jb.sweep(partial(jb.algorithms.exp3, learning_rate=0.1), ARMS, **(SMALL | changes))
+
+
+def test_a_value_that_disagrees_with_the_environment():
+    with pytest.raises(ValueError, match="num_arms = 7 disagrees"):
+        jb.sweep(partial(jb.algorithms.ucb1, num_arms=7), ARMS, **SMALL)
+    jb.sweep(partial(jb.algorithms.ucb1, num_arms=3), ARMS, **(SMALL | {"seeds": 1, "horizon": 5}))
+
+
+def test_a_key_bound_in_a_partial_is_not_a_grid_key():
+    with pytest.raises(ValueError, match="already set"):
+        jb.sweep(partial(jb.algorithms.exp3, mixing=0.1), ARMS, **SMALL, grid={"mixing": [0.2]})
+
+
+def test_unknown_keyword_lists_the_known():
+    with pytest.raises(TypeError, match="learning_rate"):
+        jb.algorithms.exp3(num_arms=3, horizon=10, learning_rat=0.1)
+    with pytest.raises(TypeError, match="keyword arguments only"):
+        jb.algorithms.exp3(3, 10)
+
+
+def test_an_algorithms_error_comes_out(monkeypatch):
+    """An error in a worker thread reaches the caller."""
+    broken = ARMS._replace(facts={"num_arms": 3}, remake=lambda: broken)
+    with pytest.raises(ValueError, match="means"):
+        jb.sweep(jb.algorithms.ucb1, broken, **SMALL)
+    monkeypatch.setattr("jaxbandits.sweeps.engines.local.regret_of", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        jb.sweep(jb.algorithms.ucb1, ARMS, **SMALL)
+
+
+def test_a_users_own_parts_are_taken_as_they_are():
+    """Parts without a factory are neither dropped nor called."""
+    made = jb.adversaries.huber(corruption=1.0, value=0.0)
+    own = made._replace(remake=None, config={})
+    regret = [
+        jb.sweep(jb.algorithms.ucb1, ARMS._replace(remake=None), reward_adversary=x, **SMALL).regret.values
+        for x in (None, made, own)
+    ]
+    np.testing.assert_array_equal(regret[1], regret[2])
+    assert not np.array_equal(regret[0], regret[1])
+
+
+def test_a_base_on_the_grid_takes_its_own_keys():
+    a = jb.algorithms
+    ds = jb.sweep(
+        partial(a.private_batched, epsilon=0.2), ARMS, **SMALL,
+        grid={"base": {"one": a.htinf, "other": partial(a.htinf, tail_index=1.5)}, "base.tail_scale": [0.05, 50.0]},
+    )  # fmt: skip
+    finals = ds.regret.isel(t=-1).mean("seed").values.ravel()
+    assert len(set(finals.tolist())) == 4
+
+
+def test_labels_may_hold_dots():
+    ds = jb.sweep({"UCB 0.5": jb.algorithms.ucb1}, ARMS, **SMALL, grid={"UCB 0.5.bonus_scale": [0.5, 1.0]})
+    assert not np.array_equal(ds.regret[0, 0], ds.regret[0, 1])
+
+
+def test_simulate_traces_params():
+    import jax
+
+    environment = jb.environments.contextual_linear(num_arms=4, dim=3)
+    algorithm = jb.algorithms.online_ucb(num_arms=4, dim=3, horizon=40, epsilon=4.0, learner="ogd")
+
+    def final(radius_scale):
+        params = algorithm.params._replace(radius_scale=radius_scale)
+        return jb.simulate(algorithm._replace(params=params), environment, seed=3).regret[-1]
+
+    scales = np.array([0.0, 0.1, 2.0])
+    expected = [final(scale) for scale in scales]
+    np.testing.assert_allclose(jax.vmap(final)(scales), expected, rtol=1e-5)
+    assert len(set(expected)) == 3
+    with pytest.raises(ValueError, match="environment and the adversaries need numbers"):
+        jax.vmap(lambda x: jb.simulate(algorithm, environment._replace(params=(x,))).regret)(scales)
+
+
+def test_simulate_with_a_seeded_baseline():
+    import jax
+
+    from jaxbandits.catalogue import labelled
+
+    algorithm, rows = jb.algorithms.exp3(num_arms=3, horizon=40), labelled()
+    one = jb.simulate(algorithm, rows, seed=np.uint32(3), checkpoints=4)
+    ds = jb.sweep(jb.algorithms.exp3, rows, horizon=40, seeds=8, checkpoints=4, progress=False)
+    np.testing.assert_array_equal(one.regret, ds.regret[0, 3])
+    with pytest.raises(ValueError, match="depends on the seed"):
+        jax.vmap(lambda s: jb.simulate(algorithm, rows, seed=s).regret)(np.arange(2, dtype=np.uint32))
+
+
+def test_a_context_that_all_seeds_share_is_not_counted_for_each():
+    """Advice that does not depend on the seed is one array for a whole call: it must not make calls small."""
+    from jaxbandits import catalogue
+
+    def context(name):
+        example = catalogue.EVERYTHING[name]
+        attacked = {"reward_adversary": example.reward_adversary, "message_adversary": example.message_adversary}
+        settings = {"horizon": 20, "seeds": 8, "grid": None, "points": None, "checkpoints": 4, "dtype": "float32"}
+        return shapes_of(plan({"x": example.algorithm}, example.environment, **settings, **attacked))[0].context
+
+    assert context("rotating_experts") == 0 and context("linucb") > 0
