@@ -28,9 +28,9 @@ def direction(words, dim: int, dtype) -> list:
     """`dim` components of directions uniform on the unit sphere of R^dim. words(k): both words of each direction's block k.
 
     Up to four dimensions one counter block a direction, without logarithms: on the circle; by Archimedes; and in four
-    dimensions two circles whose squared radii are u and 1 - u, u uniform (21 bits each, 22 for u). Above, both words of a block
-    give two coordinates of a Gaussian vector by Box and Muller: an exponential for their squared length, an angle. An inverse
-    error function for each coordinate would be most of the cost of a step.
+    dimensions two circles whose squared radii are u and 1 - u, u uniform (21 bits each, 22 for u). Above, both words
+    of a block give two coordinates of a Gaussian vector by Box and Muller: an exponential for their squared length,
+    an angle. An inverse error function for each coordinate would be most of the cost of a step.
     """
     if dim > 4:
         return _gaussian(words, dim, dtype)

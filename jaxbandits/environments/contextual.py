@@ -106,12 +106,12 @@ def contextual_linear(
     """`num_arms` feature vectors a play, reward mean <x, theta> in [0, 1]; theta is drawn once per trial.
 
     num_arms >= 2, dim >= 2 [static]. u below is uniform on the unit sphere of R^(dim - 1), the constant comes last.
-    reward: "bernoulli", or "gaussian" with standard deviation noise_scale >= 0.
-    contexts: "redraw": fresh arms at every play; "fixed": drawn once per trial.
-    features: "unit": arms and theta are (u, 1) / sqrt 2 (norm 1); "reference": arms (u, 1), of which the first dim are
-    e_i + e_dim (i < dim) and e_dim, and theta = (u, 1) / 2 (norms sqrt 2 and 1 / sqrt 2; num_arms >= dim).
-    The context is [P, num_arms, dim]. Facts: num_arms, dim, feature_norm (the largest norm L), contexts, reward_range.
-    Source: improved rate for locally differentially private linear bandits, Figure 1's setting and the published code's.
+    reward: "bernoulli", or "gaussian" with standard deviation noise_scale >= 0. contexts: "redraw": fresh arms at
+    every play; "fixed": drawn once per trial. features: "unit": arms and theta are (u, 1) / sqrt 2 (norm 1);
+    "reference": arms (u, 1), of which the first dim are e_i + e_dim (i < dim) and e_dim, and theta = (u, 1) / 2
+    (norms sqrt 2 and 1 / sqrt 2; num_arms >= dim). The context is [P, num_arms, dim]. Facts: num_arms, dim,
+    feature_norm (the largest norm L), contexts, reward_range. Source: improved rate for locally differentially
+    private linear bandits, Figure 1's setting and the published code's.
 
     >>> import jaxbandits as jb
     >>> jb.environments.contextual_linear(num_arms=100, dim=5).facts["feature_norm"]

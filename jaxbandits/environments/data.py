@@ -113,8 +113,8 @@ def _numbers(path, names, rows, lines, low=-math.inf, high=math.inf) -> np.ndarr
 def read_losses(path) -> np.ndarray:
     """A table of losses [T, K] in [0, 1] from a file: CSV (a header is optional), NPZ (one array) or Parquet (with pyarrow).
 
-    Raises ValueError naming the file, the data row (from 1), the file line and the column of the first entry that is not a
-    number in [0, 1], of a row of another length, or saying that the file is missing, empty or not readable.
+    Raises ValueError naming the file, the data row (from 1), the file line and the column of the first entry that is
+    not a number in [0, 1], of a row of another length, or saying that the file is missing, empty or not readable.
     """
     path, kind = _existing(path)
     if kind == ".npz":
@@ -130,8 +130,9 @@ def read_losses(path) -> np.ndarray:
 def read_labelled(path, *, label) -> tuple[np.ndarray, np.ndarray]:
     """Features [n, p] float64 and labels [n] int64 from a CSV (header optional), NPZ or Parquet file.
 
-    label: the name of the label column, or its number from 1 where there is no header; for an NPZ file the name of the label
-    array beside one array [n, p]. Labels (numbers or words) are numbered 0, 1, ... in sorted order. Errors as in `read_losses`.
+    label: the name of the label column, or its number from 1 where there is no header; for an NPZ file the name of
+    the label array beside one array [n, p]. Labels (numbers or words) are numbered 0, 1, ... in sorted order. Errors
+    as in `read_losses`.
     """
     path, kind = _existing(path)
     lines: list = []
@@ -246,10 +247,11 @@ def classification_world(n: int, num_arms: int, per_arm: int) -> World:
 def classification(*, features, labels, dim=None) -> Environment:
     """A play shows a row; the arm that is its label pays 1, the others 0. Regret is against the arm best over plays 1..t.
 
-    features: [n, p] finite; labels: [n] integers 0..K-1, K >= 2, every class at least once. Rows come in an order that depends on the seed, shuffled
-    anew at each pass. The context is [P, K, dim]: arm k holds the row's first dim / K principal components in block k, zeros
-    elsewhere; rows are centred and scaled so that the largest context has norm 1. dim: a multiple of K, at most p K; None:
-    K min(p, 4). Algorithms without contexts see the losses alone. Facts: num_arms, dim. Raises ValueError otherwise.
+    features: [n, p] finite; labels: [n] integers 0..K-1, K >= 2, every class at least once. Rows come in an order
+    that depends on the seed, shuffled anew at each pass. The context is [P, K, dim]: arm k holds the row's first dim
+    / K principal components in block k, zeros elsewhere; rows are centred and scaled so that the largest context has
+    norm 1. dim: a multiple of K, at most p K; None: K min(p, 4). Algorithms without contexts see the losses alone.
+    Facts: num_arms, dim. Raises ValueError otherwise.
 
     >>> import jaxbandits as jb
     >>> jb.environments.classification(features=[[0.0], [1.0], [2.0]], labels=[0, 1, 1]).facts["dim"]

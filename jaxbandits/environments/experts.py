@@ -93,11 +93,12 @@ def rotating_experts(*, losses, num_experts=None, spread=0.2, rotation=100, advi
     """Experts advising on the arms of a loss environment. The context is the advice, [P, N, K].
 
     losses: a loss environment, called, such as `bernoulli_losses(means=...)`. Without `advice`: num_experts = N >= 2
-    [static]; expert j < K puts 1 - spread extra on arm j, expert j >= K on arm (j + floor((t - 1) / rotation)) mod K, the
-    rest is even; spread in [0, 1]; rotation >= 1 plays. advice: [N, K], or [T, N, K] for T plays (facts: max_horizon);
-    rows are probabilities over the arms. Regret: expected loss of the played arms (mean losses where losses are random)
-    against the expert of least expected loss over plays 1..t. Raises ValueError naming the row of advice that does not
-    sum to 1. Facts: num_arms, num_experts. Source: private adversarial bandits, section 4; the instance is ours.
+    [static]; expert j < K puts 1 - spread extra on arm j, expert j >= K on arm (j + floor((t - 1) / rotation)) mod K,
+    the rest is even; spread in [0, 1]; rotation >= 1 plays. advice: [N, K], or [T, N, K] for T plays (facts:
+    max_horizon); rows are probabilities over the arms. Regret: expected loss of the played arms (mean losses where
+    losses are random) against the expert of least expected loss over plays 1..t. Raises ValueError naming the row of
+    advice that does not sum to 1. Facts: num_arms, num_experts. Source: private adversarial bandits, section 4; the
+    instance is ours.
 
     >>> import jaxbandits as jb
     >>> inner = jb.environments.fixed_gap_losses(num_arms=3)

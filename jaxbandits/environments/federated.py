@@ -86,7 +86,8 @@ def federated_world(num_agents: int, num_arms: int, dim: int, reward_kind: str) 
         return ()
 
     def observe(params, state, draws, t):
-        # stacked last, the lanes before: whoever reads one feature at a time with `lanes_last` reads what was drawn, once
+        # stacked last, the lanes before: whoever reads one feature at a time with `lanes_last` reads what was drawn,
+        # once
         return jnp.stack(directions((num_agents, num_arms), dim)(draws, t), -1), state
 
     def components(params):
@@ -111,12 +112,12 @@ def federated_world(num_agents: int, num_arms: int, dim: int, reward_kind: str) 
 def federated_linear(*, num_agents, num_arms, dim, theta_norm=1.0, reward="gaussian", noise_scale=0.5) -> Environment:
     """`num_agents` agents, each with `num_arms` fresh arms a play, uniform on the unit sphere of R^dim and independent.
 
-    num_agents >= 1, num_arms >= 2, dim >= 1 [static]. theta = theta_norm * ones / sqrt(dim), 0 <= theta_norm <= sqrt(dim).
-    reward: "gaussian": <x, theta> + noise_scale * N(0, 1); "bounded": <x, theta> + Uniform(-noise_scale, noise_scale), in
-    [-1, 1] when theta_norm + noise_scale <= 1, as the private versions assume. noise_scale >= 0.
-    The context is [P, N, A, d]; rewards and regrets are [P, N]. Facts: num_agents, num_arms, dim, theta_norm, reward_range
-    (infinite for Gaussian noise).
-    Source: Byzantine-robust federated linear bandits, section 2 (the instance is ours).
+    num_agents >= 1, num_arms >= 2, dim >= 1 [static]. theta = theta_norm * ones / sqrt(dim), 0 <= theta_norm <=
+    sqrt(dim). reward: "gaussian": <x, theta> + noise_scale * N(0, 1); "bounded": <x, theta> + Uniform(-noise_scale,
+    noise_scale), in [-1, 1] when theta_norm + noise_scale <= 1, as the private versions assume. noise_scale >= 0. The
+    context is [P, N, A, d]; rewards and regrets are [P, N]. Facts: num_agents, num_arms, dim, theta_norm,
+    reward_range (infinite for Gaussian noise). Source: Byzantine-robust federated linear bandits, section 2 (the
+    instance is ours).
 
     >>> import jaxbandits as jb
     >>> jb.environments.federated_linear(num_agents=10, num_arms=5, dim=4).facts["num_agents"]
