@@ -26,7 +26,10 @@ class ArmsParams(NamedTuple):
 
 @cache
 def arms_world(num_arms: int, sample: Callable[..., Array], law: Callable[..., Any] | None = None) -> World:
-    """A world of arms; `sample(params, draws, t[P], action[P]) -> reward[P]` is a module-level function, `law` as in World."""
+    """A world of arms; `law` as in World.
+
+    sample: a module-level function of params, draws, t [P] and action [P] that returns the rewards [P].
+    """
 
     def init(params, draws):
         return ()

@@ -1,4 +1,4 @@
-"""Absolute moments of the arms' laws, exact: E|X|^order, or E|X - mean|^order with central=True, on the host in float64.
+"""Exact absolute moments of the arms' laws: E|X|^order, or E|X - mean|^order if central, on the host in float64.
 
 Every function takes the law's numbers first, then order > 0 (real) and `central`. It returns [K], inf where the
 moment does not exist. Closed forms (`docs/formulas/private_robust_mab.md#reward-laws`) are used where there are any,
@@ -26,7 +26,10 @@ def bernoulli(means: np.ndarray, order: Scalar, central: bool = False) -> np.nda
 
 
 def gaussian(means: np.ndarray, scale: float, order: Scalar, central: bool = False) -> np.ndarray:
-    """scale^order 2^(order/2) Gamma((order + 1)/2) / sqrt(pi), times 1F1(-order/2; 1/2; -mean^2 / (2 scale^2)) when raw."""
+    """scale^order 2^(order/2) Gamma((order + 1)/2) / sqrt(pi).
+
+    The raw moment is that times 1F1(-order/2; 1/2; -mean^2 / (2 scale^2)).
+    """
     k = _order(order)
     if scale == 0:
         return np.zeros(len(means)) if central else np.abs(means) ** k
@@ -38,7 +41,10 @@ def gaussian(means: np.ndarray, scale: float, order: Scalar, central: bool = Fal
 
 
 def student(means: np.ndarray, scale: float, df: float, order: Scalar, central: bool = False) -> np.ndarray:
-    """scale^order df^(order/2) Gamma((order + 1)/2) Gamma((df - order)/2) / (sqrt(pi) Gamma(df/2)); raw by quadrature."""
+    """scale^order df^(order/2) Gamma((order + 1)/2) Gamma((df - order)/2) / (sqrt(pi) Gamma(df/2)).
+
+    The raw moment is computed by quadrature.
+    """
     k = _order(order)
     if scale == 0:
         return np.zeros(len(means)) if central else np.abs(means) ** k
