@@ -9,8 +9,8 @@ from jax import lax
 from jaxbandits import theory
 from jaxbandits.algorithms.adversarial.exp4 import State as Weights
 from jaxbandits.algorithms.adversarial.exp4 import follow, moved, start, summed_columns
-from jaxbandits.algorithms.adversarial.observed_loss import clipped_loss
 from jaxbandits.algorithms.adversarial.private_batched import slots
+from jaxbandits.learners.observed_loss import clipped_loss
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_released
 from jaxbandits.numerics import materialize
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span

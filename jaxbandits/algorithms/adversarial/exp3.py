@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from jaxbandits import theory
-from jaxbandits.algorithms.adversarial.observed_loss import observed_loss
 from jaxbandits.learners.exponential import reweigh
+from jaxbandits.learners.observed_loss import observed_loss
 from jaxbandits.numerics import UNROLL, fixed_sum, inverse_cdf, materialize
 from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Rewards, Span
 from jaxbandits.typing import Scalar

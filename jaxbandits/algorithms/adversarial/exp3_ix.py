@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxbandits.algorithms.adversarial.observed_loss import observed_loss
 from jaxbandits.learners.exponential import reweigh
+from jaxbandits.learners.observed_loss import observed_loss
 from jaxbandits.numerics import inverse_cdf, materialize
 from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Rewards, Span
 from jaxbandits.typing import Scalar

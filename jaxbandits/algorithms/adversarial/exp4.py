@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from jaxbandits import theory
-from jaxbandits.algorithms.adversarial.observed_loss import observed_loss
 from jaxbandits.learners.exponential import LARGEST_STEP
+from jaxbandits.learners.observed_loss import observed_loss
 from jaxbandits.numerics import combine, fixed_sum, inverse_cdf, materialize, pick
 from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Rewards, Span
 from jaxbandits.typing import Array, Float, Int, Scalar

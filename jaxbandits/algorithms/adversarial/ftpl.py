@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits import theory
-from jaxbandits.algorithms.adversarial.observed_loss import observed_loss
+from jaxbandits.learners.observed_loss import observed_loss
 from jaxbandits.learners.perturbed import leader_probability
 from jaxbandits.numerics import argmin, materialize
 from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Rewards, Span

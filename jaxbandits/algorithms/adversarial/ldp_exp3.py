@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from jaxbandits import theory
 from jaxbandits.algorithms.adversarial.exp3 import exp3
-from jaxbandits.algorithms.adversarial.observed_loss import clipped_loss
+from jaxbandits.learners.observed_loss import clipped_loss
 from jaxbandits.mechanisms.composition import Event, guarantee, laplace_event, view_message
 from jaxbandits.mechanisms.laplace import laplace_scale
 from jaxbandits.protocol import Algorithm, Loss, Program, Rewards, Span

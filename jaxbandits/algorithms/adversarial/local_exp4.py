@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from jaxbandits import theory
 from jaxbandits.algorithms.adversarial.exp4 import program as exp4_program
 from jaxbandits.algorithms.adversarial.ldp_exp3 import GUARANTEE
-from jaxbandits.algorithms.adversarial.observed_loss import clipped_loss
+from jaxbandits.learners.observed_loss import clipped_loss
 from jaxbandits.mechanisms.laplace import laplace_scale
 from jaxbandits.protocol import Algorithm, Loss, Program, Rewards, Span
 from jaxbandits.typing import Scalar

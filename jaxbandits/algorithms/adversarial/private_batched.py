@@ -12,7 +12,7 @@ from jaxbandits import theory
 from jaxbandits.algorithms.adversarial.exp3 import exp3
 from jaxbandits.algorithms.adversarial.ftpl import ftpl
 from jaxbandits.algorithms.adversarial.htinf import htinf
-from jaxbandits.algorithms.adversarial.observed_loss import clipped_loss
+from jaxbandits.learners.observed_loss import clipped_loss
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_released
 from jaxbandits.mechanisms.laplace import laplace_scale
 from jaxbandits.numerics import fixed_sum, materialize, tree_where

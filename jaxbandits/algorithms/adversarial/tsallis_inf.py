@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from jaxbandits.algorithms.adversarial.htinf import MIN_WEIGHT
-from jaxbandits.algorithms.adversarial.observed_loss import observed_loss
 from jaxbandits.learners import tsallis
+from jaxbandits.learners.observed_loss import observed_loss
 from jaxbandits.numerics import materialize
 from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Rewards, Span
 from jaxbandits.typing import Array, Float, Int, Scalar

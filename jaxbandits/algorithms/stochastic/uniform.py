@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from jaxbandits.algorithms.adversarial.observed_loss import observed_loss
+from jaxbandits.learners.observed_loss import observed_loss
 from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Rewards, Span
 from jaxbandits.validation import factory, integer
 
