@@ -113,7 +113,9 @@ def schedule(horizon: int, others: int, shortcut: bool = False) -> tuple[Span, .
     Long windows waste the slots behind an episode's end or a checkpoint, and short ones pay for a loop step more
     often. With the shortcut slots cost nothing, and a checkpoint does not cut what is drawn at once.
     """
-    slots = MOST_TRIALS if shortcut else min(integer_sums.LONGEST, max(8, 2 ** round(math.log2(max(horizon, 1) / 256))))
+    slots = (
+        MOST_TRIALS if shortcut else min(integer_sums.MAX_PLAYS, max(8, 2 ** round(math.log2(max(horizon, 1) / 256))))
+    )
     return (Span(slots, -(-horizon // slots) + others, full=False, whole=shortcut),)
 
 

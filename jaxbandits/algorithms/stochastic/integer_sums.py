@@ -14,7 +14,8 @@ import numpy as np
 from jaxbandits.numerics import fixed_sum
 from jaxbandits.typing import Array, Float, Int, Numeric
 
-LONGEST = 128  # plays of a window: that many units of 2^23 still fit in 31 bits; a ceiling twice as large holds 256
+# The most plays of one window. That many units of 2^23 still fit in 31 bits; with a ceiling twice as large 256 fit.
+MAX_PLAYS = 128
 
 
 class Sum(NamedTuple):
