@@ -79,7 +79,8 @@ def inner(x: Sequence[Array], theta: Sequence[Array]) -> Array:
 
 # `product_once` is for all arms' means, which several functions read: they are computed once. An agent's own mean is
 # read only where it is computed.
-product, product_once = lanes_last(inner), lanes_last(lambda x, theta: materialize(inner(x, theta)))
+product: Callable[..., Array] = lanes_last(inner)
+product_once: Callable[..., Array] = lanes_last(lambda x, theta: materialize(inner(x, theta)))
 
 
 @lanes_last
