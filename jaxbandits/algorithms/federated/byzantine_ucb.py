@@ -8,7 +8,6 @@ import math
 from functools import cache, partial
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 
 from jaxbandits.algorithms.federated.agents import (
@@ -31,7 +30,7 @@ from jaxbandits.estimators.packing import pack, unpack
 from jaxbandits.estimators.random_groups import groups_of
 from jaxbandits.mechanisms.composition import guarantee, view_released
 from jaxbandits.mechanisms.tree import CALIBRATIONS, FORMS, tree, tree_event, tree_levels, tree_scale
-from jaxbandits.numerics import count, matvec
+from jaxbandits.numerics import count, matvec, tree_where
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.validation import choice, factory, integer, number
 
@@ -115,7 +114,7 @@ def program(num_agents: int, dim: int, window: int, aggregate: str, iterations: 
             state.refused + count(~new.good),
         )  # fmt: skip
         going = state.episode < whole(params.episodes)  # message K is never used
-        after = jax.tree.map(lambda new, old: jnp.where(going, new, old), after, state)
+        after = tree_where(going, after, state)
         return after, (jnp.where(going, gram, jnp.nan), jnp.where(going, vector, jnp.nan)) if privacy else ()
 
     def diagnose(params, state):

@@ -13,7 +13,7 @@ import numpy as np
 from jaxbandits.algorithms.robust import prm_formulas
 from jaxbandits.algorithms.stochastic import episodes, integer_sums
 from jaxbandits.estimators.histogram_mean import bin_index
-from jaxbandits.numerics import argmax, materialize
+from jaxbandits.numerics import argmax, materialize, tree_where
 from jaxbandits.protocol import Algorithm, Rewards
 from jaxbandits.random import to_laplace
 from jaxbandits.validation import factory, integer, number
@@ -127,7 +127,7 @@ def rules(num_arms: int, bins: int, thompson: bool) -> episodes.Rules:
         search = look(params, memory.search, scale, draws.child("bins"), t, length.astype(dtype))
         wait = jnp.where(search.parts == parts, length, 0)
         done = memory.search.parts == parts
-        after = episodes.choose(done, after, memory._replace(search=search))
+        after = tree_where(done, after, memory._replace(search=search))
         # the left edge is private too: it comes of noisy shares
         released = jnp.where(done, jnp.stack([own, memory.search.left]), jnp.nan)
         return after, released, jnp.where(done, following, arm), jnp.where(done, fresh, wait)
