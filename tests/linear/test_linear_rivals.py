@@ -11,7 +11,6 @@ from scipy import optimize, stats
 
 import jaxbandits as jb
 from jaxbandits.algorithms import (
-    _design_batches,
     bogunovic_elimination,
     median_elimination,
     phased_elimination,
@@ -19,6 +18,7 @@ from jaxbandits.algorithms import (
     robust_elimination,
     trimmed_elimination,
 )
+from jaxbandits.algorithms.linear import batches
 from jaxbandits.algorithms.linear.batch_reports import MISSING
 from jaxbandits.algorithms.linear.batches import Batch
 from jaxbandits.algorithms.linear.median_elimination import bucket_estimates, report_estimates
@@ -173,13 +173,13 @@ def test_least_squares_is_numpys(sample):
     batch, arm = batch_of(actions, counts, reports)
     params = stored(trimmed_elimination, actions)
     want = np.linalg.lstsq(actions[arm], reports, rcond=None)[0]
-    np.testing.assert_allclose(_design_batches.least_squares(params, batch), want, rtol=1e-4)
+    np.testing.assert_allclose(batches.least_squares(params, batch), want, rtol=1e-4)
     broken = np.where(np.arange(36) % 6 == 0, np.nan, reports)  # left out; n and M stay
     batch, _ = batch_of(actions, counts, broken)
     moment = (actions.T * counts) @ actions
     total = actions[arm].T @ np.nan_to_num(broken)
     np.testing.assert_allclose(
-        _design_batches.least_squares(params, batch), 36 / 30 * np.linalg.solve(moment, total), rtol=1e-4
+        batches.least_squares(params, batch), 36 / 30 * np.linalg.solve(moment, total), rtol=1e-4
     )
 
 

@@ -284,7 +284,7 @@ def byzantine_ucb(
     Jadbabaie, Li, Qian and Tian, "Byzantine-robust federated linear bandits", Algorithm 1, Theorems 2, 6 and 7;
     `docs/formulas/byzantine.md#algorithm`, `docs/formulas/byzantine.md#constants`,
     `docs/formulas/byzantine.md#aggregation-rules`, `docs/formulas/byzantine.md#privacy-noise`. Departures:
-    `docs/deviations.md`.
+    `docs/deviations/byzantine.md`.
 
     Examples
     --------
@@ -355,6 +355,7 @@ def byzantine_ucb(
     if privacy:
         events = partial(_events, privacy)
         claim = guarantee("federated", "message", events, view_released, delta=lambda params: params.delta)
+        claim = claim._replace(noise_share=noise_share)
     return Algorithm(
         program=program(*static),
         schedule=(Span(window, episodes, whole=True),),

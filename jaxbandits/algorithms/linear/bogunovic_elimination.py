@@ -87,7 +87,7 @@ def bogunovic_elimination(
     and nothing goes if none is left. There is no privacy.
 
     The algorithm is recalled: the publication was not at hand and its constants are unverified. So are H, the
-    default of weight_floor and the factor s, which the formula has as 1 (`docs/deviations.md`).
+    default of weight_floor and the factor s, which the formula has as 1 (`docs/deviations/robust_linear.md`).
 
     References
     ----------

@@ -447,7 +447,7 @@ def robust_elimination(
     ----------
     "Robust and private stochastic linear bandits" (ICML 2023), Algorithms 1 and 2;
     `docs/formulas/robust_linear.md#elimination`, `docs/formulas/robust_linear.md#threshold`,
-    `docs/formulas/robust_linear.md#radius`. Departures: `docs/deviations.md`.
+    `docs/formulas/robust_linear.md#radius`. Departures: `docs/deviations/robust_linear.md`.
 
     Examples
     --------
