@@ -286,7 +286,7 @@ def prm_elimination(
     beta, T0 and the bins follow from the arguments alone, never from the data. Arms are dropped under a strict
     inequality, so tied arms stay; an arm drawn greedily on equal means is the lowest. All arguments but those
     marked [static] are data: a grid over them shares a program. Departures from the paper:
-    `docs/deviations.md`.
+    `docs/deviations/private_robust_mab.md`.
 
     References
     ----------

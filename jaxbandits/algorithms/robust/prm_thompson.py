@@ -120,7 +120,7 @@ def prm_thompson(
     Every arm is first played B0 times, in index order, as in `prm_ucb`. Mean, noise and radius are those of
     `prm_elimination`. Each mean rests on one episode alone. Ties go to the lowest index. Truncation rejects rewards
     that are not finite: they count as 0 and stay in the divisor. About one run in twenty still ends on a wrong arm.
-    Departures from the paper: `docs/deviations.md`.
+    Departures from the paper: `docs/deviations/private_robust_mab.md`.
 
     References
     ----------

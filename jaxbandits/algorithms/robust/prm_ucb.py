@@ -316,7 +316,7 @@ def prm_ucb(
     Mean, noise and radius are those of `prm_elimination`. Each mean rests on one episode alone. Ties go to the
     lowest index. Truncation rejects rewards that are not finite: they count as 0 and stay in the divisor. T0 is the
     number below which an estimate is not reliable. Departures from the paper:
-    `docs/deviations.md`.
+    `docs/deviations/private_robust_mab.md`.
 
     References
     ----------

@@ -64,7 +64,7 @@ def robust_ucb(
     reward that counts may leave later, and none comes back. Arms of infinite index, those never played and with
     Catoni those with N < 4 ln t^2, come first; ties go to the lowest arm, with Catoni within a relative 1e-6 (1e-12
     in float64). Rewards that are not finite count as 0; ``"median_of_means"`` and ``"catoni"`` also cut rewards at
-    1e30 in size. Nothing is drawn at random. Departures: `docs/deviations.md`.
+    1e30 in size. Nothing is drawn at random. Departures: `docs/deviations/private_robust_mab.md`.
 
     References
     ----------
