@@ -320,7 +320,7 @@ def prm_ucb(
 
     References
     ----------
-    Wu, Zhou, Tao and Wang 2023, "On private and robust bandits", section 5, remark after Algorithm 1, which gives
+    Wu, Zhou, Tao and Wang 2023, section 5, remark after Algorithm 1, which gives
     no listing: `docs/formulas/private_robust_mab.md#prm-ucb-and-prm-ts`. Constants:
     `docs/formulas/private_robust_mab.md#constants`.
 
