@@ -85,17 +85,17 @@ def literal_program(num_arms: int) -> Program:
         return action, (state.tries == 0).astype(jnp.int32), leader
 
     def update(params, state, draws, t, action, message, used):
-        begins, most = jnp.asarray(used) > 0, jnp.asarray(params.tries).astype(jnp.int32)
+        begins, max_tries = jnp.asarray(used) > 0, jnp.asarray(params.tries).astype(jnp.int32)
         action, loss = jnp.where(begins, action, state.action), jnp.where(begins, message.total, state.loss)
         tried = jnp.where(begins, 0, state.tries)
         position = (tried + order)[:, None] * num_arms + np.arange(num_arms, dtype=np.int32)
         noise = to_laplace(draws.child("tries").at(t, position), draws.dtype)  # [block, K]
         leads = argmin(state.estimate + noise / params.learning_rate) == action
-        first = jnp.min(jnp.where(leads & (tried + order < most), order, block))
+        first = jnp.min(jnp.where(leads & (tried + order < max_tries), order, block))
         tried, matched = tried + jnp.minimum(first + 1, block), first < block
         count = jnp.where(matched, tried.astype(loss.dtype), params.failed_tries)
         pending = begins | (state.tries > 0)
-        done = pending & (matched | (tried >= most))
+        done = pending & (matched | (tried >= max_tries))
         added = state.estimate.at[action].add(materialize(loss * count))
         estimate = jnp.where(done, added - materialize(jnp.min(added)), state.estimate)
         return Resampling(estimate, action, loss, jnp.where(pending & ~done, tried, 0)), ()
