@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize, stats
 
+import jaxbandits as jb
 from jaxbandits import simulator
 from jaxbandits.algorithms.adversarial.bandit_to_experts import bandit_to_experts
+from jaxbandits.algorithms.adversarial.batch_tuning import tuned_in_batches
 from jaxbandits.algorithms.adversarial.exp3 import exp3
 from jaxbandits.algorithms.adversarial.exp3_ix import exp3_ix
 from jaxbandits.algorithms.adversarial.ftpl import ftpl
@@ -32,6 +34,7 @@ from jaxbandits.mechanisms.laplace import laplace_scale
 from jaxbandits.protocol import Loss
 from jaxbandits.random import Draws
 from jaxbandits.sweeps import simulate, sweep
+from jaxbandits.validation import factory
 from jaxbandits.window import offer
 
 INF = float("inf")
