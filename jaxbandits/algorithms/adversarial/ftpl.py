@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits import theory
+from jaxbandits.algorithms.adversarial.batch_tuning import Batches, tuned_in_batches
 from jaxbandits.learners.observed_loss import observed_loss
 from jaxbandits.learners.perturbed import leader_probability
 from jaxbandits.numerics import argmin, materialize
@@ -201,3 +202,16 @@ def ftpl(
         config={},
         rewards=Rewards(0.0, 1.0),
     )
+
+
+def _in_batches(batches: Batches) -> dict[str, Any]:
+    """Corollary E.3 for the window that follows from epsilon; its general form for a window that the user chose."""
+    if batches.bound.get("feedback_scale") is not None:
+        return {}
+    if batches.chosen:
+        return {"feedback_scale": batches.noise_scale}
+    tuning = theory.ftpl_tuning(batches.num_arms, batches.horizon, batches.epsilon)
+    return {key: tuning[key] for key in ("learning_rate", "tries")}
+
+
+tuned_in_batches(ftpl, _in_batches)
