@@ -24,7 +24,7 @@ from jax import lax
 from jaxbandits.estimators._inputs import checked
 from jaxbandits.estimators._lanes import first_above, ladder, total
 from jaxbandits.estimators._top_eigenvector import top_eigenvector
-from jaxbandits.numerics import count, fixed_sum, materialize, materialize_all
+from jaxbandits.numerics import count, fixed_sum, materialize, materialize_all, tree_where
 from jaxbandits.random import Draws, to_uniform
 from jaxbandits.typing import Array, Bool, Float, Int, Matrix, Scalar, Vector
 from jaxbandits.validation import integer
@@ -167,9 +167,9 @@ def _whole_batch(
         touched = _of_rows(jnp.where(jnp.arange(size, dtype=jnp.int32)[:, None] == i, jnp.nan, row))
         values = at.values.at[jnp.where(todo, lane, lanes), b, i].set(jnp.nan, mode="drop", unique_indices=True)
         here = (jnp.arange(num_blocks, dtype=jnp.int32)[:, None] == b) & todo
-        blocks = jax.tree.map(lambda new, old: jnp.where(here, new, old), touched, at.blocks)
+        blocks = tree_where(here, touched, at.blocks)
         pooled = _pooled(blocks, own)
-        arms = jax.tree.map(lambda new, old: jnp.where(of_arm & todo, new, old), pooled, at.arms)
+        arms = tree_where(of_arm & todo, pooled, at.arms)
         return _Loop(
             step=at.step + 1,
             todo=todo,

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from jaxbandits.learners.learner import Learner, gradient_of, positive
 from jaxbandits.learners.transformations import begin, examined, step
-from jaxbandits.numerics import safe_norm
+from jaxbandits.numerics import safe_norm, tree_where
 from jaxbandits.validation import integer
 
 if TYPE_CHECKING:
@@ -98,6 +98,6 @@ def from_optax(
         shrink = jnp.minimum(1, bound / size).astype(point.dtype)
         point = point * shrink
         finite = jnp.all(jnp.isfinite(point))
-        return jax.tree.map(lambda new, old: jnp.where(finite, new, old), State(point, inner), state)
+        return tree_where(finite, State(point, inner), state)
 
     return Learner(init, predict, update)
