@@ -14,7 +14,7 @@ import numpy as np
 from jaxbandits.algorithms.robust import prm_formulas
 from jaxbandits.algorithms.stochastic import episodes, integer_sums
 from jaxbandits.estimators.histogram_mean import bin_index
-from jaxbandits.numerics import argmax, materialize
+from jaxbandits.numerics import argmax, materialize, tree_where
 from jaxbandits.protocol import Algorithm, Rewards
 from jaxbandits.random import to_laplace
 from jaxbandits.typing import Array, Float, Int, Scalar
@@ -157,7 +157,7 @@ def rules(num_arms: int, bins: int, thompson: bool) -> episodes.Rules:
         search = look(params, memory.search, scale, draws.child("bins"), t, length.astype(dtype))
         wait = jnp.where(search.parts == parts, length, 0)
         done = memory.search.parts == parts
-        after = episodes.choose(done, after, memory._replace(search=search))
+        after = tree_where(done, after, memory._replace(search=search))
         # The left edge is private too, as it comes from noisy shares.
         released = jnp.where(done, jnp.stack([own, memory.search.left]), jnp.nan)
         return after, released, jnp.where(done, following, arm), jnp.where(done, fresh, wait)
