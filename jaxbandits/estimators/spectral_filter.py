@@ -183,7 +183,8 @@ def _whole_batch(
             eigenvalues=eigenvalues,
         )
 
-    none_removed = jnp.zeros(lanes, jnp.int32)
+    none_removed, zero = jnp.zeros(lanes, jnp.int32), jnp.zeros(lanes, dtype)
+    eigenvalues = jnp.full((history, lanes), jnp.nan, dtype)
     start = _Loop(
         step=jnp.int32(0),
         todo=none_removed == 0,
@@ -193,8 +194,8 @@ def _whole_batch(
         blocks=blocks,
         arms=arms,
         mean=jnp.zeros((dim, lanes), dtype),
-        eigenvalue=jnp.zeros(lanes, dtype),
-        eigenvalues=jnp.full((history, lanes), jnp.nan, dtype),
+        eigenvalue=zero,
+        eigenvalues=eigenvalues,
     )
     end = lax.while_loop(lambda at: jnp.any(at.todo), remove, start)
     return FilteredBlocks(
