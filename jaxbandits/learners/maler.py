@@ -21,8 +21,9 @@ import numpy as np
 
 from jaxbandits.learners._few import at_the_few
 from jaxbandits.learners.learner import Learner, gradient_of, positive
-from jaxbandits.learners.project_ellipsoid import to_unit_sphere, triangle
+from jaxbandits.learners.project_ellipsoid import to_unit_sphere
 from jaxbandits.numerics import count, fixed_sum, lanes_last, materialize, materialize_all
+from jaxbandits.numerics.packed import triangle
 from jaxbandits.validation import integer
 
 CURVATURE = 25 / 56  # b = min(1 / (4 G_l diam), 1) / 2 with G_l = 7 / (25 diam)

@@ -14,8 +14,8 @@ import jaxbandits as jb
 from jaxbandits import catalogue
 from jaxbandits.auditing import Edit, bounds, neighbours, scores, table
 from jaxbandits.cli import main
-from jaxbandits.estimators.packing import pack
 from jaxbandits.mechanisms import gaussian_scale
+from jaxbandits.numerics.packed import pack
 from jaxbandits.privacy import asked
 from jaxbandits.random import Draws
 from jaxbandits.reports import layout

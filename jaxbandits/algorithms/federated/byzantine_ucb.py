@@ -19,7 +19,6 @@ from jaxbandits.algorithms.federated.agents import (
     bounded,
     bytes_of,
     choose,
-    floored_inverse,
     moments,
     radius,
     ridge,
@@ -27,11 +26,12 @@ from jaxbandits.algorithms.federated.agents import (
 )  # fmt: skip
 from jaxbandits.algorithms.federated.agents import constants as _constants
 from jaxbandits.algorithms.federated.aggregation import RULES, Crowd, whole
-from jaxbandits.estimators.packing import pack, unpack
 from jaxbandits.estimators.random_groups import groups_of
 from jaxbandits.mechanisms.composition import guarantee, view_released
 from jaxbandits.mechanisms.tree import CALIBRATIONS, FORMS, tree, tree_event, tree_levels, tree_scale
 from jaxbandits.numerics import count, matvec
+from jaxbandits.numerics.linear_algebra import floored_inverse
+from jaxbandits.numerics.packed import pack, unpack
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.validation import choice, factory, integer, number
 
