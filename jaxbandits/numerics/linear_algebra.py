@@ -1,4 +1,4 @@
-"""Small linear algebra whose result does not depend on how many lanes run side by side: elementwise, no library is called.
+"""Small linear algebra, elementwise: the result of a lane does not depend on the others, and no library is called.
 
 Which function inverts or factors which symmetric matrix:
 
@@ -12,9 +12,10 @@ Which function inverts or factors which symmetric matrix:
 | packed, perhaps indefinite | Cholesky factor, for products | `packed.cholesky` |
 | packed lanes, definite | solutions, by Cholesky factors | `packed.cholesky_solver` |
 
-Functions of [d, d] loop over d pivots: their compile time does not grow with d, as that of a factorisation written out does
-(40 s at d = 10). Packed ones are written out up to `packed.MAX_UNROLLED_DIM` features, which is faster to run. The two kinds
-do not agree to the last bit, and neither replaces the other where results are pinned.
+Functions of [d, d] loop over d pivots: their compile time does not grow with d, as that of a factorisation
+written out does (40 s at d = 10). Packed ones are written out up to `packed.MAX_UNROLLED_DIM` features, which
+is faster to run. The two kinds do not agree to the last bit, and neither replaces the other where results are
+pinned.
 """
 
 from typing import Any
@@ -40,7 +41,10 @@ def safe_norm(x: Float[Array, "..."], axis: int = -1) -> Float[Array, "..."]:
 
 @lanes_last
 def sweep_inverse(matrix: Float[Array, "d d ..."]) -> tuple[Float[Array, "d d ..."], Float[Array, "..."]]:
-    """Inverse of a symmetric positive definite [d, d] by Gauss-Jordan sweeps, and the smallest pivot (> 0: it was definite)."""
+    """Inverse of a symmetric positive definite [d, d], and its smallest pivot, which is > 0 if it was definite.
+
+    By Gauss-Jordan sweeps.
+    """
 
     def sweep(k, carry):
         a, smallest = carry
@@ -115,8 +119,8 @@ def symmetric_eigen(matrix: Float[Array, "d d"], sweeps: int = 8) -> tuple[Float
 def floored_inverse(matrix: Float[Array, "d d"], floor: Any) -> Float[Array, "d d"]:
     """Inverse of a symmetric matrix [d, d] after raising its eigenvalues to `floor`.
 
-    Positive definite beyond the floor: a plain inverse. Otherwise (noise or attacks) an eigen-decomposition, inside a loop
-    that runs only when some lane needs it.
+    Positive definite beyond the floor: a plain inverse. Otherwise (noise or attacks) an eigen-decomposition,
+    inside a loop that runs only when some lane needs it.
     """
     lower = matrix - floor * jnp.eye(matrix.shape[-1], dtype=matrix.dtype)
     inverses, pivots = jax.vmap(sweep_inverse)(jnp.stack([matrix, lower]))  # in one loop

@@ -1,11 +1,12 @@
-"""Symmetric d x d matrices as d (d + 1) / 2 numbers: the upper triangle by rows, the one layout of a packed matrix here.
+"""Symmetric d x d matrices as d (d + 1) / 2 numbers, in one layout: the upper triangle by rows.
 
 Two kinds of functions use it:
 
-* Linear bandits update a packed matrix at every play. There it is a list of d (d + 1) / 2 scalars, because under vmap each
-  scalar is then one contiguous array over the lanes and a step fuses into a few loops. A "scalar" may also be an array of any
-  one shape, such as lanes; everything is elementwise.
-* `pack` and `unpack` treat one array [..., d (d + 1) / 2], with entries off the diagonal times sqrt(2), so that norms are kept.
+* Linear bandits update a packed matrix at every play. There it is a list of d (d + 1) / 2 scalars, because
+  under vmap each scalar is then one contiguous array over the lanes and a step fuses into a few loops. A
+  "scalar" may also be an array of any one shape, such as lanes; everything is elementwise.
+* `pack` and `unpack` treat one array [..., d (d + 1) / 2], with entries off the diagonal times sqrt(2), so that
+  norms are kept.
 
 Inverses and factors of matrices [d, d] are in `numerics.linear_algebra`.
 """
@@ -67,8 +68,9 @@ def _indices(dim: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def pack(matrix: Any) -> Float[Array, "... n"]:
     """Symmetric matrices as vectors of the same norm.
 
-    The upper triangle row by row, entries off the diagonal times sqrt(2), also called svec. The Euclidean norm of the result is
-    the Frobenius norm of the matrix, so that a geometric median of such vectors is one of matrices.
+    The upper triangle row by row, entries off the diagonal times sqrt(2), also called svec. The Euclidean norm
+    of the result is the Frobenius norm of the matrix, so that a geometric median of such vectors is one of
+    matrices.
 
     Parameters
     ----------
@@ -177,7 +179,7 @@ def rank_one(inverse: Entries, theta: Entries, x: Entries, y: Any) -> tuple[tupl
 
 
 def ridge_estimate(gram: Entries, vector: Entries, ridge: Any) -> tuple[tuple, tuple]:
-    """(P, theta) with P = (V + ridge I)^-1 packed and theta = P u, from V packed and u, lists of scalars: two tuples."""
+    """(P, theta) from V packed and u, lists of scalars: P = (V + ridge I)^-1 packed, theta = P u."""
     dim = len(vector)
     shifted = [v + ridge if i == j else v for v, (i, j) in zip(gram, pairs(dim), strict=True)]
     inverse = symmetric_inverse(shifted, dim)
@@ -192,11 +194,12 @@ def ridge_estimate(gram: Entries, vector: Entries, ridge: Any) -> tuple[tuple, t
 def symmetric_inverse(packed: Entries, dim: int) -> list:
     """Inverse of a packed symmetric matrix that need not be definite: packed, finite for finite entries.
 
-    `linear_algebra.sweep_inverse` does the same for definite matrices [d, d], and `linear_algebra.floored_inverse` for matrices
-    whose eigenvalues are raised first.
+    `linear_algebra.sweep_inverse` does the same for definite matrices [d, d], and
+    `linear_algebra.floored_inverse` for matrices whose eigenvalues are raised first.
 
-    Symmetric sweeps without a choice of pivots. One that vanishes to rounding is moved off zero by the rounding error of the
-    largest diagonal entry; in noisy statistics that has probability zero, and a change of this size is there already.
+    Symmetric sweeps without a choice of pivots. One that vanishes to rounding is moved off zero by the rounding
+    error of the largest diagonal entry; in noisy statistics that has probability zero, and a change of this
+    size is there already.
     """
     if dim > MAX_UNROLLED_DIM:
         inverse = sweep_inverse(full(packed, dim))[0]
@@ -229,7 +232,7 @@ def symmetric_inverse(packed: Entries, dim: int) -> list:
 
 
 def _factor(packed: Entries, dim: int, reciprocal_root: Callable[[Any], Any]) -> tuple[dict, list, list]:
-    """Cholesky's elimination, written out: L below its diagonal {(i, j): entry}, the pivots, and 1 / root of each pivot."""
+    """Cholesky's elimination, written out: L below its diagonal {(i, j): entry}, pivots, and 1 / sqrt of each."""
     place = triangle(dim)
     low: dict = {}
     pivots: list = []
@@ -256,7 +259,8 @@ def _root_or_zero(pivot: Any) -> Any:
 def cholesky(packed: Entries, dim: int) -> list:
     """The lower triangle, by columns, of C with C C' = a packed symmetric matrix; columns of pivots not above 0 are 0.
 
-    For products C z with a matrix that noise may have made indefinite. To solve with a definite one, `cholesky_solver`.
+    For products C z with a matrix that noise may have made indefinite. To solve with a definite one,
+    `cholesky_solver`.
     """
     if dim > MAX_UNROLLED_DIM:
         factor = _cholesky_loop(full(packed, dim))
@@ -285,9 +289,10 @@ def lower_product(factor: Entries, x: Entries) -> list:
 
 
 def cholesky_solver(packed: Entries, dim: int) -> tuple[Solve, Solve]:
-    """The functions r -> L^-1 r and w -> L^-T w of lists, L L' = a packed symmetric positive definite matrix of lanes [L].
+    """The functions r -> L^-1 r and w -> L^-T w of lists, where L L' is a packed positive definite matrix.
 
-    One after the other they solve with the matrix. Above `MAX_UNROLLED_DIM` by `linear_algebra.inverse_cholesky`.
+    One after the other they solve with the matrix. Its entries are arrays of lanes. Above `MAX_UNROLLED_DIM` by
+    `linear_algebra.inverse_cholesky`.
     """
     if dim > MAX_UNROLLED_DIM:
         matrices = jnp.moveaxis(full(packed, dim), -1, 0)

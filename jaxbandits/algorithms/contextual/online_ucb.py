@@ -63,7 +63,7 @@ class Message(NamedTuple):
 
 
 @cache
-def program(num_arms: int, dim: int, learner: str, step: str, longest: int) -> Program:
+def program(num_arms: int, dim: int, learner: str, step: Any, longest: int) -> Program:
     """step: of ogd; longest: the largest horizon that has Maler's number of experts. Both fixed for the other learner."""
 
     def online(params, dtype):
