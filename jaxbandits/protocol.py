@@ -123,6 +123,10 @@ def _spend_infinite(params: Params) -> tuple[float, float]:
     return (float("inf"), 0.0)
 
 
+def _no_noise(algorithm: "Algorithm") -> float:
+    return 0.0
+
+
 def _no_events(params: Params) -> tuple[Any, ...]:
     return ()
 
@@ -193,6 +197,9 @@ class Guarantee(NamedTuple):
     bound: float = float("inf")  # spend holds for rewards in [-bound, bound]; inf: whatever the rewards are
     # params -> the releases that one unit enters, which `spend` composes (`mechanisms.guarantee` does that)
     events: Callable[[Params], tuple[Any, ...]] = _no_events
+    # the algorithm -> the size of its privacy noise at the horizon, as a share of the information gathered by then. Above one
+    # half a run warns that noise swamps the data
+    noise_share: Callable[["Algorithm"], float] = _no_noise
 
 
 class Rewards(NamedTuple):

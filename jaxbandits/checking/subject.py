@@ -10,13 +10,13 @@ from jaxbandits import adversaries, simulator
 from jaxbandits.checking.findings import name_of_part
 from jaxbandits.checking.traces import CHECKPOINTS, Traces, traced
 from jaxbandits.contract import runs_own_code
-from jaxbandits.sweeps import simulate
+from jaxbandits.spans import batch_length, next_start, windows_offered
 from jaxbandits.sweeps.engines import local
 from jaxbandits.sweeps.engines.calls import LEAST_LANES, Task
 from jaxbandits.sweeps.grid import PARTS
 from jaxbandits.sweeps.identity.keys import identified
 from jaxbandits.sweeps.plan import Cell, Plan, host_case, plan, stacked
-from jaxbandits.sweeps.simulate import History
+from jaxbandits.sweeps.simulate import History, begin_lane, close_span, flattened, watch_windows
 
 
 class Subject:
@@ -124,17 +124,16 @@ class Subject:
             jnp.uint32(0),
             jnp.array([self.horizon], jnp.int32),
         )
-        lane, start, windows = simulate._begin(parts, case, seed, 1), 0, []
+        lane, start, windows = begin_lane(parts, case, seed, 1), 0, []
         for span in cell.algorithm.schedule:
-            kind, length = (span.slots, span.full, span.whole), span.length or span.slots
-            number = simulator.windows_offered(span, 1)
-            where = (times, jnp.int32(start), jnp.int32(length))
-            lane, seen = simulate._watch(parts, kind, number, case, seed, lane, *where)
+            kind, number = (span.slots, span.full, span.whole), windows_offered(span, 1)
+            where = (times, jnp.int32(start), jnp.int32(batch_length(span)))
+            lane, seen = watch_windows(parts, kind, number, case, seed, lane, *where)
             windows.append(seen)
             if span.close:
-                lane = simulate._close(parts, case, seed, lane)
-            start = min(start + span.repeats * length, self.horizon) if span.full else start
-        return simulate._flat(windows, False), lane.algorithm
+                lane = close_span(parts, case, seed, lane)
+            start = next_start(span, start, self.horizon)
+        return flattened(windows, False), lane.algorithm
 
 
 def evenly_spaced(times: np.ndarray) -> np.ndarray:

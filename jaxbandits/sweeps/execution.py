@@ -8,22 +8,24 @@ import threading
 import uuid
 import warnings
 from pathlib import Path
-from typing import Any
-
-import xarray as xr
-from tqdm import tqdm
+from typing import TYPE_CHECKING, Any
 
 from jaxbandits.sweeps import estimate
 from jaxbandits.sweeps.dataset import Results
 from jaxbandits.sweeps.engines import calls
-from jaxbandits.sweeps.engines.calls import Interval, Keys, Task, owned, seeds_of, without
+from jaxbandits.sweeps.engines.calls import Interval, Task, owned, seeds_of, without
+from jaxbandits.sweeps.engines.chunk import Chunk
 from jaxbandits.sweeps.engines.contract_faults import Fault, broken_cells, verdict
-from jaxbandits.sweeps.engines.local import Chunk
+from jaxbandits.sweeps.engines.keeping import keep_chunk
 from jaxbandits.sweeps.identity.keys import identified
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.storage import computing_time, free_space
 from jaxbandits.sweeps.storage.dataset_file import RESULTS, load
 from jaxbandits.sweeps.storage.store import Store, Unreadable, block_of, remedy
+
+if TYPE_CHECKING:
+    import xarray as xr
+
 
 HEADER_BYTES = 1 << 16  # of results.nc: coordinates and attributes
 
@@ -78,7 +80,7 @@ class Job:
         """Seconds that all processes together have computed for the store."""
         return 0.0 if self.store is None else computing_time.seconds(self.store.home)
 
-    def dataset(self) -> xr.Dataset:
+    def dataset(self) -> "xr.Dataset":
         """Compute what is missing and return everything."""
         if self.store is None or self.directory is None:
             results = Results(self.plan, self.shapes, self.config)
@@ -133,6 +135,8 @@ class Job:
             estimate.say(self.said(0))
 
     def _run(self, wanted: list[list[Interval]], sink) -> None:
+        from tqdm import tqdm
+
         plan, store, machine = self.plan, self.store, self.engine.machine
         before = []
         if store is not None:
@@ -244,13 +248,3 @@ class Job:
 def _each(task: Task, chunk: Chunk, put) -> None:
     for m, c in chunk.sound():
         put(c, chunk.first, chunk.of(m))
-
-
-def keep_chunk(store: Store, task: Task, chunk: Chunk, keys: Keys, block: int) -> None:
-    """Write a finished call as files, one a cell and block of seeds; nothing of cells that broke the contract."""
-    for m, c in chunk.sound():
-        arrays = chunk.of(m)
-        for low, high in calls.blocks(task.first, task.first + task.seeds, block):
-            at = slice(low - task.first, high - task.first)
-            store.write(keys[c], low, {name: x[at] for name, x in arrays.items()})
-    store.forget_begun(calls.as_begun(task, keys))

@@ -8,9 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxbandits import simulator
+from jaxbandits import simulator, spans
 from jaxbandits.numerics import fixed_sum
 from jaxbandits.protocol import Algorithm, Case, Environment
+from jaxbandits.regret import regret_of_counts
 from jaxbandits.simulator import case_of
 from jaxbandits.sweeps import assumptions, jax_flags
 from jaxbandits.sweeps.arguments import call, factory_of, floating, name_of, part_factory, public_name, signature_of
@@ -113,7 +114,7 @@ def simulate(
     regret = _regret(record, environment, parts, seed, times, traced)
     pulls = None if isinstance(record.pulls, tuple) else record.pulls
     if history:
-        kept = _flat(kept, traced)
+        kept = flattened(kept, traced)
     if not traced:
         pulls, diagnostics = jax.tree.map(np.asarray, (pulls, diagnostics))
         watched = jax.tree.map(lambda x: np.reshape(x, (1, 1)), lane.faults)
@@ -174,36 +175,34 @@ def _piece(function, static: tuple[int, ...]):
     return jax.jit(without_unread(function, static), static_argnums=static)
 
 
-_begin = _piece(simulator.begin, (0, 3))
-_advance = _piece(simulator.advance, (0, 1))
-_close = _piece(simulator.close, (0,))
-_finish = _piece(simulator.finish, (0,))
+begin_lane = _piece(simulator.begin, (0, 3))
+advance_lane = _piece(simulator.advance, (0, 1))
+close_span = _piece(simulator.close, (0,))
+finish_lane = _piece(simulator.finish, (0,))
 
 
 def _play(parts: Parts, schedule: tuple, history: bool, case: Case, seed, times):
-    lane = watched = _begin(parts, case, seed, len(times))  # watched: makes every play that a lane at rest only counts
+    lane = watched = begin_lane(
+        parts, case, seed, len(times)
+    )  # watched: makes every play that a lane at rest only counts
     start, kept, horizon, times = 0, [], int(times[-1]), jnp.asarray(times, jnp.int32)
     for span in schedule:
-        kind, length, windows = (
-            (span.slots, span.full, span.whole),
-            span.length or span.slots,
-            simulator.windows_offered(span, len(times)),
-        )
-        where = (times, jnp.int32(start), jnp.int32(length))
+        kind, windows = (span.slots, span.full, span.whole), spans.windows_offered(span, len(times))
+        where = (times, jnp.int32(start), jnp.int32(spans.batch_length(span)))
         if history:
-            watched, seen = _watch(parts, kind, windows, case, seed, watched, *where)
+            watched, seen = watch_windows(parts, kind, windows, case, seed, watched, *where)
             kept.append(seen)
-        lane = _advance(parts, kind, case, seed, lane, *where, jnp.int32(0), jnp.int32(windows))
+        lane = advance_lane(parts, kind, case, seed, lane, *where, jnp.int32(0), jnp.int32(windows))
         if span.close:
-            lane = _close(parts, case, seed, lane)
-            watched = _close(parts, case, seed, watched) if history else watched
-        start = min(start + span.repeats * length, horizon) if span.full else start
-    record, diagnostics = _finish(parts, case, lane)
+            lane = close_span(parts, case, seed, lane)
+            watched = close_span(parts, case, seed, watched) if history else watched
+        start = spans.next_start(span, start, horizon)
+    record, diagnostics = finish_lane(parts, case, lane)
     return record, lane, diagnostics, kept
 
 
 @partial(_piece, static=(0, 1, 2))
-def _watch(parts, kind, windows, case, seed, lane, times, start, length):
+def watch_windows(parts, kind, windows, case, seed, lane, times, start, length):
     """The same windows again, kept. Spans that are not full are bounded by their windows, full ones by the horizon."""
 
     def one(lane, w):
@@ -212,7 +211,7 @@ def _watch(parts, kind, windows, case, seed, lane, times, start, length):
     return lax.scan(one, lane, jnp.arange(windows, dtype=jnp.int32))
 
 
-def _flat(kept, traced: bool) -> History:
+def flattened(kept, traced: bool) -> History:
     parts = []
     for window in kept:
         w, p = window.play.shape
@@ -243,13 +242,11 @@ def _regret(record, environment, parts, seed, times, traced):
     else:
         structure.check_means(environment)
         means = np.asarray(environment.facts["means"], np.float64)
-        gaps = means.max() - means
         if traced:
-            regret = fixed_sum(record.pulls_at.astype(parts.dtype) * jnp.asarray(gaps, parts.dtype))
+            gaps = jnp.asarray(means.max() - means, parts.dtype)
+            regret = fixed_sum(record.pulls_at.astype(parts.dtype) * gaps)
         else:
-            regret = np.zeros(len(times))
-            for arm, gap in enumerate(gaps):
-                regret += np.asarray(record.pulls_at)[:, arm] * gap
+            regret = regret_of_counts(record.pulls_at, means)
     if parts.world.baseline is not None:
         regret = regret - parts.world.baseline(environment.params, 0 if _traced(seed) else int(seed), times)
     return regret
