@@ -80,7 +80,7 @@ def events(what: str, nodes: float, params: Params) -> tuple[Event, ...]:
     scale = float(p.diagonal) * float(params.mechanism_scale)
     if scale == 0 or math.isinf(nodes):
         return (gaussian_event(what, math.inf, scale),)
-    return (gaussian_event(what, change(p), scale, nodes),)
+    return (gaussian_event(what, change(p), scale, int(nodes)),)
 
 
 def claimed_delta(params: Params) -> float:
