@@ -100,7 +100,7 @@ class Draws:
 
     seed: jax.Array
     path: str = ""
-    dtype: type = jnp.float32
+    dtype: Any = jnp.float32
     shift: Any = None
 
     def child(self, name: str) -> "Draws":

@@ -20,8 +20,9 @@ from jaxbandits.validation import integer, number
 
 #: Said wherever a guarantee is shown.
 SIMULATED = (
-    "Guarantees are those of real-valued noise. The noise here is drawn in floating point and simulates the mechanisms; "
-    "it must not protect real data (Mironov 2012, On significance of the least significant bits for differential privacy)."
+    "Guarantees are those of real-valued noise. The noise here is drawn in floating point and simulates the "
+    "mechanisms; it must not protect real data (Mironov 2012, On significance of the least significant bits for "
+    "differential privacy)."
 )
 
 

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Sequence
+from typing import TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +10,8 @@ import jax.numpy as jnp
 from jaxbandits.numerics.fusion import lanes_last, materialize_all
 from jaxbandits.numerics.sums import UNROLL, count, fixed_cumsum
 from jaxbandits.typing import Array, Bool, Float, Int
+
+Tree = TypeVar("Tree")
 
 
 def argmax(x: Array, relative: float = 0.0, axis: int = -1) -> Int[Array, "..."]:
@@ -66,6 +69,14 @@ def pick(x: Array, index: Int[Array, "..."], axis: int = -1) -> Array:
     for i in range(1, x.shape[axis]):
         chosen = jnp.where(index == i, jax.lax.index_in_dim(x, i, axis, keepdims=False), chosen)
     return chosen
+
+
+def tree_where(condition: Bool[Array, "..."], new: Tree, old: Tree) -> Tree:
+    """Of two equal trees, leaf by leaf, `new` where the condition holds and `old` elsewhere.
+
+    The condition broadcasts against every leaf; inside a lane it is a scalar.
+    """
+    return cast(Tree, jax.tree.map(lambda a, b: jnp.where(condition, a, b), new, old))
 
 
 def features(context: Float[Array, "P N A d"]) -> list[Float[Array, "P N A"]]:

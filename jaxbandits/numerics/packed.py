@@ -24,7 +24,7 @@ from jax import lax
 from jaxbandits.numerics.fusion import lanes_last, materialize, materialize_all
 from jaxbandits.numerics.linear_algebra import inverse_cholesky, sweep_inverse
 from jaxbandits.numerics.sums import fixed_sum
-from jaxbandits.typing import Array, Float
+from jaxbandits.typing import Array, Float, Tensor
 
 Entries: TypeAlias = Sequence[Any]
 """d (d + 1) / 2 numbers, or arrays of one shape: the upper triangle of a symmetric matrix by rows."""
@@ -65,7 +65,7 @@ def _indices(dim: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return rows, columns, place
 
 
-def pack(matrix: Any) -> Float[Array, "... n"]:
+def pack(matrix: Tensor) -> Float[Array, "... n"]:
     """Symmetric matrices as vectors of the same norm.
 
     The upper triangle row by row, entries off the diagonal times sqrt(2), also called svec. The Euclidean norm
@@ -105,7 +105,7 @@ def pack(matrix: Any) -> Float[Array, "... n"]:
     return matrix[..., rows, columns] * jnp.asarray(scale, matrix.dtype)
 
 
-def unpack(packed: Any) -> Float[Array, "... d d"]:
+def unpack(packed: Tensor) -> Float[Array, "... d d"]:
     """The symmetric matrices of vectors that `pack` made.
 
     Parameters

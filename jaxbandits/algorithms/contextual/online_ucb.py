@@ -8,14 +8,16 @@ Draws: alg/encode/feature (d normals a play), alg/encode/reward (one).
 import math
 import warnings
 from functools import cache, partial
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 
 from jaxbandits.algorithms.contextual.linucb import TIE, features_of
 from jaxbandits.algorithms.contextual.statistics import bounded
+from jaxbandits.learners.from_optax import from_optax
 from jaxbandits.learners.maler import maler, num_pairs
 from jaxbandits.learners.ogd import STEPS, ogd
+from jaxbandits.learners.transformations import examined
 from jaxbandits.mechanisms.composition import Event, gaussian_event, guarantee, view_message
 from jaxbandits.mechanisms.gaussian import gaussian_delta
 from jaxbandits.numerics import argmax, materialize
@@ -29,6 +31,9 @@ from jaxbandits.theory.private_linear import (
 )
 from jaxbandits.typing import Array, Float, Scalar
 from jaxbandits.validation import choice, factory, integer, number
+
+if TYPE_CHECKING:
+    import optax
 
 LEARNERS = ("maler", "ogd")
 MAX_BOUND = 1e15  # of gradients, and of the width: squares stay below float32's 3e38
@@ -84,17 +89,19 @@ class Message(NamedTuple):
 
 
 @cache
-def program(num_arms: int, dim: int, learner: str, step: Any, longest: int) -> Program:
+def program(num_arms: int, dim: int, learner: Any, step: Any, longest: int) -> Program:
     """OnlineUCB's functions.
 
-    step is that of ogd; longest is the largest horizon that has Maler's number of experts. Both are fixed for
-    the other learner.
+    learner is "maler", "ogd" or an optax transformation; step is that of ogd; longest is the largest horizon
+    that has Maler's number of experts. The last two are fixed for the other learners.
     """
 
     def online(params, dtype):
         if learner == "maler":
             rounds = jnp.asarray(params.horizon).astype(jnp.int32)
             return maler(dim, longest, params.theta_bound, params.gradient_bound, num_rounds=rounds, dtype=dtype)
+        if learner != "ogd":
+            return from_optax(learner, dim, params.theta_bound, dtype=dtype)
         return ogd(
             dim, 1, params.theta_bound, params.gradient_bound, step=step, strong_convexity=params.strong_convexity,
             dtype=dtype,
@@ -183,7 +190,7 @@ def online_ucb(
     horizon: int,
     epsilon: Scalar,
     delta: Scalar = 0.1,
-    learner: Any = "maler",
+    learner: "Literal['maler', 'ogd'] | optax.GradientTransformation" = "maler",
     step: Literal["adanorm", "sqrt", "strong"] = "adanorm",
     calibration: Literal["exact", "paper", "reference"] = "exact",
     private_features: bool = True,
@@ -216,8 +223,9 @@ def online_ucb(
         Privacy budget of one user, in (0, inf]. inf: no noise, and G and w without their privacy parts.
     delta : float, default 0.1
         The delta of the privacy claim, in (0, 1).
-    learner : {"maler", "ogd"}, default "maler"
-        The online learner [static], see `learners`.
+    learner : {"maler", "ogd"} or optax.GradientTransformation, default "maler"
+        The online learner [static]: `learners.maler`, `learners.ogd`, or what `learners.from_optax` makes of an
+        optax transformation. Give one object to a whole sweep, since every object has a program of its own.
     step : {"adanorm", "sqrt", "strong"}, default "adanorm"
         The step size of `learners.ogd` [static]; matters for `learner="ogd"` only.
     calibration : {"exact", "paper", "reference"}, default "exact"
@@ -281,7 +289,10 @@ def online_ucb(
     longest = integer(
         "longest", horizon if longest is None else longest, horizon, remedy="it is the longest run's horizon"
     )
-    choice("learner", learner, LEARNERS)
+    if isinstance(learner, str):
+        choice("learner", learner, LEARNERS)
+    else:
+        learner = examined("learner", learner, dim, LEARNERS)
     choice("step", step, STEPS)
     choice("gradient_bound", gradient_bound, GRADIENT_BOUNDS)
     if not isinstance(private_features, bool):
@@ -329,7 +340,7 @@ def online_ucb(
         _warn(calibration, float(epsilon), float(delta), ratio(private_features, params))
     unit = "user" if private_features else "reward"
     claim = guarantee("local", unit, partial(events, private_features), view_message, delta=claimed_delta)
-    shape = ("", 4 ** (num_pairs(longest) - 1)) if learner == "maler" else (step, 0)
+    shape = ("", 4 ** (num_pairs(longest) - 1)) if learner == "maler" else (step if learner == "ogd" else "", 0)
     static = (num_arms, dim, learner, *shape)
     return Algorithm(
         program=program(*static),
