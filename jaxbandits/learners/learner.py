@@ -14,14 +14,18 @@ from jaxbandits.validation import number
 class Learner(NamedTuple):
     """An online learner of points in a ball: three functions, for one lane.
 
-    Gradients are the caller's, which clips them.
+    Parameters
+    ----------
+    init : callable
+        () -> the state before the first round.
+    predict : callable
+        state -> the point [d] that the learner plays now.
+    update : callable
+        state, gradient [d] of the loss at that point -> the state after the round. The caller clips gradients.
     """
 
-    # () -> the state before the first round
     init: Callable[[], Any]
-    # state -> the point that the learner plays now
     predict: Callable[[Any], Float[Array, " d"]]
-    # state, gradient of the loss at that point -> the state after the round
     update: Callable[[Any, Float[Array, " d"]], Any]
 
 

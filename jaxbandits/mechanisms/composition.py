@@ -27,21 +27,32 @@ SIMULATED = (
 
 
 class Event(NamedTuple):
-    """One kind of private release that a unit enters. Made by the functions below."""
+    """One kind of private release that a unit enters. Made by the functions below.
 
-    # "laplace" | "gaussian" | "randomized_response" | "binomial" | "other"
+    Parameters
+    ----------
+    mechanism : {"laplace", "gaussian", "randomized_response", "binomial", "other"}
+        The mechanism, or another word for it.
+    what : str
+        What is released, in words.
+    sensitivity : float
+        Largest change between neighbours, in the L1 (Gaussian: L2) norm; inf: unbounded.
+    scale : float
+        Of the noise: Laplace scale or standard deviation.
+    times : int, default 1
+        How many such releases the unit enters.
+    epsilon : float, default inf
+        Of one release; inf for Gaussian noise, whose epsilon follows from delta.
+    delta : float, default 0.0
+        Of one release.
+    """
+
     mechanism: str
-    # what is released, in words
     what: str
-    # largest change between neighbours, in the L1 (Gaussian: L2) norm; inf: unbounded
     sensitivity: float
-    # of the noise: Laplace scale or standard deviation
     scale: float
-    # how many such releases the unit enters
     times: int = 1
-    # of one release; inf for Gaussian noise, whose epsilon follows from delta
     epsilon: float = math.inf
-    # of one release
     delta: float = 0.0
 
 

@@ -62,7 +62,7 @@ def zcdp_rho(epsilon: Scalar, delta: Scalar) -> float:
     Returns
     -------
     float
-        rho = (sqrt(ln(1/delta) + epsilon) - sqrt(ln(1/delta)))^2. A Gaussian release spends sensitivity^2 / (2
+        The rho, (sqrt(ln(1/delta) + epsilon) - sqrt(ln(1/delta)))^2. A Gaussian release spends sensitivity^2 / (2
         scale^2) of it.
 
     Raises

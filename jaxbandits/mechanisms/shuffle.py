@@ -23,13 +23,20 @@ ORDERS = np.geomspace(0.02, 300, 120)  # Chernoff exponents tried
 
 
 class VectorCode(NamedTuple):
-    """Numbers of the vector protocol, as `vector_code` makes them."""
+    """Numbers of the vector protocol, as `vector_code` makes them.
 
-    # L: coordinates lie in [-L, L]
+    Parameters
+    ----------
+    bound : float
+        L: coordinates lie in [-L, L].
+    levels : float
+        g: a coordinate is rounded to multiples of L / g.
+    trials : float
+        B b: binomial trials a coordinate of a whole batch, all users together.
+    """
+
     bound: Any
-    # g: a coordinate is rounded to multiples of L / g
     levels: Any
-    # B b: binomial trials a coordinate of a whole batch, all users together
     trials: Any
 
 
@@ -67,7 +74,7 @@ def vector_code(
     Returns
     -------
     VectorCode
-        bound L, levels g and trials B b.
+        The bound L, the levels g and the trials B b.
 
     Raises
     ------

@@ -22,11 +22,17 @@ CALIBRATIONS = ("exact", "zcdp", "paper")
 
 
 class Tree(NamedTuple):
-    """A mechanism for noise on running sums: two functions, for one lane."""
+    """A mechanism for noise on running sums: two functions, for one lane.
 
-    # dtype -> state: [levels, *shape] the latest node of each level, or [*shape] for increments
+    Parameters
+    ----------
+    init : callable
+        dtype -> state: [levels, *shape] the latest node of each level, or [*shape] for increments.
+    release : callable
+        state, n (int32, 1, 2, ... in turn), fresh [*shape] standard normals -> state, noise [*shape] of the sum of n.
+    """
+
     init: Callable[[Any], Float[Array, "..."]]
-    # state, n (int32, 1, 2, ... in turn), fresh [*shape] standard normals -> state, noise [*shape] of the sum of n
     release: Callable[[Any, Any, Any], tuple[Float[Array, "..."], Float[Array, "..."]]]
 
 
