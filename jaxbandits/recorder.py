@@ -76,7 +76,7 @@ def write(record: Record, row, pulls, regret) -> Record:
 
 def _with_plays(record: Record, arm, plays):
     """Pulls [R, A] after `plays` [R] more of one arm; arm -1 adds none."""
-    return record.pulls + plays[:, None] * one_hot(arm, record.pulls.shape[0]).astype(jnp.int32)
+    return record.pulls[None] + plays[:, None] * one_hot(arm, record.pulls.shape[0]).astype(jnp.int32)[None]
 
 
 def write_rest(record: Record, arm, done, times) -> Record:
