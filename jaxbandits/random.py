@@ -134,7 +134,8 @@ class Draws:
         """Both uint32 words at one (possibly traced) position: shapes of t and position broadcast."""
         plays, position = self._play(t), jnp.asarray(position).astype(jnp.uint32)
         rank = max(plays.ndim, position.ndim)
-        return threefry2x32(self._key(), tuple(jax.lax.broadcast_to_rank(x, rank) for x in (plays, position)))
+        counter = jax.lax.broadcast_to_rank(plays, rank), jax.lax.broadcast_to_rank(position, rank)
+        return threefry2x32(self._key(), counter)
 
     def at(self, t: Int[Array, "..."], position: Any) -> UInt32[Array, "..."]:
         """The first of `words_at`."""

@@ -107,10 +107,10 @@ def _kernel(dim: int, n: int):
         # online Newton: A + h h', h = step g, by Sherman and Morrison
         step = a * (1 - 2 * a * regret)
         v = [
-            step * fixed_sum(jnp.stack([state.inverse[place[i, j]] * g[j] for j in range(dim)]), axis=0)
+            step * fixed_sum(jnp.stack([state.inverse[place[i, j]] * g[j][None] for j in range(dim)]), axis=0)
             for i in range(dim)
         ]
-        along = step * fixed_sum(jnp.stack([v[j] * g[j] for j in range(dim)]), axis=0)
+        along = step * fixed_sum(jnp.stack([v[j] * g[j][None] for j in range(dim)]), axis=0)
         *v, shrink = materialize_all([*v, 1 / (1 + along)])
         inverse = jnp.stack([state.inverse[k] - v[i] * v[j] * shrink for (i, j), k in place.items() if i <= j])
         y = materialize(state.newton - jnp.stack(v) * (shrink / CURVATURE)[None])
