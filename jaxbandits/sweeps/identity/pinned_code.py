@@ -17,7 +17,17 @@ from typing import Any
 PACKAGE = Path(__file__).resolve().parents[2]
 RECORD = Path(__file__).with_name("pinned.json")
 # Files and folders of the package that show, check or collect results and take no part in them.
-_BESIDE = {"auditing", "catalogue.py", "checking", "cli.py", "papers", "reports", "selection.py", "statistics.py"}
+_BESIDE = {
+    "auditing",
+    "catalogue.py",
+    "checking",
+    "cli.py",
+    "commands",
+    "papers",
+    "reports",
+    "selection.py",
+    "statistics.py",
+}
 
 
 @functools.cache

@@ -6,26 +6,10 @@ from pathlib import Path
 import pandas as pd
 
 from jaxbandits import catalogue
-from jaxbandits.auditing import table
+from jaxbandits.commands import audit_table as table
 from jaxbandits.reports import plot
 
 EXIT_REFUTED = 1
-
-
-def add_to(commands) -> None:
-    """The sub-command's options."""
-    auditing = commands.add_parser("audit", help="prove how much of a claimed privacy budget is spent")
-    auditing.add_argument(
-        "name", metavar="NAME", nargs="?", help="an algorithm, at the catalogue's size, or your own as MODULE:FACTORY"
-    )
-    auditing.add_argument("--all", action="store_true", help="every private algorithm of the catalogue")
-    auditing.add_argument(
-        "--runs", metavar="N", type=int, default=1_000_000, help="independent runs each (default: 1000000)"
-    )
-    auditing.add_argument("--confidence", type=float, default=0.95, help="of each lower bound (default: 0.95)")
-    auditing.add_argument("--seed", type=int, default=0)
-    auditing.add_argument("--out", metavar="DIR", type=Path, help="where to write (default: runs/audit)")
-    auditing.add_argument("--format", default="png", metavar="png,pdf", help="picture formats: png, pdf, svg")
 
 
 def run(given, formats: tuple[str, ...]) -> int:
