@@ -21,7 +21,8 @@ from jaxbandits.sweeps.identity.keys import identified
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.storage import computing_time, free_space
 from jaxbandits.sweeps.storage.dataset_file import RESULTS, load
-from jaxbandits.sweeps.storage.store import Store, Unreadable, block_of, remedy
+from jaxbandits.sweeps.storage.digest_file import Unreadable
+from jaxbandits.sweeps.storage.store import Store, block_of, remedy
 
 if TYPE_CHECKING:
     import xarray as xr
