@@ -56,11 +56,11 @@ class Run(NamedTuple):
 
 
 def simulate(
-    algorithm: Algorithm | AlgorithmFactory | str,
-    environment: Environment | EnvironmentFactory | str,
+    algorithm: "Algorithm | AlgorithmFactory | str",
+    environment: "Environment | EnvironmentFactory | str",
     *,
-    reward_adversary: Adversary | AdversaryFactory | str | None = None,
-    message_adversary: Adversary | AdversaryFactory | str | None = None,
+    reward_adversary: "Adversary | AdversaryFactory | str | None" = None,
+    message_adversary: "Adversary | AdversaryFactory | str | None" = None,
     seed: int | Int[Array, ""] = 0,
     checkpoints: int | Vector = 200,
     history: bool = False,
@@ -174,7 +174,7 @@ def simulate(
     return Run(regret, times, pulls, lane.algorithm, diagnostics, plays)
 
 
-def algorithm_for(algorithm: Algorithm | AlgorithmFactory | str, environment: Environment) -> Algorithm:
+def algorithm_for(algorithm: "Algorithm | AlgorithmFactory | str", environment: Environment) -> Algorithm:
     """A built algorithm as it is, or what a factory with its horizon bound returns for the environment.
 
     ValueError where algorithm and environment do not fit together.
@@ -192,7 +192,7 @@ def algorithm_for(algorithm: Algorithm | AlgorithmFactory | str, environment: En
     return fitting_in(algorithm, environment.facts, algorithm.version[0])
 
 
-def environment_of(given: Environment | EnvironmentFactory | str) -> Environment:
+def environment_of(given: "Environment | EnvironmentFactory | str") -> Environment:
     """A called environment as it is, or what a factory or the factory of that name returns."""
     if not isinstance(given, Environment):
         return call(part_factory(given, "environment"), "environment")
@@ -208,7 +208,7 @@ def _seed(seed: Any) -> Any:
 
 
 def built_parts(
-    algorithm: Algorithm | AlgorithmFactory | str, environment: Environment | EnvironmentFactory | str | None
+    algorithm: "Algorithm | AlgorithmFactory | str", environment: "Environment | EnvironmentFactory | str | None"
 ) -> tuple[Algorithm, Environment | None]:
     """An algorithm and an environment, called where they are factories. ValueError where they do not fit together.
 

@@ -26,20 +26,22 @@ if TYPE_CHECKING:
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
 
-Algorithms: TypeAlias = str | AlgorithmFactory | Sequence[str | AlgorithmFactory] | Mapping[str, str | AlgorithmFactory]
+Algorithms: TypeAlias = (
+    "str | AlgorithmFactory | Sequence[str | AlgorithmFactory] | Mapping[str, str | AlgorithmFactory]"
+)
 Seeds: TypeAlias = int | range | Sequence[int] | np.ndarray[Any, Any]
 
 
 def sweep(
     algorithms: Algorithms,
-    environment: Environment | EnvironmentFactory | str,
+    environment: "Environment | EnvironmentFactory | str",
     *,
     horizon: int | Sequence[int],
     seeds: Seeds,
     grid: Mapping[Any, Any] | None = None,
     points: Sequence[Mapping[Any, Any]] | None = None,
-    reward_adversary: Adversary | AdversaryFactory | str | None = None,
-    message_adversary: Adversary | AdversaryFactory | str | None = None,
+    reward_adversary: "Adversary | AdversaryFactory | str | None" = None,
+    message_adversary: "Adversary | AdversaryFactory | str | None" = None,
     checkpoints: int | Vector = 200,
     dtype: Any = "float32",
     memory: float | str | None = None,
@@ -149,7 +151,7 @@ DEFAULTS = {
 
 def prepared(
     algorithms: Algorithms,
-    environment: Environment | EnvironmentFactory | str,
+    environment: "Environment | EnvironmentFactory | str",
     settings: dict[str, Any],
     *,
     store: str | os.PathLike[str] | None = None,

@@ -130,8 +130,8 @@ class Store:
             )
         if stored and (old or written["schema"] < KEYS) and any(self.home.glob("*/*.npz")):
             warnings.warn(
-                f"{self.home.parent}: its chunks were made by an older release under keys that could be stale: they are "
-                f"left alone, and everything is computed anew beside them",
+                f"{self.home.parent}: its chunks were made by an older release under keys that could be stale: they "
+                f"are left alone, and everything is computed anew beside them",
                 UserWarning, stacklevel=2,
             )  # fmt: skip
         if stored != asked or written.get("schema") != KEYS:
@@ -250,10 +250,9 @@ class Store:
         except OSError as error:
             with contextlib.suppress(OSError):
                 part.unlink()
-            raise OSError(
-                error.errno,
-                f"cannot write {path} ({error.strerror}): {remedy(error)} and run it again, everything finished is kept",
-            ) from None
+            reason = f"cannot write {path} ({error.strerror})"
+            advice = f"{remedy(error)} and run it again, everything finished is kept"
+            raise OSError(error.errno, f"{reason}: {advice}") from None
         with contextlib.suppress(OSError):  # sync the name itself; not every file system can
             folder = os.open(path.parent, os.O_RDONLY)
             try:
