@@ -1,7 +1,8 @@
 """The command line: `jaxbandits run FILE`, `worker FILE --shard i/n`, `reproduce PAPER/FIGURE`, `list`, `plot DIR`, `audit NAME|--all`,
 `check MODULE:FACTORY`.
 
-A TOML file is a program: its names `module:function` are imported, and run. Bad input is one line and exit code 2, what went wrong later (a full disk, an error in an algorithm) one line and exit code 1.
+A TOML file is a program: its names `module:function` are imported, and run. Bad input is one line and exit code 2,
+what went wrong later (a full disk, an error in an algorithm) one line and exit code 1.
 """
 
 import argparse
@@ -161,7 +162,7 @@ def run(given) -> int:
         output.clear(job.directory)
     began = time.perf_counter()
     ds = job.dataset()
-    seconds, done = time.perf_counter() - began, job.said(job.lanes_computed)
+    seconds, done = time.perf_counter() - began, job.summary(job.lanes_computed)
     if job.locked:
         print(f"{job.directory} holds this run, finished, and cannot be written: nothing computed, nothing written")
         print(statistics.table(ds))
