@@ -1,8 +1,7 @@
 """The command line: `jaxbandits run FILE`, `worker FILE --shard i/n`, `reproduce PAPER/FIGURE`, `list`, `plot DIR`, `audit NAME|--all`,
 `check MODULE:FACTORY`.
 
-A TOML file is a program: its names `module:function` are imported, and run. Bad input is one line and exit code 2,
-what went wrong later (a full disk, an error in an algorithm) one line and exit code 1.
+A TOML file is a program: its names `module:function` are imported, and run. Bad input is one line and exit code 2, what went wrong later (a full disk, an error in an algorithm) one line and exit code 1.
 """
 
 import argparse

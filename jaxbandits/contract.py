@@ -5,11 +5,12 @@ Nothing here runs a part. The functions that read programs take closed jaxprs, h
 
 import functools
 import sys
+from collections.abc import Sequence
 from types import FunctionType, MethodType
 from typing import Any
 
 import jax
-from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
 from jaxbandits.source_places import place_of_equation
 
@@ -123,25 +124,49 @@ def _follow(jaxpr: Jaxpr, inputs: list[bool]) -> tuple[list[bool], list[str]]:
             outputs, inside = _follow_loop(eqn.params["body_jaxpr"].jaxpr, constants, carry, [])
             inside += _follow(eqn.params["cond_jaxpr"].jaxpr, marks[:conditions] + outputs)[1]
         elif name == "scan":
-            constants, carries = eqn.params["num_consts"], eqn.params["num_carry"]
-            carry, rows = marks[constants : constants + carries], marks[constants + carries :]
-            outputs, inside = _follow_loop(eqn.params["jaxpr"].jaxpr, marks[:constants], carry, rows)
+            body = eqn.params["jaxpr"].jaxpr
+            # A row has one axis less inside than outside. Versions of JAX name the counts of the other inputs
+            # differently.
+            carries, others = _of_one_rank(body.outvars, eqn.outvars), _of_one_rank(body.invars, eqn.invars)
+            constants = others - carries
+            outputs, inside = _follow_loop(body, marks[:constants], marks[constants:others], marks[others:])
         else:
-            for inner in jax.tree.leaves(eqn.params, is_leaf=_is_program):
-                if _is_program(inner):
-                    inner = inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner
-                    # Branches of a cond lack the index. Where the inputs do not match otherwise, all depend or none
-                    # does.
-                    passed = marks[len(marks) - len(inner.invars) :] if len(inner.invars) <= len(marks) else []
-                    passed = passed if len(passed) == len(inner.invars) else [any(marks)] * len(inner.invars)
-                    returned, drawn = _follow(inner, passed)
-                    inside += drawn
-                    if len(returned) == len(outputs) and name in ("pjit", "jit", "closed_call", "remat", "checkpoint"):
-                        outputs = returned
+            for inner in inner_programs(eqn):
+                # Branches of a cond lack the index. Where the inputs do not match otherwise, all depend or none does.
+                passed = marks[len(marks) - len(inner.invars) :] if len(inner.invars) <= len(marks) else []
+                passed = passed if len(passed) == len(inner.invars) else [any(marks)] * len(inner.invars)
+                returned, drawn = _follow(inner, passed)
+                inside += drawn
+                if len(returned) == len(outputs) and name in ("pjit", "jit", "closed_call", "remat", "checkpoint"):
+                    outputs = returned
         if inside:  # the outermost line: an inner function is traced for its first caller, and names that one
             places.append(place_of_equation(eqn))
         moving.update(v for v, out in zip(eqn.outvars, outputs, strict=True) if out)
     return [moves(x) for x in jaxpr.outvars], places
+
+
+def _of_one_rank(inner: Sequence[Any], outer: Sequence[Any]) -> int:
+    """How many variables inside a loop have as many axes as outside."""
+    return sum(len(x.aval.shape) == len(y.aval.shape) for x, y in zip(inner, outer, strict=True))
+
+
+def inner_programs(equation: JaxprEqn) -> list[Jaxpr]:
+    """The programs that an operation of a traced program holds: branches, bodies of loops, calls, expansions."""
+    leaves = jax.tree.leaves(equation.params, is_leaf=_is_program)
+    programs = [*filter(_is_program, leaves), *filter(None, [expansion(equation)])]
+    return [program.jaxpr if isinstance(program, ClosedJaxpr) else program for program in programs]
+
+
+def expansion(equation: JaxprEqn) -> ClosedJaxpr | None:
+    """What an operation computes, where JAX keeps that as a method and traces it only when the operation is compiled.
+
+    `jnp.searchsorted` is such an operation from jax 0.12 on. None for all other operations. A user's own are among
+    these: they may compute something else for a batch.
+    """
+    operation: Any = equation.params.get("_prim")
+    if not (hasattr(operation, "expand") and type(operation).__module__.startswith("jax.")):
+        return None
+    return jax.make_jaxpr(operation.expand)(*operation.in_avals)
 
 
 def _is_program(x: Any) -> bool:

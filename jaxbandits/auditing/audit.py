@@ -224,7 +224,7 @@ def _prepared(algorithm: Algorithm, environment: Environment, seeds: _Seeds, run
     horizon = int(algorithm.config["horizon"])
     offered = sum(_windows(algorithm.schedule))
     schedule = algorithm.schedule
-    begun = next((n for n in np.cumsum(_windows(schedule)) if n), 1)
+    begun = next((int(n) for n in np.cumsum(_windows(schedule)) if n), 1)
     closes = any(span.close for span in schedule)  # what a close releases, the window after it tells
     start = min(begun, MESSAGES) if sent else begun + 1 if closes else 64
     setting = Setting(
