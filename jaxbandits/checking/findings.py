@@ -1,11 +1,11 @@
 """What a check found, in words."""
 
-import functools
 import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from jaxbandits.source_places import place_of_error
+from jaxbandits.validation import unwrapped
 
 # messages of `sweeps` end with "(file:line)" or "(in Program.act, file:line)"
 _WITH_PLACE = re.compile(r"(?P<text>.*) \((?:(?P<inside>in .*), )?(?P<place>[^()]+:\d+)\)")
@@ -69,8 +69,7 @@ def one_line(text) -> str:
 
 def name_of_part(part) -> str:
     """What a factory, a partial of one or a called part is called."""
-    if isinstance(part, functools.partial):
-        return name_of_part(part.func)
+    part = unwrapped(part).function
     config = getattr(part, "config", None)
     if isinstance(config, dict) and "name" in config:
         return str(config["name"])

@@ -21,7 +21,7 @@ from jaxbandits.sweeps.assumptions import FATES, interval
 from jaxbandits.sweeps.dataset import jsonable
 from jaxbandits.sweeps.grid import signature_of
 from jaxbandits.sweeps.plan import FILLED
-from jaxbandits.validation import Range
+from jaxbandits.validation import Range, unwrapped
 
 KINDS = {"algorithms": algorithms, "environments": environments, "adversaries": adversaries}
 # the argument that says what an algorithm plays on, in this order
@@ -195,8 +195,9 @@ def page(name: str) -> str:
 def _short(value) -> str:
     """A value as one would write it."""
     if isinstance(value, functools.partial):
-        bound = "".join(f", {key}={_short(inner)}" for key, inner in value.keywords.items())
-        return f"partial({_short(value.func)}{bound})"
+        function, keywords, _ = unwrapped(value)
+        bound = "".join(f", {key}={_short(inner)}" for key, inner in keywords.items())
+        return f"partial({_short(function)}{bound})"
     if isinstance(value, list):
         return f"[{', '.join(map(_short, value))}]"
     if is_transformation(value):
