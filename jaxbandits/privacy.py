@@ -8,8 +8,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from jaxbandits import catalogue
-from jaxbandits.algorithms.contextual.bandit_combiner import stated_epsilon
-from jaxbandits.mechanisms.composition import SIMULATED, Event, compose
+from jaxbandits.mechanisms.composition import SIMULATED, Event, claimed_epsilon, compose
 from jaxbandits.protocol import Algorithm
 from jaxbandits.selection import markdown as cells
 from jaxbandits.sweeps.assumptions import overspent
@@ -146,11 +145,8 @@ def table() -> pd.DataFrame:
 
 def asked(algorithm: Algorithm) -> float:
     """The epsilon that an algorithm, or what it wraps, was given; NaN for one that names none."""
-    config = algorithm.config
-    if config.get("epsilon") is not None:
-        return float(config["epsilon"])
-    wrapped = config.get("bases") or [config["base"]] if "base" in config else []
-    return min((float(stated_epsilon(base)) for base in wrapped), default=math.nan)
+    epsilon = claimed_epsilon(algorithm)
+    return math.nan if epsilon is None else epsilon
 
 
 def markdown(frame: pd.DataFrame) -> str:

@@ -193,6 +193,8 @@ class Guarantee(NamedTuple):
     bound: float = float("inf")  # spend holds for rewards in [-bound, bound]; inf: whatever the rewards are
     # params -> the releases that one unit enters, which `spend` composes (`mechanisms.guarantee` does that)
     events: Callable[[Params], tuple[Any, ...]] = _no_events
+    # the epsilon asked for, where the factory has no argument `epsilon` of its own: that of the algorithm it wraps
+    claimed: float | None = None
 
 
 class Rewards(NamedTuple):

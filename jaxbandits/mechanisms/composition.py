@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxbandits.mechanisms.gaussian import gaussian_epsilon
 from jaxbandits.mechanisms.loss_distribution import Release, composed
-from jaxbandits.protocol import Guarantee
+from jaxbandits.protocol import Algorithm, Guarantee
 from jaxbandits.validation import integer, number
 
 #: Said wherever a guarantee is shown.
@@ -181,4 +181,18 @@ def guarantee(
     >>> guarantee("local", "reward", events, view_message).spend(0.5)
     (2.0, 0.0)
     """
-    return Guarantee(model, unit, partial(_spend, events, delta), view, scales, bound, events)
+    return Guarantee(
+        model=model,
+        unit=unit,
+        spend=partial(_spend, events, delta),
+        view=view,
+        scales=scales,
+        bound=bound,
+        events=events,
+    )
+
+
+def claimed_epsilon(algorithm: Algorithm) -> float | None:
+    """The epsilon that an algorithm was given, or that its guarantee says was asked for; None where neither names one."""
+    given = algorithm.config.get("epsilon")
+    return algorithm.guarantee.claimed if given is None else float(given)

@@ -4,6 +4,7 @@ from functools import cache
 
 import jax.numpy as jnp
 
+from jaxbandits.mechanisms.composition import claimed_epsilon
 from jaxbandits.numerics import inverse_cdf
 from jaxbandits.protocol import Algorithm, Program
 from jaxbandits.validation import base_algorithm, factory, integer, shown
@@ -61,4 +62,5 @@ def bandit_to_experts(*, num_arms, num_experts, horizon, base) -> Algorithm:
     except ValueError as error:  # the base calls the experts its arms
         raise ValueError(f"{error} (here K counts the N = {num_experts} experts that are the base's arms)") from None
     version = ("bandit_to_experts", 1, (num_arms, num_experts, made.version))
-    return made._replace(program=program(made.program), version=version)
+    guarantee = made.guarantee._replace(claimed=claimed_epsilon(made))
+    return made._replace(program=program(made.program), version=version, guarantee=guarantee)

@@ -262,12 +262,13 @@ def bandit_combiner(
     made = [call(x, fixed, {"failure_prob": failure_prob, "longest": horizon}) for x in bases]
     made = [x if isinstance(x.params, Table) else one_epoch(x) for x in made]
     first = made[0]
+    kind = first.guarantee._replace(claimed=None)
     for x in made:
         if x.program is not first.program:
             raise ValueError(
                 f"bases = {[x.version[0] for x in made]} run different programs: give one factory with different numbers, and doubling of it"
             )
-        if x.guarantee._replace(spend=first.guarantee.spend, events=first.guarantee.events) != first.guarantee:
+        if x.guarantee._replace(spend=first.guarantee.spend, events=first.guarantee.events, claimed=None) != kind:
             raise ValueError("bases claim different guarantees: give all of them the same kind of privacy")
     if first.guarantee.model not in ("local", "none"):
         raise ValueError(
@@ -290,7 +291,7 @@ def bandit_combiner(
     params = Params(tables, np.minimum(scale * growth, LARGEST), exponent, penalty, spread, log_term, 1.0)
     guarantee = first.guarantee
     if guarantee.model != "none":
-        guarantee = together([x.guarantee for x in made])
+        guarantee = together([x.guarantee for x in made])._replace(claimed=float(epsilon))
     version = ("bandit_combiner", 1, tuple(x.version for x in made))
     return Algorithm(
         program(first.program, len(made)), (Span(1, horizon),), params, guarantee, version, {}, rewards=readable(first)

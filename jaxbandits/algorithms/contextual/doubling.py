@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandits.mechanisms.composition import claimed_epsilon
 from jaxbandits.numerics import count, pick
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
 from jaxbandits.validation import base_algorithm, factory, integer, number, shown
@@ -172,6 +173,5 @@ def doubling(*, num_arms, horizon, base, dim=None, feature_norm=None, power=0.12
             )
     made, params = epochs[0], table(epochs, [2**k - 1 for k in range(len(epochs))])
     version = ("doubling", 1, (made.version,))
-    return Algorithm(
-        program(made.program), (Span(1, horizon),), params, wrapped(made.guarantee), version, {}, rewards=made.rewards
-    )
+    guarantee = wrapped(made.guarantee)._replace(claimed=claimed_epsilon(made))
+    return Algorithm(program(made.program), (Span(1, horizon),), params, guarantee, version, {}, rewards=made.rewards)

@@ -6,11 +6,10 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
+from jaxbandits.algorithms.stochastic.arm_rows import rows_before_play
 from jaxbandits.numerics import argmax, materialize
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.validation import factory, integer, number
-
-UNPLAYED = 1e30  # the index of an arm before its first play: each arm is played once, in index order
 
 
 class Params(NamedTuple):
@@ -22,7 +21,7 @@ class Params(NamedTuple):
 def program(num_arms: int) -> Program:
     # state [K, 3]: index, mean reward, pulls. An index moves with its own arm's plays only: one row is computed a play
     def init(params, draws):
-        return jnp.zeros((num_arms, 3), draws.dtype).at[:, 0].set(UNPLAYED)
+        return rows_before_play(num_arms, draws.dtype)
 
     def act(params, state, draws, t, context):
         action = argmax(state[:, 0])

@@ -5,11 +5,10 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxbandits.numerics import argmax, materialize
+from jaxbandits.algorithms.stochastic.arm_rows import rows_before_play, with_reward
+from jaxbandits.numerics import argmax
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.validation import factory, integer, number
-
-UNPLAYED = 1e30  # the index of an arm before its first play: each arm is played once, in index order
 
 
 class Params(NamedTuple):
@@ -18,9 +17,9 @@ class Params(NamedTuple):
 
 @cache
 def program(num_arms: int) -> Program:
-    # state [K, 3]: mean reward (UNPLAYED before the first play), 1 / sqrt(N), N. One row is scattered a play.
+    # state [K, 3]: the rows of `arm_rows`
     def init(params, draws):
-        return jnp.zeros((num_arms, 3), draws.dtype).at[:, 0].set(UNPLAYED)
+        return rows_before_play(num_arms, draws.dtype)
 
     def act(params, state, draws, t, context):
         bonus = params.bonus_scale * jnp.sqrt(2 * jnp.log(t[0].astype(draws.dtype)))
@@ -32,11 +31,7 @@ def program(num_arms: int) -> Program:
 
     def update(params, state, draws, t, note, message, used):
         message = jnp.where(jnp.isfinite(message), message, 0)  # here, where corrupted reports pass too
-        mean, _, pulls = state[note]
-        pulls = materialize(pulls + 1)
-        inverse = materialize(1 / pulls)
-        mean = materialize(jnp.where(pulls == 1, message, mean + (message - mean) * inverse))
-        return state.at[note].set(jnp.stack([mean, materialize(jnp.sqrt(inverse)), pulls])), ()
+        return with_reward(state, note, message), ()
 
     return Program(init, act, encode, update)
 
