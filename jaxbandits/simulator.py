@@ -11,8 +11,9 @@ from jax import lax
 
 from jaxbandits import lane_faults, recorder
 from jaxbandits.contract import runs_own_code
-from jaxbandits.protocol import UNDECIDED, Adversary, Algorithm, Attack, Case, Environment, Span
+from jaxbandits.protocol import UNDECIDED, Adversary, Algorithm, Attack, Case, Environment
 from jaxbandits.recorder import Record, Window
+from jaxbandits.spans import place_of_window, plays_of_window
 from jaxbandits.window import Lane, Parts, offer, spoiled_before, streams
 
 
@@ -85,13 +86,11 @@ def _advance_single(parts, case, seed, lane, times, start, first, number):
 
 def _advance_full(parts, slots, case, seed, lane, times, start, length, first, number):
     """Full windows of several plays: play indices from the loop index; a window may hold several checkpoints."""
-    per_batch = (length + slots - 1) // slots
 
     def one_window(w, carry):
         lane, row = carry
-        batch, part = w // per_batch, w % per_batch
-        before = start + batch * length + part * slots
-        limit = jnp.minimum(jnp.clip(length - part * slots, 0, slots), jnp.maximum(times[-1] - before, 0))
+        before, left = place_of_window(w, start, length, slots)
+        limit = plays_of_window(left, slots, before, times[-1])
         lane, window = offer(parts, case, seed, slots, lane, before, limit)
         last = before + limit
 
@@ -108,7 +107,7 @@ def _advance_full(parts, slots, case, seed, lane, times, start, length, first, n
         return lane._replace(record=record._replace(pulls=pulls, regret=regret)), row
 
     def before(w):
-        return jnp.minimum(start + (w // per_batch) * length + (w % per_batch) * slots, times[-1])
+        return jnp.minimum(place_of_window(w, start, length, slots)[0], times[-1])
 
     row = jnp.searchsorted(times, before(first) + 1).astype(jnp.int32)
     lane, _ = lax.fori_loop(first, first + number, one_window, (lane, row))
@@ -174,22 +173,13 @@ def advance(parts: Parts, kind: tuple, case: Case, seed, lane: Lane, times, star
     return count_rest(parts, case, lane, times)
 
 
-def windows_offered(span: Span, checkpoints: int) -> int:
-    """How many windows a span has."""
-    if not span.full:
-        return span.repeats + (0 if span.whole else checkpoints)
-    return span.repeats * -(-(span.length or span.slots) // span.slots)
-
-
 def nth_window(parts: Parts, kind: tuple, case: Case, seed, lane: Lane, times, start, length, w) -> tuple[Lane, Window]:
     """The w-th window of a span, as `advance` plays it but one by one; a lane at rest makes every play. Full windows leave the record alone."""
     slots, full, _ = kind
     if not full:
         return one_counted(parts, kind, case, seed, lane, times, rests=False)
-    per_batch = (length + slots - 1) // slots
-    before = start + (w // per_batch) * length + (w % per_batch) * slots
-    limit = jnp.clip(length - (w % per_batch) * slots, 0, jnp.maximum(times[-1] - before, 0))
-    return offer(parts, case, seed, slots, lane, before, limit)
+    before, left = place_of_window(w, start, length, slots)
+    return offer(parts, case, seed, slots, lane, before, plays_of_window(left, slots, before, times[-1]))
 
 
 def close(parts: Parts, case: Case, seed, lane: Lane) -> Lane:

@@ -10,6 +10,7 @@ from jaxbandits import adversaries, simulator
 from jaxbandits.checking.findings import name_of_part
 from jaxbandits.checking.traces import CHECKPOINTS, Traces, traced
 from jaxbandits.contract import runs_own_code
+from jaxbandits.spans import batch_length, next_start, windows_offered
 from jaxbandits.sweeps import simulate
 from jaxbandits.sweeps.engines import local
 from jaxbandits.sweeps.engines.calls import LEAST_LANES, Task
@@ -126,14 +127,13 @@ class Subject:
         )
         lane, start, windows = simulate._begin(parts, case, seed, 1), 0, []
         for span in cell.algorithm.schedule:
-            kind, length = (span.slots, span.full, span.whole), span.length or span.slots
-            number = simulator.windows_offered(span, 1)
-            where = (times, jnp.int32(start), jnp.int32(length))
+            kind, number = (span.slots, span.full, span.whole), windows_offered(span, 1)
+            where = (times, jnp.int32(start), jnp.int32(batch_length(span)))
             lane, seen = simulate._watch(parts, kind, number, case, seed, lane, *where)
             windows.append(seen)
             if span.close:
                 lane = simulate._close(parts, case, seed, lane)
-            start = min(start + span.repeats * length, self.horizon) if span.full else start
+            start = next_start(span, start, self.horizon)
         return simulate._flat(windows, False), lane.algorithm
 
 

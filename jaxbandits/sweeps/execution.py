@@ -16,9 +16,10 @@ from tqdm import tqdm
 from jaxbandits.sweeps import estimate
 from jaxbandits.sweeps.dataset import Results
 from jaxbandits.sweeps.engines import calls
-from jaxbandits.sweeps.engines.calls import Interval, Keys, Task, owned, seeds_of, without
+from jaxbandits.sweeps.engines.calls import Interval, Task, owned, seeds_of, without
+from jaxbandits.sweeps.engines.chunk import Chunk
 from jaxbandits.sweeps.engines.contract_faults import Fault, broken_cells, verdict
-from jaxbandits.sweeps.engines.local import Chunk
+from jaxbandits.sweeps.engines.keeping import keep_chunk
 from jaxbandits.sweeps.identity.keys import identified
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.storage import computing_time, free_space
@@ -244,13 +245,3 @@ class Job:
 def _each(task: Task, chunk: Chunk, put) -> None:
     for m, c in chunk.sound():
         put(c, chunk.first, chunk.of(m))
-
-
-def keep_chunk(store: Store, task: Task, chunk: Chunk, keys: Keys, block: int) -> None:
-    """Write a finished call as files, one a cell and block of seeds; nothing of cells that broke the contract."""
-    for m, c in chunk.sound():
-        arrays = chunk.of(m)
-        for low, high in calls.blocks(task.first, task.first + task.seeds, block):
-            at = slice(low - task.first, high - task.first)
-            store.write(keys[c], low, {name: x[at] for name, x in arrays.items()})
-    store.forget_begun(calls.as_begun(task, keys))

@@ -5,7 +5,6 @@ share functions, schedule and shapes, so they run in one call with their numbers
 unstacked, so that what depends on the seed alone is drawn once for the whole group.
 """
 
-import functools
 import itertools
 from typing import Any, NamedTuple
 
@@ -131,8 +130,18 @@ NEEDED = {  # what only some environments have, and which do
 
 
 def plan(
-    algorithms, environment, *, horizon, seeds, grid, points, reward_adversary, message_adversary, checkpoints, dtype
-):
+    algorithms,
+    environment,
+    *,
+    horizon,
+    seeds,
+    grid,
+    points,
+    reward_adversary,
+    message_adversary,
+    checkpoints,
+    dtype,
+) -> Plan:
     """Check everything and lay out the cells and groups of a sweep."""
     factories = labelled(algorithms)
     seeds, dtype = seed_range(seeds), floating(dtype)
@@ -142,60 +151,86 @@ def plan(
     for axis in axes:
         for text in (axis.name, *(x for x in axis.labels if isinstance(x, str))):
             readable(f"grid[{axis.name!r}]: the label", text)
-    horizons = axes[0].labels if axes and axes[0].name == "horizon" else (integer("horizon", horizon, 1, 2**31 - 2),)
+    horizons = _horizons(axes, horizon)
+    times = {h: checkpoint_times(h, checkpoints) for h in horizons}
+    layout = _Layout(axes, route(axes, factories, makers), makers, horizons)
+    constant_along = {label: layout.add(label, factory) for label, factory in factories.items()}
+    groups = grouped(layout.cells, times, dtype)
+    return Plan(
+        labels=list(factories), axes=axes, cells=layout.cells, places=layout.places, groups=groups, times=times,
+        constant_along=constant_along, seeds=seeds, dtype=dtype,
+    )  # fmt: skip
+
+
+def _horizons(axes: list[Axis], horizon: Any) -> tuple[int, ...]:
+    """The horizons of a sweep: those of its axis where there is one, which comes first."""
+    horizons = axes[0].labels if _has_horizons(axes) else (integer("horizon", horizon, 1, 2**31 - 2),)
     for h in horizons:
         integer("horizon", h, 1, 2**31 - 2)
-    routes = route(axes, factories, makers)
-    times = {h: checkpoint_times(h, checkpoints) for h in horizons}
+    return tuple(horizons)
 
-    @functools.cache
-    def part(name, index):
-        maker = makers[name]
-        if maker is None:
-            return None
-        for (i, j, key), at in zip(routes.parts[name], index, strict=True):
-            maker = bind(maker, key, axes[i].values[at][j])
-        return call(maker, name, f"{name}.")
 
-    cells: list[Cell] = []
-    places: dict = {}
-    constant_along = {}
-    horizon_axis = bool(axes) and axes[0].name == "horizon"
-    for label, factory in factories.items():
-        keys = routes.algorithms[label]
-        moving = {i for i, _, _ in keys} | {i for name in PARTS for i, _, _ in routes.parts[name]}
-        moving |= {0} if horizon_axis else set()
-        constant_along[label] = [axis.name for i, axis in enumerate(axes) if i not in moving]
-        reaching = [
-            *keys,
-            *(key for name in PARTS for key in routes.parts[name]),
-            *([(0, 0, "horizon")] if horizon_axis else []),
-        ]
-        first = [_first_alike(axis, [j for k, j, _ in reaching if k == i]) for i, axis in enumerate(axes)]
-        made: dict = {}
-        for place in itertools.product(*(range(len(axis.values)) for axis in axes)):
+def _has_horizons(axes: list[Axis]) -> bool:
+    return bool(axes) and axes[0].name == "horizon"
+
+
+class _Layout:
+    """Cells at the places of a grid. A cell is built once, at the first place where it stands."""
+
+    def __init__(self, axes: list[Axis], routes: Any, makers: dict, horizons: tuple[int, ...]):
+        self.axes, self.routes, self.makers, self.horizons = axes, routes, makers, horizons
+        self.cells: list[Cell] = []
+        self.places: dict = {}  # (label, *axis indices) -> position in cells
+        self._parts: dict = {}
+
+    def add(self, label: str, factory: Any) -> list[str]:
+        """Lay out an algorithm. Returns the names of the axes along which nothing of it changes."""
+        keys = self._keys(label)
+        moving = {i for i, _, _ in keys}
+        first = [_first_alike(axis, [j for k, j, _ in keys if k == i]) for i, axis in enumerate(self.axes)]
+        built_at: dict = {}
+        for place in itertools.product(*(range(len(axis.values)) for axis in self.axes)):
             index = tuple(first[i][at] if i in moving else None for i, at in enumerate(place))
-            if index not in made:
-                here = {name: part(name, tuple(place[i] for i, _, _ in routes.parts[name])) for name in PARTS}
-                h = horizons[place[0]] if horizon_axis else horizons[0]
-                maker, arguments = factory, dict[str, Any]()
-                for i, j, key in sorted(keys, key=lambda k: k[2].count(".")):  # a base before its own arguments
-                    value = axes[i].values[place[i]][j]
-                    if "." in key or key == "base":
-                        maker = bind(maker, key, value)
-                    else:
-                        arguments[key] = value
-                facts = filled_in(here["environment"])
-                limit = here["environment"].facts.get("max_horizon")
-                if limit is not None and h > limit:
-                    raise ValueError(f"horizon = {h} is longer than the environment's {limit} plays: lower it")
-                algorithm = built(maker, arguments, facts, h, label, "")
-                made[index] = len(cells)
-                attackers = here["reward_adversary"], here["message_adversary"]
-                cells.append(Cell(label, algorithm, here["environment"], attackers[0], attackers[1], h, index))
-            places[(label, *place)] = made[index]
-    groups = grouped(cells, times, dtype)
-    return Plan(list(factories), axes, cells, places, groups, times, constant_along, seeds, dtype)
+            if index not in built_at:
+                built_at[index] = len(self.cells)
+                self.cells.append(self._cell(label, factory, place, index))
+            self.places[(label, *place)] = built_at[index]
+        return [axis.name for i, axis in enumerate(self.axes) if i not in moving]
+
+    def _keys(self, label: str) -> list[tuple[int, int, str]]:
+        """The keys that reach an algorithm or what it meets: (axis, position among the axis's keys, key)."""
+        others = [key for name in PARTS for key in self.routes.parts[name]]
+        return [*self.routes.algorithms[label], *others, *([(0, 0, "horizon")] if _has_horizons(self.axes) else [])]
+
+    def _cell(self, label: str, factory: Any, place: tuple[int, ...], index: tuple) -> Cell:
+        environment, reward_adversary, message_adversary = (self._part(name, place) for name in PARTS)
+        horizon = self.horizons[place[0]] if _has_horizons(self.axes) else self.horizons[0]
+        limit = environment.facts.get("max_horizon")
+        if limit is not None and horizon > limit:
+            raise ValueError(f"horizon = {horizon} is longer than the environment's {limit} plays: lower it")
+        arguments: dict[str, Any] = {}
+        for i, j, key in sorted(self.routes.algorithms[label], key=lambda k: k[2].count(".")):  # a base before its own
+            value = self.axes[i].values[place[i]][j]
+            if "." in key or key == "base":
+                factory = bind(factory, key, value)
+            else:
+                arguments[key] = value
+        algorithm = built(factory, arguments, filled_in(environment), horizon, label, "")
+        return Cell(
+            label=label, algorithm=algorithm, environment=environment, reward_adversary=reward_adversary,
+            message_adversary=message_adversary, horizon=horizon, place=index,
+        )  # fmt: skip
+
+    def _part(self, name: str, place: tuple[int, ...]) -> Any:
+        """The environment or an adversary at a place, called once for every setting of its own keys."""
+        keys = self.routes.parts[name]
+        setting = (name, *(place[i] for i, _, _ in keys))
+        if setting not in self._parts:
+            maker = self.makers[name]
+            for i, j, key in keys if maker is not None else ():
+                maker = bind(maker, key, self.axes[i].values[place[i]][j])
+            self._parts[setting] = None if maker is None else call(maker, name, f"{name}.")
+        return self._parts[setting]
 
 
 def _first_alike(axis: Axis, used: list[int]) -> list[int]:

@@ -8,9 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxbandits import simulator
+from jaxbandits import simulator, spans
 from jaxbandits.numerics import fixed_sum
 from jaxbandits.protocol import Algorithm, Case, Environment
+from jaxbandits.regret import regret_of_counts
 from jaxbandits.simulator import case_of
 from jaxbandits.sweeps import assumptions, jax_flags
 from jaxbandits.sweeps.arguments import call, factory_of, floating, name_of, part_factory, public_name, signature_of
@@ -184,12 +185,8 @@ def _play(parts: Parts, schedule: tuple, history: bool, case: Case, seed, times)
     lane = watched = _begin(parts, case, seed, len(times))  # watched: makes every play that a lane at rest only counts
     start, kept, horizon, times = 0, [], int(times[-1]), jnp.asarray(times, jnp.int32)
     for span in schedule:
-        kind, length, windows = (
-            (span.slots, span.full, span.whole),
-            span.length or span.slots,
-            simulator.windows_offered(span, len(times)),
-        )
-        where = (times, jnp.int32(start), jnp.int32(length))
+        kind, windows = (span.slots, span.full, span.whole), spans.windows_offered(span, len(times))
+        where = (times, jnp.int32(start), jnp.int32(spans.batch_length(span)))
         if history:
             watched, seen = _watch(parts, kind, windows, case, seed, watched, *where)
             kept.append(seen)
@@ -197,7 +194,7 @@ def _play(parts: Parts, schedule: tuple, history: bool, case: Case, seed, times)
         if span.close:
             lane = _close(parts, case, seed, lane)
             watched = _close(parts, case, seed, watched) if history else watched
-        start = min(start + span.repeats * length, horizon) if span.full else start
+        start = spans.next_start(span, start, horizon)
     record, diagnostics = _finish(parts, case, lane)
     return record, lane, diagnostics, kept
 
@@ -243,13 +240,11 @@ def _regret(record, environment, parts, seed, times, traced):
     else:
         structure.check_means(environment)
         means = np.asarray(environment.facts["means"], np.float64)
-        gaps = means.max() - means
         if traced:
-            regret = fixed_sum(record.pulls_at.astype(parts.dtype) * jnp.asarray(gaps, parts.dtype))
+            gaps = jnp.asarray(means.max() - means, parts.dtype)
+            regret = fixed_sum(record.pulls_at.astype(parts.dtype) * gaps)
         else:
-            regret = np.zeros(len(times))
-            for arm, gap in enumerate(gaps):
-                regret += np.asarray(record.pulls_at)[:, arm] * gap
+            regret = regret_of_counts(record.pulls_at, means)
     if parts.world.baseline is not None:
         regret = regret - parts.world.baseline(environment.params, 0 if _traced(seed) else int(seed), times)
     return regret

@@ -55,7 +55,7 @@ log = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 def say(*words):
     os.write(log, (" ".join(map(str, words)) + "\\n").encode())
 from jaxbandits import cli
-from jaxbandits.sweeps.engines import unfinished_lanes
+from jaxbandits.sweeps.engines import keeping
 from jaxbandits.sweeps.engines import local
 from jaxbandits.sweeps.storage import store
 import jaxbandits as jb

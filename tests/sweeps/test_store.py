@@ -20,7 +20,7 @@ import jaxbandits as jb
 from jaxbandits.cli import main
 from jaxbandits.sweeps import estimate
 from jaxbandits.sweeps.dataset import Results
-from jaxbandits.sweeps.engines import calls, local, unfinished_lanes
+from jaxbandits.sweeps.engines import calls, keeping, local
 from jaxbandits.sweeps.storage import dataset_file, free_space, store
 from jaxbandits.sweeps.storage.store import Damaged, Store, pack, unpack
 from jaxbandits.sweeps.sweep import prepared
@@ -461,13 +461,13 @@ def short(monkeypatch):
             yield first, min(7, windows - first)
 
     monkeypatch.setattr(local, "segments", segments)
-    monkeypatch.setattr(unfinished_lanes, "KEEP_SECONDS", 0.0)
-    monkeypatch.setattr(unfinished_lanes, "KEEP_SHARE", float("inf"))
+    monkeypatch.setattr(keeping, "KEEP_SECONDS", 0.0)
+    monkeypatch.setattr(keeping, "KEEP_SHARE", float("inf"))
     return log
 
 
 def test_a_call_goes_on_inside_its_horizon(whole, tmp_path, monkeypatch, short):
-    original, saves = unfinished_lanes.Keeper.__call__, []
+    original, saves = keeping.Keeper.__call__, []
 
     def plug(self, *args, **keywords):
         original(self, *args, **keywords)
@@ -475,7 +475,7 @@ def test_a_call_goes_on_inside_its_horizon(whole, tmp_path, monkeypatch, short):
         if len(saves) == 4:
             raise Stop
 
-    monkeypatch.setattr(unfinished_lanes.Keeper, "__call__", plug)
+    monkeypatch.setattr(keeping.Keeper, "__call__", plug)
     before = jb.cores()
     try:
         jb.cores(1)
@@ -485,7 +485,7 @@ def test_a_call_goes_on_inside_its_horizon(whole, tmp_path, monkeypatch, short):
         jb.cores(before)
     assert saves == [7, 14, 21, 28] and len(list((tmp_path / "chunks" / "begun").iterdir())) == 1
     short.clear()
-    monkeypatch.setattr(unfinished_lanes.Keeper, "__call__", original)
+    monkeypatch.setattr(keeping.Keeper, "__call__", original)
     # more seeds would be cut into other calls: what was begun goes on as it is
     kept = jb.sweep({"exp3": A.exp3}, ARMS, **(SMALL | {"seeds": 80}), store=tmp_path)
     assert 28 in short and short.count(0) == 2  # the rest is cut at seed 64
@@ -495,14 +495,14 @@ def test_a_call_goes_on_inside_its_horizon(whole, tmp_path, monkeypatch, short):
 
 def interrupted(directory, monkeypatch):
     """A sweep stopped right after its first save."""
-    original = unfinished_lanes.Keeper.__call__
+    original = keeping.Keeper.__call__
 
     def stop_at_once(self, *args, **keywords):
         original(self, *args, **keywords)
         raise Stop
 
     with monkeypatch.context() as patch:
-        patch.setattr(unfinished_lanes.Keeper, "__call__", stop_at_once)
+        patch.setattr(keeping.Keeper, "__call__", stop_at_once)
         with pytest.raises(Stop):
             jb.sweep({"exp3": A.exp3}, ARMS, **SMALL, store=directory)
     (saved,) = (directory / "chunks" / "begun").iterdir()

@@ -16,6 +16,7 @@ from jax import lax
 from jaxbandits import simulator
 from jaxbandits.contract import ContractError
 from jaxbandits.lane_faults import NEVER, Faults, is_outside
+from jaxbandits.spans import batch_length, next_start, windows_offered
 from jaxbandits.sweeps.part_checks.wording import at_line
 from jaxbandits.sweeps.plan import Cell, host_case, stacked
 from jaxbandits.window import Parts
@@ -137,12 +138,12 @@ def witness(cell: Cell, seed: int, times, dtype: str) -> Witness:
         lane = jax.jit(simulator.begin, static_argnums=(0, 3))(parts, case, seed, len(times))
         seen, start, horizon = Witness(*(jnp.full(2, NEVER, jnp.int32),) * 3), 0, int(times[-1])
         for span in cell.algorithm.schedule:
-            kind, length = (span.slots, span.full, span.whole), span.length or span.slots
-            windows = jnp.int32(simulator.windows_offered(span, len(times)))
-            lane, seen = _look(parts, kind, windows, case, seed, lane, seen, at, jnp.int32(start), jnp.int32(length))
+            kind, windows = (span.slots, span.full, span.whole), jnp.int32(windows_offered(span, len(times)))
+            length = jnp.int32(batch_length(span))
+            lane, seen = _look(parts, kind, windows, case, seed, lane, seen, at, jnp.int32(start), length)
             if span.close:
                 lane = jax.jit(simulator.close, static_argnums=0)(parts, case, seed, lane)
-            start = min(start + span.repeats * length, horizon) if span.full else start
+            start = next_start(span, start, horizon)
         return jax.tree.map(lambda x: tuple(map(int, x)), seen)
 
 

@@ -10,24 +10,28 @@ import os
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
 
+from jaxbandits.regret import regret_of_counts
+from jaxbandits.spans import batch_length, next_start, windows_offered
 from jaxbandits.sweeps.engines.calls import Machine, Task, default_memory
+from jaxbandits.sweeps.engines.chunk import Chunk
 from jaxbandits.sweeps.engines.compiled import compiled
-from jaxbandits.sweeps.engines.contract_faults import Fault, broken_cells, found_in
-from jaxbandits.sweeps.engines.unfinished_lanes import saved
+from jaxbandits.sweeps.engines.contract_faults import found_in
+from jaxbandits.sweeps.engines.keeping import saved
 from jaxbandits.sweeps.plan import Plan, host_case, stacked
+from jaxbandits.sweeps.storage.store import Begun
 from jaxbandits.window import Parts
 
 SEGMENT_SECONDS = 0.5  # between two looks at progress and interruption
 OPENING = 256  # windows of a call's first segment, before its speed is known
 _cores: int | None = None
-_making = threading.Lock()
+_compiling = threading.Lock()
 
 
 def cores(n: int | None = None) -> int:
@@ -46,29 +50,6 @@ def cores(n: int | None = None) -> int:
             raise ValueError(f"cores({n!r}): give a positive number of cores")
         _cores = n
     return _cores or available
-
-
-class Chunk(NamedTuple):
-    """What a call gives back, on the host."""
-
-    cells: tuple[int, ...]
-    first: int
-    regret: Any  # [S, M, C] float64; None where a worker has written the chunk and only its faults are left
-    pulls: Any  # [S, M, K] int32 | None
-    diagnostics: dict  # name -> [S, M]
-    faults: tuple[Fault, ...] = ()
-
-    def sound(self) -> list[tuple[int, int]]:
-        """(position in the arrays, cell) of the cells that may be kept."""
-        broken = broken_cells(self.faults)
-        return [(m, c) for m, c in enumerate(self.cells) if c not in broken]
-
-    def of(self, m: int) -> dict:
-        """One cell's arrays under the names of the store, seeds first."""
-        arrays = {"regret": self.regret[:, m]}
-        if self.pulls is not None:
-            arrays["pulls"] = self.pulls[:, m]
-        return arrays | {f"diagnostic.{name}": x[:, m] for name, x in self.diagnostics.items()}
 
 
 class Interrupted(Exception):
@@ -102,85 +83,59 @@ def this_machine(devices, memory: int | None) -> Machine:
 def run_task(
     task: Task,
     plan: Plan,
-    device,
+    device: jax.Device,
     *,
-    stopped=lambda: False,
-    report=lambda plays, restored=False: None,
-    keep=None,
-    begun=None,
-    opening=OPENING,
+    stopped: Callable[[], bool] = lambda: False,
+    report: Callable[..., None] = lambda plays, restored=False: None,
+    keep: Callable[..., None] | None = None,
+    begun: tuple[Begun, list[np.ndarray]] | None = None,
+    opening: int = OPENING,
 ) -> Chunk:
     """Play one call to its horizon in segments of about half a second.
 
-    stopped() is asked before each: then `Interrupted` is raised. report(plays) is told what was played since; with restored=True,
-    what the saved lanes had played.
-    keep(span, window, leaves()) is offered the lanes, to save them now and then; begun: (Begun, leaves) saved earlier.
-    opening: windows of the first segment, which may have to compile.
+    Parameters
+    ----------
+    task : Task
+        The call.
+    plan : Plan
+        The sweep that it belongs to.
+    device : jax.Device
+        Where it is computed.
+    stopped : callable
+        Asked before each segment; where it says yes, `Interrupted` is raised.
+    report : callable
+        Told how many plays were made since it was last told; with `restored=True`, how many the saved lanes had made.
+    keep : callable, optional
+        `keep(span, window, leaves)` is offered the lanes after each segment, to save them now and then.
+    begun : tuple, optional
+        Where the call was saved earlier, and the arrays of its lanes.
+    opening : int
+        Windows of the first segment, which may have to be compiled.
     """
     group = plan.groups[task.group]
     with jax.enable_x64(plan.dtype == "float64"), jax.default_device(device):
-        host, marks = stacked([host_case(plan.cells[c]) for c in task.cells], plan.dtype)
-        leaves, treedef = jax.tree.flatten(marks)
-        with _making:  # two threads would make it twice
-            run = compiled(group.parts, tuple(leaves), treedef, len(task.cells), len(group.times))
-        case = jax.device_put(host, device)
-        seeds = jax.device_put(np.arange(task.first, task.first + task.lanes, dtype=np.uint32), device)
-        times = jax.device_put(group.times.astype(np.int32), device)
-        horizon = int(group.times[-1])
-        share = task.seeds * len(task.cells)
-        lane = run("begin", device, case, seeds)
-        start = reported = 0
-        at = (0, 0)  # span and window to begin with
+        call = _Call(task, plan, device)
+        lane = call.begin()
+        progress = _Progress(report, task, int(group.times[-1]))
+        first_span = first_window = start = 0
         if begun is not None and _alike(lane, begun[1]):  # else another release saved it
-            at = (begun[0].span, begun[0].window)
-            lane = jax.device_put(jax.tree.unflatten(jax.tree.structure(lane), begun[1]), device)
-            reported = int(np.asarray(lane.plays).mean(dtype=np.float64))
-            report(reported * share, restored=True)
+            first_span, first_window = begun[0].span, begun[0].window
+            lane = call.restored(lane, begun[1])
+            progress.restored(lane)
         for number, span in enumerate(group.schedule):
-            length = span.length or span.slots
-            cuts = 0 if span.whole else len(times)
-            windows = span.repeats * -(-length // span.slots) if span.full else span.repeats + cuts
-            played, still = -1, None
-            past = number < at[0]
-            done = windows if past else at[1] if number == at[0] else 0
-            # a span the algorithm ends itself is looked at once its own windows are offered: the rest is slack
-            for first, count in segments(windows, opening if span.full else min(opening, span.repeats + 8), done):
-                if stopped():
-                    if keep is not None:
-                        keep(
-                            number, first, lambda lane=lane: jax.tree.leaves(jax.tree.map(np.asarray, lane)), last=True
-                        )
-                    raise Interrupted
-                numbers = [np.int32(x) for x in (start, length, first, count)]
-                kind = (span.slots, span.full, span.whole)
-                lane = run("advance", device, case, seeds, lane, times, *numbers, kind=kind)
-                plays = np.asarray(lane.plays)
-                total = int(plays.sum(dtype=np.int64))
-                report((total // plays.size - reported) * share)
-                reported = total // plays.size
-                if int(plays.min()) >= horizon:
-                    break
-                if (
-                    total == played
-                ):  # nobody played: the span is over, unless the algorithm is at work between two plays
-                    state = jax.tree.map(np.asarray, lane.algorithm)
-                    if still is not None and all(map(_same, jax.tree.leaves(state), jax.tree.leaves(still))):
-                        break
-                    still = state
-                else:
-                    played, still = total, None
-                if keep is not None:
-                    keep(number, first + count, lambda lane=lane: jax.tree.leaves(jax.tree.map(np.asarray, lane)))
-            if span.close and not past:
-                lane = run("close", device, case, seeds, lane)
-            start = min(start + span.repeats * length, horizon) if span.full else start
-        if (short := int(np.asarray(lane.plays).min())) < horizon:
+            if number >= first_span:
+                done = first_window if number == first_span else 0
+                lane = _play_span(call, number, lane, start, done, progress, stopped, keep, opening)
+                if span.close:
+                    lane = call.close(lane)
+            start = next_start(span, start, progress.horizon)
+        if (short := int(np.asarray(lane.plays).min())) < progress.horizon:
             label = plan.cells[task.cells[0]].label
             raise RuntimeError(
-                f"{label!r} stopped after {short} of {horizon} plays: its schedule offers too few windows"
+                f"{label!r} stopped after {short} of {progress.horizon} plays: its schedule offers too few windows"
             )
-        record, diagnostics = run("finish", device, case, lane)
-        report((horizon - reported) * share)
+        record, diagnostics = call.finish(lane)
+        progress.finished()
         regret = regret_of(record, group.parts, plan, task)
         pulls = None if isinstance(record.pulls, tuple) else np.array(record.pulls)[: task.seeds]
         return Chunk(
@@ -188,6 +143,107 @@ def run_task(
             diagnostics={name: np.asarray(x)[: task.seeds] for name, x in diagnostics.items()},
             faults=found_in(task.cells, task.first, lane.faults, regret, pulls, group.times),
         )  # fmt: skip
+
+
+class _Call:
+    """The compiled functions of a call, with the numbers that they are given, on its device."""
+
+    def __init__(self, task: Task, plan: Plan, device: jax.Device):
+        group = plan.groups[task.group]
+        host, marks = stacked([host_case(plan.cells[c]) for c in task.cells], plan.dtype)
+        leaves, treedef = jax.tree.flatten(marks)
+        with _compiling:  # two threads would compile the same functions
+            self.run = compiled(group.parts, tuple(leaves), treedef, len(task.cells), len(group.times))
+        self.schedule, self.device = group.schedule, device
+        self.case = jax.device_put(host, device)
+        self.seeds = jax.device_put(np.arange(task.first, task.first + task.lanes, dtype=np.uint32), device)
+        self.times = jax.device_put(group.times.astype(np.int32), device)
+
+    def begin(self) -> Any:
+        return self.run("begin", self.device, self.case, self.seeds)
+
+    def advance(self, lane: Any, number: int, start: int, first: int, count: int) -> Any:
+        """Play `count` windows of a span from the one numbered `first`."""
+        span = self.schedule[number]
+        numbers = [np.int32(x) for x in (start, batch_length(span), first, count)]
+        kind = (span.slots, span.full, span.whole)
+        return self.run("advance", self.device, self.case, self.seeds, lane, self.times, *numbers, kind=kind)
+
+    def close(self, lane: Any) -> Any:
+        return self.run("close", self.device, self.case, self.seeds, lane)
+
+    def finish(self, lane: Any) -> Any:
+        return self.run("finish", self.device, self.case, lane)
+
+    def restored(self, lane: Any, leaves: list[np.ndarray]) -> Any:
+        """The lanes that were saved, in the form of these."""
+        return jax.device_put(jax.tree.unflatten(jax.tree.structure(lane), leaves), self.device)
+
+
+class _Progress:
+    """Tells how many plays were made. Lanes may be at different plays: the smallest whole mean counts."""
+
+    def __init__(self, report: Callable[..., None], task: Task, horizon: int):
+        self.report, self.horizon = report, horizon
+        self.lanes, self.told = task.seeds * len(task.cells), 0
+
+    def restored(self, lane: Any) -> None:
+        self.told = int(np.asarray(lane.plays).mean(dtype=np.float64))
+        self.report(self.told * self.lanes, restored=True)
+
+    def tell(self, plays: np.ndarray) -> None:
+        mean = int(plays.sum(dtype=np.int64)) // plays.size
+        self.report((mean - self.told) * self.lanes)
+        self.told = mean
+
+    def finished(self) -> None:
+        self.report((self.horizon - self.told) * self.lanes)
+
+
+class _SpanEnd:
+    """Whether a span that the algorithm ends by itself is over.
+
+    A segment that makes no play is no proof: the algorithm may be working between two plays. Its state then changes. The span
+    is over once a segment neither plays nor changes the state.
+    """
+
+    def __init__(self) -> None:
+        self.plays: int = -1
+        self.state: Any = None
+
+    def reached(self, lane: Any, plays: int) -> bool:
+        if plays != self.plays:
+            self.plays, self.state = plays, None
+            return False
+        before, self.state = self.state, _on_host(lane.algorithm)
+        return before is not None and all(map(_same, self.state, before))
+
+
+def _play_span(
+    call: _Call, number: int, lane: Any, start: int, done: int, progress: _Progress, stopped, keep, opening: int
+) -> Any:
+    """The lanes after a span of which `done` windows are done."""
+    span, end = call.schedule[number], _SpanEnd()
+    windows = windows_offered(span, len(call.times))
+    # the windows that checkpoints may cut come last, and often are not needed: a look before they are offered
+    first_segment = opening if span.full else min(opening, span.repeats + 8)
+    for first, count in segments(windows, first_segment, done):
+        if stopped():
+            if keep is not None:
+                keep(number, first, lambda lane=lane: _on_host(lane), last=True)
+            raise Interrupted
+        lane = call.advance(lane, number, start, first, count)
+        plays = np.asarray(lane.plays)
+        progress.tell(plays)
+        if int(plays.min()) >= progress.horizon or end.reached(lane, int(plays.sum(dtype=np.int64))):
+            return lane
+        if keep is not None:
+            keep(number, first + count, lambda lane=lane: _on_host(lane))
+    return lane
+
+
+def _on_host(tree: Any) -> list[np.ndarray]:
+    return [np.asarray(x) for x in jax.tree.leaves(tree)]
 
 
 def _same(a, b) -> bool:
@@ -219,12 +275,8 @@ def regret_of(record, parts: Parts, plan: Plan, task: Task) -> np.ndarray:
         regret = high + low
     else:
         counts = np.asarray(record.pulls_at)[: task.seeds]  # [S, M, C, K]
-        regret = np.zeros(counts.shape[:-1])
-        for m, c in enumerate(task.cells):
-            means = np.asarray(plan.cells[c].environment.facts["means"], dtype=np.float64)
-            for arm, gap in enumerate(means.max() - means):  # a fixed order: the same bits whatever the chunk
-                if gap != 0:
-                    regret[:, m] += counts[:, m, :, arm] * gap
+        means = [plan.cells[c].environment.facts["means"] for c in task.cells]
+        regret = np.stack([regret_of_counts(counts[:, m], mean) for m, mean in enumerate(means)], axis=1)
     baseline = parts.world.baseline
     if baseline is not None:
         environments = [plan.cells[c].environment.params for c in task.cells]

@@ -21,8 +21,8 @@ import jax
 from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.sweeps.arguments import labelled
 from jaxbandits.sweeps.engines.calls import Machine, Task, default_memory
+from jaxbandits.sweeps.engines.keeping import keep_chunk, saved
 from jaxbandits.sweeps.engines.local import described, run_task
-from jaxbandits.sweeps.engines.unfinished_lanes import saved
 from jaxbandits.sweeps.identity.keys import versions as installed_versions
 from jaxbandits.sweeps.plan import Plan, plan
 from jaxbandits.sweeps.storage.dataset_file import CHUNKS
@@ -180,8 +180,6 @@ def _store(directory: str, token: str) -> Store | None:
 
 def _call(arguments: bytes, digest: str, versions: list, task: Task, names: list[str], place, block: int):
     """One call on a worker: (chunk, without arrays where it is in the store, error as (reason, traceback) or None)."""
-    from jaxbandits.sweeps.execution import keep_chunk
-
     try:
         here = [__version__, *installed_versions(jax.default_backend())]
         if here != versions:

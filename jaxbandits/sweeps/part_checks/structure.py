@@ -26,6 +26,7 @@ from jaxbandits.protocol import (
     World,
 )
 from jaxbandits.source_places import place_of_error, place_of_function
+from jaxbandits.spans import batch_length
 from jaxbandits.sweeps.part_checks.one_window import check_functions
 from jaxbandits.sweeps.part_checks.wording import a_kind, at_line, first_line, in_brackets, named, what
 from jaxbandits.validation import nearest, shown
@@ -125,7 +126,7 @@ def check_algorithm(algorithm, label: str, factory=None) -> None:
             if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
                 raise ValueError(f"{label}: Span.{name} = {value!r} must be an integer of at least {least}{where}")
     horizon = algorithm.config.get("horizon") if isinstance(algorithm.config, dict) else None
-    offered = sum(span.repeats * (span.length or span.slots) for span in schedule)
+    offered = sum(span.repeats * batch_length(span) for span in schedule)
     if isinstance(horizon, int) and all(span.full for span in schedule) and offered < horizon:
         raise ValueError(f"{label}: Algorithm.schedule offers {offered} plays, and the horizon is {horizon}{where}")
     version = algorithm.version

@@ -1,10 +1,11 @@
-"""Lanes on their way: saved now and then beside the finished chunks, and taken up again by the next run."""
+"""What an engine gives to the store: finished calls, and now and then the lanes of a call on its way, for the next run."""
 
 import time
 import warnings
 from collections.abc import Callable
 
-from jaxbandits.sweeps.engines.calls import Keys, Task, as_begun
+from jaxbandits.sweeps.engines.calls import Keys, Task, as_begun, blocks
+from jaxbandits.sweeps.engines.chunk import Chunk
 from jaxbandits.sweeps.storage.store import Store
 
 KEEP_SECONDS = 60.0  # between two saves of a call on its way,
@@ -34,3 +35,13 @@ class Keeper:
 def saved(store: Store, task: Task, keys: Keys) -> dict:
     """What a call needs to go on from where it was saved, and to be saved again."""
     return {"keep": Keeper(store, task, keys), "begun": store.begun_as(as_begun(task, keys))}
+
+
+def keep_chunk(store: Store, task: Task, chunk: Chunk, keys: Keys, block: int) -> None:
+    """Write a finished call as files, one a cell and block of seeds; nothing of cells that broke the contract."""
+    for m, c in chunk.sound():
+        arrays = chunk.of(m)
+        for low, high in blocks(task.first, task.first + task.seeds, block):
+            at = slice(low - task.first, high - task.first)
+            store.write(keys[c], low, {name: x[at] for name, x in arrays.items()})
+    store.forget_begun(as_begun(task, keys))

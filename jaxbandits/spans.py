@@ -1,0 +1,45 @@
+"""The arithmetic of a schedule: which plays a window of a span stands for. Numbers may be traced.
+
+A full span plays `repeats` batches of `length` plays. A batch is cut into windows of `slots` plays, the last one shorter.
+Windows of a span are numbered from 0, over all its batches.
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from jaxbandits.protocol import Span
+
+
+def batch_length(span: Span) -> int:
+    """Plays of a batch; of a window, where batches are windows."""
+    return span.length or span.slots
+
+
+def windows_per_batch(length: Any, slots: int) -> Any:
+    """Windows that a batch is cut into."""
+    return (length + slots - 1) // slots
+
+
+def windows_offered(span: Span, checkpoints: int = 0) -> int:
+    """How many windows a span has. Where the algorithm decides how many plays a window uses, a checkpoint may cut one."""
+    if span.full:
+        return span.repeats * windows_per_batch(batch_length(span), span.slots)
+    return span.repeats + (0 if span.whole else checkpoints)
+
+
+def place_of_window(window: Any, start: Any, length: Any, slots: int) -> tuple[Any, Any]:
+    """Plays made before a window of a full span that starts after `start` plays, and plays of its batch that are left."""
+    per_batch = windows_per_batch(length, slots)
+    batch, part = window // per_batch, window % per_batch
+    return start + batch * length + part * slots, length - part * slots
+
+
+def plays_of_window(left: Any, slots: int, before: Any, horizon: Any) -> Any:
+    """Plays that a window makes: at most its slots, to the end of its batch, not beyond the horizon."""
+    return jnp.minimum(jnp.clip(left, 0, slots), jnp.maximum(horizon - before, 0))
+
+
+def next_start(span: Span, start: int, horizon: int) -> int:
+    """Plays made before the next span. It matters to full spans only: the others count their plays as they go."""
+    return min(start + span.repeats * batch_length(span), horizon) if span.full else start
