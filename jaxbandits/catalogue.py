@@ -150,7 +150,8 @@ ALGORITHMS: dict[str, Example] = {
         reward_adversary=partial(v.huber, corruption=0.1, value=3.0),
     ),
     "huber_ucb": Example(
-        partial(a.huber_ucb, noise_scale=0.3, min_pulls_scale=0.5), partial(e.gaussian_arms, means=[0.0, 0.3, 0.6], scale=0.3)
+        partial(a.huber_ucb, noise_scale=0.3, min_pulls_scale=0.5),
+        partial(e.gaussian_arms, means=[0.0, 0.3, 0.6], scale=0.3),
     ),
     "cr_ucb": Example(partial(a.cr_ucb, noise_scale=0.3, corruption_bound=0.1), arms),
 }  # fmt: skip

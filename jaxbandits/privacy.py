@@ -85,8 +85,8 @@ def ledger(
     algorithm : Algorithm or factory
         A built algorithm, or a factory (a partial with its horizon); with `environment`, what that fixes is filled in.
     environment : Environment or factory, optional
-        Where it plays. Rewards that it pays beyond those a guarantee is for make epsilon and the sensitivities infinite. Without it,
-        rewards are taken to keep within the guarantee's bound.
+        Where it plays. Rewards that it pays beyond those a guarantee is for make epsilon and the sensitivities
+        infinite. Without it, rewards are taken to keep within the guarantee's bound.
 
     Returns
     -------
@@ -105,7 +105,8 @@ def ledger(
     Examples
     --------
     >>> import jaxbandits as jb
-    >>> jb.privacy.ledger(jb.algorithms.private_elimination(actions=[[1, 0], [0, 1]], horizon=1000, epsilon=0.5, num_batches=3))
+    >>> algorithms, actions = jb.algorithms, [[1, 0], [0, 1]]
+    >>> jb.privacy.ledger(algorithms.private_elimination(actions=actions, horizon=1000, epsilon=0.5, num_batches=3))
     private_elimination, central model, neighbours differ in one reward: epsilon = 0.5, delta = 0
                                         release   noise  sensitivity  scale  times  epsilon
      sum by arm of a batch's rewards in [-1, 1] laplace            2      4      1      0.5
@@ -144,14 +145,16 @@ def _paper(name: str) -> str:
 
 
 def table() -> pd.DataFrame:
-    """Every private algorithm of the catalogue: the budget asked for, what its published noise delivers, and what ours does.
+    """Every private algorithm of the catalogue: the budget asked for, what its published noise delivers, and what
+    ours does.
 
     Returns
     -------
     pandas.DataFrame
-        One row for each algorithm. `claimed` is the epsilon asked for. `printed` is the epsilon of `calibration="paper"` where there
-        is that choice, on the paper's rewards: infinite where Laplace or Gaussian noise is put on unbounded ones. `here` is that of
-        the defaults, on rewards within the guarantee's bound, at `delta`.
+        One row for each algorithm. `claimed` is the epsilon asked for. `printed` is the epsilon of
+        `calibration="paper"` where there is that choice, on the paper's rewards: infinite where Laplace or Gaussian
+        noise is put on unbounded ones. `here` is that of the defaults, on rewards within the guarantee's bound, at
+        `delta`.
 
     Examples
     --------

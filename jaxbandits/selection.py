@@ -30,7 +30,8 @@ def grid_dims(ds: xr.Dataset) -> list[str]:
 
 
 def whole(ds: xr.Dataset, function: str) -> xr.Dataset:
-    """The Dataset with all dimensions of a sweep: a scalar coordinate that `sel` or `isel` left is a dimension of one again.
+    """The Dataset with all dimensions of a sweep: a scalar coordinate that `sel` or `isel` left is a dimension of one
+    again.
 
     Parameters
     ----------
@@ -63,7 +64,8 @@ def whole(ds: xr.Dataset, function: str) -> xr.Dataset:
     for name in ("algorithm", "seed", "t"):
         if name not in regret.dims and name not in ds.coords:
             raise ValueError(
-                f"{function}: ds has no {name!r} any more: select with ds.sel or ds.isel without drop=True, and do not average first"
+                f"{function}: ds has no {name!r} any more: select with ds.sel or ds.isel without drop=True, "
+                "and do not average first"
             )
     scalars = [str(name) for name, c in ds.coords.items() if c.ndim == 0 and name != "arm"]
     if "point" in scalars:  # the keys of a point ride along it
@@ -164,7 +166,8 @@ def final_regret(ds: xr.Dataset, t: int | None = None) -> xr.DataArray:
 
 
 def tidy(like: xr.DataArray, columns: Mapping[Any, Any]) -> pd.DataFrame:
-    """One row for each point of the DataArray `like`: its coordinates, then `columns` (scalars, or arrays of its shape).
+    """One row for each point of the DataArray `like`: its coordinates, then `columns` (scalars, or arrays of its
+    shape).
 
     >>> import xarray as xr
     >>> tidy(xr.DataArray([5.0, 3.0], {"epsilon": [0.1, 1.0]}), {"regret": [5.0, 3.0]}).values.tolist()

@@ -1,7 +1,8 @@
 """Summaries of a sweep: means with intervals, paired comparisons, log-log slopes and tables.
 
-Everything is computed over the `seed` axis of a Dataset that `sweep` returned. Regret is cumulative and in units of reward.
-Intervals are at 95%. A NaN or infinite regret is data: it makes its row NaN or infinite and is never left out.
+Everything is computed over the `seed` axis of a Dataset that `sweep` returned. Regret is cumulative and in units of
+reward. Intervals are at 95%. A NaN or infinite regret is data: it makes its row NaN or infinite and is never left
+out.
 """
 
 from __future__ import annotations
@@ -94,9 +95,9 @@ def summary(ds: xr.Dataset, *, t: int | None = None) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        Columns `algorithm`, the grid's keys, `seeds`, `mean`, `ci_low` and `ci_high` (95% interval of the mean), `median`, `q05`,
-        `q95`, and every count of non-finite values that the Dataset holds, summed over seeds. An algorithm that does not depend on
-        a key has equal rows along it.
+        Columns `algorithm`, the grid's keys, `seeds`, `mean`, `ci_low` and `ci_high` (95% interval of the mean),
+        `median`, `q05`, `q95`, and every count of non-finite values that the Dataset holds, summed over seeds. An
+        algorithm that does not depend on a key has equal rows along it.
 
     Raises
     ------
@@ -117,10 +118,14 @@ def summary(ds: xr.Dataset, *, t: int | None = None) -> pd.DataFrame:
     final = final_regret(ds, t)
     names = ("seeds", "mean", "ci_low", "ci_high", "median", "q05", "q95")
     quantiles = np.quantile(final.values, [0.5, 0.05, 0.95], axis=-1)
-    columns = dict(zip(names, (final.sizes["seed"], *mean_interval(final.values), *quantiles), strict=True))
+    columns: dict[str, Any] = dict(
+        zip(names, (final.sizes["seed"], *mean_interval(final.values), *quantiles), strict=True)
+    )
     for name, variable in ds.data_vars.items():
         if "nonfinite" in str(name) and "seed" in variable.dims:
-            columns[name] = variable.sum("seed").broadcast_like(final.isel(seed=0)).transpose(*final.dims[:-1]).values
+            columns[str(name)] = (
+                variable.sum("seed").broadcast_like(final.isel(seed=0)).transpose(*final.dims[:-1]).values
+            )
     return tidy(final.isel(seed=0), columns)
 
 
@@ -145,10 +150,10 @@ def compare(
     Returns
     -------
     pandas.DataFrame
-        One row for each remaining grid point; keys along which neither side changes are left out. Columns: `a`, `b`, the keys,
-        `seeds`, `difference` (mean regret of a minus that of b), `ci_low` and `ci_high` (95% interval), `relative` (difference
-        divided by the mean of b), `p_value` (paired t test), `p_holm` (corrected for the number of rows) and `share_lower` (share
-        of seeds in which a has less regret).
+        One row for each remaining grid point; keys along which neither side changes are left out. Columns: `a`, `b`,
+        the keys, `seeds`, `difference` (mean regret of a minus that of b), `ci_low` and `ci_high` (95% interval),
+        `relative` (difference divided by the mean of b), `p_value` (paired t test), `p_holm` (corrected for the
+        number of rows) and `share_lower` (share of seeds in which a has less regret).
 
     Raises
     ------
@@ -220,21 +225,21 @@ def slope(
     Returns
     -------
     pandas.DataFrame
-        One row for each algorithm and remaining grid point: the keys, `points` fitted, `seeds`, `slope`, `ci_low`, `ci_high`, and
-        `theory` where it is given.
+        One row for each algorithm and remaining grid point: the keys, `points` fitted, `seeds`, `slope`, `ci_low`,
+        `ci_high`, and `theory` where it is given.
 
     Raises
     ------
     ValueError
-        For an unknown or non-numeric `over`, an unknown label of `theory`, `t_min` with another `over`, or where fewer than two
-        points can be fitted.
+        For an unknown or non-numeric `over`, an unknown label of `theory`, `t_min` with another `over`, or where
+        fewer than two points can be fitted.
     TypeError
         For anything but a sweep's Dataset.
 
     Notes
     -----
-    Points where the mean regret or `over` is not positive and finite are left out. The interval covers sampling error, not the
-    bias of fitting a power law to what is not one.
+    Points where the mean regret or `over` is not positive and finite are left out. The interval covers sampling
+    error, not the bias of fitting a power law to what is not one.
 
     Examples
     --------
@@ -288,7 +293,8 @@ def slope(
 def table(ds: xr.Dataset, format: Literal["markdown", "latex"] = "markdown") -> str:
     """Final mean regret ± half-width of its 95% interval, as text for a paper or a page.
 
-    Algorithms are rows. The last grid key with several values (at most eight) gives the columns, other keys give more rows.
+    Algorithms are rows. The last grid key with several values (at most eight) gives the columns, other keys give more
+    rows.
 
     Parameters
     ----------
@@ -327,7 +333,7 @@ def table(ds: xr.Dataset, format: Literal["markdown", "latex"] = "markdown") -> 
     single = [d for d in grid_dims(ds) if final.sizes[d] == 1]
     fixed = "".join(f"; {d} = {text(final[d].values[0])}" for d in single)
     final = final.squeeze(single, drop=True)
-    shown = list(final.dims[1:-1])
+    shown = [str(d) for d in final.dims[1:-1]]
     across = shown.pop() if shown and final.sizes[shown[-1]] <= MAX_COLUMNS else None
     head = [f"{across} = {text(v)}" for v in final[across].values] if across else ["regret"]
     latex = format == "latex"
@@ -407,8 +413,12 @@ def _cell(values: np.ndarray[Any, Any], latex: bool) -> str:
 
 
 _SIGNS = {
-    "\\": r"\textbackslash ", "~": r"\textasciitilde ", "^": r"\textasciicircum ", "<": r"\textless ", ">": r"\textgreater ",
-}  # fmt: skip
+    "\\": r"\textbackslash ",
+    "~": r"\textasciitilde ",
+    "^": r"\textasciicircum ",
+    "<": r"\textless ",
+    ">": r"\textgreater ",
+}
 
 
 def _escape(cell: str) -> str:

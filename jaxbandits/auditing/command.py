@@ -1,9 +1,9 @@
 """`jaxbandits audit NAME|MODULE:FACTORY|--all`."""
 
+import argparse
 import sys
 from pathlib import Path
-
-import pandas as pd
+from typing import Any
 
 from jaxbandits import catalogue
 from jaxbandits.auditing import table
@@ -12,8 +12,8 @@ from jaxbandits.reports import plot
 EXIT_REFUTED = 1
 
 
-def add_to(commands) -> None:
-    """The sub-command's options."""
+def add_to(commands: Any) -> None:
+    """Add the sub-command and its options to those of a parser."""
     auditing = commands.add_parser("audit", help="prove how much of a claimed privacy budget is spent")
     auditing.add_argument(
         "name", metavar="NAME", nargs="?", help="an algorithm, at the catalogue's size, or your own as MODULE:FACTORY"
@@ -28,8 +28,10 @@ def add_to(commands) -> None:
     auditing.add_argument("--format", default="png", metavar="png,pdf", help="picture formats: png, pdf, svg")
 
 
-def run(given, formats: tuple[str, ...]) -> int:
-    """Write audit.csv, audit.md and a trade-off curve each; exit code 1 where a claim is refuted."""
+def run(given: argparse.Namespace, formats: tuple[str, ...]) -> int:
+    """Write audit.csv, audit.md and a trade-off curve for each algorithm; the exit code is 1 if a claim is refuted."""
+    import pandas as pd
+
     out = given.out or Path("runs") / "audit"
     if given.all == (given.name is not None):
         raise ValueError("audit: give the name of an algorithm, or --all")

@@ -18,7 +18,8 @@ PLAYED: tuple[Callable, ...] = (playing.plays,)
 COMPARED: tuple[Callable, ...] = (
     playing.actions, playing.lane_alone, playing.chunks, playing.checkpoints, playing.windows, playing.bad_rewards,
 )  # fmt: skip
-#: All rules, in the order in which they are looked at. A stage that finds something ends the check where the next one could not run.
+# : All rules, in the order in which they are looked at. A stage that finds something ends the check where the next
+# one could not run.
 STAGES = (BUILT, TRACED, SEEN, PLAYED, COMPARED)
 ENDING = (BUILT, TRACED, PLAYED)
 
@@ -38,21 +39,22 @@ class Request(NamedTuple):
 def check(
     algorithm, environment=None, *, reward_adversary=None, message_adversary=None, horizon=256, seeds=8, audit=False
 ) -> Check:
-    """Look for what breaks the contract of a part: of an algorithm, or of an environment or adversary beside a known algorithm.
+    """Look for what breaks the contract of a part: of an algorithm, or of an environment or adversary beside a known
+    algorithm.
 
-    The factories are called, their functions traced, and a few lanes played in several ways that must not matter. Where the parts
-    can be imported, that is done in a process of its own, on the CPU, so that a crash is a finding too; parts that are defined in a
-    notebook or in the script itself run here.
+    The factories are called, their functions traced, and a few lanes played in several ways that must not matter.
+    Where the parts can be imported, that is done in a process of its own, on the CPU, so that a crash is a finding
+    too; parts that are defined in a notebook or in the script itself run here.
 
     Parameters
     ----------
     algorithm : factory, functools.partial of one, or str
-        A name of the package, such as ``"ucb1"``, or ``"module:factory"``. Arguments without a default that the environment does not
-        fill in must be bound; those that are not are a finding.
+        A name of the package, such as ``"ucb1"``, or ``"module:factory"``. Arguments without a default that the
+        environment does not fill in must be bound; those that are not are a finding.
     environment : factory, functools.partial, Environment or str, optional
-        By default a small one that fits the algorithm's arguments: `federated_linear` for ``num_agents``, `rotating_experts` for
-        ``num_experts``, `linear_arms` for ``actions``, `contextual_linear` for ``dim``, and otherwise `bernoulli_arms`. A name of the
-        package stands for the small one that the package's own tests use.
+        By default a small one that fits the algorithm's arguments: `federated_linear` for ``num_agents``,
+        `rotating_experts` for ``num_experts``, `linear_arms` for ``actions``, `contextual_linear` for ``dim``, and
+        otherwise `bernoulli_arms`. A name of the package stands for the small one that the package's own tests use.
     reward_adversary, message_adversary : factory, functools.partial, Adversary or str, optional
         What contaminates rewards, and what attacks messages.
     horizon : int
@@ -65,13 +67,14 @@ def check(
     Returns
     -------
     Check
-        `passed`, `findings` and `rules`; printed, a list of findings. The rules and what they promise: `jaxbandits.checking`.
+        `passed`, `findings` and `rules`; printed, a list of findings. The rules and what they promise:
+        `jaxbandits.checking`.
 
     Raises
     ------
     ValueError
-        For a name that is not known or cannot be imported, and for a horizon or seeds that are no positive integers. A broken part
-        raises nothing.
+        For a name that is not known or cannot be imported, and for a horizon or seeds that are no positive integers.
+        A broken part raises nothing.
 
     Examples
     --------

@@ -83,7 +83,8 @@ def described(error: BaseException) -> str:
 
 
 def told(label: str, where: str, look: Callable, *arguments) -> Iterator[tuple[str, str]]:
-    """Call what raises ValueError about a part, as sweeps do before they run: its message, and the place that it names, else `where`.
+    """Call what raises ValueError about a part, as sweeps do before they run: its message, and the place that it
+    names, else `where`.
 
     label: what the message calls the algorithm; the check is about nothing else.
     """

@@ -13,7 +13,8 @@ from jaxbandits.validation import nearest
 
 
 def looked_up(what: str, part, module):
-    """A part as it is, or the one that a name stands for: an environment or adversary of the package at the catalogue's size.
+    """A part as it is, or the one that a name stands for: an environment or adversary of the package at the
+    catalogue's size.
 
     Raises ValueError for a name that is not known, and where `module:factory` cannot be imported.
     """

@@ -24,7 +24,8 @@ MOST_SIZES = 6  # of windows that are traced
 class Traces(NamedTuple):
     """What tracing one lane gave."""
 
-    programs: dict  # "init", "a window of 4 plays", "close", "diagnose" -> (closed jaxpr, which inputs vary from lane to lane)
+    # "init", "a window of 4 plays", "close", "diagnose" -> (closed jaxpr, which inputs vary from lane to lane)
+    programs: dict
     # (path, shape of one play's draw or "at", first position, place) of every draw of the largest window
     addresses: list
     shown: tuple  # message, released and actions of the largest window, as shapes

@@ -1,7 +1,7 @@
 """A figure or table of a paper as a declaration: what to sweep, what to tune, what to draw, what the paper says.
 
-`reproduce` runs a study. Everything simulated goes through `jb.sweep` with a store under the study's directory, so a run that was
-interrupted goes on where it stopped, and a study that grew computes only what is new.
+`reproduce` runs a study. Everything simulated goes through `jb.sweep` with a store under the study's directory, so a
+run that was interrupted goes on where it stopped, and a study that grew computes only what is new.
 """
 
 import math
@@ -21,7 +21,8 @@ from jaxbandits.sweeps.grid import PARTS, Axis, axes_of, takes
 
 
 class Tuning(NamedTuple):
-    """What is tuned, and on which seeds: at every point of the grid the value of lowest mean regret at the horizon is kept.
+    """What is tuned, and on which seeds: at every point of the grid the value of lowest mean regret at the horizon is
+    kept.
 
     The values tried are all valid or the sweep refuses. An algorithm without a grid keeps its own settings.
     """
@@ -50,7 +51,8 @@ class Claim(NamedTuple):
 class Study(NamedTuple):
     """A figure or table of a paper.
 
-    The functions of `figures` and `claims` take the results: {name: Dataset of a sweep, or what a computed function returned}.
+    The functions of `figures` and `claims` take the results: {name: Dataset of a sweep, or what a computed function
+    returned}.
     """
 
     title: str
@@ -75,8 +77,9 @@ class Reproduction(NamedTuple):
 def reproduce(study: Study, directory, *, full=False, formats=("png",), progress=True) -> Reproduction:
     """Run a study into DIR/quick or DIR/full: its sweeps, figures with their data, and the table of claims.
 
-    formats: of the figures, png, pdf or svg. Written: `<figure>.<format>` and `<figure>.csv`, `<sweep>_tuning.csv` (the values
-    chosen), `claims.csv` and `claims.md`, and a store per sweep under `sweeps/`. Raises what `jb.sweep` raises.
+    formats: of the figures, png, pdf or svg. Written: `<figure>.<format>` and `<figure>.csv`, `<sweep>_tuning.csv`
+    (the values chosen), `claims.csv` and `claims.md`, and a store per sweep under `sweeps/`. Raises what `jb.sweep`
+    raises.
     """
     home = Path(directory) / ("full" if full else "quick")
     results, paths = dict(study.computed(full)), []
@@ -205,7 +208,8 @@ def worst(ds: xr.Dataset, key: str) -> xr.Dataset:
 
 
 def crossing(x, difference) -> float:
-    """Where a difference changes sign along increasing positive `x`, by log-linear interpolation; NaN where it never does.
+    """Where a difference changes sign along increasing positive `x`, by log-linear interpolation; NaN where it never
+    does.
 
     >>> round(crossing([0.1, 1.0, 10.0], [2.0, 1.0, -1.0]), 3)
     3.162

@@ -57,8 +57,8 @@ def draw(reading, contexts="redraw", trials=None):
 def orders(final, label) -> list[Claim]:
     """The figure's three orders for one algorithm: name, what is claimed, what is measured, whether it holds.
 
-    final: final regrets (algorithm, epsilon, seed). An order holds where the 95% interval of the paired difference to every rival
-    is below zero.
+    final: final regrets (algorithm, epsilon, seed). An order holds where the 95% interval of the paired difference to
+    every rival is below zero.
     """
     made = []
     for epsilon, rivals in BELOW.items():

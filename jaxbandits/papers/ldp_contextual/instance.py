@@ -27,7 +27,8 @@ ALIKE = 0.2  # "as good as": means within this share
 
 
 def excess(ours, rivals) -> tuple[float, float, float, str]:
-    """Paired difference of final regrets, ours minus the rival's, where it is largest: (mean, low, high, name of the rival).
+    """Paired difference of final regrets, ours minus the rival's, where it is largest: (mean, low, high, name of the
+    rival).
 
     ours [seed], rivals {name: [seed]}: the same seeds; the interval is that of 95%.
     """

@@ -79,9 +79,9 @@ def confirmed(full: bool, results) -> dict[str, Sweep]:
 
 
 def cells(ds, label=OURS) -> pd.DataFrame:
-    """A row a setting and epsilon: its settings, `mean` and `median` regret, the paired `difference` to the nearest of the rivals that
-    the figure puts above it with its 95% interval `low`, `high`, that `rival`, the `order` that follows, and `sdp`, the mean over
-    that of SDP's nearer protocol.
+    """A row a setting and epsilon: its settings, `mean` and `median` regret, the paired `difference` to the nearest
+    of the rivals that the figure puts above it with its 95% interval `low`, `high`, that `rival`, the `order` that
+    follows, and `sdp`, the mean over that of SDP's nearer protocol.
     """
     final = final_regret(ds).transpose("algorithm", ..., "seed")
     flat = final.values.reshape(final.sizes["algorithm"], -1, final.sizes["seed"])
@@ -106,8 +106,8 @@ def cells(ds, label=OURS) -> pd.DataFrame:
 
 
 def settings_of(table) -> pd.DataFrame:
-    """A row a setting: the `orders` that hold in it, as "O2, O3", or "none"; for each the paired difference to the nearest rival, its
-    interval, and the epsilon truly spent on a user.
+    """A row a setting: the `orders` that hold in it, as "O2, O3", or "none"; for each the paired difference to the
+    nearest rival, its interval, and the epsilon truly spent on a user.
     """
     rows = []
     for at, group in table.groupby([*OWN, *SHARED], sort=False):

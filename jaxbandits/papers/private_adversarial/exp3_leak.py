@@ -1,8 +1,8 @@
 """Section G.1: what plain EXP3 gives away.
 
-The paper's figure: under one forced history of actions two neighbouring loss sequences lead EXP3's probabilities to opposite ends.
-What it leaves open, how much the actions of EXP3 give away when it plays by itself, is measured here: an attacker sees how often
-arm 1 was played and guesses whether arm 1 lost the first play. All later losses are 0.
+The paper's figure: under one forced history of actions two neighbouring loss sequences lead EXP3's probabilities to
+opposite ends. What it leaves open, how much the actions of EXP3 give away when it plays by itself, is measured here:
+an attacker sees how often arm 1 was played and guesses whether arm 1 lost the first play. All later losses are 0.
 """
 
 import math
@@ -25,9 +25,11 @@ FIXED, TUNED, PRIVATE = f"EXP3, learning rate {FIXED_RATE}", "EXP3, rate √(log
 
 
 def forced(plays, rate=RATE, primed=False) -> np.ndarray:
-    """Probability of action 2 at each play of section G.1 [plays], float64: the paper's listing, on d = log w_2 - log w_1.
+    """Probability of action 2 at each play of section G.1 [plays], float64: the paper's listing, on d = log w_2 - log
+    w_1.
 
-    Even plays (from 0) are forced onto action 2, odd ones onto action 1, all losses are 1; without `primed` the first is 0.
+    Even plays (from 0) are forced onto action 2, odd ones onto action 1, all losses are 1; without `primed` the first
+    is 0.
     """
     out, d = np.empty(plays), 0.0
     for t in range(plays):
@@ -71,8 +73,9 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 def epsilon_lower(a_counts, b_counts, confidence=CONFIDENCE) -> float:
     """A lower confidence bound on epsilon from counts of plays [S] on two neighbouring tables.
 
-    The event "at most c" or "at least c" that separates best on the first half of the seeds is tested on the second half:
-    log of a lower over an upper Clopper-Pearson limit, both together at `confidence`. 0 where nothing separates.
+    The event "at most c" or "at least c" that separates best on the first half of the seeds is tested on the second
+    half: log of a lower over an upper Clopper-Pearson limit, both together at `confidence`. 0 where nothing
+    separates.
     """
     counts = np.stack([np.asarray(a_counts), np.asarray(b_counts)])
     half = counts.shape[1] // 2
@@ -95,10 +98,11 @@ def epsilon_lower(a_counts, b_counts, confidence=CONFIDENCE) -> float:
 
 
 def exact_epsilon(rate, horizon) -> float:
-    """The largest log ratio of the events "arm 1 played at most c times" and "at least c": Binomial laws, since later losses are 0.
+    """The largest log ratio of the events "arm 1 played at most c times" and "at least c": Binomial laws, since later
+    losses are 0.
 
-    Where arm 1 loses the first play and was played (probability 1/2) its probability is 1 / (1 + exp(2 rate)) from then on.
-    Events of probability below 1% on the likelier table are left out: a few thousand seeds hardly see them.
+    Where arm 1 loses the first play and was played (probability 1/2) its probability is 1 / (1 + exp(2 rate)) from
+    then on. Events of probability below 1% on the likelier table are left out: a few thousand seeds hardly see them.
     """
     c, rest, p = np.arange(horizon + 1), horizon - 1, 1 / (1 + math.exp(2 * rate))
     half, best = math.log(0.5), 0.0

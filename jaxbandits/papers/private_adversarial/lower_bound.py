@@ -1,7 +1,8 @@
 """Section 5: the pair of loss sequences of Lemma 5.1, the lemma's statistics, and the regret of every base on both.
 
-Two arms. l costs (1/2, 1) always; l' the same up to play tau_0 and (1/2, 0) after it. An algorithm that rarely plays arm 1 under l
-cannot notice the change soon, if it is private. The theorem is about algorithms that satisfy the lemma's conditions: they are checked.
+Two arms. l costs (1/2, 1) always; l' the same up to play tau_0 and (1/2, 0) after it. An algorithm that rarely plays
+arm 1 under l cannot notice the change soon, if it is private. The theorem is about algorithms that satisfy the
+lemma's conditions: they are checked.
 """
 
 import math
@@ -27,7 +28,9 @@ CONDITIONS = {"rare": "γ ≤ 1/2", "early": "2γτ₀ ≤ p", "room": "p ≤ γ
 STEP, DENSE = (
     20,
     1000,
-)  # plays between checkpoints, and every play up to here: the lemma's conditions ask for an early change and a short window
+    # plays between checkpoints, and every play up to here: the lemma's conditions ask for an early change and a short
+    # window
+)
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
@@ -46,8 +49,8 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 def plays_of_arm_1(regret, times, change=None) -> np.ndarray:
     """Plays of arm 1 up to each time, from the regret [..., C] recorded on l, or on l' with this `change`. Exact.
 
-    On l the regret is half of them. On l' the loss is the regret plus the best arm's, and after the change a play of arm 0 costs 1/2,
-    one of arm 1 nothing.
+    On l the regret is half of them. On l' the loss is the regret plus the best arm's, and after the change a play of
+    arm 0 costs 1/2, one of arm 1 nothing.
     """
     regret, times = np.asarray(regret, np.float64), np.asarray(times, np.float64)
     if change is None:
@@ -65,11 +68,11 @@ def plays_of_arm_1(regret, times, change=None) -> np.ndarray:
 def lemma(plays, times, change, epsilon, primed=None) -> dict:
     """The lemma's statistics for one algorithm from plays of arm 1 under l, [S, C] at `times` [C] (the last is T).
 
-    gamma: median share of arm 1, so that E_gamma has probability 1/2 at least; p = 1 / (2 epsilon); `window`: floor(p / gamma) plays after
-    `change` (its end rounded up to a checkpoint, T at the latest); `calm`: the share of seeds with at most p plays of arm 1 in it
-    (E_p), `calm_primed` under l'. Conditions: `rare` gamma <= 1/2, `early` tau_0 < T/2 and 2 gamma tau_0 <= p, `room` p <= gamma (T - tau_0);
-    `applies`: all of them, and E_p has probability 1/2. `second`: what the lemma then says beside gamma T / 4, which the regret on l
-    reaches under E_gamma alone.
+    gamma: median share of arm 1, so that E_gamma has probability 1/2 at least; p = 1 / (2 epsilon); `window`: floor(p
+    / gamma) plays after `change` (its end rounded up to a checkpoint, T at the latest); `calm`: the share of seeds
+    with at most p plays of arm 1 in it (E_p), `calm_primed` under l'. Conditions: `rare` gamma <= 1/2, `early` tau_0
+    < T/2 and 2 gamma tau_0 <= p, `room` p <= gamma (T - tau_0); `applies`: all of them, and E_p has probability 1/2.
+    `second`: what the lemma then says beside gamma T / 4, which the regret on l reaches under E_gamma alone.
     """
     times, horizon = np.asarray(times), int(times[-1])
     gamma, p = float(np.median(plays[:, -1])) / horizon, 1 / (2 * epsilon)
@@ -95,9 +98,10 @@ def lemma(plays, times, change, epsilon, primed=None) -> dict:
 def statistics_frame(results) -> pd.DataFrame:
     """For each algorithm and epsilon the lemma's statistics and the regrets on l and l'.
 
-    The row is of the earliest tau_0 played at which the lemma applies, else at which P(E_p) >= 1/2, else of the calmest. E_p and the
-    conditions are about l alone, so that every checkpoint below T/2, and 0, can be tau_0 without its l' being played: `applying` counts
-    those at which the lemma applies, `first_calm` is the earliest with P(E_p) >= 1/2.
+    The row is of the earliest tau_0 played at which the lemma applies, else at which P(E_p) >= 1/2, else of the
+    calmest. E_p and the conditions are about l alone, so that every checkpoint below T/2, and 0, can be tau_0 without
+    its l' being played: `applying` counts those at which the lemma applies, `first_calm` is the earliest with P(E_p)
+    >= 1/2.
     """
     changes = sorted(int(key.removeprefix("l'-")) for key in results if key.startswith("l'-"))
     plain, times = results["l"], results["l"]["t"].values

@@ -1,7 +1,8 @@
 """Table 1: regret against the privacy level and the horizon for every algorithm, each with its bound.
 
-Arms: an adversary chooses the gap of `fixed_gap_losses` that costs the algorithm most, after the algorithm was tuned for the
-worst of them. Experts: one instance. Rates are the paper's exponents; bounds are min(bound, T), since most exceed T here.
+Arms: an adversary chooses the gap of `fixed_gap_losses` that costs the algorithm most, after the algorithm was tuned
+for the worst of them. Experts: one instance. Rates are the paper's exponents; bounds are min(bound, T), since most
+exceed T here.
 """
 
 import math
@@ -111,8 +112,8 @@ def horizons_of(results, kind):
 
 
 def references(kind, of, ends):
-    """Rates and bounds of Table 1 along an axis: `of(x)` is (T, epsilon) there. A bound is min(bound, T); one that is T at both `ends`
-    is left out.
+    """Rates and bounds of Table 1 along an axis: `of(x)` is (T, epsilon) there. A bound is min(bound, T); one that is
+    T at both `ends` is left out.
     """
     if kind == "arms":
         rates = {"√(KT/ε)": "conversion", "√(KT log KT)/ε": "existing"}
@@ -154,8 +155,8 @@ def figure(kind, key):
 def slopes(ds, exponents, key, sign, uniform):
     """Claims: the fitted slope of each algorithm with its interval next to the exponent of its rate, an upper bound.
 
-    Fitted where the mean regret is below half of what playing at random costs on the largest gap, `uniform` a play: above it the adversary
-    has run out of gaps, and regret grows with T as any would.
+    Fitted where the mean regret is below half of what playing at random costs on the largest gap, `uniform` a play:
+    above it the adversary has run out of gaps, and regret grows with T as any would.
     """
     what, column = ("T", 0) if key == "horizon" else ("1/ε", 1)
     mean, made = final_regret(ds).mean("seed"), []
