@@ -1,7 +1,4 @@
-"""Sphinx configuration: Markdown pages, API pages from docstrings. Nothing is fetched while building."""
-
-import re
-from itertools import groupby
+"""Sphinx configuration: Markdown pages, API pages from numpydoc docstrings. Nothing is fetched while building."""
 
 from jaxbandits.version import __version__
 
@@ -18,63 +15,14 @@ html_title = f"jaxbandits {release}"
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 
+default_role = "literal"  # `name` in a docstring is code
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
-autodoc_typehints = "none"  # shapes and units are in the text
-napoleon_google_docstring = True
+autodoc_typehints = "none"  # types are in the docstrings, with units and ranges
+napoleon_google_docstring = False
 napoleon_numpy_docstring = True
-
-_CODE = re.compile(r"``(.+?)``|`([^`]+)`", re.DOTALL)
-_MARKUP = re.compile(r"([*|`\\]|(?<=\w)_(?!\w))")
-
-
-def _indent(line):
-    return len(line) - len(line.lstrip())
-
-
-def _escape(paragraph):
-    """Lines of plain text: code spans as literals, and what reStructuredText would read as other markup as written."""
-    text, out, end = "\n".join(paragraph), [], 0
-    for span in _CODE.finditer(text):
-        out += [_MARKUP.sub(r"\\\1", text[end : span.start()]), rf"\ ``{span[1] or span[2]}``\ "]
-        end = span.end()
-    out.append(_MARKUP.sub(r"\\\1", text[end:]))
-    return "".join(out).split("\n")
-
-
-def _plain(app, what, name, obj, options, lines):
-    """Docstrings are written to be read as text; this turns their two habits into markup.
-
-    A paragraph with hanging indents becomes a list, an indented paragraph a literal block. Doctests and the sections
-    that napoleon knows (a first line such as `Raises:`, or underlined) keep their lines and indents.
-    """
-    out, literal, underlined = [], False, False
-    for blank, group in groupby(lines, key=lambda line: not line.strip()):
-        paragraph = list(group)
-        if blank:
-            out.append("")
-            continue
-        first, base = paragraph[0].strip(), _indent(paragraph[0])
-        hanging = any(_indent(line) > base for line in paragraph)
-        title = 2 if len(paragraph) > 1 and re.fullmatch("-{3,}", paragraph[1].strip()) else 0
-        underlined = underlined or bool(title)
-        if underlined and not first.startswith(">>>"):  # numpydoc's sections, to the end of the docstring
-            out += paragraph[:title] + (_escape(paragraph[title:]) if paragraph[title:] else [])
-        elif first.startswith(">>>"):
-            out += paragraph
-            literal = False
-        elif base > 0:
-            out += [] if literal else ["::", ""]
-            out += paragraph
-            literal = True
-        elif hanging and not first.endswith(":"):
-            for line in _escape(paragraph):
-                out.append(f"  {line.strip()}" if _indent(line) > base else f"* {line.strip()}")
-            literal = False
-        else:
-            out += _escape(paragraph)
-            literal = first.endswith("::")
-    lines[:] = out
+napoleon_use_param = False  # one list of parameters, each with its type
+napoleon_use_rtype = False
 
 
 def _skip(app, what, name, obj, skip, options):
@@ -83,5 +31,4 @@ def _skip(app, what, name, obj, skip, options):
 
 
 def setup(app):
-    app.connect("autodoc-process-docstring", _plain, priority=400)  # before napoleon
     app.connect("autodoc-skip-member", _skip)

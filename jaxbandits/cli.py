@@ -16,9 +16,7 @@ import time
 import warnings
 from pathlib import Path
 
-from jaxbandits.auditing import command as auditing
-from jaxbandits.checking import command as checking
-from jaxbandits.contract import ContractError
+from jaxbandits.version import __version__
 
 EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
 
@@ -26,6 +24,7 @@ EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
 def parser() -> argparse.ArgumentParser:
     """The commands and their options."""
     top = argparse.ArgumentParser(prog="jaxbandits", description="Batched simulation of private and robust bandits.")
+    top.add_argument("--version", action="version", version=f"jaxbandits {__version__}")
     commands = top.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="run a TOML file, or go on with it, and write results, table and pictures")
     share = commands.add_parser(
@@ -62,8 +61,26 @@ def parser() -> argparse.ArgumentParser:
     drawing.add_argument("--out", metavar="PLACE", type=Path, help="where to write them (default: DIR)")
     drawing.add_argument("--format", default="png", metavar="png,pdf")
     drawing.add_argument("--against", metavar="KEY", help="grid key on the horizontal axis")
-    auditing.add_to(commands)
-    checking.add_to(commands)
+    auditing = commands.add_parser("audit", help="prove how much of a claimed privacy budget is spent")
+    auditing.add_argument(
+        "name", metavar="NAME", nargs="?", help="an algorithm, at the catalogue's size, or your own as MODULE:FACTORY"
+    )
+    auditing.add_argument("--all", action="store_true", help="every private algorithm of the catalogue")
+    auditing.add_argument(
+        "--runs", metavar="N", type=int, default=1_000_000, help="independent runs each (default: 1000000)"
+    )
+    auditing.add_argument("--confidence", type=float, default=0.95, help="of each lower bound (default: 0.95)")
+    auditing.add_argument("--seed", type=int, default=0)
+    auditing.add_argument("--out", metavar="DIR", type=Path, help="where to write (default: runs/audit)")
+    auditing.add_argument("--format", default="png", metavar="png,pdf", help="picture formats: png, pdf, svg")
+    checking = commands.add_parser("check", help="say what breaks the contract of an algorithm of your own")
+    checking.add_argument(
+        "algorithm", metavar="MODULE:FACTORY", help="where it can be imported; or a name of the package"
+    )
+    checking.add_argument(
+        "--environment", metavar="NAME", help="a name of the package, or MODULE:FACTORY (default: one that fits)"
+    )
+    checking.add_argument("--audit", action="store_true", help="also audit a private algorithm's claim")
     return top
 
 
@@ -74,7 +91,7 @@ def main(arguments=None) -> int:
         with _terminable(), _plain_warnings():
             commands = {
                 "run": run, "worker": worker, "reproduce": reproduce, "list": listing, "plot": draw, "audit": audit,
-                "check": checking.run,
+                "check": check,
             }  # fmt: skip
             return commands[given.command](given)
     except KeyboardInterrupt:
@@ -90,6 +107,8 @@ def main(arguments=None) -> int:
     except (ValueError, TypeError, OSError, RuntimeError) as error:
         print(f"jaxbandits: {' '.join(str(error).split())}", file=sys.stderr)
         # a fault that showed while playing is not bad input
+        from jaxbandits.contract import ContractError
+
         bad = isinstance(error, ValueError | TypeError) and not isinstance(error, ContractError)
         return EXIT_BAD_INPUT if bad else EXIT_FAILED
 
@@ -251,7 +270,7 @@ def reproduce(given) -> int:
 
 def listing(given) -> int:
     """`jaxbandits list [WHAT]`: names and what they are, or all about one of them."""
-    from jaxbandits.reports import listing
+    from jaxbandits.commands import listing
 
     print(listing.as_json(given.what) if given.json else listing.listed(given.what))
     return 0
@@ -283,8 +302,13 @@ def draw(given) -> int:
 
 def audit(given) -> int:
     """`jaxbandits audit NAME|MODULE:FACTORY|--all`."""
-    return auditing.run(given, formats(given.format))
+    from jaxbandits.commands import audit as command
+
+    return command.run(given, formats(given.format))
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def check(given) -> int:
+    """`jaxbandits check MODULE:FACTORY`."""
+    from jaxbandits.commands import check as command
+
+    return command.run(given)

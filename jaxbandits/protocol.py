@@ -123,6 +123,10 @@ def _spend_infinite(params: Params) -> tuple[float, float]:
     return (float("inf"), 0.0)
 
 
+def _no_noise(algorithm: "Algorithm") -> float:
+    return 0.0
+
+
 def _no_events(params: Params) -> tuple[Any, ...]:
     return ()
 
@@ -195,6 +199,9 @@ class Guarantee(NamedTuple):
     events: Callable[[Params], tuple[Any, ...]] = _no_events
     # the epsilon asked for, where the factory has no argument `epsilon` of its own: that of the algorithm it wraps
     claimed: float | None = None
+    # the algorithm -> the size of its privacy noise at the horizon, as a share of the information gathered by then. Above one
+    # half a run warns that noise swamps the data
+    noise_share: Callable[["Algorithm"], float] = _no_noise
 
 
 class Rewards(NamedTuple):

@@ -14,9 +14,9 @@ import numpy as np
 
 import jaxbandits as jb
 from jaxbandits import simulator
-from jaxbandits.sweeps import sweep
 from jaxbandits.sweeps.identity.keys import identified
 from jaxbandits.sweeps.plan import host_case, plan, stacked
+from jaxbandits.sweeps.sweep import DEFAULTS
 from jaxbandits.window import offer
 
 HORIZON, CHECKPOINTS, PLAYS, SEEDS = 12, (4, 12), 6, 2
@@ -148,7 +148,7 @@ def plan_of(module, **changes):
         "message_adversary": getattr(module, "forger", None),
     }
     settings = {"horizon": HORIZON, "seeds": SEEDS, "checkpoints": CHECKPOINTS}
-    return plan(**(sweep.DEFAULTS | settings | parts | changes))
+    return plan(**(DEFAULTS | settings | parts | changes))
 
 
 def key_of(module, **changes) -> tuple[str, bool]:

@@ -11,13 +11,12 @@ from jaxbandits.checking.findings import name_of_part
 from jaxbandits.checking.traces import CHECKPOINTS, Traces, traced
 from jaxbandits.contract import runs_own_code
 from jaxbandits.spans import batch_length, next_start, windows_offered
-from jaxbandits.sweeps import simulate
 from jaxbandits.sweeps.engines import local
 from jaxbandits.sweeps.engines.calls import LEAST_LANES, Task
 from jaxbandits.sweeps.grid import PARTS
 from jaxbandits.sweeps.identity.keys import identified
 from jaxbandits.sweeps.plan import Cell, Plan, host_case, plan, stacked
-from jaxbandits.sweeps.simulate import History
+from jaxbandits.sweeps.simulate import History, begin_lane, close_span, flattened, watch_windows
 
 
 class Subject:
@@ -125,16 +124,16 @@ class Subject:
             jnp.uint32(0),
             jnp.array([self.horizon], jnp.int32),
         )
-        lane, start, windows = simulate._begin(parts, case, seed, 1), 0, []
+        lane, start, windows = begin_lane(parts, case, seed, 1), 0, []
         for span in cell.algorithm.schedule:
             kind, number = (span.slots, span.full, span.whole), windows_offered(span, 1)
             where = (times, jnp.int32(start), jnp.int32(batch_length(span)))
-            lane, seen = simulate._watch(parts, kind, number, case, seed, lane, *where)
+            lane, seen = watch_windows(parts, kind, number, case, seed, lane, *where)
             windows.append(seen)
             if span.close:
-                lane = simulate._close(parts, case, seed, lane)
+                lane = close_span(parts, case, seed, lane)
             start = next_start(span, start, self.horizon)
-        return simulate._flat(windows, False), lane.algorithm
+        return flattened(windows, False), lane.algorithm
 
 
 def evenly_spaced(times: np.ndarray) -> np.ndarray:

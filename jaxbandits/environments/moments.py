@@ -8,7 +8,6 @@ import itertools
 import math
 
 import numpy as np
-from scipy import integrate, special
 
 from jaxbandits.validation import number
 
@@ -25,6 +24,8 @@ def bernoulli(means, order, central=False) -> np.ndarray:
 
 def gaussian(means, scale, order, central=False) -> np.ndarray:
     """scale^order 2^(order/2) Gamma((order + 1)/2) / sqrt(pi), times 1F1(-order/2; 1/2; -mean^2 / (2 scale^2)) when raw."""
+    from scipy import special
+
     k = _order(order)
     if scale == 0:
         return np.zeros(len(means)) if central else np.abs(means) ** k
@@ -37,6 +38,8 @@ def gaussian(means, scale, order, central=False) -> np.ndarray:
 
 def student(means, scale, df, order, central=False) -> np.ndarray:
     """scale^order df^(order/2) Gamma((order + 1)/2) Gamma((df - order)/2) / (sqrt(pi) Gamma(df/2)); raw by quadrature."""
+    from scipy import special
+
     k = _order(order)
     if scale == 0:
         return np.zeros(len(means)) if central else np.abs(means) ** k
@@ -55,6 +58,8 @@ def _raw_student(mean, width, df, k) -> float:
     That is (size |sin x|)^k |sin(length - x)|^(df - 1 - k), x the distance from the root of mean cos + width sin to either
     end at distance `length`: algebraic at both, which the quadrature's weight treats exactly.
     """
+    from scipy import integrate, special
+
     if df > 30:  # the density falls so fast that plain quadrature, told the kink, is exact; powers of sines lose digits
         scale, kink = width / math.sqrt(df), -mean / (width / math.sqrt(df))
         log_norm = special.gammaln((df + 1) / 2) - special.gammaln(df / 2) - math.log(df * math.pi) / 2
@@ -80,6 +85,8 @@ def _raw_student(mean, width, df, k) -> float:
 
 def pareto(means, shape, order, central=False) -> np.ndarray:
     """shape x0^order / (shape - order); central by a beta function below the mean and a hypergeometric one above."""
+    from scipy import special
+
     k = _order(order)
     if k >= shape:
         return np.full(len(means), np.inf)
@@ -95,6 +102,8 @@ def pareto(means, shape, order, central=False) -> np.ndarray:
 
 def lognormal(means, sigma, order, central=False) -> np.ndarray:
     """mean^order exp((order^2 - order) sigma^2 / 2); central by quadrature over the normal, split at the mean."""
+    from scipy import integrate
+
     k = _order(order)
     if not central:
         with np.errstate(over="ignore"):  # beyond 1e308: infinite for every purpose

@@ -7,8 +7,6 @@ Phi(g/2 - epsilon/g) - e^epsilon Phi(-g/2 - epsilon/g) <= delta.
 import math
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import erfcx, ndtr
 
 from jaxbandits.validation import choice, number
 
@@ -18,11 +16,15 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 
 def _mills(x):
     """Phi(-x) / phi(x)."""
+    from scipy.special import erfcx
+
     return math.sqrt(math.pi / 2) * erfcx(x / math.sqrt(2))
 
 
 def _log_delta(ratio: float, epsilon: float) -> float:
     """log of the least delta at `epsilon`; ratio: sensitivity / scale > 0."""
+    from scipy.special import ndtr
+
     near, far = epsilon / ratio - ratio / 2, epsilon / ratio + ratio / 2
     # e^epsilon phi(far) = phi(near), so that nothing of the size of epsilon is taken off anything
     if near < 0 and ratio >= 0.5:  # the first term is above 1/2
@@ -74,6 +76,8 @@ def gaussian_scale(sensitivity, epsilon, delta, rule="classic") -> float:
     >>> round(gaussian_scale(1.0, 0.5, 1e-5), 4), round(gaussian_scale(1.0, 0.5, 1e-5, "analytic"), 4)
     (9.6896, 7.0318)
     """
+    from scipy.optimize import brentq
+
     sensitivity = number("sensitivity", sensitivity, 0.0, open_low=True)
     epsilon, delta = _budget(epsilon, delta)
     choice("rule", rule, ("classic", "analytic", "zcdp"))
@@ -124,6 +128,8 @@ def gaussian_epsilon(sensitivity, scale, delta) -> float:
     >>> round(gaussian_epsilon(1.0, gaussian_scale(1.0, 0.5, 1e-5), 1e-5), 4)
     0.3526
     """
+    from scipy.optimize import brentq
+
     sensitivity = number("sensitivity", sensitivity, 0.0, open_low=True)
     scale = number("scale", scale, 0.0, finite=False)
     delta = _budget(1.0, delta)[1]

@@ -12,7 +12,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtr
 
 POINTS = 1 << 17  # of the grid
 FAR = 600.0  # losses whose exponentials a float still holds
@@ -90,6 +89,8 @@ def _mean(release: Release) -> float:
 
 def _on_grid(release: Release, step: float, tail: float):
     """The law of one release's loss, given that it is finite, as masses at multiples of `step`: index -1 is loss -step."""
+    from scipy.special import ndtr
+
     grid, r = np.zeros(POINTS), release.size
     if release.kind == "gaussian":  # of which there is one, times 1: rounded up to the next point
         reach = r * math.sqrt(2 * math.log(1 / tail))

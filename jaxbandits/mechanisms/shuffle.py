@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from scipy import stats
 
 from jaxbandits.mechanisms.gaussian import gaussian_epsilon
 from jaxbandits.random import to_normal
@@ -120,6 +119,8 @@ def amplified_epsilon(sensitivity, scale, users, coordinates, delta) -> float:
     >>> amplified_epsilon(2.1, 0.5, 20, 20, 0.1) == gaussian_epsilon(2.1, 0.5, 0.1)
     True
     """
+    from scipy import stats
+
     local = gaussian_epsilon(sensitivity, scale, delta)
     best, users = local, integer("users", users, 1)
     coordinates = integer("coordinates", coordinates, 1)
@@ -135,6 +136,8 @@ def amplified_epsilon(sensitivity, scale, users, coordinates, delta) -> float:
 
 def _log_moments(trials: int, low: int, high: int, shifts: int):
     """log E[exp(order loss); low <= noise <= high], from above: [2, orders, shifts + 1] for shifts 0, 1, ... up and down."""
+    from scipy import stats
+
     edges = np.unique(np.linspace(low, high + 1, BLOCKS + 1).astype(np.int64))
     mass = np.diff(stats.binom.cdf(edges - 1.0, trials, SHARE))
     weight, found = np.log(np.maximum(mass, 1e-300)), np.zeros((2, len(ORDERS), shifts + 1))
@@ -164,6 +167,8 @@ def vector_epsilon(code: VectorCode, sensitivity, coordinates, delta) -> float:
     >>> round(vector_epsilon(vector_code(1.0, 20, 5, 1.0, 0.1), 4.5**0.5, 20, 0.1), 2)
     0.34
     """
+    from scipy import stats
+
     count = integer("coordinates", coordinates, 1)
     delta = number("delta", delta, 0.0, 1.0, open_low=True, open_high=True)
     sensitivity = number("sensitivity", sensitivity, 0.0, open_low=True)

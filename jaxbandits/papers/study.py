@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,10 @@ from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret, grid_dims, markdown
 from jaxbandits.sweeps import sweep
 from jaxbandits.sweeps.grid import PARTS, Axis, axes_of, takes
+
+
+Results: TypeAlias = dict[str, Any]
+"""What a study computed, by name: the Dataset of a sweep, or what a computed function returned."""
 
 
 class Tuning(NamedTuple):
@@ -203,8 +207,8 @@ def worst(ds: xr.Dataset, key: str) -> xr.Dataset:
     where = final_regret(ds).mean("seed").argmax(key)
     regret = ds["regret"].isel({key: where}).drop_vars(key)
     rest = [d for d in grid_dims(ds) if d != key]
-    made = regret.transpose("algorithm", *rest, "seed", "t").to_dataset(name="regret")
-    return made.assign_attrs(ds.attrs)
+    at_worst = regret.transpose("algorithm", *rest, "seed", "t").to_dataset(name="regret")
+    return at_worst.assign_attrs(ds.attrs)
 
 
 def crossing(x, difference) -> float:

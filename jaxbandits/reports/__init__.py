@@ -1,1 +1,7 @@
 """What a result looks like: figures, theory overlays, tables and the HTML report."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__, submodules={"heatmap", "layout", "output", "plot", "trade_off"}
+)

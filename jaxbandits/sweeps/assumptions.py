@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from jaxbandits.algorithms.federated.byzantine_ucb import noise_share
 from jaxbandits.protocol import Algorithm, Environment
 
 ROUNDING = 1e-9  # a range computed from the same numbers is kept
@@ -123,7 +122,7 @@ def doubted(algorithm: Algorithm, environment: Environment) -> list[tuple[str, f
     if algorithm.guarantee.model != "federated":
         return []
     found = []
-    size, share = reach(environment), noise_share(algorithm)
+    size, share = reach(environment), algorithm.guarantee.noise_share(algorithm)
     if size > 1 + ROUNDING:
         extent = "are unbounded" if np.isinf(size) else f"reach {size:.4g}"
         said = f"rewards {extent}, and privacy assumes at most 1 (Assumption 2)"

@@ -3,13 +3,10 @@
 import functools
 import json
 import platform
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import h5netcdf
-import h5py
 import jax
 import numpy as np
-import xarray as xr
 
 from jaxbandits.mechanisms.composition import SIMULATED
 from jaxbandits.sweeps.arguments import name_of
@@ -17,6 +14,9 @@ from jaxbandits.sweeps.assumptions import overspent
 from jaxbandits.sweeps.engines.compiled import LaneShape
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.storage.dataset_file import SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 class Variable(NamedTuple):
@@ -36,6 +36,10 @@ class Results:
     """
 
     def __init__(self, plan: Plan, shapes: list[LaneShape], config: dict, path=None):
+        import h5netcdf
+        import h5py
+        import xarray as xr
+
         self.plan, self.config = plan, config
         self.t = np.unique(np.concatenate([plan.times[h] for h in plan.times]))
         self.places: dict[int, list[tuple]] = {}
@@ -78,8 +82,10 @@ class Results:
             for place in self.places[cell] if name in self.arrays else ():
                 self.arrays[name][(*place, slice(low, low + len(x)))] = x
 
-    def dataset(self) -> xr.Dataset:
+    def dataset(self) -> "xr.Dataset":
         """The filled arrays, where they are in memory."""
+        import xarray as xr
+
         data = {name: (v.dims, self.arrays[name], v.attrs) for name, v in self.variables.items()}
         return xr.Dataset(data, self._coords(), self._attrs())
 

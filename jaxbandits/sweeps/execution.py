@@ -8,10 +8,7 @@ import threading
 import uuid
 import warnings
 from pathlib import Path
-from typing import Any
-
-import xarray as xr
-from tqdm import tqdm
+from typing import TYPE_CHECKING, Any
 
 from jaxbandits.sweeps import estimate
 from jaxbandits.sweeps.dataset import Results
@@ -25,6 +22,10 @@ from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.storage import computing_time, free_space
 from jaxbandits.sweeps.storage.dataset_file import RESULTS, load
 from jaxbandits.sweeps.storage.store import Store, Unreadable, block_of, remedy
+
+if TYPE_CHECKING:
+    import xarray as xr
+
 
 HEADER_BYTES = 1 << 16  # of results.nc: coordinates and attributes
 
@@ -79,7 +80,7 @@ class Job:
         """Seconds that all processes together have computed for the store."""
         return 0.0 if self.store is None else computing_time.seconds(self.store.home)
 
-    def dataset(self) -> xr.Dataset:
+    def dataset(self) -> "xr.Dataset":
         """Compute what is missing and return everything."""
         if self.store is None or self.directory is None:
             results = Results(self.plan, self.shapes, self.config)
@@ -134,6 +135,8 @@ class Job:
             estimate.say(self.said(0))
 
     def _run(self, wanted: list[list[Interval]], sink) -> None:
+        from tqdm import tqdm
+
         plan, store, machine = self.plan, self.store, self.engine.machine
         before = []
         if store is not None:

@@ -114,7 +114,7 @@ def simulate(
     regret = _regret(record, environment, parts, seed, times, traced)
     pulls = None if isinstance(record.pulls, tuple) else record.pulls
     if history:
-        kept = _flat(kept, traced)
+        kept = flattened(kept, traced)
     if not traced:
         pulls, diagnostics = jax.tree.map(np.asarray, (pulls, diagnostics))
         watched = jax.tree.map(lambda x: np.reshape(x, (1, 1)), lane.faults)
@@ -175,32 +175,34 @@ def _piece(function, static: tuple[int, ...]):
     return jax.jit(without_unread(function, static), static_argnums=static)
 
 
-_begin = _piece(simulator.begin, (0, 3))
-_advance = _piece(simulator.advance, (0, 1))
-_close = _piece(simulator.close, (0,))
-_finish = _piece(simulator.finish, (0,))
+begin_lane = _piece(simulator.begin, (0, 3))
+advance_lane = _piece(simulator.advance, (0, 1))
+close_span = _piece(simulator.close, (0,))
+finish_lane = _piece(simulator.finish, (0,))
 
 
 def _play(parts: Parts, schedule: tuple, history: bool, case: Case, seed, times):
-    lane = watched = _begin(parts, case, seed, len(times))  # watched: makes every play that a lane at rest only counts
+    lane = watched = begin_lane(
+        parts, case, seed, len(times)
+    )  # watched: makes every play that a lane at rest only counts
     start, kept, horizon, times = 0, [], int(times[-1]), jnp.asarray(times, jnp.int32)
     for span in schedule:
         kind, windows = (span.slots, span.full, span.whole), spans.windows_offered(span, len(times))
         where = (times, jnp.int32(start), jnp.int32(spans.batch_length(span)))
         if history:
-            watched, seen = _watch(parts, kind, windows, case, seed, watched, *where)
+            watched, seen = watch_windows(parts, kind, windows, case, seed, watched, *where)
             kept.append(seen)
-        lane = _advance(parts, kind, case, seed, lane, *where, jnp.int32(0), jnp.int32(windows))
+        lane = advance_lane(parts, kind, case, seed, lane, *where, jnp.int32(0), jnp.int32(windows))
         if span.close:
-            lane = _close(parts, case, seed, lane)
-            watched = _close(parts, case, seed, watched) if history else watched
+            lane = close_span(parts, case, seed, lane)
+            watched = close_span(parts, case, seed, watched) if history else watched
         start = spans.next_start(span, start, horizon)
-    record, diagnostics = _finish(parts, case, lane)
+    record, diagnostics = finish_lane(parts, case, lane)
     return record, lane, diagnostics, kept
 
 
 @partial(_piece, static=(0, 1, 2))
-def _watch(parts, kind, windows, case, seed, lane, times, start, length):
+def watch_windows(parts, kind, windows, case, seed, lane, times, start, length):
     """The same windows again, kept. Spans that are not full are bounded by their windows, full ones by the horizon."""
 
     def one(lane, w):
@@ -209,7 +211,7 @@ def _watch(parts, kind, windows, case, seed, lane, times, start, length):
     return lax.scan(one, lane, jnp.arange(windows, dtype=jnp.int32))
 
 
-def _flat(kept, traced: bool) -> History:
+def flattened(kept, traced: bool) -> History:
     parts = []
     for window in kept:
         w, p = window.play.shape

@@ -3,9 +3,7 @@
 import json
 import os
 import re
-from typing import Any
-
-import xarray as xr
+from typing import TYPE_CHECKING, Any
 
 from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.sweeps import assumptions, jax_flags
@@ -15,6 +13,10 @@ from jaxbandits.sweeps.engines.local import Local
 from jaxbandits.sweeps.execution import Job
 from jaxbandits.sweeps.plan import plan
 from jaxbandits.validation import Arguments, choice, shown
+
+if TYPE_CHECKING:
+    import xarray as xr
+
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
@@ -36,7 +38,7 @@ def sweep(
     engine="local",
     devices=None,
     progress=True,
-) -> xr.Dataset:
+) -> "xr.Dataset":
     """Run algorithms on an environment for many seeds and settings, in batches, and return regrets with named dimensions.
 
     algorithms: a factory, its name or a `functools.partial` of it, a list of them, or {label: factory}.

@@ -15,10 +15,10 @@ import pytest
 import jaxbandits as jb
 from jaxbandits import catalogue
 from jaxbandits.cli import main
+from jaxbandits.commands import listing
+from jaxbandits.commands.arguments import arguments
 from jaxbandits.protocol import Rewards
 from jaxbandits.random import Draws
-from jaxbandits.reports import listing
-from jaxbandits.reports.arguments import arguments
 from jaxbandits.sweeps import assumptions
 from jaxbandits.validation import Range, factory, recorded
 
@@ -389,4 +389,4 @@ def test_an_unknown_name_is_one_line_with_the_nearest(capsys):
 
 def test_the_page_of_the_catalogue_is_up_to_date():
     page = (Path(__file__).parents[2] / "docs/api.md").read_text()
-    assert listing.markdown() in page, "write docs/api.md's table anew: print(jaxbandits.reports.listing.markdown())"
+    assert listing.markdown() in page, "write docs/api.md's table anew: print(jaxbandits.commands.listing.markdown())"

@@ -12,8 +12,9 @@ from scipy.stats import norm
 
 import jaxbandits as jb
 from jaxbandits import catalogue
-from jaxbandits.auditing import Edit, bounds, neighbours, scores, table
+from jaxbandits.auditing import Edit, bounds, neighbours, scores
 from jaxbandits.cli import main
+from jaxbandits.commands import audit_table as table
 from jaxbandits.estimators.packing import pack
 from jaxbandits.mechanisms import gaussian_scale
 from jaxbandits.privacy import asked

@@ -21,12 +21,13 @@ import pytest
 
 import jaxbandits as jb
 from jaxbandits import catalogue
-from jaxbandits.sweeps import plan, sweep
+from jaxbandits.sweeps import plan
 from jaxbandits.sweeps.identity import keys, pinned_code
 from jaxbandits.sweeps.identity import library_parts as description
 from jaxbandits.sweeps.identity.keys import identified
 from jaxbandits.sweeps.identity.library_parts import describe_part, is_altered
 from jaxbandits.sweeps.simulate import algorithm_for
+from jaxbandits.sweeps.sweep import DEFAULTS
 
 A, E, V = jb.algorithms, jb.environments, jb.adversaries
 MEANS = (0.25, 0.75)  # exact in float32
@@ -43,7 +44,7 @@ def pinned(monkeypatch):
 
 
 def key(algorithm=A.exp3, environment=ARMS, platform="cpu", **changes):
-    laid_out = plan.plan({"x": algorithm}, environment, **(sweep.DEFAULTS | BASE | changes))
+    laid_out = plan.plan({"x": algorithm}, environment, **(DEFAULTS | BASE | changes))
     (name,) = identified(laid_out, platform, stored=True).keys
     return name
 
@@ -476,7 +477,7 @@ def test_a_part_with_other_functions_is_played_as_it_is():
     laid_out = plan.plan(
         A.exp3,
         ARMS,
-        **(sweep.DEFAULTS | BASE | {"reward_adversary": huber._replace(params=V.huber(corruption=0.5).params)}),
+        **(DEFAULTS | BASE | {"reward_adversary": huber._replace(params=V.huber(corruption=0.5).params)}),
     )
     assert laid_out.cells[0].reward_adversary.params.corruption == 0.5
 

@@ -217,6 +217,7 @@ def byzantine_ucb(
     if privacy:
         events = partial(_events, privacy)
         claim = guarantee("federated", "message", events, view_released, delta=lambda params: params.delta)
+        claim = claim._replace(noise_share=noise_share)
     schedule = (Span(window, episodes, whole=True),)
     return Algorithm(
         program(*static),

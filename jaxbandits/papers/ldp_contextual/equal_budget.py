@@ -5,7 +5,7 @@ from functools import cache, partial
 
 from jaxbandits import algorithms as a
 from jaxbandits.papers.ldp_contextual.instance import CONTEXTUAL, HORIZON, delivered
-from jaxbandits.papers.study import Claim, Study, Sweep
+from jaxbandits.papers.study import Claim, Study, Sweep, Results
 from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import plot
 
@@ -50,26 +50,26 @@ def by_truth(results):
     return ds.assign_coords(epsilon=[float(x) for x in ds["epsilon"].values])
 
 
-def draw(results):
+def draw(results: Results) -> plot.Plot:
     """Final regret against what is truly spent."""
     caption = f"ε truly spent on a user at δ = {DELTA:g}; contexts redrawn"
     return plot.against(by_truth(results), "epsilon", caption=caption, width=6.0)
 
 
-def claims(results) -> list[Claim]:
+def claims(results: Results) -> list[Claim]:
     """Regret at each true epsilon, and the epsilon that each must be given for it."""
-    ds, made = by_truth(results), []
+    ds, entries = by_truth(results), []
     table = regrets(ds).set_index(["epsilon", "algorithm"])["mean"].unstack()
     for epsilon, row in table.iterrows():
-        said = ", ".join(f"{name} {row[name]:,.0f}" for name in ds.algorithm.values)
-        made.append(Claim(f"regret at ε = {epsilon:g} truly spent", "", said))
+        measured = ", ".join(f"{name} {row[name]:,.0f}" for name in ds.algorithm.values)
+        entries.append(Claim(f"regret at ε = {epsilon:g} truly spent", "", measured))
         given = ", ".join(f"{label} {claimed(label, float(epsilon)):.3g}" for label in SPENDING)
-        made.append(Claim(f"ε to be given for it, ε = {epsilon:g}", "", given))
+        entries.append(Claim(f"ε to be given for it, ε = {epsilon:g}", "", given))
     last = table.iloc[-1]
     ratio = last["OnlineUCB, pair"] / min(last["LDP"], last["SDP-Amp"])
-    said = f"{ratio:.2f} times the better of LDP and SDP-Amp at ε = {table.index[-1]:g}"
+    measured = f"{ratio:.2f} times the better of LDP and SDP-Amp at ε = {table.index[-1]:g}"
     statement = "OnlineUCB with the pair private against the local comparators"
-    return [*made, Claim(statement, "below", said, bool(ratio < 1))]
+    return [*entries, Claim(statement, "below", measured, bool(ratio < 1))]
 
 
 STUDY = Study(

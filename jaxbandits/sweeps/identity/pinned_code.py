@@ -15,7 +15,17 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parents[2]
 RECORD = Path(__file__).with_name("pinned.json")
 # What shows, checks or collects results and takes no part in them. A name here is a file or a folder of the package.
-_BESIDE = {"auditing", "catalogue.py", "checking", "cli.py", "papers", "reports", "selection.py", "statistics.py"}
+_BESIDE = {
+    "auditing",
+    "catalogue.py",
+    "checking",
+    "cli.py",
+    "commands",
+    "papers",
+    "reports",
+    "selection.py",
+    "statistics.py",
+}
 
 
 @functools.cache

@@ -5,22 +5,28 @@ import shutil
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import xarray as xr
 
 from jaxbandits.validation import shown
+
+if TYPE_CHECKING:
+    import xarray as xr
+
 
 SCHEMA_VERSION = 1  # of a Dataset's names and attributes
 RESULTS, CHUNKS = "results.nc", "chunks"  # of a run's directory
 LAZY_BYTES = 1 << 30  # a larger Dataset is read piece by piece, as it is asked for
 
 
-def load(directory) -> xr.Dataset:
+def load(directory) -> "xr.Dataset":
     """The Dataset of a run's directory, or of one netCDF or zarr file. Above a gigabyte, values are read when asked for.
 
     Raises ValueError where there is none, or where a later release wrote it.
     """
+    import xarray as xr
+
     path = _path(directory, "load")
     zarr = _is_zarr(path)
     if path.is_dir() and not zarr:
@@ -49,12 +55,14 @@ def load(directory) -> xr.Dataset:
         return ds.load()
 
 
-def save(ds: xr.Dataset, path) -> Path:
+def save(ds: "xr.Dataset", path) -> Path:
     """Write a Dataset under a temporary name, then rename: a reader never sees half of it.
 
     path: ending in `.nc` (netCDF) or `.zarr` (zarr, extra `export`). An earlier export is replaced; ValueError for another ending
     and where the path holds anything else.
     """
+    import xarray as xr
+
     if not isinstance(ds, xr.Dataset):
         what = f"a DataArray ({ds.name})" if isinstance(ds, xr.DataArray) else shown(ds)
         raise TypeError(f"save: ds is {what}; give the Dataset that jb.sweep or jb.load returns, then the path")
@@ -98,7 +106,7 @@ def _is_zarr(path: Path) -> bool:
     return path.is_dir() and ((path / "zarr.json").is_file() or (path / ".zgroup").is_file())
 
 
-def slabs(array: xr.DataArray, most: int = 1 << 26) -> Iterator[np.ndarray]:
+def slabs(array: "xr.DataArray", most: int = 1 << 26) -> Iterator[np.ndarray]:
     """The values in order, in pieces of at most about `most` bytes: a large array stays on disk."""
     row = array.nbytes // max(len(array), 1) if array.ndim else 0
     if array.nbytes <= most or array.ndim == 0:
@@ -111,7 +119,7 @@ def slabs(array: xr.DataArray, most: int = 1 << 26) -> Iterator[np.ndarray]:
             yield array[i : i + max(1, most // max(row, 1))].values
 
 
-def _to_zarr(ds: xr.Dataset, path: Path) -> None:
+def _to_zarr(ds: "xr.Dataset", path: Path) -> None:
     """One algorithm at a time, so that a Dataset larger than memory passes through."""
     try:
         import zarr  # noqa: F401

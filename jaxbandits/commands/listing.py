@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Any
 
 from jaxbandits import adversaries, algorithms, catalogue, environments, papers
+from jaxbandits.commands.arguments import arguments, paper, summary
 from jaxbandits.protocol import Adversary, Algorithm, Environment, Rewards
-from jaxbandits.reports.arguments import arguments, paper, summary
 from jaxbandits.selection import markdown as cells
 from jaxbandits.sweeps.assumptions import FATES, interval
 from jaxbandits.sweeps.dataset import jsonable

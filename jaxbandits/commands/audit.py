@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from jaxbandits import catalogue
-from jaxbandits.auditing import table
+from jaxbandits.commands import audit_table as table
 from jaxbandits.reports import plot
 
 EXIT_REFUTED = 1
 
 
+<<<<<<< HEAD:jaxbandits/auditing/command.py
 def add_to(commands: Any) -> None:
     """Add the sub-command and its options to those of a parser."""
     auditing = commands.add_parser("audit", help="prove how much of a claimed privacy budget is spent")
@@ -32,6 +33,10 @@ def run(given: argparse.Namespace, formats: tuple[str, ...]) -> int:
     """Write audit.csv, audit.md and a trade-off curve for each algorithm; the exit code is 1 if a claim is refuted."""
     import pandas as pd
 
+=======
+def run(given, formats: tuple[str, ...]) -> int:
+    """Write audit.csv, audit.md and a trade-off curve each; exit code 1 where a claim is refuted."""
+>>>>>>> main:jaxbandits/commands/audit.py
     out = given.out or Path("runs") / "audit"
     if given.all == (given.name is not None):
         raise ValueError("audit: give the name of an algorithm, or --all")

@@ -1,0 +1,29 @@
+from . import adversaries as adversaries
+from . import algorithms as algorithms
+from . import auditing as auditing
+from . import checking as checking
+from . import environments as environments
+from . import estimators as estimators
+from . import learners as learners
+from . import mechanisms as mechanisms
+from . import privacy as privacy
+from . import theory as theory
+from .auditing import audit as audit
+from .checking import check as check
+from .contract import ContractError as ContractError
+from .environments.data import read_labelled as read_labelled
+from .environments.data import read_losses as read_losses
+from .reports import plot as plot
+from .statistics import compare as compare
+from .statistics import slope as slope
+from .statistics import summary as summary
+from .statistics import table as table
+from .sweeps import SweepError as SweepError
+from .sweeps import cores as cores
+from .sweeps import load as load
+from .sweeps import save as save
+from .sweeps import simulate as simulate
+from .sweeps import sweep as sweep
+from .version import __version__ as __version__
+
+__all__: list[str]

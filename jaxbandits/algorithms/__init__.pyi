@@ -1,0 +1,140 @@
+from .adversarial import (
+    bandit_to_experts as bandit_to_experts,
+)
+from .adversarial import (
+    batched_exp4 as batched_exp4,
+)
+from .adversarial import (
+    exp3 as exp3,
+)
+from .adversarial import (
+    exp3_ix as exp3_ix,
+)
+from .adversarial import (
+    exp4 as exp4,
+)
+from .adversarial import (
+    ftpl as ftpl,
+)
+from .adversarial import (
+    htinf as htinf,
+)
+from .adversarial import (
+    ldp_exp3 as ldp_exp3,
+)
+from .adversarial import (
+    local_exp4 as local_exp4,
+)
+from .adversarial import (
+    private_batched as private_batched,
+)
+from .adversarial import (
+    tsallis_inf as tsallis_inf,
+)
+from .contextual import (
+    bandit_combiner as bandit_combiner,
+)
+from .contextual import (
+    doubling as doubling,
+)
+from .contextual import (
+    epsilon_greedy as epsilon_greedy,
+)
+from .contextual import (
+    jdp_linucb as jdp_linucb,
+)
+from .contextual import (
+    ldp_linucb as ldp_linucb,
+)
+from .contextual import (
+    linear_thompson as linear_thompson,
+)
+from .contextual import (
+    linucb as linucb,
+)
+from .contextual import (
+    online_ucb as online_ucb,
+)
+from .contextual import (
+    shuffle_linucb as shuffle_linucb,
+)
+from .federated import (
+    byzantine_ucb as byzantine_ucb,
+)
+from .federated import (
+    isolated_linucb as isolated_linucb,
+)
+from .federated import (
+    oracle_linucb as oracle_linucb,
+)
+from .linear import (
+    bogunovic_elimination as bogunovic_elimination,
+)
+from .linear import (
+    median_elimination as median_elimination,
+)
+from .linear import (
+    phased_elimination as phased_elimination,
+)
+from .linear import (
+    private_elimination as private_elimination,
+)
+from .linear import (
+    robust_elimination as robust_elimination,
+)
+from .linear import (
+    trimmed_elimination as trimmed_elimination,
+)
+from .robust import (
+    cr_ucb as cr_ucb,
+)
+from .robust import (
+    dprse as dprse,
+)
+from .robust import (
+    huber_ucb as huber_ucb,
+)
+from .robust import (
+    prm_elimination as prm_elimination,
+)
+from .robust import (
+    prm_thompson as prm_thompson,
+)
+from .robust import (
+    prm_ucb as prm_ucb,
+)
+from .robust import (
+    robust_ucb as robust_ucb,
+)
+from .stochastic import (
+    adap_kl_ucb as adap_kl_ucb,
+)
+from .stochastic import (
+    adap_ucb as adap_ucb,
+)
+from .stochastic import (
+    dp_se as dp_se,
+)
+from .stochastic import (
+    kl_ucb as kl_ucb,
+)
+from .stochastic import (
+    ldp_ucb as ldp_ucb,
+)
+from .stochastic import (
+    moss as moss,
+)
+from .stochastic import (
+    successive_elimination as successive_elimination,
+)
+from .stochastic import (
+    thompson as thompson,
+)
+from .stochastic import (
+    ucb1 as ucb1,
+)
+from .stochastic import (
+    uniform as uniform,
+)
+
+__all__: list[str]
