@@ -16,7 +16,10 @@ REMEDY = "decorate the factory with jaxbandits.validation.factory"
 
 
 def builds(subject: Subject) -> Faults:
-    """Factories take named arguments, none is missing, and they return the right NamedTuple, with its arguments in `config`."""
+    """Factories can be called, and return the right NamedTuple with its arguments in `config`.
+
+    They take named arguments, and none without a default is missing.
+    """
     environment = yield from _part(subject.environment, Environment, "environment")
     others = [environment]
     for slot in ("reward_adversary", "message_adversary"):

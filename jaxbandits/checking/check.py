@@ -79,8 +79,9 @@ def check(
     Examples
     --------
     >>> import jaxbandits as jb
-    >>> jb.check("ldp_ucb").findings[0].message
-    'algorithm: epsilon must be given: functools.partial(ldp_ucb, epsilon=...); the environment fills in num_arms, horizon'
+    >>> message = jb.check("ldp_ucb").findings[0].message
+    >>> message.partition(";")[0]
+    'algorithm: epsilon must be given: functools.partial(ldp_ucb, epsilon=...)'
     """
     algorithm = looked_up("algorithm", algorithm, algorithms)
     chosen = (

@@ -1,4 +1,7 @@
-"""The check in a process of its own, where the parts can be imported there: a part that kills the process is found, too."""
+"""The check in a process of its own, so that a part that kills the process is found, too.
+
+It is used where the parts can be imported in another process.
+"""
 
 import json
 import os

@@ -18,7 +18,10 @@ SLACK = 1e-9
 
 
 def guarantee(subject: Subject) -> Faults:
-    """A guarantee's functions return what they should, the claim is finite, and half the noise costs at least twice as much."""
+    """A guarantee's functions return what they should, and the claim is finite.
+
+    Half the noise costs at least twice as much.
+    """
     claim, params = subject.cell.algorithm.guarantee, subject.cell.algorithm.params
     where = place_of_function(subject.algorithm)
     faults = list(told(subject.label, where, check_claim, subject.cell.algorithm, subject.label))
@@ -43,7 +46,8 @@ def _spending(claim: Guarantee, params, where: str) -> Faults:
         return
     if not claim.scales or "mechanism_scale" not in claim.scales or not hasattr(params, "mechanism_scale"):
         message = (
-            "guarantee.scales must name params.mechanism_scale, 1 by default, which multiplies all privacy noise: tests and audits "
+            "guarantee.scales must name params.mechanism_scale, 1 by "
+            "default, which multiplies all privacy noise: tests and audits "
             "turn the noise by it"
         )
         yield message, where

@@ -100,7 +100,10 @@ def told(label: str, where: str, look: Callable, *arguments) -> Iterator[tuple[s
 
 
 def found_by(rule, *arguments) -> list[Finding]:
-    """Run a rule: what it yields, and the error that it stopped with, as findings. A part's SystemExit is an error too."""
+    """Run a rule: what it yields, and the error that it stopped with, as findings.
+
+    A part's SystemExit is an error too.
+    """
     findings = []
     try:
         for message, where in rule(*arguments):

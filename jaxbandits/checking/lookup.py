@@ -24,7 +24,8 @@ def looked_up(what: str, part, module):
         return imported(what, part)
     if part not in module.__all__:
         raise ValueError(
-            f"{what} = {part!r}: no {what.rpartition('_')[2]} of the package has that name{nearest(part, module.__all__)}; "
+            f"{what} = {part!r}: no {what.rpartition('_')[2]} of the "
+            f"package has that name{nearest(part, module.__all__)}; "
             "your own is named 'module:factory'"
         )
     if part in catalogue.ENVIRONMENTS:
@@ -55,7 +56,10 @@ def here_first() -> None:
 
 
 def small_environment(algorithm):
-    """A small environment of the catalogue that offers what a factory names. Numbers that it binds are the environment's too."""
+    """A small environment of the catalogue that offers what a factory names.
+
+    Numbers that the factory binds are the environment's too.
+    """
     try:
         names, bound = signature_of(algorithm)
     except (TypeError, ValueError):  # no factory: that is a finding

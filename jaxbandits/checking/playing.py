@@ -51,7 +51,8 @@ def bad_rewards(subject: Subject) -> Faults:
         fields = [name for name in _with_nan(state) if name not in clean]
         if fields:
             message = (
-                f"a reward of {value} makes {', '.join(fields)} NaN, for good: rewards may be contaminated, so read them with "
+                f"a reward of {value} makes {', '.join(fields)} NaN, for "
+                "good: rewards may be contaminated, so read them with "
                 "jnp.where(jnp.isfinite(reward), reward, 0)"
             )
             yield message, place_of_function(subject.cell.algorithm.program.update)
@@ -85,7 +86,8 @@ def lane_alone(subject: Subject) -> Faults:
     name = _differing(alone, {name: x[last:] for name, x in together.items()})
     if name:
         message = (
-            f"lane {last} has another {name} alone than beside others: what one lane computes must not depend on others (np.random, "
+            f"lane {last} has another {name} alone than beside others: what "
+            "one lane computes must not depend on others (np.random, "
             "host callbacks and custom batching rules do; sums of floats go through jaxbandits.numerics.fixed_sum)"
         )
         yield message, place_of_function(subject.cell.algorithm.program.act)
@@ -120,7 +122,8 @@ def windows(subject: Subject) -> Faults:
     for slots in SLOTS:
         if not np.array_equal(_rewards(subject, slots), one, equal_nan=True):
             message = (
-                f"a fixed policy is paid other rewards in windows of {slots} plays than in windows of one: address draws by t, "
+                f"a fixed policy is paid other rewards in windows of {slots} "
+                "plays than in windows of one: address draws by t, "
                 "and make what changes with time a function of t"
             )
             yield message, place_of_function(subject.cell.environment.world.reward)

@@ -62,14 +62,24 @@ class Subject:
     def again(self) -> Plan:
         """The same, built anew."""
         return plan(
-            {self.label: self.algorithm}, self.environment, horizon=self.horizon, seeds=self.seeds, grid=None, points=None,
-            reward_adversary=self.reward_adversary, message_adversary=self.message_adversary, checkpoints=CHECKPOINTS,
+            {self.label: self.algorithm},
+            self.environment,
+            horizon=self.horizon,
+            seeds=self.seeds,
+            grid=None,
+            points=None,
+            reward_adversary=self.reward_adversary,
+            message_adversary=self.message_adversary,
+            checkpoints=CHECKPOINTS,
             dtype="float32",
-        )  # fmt: skip
+        )
 
     @functools.cached_property
     def current(self) -> Plan:
-        """The same plan, which knows what its functions compute now: code compiled for an earlier state is not used again."""
+        """The same plan, which knows what its functions compute now.
+
+        Code that was compiled for an earlier state of the source is not used again.
+        """
         return identified(self.plan, "cpu", stored=False).plan
 
     @property
@@ -114,7 +124,10 @@ class Subject:
         return self._played[key]
 
     def watched(self, corruption: float, value: float | str) -> tuple[History, object]:
-        """One lane, every play of it, and its last state; a share of the rewards is replaced. The environment's own: corruption 0."""
+        """One lane, every play of it, and its last state.
+
+        corruption: the share of the rewards that is replaced by `value`; 0 leaves the environment's own.
+        """
         attack = adversaries.huber(corruption=corruption, kind="fixed", value=value)
         cell = self.cell._replace(reward_adversary=attack)
         parts = simulator.parts_of(cell.algorithm, cell.environment, attack, cell.message_adversary, "float32")

@@ -1,4 +1,7 @@
-"""One lane of a subject, traced and not compiled: its programs, what its functions return, and which addresses they draw."""
+"""One lane of a subject, traced and not compiled.
+
+Tracing gives its programs, what its functions return, and which addresses they draw.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,7 +36,10 @@ class Traces(NamedTuple):
 
 
 def walk_through(cell: Cell, dtype: str, slots: int) -> None:
-    """Trace every function of a cell by itself, on windows of `slots` plays. ValueError where one does not keep to the protocol."""
+    """Trace every function of a cell by itself, on windows of `slots` plays.
+
+    Raises ValueError where one does not keep to the protocol.
+    """
     claim = cell.algorithm.guarantee
     with jax.enable_x64(dtype == "float64"):
         parts, case = _given(cell, dtype)

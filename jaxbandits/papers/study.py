@@ -19,7 +19,6 @@ from jaxbandits.selection import final_regret, grid_dims, markdown
 from jaxbandits.sweeps import sweep
 from jaxbandits.sweeps.grid import PARTS, Axis, axes_of, takes
 
-
 Results: TypeAlias = dict[str, Any]
 """What a study computed, by name: the Dataset of a sweep, or what a computed function returned."""
 
@@ -133,7 +132,10 @@ def run(one: Sweep, store, *, progress=True) -> tuple[xr.Dataset, pd.DataFrame |
 
 
 def _chosen(one: Sweep, label, keys, store, progress) -> pd.DataFrame:
-    """The best values of `keys` for one algorithm, a row each point known to the tuner; `mean` and whether a value is at an `edge`."""
+    """The best values of `keys` for one algorithm, a row for each point known to the tuner.
+
+    `edge` says whether a value is at an end of those that were tried.
+    """
     settings, tuning = dict(one.settings), one.tuning
     assert tuning is not None
     settings |= {"algorithms": {label: settings["algorithms"][label]}, "checkpoints": 1, "seeds": tuning.seeds}
@@ -196,14 +198,20 @@ def unfolded(ds: xr.Dataset, axes: list[Axis]) -> xr.Dataset:
 
 
 def over_horizons(parts: list[xr.Dataset]) -> xr.Dataset:
-    """Datasets of one horizon each, tuned for it, as one with the dimension `horizon`, as a sweep over horizons gives it."""
+    """Datasets of one horizon each, tuned for it, as one with the dimension `horizon`.
+
+    That is how a sweep over horizons gives it.
+    """
     ends = [int(ds.t[-1]) for ds in parts]
     joined = xr.concat([ds[["regret"]] for ds in parts], pd.Index(ends, name="horizon"), join="outer", coords="minimal")
     return joined.transpose("algorithm", "horizon", ..., "seed", "t").assign_attrs(constant_along="{}")
 
 
 def worst(ds: xr.Dataset, key: str) -> xr.Dataset:
-    """Each algorithm at the value of `key` where its mean regret at the horizon is highest, at every other point of the grid."""
+    """Each algorithm at the value of `key` where its mean regret at the horizon is highest.
+
+    The value is chosen anew at every other point of the grid.
+    """
     where = final_regret(ds).mean("seed").argmax(key)
     regret = ds["regret"].isel({key: where}).drop_vars(key)
     rest = [d for d in grid_dims(ds) if d != key]

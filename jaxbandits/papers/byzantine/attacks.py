@@ -6,7 +6,7 @@ import pandas as pd
 
 from jaxbandits import adversaries as v
 from jaxbandits.papers.byzantine.instance import FEDERATED, RULES, SHARES, honest
-from jaxbandits.papers.study import Claim, Study, Sweep, Results
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import plot
 
@@ -27,7 +27,10 @@ ATTACKS = {
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
-    """A sweep an attack: every rule at every share; the median of means up to 1/4, where its groups hold no majority of attackers."""
+    """A sweep for each attack: every rule at every share.
+
+    The median of means is run up to 1/4, where its groups hold no majority of attackers.
+    """
     seeds, horizon = (64, 2000) if full else (4, 200)
     shares = [0.0, 0.1, 0.2, 0.3, 0.4] if full else [0.0, 0.2]
     attacks = ATTACKS if full else {name: ATTACKS[name] for name in ("target", "inf and NaN")}
@@ -47,7 +50,11 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 
 
 def cells(results: Results) -> pd.DataFrame:
-    """A row a cell: `algorithm`, `attack`, `share`, regret of an honest agent (`mean`) and its `ratio` to the mean's without attack."""
+    """A row for each cell.
+
+    Columns: `algorithm`, `attack`, `share`, regret of an honest agent (`mean`), and its `ratio` to that of the mean
+    without an attack.
+    """
     frames = []
     for name, ds in results.items():
         frame = regrets(ds).rename(columns={"corruption_bound": "share"})
@@ -84,7 +91,9 @@ def claims(results: Results) -> list[Claim]:
     worst = median.loc[median["ratio"].idxmax()]
     measured = f"{worst['ratio']:.2f} at worst, {worst['attack']} at {worst['share']:g}"
     entries.append(
-        Claim("geometric median within 2 times the attack-free mean up to 30%", "C_α", measured, bool(worst["ratio"] <= 2))
+        Claim(
+            "geometric median within 2 times the attack-free mean up to 30%", "C_α", measured, bool(worst["ratio"] <= 2)
+        )
     )
     mean = frame[(frame["algorithm"] == "mean") & (frame["share"] > 0)]
     measured = f"in {int((mean['ratio'] > BROKEN).sum())} of {len(mean)} cells"

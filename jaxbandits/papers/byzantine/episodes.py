@@ -5,7 +5,7 @@ from functools import partial
 import xarray as xr
 
 from jaxbandits.papers.byzantine.instance import FEDERATED, RATE, RULES, honest, target
-from jaxbandits.papers.study import Claim, Study, Sweep, Results
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import plot
 

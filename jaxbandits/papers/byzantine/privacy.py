@@ -7,7 +7,7 @@ import numpy as np
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.papers.byzantine.instance import DIM, NUM_AGENTS, NUM_ARMS
-from jaxbandits.papers.study import Claim, Study, Sweep, Results
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import plot
 
@@ -22,9 +22,11 @@ BOUNDED = partial(
 )  # |r| <= 1, Assumption 2
 DP = partial(a.byzantine_ucb, privacy="tree", constants="geometric_median", noise_scale=0.3, delta=1e-3)
 CALIBRATIONS = {
-    "exact": partial(DP, calibration="exact"), "zCDP": partial(DP, calibration="zcdp"), "paper": partial(DP, calibration="paper"),
+    "exact": partial(DP, calibration="exact"),
+    "zCDP": partial(DP, calibration="zcdp"),
+    "paper": partial(DP, calibration="paper"),
     "exact, increments": partial(DP, privacy="increment", calibration="exact"),
-}  # fmt: skip
+}
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
@@ -59,7 +61,10 @@ def claims(results: Results) -> list[Claim]:
         entries.append(Claim(f"regret, L = {window}, ε = {epsilon:g}", "", measured))
     private = cells[np.isfinite(cells.index.get_level_values("epsilon"))]
     fewer = private["exact"] <= private["paper"]
-    measured = f"in {int(fewer.sum())} of {len(private)} cells; on average {float((private['exact'] / private['paper']).mean()):.2f} of it"
+    measured = (
+        f"in {int(fewer.sum())} of {len(private)} cells; on average "
+        f"{float((private['exact'] / private['paper']).mean()):.2f} of it"
+    )
     entries.append(Claim("exact calibration has no more regret than the printed noise", "", measured))
     return entries
 

@@ -7,7 +7,7 @@ import xarray as xr
 from jaxbandits import algorithms as a
 from jaxbandits import statistics
 from jaxbandits.papers.byzantine.instance import FEDERATED, RATE, target
-from jaxbandits.papers.study import Claim, Study, Sweep, Results
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import plot
 
@@ -16,12 +16,16 @@ RATES = partial(a.byzantine_ucb, radius_scale=RATE)  # a radius large enough for
 SETTINGS = {
     "geometric median, α = 0.2": (partial(RATES, aggregate="geometric_median", corruption_bound=0.2), 0.2, 3 / 4),
     "median of means, α = 0.1": (
-        partial(RATES, aggregate="median_of_means", constants="median_of_means", corruption_bound=0.1), 0.1, 3 / 4,
+        partial(RATES, aggregate="median_of_means", constants="median_of_means", corruption_bound=0.1),
+        0.1,
+        3 / 4,
     ),
     "mean, α = 0": (
-        partial(RATES, aggregate="mean", constants="median_of_means", ridge_scale=1.0, radius_scale=1.0, window=1), 0.0, 1 / 2,
+        partial(RATES, aggregate="mean", constants="median_of_means", ridge_scale=1.0, radius_scale=1.0, window=1),
+        0.0,
+        1 / 2,
     ),
-}  # fmt: skip
+}
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
@@ -30,12 +34,16 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     return {
         label: Sweep(
             {
-                "algorithms": {label: algorithm}, "environment": FEDERATED, "horizon": horizons, "seeds": seeds, "checkpoints": 1,
+                "algorithms": {label: algorithm},
+                "environment": FEDERATED,
+                "horizon": horizons,
+                "seeds": seeds,
+                "checkpoints": 1,
                 "message_adversary": partial(target(SCALE), corruption=corruption),
             }
         )
         for label, (algorithm, corruption, _) in SETTINGS.items()
-    }  # fmt: skip
+    }
 
 
 def draw(results: Results) -> plot.Plot:
@@ -54,7 +62,9 @@ def claims(results: Results) -> list[Claim]:
     for label, (_, _, exponent) in SETTINGS.items():
         row = statistics.slope(results[label], over="horizon").iloc[0]
         measured = f"{row.slope:.2f} [{row.ci_low:.2f}, {row.ci_high:.2f}]"
-        entries.append(Claim(f"exponent of T, {label}", f"at most {exponent:g}", measured, bool(row.ci_low <= exponent)))
+        entries.append(
+            Claim(f"exponent of T, {label}", f"at most {exponent:g}", measured, bool(row.ci_low <= exponent))
+        )
         frame = regrets(results[label])
         measured = ", ".join(
             f"T = {int(t):,}: {mean:,.0f}" for t, mean in zip(frame["horizon"], frame["mean"], strict=True)

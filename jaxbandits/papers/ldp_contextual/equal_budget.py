@@ -5,7 +5,7 @@ from functools import cache, partial
 
 from jaxbandits import algorithms as a
 from jaxbandits.papers.ldp_contextual.instance import CONTEXTUAL, HORIZON, delivered
-from jaxbandits.papers.study import Claim, Study, Sweep, Results
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import plot
 
@@ -23,7 +23,10 @@ SPENDING = {
 
 @cache
 def claimed(label: str, epsilon: float) -> float:
-    """The epsilon to give an algorithm so that it truly spends `epsilon` at DELTA (never more), to one part in a thousand."""
+    """The epsilon to give an algorithm so that it truly spends `epsilon` at DELTA.
+
+    It never spends more, and the answer is exact to one part in a thousand.
+    """
     low, high = 1e-4, 1e4
     while high / low > 1.001:
         middle = math.sqrt(low * high)
@@ -35,10 +38,17 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     """Everyone at each true epsilon; what LinUCB does without privacy."""
     true = TRUE if full else TRUE[1:4:2]
     settings = {
-        "algorithms": SPENDING | {"LinUCB": a.linucb}, "environment": CONTEXTUAL, "horizon": HORIZON if full else 200,
-        "seeds": 200 if full else 4, "checkpoints": 1,
-        "grid": {tuple(f"{label}.epsilon" for label in SPENDING): {f"{x:g}": tuple(claimed(label, x) for label in SPENDING) for x in true}},
-    }  # fmt: skip
+        "algorithms": SPENDING | {"LinUCB": a.linucb},
+        "environment": CONTEXTUAL,
+        "horizon": HORIZON if full else 200,
+        "seeds": 200 if full else 4,
+        "checkpoints": 1,
+        "grid": {
+            tuple(f"{label}.epsilon" for label in SPENDING): {
+                f"{x:g}": tuple(claimed(label, x) for label in SPENDING) for x in true
+            }
+        },
+    }
     return {"budgets": Sweep(settings)}
 
 

@@ -18,7 +18,7 @@ from jaxbandits.papers.ldp_contextual.instance import (
     like,
     verdict,
 )
-from jaxbandits.papers.study import Claim, Study, Sweep, Results
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 
@@ -33,12 +33,19 @@ CONTEXTS = {"redraw": "contexts redrawn", "fixed": "contexts fixed"}
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
-    """Everyone at every privacy level, with contexts redrawn and fixed; the paper's 50 trials are the first 50 seeds."""
+    """Every algorithm at every privacy level, with contexts redrawn and fixed.
+
+    The paper's 50 trials are the first 50 seeds.
+    """
     algorithms = RIVALS | READINGS["as printed"] | READINGS["reward only"]
     settings = {
-        "algorithms": algorithms, "environment": CONTEXTUAL, "horizon": HORIZON if full else 200, "seeds": 1000 if full else 4,
-        "grid": {"environment.contexts": list(CONTEXTS), "epsilon": EPSILONS}, "checkpoints": 60,
-    }  # fmt: skip
+        "algorithms": algorithms,
+        "environment": CONTEXTUAL,
+        "horizon": HORIZON if full else 200,
+        "seeds": 1000 if full else 4,
+        "grid": {"environment.contexts": list(CONTEXTS), "epsilon": EPSILONS},
+        "checkpoints": 60,
+    }
     return {"curves": Sweep(settings)}
 
 
@@ -97,7 +104,10 @@ def alike(final, labels) -> Claim:
 
 
 def claims(results: Results) -> list[Claim]:
-    """O1 to O5 for both readings and both kinds of contexts, at all trials and at the paper's; what either reading delivers."""
+    """O1 to O5 for both readings and both kinds of contexts, at all trials and at the paper's.
+
+    The last lines say what privacy either reading delivers.
+    """
     final, entries = final_regret(results["curves"]), []
     for contexts, words in CONTEXTS.items():
         here = final.sel({"environment.contexts": contexts})

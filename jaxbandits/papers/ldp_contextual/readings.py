@@ -1,4 +1,7 @@
-"""Which orders of Figure 1 hold where: the map over everything that the paper leaves open, with what each setting truly delivers."""
+"""Which orders of Figure 1 hold where: the map over everything that the paper leaves open.
+
+Every setting is shown with the privacy that it truly delivers.
+"""
 
 import math
 from functools import partial
@@ -23,7 +26,7 @@ from jaxbandits.papers.ldp_contextual.instance import (
     like,
     verdict,
 )
-from jaxbandits.papers.study import Claim, Study, Sweep, Results
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret, listed, tidy
 
@@ -60,7 +63,10 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 
 
 def confirmed(full: bool, results) -> dict[str, Sweep]:
-    """Where an order held at the default width, again on seeds that did not choose the settings: OGD on many, Maler on some."""
+    """Settings where an order held at the default width, again on seeds that did not choose them.
+
+    OGD runs on many seeds, Maler on some.
+    """
     table = cells(results["map"])
     held = table[(table["order"] == "below") & (table["radius_scale"] == 1.0)].to_dict("records")
     if not held:
@@ -151,7 +157,10 @@ def draw(clip):
         table["held"] = pd.Categorical(held, COMBINATIONS)  # the same colours in both figures
         names = {"row": "", "column": "width scale (above), δ (below)"}
         seeds = results["map"].sizes["seed"]
-        caption = f"orders of Figure 1 that hold (95%, paired, OGD, {seeds} seeds), white: none; rows: calibration, what is noised; {clip} gradient bound"
+        caption = (
+            f"orders of Figure 1 that hold (95%, paired, OGD, {seeds} seeds), "
+            f"white: none; rows: calibration, what is noised; {clip} gradient bound"
+        )
         return plot.heatmap(table, "column", "row", "held", panel="panel", names=names, caption=caption, width=8.5)
 
     return picture
@@ -173,7 +182,9 @@ def claims(results: Results) -> list[Claim]:
                 part = frame[chosen(frame, calibration, noised, epsilon)]
                 if len(part):
                     held_again = part.apply(lambda row: holds(row["epsilon"], row), axis=1)
-                    measured += f"; {NAMES[name].format(results[name].sizes['seed'])} {int(held_again.sum())} of {len(part)}"
+                    measured += (
+                        f"; {NAMES[name].format(results[name].sizes['seed'])} {int(held_again.sum())} of {len(part)}"
+                    )
             spent = [
                 delivered(OGD, calibration=calibration, private_features=noised, epsilon=epsilon, delta=d)[0]
                 for d in DELTAS
@@ -195,7 +206,10 @@ def alike(ds) -> Claim:
     mean = final_regret(ds).mean("seed")
     ratio = (mean.sel(algorithm=OURS) / mean.sel(algorithm=MALER)).values
     close = like(ratio)
-    measured = f"within {100 * ALIKE:g}% in {int(close.sum())} of {close.size} settings; {ratio.min():.2f} to {ratio.max():.2f} times"
+    measured = (
+        f"within {100 * ALIKE:g}% in {int(close.sum())} of {close.size} "
+        f"settings; {ratio.min():.2f} to {ratio.max():.2f} times"
+    )
     return Claim("O4 in settings where an order holds", "OGD matches Maler", measured, bool(close.all()))
 
 

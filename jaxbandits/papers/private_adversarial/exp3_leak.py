@@ -5,10 +5,9 @@ opposite ends. What it leaves open, how much the actions of EXP3 give away when 
 an attacker sees how often arm 1 was played and guesses whether arm 1 lost the first play. All later losses are 0.
 """
 
-from typing import Any
-
 import math
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +16,7 @@ from scipy import stats
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.auditing.bounds import clopper_pearson
-from jaxbandits.papers.study import Claim, Study, Sweep, Results
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.reports import plot
 
 RATE = 1e-4  # learning rate and mixing of the paper's appendix G.1; T = 100 / RATE
@@ -28,8 +27,8 @@ FIXED, TUNED, PRIVATE = f"EXP3, learning rate {FIXED_RATE}", "EXP3, rate √(log
 
 
 def forced(plays, rate=RATE, primed=False) -> np.ndarray:
-    """Probability of action 2 at each play of the paper's appendix G.1 [plays], float64: the paper's listing, on d = log w_2 - log
-    w_1.
+    """Probability of action 2 at each play of the paper's appendix G.1 [plays], float64: the paper's listing, on d =
+    log w_2 - log w_1.
 
     Even plays (from 0) are forced onto action 2, odd ones onto action 1, all losses are 1; without `primed` the first
     is 0.
@@ -165,7 +164,10 @@ def draw_forced(results: Results) -> plot.Plot:
 def draw_free(results: Results) -> plot.Plot:
     """The empirical epsilon of EXP3 that plays by itself."""
     words = {"horizon": "horizon T", "epsilon": "ε, lower bound"}
-    caption = "an attacker sees how often arm 1 was played; 95% lower confidence bounds; dotted: exact, over events of probability 1% at least"
+    caption = (
+        "an attacker sees how often arm 1 was played; 95% lower confidence "
+        "bounds; dotted: exact, over events of probability 1% at least"
+    )
     dotted = {f"{label}: exact": f"{label}: measured" for label in (FIXED, TUNED)}
     return plot.lines(
         leak_frame(results),

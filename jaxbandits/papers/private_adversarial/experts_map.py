@@ -1,9 +1,8 @@
 """Table 2: which expert algorithm is best where, by the bounds over the whole range and measured on a small grid."""
 
-from typing import Any
-
 from functools import partial
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,7 +10,7 @@ import pandas as pd
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import theory
-from jaxbandits.papers.study import Claim, Study, Sweep, Tuning, Results
+from jaxbandits.papers.study import Claim, Results, Study, Sweep, Tuning
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 from jaxbandits.statistics import mean_interval
@@ -24,7 +23,10 @@ SEEDS, TUNED_SEEDS = 100, 10_000
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
-    """One sweep for each number of experts: learning rate, mixing and window are chosen at every epsilon on other seeds."""
+    """One sweep for each number of experts.
+
+    Learning rate, mixing and window are chosen at every epsilon on other seeds.
+    """
     horizon, sizes = (100_000, (4, 8, 16, 64)) if full else (1000, (4, 16))
     epsilons = [0.01, 0.03, 0.1, 0.3, 1.0] if full else [0.1, 1.0]
     seeds, tuned = (SEEDS, 20) if full else (10, 2)
@@ -53,7 +55,13 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 
     def one(num_experts):
         environment = e.rotating_experts(losses=losses, num_experts=num_experts)
-        settings = {"algorithms": algorithms, "environment": environment, "horizon": horizon, "seeds": seeds, "grid": grid}
+        settings = {
+            "algorithms": algorithms,
+            "environment": environment,
+            "horizon": horizon,
+            "seeds": seeds,
+            "grid": grid,
+        }
         return Sweep(settings | {"checkpoints": 1}, Tuning(grids, range(TUNED_SEEDS, TUNED_SEEDS + tuned)))
 
     return {f"experts-{n}": one(n) for n in sizes}
@@ -89,7 +97,10 @@ def computed(full: bool) -> dict[str, Any]:
 
 
 def cells(results: Results) -> pd.DataFrame:
-    """Mean final regret with its interval for each algorithm and cell, and whether the theory's own tuning is valid there."""
+    """Mean final regret with its interval for each algorithm and cell.
+
+    `valid` says whether the theory's own tuning is valid there.
+    """
     rows = []
     for key, ds in results.items():
         if not key.startswith("experts-"):
@@ -130,16 +141,27 @@ def winners(results: Results) -> pd.DataFrame:
         ordered = part.sort_values("regret")
         best, second = ordered.iloc[0], ordered.iloc[1]
         rates = theory.experts_rates(NUM_ARMS, int(n), horizon, float(epsilon))
-        rows.append({
-            "num_experts": int(n), "epsilon": epsilon, "winner": best.algorithm, "regret": best.regret, "clear": bool(best.high < second.low),
-            "predicted": WORDS[min(rates, key=rates.__getitem__)], "no_tuning": not best.valid, "text": f"{best.regret:,.0f}",
-        })  # fmt: skip
+        rows.append(
+            {
+                "num_experts": int(n),
+                "epsilon": epsilon,
+                "winner": best.algorithm,
+                "regret": best.regret,
+                "clear": bool(best.high < second.low),
+                "predicted": WORDS[min(rates, key=rates.__getitem__)],
+                "no_tuning": not best.valid,
+                "text": f"{best.regret:,.0f}",
+            }
+        )
     return pd.DataFrame(rows)
 
 
 def draw_bounds(results: Results) -> plot.Plot:
     """The maps by theory alone."""
-    caption = f"the smallest of the three at K = {NUM_ARMS} and δ = 1e-5 by theory alone; rates have no constants; white: all are at least T, or ε < 1/T"
+    caption = (
+        f"the smallest of the three at K = {NUM_ARMS} and δ = 1e-5 by theory "
+        "alone; rates have no constants; white: all are at least T, or ε < 1/T"
+    )
     return plot.heatmap(
         results["bounds"], "num_experts", "epsilon", "smallest", panel="panel", names=NAMES, caption=caption
     )
@@ -170,8 +192,13 @@ def claims(results: Results) -> list[Claim]:
     """How often the rates name the measured winner, and where each theory's tuning is valid."""
     frame, every = winners(results), cells(results)
     right, clear = int((frame["winner"] == frame["predicted"]).sum()), frame[frame["clear"]]
-    measured = f"in {right} of {len(frame)} cells; of the {len(clear)} whose winner's interval is apart, in {int((clear.winner == clear.predicted).sum())}"
-    entries = [Claim("the smallest rate names the algorithm of least regret", "rates only, constants dropped", measured)]
+    measured = (
+        f"in {right} of {len(frame)} cells; of the {len(clear)} whose winner's "
+        f"interval is apart, in {int((clear.winner == clear.predicted).sum())}"
+    )
+    entries = [
+        Claim("the smallest rate names the algorithm of least regret", "rates only, constants dropped", measured)
+    ]
     for label, part in every.groupby("algorithm", sort=False):
         won = int((frame["winner"] == label).sum())
         measured = f"least regret in {won} of {len(frame)} cells; theory tuning valid in {int(part.valid.sum())}"
@@ -180,7 +207,10 @@ def claims(results: Results) -> list[Claim]:
     inside = results["bounds"][results["bounds"]["region"]]
     rates = inside[inside["panel"].str.startswith("rates")]
     least = rates["least"] == "batched EXP4"
-    measured = f"in {int(least.sum())} of the {len(rates):,} cells of that region; in {int((least & rates['smallest'].notna()).sum())} of them below T"
+    measured = (
+        f"in {int(least.sum())} of the {len(rates):,} cells of that region; "
+        f"in {int((least & rates['smallest'].notna()).sum())} of them below T"
+    )
     entries.append(Claim("batched EXP4 has the smallest rate", "for N ≥ K and ε ≤ 1/√T (Table 2)", measured))
     below = results["bounds"].assign(below=results["bounds"]["smallest"].notna()).groupby("panel")["below"].mean()
     measured = ", ".join(f"{below[f'bounds, T = {word}']:.0%} at T = {word}" for word in BOUNDS_HORIZONS)

@@ -5,10 +5,9 @@ arm 1 under l cannot notice the change soon, if it is private. The theorem is ab
 lemma's conditions: they are checked.
 """
 
-from typing import Any
-
 import math
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +15,7 @@ import xarray as xr
 
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
-from jaxbandits.papers.study import Claim, Study, Sweep, worst, Results
+from jaxbandits.papers.study import Claim, Results, Study, Sweep, worst
 from jaxbandits.reports import plot
 
 ALGORITHMS = {
@@ -27,12 +26,9 @@ ALGORITHMS = {
     "noise on every play": a.ldp_exp3,
 }
 CONDITIONS = {"rare": "γ ≤ 1/2", "early": "2γτ₀ ≤ p", "room": "p ≤ γ(T - τ₀)"}
-CHECKPOINT_STEP, LAST_DENSE_CHECKPOINT = (
-    20,
-    1000,
-    # plays between checkpoints, and every play up to here: the lemma's conditions ask for an early change and a short
-    # window
-)
+# Every play up to this one is a checkpoint: the lemma's conditions ask for an early change and a short window.
+LAST_DENSE_CHECKPOINT = 1000
+CHECKPOINT_STEP = 20  # plays between checkpoints afterwards
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
@@ -40,12 +36,20 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     horizon, seeds = (20_000, 100) if full else (2000, 20)
     epsilons = [0.01, 0.03, 0.1, 0.3, 1.0] if full else [0.05, 0.5]
     changes = (5, 20, 50, 100, 200, 500, 1000, 2000, 4000, 8000) if full else (20, 100, 800)
-    times = np.union1d(np.arange(1, LAST_DENSE_CHECKPOINT + 1), np.arange(CHECKPOINT_STEP, horizon + 1, CHECKPOINT_STEP))
+    times = np.union1d(
+        np.arange(1, LAST_DENSE_CHECKPOINT + 1), np.arange(CHECKPOINT_STEP, horizon + 1, CHECKPOINT_STEP)
+    )
     common = {
-        "algorithms": ALGORITHMS, "horizon": horizon, "seeds": seeds, "checkpoints": times.tolist(), "grid": {"epsilon": epsilons},
-    }  # fmt: skip
+        "algorithms": ALGORITHMS,
+        "horizon": horizon,
+        "seeds": seeds,
+        "checkpoints": times.tolist(),
+        "grid": {"epsilon": epsilons},
+    }
     declared = {"l": Sweep(common | {"environment": e.lemma51_losses(change=horizon)})}
-    return declared | {f"l'-{n}": Sweep(common | {"environment": e.lemma51_losses(change=n, primed=True)}) for n in changes}
+    return declared | {
+        f"l'-{n}": Sweep(common | {"environment": e.lemma51_losses(change=n, primed=True)}) for n in changes
+    }
 
 
 def plays_of_arm_1(regret, times, change=None) -> np.ndarray:
@@ -86,8 +90,10 @@ def lemma(plays, times, change, epsilon, primed=None) -> dict[str, Any]:
         return float((counts[:, stop] - before <= p).mean())
 
     fits = {
-        "rare": gamma <= 0.5, "early": change < horizon / 2 and 2 * gamma * change <= p, "room": p <= gamma * (horizon - change),
-    }  # fmt: skip
+        "rare": gamma <= 0.5,
+        "early": change < horizon / 2 and 2 * gamma * change <= p,
+        "room": p <= gamma * (horizon - change),
+    }
     applies = bool(all(fits.values()) and calm(plays) >= 0.5)
     second = (1 - math.exp(epsilon * p) / 2) * (p / gamma - p) / 2 - change / 2 if applies else -math.inf
     return fits | {
@@ -135,7 +141,7 @@ def worse(results: Results) -> xr.Dataset:
 
 
 def draw(results: Results) -> plot.Plot:
-    """The worst of the measured regrets, the rate sqrt(T / epsilon), and the lemma's bound where its conditions hold."""
+    """Draw the worst of the measured regrets beside the rate sqrt(T / epsilon)."""
     ds = worse(results)
     horizon = int(ds.t[-1])
     reference = {"√(T/ε)": lambda xs: np.sqrt(horizon / xs)}
@@ -152,7 +158,10 @@ def draw_bound(results: Results) -> plot.Plot:
         for name, value in values.items()
     ]
     words = {"ratio": "divided by √(T/ε)"}
-    caption = f"the worse of the regrets on l and l', and the lemma's bound where it applies ({int(frame['applies'].sum())} of {len(frame)}"
+    caption = (
+        "the worse of the regrets on l and l', and the lemma's bound "
+        f"where it applies ({int(frame['applies'].sum())} of {len(frame)}"
+    )
     caption += " points), else γT/4"
     table = pd.concat(parts, ignore_index=True)
     dotted = {f"{label}: bound": f"{label}: regret" for label in dict.fromkeys(frame["algorithm"])}
@@ -165,7 +174,10 @@ def claims(results: Results) -> list[Claim]:
     """Where the lemma applies, what it says there, and the regrets."""
     frame, entries = statistics_frame(results), []
     for row in frame.to_dict("records"):
-        measured = f"γ = {row['gamma']:.3g}; P(E_p) first 1/2 at τ₀ = {row['first_calm']:,.0f}; at τ₀ = {row['tau_0']:,}: {row['calm']:.2f} on l, "
+        measured = (
+            f"γ = {row['gamma']:.3g}; P(E_p) first 1/2 at τ₀ = {row['first_calm']:,.0f}; "
+            f"at τ₀ = {row['tau_0']:,}: {row['calm']:.2f} on l, "
+        )
         measured += f"{row['calm_primed']:.2f} on l'; regrets {row['regret_l']:,.0f} and {row['regret_primed']:,.0f}"
         measured = measured.replace("first 1/2 at τ₀ = nan", "below 1/2 at every τ₀")
         failing = [name for name in CONDITIONS if not row[name]] + ([] if row["calm"] >= 0.5 else ["P(E_p) ≥ 1/2"])

@@ -5,10 +5,9 @@ for the worst of them. Experts: one instance. Rates are the paper's exponents; b
 exceed T here.
 """
 
-from typing import Any
-
 import math
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +15,7 @@ import pandas as pd
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import statistics, theory
-from jaxbandits.papers.study import Claim, Study, Sweep, Tuning, crossing, over_horizons, worst, Results
+from jaxbandits.papers.study import Claim, Results, Study, Sweep, Tuning, crossing, over_horizons, worst
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 from jaxbandits.statistics import mean_interval
@@ -148,7 +147,10 @@ def figure(kind, key):
         given = "the gap worst for each" if kind == "arms" else f"{NUM_EXPERTS} experts, 3 arms"
         given += "" if key == "epsilon" else f"; ε = {EPSILON}"
         dotted = {x: x.removesuffix(" (theory)") for x in ds["algorithm"].values if x.endswith(" (theory)")}
-        caption = f"{given}; tuned on other seeds, theory tunings dotted; rates and bounds are min(·, T), those that are T throughout not drawn"
+        caption = (
+            f"{given}; tuned on other seeds, theory tunings dotted; rates and "
+            "bounds are min(·, T), those that are T throughout not drawn"
+        )
         return plot.against(ds, key, dotted=dotted, reference=references(kind, of, ends), caption=caption, width=5.5)
 
     return draw
@@ -250,7 +252,10 @@ def computed(full: bool) -> dict[str, Any]:
 def draw_bounds(results: Results) -> plot.Plot:
     """The bounds as shares of T."""
     words = {"horizon": "horizon T", "share": "bound / T"}
-    caption = f"bounds with constants by theory alone, ε = {EPSILON}: 8 arms, or 3 arms and {NUM_EXPERTS} experts; at 1 they say nothing"
+    caption = (
+        f"bounds with constants by theory alone, ε = {EPSILON}: 8 arms, "
+        f"or 3 arms and {NUM_EXPERTS} experts; at 1 they say nothing"
+    )
     return plot.lines(
         results["bounds"], "horizon", "share", line="bound", log="both", names=words, caption=caption, width=5.5
     )

@@ -2,7 +2,7 @@
 
 from jaxbandits import statistics
 from jaxbandits.papers.private_robust_mab.raw_moments import ATTACKS, PARETO, PRM, SHARES, order_lines
-from jaxbandits.papers.study import Claim, Study, Sweep, Results
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import plot
 
@@ -51,12 +51,17 @@ def claims(results: Results) -> list[Claim]:
         fitted = statistics.slope(results[name], over=key).set_index("algorithm")
         for label, row in fitted.iterrows():
             low, high = sorted((sign * row.ci_low, sign * row.ci_high))
-            entries.append(Claim(f"exponent of {what}, {label}", paper, f"{sign * row.slope:.2f} [{low:.2f}, {high:.2f}]"))
+            entries.append(
+                Claim(f"exponent of {what}, {label}", paper, f"{sign * row.slope:.2f} [{low:.2f}, {high:.2f}]")
+            )
         frame = regrets(results[name])
         for label, part in frame.groupby("algorithm", sort=False):
             x, mean = part[key].to_numpy(), part["mean"].to_numpy()
             above, ratio = int((mean >= lower(x)).sum()), mean / upper(x)
-            measured = f"above the lower (times 1/27) at {above}, below the upper at {int((ratio <= 1).sum())} of {len(part)} points; "
+            measured = (
+                f"above the lower (times 1/27) at {above}, below the upper "
+                f"at {int((ratio <= 1).sum())} of {len(part)} points; "
+            )
             measured += f"{ratio.min():.2f} to {ratio.max():.2f} of the upper"
             paper = "orders, constants unspecified; the upper is proved for PRM elimination"
             entries.append(Claim(f"between the bounds along {what}, {label}", paper, measured))

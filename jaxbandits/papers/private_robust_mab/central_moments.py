@@ -1,4 +1,7 @@
-"""E2: Student rewards far from zero, known only through a bound D on the means and a central moment; Cauchy contamination."""
+"""E2: Student rewards far from zero, under Cauchy contamination.
+
+They are known only through a bound D on the means and a central moment.
+"""
 
 from functools import partial
 
@@ -10,7 +13,7 @@ from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import theory
-from jaxbandits.papers.study import Claim, Study, Sweep, Results
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.papers.tables import regrets, share_text
 from jaxbandits.reports import plot
 
@@ -92,13 +95,17 @@ def claims(results: Results) -> list[Claim]:
         apart, ratio = high["PRM elimination"] < low[RAW], mean[RAW] / mean["PRM elimination"]
         measured = f"in {int(apart.sum())} of {len(mean)} cells; {ratio.min():.1f} to {ratio.max():.1f} times less"
         paper = "regret does not grow with the size of the rewards"
-        entries.append(Claim(f"D = {bound}: less regret than all that a raw moment says", paper, measured, bool(apart.all())))
+        entries.append(
+            Claim(f"D = {bound}: less regret than all that a raw moment says", paper, measured, bool(apart.all()))
+        )
         for share in mean.index.unique("corruption_bound"):
             measured = ", ".join(f"{label} {x:,.0f}" for label, x in mean.loc[(EPSILON, share)].items())
             attack = f"{share_text(share)} Cauchy" if share else "no contamination"
             entries.append(Claim(f"regret, D = {bound}, ε = {EPSILON:g}, {attack}", "", measured))
     low, high = own[min(own)], own[max(own)]
-    measured = f"{(high / low).min():.2f} to {(high / low).max():.2f} times the regret of PRM elimination, over the cells"
+    measured = (
+        f"{(high / low).min():.2f} to {(high / low).max():.2f} times the regret of PRM elimination, over the cells"
+    )
     entries.append(Claim(f"D = {max(own)} against {min(own)}", "T₀ grows with log D, the bound with D", measured))
     return entries
 

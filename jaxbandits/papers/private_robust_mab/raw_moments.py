@@ -1,4 +1,7 @@
-"""E1: heavy-tailed rewards with a bounded raw moment, under three kinds of contamination, against private and robust rivals."""
+"""E1: heavy-tailed rewards with a bounded raw moment, against private and robust rivals.
+
+There are three kinds of contamination.
+"""
 
 from functools import partial
 
@@ -9,7 +12,7 @@ from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import theory
-from jaxbandits.papers.study import Claim, Study, Sweep, Results
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.papers.tables import regrets, share_text
 from jaxbandits.reports import plot
 
@@ -121,7 +124,10 @@ def claims(results: Results) -> list[Claim]:
     measured = f"in {int((ratio <= 1).sum())} of {len(ratio)} cells; {ratio.min():.2f} to {ratio.max():.2f} of it"
     entries.append(
         Claim(
-            "PRM elimination is below the order of Theorem 6.5", "constants unspecified", measured, bool((ratio <= 1).all())
+            "PRM elimination is below the order of Theorem 6.5",
+            "constants unspecified",
+            measured,
+            bool((ratio <= 1).all()),
         )
     )
     for (name, epsilon, share), row in mean.iterrows():

@@ -1,4 +1,7 @@
-"""Where each estimator breaks: share of corrupted reports against their size, as the paper prints it and as repaired."""
+"""Where each estimator breaks, as the paper prints it and as repaired.
+
+The share of corrupted reports is varied against their size.
+"""
 
 from functools import partial
 
@@ -7,7 +10,7 @@ import pandas as pd
 
 from jaxbandits import algorithms as a
 from jaxbandits.papers.robust_linear.instance import ACTIONS, GAUSSIAN, M1, M2, SHARES, target, with_batches
-from jaxbandits.papers.study import Claim, Study, Sweep, Results
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import layout, plot
 
@@ -46,7 +49,11 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 
 
 def cells(results: Results) -> pd.DataFrame:
-    """A row a cell: `algorithm`, `share`, `size`, `mean`, `ratio` to the same algorithm without corruption, and whether it `broke`."""
+    """A row for each cell.
+
+    Columns: `algorithm`, `share`, `size`, `mean`, `ratio` to the same algorithm without corruption, and whether it
+    `broke`.
+    """
     rows = []
     for value, ds in results.items():
         frame = regrets(ds).rename(columns={"corruption_bound": "share"})
@@ -91,9 +98,12 @@ def claims(results: Results) -> list[Claim]:
     small = results[min(results, key=float)]["active_arms"]
     arms_left = float(small.sel(algorithm="as printed").isel(corruption_bound=slice(1, None)).min())
     measured = (
-        f"at least {arms_left:g} of {len(ACTIONS)} arms are left in every run with reports of size {min(results, key=float)}"
+        f"at least {arms_left:g} of {len(ACTIONS)} arms are left in "
+        f"every run with reports of size {min(results, key=float)}"
     )
-    entries.append(Claim("the printed radius eliminates arms under corruption", "elimination", measured, arms_left < len(ACTIONS)))
+    entries.append(
+        Claim("the printed radius eliminates arms under corruption", "elimination", measured, arms_left < len(ACTIONS))
+    )
     sizes = sorted(frame["size"].unique())
     tight = frame[frame["algorithm"] == "tight, presieve"].set_index(["size", "share"])["ratio"]
     measured = "; ".join(f"size {size:g}: up to {np.nanmax(tight[size]):.1f}" for size in sizes)

@@ -4,7 +4,7 @@ import pandas as pd
 
 from jaxbandits import theory
 from jaxbandits.papers.robust_linear.instance import DIM, M1, M2, PRIVATE, SHARES, horizon_sweeps, joined, target
-from jaxbandits.papers.study import Claim, Study, Sweep, Results
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import plot
 
@@ -88,8 +88,16 @@ def draw(panel):
         dotted = [name for name in dict.fromkeys(frame["line"]) if name.endswith(", bound")]
         names = {"horizon": "horizon T", "regret": "regret"}
         return plot.lines(
-            frame, "horizon", "regret", line="line", log="both", dotted=dotted, names=names, caption=CAPTIONS[panel], width=5.0
-        )  # fmt: skip
+            frame,
+            "horizon",
+            "regret",
+            line="line",
+            log="both",
+            dotted=dotted,
+            names=names,
+            caption=CAPTIONS[panel],
+            width=5.0,
+        )
 
     return picture
 

@@ -1,8 +1,7 @@
 """The instance of this paper's studies: twenty unit arms in five dimensions, rewards of plus or minus one."""
 
-from typing import Any
-
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -52,7 +51,10 @@ def with_batches(algorithms, horizon) -> dict[str, Any]:
 
 
 def _in_batches(algorithm) -> bool:
-    """Whether batches grow by a factor of the caller's choice; those of private_elimination double with Gaussian noise."""
+    """Whether batches grow by a factor of the caller's choice.
+
+    Those of private_elimination double with Gaussian noise.
+    """
     bound = getattr(algorithm, "keywords", {})
     return takes(algorithm, "num_batches") and bound.get("mechanism") != "gaussian"
 

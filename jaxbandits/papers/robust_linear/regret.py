@@ -1,4 +1,7 @@
-"""Regret against plays, privacy level and corruption under both client models, beside the theorems' orders and the rivals."""
+"""Regret against plays, privacy level and corruption under both client models.
+
+Beside it stand the orders of the theorems, and the rivals.
+"""
 
 from functools import partial
 
@@ -17,7 +20,7 @@ from jaxbandits.papers.robust_linear.instance import (
     target,
     with_batches,
 )
-from jaxbandits.papers.study import Claim, Study, Sweep, Results
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.papers.tables import regrets, share_text
 from jaxbandits.reports import plot
 
@@ -52,13 +55,21 @@ def sweeps(full: bool) -> dict[str, Sweep]:
         ),
         "share": Sweep(
             common
-            | {"algorithms": with_batches(robust, horizon), "grid": {SHARES: shares}, "message_adversary": target(VALUE), "checkpoints": 60}
+            | {
+                "algorithms": with_batches(robust, horizon),
+                "grid": {SHARES: shares},
+                "message_adversary": target(VALUE),
+                "checkpoints": 60,
+            }
         ),
-    }  # fmt: skip
+    }
 
 
 def orders(at):
-    """Theorem 1.3's order for M1 and that of the proof for M2 along an axis: `at(x)` is (horizon, epsilon, corruption) there."""
+    """Theorem 1.3's order for M1 and that of the proof for M2 along an axis.
+
+    at(x): (horizon, epsilon, corruption) at the value x.
+    """
     first = lambda xs: np.array(
         [theory.robust_linear_reward_bound(DIM, *at(float(x))[:2], corruption=at(float(x))[2]) for x in xs]
     )
