@@ -1,19 +1,19 @@
 # Every target sets itself up on a fresh machine: a .venv with the package and its development tools.
 
-# The first Python that runs and is new enough. A version manager's shim may exist without its version, so it is run.
-PYTHON ?= $(shell for p in python3.12 python3.11 python3; do \
-	$$p -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
+# The newest Python of those that `make test-matrix` runs on; pip gives it the newest JAX that pyproject.toml allows.
+PYTHON ?= $(shell bash tests/interpreter.sh 3.13 3.12 3.11)
+MATRIX ?= 3.11-0.10 3.12-0.11 3.13-0.12
 WORKERS ?= 2
 
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 # One XLA thread and one BLAS thread per test worker; compiled programs are kept between processes and runs.
-TEST_ENV := NPROC=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MPLBACKEND=Agg \
-	JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.venv/xla-cache JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.2
+ONE_THREAD := NPROC=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MPLBACKEND=Agg JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.2
+TEST_ENV := $(ONE_THREAD) JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.venv/xla-cache
 PYTEST := $(TEST_ENV) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
-.PHONY: demo test check pins fuzz bench docs lint types wheel clean
+.PHONY: demo test check test-matrix pins fuzz bench docs lint types wheel clean
 .DEFAULT_GOAL := check
 
 demo: $(INSTALLED)
@@ -25,6 +25,10 @@ test: lint types
 
 check: lint types
 	$(PYTEST) -m "not slow"
+
+# Types and the quick tests on every pair of Python and JAX in MATRIX whose Python is found here.
+test-matrix:
+	$(ONE_THREAD) WORKERS=$(WORKERS) bash tests/matrix.sh $(MATRIX)
 
 # Write down what every algorithm computes now, once its results are the same or its version was raised.
 pins: $(INSTALLED)
@@ -52,7 +56,7 @@ wheel: $(INSTALLED)
 	PYTHON=$(BIN)/python bash tests/wheel.sh
 
 $(BIN)/python:
-	@test -n "$(PYTHON)" || { echo "No Python 3.11 or later with venv was found: install one, or run make PYTHON=/path/to/python" >&2; exit 1; }
+	@test -n "$(PYTHON)" || { echo "No Python 3.11, 3.12 or 3.13 with venv was found: install one, or run make PYTHON=/path/to/python" >&2; exit 1; }
 	$(PYTHON) -m venv --clear .venv
 
 $(INSTALLED): pyproject.toml | $(BIN)/python

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+import optax
 
 from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
@@ -54,6 +55,7 @@ ALGORITHMS: dict[str, Example] = {
     "uniform": Example(a.uniform, arms),
     "ucb1": Example(a.ucb1, arms),
     "thompson": Example(a.thompson, arms),
+    "gradient_bandit": Example(partial(a.gradient_bandit, learning_rate=0.4), arms),
     "kl_ucb": Example(a.kl_ucb, arms),
     "moss": Example(a.moss, arms),
     "ldp_ucb": Example(partial(a.ldp_ucb, epsilon=1.0), arms),
@@ -156,6 +158,17 @@ ALGORITHMS: dict[str, Example] = {
     "cr_ucb": Example(partial(a.cr_ucb, noise_scale=0.3, corruption_bound=0.1), arms),
 }  # fmt: skip
 
+# Further cases of algorithms that take an optax transformation. One object each: two equal calls of optax are unequal.
+OPTIMIZED: dict[str, Example] = {
+    "gradient_bandit by adam": Example(partial(a.gradient_bandit, optimizer=optax.adam(0.1)), arms),
+    "online_ucb by adam": Example(
+        partial(a.online_ucb, epsilon=4.0, min_eigenvalue=0.1, learner=optax.adam(0.1)), contexts
+    ),
+    "doubling by momentum": Example(
+        partial(a.doubling, base=partial(a.online_ucb, epsilon=4.0, learner=optax.sgd(0.01, momentum=0.9))), contexts
+    ),
+}
+
 ENVIRONMENTS: dict[str, Example] = {
     "bernoulli_arms": Example(a.ucb1, arms),
     "gaussian_arms": Example(a.ucb1, partial(e.gaussian_arms, means=[0.0, 0.5])),
@@ -191,7 +204,7 @@ ADVERSARIES: dict[str, Example] = {
     ),
 }  # fmt: skip
 
-EVERYTHING: dict[str, Example] = {**ALGORITHMS, **ENVIRONMENTS, **ADVERSARIES}
+EVERYTHING: dict[str, Example] = {**ALGORITHMS, **OPTIMIZED, **ENVIRONMENTS, **ADVERSARIES}
 
 
 def case(name: str, **changes: Any) -> tuple[Algorithm, Environment]:

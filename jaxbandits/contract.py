@@ -9,7 +9,7 @@ from types import FunctionType, MethodType
 from typing import Any
 
 import jax
-from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
 from jaxbandits.source_places import place_of_equation
 
@@ -120,24 +120,47 @@ def _follow(jaxpr: Jaxpr, inputs: list[bool]) -> tuple[list[bool], list[str]]:
             outputs, inside = _settled(eqn.params["body_jaxpr"].jaxpr, constants, carry, [])
             inside += _follow(eqn.params["cond_jaxpr"].jaxpr, marks[:conditions] + outputs)[1]
         elif name == "scan":
-            constants, carries = eqn.params["num_consts"], eqn.params["num_carry"]
-            carry, rows = marks[constants : constants + carries], marks[constants + carries :]
-            outputs, inside = _settled(eqn.params["jaxpr"].jaxpr, marks[:constants], carry, rows)
+            body = eqn.params["jaxpr"].jaxpr
+            # a row has one axis less inside than outside; versions of JAX name the numbers of the others differently
+            carries, others = _of_one_rank(body.outvars, eqn.outvars), _of_one_rank(body.invars, eqn.invars)
+            constants = others - carries
+            outputs, inside = _settled(body, marks[:constants], marks[constants:others], marks[others:])
         else:
-            for inner in jax.tree.leaves(eqn.params, is_leaf=_is_program):
-                if _is_program(inner):
-                    inner = inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner
-                    # branches of a cond lack the index; anything else without a match is taken as all or nothing
-                    passed = marks[len(marks) - len(inner.invars) :] if len(inner.invars) <= len(marks) else []
-                    passed = passed if len(passed) == len(inner.invars) else [any(marks)] * len(inner.invars)
-                    returned, drawn = _follow(inner, passed)
-                    inside += drawn
-                    if len(returned) == len(outputs) and name in ("pjit", "jit", "closed_call", "remat", "checkpoint"):
-                        outputs = returned
+            for inner in inner_programs(eqn):
+                # branches of a cond lack the index; anything else without a match is taken as all or nothing
+                passed = marks[len(marks) - len(inner.invars) :] if len(inner.invars) <= len(marks) else []
+                passed = passed if len(passed) == len(inner.invars) else [any(marks)] * len(inner.invars)
+                returned, drawn = _follow(inner, passed)
+                inside += drawn
+                if len(returned) == len(outputs) and name in ("pjit", "jit", "closed_call", "remat", "checkpoint"):
+                    outputs = returned
         if inside:  # the outermost line: what JAX compiles apart is traced for its first caller, and names that one
             places.append(place_of_equation(eqn))
         moving.update(v for v, out in zip(eqn.outvars, outputs, strict=True) if out)
     return [moves(x) for x in jaxpr.outvars], places
+
+
+def _of_one_rank(inner, outer) -> int:
+    return sum(len(x.aval.shape) == len(y.aval.shape) for x, y in zip(inner, outer, strict=True))
+
+
+def inner_programs(equation: JaxprEqn) -> list[Jaxpr]:
+    """The programs that an operation of a traced program holds: branches, bodies of loops, calls, expansions."""
+    leaves = jax.tree.leaves(equation.params, is_leaf=_is_program)
+    programs = [*filter(_is_program, leaves), *filter(None, [expansion(equation)])]
+    return [program.jaxpr if isinstance(program, ClosedJaxpr) else program for program in programs]
+
+
+def expansion(equation: JaxprEqn) -> ClosedJaxpr | None:
+    """What an operation computes, where JAX keeps that as a method and traces it only when the operation is compiled.
+
+    `jnp.searchsorted` is such an operation from jax 0.12 on. None for all other operations, users' own among them: those may
+    compute something else for a batch.
+    """
+    operation: Any = equation.params.get("_prim")
+    if not (hasattr(operation, "expand") and type(operation).__module__.startswith("jax.")):
+        return None
+    return jax.make_jaxpr(operation.expand)(*operation.in_avals)
 
 
 def _is_program(x) -> bool:

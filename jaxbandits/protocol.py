@@ -1,8 +1,11 @@
 """Who sees what: the contract of every algorithm, environment and adversary. Imports nothing of the package while it runs.
 
-    environment --context--> act --action--> environment --reward--> reward adversary
-      --> encode --message--> message adversary --> relay --> update
+    environment --context--> act --action--> environment --reward--> reward adversary (here a reward may be corrupted)
+      --> encode --message--> message adversary (here a message may be corrupted) --> relay --> update
     recorder: sees the truth, folds it into O(1) memory, is never seen by the learner
+
+`reward_adversary=` and `message_adversary=` of a run fill these two places: `jaxbandits.adversaries.huber` either, `poison` the
+first, `byzantine` the second.
 
 Axes: [P] plays offered by a window, [A] arms, [d] features, [N] agents, [C] checkpoints, [K] arms of an instance, [V] values.
 Every function below is written for one lane (one seed, one parameter point); `vmap` is applied outside.

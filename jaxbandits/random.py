@@ -85,7 +85,7 @@ class Draws:
 
     seed: jax.Array
     path: str = ""
-    dtype: type = jnp.float32
+    dtype: Any = jnp.float32
     shift: Any = None  # int32: plays before t = 1, None: 0
 
     def child(self, name: str) -> "Draws":

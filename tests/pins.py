@@ -15,7 +15,7 @@ from jaxbandits.checking.traces import CHECKPOINTS
 from jaxbandits.simulator import parts_of
 from jaxbandits.sweeps.checkpoints import checkpoint_times
 from jaxbandits.sweeps.identity import keys
-from jaxbandits.sweeps.identity.library_parts import describe_part
+from jaxbandits.sweeps.identity.library_parts import Altered, describe_part, version_numbers
 from jaxbandits.sweeps.plan import Cell
 
 FILE = Path(__file__).with_name("pinned.json")
@@ -44,11 +44,16 @@ def pin(subject: Subject) -> dict:
 def versions(cell: Cell) -> list:
     """Name and version number of every part, those inside others included."""
     parts = (cell.algorithm, cell.environment, cell.reward_adversary, cell.message_adversary)
-    return [_numbers(describe_part(part)) for part in parts]
+    return [_numbers(part) for part in parts]
 
 
-def _numbers(description):
-    return None if description is None else description[:2]
+def _numbers(part):
+    if part is None:
+        return None
+    try:
+        return describe_part(part)[:2]
+    except Altered:  # an argument without a description, such as an optax transformation: names and numbers alone
+        return [part.config["name"], version_numbers(part.version)]
 
 
 def same_results(one: dict, other: dict) -> bool:

@@ -1,4 +1,10 @@
-"""Adversary factories: keyword arguments in, `protocol.Adversary` out."""
+"""Adversary factories: keyword arguments in, `protocol.Adversary` out.
+
+A run has two slots for an adversary (picture in `jaxbandits/protocol.py`):
+
+- `reward_adversary` changes rewards on their way from the environment to the client: `huber`, `poison`;
+- `message_adversary` changes what a client sends to the server: `huber` (reports), `byzantine` (sums of agents).
+"""
 
 from jaxbandits.adversaries.byzantine import byzantine
 from jaxbandits.adversaries.huber import huber

@@ -1,11 +1,14 @@
-"""Byzantine agents: they replace the message of a window (Byzantine-robust federated linear bandits, sections 5 and 10).
+"""Where messages are corrupted, as `message_adversary`: Byzantine agents replace what they send in a window.
 
-Axes: [N] agents, [d] features. Honest averages run over the agents that do not attack in that window; standard
-deviations divide by their number. Attackers see everything.
+"Byzantine-robust federated linear bandits" (Jadbabaie, Li, Qian and Tian);
+`docs/formulas/byzantine.md#attacks`. Honest averages run over the agents that do not attack in that window;
+standard deviations divide by their number. Attackers see everything.
+
+Axes: [N] agents, [d] features.
 """
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,15 +16,19 @@ import numpy as np
 from jaxbandits.numerics import count, fixed_sum, matvec
 from jaxbandits.protocol import Adversary, Attack
 from jaxbandits.random import to_normal
+from jaxbandits.typing import Array, Bool, Scalar
 from jaxbandits.validation import choice, factory, number
 
+Kind: TypeAlias = Literal[
+    "sign_flip", "noise", "constant", "zero", "nonfinite", "alie", "inner_product", "target", "none"
+]
 KINDS = ("sign_flip", "noise", "constant", "zero", "nonfinite", "alie", "inner_product", "target", "none")
-HALF = 0.5 + 1e-4  # floor(corruption * N + 1/2), whichever way a product such as 0.35 * 10 was rounded
+HALF = 0.5 + 1e-4  # in floor(corruption * N + 1/2), whichever way a product such as 0.35 * 10 was rounded
 MINORITY = "no server can tell a majority of attackers from honest agents"
 
 
-def attackers(corruption, num_agents: int):
-    """[N] bool: the floor(corruption N + 1/2) lowest-numbered agents; below corruption 1/2 that is at most N / 2."""
+def attackers(corruption: Any, num_agents: int) -> Bool[Array, " N"]:
+    """The floor(corruption N + 1/2) lowest-numbered agents; below corruption 1/2 that is at most N / 2."""
     index = jnp.arange(num_agents, dtype=jnp.int32)
     return index < jnp.minimum(jnp.floor(corruption * num_agents + HALF).astype(jnp.int32), num_agents // 2)
 
@@ -34,13 +41,15 @@ class Params(NamedTuple):
 
 @cache
 def byzantine_attack(kind: str, part: str) -> Attack:
+    """The attack's functions. Draws: prob, gram, vector, at the first play of a window."""
+
     def init(params, draws):
         return ()
 
-    def fake(params, draws, when, message, honest, seen):
+    def fake(params, draws, when, message, honest, view):
         """What an attacker sends: gram [N, d, d] and vector [N, d], or shapes that broadcast to them."""
         gram, vector = message.gram, message.vector
-        c, plays = params.scale, count(seen.play).astype(gram.dtype)
+        c, plays = params.scale, count(view.play).astype(gram.dtype)
         dim = vector.shape[-1]
         if kind == "sign_flip":
             return gram, -c * vector
@@ -62,8 +71,8 @@ def byzantine_attack(kind: str, part: str) -> Attack:
         number_honest = jnp.maximum(count(honest), 1).astype(gram.dtype)
 
         def average(x):  # [N, ...] -> [...]
-            kept = jnp.where(honest.reshape(honest.shape + (1,) * (x.ndim - 1)), x, 0)
-            return fixed_sum(kept, axis=0) / number_honest
+            theirs = jnp.where(honest.reshape(honest.shape + (1,) * (x.ndim - 1)), x, 0)
+            return fixed_sum(theirs, axis=0) / number_honest
 
         mean_gram, mean_vector = average(gram), average(vector)
         if kind == "alie":
@@ -71,21 +80,22 @@ def byzantine_attack(kind: str, part: str) -> Attack:
             return mean_gram, mean_vector - c * spread * jnp.sign(mean_vector)
         if kind == "inner_product":
             return mean_gram, -c * mean_vector
-        if seen.truth.theta is None:
+        if view.truth.theta is None:
             raise ValueError("byzantine(kind='target') needs an environment with a theta: choose another kind")
-        return mean_gram, matvec(mean_gram, -c * seen.truth.theta)
+        return mean_gram, matvec(mean_gram, -c * view.truth.theta)
 
-    def corrupt(params, state, draws, t, payload, seen):
+    def corrupt(params, state, draws, t, payload, view):
         if not {"gram", "vector"} <= set(getattr(payload, "_fields", ())):
             raise ValueError(
-                f"byzantine corrupts messages with fields gram and vector, like Moments, not {type(payload).__name__}: use huber"
+                "byzantine corrupts messages with fields gram and vector, like Moments, "
+                f"not {type(payload).__name__}: use huber"
             )
         agents = payload.vector.shape[0]
         when = t[0]  # a window is addressed by its first play
         if kind == "none":
             return payload, jnp.zeros(agents, bool), state
         hit = attackers(params.corruption, agents) & (draws.child("prob").uniform(when, (agents,)) < params.prob)
-        gram, vector = fake(params, draws, when, payload, ~hit, seen)
+        gram, vector = fake(params, draws, when, payload, ~hit, view)
         if part != "vector":
             payload = payload._replace(gram=jnp.where(hit[:, None, None], gram, payload.gram))
         if part != "matrix":
@@ -96,17 +106,54 @@ def byzantine_attack(kind: str, part: str) -> Attack:
 
 
 @factory
-def byzantine(*, corruption=0.2, kind="target", scale=1.0, prob=1.0, part="both") -> Adversary:
-    """The floor(corruption * N + 1/2) lowest-numbered agents replace their message (U, u), as message_adversary.
+def byzantine(
+    *,
+    corruption: Scalar = 0.2,
+    kind: Kind = "target",
+    scale: Scalar = 1.0,
+    prob: Scalar = 1.0,
+    part: Literal["both", "matrix", "vector"] = "both",
+) -> Adversary:
+    """Some agents replace the message (U, u) that they send; used as `message_adversary`.
 
-    corruption: in [0, 1/2). prob: in [0, 1], the chance that such an agent attacks in a window, drawn for each window and agent;
-    regret leaves out the agents that attack. part: "both", or only the "matrix" or the "vector", the other staying honest.
-    With c = scale, L the plays of the window, bars honest averages, s_u the honest standard deviation, g, G normal:
-    "sign_flip": (U, -c u); "noise": (c L (G + G^T) / sqrt 2, c L g); "constant": (c L I, -c L 1); "zero"; "nonfinite": inf
-    and NaN; "alie": (Ubar, ubar - c s_u sign(ubar)), a variant of Baruch et al. 2019; "inner_product": (Ubar, -c ubar),
-    Xie et al. 2020; "target": (Ubar, -c Ubar theta); "none": no attack. Raises ValueError outside.
-    Source: Byzantine-robust federated linear bandits, sections 5 and 10 of the specification.
+    The attackers are the floor(corruption * N + 1/2) lowest-numbered agents.
 
+    Parameters
+    ----------
+    corruption : float
+        The share of attackers, in [0, 1/2).
+    kind : str
+        What they send [static]. With c = scale, L the plays of the window, bars for honest averages, s_u for
+        the honest standard deviation, and g, G normal: "sign_flip": (U, -c u); "noise": (c L (G + G^T) / sqrt
+        2, c L g); "constant": (c L I, -c L 1); "zero"; "nonfinite": inf and NaN; "alie": (Ubar, ubar - c s_u
+        sign(ubar)); "inner_product": (Ubar, -c ubar); "target": (Ubar, -c Ubar theta); "none": no attack.
+    scale : float
+        c, any finite number.
+    prob : float
+        The chance in [0, 1] that an attacker attacks in a window, drawn for each window and agent.
+    part : {"both", "matrix", "vector"}
+        What is replaced, the other part staying honest [static].
+
+    Returns
+    -------
+    Adversary
+        Regret leaves out the agents that attack, in the windows in which they do.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or the attack changes nothing.
+
+    Notes
+    -----
+    "alie" is a variant of Baruch et al. 2019.
+
+    References
+    ----------
+    Baruch et al. 2019; Xie et al. 2020 ("inner_product"); `docs/formulas/byzantine.md#attacks`.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> jb.adversaries.byzantine(corruption=0.3, kind="alie", scale=1.5).config["kind"]
     'alie'

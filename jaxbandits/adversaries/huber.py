@@ -1,29 +1,32 @@
-"""Huber contamination: each reward or report is replaced with probability `corruption` (Huber 1964; private and robust
-bandits, sections 1 and 8; robust and private stochastic linear bandits, section 8).
+"""Where a reward is corrupted: as `reward_adversary` each reward is replaced with probability `corruption`.
+
+In the other slot, `message_adversary`, the same is done to the reports of clients, after their privacy noise.
+
+Huber 1964; `docs/formulas/private_robust_mab.md#contamination` and `docs/formulas/robust_linear.md#adversaries`.
+Axes: [P] plays of a window, [A] arms, [N] agents, [K] arms of an instance, [V] values of rewards.
 """
 
 import math
 from functools import cache
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.numerics import UNROLL, argmax, count, pick
 from jaxbandits.protocol import Adversary, Attack, Report
+from jaxbandits.typing import Array, Float, Int, Scalar
 from jaxbandits.validation import choice, factory, integer, number, shown
 
+Kind: TypeAlias = Literal[
+    "fixed", "swapped", "gaussian", "cauchy", "sign_flip", "random_sign", "target", "subthreshold", "burst"
+]
 KINDS = ("fixed", "swapped", "gaussian", "cauchy", "sign_flip", "random_sign", "target", "subthreshold", "burst")
 # what value=None means; otherwise 0
 VALUES = {"fixed": 10.0, "random_sign": 10.0, "target": 10.0, "burst": 10.0, "sign_flip": 1.0, "subthreshold": 0.99}
-POINTS = (
-    "fixed",
-    "swapped",
-    "sign_flip",
-    "random_sign",
-    "target",
-)  # kinds that add few values, whatever the learner does
+# kinds that add few values, whatever the learner does
+POINTS = ("fixed", "swapped", "sign_flip", "random_sign", "target")
 
 
 class Params(NamedTuple):
@@ -33,11 +36,8 @@ class Params(NamedTuple):
     batch: Any
 
 
-def mirrored(means, action):
-    """The arm whose rank by mean mirrors that of `action`: best and worst change places; equal means rank by index.
-
-    means: [..., A]; action: [...] -> int32 [...].
-    """
+def mirrored(means: Float[Array, "... A"], action: Int[Array, "..."]) -> Int[Array, "..."]:
+    """The arm whose rank by mean mirrors that of `action`: best and worst change places; equal means rank by index."""
     n = means.shape[-1]
     if n > UNROLL:
         order = jnp.argsort(means, axis=-1, stable=True).astype(jnp.int32)
@@ -50,28 +50,33 @@ def mirrored(means, action):
 
 
 def _per(draws, t, shape, by_play):
-    """How to address one draw per entry of a payload: by play where there is one entry a play, else within the window."""
+    """How to address one draw for each entry of a payload: by play where each play has an entry, else by the window."""
     if by_play and shape[: t.ndim] == t.shape:
         return lambda method: getattr(draws.child(method[0]), method[1])(t, shape[t.ndim :])
     return lambda method: getattr(draws.child(method[0]), method[1])(t[0], shape)
 
 
-def below_threshold(state, share):
-    """|v| at which a share of outliers +v and -v brings a filter's top eigenvalue to its threshold: alpha v^2 + rho^2 = 4 n lambda."""
+def below_threshold(state: Any, share: Float[Array, ""]) -> Float[Array, ""]:
+    """|v| at which a share of outliers +v and -v brings a filter's top eigenvalue to its threshold.
+
+    alpha v^2 + rho^2 = 4 n lambda; `docs/formulas/robust_linear.md#adversaries`.
+    """
     if isinstance(getattr(state, "threshold", ()), tuple):  # () where there is no filter
         raise ValueError(
-            "huber(kind='subthreshold') hides below the threshold of a learner's filter: use it with robust_elimination, whose "
-            "variance_bound is 'tight' or 'clean', or choose kind='target'"
+            "huber(kind='subthreshold') hides below the threshold of a learner's filter: use it with "
+            "robust_elimination, whose variance_bound is 'tight' or 'clean', or choose kind='target'"
         )
     return jnp.sqrt(jnp.maximum(state.threshold - state.mean_square, 0) / jnp.maximum(share, 1e-6))
 
 
 @cache
 def huber_attack(kind: str) -> Attack:
+    """The attack's functions. Draws: hit and value, one of each for every reward or report."""
+
     def init(params, draws):
         return ()
 
-    def bad_values(params, draw, x, arm, seen):
+    def bad_values(params, draw, x, arm, view):
         value = jnp.asarray(params.value, x.dtype)
         if kind in ("fixed", "burst"):
             return jnp.broadcast_to(value, x.shape)
@@ -83,43 +88,45 @@ def huber_attack(kind: str) -> Attack:
             return value + params.scale * draw(("value", "normal"))
         if kind == "cauchy":
             return value + params.scale * jnp.tan(math.pi * (draw(("value", "uniform")) - 0.5))
-        if seen.truth.means is None:
+        if view.truth.means is None:
             raise ValueError(f"huber(kind={kind!r}) needs an environment with arm means: choose another kind")
         if kind == "subthreshold":
-            value = value * below_threshold(seen.state, jnp.asarray(params.corruption, x.dtype))
+            value = value * below_threshold(view.state, jnp.asarray(params.corruption, x.dtype))
         if kind in ("target", "subthreshold"):
-            best = argmax(seen.truth.means)
+            best = argmax(view.truth.means)
             best = best if best.shape in ((), arm.shape) else best[0]  # means that change with the play, one report
             return jnp.where(arm == best, -jnp.abs(value), jnp.abs(value))
         # as many rewards as plays are drawn; a report that stands for several plays takes the first one's
-        means = jnp.broadcast_to(seen.truth.means, (*seen.action.shape, seen.truth.means.shape[-1]))
-        fresh = seen.sample(mirrored(means, seen.action)).astype(x.dtype)
-        if arm is seen.action:
+        means = jnp.broadcast_to(view.truth.means, (*view.action.shape, view.truth.means.shape[-1]))
+        fresh = view.sample(mirrored(means, view.action)).astype(x.dtype)
+        if arm is view.action:
             return fresh
         if x.ndim == fresh.ndim == 1:
-            return fresh[jnp.argmax(seen.action == arm[:, None], axis=-1)]
+            return fresh[jnp.argmax(view.action == arm[:, None], axis=-1)]
         return fresh[0]
 
-    def corrupt(params, state, draws, t, payload, seen):
-        if isinstance(payload, Report):
+    def corrupt(params, state, draws, t, payload, view):
+        if isinstance(payload, Report):  # as message_adversary
             x, arm, may = payload.value, payload.arm, payload.present
-        elif hasattr(payload, "shape"):
+        elif hasattr(payload, "shape"):  # as reward_adversary
             x, may = payload, True
-            arm = seen.action if x.shape == seen.action.shape else seen.action[0]
+            arm = view.action if x.shape == view.action.shape else view.action[0]
         else:
             raise ValueError(
                 f"huber corrupts rewards or reports, not {type(payload).__name__}: use it as reward_adversary"
             )
-        # reports that stand for several plays may be as many as the window's plays: those of one play carry its own action
-        draw = _per(draws, t, x.shape, not isinstance(payload, Report) or payload.arm is seen.action)
+        # Reports that stand for several plays may be as many as the window's plays: those of one play carry its own
+        # action.
+        draw = _per(draws, t, x.shape, not isinstance(payload, Report) or payload.arm is view.action)
         hit = (draw(("hit", "uniform")) < params.corruption) & may
         if kind == "burst":
-            if not hasattr(seen.state, "batch"):
+            if not hasattr(view.state, "batch"):
                 raise ValueError(
-                    "huber(kind='burst') waits for a batch: use it with a learner that plays batches, such as robust_elimination"
+                    "huber(kind='burst') waits for a batch: use it with a learner that plays batches, such as "
+                    "robust_elimination"
                 )
-            hit = hit & (seen.state.batch + 1 == jnp.asarray(params.batch).astype(jnp.int32))
-        x = jnp.where(hit, bad_values(params, draw, x, arm, seen), x)
+            hit = hit & (view.state.batch + 1 == jnp.asarray(params.batch).astype(jnp.int32))
+        x = jnp.where(hit, bad_values(params, draw, x, arm, view), x)
         return (payload._replace(value=x) if isinstance(payload, Report) else x), False, state
 
     def law(params, values, probabilities, truth):
@@ -146,19 +153,54 @@ def huber_attack(kind: str) -> Attack:
 
 
 @factory
-def huber(*, corruption=0.1, kind="fixed", value=None, scale=1.0, batch=1) -> Adversary:
-    """Replace each reward (as reward_adversary) or report (as message_adversary) independently with probability `corruption`.
+def huber(
+    *,
+    corruption: Scalar = 0.1,
+    kind: Kind = "fixed",
+    value: Scalar | str | None = None,
+    scale: Scalar = 1.0,
+    batch: int = 1,
+) -> Adversary:
+    """Replace each reward (as `reward_adversary`) or report (as `message_adversary`) with probability `corruption`.
 
-    corruption: in [0, 1]; at 0 rewards are bit-identical to a run without an adversary. kind, with v = value:
-    "fixed": v, a number, "inf", "-inf" or "nan" (None: 10); "swapped": a fresh reward of the arm whose mean has the mirrored
-    rank (as it is, without a client's noise, where it replaces a report); "gaussian": N(v, scale^2); "cauchy": v + scale * Cauchy
-    (None: v = 0); "sign_flip": -v * r (None: 1); "random_sign": v or -v (None: 10); "target": -|v| on the best arm, |v| on the
-    others (None: 10); "subthreshold": as "target" with |v| = value sqrt((4 n lambda - rho^2) / corruption), just under what the filter of
-    `robust_elimination` notices, read from the learner's state (value None: 0.99); "burst": as "fixed", in batch number `batch` >= 1 of
-    the learner only (its first is 1; None: 10). The last two are an error with learners without filter or batches. scale >= 0.
-    Regret is never masked. Raises ValueError outside.
-    Source: private and robust bandits, sections 1 and 8; robust and private linear bandits, section 8.
+    Rewards or reports are hit independently of each other.
 
+    Parameters
+    ----------
+    corruption : float
+        In [0, 1]. At 0 rewards are bit-identical to a run without an adversary.
+    kind : str
+        What a reward r is replaced by [static], with v = value. "fixed": v. "swapped": a fresh reward of the
+        arm whose mean has the mirrored rank (as it is, without a client's noise, where it replaces a report).
+        "gaussian": N(v, scale^2). "cauchy": v + scale * Cauchy. "sign_flip": -v * r. "random_sign": v or -v.
+        "target": -|v| on the best arm, |v| on the others. "subthreshold": as "target" with |v| = value sqrt((4
+        n lambda - rho^2) / corruption), just under what the filter of `robust_elimination` notices, read from
+        the learner's state. "burst": as "fixed", in one batch of the learner only.
+    value : float or {"inf", "-inf", "nan"}, optional
+        v. None: 10 for "fixed", "random_sign", "target" and "burst", 1 for "sign_flip", 0.99 for
+        "subthreshold", else 0.
+    scale : float
+        >= 0, for "gaussian" and "cauchy".
+    batch : int
+        The batch that "burst" hits, the learner's first being 1.
+
+    Returns
+    -------
+    Adversary
+        Regret is never masked.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range. When a run begins: if "subthreshold" meets a learner without a filter,
+        or "burst" one without batches.
+
+    References
+    ----------
+    Huber 1964; `docs/formulas/private_robust_mab.md#contamination`; `docs/formulas/robust_linear.md#adversaries`.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> jb.adversaries.huber(corruption=0.05, value="inf").params.value
     inf

@@ -116,6 +116,9 @@ from .stochastic import (
     dp_se as dp_se,
 )
 from .stochastic import (
+    gradient_bandit as gradient_bandit,
+)
+from .stochastic import (
     kl_ucb as kl_ucb,
 )
 from .stochastic import (

@@ -299,7 +299,7 @@ def _prepared(
     schedule = algorithm.schedule
     windows_of_spans = [windows_offered(span) for span in schedule]
     offered = sum(windows_of_spans)
-    begun = next((n for n in np.cumsum(windows_of_spans) if n), 1)
+    begun = next((int(n) for n in np.cumsum(windows_of_spans) if n), 1)
     closes = any(span.close for span in schedule)  # what a close releases, the window after it tells
     start = min(begun, TRANSCRIPT_MESSAGES) if sent else begun + 1 if closes else 64
     setting = Setting(

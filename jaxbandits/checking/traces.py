@@ -11,6 +11,7 @@ from unittest import mock
 import jax
 import jax.numpy as jnp
 import numpy as np
+from chex import assert_trees_all_equal_shapes_and_dtypes
 
 from jaxbandits import recorder, simulator
 from jaxbandits.protocol import Case
@@ -72,7 +73,8 @@ def traced(cell: Cell) -> Traces:
         addresses.clear()
         with logged_draws(addresses):
             given, varying = (case, seed, lane, number, number), (False, True, True, False, False)
-            programs[f"a window of {slots} plays"], shown = _program(window, given, varying)
+            programs[f"a window of {slots} plays"], (shown, after) = _program(window, given, varying)
+        assert_trees_all_equal_shapes_and_dtypes(lane, after)  # what is carried: states, sums and counts
     if any(span.close for span in cell.algorithm.schedule):
         programs["close"], _ = _program(close, (case, seed, lane), (False, True, True))
     programs["diagnose"], _ = _program(finish, (case, lane), (False, True))
@@ -94,8 +96,8 @@ def _program(function, given: tuple, varying: tuple):
 
 def _window(parts: Parts, slots: int, free: bool):
     def window(case, seed, lane, before, limit):
-        _, seen = offer(parts, case, seed, slots, lane, before, None if free else limit)
-        return seen.message, seen.released, seen.action
+        after, seen = offer(parts, case, seed, slots, lane, before, None if free else limit)
+        return (seen.message, seen.released, seen.action), after
 
     return window
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from jaxbandits import adversaries, algorithms, catalogue, environments, papers
 from jaxbandits.commands.arguments import arguments, paper, summary
+from jaxbandits.learners.transformations import is_transformation, maker
 from jaxbandits.protocol import Adversary, Algorithm, Environment, Rewards
 from jaxbandits.selection import markdown as cells
 from jaxbandits.sweeps.assumptions import FATES, interval
@@ -204,6 +205,8 @@ def _short(value: Any) -> str:
         return f"partial({_short(value.func)}{bound})"
     if isinstance(value, list):
         return f"[{', '.join(map(_short, value))}]"
+    if is_transformation(value):
+        return f"an optax transformation of {maker(value).rpartition('.')[2]}"
     return getattr(value, "__name__", None) or repr(value)
 
 

@@ -1,17 +1,23 @@
 """Directions uniform on the unit sphere from counter blocks, for environments that draw many of them a play."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.random import to_uniform
+from jaxbandits.typing import Array, Float, UInt32
 
 
-def on_circle(bits, dtype):
-    """A point uniform on the unit circle from a uint32 word: its angle from the nearest axis by the low 30 bits, in float32 by
-    Taylor series within 4e-7 and without branches; the axis by the two others."""
+def on_circle(bits: UInt32[Array, "..."], dtype: Any) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+    """Both coordinates of a point uniform on the unit circle, from a uint32 word.
+
+    The low 30 bits give the angle from the nearest axis, the two others the axis. In float32 sine and cosine are
+    Taylor series within 4e-7, without branches.
+    """
     angle = (bits << np.uint32(2)).astype(jnp.int32).astype(dtype) * dtype(math.pi / 4 * 2.0**-31)
     if dtype == jnp.float64:
         sine, cosine = jnp.sin(angle), jnp.cos(angle)
@@ -24,13 +30,16 @@ def on_circle(bits, dtype):
     return jnp.where(across, sine, cosine), jnp.where(across, cosine, sine)
 
 
-def direction(words, dim: int, dtype) -> list:
-    """`dim` components of directions uniform on the unit sphere of R^dim. words(k): both words of each direction's block k.
+def direction(words: Callable[[int], tuple[Array, Array]], dim: int, dtype: Any) -> list[Array]:
+    """`dim` components of directions uniform on the unit sphere of R^dim.
 
-    Up to four dimensions one counter block a direction, without logarithms: on the circle; by Archimedes; and in four
-    dimensions two circles whose squared radii are u and 1 - u, u uniform (21 bits each, 22 for u). Above, both words of a block
-    give two coordinates of a Gaussian vector by Box and Muller: an exponential for their squared length, an angle. An inverse
-    error function for each coordinate would be most of the cost of a step.
+    words(k): both words of every direction's counter block k.
+
+    Up to four dimensions a direction takes one counter block and no logarithm: in two a point of the circle; in three
+    Archimedes' theorem; in four two circles whose squared radii are u and 1 - u, u uniform (21 bits for each circle,
+    22 for u). Above, both words of a block give two coordinates of a Gaussian vector by the method of Box and Muller,
+    from an exponential for their squared length and an angle. An inverse error function for each coordinate would be
+    most of the cost of a step.
     """
     if dim > 4:
         return _gaussian(words, dim, dtype)

@@ -1,25 +1,35 @@
 """Stochastic arms with fixed means: the reward of a play depends on the played arm alone."""
 
 import math
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 
 from jaxbandits.environments import moments
 from jaxbandits.numerics import rounded
 from jaxbandits.protocol import Environment, Score, Truth, World
+from jaxbandits.typing import Array, Scalar, Vector
 from jaxbandits.validation import array, factory, number
 
 
 class ArmsParams(NamedTuple):
-    means: Any  # [K]
-    scale: Any  # what else the law needs: a noise scale, or a tuple of numbers; unused by Bernoulli arms
+    """The numbers of the arms' laws."""
+
+    # [K]
+    means: Any
+    # what else the law needs: a noise scale, or a tuple of numbers; Bernoulli arms do not use it
+    scale: Any
 
 
 @cache
-def arms_world(num_arms: int, sample, law=None) -> World:
-    """A world of arms; `sample(params, draws, t[P], action[P]) -> reward[P]` is a module-level function, `law` as in World."""
+def arms_world(num_arms: int, sample: Callable[..., Array], law: Callable[..., Any] | None = None) -> World:
+    """A world of arms; `law` as in World.
+
+    sample: a module-level function of params, draws, t [P] and action [P] that returns the rewards [P].
+    """
 
     def init(params, draws):
         return ()
@@ -36,14 +46,22 @@ def arms_world(num_arms: int, sample, law=None) -> World:
     def truth(params, state, t, context):
         return Truth(means=params.means)
 
-    return World(init, observe, reward, score, truth, num_arms, law=law)
+    return World(init=init, observe=observe, reward=reward, score=score, truth=truth, num_arms=num_arms, law=law)
 
 
-def make_arms(means, sample, moment, reward_range, scale=1.0, law=None) -> Environment:
+def make_arms(
+    means: np.ndarray,
+    sample: Callable[..., Array],
+    moment: Callable[..., np.ndarray],
+    reward_range: tuple[float, float],
+    scale: Any = 1.0,
+    law: Callable[..., Any] | None = None,
+) -> Environment:
     """An environment of arms from validated means [K]. reward_range: (low, high) of what the arms pay.
 
-    `facts["moment"](order, central=False)` is E|X|^order, or E|X - mean|^order, of each arm's law: [K] float64, inf where it
-    does not exist. A partial of a module-level function, so that an environment can be sent to another process.
+    `facts["moment"](order, central=False)` is E|X|^order, or E|X - mean|^order, of each arm's law: [K] float64, inf
+    where it does not exist. A partial of a module-level function, so that an environment can be sent to another
+    process.
     """
     if len(means) < 2:
         raise ValueError(f"means = {means.tolist()!r} must name at least two arms")
@@ -51,13 +69,13 @@ def make_arms(means, sample, moment, reward_range, scale=1.0, law=None) -> Envir
     return Environment(arms_world(len(means), sample, law), ArmsParams(means, scale), facts, None, {})
 
 
-def noisy_range(means, scale) -> tuple[float, float]:
+def noisy_range(means: np.ndarray, scale: float) -> tuple[float, float]:
     """(low, high) of rewards with these means and noise of this scale that nothing bounds."""
     return (-math.inf, math.inf) if scale > 0 else (float(means.min()), float(means.max()))
 
 
 def _bernoulli(params, draws, t, action):
-    # one uniform a play for every arm: the counterfactual reward of another arm is defined
+    # One uniform a play serves every arm, so what another arm would have paid is defined.
     return (draws.uniform(t) < params.means[action]).astype(params.means.dtype)
 
 
@@ -71,11 +89,30 @@ def _gaussian(params, draws, t, action):
 
 
 @factory
-def bernoulli_arms(*, means) -> Environment:
-    """Arms paying 1 with probability `means[a]`, else 0.
+def bernoulli_arms(*, means: Vector) -> Environment:
+    """Arms that pay 1 with a fixed probability and 0 otherwise.
 
-    means: [K] in [0, 1], K >= 2. Raises ValueError outside. facts["moment"](order, central=False): [K] exact moments.
+    Parameters
+    ----------
+    means : array_like of shape (K,)
+        Each arm's probability of paying 1, in [0, 1]; at least two arms.
 
+    Returns
+    -------
+    Environment
+        ``facts["moment"](order, central=False)`` gives the exact moments of all arms [K].
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its range.
+
+    References
+    ----------
+    `docs/formulas/private_robust_mab.md#reward-laws` (moments).
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> jb.environments.bernoulli_arms(means=[0.2, 0.8]).facts["num_arms"]
     2
@@ -85,11 +122,28 @@ def bernoulli_arms(*, means) -> Environment:
 
 
 @factory
-def gaussian_arms(*, means, scale=1.0) -> Environment:
-    """Arms paying N(means[a], scale^2). means: [K], K >= 2; scale >= 0. Raises ValueError outside.
+def gaussian_arms(*, means: Vector, scale: Scalar = 1.0) -> Environment:
+    """Arms that pay a normal variable around a fixed mean.
 
-    facts["moment"](order, central=False): [K] exact moments.
+    Parameters
+    ----------
+    means : array_like of shape (K,)
+        Each arm's mean reward; at least two arms.
+    scale : float
+        Standard deviation of a reward, at least 0, the same for all arms.
 
+    Returns
+    -------
+    Environment
+        ``facts["moment"](order, central=False)`` gives the exact moments of all arms [K].
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its range.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> jb.environments.gaussian_arms(means=[0.0, 1.0], scale=2.0).facts["moment"](2).round(6).tolist()
     [4.0, 5.0]

@@ -1,11 +1,13 @@
-"""Contextual linear bandits with mean 1/2 + cos/2 (improved rate for locally private linear bandits, sections 1 and 8).
+"""Contextual linear bandits with mean 1/2 + cos/2: the setting of the paper on locally private OnlineUCB.
 
+The model: `docs/formulas/ldp_contextual.md#model`; the setting: `docs/formulas/ldp_contextual.md#figure-1`.
 Axes: [P] plays of a window, [A] arms, [d] features.
 """
 
 import math
+from collections.abc import Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,38 +15,49 @@ import numpy as np
 from jaxbandits.environments._sphere import direction
 from jaxbandits.numerics import materialize, materialize_all, pick, rounded
 from jaxbandits.protocol import Environment, Score, Truth, World
+from jaxbandits.random import Draws
+from jaxbandits.typing import Array, Float, Int, Scalar
 from jaxbandits.validation import choice, factory, integer, number
 
 
 class Params(NamedTuple):
+    """The numbers of the rewards."""
+
+    # standard deviation of Gaussian rewards
     noise_scale: Any
 
 
 class State(NamedTuple):
-    """Fixed for a trial."""
+    """What is fixed for a trial."""
 
-    theta: Any  # d numbers
-    arms: Any  # d features [A], apart: who reads one reads a contiguous array; () where contexts are redrawn
-    means: Any  # [A], () where contexts are redrawn
-    best: Any  # the largest of them
+    # d numbers
+    theta: Any
+    # d features [A], stored apart so that a reader of one reads a contiguous array; () where contexts are redrawn
+    arms: Any
+    # [A]; () where contexts are redrawn
+    means: Any
+    # the largest of the means; () where contexts are redrawn
+    best: Any
 
 
-def unit_vectors(draws, t, rows: int, dim: int) -> list:
-    """`rows` directions uniform on the unit sphere of R^dim at each play t [...]: `dim` components, each [..., rows].
+def unit_vectors(draws: Draws, t: Int[Array, "..."], rows: int, dim: int) -> list[Float[Array, "... rows"]]:
+    """The `dim` components of `rows` directions, uniform on the unit sphere of R^dim, at each play t.
 
-    Components are kept apart and computed in one loop, so that who reads a feature reads one contiguous array.
+    The components are separate arrays, computed in one loop, so that a reader of one feature reads a contiguous array.
     """
     t, position = jnp.asarray(t)[..., None], jnp.arange(rows, dtype=jnp.uint32)
     return materialize_all(direction(lambda k: draws.words_at(t, position + np.uint32(k * rows)), dim, draws.dtype))
 
 
-def inner(x: list, theta):
-    """<x, theta>, feature by feature: x a list of d arrays."""
-    return sum(x[j] * theta[j] for j in range(len(x)))
+def inner(x: Sequence[Array], theta: Any) -> Array:
+    """<x, theta>, summed feature by feature: x has d arrays, theta d numbers."""
+    product: Any = sum(x[j] * theta[j] for j in range(len(x)))
+    return product
 
 
 @cache
 def contextual_world(num_arms: int, dim: int, reward_kind: str, contexts: str, features: str) -> World:
+    """The world of contextual linear bandits."""
     first, last = (math.sqrt(0.5), math.sqrt(0.5)) if features == "unit" else (1.0, 1.0)
 
     def arms_at(draws, t):
@@ -81,7 +94,7 @@ def contextual_world(num_arms: int, dim: int, reward_kind: str, contexts: str, f
     def reward(params, state, draws, t, context, action):
         if contexts == "fixed":
             mean = pick(means_of(state, context), action)
-        else:  # the means of all arms are computed for the regret, but not twice
+        else:  # `score` computes the means of all arms; here the played arm's is enough
             mean = inner([pick(context[..., j], action) for j in range(dim)], state.theta)
         mean = rounded(mean, t)
         if reward_kind == "bernoulli":  # one uniform a play for every arm: counterfactual rewards are defined
@@ -101,18 +114,53 @@ def contextual_world(num_arms: int, dim: int, reward_kind: str, contexts: str, f
 
 @factory
 def contextual_linear(
-    *, num_arms, dim, reward="bernoulli", contexts="redraw", features="unit", noise_scale=0.5
+    *,
+    num_arms: int,
+    dim: int,
+    reward: Literal["bernoulli", "gaussian"] = "bernoulli",
+    contexts: Literal["redraw", "fixed"] = "redraw",
+    features: Literal["unit", "reference"] = "unit",
+    noise_scale: Scalar = 0.5,
 ) -> Environment:
-    """`num_arms` feature vectors a play, reward mean <x, theta> in [0, 1]; theta is drawn once per trial.
+    """Every play shows a feature vector for each arm; mean rewards are inner products with an unknown theta.
 
-    num_arms >= 2, dim >= 2 [static]. u below is uniform on the unit sphere of R^(dim - 1), the constant comes last.
-    reward: "bernoulli", or "gaussian" with standard deviation noise_scale >= 0.
-    contexts: "redraw": fresh arms at every play; "fixed": drawn once per trial.
-    features: "unit": arms and theta are (u, 1) / sqrt 2 (norm 1); "reference": arms (u, 1), of which the first dim are
-    e_i + e_dim (i < dim) and e_dim, and theta = (u, 1) / 2 (norms sqrt 2 and 1 / sqrt 2; num_arms >= dim).
-    The context is [P, num_arms, dim]. Facts: num_arms, dim, feature_norm (the largest norm L), contexts, reward_range.
-    Source: improved rate for locally differentially private linear bandits, Figure 1's setting and the published code's.
+    Mean rewards lie in [0, 1] and theta is drawn once per trial. Below, u is uniform on the unit sphere of R^(dim -
+    1) and the constant feature comes last.
 
+    Parameters
+    ----------
+    num_arms : int
+        Number of arms, at least 2 [static].
+    dim : int
+        Number of features, at least 2 [static].
+    reward : {"bernoulli", "gaussian"}
+        The law of a reward [static]: 0 or 1, or the mean plus Gaussian noise.
+    contexts : {"redraw", "fixed"}
+        Whether arms are fresh at every play or drawn once per trial [static].
+    features : {"unit", "reference"}
+        How arms and theta are drawn [static]. "unit": both are (u, 1) / sqrt 2, of norm 1. "reference", as in the
+        published code: arms (u, 1), of which the first dim are e_i + e_dim (i < dim) and e_dim, and theta = (u, 1) /
+        2; their norms are sqrt 2 and 1 / sqrt 2, and num_arms must be at least dim.
+    noise_scale : float
+        Standard deviation of "gaussian" rewards, at least 0.
+
+    Returns
+    -------
+    Environment
+        The context of a play is [num_arms, dim]. Facts: `num_arms`, `dim`, `feature_norm` (the largest norm),
+        `contexts` and `reward_range`.
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its range.
+
+    References
+    ----------
+    `docs/formulas/ldp_contextual.md#figure-1`.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> jb.environments.contextual_linear(num_arms=100, dim=5).facts["feature_norm"]
     1.0
@@ -123,12 +171,16 @@ def contextual_linear(
     choice("features", features, ("unit", "reference"))
     if features == "reference" and num_arms < dim:
         raise ValueError(
-            f"num_arms = {num_arms} must be at least dim = {dim} with features='reference': its first dim arms are fixed"
+            f"num_arms = {num_arms} must be at least dim = {dim} with features='reference': "
+            "its first dim arms are fixed"
         )
     params = Params(number("noise_scale", noise_scale, 0.0))
     noisy = reward == "gaussian" and params.noise_scale > 0
     facts = {
-        "num_arms": num_arms, "dim": dim, "feature_norm": 1.0 if features == "unit" else math.sqrt(2), "contexts": contexts,
+        "num_arms": num_arms,
+        "dim": dim,
+        "feature_norm": 1.0 if features == "unit" else math.sqrt(2),
+        "contexts": contexts,
         "reward_range": (-math.inf, math.inf) if noisy else (0.0, 1.0),
-    }  # fmt: skip
+    }
     return Environment(contextual_world(num_arms, dim, reward, contexts, features), params, facts, None, {}, version=2)

@@ -3,6 +3,7 @@
 import csv
 import math
 from functools import cache, lru_cache, partial
+from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,10 +13,13 @@ import numpy as np
 
 from jaxbandits.protocol import Environment, Score, Truth, World
 from jaxbandits.random import Draws
+from jaxbandits.typing import Array, Int, Matrix, Vector
 from jaxbandits.validation import array, factory, integer, nearest, shown
 
-COMPONENTS = 4  # principal components an arm where `dim` is not given
-ORDER = "environment/order"  # the path of the draws that order the rows
+# Principal components of an arm where `dim` is not given.
+COMPONENTS = 4
+# The path of the draws that order the rows.
+ORDER = "environment/order"
 
 
 def _number(cell: str) -> float | None:
@@ -25,7 +29,7 @@ def _number(cell: str) -> float | None:
         return None
 
 
-def _read_csv(path: Path) -> tuple[list, list, list]:
+def _read_csv(path: Path) -> tuple[list[str], list[Any], list[int]]:
     """Column names, rows of cells, and the file line of each row."""
     with path.open(newline="", encoding="utf-8-sig") as file:
         reader = csv.reader(file)
@@ -40,12 +44,13 @@ def _read_csv(path: Path) -> tuple[list, list, list]:
     for i, row in enumerate(rows):
         if len(row) != len(names):
             raise ValueError(
-                f"{path}: row {i + 1} (file line {lines[i]}) has {len(row)} columns, expected {len(names)}: complete or remove it"
+                f"{path}: row {i + 1} (file line {lines[i]}) has {len(row)} columns, expected {len(names)}: "
+                "complete or remove it"
             )
     return names, rows, lines
 
 
-def _read_parquet(path: Path) -> tuple[list, list, list]:
+def _read_parquet(path: Path) -> tuple[list[str], list[Any], list[int]]:
     try:
         import pyarrow.parquet as parquet
     except ImportError:
@@ -61,7 +66,7 @@ def _read_parquet(path: Path) -> tuple[list, list, list]:
     return list(table.column_names), rows, []
 
 
-def _read_npz(path: Path) -> dict:
+def _read_npz(path: Path) -> dict[str, np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
@@ -71,7 +76,7 @@ def _read_npz(path: Path) -> dict:
         ) from None
 
 
-def _existing(path) -> tuple[Path, str]:
+def _existing(path: str | PathLike[str]) -> tuple[Path, str]:
     path = Path(path)
     kind = path.suffix.lower()
     if kind not in (".csv", ".npz", ".parquet"):
@@ -110,11 +115,35 @@ def _numbers(path, names, rows, lines, low=-math.inf, high=math.inf) -> np.ndarr
     return x
 
 
-def read_losses(path) -> np.ndarray:
-    """A table of losses [T, K] in [0, 1] from a file: CSV (a header is optional), NPZ (one array) or Parquet (with pyarrow).
+def read_losses(path: str | PathLike[str]) -> np.ndarray:
+    """Read a table of losses from a file, for `loss_table`.
 
-    Raises ValueError naming the file, the data row (from 1), the file line and the column of the first entry that is not a
-    number in [0, 1], of a row of another length, or saying that the file is missing, empty or not readable.
+    Parameters
+    ----------
+    path : str or path
+        A file of losses in [0, 1], one row for each play and one column for each arm: CSV (a header is optional), NPZ
+        with one array, or Parquet (with pyarrow).
+
+    Returns
+    -------
+    ndarray of shape (T, K)
+        The losses, float64.
+
+    Raises
+    ------
+    ValueError
+        Naming the file, the data row (from 1), the line and the column of the first entry that is not a number in [0,
+        1], or a row of another length; or saying that the file is missing, empty or not readable.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import jaxbandits as jb
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "losses.csv"
+    ...     _ = path.write_text("a,b\\n0,1\\n0.5,0.25\\n")
+    ...     jb.read_losses(path).tolist()
+    [[0.0, 1.0], [0.5, 0.25]]
     """
     path, kind = _existing(path)
     if kind == ".npz":
@@ -127,14 +156,42 @@ def read_losses(path) -> np.ndarray:
     return _numbers(path, *(_read_csv if kind == ".csv" else _read_parquet)(path), 0.0, 1.0)
 
 
-def read_labelled(path, *, label) -> tuple[np.ndarray, np.ndarray]:
-    """Features [n, p] float64 and labels [n] int64 from a CSV (header optional), NPZ or Parquet file.
+def read_labelled(path: str | PathLike[str], *, label: str | int) -> tuple[np.ndarray, np.ndarray]:
+    """Read features and labels of a classification problem from a file, for `classification`.
 
-    label: the name of the label column, or its number from 1 where there is no header; for an NPZ file the name of the label
-    array beside one array [n, p]. Labels (numbers or words) are numbered 0, 1, ... in sorted order. Errors as in `read_losses`.
+    Parameters
+    ----------
+    path : str or path
+        A CSV (a header is optional), NPZ or Parquet file with one row for each example.
+    label : str or int
+        The name of the label column, or its number from 1 where there is no header. In an NPZ file, the name of the
+        label array, beside one array of features.
+
+    Returns
+    -------
+    features : ndarray of shape (n, p)
+        The other columns, float64.
+    labels : ndarray of shape (n,)
+        int64. Labels may be numbers or words; they are numbered 0, 1, ... in sorted order.
+
+    Raises
+    ------
+    ValueError
+        As `read_losses`, and where the label column is unknown or a label is missing.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import jaxbandits as jb
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "flowers.csv"
+    ...     _ = path.write_text("length,kind\\n1.5,rose\\n0.5,iris\\n")
+    ...     features, labels = jb.read_labelled(path, label="kind")
+    >>> features.tolist(), labels.tolist()
+    ([[1.5], [0.5]], [1, 0])
     """
     path, kind = _existing(path)
-    lines: list = []
+    lines: list[int] = []
     if kind == ".npz":
         arrays = _read_npz(path)
         others = [name for name in arrays if name != label]
@@ -150,7 +207,8 @@ def read_labelled(path, *, label) -> tuple[np.ndarray, np.ndarray]:
     else:
         names, cells, lines = (_read_csv if kind == ".csv" else _read_parquet)(path)
         if str(label) not in names:
-            raise ValueError(f"{path}: there is no column {label!r}{nearest(label, names)}; it has {', '.join(names)}")
+            hint = nearest(str(label), names)
+            raise ValueError(f"{path}: there is no column {label!r}{hint}; it has {', '.join(names)}")
         at = names.index(str(label))
         marks = [row[at] for row in cells]
         rows = [[*row[:at], *row[at + 1 :]] for row in cells]
@@ -168,8 +226,8 @@ def num_rounds(n: int) -> int:
     return 3 * math.ceil(math.log2(max(n, 2))) + 24
 
 
-def shuffled(draws: Draws, turn, x, n: int):
-    """Where position x of pass `turn` lands under a random permutation of 0..n-1: int32 arrays -> int32.
+def shuffled(draws: Draws, turn: Int[Array, "..."], x: Int[Array, "..."], n: int) -> Int[Array, "..."]:
+    """Where position x of pass `turn` lands under a random permutation of 0..n-1.
 
     The swap-or-not shuffle (Hoang, Morris and Rogaway 2012): any n, O(1) memory, every play computed on its own.
     """
@@ -191,17 +249,23 @@ def _rows(seed, turn, n):
 
 @lru_cache(maxsize=16)
 def pass_order(seed: int, turn: int, n: int) -> np.ndarray:
-    """The rows of one pass in the order a seed plays them, on the host: [n]. Every algorithm of the seed asks for it."""
+    """The rows of one pass [n] in the order a seed plays them, on the host; cached for all algorithms of the seed."""
     return np.asarray(_rows(np.uint32(seed), np.int32(turn), n))
 
 
 class Params(NamedTuple):
-    features: Any  # [n, m] scaled principal components, norms at most 1
-    labels: Any  # [n] int32
+    """The rows of the data."""
+
+    # [n, m]: scaled principal components, norms at most 1
+    features: Any
+    # [n] int32
+    labels: Any
 
 
 @cache
 def classification_world(n: int, num_arms: int, per_arm: int) -> World:
+    """The world of classification."""
+
     def row(state, t):
         return shuffled(Draws(state, ORDER), (t - 1) // n, (t - 1) % n, n)
 
@@ -231,7 +295,7 @@ def classification_world(n: int, num_arms: int, per_arm: int) -> World:
         times, labels = np.asarray(times, np.int64), np.asarray(params.labels, np.int64)
         whole = np.bincount(labels, minlength=num_arms)
         best, passes = np.zeros(len(times)), (times - 1) // n
-        for turn in np.unique(passes):  # a whole pass sees every row once: only checkpoints' own passes are drawn
+        for turn in np.unique(passes):  # a whole pass sees every row once: only passes with a checkpoint are drawn
             inside = passes == turn
             stops = times[inside] - turn * n
             seen = labels[pass_order(seed, int(turn), n)[: stops.max()]]
@@ -239,18 +303,47 @@ def classification_world(n: int, num_arms: int, per_arm: int) -> World:
             best[inside] = times[inside] - (turn * whole[:, None] + hits).max(axis=0)
         return best
 
-    return World(init, observe, reward, score, truth, num_arms, baseline, seeded=True)
+    return World(
+        init=init, observe=observe, reward=reward, score=score, truth=truth, num_arms=num_arms, baseline=baseline,
+        seeded=True,
+    )  # fmt: skip
 
 
 @factory
-def classification(*, features, labels, dim=None) -> Environment:
-    """A play shows a row; the arm that is its label pays 1, the others 0. Regret is against the arm best over plays 1..t.
+def classification(*, features: Matrix, labels: Vector, dim: int | None = None) -> Environment:
+    """A classification problem as a bandit: a play shows a row of data, and the arm that is its label pays 1.
 
-    features: [n, p] finite; labels: [n] integers 0..K-1, K >= 2, every class at least once. Rows come in an order that depends on the seed, shuffled
-    anew at each pass. The context is [P, K, dim]: arm k holds the row's first dim / K principal components in block k, zeros
-    elsewhere; rows are centred and scaled so that the largest context has norm 1. dim: a multiple of K, at most p K; None:
-    K min(p, 4). Algorithms without contexts see the losses alone. Facts: num_arms, dim. Raises ValueError otherwise.
+    The other arms pay 0. Rows come in an order that depends on the seed, shuffled anew at each pass over the data.
 
+    Parameters
+    ----------
+    features : array_like of shape (n, p)
+        Finite numbers, one row for each example.
+    labels : array_like of shape (n,)
+        Integers 0..K-1 with K >= 2, every class at least once.
+    dim : int, optional
+        Number of features of a context, a multiple of K and at most p K. Default: K min(p, 4).
+
+    Returns
+    -------
+    Environment
+        The context of a play is [K, dim]: arm k has the row's first dim / K principal components in block k and zeros
+        elsewhere. Rows are centred, and scaled so that the largest context has norm 1. Facts: `num_arms`, `dim` and
+        `reward_range`. Algorithms without contexts see the losses alone. Regret is against the arm best over plays
+        1..t.
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its range.
+
+    Notes
+    -----
+    The shuffle is the swap-or-not shuffle of Hoang, Morris and Rogaway (2012), within 2^-12 of uniform for each
+    position.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> jb.environments.classification(features=[[0.0], [1.0], [2.0]], labels=[0, 1, 1]).facts["dim"]
     2
@@ -264,8 +357,8 @@ def classification(*, features, labels, dim=None) -> Environment:
     if len(np.unique(y)) < num_arms:  # an arm for a class that no row has would be no arm of the problem
         classes = shown(np.unique(y).astype(int).tolist())
         raise ValueError(
-            f"labels are the classes {classes}, not 0..K-1: number them, labels=np.unique(labels, return_inverse=True)[1], as "
-            "read_labelled does"
+            f"labels are the classes {classes}, not 0..K-1: number them, "
+            "labels=np.unique(labels, return_inverse=True)[1], as read_labelled does"
         )
     if num_rounds(n) * n >= 2**32:
         raise ValueError(f"features has {n} rows, more than the shuffle can address: take at most 40 million")

@@ -1,5 +1,6 @@
-"""Experts over a loss sequence (private adversarial bandits, sections 1 and 7): public advice, regret against the best expert.
+"""Experts over a loss sequence: public advice, regret against the best expert.
 
+The advice: `docs/formulas/private_adversarial.md#advice`.
 Axes: [P] plays of a window, [N] experts, [K] arms, [C] checkpoints.
 """
 
@@ -11,19 +12,27 @@ import numpy as np
 
 from jaxbandits.environments.sequences import Losses
 from jaxbandits.protocol import Environment, Score, World
+from jaxbandits.typing import Scalar, Tensor
 from jaxbandits.validation import array, factory, integer, number
 
-CHUNK = 1 << 20  # entries of a host temporary
+# Entries of a temporary array on the host.
+CHUNK = 1 << 20
 
 
 class Params(NamedTuple):
-    losses: Any  # params of the loss environment
-    spread: Any  # rho
-    rotation: Any  # int32, plays between moves
-    advice: Any  # [N, K] | [T, N, K], () where experts rotate
+    """The numbers of the losses and of the advice."""
+
+    # params of the loss environment
+    losses: Any
+    # rho: the share of an expert's probability that is spread evenly
+    spread: Any
+    # int32: plays between two moves of a rotating expert
+    rotation: Any
+    # [N, K] or [T, N, K]; () where experts rotate
+    advice: Any
 
 
-def _rotating_arm(num_arms: int, num_experts: int, turn):
+def _rotating_arm(num_arms: int, num_experts: int, turn: Any) -> Any:
     """The arm expert j leans on after `turn` [...] moves: j, or past the first K experts (j + turn) mod K: [..., N]."""
     expert = np.arange(num_experts, dtype=np.int32)
     return (expert + turn[..., None] * (expert >= num_arms).astype(np.int32)) % num_arms
@@ -85,20 +94,55 @@ def experts_world(inner: World, losses: Losses, num_experts: int, kind: str) -> 
             before, total = sums[-1], running[-1]
         return best
 
-    return World(init, observe, reward, score, truth, num_arms, baseline)
+    return World(
+        init=init, observe=observe, reward=reward, score=score, truth=truth, num_arms=num_arms, baseline=baseline
+    )
 
 
 @factory
-def rotating_experts(*, losses, num_experts=None, spread=0.2, rotation=100, advice=None) -> Environment:
-    """Experts advising on the arms of a loss environment. The context is the advice, [P, N, K].
+def rotating_experts(
+    *,
+    losses: Environment,
+    num_experts: int | None = None,
+    spread: Scalar = 0.2,
+    rotation: int = 100,
+    advice: Tensor | None = None,
+) -> Environment:
+    """Experts who advise on the arms of a loss environment, either by rotating favourites or by given probabilities.
 
-    losses: a loss environment, called, such as `bernoulli_losses(means=...)`. Without `advice`: num_experts = N >= 2
-    [static]; expert j < K puts 1 - spread extra on arm j, expert j >= K on arm (j + floor((t - 1) / rotation)) mod K, the
-    rest is even; spread in [0, 1]; rotation >= 1 plays. advice: [N, K], or [T, N, K] for T plays (facts: max_horizon);
-    rows are probabilities over the arms. Regret: expected loss of the played arms (mean losses where losses are random)
-    against the expert of least expected loss over plays 1..t. Raises ValueError naming the row of advice that does not
-    sum to 1. Facts: num_arms, num_experts. Source: private adversarial bandits, section 4; the instance is ours.
+    Parameters
+    ----------
+    losses : Environment
+        A loss environment, already called, such as ``bernoulli_losses(means=...)``.
+    num_experts : int, optional
+        Number of experts N, at least 2 [static]. Needed unless `advice` is given.
+    spread : float
+        Share of an expert's probability that is spread evenly over the arms, in [0, 1]. The rest is on its favourite.
+    rotation : int
+        Plays between two moves of a favourite, at least 1. Expert j < K always favours arm j; expert j >= K favours arm
+        (j + floor((t - 1) / rotation)) mod K.
+    advice : array_like of shape (N, K) or (T, N, K), optional
+        Probabilities over the arms instead, the same at every play or one table for each of T plays. Then `spread` and
+        `rotation` are not used.
 
+    Returns
+    -------
+    Environment
+        The context of a play is the advice [N, K]. Facts: `num_arms`, `num_experts`, and `max_horizon` where a table
+        limits the plays. Regret compares the expected losses of the played arms with those of the best expert over
+        plays 1..t.
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its range; names the row of advice that does not sum to 1.
+
+    References
+    ----------
+    The instance is ours: `docs/formulas/private_adversarial.md#advice`.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> inner = jb.environments.fixed_gap_losses(num_arms=3)
     >>> jb.environments.rotating_experts(losses=inner, num_experts=5).facts["num_experts"]
@@ -110,40 +154,41 @@ def rotating_experts(*, losses, num_experts=None, spread=0.2, rotation=100, advi
         raise ValueError(f"losses = {name} must be a called loss environment: bernoulli_losses(means=...), for example")
     num_arms = facts["num_arms"]
     horizons = [facts["max_horizon"]] if "max_horizon" in facts else []
+    checked: Any
     if advice is None:
         if num_experts is None:
             raise ValueError("num_experts = None must be an integer of at least 2 unless advice is given")
-        kind, advice = "rotating", ()
+        kind, checked = "rotating", ()
     else:
         try:
             ndim = 3 if np.ndim(advice) == 3 else 2
         except ValueError:  # ragged: `array` says so
             ndim = 2
         kind = "table" if ndim == 3 else "fixed"
-        advice = array("advice", advice, ndim, 0.0, 1.0, remedy="[N, K] or [T, N, K] probabilities")
-        if advice.shape[-1] != num_arms:
+        checked = array("advice", advice, ndim, 0.0, 1.0, remedy="[N, K] or [T, N, K] probabilities")
+        if checked.shape[-1] != num_arms:
             raise ValueError(
-                f"advice has {advice.shape[-1]} columns, losses {num_arms} arms: give one probability for each arm"
+                f"advice has {checked.shape[-1]} columns, losses {num_arms} arms: give one probability for each arm"
             )
-        off = np.abs(advice.sum(axis=-1) - 1) > 1e-6
+        off = np.abs(checked.sum(axis=-1) - 1) > 1e-6
         if off.any():
             row = tuple(int(i) for i in np.argwhere(off)[0])
             raise ValueError(
-                f"advice, row {list(row)}, sums to {advice[row].sum():.6g}, not to 1: divide it by its sum"
+                f"advice, row {list(row)}, sums to {checked[row].sum():.6g}, not to 1: divide it by its sum"
             )
-        if num_experts is not None and num_experts != advice.shape[-2]:
+        if num_experts is not None and num_experts != checked.shape[-2]:
             raise ValueError(
-                f"num_experts = {num_experts} disagrees with advice, which has {advice.shape[-2]} experts: drop one"
+                f"num_experts = {num_experts} disagrees with advice, which has {checked.shape[-2]} experts: drop one"
             )
-        num_experts = advice.shape[-2]
+        num_experts = checked.shape[-2]
         if kind == "table":
-            horizons.append(len(advice))
+            horizons.append(len(checked))
     num_experts = integer("num_experts", num_experts, 2)
     rotation = integer("rotation", rotation, 1, 2**31 - 1)
-    params = Params(losses.params, number("spread", spread, 0.0, 1.0), np.int32(rotation), advice)
-    made = {"num_arms": num_arms, "num_experts": num_experts}
+    params = Params(losses.params, number("spread", spread, 0.0, 1.0), np.int32(rotation), checked)
+    known = {"num_arms": num_arms, "num_experts": num_experts}
     if "reward_range" in facts:
-        made["reward_range"] = facts["reward_range"]
+        known["reward_range"] = facts["reward_range"]
     if horizons:
-        made["max_horizon"] = min(horizons)
-    return Environment(experts_world(losses.world, facts["losses"], num_experts, kind), params, made, None, {})
+        known["max_horizon"] = min(horizons)
+    return Environment(experts_world(losses.world, facts["losses"], num_experts, kind), params, known, None, {})

@@ -1,12 +1,14 @@
-"""Federated linear bandits: agents with decision sets of their own share one theta (Byzantine-robust federated linear
-bandits, sections 1 and 10). Axes: [P] plays of a window, [N] agents, [A] arms, [d] features.
+"""Federated linear bandits: agents with decision sets of their own share one theta.
+
+The model: `docs/formulas/byzantine.md#model`. Axes: [P] plays of a window, [N] agents, [A] arms, [d] features.
 """
 
 import functools
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,23 +16,27 @@ import numpy as np
 from jaxbandits.environments._sphere import direction
 from jaxbandits.numerics import features, lanes_last, materialize, materialize_all, picked, played, rounded
 from jaxbandits.protocol import Environment, Score, Truth, World
-from jaxbandits.random import to_normal, to_uniform
+from jaxbandits.random import Draws, to_normal, to_uniform
+from jaxbandits.typing import Array, Float, Int, Scalar
 from jaxbandits.validation import choice, factory, integer, number
 
 
 class Params(NamedTuple):
-    theta: Any  # [d]
+    """The numbers of federated linear bandits."""
+
+    # [d]
+    theta: Any
     noise_scale: Any
 
 
-def at_plays(draws, t):
+def at_plays(draws: Draws, t: Int[Array, "P ..."]) -> tuple[Draws, Int[Array, "P 1 ..."]]:
     """`draws` and t [P, ...] for draws [P, n, ...]: the lanes come last."""
     return replace(draws, seed=jnp.asarray(draws.seed)[None, None]), t[:, None]
 
 
 @cache
-def directions(shape: tuple, dim: int):
-    """draws, t [P] -> directions uniform on the unit sphere of R^dim, `shape` of them a play: `dim` components [P, *shape]."""
+def directions(shape: tuple[int, ...], dim: int) -> Callable[..., list[Array]]:
+    """A function of draws, t [P]: the `dim` components [P, *shape] of directions uniform on the unit sphere."""
     rows = math.prod(shape)
 
     @lanes_last
@@ -39,15 +45,15 @@ def directions(shape: tuple, dim: int):
         position = jnp.arange(rows, dtype=jnp.uint32).reshape(1, rows, *(1,) * (t.ndim - 2))
         words = lambda k: draws.words_at(t, position + np.uint32(k * rows))
         x = materialize_all(direction(words, dim, draws.dtype))
-        # reshaped here: outside it would part two transposes
+        # reshaped here: outside, it would stand between two transposes and keep them from cancelling
         return [z.reshape(z.shape[0], *shape, *z.shape[2:]) for z in x]
 
     return drawn
 
 
 @cache
-def noises(num_agents: int, kind: str):
-    """draws, t [P] -> noise of scale 1 [P, N]: the values of `draws.normal` or of 2 `draws.uniform` - 1, lanes last."""
+def noises(num_agents: int, kind: str) -> Callable[..., Array]:
+    """A function of draws, t [P]: noise of scale 1 [P, N], values of `draws.normal` or of 2 `draws.uniform` - 1."""
 
     @lanes_last
     def drawn(draws, t):
@@ -64,29 +70,35 @@ def noises(num_agents: int, kind: str):
     return drawn
 
 
-def inner(x, theta):
-    """<x, theta>, feature by feature: x a list of arrays, theta a list of numbers, lanes last in both."""
+def inner(x: Sequence[Array], theta: Sequence[Array]) -> Array:
+    """<x, theta>, summed feature by feature: x are d arrays, theta d numbers, the lanes last in both."""
     theta = [z.reshape((1,) * (x[0].ndim - z.ndim) + z.shape) for z in theta]
-    return sum(a * b for a, b in zip(x, theta, strict=True))
+    product: Any = sum(a * b for a, b in zip(x, theta, strict=True))
+    return product
 
 
-# once: what several read, all arms' means; an agent's own mean is read where it is made
-product, product_once = lanes_last(inner), lanes_last(lambda x, theta: materialize(inner(x, theta)))
+# `product_once` is for all arms' means, which several functions read: they are computed once. An agent's own mean is
+# read only where it is computed.
+product: Callable[..., Array] = lanes_last(inner)
+product_once: Callable[..., Array] = lanes_last(lambda x, theta: materialize(inner(x, theta)))
 
 
 @lanes_last
-def largest(means):
-    """max over arms: [P, N, A] -> [P, N]."""
+def largest(means: Float[Array, "P N A"]) -> Float[Array, "P N"]:
+    """The largest mean over the arms."""
     return materialize(functools.reduce(jnp.maximum, [means[:, :, a] for a in range(means.shape[2])]))
 
 
 @cache
 def federated_world(num_agents: int, num_arms: int, dim: int, reward_kind: str) -> World:
+    """The world of federated linear bandits."""
+
     def init(params, draws):
         return ()
 
     def observe(params, state, draws, t):
-        # stacked last, the lanes before: whoever reads one feature at a time with `lanes_last` reads what was drawn, once
+        # Features are stacked last, behind the lanes: a reader of one feature under `lanes_last` reads what was
+        # drawn, once.
         return jnp.stack(directions((num_agents, num_arms), dim)(draws, t), -1), state
 
     def components(params):
@@ -108,25 +120,61 @@ def federated_world(num_agents: int, num_arms: int, dim: int, reward_kind: str) 
 
 
 @factory
-def federated_linear(*, num_agents, num_arms, dim, theta_norm=1.0, reward="gaussian", noise_scale=0.5) -> Environment:
-    """`num_agents` agents, each with `num_arms` fresh arms a play, uniform on the unit sphere of R^dim and independent.
+def federated_linear(
+    *,
+    num_agents: int,
+    num_arms: int,
+    dim: int,
+    theta_norm: Scalar = 1.0,
+    reward: Literal["gaussian", "bounded"] = "gaussian",
+    noise_scale: Scalar = 0.5,
+) -> Environment:
+    """Agents that each see fresh random arms at every play and share one unknown theta.
 
-    num_agents >= 1, num_arms >= 2, dim >= 1 [static]. theta = theta_norm * ones / sqrt(dim), 0 <= theta_norm <= sqrt(dim).
-    reward: "gaussian": <x, theta> + noise_scale * N(0, 1); "bounded": <x, theta> + Uniform(-noise_scale, noise_scale), in
-    [-1, 1] when theta_norm + noise_scale <= 1, as the private versions assume. noise_scale >= 0.
-    The context is [P, N, A, d]; rewards and regrets are [P, N]. Facts: num_agents, num_arms, dim, theta_norm, reward_range
-    (infinite for Gaussian noise).
-    Source: Byzantine-robust federated linear bandits, section 2 (the instance is ours).
+    Every arm is uniform on the unit sphere of R^dim, independent over arms, agents and plays. Its mean reward is <x,
+    theta> with theta = theta_norm * ones / sqrt(dim).
 
+    Parameters
+    ----------
+    num_agents : int
+        Number of agents N, at least 1 [static].
+    num_arms : int
+        Number of arms that an agent sees at a play, at least 2 [static].
+    dim : int
+        Number of features d, at least 1 [static].
+    theta_norm : float
+        Norm of theta, in [0, sqrt(dim)].
+    reward : {"gaussian", "bounded"}
+        The noise of a reward [static]: noise_scale N(0, 1), or uniform on (-noise_scale, noise_scale). Private
+        algorithms assume rewards in [-1, 1]: "bounded" with theta_norm + noise_scale <= 1.
+    noise_scale : float
+        Scale of the noise, at least 0.
+
+    Returns
+    -------
+    Environment
+        The context of a play is [N, num_arms, dim]; rewards and regrets are [N]. Facts: `num_agents`, `num_arms`,
+        `dim`, `theta_norm` and `reward_range`, which is infinite for Gaussian noise.
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its range.
+
+    References
+    ----------
+    Jadbabaie, Li, Qian and Tian, "Byzantine-robust federated linear bandits"; the instance is ours:
+    `docs/formulas/byzantine.md#model`.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> jb.environments.federated_linear(num_agents=10, num_arms=5, dim=4).facts["num_agents"]
     10
     """
-    num_agents, num_arms, dim = (
-        integer("num_agents", num_agents, 1),
-        integer("num_arms", num_arms, 2),
-        integer("dim", dim, 1),
-    )
+    num_agents = integer("num_agents", num_agents, 1)
+    num_arms = integer("num_arms", num_arms, 2)
+    dim = integer("dim", dim, 1)
     choice("reward", reward, ("gaussian", "bounded"))
     norm = number("theta_norm", theta_norm, 0.0, math.sqrt(dim) * (1 + 1e-9), remedy="the model bounds it by sqrt(dim)")
     noise = number("noise_scale", noise_scale, 0.0)

@@ -1,7 +1,8 @@
-"""Arms with heavy tails (private and robust bandits, section 8): Student, Pareto and log-normal rewards with given means.
+"""Arms with heavy tails: Student, Pareto and log-normal rewards with given means.
 
-One draw a play serves every arm: the counterfactual reward of another arm is defined. Draws: the path `environment/reward`
-itself, one word for Pareto and log-normal, both words of one block for Student. No rejection, so a play's cost is fixed.
+Moments and settings: `docs/formulas/private_robust_mab.md#reward-laws`. One draw a play serves every arm, so what
+another arm would have paid is defined. Draws: the path `environment/reward` itself, one word for Pareto and
+log-normal, both words of one block for Student. Nothing is rejected, so a play's cost is fixed.
 """
 
 import math
@@ -15,10 +16,11 @@ from jaxbandits.environments.arms import make_arms, noisy_range
 from jaxbandits.numerics import rounded
 from jaxbandits.protocol import Environment
 from jaxbandits.random import to_exponential
+from jaxbandits.typing import Scalar, Vector
 from jaxbandits.validation import array, factory, number
 
-# sin(pi u / 2) = u (c_0 + c_1 u^2 + ...) on [0, 1] within 4e-11, fitted: `jnp.cos` spends most of its time on reducing
-# arguments that never occur here (measured: Student rewards 5.3e7/s with it, 1.4e8/s so)
+# sin(pi u / 2) = u (c_0 + c_1 u^2 + ...) on [0, 1] within 4e-11, fitted. `jnp.cos` spends most of its time on reducing
+# arguments that never occur here: with it Student rewards were drawn at 5.3e7 a second, so at 1.4e8.
 _QUARTER_SINE = (1.57079633, -0.645964096, 0.0796926066, -0.00468166499, 1.60262320e-04, -3.43472157e-06)
 
 
@@ -68,13 +70,40 @@ def _positive(means) -> np.ndarray:
 
 
 @factory
-def student_arms(*, means, scale=1.0, df=3.0) -> Environment:
-    """Arms paying means[a] + scale * t_df, Student's t with df degrees of freedom (variance scale^2 df / (df - 2)).
+def student_arms(*, means: Vector, scale: Scalar = 1.0, df: Scalar = 3.0) -> Environment:
+    """Arms that pay a fixed mean plus scaled noise of Student's t law: symmetric, with heavy tails.
 
-    means: [K], K >= 2; scale >= 0; df > 1, so that the means exist. Raises ValueError outside. Moments of order df and above
-    are infinite. facts["moment"](order, central=False): [K] exact moments.
-    Source: Bailey 1994 (the generalised Box-Muller form); rewards of any dtype lie within sqrt(df) 2^(32/df) scales of their mean.
+    The variance of a reward is scale^2 df / (df - 2) for df > 2. Moments of order df and above are infinite.
 
+    Parameters
+    ----------
+    means : array_like of shape (K,)
+        Each arm's mean reward; at least two arms.
+    scale : float
+        Multiplies the noise, at least 0.
+    df : float
+        Degrees of freedom, above 1 so that the means exist. Fewer degrees mean heavier tails.
+
+    Returns
+    -------
+    Environment
+        ``facts["moment"](order, central=False)`` gives the exact moments of all arms [K].
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its range.
+
+    Notes
+    -----
+    The 32 random bits of a draw end the tails: rewards of any dtype lie within sqrt(df) 2^(32/df) scales of their mean.
+
+    References
+    ----------
+    Bailey 1994, the generalised Box-Muller form; `docs/formulas/private_robust_mab.md#reward-laws`.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> jb.environments.student_arms(means=[0.0, 1.0], df=4.0).facts["moment"](2, central=True).round(6).tolist()
     [2.0, 2.0]
@@ -87,13 +116,38 @@ def student_arms(*, means, scale=1.0, df=3.0) -> Environment:
 
 
 @factory
-def pareto_arms(*, means, shape=3.5) -> Environment:
-    """Arms paying Pareto rewards: P(X > x) = (x0 / x)^shape above x0 = means[a] (shape - 1) / shape.
+def pareto_arms(*, means: Vector, shape: Scalar = 3.5) -> Environment:
+    """Arms that pay Pareto rewards with given means: positive, with a power law in the upper tail.
 
-    means: [K] above 0, K >= 2; shape > 1, so that the means exist. Raises ValueError outside. Moments of order `shape` and
-    above are infinite. facts["moment"](order, central=False): [K] exact moments. float32 rewards reach x0 2^(32/shape).
-    Source: private and robust bandits, section 8.
+    P(X > x) = (x0 / x)^shape above x0 = mean (shape - 1) / shape. Moments of order `shape` and above are infinite.
 
+    Parameters
+    ----------
+    means : array_like of shape (K,)
+        Each arm's mean reward, above 0; at least two arms.
+    shape : float
+        Exponent of the tail, above 1 so that the means exist. A smaller exponent means a heavier tail.
+
+    Returns
+    -------
+    Environment
+        ``facts["moment"](order, central=False)`` gives the exact moments of all arms [K].
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its range.
+
+    Notes
+    -----
+    The 32 random bits of a draw end the tail: float32 rewards reach x0 2^(32/shape).
+
+    References
+    ----------
+    `docs/formulas/private_robust_mab.md#reward-laws`.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> jb.environments.pareto_arms(means=[0.9, 0.5], shape=3.5).facts["moment"](2).round(6).tolist()
     [0.964286, 0.297619]
@@ -107,13 +161,35 @@ def pareto_arms(*, means, shape=3.5) -> Environment:
 
 
 @factory
-def lognormal_arms(*, means, sigma=1.0) -> Environment:
-    """Arms paying exp(m + sigma Z), Z standard normal, m = ln means[a] - sigma^2 / 2: the rewards' means are `means`.
+def lognormal_arms(*, means: Vector, sigma: Scalar = 1.0) -> Environment:
+    """Arms that pay log-normal rewards with given means: positive, with all moments finite.
 
-    means: [K] above 0, K >= 2; sigma in [0, 5]. Raises ValueError outside: a normal of float32 ends at 5.4, and
-    most of a larger sigma's mean lies beyond. facts["moment"](order, central=False): [K] exact moments.
-    Source: private and robust bandits, section 8.
+    A reward is exp(m + sigma Z), Z standard normal, with m = ln mean - sigma^2 / 2.
 
+    Parameters
+    ----------
+    means : array_like of shape (K,)
+        Each arm's mean reward, above 0; at least two arms.
+    sigma : float
+        Standard deviation of a reward's logarithm, in [0, 5]. A normal of float32 ends at 5.4, and most of the mean
+        of a larger sigma lies beyond.
+
+    Returns
+    -------
+    Environment
+        ``facts["moment"](order, central=False)`` gives the exact moments of all arms [K].
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its range.
+
+    References
+    ----------
+    `docs/formulas/private_robust_mab.md#reward-laws`.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> jb.environments.lognormal_arms(means=[1.0, 0.5]).facts["moment"](2).round(6).tolist()
     [2.718282, 0.67957]

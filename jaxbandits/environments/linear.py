@@ -1,7 +1,10 @@
-"""Linear arms: fixed actions a in R^d, one unknown theta, reward mean <a, theta> (robust linear bandits, section 1)."""
+"""Linear arms: fixed actions a in R^d, one unknown theta, reward mean <a, theta>.
+
+The model: `docs/formulas/robust_linear.md#model`.
+"""
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -9,19 +12,27 @@ import numpy as np
 from jaxbandits.environments.arms import noisy_range
 from jaxbandits.numerics import rounded
 from jaxbandits.protocol import Environment, Score, Truth, World
+from jaxbandits.typing import Matrix, Scalar, Vector
 from jaxbandits.validation import array, choice, factory, number
 
-TOLERANCE = 1e-6  # unit vectors given in float32 have norms up to 1 + 6e-8
+# A norm may exceed 1 by this much: unit vectors given in float32 have norms up to 1 + 6e-8.
+NORM_TOLERANCE = 1e-6
 
 
 class Params(NamedTuple):
-    means: Any  # [K] = actions @ theta
-    theta: Any  # [d]
+    """The numbers of linear arms."""
+
+    # [K]: actions @ theta
+    means: Any
+    # [d]
+    theta: Any
     noise_scale: Any
 
 
 @cache
 def linear_world(num_arms: int, noise: str) -> World:
+    """The world of linear arms."""
+
     def init(params, draws):
         return ()
 
@@ -29,7 +40,7 @@ def linear_world(num_arms: int, noise: str) -> World:
         return (), state
 
     def reward(params, state, draws, t, context, action):
-        # one draw a play for every arm: the counterfactual reward of another arm is defined
+        # One draw a play serves every arm, so what another arm would have paid is defined.
         mean = params.means[action]
         if noise == "rademacher":
             return jnp.where(2 * draws.uniform(t) < 1 + mean, 1.0, -1.0).astype(mean.dtype)
@@ -41,13 +52,13 @@ def linear_world(num_arms: int, noise: str) -> World:
     def truth(params, state, t, context):
         return Truth(means=params.means, theta=params.theta)
 
-    return World(init, observe, reward, score, truth, num_arms)
+    return World(init=init, observe=observe, reward=reward, score=score, truth=truth, num_arms=num_arms)
 
 
 def in_unit_ball(name: str, rows: np.ndarray) -> np.ndarray:
     """The rows of `rows` [n, d] unchanged if each has norm at most 1 (up to rounding), else ValueError."""
     norms = np.linalg.norm(rows, axis=-1)
-    if norms.max() > 1 + TOLERANCE:
+    if norms.max() > 1 + NORM_TOLERANCE:
         row = int(norms.argmax())
         where = f"{name}[{row}]" if len(rows) > 1 else name
         raise ValueError(
@@ -57,16 +68,40 @@ def in_unit_ball(name: str, rows: np.ndarray) -> np.ndarray:
 
 
 @factory
-def linear_arms(*, actions, theta, noise="gaussian", noise_scale=1.0) -> Environment:
-    """Fixed arms with linear means. Regret is exact: it follows from the pull counts.
+def linear_arms(
+    *, actions: Matrix, theta: Vector, noise: Literal["gaussian", "rademacher"] = "gaussian", noise_scale: Scalar = 1.0
+) -> Environment:
+    """Fixed arms whose mean reward is the inner product of their feature vector with one unknown parameter theta.
 
-    actions: [K, d], K >= 2, norms at most 1, not all zero. theta: [d], norm at most 1.
-    noise: "gaussian": reward = <a, theta> + noise_scale * N(0, 1); "rademacher": reward is +1 or -1 with mean <a, theta>
-    (bounded, so that a declared epsilon is true; noise_scale is not used). noise_scale >= 0.
-    Raises ValueError for other shapes, norms or numbers. Facts: num_arms, dim, actions [K, d], means [K],
-    reward_range ((-1, 1), infinite for Gaussian noise).
-    Source: robust and private stochastic linear bandits, section 1.
+    Parameters
+    ----------
+    actions : array_like of shape (K, d)
+        One feature vector for each of at least two arms, with norms of at most 1 and not all zero.
+    theta : array_like of shape (d,)
+        The unknown parameter, of norm at most 1.
+    noise : {"gaussian", "rademacher"}
+        The law of a reward [static]. "gaussian": mean + noise_scale N(0, 1). "rademacher": +1 or -1 with the right
+        mean, bounded, so that a declared epsilon is true.
+    noise_scale : float
+        Standard deviation of the Gaussian noise, at least 0; not used by "rademacher".
 
+    Returns
+    -------
+    Environment
+        Facts: `num_arms`, `dim`, `actions` [K, d], `means` [K] and `reward_range`, which is (-1, 1) or, for Gaussian
+        noise, infinite. Regret is exact: it follows from the pull counts.
+
+    Raises
+    ------
+    ValueError
+        For other shapes, norms or numbers.
+
+    References
+    ----------
+    `docs/formulas/robust_linear.md#model`.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> jb.environments.linear_arms(actions=[[1, 0], [0, 1]], theta=[0.6, 0.2]).facts["means"].tolist()
     [0.6, 0.2]

@@ -1,11 +1,14 @@
-"""Oblivious loss sequences l_t(i) in [0, 1] (private adversarial bandits, sections 1, 5.1 and 7). Rewards are 1 - loss.
+"""Oblivious loss sequences l_t(i) in [0, 1]. Rewards are 1 - loss.
 
-Regret is against the arm best over plays 1..t; where losses change with time the recorder keeps the played arms' losses and
-`World.baseline` gives the best arm's. The formulas are in `sequences`. t is 1-based, arms 0-based.
+Regret is against the arm best over plays 1..t. Where losses change with time the recorder stores the losses of the
+played arms, and `World.baseline` gives those of the best arm. The formulas are in `sequences` and on the page
+`docs/formulas/private_adversarial.md#loss-sequences`. t is 1-based, arms are 0-based.
 """
 
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,6 +16,7 @@ import numpy as np
 from jaxbandits.environments import sequences
 from jaxbandits.environments.sequences import NEVER, Losses
 from jaxbandits.protocol import Environment, Score, Truth, World
+from jaxbandits.typing import Matrix, Scalar, Vector
 from jaxbandits.validation import array, factory, integer, number, shown
 
 
@@ -42,21 +46,49 @@ def losses_world(num_arms: int, losses: Losses) -> World:
     def baseline(params, seed, times):
         return losses.cumulative(params, np.asarray(times)).min(axis=1)
 
-    return World(init, observe, reward, score, truth, num_arms, baseline if losses.varies else None)
+    return World(
+        init=init, observe=observe, reward=reward, score=score, truth=truth, num_arms=num_arms,
+        baseline=baseline if losses.varies else None,
+    )  # fmt: skip
 
 
-def make(num_arms: int, losses: Losses, params, **facts) -> Environment:
+def make(num_arms: int, losses: Losses, params: Any, **facts: Any) -> Environment:
     """An environment of a loss sequence in [0, 1]."""
     facts = {"num_arms": num_arms, "losses": losses, "reward_range": (0.0, 1.0), **facts}
     return Environment(losses_world(num_arms, losses), params, facts, None, {})
 
 
 @factory
-def fixed_gap_losses(*, num_arms, best=0, base=0.5, gap=0.3) -> Environment:
-    """The best arm always loses base - gap, every other arm base. Regret follows exactly from the pull counts.
+def fixed_gap_losses(*, num_arms: int, best: int = 0, base: Scalar = 0.5, gap: Scalar = 0.3) -> Environment:
+    """Losses that never change: one arm is better than all others by a fixed gap.
 
-    num_arms >= 2 [static]; best: an arm; base in [0, 1]; gap in [0, base]. Raises ValueError outside.
+    Parameters
+    ----------
+    num_arms : int
+        Number of arms K, at least 2 [static].
+    best : int
+        The best arm, counted from 0; it loses base - gap at every play.
+    base : float
+        What every other arm loses, in [0, 1].
+    gap : float
+        The advantage of the best arm, in [0, base].
 
+    Returns
+    -------
+    Environment
+        Regret is exact: it follows from the pull counts.
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its range.
+
+    References
+    ----------
+    `docs/formulas/private_adversarial.md#loss-sequences`.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> jb.environments.fixed_gap_losses(num_arms=3, best=1).facts["means"].tolist()
     [0.5, 0.8, 0.5]
@@ -71,11 +103,30 @@ def fixed_gap_losses(*, num_arms, best=0, base=0.5, gap=0.3) -> Environment:
 
 
 @factory
-def bernoulli_losses(*, means) -> Environment:
-    """Losses 1 with probability means[i], else 0, independent over arms and plays. Reported: pseudo-regret, from counts.
+def bernoulli_losses(*, means: Vector) -> Environment:
+    """Losses that are 1 with a fixed probability for each arm and 0 otherwise, independent over arms and plays.
 
-    means: [K] mean *losses* in [0, 1], K >= 2. Raises ValueError outside.
+    Parameters
+    ----------
+    means : array_like of shape (K,)
+        Mean loss (not reward) of each arm, in [0, 1]; at least two arms.
 
+    Returns
+    -------
+    Environment
+        What is reported is the pseudo-regret, from the pull counts.
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its range.
+
+    References
+    ----------
+    `docs/formulas/private_adversarial.md#loss-sequences`.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> jb.environments.bernoulli_losses(means=[0.25, 0.5]).facts["means"].tolist()
     [0.75, 0.5]
@@ -87,11 +138,31 @@ def bernoulli_losses(*, means) -> Environment:
 
 
 @factory
-def loss_table(*, losses) -> Environment:
-    """Given losses. losses: [T, K], finite, in [0, 1], K >= 2; row t - 1 is play t. Facts: max_horizon = T.
+def loss_table(*, losses: Matrix) -> Environment:
+    """Losses that are given in a table, one row for each play.
 
-    Raises ValueError naming row and column (from 0) of the first entry that is NaN or out of range.
+    Parameters
+    ----------
+    losses : array_like of shape (T, K)
+        Row t - 1 holds the losses of play t, each in [0, 1], for at least two arms. A run may not be longer than the
+        table.
 
+    Returns
+    -------
+    Environment
+        The fact `max_horizon` is T.
+
+    Raises
+    ------
+    ValueError
+        Naming row and column (from 0) of the first entry that is NaN or out of range.
+
+    References
+    ----------
+    `docs/formulas/private_adversarial.md#loss-sequences`.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> jb.environments.loss_table(losses=[[0.0, 1.0], [0.5, 0.5]]).facts["max_horizon"]
     2
@@ -108,17 +179,54 @@ def loss_table(*, losses) -> Environment:
     if bad.any():
         row, column = (int(i) for i in np.argwhere(bad)[0])
         raise ValueError(
-            f"losses, row {row}, column {column} = {float(table[row, column])!r} must be finite and in [0, 1]: rescale or clean the table"
+            f"losses, row {row}, column {column} = {float(table[row, column])!r} must be finite and in [0, 1]: "
+            "rescale or clean the table"
         )
     return make(table.shape[1], sequences.TABLE, sequences.Table(table), max_horizon=len(table))
 
 
 @factory
-def switching_losses(*, num_arms, cuts, arms, base=0.6, gap=0.4) -> Environment:
-    """Segments with a best arm each: plays cuts[k] < t <= cuts[k + 1] cost arms[k] base - gap, every other arm base.
+def switching_losses(
+    *,
+    num_arms: int,
+    cuts: Sequence[int] | np.ndarray,
+    arms: Sequence[int] | np.ndarray,
+    base: Scalar = 0.6,
+    gap: Scalar = 0.4,
+) -> Environment:
+    """Losses whose best arm changes at given plays.
 
-    num_arms >= 2 [static]; cuts: increasing integers, cuts[0] = 0; arms: one arm a segment; base in [0, 1]; gap in [0, base].
+    At plays cuts[k] < t <= cuts[k + 1] arm arms[k] loses base - gap and every other arm loses base.
 
+    Parameters
+    ----------
+    num_arms : int
+        Number of arms K, at least 2 [static].
+    cuts : sequence of int
+        How many plays are done when each segment starts: increasing, from cuts[0] = 0.
+    arms : sequence of int
+        The best arm of each segment, counted from 0.
+    base : float
+        What every other arm loses, in [0, 1].
+    gap : float
+        The advantage of the best arm, in [0, base].
+
+    Returns
+    -------
+    Environment
+        Regret is against the arm best over plays 1..t.
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its range.
+
+    References
+    ----------
+    `docs/formulas/private_adversarial.md#loss-sequences`.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> jb.environments.switching_losses(num_arms=3, cuts=[0, 500], arms=[0, 2]).facts["num_arms"]
     3
@@ -141,12 +249,39 @@ def switching_losses(*, num_arms, cuts, arms, base=0.6, gap=0.4) -> Environment:
 
 
 @factory
-def sinusoid_losses(*, num_arms, period) -> Environment:
-    """l_t(i) = .5 + .3 sin(2 pi (t / period + i / K)) + .2 i / (K - 1).
+def sinusoid_losses(*, num_arms: int, period: Scalar) -> Environment:
+    """Losses that follow a sine wave, shifted from arm to arm, so that the best arm keeps changing.
 
-    num_arms = K >= 2 [static]; period >= 1 plays, not necessarily an integer. The phase is reduced modulo the period on
-    64-bit fixed-point integers, so that float32 losses are accurate to 1e-6 at any t below 2^31.
+    l_t(i) = 0.5 + 0.3 sin(2 pi (t / period + i / K)) + 0.2 i / (K - 1).
 
+    Parameters
+    ----------
+    num_arms : int
+        Number of arms K, at least 2 [static].
+    period : float
+        Plays of one wave, at least 1, not necessarily an integer.
+
+    Returns
+    -------
+    Environment
+        Regret is against the arm best over plays 1..t.
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its range.
+
+    Notes
+    -----
+    The phase is reduced modulo the period on 64-bit fixed-point integers, so that float32 losses are accurate to 1e-6
+    at any t below 2^31.
+
+    References
+    ----------
+    `docs/formulas/private_adversarial.md#loss-sequences`.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> jb.environments.sinusoid_losses(num_arms=4, period=250.5).config["period"]
     250.5
@@ -160,11 +295,34 @@ def sinusoid_losses(*, num_arms, period) -> Environment:
 
 
 @factory
-def lemma51_losses(*, change, primed=False) -> Environment:
-    """The two sequences of Lemma 5.1, two arms: losses (1/2, 1) always, or, `primed`, (1/2, 0) after play `change`.
+def lemma51_losses(*, change: int, primed: bool = False) -> Environment:
+    """The two loss sequences of the lower bound of Asi, Raman and Talwar (2025), with two arms.
 
-    change: plays of the common part (the lemma's tau_0), an integer >= 0; primed: a bool.
+    The losses are (1/2, 1) at every play or, where `primed`, (1/2, 0) after play `change`.
 
+    Parameters
+    ----------
+    change : int
+        Plays of the common part, at least 0: the lemma's tau_0.
+    primed : bool
+        Whether the sequence changes.
+
+    Returns
+    -------
+    Environment
+        Regret is against the arm best over plays 1..t.
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its range.
+
+    References
+    ----------
+    Asi, Raman and Talwar 2025, Lemma 5.1; `docs/formulas/private_adversarial.md#lower-bound`.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> jb.environments.lemma51_losses(change=100, primed=True).facts["num_arms"]
     2

@@ -1,7 +1,8 @@
-"""Absolute moments of the arms' laws, exact: E|X|^order, or E|X - mean|^order with central=True, on the host in float64.
+"""Exact absolute moments of the arms' laws: E|X|^order, or E|X - mean|^order if central, on the host in float64.
 
-Every function takes the law's numbers first, then order > 0 (real) and `central`; it returns [K], inf where the moment does not
-exist. Closed forms (private and robust bandits, section 8) where there are any; otherwise quadrature that is told the kinks.
+Every function takes the law's numbers first, then order > 0 (real) and `central`. It returns [K], inf where the
+moment does not exist. Closed forms (`docs/formulas/private_robust_mab.md#reward-laws`) are used where there are any,
+and otherwise quadrature that is told where the integrand has kinks.
 """
 
 import itertools
@@ -9,21 +10,25 @@ import math
 
 import numpy as np
 
+from jaxbandits.typing import Scalar
 from jaxbandits.validation import number
 
 
-def _order(order) -> float:
+def _order(order: Scalar) -> float:
     return number("order", order, 0.0, open_low=True)
 
 
-def bernoulli(means, order, central=False) -> np.ndarray:
+def bernoulli(means: np.ndarray, order: Scalar, central: bool = False) -> np.ndarray:
     """p, or p (1 - p)^order + (1 - p) p^order."""
     k = _order(order)
     return means * (1 - means) ** k + (1 - means) * means**k if central else means.copy()
 
 
-def gaussian(means, scale, order, central=False) -> np.ndarray:
-    """scale^order 2^(order/2) Gamma((order + 1)/2) / sqrt(pi), times 1F1(-order/2; 1/2; -mean^2 / (2 scale^2)) when raw."""
+def gaussian(means: np.ndarray, scale: float, order: Scalar, central: bool = False) -> np.ndarray:
+    """scale^order 2^(order/2) Gamma((order + 1)/2) / sqrt(pi).
+
+    The raw moment is that times 1F1(-order/2; 1/2; -mean^2 / (2 scale^2)).
+    """
     from scipy import special
 
     k = _order(order)
@@ -36,8 +41,11 @@ def gaussian(means, scale, order, central=False) -> np.ndarray:
         return noise * special.hyp1f1(-k / 2, 0.5, -((means / scale) ** 2) / 2)
 
 
-def student(means, scale, df, order, central=False) -> np.ndarray:
-    """scale^order df^(order/2) Gamma((order + 1)/2) Gamma((df - order)/2) / (sqrt(pi) Gamma(df/2)); raw by quadrature."""
+def student(means: np.ndarray, scale: float, df: float, order: Scalar, central: bool = False) -> np.ndarray:
+    """scale^order df^(order/2) Gamma((order + 1)/2) Gamma((df - order)/2) / (sqrt(pi) Gamma(df/2)).
+
+    The raw moment is computed by quadrature.
+    """
     from scipy import special
 
     k = _order(order)
@@ -55,8 +63,8 @@ def student(means, scale, df, order, central=False) -> np.ndarray:
 def _raw_student(mean, width, df, k) -> float:
     """With t = sqrt(df) tan(angle): the integral of |mean cos + width sin|^k cos^(df - 1 - k) over (-pi/2, pi/2).
 
-    That is (size |sin x|)^k |sin(length - x)|^(df - 1 - k), x the distance from the root of mean cos + width sin to either
-    end at distance `length`: algebraic at both, which the quadrature's weight treats exactly.
+    That is (size |sin x|)^k |sin(length - x)|^(df - 1 - k), x the distance from the root of mean cos + width sin to
+    either end at distance `length`: algebraic at both, which the quadrature's weight treats exactly.
     """
     from scipy import integrate, special
 
@@ -83,7 +91,7 @@ def _raw_student(mean, width, df, k) -> float:
     return total * math.exp(special.gammaln((df + 1) / 2) - special.gammaln(df / 2)) / math.sqrt(math.pi)
 
 
-def pareto(means, shape, order, central=False) -> np.ndarray:
+def pareto(means: np.ndarray, shape: float, order: Scalar, central: bool = False) -> np.ndarray:
     """shape x0^order / (shape - order); central by a beta function below the mean and a hypergeometric one above."""
     from scipy import special
 
@@ -100,7 +108,7 @@ def pareto(means, shape, order, central=False) -> np.ndarray:
     return means**k * shape * lowest**shape * (above + below)
 
 
-def lognormal(means, sigma, order, central=False) -> np.ndarray:
+def lognormal(means: np.ndarray, sigma: float, order: Scalar, central: bool = False) -> np.ndarray:
     """mean^order exp((order^2 - order) sigma^2 / 2); central by quadrature over the normal, split at the mean."""
     from scipy import integrate
 

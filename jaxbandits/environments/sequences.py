@@ -1,7 +1,7 @@
 """The formulas of the oblivious loss sequences: what a play costs, in one lane, and what plays 1..t cost, on the host.
 
-Axes: [P] plays of a window, [K] arms, [C] checkpoints, [S] segments. t is 1-based, arms 0-based. The host's sums are closed
-forms in float64 (private adversarial bandits, section 7); the table is the one thing of size T x K.
+Axes: [P] plays of a window, [K] arms, [C] checkpoints, [S] segments. t is 1-based, arms 0-based. The host's sums are
+closed forms in float64 (`docs/formulas/private_adversarial.md#loss-sequences`); only the table has size T x K.
 """
 
 from collections.abc import Callable
@@ -12,24 +12,33 @@ import numpy as np
 
 from jaxbandits.numerics import UNROLL, count
 from jaxbandits.random import to_uniform
+from jaxbandits.typing import Array
 
-NEVER = 2**31 - 1  # a play no run reaches
+# A play that no run reaches.
+NEVER = 2**31 - 1
 
 
 class Losses(NamedTuple):
-    """A loss sequence. `facts["losses"]` of a loss environment, for what is composed with it."""
+    """A loss sequence; `facts["losses"]` of a loss environment, for the environments built on it."""
 
-    mean: Callable  # params, t[P], action[P] -> expected loss [P]
-    cumulative: Callable  # params, times[C] -> expected loss of each arm over plays 1..times [C, K], float64, host
-    varies: bool  # whether mean losses change with t
-    sample: Callable | None = None  # params, draws, t[P], action[P] -> loss [P]; None: the loss is its mean
+    # params, t[P], action[P] -> expected loss [P]
+    mean: Callable[..., Array]
+    # params, times[C] -> expected loss of each arm over plays 1..times [C, K], float64, on the host
+    cumulative: Callable[..., np.ndarray]
+    # whether mean losses change with t
+    varies: bool
+    # params, draws, t[P], action[P] -> loss [P]; None: the loss is its mean
+    sample: Callable[..., Array] | None = None
 
 
 # --- constant mean losses: fixed gap, Bernoulli
 
 
 class Constant(NamedTuple):
-    losses: Any  # [K] mean losses
+    """The numbers of losses whose means do not change."""
+
+    # [K]: mean losses
+    losses: Any
 
 
 def _constant_mean(params, t, action):
@@ -41,7 +50,7 @@ def _constant_cumulative(params, times):
 
 
 def _bernoulli(params, draws, t, action):
-    # arm i's uniform at play t sits at position i: every arm's loss is defined, whichever is played
+    # Arm i's uniform of play t has position i, so every arm's loss is defined, whichever is played.
     u = to_uniform(draws.at(t, action), draws.dtype)
     return (u < params.losses[action]).astype(draws.dtype)
 
@@ -54,7 +63,10 @@ BERNOULLI = Losses(_constant_mean, _constant_cumulative, False, _bernoulli)
 
 
 class Table(NamedTuple):
-    losses: Any  # [T, K]
+    """The numbers of a table of losses."""
+
+    # [T, K]
+    losses: Any
 
 
 def _table_mean(params, t, action):
@@ -69,7 +81,7 @@ def _table_cumulative(params, times):
         )
     ends, inverse = np.unique(times, return_inverse=True)
     total, out, start = np.zeros(table.shape[1]), np.empty((len(ends), table.shape[1])), 0
-    for row, end in enumerate(ends):  # prefix sums kept at the checkpoints only
+    for row, end in enumerate(ends):  # prefix sums are stored at the checkpoints only
         total = total + table[start:end].sum(axis=0)
         out[row], start = total, end
     return out[inverse]
@@ -82,11 +94,16 @@ TABLE = Losses(_table_mean, _table_cumulative, True)
 
 
 class Switching(NamedTuple):
-    cuts: Any  # [S] int32, plays done when each segment starts
-    arms: Any  # [S] int32
+    """The numbers of losses whose best arm changes."""
+
+    # [S] int32: plays done when each segment starts
+    cuts: Any
+    # [S] int32: the best arm of each segment
+    arms: Any
     base: Any
     gap: Any
-    losses: Any  # [K] zeros: the number of arms, for the host
+    # [K] zeros: they tell the host the number of arms
+    losses: Any
 
 
 def _switching_mean(params, t, action):
@@ -115,9 +132,13 @@ SWITCHING = Losses(_switching_mean, _switching_cumulative, True)
 
 
 class Sinusoid(NamedTuple):
-    limbs: Any  # [4]: 1 / period modulo 1 as a 64-bit binary fraction, 16 bits a limb, most significant first
+    """The numbers of losses that follow a sine wave."""
+
+    # [4]: 1 / period modulo 1 as a 64-bit binary fraction, 16 bits a limb, most significant first
+    limbs: Any
     period: Any
-    losses: Any  # [K]: .5 + .2 i / (K - 1), the part that does not move
+    # [K]: .5 + .2 i / (K - 1), the part that does not move
+    losses: Any
 
 
 def _turns(limbs, t):
@@ -159,8 +180,12 @@ SINUSOID = Losses(_sinusoid_mean, _sinusoid_cumulative, True)
 
 
 class Lemma51(NamedTuple):
-    change: Any  # int32: the last play of the common part; NEVER where the sequence does not change
-    losses: Any  # [2]
+    """The numbers of the two sequences of Lemma 5.1."""
+
+    # int32: the last play of the common part; NEVER where the sequence does not change
+    change: Any
+    # [2]: the losses of the common part
+    losses: Any
 
 
 def _lemma51_mean(params, t, action):

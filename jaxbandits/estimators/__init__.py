@@ -1,4 +1,4 @@
-"""Estimators of one problem; `vmap` outside."""
+"""Estimators of means, medians and designs, each for one problem: use `vmap` for many."""
 
 from jaxbandits.estimators.catoni_mean import catoni_mean
 from jaxbandits.estimators.coordinate_median import coordinate_median

@@ -1,16 +1,21 @@
 """What the estimators of one sample share: their inputs, and a root finder."""
 
+from collections.abc import Callable
 from numbers import Real
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandits.typing import Array, Float, Matrix, Vector
 from jaxbandits.validation import number
 
+Roots: TypeAlias = Float[Array, "..."]
 
-def sample(x):
-    """[n] floats, n >= 1; infinities and NaN count as 0."""
+
+def sample(x: Vector) -> Float[Array, " n"]:
+    """A sample [n] of at least one value, as floats; infinities and NaN count as 0."""
     x = jnp.asarray(x)
     if x.ndim != 1 or x.shape[0] == 0:
         raise ValueError(f"x has shape {x.shape}; it must be [n] with n >= 1: use vmap for leading axes")
@@ -18,8 +23,8 @@ def sample(x):
     return jnp.where(jnp.isfinite(x), x, 0)
 
 
-def cloud(points):
-    """[N, p] floats, N and p at least 1."""
+def cloud(points: Matrix) -> Float[Array, "N p"]:
+    """Points [N, p] as floats; N and p are at least 1."""
     points = jnp.asarray(points)
     if points.ndim != 2 or 0 in points.shape:
         raise ValueError(
@@ -28,18 +33,29 @@ def cloud(points):
     return points if jnp.issubdtype(points.dtype, jnp.floating) else points.astype(jnp.float32)
 
 
-def checked(name: str, value, low, high=np.inf, *, open_low=False, remedy=""):
-    """A number in [low, high) or (low, high); traced values pass, their range cannot be seen."""
+def checked(
+    name: str, value: Any, low: float, high: float = np.inf, *, open_low: bool = False, remedy: str = ""
+) -> Any:
+    """A number in [low, high) or (low, high). Traced values pass, since their range cannot be seen."""
     if isinstance(value, Real | np.generic):
         return number(name, value, low, high, open_low=open_low, open_high=True, remedy=remedy)
     return value
 
 
-def decreasing_root(function, start, low, high, scale, wanted=True):
-    """Roots in [low, high] of decreasing functions: Newton steps, and halves of the bracket where a step would leave it.
+def decreasing_root(
+    function: Callable[[Roots], tuple[Roots, Roots]],
+    start: Roots,
+    low: Roots,
+    high: Roots,
+    scale: Any,
+    wanted: Any = True,
+) -> Roots:
+    """Roots in [low, high] of decreasing functions, by Newton steps.
 
-    function: theta [...] -> (value, slope of its negative) [...]; several roots are sought together, `wanted` ones only (the
-    others stay at `start`). To within four units in the last place of |theta| + scale.
+    Where a step would leave the bracket it is halved instead.
+    `function` takes theta [...] and returns the values and the slopes of their negatives. Several roots are sought
+    together; those that are not `wanted` stay at `start`. Roots are exact to four units in the last place of
+    |theta| + scale.
     """
     eps = 4 * jnp.finfo(start.dtype).eps
 

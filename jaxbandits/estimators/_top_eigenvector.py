@@ -1,52 +1,62 @@
-"""The top eigenvector of the covariance of X_j = u_{a_j} r_j, by repeated squaring, for many lanes at once (spec robust_linear 6).
+"""The top eigenvector of the covariance of X_j = u_{a_j} r_j, by repeated squaring, for many lanes at once.
 
-Below `DOT` features everything is elementwise on [d, d, lanes]: the last axis, the lane, fills the vector registers for any d. From
-there on matrices lie lane by lane for the library's matrix product. Lanes are taken in tiles whose matrices fit the first-level cache
-and which stop squaring by themselves.
+See `docs/formulas/robust_linear.md#top-eigenvector`. Below `MIN_DIM_OF_PRODUCT` features everything is elementwise on
+[d, d, L]: the last axis, the lane, fills the vector registers for any d. From there on matrices lie lane by lane, for
+the library's matrix product. Lanes are taken in tiles whose matrices fit the first-level cache, and each tile stops
+squaring by itself.
 """
+
+from collections.abc import Callable
+from typing import Any
 
 import jax.numpy as jnp
 from jax import lax
 
 from jaxbandits.estimators._lanes import total
 from jaxbandits.numerics import count, materialize, materialize_all
+from jaxbandits.typing import Array, Bool, Float
 
-SQUARINGS = 16  # at most: 2^16 steps of the power method
-DOT = 13
-TILE = 8192  # entries of a tile's matrices
+MAX_SQUARINGS = 16  # as many as 2^16 steps of the power method
+MIN_DIM_OF_PRODUCT = 13  # from this dimension on the library's matrix product is used
+TILE_ENTRIES = 8192  # numbers in the matrices of a tile of lanes
 
 
-def top_eigenvector(weights, directions, mean, wanted):
-    """Unit vector v [d, L] of the largest eigenvalue of sum_a weights_a u_a u_a' - mean mean'; 0 for a zero matrix.
+def top_eigenvector(
+    weights: Float[Array, "K L"],
+    directions: Float[Array, "K d L"],
+    mean: Float[Array, "d L"],
+    wanted: Bool[Array, " L"],
+) -> Float[Array, "d L"]:
+    """Unit vector v of the largest eigenvalue of sum_a weights_a u_a u_a' - mean mean', with u = `directions`.
 
-    weights: [K, L]; directions u: [K, d, L]; mean: [d, L]; wanted: [L] bool, elsewhere v is any finite vector.
-    L is a multiple of eight. The library's matrix product is used from `DOT` features on.
+    v is 0 for a zero matrix. Where a lane is not `wanted`, v is any finite vector. L is a multiple of eight.
     """
     d, lanes = mean.shape
-    if d >= DOT:
+    if d >= MIN_DIM_OF_PRODUCT:
         return _by_lane(weights, jnp.moveaxis(directions, -1, 0), mean, wanted)
     size = lanes & -lanes  # the largest power of two that divides L
-    while size > 8 and size * d * d > TILE:
+    while size > 8 and size * d * d > TILE_ENTRIES:
         size //= 2
     if size == lanes:
         return _elementwise(weights, directions, mean, wanted)
 
     def tile(i, v):
-        own = [lax.dynamic_slice_in_dim(x, i * size, size, -1) for x in (weights, directions, mean, wanted)]
-        return lax.dynamic_update_slice_in_dim(v, _elementwise(*own), i * size, -1)
+        of_tile = [lax.dynamic_slice_in_dim(x, i * size, size, -1) for x in (weights, directions, mean, wanted)]
+        return lax.dynamic_update_slice_in_dim(v, _elementwise(*of_tile), i * size, -1)
 
     return lax.fori_loop(0, lanes // size, tile, jnp.zeros_like(mean))
 
 
-def _elementwise(weights, directions, mean, wanted):
+def _elementwise(weights: Any, directions: Any, mean: Any, wanted: Any) -> Float[Array, "d L"]:
+    """`top_eigenvector` for few features."""
     d = mean.shape[0]
     tiny = jnp.finfo(mean.dtype).tiny
 
     def square(x):
-        found = x[:, 0, None] * x[0, None]
+        result = x[:, 0, None] * x[0, None]
         for k in range(1, d):
-            found = found + x[:, k, None] * x[k, None]
-        return found
+            result = result + x[:, k, None] * x[k, None]
+        return result
 
     matrix = _second(weights, directions) - mean[:, None] * mean[None, :]
     power = _repeated(square, _trace, lambda x: x, matrix, jnp.max(jnp.abs(matrix), (0, 1)), wanted)
@@ -55,8 +65,8 @@ def _elementwise(weights, directions, mean, wanted):
     return v / materialize(jnp.sqrt(jnp.maximum(total(v * v), tiny)))
 
 
-def _by_lane(weights, directions, mean, wanted):
-    """directions: [L, K, d]. Eight lanes at a time, of those that are wanted."""
+def _by_lane(weights: Any, directions: Float[Array, "L K d"], mean: Any, wanted: Any) -> Float[Array, "d L"]:
+    """`top_eigenvector` for many features: eight lanes at a time, of those that are wanted."""
     tiny = jnp.finfo(mean.dtype).tiny
     weights, mean = weights.T, mean.T
 
@@ -80,16 +90,27 @@ def _by_lane(weights, directions, mean, wanted):
     return v / materialize(jnp.sqrt(jnp.maximum(total(v * v), tiny)))
 
 
-def _repeated(square, trace, over, matrix, largest, wanted):
-    """Squares until every lane's power has rank one. A lane that is done stays: how long others take must not show in its bits.
+def _repeated(
+    square: Callable[[Any], Any],
+    trace: Callable[[Any], Any],
+    over: Callable[[Any], Any],
+    matrix: Any,
+    largest: Float[Array, " L"],
+    wanted: Bool[Array, " L"],
+) -> Any:
+    """Powers of the matrices, squared until those of all lanes have rank one.
 
-    largest: [L] absolute value of an entry, since rounding may leave a matrix of nearly nothing a trace below 0; over: puts [L] over matrices.
+    A lane that is done keeps its power: how long others take must not show in its bits. `largest` is the largest
+    absolute value of an entry; the trace would not do, as rounding may leave a matrix of nearly nothing a trace
+    below 0. `over` gives numbers [L] the axes of matrices.
     """
     tiny = jnp.finfo(matrix.dtype).tiny
-    # 1 - 2 x, where x is the share of the other eigenvalues in the trace before the last squaring, which makes it x^2
+    # Let x be the share of the other eigenvalues in the trace before the last squaring, which makes it x^2.
+    # The purity is then 1 - 2 x, and x^2 may be eps.
     pure = 1 - 2 * float(jnp.finfo(matrix.dtype).eps) ** 0.5
 
-    def twice(carry):  # two at a time: the loop copies what it carries
+    def twice(carry):
+        # Two squarings at a time, since the loop copies what it carries.
         step, power, done = carry
         second = square(power)
         fourth = square(second)
@@ -98,39 +119,39 @@ def _repeated(square, trace, over, matrix, largest, wanted):
         return step + 2, jnp.where(over(done), power, fourth * over(inverse)), done | (purity >= pure)
 
     def pending(carry):
-        return (carry[0] < SQUARINGS) & ~jnp.all(carry[2])
+        return (carry[0] < MAX_SQUARINGS) & ~jnp.all(carry[2])
 
     inverse = materialize(1 / jnp.maximum(largest, tiny))
     return lax.while_loop(pending, twice, (jnp.int32(0), matrix * over(inverse), ~(wanted & (largest > 0))))[1]
 
 
-def _product(x, y):
-    """[L, m, k] times [L, k, n]."""
+def _product(x: Float[Array, "L m k"], y: Float[Array, "L k n"]) -> Float[Array, "L m n"]:
+    """The matrix products of all lanes."""
     return lax.dot_general(x, y, (((2,), (1,)), ((0,), (0,))), precision=lax.Precision.HIGHEST)
 
 
-def _diagonal(x):
-    """[d, d, L] -> [d, L]."""
+def _diagonal(x: Float[Array, "d d L"]) -> Float[Array, "d L"]:
+    """The diagonals of all lanes."""
     d = x.shape[0]
     return x.reshape(d * d, -1)[:: d + 1]
 
 
-def _trace(x):
+def _trace(x: Float[Array, "d d L"]) -> Float[Array, " L"]:
     return total(_diagonal(x))
 
 
-def _second(weights, directions):
-    """sum_a weights_a u_a u_a' [d, d, L], eight arms at a time so that nothing of size K d^2 is made."""
+def _second(weights: Any, directions: Any) -> Float[Array, "d d L"]:
+    """The moments sum_a weights_a u_a u_a', eight arms at a time so that no array of size K d^2 is formed."""
     num_arms, d, lanes = directions.shape
     blocks = -(-num_arms // 8)
     pad = blocks * 8 - num_arms
     u = jnp.pad(directions, ((0, pad), (0, 0), (0, 0))).reshape(blocks, 8, d, lanes)
     w = jnp.pad(weights, ((0, pad), (0, 0))).reshape(blocks, 8, lanes)
 
-    def add(b, found):
+    def add(b, moment):
         x, y = u[b], w[b][:, None] * u[b]
         for a in range(8):
-            found = found + x[a][:, None] * y[a][None]
-        return found
+            moment = moment + x[a][:, None] * y[a][None]
+        return moment
 
     return lax.fori_loop(0, blocks, add, jnp.zeros((d, d, lanes), u.dtype))

@@ -1,7 +1,8 @@
-"""G-optimal designs: Kumar and Yildirim 2005 start, then Fedorov 1972 and Wynn 1970 steps (spec robust_linear 2).
+"""G-optimal designs: the start of Kumar and Yildirim 2005, then the steps of Fedorov 1972 and Wynn 1970.
 
-Axes: [K] arms, [d] features. Sums run in a fixed order and small inverses are elementwise, so a design does not depend on
-how many lanes run beside it.
+Formulas: `docs/formulas/robust_linear.md#design`. Sums run in a fixed order and small inverses are elementwise, so a
+design does not depend on how many lanes run beside it.
+Axes: [K] arms, [d] features.
 """
 
 from typing import Any, NamedTuple
@@ -12,33 +13,39 @@ from jax import lax
 
 from jaxbandits.estimators._inputs import checked
 from jaxbandits.numerics import argmax, dot, fixed_sum, matvec, quadratic, sweep_inverse
+from jaxbandits.typing import Array, Bool, Float, Int, Matrix, Scalar, Vector
 
-TIE = 1e-6  # relative: unit-norm arms tie at the first pick
+TIE = 1e-6  # relative: arms of norm 1 tie at the first pick
 
 
 class Design(NamedTuple):
     """A design over the active arms."""
 
-    weights: Any  # [K], non-negative, sum 1 (all zero at rank 0)
-    max_leverage: Any  # [] largest a' M^-1 a over active arms, recomputed from the weights
-    rank: Any  # [] int32: dimension the active arms span
+    # non-negative, of sum 1 (all zero at rank 0)
+    weights: Float[Array, " K"]
+    # largest a' M^-1 a over active arms, computed again from the weights
+    max_leverage: Float[Array, ""]
+    # the dimension that the active arms span
+    rank: Int[Array, ""]
 
 
 class Basis(NamedTuple):
-    """Pivoted Gram-Schmidt of the active arms."""
+    """Directions of the active arms, by pivoted Gram-Schmidt."""
 
-    directions: Any  # [d, d] orthonormal rows, zero beyond the rank
-    picks: Any  # [d] int32: the arm behind each direction
-    rank: Any  # [] int32
+    # orthonormal rows, zero beyond the rank
+    directions: Float[Array, "d d"]
+    # the arm behind each direction
+    picks: Int[Array, " d"]
+    rank: Int[Array, ""]
 
 
-def lowest_largest(x, allowed):
-    """Lowest index whose value is within TIE of the largest of the allowed [K], relatively (values are >= 0)."""
+def lowest_largest(x: Float[Array, " K"], allowed: Bool[Array, " K"]) -> Int[Array, ""]:
+    """The lowest index whose value is within a relative `TIE` of the largest allowed one. Values are at least 0."""
     return argmax(jnp.where(allowed, x, -1), TIE)
 
 
-def gram(actions, weights):
-    """sum_a weights_a a a' [d, d] over actions [K, d], in blocks of 16 arms so that nothing of size K d^2 is made."""
+def gram(actions: Float[Array, "K d"], weights: Float[Array, " K"]) -> Float[Array, "d d"]:
+    """The moment sum_a weights_a a a', in blocks of 16 arms so that no array of size K d^2 is formed."""
     num_arms, d = actions.shape
     blocks = -(-num_arms // 16)
     pad = blocks * 16 - num_arms
@@ -52,8 +59,11 @@ def gram(actions, weights):
     return lax.scan(add, jnp.zeros((d, d), actions.dtype), (actions, weights))[0]
 
 
-def span_basis(actions, active):
-    """Directions of the active arms: each is the largest residual, which makes the picks a valid Kumar-Yildirim start."""
+def span_basis(actions: Float[Array, "K d"], active: Bool[Array, " K"]) -> Basis:
+    """Directions of the active arms.
+
+    Each is the largest residual, so the picks are a valid start of Kumar and Yildirim.
+    """
     d = actions.shape[1]
     tolerance = 1e-5 if actions.dtype == jnp.float32 else 1e-9
     residual = jnp.where(active[:, None], actions, 0)
@@ -65,7 +75,8 @@ def span_basis(actions, active):
         j = lowest_largest(squared, active)
         good = (jnp.sqrt(squared[j]) > tolerance * jnp.sqrt(largest)) & (basis.rank == i)
         q = residual[j]
-        q = q - fixed_sum(matvec(basis.directions, q)[:, None] * basis.directions, axis=0)  # orthogonal in float32 too
+        # A second time, so that it is orthogonal in float32 too.
+        q = q - fixed_sum(matvec(basis.directions, q)[:, None] * basis.directions, axis=0)
         q = jnp.where(good, q / jnp.sqrt(jnp.maximum(dot(q, q), jnp.finfo(q.dtype).tiny)), 0)
         residual = residual - dot(residual, q)[:, None] * q
         directions, picks = basis.directions.at[i].set(q), basis.picks.at[i].set(j)
@@ -75,10 +86,11 @@ def span_basis(actions, active):
     return lax.fori_loop(0, d, pick, (residual, start))[1]
 
 
-def regular(matrix, basis: Basis):
-    """(M + tr(M)/r (I - Q Q')) / level and level = tr(M)/r: definite, and like M on the span of the active arms.
+def regular(matrix: Float[Array, "d d"], basis: Basis) -> tuple[Float[Array, "d d"], Float[Array, ""]]:
+    """The definite matrix (M + tr(M)/r (I - Q Q')) / level, and level = tr(M)/r.
 
-    Of unit mean eigenvalue: float32 neither overflows nor underflows in a factor of it.
+    On the span of the active arms it is M / level. Its mean eigenvalue is 1, so that float32 neither overflows nor
+    underflows in a factor of it.
     """
     d = matrix.shape[-1]
     rank = jnp.maximum(basis.rank, 1).astype(matrix.dtype)
@@ -88,19 +100,23 @@ def regular(matrix, basis: Basis):
     return matrix / level + jnp.eye(d, dtype=matrix.dtype) - inside, level
 
 
-def regular_inverse(matrix, basis: Basis):
-    """Inverse of M + tr(M)/r (I - Q Q'): on the span of the active arms this is M's pseudo-inverse."""
+def regular_inverse(matrix: Float[Array, "d d"], basis: Basis) -> Float[Array, "d d"]:
+    """The inverse of M + tr(M)/r (I - Q Q'): on the span of the active arms it is the pseudo-inverse of M."""
     scaled, level = regular(matrix, basis)
     return sweep_inverse(scaled)[0] / level
 
 
-def leverages(actions, inverse, active):
-    """a' M^-1 a [K], 0 for inactive arms."""
+def leverages(
+    actions: Float[Array, "K d"], inverse: Float[Array, "d d"], active: Bool[Array, " K"]
+) -> Float[Array, " K"]:
+    """The leverages a' M^-1 a, 0 for inactive arms."""
     return jnp.where(active, quadratic(inverse, actions), 0)
 
 
-def design_on(actions, active, basis: Basis, slack, max_steps):
-    """Design weights from a basis; `max_steps` may be traced."""
+def design_on(
+    actions: Float[Array, "K d"], active: Bool[Array, " K"], basis: Basis, slack: Any, max_steps: Any
+) -> Design:
+    """The design from a basis. `slack` and `max_steps` may be traced."""
     num_arms, d = actions.shape
     dtype = actions.dtype
     rank = basis.rank.astype(dtype)
@@ -132,16 +148,44 @@ def design_on(actions, active, basis: Basis, slack, max_steps):
     return Design(weights, jnp.where(basis.rank > 0, jnp.max(final), 0), basis.rank)
 
 
-def g_optimal_design(actions, *, active=None, slack=1.0, max_steps=10_000) -> Design:
-    """Weights over arms that nearly minimise the largest leverage max_a a' M(weights)^-1 a, whose optimum is the rank.
+def g_optimal_design(
+    actions: Matrix, *, active: Vector | None = None, slack: Scalar | Array = 1.0, max_steps: int | Array = 10_000
+) -> Design:
+    """Weights over arms that nearly minimise the largest leverage max_a a' M(weights)^-1 a.
 
-    actions: [K, d], finite. active: [K] bool, None: all. slack >= 0: stop once the largest leverage is at most
-    (1 + slack) rank; below 1e-3 the sublinear convergence shows. max_steps: at most this many Fedorov-Wynn steps, after which
-    `max_leverage` says what was reached. Works under jit and vmap (leading axes by vmap). Ties go to the lowest index within
-    1e-6. Arms spanning a subspace are handled there: the pseudo-inverse replaces the inverse, the rank replaces d. Raises ValueError
-    for wrong shapes and a negative slack.
-    Source: specification of robust linear bandits, section 2 (Kumar and Yildirim 2005; Fedorov 1972; Wynn 1970).
+    Parameters
+    ----------
+    actions : array of shape [K, d]
+        Feature vectors of the arms, finite; K and d are at least 1.
+    active : bool array of shape [K], optional
+        The arms that the design is for. Default: all.
+    slack : float, default 1.0
+        The steps end once the largest leverage is at most (1 + slack) rank, at least 0. The default is the paper's
+        factor 2; below 1e-3 the convergence is slow. It may be traced.
+    max_steps : int, default 10_000
+        The most steps that are taken; `max_leverage` says what was reached. It may be traced.
 
+    Returns
+    -------
+    Design
+        `weights` [K], `max_leverage`, whose optimum is the rank, and `rank`, the dimension that the active arms span.
+
+    Raises
+    ------
+    ValueError
+        If a shape is wrong, or slack is negative.
+
+    Notes
+    -----
+    Ties go to the lowest index within a relative 1e-6. Where the arms span a subspace only, the pseudo-inverse
+    takes the place of the inverse and the rank that of d. It works under jit and vmap; leading axes need vmap.
+
+    References
+    ----------
+    Kumar and Yildirim 2005 (start), Fedorov 1972 and Wynn 1970 (steps): `docs/formulas/robust_linear.md#design`.
+
+    Examples
+    --------
     >>> import jax.numpy as jnp
     >>> g_optimal_design(jnp.eye(2)).weights.tolist()
     [0.5, 0.5]
@@ -161,7 +205,7 @@ def g_optimal_design(actions, *, active=None, slack=1.0, max_steps=10_000) -> De
 
 
 @jax.jit
-def _solve(actions, active, slack, max_steps) -> Design:
+def _solve(actions: Any, active: Any, slack: Any, max_steps: Any) -> Design:
     top = jnp.max(jnp.where(active[:, None], jnp.abs(actions), 0))
     actions = actions / jnp.where(top > 0, top, 1)  # leverages do not change with scale
     return design_on(actions, active, span_basis(actions, active), slack, max_steps)

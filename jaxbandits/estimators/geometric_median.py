@@ -1,4 +1,4 @@
-"""The geometric median with a certificate: smoothed Weiszfeld iterations, an exact snap to a data point, a bound on what is missing."""
+"""The geometric median: smoothed Weiszfeld iterations, an exact snap to a data point, a bound on what is missing."""
 
 from functools import cache
 from typing import Any, NamedTuple
@@ -8,21 +8,24 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxbandits.estimators._inputs import checked, cloud
-from jaxbandits.estimators.weiszfeld import SMOOTHING, distances, weighted_mean
+from jaxbandits.estimators.weiszfeld import SMOOTHING, distances, step, weighted_mean
 from jaxbandits.numerics import fixed_sum, lanes_last, materialize, safe_norm
+from jaxbandits.typing import Array, Float, Matrix, Scalar, Vector
 from jaxbandits.validation import array, integer
 
 
 class GeometricMedian(NamedTuple):
-    """A geometric median and how good it is: g(value) <= min g + gap, g(z) = sum_i w_i ||z - z_i||, the weights' sum 1."""
+    """A geometric median and how good it is: g(z) = sum_i w_i ||z - z_i||, weights of sum 1."""
 
-    value: Any  # [p]
-    objective: Any  # [] g(value)
-    gap: Any  # [] certified
+    value: Float[Array, " p"]
+    # g(value)
+    objective: Float[Array, ""]
+    # an upper bound on g(value) - min g
+    gap: Float[Array, ""]
 
 
-def weighted_middle(x, weights):
-    """Median over the first axis of x [N, ...], weights broadcast against it: the middle of all points that are one. No sorting."""
+def weighted_middle(x: Float[Array, "N ..."], weights: Float[Array, "N ..."]) -> Float[Array, "..."]:
+    """Median over the first axis, weights broadcast against x: the middle of all points that are one. No sorting."""
     weights = jnp.broadcast_to(weights, x.shape)
     half = fixed_sum(weights, axis=0) / 2
 
@@ -50,24 +53,28 @@ def _norm(x, axis):
 
 
 def _reach(d, weights):
-    """D >= ||z* - z||: the least over far points left out, of weight M < 1/2, of 2 (sum of the others' w_i d_i) / (1 - 2 M)."""
+    """D >= ||z* - z||: the least of 2 (sum of the near w_i d_i) / (1 - 2 M), far points of weight M < 1/2."""
 
     def look(best, edge):
-        kept = jnp.where(d <= edge, weights, 0)
-        kept, inside = fixed_sum(kept, axis=0), fixed_sum(kept * d, axis=0)
-        majority = 2 * kept - 1
+        near = jnp.where(d <= edge, weights, 0)
+        weight, inside = fixed_sum(near, axis=0), fixed_sum(near * d, axis=0)
+        majority = 2 * weight - 1
         return jnp.where(majority > 0, jnp.minimum(best, 2 * inside / jnp.where(majority > 0, majority, 1)), best), None
 
     return lax.scan(look, jnp.full(d.shape[1:], jnp.inf, d.dtype), d)[0]
 
 
-def certificate(points, weights, z, smoothing):
-    """A bound on g(z) - min g: points [N, p, ...], weights [N, ...] with sum 1, z [p, ...] -> [...].
+def certificate(
+    points: Float[Array, "N p ..."], weights: Float[Array, "N ..."], z: Float[Array, "p ..."], smoothing: Any
+) -> Float[Array, "..."]:
+    """A bound on g(z) - min g, for weights of sum 1 (`docs/formulas/byzantine.md#certificates`).
 
-    The least of three, all from directions u_i in the unit ball. First: directions made to cancel, sum w_i u_i = 0, the nearest
-    point's chosen for it, leave sum w_i (d_i - <u_i, z - z_i>). Second: the norm of a subgradient times a bound on the distance to
-    the median, which far points do not spoil. Third, for medians at a data point among far points: both, that is the second
-    with the nearest point's direction chosen as in the first, and what that costs. Rounding is added: units in the last place.
+    It is the least of three bounds, all from directions u_i in the unit ball. First: the directions are made to
+    cancel, sum w_i u_i = 0, by the choice of the nearest point's; they leave sum w_i (d_i - <u_i, z - z_i>).
+    Second: the norm of a subgradient times a bound on the distance to the median, which far points do not
+    spoil. Third, for medians at a data point among far points: the second bound with the nearest point's
+    direction chosen as in the first, and what that choice costs. A few units in the last place are added for
+    rounding.
     """
     eps = 8 * jnp.finfo(points.dtype).eps
     away = z - points
@@ -80,8 +87,8 @@ def certificate(points, weights, z, smoothing):
     own = -rest / jnp.maximum(jnp.maximum(weight, _norm(rest, axis=0)), jnp.finfo(d.dtype).tiny)
     unit = jnp.where(near[:, None], own, unit)
     unit = materialize(unit - (rest + weight * own))
-    most = jnp.max(jnp.where(weights > 0, _norm(unit, axis=1), 1), axis=0)
-    along = fixed_sum(unit * away, axis=1) / jnp.maximum(most, 1)
+    longest = jnp.max(jnp.where(weights > 0, _norm(unit, axis=1), 1), axis=0)
+    along = fixed_sum(unit * away, axis=1) / jnp.maximum(longest, 1)
     first = fixed_sum(weights * (d - along), axis=0) + eps * fixed_sum(weights * d, axis=0)
 
     reach = _reach(d, weights)
@@ -99,33 +106,30 @@ def certificate(points, weights, z, smoothing):
 
 
 def _normal_form(points, weights):
-    """Points about their coordinatewise median in units of their median distance from it, far ones drawn in radially: no square over- or
-    underflows, and rounding is relative to the bulk. Returns points [N, p, ...], centre [p, ...], unit [...]."""
+    """Points about their coordinatewise median in units of their median distance from it, far ones drawn in radially.
+
+    No square over- or underflows then, and rounding is relative to the bulk. Returns points [N, p, ...], centre
+    [p, ...] and unit [...].
+    """
     far = jnp.asarray(2.0 ** (jnp.finfo(points.dtype).maxexp * 3 // 8), points.dtype)
     centre = weighted_middle(points, weights[:, None])
     points = points - centre
     size = materialize(safe_norm(points, axis=1))
     unit = weighted_middle(size, weights)
-    unit = jnp.where(
-        unit > 0, unit, jnp.max(jnp.where(weights > 0, size, 0), axis=0)
-    )  # half the weight and more in one place
+    # unit is 0 where half the weight and more is in one place
+    unit = jnp.where(unit > 0, unit, jnp.max(jnp.where(weights > 0, size, 0), axis=0))
     unit = jnp.where(unit > 0, unit, 1)
     tiny = jnp.finfo(points.dtype).tiny
     points = (points / jnp.maximum(size, tiny)[:, None]) * jnp.minimum(size / unit, far)[:, None]
-    return (
-        materialize(points),
-        centre,
-        unit,
-    )  # a product contracted into a later difference would keep a copy from being one
-
-
-def _step(points, weights, z, smoothing):
-    pull = weights / jnp.maximum(smoothing, distances(points, z))
-    return weighted_mean(points, pull) / materialize(fixed_sum(pull, axis=0))
+    # materialized: a product contracted into a later difference would make equal points differ
+    return materialize(points), centre, unit
 
 
 def _snapped(points, weights, near):
-    """Whether the nearest point, one-hot `near`, is the median, and that point: the others' unit pulls do not exceed its copies' weight."""
+    """Whether the nearest point, one-hot `near`, is the median, and that point (`docs/formulas/byzantine.md#snap`).
+
+    It is where the others' unit pulls do not exceed the weight of its copies.
+    """
     point = materialize(fixed_sum(jnp.where(near[:, None], points, 0), axis=0))
     away = point - points
     d = materialize(_norm(away, axis=1))
@@ -151,32 +155,31 @@ def _solver(iterations: int, started: bool, early: bool):
             far = jnp.asarray(2.0**40, points.dtype)
             z = jnp.clip(jnp.nan_to_num((start * shrink - centre) / unit), -far, far)
         else:  # off the centre, which may be a data point: Weiszfeld leaves one slowly
-            z = materialize(_step(points, weights, z, jnp.ones_like(smoothing)))
+            z = materialize(step(points, weights, z, jnp.ones_like(smoothing)))
 
         if early:
             goal = tolerance * shrink / unit
 
             def pending(carry):
-                _, gap, step = carry
-                return (step < iterations) & jnp.any(gap > goal)
+                _, gap, steps = carry
+                return (steps < iterations) & jnp.any(gap > goal)
 
             def improve(carry):
-                z, gap, step = carry
-                moved = _step(points, weights, z, smoothing)
+                z, gap, steps = carry
+                moved = step(points, weights, z, smoothing)
                 z = jnp.where(gap > goal, moved, z)
-                return z, certificate(points, weights, z, smoothing), step + 1
+                return z, certificate(points, weights, z, smoothing), steps + 1
 
             z = lax.while_loop(pending, improve, (z, certificate(points, weights, z, smoothing), jnp.int32(0)))[0]
         else:
-            z = lax.scan(lambda z, _: (_step(points, weights, z, smoothing), None), z, length=iterations)[0]
+            z = lax.scan(lambda z, _: (step(points, weights, z, smoothing), None), z, length=iterations)[0]
 
         near = _nearest(materialize(distances(points, z)), weights)
         snapped, at = _snapped(points, weights, near)
         value = jnp.where(snapped, fixed_sum(jnp.where(near[:, None], original * shrink, 0), axis=0), centre + unit * z)
         value = materialize(value)
-        at = materialize(
-            jnp.where(snapped, at, (value - centre) / unit)
-        )  # what is returned is certified, not what was computed
+        # what is returned is certified, not what was computed
+        at = materialize(jnp.where(snapped, at, (value - centre) / unit))
         gap = certificate(points, weights, at, smoothing) * unit / shrink
         objective = fixed_sum(safe_norm(original * shrink - value, axis=1) * weights, axis=0) / shrink
         return GeometricMedian(value / shrink, objective, jnp.where(total > 0, gap, jnp.inf))
@@ -184,20 +187,60 @@ def _solver(iterations: int, started: bool, early: bool):
     return jax.jit(lanes_last(solve))
 
 
-def geometric_median(points, *, weights=None, start=None, iterations=64, tolerance=None) -> GeometricMedian:
-    """argmin_z g(z) = sum_i w_i ||z - z_i|| (weights normalised to sum 1), and a certified bound on g(value) - min g.
+def geometric_median(
+    points: Matrix,
+    *,
+    weights: Vector | None = None,
+    start: Vector | None = None,
+    iterations: int = 64,
+    tolerance: Scalar | Float[Array, ""] | None = None,
+) -> GeometricMedian:
+    """The point of least mean distance to weighted points, with a certified bound on what is missing.
 
-    points: [N, p], N and p at least 1; symmetric matrices by `pack` (the Frobenius norm). weights: [N] >= 0, not all 0; None: equal.
-    start: [p]; None: a robust one of its own. iterations >= 1, static: smoothed Weiszfeld steps; a median at a data point is then found
-    exactly. tolerance >= 0, in units of g: stop once the certified gap is at most this. Non-finite points raise ValueError; under jit,
-    where values cannot be seen, they weigh 0. Points as far as 1e30 cost no accuracy in float32: beyond 3e14 median distances a point
-    is drawn in radially (directions change by less than rounding). All points equal: that point, gap 0. A median need not be unique
-    (collinear points, even split): compare g. Where no point has a weight: value 0, gap inf.
+    It minimises g(z) = sum_i w_i ||z - z_i||, the weights normalised to sum 1.
 
-    Many problems: `jax.lax.map(geometric_median, points, batch_size=128)` keeps a batch in the cache of a core; `jax.vmap` on a GPU.
-    Raises ValueError for other shapes, weights, iterations or tolerances. Source: smoothed Weiszfeld of Pillutla, Kakade and Harchaoui
-    2019; certificates and snap of the specification of Byzantine-robust federated bandits, sections 3 and 10.
+    Parameters
+    ----------
+    points : array [N, p]
+        Points, N and p at least 1; symmetric matrices by `pack` (the Frobenius norm).
+    weights : array [N], optional
+        Weights >= 0, not all 0. None: equal.
+    start : array [p], optional
+        Where the iterations begin. None: a robust start of its own.
+    iterations : int
+        Smoothed Weiszfeld steps at most, at least 1 [static].
+    tolerance : float, optional
+        >= 0, in units of g: the iterations stop once the certified gap is at most this. None: all iterations
+        are made.
 
+    Returns
+    -------
+    GeometricMedian
+        `value`, `objective` g(value) and `gap`, a bound on g(value) - min g.
+
+    Raises
+    ------
+    ValueError
+        For other shapes, weights, iterations or tolerances, and for points that are not finite.
+
+    Notes
+    -----
+    A median at a data point is found exactly. Under `jit`, where values cannot be seen, points that are not
+    finite weigh 0. Points as far as 1e30 cost no accuracy in float32: beyond 3e14 median distances a point is
+    drawn in radially, which changes directions by less than rounding. Equal points give that point and gap 0. A
+    median need not be unique (collinear points, even split): compare g. Where no point has a weight the value
+    is 0 and the gap inf.
+
+    For many problems `jax.lax.map(geometric_median, points, batch_size=128)` keeps a batch in the cache of a
+    core; use `jax.vmap` on a GPU.
+
+    References
+    ----------
+    Pillutla, Kakade and Harchaoui 2019 (smoothed Weiszfeld); `docs/formulas/byzantine.md#certificates` and
+    `docs/formulas/byzantine.md#snap`.
+
+    Examples
+    --------
     >>> import jax.numpy as jnp
     >>> points = jnp.array([[0.0, 0.0], [2.0, 0.0], [1.0, 0.5], [0.0, 1e30]])
     >>> median = geometric_median(points)

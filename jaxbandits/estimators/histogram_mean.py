@@ -1,4 +1,4 @@
-"""A mean found in two folds: the fullest bin, then a truncated mean around it (Wu et al. 2023, Algorithm 3, without its noise)."""
+"""A mean in two folds: the fullest bin, then a truncated mean around it (Wu et al. 2023, Algorithm 3)."""
 
 import math
 from typing import Any, NamedTuple
@@ -7,31 +7,72 @@ import jax.numpy as jnp
 
 from jaxbandits.estimators.truncated_mean import truncated_mean
 from jaxbandits.numerics import argmax
+from jaxbandits.typing import Array, Bool, Float, Int, Scalar, Vector
 from jaxbandits.validation import integer, number
 
 
 class HistogramMean(NamedTuple):
-    """The estimate and the bin it was searched around."""
+    """The estimate and the bin around which it was searched."""
 
-    estimate: Any  # []
-    left_edge: Any  # [] J: left end of the fullest bin
+    estimate: Float[Array, ""]
+    # J: the left end of the fullest bin
+    left_edge: Float[Array, ""]
 
 
-def bin_index(rewards, first_edge, width, num_bins):
-    """Bin [...] int32 of each reward, bins [first_edge + j width, + width), and whether it has one (not inf, not NaN)."""
+def bin_index(
+    rewards: Float[Array, "..."], first_edge: Any, width: Any, num_bins: Any
+) -> tuple[Int[Array, "..."], Bool[Array, "..."]]:
+    """The bin of each reward, and whether it has one; infinities and NaN have none.
+
+    Bin j is [first_edge + j width, first_edge + (j + 1) width).
+    """
     place = (rewards - first_edge) / width
     inside = (place >= 0) & (place < jnp.asarray(num_bins).astype(place.dtype))
-    return jnp.where(inside, place, 0).astype(jnp.int32), inside  # filtered before the cast, which inf would wreck
+    # Infinities are replaced before the cast to integers, which is not defined for them.
+    return jnp.where(inside, place, 0).astype(jnp.int32), inside
 
 
-def histogram_mean(rewards, clip, mean_bound, bin_width, *, guard_bins=0) -> HistogramMean:
-    """Find the fullest bin with the first half of the rewards; mean of the second half, truncated around its left edge.
+def histogram_mean(
+    rewards: Vector, clip: Scalar | Array, mean_bound: Scalar, bin_width: Scalar, *, guard_bins: int = 0
+) -> HistogramMean:
+    """The mean of the second half of the rewards, truncated around the fullest bin of the first half.
 
-    rewards: [2n] in the order they came, any values (an odd last one is dropped). clip: largest |x - J| kept. mean_bound: D,
-    the bins cover [-D, D); bin_width: r, both host numbers, r <= D; guard_bins: extra bins each side. Values outside all bins,
-    infinities and NaN have no bin; ties go to the lowest. Changing one reward moves the shares of the bins by at most 2/n in L1.
-    Raises ValueError for other bounds or fewer than two rewards. Source: Wu et al. 2023, Algorithm 3.
+    Parameters
+    ----------
+    rewards : array of shape [2n]
+        In the order in which they came, at least two, of any value. An odd last one is dropped.
+    clip : float
+        Values x of the second half with |x - J| above it count as J, where J is the bin's left edge. In units of a
+        reward, at least 0; it may be traced.
+    mean_bound : float
+        Bound D on the size of the mean, in units of a reward: the bins cover [-D, D). At least `bin_width`.
+    bin_width : float
+        Width r of a bin, in units of a reward, greater than 0.
+    guard_bins : int, default 0
+        Bins added on each side of [-D, D), at least 0. The default is the printed grid.
 
+    Returns
+    -------
+    HistogramMean
+        `estimate` and `left_edge`, the left end J of the fullest bin.
+
+    Raises
+    ------
+    ValueError
+        If a bound lies outside its range, or there are fewer than two rewards.
+
+    Notes
+    -----
+    Values outside all bins, infinities and NaN have no bin. Ties go to the lowest bin. Changing one reward moves
+    the shares of the bins by at most 2/n in total, and the truncated mean around J by at most 2 clip / n. No noise
+    is added.
+
+    References
+    ----------
+    Wu, Zhou, Tao and Wang 2023, Algorithm 3: `docs/formulas/private_robust_mab.md#histogram-mean`.
+
+    Examples
+    --------
     >>> import jax.numpy as jnp
     >>> x = jnp.array([5.1, 5.2, -9.0, 5.0, 6.0, jnp.inf])
     >>> [float(v) for v in histogram_mean(x, 4.0, 8.0, 2.0)]

@@ -1,14 +1,17 @@
 """Huber's M-estimator of location with a given clip (Huber 1964)."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 
 from jaxbandits.estimators._inputs import checked, decreasing_root, sample
 from jaxbandits.numerics import count, fixed_sum
+from jaxbandits.typing import Array, Bool, Float, Scalar, Vector
 
 
-def location(x, present, clip, start):
-    """The location of the present values of x [n]: the middle of all minimisers, searched from `start` []."""
+def location(x: Float[Array, " n"], present: Bool[Array, " n"], clip: Any, start: Any) -> Float[Array, ""]:
+    """The location of those values of x that are present: the middle of all minimisers, searched from `start`."""
     low = jnp.min(jnp.where(present, x, jnp.inf))
     high = jnp.max(jnp.where(present, x, -jnp.inf))
 
@@ -18,7 +21,8 @@ def location(x, present, clip, start):
         return fixed_sum(jnp.where(present, jnp.clip(off, -clip, clip), 0)), inside
 
     theta = decreasing_root(pull, start, low, high, clip)
-    # no value within the clip: as many lie above as below, and every point between them at least `clip` away is a minimiser
+    # Where no value is within the clip, as many lie above as below, and every point between them that is at least
+    # `clip` away from all is a minimiser.
     off = x - theta
     flat = ~jnp.any(present & (jnp.abs(off) < clip * (1 - 1e-5)))
     left = jnp.max(jnp.where(present & (off < 0), x, -jnp.inf)) + clip
@@ -26,13 +30,39 @@ def location(x, present, clip, start):
     return jnp.where(flat & (left < right) & jnp.isfinite(left) & jnp.isfinite(right), left / 2 + right / 2, theta)
 
 
-def huber_location(x, clip):
-    """The theta that minimises sum_i rho(x_i - theta), rho quadratic within `clip` and linear beyond: sum clip(x_i - theta) = 0.
+def huber_location(x: Vector, clip: Scalar | Array) -> Float[Array, ""]:
+    """Huber's estimate of location: between the median (small clip) and the mean (large clip).
 
-    x: [n]; infinities and NaN count as 0. clip > 0, in the rewards' unit. Returns []; where the minimisers are an interval, its
-    middle. A large clip gives the mean, a small one the median. Raises ValueError for an empty x or another clip.
-    Source: Huber 1964; specification of private and robust bandits, section 7.
+    It is the theta that minimises sum_i rho(x_i - theta), rho being quadratic within `clip` and linear beyond. The
+    distances x_i - theta, cut at plus and minus `clip`, then sum to 0.
 
+    Parameters
+    ----------
+    x : array of shape [n]
+        The values, at least one, in any order.
+    clip : float
+        Distance at which a value's influence is cut, in units of a value, greater than 0. It may be traced.
+
+    Returns
+    -------
+    float array of shape []
+        Where the minimisers are an interval, its middle.
+
+    Raises
+    ------
+    ValueError
+        If `x` is empty, or `clip` is not greater than 0.
+
+    Notes
+    -----
+    Infinities and NaN count as 0.
+
+    References
+    ----------
+    Huber 1964: `docs/formulas/private_robust_mab.md#huber-ucb`.
+
+    Examples
+    --------
     >>> import jax.numpy as jnp
     >>> float(huber_location(jnp.array([0.0, 1.0, 2.0, 1e6]), 1.5))
     1.5
@@ -43,5 +73,5 @@ def huber_location(x, clip):
 
 
 @jax.jit
-def _of_all(x, clip):
+def _of_all(x: Any, clip: Any) -> Float[Array, ""]:
     return location(x, jnp.ones(x.shape, bool), clip, jnp.median(x))

@@ -1,6 +1,7 @@
 """Krum: the point in the closest company (Blanchard, El Mhamdi, Guerraoui and Stainer 2017)."""
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -8,17 +9,44 @@ from jax import lax
 
 from jaxbandits.estimators._inputs import cloud
 from jaxbandits.numerics import argmin, fixed_sum, pick
+from jaxbandits.typing import Array, Bool, Float, Matrix
 from jaxbandits.validation import integer
 
 
-def krum(points, num_attacked):
-    """The point with the least sum of squared distances to its max(1, N - num_attacked - 2) nearest others; lowest index on ties.
+def krum(points: Matrix, num_attacked: int) -> Float[Array, " p"]:
+    """The point whose nearest neighbours are closest to it.
 
-    points: [N, p], finite (non-finite entries count as 0), within 1e15 of each other in float32; a single point is returned. num_attacked: an integer in
-    [0, N), believed, a host number; from (N - 2) / 2 attackers on they can be each other's nearest company and are then picked: that is
-    the rule. Returns [p], one of the points. Raises ValueError otherwise.
-    Source: Blanchard et al. 2017, section 4; specification of Byzantine-robust federated bandits, sections 6 and 10.
+    Its score is the sum of squared distances to its max(1, N - num_attacked - 2) nearest other points.
 
+    Parameters
+    ----------
+    points : array [N, p]
+        Points, within 1e15 of each other in float32. Entries that are not finite count as 0. A single point is
+        returned.
+    num_attacked : int
+        How many points are believed to be attacked, in [0, N). A number on the host.
+
+    Returns
+    -------
+    array [p]
+        One of the points; the one of lowest index on ties.
+
+    Raises
+    ------
+    ValueError
+        If `points` has another shape or `num_attacked` is out of range.
+
+    Notes
+    -----
+    From (N - 2) / 2 attackers on, attackers can be each other's nearest neighbours and are then picked. That is
+    the rule.
+
+    References
+    ----------
+    Blanchard et al. 2017, section 4; `docs/formulas/byzantine.md#aggregation-rules`.
+
+    Examples
+    --------
     >>> import jax.numpy as jnp
     >>> krum(jnp.array([[0.0], [0.2], [0.3], [9.0], [8.0]]), 2).tolist()
     [0.20000000298023224]
@@ -26,6 +54,18 @@ def krum(points, num_attacked):
     points = cloud(points)
     attacked = integer("num_attacked", num_attacked, 0, points.shape[0] - 1, remedy="one of the points must be honest")
     return _of_all(jnp.where(jnp.isfinite(points), points, 0), attacked)
+
+
+def krum_scores(squares: Float[Array, "... N"], own: Bool[Array, "... N"], neighbours: Any) -> Float[Array, "..."]:
+    """The sum of the `neighbours` least squared distances, a point's own left out. A lower score is better.
+
+    neighbours: how many, as an int or as data; at most N - 1, and at most N where N is 1.
+    """
+    ordered = jnp.sort(jnp.where(own, jnp.inf, squares), axis=-1)
+    if isinstance(neighbours, int):
+        return fixed_sum(ordered[..., :neighbours])
+    near = jnp.arange(ordered.shape[-1], dtype=jnp.int32) < neighbours
+    return fixed_sum(jnp.where(near, ordered, 0))
 
 
 @partial(jax.jit, static_argnums=1)
@@ -37,8 +77,7 @@ def _of_all(points, attacked):
 
     def score(i):
         away = points - points[i]
-        squares = jnp.where(jnp.arange(n) == i, jnp.inf, fixed_sum(away * away))
-        return fixed_sum(jnp.sort(squares)[:neighbours])
+        return krum_scores(fixed_sum(away * away), jnp.arange(n) == i, neighbours)
 
-    scores = lax.map(score, jnp.arange(n))
+    scores = lax.map(score, jnp.arange(n))  # one point after the other: N^2 p numbers never lie side by side
     return pick(points.T, jnp.broadcast_to(argmin(scores), points.shape[1]))

@@ -1,31 +1,73 @@
 """The geometric median of group means."""
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from jaxbandits.estimators.geometric_median import geometric_median
 from jaxbandits.numerics import count, fixed_sum
+from jaxbandits.typing import Array, Float, Int, Matrix, Vector
 from jaxbandits.validation import integer
 
 
-def middle(ordered, number):
-    """Median [...] of the first `number` entries of rows in rising order [..., n]: the mean of the middle two of an even number."""
-    low = jnp.take(ordered, (number - 1) // 2, axis=-1)
-    high = jnp.take(ordered, number // 2, axis=-1)
+def middle(ordered: Float[Array, "..."], number: Any, axis: int = -1) -> Float[Array, "..."]:
+    """Median of the first `number` entries along one axis, which are in rising order.
+
+    Of an even number it is the mean of the middle two. number: an int, or data.
+    """
+    if isinstance(number, int):
+        low, high = (jax.lax.index_in_dim(ordered, i, axis, keepdims=False) for i in ((number - 1) // 2, number // 2))
+    else:
+        low = jnp.take(ordered, (number - 1) // 2, axis=axis)
+        high = jnp.take(ordered, number // 2, axis=axis)
     return low / 2 + high / 2
 
 
-def median_of_means(points, groups, num_groups):
-    """The geometric median of the groups' means: on a line, p = 1, the median.
+def group_mean(
+    points: Float[Array, "N p"], groups: Int[Array, " N"], group: Int[Array, ""]
+) -> tuple[Float[Array, " p"], Int[Array, ""]]:
+    """The mean of one group of points and how many it has: 0 and 0 for an empty group."""
+    members = groups == group
+    size = count(members)
+    total = fixed_sum(jnp.where(members[:, None], points, 0), axis=0)
+    return total / jnp.maximum(size, 1).astype(points.dtype), size
 
-    points: [N, p]; infinities and NaN count as 0. groups: [N] integers in [0, num_groups), the group of each point; a group without
-    points has no mean and is left out. num_groups >= 1, a host number. Returns [p]; of an even number of means on a line the middle
-    two are averaged. Raises ValueError for other shapes. Sums run in a fixed order.
-    Source: specification of Byzantine-robust federated bandits, section 3; p = 1: Bubeck, Cesa-Bianchi and Lugosi 2013, Definition 2
-    (recalled, not re-read).
 
+def median_of_means(points: Matrix, groups: Vector, num_groups: int) -> Float[Array, " p"]:
+    """The geometric median of the means of groups of points: on a line, p = 1, the median.
+
+    Parameters
+    ----------
+    points : array [N, p]
+        Points, N at least 1. Infinities and NaN count as 0.
+    groups : array [N]
+        The group of each point, integers in [0, num_groups). A group without points has no mean and is left out.
+    num_groups : int
+        How many groups there are, at least 1. A number on the host.
+
+    Returns
+    -------
+    array [p]
+        The median; of an even number of means on a line the mean of the middle two.
+
+    Raises
+    ------
+    ValueError
+        If `points` and `groups` have other shapes or `num_groups` is below 1.
+
+    Notes
+    -----
+    Sums run in a fixed order.
+
+    References
+    ----------
+    `docs/formulas/byzantine.md#median-of-means`; for p = 1 Bubeck, Cesa-Bianchi and Lugosi 2013, Definition 2
+    (recalled, not read again).
+
+    Examples
+    --------
     >>> import jax.numpy as jnp
     >>> points = jnp.array([[1.0], [3.0], [1e9], [4.0], [6.0]])
     >>> median_of_means(points, jnp.array([0, 0, 1, 2, 2]), 3).tolist()
@@ -41,12 +83,10 @@ def median_of_means(points, groups, num_groups):
 
 @partial(jax.jit, static_argnums=2)
 def _middle_of_groups(points, groups, num_groups):
-    def mean(group):
-        mine = groups == group
-        size = count(mine)
-        return fixed_sum(jnp.where(mine[:, None], points, 0), axis=0) / jnp.maximum(size, 1).astype(points.dtype), size
-
-    means, sizes = jax.lax.map(mean, jnp.arange(num_groups, dtype=groups.dtype))
+    # one group after the other: memory does not grow with their number
+    means, sizes = jax.lax.map(
+        lambda group: group_mean(points, groups, group), jnp.arange(num_groups, dtype=groups.dtype)
+    )
     if points.shape[1] > 1:
         return geometric_median(means, weights=sizes > 0).value
     ordered = jnp.sort(jnp.where(sizes[:, None] > 0, means, jnp.inf), axis=0)

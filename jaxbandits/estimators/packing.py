@@ -2,26 +2,47 @@
 
 import math
 from functools import cache
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandits.typing import Array, Float, Tensor
+
 
 @cache
-def _layout(dim: int):
-    # 32 bits: JAX remembers a NumPy array by identity, and int64 is int32 to it or not by the precision of the day
+def _layout(dim: int) -> tuple[Any, Any, Any]:
+    # In 32 bits: JAX remembers a NumPy array by identity, and whether it takes int64 as int32 depends on its setting.
     rows, columns = (index.astype(np.int32) for index in np.triu_indices(dim))
     place = np.zeros((dim, dim), np.int32)
     place[rows, columns] = place[columns, rows] = np.arange(len(rows))
     return rows, columns, place
 
 
-def pack(matrix):
-    """svec: the upper triangle of symmetric matrices row by row, entries off the diagonal times sqrt(2).
+def pack(matrix: Tensor) -> Float[Array, "... p"]:
+    """Symmetric matrices as vectors: the upper triangle row by row, entries off the diagonal times sqrt(2).
 
-    matrix: [..., d, d] -> [..., d (d + 1) / 2]; the lower triangle is not read. The Euclidean norm of the result is the Frobenius
-    norm of the matrix. Raises ValueError for other shapes.
+    Parameters
+    ----------
+    matrix : array of shape [..., d, d]
+        Symmetric matrices; the lower triangle is not read.
 
+    Returns
+    -------
+    array of shape [..., d (d + 1) / 2]
+        The Euclidean norm of a vector is the Frobenius norm of its matrix.
+
+    Raises
+    ------
+    ValueError
+        If the last two axes are not those of a square matrix.
+
+    References
+    ----------
+    `docs/formulas/byzantine.md#packing`, where the map is called svec.
+
+    Examples
+    --------
     >>> import jax.numpy as jnp
     >>> pack(jnp.array([[1.0, 3.0], [3.0, 2.0]])).round(4).tolist()
     [1.0, 4.242599964141846, 2.0]
@@ -34,9 +55,26 @@ def pack(matrix):
     return matrix[..., rows, columns] * jnp.asarray(scale, matrix.dtype)
 
 
-def unpack(packed):
-    """The symmetric matrices [..., d, d] of packed [..., d (d + 1) / 2]; see `pack`. Raises ValueError for other lengths.
+def unpack(packed: Tensor) -> Float[Array, "... d d"]:
+    """The symmetric matrices of packed vectors: the inverse of `pack`.
 
+    Parameters
+    ----------
+    packed : array of shape [..., d (d + 1) / 2]
+        Vectors as `pack` returns them.
+
+    Returns
+    -------
+    array of shape [..., d, d]
+        Symmetric matrices.
+
+    Raises
+    ------
+    ValueError
+        If the last axis has another length.
+
+    Examples
+    --------
     >>> import jax.numpy as jnp
     >>> unpack(pack(jnp.eye(3))).tolist() == jnp.eye(3).tolist()
     True

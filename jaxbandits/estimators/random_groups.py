@@ -1,18 +1,45 @@
 """Groups drawn at random for a median of means."""
 
+from typing import Any
+
 import jax.numpy as jnp
 
 from jaxbandits.numerics import count
+from jaxbandits.typing import Array, Float, Int, Vector
 from jaxbandits.validation import integer
 
 
-def random_groups(uniforms, num_groups):
-    """The group of each of N points, all splits into groups of sizes within one of each other equally likely.
+def random_groups(uniforms: Vector, num_groups: int) -> Int[Array, " N"]:
+    """The group of each of N points, every split into groups of nearly equal sizes being equally likely.
 
-    uniforms: [N] independent uniforms, which decide (the caller's, addressed: nothing here draws). num_groups in [1, N], a host number.
-    Returns int32 [N]: the point with the r-th smallest uniform goes to group r mod num_groups, ties to the lower index. Raises ValueError otherwise.
-    Source: specification of Byzantine-robust federated bandits, section 3 (median of means: P = 3 N_1 groups, drawn once).
+    Parameters
+    ----------
+    uniforms : array of shape [N]
+        Independent uniform variables, which decide. The caller draws them: nothing is drawn here.
+    num_groups : int
+        Number of groups, from 1 to N. A host number.
 
+    Returns
+    -------
+    int32 array of shape [N]
+        The point with the r-th smallest uniform, r counted from 0, is in group r mod num_groups. Sizes differ by at
+        most one.
+
+    Raises
+    ------
+    ValueError
+        If `uniforms` has another shape, or `num_groups` lies outside its range.
+
+    Notes
+    -----
+    Of equal uniforms that of lower index counts as smaller.
+
+    References
+    ----------
+    `docs/formulas/byzantine.md#median-of-means`.
+
+    Examples
+    --------
     >>> import jax.numpy as jnp
     >>> random_groups(jnp.array([0.9, 0.1, 0.5, 0.3, 0.7]), 2).tolist()
     [0, 0, 0, 1, 1]
@@ -24,8 +51,8 @@ def random_groups(uniforms, num_groups):
     return groups_of(uniforms, integer("num_groups", num_groups, 1, n, remedy="a group has at least one point"))
 
 
-def groups_of(uniforms, num_groups):
-    """`random_groups` for step code, where the int32 number of groups is data."""
+def groups_of(uniforms: Float[Array, " N"], num_groups: Any) -> Int[Array, " N"]:
+    """`random_groups` without checks, where the int32 number of groups may be traced."""
     index = jnp.arange(len(uniforms), dtype=jnp.int32)
     before = (uniforms < uniforms[:, None]) | ((uniforms == uniforms[:, None]) & (index < index[:, None]))
     return count(before) % num_groups

@@ -1,14 +1,17 @@
 """The shorth mean: the mean of the shortest window that holds a given number of values."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 
 from jaxbandits.estimators._inputs import checked, sample
 from jaxbandits.estimators.trimmed_mean import GUARD, middle_mean
 from jaxbandits.numerics import argmin
+from jaxbandits.typing import Array, Float, Int, Scalar, Vector
 
 
-def shorth(ordered, pulls, share):
+def shorth(ordered: Float[Array, " S"], pulls: Int[Array, ""], share: Float[Array, ""]) -> Float[Array, ""]:
     """The shorth mean of the first `pulls` entries of a row in rising order."""
     outside = jnp.floor(2 * share * pulls.astype(share.dtype) * (1 + GUARD)).astype(jnp.int32)
     length = jnp.maximum(pulls - outside, 1)
@@ -18,12 +21,37 @@ def shorth(ordered, pulls, share):
     return middle_mean(ordered, first, first + length)
 
 
-def shorth_mean(x, share):
-    """The mean of the shortest window of n - floor(2 share n) neighbouring order statistics; the lowest of equally short ones.
+def shorth_mean(x: Vector, share: Scalar | Array) -> Float[Array, ""]:
+    """The mean of the shortest window of n - floor(2 share n) neighbouring order statistics.
 
-    x: [n]; infinities and NaN count as 0. share in [0, 1/2). At least one value is kept. Returns []. Raises ValueError for an
-    empty x or another share. Source: specification of private and robust bandits, section 7 (Niss and Tewari 2020).
+    Parameters
+    ----------
+    x : array of shape [n]
+        The values, at least one, in any order.
+    share : float
+        Half of the share of values that is left out, in [0, 1/2). It may be traced.
 
+    Returns
+    -------
+    float array of shape []
+        At least one value is averaged.
+
+    Raises
+    ------
+    ValueError
+        If `x` is empty, or `share` lies outside its range.
+
+    Notes
+    -----
+    Of equally short windows the lowest counts. Infinities and NaN count as 0. The product 2 share n counts as an
+    integer when it is one but for a relative 1e-6.
+
+    References
+    ----------
+    Niss and Tewari 2020, recalled and not read again: `docs/formulas/private_robust_mab.md#cr-ucb`.
+
+    Examples
+    --------
     >>> import jax.numpy as jnp
     >>> float(shorth_mean(jnp.array([9.0, 1.0, 2.0, 3.0]), 0.125))
     2.0
@@ -36,5 +64,5 @@ def shorth_mean(x, share):
 
 
 @jax.jit
-def _of_all(x, share):
+def _of_all(x: Any, share: Any) -> Float[Array, ""]:
     return shorth(jnp.sort(x), jnp.int32(x.shape[0]), share)

@@ -1,13 +1,19 @@
-"""The spectral filter of robust linear regression, in blocks (spec robust_linear 5 and 6).
+"""The spectral filter of robust linear regression, in blocks.
 
-Reports point along K directions only, so counts, means and squared deviations per arm hold all that mean, covariance and scores
-need; blocks of reports of one arm in between make a removal cost O(n / bs + bs) instead of O(n d^2). Sums of a touched block and
-arm are recomputed from what is left, never down-dated: a squared outlier taken out of a float32 sum leaves its rounding behind.
+Formulas: `docs/formulas/robust_linear.md#filter` and `docs/formulas/robust_linear.md#block-sums`.
 
-All lanes take their removals in one loop over arrays whose last axis is the lane, because the loop that `vmap` would make selects
-its whole carry at every step. Axes: [L] lanes, [K] arms, [d] features, [nb] blocks, [bs] reports of a block, [n] reports.
+Reports point along K directions only. Therefore counts, means and squared deviations of each arm hold all that mean,
+covariance and scores need. Between arms and reports there are blocks of reports of one arm, so that a removal costs
+O(n / bs + bs) instead of O(n d^2). Sums of a touched block and arm are computed again from the reports that are left.
+Subtracting would not do: a squared outlier that is taken out of a float32 sum leaves its rounding behind.
+
+All lanes take their removals in one loop over arrays whose last axis is the lane. The loop that `vmap` would build
+selects its whole carry at every step.
+
+Axes: [L] lanes, [K] arms, [d] features, [nb] blocks, [bs] reports of a block, [n] reports.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -20,44 +26,53 @@ from jaxbandits.estimators._lanes import first_above, ladder, total
 from jaxbandits.estimators._top_eigenvector import top_eigenvector
 from jaxbandits.numerics import count, fixed_sum, materialize, materialize_all
 from jaxbandits.random import Draws, to_uniform
+from jaxbandits.typing import Array, Bool, Float, Int, Matrix, Scalar, Vector
 from jaxbandits.validation import integer
 
-LANES = 8
-LARGEST = 1e6  # a report is cut here before it is squared
+MIN_LANES = 8  # fewer lanes are filled up to this number, from which on bits do not depend on how many there are
+MAX_REPORT = 1e6  # a report is cut at this size before it is squared
 
 
 class Filtered(NamedTuple):
     """What the filter leaves."""
 
-    mean: Any  # [d] mean of direction * report over the reports kept (0 if none was finite)
-    keep: Any  # [n] bool
-    eigenvalues: Any  # [h] largest eigenvalue before each removal and at the end, NaN after that
-    num_removed: Any  # [] int32: by the filter
-    num_dropped: Any  # [] int32: not finite, left out from the start
-    exhausted: Any  # [] bool: `max_removals` ended the filter, not the bound
+    # mean of direction * report over the reports that are left; 0 if none was finite
+    mean: Float[Array, " d"]
+    # which reports are left
+    keep: Bool[Array, " n"]
+    # largest eigenvalue before each removal and at the end, then NaN
+    eigenvalues: Float[Array, " h"]
+    # how many reports the filter removed
+    num_removed: Int[Array, ""]
+    # how many were not finite and left out from the start
+    num_dropped: Int[Array, ""]
+    # whether `max_removals` ended the filter, not the bound
+    exhausted: Bool[Array, ""]
 
 
 class FilteredBlocks(NamedTuple):
     """`Filtered` of reports in blocks."""
 
-    mean: Any  # [d]
-    keep: Any  # [nb, bs] bool
-    eigenvalue: Any  # [] the last one
-    eigenvalues: Any  # [history]
-    num_removed: Any  # [] int32
-    exhausted: Any  # [] bool
+    mean: Float[Array, " d"]
+    keep: Bool[Array, "nb bs"]
+    # the last eigenvalue
+    eigenvalue: Float[Array, ""]
+    eigenvalues: Float[Array, " history"]
+    num_removed: Int[Array, ""]
+    exhausted: Bool[Array, ""]
 
 
 class _Sums(NamedTuple):
     """Of groups of reports that are left: blocks [nb, L] or arms [K, L]."""
 
-    size: Any
-    mean: Any
-    spread: Any  # sum of squared deviations from the mean
+    size: Float[Array, "groups L"]
+    mean: Float[Array, "groups L"]
+    # sum of squared deviations from the mean
+    spread: Float[Array, "groups L"]
 
 
-def _pooled(groups: _Sums, member) -> _Sums:
-    """One group out of several: member [groups, L] says which."""
+def _pooled(groups: _Sums, member: Bool[Array, "groups L"]) -> _Sums:
+    """One group out of those that `member` names."""
     size = jnp.where(member, groups.size, 0)
     number, sums = materialize_all([total(size), total(size * groups.mean)])
     mean = sums / jnp.maximum(number, 1)
@@ -65,8 +80,8 @@ def _pooled(groups: _Sums, member) -> _Sums:
     return _Sums(number, mean, materialize(total(jnp.where(member, groups.spread, 0) + size * apart * apart)))
 
 
-def _of_rows(rows) -> _Sums:
-    """Sums of rows [bs, ...] of which NaN are missing."""
+def _of_rows(rows: Float[Array, "bs ..."]) -> _Sums:
+    """Sums over the first axis; NaN stands for a missing report."""
     left = ~jnp.isnan(rows)
     size, sums = materialize_all([total(left.astype(rows.dtype)), total(jnp.where(left, rows, 0))])
     mean = sums / jnp.maximum(size, 1)
@@ -74,28 +89,42 @@ def _of_rows(rows) -> _Sums:
     return _Sums(size, mean, materialize(total(apart * apart)))
 
 
-def _uniform(stream, t, step):
-    """Uniform [L] of one removal."""
+def _uniform(stream: Any, t: Any, step: Any) -> Float[Array, " L"]:
+    """The uniform variable of one removal, for every lane."""
     if isinstance(stream, Draws):
         return to_uniform(stream.at(t, step), stream.dtype)
     return stream[:, jnp.minimum(step, stream.shape[1] - 1)]
 
 
 class _Loop(NamedTuple):
-    step: Any  # []
-    todo: Any  # [L] bool: not known to be done
-    removed: Any  # [L] int32
-    exhausted: Any  # [L] bool
-    values: Any  # [L, nb, bs], NaN: missing or removed
-    blocks: Any  # _Sums
-    arms: Any  # _Sums
-    mean: Any  # [d, L]
-    eigenvalue: Any  # [L]
-    eigenvalues: Any  # [history, L]
+    """What the loop of removals carries."""
+
+    step: Int[Array, ""]
+    # not known to be done
+    todo: Bool[Array, " L"]
+    removed: Int[Array, " L"]
+    exhausted: Bool[Array, " L"]
+    # NaN: missing or removed
+    values: Float[Array, "L nb bs"]
+    blocks: _Sums
+    arms: _Sums
+    mean: Float[Array, "d L"]
+    eigenvalue: Float[Array, " L"]
+    eigenvalues: Float[Array, "history L"]
 
 
-def _whole_batch(history, stream, t, values, present, block_arm, directions, bound, limit) -> FilteredBlocks:
-    """All arguments have a leading axis [L]."""
+def _whole_batch(
+    history: int,
+    stream: Any,
+    t: Any,
+    values: Float[Array, "L nb bs"],
+    present: Bool[Array, "L nb bs"],
+    block_arm: Int[Array, "L nb"],
+    directions: Float[Array, "L K d"],
+    bound: Float[Array, " L"],
+    limit: Int[Array, " L"],
+) -> FilteredBlocks:
+    """The filter for all lanes at once."""
     lanes, num_blocks, size = values.shape
     dtype = values.dtype
     lane = jnp.arange(lanes, dtype=jnp.int32)
@@ -128,8 +157,8 @@ def _whole_batch(history, stream, t, values, present, block_arm, directions, bou
         todo = above & (at.removed < limit)
 
         a, rest = first_above(tau, _uniform(stream, t, at.step) * sum_tau)
-        mine = jnp.arange(num_arms, dtype=jnp.int32)[:, None] == a
-        along = materialize(total(jnp.where(mine, along, 0)))
+        of_arm = jnp.arange(num_arms, dtype=jnp.int32)[:, None] == a
+        along = materialize(total(jnp.where(of_arm, along, 0)))
         own = arm == a
         b, rest = first_above(ladder(jnp.where(own, scores(at.blocks, along), 0)), rest)
         row = at.values.at[lane, b].get(mode="promise_in_bounds").T
@@ -140,31 +169,52 @@ def _whole_batch(history, stream, t, values, present, block_arm, directions, bou
         here = (jnp.arange(num_blocks, dtype=jnp.int32)[:, None] == b) & todo
         blocks = jax.tree.map(lambda new, old: jnp.where(here, new, old), touched, at.blocks)
         pooled = _pooled(blocks, own)
-        arms = jax.tree.map(lambda new, old: jnp.where(mine & todo, new, old), pooled, at.arms)
+        arms = jax.tree.map(lambda new, old: jnp.where(of_arm & todo, new, old), pooled, at.arms)
         return _Loop(
-            at.step + 1, todo, at.removed + todo.astype(jnp.int32), at.exhausted | (above & ~todo), values, blocks, arms,
-            jnp.where(at.todo, mean, at.mean), jnp.where(at.todo, value, at.eigenvalue), eigenvalues,
-        )  # fmt: skip
+            step=at.step + 1,
+            todo=todo,
+            removed=at.removed + todo.astype(jnp.int32),
+            exhausted=at.exhausted | (above & ~todo),
+            values=values,
+            blocks=blocks,
+            arms=arms,
+            mean=jnp.where(at.todo, mean, at.mean),
+            eigenvalue=jnp.where(at.todo, value, at.eigenvalue),
+            eigenvalues=eigenvalues,
+        )
 
-    none, zero = jnp.zeros(lanes, jnp.int32), jnp.zeros(lanes, dtype)
-    eigenvalues = jnp.full((history, lanes), jnp.nan, dtype)
+    none_removed = jnp.zeros(lanes, jnp.int32)
     start = _Loop(
-        jnp.int32(0), none == 0, none, none > 0, values, blocks, arms, jnp.zeros((dim, lanes), dtype), zero, eigenvalues
+        step=jnp.int32(0),
+        todo=none_removed == 0,
+        removed=none_removed,
+        exhausted=none_removed > 0,
+        values=values,
+        blocks=blocks,
+        arms=arms,
+        mean=jnp.zeros((dim, lanes), dtype),
+        eigenvalue=jnp.zeros(lanes, dtype),
+        eigenvalues=jnp.full((history, lanes), jnp.nan, dtype),
     )
     end = lax.while_loop(lambda at: jnp.any(at.todo), remove, start)
     return FilteredBlocks(
-        end.mean.T, ~jnp.isnan(end.values), end.eigenvalue, end.eigenvalues.T, end.removed, end.exhausted
+        mean=end.mean.T,
+        keep=~jnp.isnan(end.values),
+        eigenvalue=end.eigenvalue,
+        eigenvalues=end.eigenvalues.T,
+        num_removed=end.removed,
+        exhausted=end.exhausted,
     )
 
 
-def _batched(history):
+def _batched(history: int) -> Callable[..., FilteredBlocks]:
     """`_whole_batch` under any nesting of vmap: nested axes become one."""
 
     @jax.custom_batching.custom_vmap
     def many(*args):
-        # here, after every vmap: fewer than eight lanes are filled up, the least number for which bits do not depend on it
+        # Lanes are filled up here, after every vmap.
         lanes = args[1].shape[0]
-        fill = -lanes % max(LANES, 2 ** (lanes.bit_length() - 3))
+        fill = -lanes % max(MIN_LANES, 2 ** (lanes.bit_length() - 3))
         args = jax.tree.map(lambda x: jnp.concatenate([x, jnp.repeat(x[:1], fill, 0)]), args) if fill else args
         return jax.tree.map(lambda x: x[:lanes], _whole_batch(history, *args))
 
@@ -174,21 +224,30 @@ def _batched(history):
             x = x if moves else jnp.broadcast_to(x, (axis_size, *x.shape))
             return x.reshape(axis_size * x.shape[1], *x.shape[2:])
 
-        found = many(*jax.tree.map(flat, tuple(batched), args))
-        found = jax.tree.map(lambda x: x.reshape(axis_size, x.shape[0] // axis_size, *x.shape[1:]), found)
-        return found, jax.tree.map(lambda _: True, found)
+        filtered = many(*jax.tree.map(flat, tuple(batched), args))
+        filtered = jax.tree.map(lambda x: x.reshape(axis_size, x.shape[0] // axis_size, *x.shape[1:]), filtered)
+        return filtered, jax.tree.map(lambda _: True, filtered)
 
     return many
 
 
 def filter_blocks(
-    stream, t, values, present, block_arm, directions, bound, *, max_removals=None, history=0
+    stream: Draws | Float[Array, " m"],
+    t: Any,
+    values: Float[Array, "nb bs"],
+    present: Bool[Array, "nb bs"],
+    block_arm: Int[Array, " nb"],
+    directions: Float[Array, "K d"],
+    bound: Any,
+    *,
+    max_removals: Any = None,
+    history: int = 0,
 ) -> FilteredBlocks:
     """The filter on reports that lie in blocks of one arm each; see `spectral_filter`.
 
-    stream: uniforms [m], used in order, or `Draws`: then removal j takes the uniform at play index t, position j. values: [nb, bs]
-    finite, of a size whose square is; present: [nb, bs] bool; block_arm: [nb] int32 below K; directions: [K, d];
-    max_removals: None, or an integer that may be traced. history: how many eigenvalues are returned [static].
+    Of uniforms [m], removal j takes the j-th; of `Draws` it takes the uniform at play index t, position j. `values`
+    are finite, and so are their squares. `max_removals` is None, or an integer that may be traced. `history` is how
+    many eigenvalues are returned [static].
     """
     nb, bs = values.shape
     dtype = values.dtype
@@ -201,23 +260,65 @@ def filter_blocks(
     return jax.tree.map(lambda x: x[0], _batched(history)(*args))
 
 
-def spectral_filter(uniforms_or_stream, reports, arms, directions, bound, *, max_removals=None) -> Filtered:
+def spectral_filter(
+    uniforms_or_stream: Vector | Draws,
+    reports: Vector,
+    arms: Vector,
+    directions: Matrix,
+    bound: Scalar | Array,
+    *,
+    max_removals: int | None = None,
+) -> Filtered:
     """Mean of X_j = directions[arms_j] * reports_j after random removals along the covariance's top eigenvector.
 
-    While the largest eigenvalue of the covariance is at least 4 bound, one report is removed, j with probability proportional
-    to its squared deviation along the eigenvector.
+    While the largest eigenvalue of the covariance is at least 4 `bound`, one report is removed: report j with
+    probability proportional to its squared deviation along the eigenvector.
 
-    uniforms_or_stream: uniforms [m], m >= 1, one a removal in order (m also bounds the removals), or `jaxbandits.random.Draws` (play index 0,
-    position: the removal). reports: [n], n >= 1; those that are not finite are left out from the start, others are cut at
-    1e6 max(1, sqrt(bound) / largest norm of a direction). arms: [n] integers in [0, K), any order: equal uniforms remove what the flat
-    inverse distribution function over a stable sort by arm removes. directions: [K, d]. bound: lambda >= 0.
-    max_removals: None (no limit) or an integer >= 0 [static]; `exhausted` says when it ended the filter.
-    Works under jit and vmap. Raises ValueError for wrong shapes and ranges. Source: specification of robust linear bandits,
-    sections 5 and 6 (Algorithm 2 of "Robust and private stochastic linear bandits", ICML 2023).
+    Parameters
+    ----------
+    uniforms_or_stream : array of shape [m] or Draws
+        Independent uniforms, at least one, of which each removal takes the next; m also bounds the removals. Or a
+        `jaxbandits.random.Draws`, of which removal j takes the uniform at play index 0, position j.
+    reports : array of shape [n]
+        The reports, at least one. Those that are not finite are left out from the start; others are cut in size at
+        1e6 max(1, sqrt(bound) / largest norm of a direction).
+    arms : int array of shape [n]
+        The arm of each report, in [0, K), in any order.
+    directions : array of shape [K, d]
+        The direction of each arm; K and d are at least 1.
+    bound : float
+        The bound lambda on the covariance of clean reports, in units of X squared, at least 0. It may be traced.
+    max_removals : int, optional
+        The most removals, at least 0 [static]. Default: no limit.
 
+    Returns
+    -------
+    Filtered
+        `mean` [d] and `keep` [n] of the reports that are left, the `eigenvalues` on the way, `num_removed`,
+        `num_dropped` (not finite), and `exhausted`, whether the number of removals ended the filter and not the
+        bound.
+
+    Raises
+    ------
+    ValueError
+        If a shape is wrong, or a number lies outside its range.
+
+    Notes
+    -----
+    Equal uniforms remove what the flat inverse distribution function over a stable sort by arm removes, so the
+    order of the reports of different arms does not matter. It works under jit and vmap; leading axes need vmap.
+
+    References
+    ----------
+    Charisopoulos, Esfandiari and Mirrokni 2023, "Robust and private stochastic linear bandits", Algorithm 2:
+    `docs/formulas/robust_linear.md#filter`. Cuts: `docs/formulas/robust_linear.md#extreme-reports`.
+
+    Examples
+    --------
     >>> import jax.numpy as jnp
-    >>> found = spectral_filter(jnp.array([0.5]), jnp.array([1.0, 3.0, 2.0, 50.0]), jnp.zeros(4, int), jnp.ones((1, 1)), 1.0)
-    >>> found.keep.tolist(), found.mean.tolist()
+    >>> reports, one_arm = jnp.array([1.0, 3.0, 2.0, 50.0]), jnp.zeros(4, int)
+    >>> filtered = spectral_filter(jnp.array([0.5]), reports, one_arm, jnp.ones((1, 1)), 1.0)
+    >>> filtered.keep.tolist(), filtered.mean.tolist()
     ([True, True, True, False], [2.0])
     """
     reports, directions, arms = jnp.asarray(reports), jnp.asarray(directions), jnp.asarray(arms)
@@ -243,13 +344,14 @@ def spectral_filter(uniforms_or_stream, reports, arms, directions, bound, *, max
 
 
 @partial(jax.jit, static_argnames="most")
-def _sorted(stream, reports, arms, directions, bound, most) -> Filtered:
+def _sorted(stream: Any, reports: Any, arms: Any, directions: Any, bound: Any, most: int) -> Filtered:
+    """`spectral_filter` on checked arrays; `most` bounds the removals."""
     n, num_arms = reports.shape[0], directions.shape[0]
     norm = jnp.sqrt(fixed_sum(directions * directions))
     finite = jnp.isfinite(reports)
     bound = jnp.asarray(bound).astype(reports.dtype)
     top = jnp.max(norm)
-    largest = LARGEST * jnp.maximum(1, jnp.sqrt(jnp.where(bound > 0, bound, 0)) / jnp.where(top > 0, top, 1))
+    largest = MAX_REPORT * jnp.maximum(1, jnp.sqrt(jnp.where(bound > 0, bound, 0)) / jnp.where(top > 0, top, 1))
     values = jnp.where(finite, jnp.clip(reports, -largest, largest), 0)
     size = block_size(n)
     place, block_arm = layout(arms, num_arms, size)
@@ -258,23 +360,28 @@ def _sorted(stream, reports, arms, directions, bound, most) -> Filtered:
     def blocked(x):
         return jnp.zeros(num_blocks * size, x.dtype).at[place].set(x).reshape(num_blocks, size)
 
-    found = filter_blocks(
+    filtered = filter_blocks(
         stream, 0, blocked(values), blocked(finite), block_arm, directions, bound, max_removals=most, history=most + 1
     )
     return Filtered(
-        found.mean, found.keep.reshape(-1)[place], found.eigenvalues, found.num_removed, count(~finite), found.exhausted
+        mean=filtered.mean,
+        keep=filtered.keep.reshape(-1)[place],
+        eigenvalues=filtered.eigenvalues,
+        num_removed=filtered.num_removed,
+        num_dropped=count(~finite),
+        exhausted=filtered.exhausted,
     )
 
 
 def block_size(n: int) -> int:
-    """Reports of a block, a power of two of about sqrt(n)."""
+    """How many reports a block holds: a power of two of about sqrt(n)."""
     return min(256, max(8, 2 ** round(0.5 * (n - 1).bit_length())))
 
 
-def layout(arms, num_arms: int, size: int):
-    """Blocks for reports of arms [n]: each one's place [n] in nb * size slots, and each block's arm [nb].
+def layout(arms: Int[Array, " n"], num_arms: int, size: int) -> tuple[Int[Array, " n"], Int[Array, " nb"]]:
+    """Blocks for reports of the given arms: the place of each report among nb * size slots, and each block's arm.
 
-    Reports of one arm stay in order; nb = floor(n / size) + K is enough for any counts.
+    Reports of one arm stay in order. There are nb = floor(n / size) + K blocks, which is enough for any counts.
     """
     n = arms.shape[0]
     arms = arms.astype(jnp.int32)

@@ -1,40 +1,66 @@
 """The trimmed mean: the smallest and the largest values are left out."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 
 from jaxbandits.estimators._inputs import checked, sample
 from jaxbandits.numerics import fixed_sum
+from jaxbandits.typing import Array, Float, Int, Scalar, Vector
 
 GUARD = 1e-6  # relative: share * n counts as the integer that it is but for rounding
 
 
-def left_out(pulls, share):
+def left_out(pulls: Int[Array, "..."], share: Float[Array, ""]) -> Int[Array, "..."]:
     """ceil(share * n), int32, guarded against rounding."""
     product = pulls.astype(share.dtype) * share
     return jnp.ceil(product * (1 - GUARD)).astype(jnp.int32)
 
 
-def middle_mean(ordered, first, stop):
-    """Mean of ordered[first:stop] (traced ends, not empty) over the last axis."""
-    place = jnp.arange(ordered.shape[-1], dtype=jnp.int32)
-    total = fixed_sum(jnp.where((place >= first) & (place < stop), ordered, 0))
-    return total / (stop - first).astype(ordered.dtype)
+def middle_mean(ordered: Float[Array, "..."], first: Any, stop: Any, axis: int = -1) -> Float[Array, "..."]:
+    """Mean of ordered[first:stop] over one axis: ends that are data or ints, with at least one value between them."""
+    place = jnp.arange(ordered.shape[axis], dtype=jnp.int32)
+    place = place.reshape(-1, *(1,) * (ordered.ndim - 1 - axis % ordered.ndim))
+    total = fixed_sum(jnp.where((place >= first) & (place < stop), ordered, 0), axis=axis)
+    return total / jnp.asarray(stop - first, ordered.dtype)
 
 
-def trimmed(ordered, pulls, share):
-    """The trimmed mean of the first `pulls` entries of a row in rising order; the median where nothing would be left."""
+def trimmed(ordered: Float[Array, "... n"], pulls: Int[Array, ""], share: Float[Array, ""]) -> Float[Array, "..."]:
+    """The trimmed mean of the first `pulls` entries of a row in rising order.
+
+    The median where nothing would be left.
+    """
     drop = jnp.minimum(left_out(pulls, share), (pulls - 1) // 2)
     return middle_mean(ordered, drop, pulls - drop)
 
 
-def trimmed_mean(x, share):
+def trimmed_mean(x: Vector, share: Scalar | Float[Array, ""]) -> Float[Array, ""]:
     """The mean of x without its ceil(share n) smallest and as many largest values.
 
-    x: [n]; infinities and NaN count as 0. share in [0, 1/2), of the values at each end. Where nothing would be left (small n) the
-    median is returned. Returns []. Raises ValueError for an empty x or another share.
-    Source: specification of private and robust bandits, section 7 (Niss and Tewari 2020).
+    Parameters
+    ----------
+    x : array [n]
+        Values, n at least 1. Infinities and NaN count as 0.
+    share : float
+        The share of the values that is left out at each end, in [0, 1/2).
 
+    Returns
+    -------
+    array []
+        The trimmed mean; the median where nothing would be left (small n).
+
+    Raises
+    ------
+    ValueError
+        If x is empty or has another shape, or `share` is out of range.
+
+    References
+    ----------
+    Niss and Tewari 2020; `docs/formulas/private_robust_mab.md#cr-ucb`.
+
+    Examples
+    --------
     >>> import jax.numpy as jnp
     >>> float(trimmed_mean(jnp.array([1e6, 1.0, 2.0, 6.0, -1e6]), 0.2))
     3.0

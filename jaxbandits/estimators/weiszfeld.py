@@ -1,8 +1,14 @@
-"""Smoothed Weiszfeld iterations, the lanes in the last axes: the kernel of every geometric median here.
+"""Smoothed Weiszfeld iterations: the kernel of every geometric median here.
 
-Axes: [N] points, [p] coordinates, [...] any number of lanes. Under vmap the batch axis goes last, so that a vector register holds
-one number of eight problems; sums over N and p are then plain elementwise additions in a fixed order.
-Source: Pillutla, Kakade and Harchaoui 2019 (RFA); specification of Byzantine-robust federated bandits, sections 3 and 7.
+`pulls` and `step` are one iteration. Three functions repeat it: `warm_median` (federated rules, a fixed number
+of steps from the last median), `plain_median` (many points, no certificate) and `geometric_median` (its own
+file, with a certificate).
+
+Axes: [N] points, [p] coordinates, [...] any number of lanes, which lie in the last axes: a vector register then
+holds one number of eight problems, and sums over N and p are plain elementwise additions in a fixed order.
+
+References: Pillutla, Kakade and Harchaoui 2019 (RFA); `docs/formulas/byzantine.md#weiszfeld` and
+`docs/formulas/byzantine.md#starting-point`.
 """
 
 from functools import cache
@@ -11,31 +17,69 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.numerics import count, fixed_sum, lanes_last
+from jaxbandits.numerics import count, fixed_sum, lanes_last, materialize
+from jaxbandits.typing import Array, Bool, Float
 
-SMOOTHING = 1e-4  # nu_s, in median distances: below it a distance counts as it
+SMOOTHING = 1e-4  # nu_s, in units of the median distance: smaller distances count as this much
 
 
 class Warm(NamedTuple):
     """A median and the weights that gave it: the two starts of the next one."""
 
-    weights: Any  # [N] sum 1
-    value: Any  # [p]
+    # sum 1
+    weights: Float[Array, " N"]
+    value: Float[Array, " p"]
 
 
-def distances(points, z):
-    """||z - z_i||: points [N, p, ...], z [p, ...] -> [N, ...]."""
+def distances(points: Float[Array, "N p ..."], z: Float[Array, "p ..."]) -> Float[Array, "N ..."]:
+    """||z - z_i||."""
     away = points - z
     return jnp.sqrt(fixed_sum(away * away, axis=1))
 
 
-def weighted_mean(points, weights):
-    """Sum of weights [N, ...] times points [N, p, ...] -> [p, ...]."""
+def weighted_mean(points: Float[Array, "N p ..."], weights: Float[Array, "N ..."]) -> Float[Array, "p ..."]:
+    """Sum of weights times points, for weights of sum 1."""
     return fixed_sum(points * weights[:, None], axis=0)
 
 
-def middle_distance(d, present):
-    """The median over the first axis of the present ones of d [N, ...], without sorting: of an even number the mean of the middle two."""
+def pulls(
+    points: Float[Array, "N p ..."], weights: Float[Array, "N ..."], z: Float[Array, "p ..."], smoothing: Any
+) -> Float[Array, "N ..."]:
+    """How strongly each point pulls the next iterate: its weight over its distance from z, at least `smoothing`."""
+    return weights / jnp.maximum(smoothing, distances(points, z))
+
+
+def step(
+    points: Float[Array, "N p ..."],
+    weights: Float[Array, "N ..."],
+    z: Float[Array, "p ..."],
+    smoothing: Any,
+    least_total: float = 0.0,
+) -> Float[Array, "p ..."]:
+    """One iteration from z.
+
+    least_total: the sum of pulls counts as at least this, against 0 / 0 where no point has a weight.
+    """
+    pull = pulls(points, weights, z, smoothing)
+    total = materialize(fixed_sum(pull, axis=0))
+    return weighted_mean(points, pull) / (jnp.maximum(total, least_total) if least_total else total)
+
+
+def plain_median(
+    points: Float[Array, "N p"], present: Bool[Array, " N"], *, iterations: int = 50, smoothing: float = 1e-8
+) -> Float[Array, " p"]:
+    """The geometric median of the present points by plain iterations from their mean; 0 where there is none.
+
+    O(N p) an iteration. The certificate of `geometric_median` costs O(N^2), too much for thousands of points.
+    smoothing: smaller distances count as this much.
+    """
+    weights, least_total = present.astype(points.dtype), float(jnp.finfo(points.dtype).tiny)
+    mean = weighted_mean(points, weights) / jnp.maximum(fixed_sum(weights), least_total)
+    return lax.fori_loop(0, iterations, lambda _, z: step(points, weights, z, smoothing, least_total), mean)
+
+
+def middle_distance(d: Float[Array, "N ..."], present: Bool[Array, "N ..."]) -> Float[Array, "..."]:
+    """The median of the present distances over the first axis: of an even number the mean of the middle two."""
     n, number = d.shape[0], jnp.maximum(count(present, axis=0), 1)
     d = jnp.where(present, d, jnp.inf)
     index = jnp.arange(n).reshape(n, *(1,) * (d.ndim - 1))
@@ -59,36 +103,59 @@ def _warm(iterations: int):
         smoothing = SMOOTHING * middle_distance(jnp.where(better, from_weights, from_value), present)
         smoothing = jnp.maximum(smoothing, jnp.finfo(points.dtype).tiny)
 
-        def step(carry, _):
-            z, _ = carry
-            pull = smoothing / jnp.maximum(
-                smoothing, distances(points, z)
-            )  # at most 1: 1 / tiny would overflow in the sum
-            pull = jnp.where(present, pull, 0)
+        # with weights of size `smoothing` a pull is at most 1: with 1 / tiny the sum would overflow
+        equal = jnp.where(present, smoothing, 0)
+
+        def next_pair(carry, _):
+            pull = pulls(points, equal, carry[0], smoothing)
             weights = pull / fixed_sum(pull, axis=0)
             return (weighted_mean(points, weights), weights), None
 
-        return lax.scan(step, (z, weights), length=iterations)[0]
+        return lax.scan(next_pair, (z, weights), length=iterations)[0]
 
     return lanes_last(solve)
 
 
-def warm_start(num_points: int, dim: int, dtype, present=None) -> Warm:
-    """Before the first median: equal weights of the present points [N], value 0."""
-    present = jnp.ones(num_points, dtype) if present is None else present.astype(dtype)
-    return Warm(present / fixed_sum(present), jnp.zeros(dim, dtype))
+def warm_start(num_points: int, dim: int, dtype: Any, present: Bool[Array, " N"] | None = None) -> Warm:
+    """What comes before the first median: equal weights of the present points, value 0."""
+    weights = jnp.ones(num_points, dtype) if present is None else present.astype(dtype)
+    return Warm(weights / fixed_sum(weights), jnp.zeros(dim, dtype))
 
 
-def warm_median(points, last: Warm, iterations: int = 8, *, present=None) -> Warm:
-    """Geometric median of points [N, p] from a warm start: a fixed number of Weiszfeld iterations, no sorting. For step code.
+def warm_median(
+    points: Float[Array, "N p"], last: Warm, iterations: int = 8, *, present: Bool[Array, " N"] | None = None
+) -> Warm:
+    """The geometric median from a warm start, by a fixed number of Weiszfeld iterations without sorting. For step code.
 
-    Two starts, the mean of the new points by the last weights and the last value; the one with the smaller sum of distances is kept
-    (the first on a tie), and 1e-4 of the median distance from it smooths all iterations. points: finite, norms below 1e18 in float32 (clamp messages
-    first). Elementwise throughout; vmap and jit as you like. All points equal: that point. iterations >= 1, static.
-    present: [N] bool, None: all; at least one. Points that are not present are finite and read by nothing, provided their last weights are 0
-    (give `warm_start` the same).
+    Parameters
+    ----------
+    points : array [N, p]
+        Finite points, of norms below 1e18 in float32 (clamp messages first).
+    last : Warm
+        The last result, or `warm_start`.
+    iterations : int
+        How many steps, at least 1 [static].
+    present : bool array [N], optional
+        Which points count, at least one; None: all. The others must be finite and their last weights 0 (give
+        `warm_start` the same `present`); nothing reads them then.
+
+    Returns
+    -------
+    Warm
+        The median and the weights that gave it.
+
+    Notes
+    -----
+    There are two starts: the mean of the new points by the last weights, and the last value. The one with the
+    smaller sum of distances is used, the first on a tie. 1e-4 of the median distance from it smooths all
+    iterations. Equal points give that point. Everything is elementwise: `vmap` and `jit` as you like.
+
+    References
+    ----------
+    `docs/formulas/byzantine.md#weiszfeld`, `docs/formulas/byzantine.md#starting-point`.
     """
     if points.shape[0] == 1:  # nothing to iterate; a compiler that cancels a / a here would square the smallest float
         return Warm(jnp.ones(1, points.dtype), points[0])
     present = jnp.ones(points.shape[0], bool) if present is None else present
-    return Warm(*reversed(_warm(iterations)(points, present, last.weights, last.value)))
+    value, weights = _warm(iterations)(points, present, last.weights, last.value)
+    return Warm(weights, value)

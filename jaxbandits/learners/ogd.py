@@ -1,8 +1,8 @@
 """Projected online gradient descent over a Euclidean ball.
 
 Zinkevich 2003; Hazan, Agarwal and Kale 2007 for strongly convex losses; Streeter and McMahan 2010 for the step that needs no
-gradient bound. Written out elementwise and not by optax: its steps and projections sum with `jnp.sum`, whose order follows the
-number of lanes, and it has no step by the sum of squared norms (`scale_by_rss` keeps a sum a coordinate).
+gradient bound. Written out and not by optax, which has no step by the sum of squared norms (`scale_by_rss` keeps a sum a
+coordinate); `from_optax` takes the steps that it has.
 """
 
 from typing import Any, NamedTuple

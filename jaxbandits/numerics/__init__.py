@@ -1,6 +1,6 @@
 """Numerics whose result does not depend on how many lanes run side by side: fixed-order sums, choices, small linear algebra."""
 
-from jaxbandits.numerics.choice import argmax, argmin, features, inverse_cdf, one_hot, pick, picked, played
+from jaxbandits.numerics.choice import argmax, argmin, features, inverse_cdf, one_hot, pick, picked, played, tree_where
 from jaxbandits.numerics.fusion import cond_any, lanes_last, materialize, materialize_all, rounded
 from jaxbandits.numerics.linear_algebra import inverse_cholesky, safe_norm, sweep_inverse
 from jaxbandits.numerics.sums import UNROLL, combine, count, dot, fixed_cumsum, fixed_sum, matvec, quadratic, two_sum
@@ -30,6 +30,7 @@ __all__ = [
     "rounded",
     "safe_norm",
     "sweep_inverse",
+    "tree_where",
     "two_sum",
 ]
 

@@ -64,6 +64,14 @@ def pick(x, index, axis: int = -1):
     return chosen
 
 
+def tree_where(condition, new, old):
+    """Of two equal trees, leaf by leaf, `new` where the condition holds and `old` elsewhere.
+
+    condition: a boolean that broadcasts against every leaf; inside a lane a scalar.
+    """
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), new, old)
+
+
 def features(context) -> list:
     """The d arrays [P, N, A] of a context [P, N, A, d]."""
     return [context[..., j] for j in range(context.shape[-1])]

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import numpy as np
 
+from jaxbandits.learners.transformations import is_transformation, maker, program_of
 from jaxbandits.mechanisms.composition import SIMULATED
 from jaxbandits.sweeps.arguments import name_of
 from jaxbandits.sweeps.assumptions import overspent
 from jaxbandits.sweeps.engines.compiled import LaneShape
+from jaxbandits.sweeps.identity.traced_lane import fingerprint
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.storage.dataset_file import SCHEMA_VERSION
 
@@ -159,6 +161,9 @@ def _coordinate(labels) -> np.ndarray:
 
 def text(x) -> str:
     """A factory, array or number as short text."""
+    if is_transformation(x):
+        config = _transformation(x)
+        return f"{config['name'].rpartition('.')[2]} {config['program'][:8]}"
     if callable(x):
         bound: dict = {}
         while isinstance(x, functools.partial):
@@ -175,6 +180,8 @@ def jsonable(x):
         return {str(k): jsonable(v) for k, v in x.items()}
     if hasattr(x, "config"):  # a called part inside another, such as the losses behind experts
         return jsonable(x.config or {"name": "own"})
+    if is_transformation(x):
+        return dict(_transformation(x))
     if isinstance(x, functools.partial) or callable(x):
         names: dict = {}
         while isinstance(x, functools.partial):
@@ -194,6 +201,16 @@ def jsonable(x):
     if isinstance(x, float) and not np.isfinite(x):
         return str(x)
     return x if isinstance(x, str | int | float | bool) or x is None else str(x)
+
+
+@functools.cache
+def _transformation(x) -> dict:
+    """An optax transformation by the function that made it and a hash of what it computes: its numbers are in closures."""
+    try:
+        program = fingerprint([program_of(x)], [])
+    except Exception:  # a user's own, of which no more is recorded: chunks are named by the whole lane's program
+        program = "unknown"
+    return {"name": maker(x), "program": program}
 
 
 def _crc(x: np.ndarray) -> int:

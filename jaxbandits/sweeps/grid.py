@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxbandits.learners.transformations import is_transformation
 from jaxbandits.sweeps.arguments import PARTS, signature_of
 from jaxbandits.validation import integer, nearest, shown
 
@@ -93,7 +94,13 @@ def _axis(key, values) -> Axis:
     if not values:
         raise ValueError(f"grid[{key!r}] is empty: give at least one value")
     if len(keys) > 1:  # tied keys take one value together, or a row of one value a key
-        rows = [tuple(v) if isinstance(v, list | tuple) and len(v) == len(keys) else (v,) * len(keys) for v in values]
+        # an optax transformation is a tuple, too, and one value
+        rows = [
+            tuple(v)
+            if isinstance(v, list | tuple) and len(v) == len(keys) and not is_transformation(v)
+            else (v,) * len(keys)
+            for v in values
+        ]
         labels = [row[0] if isinstance(v, list | tuple) else v for row, v in zip(rows, labels, strict=True)]
     else:
         rows = [(v,) for v in values]
@@ -104,6 +111,10 @@ def _axis(key, values) -> Axis:
                 f"not {shown(labels[0])}; rows of arrays need names, {{'easy': ({', '.join('[...]' for _ in keys)}), ...}}"
             )
         name = keys[0] if len(keys) == 1 else key
+        if any(map(is_transformation, labels)):
+            raise ValueError(
+                f"grid[{key!r}] holds optimizers: name them, for example {{{name!r}: {{'slow': optax.sgd(0.01), ...}}}}"
+            )
         raise ValueError(
             f"grid[{key!r}] holds arrays: name them, for example {{{name!r}: {{'easy': [...], 'hard': [...]}}}}"
         )

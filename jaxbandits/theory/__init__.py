@@ -1,10 +1,13 @@
-"""Tunings and regret bounds of the papers, on the host. First Asi, Raman and Talwar, Faster Rates for Private Adversarial Bandits
-(ICML 2025); `prm_*` and `private_robust_*` are of Wu, Zhou, Tao and Wang, On Private and Robust Bandits (NeurIPS 2023);
-`byzantine_*` of Jadbabaie, Li, Qian and Tian, Byzantine-robust federated linear bandits; `robust_linear_*` of Robust and private
-stochastic linear bandits (ICML 2023); `online_ucb_*` of Improved rate for locally differentially private linear bandits.
+"""Tunings and regret bounds of the papers, computed on the host.
 
-K arms, N experts, T plays, n = epsilon T; `log` is natural. A bound may exceed T: plot min(bound, T). Where the printed constants
-could not be read or a step of a proof is missing, the docstring says which form is given.
+* `prm_*` and `private_robust_*`: Wu, Zhou, Tao and Wang, On Private and Robust Bandits (NeurIPS 2023).
+* `byzantine_*`: Jadbabaie, Li, Qian and Tian, Byzantine-robust federated linear bandits.
+* `robust_linear_*`: Robust and private stochastic linear bandits (ICML 2023).
+* `online_ucb_*`: Improved rate for locally differentially private linear bandits.
+* All others: Asi, Raman and Talwar, Faster Rates for Private Adversarial Bandits (ICML 2025).
+
+K arms, N experts, T plays, n = epsilon T; `log` is natural. A bound may exceed T: plot min(bound, T). Where the
+printed constants could not be read, or a step of a proof is missing, the docstring says which form is given.
 """
 
 from jaxbandits.mechanisms.composition import composed_epsilon

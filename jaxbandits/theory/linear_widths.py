@@ -1,11 +1,14 @@
-"""Noise, ridges and widths of the linear comparators: LinUCB, its locally private form (Zheng, Cai, Huang, Li and Wang 2020), its
-jointly private one (Shariff and Sheffet 2018) and its form in the shuffle model (Chowdhury and Zhou 2022), in batches of B users.
-Specification of locally private linear bandits, section 7.
+"""Noise, ridges and widths of the linear comparators, computed on the host.
 
-"reference" is what the published code of Chowdhury and Zhou does, "theory" the papers' own constants (recalled, not re-read). T is the
-horizon, d the dimension, L the largest norm of a feature, R = 1/2 the rewards' noise, D = 1 the bound on theta, alpha = 0.1 the
-theory's failure probability. Widths and ridges of the shuffle model's theory presets are those of `local_theory_tuning` at the noise of one
-user: our choice. `log` is natural. Everything here is computed on the host.
+These are LinUCB, its locally private form (Zheng, Cai, Huang, Li and Wang 2020), its jointly private form (Shariff
+and Sheffet 2018) and its form in the shuffle model (Chowdhury and Zhou 2022), in batches of B users. Formulas:
+`docs/formulas/ldp_contextual.md#comparators`.
+
+The preset "reference" is what the published code of Chowdhury and Zhou does
+(`docs/formulas/ldp_contextual.md#reference-presets`). "theory" is the papers' own constants, recalled and not read
+again. Widths and ridges of the shuffle model's theory presets are those of `local_theory_tuning` at the noise of
+one user, a choice of this package. T is the horizon, d the dimension, L the largest norm of a feature, R = 1/2 the
+rewards' noise, D = 1 the bound on theta, alpha = 0.1 the theory's failure probability. `log` is natural.
 """
 
 import math
@@ -14,12 +17,12 @@ from typing import NamedTuple
 from jaxbandits.mechanisms.shuffle import SHARE, VectorCode, vector_code
 
 REWARD_SCALE = 0.5  # R: rewards in [0, 1] are 1/2-sub-Gaussian
-FAILURE = 0.1  # alpha
+FAILURE_PROB = 0.1  # alpha
 PLAIN_RIDGE = 1e-4  # the published code's ridge without noise
 
 
 class Width(NamedTuple):
-    """w_t = base + quartic t^(1/4) + slope sqrt(offset + log(1 + growth t)), t the 1-based play."""
+    """The width w_t = base + quartic t^(1/4) + slope sqrt(offset + log(1 + growth t)), t the 1-based play."""
 
     base: float
     quartic: float = 0.0
@@ -31,48 +34,71 @@ class Width(NamedTuple):
 class Tuning(NamedTuple):
     """One comparator's numbers. Scales are standard deviations of one draw of noise (of a node, for the tree)."""
 
-    diagonal: float  # of a diagonal entry of x x'
-    off_diagonal: float  # of an entry above the diagonal, mirrored below
-    vector: float  # of an entry of x y
-    ridge: float  # rho_t = ridge + ridge_root sqrt(t)
+    # of a diagonal entry of x x'
+    diagonal: float
+    # of an entry above the diagonal, mirrored below
+    off_diagonal: float
+    # of an entry of x y
+    vector: float
+    # rho_t = ridge + ridge_root sqrt(t)
+    ridge: float
     ridge_root: float
     width: Width
 
 
-def reference_width(horizon, dim, shift, feature_norm) -> Width:
-    """sqrt(shift d) + R sqrt(d log(T (1 + T L^2 / shift))), shift: Gamma."""
+def reference_width(horizon: int, dim: int, shift: float, feature_norm: float) -> Width:
+    """The width sqrt(shift d) + R sqrt(d log(T (1 + T L^2 / shift))), with Gamma as `shift`."""
     growth = math.log(horizon) + math.log1p(horizon * feature_norm**2 / shift)
     return Width(math.sqrt(shift * dim), slope=REWARD_SCALE * math.sqrt(dim), offset=growth)
 
 
-def plain_tuning(preset, horizon, dim, feature_norm) -> Tuning:
-    """LinUCB: no noise. reference: Gamma = 1, ridge 1e-4; theory: ridge lambda = 1, w_t = D + R sqrt(d log((1 + t L^2) T))."""
+def plain_tuning(preset: str, horizon: int, dim: int, feature_norm: float) -> Tuning:
+    """LinUCB, without noise: `docs/formulas/ldp_contextual.md#linucb`.
+
+    "reference" has Gamma = 1 and the ridge 1e-4; "theory" the ridge 1 and w_t = D + R sqrt(d log((1 + t L^2) T)).
+    """
     if preset == "reference":
-        return Tuning(0.0, 0.0, 0.0, PLAIN_RIDGE, 0.0, reference_width(horizon, dim, 1.0, feature_norm))
+        width = reference_width(horizon, dim, 1.0, feature_norm)
+        return Tuning(diagonal=0.0, off_diagonal=0.0, vector=0.0, ridge=PLAIN_RIDGE, ridge_root=0.0, width=width)
     slope = REWARD_SCALE * math.sqrt(dim)
     width = Width(1.0, slope=slope, offset=math.log(horizon), growth=feature_norm**2)
-    return Tuning(0.0, 0.0, 0.0, 1.0, 0.0, width)
+    return Tuning(diagonal=0.0, off_diagonal=0.0, vector=0.0, ridge=1.0, ridge_root=0.0, width=width)
 
 
-def reference_tuning(scale, shift, horizon, dim, feature_norm) -> Tuning:
-    """(Z + Z') / 2 on x x' and noise on x y, Z of scale s; ridge 2 Gamma, Gamma = `shift`, and the reference width."""
-    width = reference_width(horizon, dim, shift, feature_norm)
-    return Tuning(scale, scale / math.sqrt(2), scale, 2 * shift, 0.0, width)
+def reference_tuning(scale: float, shift: float, horizon: int, dim: int, feature_norm: float) -> Tuning:
+    """The noise (Z + Z') / 2 on x x', with Z of scale s, and noise of scale s on x y.
 
-
-def local_theory_tuning(scale, horizon, dim) -> Tuning:
-    """Zheng et al.: independent noise of scale s on the upper triangle of x x', mirrored, and on x y.
-
-    Upsilon_t = s sqrt(t) (4 sqrt(d) + 2 log(2 T / alpha)), rho_t = 2 Upsilon_t,
-    w_t = 2 s sqrt(d log T) + (sqrt(3 Upsilon_t) + s sqrt(d t / Upsilon_t)) d log T, a constant and a multiple of t^(1/4).
+    The ridge is 2 Gamma, with Gamma = `shift`, and the width the reference one.
     """
-    root, log = 4 * math.sqrt(dim) + 2 * math.log(2 * horizon / FAILURE), math.log(horizon)
+    width = reference_width(horizon, dim, shift, feature_norm)
+    return Tuning(
+        diagonal=scale,
+        off_diagonal=scale / math.sqrt(2),
+        vector=scale,
+        ridge=2 * shift,
+        ridge_root=0.0,
+        width=width,
+    )
+
+
+def local_theory_tuning(scale: float, horizon: int, dim: int) -> Tuning:
+    """Zheng et al. 2020: independent noise of scale s on the upper triangle of x x', mirrored, and on x y.
+
+    Upsilon_t = s sqrt(t) (4 sqrt(d) + 2 log(2 T / alpha)), rho_t = 2 Upsilon_t, w_t = 2 s sqrt(d log T) + (sqrt(3
+    Upsilon_t) + s sqrt(d t / Upsilon_t)) d log T, a constant and a multiple of t^(1/4).
+    """
+    root, log = 4 * math.sqrt(dim) + 2 * math.log(2 * horizon / FAILURE_PROB), math.log(horizon)
     shift, quartic = scale * root, math.sqrt(scale) * (math.sqrt(3 * root) + math.sqrt(dim / root)) * dim * log
-    return Tuning(scale, scale, scale, 0.0, 2 * shift, Width(2 * scale * math.sqrt(dim * log), quartic))
+    width = Width(2 * scale * math.sqrt(dim * log), quartic)
+    return Tuning(diagonal=scale, off_diagonal=scale, vector=scale, ridge=0.0, ridge_root=2 * shift, width=width)
 
 
-def local_tuning(preset, horizon, dim, epsilon, delta, feature_norm) -> Tuning:
-    """LDP. reference: s = sqrt(log(2.5 / delta)) / epsilon, Gamma = s sqrt(T d); theory: s = 4 sqrt(2 log(1.25 / delta)) / epsilon."""
+def local_tuning(preset: str, horizon: int, dim: int, epsilon: float, delta: float, feature_norm: float) -> Tuning:
+    """LinUCB with local privacy: `docs/formulas/ldp_contextual.md#local-privacy`.
+
+    "reference" has s = sqrt(log(2.5 / delta)) / epsilon and Gamma = s sqrt(T d); "theory" has
+    s = 4 sqrt(2 log(1.25 / delta)) / epsilon.
+    """
     if math.isinf(epsilon):
         return plain_tuning(preset, horizon, dim, feature_norm)
     if preset == "reference":
@@ -81,12 +107,15 @@ def local_tuning(preset, horizon, dim, epsilon, delta, feature_norm) -> Tuning:
     return local_theory_tuning(4 * math.sqrt(2 * math.log(1.25 / delta)) / epsilon, horizon, dim)
 
 
-def joint_tuning(preset, horizon, dim, epsilon, delta, feature_norm) -> Tuning:
-    """JDP. reference: s = sqrt(log T) log(2.5 / delta) / epsilon, Gamma = s sqrt(d log T). theory, m = ceil(log2 T) + 1 levels:
+def joint_tuning(preset: str, horizon: int, dim: int, epsilon: float, delta: float, feature_norm: float) -> Tuning:
+    """LinUCB with joint privacy: `docs/formulas/ldp_contextual.md#joint-privacy`.
 
-    s^2 = 16 m (L^2 + 1)^2 log(4 / delta)^2 / epsilon^2, a node adds (Z + Z') / sqrt(2) to the Gram matrix of (x, y),
-    Upsilon = s sqrt(2 m) (4 sqrt(d) + 2 log(2 T / alpha)), ridge 2 Upsilon, w_t = sqrt(3 Upsilon) D + s sqrt(m / Upsilon)
-    (sqrt(d) + sqrt(2 log(2 T / alpha))) + R sqrt(2 log(2 / alpha) + d log(3 + t L^2 / (d Upsilon))).
+    "reference" has s = sqrt(log T) log(2.5 / delta) / epsilon and Gamma = s sqrt(d log T).
+
+    "theory" has m = ceil(log2 T) + 1 levels, s^2 = 16 m (L^2 + 1)^2 log(4 / delta)^2 / epsilon^2, and a node that
+    adds (Z + Z') / sqrt(2) to the Gram matrix of (x, y). With Upsilon = s sqrt(2 m) (4 sqrt(d) + 2 log(2 T /
+    alpha)) the ridge is 2 Upsilon, and w_t = sqrt(3 Upsilon) D + s sqrt(m / Upsilon) (sqrt(d) + sqrt(2 log(2 T /
+    alpha))) + R sqrt(2 log(2 / alpha) + d log(3 + t L^2 / (d Upsilon))).
     """
     if math.isinf(epsilon):
         return plain_tuning(preset, horizon, dim, feature_norm)
@@ -94,19 +123,29 @@ def joint_tuning(preset, horizon, dim, epsilon, delta, feature_norm) -> Tuning:
     if preset == "reference":
         scale = math.sqrt(log) * math.log(2.5 / delta) / epsilon
         return reference_tuning(scale, scale * math.sqrt(dim * log), horizon, dim, feature_norm)
-    levels, tail = (horizon - 1).bit_length() + 1, math.log(2 * horizon / FAILURE)
+    levels, tail = (horizon - 1).bit_length() + 1, math.log(2 * horizon / FAILURE_PROB)
     scale = 4 * math.sqrt(levels) * (feature_norm**2 + 1) * math.log(4 / delta) / epsilon
     shift = scale * math.sqrt(2 * levels) * (4 * math.sqrt(dim) + 2 * tail)
     base = math.sqrt(3 * shift) + scale * math.sqrt(levels / shift) * (math.sqrt(dim) + math.sqrt(2 * tail))
-    offset = 2 * math.log(2 / FAILURE) / dim + math.log(3)
+    offset = 2 * math.log(2 / FAILURE_PROB) / dim + math.log(3)
     width = Width(base, slope=REWARD_SCALE * math.sqrt(dim), offset=offset, growth=feature_norm**2 / (3 * dim * shift))
-    return Tuning(math.sqrt(2) * scale, scale, scale, 2 * shift, 0.0, width)
+    return Tuning(
+        diagonal=math.sqrt(2) * scale,
+        off_diagonal=scale,
+        vector=scale,
+        ridge=2 * shift,
+        ridge_root=0.0,
+        width=width,
+    )
 
 
-def amplified_tuning(preset, horizon, dim, epsilon, delta, window, feature_norm) -> Tuning:
-    """SDP-Amp. reference: s = sqrt(log(2.5 B / delta)) / (epsilon sqrt B), Gamma = s sqrt(T d).
+def amplified_tuning(
+    preset: str, horizon: int, dim: int, epsilon: float, delta: float, window: int, feature_norm: float
+) -> Tuning:
+    """LinUCB in the shuffle model, by amplification (SDP-Amp): `docs/formulas/ldp_contextual.md#shuffle-model`.
 
-    theory: s = 4 sqrt(2 log(2.5 B / delta) log(2 / delta)) / (epsilon sqrt B), claimed for epsilon <= sqrt(log(2 / delta) / B).
+    "reference" has s = sqrt(log(2.5 B / delta)) / (epsilon sqrt B) and Gamma = s sqrt(T d). "theory" has s = 4
+    sqrt(2 log(2.5 B / delta) log(2 / delta)) / (epsilon sqrt B), claimed for epsilon <= sqrt(log(2 / delta) / B).
     """
     if math.isinf(epsilon):
         return plain_tuning(preset, horizon, dim, feature_norm)
@@ -118,10 +157,14 @@ def amplified_tuning(preset, horizon, dim, epsilon, delta, window, feature_norm)
     return local_theory_tuning(scale, horizon, dim)
 
 
-def vector_tuning(preset, horizon, dim, epsilon, delta, window, feature_norm) -> tuple[Tuning, VectorCode]:
-    """SDP-Vec. reference: Gamma = s sqrt(T d) / 4, s = log(d / delta) / (epsilon sqrt B): a scale, not the noise.
+def vector_tuning(
+    preset: str, horizon: int, dim: int, epsilon: float, delta: float, window: int, feature_norm: float
+) -> tuple[Tuning, VectorCode]:
+    """LinUCB in the shuffle model, by sums of vectors (SDP-Vec): `docs/formulas/ldp_contextual.md#vector-code`.
 
-    theory: b with the proved constant 24e4 log^2(4 (d^2 + 1) / delta), per-user noise sqrt(b p (1 - p)) L / g.
+    "reference" has Gamma = s sqrt(T d) / 4 with s = log(d / delta) / (epsilon sqrt B), which is a scale and not the
+    noise. "theory" has b with the proved constant 24e4 log^2(4 (d^2 + 1) / delta), and the noise sqrt(b p (1 - p))
+    L / g of a user.
     """
     if preset == "reference":
         code = vector_code(feature_norm, window, dim, epsilon, delta)
@@ -137,14 +180,31 @@ def vector_tuning(preset, horizon, dim, epsilon, delta, window, feature_norm) ->
     return local_theory_tuning(scale, horizon, dim), code
 
 
-def moment_sensitivity(feature_norm, weight=1.0) -> float:
-    """Largest change of (x x', sqrt(weight) x y) in Frobenius and Euclidean norm when one user's x, ||x|| <= L, and y in [0, 1] change.
+def moment_sensitivity(feature_norm: float, weight: float = 1.0) -> float:
+    """Largest change of (x x', sqrt(weight) x y) when one user's feature x and reward y change.
 
-    With r, q the norms and c the cosine of two features and y = w = 1 the squared change is
-    r^4 + q^4 - 2 r^2 q^2 c^2 + k (r^2 + q^2 - 2 r q c), k = `weight`. If r q >= k / 2 its maximum over c is at c = -k / (2 r q) and equals
-    r^4 + q^4 + k (r^2 + q^2) + k^2 / 2; otherwise it is at c = -1. Both grow with r and q, and y, w in (0, 1) give less (the
-    change is convex in each, and (1, 0) stays below): 2 L^4 + 2 k L^2 + k^2 / 2 if 2 L^2 >= k, else 4 k L^2; attained for d >= 2.
+    Parameters
+    ----------
+    feature_norm : float
+        Bound L on the norm of a feature.
+    weight : float, default 1.0
+        Weight k of the second part.
 
+    Returns
+    -------
+    float
+        In Frobenius and Euclidean norm together: the root of 2 L^4 + 2 k L^2 + k^2 / 2 if 2 L^2 >= k, and of 4 k L^2
+        otherwise. It is attained for d >= 2. Rewards lie in [0, 1].
+
+    Notes
+    -----
+    Let r and q be the norms of the two features, c their cosine, and both rewards 1. The squared change is r^4 +
+    q^4 - 2 r^2 q^2 c^2 + k (r^2 + q^2 - 2 r q c). If r q >= k / 2 its maximum over c is at c = -k / (2 r q) and
+    equals r^4 + q^4 + k (r^2 + q^2) + k^2 / 2; otherwise it is at c = -1. Both grow with r and q. Rewards inside
+    (0, 1) give less, since the change is convex in each and the pair (1, 0) stays below.
+
+    Examples
+    --------
     >>> [round(moment_sensitivity(1.0, k) ** 2, 9) for k in (1.0, 2.0)]
     [4.5, 8.0]
     """

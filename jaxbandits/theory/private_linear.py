@@ -1,14 +1,20 @@
-"""Constants of OnlineUCB ("Improved rate for locally differentially private linear bandits", Algorithm 1), on the host.
+"""Constants of OnlineUCB (locally private linear bandits, Algorithm 1), computed on the host.
 
-T plays, d features of norm at most L, D the bound on theta, R = 1/2 the rewards' sub-Gaussian scale, beta the failure
-probability, sigma the privacy noise, Delta the extra perturbation of features, `log` natural. The printed clip constant is
-garbled: `online_ucb_gradient_bound` is rebuilt. The paper names constants c_M, c_S, gamma without values: 1 here.
+The paper is "Improved rate for locally differentially private linear bandits".
+
+T plays, d features of norm at most L, D the bound on theta, R = 1/2 the rewards' sub-Gaussian scale, beta the
+failure probability, sigma the privacy noise, Delta the extra perturbation of features, `log` natural. The printed
+clip constant is garbled: `online_ucb_gradient_bound` is rebuilt. The paper names constants c_M, c_S, gamma without
+values: 1 here.
+Formulas: `docs/formulas/ldp_contextual.md#onlineucb`.
 """
 
 import math
+from typing import Literal
 
 from jaxbandits.mechanisms.gaussian import gaussian_scale
 from jaxbandits.theory.linear_widths import REWARD_SCALE
+from jaxbandits.typing import Scalar
 from jaxbandits.validation import choice, number
 
 CALIBRATIONS = ("exact", "paper", "reference")
@@ -16,9 +22,33 @@ WIDTHS = ("scaled", "theory")
 GRADIENT_BOUNDS = ("practical", "theory")
 
 
-def online_ucb_sensitivity(private_features=True, feature_norm=1.0) -> float:
-    """Largest L2 change of what a user adds noise to: sqrt(4 L^2 + 1) of the pair (x, y), |x| <= L, y in [0, 1]; 1 of y alone.
+def online_ucb_sensitivity(private_features: bool = True, feature_norm: Scalar = 1.0) -> float:
+    """Largest L2 change of what a user adds noise to.
 
+    Parameters
+    ----------
+    private_features : bool, default True
+        Whether the user adds noise to the feature too, or to the reward alone.
+    feature_norm : float, default 1.0
+        Bound L on the norm of a feature, greater than 0.
+
+    Returns
+    -------
+    float
+        sqrt(4 L^2 + 1) for the pair (x, y) with |x| <= L and y in [0, 1]; 1 for y alone.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range.
+
+    References
+    ----------
+    "Improved rate for locally differentially private linear bandits", Algorithm 1:
+    `docs/formulas/ldp_contextual.md#calibration`.
+
+    Examples
+    --------
     >>> online_ucb_sensitivity() ** 2, online_ucb_sensitivity(False)
     (5.000000000000001, 1.0)
     """
@@ -26,13 +56,48 @@ def online_ucb_sensitivity(private_features=True, feature_norm=1.0) -> float:
     return math.sqrt(4 * norm**2 + 1) if private_features else 1.0
 
 
-def online_ucb_noise(epsilon, delta=0.1, *, calibration="exact", private_features=True, feature_norm=1.0) -> float:
-    """sigma, the standard deviation of the noise on every feature and on the reward (private_features=False: on the reward).
+def online_ucb_noise(
+    epsilon: Scalar,
+    delta: Scalar = 0.1,
+    *,
+    calibration: Literal["exact", "paper", "reference"] = "exact",
+    private_features: bool = True,
+    feature_norm: Scalar = 1.0,
+) -> float:
+    """Standard deviation sigma of the noise on every feature and on the reward.
 
-    epsilon in (0, inf], inf: 0.0; delta in (0, 1). calibration "exact": the least that makes the pair (epsilon, delta)-private
-    (Balle and Wang 2018); "paper": 2 sqrt(2 log(1.25 / delta)) / epsilon of Algorithm 1, half of it for the reward alone;
-    "reference": sqrt(log(2.5 / delta)) / epsilon, the LDP comparator's in the code of Chowdhury and Zhou. Raises ValueError outside.
+    Parameters
+    ----------
+    epsilon : float
+        Privacy budget of a user, in (0, inf]; ``float("inf")`` is no noise.
+    delta : float, default 0.1
+        Failure probability of the privacy claim, in (0, 1).
+    calibration : {"exact", "paper", "reference"}, default "exact"
+        ``"exact"``: the least noise that makes the pair (epsilon, delta)-private (Balle and Wang 2018). ``"paper"``:
+        2 sqrt(2 log(1.25 / delta)) / epsilon, and half of it for the reward alone. ``"reference"``:
+        sqrt(log(2.5 / delta)) / epsilon, the noise of the LDP comparator in the code of Chowdhury and Zhou.
+    private_features : bool, default True
+        Whether the user adds noise to the feature too, or to the reward alone.
+    feature_norm : float, default 1.0
+        Bound L on the norm of a feature, greater than 0.
 
+    Returns
+    -------
+    float
+        sigma.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range.
+
+    References
+    ----------
+    "Improved rate for locally differentially private linear bandits", Algorithm 1:
+    `docs/formulas/ldp_contextual.md#calibration`.
+
+    Examples
+    --------
     >>> [round(online_ucb_noise(1.0, calibration=c), 3) for c in ("exact", "paper", "reference")]
     [2.428, 4.495, 1.794]
     """
@@ -45,19 +110,51 @@ def online_ucb_noise(epsilon, delta=0.1, *, calibration="exact", private_feature
     if calibration == "exact":
         return gaussian_scale(online_ucb_sensitivity(private_features, feature_norm), epsilon, delta, "analytic")
     if calibration == "reference":
-        return math.sqrt(math.log(2.5 / delta)) / epsilon
-    return (2 if private_features else 1) * math.sqrt(2 * math.log(1.25 / delta)) / epsilon
+        return float(math.sqrt(math.log(2.5 / delta)) / epsilon)
+    return float((2 if private_features else 1) * math.sqrt(2 * math.log(1.25 / delta)) / epsilon)
 
 
-def online_ucb_gradient_bound(feature_noise, reward_noise, *, theta_bound=1.0, perturbation=0.0, log=None) -> float:
-    """G, to which gradients are clipped; feature_noise and reward_noise: sigma, or 0 where nothing is added.
+def online_ucb_gradient_bound(
+    feature_noise: Scalar,
+    reward_noise: Scalar,
+    *,
+    theta_bound: Scalar = 1.0,
+    perturbation: Scalar = 0.0,
+    log: float | None = None,
+) -> float:
+    """The size G to which gradients are clipped.
 
-    log: log(2 T / beta), for the paper's high-probability bound (|x| <= 1); None, the practical bound: both of its factors
-    sqrt(2 log) and log left out, as large as a gradient is and no larger. Where both noises are sigma this is
+    Where both noises are sigma it is
 
         2 sqrt(2 log) (2 D sigma + 2 sigma + D Delta + Delta)
           + 2 log (2 D Delta^2 + 4 D Delta sigma + 2 Delta sigma + 2 D sigma^2 + 2 sigma^2 + D sigma^2) + 2 D + 2.
 
+    Parameters
+    ----------
+    feature_noise : float
+        Standard deviation of the noise on a feature's entry; 0 where none is added.
+    reward_noise : float
+        Standard deviation of the noise on a reward; 0 where none is added.
+    theta_bound : float, default 1.0
+        Bound D on the norm of theta.
+    perturbation : float, default 0.0
+        Extra perturbation Delta of the features, at least 0.
+    log : float, optional
+        log(2 T / beta), for the paper's bound with high probability (|x| <= 1). Default: the practical bound, which
+        leaves out both factors sqrt(2 log) and log; it is as large as a gradient typically is.
+
+    Returns
+    -------
+    float
+        G.
+
+    References
+    ----------
+    "Improved rate for locally differentially private linear bandits", Algorithm 1, rebuilt:
+    `docs/formulas/ldp_contextual.md#clip-constant`.
+
+    Examples
+    --------
     >>> sigma = online_ucb_noise(1.0, calibration="paper")
     >>> round(online_ucb_gradient_bound(sigma, sigma))
     242
@@ -68,43 +165,152 @@ def online_ucb_gradient_bound(feature_noise, reward_noise, *, theta_bound=1.0, p
     linear = 2 * D * x + x + y + D * extra + extra
     square = 2 * D * extra * extra + 4 * D * extra * x + 2 * extra * y + 2 * D * x * x + 2 * x * y + D * x * x
     root, log = (1.0, 1.0) if log is None else (math.sqrt(2 * log), log)
-    return 2 * root * linear + 2 * log * square + 2 * D + 2
+    return float(2 * root * linear + 2 * log * square + 2 * D + 2)
 
 
-def online_ucb_learner_regret(gradient_bound, curvature, horizon, theta_bound=1.0) -> float:
-    """M_N at N = T: (G^2 / (lambda_min + Delta^2) + G D) log T, the learner's regret; curvature: lambda_min + Delta^2 > 0.
+def online_ucb_learner_regret(
+    gradient_bound: Scalar, curvature: Scalar, horizon: int, theta_bound: Scalar = 1.0
+) -> float:
+    """The learner's regret M_N at N = T: (G^2 / (lambda_min + Delta^2) + G D) log T.
 
+    Parameters
+    ----------
+    gradient_bound : float
+        Bound G at which gradients are clipped.
+    curvature : float
+        lambda_min + Delta^2, greater than 0.
+    horizon : int
+        Number of plays T.
+    theta_bound : float, default 1.0
+        Bound D on the norm of theta.
+
+    Returns
+    -------
+    float
+        M_T.
+
+    References
+    ----------
+    "Improved rate for locally differentially private linear bandits", M_N:
+    `docs/formulas/ldp_contextual.md#width`.
+
+    Examples
+    --------
     >>> round(online_ucb_learner_regret(10.0, 0.2, 20_000))
     5051
     """
-    return (gradient_bound / curvature * gradient_bound + gradient_bound * theta_bound) * math.log(horizon)
+    return float((gradient_bound / curvature * gradient_bound + gradient_bound * theta_bound) * math.log(horizon))
 
 
 def online_ucb_deviation(
-    gradient_bound, curvature, horizon, failure_prob, *, epsilon, delta, theta_bound=1.0, perturbation=0.0
+    gradient_bound: Scalar,
+    curvature: Scalar,
+    horizon: int,
+    failure_prob: Scalar,
+    *,
+    epsilon: Scalar,
+    delta: Scalar,
+    theta_bound: Scalar = 1.0,
+    perturbation: Scalar = 0.0,
 ) -> float:
-    """K_N at N = T, Lemma 3.3, with its unknown sum S of |theta_t - theta|^2 at the bound of Lemma 3.5.
+    """The deviation K_N at N = T, with its unknown sum S of |theta_t - theta|^2 at a bound.
 
-    S = (G^2 / mu^2 + G D / mu) log T + (G^2 / mu^2) log(1 / beta), mu = 2 curvature.
+    S = (G^2 / mu^2 + G D / mu) log T + (G^2 / mu^2) log(1 / beta) with mu = 2 curvature.
 
+    Parameters
+    ----------
+    gradient_bound : float
+        Bound G at which gradients are clipped.
+    curvature : float
+        lambda_min + Delta^2, greater than 0.
+    horizon : int
+        Number of plays T.
+    failure_prob : float
+        Failure probability beta, in (0, 1].
+    epsilon : float
+        Privacy budget of a user, in (0, inf].
+    delta : float
+        Failure probability of the privacy claim, in (0, 1).
+    theta_bound : float, default 1.0
+        Bound D on the norm of theta.
+    perturbation : float, default 0.0
+        Extra perturbation Delta of the features, at least 0.
+
+    Returns
+    -------
+    float
+        K_T.
+
+    References
+    ----------
+    "Improved rate for locally differentially private linear bandits", Lemma 3.3, with Lemma 3.5 for S:
+    `docs/formulas/ldp_contextual.md#width`.
+
+    Examples
+    --------
     >>> round(online_ucb_deviation(10.0, 0.2, 20_000, 1 / 20_000, epsilon=1.0, delta=0.1))
     575961
     """
     G, D, mu, extra = gradient_bound, theta_bound, 2 * curvature, perturbation
     total = (G / mu * G / mu + G * D / mu) * math.log(horizon) + G / mu * G / mu * math.log(1 / failure_prob)
     noise, slope = math.log(1 / delta) / epsilon / epsilon, _slope(epsilon, delta, D, extra)
-    found = D * extra * extra * math.sqrt(horizon * total) + slope * slope + (noise + extra * extra) * total
-    return math.log(horizon / failure_prob) * found
+    bound = D * extra * extra * math.sqrt(horizon * total) + slope * slope + (noise + extra * extra) * total
+    return float(math.log(horizon / failure_prob) * bound)
 
 
 def online_ucb_width(
-    width, horizon, failure_prob, *, epsilon, delta, theta_bound=1.0, perturbation=0.0, gradient_bound=None, curvature=None
-) -> float:  # fmt: skip
-    """w: the index is <x, theta> + w sqrt(x' V^-1 x). epsilon may be inf.
+    width: Literal["scaled", "theory"],
+    horizon: int,
+    failure_prob: Scalar,
+    *,
+    epsilon: Scalar,
+    delta: Scalar,
+    theta_bound: Scalar = 1.0,
+    perturbation: Scalar = 0.0,
+    gradient_bound: Scalar | None = None,
+    curvature: Scalar | None = None,
+) -> float:
+    """The width w of the index <x, theta> + w sqrt(x' V^-1 x).
 
-    width "scaled": (R + D sqrt(log(1 / delta)) / epsilon + D Delta) sqrt(log(T / beta)), the root of the middle term of K_N;
-    "theory": sqrt(M_N + K_N), which needs gradient_bound (G) and curvature (lambda_min + Delta^2).
+    Parameters
+    ----------
+    width : {"scaled", "theory"}
+        ``"scaled"``: (R + D sqrt(log(1 / delta)) / epsilon + D Delta) sqrt(log(T / beta)), the root of the middle
+        term of K_N. ``"theory"``: sqrt(M_N + K_N).
+    horizon : int
+        Number of plays T.
+    failure_prob : float
+        Failure probability beta, in (0, 1].
+    epsilon : float
+        Privacy budget of a user, in (0, inf].
+    delta : float
+        Failure probability of the privacy claim, in (0, 1).
+    theta_bound : float, default 1.0
+        Bound D on the norm of theta.
+    perturbation : float, default 0.0
+        Extra perturbation Delta of the features, at least 0.
+    gradient_bound : float, optional
+        Bound G at which gradients are clipped. ``"theory"`` needs it.
+    curvature : float, optional
+        lambda_min + Delta^2, greater than 0. ``"theory"`` needs it.
 
+    Returns
+    -------
+    float
+        w.
+
+    Raises
+    ------
+    ValueError
+        If `width` is unknown, or ``"theory"`` lacks a number.
+
+    References
+    ----------
+    "Improved rate for locally differentially private linear bandits", Algorithm 1:
+    `docs/formulas/ldp_contextual.md#width`.
+
+    Examples
+    --------
     >>> round(online_ucb_width("scaled", 20_000, 1 / 20_000, epsilon=1.0, delta=0.1), 2)
     8.98
     """
@@ -112,12 +318,21 @@ def online_ucb_width(
     if width == "scaled":
         slope = _slope(epsilon, delta, theta_bound, perturbation)
         return slope * math.sqrt(math.log(horizon / failure_prob))
-    found = online_ucb_learner_regret(gradient_bound, curvature, horizon, theta_bound)
-    return math.sqrt(found + online_ucb_deviation(
-        gradient_bound, curvature, horizon, failure_prob, epsilon=epsilon, delta=delta, theta_bound=theta_bound,
+    if gradient_bound is None or curvature is None:
+        raise ValueError("width = 'theory' needs gradient_bound and curvature")
+    regret = online_ucb_learner_regret(gradient_bound, curvature, horizon, theta_bound)
+    deviation = online_ucb_deviation(
+        gradient_bound,
+        curvature,
+        horizon,
+        failure_prob,
+        epsilon=epsilon,
+        delta=delta,
+        theta_bound=theta_bound,
         perturbation=perturbation,
-    ))  # fmt: skip
+    )
+    return math.sqrt(regret + deviation)
 
 
-def _slope(epsilon, delta, theta_bound, perturbation):
-    return REWARD_SCALE + theta_bound * math.sqrt(math.log(1 / delta)) / epsilon + theta_bound * perturbation
+def _slope(epsilon: Scalar, delta: Scalar, theta_bound: Scalar, perturbation: Scalar) -> float:
+    return float(REWARD_SCALE + theta_bound * math.sqrt(math.log(1 / delta)) / epsilon + theta_bound * perturbation)

@@ -1,15 +1,42 @@
 """Tunings of Asi, Raman and Talwar (ICML 2025), on the host: K arms, N experts, T plays, n = epsilon T."""
 
 import math
+from collections.abc import Callable
+from typing import Any, Literal, NoReturn
 
+from jaxbandits.typing import Scalar
 from jaxbandits.validation import choice, integer, number
 
 
-def window(epsilon) -> int:
-    """Batch length tau = ceil(1 / epsilon) of Algorithm 1, epsilon in (0, 1].
+def window(epsilon: Scalar) -> int:
+    """Batch length tau = ceil(1 / epsilon) of Algorithm 1.
 
-    Guarded: 1 / epsilon within a relative 1e-6 of an integer counts as that integer, so 1/49 gives 49 also after float32 rounding.
+    Parameters
+    ----------
+    epsilon : float
+        Privacy budget of the whole run, in (0, 1].
 
+    Returns
+    -------
+    int
+        Plays of a batch.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range.
+
+    Notes
+    -----
+    1 / epsilon within a relative 1e-6 of an integer counts as that integer, so that 1/49 gives 49 also after float32
+    rounding.
+
+    References
+    ----------
+    Asi, Raman and Talwar 2025, Algorithm 1: `docs/formulas/private_adversarial.md#batch-length`.
+
+    Examples
+    --------
     >>> window(0.1), window(1 / 49), window(0.3)
     (10, 49, 4)
     """
@@ -20,8 +47,26 @@ def window(epsilon) -> int:
     return nearest if abs(1 / epsilon - nearest) <= 1e-6 / epsilon else math.ceil(1 / epsilon)
 
 
-def check_epsilon(epsilon, horizon) -> float:
-    """epsilon if the theory of Algorithm 1 covers it: 1/T <= epsilon <= 1; otherwise ValueError."""
+def check_epsilon(epsilon: Scalar, horizon: int) -> float:
+    """Check that the theory of Algorithm 1 covers epsilon: 1/T <= epsilon <= 1.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy budget of the whole run.
+    horizon : int
+        Number of plays T.
+
+    Returns
+    -------
+    float
+        epsilon.
+
+    Raises
+    ------
+    ValueError
+        If epsilon lies outside [1/T, 1].
+    """
     epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False)
     if not (1 - 1e-6) / horizon <= epsilon <= 1:
         raise ValueError(
@@ -30,20 +75,53 @@ def check_epsilon(epsilon, horizon) -> float:
     return epsilon
 
 
-def check_mixing(mixing: float, mixing_at, **sizes) -> float:
-    """mixing if it is a probability; otherwise ValueError with the sizes (T among them) and the smallest T that works.
+def check_mixing(mixing: float, mixing_at: Callable[[int], float], **sizes: Any) -> float:
+    """Check that the theory's mixing is a probability.
 
-    mixing_at: T -> the mixing there.
+    Parameters
+    ----------
+    mixing : float
+        The theory's share of uniform exploration.
+    mixing_at : callable
+        The mixing at another horizon T.
+    **sizes : int or float
+        The sizes that the error names, T among them.
+
+    Returns
+    -------
+    float
+        mixing.
+
+    Raises
+    ------
+    ValueError
+        If mixing lies outside [0, 1]. The error names the sizes and the smallest T that works.
     """
     if not 0 <= mixing <= 1:
         refuse(f"the theory's mixing is {mixing:.4g} > 1", lambda t: 0 <= mixing_at(t) <= 1, **sizes)
     return mixing
 
 
-def refuse(what: str, works, *, remedy="learning_rate and mixing", **sizes):
-    """Raise ValueError: what is wrong, at which sizes (T among them), and the smallest larger T where `works(T)`, by bisection.
+def refuse(
+    what: str, works: Callable[[int], bool], *, remedy: str = "learning_rate and mixing", **sizes: Any
+) -> NoReturn:
+    """Raise a ValueError that names the smallest larger horizon at which the theory works.
 
-    remedy: the arguments that replace the theory's values.
+    Parameters
+    ----------
+    what : str
+        What is wrong.
+    works : callable
+        Whether the theory works at a horizon T. The smallest such T is found by bisection.
+    remedy : str, default "learning_rate and mixing"
+        The arguments that replace the theory's values.
+    **sizes : int or float
+        The sizes that the error names, T among them.
+
+    Raises
+    ------
+    ValueError
+        Always.
     """
     low, high = sizes["T"], 2 * sizes["T"]
     while high < 2**62 and not works(high):
@@ -60,12 +138,39 @@ def refuse(what: str, works, *, remedy="learning_rate and mixing", **sizes):
     raise ValueError(f"{what} at {given}; {enlarge}, or give {remedy}")
 
 
-def exp3_tuning(num_arms, horizon, epsilon, *, mixing=None) -> dict:
-    """EXP3 inside Algorithm 1, Corollary E.1: `learning_rate`, `mixing`, `window`, `noise_scale`.
+def exp3_tuning(num_arms: int, horizon: int, epsilon: Scalar, *, mixing: Scalar | None = None) -> dict[str, Any]:
+    """Tuning of EXP3 inside Algorithm 1.
 
-    learning_rate = sqrt(log K / (22 n K L^2)), mixing = 4 learning_rate K L, n = epsilon T, L = log(K n). Raises ValueError where mixing
-    would exceed 1 (about epsilon T < 0.73 K log K) or L <= 0; a given `mixing` replaces the theory's.
+    learning_rate = sqrt(log K / (22 n K L^2)) and mixing = 4 learning_rate K L with n = epsilon T and L = log(K n).
 
+    Parameters
+    ----------
+    num_arms : int
+        Number of arms K, at least 2.
+    horizon : int
+        Number of plays T, at least 1.
+    epsilon : float
+        Privacy budget of the whole run, in [1/T, 1], which the theory covers.
+    mixing : float, optional
+        Share of uniform exploration, in [0, 1], in place of the theory's.
+
+    Returns
+    -------
+    dict
+        ``learning_rate``, ``mixing``, ``window`` and ``noise_scale``.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range, L <= 0, or the theory's mixing exceeds 1 (about epsilon T < 0.73 K
+        log K).
+
+    References
+    ----------
+    Asi, Raman and Talwar 2025, Corollary E.1: `docs/formulas/private_adversarial.md#exp3`.
+
+    Examples
+    --------
     >>> sorted(exp3_tuning(10, 100_000, 0.1))
     ['learning_rate', 'mixing', 'noise_scale', 'window']
     """
@@ -82,13 +187,41 @@ def exp3_tuning(num_arms, horizon, epsilon, *, mixing=None) -> dict:
     return {"learning_rate": rate, "mixing": mixing, "window": tau, "noise_scale": 1 / (tau * epsilon)}
 
 
-def exp3_noisy_tuning(num_arms, horizon, noise_scale, *, mixing=None, window=1) -> dict:
-    """EXP3 on losses with Laplace noise of scale lam over J = horizon updates (the general form behind Corollary E.1).
+def exp3_noisy_tuning(
+    num_arms: int, horizon: int, noise_scale: Scalar, *, mixing: Scalar | None = None, window: int = 1
+) -> dict[str, Any]:
+    """Tuning of EXP3 on losses with Laplace noise, the general form behind Corollary E.1.
 
-    window: plays of an update; an error then counts plays, T, and names epsilon = 1 / (window lam).
+    learning_rate = sqrt(log K / (2 J K (1 + 10 max(lam^2, lam) log^2(K J)))) and mixing = 4 learning_rate lam K
+    log(K J).
 
-    learning_rate = sqrt(log K / (2 J K (1 + 10 max(lam^2, lam) log^2(K J)))), mixing = 4 learning_rate lam K log(K J).
-    Raises ValueError where mixing would exceed 1; a given `mixing` replaces the theory's.
+    Parameters
+    ----------
+    num_arms : int
+        Number of arms K, at least 2.
+    horizon : int
+        Number of updates J, at least 1.
+    noise_scale : float
+        Scale lam of the noise, at least 0.
+    mixing : float, optional
+        Share of uniform exploration, in [0, 1], in place of the theory's.
+    window : int, default 1
+        Plays of an update. It changes the text of errors only, which then count plays and name epsilon = 1 /
+        (window lam).
+
+    Returns
+    -------
+    dict
+        ``learning_rate`` and ``mixing``.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range, or the theory's mixing exceeds 1.
+
+    References
+    ----------
+    Asi, Raman and Talwar 2025, proof of Corollary E.1: `docs/formulas/private_adversarial.md#exp3`.
     """
     k, j = _sizes(num_arms, horizon)
     lam = number("noise_scale", noise_scale, 0.0)
@@ -107,10 +240,35 @@ def exp3_noisy_tuning(num_arms, horizon, noise_scale, *, mixing=None, window=1) 
     return {"learning_rate": rate, "mixing": mixing}
 
 
-def ftpl_tuning(num_arms, horizon, epsilon) -> dict:
-    """FTPL inside Algorithm 1, Corollary E.3: `learning_rate`, `tries`, `window`, `noise_scale`. L = log(K n).
+def ftpl_tuning(num_arms: int, horizon: int, epsilon: Scalar) -> dict[str, Any]:
+    """Tuning of FTPL inside Algorithm 1.
 
-    tries = ceil(sqrt(K n)), learning_rate = min(sqrt(log K / (K n + 10 K n L^2)), 1 / (sqrt(K n) (1 + 4 log n))).
+    tries = ceil(sqrt(K n)) and
+    learning_rate = min(sqrt(log K / (K n + 10 K n L^2)), 1 / (sqrt(K n) (1 + 4 log n))) with n = epsilon T and
+    L = log(K n).
+
+    Parameters
+    ----------
+    num_arms : int
+        Number of arms K, at least 2.
+    horizon : int
+        Number of plays T, at least 1.
+    epsilon : float
+        Privacy budget of the whole run, in [1/T, 1], which the theory covers.
+
+    Returns
+    -------
+    dict
+        ``learning_rate``, ``tries``, ``window`` and ``noise_scale``.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range, or L <= 0.
+
+    References
+    ----------
+    Asi, Raman and Talwar 2025, Corollary E.3: `docs/formulas/private_adversarial.md#ftpl`.
     """
     k, horizon = _sizes(num_arms, horizon)
     epsilon = check_epsilon(epsilon, horizon)
@@ -122,10 +280,34 @@ def ftpl_tuning(num_arms, horizon, epsilon) -> dict:
     return {"learning_rate": min(first, second), "tries": tries, "window": tau, "noise_scale": 1 / (tau * epsilon)}
 
 
-def ftpl_noisy_tuning(num_arms, horizon, noise_scale) -> dict:
-    """FTPL on losses with Laplace noise of scale lam over J = horizon plays, Lemma E.4: `learning_rate`, `tries`.
+def ftpl_noisy_tuning(num_arms: int, horizon: int, noise_scale: Scalar) -> dict[str, Any]:
+    """Tuning of FTPL on losses with Laplace noise.
 
-    tries = ceil(sqrt(K J)), learning_rate = min(sqrt(log K / (K J (1 + 10 lam^2 log^2(K J)))), 1 / (sqrt(K J) (1 + 4 lam log J))).
+    tries = ceil(sqrt(K J)) and
+    learning_rate = min(sqrt(log K / (K J (1 + 10 lam^2 log^2(K J)))), 1 / (sqrt(K J) (1 + 4 lam log J))).
+
+    Parameters
+    ----------
+    num_arms : int
+        Number of arms K, at least 2.
+    horizon : int
+        Number of updates J, at least 1.
+    noise_scale : float
+        Scale lam of the noise, at least 0.
+
+    Returns
+    -------
+    dict
+        ``learning_rate`` and ``tries``.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range.
+
+    References
+    ----------
+    Asi, Raman and Talwar 2025, Lemma E.4: `docs/formulas/private_adversarial.md#ftpl`.
     """
     k, j = _sizes(num_arms, horizon)
     lam = number("noise_scale", noise_scale, 0.0)
@@ -134,11 +316,41 @@ def ftpl_noisy_tuning(num_arms, horizon, noise_scale) -> dict:
     return {"learning_rate": min(first, second), "tries": _guarded_ceil(math.sqrt(k * j))}
 
 
-def local_exp4_tuning(num_arms, num_experts, horizon, epsilon, *, mixing=None) -> dict:
-    """LDP-EXP4 (Algorithm 6), Theorem 4.4: `learning_rate`, `mixing`, `noise_scale`. epsilon in (0, inf]: inf is mixing 0.
+def local_exp4_tuning(
+    num_arms: int, num_experts: int, horizon: int, epsilon: Scalar, *, mixing: Scalar | None = None
+) -> dict[str, Any]:
+    """Tuning of LDP-EXP4.
 
-    learning_rate = sqrt(log N / (3 T K (1 + 10 log^2(K T) / epsilon^2))), mixing = 4 learning_rate K log(K T) / epsilon.
-    Raises ValueError where mixing would exceed 1 (about T < 0.53 K log N); a given `mixing` replaces the theory's.
+    learning_rate = sqrt(log N / (3 T K (1 + 10 log^2(K T) / epsilon^2))) and
+    mixing = 4 learning_rate K log(K T) / epsilon.
+
+    Parameters
+    ----------
+    num_arms : int
+        Number of arms K, at least 2.
+    num_experts : int
+        Number of experts N, at least 2.
+    horizon : int
+        Number of plays T, at least 1.
+    epsilon : float
+        Privacy budget of the whole run, in (0, inf]; ``float("inf")`` adds no noise and gives
+        mixing 0.
+    mixing : float, optional
+        Share of uniform exploration, in [0, 1], in place of the theory's.
+
+    Returns
+    -------
+    dict
+        ``learning_rate``, ``mixing`` and ``noise_scale``.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range, or the theory's mixing exceeds 1 (about T < 0.53 K log N).
+
+    References
+    ----------
+    Asi, Raman and Talwar 2025, Algorithm 6 and Theorem 4.4: `docs/formulas/private_adversarial.md#ldp-exp4`.
     """
     k, horizon = _sizes(num_arms, horizon)
     experts = integer("num_experts", num_experts, 2)
@@ -158,25 +370,60 @@ def local_exp4_tuning(num_arms, num_experts, horizon, epsilon, *, mixing=None) -
 
 
 def batched_exp4_tuning(
-    num_arms,
-    num_experts,
-    horizon,
-    epsilon,
-    delta,
+    num_arms: int,
+    num_experts: int,
+    horizon: int,
+    epsilon: Scalar,
+    delta: Scalar,
     *,
-    mixing_rule="repaired",
-    learning_rate=None,
-    mixing=None,
-    window=None,
-) -> dict:
-    """Batched EXP4 (Algorithm 2), Theorem 4.5: `learning_rate`, `mixing`, `window`, `noise_scale`.
+    mixing_rule: Literal["repaired", "printed"] = "repaired",
+    learning_rate: Scalar | None = None,
+    mixing: Scalar | None = None,
+    window: int | None = None,
+) -> dict[str, Any]:
+    """Tuning of batched EXP4.
 
-    With N' = N log(1/delta) and L = log(N T): learning_rate = N'^(1/6) L^(1/3) log(N)^(1/3) / (T^(1/3) K^(1/2) epsilon^(1/3)),
-    window = ceil(N'^(1/3) L^(2/3) T^(1/3) / (epsilon^(2/3) log(N)^(1/3))), mixing = max((learning_rate N')^(1/3) K^(2/3) L^(2/3) /
-    (epsilon window)^(2/3), 12 learning_rate K sqrt(N') L / (epsilon window)), noise_scale = 3 K sqrt(N') / (mixing window epsilon).
-    mixing_rule="printed" has N for N' in the first branch, as printed; the theorem's rate needs N'. Given values replace the
-    theory's and the noise follows from the mixing used. 0 < delta <= 0.4 (the noise's own condition). epsilon = inf needs all
-    three and adds no noise. Raises ValueError where mixing > 1, learning_rate >= 1 or window > T.
+    With N' = N log(1/delta) and L = log(N T):
+    learning_rate = N'^(1/6) L^(1/3) log(N)^(1/3) / (T^(1/3) K^(1/2) epsilon^(1/3)),
+    window = ceil(N'^(1/3) L^(2/3) T^(1/3) / (epsilon^(2/3) log(N)^(1/3))),
+    mixing = max((learning_rate N')^(1/3) K^(2/3) L^(2/3) / (epsilon window)^(2/3),
+    12 learning_rate K sqrt(N') L / (epsilon window)), noise_scale = 3 K sqrt(N') / (mixing window epsilon).
+
+    Parameters
+    ----------
+    num_arms : int
+        Number of arms K, at least 2.
+    num_experts : int
+        Number of experts N, at least 2.
+    horizon : int
+        Number of plays T, at least 1.
+    epsilon : float
+        Privacy budget of the whole run, in (0, inf]. ``float("inf")`` adds no noise and needs `learning_rate`,
+        `mixing` and `window`.
+    delta : float
+        Failure probability of the privacy claim, in (0, 0.4], the condition of the noise.
+    mixing_rule : {"repaired", "printed"}, default "repaired"
+        ``"printed"`` has N for N' in the first branch of mixing; the theorem's rate needs N'.
+    learning_rate : float, optional
+        Step size, greater than 0, in place of the theory's.
+    mixing : float, optional
+        Share of uniform exploration, in (0, 1], in place of the theory's. The noise follows from the mixing used.
+    window : int, optional
+        Plays of a batch, from 1 to T, in place of the theory's.
+
+    Returns
+    -------
+    dict
+        ``learning_rate``, ``mixing``, ``window`` and ``noise_scale``.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range, or the theory gives mixing > 1, learning_rate >= 1 or window > T.
+
+    References
+    ----------
+    Asi, Raman and Talwar 2025, Algorithm 2 and Theorem 4.5: `docs/formulas/private_adversarial.md#batched-exp4`.
     """
     k, horizon = _sizes(num_arms, horizon)
     n = integer("num_experts", num_experts, 2)
@@ -190,8 +437,8 @@ def batched_exp4_tuning(
         )
     if any(value is None for value in given.values()) and math.log(1 / delta) < 0.91 * epsilon:
         raise ValueError(
-            f"delta = {delta!r} is too large for epsilon = {epsilon!r}: the theorem needs log(1/delta) >= 0.91 epsilon; "
-            f"take delta at most {math.exp(-0.91 * epsilon):.4g}"
+            f"delta = {delta!r} is too large for epsilon = {epsilon!r}: the theorem needs log(1/delta) >= 0.91 epsilon"
+            f"; take delta at most {math.exp(-0.91 * epsilon):.4g}"
         )
     more = n * math.log(1 / delta)
 
@@ -221,24 +468,48 @@ def batched_exp4_tuning(
         mixing = number("mixing", mixing, 0.0, 1.0, open_low=True)
     rate, tau, share = numbers(horizon)
     if not works(horizon):
-        found = (
+        what = (
             f"the theory's learning rate is {rate:.4g}, window {tau}, mixing {share:.4g}; needed are < 1, <= T and <= 1"
         )
         refuse(
-            found, works, remedy="learning_rate, mixing and window", K=k, N=n, T=horizon, epsilon=epsilon, delta=delta
+            what, works, remedy="learning_rate, mixing and window", K=k, N=n, T=horizon, epsilon=epsilon, delta=delta
         )
     scale = 0.0 if math.isinf(epsilon) else 3 * k * math.sqrt(more) / (share * tau * epsilon)
     return {"learning_rate": rate, "mixing": share, "window": tau, "noise_scale": scale}
 
 
-def exp4_tuning(num_arms, num_experts, horizon) -> dict:
-    """EXP4 without privacy: `learning_rate` sqrt(2 log N / (K T)), `mixing` 0."""
+def exp4_tuning(num_arms: int, num_experts: int, horizon: int) -> dict[str, float]:
+    """Tuning of EXP4 without privacy: learning_rate sqrt(2 log N / (K T)), mixing 0.
+
+    Parameters
+    ----------
+    num_arms : int
+        Number of arms K, at least 2.
+    num_experts : int
+        Number of experts N, at least 2.
+    horizon : int
+        Number of plays T, at least 1.
+
+    Returns
+    -------
+    dict of float
+        ``learning_rate`` and ``mixing``.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range.
+
+    References
+    ----------
+    Auer, Cesa-Bianchi, Freund and Schapire 2002: `docs/formulas/private_adversarial.md#without-privacy`.
+    """
     k, horizon = _sizes(num_arms, horizon)
     rate = math.sqrt(2 * math.log(integer("num_experts", num_experts, 2)) / (k * horizon))
     return {"learning_rate": rate, "mixing": 0.0}
 
 
-def _sizes(num_arms, horizon) -> tuple[int, int]:
+def _sizes(num_arms: int, horizon: int) -> tuple[int, int]:
     return integer("num_arms", num_arms, 2), integer("horizon", horizon, 1)
 
 

@@ -4,6 +4,7 @@ import importlib
 import math
 from functools import partial
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -364,7 +365,7 @@ def test_actions_do_not_depend_on_the_windows(base):
     for size in (3, 8):
         other, _, after = history(algorithm, environment, 154, seeds=8, size=size)
         np.testing.assert_array_equal(first, other)
-        jax.tree.map(np.testing.assert_array_equal, state.base, after.base)
+        chex.assert_trees_all_equal(state.base, after.base, strict=True)
 
 
 @pytest.mark.parametrize("window", [300, 600])

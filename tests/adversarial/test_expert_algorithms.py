@@ -13,7 +13,7 @@ from scipy import stats
 from test_adversarial_algorithms import INF, history
 
 from jaxbandits import theory
-from jaxbandits.algorithms.adversarial.batched_exp4 import LONGEST, batched_exp4
+from jaxbandits.algorithms.adversarial.batched_exp4 import MAX_WINDOW_PLAYS, batched_exp4
 from jaxbandits.algorithms.adversarial.exp4 import exp4, follow
 from jaxbandits.algorithms.adversarial.local_exp4 import local_exp4
 from jaxbandits.environments.experts import rotating_experts
@@ -57,7 +57,7 @@ def test_windows_of_any_length_share_one_program_and_its_memory():
     made = [private(horizon=10**6, epsilon=e, window=w) for e, w in ((0.5, 1), (0.5, 37), (INF, 17_888), (1.0, 10**6))]
     assert len({algorithm.program for algorithm in made}) == 1
     assert [algorithm.schedule[0].length for algorithm in made] == [1, 37, 17_888, 10**6]
-    assert max(algorithm.schedule[0].slots for algorithm in made) <= LONGEST
+    assert max(algorithm.schedule[0].slots for algorithm in made) <= MAX_WINDOW_PLAYS
     printed = batched_exp4(**SIZES, horizon=10**8, epsilon=0.1, delta=1e-3, mixing_rule="printed")
     repaired = batched_exp4(**SIZES, horizon=10**8, epsilon=0.1, delta=1e-3)
     assert printed.version == repaired.version and printed.program is repaired.program

@@ -4,6 +4,7 @@ import re
 from functools import partial
 from typing import Any, NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -81,8 +82,7 @@ def test_an_epoch_is_a_fresh_base(base):
         root = _Under(Draws(jnp.uint32(5), "alg").shifted(jnp.int32(start)))
         expected, sent, last = on_tape(alone, contexts[part], rewards[part], root)
         np.testing.assert_array_equal(actions[part], expected)
-        for got, want in zip(jax.tree.leaves(messages), jax.tree.leaves(sent), strict=True):
-            np.testing.assert_allclose(got[part], want, rtol=1e-5, atol=1e-6)
+        chex.assert_trees_all_close(jax.tree.map(lambda x, part=part: x[part], messages), sent, rtol=1e-5, atol=1e-6)
     for part in ("inverse", "theta"):  # a learner may keep experts it does not use yet
         for got, want in zip(*(jax.tree.leaves(getattr(x, part)) for x in (state, last)), strict=True):
             np.testing.assert_allclose(got[-1], want[-1], rtol=1e-4, atol=1e-5)

@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from against_reference import exact_draw as draw
 from against_reference import exact_world as world
 from against_reference import planted
+from reference import optimizers
 from reference.ldp_contextual import combiner, comparators, doubling, instance, maler, ogd, online_ucb
 
 import jaxbandits as jb
@@ -20,6 +22,7 @@ from jaxbandits import algorithms, environments
 K, D, T = 6, 3, 300
 TIE = 1e-5  # relative: what the library calls a tie
 SEEDS = range(3)
+ADAM, MOMENTUM = optax.adam(0.05), optax.sgd(0.01, momentum=0.9)  # one object each: equal calls are unequal
 
 
 # ---------------------------------------------------------------- the transcription alone
@@ -163,7 +166,7 @@ def fast(name, seed):
 
 MODULES = {
     "online_ucb": online_ucb, "ogd": ogd, "maler": maler, "comparators": comparators, "doubling": doubling,
-    "combiner": combiner,
+    "combiner": combiner, "optimizers": optimizers,
 }  # fmt: skip
 
 
@@ -185,6 +188,10 @@ def learner_of(ref, s, horizon, bound, largest, curvature):
         return ref["ogd"].OGD(
             D, theta_bound=bound, gradient_bound=largest, step=s.get("step", "adanorm"), strong_convexity=2 * curvature
         )
+    if s.get("learner") in (ADAM, MOMENTUM):
+        mod = ref["optimizers"]
+        step = mod.adam(0.05) if s["learner"] == ADAM else mod.momentum(0.01, 0.9)
+        return mod.Projected(D, step, theta_bound=bound)
     return ref["maler"].Maler(D, horizon, theta_bound=bound, gradient_bound=largest)
 
 
@@ -448,6 +455,11 @@ CASES = {
     "ogd, strong": OGD(epsilon=10.0, calibration="reference", step="strong", radius_scale=0.1),
     "ogd, strong, perturbed": OGD(epsilon=20.0, step="strong", min_eigenvalue=0.2, radius_scale=0.1),
     "ogd, reference features": OGD(epsilon=10.0, features="reference", contexts="fixed", radius_scale=0.3),
+    "adam": MALER(epsilon=10.0, radius_scale=0.1, learner=ADAM),
+    "adam, no noise": MALER(epsilon=math.inf, radius_scale=0.1, theta_bound=0.6, learner=ADAM),
+    "momentum": MALER(epsilon=2.0, radius_scale=0.1, learner=MOMENTUM),
+    "doubling, momentum": DOUBLING(epsilon=10.0, learner=MOMENTUM, radius_scale=0.1),
+    "combiner, adam": COMBINER(epsilon=10.0, learner=ADAM, radius_scale=0.1, bonus_scale=1e-5),
     "doubling": DOUBLING(epsilon=10.0, learner="ogd", radius_scale=0.1),
     "doubling, perturbed": DOUBLING(epsilon=20.0, learner="ogd", min_eigenvalue=0.7, radius_scale=0.1),
     "doubling, perturbed, power": DOUBLING(
@@ -603,6 +615,11 @@ PLANTED = [
     ("maler", "maler", "self.t = 1", "self.t = 2"),
     ("maler", "maler", " * self.rates\n", "\n"),  # no tilt
     ("maler", "maler", "slope) / self.b", "slope)"),
+    ("adam", "optimizers", "- self.step(g", "- 2 * self.step(g"),
+    ("adam, no noise", "optimizers", "np.zeros(dim), 1", "np.zeros(dim), 2"),
+    ("momentum", "optimizers", "- self.step(g", "- 2 * self.step(g"),
+    ("doubling, momentum", "optimizers", "decay * memory[0] + g", "memory[0] + g"),
+    ("combiner, adam", "optimizers", "np.zeros(dim), 1", "np.zeros(dim), 2"),
     ("doubling", "doubling", "<= t", "< t"),
     ("doubling", "doubling", "((k + 1) * (k + 2))", "(k + 1)"),
     ("doubling, perturbed, power", "doubling", "horizon, power)", "horizon, 0.125)"),

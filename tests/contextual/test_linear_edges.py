@@ -5,6 +5,7 @@ import math
 import warnings
 from functools import partial
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -76,9 +77,9 @@ def test_the_combiner_takes_its_budget_from_its_bases():
         asked = combiner(epsilon=2.0, base=online)
     with pytest.warns(UserWarning, match="least eigenvalue"):
         bound = combiner(base=partial(online, epsilon=2.0))
-    jax.tree.map(np.testing.assert_array_equal, asked.params, bound.params)
+    chex.assert_trees_all_equal(asked.params, bound.params)
     bases = [partial(a.doubling, base=partial(online, epsilon=3.0)), partial(online, epsilon=2.0)]
-    jax.tree.map(np.testing.assert_array_equal, combiner(bases=bases).params, combiner(bases=bases, epsilon=2.0).params)
+    chex.assert_trees_all_equal(combiner(bases=bases).params, combiner(bases=bases, epsilon=2.0).params)
     plain = combiner(bases=[partial(a.doubling, base=a.linucb), a.linucb])
     assert plain.params.growth[0] == pytest.approx(math.log(1 << 10) ** 1.5 * math.sqrt(3))  # x = 0 at epsilon = inf
     with pytest.raises(ValueError, match="epsilon = None"):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import chex
 import jax
 import numpy as np
 import pins
@@ -168,8 +169,7 @@ def test_a_saved_lane_goes_on(name, monkeypatch):
     for span in {min(saved), max(saved)}:
         window, leaves = saved[span][len(saved[span]) // 2]
         again = local.run_task(task, laid_out, device, begun=(Begun(("key",), 0, 8, 8, span, window), leaves))
-        for x, y in zip(jax.tree.leaves(whole), jax.tree.leaves(again), strict=True):
-            np.testing.assert_array_equal(x, y)
+        chex.assert_trees_all_equal(whole, again, strict=True)
 
 
 @pytest.mark.slow  # minutes: two more processes, compiling every algorithm once a device

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxbandits.estimators import spectral_filter
-from jaxbandits.estimators._top_eigenvector import DOT
+from jaxbandits.estimators._top_eigenvector import MIN_DIM_OF_PRODUCT
 from jaxbandits.random import Draws
 
 
@@ -112,7 +112,7 @@ def test_law_of_two_removals():
     assert statistic < 20.5  # chi-squared with five degrees of freedom: 0.1%
 
 
-@pytest.mark.parametrize("d, num_arms", [(3, 5), (DOT, 20)])
+@pytest.mark.parametrize("d, num_arms", [(3, 5), (MIN_DIM_OF_PRODUCT, 20)])
 def test_bits_do_not_depend_on_the_batch(d, num_arms):
     """Below and above the size from which matrix products are the library's."""
     uniforms, reports, arms, directions = problem(200, d, num_arms, 0.1, 15.0)

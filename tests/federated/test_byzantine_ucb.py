@@ -4,6 +4,7 @@ import functools
 import math
 import warnings
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -245,8 +246,7 @@ def test_noise_is_that_of_a_binary_tree_or_of_increments():
 def test_the_last_message_is_never_used():
     kept, _ = served(horizon=5 * L + 3, privacy="tree", epsilon=4.0)  # six episodes, the last of three plays
     before, after = kept[4][0], kept[5]
-    for a, b in zip(jax.tree.leaves(before), jax.tree.leaves(after[0]), strict=True):
-        np.testing.assert_array_equal(a, b)
+    chex.assert_trees_all_equal(before, after[0], strict=True)
     assert before.episode == 6 and np.isnan(after[1][0]).all() and np.isfinite(kept[4][1][0]).all()
     kept, algorithm = served(GRAMS[:1], VECTORS[:1], horizon=L, privacy="tree", epsilon=1.0)
     assert not kept[0][0].theta.any() and algorithm.params.node_scale == 0.0

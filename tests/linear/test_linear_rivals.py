@@ -11,7 +11,6 @@ from scipy import optimize, stats
 
 import jaxbandits as jb
 from jaxbandits.algorithms import (
-    _design_batches,
     bogunovic_elimination,
     median_elimination,
     phased_elimination,
@@ -19,12 +18,14 @@ from jaxbandits.algorithms import (
     robust_elimination,
     trimmed_elimination,
 )
+from jaxbandits.algorithms.linear import batches
 from jaxbandits.algorithms.linear.batch_reports import MISSING
 from jaxbandits.algorithms.linear.batches import Batch
-from jaxbandits.algorithms.linear.median_elimination import bucket_estimates, report_estimates, weiszfeld
+from jaxbandits.algorithms.linear.median_elimination import bucket_estimates, report_estimates
 from jaxbandits.algorithms.linear.private_elimination import GAUSSIAN, LAPLACE
 from jaxbandits.algorithms.linear.trimmed_elimination import MEDIAN, TRIMMED
 from jaxbandits.estimators.g_optimal import gram, regular_inverse, span_basis
+from jaxbandits.estimators.weiszfeld import plain_median
 from jaxbandits.random import Draws
 
 EYE = np.eye(4)
@@ -172,13 +173,13 @@ def test_least_squares_is_numpys(sample):
     batch, arm = batch_of(actions, counts, reports)
     params = stored(trimmed_elimination, actions)
     want = np.linalg.lstsq(actions[arm], reports, rcond=None)[0]
-    np.testing.assert_allclose(_design_batches.least_squares(params, batch), want, rtol=1e-4)
+    np.testing.assert_allclose(batches.least_squares(params, batch), want, rtol=1e-4)
     broken = np.where(np.arange(36) % 6 == 0, np.nan, reports)  # left out; n and M stay
     batch, _ = batch_of(actions, counts, broken)
     moment = (actions.T * counts) @ actions
     total = actions[arm].T @ np.nan_to_num(broken)
     np.testing.assert_allclose(
-        _design_batches.least_squares(params, batch), 36 / 30 * np.linalg.solve(moment, total), rtol=1e-4
+        batches.least_squares(params, batch), 36 / 30 * np.linalg.solve(moment, total), rtol=1e-4
     )
 
 
@@ -240,10 +241,10 @@ def test_fifty_weiszfeld_steps():
     rng = np.random.default_rng(2)
     points = rng.normal(size=(40, 3))
     points[:15] += [100.0, 0.0, -1e5]
-    found = weiszfeld(jnp.asarray(points, jnp.float32), jnp.arange(40) < 38)
+    found = plain_median(jnp.asarray(points, jnp.float32), jnp.arange(40) < 38)
     want = optimize.minimize(lambda z: np.linalg.norm(points[:38] - z, axis=1).sum(), np.zeros(3), method="Nelder-Mead")
     np.testing.assert_allclose(found, want.x, atol=5e-3)
-    assert weiszfeld(jnp.ones((4, 2)), jnp.zeros(4, bool)).tolist() == [0, 0]
+    assert plain_median(jnp.ones((4, 2)), jnp.zeros(4, bool)).tolist() == [0, 0]
 
 
 # noise of central releases

@@ -16,12 +16,11 @@ from scipy import stats
 import jaxbandits as jb
 from jaxbandits import theory
 from jaxbandits.adversaries.huber import huber
-from jaxbandits.algorithms.linear import batch_reports
+from jaxbandits.algorithms.linear import batch_reports, formulas
 from jaxbandits.algorithms.linear.robust_elimination import robust_elimination
 from jaxbandits.environments.linear import linear_arms
 from jaxbandits.protocol import AdversaryView, Report, Truth
 from jaxbandits.random import Draws
-from jaxbandits.theory import linear
 
 THETA = np.array([0.9, 0.1, -0.2])
 RNG = np.random.default_rng(4)
@@ -48,10 +47,10 @@ def same(a, b):
 
 def test_counts_by_hand():
     weights = jnp.array([0.5, 0.0, 0.3, 0.2])
-    assert linear.counts(weights, 10).tolist() == [5, 0, 3, 2]
-    assert linear.counts(weights, 11).tolist() == [6, 0, 4, 3]
-    assert linear.counts(weights, 10, model="M2", weight_floor=0.25).tolist() == [5, 0, 3, 3]
-    assert linear.counts(weights, 30, model="M2", weight_floor=0.0).tolist() == [15, 0, 9, 6]
+    assert formulas.counts(weights, 10).tolist() == [5, 0, 3, 2]
+    assert formulas.counts(weights, 11).tolist() == [6, 0, 4, 3]
+    assert formulas.counts(weights, 10, model="M2", weight_floor=0.25).tolist() == [5, 0, 3, 3]
+    assert formulas.counts(weights, 30, model="M2", weight_floor=0.0).tolist() == [15, 0, 9, 6]
 
 
 def by_hand(model, pulls, sigma, b, log, active, scales, alpha):
@@ -76,8 +75,8 @@ def by_hand(model, pulls, sigma, b, log, active, scales, alpha):
 def test_practical_radius_by_hand(model, alpha):
     pulls, active = np.array([4, 0, 9, 7, 0, 3]), np.array([True, False, True, True, True, True])
     want, square, inverse = by_hand(model, pulls, 0.7, 2.5, 3.0, active, (0.6, 0.4, 0.9), alpha)
-    got_square = linear.mean_square(jnp.asarray(pulls), 0.7, 2.5, model=model)
-    got = linear.gamma_practical(
+    got_square = formulas.mean_square(jnp.asarray(pulls), 0.7, 2.5, model=model)
+    got = formulas.gamma_practical(
         jnp.float32(ACTIONS), jnp.asarray(active), jnp.float32(inverse), jnp.asarray(pulls), log_term=3.0, square=got_square,
         noise_scale=0.7, laplace_scale=2.5, model=model, sampling_scale=0.6, corruption_bound=jnp.float32(alpha),
         corruption_scale=0.4, bias_scale=0.9,
@@ -93,12 +92,12 @@ def test_paper_radius_by_hand():
     want = 1.1 * np.sqrt(2 * r / m) * (np.sqrt(log) + log / epsilon) + 0.9 * corrupted + 0.7 * alpha
     scales = {"sampling_scale": 1.1, "corruption_bound": alpha, "corruption_scale": 0.9, "bias_scale": 0.7}
     shared = {"log_term": log, "laplace_scale": 2 / epsilon, **scales}
-    assert float(linear.gamma_paper(r, m, k, model="M1", **shared)) == pytest.approx(want, rel=1e-5)
+    assert float(formulas.gamma_paper(r, m, k, model="M1", **shared)) == pytest.approx(want, rel=1e-5)
     n, log_k = nu * m, np.log(k) + log
     y = 1 + np.sqrt(log_k / n) + log_k / (n * epsilon)
     corrupted = (2 * r * (k * np.sqrt(alpha) + np.sqrt(k * alpha * log)) + np.sqrt(2 * r * k) * alpha) * y
     want = 1.1 * np.sqrt(2 * r) * (np.sqrt(log / n) + log / (n * epsilon)) + 0.9 * corrupted + 0.7 * alpha
-    assert float(linear.gamma_paper(r, m, k, model="M2", weight_floor=nu, **shared)) == pytest.approx(want, rel=1e-5)
+    assert float(formulas.gamma_paper(r, m, k, model="M2", weight_floor=nu, **shared)) == pytest.approx(want, rel=1e-5)
 
 
 def test_order_lines():
@@ -265,7 +264,7 @@ def test_the_printed_bound_removes_nothing():
         reports = np.where(rng.random(40) < 0.2, scale, 1.0) * rng.normal(size=40)
         inverse = np.linalg.inv(ACTIONS[arms].T @ ACTIONS[arms])
         mu = np.einsum("kd,de,ke->k", ACTIONS, inverse, ACTIONS).max()
-        bound = linear.lambda_value(np.mean(reports**2), 40, mu, clean=True)
+        bound = formulas.lambda_value(np.mean(reports**2), 40, mu, clean=True)
         directions = ACTIONS @ np.linalg.cholesky(inverse)  # a rotation of M^-1/2
         top = np.linalg.eigvalsh(np.cov((directions[arms] * reports[:, None]).T, bias=True)).max()
         assert 0.05 * float(bound) < top < 4 * float(bound)

@@ -11,8 +11,8 @@ from reference import robust_linear as literal
 from robust_linear_world import ACTIONS, MEETINGS, OTHERS, THETA, World, at_play, compared, number
 
 from jaxbandits import algorithms
+from jaxbandits.algorithms.linear import formulas
 from jaxbandits.estimators import g_optimal_design, spectral_filter
-from jaxbandits.theory import linear
 
 # Gaussian rewards on purpose: epsilon is data here
 pytestmark = pytest.mark.filterwarnings("ignore:.*its guarantee does not hold")
@@ -80,14 +80,14 @@ def test_formulas_are_those_of_the_transcription(model):
         shared = {
             "model": model, "laplace_scale": b, "sampling_scale": 0.9, "corruption_bound": alpha, "corruption_scale": 0.3}  # fmt: skip
         with jax.enable_x64(True):
-            np.testing.assert_array_equal(linear.counts(d.weights, size, model=model, weight_floor=0.15), pulls)
-            close(linear.mean_square(pulls, 0.6, b, model=model), square)
-            practical = linear.gamma_practical(
+            np.testing.assert_array_equal(formulas.counts(d.weights, size, model=model, weight_floor=0.15), pulls)
+            close(formulas.mean_square(pulls, 0.6, b, model=model), square)
+            practical = formulas.gamma_practical(
                 actions, np.isin(np.arange(40), active), inverse, pulls, log_term=math.log(2 * 40 * 4 / 0.2),
                 square=square, noise_scale=0.6, **shared,
             )  # fmt: skip
             support = float(np.count_nonzero(pulls))
-            paper = linear.gamma_paper(
+            paper = formulas.gamma_paper(
                 float(d.rank), size, support, log_term=math.log(40 * 10_000**2 / 0.2), weight_floor=0.15, **shared
             )
             for mode in ("tight", "clean"):
@@ -95,7 +95,7 @@ def test_formulas_are_those_of_the_transcription(model):
                 bound = literal.lambda_value(
                     mode, num_reports=reports.sum(), max_norm=top, mean_square=0.0, clean_square=square
                 )
-                close(linear.lambda_value(square, reports.sum(), top, clean=mode == "clean"), bound)
+                close(formulas.lambda_value(square, reports.sum(), top, clean=mode == "clean"), bound)
         close(practical, literal.gamma_practical(s, pulls, active, d.basis, moment))
         close(paper, literal.gamma_paper(s, size, d.rank, np.count_nonzero(pulls)))
 

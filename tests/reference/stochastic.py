@@ -60,3 +60,27 @@ def successive_elimination(
             best = max(sums[a] / counts[a] for a in active)
             active = [a for a in active if not best - sums[a] / counts[a] > 2 * radius]
     return np.array(actions)
+
+
+def gradient_bandit(reward_of, num_arms, horizon, uniforms, *, learning_rate=0.1, baseline=True, step=None):
+    """Sutton and Barto 2018, section 2.8: softmax of preferences H, equations (2.11) and (2.12).
+
+    Play t draws the first arm whose cumulative probability exceeds uniforms[t - 1]. The baseline is the mean of the rewards
+    before play t, and the reward itself at t = 1. step(g, t): what an optimizer takes off the preferences for the gradient g of
+    minus the expected reward; None: learning_rate g. Returns actions [T].
+    """
+    preferences, total, actions = np.zeros(num_arms), 0.0, []
+    for t in range(1, horizon + 1):
+        weights = [math.exp(h - max(preferences)) for h in preferences]
+        policy = np.array(weights) / sum(weights)
+        arm, below = 0, policy[0]
+        while below <= uniforms[t - 1] and arm < num_arms - 1:
+            arm += 1
+            below += policy[arm]
+        reward = finite(reward_of(t, arm))
+        mean = (total / (t - 1) if t > 1 else reward) if baseline else 0.0
+        ascent = np.array([(reward - mean) * ((1.0 if a == arm else 0.0) - policy[a]) for a in range(num_arms)])
+        preferences = preferences - (step(-ascent, t) if step else -learning_rate * ascent)
+        total += reward
+        actions.append(arm)
+    return np.array(actions)

@@ -51,14 +51,14 @@ def test_counted_and_single_values_have_the_same_sum(seed):
 
 def test_a_full_window_of_the_largest_value_does_not_overflow():
     for value in (1.0, -1.0):
-        x = jnp.full(integer_sums.LONGEST, value, jnp.float32)
+        x = jnp.full(integer_sums.MAX_PLAYS, value, jnp.float32)
         total = integer_sums.nothing(jnp.float32)
         for _ in range(3):
             total = integer_sums.added(total, x, 1.0)
-        assert float(integer_sums.value(total, 1.0, jnp.dtype(jnp.float32))) == 3 * integer_sums.LONGEST * value
-        x = jnp.full(2 * integer_sums.LONGEST, value, jnp.float32)
+        assert float(integer_sums.value(total, 1.0, jnp.dtype(jnp.float32))) == 3 * integer_sums.MAX_PLAYS * value
+        x = jnp.full(2 * integer_sums.MAX_PLAYS, value, jnp.float32)
         total = integer_sums.added(integer_sums.nothing(jnp.float32), x, 2.0)
-        assert float(integer_sums.value(total, 2.0, jnp.dtype(jnp.float32))) == 2 * integer_sums.LONGEST * value
+        assert float(integer_sums.value(total, 2.0, jnp.dtype(jnp.float32))) == 2 * integer_sums.MAX_PLAYS * value
 
 
 @pytest.mark.parametrize(

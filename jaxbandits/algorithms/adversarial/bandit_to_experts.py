@@ -1,4 +1,4 @@
-"""Experts as arms (Asi, Raman and Talwar 2025, Algorithm 5): a bandit algorithm picks the expert whose advice is followed."""
+"""Experts as arms (Asi, Raman and Talwar 2025, Algorithm 5): a bandit picks the expert whose advice is followed."""
 
 from functools import cache
 
@@ -7,11 +7,14 @@ import jax.numpy as jnp
 from jaxbandits.mechanisms.composition import claimed_epsilon
 from jaxbandits.numerics import inverse_cdf
 from jaxbandits.protocol import Algorithm, Program
+from jaxbandits.typing import AlgorithmFactory
 from jaxbandits.validation import base_algorithm, factory, integer, shown
 
 
 @cache
 def program(base: Program) -> Program:
+    """The functions of `base`, whose arms are experts; the arm played is drawn from the picked expert's advice."""
+
     def init(params, draws):
         return base.init(params, draws.child("base"))
 
@@ -32,18 +35,50 @@ def program(base: Program) -> Program:
     def close(params, state, draws, t):
         return base.close(params, state, draws.child("base"), t)
 
-    return Program(init, act, encode, update, relay, close, base.diagnose)
+    return Program(init=init, act=act, encode=encode, update=update, relay=relay, close=close, diagnose=base.diagnose)
 
 
 @factory
-def bandit_to_experts(*, num_arms, num_experts, horizon, base) -> Algorithm:
-    """A bandit algorithm over the experts; every play draws its own action from the picked expert's advice.
+def bandit_to_experts(*, num_arms: int, num_experts: int, horizon: int, base: AlgorithmFactory) -> Algorithm:
+    """A bandit algorithm whose arms are experts; every play draws its own action from the picked expert's advice.
 
-    The context is the advice [P, N, K], public; the loss of the drawn action is the expert's. base: a factory or a partial of one,
-    called with num_arms = num_experts and the horizon; schedule, params and guarantee are its own. With
-    `base=partial(private_batched, epsilon=...)` this is the paper's private algorithm (Theorem 4.2, Corollary 4.3).
-    num_experts >= 2, num_arms >= 2.
+    The loss of the drawn action is the loss of the expert. With ``base=partial(private_batched, epsilon=...)`` this
+    is the paper's private algorithm for experts.
 
+    Parameters
+    ----------
+    num_arms : int
+        Number of arms K, at least 2 [static]. Filled in from the environment.
+    num_experts : int
+        Number of experts N, at least 2: the arms of `base` [static]. Filled in from the environment.
+    horizon : int
+        Number of plays T, at least 1; passed on to `base`. Filled in from the sweep.
+    base : factory or functools.partial of one
+        The bandit algorithm [static], called with ``num_arms=num_experts`` and `horizon`. Schedule, parameters and
+        privacy guarantee are its own.
+
+    Returns
+    -------
+    Algorithm
+        With the guarantee of `base`. The context of a play is the advice [N, K], which is public.
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its range, for a `base` that cannot be called, and for what `base` refuses.
+
+    Notes
+    -----
+    The paper draws an action from every expert's advice. Here only the picked expert's is drawn: the others are never
+    used, so the law is the same.
+
+    References
+    ----------
+    Asi, Raman and Talwar 2025, Algorithm 5, Theorem 4.2, Corollary 4.3;
+    `docs/formulas/private_adversarial.md#experts-as-arms`.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> from functools import partial
     >>> private = partial(jb.algorithms.private_batched, epsilon=0.1)
@@ -58,9 +93,9 @@ def bandit_to_experts(*, num_arms, num_experts, horizon, base) -> Algorithm:
             f"base = {shown(base)} must be a factory of algorithms or a partial of one: for instance algorithms.htinf"
         )
     try:
-        made = base_algorithm(base, num_arms=num_experts, horizon=horizon)
-    except ValueError as error:  # the base calls the experts its arms
+        algorithm = base_algorithm(base, num_arms=num_experts, horizon=horizon)
+    except ValueError as error:  # the base speaks of arms where it means experts
         raise ValueError(f"{error} (here K counts the N = {num_experts} experts that are the base's arms)") from None
-    version = ("bandit_to_experts", 1, (num_arms, num_experts, made.version))
-    guarantee = made.guarantee._replace(claimed=claimed_epsilon(made))
-    return made._replace(program=program(made.program), version=version, guarantee=guarantee)
+    version = ("bandit_to_experts", 1, (num_arms, num_experts, algorithm.version))
+    guarantee = algorithm.guarantee._replace(claimed=claimed_epsilon(algorithm))
+    return algorithm._replace(program=program(algorithm.program), version=version, guarantee=guarantee)

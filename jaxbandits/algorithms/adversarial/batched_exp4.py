@@ -1,7 +1,7 @@
-"""Batched EXP4 (Asi, Raman and Talwar 2025, Algorithm 2): weights frozen for a batch, private by noise on every expert's mean."""
+"""Batched EXP4 (Asi, Raman and Talwar 2025, Algorithm 2): weights frozen for a batch, noise on every expert's mean."""
 
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
@@ -9,37 +9,51 @@ from jax import lax
 from jaxbandits import theory
 from jaxbandits.algorithms.adversarial.exp4 import State as Weights
 from jaxbandits.algorithms.adversarial.exp4 import follow, moved, start, summed_columns
-from jaxbandits.algorithms.adversarial.private_batched import client_loss, slots
+from jaxbandits.algorithms.adversarial.private_batched import slots
+from jaxbandits.learners.observed_loss import clipped_loss
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_released
 from jaxbandits.numerics import materialize
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
+from jaxbandits.typing import Array, Float, Scalar
 from jaxbandits.validation import factory, integer
 
-LONGEST = 8  # most plays of one window, whose advice is [P, N, K]: 8 was fastest of 4, 8, 12, 16 and 32 at 64 experts
+# The most plays of one window, whose advice is [P, N, K]: 8 was fastest of 4, 8, 12, 16 and 32 at 64 experts.
+MAX_WINDOW_PLAYS = 8
 
 
 class Params(NamedTuple):
+    """The numbers of batched EXP4."""
+
     learning_rate: Any
     mixing: Any
-    window: Any  # plays of a batch, tau
-    noise_scale: Any  # b
-    delta: Any  # of the guarantee; no play reads it
+    # tau: plays of a batch
+    window: Any
+    # b: scale of the Laplace noise on an expert's mean
+    noise_scale: Any
+    # of the guarantee; no play reads it
+    delta: Any
+    # multiplies all privacy noise
     mechanism_scale: Any
 
 
 class State(NamedTuple):
+    """The experts' weights, and what the running batch has seen."""
+
     experts: Weights
-    total: Any  # [N] summed loss estimates of the running batch
+    # summed loss estimates of the running batch
+    total: Float[Array, " N"]
 
 
 class Estimates(NamedTuple):
-    """A window's loss estimates, one play's for every expert."""
+    """A window's message: the loss estimate of every expert."""
 
-    total: Any  # [N] sum over the plays of mu_t[:, I_t] l_t(I_t) / Q_t(I_t)
+    # the sum over the plays of mu_t[:, I_t] l_t(I_t) / Q_t(I_t)
+    total: Float[Array, " N"]
 
 
 def _events(num_arms, num_experts, params):
-    # a play's loss moves the estimate of an expert by its advice over Q, which is at least mixing / K; it lies in one batch
+    # A play's loss moves the estimate of an expert by its advice over Q, which is at least mixing / K. It lies in one
+    # batch.
     sensitivity = num_arms / (params.mixing * params.window)
     scale = params.noise_scale * params.mechanism_scale
     return (laplace_event("one expert's mean loss estimate of a batch", sensitivity, scale, num_experts),)
@@ -47,6 +61,8 @@ def _events(num_arms, num_experts, params):
 
 @cache
 def program(num_arms: int, num_experts: int) -> Program:
+    """Batched EXP4's functions."""
+
     def init(params, draws):
         return State(start(num_experts, draws.dtype), jnp.zeros(num_experts, draws.dtype))
 
@@ -55,7 +71,7 @@ def program(num_arms: int, num_experts: int) -> Program:
         return action, None, materialize(q)
 
     def encode(params, note, draws, t, context, action, reward, play):
-        estimate = materialize(jnp.where(play, client_loss(reward), 0) / note)
+        estimate = materialize(jnp.where(play, clipped_loss(reward), 0) / note)
         return Estimates(summed_columns(context, action, estimate))
 
     def update(params, state, draws, t, note, message, used):
@@ -70,7 +86,8 @@ def program(num_arms: int, num_experts: int) -> Program:
         def go_on(experts, total):
             return experts, total, jnp.full_like(total, jnp.nan)
 
-        # play and window are the same for all lanes of a call: a branch, so that noise is drawn at the ends of batches alone
+        # Play and window are the same for all lanes of a call. So this is a branch, and noise is drawn at the ends of
+        # batches only.
         ends = t % window.astype(jnp.int32) == 0
         experts, total, released = lax.cond(ends, end, go_on, state.experts, total)
         return State(experts, total), released
@@ -81,31 +98,75 @@ def program(num_arms: int, num_experts: int) -> Program:
 @factory
 def batched_exp4(
     *,
-    num_arms,
-    num_experts,
-    horizon,
-    epsilon,
-    delta,
-    window=None,
-    learning_rate=None,
-    mixing=None,
-    mixing_rule="repaired",
+    num_arms: int,
+    num_experts: int,
+    horizon: int,
+    epsilon: Scalar,
+    delta: Scalar,
+    window: int | None = None,
+    learning_rate: Scalar | None = None,
+    mixing: Scalar | None = None,
+    mixing_rule: Literal["repaired", "printed"] = "repaired",
 ) -> Algorithm:
-    """EXP4 whose weights P move once a batch of `window` plays, by each expert's mean loss estimate plus Lap(b).
+    """EXP4 whose weights move once a batch, by each expert's noisy mean loss: private in the central model.
 
-    Every play draws its arm from Q_t = (1 - mixing) P mu_t + mixing / K, mu_t [N, K] the advice of the context [P, N, K], and adds
-    mu_t[:, I_t] l_t(I_t) / Q_t(I_t) to the estimates; b = 3 K sqrt(N log(1/delta)) / (mixing window epsilon). (epsilon, delta)-private in
-    the central model for loss tables that differ in one play; a play's loss is clipped to [0, 1], a non-finite reward counts
-    as loss 1; the advice is public. The theorem's composition is loose: `spend` says what is truly spent at delta, a
-    fraction of epsilon. A partial last batch moves no weight.
-    num_arms >= 2, num_experts >= 2, epsilon > 0 (inf: no noise, all three tunings given), delta in (0, 0.4]. window in [1, T] (data:
-    all lengths share one program and take the same memory), learning_rate > 0, mixing in (0, 1]: None is
-    `theory.batched_exp4_tuning`, which says what mixing_rule="printed" is. Raises ValueError where the theory does not reach.
-    Source: Asi, Raman and Talwar 2025, Algorithm 2, Theorem 4.5.
+    The weights P are frozen for `window` plays. Every play draws its arm I from Q = (1 - mixing) P mu + mixing / K,
+    mu [N, K] the advice, and adds mu_j(I) * loss / Q(I) to the estimate of each expert j. At the end of a batch each
+    mean estimate gets Lap(b) with b = 3 K sqrt(N log(1/delta)) / (mixing window epsilon), and moves the log weight of
+    its expert.
 
+    Parameters
+    ----------
+    num_arms : int
+        Number of arms K, at least 2 [static]. Filled in from the environment.
+    num_experts : int
+        Number of experts N, at least 2 [static]. Filled in from the environment.
+    horizon : int
+        Number of plays T, at least 1. The defaults below follow from it. Filled in from the sweep.
+    epsilon : float
+        Privacy budget, in (0, inf]. At inf there is no noise, and `window`, `learning_rate` and `mixing` must all be
+        given.
+    delta : float
+        Probability, in (0, 0.4], with which the guarantee of `epsilon` may fail.
+    window : int, optional
+        Plays of a batch, in [1, T]. It is data: all lengths share one compiled program and take the same memory.
+        Default: that of `theory.batched_exp4_tuning`.
+    learning_rate : float, optional
+        Step size of the log weights, above 0. Default: that of `theory.batched_exp4_tuning`.
+    mixing : float, optional
+        Probability, in (0, 1], with which a play draws a uniform arm. The noise is inversely proportional to it.
+        Default: that of `theory.batched_exp4_tuning`.
+    mixing_rule : {"repaired", "printed"}
+        Which form of the default mixing: with N log(1/delta) in its first branch, which the theorem's rate needs, or
+        with N, as the paper prints it.
+
+    Returns
+    -------
+    Algorithm
+        (epsilon, delta)-private in the central model for loss tables that differ in one play. The context of a play
+        is the advice [N, K], which is public.
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its range, and where the theory's defaults do not exist; the error names the smallest
+        horizon that works.
+
+    Notes
+    -----
+    A play's loss is clipped to [0, 1]; a non-finite reward counts as loss 1. A partial last batch moves no weight.
+    The theorem's composition is loose: `guarantee.spend` says what is truly spent at delta, a fraction of epsilon.
+
+    References
+    ----------
+    Asi, Raman and Talwar 2025, Algorithm 2, Theorem 4.5. Noise and mixing are repaired:
+    `docs/formulas/private_adversarial.md#batched-exp4`.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
-    >>> made = jb.algorithms.batched_exp4(num_arms=3, num_experts=4, horizon=10**8, epsilon=0.1, delta=1e-3)
-    >>> made.params.window, [round(x, 6) for x in made.guarantee.spend(made.params)]
+    >>> algorithm = jb.algorithms.batched_exp4(num_arms=3, num_experts=4, horizon=10**8, epsilon=0.1, delta=1e-3)
+    >>> algorithm.params.window, [round(x, 6) for x in algorithm.guarantee.spend(algorithm.params)]
     (42763, [0.012034, 0.001])
     """
     num_arms = integer("num_arms", num_arms, 2)
@@ -123,11 +184,24 @@ def batched_exp4(
         window=window,
     )
     window = tuning["window"]
-    params = Params(tuning["learning_rate"], tuning["mixing"], window, tuning["noise_scale"], float(delta), 1.0)
-    span = Span(slots(window, LONGEST), -(-horizon // window), full=True, length=window)
+    params = Params(
+        learning_rate=tuning["learning_rate"],
+        mixing=tuning["mixing"],
+        window=window,
+        noise_scale=tuning["noise_scale"],
+        delta=float(delta),
+        mechanism_scale=1.0,
+    )
+    span = Span(slots(window, MAX_WINDOW_PLAYS), -(-horizon // window), full=True, length=window)
     events = partial(_events, num_arms, num_experts)
     claim = guarantee("central", "loss_vector", events, view_released, delta=lambda params: params.delta)
     version = ("batched_exp4", 2, (num_arms, num_experts))
     return Algorithm(
-        program(num_arms, num_experts), (span,), params, claim, version, {}, rewards=Rewards(0.0, 1.0, "clip")
+        program=program(num_arms, num_experts),
+        schedule=(span,),
+        params=params,
+        guarantee=claim,
+        version=version,
+        config={},
+        rewards=Rewards(0.0, 1.0, "clip"),
     )

@@ -1,4 +1,4 @@
-"""EXP3 with explicit mixing (Auer, Cesa-Bianchi, Freund and Schapire 2002, in losses; Asi, Raman and Talwar 2025, Algorithm 3)."""
+"""EXP3 with explicit mixing (Auer, Cesa-Bianchi, Freund and Schapire 2002; Asi, Raman and Talwar 2025, Algorithm 3)."""
 
 import math
 from functools import cache
@@ -8,23 +8,29 @@ import jax.numpy as jnp
 
 from jaxbandits import theory
 from jaxbandits.learners.exponential import reweigh
+from jaxbandits.learners.observed_loss import observed_loss
 from jaxbandits.numerics import UNROLL, fixed_sum, inverse_cdf, materialize
 from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Rewards, Span
+from jaxbandits.typing import Scalar
 from jaxbandits.validation import factory, integer, number
 
 
 class Params(NamedTuple):
+    """The numbers of EXP3."""
+
+    # eta: how far a loss moves the log weight of its arm
     learning_rate: Any
+    # the probability with which a play draws a uniform arm
     mixing: Any
 
 
 def _encode(params, note, draws, t, context, action, reward, play):
-    return Loss(jnp.where(jnp.isfinite(reward[0]), 1 - reward[0], 1))
+    return Loss(observed_loss(reward[0]))
 
 
 def _unmixed(num_arms: int) -> Program:
-    # state [K]: normalised weights, one exp a play. Their range is 1e37: an arm below it is never drawn, and comes
-    # back when the others have fallen by a factor 1e37.
+    # state [K]: normalised weights, one exponential a play. They are kept above 1e-37: an arm at that floor is never
+    # drawn, and it comes back when the others have fallen by a factor 1e37.
     def init(params, draws):
         return jnp.full(num_arms, 1 / num_arms, draws.dtype)
 
@@ -40,7 +46,8 @@ def _unmixed(num_arms: int) -> Program:
 
 
 def _mixed(num_arms: int) -> Program:
-    # state [K]: log weights, the largest 0. Mixing draws every arm, so a weight may sink without limit and must come back.
+    # state [K]: log weights, the largest 0. Mixing draws every arm, so a weight may sink without limit and must come
+    # back.
     def init(params, draws):
         return jnp.zeros(num_arms, draws.dtype)
 
@@ -71,21 +78,72 @@ def _largest(x):
 
 @cache
 def program(num_arms: int, mixed: bool) -> Program:
-    """EXP3's functions. `mixed` False: mixing is 0 and the weights are kept normalised, which is nearly twice as fast."""
+    """EXP3's functions. `mixed` False: mixing is 0 and the weights stay normalised, which is nearly twice as fast."""
     return _mixed(num_arms) if mixed else _unmixed(num_arms)
 
 
 @factory
-def exp3(*, num_arms, horizon, learning_rate=None, mixing=None, feedback_scale=0.0) -> Algorithm:
-    """EXP3 on losses 1 - reward (a non-finite reward counts as loss 1): P = (1 - mixing) softmax + mixing / K.
+def exp3(
+    *,
+    num_arms: int,
+    horizon: int,
+    learning_rate: Scalar | None = None,
+    mixing: Scalar | None = None,
+    feedback_scale: Scalar = 0.0,
+) -> Algorithm:
+    """Exponential weights over arms, learned from the losses of the played arms and mixed with uniform exploration.
 
-    learning_rate > 0, mixing in [0, 1]; zero mixing is a program of its own. None with feedback_scale 0: sqrt(2 log K / (K T)) and 0.
-    None with feedback_scale > 0, the scale of the Laplace noise on the losses: `theory.exp3_noisy_tuning` over `horizon`
-    updates, ValueError where its mixing exceeds 1. Source: Asi, Raman and Talwar 2025, Algorithm 3.
+    A play draws its arm I from P = (1 - mixing) softmax(log weights) + mixing / K. Its loss, 1 - reward, then lowers
+    the log weight of I by learning_rate * loss / P_I.
 
+    Parameters
+    ----------
+    num_arms : int
+        Number of arms K, at least 2 [static]. Filled in from the environment.
+    horizon : int
+        Number of plays T, at least 1; inside `private_batched` the number of batches. The defaults below follow from
+        it. Filled in from the sweep.
+    learning_rate : float, optional
+        Step size of the log weights, above 0. Default: sqrt(2 log K / (K T)) when `feedback_scale` is 0, else that of
+        `theory.exp3_noisy_tuning`.
+    mixing : float, optional
+        Probability, in [0, 1], with which a play ignores the weights and draws a uniform arm. It keeps every arm's
+        probability at least mixing / K, so that one noisy loss moves a log weight by a bounded amount. Default: 0
+        when `feedback_scale` is 0, else that of `theory.exp3_noisy_tuning`, 4 learning_rate lam K log(K T) with lam =
+        `feedback_scale`. Zero mixing is a compiled program of its own.
+    feedback_scale : float
+        Scale lam of the Laplace noise that the losses already carry, at least 0. The algorithm adds no noise itself:
+        this only chooses the defaults of `learning_rate` and `mixing`.
+
+    Returns
+    -------
+    Algorithm
+        Without a privacy guarantee. It learns from `Loss` messages, so it can be the base of `private_batched`.
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its range, and where the default mixing would exceed 1; the error names the smallest
+        horizon that works.
+
+    Notes
+    -----
+    A non-finite reward counts as loss 1; losses are not clipped. Without mixing, weights stay above 1e-37 and one
+    update moves a log weight by at most 80, the range of a float32 exponential (`docs/deviations.md`).
+
+    References
+    ----------
+    Asi, Raman and Talwar 2025, Algorithm 3 and Corollary E.1; Auer, Cesa-Bianchi, Freund and Schapire 2002. The
+    tuning of noisy losses is repaired: `docs/formulas/private_adversarial.md#exp3`; without noise:
+    `docs/formulas/private_adversarial.md#without-privacy`.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> jb.algorithms.exp3(num_arms=3, horizon=100).version
     ('exp3', 1, (3, False))
+    >>> round(jb.algorithms.exp3(num_arms=3, horizon=10_000, feedback_scale=1.0).params.mixing, 4)
+    0.0162
     """
     num_arms = integer("num_arms", num_arms, 2)
     horizon = integer("horizon", horizon, 1)
@@ -103,11 +161,11 @@ def exp3(*, num_arms, horizon, learning_rate=None, mixing=None, feedback_scale=0
     params = Params(rate, tuning["mixing"] if mixing is None else mixing)
     mixed = params.mixing > 0
     return Algorithm(
-        program(num_arms, mixed),
-        (Span(1, horizon),),
-        params,
-        Guarantee(),
-        ("exp3", 1, (num_arms, mixed)),
-        {},
+        program=program(num_arms, mixed),
+        schedule=(Span(1, horizon),),
+        params=params,
+        guarantee=Guarantee(),
+        version=("exp3", 1, (num_arms, mixed)),
+        config={},
         rewards=Rewards(0.0, 1.0),
     )

@@ -7,18 +7,25 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from jaxbandits.learners.exponential import reweigh
+from jaxbandits.learners.observed_loss import observed_loss
 from jaxbandits.numerics import inverse_cdf, materialize
 from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Rewards, Span
+from jaxbandits.typing import Scalar
 from jaxbandits.validation import factory, integer, number
 
 
 class Params(NamedTuple):
+    """The numbers of EXP3-IX."""
+
     learning_rate: Any
-    mixing: Any  # the implicit exploration added to the played arm's probability
+    # the implicit exploration: added to the played arm's probability where a loss is divided by it
+    mixing: Any
 
 
 @cache
 def program(num_arms: int) -> Program:
+    """EXP3-IX's functions."""
+
     # state [K]: normalised weights
     def init(params, draws):
         return jnp.full(num_arms, 1 / num_arms, draws.dtype)
@@ -28,7 +35,7 @@ def program(num_arms: int) -> Program:
         return jnp.full(t.shape, action), None, (action, weights[action])
 
     def encode(params, note, draws, t, context, action, reward, play):
-        return Loss(jnp.where(jnp.isfinite(reward[0]), 1 - reward[0], 1))
+        return Loss(observed_loss(reward[0]))
 
     def update(params, weights, draws, t, note, message, used):
         action, weight = note
@@ -39,12 +46,54 @@ def program(num_arms: int) -> Program:
 
 
 @factory
-def exp3_ix(*, num_arms, horizon, learning_rate=None, mixing=None, feedback_scale=0.0) -> Algorithm:
-    """EXP3-IX on losses 1 - reward (a non-finite reward counts as loss 1): estimates loss / (p + mixing).
+def exp3_ix(
+    *,
+    num_arms: int,
+    horizon: int,
+    learning_rate: Scalar | None = None,
+    mixing: Scalar | None = None,
+    feedback_scale: Scalar = 0.0,
+) -> Algorithm:
+    """Exponential weights over arms that divide a loss by the arm's probability plus a constant instead of exploring.
 
-    learning_rate > 0: None is sqrt(2 log K / (K T)). mixing > 0: None is learning_rate / 2. feedback_scale must be 0: no tuning
-    for noisy losses is known; use `exp3` or `htinf`. Source: Neu 2015, Theorem 1.
+    A play draws its arm I from p = softmax(log weights). Its loss, 1 - reward, then lowers the log weight of I by
+    learning_rate * loss / (p_I + mixing).
 
+    Parameters
+    ----------
+    num_arms : int
+        Number of arms K, at least 2 [static]. Filled in from the environment.
+    horizon : int
+        Number of plays T, at least 1. The default learning rate follows from it. Filled in from the sweep.
+    learning_rate : float, optional
+        Step size of the log weights, above 0. Default: sqrt(2 log K / (K T)).
+    mixing : float, optional
+        The constant added to the probability, above 0. Unlike the mixing of `exp3` it draws no arm: it only makes the
+        estimates of rare arms smaller. Default: learning_rate / 2.
+    feedback_scale : float
+        Must be 0: no tuning for losses with noise is known. Use `exp3` or `htinf` for those.
+
+    Returns
+    -------
+    Algorithm
+        Without a privacy guarantee. It learns from `Loss` messages, so it can be the base of `private_batched`.
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its range.
+
+    Notes
+    -----
+    A non-finite reward counts as loss 1; losses are not clipped. Weights stay above 1e-37 and one update moves a log
+    weight by at most 80, the range of a float32 exponential (`docs/deviations.md`).
+
+    References
+    ----------
+    Neu 2015, Theorem 1; `docs/formulas/private_adversarial.md#exp3-ix`.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> jb.algorithms.exp3_ix(num_arms=3, horizon=100).version
     ('exp3_ix', 1, (3,))
@@ -58,11 +107,11 @@ def exp3_ix(*, num_arms, horizon, learning_rate=None, mixing=None, feedback_scal
     mixing = learning_rate / 2 if mixing is None else number("mixing", mixing, 0.0, open_low=True)
     params = Params(learning_rate, mixing)
     return Algorithm(
-        program(num_arms),
-        (Span(1, horizon),),
-        params,
-        Guarantee(),
-        ("exp3_ix", 1, (num_arms,)),
-        {},
+        program=program(num_arms),
+        schedule=(Span(1, horizon),),
+        params=params,
+        guarantee=Guarantee(),
+        version=("exp3_ix", 1, (num_arms,)),
+        config={},
         rewards=Rewards(0.0, 1.0),
     )

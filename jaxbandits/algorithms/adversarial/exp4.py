@@ -1,4 +1,4 @@
-"""EXP4 (Auer, Cesa-Bianchi, Freund and Schapire 2002, in losses): exponential weights over experts whose advice is public."""
+"""EXP4 (Auer, Cesa-Bianchi, Freund and Schapire 2002, in losses): exponential weights over experts, public advice."""
 
 from functools import cache
 from typing import Any, NamedTuple
@@ -7,49 +7,61 @@ import jax.numpy as jnp
 
 from jaxbandits import theory
 from jaxbandits.learners.exponential import LARGEST_STEP
+from jaxbandits.learners.observed_loss import observed_loss
 from jaxbandits.numerics import combine, fixed_sum, inverse_cdf, materialize, pick
 from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Rewards, Span
+from jaxbandits.typing import Array, Float, Int, Scalar
 from jaxbandits.validation import factory, integer, number
 
 
 class Params(NamedTuple):
+    """The numbers of EXP4."""
+
     learning_rate: Any
     mixing: Any
 
 
 class State(NamedTuple):
-    logs: Any  # [N] log weights, the largest 0
-    weights: Any  # [N] their exponentials: kept, so that a play reads them and does not compute them again
+    """The experts' weights."""
+
+    # log weights, the largest 0
+    logs: Float[Array, " N"]
+    # their exponentials, stored so that a play need not compute them again
+    weights: Float[Array, " N"]
 
 
-def start(num_experts: int, dtype) -> State:
+def start(num_experts: int, dtype: Any) -> State:
     """Equal weights."""
     return State(jnp.zeros(num_experts, dtype), jnp.ones(num_experts, dtype))
 
 
-def moved(logs) -> State:
+def moved(logs: Float[Array, " N"]) -> State:
     """Log weights [N] centred, and their exponentials."""
     logs = logs - materialize(jnp.max(logs))
     return State(logs, jnp.exp(logs))
 
 
-def follow(weights, advice, mixing, uniform):
-    """Arms [P] drawn from Q = (1 - mixing) weights mu + mixing / K and their probabilities [P]: advice mu [P, N, K], uniform [P]."""
+def follow(
+    weights: Float[Array, " N"], advice: Float[Array, "P N K"], mixing: Any, uniform: Float[Array, " P"]
+) -> tuple[Int[Array, " P"], Float[Array, " P"]]:
+    """Arms drawn from Q = (1 - mixing) weights mu + mixing / K, mu the advice, and the probabilities of these arms."""
     plays, num_experts, num_arms = advice.shape
     share = materialize((1 - mixing) / fixed_sum(weights))
-    by_arm = materialize(
-        jnp.swapaxes(advice, 1, 2).reshape(plays * num_arms, num_experts)
-    )  # laid out once for all lanes
+    # the transposed advice is laid out once for all lanes
+    by_arm = materialize(jnp.swapaxes(advice, 1, 2).reshape(plays * num_arms, num_experts))
     mixture = materialize(combine(by_arm, weights)).reshape(plays, num_arms)
     q = mixture * share + mixing / num_arms
     action = materialize(inverse_cdf(q, uniform))
     return action, jnp.maximum(pick(q, action), jnp.finfo(q.dtype).tiny)
 
 
-def summed_columns(advice, action, factors):
-    """sum_p factors[p] mu_p[:, action[p]]: advice mu [P, N, K], action [P], factors [P] -> [N].
+def summed_columns(
+    advice: Float[Array, "P N K"], action: Int[Array, " P"], factors: Float[Array, " P"]
+) -> Float[Array, " N"]:
+    """The sum over plays p of factors[p] mu_p[:, action[p]], mu the advice.
 
-    One play's column at a time, a row of the transposed advice: a batched gather took ten times as long.
+    The column of one play is added at a time, as a row of the transposed advice: a batched gather took ten times as
+    long.
     """
     by_arm = jnp.swapaxes(advice, 1, 2)
     total = by_arm[0, action[0]] * factors[0]
@@ -60,6 +72,8 @@ def summed_columns(advice, action, factors):
 
 @cache
 def program(num_arms: int, num_experts: int) -> Program:
+    """EXP4's functions."""
+
     def init(params, draws):
         return start(num_experts, draws.dtype)
 
@@ -68,11 +82,12 @@ def program(num_arms: int, num_experts: int) -> Program:
         return action, None, (context[0].T[action[0]], q[0])
 
     def encode(params, note, draws, t, context, action, reward, play):
-        return Loss(jnp.where(jnp.isfinite(reward[0]), 1 - reward[0], 1))
+        return Loss(observed_loss(reward[0]))
 
     def update(params, state, draws, t, note, message, used):
         column, q = note
-        # without mixing q may round to almost 0: an infinite step times advice of 0 would be NaN. With it nothing is cut
+        # Without mixing q may round to almost 0, and an infinite step times advice of 0 would be NaN. With mixing
+        # nothing is cut.
         largest = jnp.where(params.mixing > 0, jnp.inf, LARGEST_STEP).astype(q.dtype)
         step = jnp.clip(params.learning_rate * message.total / q, -largest, largest)
         return moved(state.logs - column * materialize(step)), ()
@@ -81,12 +96,54 @@ def program(num_arms: int, num_experts: int) -> Program:
 
 
 @factory
-def exp4(*, num_arms, num_experts, horizon, learning_rate=None, mixing=None) -> Algorithm:
-    """EXP4 on losses 1 - reward (a non-finite reward counts as loss 1), without privacy.
+def exp4(
+    *,
+    num_arms: int,
+    num_experts: int,
+    horizon: int,
+    learning_rate: Scalar | None = None,
+    mixing: Scalar | None = None,
+) -> Algorithm:
+    """Exponential weights over experts whose advice is public, learned from the losses of the played arms.
 
-    The context is the advice [1, N, K]; every play draws its arm from Q = (1 - mixing) P mu + mixing / K, P the weights of the experts.
-    num_arms >= 2, num_experts >= 2. learning_rate > 0, mixing in [0, 1]: None is `theory.exp4_tuning`, sqrt(2 log N / (K T)) and 0.
+    A play draws its arm I from Q = (1 - mixing) P mu + mixing / K, where P are the normalised weights of the experts
+    and mu [N, K] is their advice. Its loss, 1 - reward, lowers the log weight of expert j by learning_rate * mu_j(I)
+    * loss / Q(I).
 
+    Parameters
+    ----------
+    num_arms : int
+        Number of arms K, at least 2 [static]. Filled in from the environment.
+    num_experts : int
+        Number of experts N, at least 2 [static]. Filled in from the environment.
+    horizon : int
+        Number of plays T, at least 1. The default learning rate follows from it. Filled in from the sweep.
+    learning_rate : float, optional
+        Step size of the log weights, above 0. Default: that of `theory.exp4_tuning`, sqrt(2 log N / (K T)).
+    mixing : float, optional
+        Probability, in [0, 1], with which a play draws a uniform arm. Default: 0.
+
+    Returns
+    -------
+    Algorithm
+        Without a privacy guarantee. The context of a play is the advice [N, K].
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its range.
+
+    Notes
+    -----
+    A non-finite reward counts as loss 1; losses are not clipped. Without mixing one update moves a log weight by at
+    most 80 times the advice, the range of a float32 exponential (`docs/deviations.md`).
+
+    References
+    ----------
+    Auer, Cesa-Bianchi, Freund and Schapire 2002, section 7; `docs/formulas/private_adversarial.md#without-privacy`.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> jb.algorithms.exp4(num_arms=3, num_experts=5, horizon=100).version
     ('exp4', 2, (3, 5))
@@ -102,5 +159,11 @@ def exp4(*, num_arms, num_experts, horizon, learning_rate=None, mixing=None) -> 
     params = Params(**tuning)
     version = ("exp4", 2, (num_arms, num_experts))
     return Algorithm(
-        program(num_arms, num_experts), (Span(1, horizon),), params, Guarantee(), version, {}, rewards=Rewards(0.0, 1.0)
+        program=program(num_arms, num_experts),
+        schedule=(Span(1, horizon),),
+        params=params,
+        guarantee=Guarantee(),
+        version=version,
+        config={},
+        rewards=Rewards(0.0, 1.0),
     )

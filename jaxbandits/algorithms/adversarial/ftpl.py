@@ -1,27 +1,35 @@
-"""Follow the perturbed leader with geometric resampling (Neu and Bartok 2013; Asi, Raman and Talwar 2025, Algorithm 4)."""
+"""Follow the perturbed leader, geometric resampling (Neu and Bartok 2013; Asi, Raman and Talwar 2025, Algorithm 4)."""
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits import theory
+from jaxbandits.learners.observed_loss import observed_loss
 from jaxbandits.learners.perturbed import leader_probability
 from jaxbandits.numerics import argmin, materialize
 from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Rewards, Span
 from jaxbandits.random import to_laplace
+from jaxbandits.typing import Array, Float, Int, Scalar
 from jaxbandits.validation import choice, factory, integer, number
 
 
 class Params(NamedTuple):
+    """The numbers of FTPL."""
+
     learning_rate: Any
-    tries: Any  # most resampling tries
-    failed_tries: Any  # what counts when none of them matched
+    # the most resampling tries of an update
+    tries: Any
+    # what multiplies the loss where none of them matched
+    failed_tries: Any
 
 
 @cache
 def program(num_arms: int) -> Program:
+    """FTPL's functions, the number of tries drawn from its law."""
+
     # state [K]: estimated losses, the smallest 0
     def init(params, draws):
         return jnp.zeros(num_arms, draws.dtype)
@@ -31,7 +39,7 @@ def program(num_arms: int) -> Program:
         return jnp.full(t.shape, action), None, action
 
     def encode(params, note, draws, t, context, action, reward, play):
-        return Loss(jnp.where(jnp.isfinite(reward[0]), 1 - reward[0], 1))
+        return Loss(observed_loss(reward[0]))
 
     def update(params, estimate, draws, t, action, message, used):
         p = leader_probability(params.learning_rate * estimate, action)
@@ -46,18 +54,23 @@ def program(num_arms: int) -> Program:
 
 
 class Resampling(NamedTuple):
-    """State of the literal form: a lane plays, or tries on while others play."""
+    """State of the literal form: a lane plays, or goes on trying while others play."""
 
-    estimate: Any  # [K] estimated losses, the smallest 0
-    action: Any  # int32: the arm whose update is pending
-    loss: Any  # its loss
-    tries: Any  # int32: tries made in vain, 0 where nothing is pending
+    # estimated summed losses, shifted so that the smallest is 0
+    estimate: Float[Array, " K"]
+    # the arm whose update is pending, and its loss
+    action: Int[Array, ""]
+    loss: Float[Array, ""]
+    # how often the pending update has tried without a match; 0 where none is pending
+    tries: Int[Array, ""]
 
 
 @cache
 def literal_program(num_arms: int) -> Program:
-    """Geometric resampling as listed, `block` tries a window. A lane that is not done plays nothing in the next window and tries
-    again; the others play on, so none waits for the slowest. At most K tries a play are expected.
+    """Geometric resampling as listed, `block` tries a window.
+
+    A lane whose update has not matched yet plays nothing in the next window and tries again. The others play on, so
+    that none waits for the slowest. At most K tries a play are expected.
     """
     base, block = program(num_arms), tries_at_once(num_arms)
     order = np.arange(block, dtype=np.int32)
@@ -73,18 +86,18 @@ def literal_program(num_arms: int) -> Program:
     def update(params, state, draws, t, action, message, used):
         begins, most = jnp.asarray(used) > 0, jnp.asarray(params.tries).astype(jnp.int32)
         action, loss = jnp.where(begins, action, state.action), jnp.where(begins, message.total, state.loss)
-        made = jnp.where(begins, 0, state.tries)
-        position = (made + order)[:, None] * num_arms + np.arange(num_arms, dtype=np.int32)
+        tried = jnp.where(begins, 0, state.tries)
+        position = (tried + order)[:, None] * num_arms + np.arange(num_arms, dtype=np.int32)
         noise = to_laplace(draws.child("tries").at(t, position), draws.dtype)  # [block, K]
         leads = argmin(state.estimate + noise / params.learning_rate) == action
-        first = jnp.min(jnp.where(leads & (made + order < most), order, block))
-        made, found = made + jnp.minimum(first + 1, block), first < block
-        count = jnp.where(found, made.astype(loss.dtype), params.failed_tries)
+        first = jnp.min(jnp.where(leads & (tried + order < most), order, block))
+        tried, matched = tried + jnp.minimum(first + 1, block), first < block
+        count = jnp.where(matched, tried.astype(loss.dtype), params.failed_tries)
         pending = begins | (state.tries > 0)
-        done = pending & (found | (made >= most))
+        done = pending & (matched | (tried >= most))
         added = state.estimate.at[action].add(materialize(loss * count))
         estimate = jnp.where(done, added - materialize(jnp.min(added)), state.estimate)
-        return Resampling(estimate, action, loss, jnp.where(pending & ~done, made, 0)), ()
+        return Resampling(estimate, action, loss, jnp.where(pending & ~done, tried, 0)), ()
 
     return Program(init, act, base.encode, update)
 
@@ -96,17 +109,62 @@ def tries_at_once(num_arms: int) -> int:
 
 @factory
 def ftpl(
-    *, num_arms, horizon, learning_rate=None, tries=None, on_fail="cap", resampling="quadrature", feedback_scale=0.0
+    *,
+    num_arms: int,
+    horizon: int,
+    learning_rate: Scalar | None = None,
+    tries: int | None = None,
+    on_fail: Literal["cap", "zero"] = "cap",
+    resampling: Literal["quadrature", "literal"] = "quadrature",
+    feedback_scale: Scalar = 0.0,
 ) -> Algorithm:
-    """FTPL on losses 1 - reward (a non-finite reward counts as loss 1): play argmin of Lhat + Lap(1 / learning_rate).
+    """Follow the perturbed leader: play the arm of least estimated loss after adding Laplace noise to the estimates.
 
-    An update adds loss * M to the played arm, M the number of fresh perturbations until the arm leads again: a geometric draw whose
-    probability comes from a quadrature (relative error below 2e-4). learning_rate > 0, tries >= 1: None is
-    `theory.ftpl_noisy_tuning` over `horizon` updates with Laplace noise of scale `feedback_scale`. on_fail: when none of `tries`
-    matches, M = tries ("cap", which the analysis needs) or 0 ("zero", as listed). resampling="literal" makes the tries themselves,
-    2 K a window; a lane that is not done sits out the next window.
-    Source: Asi, Raman and Talwar 2025, Algorithm 4 (its argmax read as argmin).
+    A play is argmin of Lhat + Lap(1 / learning_rate), one variable for each arm. Its loss, 1 - reward, times M is
+    added to the arm's estimate, where M is the number of fresh perturbations until the same arm leads again: 1 /
+    probability on average.
 
+    Parameters
+    ----------
+    num_arms : int
+        Number of arms K, at least 2 [static]. Filled in from the environment.
+    horizon : int
+        Number of plays T, at least 1. The defaults below follow from it. Filled in from the sweep.
+    learning_rate : float, optional
+        One over the scale of the perturbations, above 0. Default: that of `theory.ftpl_noisy_tuning`.
+    tries : int, optional
+        The most perturbations of one update, at least 1. Default: that of `theory.ftpl_noisy_tuning`, ceil(sqrt(K T)).
+    on_fail : {"cap", "zero"}
+        What M is when none of the tries matches: `tries`, which the analysis needs, or 0, as the listing has it.
+    resampling : {"quadrature", "literal"}
+        How M is found [static]. "quadrature" draws it as a geometric variable whose probability is integrated
+        numerically (relative error below 2e-4). "literal" makes the tries, 2 K in a window; a lane that is not done
+        sits out the next one.
+    feedback_scale : float
+        Scale of the Laplace noise that the losses already carry, at least 0. It only chooses the defaults of
+        `learning_rate` and `tries`.
+
+    Returns
+    -------
+    Algorithm
+        Without a privacy guarantee. It learns from `Loss` messages, so it can be the base of `private_batched`.
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its range.
+
+    Notes
+    -----
+    A non-finite reward counts as loss 1; losses are not clipped. Ties go to the lowest index.
+
+    References
+    ----------
+    Asi, Raman and Talwar 2025, Algorithm 4, Lemma E.4; Neu and Bartok 2013. The listing's argmax is read as argmin:
+    `docs/formulas/private_adversarial.md#ftpl`.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> jb.algorithms.ftpl(num_arms=3, horizon=100).version
     ('ftpl', 2, (3,))
@@ -123,22 +181,23 @@ def ftpl(
     params = Params(rate, float(tries), float(tries) if on_fail == "cap" else 0.0)
     if not literal:
         return Algorithm(
-            program(num_arms),
-            (Span(1, horizon),),
-            params,
-            Guarantee(),
-            ("ftpl", 2, (num_arms,)),
-            {},
+            program=program(num_arms),
+            schedule=(Span(1, horizon),),
+            params=params,
+            guarantee=Guarantee(),
+            version=("ftpl", 2, (num_arms,)),
+            config={},
             rewards=Rewards(0.0, 1.0),
         )
-    windows = min(horizon * -(-tries // tries_at_once(num_arms)), 2**30)  # enough if every update takes every try
+    # enough windows even if every update takes every try
+    windows = min(horizon * -(-tries // tries_at_once(num_arms)), 2**30)
     version = ("ftpl", 2, (num_arms, "literal"))
     return Algorithm(
-        literal_program(num_arms),
-        (Span(1, windows, full=False),),
-        params,
-        Guarantee(),
-        version,
-        {},
+        program=literal_program(num_arms),
+        schedule=(Span(1, windows, full=False),),
+        params=params,
+        guarantee=Guarantee(),
+        version=version,
+        config={},
         rewards=Rewards(0.0, 1.0),
     )

@@ -1,7 +1,7 @@
-"""HTINF (Huang, Dai and Huang 2022, Algorithm 1): follow the regularised leader with Tsallis entropy and a skipping rule.
+"""HTINF (Huang, Dai and Huang 2022, Algorithm 1): regularised leader with Tsallis entropy and a skipping rule.
 
-For losses of either sign whose tail_index-th absolute moment is at most tail_scale^tail_index: the paper's base for Laplace noise
-(Asi, Raman and Talwar 2025, Corollary 3.2).
+For losses of either sign whose tail_index-th absolute moment is at most tail_scale^tail_index. Asi, Raman and Talwar
+2025 (Corollary 3.2) take it as the base for losses with Laplace noise.
 """
 
 import math
@@ -11,21 +11,31 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from jaxbandits.learners import tsallis
+from jaxbandits.learners.observed_loss import observed_loss
 from jaxbandits.numerics import materialize
 from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Rewards, Span
+from jaxbandits.typing import Array, Float, Int, Scalar
 from jaxbandits.validation import factory, integer, number
 
-SMALLEST = 1e-12  # below what a uniform of 32 bits can draw: keeps a loss over a weight finite
+# Losses are divided by a weight of at least this: smaller than what a uniform of 32 bits can draw, and the quotient
+# stays finite.
+MIN_WEIGHT = 1e-12
 
 
 class Params(NamedTuple):
-    tail_scale: Any  # sigma
+    """The numbers of HTINF."""
+
+    # sigma
+    tail_scale: Any
 
 
 class State(NamedTuple):
-    estimate: Any  # [K] estimated losses, the smallest 0
-    updates: Any  # int32
-    skips: Any  # int32
+    """What HTINF remembers."""
+
+    # estimated summed losses, shifted so that the smallest is 0
+    estimate: Float[Array, " K"]
+    updates: Int[Array, ""]
+    skips: Int[Array, ""]
 
 
 def skip_share(tail_index: float) -> float:
@@ -37,11 +47,11 @@ def skip_share(tail_index: float) -> float:
 
 @cache
 def program(num_arms: int, tail_index: float) -> Program:
+    """HTINF's functions."""
     share = skip_share(tail_index)
 
-    def scale(
-        params, state
-    ):  # s_t = sigma t^(1/alpha), t the coming update: the same for the weights and the threshold
+    def scale(params, state):
+        # s_t = sigma t^(1/alpha), t the coming update: the same for the weights and the threshold
         t = (state.updates + 1).astype(state.estimate.dtype)
         return params.tail_scale * (jnp.sqrt(t) if tail_index == 2.0 else t ** (1 / tail_index))
 
@@ -51,10 +61,10 @@ def program(num_arms: int, tail_index: float) -> Program:
     def act(params, state, draws, t, context):
         gaps = state.estimate * materialize(1 / scale(params, state))
         action, weight = tsallis.draw(gaps, draws.uniform(t[0]), tail_index)
-        return jnp.full(t.shape, action), None, (action, jnp.maximum(weight, SMALLEST))
+        return jnp.full(t.shape, action), None, (action, jnp.maximum(weight, MIN_WEIGHT))
 
     def encode(params, note, draws, t, context, action, reward, play):
-        return Loss(jnp.where(jnp.isfinite(reward[0]), 1 - reward[0], 1))
+        return Loss(observed_loss(reward[0]))
 
     def update(params, state, draws, t, note, message, used):
         action, weight = note
@@ -71,14 +81,49 @@ def program(num_arms: int, tail_index: float) -> Program:
 
 
 @factory
-def htinf(*, num_arms, horizon, tail_scale=None, tail_index=2.0) -> Algorithm:
-    """HTINF on losses 1 - reward (a non-finite reward counts as loss 1).
+def htinf(*, num_arms: int, horizon: int, tail_scale: Scalar | None = None, tail_index: Scalar = 2.0) -> Algorithm:
+    """Follow the regularised leader with Tsallis entropy and skip losses too large to trust: for heavy tails.
 
-    tail_scale > 0: sigma, None is sqrt(6), which covers a loss in [0, 1] plus Laplace noise of scale up to 1;
-    use sqrt(2 + 4 lam^2) for larger noise lam. tail_index in (1, 2] [static]: alpha. Step size 1 / (sigma t^(1/alpha)); an update
-    whose |loss| exceeds Theta s_t x^(1/alpha) is skipped and still advances t. Diagnostic: `skips`.
-    Source: Huang et al. 2022, Algorithm 1.
+    Update t has step size 1 / s_t, s_t = sigma t^(1/alpha), and adds loss / x_I to the estimate of the played arm I,
+    drawn with probability x_I; the loss is 1 - reward. Where |loss| exceeds Theta_alpha s_t x_I^(1/alpha) the update
+    is skipped.
 
+    Parameters
+    ----------
+    num_arms : int
+        Number of arms K, at least 2 [static]. Filled in from the environment.
+    horizon : int
+        Number of plays T, at least 1. Filled in from the sweep.
+    tail_scale : float, optional
+        sigma, above 0: the losses should have E|loss|^alpha <= sigma^alpha. Default: sqrt(6), which covers a loss in
+        [0, 1] plus Laplace noise of scale up to 1. For noise of a larger scale lam use sqrt(2 + 4 lam^2).
+    tail_index : float
+        alpha, in (1, 2]: the order of the moment that is bounded [static].
+
+    Returns
+    -------
+    Algorithm
+        Without a privacy guarantee. It learns from `Loss` messages and is the default base of `private_batched`.
+        Diagnostic: `skips`, how many updates were skipped.
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its range.
+
+    Notes
+    -----
+    A non-finite reward counts as loss 1; losses are not clipped. A skipped update still advances t. Losses are
+    divided by a probability of at least 1e-12. The normaliser of the weights is solved by a fixed number of Newton
+    steps (`docs/deviations.md`).
+
+    References
+    ----------
+    Huang, Dai and Huang 2022, Algorithm 1; Asi, Raman and Talwar 2025, Corollary 3.2. The time index of the threshold
+    is repaired: `docs/formulas/private_adversarial.md#htinf`.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> jb.algorithms.htinf(num_arms=3, horizon=100).version
     ('htinf', 1, (3, 2.0))
@@ -88,11 +133,11 @@ def htinf(*, num_arms, horizon, tail_scale=None, tail_index=2.0) -> Algorithm:
     tail_index = number("tail_index", tail_index, 1.0, 2.0, open_low=True)
     tail_scale = math.sqrt(6) if tail_scale is None else number("tail_scale", tail_scale, 0.0, open_low=True)
     return Algorithm(
-        program(num_arms, tail_index),
-        (Span(1, horizon),),
-        Params(tail_scale),
-        Guarantee(),
-        ("htinf", 1, (num_arms, tail_index)),
-        {},
+        program=program(num_arms, tail_index),
+        schedule=(Span(1, horizon),),
+        params=Params(tail_scale),
+        guarantee=Guarantee(),
+        version=("htinf", 1, (num_arms, tail_index)),
+        config={},
         rewards=Rewards(),
     )

@@ -1,6 +1,7 @@
-"""Locally private EXP3: the comparator of Asi, Raman and Talwar 2025, Table 1 (after Agarwal and Singh 2017; Tossou and Dimitrakakis 2017).
+"""Locally private EXP3: the comparator of Asi, Raman and Talwar 2025, Table 1.
 
-The template of those papers, noise on every loss, not their exact listings.
+It is the template of Agarwal and Singh 2017 and of Tossou and Dimitrakakis 2017, noise on every loss, and not their
+exact listings.
 """
 
 from functools import cache
@@ -8,20 +9,26 @@ from typing import Any, NamedTuple
 
 from jaxbandits import theory
 from jaxbandits.algorithms.adversarial.exp3 import exp3
-from jaxbandits.algorithms.adversarial.private_batched import client_loss
-from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_message
+from jaxbandits.learners.observed_loss import clipped_loss
+from jaxbandits.mechanisms.composition import Event, guarantee, laplace_event, view_message
 from jaxbandits.mechanisms.laplace import laplace_scale
 from jaxbandits.protocol import Algorithm, Loss, Program, Rewards, Span
+from jaxbandits.typing import Scalar
 from jaxbandits.validation import factory, integer
 
 
 class Params(NamedTuple):
+    """The numbers of EXP3 and of the noise."""
+
+    # Params of EXP3
     base: Any
-    noise_scale: Any  # 1 / epsilon
+    # 1 / epsilon, 0 without noise
+    noise_scale: Any
+    # multiplies all privacy noise
     mechanism_scale: Any
 
 
-def events(params):
+def events(params: Params) -> tuple[Event, ...]:
     """One release a play: the noisy loss of the arm played."""
     scale = params.noise_scale * params.mechanism_scale
     return (laplace_event("loss in [0, 1] of one play", 1.0, scale),)
@@ -32,6 +39,8 @@ GUARANTEE = guarantee("local", "loss_vector", events, view_message)
 
 @cache
 def program(base: Program) -> Program:
+    """The functions of `base`, its clients sending noisy losses."""
+
     def init(params, draws):
         return base.init(params.base, draws.child("base"))
 
@@ -39,7 +48,7 @@ def program(base: Program) -> Program:
         return base.act(params.base, state, draws.child("base"), t, context)
 
     def encode(params, note, draws, t, context, action, reward, play):
-        return Loss(client_loss(reward[0]) + params.mechanism_scale * params.noise_scale * draws.laplace(t[0]))
+        return Loss(clipped_loss(reward[0]) + params.mechanism_scale * params.noise_scale * draws.laplace(t[0]))
 
     def update(params, state, draws, t, note, message, used):
         return base.update(params.base, state, draws.child("base"), t, note, message, used)
@@ -48,12 +57,54 @@ def program(base: Program) -> Program:
 
 
 @factory
-def ldp_exp3(*, num_arms, horizon, epsilon, learning_rate=None, mixing=None) -> Algorithm:
-    """EXP3 on losses to which every client adds Lap(1 / epsilon); a client clips its loss to [0, 1], a non-finite one counts as 1.
+def ldp_exp3(
+    *,
+    num_arms: int,
+    horizon: int,
+    epsilon: Scalar,
+    learning_rate: Scalar | None = None,
+    mixing: Scalar | None = None,
+) -> Algorithm:
+    """EXP3 on losses to which every client adds Laplace noise: private in the local model, play by play.
 
-    epsilon in (0, inf] (inf: no noise). learning_rate > 0, mixing in [0, 1]: None is `theory.exp3_noisy_tuning` at noise scale
-    1 / epsilon over T plays; ValueError where its mixing exceeds 1 (small T).
+    The client clips its loss, 1 - reward, to [0, 1] and adds Lap(1 / epsilon). The server runs `exp3` on what it is
+    sent.
 
+    Parameters
+    ----------
+    num_arms : int
+        Number of arms K, at least 2 [static]. Filled in from the environment.
+    horizon : int
+        Number of plays T, at least 1. The defaults below follow from it. Filled in from the sweep.
+    epsilon : float
+        Privacy budget of one play, in (0, inf]; at inf there is no noise.
+    learning_rate : float, optional
+        Step size of EXP3's log weights, above 0. Default: that of `theory.exp3_noisy_tuning` at noise scale 1 /
+        epsilon over T plays.
+    mixing : float, optional
+        Probability, in [0, 1], with which a play draws a uniform arm. Default: that of `theory.exp3_noisy_tuning`.
+
+    Returns
+    -------
+    Algorithm
+        epsilon-private in the local model; the unit of privacy is the losses of one play.
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its range, and where the default mixing would exceed 1 (a small horizon).
+
+    Notes
+    -----
+    A non-finite reward counts as loss 1.
+
+    References
+    ----------
+    Asi, Raman and Talwar 2025, Table 1, "existing work"; Agarwal and Singh 2017; Tossou and Dimitrakakis 2017. The
+    tuning is ours: `docs/formulas/private_adversarial.md#ldp-exp3`.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> jb.algorithms.ldp_exp3(num_arms=3, horizon=1000, epsilon=0.5).guarantee.model
     'local'
@@ -65,9 +116,15 @@ def ldp_exp3(*, num_arms, horizon, epsilon, learning_rate=None, mixing=None) -> 
         tuning = theory.exp3_noisy_tuning(num_arms, horizon, scale, mixing=mixing)
         learning_rate = tuning["learning_rate"] if learning_rate is None else learning_rate
         mixing = tuning["mixing"]
-    made = exp3(num_arms=num_arms, horizon=horizon, learning_rate=learning_rate, mixing=mixing)
-    params = Params(made.params, scale, 1.0)
-    version = ("ldp_exp3", 1, (num_arms, made.version))
+    base = exp3(num_arms=num_arms, horizon=horizon, learning_rate=learning_rate, mixing=mixing)
+    params = Params(base.params, scale, 1.0)
+    version = ("ldp_exp3", 1, (num_arms, base.version))
     return Algorithm(
-        program(made.program), (Span(1, horizon),), params, GUARANTEE, version, {}, rewards=Rewards(0.0, 1.0, "clip")
+        program=program(base.program),
+        schedule=(Span(1, horizon),),
+        params=params,
+        guarantee=GUARANTEE,
+        version=version,
+        config={},
+        rewards=Rewards(0.0, 1.0, "clip"),
     )

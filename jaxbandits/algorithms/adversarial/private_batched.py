@@ -1,4 +1,4 @@
-"""From any bandit algorithm to a private one (Asi, Raman and Talwar 2025, Algorithm 1): play in batches, feed back noisy means."""
+"""A private algorithm from any bandit algorithm (Asi, Raman and Talwar 2025, Algorithm 1): batches and noisy means."""
 
 import math
 from functools import cache, partial
@@ -12,33 +12,47 @@ from jaxbandits import theory
 from jaxbandits.algorithms.adversarial.exp3 import exp3
 from jaxbandits.algorithms.adversarial.ftpl import ftpl
 from jaxbandits.algorithms.adversarial.htinf import htinf
+from jaxbandits.learners.observed_loss import clipped_loss
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_released
 from jaxbandits.mechanisms.laplace import laplace_scale
-from jaxbandits.numerics import fixed_sum, materialize
+from jaxbandits.numerics import fixed_sum, materialize, tree_where
 from jaxbandits.protocol import Algorithm, Loss, Program, Rewards, Span
 from jaxbandits.random import Draws
+from jaxbandits.typing import AlgorithmFactory, Array, Float, Int, Scalar
 from jaxbandits.validation import base_algorithm, factory, integer, number, shown
 
-LONGEST = 256  # most plays of one window: longer batches are split evenly
+# The most plays of one window: longer batches are split evenly.
+MAX_WINDOW_PLAYS = 256
 
 
 class Params(NamedTuple):
+    """The numbers of the base and of the noise."""
+
+    # Params of the base
     base: Any
-    window: Any  # plays of a batch, tau
-    noise_scale: Any  # 1 / (tau epsilon)
+    # tau: plays of a batch
+    window: Any
+    # 1 / (tau epsilon), 0 without noise
+    noise_scale: Any
+    # multiplies all privacy noise
     mechanism_scale: Any
 
 
 class State(NamedTuple):
+    """The state of the base, and of the running batch."""
+
+    # the base's own state
     base: Any
-    action: Any  # int32: the running batch's arm
-    note: Any  # the base's note for it
-    done: Any  # int32: plays done in the running batch
-    total: Any  # their summed loss
+    # the running batch's arm, and the base's note for it
+    action: Int[Array, ""]
+    note: Any
+    # plays done in the running batch, and their summed loss
+    done: Int[Array, ""]
+    total: Float[Array, ""]
 
 
 def _events(params):
-    # a play lies in one batch, and its loss is clipped to [0, 1]
+    # A play lies in one batch, and its loss is clipped to [0, 1].
     scale = params.noise_scale * params.mechanism_scale
     return (laplace_event("mean loss of a batch", 1 / params.window, scale),)
 
@@ -46,18 +60,9 @@ def _events(params):
 GUARANTEE = guarantee("central", "loss_vector", _events, view_released)
 
 
-def client_loss(reward):
-    """1 - reward clipped to [0, 1]; a non-finite reward counts as loss 1. Neighbouring losses then differ by at most 1."""
-    return jnp.where(jnp.isfinite(reward), jnp.clip(1 - reward, 0, 1), 1)
-
-
-def _choose(condition, new, old):
-    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), new, old)
-
-
 @cache
 def program(base: Program, waits: bool = False) -> Program:
-    """`waits`: the base may use no play of a window because it is still busy with its last update (literal FTPL)."""
+    """The conversion's functions. `waits`: the base may sit out a window, busy with an update (literal FTPL)."""
 
     def init(params, draws):
         state, first = base.init(params.base, draws.child("base")), jnp.ones(1, jnp.int32)
@@ -68,7 +73,7 @@ def program(base: Program, waits: bool = False) -> Program:
     def act(params, state, draws, t, context):
         ready: Any
         action, ready, note = base.act(params.base, state.base, draws.child("base"), t[:1], ())
-        action, note = _choose(state.done == 0, (action[0], note), (state.action, state.note))
+        action, note = tree_where(state.done == 0, (action[0], note), (state.action, state.note))
         used: Any = None
         if waits:
             left: Any = jnp.asarray(params.window).astype(jnp.int32) - state.done
@@ -76,7 +81,7 @@ def program(base: Program, waits: bool = False) -> Program:
         return jnp.full(t.shape, action), used, (action, note)
 
     def encode(params, note, draws, t, context, action, reward, play):
-        return Loss(fixed_sum(jnp.where(play, client_loss(reward), 0)))
+        return Loss(fixed_sum(jnp.where(play, clipped_loss(reward), 0)))
 
     def update(params, state, draws, t, note, message, used):
         action, base_note = note
@@ -89,7 +94,8 @@ def program(base: Program, waits: bool = False) -> Program:
         fresh, _ = base.update(params.base, state.base, draws.child("base"), t, base_note, Loss(fed), fed_plays)
         moves = full | (done == 0) if waits else full
         done, total = jnp.where(full, 0, done), jnp.where(full, 0, total)
-        return State(_choose(moves, fresh, state.base), action, base_note, done, total), jnp.where(full, fed, jnp.nan)
+        learner = tree_where(moves, fresh, state.base)
+        return State(learner, action, base_note, done, total), jnp.where(full, fed, jnp.nan)
 
     def diagnose(params, state):
         return base.diagnose(params.base, state.base)
@@ -97,19 +103,22 @@ def program(base: Program, waits: bool = False) -> Program:
     return Program(init, act, encode, update, diagnose=diagnose)
 
 
-def slots(window: int, longest: int = LONGEST) -> int:
-    """Plays offered at once: the batch, split evenly above `longest`, rounded up to three significant bits (few shapes)."""
-    size = -(-window // -(-window // longest))
+def slots(window: int, max_plays: int = MAX_WINDOW_PLAYS) -> int:
+    """Plays offered at once: the batch, split evenly above `max_plays`.
+
+    Rounded up to three significant bits, so that many batch lengths share few shapes.
+    """
+    size = -(-window // -(-window // max_plays))
     unit = 1 << max(size.bit_length() - 3, 0)
     return -(-size // unit) * unit
 
 
-def _tuning(base, num_arms, horizon, epsilon, window, chosen) -> dict:
+def _tuning(base: AlgorithmFactory, num_arms: int, horizon: int, epsilon: float, window: int, chosen: bool) -> dict:
     """What the conversion passes to its base. `chosen`: the user gave the window."""
     if math.isinf(epsilon):
         return {}
-    maker, given = (base.func, base.keywords) if isinstance(base, partial) else (base, {})
-    given = {key for key, value in given.items() if value is not None}
+    maker, bound = (base.func, base.keywords) if isinstance(base, partial) else (base, {})
+    given = {key for key, value in bound.items() if value is not None}
     scale = 1 / (window * epsilon)
     if maker is htinf:
         tuning = {"tail_scale": math.sqrt(2 + 4 * scale**2)} if scale > 1 + 1e-6 else {}
@@ -122,7 +131,7 @@ def _tuning(base, num_arms, horizon, epsilon, window, chosen) -> dict:
     elif {"learning_rate", "mixing"} <= given:
         tuning = {}
     else:
-        mixing = base.keywords["mixing"] if "mixing" in given else None
+        mixing = bound["mixing"] if "mixing" in given else None
         if chosen:
             tuning = theory.exp3_noisy_tuning(num_arms, horizon // window, scale, mixing=mixing, window=window)
         else:
@@ -149,18 +158,57 @@ def _learns_from_losses(base: Program, treedef, shapes: tuple) -> bool:
 
 
 @factory
-def private_batched(*, num_arms, horizon, epsilon, base=htinf, window=None) -> Algorithm:
-    """A base algorithm played in batches of `window` plays, fed each batch's mean loss plus Lap(1 / (window epsilon)).
+def private_batched(
+    *, num_arms: int, horizon: int, epsilon: Scalar, base: AlgorithmFactory = htinf, window: int | None = None
+) -> Algorithm:
+    """Any bandit algorithm made private: it plays in batches and learns only each batch's mean loss plus Laplace noise.
 
-    epsilon-private in the central model for loss tables that differ in one play, for every window; a play's reward of any size counts
-    as its loss clipped to [0, 1], a non-finite one as loss 1. A partial last batch is played and never fed back.
-    base: a factory, or a partial of one, of an algorithm that learns from `Loss` messages; called with num_arms,
-    horizon = floor(T / window) and the paper's tuning (exp3: Corollary E.1, ftpl: E.3, htinf: Corollary 3.2; for a given window the
-    general forms in theory.py; any other: its own defaults). What the partial binds wins.
-    epsilon in [1/T, 1], or inf (no noise, the base's own tuning). window in [1, T], data: None is `theory.window(epsilon)`
-    (1 at epsilon inf); given, any epsilon > 0 is accepted. Raises ValueError outside. Diagnostics: the base's.
-    Source: Asi, Raman and Talwar 2025, Algorithm 1, Theorem 3.1, Lemma 3.3.
+    The base chooses one arm for a batch of `window` plays. At its end the base is fed the batch's mean loss plus
+    Lap(1 / (window epsilon)), a loss being 1 - reward clipped to [0, 1].
 
+    Parameters
+    ----------
+    num_arms : int
+        Number of arms K, at least 2 [static]. Filled in from the environment.
+    horizon : int
+        Number of plays T, at least 1; `base` gets the number of full batches, floor(T / window). Filled in from the
+        sweep.
+    epsilon : float
+        Privacy budget, in [1/T, 1], where the theorem holds; any value above 0 where `window` is given. At inf there
+        is no noise and the base has its own tuning.
+    base : factory or functools.partial of one
+        An algorithm that learns from `Loss` messages [static]: `exp3`, `exp3_ix`, `htinf`, `tsallis_inf` or `ftpl`.
+        It is given the paper's tuning (`exp3`: Corollary E.1, `ftpl`: Corollary E.3, `htinf`: Corollary 3.2; with a
+        given `window` the general forms of `jaxbandits.theory`). Any other base has its own defaults. What the
+        partial binds wins.
+    window : int, optional
+        Plays of a batch, in [1, T]. It is data: it can be swept. Default: `theory.window(epsilon)`, about 1 /
+        epsilon; 1 at epsilon inf.
+
+    Returns
+    -------
+    Algorithm
+        epsilon-private in the central model for loss tables that differ in one play, whatever the window. Its
+        diagnostics are those of `base`.
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its range, for a `base` that does not learn from losses, and for what `base` refuses.
+
+    Notes
+    -----
+    Rewards of any size are accepted, and a non-finite one counts as loss 1. A partial last batch is played and never
+    fed back.
+
+    References
+    ----------
+    Asi, Raman and Talwar 2025, Algorithm 1, Theorem 3.1, Lemma 3.3;
+    `docs/formulas/private_adversarial.md#conversion`. How the base is tuned:
+    `docs/formulas/private_adversarial.md#tuning-of-the-base`.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> jb.algorithms.private_batched(num_arms=3, horizon=1000, epsilon=0.1).schedule[0].length
     10
@@ -178,29 +226,28 @@ def private_batched(*, num_arms, horizon, epsilon, base=htinf, window=None) -> A
     elif math.isinf(epsilon):
         window = 1
     else:
-        window = min(
-            theory.window(theory.check_epsilon(epsilon, horizon)), horizon
-        )  # the guard may exceed T by rounding
+        # the rounding guard of `theory.window` may exceed T
+        window = min(theory.window(theory.check_epsilon(epsilon, horizon)), horizon)
     tuning = _tuning(base, num_arms, horizon, epsilon, window, chosen)
-    made = base_algorithm(base, num_arms=num_arms, horizon=horizon // window, **tuning)
-    if not _learns_from_losses(made.program, *_shapes(made.params)):
+    inner = base_algorithm(base, num_arms=num_arms, horizon=horizon // window, **tuning)
+    if not _learns_from_losses(inner.program, *_shapes(inner.params)):
         raise ValueError(
-            f"base = {made.version[0]} does not learn from losses: use exp3, exp3_ix, htinf, tsallis_inf or ftpl"
+            f"base = {inner.version[0]} does not learn from losses: use exp3, exp3_ix, htinf, tsallis_inf or ftpl"
         )
-    params = Params(made.params, window, laplace_scale(1 / window, epsilon), 1.0)
-    batches, inner = -(-horizon // window), made.schedule[0]
+    params = Params(inner.params, window, laplace_scale(1 / window, epsilon), 1.0)
+    batches, inner_span = -(-horizon // window), inner.schedule[0]
     span = Span(slots(window), batches, full=True, length=window)
-    if (
-        not inner.full
-    ):  # windows for the plays, and those the base may sit out; whole, so that sums do not depend on checkpoints
-        span = Span(span.slots, min(batches * -(-window // span.slots) + inner.repeats, 2**30), full=False, whole=True)
-    version = ("private_batched", 1, (num_arms, made.version))
+    if not inner_span.full:
+        # windows for the plays, and those the base may sit out; whole, so that sums do not depend on checkpoints
+        windows = batches * -(-window // span.slots) + inner_span.repeats
+        span = Span(span.slots, min(windows, 2**30), full=False, whole=True)
+    version = ("private_batched", 1, (num_arms, inner.version))
     return Algorithm(
-        program(made.program, not inner.full),
-        (span,),
-        params,
-        GUARANTEE,
-        version,
-        {},
+        program=program(inner.program, not inner_span.full),
+        schedule=(span,),
+        params=params,
+        guarantee=GUARANTEE,
+        version=version,
+        config={},
         rewards=Rewards(0.0, 1.0, "clip"),
     )

@@ -5,36 +5,44 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
+from jaxbandits.algorithms.adversarial.htinf import MIN_WEIGHT
 from jaxbandits.learners import tsallis
+from jaxbandits.learners.observed_loss import observed_loss
 from jaxbandits.numerics import materialize
 from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Rewards, Span
+from jaxbandits.typing import Array, Float, Int, Scalar
 from jaxbandits.validation import factory, integer, number
-
-SMALLEST = 1e-12  # below what a uniform of 32 bits can draw: keeps a loss over a weight finite
 
 
 class Params(NamedTuple):
+    """The numbers of Tsallis-INF."""
+
     learning_rate: Any
     mixing: Any
 
 
 class State(NamedTuple):
-    estimate: Any  # [K] estimated losses, the smallest 0
-    updates: Any  # int32
+    """What Tsallis-INF remembers."""
+
+    # estimated summed losses, shifted so that the smallest is 0
+    estimate: Float[Array, " K"]
+    updates: Int[Array, ""]
 
 
 @cache
 def program(num_arms: int) -> Program:
+    """Tsallis-INF's functions."""
+
     def init(params, draws):
         return State(jnp.zeros(num_arms, draws.dtype), jnp.int32(0))
 
     def act(params, state, draws, t, context):
         step = params.learning_rate / jnp.sqrt((state.updates + 1).astype(draws.dtype))
         action, weight = tsallis.draw(state.estimate * materialize(step), draws.uniform(t[0]), mixing=params.mixing)
-        return jnp.full(t.shape, action), None, (action, jnp.maximum(weight, SMALLEST))
+        return jnp.full(t.shape, action), None, (action, jnp.maximum(weight, MIN_WEIGHT))
 
     def encode(params, note, draws, t, context, action, reward, play):
-        return Loss(jnp.where(jnp.isfinite(reward[0]), 1 - reward[0], 1))
+        return Loss(observed_loss(reward[0]))
 
     def update(params, state, draws, t, note, message, used):
         action, weight = note
@@ -45,13 +53,53 @@ def program(num_arms: int) -> Program:
 
 
 @factory
-def tsallis_inf(*, num_arms, horizon, learning_rate=None, mixing=None, feedback_scale=0.0) -> Algorithm:
-    """Tsallis-INF on losses 1 - reward (a non-finite reward counts as loss 1): HTINF's solver with sigma 1 and no skip.
+def tsallis_inf(
+    *,
+    num_arms: int,
+    horizon: int,
+    learning_rate: Scalar | None = None,
+    mixing: Scalar | None = None,
+    feedback_scale: Scalar = 0.0,
+) -> Algorithm:
+    """Follow the regularised leader with Tsallis entropy of index 1/2, for stochastic and adversarial losses alike.
 
-    learning_rate > 0: the step size is learning_rate / sqrt(t) (None: 1, which is 2 / sqrt(t) in the authors' scaling).
-    mixing in [0, 1]: share of uniform exploration (None: 0). feedback_scale must be 0: no tuning for noisy losses is known;
-    use `htinf`. Source: Zimmert and Seldin 2021, Algorithm 1.
+    It is `htinf` with sigma = 1 and without the rule that skips large losses. Step t has size learning_rate /
+    sqrt(t); the played arm's estimate grows by loss / probability, the loss being 1 - reward.
 
+    Parameters
+    ----------
+    num_arms : int
+        Number of arms K, at least 2 [static]. Filled in from the environment.
+    horizon : int
+        Number of plays T, at least 1. Filled in from the sweep.
+    learning_rate : float, optional
+        Multiplier of the step size 1 / sqrt(t), above 0. Default: 1, which is 2 / sqrt(t) in the authors' scaling.
+    mixing : float, optional
+        Probability, in [0, 1], with which a play draws a uniform arm. Default: 0.
+    feedback_scale : float
+        Must be 0: no tuning for losses with noise is known. Use `htinf` for those.
+
+    Returns
+    -------
+    Algorithm
+        Without a privacy guarantee. It learns from `Loss` messages, so it can be the base of `private_batched`.
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its range.
+
+    Notes
+    -----
+    A non-finite reward counts as loss 1; losses are not clipped. Losses are divided by a probability of at least
+    1e-12. The normaliser of the weights is solved by a fixed number of Newton steps (`docs/deviations.md`).
+
+    References
+    ----------
+    Zimmert and Seldin 2021, Algorithm 1; `docs/formulas/private_adversarial.md#tsallis-inf`.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> jb.algorithms.tsallis_inf(num_arms=3, horizon=100).version
     ('tsallis_inf', 1, (3,))
@@ -63,11 +111,11 @@ def tsallis_inf(*, num_arms, horizon, learning_rate=None, mixing=None, feedback_
     mixing = 0.0 if mixing is None else number("mixing", mixing, 0.0, 1.0)
     params = Params(learning_rate, mixing)
     return Algorithm(
-        program(num_arms),
-        (Span(1, horizon),),
-        params,
-        Guarantee(),
-        ("tsallis_inf", 1, (num_arms,)),
-        {},
+        program=program(num_arms),
+        schedule=(Span(1, horizon),),
+        params=params,
+        guarantee=Guarantee(),
+        version=("tsallis_inf", 1, (num_arms,)),
+        config={},
         rewards=Rewards(0.0, 1.0),
     )

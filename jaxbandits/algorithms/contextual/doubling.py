@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.mechanisms.composition import claimed_epsilon
-from jaxbandits.numerics import count, pick
+from jaxbandits.numerics import count, pick, tree_where
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
 from jaxbandits.validation import base_algorithm, factory, integer, number, shown
 
@@ -62,7 +62,7 @@ def program(base: Program) -> Program:
         after, released = base.update(own, state, draws.child("base").shifted(start), t - start, note, message, used)
         fresh = base.init(at(params, t + 1)[0], draws.child("init").shifted(t))
         ends = jnp.any(jnp.asarray(params.starts) == t)
-        return jax.tree.map(lambda new, old: jnp.where(ends, new, old), fresh, after), released
+        return tree_where(ends, fresh, after), released
 
     def diagnose(params, state):
         last = jax.tree.map(lambda x: jnp.asarray(x)[-1], params.base)

@@ -13,8 +13,10 @@ import jax.numpy as jnp
 
 from jaxbandits.algorithms.contextual.linucb import TIE, features_of
 from jaxbandits.algorithms.contextual.statistics import bounded
+from jaxbandits.learners.from_optax import from_optax
 from jaxbandits.learners.maler import maler, num_pairs
 from jaxbandits.learners.ogd import STEPS, ogd
+from jaxbandits.learners.transformations import examined
 from jaxbandits.mechanisms.composition import Event, gaussian_event, guarantee, view_message
 from jaxbandits.mechanisms.gaussian import gaussian_delta
 from jaxbandits.numerics import argmax, materialize
@@ -63,13 +65,18 @@ class Message(NamedTuple):
 
 
 @cache
-def program(num_arms: int, dim: int, learner: str, step: str, longest: int) -> Program:
-    """step: of ogd; longest: the largest horizon that has Maler's number of experts. Both fixed for the other learner."""
+def program(num_arms: int, dim: int, learner: Any, step: str, longest: int) -> Program:
+    """step: of ogd; longest: the largest horizon that has Maler's number of experts. Both fixed for the other learners.
+
+    learner: "maler", "ogd" or an optax transformation.
+    """
 
     def online(params, dtype):
         if learner == "maler":
             rounds = jnp.asarray(params.horizon).astype(jnp.int32)
             return maler(dim, longest, params.theta_bound, params.gradient_bound, num_rounds=rounds, dtype=dtype)
+        if learner != "ogd":
+            return from_optax(learner, dim, params.theta_bound, dtype=dtype)
         return ogd(
             dim, 1, params.theta_bound, params.gradient_bound, step=step, strong_convexity=params.strong_convexity,
             dtype=dtype,
@@ -154,7 +161,8 @@ def online_ucb(
     only through it. Ties go to the lowest arm within 1e-5 of the largest index, relatively. V^-1 by Sherman and Morrison.
 
     num_arms >= 2, dim >= 1 [static]. epsilon in (0, inf], inf: no noise, G and w without their privacy parts; delta in (0, 1).
-    learner [static]: "maler", or "ogd" with step [static] "adanorm", "sqrt" or "strong" (`learners`). longest >= horizon, an
+    learner [static]: "maler", or "ogd" with step [static] "adanorm", "sqrt" or "strong" (`learners`), or an optax transformation, of
+    which `learners.from_optax` makes a learner here: one object for a whole sweep, a program for each. longest >= horizon, an
     integer [static with Maler]: runs of any horizon up to it share one program (epochs); None: horizon.
     calibration: sigma by `theory.online_ucb_noise`. "exact" delivers (epsilon, delta) for a user's pair (x, y); "paper" and
     "reference" are printed forms, with a UserWarning where they do not deliver, or are used beyond epsilon = 1, where "paper"
@@ -178,7 +186,10 @@ def online_ucb(
     longest = integer(
         "longest", horizon if longest is None else longest, horizon, remedy="it is the longest run's horizon"
     )
-    choice("learner", learner, LEARNERS)
+    if isinstance(learner, str):
+        choice("learner", learner, LEARNERS)
+    else:
+        learner = examined("learner", learner, dim, LEARNERS)
     choice("step", step, STEPS)
     choice("gradient_bound", gradient_bound, GRADIENT_BOUNDS)
     if not isinstance(private_features, bool):
@@ -213,7 +224,7 @@ def online_ucb(
         _warn(calibration, float(epsilon), float(delta), ratio(private_features, params))
     unit = "user" if private_features else "reward"
     claim = guarantee("local", unit, partial(events, private_features), view_message, delta=claimed_delta)
-    shape = ("", 4 ** (num_pairs(longest) - 1)) if learner == "maler" else (step, 0)
+    shape = ("", 4 ** (num_pairs(longest) - 1)) if learner == "maler" else (step if learner == "ogd" else "", 0)
     static = (num_arms, dim, learner, *shape)
     return Algorithm(
         program(*static),

@@ -4,7 +4,7 @@ Axes: [L] plays of an episode, [N] agents, [A] arms, [d] features.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -15,14 +15,22 @@ from jaxbandits.numerics import argmax, features, fixed_sum, lanes_last, materia
 from jaxbandits.numerics.packed import quadratic_form
 from jaxbandits.protocol import Moments
 from jaxbandits.theory.federated import terms
+from jaxbandits.typing import Array, Bool, Float, Int, Scalar
 from jaxbandits.validation import integer, number
+
+ConstantsKind: TypeAlias = Literal["geometric_median", "dp", "median_of_means"]
+Width: TypeAlias = Literal["schedule", "abbasi_yadkori"]
 
 FLOOR = 0.1  # eigenvalues of Lambda_k are raised to this share of lambda_k
 
 
 class Constants(NamedTuple):
-    """lambda_k = ridge_scale (shift + max(window, growth sqrt(k))) and beta_k = radius_scale (lead sqrt(lambda_k)
-    + (numerator sqrt(k - 1) + excess) / sqrt(lambda_k) + tail + slope sqrt(offset + dim log(1 + rate (k - 1))))."""
+    """Numbers of the ridge lambda_k and the radius beta_k of episode k.
+
+    lambda_k = ridge_scale (shift + max(window, growth sqrt(k))) and
+    beta_k = radius_scale (lead sqrt(lambda_k) + (numerator sqrt(k - 1) + excess) / sqrt(lambda_k) + tail
+    + slope sqrt(offset + dim log(1 + rate (k - 1)))).
+    """
 
     ridge_scale: Any
     radius_scale: Any
@@ -39,39 +47,72 @@ class Constants(NamedTuple):
     rate: Any
 
 
-def constants(kind, *, dim, window, ridge_scale, radius_scale, **setting) -> Constants:
+def constants(
+    kind: ConstantsKind, *, dim: int, window: int, ridge_scale: Scalar, radius_scale: Scalar, **setting: Any
+) -> Constants:
     """Host-side constants of `theory.byzantine_ridge` and `byzantine_radius`, and their scales."""
     printed = terms(kind, dim=dim, window=window, **setting)
     return Constants(
-        number("ridge_scale", ridge_scale, 0.0, open_low=True), number("radius_scale", radius_scale, 0.0), float(window),
-        printed.shift, printed.growth, 3 * math.sqrt(dim), printed.numerator, printed.excess, printed.tail,
-        0.0, 1.0, float(dim), 0.0,
-    )  # fmt: skip
+        ridge_scale=number("ridge_scale", ridge_scale, 0.0, open_low=True),
+        radius_scale=number("radius_scale", radius_scale, 0.0),
+        window=float(window),
+        shift=printed.shift,
+        growth=printed.growth,
+        lead=3 * math.sqrt(dim),
+        numerator=printed.numerator,
+        excess=printed.excess,
+        tail=printed.tail,
+        slope=0.0,
+        offset=1.0,
+        dim=float(dim),
+        rate=0.0,
+    )
 
 
-def abbasi_yadkori(pooled, *, dim, window, noise_scale, failure_prob, ridge_scale, radius_scale) -> Constants:
-    """Width of Abbasi-Yadkori et al. 2011 for the mean over `pooled` agents (spec byzantine 6), after t = L (k - 1) plays:
+def abbasi_yadkori(
+    pooled: int,
+    *,
+    dim: int,
+    window: int,
+    noise_scale: Scalar,
+    failure_prob: Scalar,
+    ridge_scale: Scalar,
+    radius_scale: Scalar,
+) -> Constants:
+    """The width of Abbasi-Yadkori et al. 2011 for the mean over `pooled` agents, after t = L (k - 1) plays.
 
-    Lambda = W / n + (l / n) I, beta = (R sqrt(2 log(1 / delta) + d log(1 + n t / (d l))) + sqrt(l) sqrt(d)) / sqrt(n).
-    The ridge l is `ridge_scale` itself, ||theta|| its bound sqrt(d) in the model; `radius_scale` multiplies beta.
+    Lambda = W / n + (l / n) I, beta = (R sqrt(2 log(1 / delta) + d log(1 + n t / (d l))) + sqrt(l) sqrt(d)) /
+    sqrt(n). The ridge l is `ridge_scale` itself, and ||theta|| is replaced by its bound sqrt(d) in the model.
+    `radius_scale` multiplies beta. See `docs/formulas/byzantine.md#linucb-comparators`.
     """
     ridge_scale = number("ridge_scale", ridge_scale, 0.0, open_low=True)
     radius_scale = number("radius_scale", radius_scale, 0.0)
     noise = number("noise_scale", noise_scale, 0.0)
     failure = number("failure_prob", failure_prob, 0.0, 1.0, open_low=True, open_high=True)
     return Constants(
-        ridge_scale, radius_scale, 0.0, 1 / pooled, 0.0, 0.0, 0.0, 0.0, math.sqrt(ridge_scale * dim / pooled),
-        noise / math.sqrt(pooled), 2 * math.log(1 / failure), float(dim), pooled * window / (dim * ridge_scale),
-    )  # fmt: skip
+        ridge_scale=ridge_scale,
+        radius_scale=radius_scale,
+        window=0.0,
+        shift=1 / pooled,
+        growth=0.0,
+        lead=0.0,
+        numerator=0.0,
+        excess=0.0,
+        tail=math.sqrt(ridge_scale * dim / pooled),
+        slope=noise / math.sqrt(pooled),
+        offset=2 * math.log(1 / failure),
+        dim=float(dim),
+        rate=pooled * window / (dim * ridge_scale),
+    )
 
 
-def believed_attackers(corruption_bound, num_agents: int) -> int:
+def believed_attackers(corruption_bound: Scalar, num_agents: int) -> int:
     """N_1 = floor(corruption_bound N + 1/2), whichever way the product was rounded: at most N / 2."""
     return min(math.floor(corruption_bound * num_agents + 0.5 + 1e-9), num_agents // 2)
 
 
-def sizes(num_agents, num_arms, dim, horizon, window) -> tuple:
-    """Validated shape arguments; window None: max(1, round(0.25 sqrt(horizon)))."""
+def sizes(num_agents: int, num_arms: int, dim: int, horizon: int, window: int | None) -> tuple[int, int, int, int, int]:
+    """The shape arguments, checked. window None: max(1, round(0.25 sqrt(horizon)))."""
     horizon = integer("horizon", horizon, 1)
     if window is None:
         window = max(1, round(0.25 * math.sqrt(horizon)))
@@ -85,32 +126,38 @@ def sizes(num_agents, num_arms, dim, horizon, window) -> tuple:
     )
 
 
-def bytes_of(dim: int, episodes, dtype):
-    """Bytes an agent sends: float32, d (d + 1) / 2 packed entries and d more, in each episode whose message is used (all but
-    the last). A float: exact up to 2^24 only, but never an overflow."""
+def bytes_of(dim: int, episodes: Any, dtype: Any) -> Float[Array, ""]:
+    """Bytes an agent sends in all episodes but the last, whose message is not used.
+
+    A message is float32: d (d + 1) / 2 packed entries and d more. The result is a float, which is exact up to
+    2^24 only, but never overflows.
+    """
     return 4 * (dim * (dim + 1) // 2 + dim) * (jnp.asarray(episodes, dtype) - 1)
 
 
-def ridge(c: Constants, episode, dtype):
+def ridge(c: Constants, episode: Int[Array, ""], dtype: Any) -> Float[Array, ""]:
     """lambda_k of episode k >= 1."""
     return c.ridge_scale * (c.shift + jnp.maximum(c.window, c.growth * jnp.sqrt(episode.astype(dtype))))
 
 
-def radius(c: Constants, episode, dtype):
+def radius(c: Constants, episode: Int[Array, ""], dtype: Any) -> Float[Array, ""]:
     """beta_k of episode k >= 1."""
     level, earlier = ridge(c, episode, dtype), (episode - 1).astype(dtype)
     optimism = c.lead * jnp.sqrt(level) + (c.numerator * jnp.sqrt(earlier) + c.excess) / jnp.sqrt(level) + c.tail
     return c.radius_scale * (optimism + c.slope * jnp.sqrt(c.offset + c.dim * jnp.log1p(c.rate * earlier)))
 
 
-def choose(context, theta, inverse, width):
-    """argmax <x, theta> + width sqrt(x' inverse x) over context [L, N, A, d]: [L, N] int32, lowest index on ties.
+def choose(
+    context: Float[Array, "L N A d"], theta: Float[Array, "..."], inverse: Float[Array, "..."], width: Float[Array, ""]
+) -> Int[Array, "L N"]:
+    """The arms of largest <x, theta> + width sqrt(x' inverse x); ties within 1e-5, relatively, go to the lowest index.
 
-    theta [d] and inverse [d, d], or one each per agent: [N, 1, d] and [N, 1, d, d]. Feature by feature: see `federated_linear`.
+    theta [d] and inverse [d, d], or one of each for every agent: [N, 1, d] and [N, 1, d, d]. The sums run
+    feature by feature: see `federated_linear`.
     """
     d = context.shape[-1]
 
-    def shaped(x):
+    def shaped(x):  # one number, or one for each agent, beside the plays and arms
         return x.reshape(1, -1, 1)
 
     upper = [shaped(inverse[..., i, j]) for i in range(d) for j in range(i, d)]
@@ -124,8 +171,13 @@ def _choose(x, theta, inverse, width):
     return materialize(argmax(index, TIE, axis=2))
 
 
-def moments(context, action, reward, play) -> Moments:
-    """Each agent's sums of x x' and x r over the episode: context [L, N, A, d], action and reward [L, N], play [L]."""
+def moments(
+    context: Float[Array, "L N A d"],
+    action: Int[Array, "L N"],
+    reward: Float[Array, "L N"],
+    play: Bool[Array, " L"],
+) -> Moments:
+    """Each agent's sums of x x' and x r over the episode."""
     return Moments(*_moments(played(context, action), reward, play))
 
 
@@ -140,10 +192,13 @@ def _moments(x, reward, play):
     return gram, jnp.stack([fixed_sum(a * reward, axis=0) for a in x], 1)
 
 
-def cut(x, limit):
-    """x [N, n, ...] finite, cut radially to norm at most `limit` along n: entries may be as large as a float gets."""
-    # the shrinkage is a value, not a constant: a compiler would move a constant into the division, whose reciprocal is then
-    # subnormal and flushed to zero
+def cut(x: Float[Array, "N n ..."], limit: Float[Array, "..."]) -> Float[Array, "N n ..."]:
+    """x, cut radially to norm at most `limit` along n. Its entries are finite, and may be as large as a float gets.
+
+    `docs/formulas/byzantine.md#clamp`.
+    """
+    # The shrinkage is a value, not a constant: a compiler would move a constant into the division, whose reciprocal is
+    # then subnormal and flushed to zero.
     huge = jnp.max(jnp.abs(x), axis=1, keepdims=True) > 1e30
     shrink = jnp.where(huge, 2.0**-32, 1.0).astype(x.dtype)
     small, least = x * shrink, limit * shrink
@@ -154,14 +209,18 @@ def cut(x, limit):
 class Accepted(NamedTuple):
     """Messages after the server's check."""
 
-    gram: Any  # [N, d, d]
-    vector: Any  # [N, d]
-    good: Any  # [N] bool: not counted as zero
+    gram: Float[Array, "N d d"]
+    vector: Float[Array, "N d"]
+    # whether a message was not counted as zero
+    good: Bool[Array, " N"]
 
 
-def accept(message, limit) -> Accepted:
-    """The server's check (spec byzantine 2 and 7): an agent's message that is not finite or not symmetric becomes zero as a
-    whole; then both parts are cut radially to norm `limit`, so that float32 neither overflows nor loses the honest ones."""
+def accept(message: Any, limit: Any) -> Accepted:
+    """The server's check of messages with fields `gram` and `vector` (`docs/formulas/byzantine.md#message-check`).
+
+    An agent's message that is not finite or not symmetric becomes zero as a whole. Then both parts are cut
+    radially to norm `limit`, so that float32 neither overflows nor loses the honest ones.
+    """
     return Accepted(*_accept(message.gram, message.vector, jnp.full((1, 1), limit, message.gram.dtype)))
 
 
@@ -175,11 +234,11 @@ def _accept(gram, vector, limit):
     return (gram + jnp.swapaxes(gram, 1, 2)) / 2, cut(jnp.where(good[:, None], vector, 0), limit), good
 
 
-def bounded(accepted: Accepted, limit) -> Accepted:
+def bounded(accepted: Accepted, limit: Any) -> Accepted:
     """The check under privacy: a message whose matrix or vector has norm above `limit` becomes zero as a whole.
 
-    L equal unit vectors give a matrix of norm L exactly, which rounding may exceed: up to L (1 + 1e-5) a part is accepted and
-    then cut to L, so that the sensitivity is L exactly.
+    L equal unit vectors give a matrix of norm L exactly, which rounding may exceed: up to L (1 + 1e-5) a part
+    is accepted and then cut to L, so that the sensitivity is L exactly.
     """
     gram, vector, good = accepted
     flat = gram.reshape(*gram.shape[:-2], -1)
@@ -192,7 +251,7 @@ def bounded(accepted: Accepted, limit) -> Accepted:
     return Accepted(gram * shrink(size)[..., None, None], vector * shrink(length)[..., None], good)
 
 
-def _rounds(n: int):
+def _rounds(n: int) -> list[int]:
     """Jacobi's round robin for even n: the order of rows after each of n - 1 rounds of pairs (0, 1), (2, 3), ..."""
     top, bottom = list(range(0, n, 2)), list(range(1, n, 2))
     new_top = [top[0], bottom[0], *top[1:-1]] if n > 2 else top
@@ -200,8 +259,8 @@ def _rounds(n: int):
     return [x for pair in zip(new_top, new_bottom, strict=True) for x in pair]
 
 
-def symmetric_eigen(matrix, sweeps: int = 8):
-    """Eigenvalues [d] and eigenvectors [d, d] (columns) of a symmetric matrix by parallel Jacobi rotations.
+def symmetric_eigen(matrix: Float[Array, "d d"], sweeps: int = 8) -> tuple[Float[Array, " d"], Float[Array, "d d"]]:
+    """Eigenvalues and eigenvectors (columns) of a symmetric matrix by parallel Jacobi rotations.
 
     Elementwise, so that no solver of the backend is called. Eight sweeps converge to float32 for d <= 20.
     """
@@ -236,11 +295,12 @@ def symmetric_eigen(matrix, sweeps: int = 8):
     return jnp.diagonal(a)[rows] * scale, vectors[rows][:, :d].T
 
 
-def floored_inverse(matrix, floor):
-    """Inverse of a symmetric matrix [d, d] after raising its eigenvalues to `floor`.
+def floored_inverse(matrix: Float[Array, "d d"], floor: Any) -> Float[Array, "d d"]:
+    """Inverse of a symmetric matrix after raising its eigenvalues to `floor`.
 
-    Positive definite beyond the floor: a plain inverse. Otherwise (noise or attacks) an eigen-decomposition, inside a loop
-    that runs only when some lane needs it.
+    Where all eigenvalues are above the floor this is a plain inverse. Otherwise (noise or attacks) it takes an
+    eigenvalue decomposition, inside a loop that runs only when some lane needs it.
+    `docs/formulas/byzantine.md#eigenvalue-floor`.
     """
     lower = matrix - floor * jnp.eye(matrix.shape[-1], dtype=matrix.dtype)
     inverses, pivots = jax.vmap(sweep_inverse)(jnp.stack([matrix, lower]))  # in one loop

@@ -1,44 +1,59 @@
-"""Rules that make one statistic of N agents' (Byzantine-robust federated linear bandits, sections 3 and 6 of the specification).
+"""Rules that make one statistic of N agents' statistics (`docs/formulas/byzantine.md#aggregation-rules`).
 
-The public `estimators` take these numbers from the host, here they are data. A rule sees points [N, p]: vectors, or symmetric matrices packed so that their norm is the Frobenius norm. Axes: [N] agents, [p] coordinates.
+The arithmetic is that of `jaxbandits.estimators`, which take the number of attackers and of groups from the
+host: here both are data. A rule sees points [N, p]: vectors, or symmetric matrices packed so that their norm is
+the Frobenius norm. Axes: [N] agents, [p] coordinates.
 """
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 
+from jaxbandits.estimators.coordinate_median import median_of_coordinates
+from jaxbandits.estimators.krum import krum_scores
+from jaxbandits.estimators.median_of_means import group_mean
+from jaxbandits.estimators.trimmed_mean import middle_mean
 from jaxbandits.estimators.weiszfeld import warm_median, warm_start
-from jaxbandits.numerics import argmin, count, fixed_sum, one_hot
+from jaxbandits.numerics import argmin, fixed_sum, one_hot
+from jaxbandits.typing import Array, Float, Int
 
 
 class Crowd(NamedTuple):
     """What a rule may know of the agents."""
 
-    num_attacked: Any  # [] N_1, believed
-    num_groups: Any  # [] P >= 1
-    group: Any  # [N] int32 in [0, P), () where no rule asks
+    # N_1, the believed number of attackers: a number
+    num_attacked: Any
+    # P >= 1: a number
+    num_groups: Any
+    # int32 [N], the group of each agent in [0, P); () where no rule asks
+    group: Any
 
 
 class Rule(NamedTuple):
     """One way to aggregate."""
 
-    begin: Callable  # num_agents, length, dtype -> memory
-    aggregate: Callable  # points [N, p], memory, Crowd -> value [p], memory
-    iterative: bool = False  # it depends on `iterations`
-    grouped: bool = False  # it reads `Crowd.group`
+    # num_agents, length, dtype -> memory
+    begin: Callable[..., Any]
+    # points [N, p], memory, Crowd -> value [p], memory
+    aggregate: Callable[..., Any]
+    # whether it depends on `iterations`
+    iterative: bool = False
+    # whether it reads `Crowd.group`
+    grouped: bool = False
 
 
 def _no_memory(num_agents, length, dtype):
     return ()
 
 
-def whole(number):
+def whole(number: Any) -> Int[Array, ""]:
     """A number of agents as int32, whatever type the parameters came in."""
     return jnp.asarray(number).astype(jnp.int32)
 
 
-def mean(points, memory, crowd):
+def mean(points: Float[Array, "N p"], memory: Any, crowd: Crowd) -> tuple[Float[Array, " p"], Any]:
     """The mean over all agents: one attacker moves it anywhere."""
     return fixed_sum(points, axis=0) / points.shape[0], memory
 
@@ -54,7 +69,10 @@ def geometric_median(iterations: int) -> Rule:
 
 
 def median_of_means(iterations: int) -> Rule:
-    """The geometric median of the means of P random groups of agents, sizes within one of each other; P = 1: the mean."""
+    """The geometric median of the means of P random groups of agents, of sizes within one of each other.
+
+    With P = 1 this is the mean.
+    """
 
     def rows(num_agents):  # 3 N_1 is at most 3 floor(N / 4 + 1/2)
         return max(1, min(num_agents, 3 * ((num_agents + 2) // 4)))
@@ -63,55 +81,50 @@ def median_of_means(iterations: int) -> Rule:
         return warm_start(rows(num_agents), length, dtype)
 
     def aggregate(points, memory, crowd):
-        row = jnp.arange(rows(points.shape[0]), dtype=jnp.int32)
-        member = crowd.group == row[:, None]
-        size = count(member)
-        total = fixed_sum(jnp.where(member[:, :, None], points, 0), axis=1)
-        means = total / jnp.maximum(size, 1).astype(points.dtype)[:, None]
-        weights = jnp.where(size > 0, memory.weights, 0)  # P is data: at first rows without a group have weight
+        groups = jnp.arange(rows(points.shape[0]), dtype=jnp.int32)
+        means, sizes = jax.vmap(group_mean, (None, None, 0))(points, crowd.group, groups)
+        weights = jnp.where(sizes > 0, memory.weights, 0)  # P is data: at first rows without a group have weight
         memory = memory._replace(weights=weights / fixed_sum(weights))
-        memory = warm_median(means, memory, iterations, present=size > 0)
+        memory = warm_median(means, memory, iterations, present=sizes > 0)
         return memory.value, memory
 
     return Rule(begin, aggregate, iterative=True, grouped=True)
 
 
-def middle(points, drop):
-    """Coordinate by coordinate the mean without the `drop` smallest and largest of [N, p]."""
-    n = points.shape[0]
-    place = jnp.arange(n, dtype=jnp.int32)[:, None]
-    kept = jnp.where((place >= drop) & (place < n - drop), jnp.sort(points, axis=0), 0)
-    return fixed_sum(kept, axis=0) / jnp.asarray(n - 2 * drop, points.dtype)
+def trimmed_mean(points: Float[Array, "N p"], memory: Any, crowd: Crowd) -> tuple[Float[Array, " p"], Any]:
+    """The mean without the N_1 smallest and largest of each coordinate (Yin et al. 2018).
 
-
-def trimmed_mean(points, memory, crowd):
-    """Without the N_1 smallest and largest of each coordinate (Yin et al. 2018); the median where nothing would be left."""
-    return middle(points, jnp.minimum(whole(crowd.num_attacked), (points.shape[0] - 1) // 2)), memory
-
-
-def coordinate_median(points, memory, crowd):
-    """The median of each coordinate, of an even number the mean of the middle two (Yin et al. 2018)."""
-    return middle(points, (points.shape[0] - 1) // 2), memory
-
-
-def krum(points, memory, crowd):
-    """The point with the least sum of squared distances to its max(1, N - N_1 - 2) nearest others (Blanchard et al. 2017).
-
-    Ties go to the lowest agent. With N_1 >= (N - 2) / 2 colluders have as many neighbours as honest agents, and are chosen.
+    The median where nothing would be left.
     """
-    n = points.shape[0]
-    squared = fixed_sum((points[:, None] - points[None]) ** 2)
-    others = jnp.sort(jnp.where(jnp.eye(n, dtype=bool), jnp.inf, squared), axis=1)
-    near = jnp.arange(n, dtype=jnp.int32) < jnp.maximum(1, n - 2 - whole(crowd.num_attacked))
-    chosen = one_hot(argmin(fixed_sum(jnp.where(near, others, 0))), n)
+    num_agents = points.shape[0]
+    drop = jnp.minimum(whole(crowd.num_attacked), (num_agents - 1) // 2)
+    return middle_mean(jnp.sort(points, axis=0), drop, num_agents - drop, axis=0), memory
+
+
+def coordinate_median(points: Float[Array, "N p"], memory: Any, crowd: Crowd) -> tuple[Float[Array, " p"], Any]:
+    """The median of each coordinate, of an even number the mean of the middle two (Yin et al. 2018)."""
+    return median_of_coordinates(points), memory
+
+
+def krum(points: Float[Array, "N p"], memory: Any, crowd: Crowd) -> tuple[Float[Array, " p"], Any]:
+    """The point that is closest to its max(1, N - N_1 - 2) nearest others (Blanchard et al. 2017).
+
+    Ties go to the lowest agent. With N_1 >= (N - 2) / 2 colluders have as many neighbours as honest agents, and are
+    chosen.
+    """
+    num_agents = points.shape[0]
+    squares = fixed_sum((points[:, None] - points[None]) ** 2)
+    neighbours = jnp.maximum(1, num_agents - 2 - whole(crowd.num_attacked))
+    scores = krum_scores(squares, jnp.eye(num_agents, dtype=bool), neighbours)
+    chosen = one_hot(argmin(scores), num_agents)
     return fixed_sum(jnp.where(chosen[:, None], points, 0), axis=0), memory
 
 
-def _plain(aggregate) -> Callable:
+def _plain(aggregate) -> Callable[[int], Rule]:
     return lambda iterations: Rule(_no_memory, aggregate)
 
 
-RULES = {
+RULES: dict[str, Callable[[int], Rule]] = {
     "geometric_median": geometric_median,
     "median_of_means": median_of_means,
     "mean": _plain(mean),

@@ -1,19 +1,20 @@
-"""Byzantine-UCB, Byzantine-UCB-DP and Byzantine-UCB-DP-MoM (Jadbabaie, Li, Qian and Tian, "Byzantine-robust federated linear
-bandits", Algorithm 1).
+"""Byzantine-UCB, Byzantine-UCB-DP and Byzantine-UCB-DP-MoM: Algorithm 1 of "Byzantine-robust federated linear bandits".
+
+By Jadbabaie, Li, Qian and Tian. How N statistics become one is in `aggregation`, what agents share in `agents`.
 
 Axes: [L] plays, [N] agents, [A] arms, [d] features, [p] = d (d + 1) / 2 packed entries of a symmetric matrix.
 """
 
 import math
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
-import jax
 import jax.numpy as jnp
 
 from jaxbandits.algorithms.federated.agents import (
     FLOOR,
     Constants,
+    ConstantsKind,
     accept,
     believed_attackers,
     bounded,
@@ -31,38 +32,61 @@ from jaxbandits.estimators.packing import pack, unpack
 from jaxbandits.estimators.random_groups import groups_of
 from jaxbandits.mechanisms.composition import guarantee, view_released
 from jaxbandits.mechanisms.tree import CALIBRATIONS, FORMS, tree, tree_event, tree_levels, tree_scale
-from jaxbandits.numerics import count, matvec
+from jaxbandits.numerics import count, matvec, tree_where
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
+from jaxbandits.typing import Array, Float, Int, Scalar
 from jaxbandits.validation import choice, factory, integer, number
 
-MOST_NOISE = 1e15  # node scale: squared distances of noise stay below float32's 3e38
+Aggregate: TypeAlias = Literal[
+    "geometric_median", "median_of_means", "mean", "coordinate_median", "trimmed_mean", "krum"
+]
+
+MAX_NODE_SCALE = 1e15  # squared distances between noise of this scale stay below float32's 3e38
 
 
 class Params(NamedTuple):
     constants: Constants
-    num_attacked: Any  # N_1, believed
-    num_groups: Any  # P
-    episodes: Any  # K
-    node_scale: Any  # s
-    mechanism_scale: Any  # multiplies s
-    delta: Any  # of the privacy claim
+    # N_1, the believed number of attackers
+    num_attacked: Any
+    # P
+    num_groups: Any
+    # K
+    episodes: Any
+    # s
+    node_scale: Any
+    # multiplies s
+    mechanism_scale: Any
+    # of the privacy claim
+    delta: Any
 
 
 class State(NamedTuple):
-    gram: Any  # [N, p] sums of accepted messages
-    vector: Any  # [N, d]
-    noise: Any  # of the mechanism: [levels, N, p + d] | [N, p + d] | ()
-    memory: Any  # of the aggregation rule: matrices', vectors'
-    group: Any  # [N] int32 | ()
-    theta: Any  # [d]
-    inverse: Any  # [d, d] Lambda_k^-1
-    episode: Any  # [] int32, k in [1, K]
-    refused: Any  # [] int32 messages counted as zero
+    # sums of accepted messages
+    gram: Float[Array, "N p"]
+    vector: Float[Array, "N d"]
+    # of the mechanism: [levels, N, p + d] | [N, p + d] | ()
+    noise: Any
+    # of the aggregation rule: for matrices and for vectors
+    memory: tuple[Any, Any]
+    # int32 [N] | ()
+    group: Any
+    theta: Float[Array, " d"]
+    # Lambda_k^-1
+    inverse: Float[Array, "d d"]
+    # k in [1, K]
+    episode: Int[Array, ""]
+    # messages counted as zero
+    refused: Int[Array, ""]
 
 
 @cache
-def program(num_agents: int, dim: int, window: int, aggregate: str, iterations: int, privacy, levels: int) -> Program:
-    """levels: nodes a message can lie in; 0 but for trees. Draws: alg/init/groups, alg/update/gram and vector (noise)."""
+def program(
+    num_agents: int, dim: int, window: int, aggregate: str, iterations: int, privacy: str | None, levels: int
+) -> Program:
+    """levels: nodes of a tree that a message can lie in; 0 without a tree.
+
+    Draws: alg/init/groups, alg/update/gram and alg/update/vector (noise).
+    """
     rule, packed = RULES[aggregate](iterations), dim * (dim + 1) // 2
     mechanism = tree(2**levels - 1, (num_agents, packed + dim), privacy) if privacy else None
 
@@ -73,11 +97,16 @@ def program(num_agents: int, dim: int, window: int, aggregate: str, iterations: 
             uniforms = draws.child("groups").uniform(jnp.int32(0), (num_agents,))
             group = groups_of(uniforms, whole(params.num_groups))
         return State(
-            jnp.zeros((num_agents, packed), dtype), jnp.zeros((num_agents, dim), dtype),
-            mechanism.init(dtype) if mechanism else (),
-            (rule.begin(num_agents, packed, dtype), rule.begin(num_agents, dim, dtype)), group,
-            jnp.zeros(dim, dtype), jnp.eye(dim, dtype=dtype) / level, jnp.int32(1), jnp.int32(0),
-        )  # fmt: skip
+            gram=jnp.zeros((num_agents, packed), dtype),
+            vector=jnp.zeros((num_agents, dim), dtype),
+            noise=mechanism.init(dtype) if mechanism else (),
+            memory=(rule.begin(num_agents, packed, dtype), rule.begin(num_agents, dim, dtype)),
+            group=group,
+            theta=jnp.zeros(dim, dtype),
+            inverse=jnp.eye(dim, dtype=dtype) / level,
+            episode=jnp.int32(1),
+            refused=jnp.int32(0),
+        )
 
     def act(params, state, draws, t, context):
         width = radius(params.constants, state.episode, draws.dtype)
@@ -111,11 +140,18 @@ def program(num_agents: int, dim: int, window: int, aggregate: str, iterations: 
         level = ridge(params.constants, episode, gram.dtype)
         inverse = floored_inverse(unpack(matrix) + level * jnp.eye(dim, dtype=gram.dtype), FLOOR * level)
         after = State(
-            *sums, noise, (gram_memory, vector_memory), state.group, matvec(inverse, target), inverse, episode,
-            state.refused + count(~new.good),
-        )  # fmt: skip
+            gram=sums[0],
+            vector=sums[1],
+            noise=noise,
+            memory=(gram_memory, vector_memory),
+            group=state.group,
+            theta=matvec(inverse, target),
+            inverse=inverse,
+            episode=episode,
+            refused=state.refused + count(~new.good),
+        )
         going = state.episode < whole(params.episodes)  # message K is never used
-        after = jax.tree.map(lambda new, old: jnp.where(going, new, old), after, state)
+        after = tree_where(going, after, state)
         return after, (jnp.where(going, gram, jnp.nan), jnp.where(going, vector, jnp.nan)) if privacy else ()
 
     def diagnose(params, state):
@@ -131,8 +167,11 @@ def _events(form: str, params: Params):
 
 
 def noise_share(algorithm: Algorithm) -> float:
-    """Privacy noise against data at the end: an eigenvalue 2 s sqrt(d m / N) of the mean agent's noise (m nodes: half of a
-    tree's levels, all increments) over T / d, that of the mean agent's information."""
+    """Privacy noise against data at the end of a run.
+
+    The noise: an eigenvalue 2 s sqrt(d m / N) of the mean agent's noise, of m nodes (half of a tree's levels, or all
+    increments). The data: T / d, an eigenvalue of the mean agent's information.
+    """
     p, config = algorithm.params, algorithm.config
     releases, dim = int(p.episodes) - 1, config["dim"]
     nodes = tree_levels(releases) / 2 if config["privacy"] == "tree" else releases
@@ -142,39 +181,120 @@ def noise_share(algorithm: Algorithm) -> float:
 
 @factory
 def byzantine_ucb(
-    *, num_agents, num_arms, dim, horizon, window=None, aggregate="geometric_median", privacy=None, epsilon=math.inf,
-    delta=1e-3, calibration="exact", node_scale=None, constants="geometric_median", corruption_bound=0.0,
-    feature_spread=1.0, noise_scale=0.5, failure_prob=0.05, ridge_scale=0.1, radius_scale=0.03, iterations=8,
-) -> Algorithm:  # fmt: skip
-    """N agents play one policy for an episode of `window` plays, then send sums of x x' and x r once; the server aggregates
-    the cumulative sums and refreshes theta_k = Lambda_k^-1 b_k, Lambda_k = Agg(V) + lambda_k I, b_k = Agg(v).
+    *,
+    num_agents: int,
+    num_arms: int,
+    dim: int,
+    horizon: int,
+    window: int | None = None,
+    aggregate: Aggregate = "geometric_median",
+    privacy: Literal["tree", "increment"] | None = None,
+    epsilon: Scalar = math.inf,
+    delta: Scalar = 1e-3,
+    calibration: Literal["exact", "zcdp", "paper"] = "exact",
+    node_scale: Scalar | None = None,
+    constants: ConstantsKind = "geometric_median",
+    corruption_bound: Scalar = 0.0,
+    feature_spread: Scalar = 1.0,
+    noise_scale: Scalar = 0.5,
+    failure_prob: Scalar = 0.05,
+    ridge_scale: Scalar = 0.1,
+    radius_scale: Scalar = 0.03,
+    iterations: int = 8,
+) -> Algorithm:
+    """Linear bandits of N agents whose server aggregates their statistics robustly, and privately where wanted.
 
-    Agent i plays argmax <x, theta_k> + beta_k sqrt(x' Lambda_k^-1 x), ties (within 1e-5, relatively) to the lowest arm. A
-    message that is not finite or not symmetric counts as zero; both parts are cut to norm 1e4 window, under privacy to
-    window (above window (1 + 1e-5) it counts as zero). Eigenvalues of Lambda_k are raised to 0.1 lambda_k. The last episode
+    The agents play one policy for an episode of `window` plays, then send sums of x x' and x r once. The server
+    aggregates the cumulative sums and refreshes theta_k = Lambda_k^-1 b_k, with Lambda_k = Agg(V) + lambda_k I
+    and b_k = Agg(v). An agent plays argmax <x, theta_k> + beta_k sqrt(x' Lambda_k^-1 x).
+
+    Parameters
+    ----------
+    num_agents : int
+        N, at least 1 [static]. Filled in from the environment.
+    num_arms : int
+        Arms of every decision set, at least 2 [static]. Filled in from the environment.
+    dim : int
+        Features d, at least 1 [static]. Filled in from the environment.
+    horizon : int
+        Total plays T of every agent. Filled in from the run.
+    window : int, optional
+        Plays L of an episode, in [1, horizon] [static]. None: max(1, round(0.25 sqrt(horizon))).
+    aggregate : str
+        How matrices, and apart from them vectors, of all agents become one [static]. With N_1 =
+        floor(corruption_bound N + 1/2): "geometric_median", by `iterations` Weiszfeld steps from the last
+        weights or value; "median_of_means", the geometric median of the means of 3 N_1 <= N random groups (N_1
+        = 0: the mean); "mean"; "coordinate_median"; "trimmed_mean", without the N_1 smallest and largest of
+        each coordinate; "krum", with max(1, N - N_1 - 2) neighbours (N_1 >= (N - 2) / 2 lets colluders be
+        chosen).
+    privacy : {"tree", "increment"}, optional
+        None: no noise. Otherwise noise of node scale s on every agent's sums: "tree", by a binary tree, or
+        "increment", on each message (less noise up to 16 episodes) [static].
+    epsilon : float
+        Privacy of one message of one agent, in (0, inf]; inf: no noise.
+    delta : float
+        Of the privacy claim, in (0, 1).
+    calibration : {"exact", "zcdp", "paper"}
+        How s follows from epsilon and delta: "exact" spends the claim; "zcdp" spends 2.96 of 4 at delta 1e-3;
+        "paper" is reconstructed and spends 0.32 of 4.
+    node_scale : float, optional
+        s >= 0 itself. None: from epsilon, delta and calibration.
+    constants : {"geometric_median", "dp", "median_of_means"}
+        Of lambda_k and beta_k, whatever `aggregate` and `privacy` are (`theory.byzantine_ridge`,
+        `theory.byzantine_radius`). The privacy terms of the latter two need privacy and a finite epsilon.
+    corruption_bound : float
+        The share of attackers that the server believes in, in [0, 1/2), or [0, 1/4] for "median_of_means".
+    feature_spread : float
+        The paper's sigma, >= 0.
+    noise_scale : float
+        The rewards' noise, the paper's R, >= 0.
+    failure_prob : float
+        In (0, 1).
+    ridge_scale : float
+        > 0. Multiplies lambda_k.
+    radius_scale : float
+        >= 0. Multiplies beta_k.
+    iterations : int
+        Weiszfeld steps of an episode, at least 1 [static].
+
+    Returns
+    -------
+    Algorithm
+        Diagnostics: `bytes_sent` by an agent, 4 (d (d + 1) / 2 + d) in each episode whose message is used (the
+        server broadcasts as much again), and `refused_messages`, those that counted as zero.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or does not go with the others.
+
+    Notes
+    -----
+    Ties of arms (within 1e-5, relatively) go to the lowest. A message that is not finite or not symmetric
+    counts as zero. Both parts of a message are cut to norm 1e4 window; under privacy to window, and above
+    window (1 + 1e-5) it counts as zero. Eigenvalues of Lambda_k are raised to 0.1 lambda_k. The last episode
     may be shorter: its message is never used.
 
-    window [static]: L in [1, horizon], None: max(1, round(0.25 sqrt(horizon))).
-    aggregate [static], matrices and vectors apart, N_1 = floor(corruption_bound N + 1/2): "geometric_median" by `iterations`
-    >= 1 [static] Weiszfeld steps from the last weights or value; "median_of_means", the geometric median of the means of
-    3 N_1 <= N random groups (N_1 = 0: the mean); "mean"; "coordinate_median"; "trimmed_mean" without the N_1 smallest and
-    largest of each coordinate; "krum" with max(1, N - N_1 - 2) neighbours (N_1 >= (N - 2) / 2 lets colluders be chosen).
-    privacy [static]: None; "tree" or "increment", noise of node scale s on every agent's sums, by a binary tree or on each
-    message (less noise up to 16 episodes). s: node_scale >= 0, None: from epsilon in (0, inf], delta in (0, 1) and calibration,
-    "exact" (spends the claim), "zcdp" (spends 2.96 of 4 at delta 1e-3) or "paper" (reconstructed; 0.32 of 4). Neighbours differ
-    in one message of one agent; private is what the server aggregates. Rewards must lie in [-1, 1].
-    constants: "geometric_median", "dp" or "median_of_means": lambda_k and beta_k of `theory.byzantine_ridge` and
-    `byzantine_radius`, whatever aggregate and privacy are, times ridge_scale > 0 and radius_scale >= 0; the privacy terms of the
-    latter two need privacy and a finite epsilon. corruption_bound: the share of attackers the server believes in, in [0, 1/2)
-    ([0, 1/4] for median_of_means). feature_spread, noise_scale >= 0: the paper's sigma and R. failure_prob in (0, 1).
-    Raises ValueError outside. Diagnostics: `bytes_sent` by an agent, 4 (d (d + 1) / 2 + d) in each episode whose message is
-    used (the server broadcasts as much again), and `refused_messages`.
-    Source: specification of Byzantine-robust federated bandits, sections 2 to 4, 7 and 10.
+    Under privacy neighbours differ in one message of one agent, and private is what the server aggregates.
+    Rewards must lie in [-1, 1].
 
+    References
+    ----------
+    Jadbabaie, Li, Qian and Tian, "Byzantine-robust federated linear bandits", Algorithm 1, Theorems 2, 6 and 7;
+    `docs/formulas/byzantine.md#algorithm`, `docs/formulas/byzantine.md#constants`,
+    `docs/formulas/byzantine.md#aggregation-rules`, `docs/formulas/byzantine.md#privacy-noise`. Departures:
+    `docs/deviations/byzantine.md`.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
-    >>> made = jb.algorithms.byzantine_ucb(num_agents=10, num_arms=10, dim=4, horizon=2000, privacy="tree", epsilon=4.0)
-    >>> made.schedule[0].slots, round(made.params.node_scale, 1), round(made.guarantee.spend(made.params)[0], 6)
-    (11, 62.7, 4.0)
+    >>> algorithm = jb.algorithms.byzantine_ucb(
+    ...     num_agents=10, num_arms=10, dim=4, horizon=2000, privacy="tree", epsilon=4.0
+    ... )
+    >>> algorithm.schedule[0].slots, round(algorithm.params.node_scale, 1)
+    (11, 62.7)
+    >>> round(algorithm.guarantee.spend(algorithm.params)[0], 6)
+    4.0
     """
     num_agents, num_arms, dim, horizon, window = sizes(num_agents, num_arms, dim, horizon, window)
     choice("aggregate", aggregate, RULES)
@@ -188,10 +308,20 @@ def byzantine_ucb(
         given = f"epsilon = {epsilon!r}" if node_scale is None else f"node_scale = {node_scale!r}"
         raise ValueError(f"{given} adds no noise without privacy: give privacy='tree' or 'increment'")
     chosen = _constants(
-        constants, num_agents=num_agents, dim=dim, horizon=horizon, window=window, corruption_bound=corruption_bound,
-        feature_spread=feature_spread, noise_scale=noise_scale, failure_prob=failure_prob, ridge_scale=ridge_scale,
-        radius_scale=radius_scale, epsilon=epsilon, delta=delta,
-    )  # fmt: skip
+        constants,
+        num_agents=num_agents,
+        dim=dim,
+        horizon=horizon,
+        window=window,
+        corruption_bound=corruption_bound,
+        feature_spread=feature_spread,
+        noise_scale=noise_scale,
+        failure_prob=failure_prob,
+        ridge_scale=ridge_scale,
+        radius_scale=radius_scale,
+        epsilon=epsilon,
+        delta=delta,
+    )
     attacked = believed_attackers(corruption_bound, num_agents)
     if aggregate == "median_of_means":
         number("corruption_bound", corruption_bound, 0.0, 0.25, remedy="median_of_means needs at most 1/4")
@@ -205,26 +335,32 @@ def byzantine_ucb(
         scale = number("node_scale", node_scale, 0.0)
     elif privacy:
         scale = tree_scale(window, episodes - 1, epsilon, delta, calibration=calibration, form=privacy)
-    if scale > MOST_NOISE or chosen.shift > MOST_NOISE**2:
+    if scale > MAX_NODE_SCALE or chosen.shift > MAX_NODE_SCALE**2:
         given = f"epsilon = {epsilon!r}" if node_scale is None else f"node_scale = {node_scale!r}"
         raise ValueError(f"{given} needs numbers whose squares float32 cannot hold: raise epsilon or lower node_scale")
-    params = Params(chosen, attacked, max(1, 3 * attacked), episodes, scale, 1.0, delta)
-    static = (
-        num_agents, dim, window, aggregate, iterations if RULES[aggregate](iterations).iterative else 0, privacy,
-        tree_levels(episodes - 1) if privacy == "tree" else 0,
-    )  # fmt: skip
+    params = Params(
+        constants=chosen,
+        num_attacked=attacked,
+        num_groups=max(1, 3 * attacked),
+        episodes=episodes,
+        node_scale=scale,
+        mechanism_scale=1.0,
+        delta=delta,
+    )
+    steps = iterations if RULES[aggregate](iterations).iterative else 0
+    levels = tree_levels(episodes - 1) if privacy == "tree" else 0
+    static = (num_agents, dim, window, aggregate, steps, privacy, levels)
     claim = Guarantee()
     if privacy:
         events = partial(_events, privacy)
         claim = guarantee("federated", "message", events, view_released, delta=lambda params: params.delta)
         claim = claim._replace(noise_share=noise_share)
-    schedule = (Span(window, episodes, whole=True),)
     return Algorithm(
-        program(*static),
-        schedule,
-        params,
-        claim,
-        ("byzantine_ucb", 3, (num_arms, *static)),
-        {},
+        program=program(*static),
+        schedule=(Span(window, episodes, whole=True),),
+        params=params,
+        guarantee=claim,
+        version=("byzantine_ucb", 3, (num_arms, *static)),
+        config={},
         rewards=Rewards(-1.0, 1.0) if privacy else Rewards(),
     )

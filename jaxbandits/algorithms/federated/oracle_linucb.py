@@ -1,5 +1,7 @@
-"""Oracle LinUCB: a server that knows who attacks and averages the others, the comparator without a price of robustness (spec
-byzantine 6). "Byzantine-robust federated linear bandits" (Jadbabaie, Li, Qian and Tian).
+"""Oracle LinUCB: a server that knows who attacks and averages the others, the comparator without a price of robustness.
+
+A comparator of "Byzantine-robust federated linear bandits" (Jadbabaie, Li, Qian and Tian);
+`docs/formulas/byzantine.md#linucb-comparators`.
 
 Axes: [L] plays, [N] agents, [A] arms, [d] features.
 """
@@ -12,6 +14,7 @@ import jax.numpy as jnp
 from jaxbandits.algorithms.federated.agents import (
     FLOOR,
     Constants,
+    Width,
     abbasi_yadkori,
     accept,
     believed_attackers,
@@ -26,21 +29,27 @@ from jaxbandits.algorithms.federated.agents import (
 )  # fmt: skip
 from jaxbandits.numerics import fixed_sum, matvec
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
+from jaxbandits.typing import Array, Float, Int, Scalar
 from jaxbandits.validation import choice, factory
 
 
 class Params(NamedTuple):
     constants: Constants
-    num_attacked: Any  # N_1: agents N_1, ..., N - 1 are averaged
-    episodes: Any  # K
+    # N_1: agents N_1, ..., N - 1 are averaged
+    num_attacked: Any
+    # K
+    episodes: Any
 
 
 class State(NamedTuple):
-    gram: Any  # [d, d] sums over the averaged agents' finished episodes
-    vector: Any  # [d]
-    theta: Any  # [d]
-    inverse: Any  # [d, d] Lambda_k^-1
-    episode: Any  # [] int32, k >= 1
+    # sums over the averaged agents' finished episodes
+    gram: Float[Array, "d d"]
+    vector: Float[Array, " d"]
+    theta: Float[Array, " d"]
+    # Lambda_k^-1
+    inverse: Float[Array, "d d"]
+    # k >= 1
+    episode: Int[Array, ""]
 
 
 @cache
@@ -75,45 +84,109 @@ def program(num_agents: int, dim: int, window: int) -> Program:
 
 @factory
 def oracle_linucb(
-    *, num_agents, num_arms, dim, horizon, window=None, corruption_bound=0.0, feature_spread=1.0, noise_scale=0.5,
-    failure_prob=0.05, ridge_scale=0.1, radius_scale=0.03, width="schedule",
-) -> Algorithm:  # fmt: skip
-    """A server averages the messages of the honest agents, whom it knows: all but the floor(corruption_bound N + 1/2) first.
+    *,
+    num_agents: int,
+    num_arms: int,
+    dim: int,
+    horizon: int,
+    window: int | None = None,
+    corruption_bound: Scalar = 0.0,
+    feature_spread: Scalar = 1.0,
+    noise_scale: Scalar = 0.5,
+    failure_prob: Scalar = 0.05,
+    ridge_scale: Scalar = 0.1,
+    radius_scale: Scalar = 0.03,
+    width: Width = "schedule",
+) -> Algorithm:
+    """A server averages the messages of the honest agents, whom it knows: all but the first N_1.
 
-    Otherwise `byzantine_ucb` with aggregate "mean". Set corruption_bound to the adversary's corruption; other agents' attacks
-    are averaged like honest messages. width "schedule": lambda_k and beta_k of `byzantine_ucb` with its geometric-median
-    constants; "abbasi_yadkori": over n averaged agents Lambda = W / n + (l / n) I, W the sum of their x x', l = ridge_scale,
-    and radius_scale (R sqrt(2 log(1 / failure_prob) + d log(1 + n t / (d l))) + sqrt(l d)) / sqrt(n) after t plays, R =
-    noise_scale, with the model's bound sqrt(d) for the norm of theta. Other arguments, ranges and errors: `byzantine_ucb`.
-    Diagnostic: `bytes_sent` as there. Source: specification of Byzantine-robust federated bandits, sections 6 and 10.
+    N_1 = floor(corruption_bound N + 1/2). Otherwise this is `byzantine_ucb` with aggregate "mean".
 
+    Parameters
+    ----------
+    num_agents : int
+        N, at least 1 [static]. Filled in from the environment.
+    num_arms : int
+        Arms of every decision set, at least 2 [static]. Filled in from the environment.
+    dim : int
+        Features d, at least 1 [static]. Filled in from the environment.
+    horizon : int
+        Total plays T of every agent. Filled in from the run.
+    window : int, optional
+        Plays L of an episode, in [1, horizon] [static]. None: max(1, round(0.25 sqrt(horizon))).
+    corruption_bound : float
+        The share of agents that is left out, in [0, 1/2). Set it to the adversary's corruption.
+    feature_spread : float
+        The paper's sigma, >= 0. Used by width "schedule" only.
+    noise_scale : float
+        The rewards' noise R, >= 0.
+    failure_prob : float
+        In (0, 1).
+    ridge_scale : float
+        > 0. Multiplies lambda_k; the ridge itself with width "abbasi_yadkori".
+    radius_scale : float
+        >= 0. Multiplies beta_k.
+    width : {"schedule", "abbasi_yadkori"}
+        "schedule": lambda_k and beta_k of `byzantine_ucb` with its geometric-median constants.
+        "abbasi_yadkori": over n averaged agents Lambda = W / n + (l / n) I, W being the sum of their x x' and l
+        = ridge_scale, and radius_scale (R sqrt(2 log(1 / failure_prob) + d log(1 + n t / (d l))) + sqrt(l d)) /
+        sqrt(n) after t plays, with the model's bound sqrt(d) for the norm of theta.
+
+    Returns
+    -------
+    Algorithm
+        Diagnostic: `bytes_sent` by an agent, as in `byzantine_ucb`.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    Attacks of agents that are not left out are averaged like honest messages. A message that is not finite or
+    not symmetric counts as zero. Ties (within 1e-5, relatively) go to the lowest arm. There is no privacy.
+
+    References
+    ----------
+    Jadbabaie, Li, Qian and Tian, "Byzantine-robust federated linear bandits"; Abbasi-Yadkori et al. 2011;
+    `docs/formulas/byzantine.md#linucb-comparators`.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
-    >>> made = jb.algorithms.oracle_linucb(num_agents=10, num_arms=10, dim=4, horizon=2000, corruption_bound=0.2)
-    >>> made.params.num_attacked
+    >>> algorithm = jb.algorithms.oracle_linucb(num_agents=10, num_arms=10, dim=4, horizon=2000, corruption_bound=0.2)
+    >>> algorithm.params.num_attacked
     2
     """
     num_agents, num_arms, dim, horizon, window = sizes(num_agents, num_arms, dim, horizon, window)
     choice("width", width, ("schedule", "abbasi_yadkori"))
-    common = {
-        "dim": dim, "window": window, "noise_scale": noise_scale, "failure_prob": failure_prob, "ridge_scale": ridge_scale,
+    common: dict[str, Any] = {
+        "dim": dim,
+        "window": window,
+        "noise_scale": noise_scale,
+        "failure_prob": failure_prob,
+        "ridge_scale": ridge_scale,
         "radius_scale": radius_scale,
-    }  # fmt: skip
+    }
     chosen = constants(
-        "geometric_median", num_agents=num_agents, horizon=horizon, corruption_bound=corruption_bound,
-        feature_spread=feature_spread, **common,
-    )  # fmt: skip
+        "geometric_median",
+        num_agents=num_agents,
+        horizon=horizon,
+        corruption_bound=corruption_bound,
+        feature_spread=feature_spread,
+        **common,
+    )
     attacked = believed_attackers(corruption_bound, num_agents)
     if width == "abbasi_yadkori":
         chosen = abbasi_yadkori(num_agents - attacked, **common)
     episodes = -(-horizon // window)
-    schedule = (Span(window, episodes, whole=True),)
-    version = ("oracle_linucb", 2, (num_agents, num_arms, dim, window))
     return Algorithm(
-        program(num_agents, dim, window),
-        schedule,
-        Params(chosen, attacked, episodes),
-        Guarantee(),
-        version,
-        {},
+        program=program(num_agents, dim, window),
+        schedule=(Span(window, episodes, whole=True),),
+        params=Params(chosen, attacked, episodes),
+        guarantee=Guarantee(),
+        version=("oracle_linucb", 2, (num_agents, num_arms, dim, window)),
+        config={},
         rewards=Rewards(),
     )

@@ -1,12 +1,13 @@
 """From the arguments of robust elimination and its comparators to their numbers, schedule and claims. Host side.
 
-`_design_batches` plays the comparators.
+`batches` plays the comparators.
 
 Axes: [K] arms, [d] features, [B] batches.
 """
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -14,12 +15,13 @@ from jaxbandits.algorithms.linear.batches import Params, Radius, Rules, program
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_message
 from jaxbandits.mechanisms.laplace import laplace_scale
 from jaxbandits.protocol import Algorithm, Guarantee, Rewards, Span
+from jaxbandits.typing import Matrix, Scalar
 from jaxbandits.validation import array, integer, number
 
-LONGEST = 2**16  # reports of a batch that a lane may keep
-ROWS = 32  # of a table by batch, so that horizons share a program: doubling batches exceed any horizon by then
-SLACK = 1 + 1e-4  # for the rounding of counts
-LOUDEST = 1e12  # scale of a reward's noise
+MAX_STORED_REPORTS = 2**16  # of a batch, in a lane
+TABLE_LENGTH = 32  # of a table by batch, so that horizons share a program: doubling batches exceed any horizon by then
+ROUNDING = 1 + 1e-4  # what rounding may add to a count
+MAX_NOISE_SCALE = 1e12  # of a reward: variances of larger ones, times many reports, overflow float32
 
 
 def slots(horizon: int) -> int:
@@ -27,12 +29,13 @@ def slots(horizon: int) -> int:
     return min(128, max(8, 2 ** round(math.log2(max(horizon, 1) / 512))))
 
 
-def schedule(horizon: int, most) -> tuple:
-    """One span a batch of at most `most` plays, closed by the elimination, then what is left. The first span is empty: its
-    close makes the first design (in `init` it would be compiled twice).
+def schedule(horizon: int, most_plays: Any) -> tuple[Span, ...]:
+    """One span a batch, closed by the elimination, then what is left. most_plays: of each batch.
+
+    The first span is empty: its close makes the first design (in `init` it would be compiled twice).
     """
     offered = slots(horizon)
-    plays = [min(horizon, math.ceil(n * SLACK)) for n in most]
+    plays = [min(horizon, math.ceil(n * ROUNDING)) for n in most_plays]
     batches = (Span(offered, -(-n // offered), full=False, close=True) for n in plays)
     return (Span(offered, 0, close=True), *batches, Span(offered, -(-horizon // offered), full=False))
 
@@ -47,22 +50,22 @@ def support(num_arms: int, dim: int) -> int:
     return min(num_arms, 21 * dim)
 
 
-def checked_actions(actions) -> np.ndarray:
+def checked_actions(actions: Matrix) -> np.ndarray:
     """[K, d] features of at least two arms, not all zero, else ValueError."""
-    actions = array("actions", actions, 2)
-    if len(actions) < 2:
-        raise ValueError(f"actions has {len(actions)} row: it needs at least two arms")
-    if not actions.any():
+    features = array("actions", actions, 2)
+    if len(features) < 2:
+        raise ValueError(f"actions has {len(features)} row: it needs at least two arms")
+    if not features.any():
         raise ValueError("actions is all zero: no reward depends on theta; give at least one non-zero feature vector")
-    return actions
+    return features
 
 
-def fewest(plays, horizon: int) -> int:
+def fewest(plays: np.ndarray, horizon: int) -> int:
     """How many batches of at least so many plays can begin before the horizon."""
     return min(len(plays), 1 + int(np.searchsorted(np.cumsum(np.maximum(plays, 1)), horizon)))
 
 
-def batch_sizes(horizon: int, num_batches) -> np.ndarray:
+def batch_sizes(horizon: int, num_batches: int) -> np.ndarray:
     """m_i = T^(i / B), i = 1 .. B - 1, else ValueError: T^(1 / B) must exceed 2."""
     num_batches = integer("num_batches", num_batches, 2)
     ratio = horizon ** (1 / num_batches)
@@ -75,17 +78,18 @@ def batch_sizes(horizon: int, num_batches) -> np.ndarray:
     return np.array([horizon ** (i / num_batches) for i in range(1, num_batches)])
 
 
-def probability(name: str, value) -> float:
+def probability(name: str, value: Scalar) -> float:
     """A number in (0, 1)."""
     return number(name, value, 0.0, 1.0, open_low=True, open_high=True)
 
 
-def noise(noise_scale, epsilon) -> tuple[float, float]:
+def noise(noise_scale: Scalar, epsilon: Scalar) -> tuple[float, float]:
     """(noise_scale, b = 2 / epsilon), else ValueError: variances of larger ones times many reports leave float32."""
-    scale, b = number("noise_scale", noise_scale, 0.0, LOUDEST), laplace_scale(2.0, epsilon)
-    if b > LOUDEST:
+    scale, b = number("noise_scale", noise_scale, 0.0, MAX_NOISE_SCALE), laplace_scale(2.0, epsilon)
+    if b > MAX_NOISE_SCALE:
         raise ValueError(
-            f"epsilon = {epsilon!r} needs noise of scale {b:.3g}, whose square single precision cannot add up: use at least {2 / LOUDEST:g}"
+            f"epsilon = {epsilon!r} needs noise of scale {b:.3g}, whose square single precision cannot add up: "
+            f"use at least {2 / MAX_NOISE_SCALE:g}"
         )
     return scale, b
 
@@ -100,45 +104,74 @@ def readable(noise_scale: float) -> Rewards:
     return Rewards(-1.0, 1.0) if noise_scale > 0 else Rewards()
 
 
-def column(values) -> np.ndarray:
-    """[ROWS] of a table by batch: the last value is repeated."""
-    values = np.asarray(values, np.float64)[:ROWS]
-    return np.pad(values, (0, ROWS - len(values)), mode="edge")
+def column(values: Any) -> np.ndarray:
+    """A table by batch, of TABLE_LENGTH rows: the last value is repeated."""
+    table = np.asarray(values, np.float64)[:TABLE_LENGTH]
+    return np.pad(table, (0, TABLE_LENGTH - len(table)), mode="edge")
 
 
-def room(most, horizon: int) -> int:
-    """Reports that a lane has room for: those of the longest batch and a window, rounded up so that few shapes are compiled."""
-    longest = min(math.ceil(max(most) * SLACK), horizon)
-    if longest > LONGEST:
+def room(most_plays: Any, horizon: int) -> int:
+    """Reports that a lane has room for: of the longest batch and a window, rounded up so that few shapes compile."""
+    longest = min(math.ceil(max(most_plays) * ROUNDING), horizon)
+    if longest > MAX_STORED_REPORTS:
         raise ValueError(
-            f"horizon = {horizon} makes a batch of {longest} plays; its reports are kept, and a lane keeps at most {LONGEST}: "
-            "use fewer batches (the last one has horizon^(1 - 1/num_batches) plays) or a shorter horizon"
+            f"horizon = {horizon} makes a batch of {longest} plays; its reports are kept, and a lane keeps at most "
+            f"{MAX_STORED_REPORTS}: use fewer batches (the last one has horizon^(1 - 1/num_batches) plays) "
+            "or a shorter horizon"
         )
     return 1 << (longest + slots(horizon) - 1).bit_length()
 
 
 def stored(
-    name: str, rules: Rules, *, actions, horizon, num_batches, epsilon, corruption_bound, sampling_scale, corruption_scale,
-    bias_scale, failure_prob, noise_scale, design_slack, own: Callable, static: tuple,
-) -> Algorithm:  # fmt: skip
-    """An algorithm with the batches and the radius of robust elimination under M1, whose estimator looks at every report.
+    name: str,
+    rules: Rules,
+    *,
+    actions: Matrix,
+    horizon: int,
+    num_batches: int,
+    epsilon: Scalar,
+    corruption_bound: Scalar,
+    sampling_scale: Scalar,
+    corruption_scale: Scalar,
+    bias_scale: Scalar,
+    failure_prob: Scalar,
+    noise_scale: Scalar,
+    design_slack: Scalar,
+    own: Callable[[np.ndarray, Radius, float], Any],
+    static: tuple[Any, ...],
+) -> Algorithm:
+    """An algorithm with the batches and the radius of robust elimination under M1, which looks at every report.
 
     own: sizes [B], radius, alpha -> the rules' numbers.
     """
-    actions, horizon = checked_actions(actions), integer("horizon", horizon, 1)
+    features, horizon = checked_actions(actions), integer("horizon", horizon, 1)
     sizes, (reward_scale, b) = batch_sizes(horizon, num_batches), noise(noise_scale, epsilon)
     alpha = number("corruption_bound", corruption_bound, 0.0, 0.25, open_high=True)
     radius = Radius(
-        math.log(2 * len(actions) * num_batches / probability("failure_prob", failure_prob)),
-        reward_scale, b, number("sampling_scale", sampling_scale, 0.0), alpha,
-        number("corruption_scale", corruption_scale, 0.0), number("bias_scale", bias_scale, 0.0),
-    )  # fmt: skip
-    most = sizes + support(*actions.shape)
+        log_term=math.log(2 * len(features) * num_batches / probability("failure_prob", failure_prob)),
+        noise_scale=reward_scale,
+        laplace_scale=b,
+        sampling_scale=number("sampling_scale", sampling_scale, 0.0),
+        corruption_bound=alpha,
+        corruption_scale=number("corruption_scale", corruption_scale, 0.0),
+        bias_scale=number("bias_scale", bias_scale, 0.0),
+    )
+    most_plays = sizes + support(*features.shape)
     return assembled(
-        name, rules, actions=actions, horizon=horizon, most=most, batches=len(sizes), design_slack=design_slack,
-        reward_scale=radius.noise_scale, noise_scale=b, own=own(column(sizes), radius, alpha), guarantee=LOCAL,
-        capacity=room(most, horizon), static=static,
-    )  # fmt: skip
+        name,
+        rules,
+        actions=features,
+        horizon=horizon,
+        most_plays=most_plays,
+        batches=len(sizes),
+        design_slack=design_slack,
+        reward_scale=radius.noise_scale,
+        noise_scale=b,
+        own=own(column(sizes), radius, alpha),
+        guarantee=LOCAL,
+        capacity=room(most_plays, horizon),
+        static=static,
+    )
 
 
 def _events(params):
@@ -149,16 +182,39 @@ LOCAL = guarantee("local", "reward", _events, view_message, bound=1.0)
 
 
 def assembled(
-    name: str, rules: Rules, *, actions, horizon: int, most, batches: int, design_slack, reward_scale: float,
-    noise_scale: float, own, guarantee: Guarantee, capacity: int = 0, static: tuple = (),
-) -> Algorithm:  # fmt: skip
-    """An algorithm from its rules and numbers. most: plays of each batch at most; static: what chose the rules."""
+    name: str,
+    rules: Rules,
+    *,
+    actions: np.ndarray,
+    horizon: int,
+    most_plays: Any,
+    batches: int,
+    design_slack: Scalar,
+    reward_scale: float,
+    noise_scale: float,
+    own: Any,
+    guarantee: Guarantee,
+    capacity: int = 0,
+    static: tuple[Any, ...] = (),
+) -> Algorithm:
+    """An algorithm from its rules and numbers. most_plays: of each batch; static: what chose the rules."""
     num_arms, dim = actions.shape
     params = Params(
-        actions, horizon, number("design_slack", design_slack, 0.0), batches, clamp(reward_scale, noise_scale), noise_scale, 1.0, own
-    )  # fmt: skip
-    made = program(num_arms, dim, capacity, rules)
-    version = (name, 1, (num_arms, dim, capacity, *static))
+        actions=actions,
+        horizon=horizon,
+        design_slack=number("design_slack", design_slack, 0.0),
+        batches=batches,
+        clamp=clamp(reward_scale, noise_scale),
+        noise_scale=noise_scale,
+        mechanism_scale=1.0,
+        own=own,
+    )
     return Algorithm(
-        made, schedule(horizon, most), params, guarantee, version, {}, rewards=readable(noise_scale)
-    )  # fmt: skip
+        program=program(num_arms, dim, capacity, rules),
+        schedule=schedule(horizon, most_plays),
+        params=params,
+        guarantee=guarantee,
+        version=(name, 1, (num_arms, dim, capacity, *static)),
+        config={},
+        rewards=readable(noise_scale),
+    )

@@ -1,7 +1,10 @@
-"""One batch of robust elimination: reports kept in play order, their blocks of one arm each, the filter, the estimate.
+"""One batch of robust elimination: reports in play order, their blocks of one arm each, the filter, the estimate.
 
-The arms of a batch are played in index order, arm a counts[a] times in a row, so that a report's place among the plays says
-whose it is. Axes: [K] arms, [d] features, [P] plays of a window, [n] plays of the largest batch, [nb] blocks, [bs] reports of a block.
+The arms of a batch are played in index order, arm a counts[a] times in a row, so that a report's place among
+the plays says whose it is.
+
+Axes: [K] arms, [d] features, [P] plays of a window, [n] plays of the largest batch, [nb] blocks, [bs] reports
+of a block.
 """
 
 from typing import Any, NamedTuple
@@ -10,67 +13,87 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from jaxbandits.algorithms.linear import formulas
+from jaxbandits.algorithms.linear.formulas import Model
 from jaxbandits.estimators.g_optimal import design_on, gram, leverages, regular, regular_inverse, span_basis
 from jaxbandits.estimators.spectral_filter import block_size, filter_blocks
 from jaxbandits.numerics import count, fixed_sum, inverse_cholesky, materialize, matvec, sweep_inverse, two_sum
-from jaxbandits.theory import linear
+from jaxbandits.protocol import Report
+from jaxbandits.typing import Array, Bool, Float, Int
 
-MISSING = 3e38  # kept for a report that is not finite: no number the state holds is NaN or infinite
+MISSING = 3e38  # stored for a report that is not finite: no number of the state is NaN or infinite
 
 
 class Batch(NamedTuple):
     """What is known of a batch before it is played."""
 
-    pulls: Any  # [K] int32
-    rank: Any  # [] int32: dimension the active arms span
-    whiten: Any  # [d, d] L^-1, L L' = M / n, completed outside the span
-    radius: Any  # [] gamma
-    bound: Any  # [] n lambda
-    mean_square: Any  # [] rho^2
+    pulls: Int[Array, " K"]
+    # the dimension that the active arms span
+    rank: Int[Array, ""]
+    # L^-1 of L L' = M / n, completed outside the span
+    whiten: Float[Array, "d d"]
+    # gamma
+    radius: Float[Array, ""]
+    # n lambda
+    bound: Float[Array, ""]
+    # rho^2
+    mean_square: Float[Array, ""]
 
 
 class Reports(NamedTuple):
     """A batch's reports in blocks."""
 
-    values: Any  # [nb, bs], 0 where there is none
-    present: Any  # [nb, bs] bool: there and finite
-    arm: Any  # [nb] int32
-    lost: Any  # [] int32: not finite
+    # 0 where there is none
+    values: Float[Array, "nb bs"]
+    # there and finite
+    present: Bool[Array, "nb bs"]
+    arm: Int[Array, " nb"]
+    # how many are not finite
+    lost: Int[Array, ""]
 
 
 class Sums(NamedTuple):
     """What least squares needs of the reports: by arm, compensated."""
 
-    high: Any  # [K]
-    low: Any  # [K]
-    finite: Any  # [] int32
+    high: Float[Array, " K"]
+    low: Float[Array, " K"]
+    # how many reports are finite
+    finite: Int[Array, ""]
 
 
 class Estimate(NamedTuple):
-    theta: Any  # [d]
-    removed: Any  # [] int32: by the filter
-    lost: Any  # [] int32: reports that were not finite
-    any_left: Any  # [] bool
+    """An estimate, and what became of the reports."""
+
+    theta: Float[Array, " d"]
+    # removed by the filter
+    removed: Int[Array, ""]
+    # reports that were not finite
+    lost: Int[Array, ""]
+    any_left: Bool[Array, ""]
 
 
-def planned(params, active, size, model: str) -> Batch:
+def planned(params: Any, active: Bool[Array, " K"], size: Float[Array, ""], model: Model) -> Batch:
     """Design, counts and thresholds of a batch of m = `size` plays over the active arms."""
     actions, dtype = params.actions, params.actions.dtype
     basis = span_basis(actions, active)
     design = design_on(actions, active, basis, params.slack, 20 * basis.rank)
-    pulls = linear.counts(design.weights, size, model=model, weight_floor=params.weight_floor)
+    pulls = formulas.counts(design.weights, size, model=model, weight_floor=params.weight_floor)
     reports = jnp.minimum(pulls, 1) if model == "M2" else pulls
     n = jnp.maximum(jnp.sum(reports, dtype=jnp.int32), 1).astype(dtype)
     moment = gram(actions, reports.astype(dtype))
     inverse = regular_inverse(moment, basis)
     scaled, level = regular(moment / n, basis)
-    square = linear.mean_square(pulls, params.noise_scale, params.laplace_scale, model=model)
+    square = formulas.mean_square(pulls, params.noise_scale, params.laplace_scale, model=model)
     leverage = jnp.max(leverages(actions, inverse, active))
     shared = {
-        "laplace_scale": params.laplace_scale, "model": model, "sampling_scale": params.sampling_scale,
-        "corruption_bound": params.corruption_bound, "corruption_scale": params.corruption_scale, "bias_scale": params.bias_scale,
-    }  # fmt: skip
-    practical = linear.gamma_practical(
+        "laplace_scale": params.laplace_scale,
+        "model": model,
+        "sampling_scale": params.sampling_scale,
+        "corruption_bound": params.corruption_bound,
+        "corruption_scale": params.corruption_scale,
+        "bias_scale": params.bias_scale,
+    }
+    practical = formulas.gamma_practical(
         actions,
         active,
         inverse,
@@ -81,17 +104,21 @@ def planned(params, active, size, model: str) -> Batch:
         **shared,
     )
     rank, support = jnp.maximum(basis.rank, 1).astype(dtype), jnp.maximum(count(reports > 0), 1).astype(dtype)
-    paper = linear.gamma_paper(
+    paper = formulas.gamma_paper(
         rank, size, support, log_term=params.paper_log, weight_floor=params.weight_floor, **shared
     )
     return Batch(
-        pulls, basis.rank, inverse_cholesky(scaled) / jnp.sqrt(level), jnp.where(params.paper, paper, practical),
-        n * linear.lambda_value(square, n, leverage, clean=params.clean), square,
-    )  # fmt: skip
+        pulls=pulls,
+        rank=basis.rank,
+        whiten=inverse_cholesky(scaled) / jnp.sqrt(level),
+        radius=jnp.where(params.paper, paper, practical),
+        bound=n * formulas.lambda_value(square, n, leverage, clean=params.clean),
+        mean_square=square,
+    )
 
 
-def block_arms(counts, position, slots: int):
-    """Arm [P] of the plays position, position + 1, ... when arm a has a block of counts[a] plays in index order.
+def block_arms(counts: Int[Array, " K"], position: Int[Array, ""], slots: int) -> Int[Array, " P"]:
+    """Arm of the plays position, position + 1, ... when arm a has a block of counts[a] plays in index order.
 
     Each block writes its arm at its first slot, a running maximum fills the rest: O(K + P), not O(K P).
     """
@@ -103,12 +130,14 @@ def block_arms(counts, position, slots: int):
     return lax.cummax(marked)
 
 
-def ends(counts, most):
-    """Where each arm's block of plays ends [K], at most at `most`: 32 bits hold it, however many plays are wanted."""
+def ends(counts: Int[Array, " K"], most: Int[Array, ""]) -> Int[Array, " K"]:
+    """Where each arm's block of plays ends, at most at `most`: 32 bits hold it, however many plays are wanted."""
     return lax.associative_scan(lambda a, b: a + jnp.minimum(b, most - a), jnp.minimum(counts, most))
 
 
-def block_sums(values, arm, counts, position, used):
+def block_sums(
+    values: Array, arm: Int[Array, " P"], counts: Int[Array, " K"], position: Int[Array, ""], used: Any
+) -> Array:
     """Sum of values [P] by arm [K], in a fixed order: runs of equal arms are added by doubling strides."""
     slots, stride = values.shape[0], 1
     while stride < slots:
@@ -121,17 +150,27 @@ def block_sums(values, arm, counts, position, used):
     return jnp.where(here, values[jnp.clip(last, 0, slots - 1)], 0)
 
 
-def whole_blocks(counts, position, slots: int):
-    """Which arms [K] have their whole block among the next `slots` plays, and how many plays these take."""
+def whole_blocks(
+    counts: Int[Array, " K"], position: Int[Array, ""], slots: int
+) -> tuple[Bool[Array, " K"], Int[Array, ""]]:
+    """Which arms have their whole block among the next `slots` plays, and how many plays these take."""
     end = jnp.cumsum(counts, dtype=jnp.int32) - position
     inside = (counts > 0) & (end - counts >= 0) & (end <= slots)
     return inside, jnp.max(jnp.where(inside, end, 0))
 
 
-def answers(counts, position, t, reward, action, play):
-    """M2's clients whose plays are over in this window: the mean of their rewards [K], how many these are, when the last was, who.
+def answers(
+    counts: Int[Array, " K"],
+    position: Int[Array, ""],
+    t: Int[Array, " P"],
+    reward: Float[Array, " P"],
+    action: Int[Array, " P"],
+    play: Bool[Array, " P"],
+) -> tuple[Float[Array, " K"], Float[Array, " K"], Int[Array, " K"], Bool[Array, " K"]]:
+    """What M2's clients send whose plays are over in this window.
 
-    counts, position: the batch's plays and those done before the window.
+    counts, position: the batch's plays and those done before the window. Returns, for each arm, the mean of its
+    rewards, how many these are, when the last one was, and whether the client sends.
     """
     there, _ = whole_blocks(counts, position, t.shape[0])
     own = jnp.maximum(counts, 1).astype(reward.dtype)
@@ -140,8 +179,8 @@ def answers(counts, position, t, reward, action, play):
     return mean, own, last, there & play[0]
 
 
-def taken(value, clamp):
-    """A report as it is kept."""
+def taken(value: Float[Array, "..."], clamp: Any) -> Float[Array, "..."]:
+    """Reports as they are stored."""
     return jnp.where(jnp.isfinite(value), jnp.clip(value, -clamp, clamp), MISSING).astype(value.dtype)
 
 
@@ -150,22 +189,22 @@ def room(largest: int, slots: int) -> int:
     return largest + max(slots, block_size(largest))
 
 
-def in_blocks(kept, counts, largest: int, most_arms: int) -> Reports:
-    """The reports of a batch, kept [room] in play order, cut into blocks. `largest` of them at most, from `most_arms` arms."""
+def in_blocks(stored: Float[Array, " room"], counts: Int[Array, " K"], largest: int, most_arms: int) -> Reports:
+    """The reports of a batch, stored in play order, in blocks: at most `largest` of them, from `most_arms` arms."""
     size = block_size(largest)
     number = largest // size + most_arms
-    start, held = jnp.cumsum(counts) - counts, -(-counts // size)
-    arm = block_arms(held, jnp.int32(0), number)
+    start, blocks = jnp.cumsum(counts) - counts, -(-counts // size)
+    arm = block_arms(blocks, jnp.int32(0), number)
     block = jnp.arange(number, dtype=jnp.int32)
-    done = (block - (jnp.cumsum(held) - held)[arm]) * size  # reports of the arm in earlier blocks
-    left = jnp.where(block < jnp.sum(held, dtype=jnp.int32), counts[arm] - done, 0)
-    values = jax.vmap(lambda first: lax.dynamic_slice(kept, (first,), (size,)))(start[arm] + done)
+    done = (block - (jnp.cumsum(blocks) - blocks)[arm]) * size  # reports of the arm in earlier blocks
+    left = jnp.where(block < jnp.sum(blocks, dtype=jnp.int32), counts[arm] - done, 0)
+    values = jax.vmap(lambda first: lax.dynamic_slice(stored, (first,), (size,)))(start[arm] + done)
     return _reports(values, jnp.arange(size, dtype=jnp.int32) < left[:, None], arm)
 
 
-def one_a_block(kept, counts) -> Reports:
-    """Reports kept [K], one of each arm that was played."""
-    return _reports(kept[:, None], (counts > 0)[:, None], jnp.arange(counts.shape[0], dtype=jnp.int32))
+def one_a_block(stored: Float[Array, " K"], counts: Int[Array, " K"]) -> Reports:
+    """Stored reports, one of each arm that was played."""
+    return _reports(stored[:, None], (counts > 0)[:, None], jnp.arange(counts.shape[0], dtype=jnp.int32))
 
 
 def _reports(values, there, arm) -> Reports:
@@ -174,8 +213,11 @@ def _reports(values, there, arm) -> Reports:
     return Reports(jnp.where(present, values, 0), present, arm, lost)
 
 
-def sieve_limit(params, pulls, model: str):
-    """Above this size the presieve drops a report of each arm [K]: 1 + sigma sqrt(2 h / n_a) + b h / n_a, n_a = 1 in M1."""
+def sieve_limit(params: Any, pulls: Int[Array, " K"], model: Model) -> Float[Array, " K"]:
+    """Above this size the presieve drops a report of an arm: 1 + sigma sqrt(2 h / n_a) + b h / n_a, n_a = 1 in M1.
+
+    `docs/formulas/robust_linear.md#sieve-and-refit`.
+    """
     own = jnp.maximum(pulls, 1) if model == "M2" else jnp.ones_like(pulls)
     reports = count(pulls > 0) if model == "M2" else jnp.sum(pulls, dtype=jnp.int32)
     own, n = own.astype(params.actions.dtype), jnp.maximum(reports, 1).astype(params.actions.dtype)
@@ -184,23 +226,38 @@ def sieve_limit(params, pulls, model: str):
     return jnp.where(params.presieve, limit, 2 * params.clamp)
 
 
-def sieved(reports: Reports, limit):
-    """Which reports [nb, bs] are at most limit [K] in size; all where none is."""
+def sieved(reports: Reports, limit: Float[Array, " K"]) -> Bool[Array, "nb bs"]:
+    """Which reports are at most the limit of their arm in size; all where none is."""
     inside = reports.present & (jnp.abs(reports.values) <= limit[reports.arm][:, None])
     return jnp.where(jnp.any(inside), inside, reports.present)
 
 
-def estimate(reports: Reports, present, counts, whiten, actions, threshold, draws, t, refit: bool) -> Estimate:
-    """theta from the mean of X_j = u_a r_j over what sieve and filter leave, u_a = L^-1 a, L L' = M / n (n and M of the full batch).
+def estimate(
+    reports: Reports,
+    present: Bool[Array, "nb bs"],
+    counts: Int[Array, " K"],
+    whiten: Float[Array, "d d"],
+    actions: Float[Array, "K d"],
+    threshold: Float[Array, ""] | None,
+    draws: Any,
+    t: Any,
+    refit: bool,
+) -> Estimate:
+    """theta from the mean of X_j = u_a r_j over what sieve and filter leave.
 
-    counts [K]: reports of each arm in the full batch; whiten [d, d]: L^-1; threshold: 4 n lambda, None: no filter, and this is least squares.
-    refit: least squares on the reports left, where these still span what the full batch did.
+    u_a = L^-1 a with L L' = M / n; n and M are those of the full batch.
+
+    counts: reports of each arm in the full batch. whiten: L^-1. threshold: 4 n lambda; None: no filter, and
+    this is least squares. refit: least squares on the reports left, where these still span what the full batch
+    did.
     """
     directions = jnp.where((counts > 0)[:, None], matvec(whiten, actions), 0)
     removed = jnp.int32(0)
     if threshold is not None:
-        found = filter_blocks(draws.child("filter"), t, reports.values, present, reports.arm, directions, threshold / 4)
-        mean, present, removed = found.mean, found.keep, found.num_removed
+        filtered = filter_blocks(
+            draws.child("filter"), t, reports.values, present, reports.arm, directions, threshold / 4
+        )
+        mean, present, removed = filtered.mean, filtered.keep, filtered.num_removed
     else:
         sums = fixed_sum(jnp.where(present, reports.values, 0))
         mean = fixed_sum(sums[:, None] * directions[reports.arm], axis=0)
@@ -211,12 +268,15 @@ def estimate(reports: Reports, present, counts, whiten, actions, threshold, draw
     return Estimate(from_mean(mean, whiten), removed, reports.lost, jnp.any(present))
 
 
-def no_sums(num_arms: int, dtype) -> Sums:
+def no_sums(num_arms: int, dtype: Any) -> Sums:
+    """Sums before the first report."""
     zero = jnp.zeros(num_arms, dtype)
     return Sums(zero, zero, jnp.int32(0))
 
 
-def added(sums: Sums, message, counts, position, used, clamp) -> Sums:
+def added(
+    sums: Sums, message: Report, counts: Int[Array, " K"], position: Int[Array, ""], used: Any, clamp: Any
+) -> Sums:
     """Sums after a window's reports. While exploiting the counts are zero, and so is every sum."""
     good = message.present & jnp.isfinite(message.value)
     value = jnp.where(good, jnp.clip(message.value, -clamp, clamp), 0)
@@ -225,15 +285,20 @@ def added(sums: Sums, message, counts, position, used, clamp) -> Sums:
     return Sums(high, low, sums.finite + count(good))
 
 
-def least_squares(sums: Sums, counts, whiten, actions) -> Estimate:
-    """The estimate where no report is removed. One that is not finite is left out of the mean; n and M stay the full batch's."""
+def least_squares(
+    sums: Sums, counts: Int[Array, " K"], whiten: Float[Array, "d d"], actions: Float[Array, "K d"]
+) -> Estimate:
+    """The estimate where no report is removed.
+
+    A report that is not finite is left out of the mean; n and M stay those of the full batch.
+    """
     mean = fixed_sum((sums.high + sums.low)[:, None] * matvec(whiten, actions), axis=0)
     theta = from_mean(mean / jnp.maximum(sums.finite, 1).astype(mean.dtype), whiten)
     lost = jnp.sum(counts, dtype=jnp.int32) - sums.finite
     return Estimate(theta, jnp.int32(0), lost, sums.finite > 0)
 
 
-def from_mean(mean, whiten):
+def from_mean(mean: Float[Array, " d"], whiten: Float[Array, "d d"]) -> Float[Array, " d"]:
     """theta = L^-T mean."""
     return matvec(whiten.T, materialize(mean))
 

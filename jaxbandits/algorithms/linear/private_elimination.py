@@ -1,29 +1,39 @@
-"""Centrally private elimination: Laplace noise on sums by arm (Hanna, Yang, Fragouli 2022), or Gaussian noise on means (DP-DPE, Li et al. 2022).
+"""Centrally private elimination: noise on what a trusted server releases.
+
+Laplace noise on sums by arm (Hanna, Yang and Fragouli 2022), or Gaussian noise on means (DP-DPE, Li et al. 2022).
 
 Axes: [K] arms, [d] features, [B] batches.
 Draws: `close/sums` (Laplace) or `close/means` (normal), one an arm at the last play of a batch.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
 
 from jaxbandits.algorithms.linear import arguments, batches
-from jaxbandits.algorithms.linear.batches import Rules
+from jaxbandits.algorithms.linear.batches import Batch, Params, Rules
 from jaxbandits.mechanisms.composition import gaussian_event, guarantee, laplace_event
 from jaxbandits.numerics import count, dot, fixed_sum, matvec
 from jaxbandits.protocol import Algorithm
+from jaxbandits.typing import Array, Float, Matrix, Scalar
 from jaxbandits.validation import choice, factory, integer, number
 
 
 class Own(NamedTuple):
-    sizes: Any  # [B] m_i
-    spread: Any  # half-width of an arm's estimate = sqrt(spread * variance + private_spread * squares)
-    private_spread: Any  #                            + private_tail k r / m_i
+    """Numbers of the rule. An arm's half-width is
+
+    sqrt(spread * variance + private_spread * squares) + private_tail k r / m_i.
+    """
+
+    # [B], m_i
+    sizes: Any
+    spread: Any
+    private_spread: Any
     private_tail: Any
-    delta: Any  # of the guarantee, 0 with Laplace noise; no play reads it
+    # of the guarantee, 0 with Laplace noise; no play reads it
+    delta: Any
 
 
 def _counts(params, batch, design):
@@ -31,13 +41,15 @@ def _counts(params, batch, design):
 
 
 class Influence(NamedTuple):
-    """Of w_a(x) = <x, M^-1 a> over the arms a in the batch, for every active arm x, else 0; [K]."""
+    """Sums over the arms a in the batch of w_a(x) = <x, M^-1 a>, for every active arm x; 0 for the other x."""
 
-    variance: Any  # sum_a n_a w_a^2 = x' M^-1 x
-    squares: Any  # sum_a w_a^2
+    # sum_a n_a w_a^2 = x' M^-1 x
+    variance: Float[Array, " K"]
+    # sum_a w_a^2
+    squares: Float[Array, " K"]
 
 
-def influence(params, batch) -> Influence:
+def influence(params: Params, batch: Batch) -> Influence:
     """How the noise of single rewards and of sums by arm spreads to the estimates."""
 
     def of(x):
@@ -82,38 +94,93 @@ GUARANTEE = guarantee(
 
 @factory
 def private_elimination(
-    *, actions, horizon, epsilon, mechanism="laplace", num_batches=None, delta=None, sampling_scale=None, privacy_scale=1.0,
-    failure_prob=0.05, noise_scale=1.0, design_slack=1.0,
-) -> Algorithm:  # fmt: skip
-    """Least squares in batches of a G-optimal design on what a trusted server releases: one noisy number an arm and batch.
+    *,
+    actions: Matrix,
+    horizon: int,
+    epsilon: Scalar,
+    mechanism: Literal["laplace", "gaussian"] = "laplace",
+    num_batches: int | None = None,
+    delta: Scalar | None = None,
+    sampling_scale: Scalar | None = None,
+    privacy_scale: Scalar = 1.0,
+    failure_prob: Scalar = 0.05,
+    noise_scale: Scalar = 1.0,
+    design_slack: Scalar = 1.0,
+) -> Algorithm:
+    """Least squares along G-optimal designs on what a trusted server releases: one noisy number an arm and batch.
 
-    An arm goes when it is more than 2 g below the best. V = s^2 x' M^-1 x is the variance of the estimate of arm x, s = noise_scale.
-    mechanism "laplace" (Hanna et al., central): batches of m_i = T^(i/B) plays, i < B = num_batches, ceil(m_i w_a) of arm a; sums
-    by arm + Lap(2/epsilon); g = max_x sampling_scale sqrt(2 V L) + privacy_scale k r L / (m_i epsilon), k arms in the design, r its
-    rank, L = log(2 K B / failure_prob), sampling_scale 0.5. A batch that does not fit is not begun: the best estimate is played.
-    mechanism "gaussian" (DP-DPE): m_i = 2^i, i = 1, 2, ...; means by arm + N(0, (2 sqrt(2 ln(1.25/delta)) / (n_a epsilon))^2);
-    g = max_x sampling_scale sqrt(2 L (V + privacy_scale^2 times the noise's variance)), B the batches that can begin, sampling_scale 1. The
-    batch that the horizon cuts short is not estimated.
+    An arm goes when it is more than 2 g below the best. V = s^2 x' M^-1 x is the variance of the estimate of arm x,
+    s = noise_scale.
 
-    The claim, for rewards in [-1, 1] that differ in one play (`linear_arms(noise="rademacher")`; Gaussian rewards have no guarantee):
-    (epsilon, 0), or (epsilon, delta) as far as the classic formula holds: `spend` is the exact epsilon of the Gaussian mechanism, mostly
-    less for epsilon <= 1 and more far above. Each reward
-    enters one release. Hanna's local version is `robust_elimination(variance_bound="observed")` with a finite epsilon and without
-    corruption; it has no second form here.
+    Parameters
+    ----------
+    actions : array [K, d]
+        Feature vectors of at least two arms, not all zero. Filled in from the environment.
+    horizon : int
+        Total plays T. Filled in from the run.
+    epsilon : float
+        Central privacy of one reward, in [2e-12, inf]; inf: no noise.
+    mechanism : {"laplace", "gaussian"}
+        [static]. "laplace" (Hanna et al., central): batches of m_i = T^(i/B) plays, i < B, ceil(m_i w_a) of arm
+        a; sums by arm + Lap(2/epsilon); g = max_x sampling_scale sqrt(2 V L) + privacy_scale k r L / (m_i
+        epsilon), with k arms in the design, r its rank and L = log(2 K B / failure_prob). A batch that does not
+        fit is not begun: the best estimate is played. "gaussian" (DP-DPE): m_i = 2^i, i = 1, 2, ...; means by
+        arm + N(0, (2 sqrt(2 ln(1.25/delta)) / (n_a epsilon))^2); g = max_x sampling_scale sqrt(2 L (V +
+        privacy_scale^2 times the noise's variance)), B being the batches that can begin. The batch that the
+        horizon cuts short is not estimated.
+    num_batches : int, optional
+        B >= 2, with horizon^(1/B) > 2 [static]. Needed by "laplace", refused by "gaussian".
+    delta : float, optional
+        In (0, 1), for "gaussian" only. None: 1e-3.
+    sampling_scale : float, optional
+        >= 0. None: 0.5 for "laplace", 1 for "gaussian".
+    privacy_scale : float
+        >= 0. Multiplies the part of the width that allows for privacy noise.
+    failure_prob : float
+        In (0, 1).
+    noise_scale : float
+        The rewards' sub-Gaussian scale, in [0, 1e12].
+    design_slack : float
+        >= 0. The design stops at leverage (1 + design_slack) rank.
 
-    actions: [K, d], K >= 2, not all zero. epsilon in (0, inf], inf: no noise. num_batches >= 2, horizon^(1/num_batches) > 2, laplace
-    only. delta in (0, 1), gaussian only (None: 1e-3). sampling_scale, privacy_scale, noise_scale, design_slack >= 0. failure_prob in
-    (0, 1). Reports that are not finite are left out of the mean (nothing goes if none is left). Raises ValueError outside. Nothing
-    protects it from corruption. Diagnostics: `active_arms`, `batches` (estimated).
-    Source: specification of robust linear bandits, sections 7.3 and 7.4; the constants of "laplace" are recalled, unverified.
+    Returns
+    -------
+    Algorithm
+        Diagnostics: `active_arms` and `batches` (estimated).
 
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or does not go with the mechanism.
+
+    Notes
+    -----
+    The claim is for rewards in [-1, 1] that differ in one play (`linear_arms(noise="rademacher")`; Gaussian
+    rewards have no guarantee): (epsilon, 0), or (epsilon, delta) as far as the classic formula holds. `spend`
+    is the exact epsilon of the Gaussian mechanism, mostly less for epsilon <= 1 and more far above. Each reward
+    enters one release.
+
+    Hanna's local version is `robust_elimination(variance_bound="observed")` with a finite epsilon and without
+    corruption; it has no second form here. Reports that are not finite are left out of the mean, and nothing
+    goes if none is left. Nothing protects it from corruption. The constants of "laplace" are recalled and
+    unverified.
+
+    References
+    ----------
+    Hanna, Yang and Fragouli 2022; Li et al. 2022; `docs/formulas/robust_linear.md#laplace-elimination` and
+    `docs/formulas/robust_linear.md#gaussian-elimination`.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
-    >>> made = jb.algorithms.private_elimination(actions=[[1, 0], [0, 1]], horizon=1000, epsilon=0.5, num_batches=3)
-    >>> made.params.noise_scale, made.guarantee.spend(made.params)
+    >>> algorithm = jb.algorithms.private_elimination(
+    ...     actions=[[1, 0], [0, 1]], horizon=1000, epsilon=0.5, num_batches=3
+    ... )
+    >>> algorithm.params.noise_scale, algorithm.guarantee.spend(algorithm.params)
     (4.0, (0.5, 0.0))
     """
-    actions, horizon = arguments.checked_actions(actions), integer("horizon", horizon, 1)
-    num_arms, dim = actions.shape
+    features, horizon = arguments.checked_actions(actions), integer("horizon", horizon, 1)
+    num_arms, dim = features.shape
     (noise, b), failure = arguments.noise(noise_scale, epsilon), arguments.probability("failure_prob", failure_prob)
     own_scale = number("privacy_scale", privacy_scale, 0.0)
     if choice("mechanism", mechanism, ("laplace", "gaussian")) == "laplace":
@@ -135,7 +202,16 @@ def private_elimination(
     squares, tail = (0.0, own_scale * release / 2 * log_term) if laplace else (wide * (own_scale * release) ** 2, 0.0)
     own = Own(arguments.column(sizes), wide * noise**2, squares, tail, delta)
     return arguments.assembled(
-        "private_elimination", rules, actions=actions, horizon=horizon, most=sizes + arguments.support(num_arms, dim),
-        batches=len(sizes), design_slack=design_slack, reward_scale=noise, noise_scale=release, own=own,
-        guarantee=GUARANTEE, static=(mechanism,),
-    )  # fmt: skip
+        "private_elimination",
+        rules,
+        actions=features,
+        horizon=horizon,
+        most_plays=sizes + arguments.support(num_arms, dim),
+        batches=len(sizes),
+        design_slack=design_slack,
+        reward_scale=noise,
+        noise_scale=release,
+        own=own,
+        guarantee=GUARANTEE,
+        static=(mechanism,),
+    )

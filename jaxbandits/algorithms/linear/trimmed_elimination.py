@@ -4,7 +4,7 @@ Axes: [K] arms, [d] features, [B] batches, [n] reports of a batch. Draws: `encod
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
@@ -15,13 +15,16 @@ from jaxbandits.algorithms.linear.batches import Radius, Rules
 from jaxbandits.estimators.trimmed_mean import left_out
 from jaxbandits.numerics import count
 from jaxbandits.protocol import Algorithm
+from jaxbandits.typing import Matrix, Scalar
 from jaxbandits.validation import choice, factory, number
 
 
 class Own(NamedTuple):
-    sizes: Any  # [B] m_i
+    # [B], m_i
+    sizes: Any
     radius: Radius
-    trim: Any  # share of an arm's reports left out at each end
+    # the share of an arm's reports that is left out at each end
+    trim: Any
 
 
 def _counts(params, batch, design):
@@ -51,41 +54,105 @@ def _judge(median: bool):
     return judge
 
 
-TRIMMED, MEDIAN = (Rules(_counts, _judge(median), private=True) for median in (False, True))
+TRIMMED = Rules(_counts, _judge(median=False), private=True)
+MEDIAN = Rules(_counts, _judge(median=True), private=True)
 
 
 @factory
 def trimmed_elimination(
-    *, actions, horizon, num_batches, estimator="trimmed", trim_share=None, epsilon=math.inf, corruption_bound=0.0,
-    sampling_scale=0.5, corruption_scale=0.5, bias_scale=1.0, failure_prob=0.05, noise_scale=1.0, design_slack=1.0,
-) -> Algorithm:  # fmt: skip
-    """The batches and the radius of `robust_elimination` under model M1, with a robust location of each arm's reports instead of its filter.
+    *,
+    actions: Matrix,
+    horizon: int,
+    num_batches: int,
+    estimator: Literal["trimmed", "median"] = "trimmed",
+    trim_share: Scalar | None = None,
+    epsilon: Scalar = math.inf,
+    corruption_bound: Scalar = 0.0,
+    sampling_scale: Scalar = 0.5,
+    corruption_scale: Scalar = 0.5,
+    bias_scale: Scalar = 1.0,
+    failure_prob: Scalar = 0.05,
+    noise_scale: Scalar = 1.0,
+    design_slack: Scalar = 1.0,
+) -> Algorithm:
+    """Robust elimination under model M1 with a robust location of each arm's reports instead of the spectral filter.
 
-    Batches of m_i = T^(i/B) plays, ceil(m_i w_a) of arm a; theta = M^-1 sum_a n_a a mu_a, M = sum_a n_a a a'; arms more than twice the
-    practical radius below the best go. mu_a is the arm's median (the mean of the middle two), or its mean without the
-    ceil(trim_share n_a) smallest and as many largest reports (the median where nothing would be left).
+    Batch i has m_i = T^(i/B) plays, ceil(m_i w_a) of arm a of the design. theta = M^-1 sum_a n_a a mu_a with M
+    = sum_a n_a a a'. Arms more than twice the practical radius of `robust_elimination` below the best go.
 
-    estimator: "trimmed" or "median". trim_share in [0, 1/2) at each end, None: 2 corruption_bound (a batch may have more than its
-    share of bad reports, all on one side), unused by the median. epsilon in (0, inf]: clients add Lap(2 / epsilon) to every reward,
-    which makes each report epsilon-private (local model) if rewards lie in [-1, 1]; Gaussian rewards have no guarantee.
-    corruption_bound: alpha in [0, 1/4). sampling_scale, corruption_scale, bias_scale: the radius is
-    sampling_scale max_x [sqrt(2 V L) + c L] + corruption_scale sqrt(rho^2 alpha) + bias_scale alpha (`robust_elimination`).
-    actions: [K, d], K >= 2, not all zero. num_batches >= 2, horizon^(1/num_batches) > 2. failure_prob in (0, 1). noise_scale,
-    design_slack >= 0. Reports are kept through a batch: at most 2^16 of them, else ValueError, as for values outside these ranges.
-    Those that are not finite are left out; nothing goes where an arm has none left. Diagnostics: `active_arms`, `batches`.
-    Source: specification of robust linear bandits, section 7.7.
+    Parameters
+    ----------
+    actions : array [K, d]
+        Feature vectors of at least two arms, not all zero. Filled in from the environment.
+    horizon : int
+        Total plays T. Filled in from the run.
+    num_batches : int
+        B >= 2, with horizon^(1/B) > 2 [static].
+    estimator : {"trimmed", "median"}
+        mu_a [static]: the arm's mean without the ceil(trim_share n_a) smallest and as many largest reports (the
+        median where nothing would be left), or its median (the mean of the middle two).
+    trim_share : float, optional
+        In [0, 1/2), at each end; the median does not use it. None: 2 corruption_bound, as a batch may have more
+        than its share of bad reports, all on one side.
+    epsilon : float
+        Local privacy of one reward, in [2e-12, inf]: clients add Lap(2 / epsilon) to every reward. inf: no noise.
+    corruption_bound : float
+        The share alpha of corrupted reports that is believed in, in [0, 1/4).
+    sampling_scale, corruption_scale, bias_scale : float
+        >= 0. The radius is sampling_scale max_x [sqrt(2 V L) + c L] + corruption_scale sqrt(rho^2 alpha) +
+        bias_scale alpha, as in `robust_elimination`.
+    failure_prob : float
+        In (0, 1).
+    noise_scale : float
+        The rewards' sub-Gaussian scale, in [0, 1e12].
+    design_slack : float
+        >= 0. The design stops at leverage (1 + design_slack) rank.
 
+    Returns
+    -------
+    Algorithm
+        Diagnostics: `active_arms` and `batches`.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range or a batch has more than 2^16 plays.
+
+    Notes
+    -----
+    Each report is epsilon-private (local model) if rewards lie in [-1, 1]; Gaussian rewards have no guarantee.
+    Reports are stored through a batch. Those that are not finite are left out; nothing goes where an arm has
+    none left.
+
+    References
+    ----------
+    `docs/formulas/robust_linear.md#trimmed-elimination`.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
-    >>> made = jb.algorithms.trimmed_elimination(actions=[[1, 0], [0, 1]], horizon=1000, num_batches=3, corruption_bound=0.1)
-    >>> made.params.own.trim, made.params.own.sizes[:2].round()
+    >>> algorithm = jb.algorithms.trimmed_elimination(
+    ...     actions=[[1, 0], [0, 1]], horizon=1000, num_batches=3, corruption_bound=0.1
+    ... )
+    >>> algorithm.params.own.trim, algorithm.params.own.sizes[:2].round()
     (0.2, array([ 10., 100.]))
     """
     choice("estimator", estimator, ("trimmed", "median"))
     share = None if trim_share is None else number("trim_share", trim_share, 0.0, 0.5, open_high=True)
     return arguments.stored(
-        "trimmed_elimination", MEDIAN if estimator == "median" else TRIMMED, actions=actions, horizon=horizon,
-        num_batches=num_batches, epsilon=epsilon, corruption_bound=corruption_bound, sampling_scale=sampling_scale,
-        corruption_scale=corruption_scale, bias_scale=bias_scale, failure_prob=failure_prob, noise_scale=noise_scale,
-        design_slack=design_slack, static=(estimator,),
+        "trimmed_elimination",
+        MEDIAN if estimator == "median" else TRIMMED,
+        actions=actions,
+        horizon=horizon,
+        num_batches=num_batches,
+        epsilon=epsilon,
+        corruption_bound=corruption_bound,
+        sampling_scale=sampling_scale,
+        corruption_scale=corruption_scale,
+        bias_scale=bias_scale,
+        failure_prob=failure_prob,
+        noise_scale=noise_scale,
+        design_slack=design_slack,
+        static=(estimator,),
         own=lambda sizes, radius, alpha: Own(sizes, radius, 2 * alpha if share is None else share),
-    )  # fmt: skip
+    )

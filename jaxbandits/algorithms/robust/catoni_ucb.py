@@ -1,7 +1,9 @@
 """Robust UCB with Catoni's estimator over all rewards: the program behind `robust_ucb(estimator="catoni")`.
 
-The scale a of every arm depends on the coming play t, so every root moves at every play: they are sought together, from the
-last ones, in one pass over all rewards a Newton step. No random draws. Axes: [K] arms, [S] places for rewards.
+The scale a of every arm depends on the coming play t, so every root moves at every play. All roots are sought
+together, starting from the last ones; a Newton step is one pass over all rewards. There are no random draws.
+Formulas: `docs/formulas/private_robust_mab.md#robust-ucb`.
+Axes: [K] arms, [S] places for rewards.
 """
 
 from functools import cache
@@ -15,38 +17,54 @@ from jaxbandits.estimators._inputs import decreasing_root
 from jaxbandits.estimators.catoni_mean import influence, width
 from jaxbandits.numerics import argmax, fixed_sum
 from jaxbandits.protocol import Program
+from jaxbandits.typing import Array, Float, Int
 
-BLOCK = 256  # rewards of one step of a pass
+BLOCK_SIZE = 256  # rewards that one step of a pass reads
 
 
 class Params(NamedTuple):
-    moment_bound: Any  # v
+    """Numbers of the algorithm."""
+
+    # u: bounds the second moment of a reward
+    moment_bound: Any
 
 
 class State(NamedTuple):
-    rewards: Any  # [S] by play
-    arms: Any  # [S] int32, -1: not played yet
-    pulls: Any  # [K]
-    estimate: Any  # [K]
-    low: Any  # [K] smallest and largest reward
-    high: Any  # [K]
+    """Every reward so far, and what is known of each arm."""
+
+    # in the order of the plays
+    rewards: Float[Array, " S"]
+    # arm of each play; -1: not played yet
+    arms: Int[Array, " S"]
+    pulls: Float[Array, " K"]
+    estimate: Float[Array, " K"]
+    # smallest and largest reward of each arm
+    low: Float[Array, " K"]
+    high: Float[Array, " K"]
 
 
-def _enough(pulls, t):
-    """l = ln t^2, and whether N >= 4 l (and N > 0)."""
+def _enough(pulls: Float[Array, " K"], t: Int[Array, ""]) -> tuple[Float[Array, ""], Any]:
+    """l = ln t^2, and for each arm whether N >= 4 l (and N > 0)."""
     log_term = 2 * jnp.log(t.astype(pulls.dtype))
     return log_term, (pulls >= 4 * log_term) & (pulls > 0)
 
 
 @cache
 def program(num_arms: int, places: int) -> Program:
-    block = min(BLOCK, places)
-    each = jnp.arange(num_arms, dtype=jnp.int32)[:, None]
+    """The program for a row of `places` rewards, which must be at least the horizon."""
+    block = min(BLOCK_SIZE, places)
+    arm_index = jnp.arange(num_arms, dtype=jnp.int32)[:, None]
 
     def init(params, draws):
         zeros = jnp.zeros(num_arms, draws.dtype)
-        rewards = jnp.zeros(places, draws.dtype)
-        return State(rewards, jnp.full(places, -1, jnp.int32), zeros, zeros, zeros + jnp.inf, zeros - jnp.inf)
+        return State(
+            rewards=jnp.zeros(places, draws.dtype),
+            arms=jnp.full(places, -1, jnp.int32),
+            pulls=zeros,
+            estimate=zeros,
+            low=zeros + jnp.inf,
+            high=zeros - jnp.inf,
+        )
 
     def act(params, state, draws, t, context):
         log_term, enough = _enough(state.pulls, t[0])
@@ -58,7 +76,7 @@ def program(num_arms: int, places: int) -> Program:
         return reward[0]
 
     def update(params, state, draws, t, note, message, used):
-        message = taken(message)  # here, where corrupted reports pass too
+        message = taken(message)  # at the server, since reports may be corrupted on the way
         rewards, arms = state.rewards.at[t - 1].set(message), state.arms.at[t - 1].set(note)
         pulls = state.pulls.at[note].add(1)
         low, high = state.low.at[note].min(message), state.high.at[note].max(message)
@@ -69,14 +87,14 @@ def program(num_arms: int, places: int) -> Program:
             def add(i, sums):
                 x, arm = (lax.dynamic_slice(v, (i * block,), (block,)) for v in (rewards, arms))
                 value, slope = influence(a[arm] * (x - theta[arm]))
-                mine = arm == each
-                return sums[0] + jnp.where(mine, value, 0), sums[1] + jnp.where(mine, slope, 0)
+                of_arm = arm == arm_index
+                return sums[0] + jnp.where(of_arm, value, 0), sums[1] + jnp.where(of_arm, slope, 0)
 
             zeros = jnp.zeros((num_arms, block), message.dtype)
             value, slope = lax.fori_loop(0, (t + block - 1) // block, add, (zeros, zeros))
             return fixed_sum(value), a * fixed_sum(slope)
 
         estimate = decreasing_root(slack, state.estimate, low, high, jnp.sqrt(params.moment_bound), enough)
-        return State(rewards, arms, pulls, estimate, low, high), ()
+        return State(rewards=rewards, arms=arms, pulls=pulls, estimate=estimate, low=low, high=high), ()
 
     return Program(init, act, encode, update)

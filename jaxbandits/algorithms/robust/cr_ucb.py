@@ -1,8 +1,11 @@
-"""crUCB (Niss and Tewari 2020): UCB with a trimmed or shorth mean, for contaminated rewards."""
+"""crUCB (Niss and Tewari 2020): UCB with a trimmed or shorth mean, for contaminated rewards.
+
+Axes: [K] arms, [S] places for rewards.
+"""
 
 import math
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 
@@ -11,26 +14,36 @@ from jaxbandits.estimators.shorth_mean import shorth
 from jaxbandits.estimators.trimmed_mean import trimmed
 from jaxbandits.numerics import argmax
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
+from jaxbandits.typing import Array, Float, Int, Scalar
 from jaxbandits.validation import choice, factory, integer, number
 
 ESTIMATORS = {"trimmed": trimmed, "shorth": shorth}
 
 
 class Params(NamedTuple):
-    share: Any  # corruption_bound
-    width: Any  # sigma / (1 - 2 corruption_bound)
-    bias: Any  # corruption_width corruption_bound sqrt(ln T)
+    """Numbers of the algorithm."""
+
+    # corruption_bound
+    share: Any
+    # noise_scale / (1 - 2 corruption_bound)
+    width: Any
+    # corruption_width corruption_bound sqrt(ln T)
+    bias: Any
 
 
 class State(NamedTuple):
-    ordered: Any  # [K, S] rewards in rising order, then inf
-    pulls: Any  # [K] int32
-    estimate: Any  # [K]
+    """Every arm's rewards in order of size."""
+
+    # rewards in rising order, then inf
+    ordered: Float[Array, "K S"]
+    pulls: Int[Array, " K"]
+    estimate: Float[Array, " K"]
 
 
 @cache
 def program(num_arms: int, estimator: str, places: int) -> Program:
-    of_row = ESTIMATORS[estimator]
+    """The program for rows of `places` rewards, which must be at least the horizon."""
+    estimate_of = ESTIMATORS[estimator]
 
     def init(params, draws):
         ordered = jnp.full((num_arms, places), jnp.inf, draws.dtype)
@@ -46,13 +59,14 @@ def program(num_arms: int, estimator: str, places: int) -> Program:
         return reward[0]
 
     def update(params, state, draws, t, note, message, used):
-        message = taken(message)  # here, where corrupted reports pass too
+        message = taken(message)  # at the server, since reports may be corrupted on the way
         row = state.ordered[note]
-        # insertion: what is below x stays, x takes the first place whose entry is not, the rest moves up by one
+        # Insertion: smaller rewards stay where they are, the new one comes behind them, the larger ones move up by
+        # one.
         below = jnp.concatenate([jnp.full(1, -jnp.inf, row.dtype), row[:-1]])
         row = jnp.maximum(below, jnp.minimum(row, message))
         pulls = state.pulls.at[note].add(1)
-        estimate = of_row(row, pulls[note], jnp.asarray(params.share, row.dtype))
+        estimate = estimate_of(row, pulls[note], jnp.asarray(params.share, row.dtype))
         return State(state.ordered.at[note].set(row), pulls, state.estimate.at[note].set(estimate)), ()
 
     return Program(init, act, encode, update)
@@ -60,19 +74,64 @@ def program(num_arms: int, estimator: str, places: int) -> Program:
 
 @factory
 def cr_ucb(
-    *, num_arms, horizon, estimator="trimmed", noise_scale=1.0, corruption_bound=0.0, corruption_width=1.0
-) -> Algorithm:  # fmt: skip
-    """Play the arm of largest estimate + sigma / (1 - 2 alpha) (sqrt(4 ln t / N) + corruption_width alpha sqrt(ln T)).
+    *,
+    num_arms: int,
+    horizon: int,
+    estimator: Literal["trimmed", "shorth"] = "trimmed",
+    noise_scale: Scalar = 1.0,
+    corruption_bound: Scalar = 0.0,
+    corruption_width: Scalar = 1.0,
+) -> Algorithm:
+    """UCB for contaminated rewards, with a trimmed or shorth mean of each arm's rewards.
 
-    estimator: "trimmed" drops the ceil(alpha N) smallest and largest of the arm's N rewards (the median where nothing would be
-    left), "shorth" averages the shortest window of N - floor(2 alpha N): `estimators.trimmed_mean`, `shorth_mean` over all
-    rewards. t is the index of the coming play, sigma = noise_scale >= 0, alpha = corruption_bound in [0, 1/2), T = horizon. An
-    arm never played comes first; ties go to the lowest arm.
+    With N the arm's pulls, t the index of the coming play, T the horizon, sigma = `noise_scale` and alpha =
+    `corruption_bound`, the arm of largest estimate + sigma / (1 - 2 alpha) (sqrt(4 ln t / N) + `corruption_width`
+    alpha sqrt(ln T)) is played.
 
-    num_arms >= 2 [static]; horizon <= 2^14 [static]: every reward is kept and read again; corruption_width >= 0. Non-finite rewards
-    count as 0, others are cut at 1e30. Raises ValueError outside. The bonus is this package's: the published constants differ.
-    Source: Niss and Tewari 2020, recalled, not re-read; specification of private and robust bandits, section 7.
+    Parameters
+    ----------
+    num_arms : int
+        Number of arms, at least 2 [static]. `sweep` fills it in from the environment.
+    horizon : int
+        Number of plays T, from 1 to 2^14 [static]: every reward is stored and read again at each play. `sweep`
+        fills it in.
+    estimator : {"trimmed", "shorth"}, default "trimmed"
+        How the mean is estimated from all N rewards of an arm [static]. ``"trimmed"`` drops the ceil(alpha N)
+        smallest and as many largest, and takes the median where nothing would be left (`estimators.trimmed_mean`).
+        ``"shorth"`` averages the shortest window of N - floor(2 alpha N) neighbouring values
+        (`estimators.shorth_mean`).
+    noise_scale : float, default 1.0
+        Sub-Gaussian scale sigma of uncontaminated rewards, in units of a reward, at least 0. It multiplies the
+        whole bonus.
+    corruption_bound : float, default 0.0
+        Largest share alpha of contaminated rewards that the learner believes in, in [0, 1/2).
+    corruption_width : float, default 1.0
+        Multiplies the part of the bonus that pays for contamination, at least 0. The default is this package's
+        choice.
 
+    Returns
+    -------
+    Algorithm
+        It claims no privacy.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range.
+
+    Notes
+    -----
+    An arm that was never played comes first; ties go to the lowest arm. Rewards that are not finite count as 0,
+    others are cut at 1e30 in size. The constants of the bonus are this package's: the published ones differ.
+    Nothing is drawn at random.
+
+    References
+    ----------
+    Niss and Tewari 2020, "What you see may not be what you get: UCB bandit algorithms robust to
+    epsilon-contamination", recalled and not read again: `docs/formulas/private_robust_mab.md#cr-ucb`.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> jb.algorithms.cr_ucb(num_arms=3, horizon=100, corruption_bound=0.25).params.width
     2.0
@@ -85,5 +144,11 @@ def cr_ucb(
     bias = number("corruption_width", corruption_width, 0.0) * alpha * math.sqrt(math.log(horizon))
     version = ("cr_ucb", 1, (num_arms, estimator, places(horizon)))
     return Algorithm(
-        program(num_arms, estimator, places(horizon)), (Span(1, horizon),), Params(alpha, width, bias), Guarantee(), version, {}, rewards=Rewards()
-    )  # fmt: skip
+        program=program(num_arms, estimator, places(horizon)),
+        schedule=(Span(1, horizon),),
+        params=Params(alpha, width, bias),
+        guarantee=Guarantee(),
+        version=version,
+        config={},
+        rewards=Rewards(),
+    )

@@ -1,7 +1,9 @@
 """Robust UCB with the median of means over all rewards: the program behind `robust_ucb(estimator="median_of_means")`.
 
-h = max(1, floor(min(8 ln(e^(1/8) t^2), N / 2))) blocks of m = floor(N / h) consecutive rewards of an arm, t the coming play; the
-newest N - h m rewards are in none. The estimate changes only with h or m, and is computed again only then. No random draws.
+An arm's rewards form h = max(1, floor(min(8 ln(e^(1/8) t^2), N / 2))) blocks of m = floor(N / h) consecutive ones,
+t being the coming play; the newest N - h m rewards are in none. The estimate changes only with h or m, and is
+computed again only then. There are no random draws.
+Formulas: `docs/formulas/private_robust_mab.md#robust-ucb`.
 Axes: [K] arms, [S] places for rewards, [H] blocks.
 """
 
@@ -16,27 +18,37 @@ from jaxbandits.algorithms.robust.stored_rewards import taken
 from jaxbandits.estimators.median_of_means import middle
 from jaxbandits.numerics import argmax
 from jaxbandits.protocol import Program
+from jaxbandits.typing import Array, Float, Int
 
 
 class Params(NamedTuple):
+    """Numbers of the algorithm."""
+
+    # u: bounds the second moment of a reward
     moment_bound: Any
 
 
 class State(NamedTuple):
-    rewards: Any  # [K, S] in the order they came
-    pulls: Any  # [K] int32
-    estimate: Any  # [K]
-    blocks: Any  # [K] int32: h behind the estimate
-    size: Any  # [K] int32: m behind it
+    """Every arm's rewards, and the blocks behind its estimate."""
+
+    # in the order in which they came
+    rewards: Float[Array, "K S"]
+    pulls: Int[Array, " K"]
+    estimate: Float[Array, " K"]
+    # h behind the estimate
+    blocks: Int[Array, " K"]
+    # m behind the estimate
+    size: Int[Array, " K"]
 
 
 @cache
 def program(num_arms: int, places: int) -> Program:
-    most = min(places // 2, math.floor(1 + 16 * math.log(places))) + 1
+    """The program for rows of `places` rewards, which must be at least the horizon."""
+    max_blocks = min(places // 2, math.floor(1 + 16 * math.log(places))) + 1
 
     def init(params, draws):
-        none = jnp.zeros(num_arms, jnp.int32)
-        return State(jnp.zeros((num_arms, places), draws.dtype), none, jnp.zeros(num_arms, draws.dtype), none, none)
+        zeros = jnp.zeros(num_arms, jnp.int32)
+        return State(jnp.zeros((num_arms, places), draws.dtype), zeros, jnp.zeros(num_arms, draws.dtype), zeros, zeros)
 
     def act(params, state, draws, t, context):
         pulls = state.pulls.astype(draws.dtype)
@@ -49,20 +61,20 @@ def program(num_arms: int, places: int) -> Program:
 
     def median(row, h, m):
         """Median of the means of h blocks of m rewards."""
-        block = jnp.arange(most, dtype=jnp.int32)
+        block = jnp.arange(max_blocks, dtype=jnp.int32)
 
         def add(i, sums):
             return sums + row[jnp.minimum(block * m + i, places - 1)]
 
-        sums = lax.fori_loop(0, m, add, jnp.zeros(most, row.dtype))
+        sums = lax.fori_loop(0, m, add, jnp.zeros(max_blocks, row.dtype))
         return middle(jnp.sort(jnp.where(block < h, sums, jnp.inf)), h) / m.astype(row.dtype)
 
     def update(params, state, draws, t, note, message, used):
-        message = taken(message)  # here, where corrupted reports pass too
+        message = taken(message)  # at the server, since reports may be corrupted on the way
         pulls = state.pulls.at[note].add(1)
         rewards = state.rewards.at[note, pulls[note] - 1].set(message)
-        most_now = jnp.floor(1 + 16 * jnp.log((t + 1).astype(message.dtype))).astype(jnp.int32)
-        blocks = jnp.maximum(jnp.minimum(most_now, pulls // 2), 1)
+        wanted_blocks = jnp.floor(1 + 16 * jnp.log((t + 1).astype(message.dtype))).astype(jnp.int32)
+        blocks = jnp.maximum(jnp.minimum(wanted_blocks, pulls // 2), 1)
         size = pulls // blocks
 
         def due(carry):

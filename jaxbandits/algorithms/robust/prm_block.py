@@ -1,8 +1,10 @@
-"""One arm's block of pulls, seen window by window, and the private robust mean it ends in (Wu et al. 2023, Algorithms 2 and 3).
+"""One arm's block of pulls, seen window by window, and the private robust mean that it ends in.
 
-Shared by the algorithms that pull an arm many times before they look. Nothing per pull is kept: raw moments need the running
-sum of what truncation leaves, central ones the counts of the bins (first half of the block), then a sum around the fullest one.
-Axes: [P] plays of a window, [B] bins offered (static; `Bins.num_bins` of them are there).
+The mean is that of Wu, Zhou, Tao and Wang 2023, Algorithm 2 (raw moments) or 3 (central moments):
+`docs/formulas/private_robust_mab.md#private-robust-mean`. No single pull is stored. Raw moments need the running
+sum of what truncation leaves. Central moments need the counts of the bins in the first half of the block, then a
+sum around the fullest bin.
+Axes: [P] plays of a window, [B] bins offered (static; `Bins.num_bins` of them are in use).
 """
 
 from typing import Any, NamedTuple
@@ -12,11 +14,12 @@ import jax.numpy as jnp
 from jaxbandits.algorithms.stochastic import integer_sums
 from jaxbandits.estimators.histogram_mean import bin_index
 from jaxbandits.numerics import argmax, cond_any, materialize
-from jaxbandits.random import to_laplace
+from jaxbandits.random import Draws, to_laplace
+from jaxbandits.typing import Array, Bool, Float, Int
 
 
 class Bins(NamedTuple):
-    """The histogram, data."""
+    """The histogram's bins: numbers, which may be traced."""
 
     num_bins: Any
     first_edge: Any
@@ -24,39 +27,63 @@ class Bins(NamedTuple):
 
 
 class Constants(NamedTuple):
-    """What a block of a given number of pulls is measured with."""
+    """The numbers that measure a block of a given number of pulls. They may be traced."""
 
-    clip: Any  # M
-    ceiling: Any  # a power of two, at least twice M: a window may have 256 plays
-    noise_scale: Any  # of the mean
-    count_scale: Any  # of a bin's share
+    # M: values farther from the centre are rejected
+    clip: Any
+    # a power of two, at least twice M: a window may have 256 plays
+    ceiling: Any
+    # Laplace scale of the mean
+    noise_scale: Any
+    # Laplace scale of a bin's share
+    count_scale: Any
 
 
 class Block(NamedTuple):
-    position: Any  # [] int32: pulls done
-    sum: integer_sums.Sum  # of kept x - J
-    counts: Any  # [B] int32, () with raw moments
-    left_edge: Any  # [] J, 0 with raw moments
+    """A block that is being played."""
+
+    # pulls made so far
+    position: Int[Array, ""]
+    # of x - J over the rewards that truncation leaves
+    sum: integer_sums.Sum
+    # int32 [B]; () with raw moments
+    counts: Any
+    # J; 0 with raw moments
+    left_edge: Float[Array, ""]
 
 
-def empty(bins: int, dtype) -> Block:
-    """Before the first pull. bins 0: raw moments."""
+def empty(bins: int, dtype: Any) -> Block:
+    """A block before its first pull. `bins` is 0 with raw moments."""
     zero = jnp.zeros((), dtype)
     return Block(jnp.int32(0), integer_sums.nothing(dtype), jnp.zeros(bins, jnp.int32) if bins else (), zero)
 
 
-def left(block: Block, pulls, bins: int):
-    """Pulls until the block ends or, with central moments, its first half: a window must not reach beyond."""
+def left(block: Block, pulls: Int[Array, ""], bins: int) -> Int[Array, ""]:
+    """Pulls until the block ends or, with central moments, its first half. A window must not reach beyond that."""
     if not bins:
         return pulls - block.position
     half = pulls // 2
     return jnp.where(block.position < half, half, pulls) - block.position
 
 
-def extended(block: Block, pulls, used, value, play, constants: Constants, bins: int, histogram: Bins, scale, draws, t):
-    """The block after the `used` plays of a window, and whether it is full (its `pulls` done). t: the last of these plays.
+def extended(
+    block: Block,
+    pulls: Int[Array, ""],
+    used: Any,
+    value: Float[Array, " P"],
+    play: Any,
+    constants: Constants,
+    bins: int,
+    histogram: Bins,
+    scale: Any,
+    draws: Draws,
+    t: Int[Array, ""],
+) -> tuple[Block, Bool[Array, ""]]:
+    """The block after the `used` plays of a window, and whether all its `pulls` are made.
 
-    value [P]; play [P] bool, or int32 where each value was paid that often; scale: `mechanism_scale`. Draws: one Laplace a bin, position j, at the last play of the first half.
+    `t` is the last of these plays, `scale` is `mechanism_scale`. `play` [P] is bool; where rewards come as counts
+    it is int32 and says how often each value was paid. Draws: one Laplace variable for each bin, at position j, at
+    the last play of the first half.
     """
     fresh = block.position == 0
     position = block.position + used
@@ -65,8 +92,9 @@ def extended(block: Block, pulls, used, value, play, constants: Constants, bins:
     distance = value - block.left_edge if bins else value
     single = play.dtype == bool
     counted = (play if single else play > 0) & ~first_half
-    kept = jnp.where(counted & (jnp.abs(distance) <= constants.clip), distance, 0)  # not a product: inf times 0 is NaN
-    total = integer_sums.added(total, kept, constants.ceiling, None if single else play)
+    inside = counted & (jnp.abs(distance) <= constants.clip)
+    truncated = jnp.where(inside, distance, 0)  # not a product, as inf times 0 is NaN
+    total = integer_sums.added(total, truncated, constants.ceiling, None if single else play)
     counts, left_edge = block.counts, block.left_edge
     if bins:
         counts = cond_any(
@@ -78,31 +106,43 @@ def extended(block: Block, pulls, used, value, play, constants: Constants, bins:
             fresh,
             histogram,
         )
-        found = (position == pulls // 2) & (used > 0)
+        half_done = (position == pulls // 2) & (used > 0)
         share_scale = materialize(scale * constants.count_scale)
         stream = draws.child("bins")
-        left_edge = cond_any(found, _searched, left_edge, found, counts, pulls // 2, share_scale, histogram, stream, t)
+        left_edge = cond_any(
+            half_done, _searched, left_edge, half_done, counts, pulls // 2, share_scale, histogram, stream, t
+        )
     full = (position == pulls) & (used > 0)
     return Block(jnp.where(full, 0, position), total, counts, left_edge), full
 
 
-def _counted(counts, value, play, fresh, histogram):
+def _counted(counts: Any, value: Any, play: Any, fresh: Any, histogram: Bins) -> Any:
     """Counts of the bins after a window of the first half."""
     index, inside = bin_index(value, histogram.first_edge, histogram.width, histogram.num_bins)
     return jnp.where(fresh, 0, counts).at[index].add(jnp.where(inside, play.astype(jnp.int32), 0))
 
 
-def _searched(left_edge, found, counts, n, share_scale, histogram, draws, t):
+def _searched(
+    left_edge: Any, half_done: Any, counts: Any, n: Any, share_scale: Any, histogram: Bins, draws: Draws, t: Any
+) -> Any:
     """J where the first half has just ended: the left edge of the bin of largest noisy share."""
     dtype, position = left_edge.dtype, jnp.arange(counts.shape[0], dtype=jnp.int32)
     noise = to_laplace(draws.at(t, position), draws.dtype)
     share = counts.astype(dtype) / n.astype(dtype) + materialize(share_scale * noise)
     best = argmax(jnp.where(position < histogram.num_bins, share, -jnp.inf))
-    return jnp.where(found, histogram.first_edge + materialize(best.astype(dtype) * histogram.width), left_edge)
+    return jnp.where(half_done, histogram.first_edge + materialize(best.astype(dtype) * histogram.width), left_edge)
 
 
-def estimate(block: Block, pulls, constants: Constants, bins: int, scale, draws, t):
-    """The private mean of a full block. Draws: `mean`, one Laplace at its last play t."""
+def estimate(
+    block: Block,
+    pulls: Int[Array, ""],
+    constants: Constants,
+    bins: int,
+    scale: Any,
+    draws: Draws,
+    t: Int[Array, ""],
+) -> Float[Array, ""]:
+    """The private mean of a full block. Draws: `mean`, one Laplace variable at the block's last play t."""
     dtype = block.left_edge.dtype
     n = (pulls // 2 if bins else pulls).astype(dtype)
     noise = materialize(scale * constants.noise_scale * draws.child("mean").laplace(t))

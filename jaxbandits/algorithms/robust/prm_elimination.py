@@ -1,13 +1,18 @@
-"""Private and robust elimination (Wu, Zhou, Tao and Wang 2023, arXiv 2302.02526, Algorithm 1): batches of doubling length, each
-arm's block of pulls reduced to one private robust mean, arms far below the best one dropped, all data forgotten.
+"""Private and robust elimination (Wu, Zhou, Tao and Wang 2023, arXiv 2302.02526, Algorithm 1).
+
+Batches double in length. In each, every arm's block of pulls is reduced to one private robust mean. Arms far below
+the best one are dropped, and all data are forgotten.
+Formulas: `docs/formulas/private_robust_mab.md#elimination`.
 
 Axes: [K] arms, [P] plays of a window, [B] batches, batch b having 2^(b+1) pulls of every arm.
-Draws: `act/arm` (forced exploration, at the play it is drawn for), `act/greedy`, `update/mean`, `update/bins` (see `prm_block`).
+Draws: `act/arm` (forced exploration, at the play it is drawn for), `act/greedy`, `update/mean`, `update/bins` (see
+`prm_block`).
 """
 
 import math
+from collections.abc import Sequence
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -19,37 +24,53 @@ from jaxbandits.mechanisms.composition import guarantee, view_released
 from jaxbandits.numerics import argmax, count, materialize
 from jaxbandits.protocol import UNDECIDED, Algorithm, Hints, Program, Report, Rewards, Span
 from jaxbandits.random import MOST_TRIALS
+from jaxbandits.typing import Array, Bool, Float, Int, Scalar
 from jaxbandits.validation import array, choice, factory, integer, number
 
-UNSEEN = 1e30  # the estimate of an arm before its first: greedy exploration takes these first, in index order
+UNSEEN = 1e30  # the estimate of an arm before its first one: greedy exploration takes such arms first, in index order
 
 
 class Params(NamedTuple):
-    sizes: Any  # [B] int32: pulls of a block
-    forced: Any  # how many batches explore
-    clip: Any  # [B]
-    ceiling: Any  # [B] see Constants
-    radius: Any  # [B]
-    noise_scale: Any  # [B]
-    count_scale: Any  # [B]
+    """Numbers of the algorithm, and tables [B] with one entry for each batch."""
+
+    # int32 [B]: pulls of a block
+    sizes: Any
+    # how many batches explore
+    forced: Any
+    # [B]; see `Constants`
+    clip: Any
+    ceiling: Any
+    radius: Any
+    noise_scale: Any
+    count_scale: Any
     bins: Bins
     greedy_prob: Any
-    forced_arms: Any  # [n] int32, test hook; [0] where it is not used
+    # int32 [n], for tests; [0] where it is not used
+    forced_arms: Any
+    # multiplies every noise scale
     mechanism_scale: Any
 
 
 class State(NamedTuple):
-    active: Any  # [K] bool
-    estimates: Any  # [K] latest private mean
-    batch: Any  # [] int32
-    arm: Any  # [] int32: whose block it is
+    """Which arms are left, and the block that is being played."""
+
+    active: Bool[Array, " K"]
+    # latest private mean of each arm
+    estimates: Float[Array, " K"]
+    batch: Int[Array, ""]
+    # the arm whose block it is
+    arm: Int[Array, ""]
     block: Block
-    undecided: Any  # [] int32: plays made with more than one arm left
+    # plays made with more than one arm left
+    undecided: Int[Array, ""]
 
 
 @cache
 def program(num_arms: int, bins: int, exploration: str, hooked: bool, shortcut: bool) -> Program:
-    """bins: offered by the histogram, 0 with raw moments. hooked: forced batches play `forced_arms`. shortcut: see Program.tally."""
+    """The program for `bins` offered bins, 0 with raw moments.
+
+    `hooked`: exploring batches play `forced_arms`. `shortcut`: rewards come as counts, see `Hints.tally`.
+    """
 
     one_arm = hooked or exploration != "round"
 
@@ -77,9 +98,15 @@ def program(num_arms: int, bins: int, exploration: str, hooked: bool, shortcut: 
         return jnp.where(explore, any_arm(draws, t), argmax(state.estimates))
 
     def init(params, draws):
-        estimates = jnp.full(num_arms, UNSEEN, draws.dtype)
-        none = jnp.int32(0)
-        return State(jnp.ones(num_arms, bool), estimates, none, none, prm_block.empty(bins, draws.dtype), none)
+        zero = jnp.int32(0)
+        return State(
+            active=jnp.ones(num_arms, bool),
+            estimates=jnp.full(num_arms, UNSEEN, draws.dtype),
+            batch=zero,
+            arm=zero,
+            block=prm_block.empty(bins, draws.dtype),
+            undecided=zero,
+        )
 
     def act(params, state, draws, t, context):
         begins = explores(params, state) & (state.block.position == 0)
@@ -94,10 +121,9 @@ def program(num_arms: int, bins: int, exploration: str, hooked: bool, shortcut: 
 
     def update(params, state, draws, t, note, message, used):
         arm, pulls, own = note, size(params, state), constants(params, state.batch)
-        block, full = prm_block.extended(
-            state.block, pulls, used, message.value, message.present, own, bins, params.bins, params.mechanism_scale, draws, t,
-        )  # fmt: skip
-        mean = materialize(prm_block.estimate(block, pulls, own, bins, params.mechanism_scale, draws, t))
+        value, play, scale = message.value, message.present, params.mechanism_scale
+        block, full = prm_block.extended(state.block, pulls, used, value, play, own, bins, params.bins, scale, draws, t)
+        mean = materialize(prm_block.estimate(block, pulls, own, bins, scale, draws, t))
         exploring = explores(params, state)
         counts = full if exploration == "greedy" else full & ~exploring  # else an exploring batch is discarded
         estimates = state.estimates.at[arm].set(jnp.where(counts, mean, state.estimates[arm]))
@@ -112,9 +138,11 @@ def program(num_arms: int, bins: int, exploration: str, hooked: bool, shortcut: 
         following = jnp.where(ends, first, following)
         undecided = jnp.where((count(state.active) > 1) & (used > 0), t, state.undecided)
         batch, arm = state.batch + ends.astype(jnp.int32), materialize(jnp.where(full, following, arm))
-        # J is private too (it comes of noisy shares), and what a reward does to the mean can be told from it only beside J
+        # J is private too, as it comes from noisy shares. The mean is released beside it: the audit needs both to
+        # tell what a reward does to the mean.
         released = jnp.stack([mean, block.left_edge]) if bins else mean
-        return State(active, estimates, batch, arm, block, undecided), jnp.where(counts, released, jnp.nan)
+        after = State(active=active, estimates=estimates, batch=batch, arm=arm, block=block, undecided=undecided)
+        return after, jnp.where(counts, released, jnp.nan)
 
     def rest(params, state):
         last = jnp.argmax(state.active).astype(jnp.int32)
@@ -126,7 +154,7 @@ def program(num_arms: int, bins: int, exploration: str, hooked: bool, shortcut: 
     return Program(init, act, encode, update, diagnose=diagnose, hints=Hints(rest, one_arm, tally=shortcut))
 
 
-def _events(central, params):
+def _events(central: bool, params: Params) -> tuple[Any, ...]:
     return prm_formulas.events(central, params.sizes, params)
 
 
@@ -137,35 +165,137 @@ def _slots(horizon: int) -> int:
 
 @factory
 def prm_elimination(
-    *, num_arms, horizon, epsilon, moment="raw", moment_order=2.0, moment_bound=1.0, mean_bound=None, corruption_bound=0.0,
-    failure_prob=None, radius="order", clip_scale=1.0, sampling_scale=0.5, privacy_scale=0.75, corruption_scale=0.5,
-    threshold_scale=1.0, histogram_scale=8.0, guard_bins=0, clip_mode="shifted", exploration="batch", greedy_prob=0.0,
-    shortcut=False, forced_arms=None,
-) -> Algorithm:  # fmt: skip
-    """Batches of 2^b pulls of every remaining arm, b = 1, 2, ...; a private robust mean of each block; far arms are dropped.
+    *,
+    num_arms: int,
+    horizon: int,
+    epsilon: Scalar,
+    moment: Literal["raw", "central"] = "raw",
+    moment_order: Scalar = 2.0,
+    moment_bound: Scalar = 1.0,
+    mean_bound: Scalar | None = None,
+    corruption_bound: Scalar = 0.0,
+    failure_prob: Scalar | None = None,
+    radius: Literal["order", "explicit"] = "order",
+    clip_scale: Scalar = 1.0,
+    sampling_scale: Scalar = 0.5,
+    privacy_scale: Scalar = 0.75,
+    corruption_scale: Scalar = 0.5,
+    threshold_scale: Scalar = 1.0,
+    histogram_scale: Scalar = 8.0,
+    guard_bins: int = 0,
+    clip_mode: Literal["shifted", "literal"] = "shifted",
+    exploration: Literal["batch", "round", "greedy"] = "batch",
+    greedy_prob: Scalar = 0.0,
+    shortcut: bool = False,
+    forced_arms: Sequence[int] | np.ndarray[Any, Any] | None = None,
+) -> Algorithm:
+    """Private and robust elimination: batches of doubling length, one private robust mean of each arm's block.
 
-    After a batch arm a goes when the largest mean exceeds its own by more than 2 beta(2^b); earlier data are forgotten. A batch
-    of fewer than T0 pulls explores instead: 2^b pulls of a single arm, not used. The last arm is played to the horizon. The
-    mean of raw moments is the truncated mean at M plus Lap(2 M / (n epsilon)); with central moments the first half of a block
-    finds the fullest noisy bin of width r, the second half is truncated around it. Rejected rewards, infinities and NaN among
-    them, count as 0 and stay in the divisor. M, beta, T0 and the bins follow from the arguments alone (`prm_formulas`); the default
-    scales are the specification's tested ones, 1 everywhere is the plain order.
+    For b = 1, 2, ... every remaining arm is pulled 2^b times. Then an arm is dropped when the largest mean exceeds
+    its own by more than 2 beta(2^b), and earlier data are forgotten. A batch of fewer than T0 pulls explores
+    instead, and its rewards are discarded. The last arm is played to the horizon.
 
-    epsilon > 0, or inf: no noise and no privacy term in an explicit radius, the rest as for epsilon 1; private for the actions when one reward changes.
-    moment "raw": E|X|^k <= u, k = moment_order >= 2, u = moment_bound > 0; "central": E|X - mean|^k <= u and |mean| <= mean_bound,
-    which must be at least 2 r, r = u^(1/k) iota^(1/k). corruption_bound: share of contaminated rewards the learner expects,
-    in [0, 1/2), central [0, 0.133). failure_prob in (0, 1), None: 1 / horizon. radius "order": sampling_scale, privacy_scale and
-    corruption_scale times its three parts; "explicit": all constants from a proof, no part of T0 for contamination. clip_scale,
-    threshold_scale, histogram_scale multiply M (raw part), T0's parts ln(1/failure_prob) / corruption_bound and
-    ln(mean_bound/failure_prob) / min(epsilon, 1). guard_bins: extra bins each side. clip_mode "shifted": central M = 2 r + a;
-    "literal": M = a. exploration "batch": one uniform arm a batch; "round": a uniform arm every pull; "greedy": unseen arms in
-    index order, then the largest mean so far, a uniform arm with probability greedy_prob; its batches' means are used for that.
-    shortcut: a window's rewards are drawn as counts of their values, by binomials: same law, other draws, for arms of few
-    values (`bernoulli_arms`) and point contamination; other environments and adversaries are an error.
-    forced_arms: batch i explores arm forced_arms[i mod n] (for tests). Everything but strings and shapes is data.
-    Raises ValueError outside these ranges. Diagnostics: `active_arms`, `undecided_plays` (made before one arm was left).
-    Source: Wu, Zhou, Tao and Wang 2023, Algorithms 1 to 3, Remark 5.1; constants of the specification, sections 2 and 3.
+    Parameters
+    ----------
+    num_arms : int
+        Number of arms K, at least 2 [static]. `sweep` fills it in from the environment.
+    horizon : int
+        Number of plays T, from 1 to 2^31 - 1. `sweep` fills it in.
+    epsilon : float
+        Privacy budget of the whole run, in (0, inf]. At ``float("inf")`` there is no noise, and everything else is
+        as for epsilon 1. The noise uses epsilon itself; clip, order radius and threshold use min(epsilon, 1), up to
+        which the paper's theorems hold.
+    moment : {"raw", "central"}, default "raw"
+        What is known of an arm's rewards X [static]. ``"raw"``: E|X|^k <= u, and means are truncated around 0.
+        ``"central"``: E|X - mean|^k <= u and |mean| <= D; one half of the data finds a bin near the mean, the other
+        half is truncated around it.
+    moment_order : float, default 2.0
+        Order k of the moment, at least 2. The default asks for a finite variance only.
+    moment_bound : float, default 1.0
+        Bound u on the moment, in units of a reward to the power k, greater than 0. The default is the paper's; s =
+        u^(1/k) is the unit that rewards are measured in.
+    mean_bound : float, optional
+        Bound D on the size of every mean, in units of a reward. ``moment="central"`` needs it, in [2 r, 2^15 r],
+        where r is the width of a bin: r = s iota^(1/k) with iota = 10 without contamination and otherwise (1 -
+        alpha) / (0.249 - alpha). No default; raw moments take no notice of it.
+    corruption_bound : float, default 0.0
+        Largest share alpha of contaminated rewards that the learner believes in: in [0, 1/2), with central moments in
+        [0, 0.133).
+    failure_prob : float, optional
+        Failure probability delta of one confidence bound, in (0, 1). Default: 1 / horizon, and 1/2 at horizon 1.
+    radius : {"order", "explicit"}, default "order"
+        The confidence radius beta. ``"order"``: the paper's three orders times `sampling_scale`, `privacy_scale`
+        and `corruption_scale`. ``"explicit"``: all constants from a proof of this package, wider; it needs no part
+        of T0 for contamination, and ``clip_mode="shifted"``.
+    clip_scale : float, default 1.0
+        Multiplies the level at which rewards are truncated (with central moments its part a), greater than 0. The
+        default is the paper's order.
+    sampling_scale : float, default 0.5
+        Multiplies the order radius' sampling part s sqrt(L / n), L = ln(1 / delta), at least 0. The default was
+        tried out: at 0.25 8% of runs lost the best arm, at 0.5 none, at 1 none with 3.4 times the regret.
+    privacy_scale : float, default 0.75
+        Multiplies the order radius' privacy part s (L / (n min(epsilon, 1)))^(1 - 1/k), at least 0. The default was
+        tried out: at epsilon = 0.1, 3 to 7% of runs lost the best arm with 0.5, 1% with 0.75.
+    corruption_scale : float, default 0.5
+        Multiplies the order radius' contamination part s alpha^(1 - 1/k), at least 0. The default follows
+        `sampling_scale`.
+    threshold_scale : float, default 1.0
+        Multiplies the contamination part L / alpha of the threshold T0, at least 0. The default is the paper's
+        order. It has no effect without contamination or with the explicit radius.
+    histogram_scale : float, default 8.0
+        Multiplies the histogram part ln(D / delta) / min(epsilon, 1) of T0, at least 0; central moments only. The
+        default was tried out: 2 to 6% of runs lost the best arm with 4, 0.2% with 8; with 16 T0 dominates the
+        regret.
+    guard_bins : int, default 0
+        Bins added on each side of [-D, D], from 0 to 1000; central moments only. The default is the printed grid,
+        on which no bin sees mass above D: use 1, or a `mean_bound` that is r larger than the largest mean.
+    clip_mode : {"shifted", "literal"}, default "shifted"
+        Truncation around the bin's edge; central moments only. ``"shifted"``: at 2 r + a, since the edge may be off
+        by 2 r. ``"literal"``: at a, as printed, for which the bias bound fails where a is small.
+    exploration : {"batch", "round", "greedy"}, default "batch"
+        What a batch of fewer than T0 pulls does [static]. ``"batch"``, as in Algorithm 1: all pulls of one arm
+        drawn uniformly. ``"round"``: an arm drawn uniformly at every pull. ``"greedy"``: all pulls of one arm, with
+        probability `greedy_prob` a uniform one, otherwise unseen arms in index order and then the arm of largest
+        latest mean; only this choice uses the means of such batches.
+    greedy_prob : float, default 0.0
+        Probability of a uniform arm in ``exploration="greedy"``, in [0, 1]. Greater than 0 only there.
+    shortcut : bool, default False
+        Draw how often each value was paid instead of every reward, by binomials [static]: the law is the same, the
+        draws are others. For arms of few values (`bernoulli_arms`) and contamination by few values; other
+        environments and adversaries are an error, and so is ``exploration="round"``.
+    forced_arms : sequence of int, optional
+        For tests [static: whether it is given]: exploring batch i, counted from 0, plays forced_arms[i mod n], n
+        its length. Entries from 0 to num_arms - 1. Default: arms are drawn.
 
+    Returns
+    -------
+    Algorithm
+        epsilon-private in the central model for rewards that differ in one play: each reward enters one release.
+        Diagnostics at the horizon: ``active_arms``, and ``undecided_plays``, the plays made before one arm was left.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range, or if a combination is refused as said above.
+
+    Notes
+    -----
+    With raw moments the mean of n rewards is the truncated mean at M plus Lap(2 M / (n epsilon)). With central
+    moments the first half of a block finds the bin of largest noisy share, and the second half is truncated around
+    the bin's left edge. Rejected rewards, infinities and NaN among them, count as 0 and stay in the divisor. M,
+    beta, T0 and the bins follow from the arguments alone, never from the data. Arms are dropped under a strict
+    inequality, so tied arms stay; an arm drawn greedily on equal means is the lowest. All arguments but those
+    marked [static] are data: a grid over them shares a program. Departures from the paper:
+    `docs/deviations/private_robust_mab.md`.
+
+    References
+    ----------
+    Wu, Zhou, Tao and Wang 2023, "On private and robust bandits", Algorithms 1 to 3 and Remark 5.1:
+    `docs/formulas/private_robust_mab.md#elimination`. Constants: `docs/formulas/private_robust_mab.md#constants`,
+    tried out in `docs/formulas/private_robust_mab.md#tested-defaults`.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> jb.algorithms.prm_elimination(num_arms=3, horizon=1000, epsilon=0.5).version[0]
     'prm_elimination'
@@ -173,12 +303,24 @@ def prm_elimination(
     num_arms = integer("num_arms", num_arms, 2)
     horizon = integer("horizon", horizon, 1, 2**31 - 1)
     prm = prm_formulas.check(
-        moment=moment, epsilon=epsilon, horizon=horizon, moment_order=moment_order, moment_bound=moment_bound,
-        mean_bound=mean_bound, corruption_bound=corruption_bound, failure_prob=failure_prob, radius=radius,
-        clip_scale=clip_scale, sampling_scale=sampling_scale, privacy_scale=privacy_scale,
-        corruption_scale=corruption_scale, threshold_scale=threshold_scale, histogram_scale=histogram_scale,
-        guard_bins=guard_bins, clip_mode=clip_mode,
-    )  # fmt: skip
+        moment=moment,
+        epsilon=epsilon,
+        horizon=horizon,
+        moment_order=moment_order,
+        moment_bound=moment_bound,
+        mean_bound=mean_bound,
+        corruption_bound=corruption_bound,
+        failure_prob=failure_prob,
+        radius=radius,
+        clip_scale=clip_scale,
+        sampling_scale=sampling_scale,
+        privacy_scale=privacy_scale,
+        corruption_scale=corruption_scale,
+        threshold_scale=threshold_scale,
+        histogram_scale=histogram_scale,
+        guard_bins=guard_bins,
+        clip_mode=clip_mode,
+    )
     choice("exploration", exploration, ("batch", "round", "greedy"))
     greedy_prob = number("greedy_prob", greedy_prob, 0.0, 1.0)
     if not isinstance(shortcut, bool):
@@ -188,17 +330,26 @@ def prm_elimination(
     arms = np.zeros(1) if forced_arms is None else array("forced_arms", forced_arms, 1, 0, num_arms - 1)
     if (arms != np.round(arms)).any():
         raise ValueError(f"forced_arms = {forced_arms!r} must be indices of arms, integers from 0")
-    # the last block is longer than the horizon: no table is read beyond its end
+    # The last block is longer than the horizon, so that no table is read beyond its end.
     sizes = np.minimum(2 ** np.arange(1, horizon.bit_length() + 1, dtype=np.int64), 2**31 - 1)
     table, bins = prm_formulas.tables(prm, sizes), prm_formulas.histogram(prm)
     params = Params(
-        sizes, int(np.sum(sizes < prm_formulas.threshold(prm))), table.clip, 2 * integer_sums.power_above(table.clip), table.radius,
-        table.noise_scale, table.count_scale, Bins(*bins), greedy_prob, arms.astype(np.int64), 1.0,
-    )  # fmt: skip
+        sizes=sizes,
+        forced=int(np.sum(sizes < prm_formulas.threshold(prm))),
+        clip=table.clip,
+        ceiling=2 * integer_sums.power_above(table.clip),
+        radius=table.radius,
+        noise_scale=table.noise_scale,
+        count_scale=table.count_scale,
+        bins=Bins(*bins),
+        greedy_prob=greedy_prob,
+        forced_arms=arms.astype(np.int64),
+        mechanism_scale=1.0,
+    )
     if shortcut and exploration == "round":
         raise ValueError("shortcut=True plays one arm a window: use exploration='batch' or 'greedy'")
     slots = MOST_TRIALS if shortcut else _slots(horizon)
-    folds = 2 if prm.central else 1  # a fold of a block ends in a window that is partly used
+    folds = 2 if prm.central else 1  # each fold of a block ends in a window that is partly used
     span = Span(slots, -(-horizon // slots) + folds * num_arms * len(sizes), full=False, whole=bool(shortcut))
     static = (
         num_arms,
@@ -208,4 +359,12 @@ def prm_elimination(
         bool(shortcut),
     )
     claim = guarantee("central", "reward", partial(_events, prm.central), view_released)
-    return Algorithm(program(*static), (span,), params, claim, ("prm_elimination", 2, static), {}, rewards=Rewards())
+    return Algorithm(
+        program=program(*static),
+        schedule=(span,),
+        params=params,
+        guarantee=claim,
+        version=("prm_elimination", 2, static),
+        config={},
+        rewards=Rewards(),
+    )

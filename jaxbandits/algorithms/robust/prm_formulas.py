@@ -1,20 +1,25 @@
-"""Private robust mean estimates (PRM; Wu, Zhou, Tao and Wang 2023, Algorithms 2 and 3): arguments and formulas, on the host.
+"""Private robust mean estimates (PRM; Wu, Zhou, Tao and Wang 2023, Algorithms 2 and 3): arguments and formulas.
 
-`check` validates what all PRM algorithms take; `tables` turns it into arrays, one entry for each number of pulls that an
-estimate may rest on; `threshold` and `histogram` give the rest. Notation of the specification (private_robust_mab, sections 2
-and 3): s = moment_bound^(1/k), k = moment_order, L = ln(1 / failure_prob), alpha = corruption_bound, D = mean_bound.
+Everything here runs on the host. `check` validates what all PRM algorithms take. `tables` turns it into arrays, one
+entry for each number of pulls that an estimate may rest on. `threshold` and `histogram` give the rest. The formulas
+are those of `docs/formulas/private_robust_mab.md#clip-level`, `docs/formulas/private_robust_mab.md#raw-moments` and
+`docs/formulas/private_robust_mab.md#central-moments`, in their notation: s = moment_bound^(1/k), k = moment_order,
+L = ln(1 / failure_prob), alpha = corruption_bound, D = mean_bound.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from jaxbandits.mechanisms.composition import laplace_event
+from jaxbandits.typing import Float, Int, Scalar
 from jaxbandits.validation import choice, integer, number
 
-MOST_BINS = 2**16  # of a histogram: every lane keeps their counts
-CENTRAL_MOST = 0.133  # contamination up to which central moments can be handled (Corollary 6.8)
+MAX_BINS = 2**16  # of a histogram: every lane stores their counts
+MAX_CENTRAL_CORRUPTION = 0.133  # share of contamination up to which central moments can be handled (Corollary 6.8)
+
+Table: TypeAlias = Float[np.ndarray, " B"]
 
 
 class Prm(NamedTuple):
@@ -24,11 +29,14 @@ class Prm(NamedTuple):
     epsilon: float
     moment_order: float
     moment_bound: float
-    mean_bound: float  # 0 with raw moments
+    # 0 with raw moments
+    mean_bound: float
     corruption_bound: float
     failure_prob: float
-    explicit: bool  # radius="explicit"
-    shifted: bool  # clip_mode="shifted"
+    # radius="explicit"
+    explicit: bool
+    # clip_mode="shifted"
+    shifted: bool
     clip_scale: float
     sampling_scale: float
     privacy_scale: float
@@ -39,22 +47,22 @@ class Prm(NamedTuple):
 
     @property
     def unit(self) -> float:
-        """s: the scale of a reward."""
+        """The scale s of a reward."""
         return self.moment_bound ** (1 / self.moment_order)
 
     @property
     def log_term(self) -> float:
-        """L."""
+        """The logarithm L = ln(1 / failure_prob)."""
         return -math.log(self.failure_prob)
 
     @property
     def capped_epsilon(self) -> float:
-        """min(epsilon, 1): what radius, clip and threshold are built from."""
+        """The privacy budget min(epsilon, 1), from which radius, clip and threshold are computed."""
         return min(self.epsilon, 1.0)
 
     @property
     def bin_width(self) -> float:
-        """r = s iota^(1/k): within r of the mean lies all but a share 1 / iota of the inliers."""
+        """The width r = s iota^(1/k): all but a share 1 / iota of an arm's own rewards lie within r of its mean."""
         alpha = self.corruption_bound
         iota = 10.0 if alpha == 0 else (1 - alpha) / (0.249 - alpha)
         return self.unit * iota ** (1 / self.moment_order)
@@ -63,51 +71,75 @@ class Prm(NamedTuple):
 class Tables(NamedTuple):
     """One entry for each number of pulls [B]."""
 
-    clip: Any  # M
-    radius: Any  # beta
-    noise_scale: Any  # of the released mean, 2 M / (n epsilon)
-    count_scale: Any  # of each released share of a bin, 2 / (n epsilon); zeros with raw moments
+    # M
+    clip: Table
+    # beta
+    radius: Table
+    # Laplace scale of the released mean, 2 M / (n epsilon)
+    noise_scale: Table
+    # Laplace scale of each released share of a bin, 2 / (n epsilon); zeros with raw moments
+    count_scale: Table
 
 
 class Histogram(NamedTuple):
     """The bins of Algorithm 3."""
 
     num_bins: int
-    first_edge: float  # -D - guard_bins r
-    width: float  # r
+    # -D - guard_bins r
+    first_edge: float
+    # r
+    width: float
 
 
 def check(
-    *, moment, epsilon, horizon, moment_order, moment_bound, mean_bound, corruption_bound, failure_prob, radius, clip_scale,
-    sampling_scale, privacy_scale, corruption_scale, threshold_scale, histogram_scale, guard_bins, clip_mode,
-) -> Prm:  # fmt: skip
-    """The common arguments, or a ValueError naming what is wrong. failure_prob None: 1 / horizon (at most 1/2)."""
+    *,
+    moment: Literal["raw", "central"],
+    epsilon: Scalar,
+    horizon: int,
+    moment_order: Scalar,
+    moment_bound: Scalar,
+    mean_bound: Scalar | None,
+    corruption_bound: Scalar,
+    failure_prob: Scalar | None,
+    radius: Literal["order", "explicit"],
+    clip_scale: Scalar,
+    sampling_scale: Scalar,
+    privacy_scale: Scalar,
+    corruption_scale: Scalar,
+    threshold_scale: Scalar,
+    histogram_scale: Scalar,
+    guard_bins: int,
+    clip_mode: Literal["shifted", "literal"],
+) -> Prm:
+    """The common arguments checked, or a ValueError. `failure_prob` None is 1 / horizon, at most 1/2."""
     central = choice("moment", moment, ("raw", "central")) == "central"
     explicit = choice("radius", radius, ("order", "explicit")) == "explicit"
     shifted = choice("clip_mode", clip_mode, ("shifted", "literal")) == "shifted"
     if central and explicit and not shifted:
         raise ValueError("clip_mode = 'literal' has no explicit radius: use radius='order' or clip_mode='shifted'")
-    breakdown = CENTRAL_MOST if central else 0.5
+    breakdown = MAX_CENTRAL_CORRUPTION if central else 0.5
     remedy = f"{breakdown:g} is the breakdown point with {moment} moments; lower the share the learner believes in"
     if failure_prob is None:
         failure_prob = min(0.5, 1 / horizon)
     prm = Prm(
-        central,
-        number("epsilon", epsilon, 0.0, open_low=True, finite=False, remedy="float('inf') switches privacy off"),
-        number("moment_order", moment_order, 2.0, remedy="the estimates need a finite second moment"),
-        number("moment_bound", moment_bound, 0.0, open_low=True),
-        0.0,
-        number("corruption_bound", corruption_bound, 0.0, breakdown, open_high=True, remedy=remedy),
-        number("failure_prob", failure_prob, 0.0, 1.0, open_low=True, open_high=True),
-        explicit,
-        shifted,
-        number("clip_scale", clip_scale, 0.0, open_low=True),
-        number("sampling_scale", sampling_scale, 0.0),
-        number("privacy_scale", privacy_scale, 0.0),
-        number("corruption_scale", corruption_scale, 0.0),
-        number("threshold_scale", threshold_scale, 0.0),
-        number("histogram_scale", histogram_scale, 0.0),
-        integer("guard_bins", guard_bins, 0, 1000),
+        central=central,
+        epsilon=number(
+            "epsilon", epsilon, 0.0, open_low=True, finite=False, remedy="float('inf') switches privacy off"
+        ),
+        moment_order=number("moment_order", moment_order, 2.0, remedy="the estimates need a finite second moment"),
+        moment_bound=number("moment_bound", moment_bound, 0.0, open_low=True),
+        mean_bound=0.0,
+        corruption_bound=number("corruption_bound", corruption_bound, 0.0, breakdown, open_high=True, remedy=remedy),
+        failure_prob=number("failure_prob", failure_prob, 0.0, 1.0, open_low=True, open_high=True),
+        explicit=explicit,
+        shifted=shifted,
+        clip_scale=number("clip_scale", clip_scale, 0.0, open_low=True),
+        sampling_scale=number("sampling_scale", sampling_scale, 0.0),
+        privacy_scale=number("privacy_scale", privacy_scale, 0.0),
+        corruption_scale=number("corruption_scale", corruption_scale, 0.0),
+        threshold_scale=number("threshold_scale", threshold_scale, 0.0),
+        histogram_scale=number("histogram_scale", histogram_scale, 0.0),
+        guard_bins=integer("guard_bins", guard_bins, 0, 1000),
     )
     if mean_bound is not None:
         mean_bound = number("mean_bound", mean_bound, 0.0, open_low=True)
@@ -117,24 +149,27 @@ def check(
     remedy = f"central moments need a bound of at least 2 r = {least:.6g} on |mean|"
     if mean_bound is None:
         raise ValueError(f"mean_bound = None: {remedy}")
-    most = MOST_BINS * prm.bin_width / 2
+    most = MAX_BINS * prm.bin_width / 2
     if not least <= mean_bound <= most:
         raise ValueError(
-            f"mean_bound = {mean_bound!r} must be in [{least:.6g}, {most:.6g}]: {remedy}, and at most {MOST_BINS} bins"
+            f"mean_bound = {mean_bound!r} must be in [{least:.6g}, {most:.6g}]: {remedy}, and at most {MAX_BINS} bins"
         )
     return prm._replace(mean_bound=mean_bound)
 
 
-def fold(prm: Prm, pulls):
-    """n: how many rewards the released mean of `pulls` pulls rests on. Central: the second half (an odd last one is dropped)."""
+def fold(prm: Prm, pulls: Any) -> Any:
+    """How many rewards n the released mean of `pulls` pulls rests on.
+
+    With central moments these are half of them; an odd last one is dropped.
+    """
     return pulls // 2 if prm.central else pulls
 
 
-def tables(prm: Prm, pulls) -> Tables:
-    """M, beta and the noise scales for estimates from `pulls` [B] pulls (at least 1, central 2), float64 [B]."""
+def tables(prm: Prm, pulls: Int[np.ndarray, " B"]) -> Tables:
+    """Clip, radius and noise scales, float64, of estimates from `pulls` pulls: at least 1, with central moments 2."""
     n = np.asarray(fold(prm, np.asarray(pulls, np.int64)), np.float64)
     k, s, alpha, log_term = prm.moment_order, prm.unit, prm.corruption_bound, prm.log_term
-    # m(n): the two terms balance M L / (n epsilon) and alpha M against the tail's bias M^(1-k)
+    # m(n): its two terms balance M L / (n epsilon) and alpha M against the tail's bias M^(1-k)
     m = (n * prm.capped_epsilon / log_term) ** (1 / k)
     if alpha > 0:
         m = np.minimum(m, alpha ** (-1 / k))
@@ -150,17 +185,19 @@ def tables(prm: Prm, pulls) -> Tables:
             radius = radius + prm.corruption_scale * alpha ** (1 - 1 / k)
     if (largest := float(np.max(s * clip, initial=0.0))) > 1e37:
         raise ValueError(
-            f"moment_bound = {prm.moment_bound:g} and clip_scale = {prm.clip_scale:g} clip rewards at {largest:.3g} only, beyond what single "
-            "precision holds: infinities would pass; state the rewards in a larger unit"
+            f"moment_bound = {prm.moment_bound:g} and clip_scale = {prm.clip_scale:g} clip rewards at {largest:.3g} "
+            "only, beyond what single precision holds: infinities would pass; state the rewards in a larger unit"
         )
     share = 2 / (n * prm.epsilon) if math.isfinite(prm.epsilon) else np.zeros_like(n)
     return Tables(s * clip, s * radius, s * clip * share, share if prm.central else np.zeros_like(n))
 
 
-def _explicit(prm: Prm, n, inner, shift):
-    """The radius with its constants, in units of s: Bernstein at delta / 2, tail bias, mixture bias, Laplace tail at delta / 2.
+def _explicit(prm: Prm, n: Any, inner: Any, shift: float) -> Any:
+    """The radius with its constants, in units of s.
 
-    A mean estimated around J with |J - mean| < 2 r = `shift` clips at a + 2 r; with raw moments the shift is 0.
+    Its terms are Bernstein's inequality at delta / 2, the biases of tail and mixture, and the Laplace tail at delta
+    / 2. A mean that is estimated around J with |J - mean| < 2 r = `shift` clips at a + 2 r; with raw moments the
+    shift is 0.
     """
     k, alpha, delta, clip = prm.moment_order, prm.corruption_bound, prm.failure_prob, inner + shift
     if prm.central:
@@ -177,9 +214,9 @@ def _explicit(prm: Prm, n, inner, shift):
 
 
 def threshold(prm: Prm) -> float:
-    """T0: batches of fewer pulls explore. Raw: Theorem 6.2; central: Theorems 6.10 and 6.12.
+    """The threshold T0: batches of fewer pulls explore. Theorem 6.2 (raw), Theorems 6.10 and 6.12 (central).
 
-    The explicit radius needs no L / alpha: its own terms absorb what that part is for.
+    The explicit radius needs no part L / alpha: its own terms absorb what that part is for.
     """
     least = 0.0
     if prm.corruption_bound > 0 and not prm.explicit:
@@ -190,7 +227,7 @@ def threshold(prm: Prm) -> float:
 
 
 def histogram(prm: Prm) -> Histogram:
-    """The bins; one that is never used with raw moments."""
+    """The bins. With raw moments it is one bin that is never used."""
     if not prm.central:
         return Histogram(1, 0.0, 1.0)
     width = prm.bin_width
@@ -199,17 +236,18 @@ def histogram(prm: Prm) -> Histogram:
 
 
 def offered_bins(num_bins: int) -> int:
-    """A static number of bins that holds `num_bins`: a power of two, so that a grid over D or alpha shares few programs."""
+    """A power of two, at least `num_bins`: a static number, so that a grid over D or alpha shares few programs."""
     return 1 << (num_bins - 1).bit_length()
 
 
-def events(central: bool, pulls, params):
-    """A reward of a block of `pulls` [B] pulls enters its mean or, with central moments, either that or the shares of the bins.
+def events(central: bool, pulls: Any, params: Any) -> tuple[Any, ...]:
+    """The releases that one reward of a block of `pulls` [B] pulls enters.
 
-    `params` has the leaves clip, noise_scale, count_scale [B] and mechanism_scale. Later blocks forget the reward.
+    It enters the block's mean or, with central moments, either that or the shares of the bins. Later blocks forget
+    it. `params` has the leaves clip, noise_scale, count_scale [B] and mechanism_scale.
     """
     pulls = np.asarray(pulls, np.int64)
-    ends = pulls < 2**31 - 1  # a longer block never does
+    ends = pulls < 2**31 - 1  # a longer block never ends
     n = (pulls // 2 if central else pulls)[ends]
     clip, mean, share = (np.asarray(x)[ends] for x in (params.clip, params.noise_scale, params.count_scale))
     if not central:

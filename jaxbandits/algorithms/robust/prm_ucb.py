@@ -1,11 +1,12 @@
 """PRM-UCB: optimism over private robust means, each arm played in episodes of doubling length.
 
-The remark after Algorithm 1 of Wu, Zhou, Tao and Wang 2023 (arXiv 2302.02526), in the form of the specification of private and robust
-bandits, section 6. Axes: [K] arms, [J] bins, [B] numbers of pulls 2, 4, 8, ...
+The remark after Algorithm 1 of Wu, Zhou, Tao and Wang 2023 (arXiv 2302.02526) names the algorithm without a
+listing; the form here is that of `docs/formulas/private_robust_mab.md#prm-ucb-and-prm-ts`.
+Axes: [K] arms, [J] bins, [B] numbers of pulls 2, 4, 8, ...
 """
 
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,57 +14,84 @@ import numpy as np
 from jaxbandits.algorithms.robust import prm_formulas
 from jaxbandits.algorithms.stochastic import episodes, integer_sums
 from jaxbandits.estimators.histogram_mean import bin_index
-from jaxbandits.numerics import argmax, materialize
+from jaxbandits.numerics import argmax, materialize, tree_where
 from jaxbandits.protocol import Algorithm, Rewards
 from jaxbandits.random import to_laplace
+from jaxbandits.typing import Array, Float, Int, Scalar
 from jaxbandits.validation import factory, integer, number
 
-FEWEST = 16  # bins of a program: the bin width depends on the share of contamination, which a grid varies
-SEARCHED = 32  # bins that a window searches: more are spread over windows without plays, as every window pays for them
+# A program has at least this many bins: their width depends on the share of contamination, which a grid varies.
+MIN_BINS = 16
+# A window searches this many bins. More are spread over windows without plays, since every window pays for the
+# search.
+BINS_PER_WINDOW = 32
 
 
 class Params(NamedTuple):
-    pulls: Any  # [B] int32: of an episode
-    first: Any  # int32: row of an arm's first episode
-    clip: Any  # [B]
-    ceiling: Any  # [B] power of two, at least the clip
-    radius: Any  # [B]
-    noise_scale: Any  # [B] of the mean
-    count_scale: Any  # [B] of each bin's share
-    num_bins: Any  # int32
+    """Numbers of the algorithm, and tables [B] with one entry for each length of an episode."""
+
+    # int32 [B]: pulls of an episode
+    pulls: Any
+    # int32: row of an arm's first episode
+    first: Any
+    # [B]
+    clip: Any
+    # [B]: power of two, at least the clip
+    ceiling: Any
+    # [B]
+    radius: Any
+    # [B]: Laplace scale of the mean
+    noise_scale: Any
+    # [B]: Laplace scale of each bin's share
+    count_scale: Any
+    # int32
+    num_bins: Any
     first_edge: Any
     bin_width: Any
     thompson_scale: Any
+    # multiplies every noise scale
     mechanism_scale: Any
 
 
 class Search(NamedTuple):
-    """Where the mean may be (central moments): an episode's first half fills bins, the second is averaged around the fullest."""
+    """The search for a bin near the mean, with central moments.
 
-    counts: Any  # [J] int32
-    parts: Any  # [] int32: parts of the bins searched; 0: they are being filled, all: the second half is played
-    share: Any  # [] the largest noisy share so far
-    left: Any  # [] left edge of its bin
+    The first half of an episode fills the bins; the second half is averaged around the fullest one.
+    """
+
+    counts: Int[Array, " J"]
+    # how many parts of the bins were searched; 0: they are being filled, all: the second half is played
+    parts: Int[Array, ""]
+    # the largest noisy share so far, and the left edge of its bin
+    share: Float[Array, ""]
+    left: Float[Array, ""]
 
 
 class Memory(NamedTuple):
-    estimate: Any  # [K]
-    episodes: Any  # [K] int32: finished
-    search: Any  # Search, () with raw moments
+    """What is known of each arm."""
+
+    estimate: Float[Array, " K"]
+    # finished episodes
+    episodes: Int[Array, " K"]
+    # a `Search`; () with raw moments
+    search: Any
 
 
 @cache
 def rules(num_arms: int, bins: int, thompson: bool) -> episodes.Rules:
-    """`bins`: 0 with raw moments, else a number that holds them all. `thompson`: the radius is multiplied by a normal.
+    """The rules for at most `bins` bins, 0 with raw moments.
 
-    Draws: `mean`, one an estimate, at the episode's last play; `bins`, the first word at position j for bin j, at the last play of
-    its first half, both Laplace; `normal` [K], one for every arm at an episode's first play.
+    `thompson`: the radius is multiplied by a normal variable.
+
+    Draws: `mean`, a Laplace variable for each estimate, at the episode's last play; `bins`, a Laplace variable for
+    each bin j, from the first word at position j, at the last play of the episode's first half; `normal` [K], one
+    for every arm, at an episode's first play.
     """
-    width = min(bins, SEARCHED)
+    width = min(bins, BINS_PER_WINDOW)
     parts = -(-bins // width) if bins else 0
 
     def row(params, memory, arm):
-        """Where the tables speak of the arm's running or next episode."""
+        """The entry of the tables for the arm's running or next episode."""
         return jnp.minimum(params.first + memory.episodes[arm], params.pulls.shape[0] - 1)
 
     def begin(params, memory, arm):
@@ -89,8 +117,8 @@ def rules(num_arms: int, bins: int, thompson: bool) -> episodes.Rules:
         place = jnp.where(inside & (search.parts == 0), place, bins)  # beyond the last: not counted
         counts = search.counts.at[place].add(present.astype(jnp.int32), mode="drop")
         off = value - search.left
-        kept = jnp.where((search.parts == parts) & (jnp.abs(off) <= clip), off, 0)
-        return memory._replace(search=search._replace(counts=counts)), kept, ceiling
+        truncated = jnp.where((search.parts == parts) & (jnp.abs(off) <= clip), off, 0)
+        return memory._replace(search=search._replace(counts=counts)), truncated, ceiling
 
     def look(params, search, scale, draws, t, pulls):
         """The next part of the bins: their noisy shares of the first half."""
@@ -102,9 +130,11 @@ def rules(num_arms: int, bins: int, thompson: bool) -> episodes.Rules:
         better = (search.parts == 0) | (share[fullest] > search.share)
         left = params.first_edge + place[fullest].astype(draws.dtype) * params.bin_width
         return Search(
-            search.counts, search.parts + 1,
-            materialize(jnp.where(better, share[fullest], search.share)), materialize(jnp.where(better, left, search.left)),
-        )  # fmt: skip
+            counts=search.counts,
+            parts=search.parts + 1,
+            share=materialize(jnp.where(better, share[fullest], search.share)),
+            left=materialize(jnp.where(better, left, search.left)),
+        )
 
     def end(params, memory, draws, t, arm, total):
         dtype, at = total.dtype, row(params, memory, arm)
@@ -127,20 +157,22 @@ def rules(num_arms: int, bins: int, thompson: bool) -> episodes.Rules:
         search = look(params, memory.search, scale, draws.child("bins"), t, length.astype(dtype))
         wait = jnp.where(search.parts == parts, length, 0)
         done = memory.search.parts == parts
-        after = episodes.choose(done, after, memory._replace(search=search))
-        # the left edge is private too: it comes of noisy shares
+        after = tree_where(done, after, memory._replace(search=search))
+        # The left edge is private too, as it comes from noisy shares.
         released = jnp.where(done, jnp.stack([own, memory.search.left]), jnp.nan)
         return after, released, jnp.where(done, following, arm), jnp.where(done, fresh, wait)
 
     return episodes.Rules(init, keep, end)
 
 
-def _events(central, params):
+def _events(central: bool, params: Params) -> tuple[Any, ...]:
     return prm_formulas.events(central, params.pulls, params)
 
 
-def made(name, thompson, num_arms, horizon, shortcut, thompson_scale, **common) -> Algorithm:
-    """The algorithm, its arguments validated."""
+def index_over_private_means(
+    name: str, thompson: bool, num_arms: int, horizon: int, shortcut: bool, thompson_scale: Scalar, **common: Any
+) -> Algorithm:
+    """Validate the arguments and build `prm_ucb` or, with `thompson`, `prm_thompson`."""
     num_arms, horizon = integer("num_arms", num_arms, 2), integer("horizon", horizon, 1)
     if not isinstance(shortcut, bool):
         raise ValueError(f"shortcut = {shortcut!r} must be True or False")
@@ -148,48 +180,178 @@ def made(name, thompson, num_arms, horizon, shortcut, thompson_scale, **common) 
     pulls = 2 ** np.arange(1, 32)
     tables, histogram = prm_formulas.tables(prm, pulls), prm_formulas.histogram(prm)
     first = int(np.searchsorted(pulls[:-1], prm_formulas.threshold(prm)))
-    bins = max(FEWEST, prm_formulas.offered_bins(histogram.num_bins)) if prm.central else 0
+    bins = max(MIN_BINS, prm_formulas.offered_bins(histogram.num_bins)) if prm.central else 0
     params = Params(
-        np.minimum(pulls, episodes.FOREVER), first, tables.clip, integer_sums.power_above(tables.clip), tables.radius,
-        tables.noise_scale, tables.count_scale, histogram.num_bins, histogram.first_edge, histogram.width,
-        number("thompson_scale", thompson_scale, 0.0), 1.0,
-    )  # fmt: skip
+        pulls=np.minimum(pulls, episodes.FOREVER),
+        first=first,
+        clip=tables.clip,
+        ceiling=integer_sums.power_above(tables.clip),
+        radius=tables.radius,
+        noise_scale=tables.noise_scale,
+        count_scale=tables.count_scale,
+        num_bins=histogram.num_bins,
+        first_edge=histogram.first_edge,
+        bin_width=histogram.width,
+        thompson_scale=number("thompson_scale", thompson_scale, 0.0),
+        mechanism_scale=1.0,
+    )
     program = episodes.program(rules(num_arms, bins, thompson), shortcut)
-    windows = 1 if not bins else 1 + max(1, bins // SEARCHED)
+    windows = 1 if not bins else 1 + max(1, bins // BINS_PER_WINDOW)
     schedule = episodes.schedule(horizon, windows * num_arms * horizon.bit_length(), shortcut)
-    claim, version = episodes.claim(partial(_events, prm.central)), (name, 1, (num_arms, bins, shortcut))
-    return Algorithm(program, schedule, params, claim, version, {}, rewards=Rewards())
+    return Algorithm(
+        program=program,
+        schedule=schedule,
+        params=params,
+        guarantee=episodes.claim(partial(_events, prm.central)),
+        version=(name, 1, (num_arms, bins, shortcut)),
+        config={},
+        rewards=Rewards(),
+    )
 
 
 @factory
 def prm_ucb(
-    *, num_arms, horizon, epsilon, moment="raw", moment_order=2.0, moment_bound=1.0, mean_bound=None, corruption_bound=0.0,
-    failure_prob=None, radius="order", clip_scale=1.0, sampling_scale=1.0, privacy_scale=1.0, corruption_scale=1.0,
-    threshold_scale=1.0, histogram_scale=8.0, guard_bins=0, clip_mode="shifted", shortcut=False,
-) -> Algorithm:  # fmt: skip
-    """Play the arm of largest private robust mean + radius for twice as many plays as its mean rests on, then replace the mean.
+    *,
+    num_arms: int,
+    horizon: int,
+    epsilon: Scalar,
+    moment: Literal["raw", "central"] = "raw",
+    moment_order: Scalar = 2.0,
+    moment_bound: Scalar = 1.0,
+    mean_bound: Scalar | None = None,
+    corruption_bound: Scalar = 0.0,
+    failure_prob: Scalar | None = None,
+    radius: Literal["order", "explicit"] = "order",
+    clip_scale: Scalar = 1.0,
+    sampling_scale: Scalar = 1.0,
+    privacy_scale: Scalar = 1.0,
+    corruption_scale: Scalar = 1.0,
+    threshold_scale: Scalar = 1.0,
+    histogram_scale: Scalar = 8.0,
+    guard_bins: int = 0,
+    clip_mode: Literal["shifted", "literal"] = "shifted",
+    shortcut: bool = False,
+) -> Algorithm:
+    """UCB over private robust means, each arm played in episodes of doubling length.
 
-    Each arm is first played B0 times in index order, B0 the smallest power of two not below max(2, T0), T0 the threshold of
-    `prm_elimination`. Each mean rests on one episode alone; ties go to the lowest index. Mean, noise, radius and arguments are
-    those of `prm_elimination`; non-finite rewards are rejected by the truncation. With scales of 1/2 a few runs in a hundred end on a
-    wrong arm: an unlucky estimate is never refreshed.
+    Every arm is first played B0 times, in index order; B0 is the smallest power of two that is at least max(2, T0),
+    with the threshold T0 of `prm_elimination`. Then the arm of largest private robust mean + radius is played for
+    twice as many plays as its mean rests on, and the mean of these plays replaces the old one.
 
-    epsilon-private in the central model for rewards that differ in one play: each reward enters one estimate.
-    num_arms >= 2 [static]; epsilon in (0, inf], inf: no noise. moment "raw": E|X|^moment_order <= moment_bound; "central":
-    E|X - mean|^moment_order <= moment_bound and |mean| <= mean_bound, at least twice the bin width r. moment_order >= 2.
-    corruption_bound in [0, 1/2), central [0, 0.133): the share of replaced rewards. failure_prob in (0, 1), None: 1 / horizon.
-    shortcut: rewards are drawn as counts of their values, as in `prm_elimination`: same law, other draws. Raises ValueError outside.
-    Source: Wu et al. 2023, section 5, remark after Algorithm 1; details from the specification, section 6.
+    Parameters
+    ----------
+    num_arms : int
+        Number of arms K, at least 2 [static]. `sweep` fills it in from the environment.
+    horizon : int
+        Number of plays T, at least 1. `sweep` fills it in.
+    epsilon : float
+        Privacy budget of the whole run, in (0, inf]. At ``float("inf")`` there is no noise, and everything else is
+        as for epsilon 1. The noise uses epsilon itself; clip, order radius and threshold use min(epsilon, 1), up to
+        which the paper's theorems hold.
+    moment : {"raw", "central"}, default "raw"
+        What is known of an arm's rewards X [static]. ``"raw"``: E|X|^k <= u, and means are truncated around 0.
+        ``"central"``: E|X - mean|^k <= u and |mean| <= D; one half of the data finds a bin near the mean, the other
+        half is truncated around it.
+    moment_order : float, default 2.0
+        Order k of the moment, at least 2. The default asks for a finite variance only.
+    moment_bound : float, default 1.0
+        Bound u on the moment, in units of a reward to the power k, greater than 0. The default is the paper's; s =
+        u^(1/k) is the unit that rewards are measured in.
+    mean_bound : float, optional
+        Bound D on the size of every mean, in units of a reward. ``moment="central"`` needs it, in [2 r, 2^15 r],
+        where r is the width of a bin: r = s iota^(1/k) with iota = 10 without contamination and otherwise (1 -
+        alpha) / (0.249 - alpha). No default; raw moments take no notice of it.
+    corruption_bound : float, default 0.0
+        Largest share alpha of contaminated rewards that the learner believes in: in [0, 1/2), with central moments in
+        [0, 0.133).
+    failure_prob : float, optional
+        Failure probability delta of one confidence bound, in (0, 1). Default: 1 / horizon, and 1/2 at horizon 1.
+    radius : {"order", "explicit"}, default "order"
+        The confidence radius beta. ``"order"``: the paper's three orders times `sampling_scale`, `privacy_scale`
+        and `corruption_scale`. ``"explicit"``: all constants from a proof of this package, wider; it needs no part
+        of T0 for contamination, and ``clip_mode="shifted"``.
+    clip_scale : float, default 1.0
+        Multiplies the level at which rewards are truncated (with central moments its part a), greater than 0. The
+        default is the paper's order.
+    sampling_scale : float, default 1.0
+        Multiplies the order radius' sampling part s sqrt(L / n), L = ln(1 / delta), at least 0. The default is the
+        plain order: with scales of 1/2 an unlucky estimate is never refreshed, and a few runs in a hundred end on a
+        wrong arm.
+    privacy_scale : float, default 1.0
+        Multiplies the order radius' privacy part s (L / (n min(epsilon, 1)))^(1 - 1/k), at least 0. Default as
+        before.
+    corruption_scale : float, default 1.0
+        Multiplies the order radius' contamination part s alpha^(1 - 1/k), at least 0. The default is the
+        plain order.
+    threshold_scale : float, default 1.0
+        Multiplies the contamination part L / alpha of the threshold T0, at least 0. The default is the paper's
+        order. It has no effect without contamination or with the explicit radius.
+    histogram_scale : float, default 8.0
+        Multiplies the histogram part ln(D / delta) / min(epsilon, 1) of T0, at least 0; central moments only. The
+        default was tried out: 2 to 6% of runs lost the best arm with 4, 0.2% with 8; with 16 T0 dominates the
+        regret.
+    guard_bins : int, default 0
+        Bins added on each side of [-D, D], from 0 to 1000; central moments only. The default is the printed grid,
+        on which no bin sees mass above D: use 1, or a `mean_bound` that is r larger than the largest mean.
+    clip_mode : {"shifted", "literal"}, default "shifted"
+        Truncation around the bin's edge; central moments only. ``"shifted"``: at 2 r + a, since the edge may be off
+        by 2 r. ``"literal"``: at a, as printed, for which the bias bound fails where a is small.
+    shortcut : bool, default False
+        Draw how often each value was paid instead of every reward, by binomials [static]: the law is the same, the
+        draws are others. For arms of few values (`bernoulli_arms`) and contamination by few values; other
+        environments and adversaries are an error.
 
+    Returns
+    -------
+    Algorithm
+        epsilon-private in the central model for rewards that differ in one play: each reward enters one estimate.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range, or if a combination is refused as said above.
+
+    Notes
+    -----
+    Mean, noise and radius are those of `prm_elimination`. Each mean rests on one episode alone. Ties go to the
+    lowest index. Truncation rejects rewards that are not finite: they count as 0 and stay in the divisor. T0 is the
+    number below which an estimate is not reliable. Departures from the paper:
+    `docs/deviations/private_robust_mab.md`.
+
+    References
+    ----------
+    Wu, Zhou, Tao and Wang 2023, section 5, remark after Algorithm 1, which gives
+    no listing: `docs/formulas/private_robust_mab.md#prm-ucb-and-prm-ts`. Constants:
+    `docs/formulas/private_robust_mab.md#constants`.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
-    >>> made = jb.algorithms.prm_ucb(num_arms=3, horizon=1000, epsilon=0.5, corruption_bound=0.1)
-    >>> int(made.params.pulls[made.params.first])
+    >>> algorithm = jb.algorithms.prm_ucb(num_arms=3, horizon=1000, epsilon=0.5, corruption_bound=0.1)
+    >>> int(algorithm.params.pulls[algorithm.params.first])
     128
     """
-    return made(
-        "prm_ucb", False, num_arms, horizon, shortcut, 1.0, moment=moment, epsilon=epsilon, moment_order=moment_order,
-        moment_bound=moment_bound, mean_bound=mean_bound, corruption_bound=corruption_bound, failure_prob=failure_prob,
-        radius=radius, clip_scale=clip_scale, sampling_scale=sampling_scale, privacy_scale=privacy_scale,
-        corruption_scale=corruption_scale, threshold_scale=threshold_scale, histogram_scale=histogram_scale,
-        guard_bins=guard_bins, clip_mode=clip_mode,
-    )  # fmt: skip
+    return index_over_private_means(
+        "prm_ucb",
+        False,
+        num_arms,
+        horizon,
+        shortcut,
+        1.0,
+        moment=moment,
+        epsilon=epsilon,
+        moment_order=moment_order,
+        moment_bound=moment_bound,
+        mean_bound=mean_bound,
+        corruption_bound=corruption_bound,
+        failure_prob=failure_prob,
+        radius=radius,
+        clip_scale=clip_scale,
+        sampling_scale=sampling_scale,
+        privacy_scale=privacy_scale,
+        corruption_scale=corruption_scale,
+        threshold_scale=threshold_scale,
+        histogram_scale=histogram_scale,
+        guard_bins=guard_bins,
+        clip_mode=clip_mode,
+    )

@@ -1,32 +1,78 @@
 """Robust UCB (Bubeck, Cesa-Bianchi and Lugosi 2013): UCB with a mean estimate that heavy tails cannot mislead."""
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 from jaxbandits.algorithms.robust import catoni_ucb, median_of_means_ucb, truncated_ucb
 from jaxbandits.algorithms.robust.stored_rewards import check_horizon, places
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
+from jaxbandits.typing import Scalar
 from jaxbandits.validation import choice, factory, integer, number
 
 
 @factory
-def robust_ucb(*, num_arms, horizon, estimator="truncated", moment_order=2.0, moment_bound=1.0) -> Algorithm:
-    """Play the arm of largest estimate + bonus; t is the index of the coming play, N an arm's pulls, all rewards are used.
+def robust_ucb(
+    *,
+    num_arms: int,
+    horizon: int,
+    estimator: Literal["truncated", "median_of_means", "catoni"] = "truncated",
+    moment_order: Scalar = 2.0,
+    moment_bound: Scalar = 1.0,
+) -> Algorithm:
+    """UCB for heavy tails: the arm of largest robust estimate + bonus is played.
 
-    With E|X|^k <= moment_bound, k = moment_order >= 2, so u = moment_bound^(2/k) bounds E X^2 (e = min(k, 2) - 1 = 1). estimator:
-    "truncated": the mean over N of the i-th rewards with |x_i| <= sqrt(u i / ln t^2), bonus sqrt(16 u ln t^2 / N). The threshold
-    is that of the present t: it falls, so a reward may leave later and never comes back; any horizon, O(1) a play.
-    "median_of_means": h = max(1, floor(min(8 ln(e^(1/8) t^2), N/2))) blocks of floor(N/h) consecutive rewards, bonus
-    sqrt(12 u * 32 ln t^2 / N). "catoni": `estimators.catoni_mean` with variance u and failure probability t^-2, bonus
-    2 sqrt(u ln t^2 / N), plus infinity while N < 4 ln t^2; indices within a relative 1e-6 are tied. These two follow the present t
-    at every play too, keep every reward and hence need horizon <= 2^14 [static]. Arms with index infinity, unplayed ones and with Catoni those with N < 4 ln t^2, come first, the lowest of them.
+    All rewards of an arm are used. N is the number of its pulls, t the index of the coming play, and u a bound on
+    the second moment of a reward.
 
-    num_arms >= 2 [static]; moment_bound > 0. Non-finite rewards count as 0; "median_of_means" and "catoni" cut rewards at 1e30.
-    Diagnostic of "truncated": `left_early`, rewards left out at once although t allowed them for some plays more, because 32
-    rewards an arm were already waiting to leave (0 means: exactly as defined). Raises ValueError outside.
-    Source: Bubeck et al. 2013, Definitions 1 to 3 and Robust UCB, recalled, not re-read; specification of private and robust
-    bandits, section 7.
+    Parameters
+    ----------
+    num_arms : int
+        Number of arms, at least 2 [static]. `sweep` fills it in from the environment.
+    horizon : int
+        Number of plays, at least 1. `sweep` fills it in. The estimators ``"median_of_means"`` and ``"catoni"``
+        store every reward and take at most 2^14 plays [static].
+    estimator : {"truncated", "median_of_means", "catoni"}, default "truncated"
+        How an arm's mean is estimated, and the bonus that belongs to it [static].
 
+        * ``"truncated"``: the sum of the i-th rewards with |x_i| <= sqrt(u i / ln t^2), divided by N; bonus
+          sqrt(16 u ln t^2 / N). A play takes constant time.
+        * ``"median_of_means"``: the median of the means of h = max(1, floor(min(8 ln(e^(1/8) t^2), N/2))) blocks of
+          floor(N/h) consecutive rewards; bonus sqrt(12 u * 32 ln t^2 / N).
+        * ``"catoni"``: `estimators.catoni_mean` with variance u and failure probability t^-2; bonus
+          2 sqrt(u ln t^2 / N), plus infinity while N < 4 ln t^2.
+    moment_order : float, default 2.0
+        Order k of the moment that is bounded, at least 2. The default asks for a finite variance only.
+    moment_bound : float, default 1.0
+        Bound on E|X|^k, in units of a reward to the power k, greater than 0; u = moment_bound^(2/k) by Jensen's
+        inequality.
+
+    Returns
+    -------
+    Algorithm
+        It claims no privacy. Diagnostic of ``"truncated"``: ``left_early``, how many rewards were left out some
+        plays before t demands it because 32 rewards an arm were already waiting to leave; 0 means that the run is
+        exactly as defined.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range.
+
+    Notes
+    -----
+    All three estimates follow the present t at every play. The threshold of the truncated mean falls with t, so a
+    reward that counts may leave later, and none comes back. Arms of infinite index, those never played and with
+    Catoni those with N < 4 ln t^2, come first; ties go to the lowest arm, with Catoni within a relative 1e-6 (1e-12
+    in float64). Rewards that are not finite count as 0; ``"median_of_means"`` and ``"catoni"`` also cut rewards at
+    1e30 in size. Nothing is drawn at random. Departures: `docs/deviations/private_robust_mab.md`.
+
+    References
+    ----------
+    Bubeck, Cesa-Bianchi and Lugosi 2013, "Bandits with heavy tail", Definitions 1 to 3 and Robust UCB, recalled and
+    not read again: `docs/formulas/private_robust_mab.md#robust-ucb`.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> jb.algorithms.robust_ucb(num_arms=3, horizon=100, moment_order=4.0, moment_bound=9.0).params.moment_bound
     3.0
@@ -35,7 +81,7 @@ def robust_ucb(*, num_arms, horizon, estimator="truncated", moment_order=2.0, mo
     choice("estimator", estimator, ("truncated", "median_of_means", "catoni"))
     order = number("moment_order", moment_order, 2.0, remedy="the estimates need a finite second moment")
     bound = number("moment_bound", moment_bound, 0.0, open_low=True) ** (2 / order)
-    static: tuple = (num_arms, estimator)
+    static: tuple[Any, ...] = (num_arms, estimator)
     program: Program
     params: Any
     if estimator == "truncated":
@@ -47,5 +93,11 @@ def robust_ucb(*, num_arms, horizon, estimator="truncated", moment_order=2.0, mo
         program, params = own.program(num_arms, places(horizon)), own.Params(bound)
         static = (*static, places(horizon))
     return Algorithm(
-        program, (Span(1, horizon),), params, Guarantee(), ("robust_ucb", 1, static), {}, rewards=Rewards()
+        program=program,
+        schedule=(Span(1, horizon),),
+        params=params,
+        guarantee=Guarantee(),
+        version=("robust_ucb", 1, static),
+        config={},
+        rewards=Rewards(),
     )

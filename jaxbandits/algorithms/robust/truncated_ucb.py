@@ -1,8 +1,11 @@
-"""Robust UCB with the truncated mean, exactly, in O(1) a play: the program behind `robust_ucb(estimator="truncated")`.
+"""Robust UCB with the truncated mean, in constant time a play: the program of `robust_ucb(estimator="truncated")`.
 
-The i-th sample of an arm counts at play t iff |x_i| <= sqrt(u i / ln t^2), t the coming play. The threshold falls as t grows, so a
-sample that counts leaves once ln t^2 exceeds its life u i / x_i^2, and none ever comes back. Samples that outlive the horizon go
-into a sum; the few that will leave before are watched. No random draws. Axes: [K] arms, [W] watched samples.
+The i-th sample of an arm counts at play t if |x_i| <= sqrt(u i / ln t^2), t being the coming play. The threshold
+falls as t grows, so a sample that counts leaves once ln t^2 exceeds its life u i / x_i^2, and none ever comes back.
+Samples that outlive the horizon go into a sum; the few that will leave before are watched. There are no random
+draws.
+Formulas: `docs/formulas/private_robust_mab.md#robust-ucb`.
+Axes: [K] arms, [W] watched samples.
 """
 
 from functools import cache
@@ -14,33 +17,50 @@ from jax import lax
 from jaxbandits.algorithms.stochastic.arm_rows import counted, rows_before_play
 from jaxbandits.numerics import argmax, materialize, two_sum
 from jaxbandits.protocol import Program
+from jaxbandits.typing import Array, Float, Int
 
-WATCHED = 32  # samples watched an arm: 23 of size sqrt(u) are under way at most at T = 10^5
+# At T = 10^5 at most 23 samples of size sqrt(u) will leave before the horizon.
+WATCHED_PER_ARM = 32
 
 
 class Params(NamedTuple):
-    moment_bound: Any  # u, of the second moment
-    last: Any  # ln T^2
+    """Numbers of the algorithm."""
+
+    # u: bounds the second moment of a reward
+    moment_bound: Any
+    # ln T^2
+    last: Any
 
 
 class State(NamedTuple):
-    arms: Any  # [K, 5] mean (UNPLAYED before the first play), 1 / sqrt(N), N, sum of what counts (high, low)
-    life: Any  # [W] of the watched samples, inf: a free place. A ring: places are taken in turn
-    watched: Any  # [W, 2] reward, arm
-    place: Any  # [] int32: the ring's next place
-    soonest: Any  # [] the shortest life watched
-    crowded: Any  # [] int32: samples that left at once because the ring was full
+    """Sums of each arm, and the samples that will leave before the horizon."""
+
+    # mean (UNPLAYED before the first play), 1 / sqrt(N), N, and the sum of what counts as two numbers, high and low
+    arms: Float[Array, "K 5"]
+    # lives of the watched samples; inf: a free place. The places are a ring: they are taken in turn
+    life: Float[Array, " W"]
+    # reward and arm
+    watched: Float[Array, "W 2"]
+    # the ring's next place
+    place: Int[Array, ""]
+    # the shortest life watched
+    soonest: Float[Array, ""]
+    # samples that left at once because the ring was full
+    crowded: Int[Array, ""]
 
 
 @cache
 def program(num_arms: int) -> Program:
-    room = WATCHED * num_arms
+    """The program, which works for any horizon."""
+    room = WATCHED_PER_ARM * num_arms
     index = jnp.arange(room, dtype=jnp.int32)
 
     def init(params, draws):
         arms = rows_before_play(num_arms, draws.dtype, columns=5)
         life = jnp.full(room, jnp.inf, draws.dtype)
-        return State(arms, life, jnp.zeros((room, 2), draws.dtype), jnp.int32(0), life[0], jnp.int32(0))
+        watched = jnp.zeros((room, 2), draws.dtype)
+        zero = jnp.int32(0)
+        return State(arms=arms, life=life, watched=watched, place=zero, soonest=life[0], crowded=zero)
 
     def act(params, state, draws, t, context):
         bonus = 4 * jnp.sqrt(2 * params.moment_bound * jnp.log(t[0].astype(draws.dtype)))
@@ -51,7 +71,7 @@ def program(num_arms: int) -> Program:
         return reward[0]
 
     def add(arms, arm, value, more):
-        """An arm's row with a value in its sum and `more` pulls."""
+        """The table of arms after a value was added to an arm's sum and `more` to its pulls."""
         _, _, pulls, high, low = arms[arm]
         pulls, inverse, inverse_root = counted(pulls, more)
         high, low = two_sum(high, low, value)
@@ -59,7 +79,8 @@ def program(num_arms: int) -> Program:
         return arms.at[arm].set(row)
 
     def update(params, state, draws, t, note, message, used):
-        message = jnp.where(jnp.isfinite(message), message, 0)  # here, where corrupted reports pass too
+        # at the server, since reports may be corrupted on the way
+        message = jnp.where(jnp.isfinite(message), message, 0)
         dtype = message.dtype
         now = 2 * jnp.log((t + 1).astype(dtype))
         life = materialize(params.moment_bound * (state.arms[note, 2] + 1) / (message * message))
@@ -72,7 +93,8 @@ def program(num_arms: int) -> Program:
         watched = state.watched.at[place].set(jnp.stack([message, note.astype(dtype)]), mode="drop")
         soonest = materialize(jnp.minimum(state.soonest, jnp.where(watch, life, jnp.inf)))
 
-        def leave(carry):  # what it changes is copied for every lane: hence no more than this
+        def leave(carry):
+            # The carry is as small as can be: the loop copies it for every lane.
             arms, lives, soonest = carry
             gone = jnp.min(jnp.where(lives <= soonest, index, room - 1))
             value, arm = watched[gone]
@@ -82,7 +104,8 @@ def program(num_arms: int) -> Program:
         arms, lives, soonest = lax.while_loop(lambda carry: carry[2] < now, leave, (arms, lives, soonest))
         place = (state.place + watch.astype(jnp.int32)) % room
         crowded = state.crowded + (full & ~stays & (life >= now)).astype(jnp.int32)
-        return State(arms, lives, watched, place, soonest, crowded), ()
+        after = State(arms=arms, life=lives, watched=watched, place=place, soonest=soonest, crowded=crowded)
+        return after, ()
 
     def diagnose(params, state):
         return {"left_early": state.crowded}

@@ -3,6 +3,7 @@
 from jaxbandits.algorithms.stochastic.adap_kl_ucb import adap_kl_ucb
 from jaxbandits.algorithms.stochastic.adap_ucb import adap_ucb
 from jaxbandits.algorithms.stochastic.dp_se import dp_se
+from jaxbandits.algorithms.stochastic.gradient_bandit import gradient_bandit
 from jaxbandits.algorithms.stochastic.kl_ucb import kl_ucb
 from jaxbandits.algorithms.stochastic.ldp_ucb import ldp_ucb
 from jaxbandits.algorithms.stochastic.moss import moss
@@ -15,6 +16,7 @@ __all__ = [
     "uniform",
     "ucb1",
     "thompson",
+    "gradient_bandit",
     "kl_ucb",
     "moss",
     "successive_elimination",

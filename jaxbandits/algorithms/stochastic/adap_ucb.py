@@ -1,8 +1,9 @@
-"""AdaP-UCB (Azize and Basu 2022): an optimistic index of noisy means, each arm played in episodes that double its pulls."""
+"""AdaP-UCB (Azize and Basu 2022): an optimistic index of noisy means, in episodes that double an arm's pulls."""
 
 import math
+from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax.numpy as jnp
 
@@ -10,34 +11,50 @@ from jaxbandits.algorithms.stochastic import episodes
 from jaxbandits.mechanisms.composition import laplace_event
 from jaxbandits.numerics import materialize
 from jaxbandits.protocol import Algorithm, Rewards
+from jaxbandits.typing import Array, Float, Int, Scalar
 from jaxbandits.validation import factory, integer, number
 
 
 class Params(NamedTuple):
-    index_scale: Any  # alpha
-    inverse_epsilon: Any  # 1 / epsilon, 0 without noise
+    """The numbers of AdaP-UCB."""
+
+    # alpha
+    index_scale: Any
+    # 1 / epsilon, 0 without noise
+    inverse_epsilon: Any
+    # multiplies all privacy noise
     mechanism_scale: Any
 
 
 class Memory(NamedTuple):
-    mean: Any  # [K] noisy mean of each arm's last episode
-    pulls: Any  # [K] int32: 0, 1, 2, 4, ...
+    """What AdaP-UCB remembers of the arms."""
+
+    # noisy mean of each arm's last episode
+    mean: Float[Array, " K"]
+    # 0, 1, 2, 4, ...
+    pulls: Int[Array, " K"]
 
 
-def samples(pulls):
+def samples(pulls: Int[Array, " K"]) -> Int[Array, " K"]:
     """How many pulls are behind the mean: the last episode doubled the pulls, the first was a single one."""
     return jnp.maximum(pulls // 2, 1)
 
 
-def optimistic(params, mean, samples, log_t):
+def optimistic(
+    params: Params, mean: Float[Array, " K"], samples: Float[Array, " K"], log_t: Float[Array, ""]
+) -> Float[Array, " K"]:
     """AdaP-UCB's index [K]."""
     width = params.index_scale * log_t / samples
     return mean + jnp.sqrt(0.5 * width) + params.inverse_epsilon * width
 
 
+# params, mean [K], samples [K], log t -> the index of every arm [K]
+Index: TypeAlias = Callable[[Params, Any, Any, Any], Array]
+
+
 @cache
-def rules(num_arms: int, index) -> episodes.Rules:
-    """Doubling episodes of the arm of largest `index(params, mean[K], samples[K], log t)`, t the coming play.
+def rules(num_arms: int, index: Index) -> episodes.Rules:
+    """Doubling episodes of the arm of largest `index`, which is given log t of the coming play t.
 
     Draws: `mean`, one Laplace an episode, at its last play.
     """
@@ -68,37 +85,67 @@ def _events(params):
     return (laplace_event("sum of an episode's rewards in [0, 1]", 1.0, scale),)
 
 
-def made(name: str, index, num_arms, horizon, epsilon, index_scale) -> Algorithm:
-    """The algorithm of an index, its arguments validated."""
+def algorithm_of_index(
+    name: str, index: Index, num_arms: int, horizon: int, epsilon: Scalar, index_scale: Scalar
+) -> Algorithm:
+    """The algorithm that plays the arm of largest index in doubling episodes, its arguments validated."""
     num_arms, horizon = integer("num_arms", num_arms, 2), integer("horizon", horizon, 1)
     epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False)
     index_scale = number("index_scale", index_scale, 0.0, open_low=True)
     params = Params(index_scale, 0.0 if math.isinf(epsilon) else 1 / epsilon, 1.0)
     return Algorithm(
-        episodes.program(rules(num_arms, index)),
-        episodes.schedule(horizon, num_arms * (horizon.bit_length() + 1)),
-        params,
-        episodes.claim(_events),
-        (name, 1, (num_arms,)),
-        {},
+        program=episodes.program(rules(num_arms, index)),
+        schedule=episodes.schedule(horizon, num_arms * (horizon.bit_length() + 1)),
+        params=params,
+        guarantee=episodes.claim(_events),
+        version=(name, 1, (num_arms,)),
+        config={},
         rewards=Rewards(0.0, 1.0, "clip"),
     )
 
 
 @factory
-def adap_ucb(*, num_arms, horizon, epsilon, index_scale=3.1) -> Algorithm:
-    """Play the arm of largest mean + sqrt(index_scale ln t / (2 n)) + index_scale ln t / (epsilon n) until its pulls have doubled.
+def adap_ucb(*, num_arms: int, horizon: int, epsilon: Scalar, index_scale: Scalar = 3.1) -> Algorithm:
+    """Play the arm of largest private index until its pulls have doubled, then release one noisy mean of that episode.
 
-    Each arm is played once, then in episodes of 1, 2, 4, ... pulls; `mean` is that of the arm's last episode plus Lap(1 / (epsilon n)),
-    n its pulls, t the index of the coming play; ties go to the lowest index. Rewards are clipped to [0, 1], NaN counts as 0.
+    The index is mean + sqrt(index_scale ln t / (2 n)) + index_scale ln t / (epsilon n). The mean is that of the arm's
+    last episode, of n pulls, plus Lap(1 / (epsilon n)); t is the index of the coming play. Each arm is played once,
+    then in episodes of 1, 2, 4, ... pulls.
 
-    epsilon-private in the central model for rewards that differ in one play: each reward enters one release.
-    num_arms >= 2 [static]; epsilon in (0, inf], inf: no noise; index_scale > 0 (the theorem asks for more than 3).
-    Raises ValueError outside.
-    Source: Azize and Basu 2022, AdaP-UCB; the first single pull enters with n = 1, as the publication leaves it open.
+    Parameters
+    ----------
+    num_arms : int
+        Number of arms K, at least 2 [static]. Filled in from the environment.
+    horizon : int
+        Number of plays T, at least 1. Filled in from the sweep.
+    epsilon : float
+        Privacy budget, in (0, inf]; at inf there is no noise.
+    index_scale : float
+        Multiplies ln t in the index, above 0; the theorem asks for more than 3.
 
+    Returns
+    -------
+    Algorithm
+        epsilon-private in the central model for rewards that differ in one play: each reward enters one release.
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its range.
+
+    Notes
+    -----
+    Rewards are clipped to [0, 1]; NaN counts as 0. Ties go to the lowest index. An arm's first single pull enters the
+    index with n = 1, which the publication leaves open.
+
+    References
+    ----------
+    Azize and Basu 2022, AdaP-UCB; `docs/formulas/private_robust_mab.md#adap-ucb`.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> jb.algorithms.adap_ucb(num_arms=3, horizon=1000, epsilon=0.5).params.inverse_epsilon
     2.0
     """
-    return made("adap_ucb", optimistic, num_arms, horizon, epsilon, index_scale)
+    return algorithm_of_index("adap_ucb", optimistic, num_arms, horizon, epsilon, index_scale)

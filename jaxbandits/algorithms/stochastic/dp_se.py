@@ -1,6 +1,7 @@
 """DP-SE (Sajed and Sheffet 2019): successive elimination in epochs of fresh pulls, with Laplace noise on every mean."""
 
 import math
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -8,29 +9,40 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.algorithms.stochastic import episodes
-from jaxbandits.mechanisms.composition import laplace_event
+from jaxbandits.mechanisms.composition import Event, laplace_event
 from jaxbandits.numerics import count, materialize
-from jaxbandits.protocol import Algorithm, Rewards
+from jaxbandits.protocol import UNDECIDED, Algorithm, Rewards
+from jaxbandits.typing import Array, Bool, Float, Int, Scalar
 from jaxbandits.validation import factory, integer, number
 
-EPOCHS = 16  # rows of the tables, or a multiple: at least as many as a run can begin, so that horizons share a program
+# The tables have this many rows, or a multiple: at least as many as a run can begin, so that horizons share a program.
+TABLE_ROWS = 16
 
 
 class Params(NamedTuple):
-    """Tables [E, K] by epoch and by number of active arms, less one each."""
+    """Tables [E, K]: the row is the epoch less one, the column the number of active arms less one."""
 
-    pulls: Any  # int32, of each active arm
-    clip: Any  # values beyond it are rejected, unless rewards are clipped to [0, 1]
-    ceiling: Any  # power of two, at least the clip
+    # int32: pulls of each active arm
+    pulls: Any
+    # values of larger size are rejected, unless rewards are clipped to [0, 1]
+    clip: Any
+    # a power of two, at least the clip
+    ceiling: Any
     noise_scale: Any
-    slack: Any  # an arm goes when the best estimate exceeds its own by more
+    # an arm is dropped when the best estimate exceeds its own by more than this
+    slack: Any
+    # multiplies all privacy noise; no table
     mechanism_scale: Any
 
 
 class Memory(NamedTuple):
-    active: Any  # [K] bool
-    estimate: Any  # [K] of the epoch
-    epoch: Any  # [] int32: epochs finished
+    """What elimination remembers of the arms."""
+
+    active: Bool[Array, " K"]
+    # of the running epoch
+    estimate: Float[Array, " K"]
+    # epochs finished
+    epoch: Int[Array, ""]
 
 
 @cache
@@ -42,7 +54,7 @@ def rules(num_arms: int, bounded: bool) -> episodes.Rules:
     arms = np.arange(num_arms, dtype=np.int32)
 
     def row(params, memory):
-        """Where the tables speak of the running epoch."""
+        """The tables' row and column for the running epoch."""
         epoch = jnp.minimum(memory.epoch, params.pulls.shape[0] - 1)
         return epoch, jnp.maximum(count(memory.active) - 1, 0)
 
@@ -54,10 +66,10 @@ def rules(num_arms: int, bounded: bool) -> episodes.Rules:
     def keep(params, memory, arm, value, present):
         at = row(params, memory)
         if bounded:
-            kept = episodes.clip01(value)
+            usable = episodes.clip01(value)
         else:
-            kept = jnp.where(jnp.abs(value) <= jnp.asarray(params.clip)[at], value, 0)
-        return memory, kept, jnp.asarray(params.ceiling)[at]
+            usable = jnp.where(jnp.abs(value) <= jnp.asarray(params.clip)[at], value, 0)
+        return memory, usable, jnp.asarray(params.ceiling)[at]
 
     def end(params, memory, draws, t, arm, total):
         at = row(params, memory)
@@ -79,33 +91,33 @@ def rules(num_arms: int, bounded: bool) -> episodes.Rules:
         return {"active_arms": count(memory.active), "epochs": memory.epoch}
 
     def rest(params, memory):
-        return jnp.where(count(memory.active) == 1, jnp.argmax(memory.active), -1).astype(jnp.int32)
+        return jnp.where(count(memory.active) == 1, jnp.argmax(memory.active), UNDECIDED).astype(jnp.int32)
 
-    return episodes.Rules(init, keep, end, diagnose, rest)
+    return episodes.Rules(init=init, keep=keep, end=end, diagnose=diagnose, rest=rest)
 
 
-def tables(num_arms: int, horizon: int, of) -> tuple:
-    """of(epoch, number of arms) -> columns [E, K], as many epochs as two arms can begin and at least the horizon's last.
+def tables(num_arms: int, horizon: int, columns_of: Callable[..., tuple[Any, ...]]) -> tuple[np.ndarray, ...]:
+    """The tables [E, K] of columns_of(epoch, number of arms), with as many epochs as a run with two arms can begin.
 
-    The first column is the pulls; it is cut to 32 bits.
+    The first table is that of the pulls; it is cut to 32 bits.
     """
-    size = EPOCHS
-    while of(float(size), 2.0)[0] < horizon:
-        size += EPOCHS
+    size = TABLE_ROWS
+    while columns_of(float(size), 2.0)[0] < horizon:
+        size += TABLE_ROWS
     epoch, arms = np.meshgrid(np.arange(1.0, size + 1), np.arange(1.0, num_arms + 1), indexing="ij")
-    pulls, *columns = of(epoch, arms)
+    pulls, *columns = columns_of(epoch, arms)
     return np.minimum(pulls, episodes.FOREVER).astype(np.int64), *columns
 
 
-def events(reach, params):
-    """The mean of an epoch's pulls of an arm, of which one reward moves the sum by `reach`, or None: twice the clip."""
-    ends = np.asarray(params.pulls) < episodes.FOREVER  # a longer epoch never does
+def events(reach: float | None, params: Params) -> tuple[Event, ...]:
+    """The release of an epoch's mean of an arm. One reward moves its sum by `reach`; None is twice the clip."""
+    ends = np.asarray(params.pulls) < episodes.FOREVER  # a longer epoch never ends and releases nothing
     reach = (2 * np.asarray(params.clip) if reach is None else reach) * np.ones(ends.shape)
     sensitivity, scale = reach / params.pulls, params.noise_scale * params.mechanism_scale
     return (laplace_event("mean of an arm's pulls in an epoch", sensitivity[ends], scale[ends]),)
 
 
-def check(num_arms, horizon, epsilon, failure_prob) -> tuple[int, int, float, float]:
+def check(num_arms: int, horizon: int, epsilon: Scalar, failure_prob: Scalar | None) -> tuple[int, int, float, float]:
     """The validated common arguments; failure_prob None is 1 / horizon."""
     num_arms, horizon = integer("num_arms", num_arms, 2), integer("horizon", horizon, 1)
     epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False)
@@ -115,18 +127,47 @@ def check(num_arms, horizon, epsilon, failure_prob) -> tuple[int, int, float, fl
 
 
 @factory
-def dp_se(*, num_arms, horizon, epsilon, failure_prob=None) -> Algorithm:
-    """Epochs e = 1, 2, ...: R fresh pulls of each of the n active arms, in index order; then drop what is clearly worse.
+def dp_se(*, num_arms: int, horizon: int, epsilon: Scalar, failure_prob: Scalar | None = None) -> Algorithm:
+    """Eliminate arms in epochs of fresh pulls, by private means: differentially private successive elimination.
 
-    R = ceil(max{32 L / gap^2, 8 l / (epsilon gap)} + 1) with gap = 2^-e, L = ln(8 n e^2 / b), l = ln(4 n e^2 / b), b = failure_prob.
-    An arm's estimate is the mean of its R rewards plus Lap(1 / (R epsilon)); it goes when the best exceeds it by more than
-    2 sqrt(L / (2 R)) + 2 l / (R epsilon). The last arm is played to the horizon. Rewards are clipped to [0, 1], NaN counts as 0.
+    Epoch e = 1, 2, ... pulls each of its n active arms R times, in index order, and forgets what came before. An
+    arm's estimate is the mean of its R rewards plus Lap(1 / (R epsilon)). It is dropped when the best estimate
+    exceeds its own by more than 2 sqrt(L / (2 R)) + 2 l / (R epsilon). The last arm is played to the horizon. With
+    gap = 2^-e, L = ln(8 n e^2 / failure_prob) and l = ln(4 n e^2 / failure_prob), R = ceil(max(32 L / gap^2, 8 l /
+    (epsilon gap)) + 1).
 
-    epsilon-private in the central model for rewards that differ in one play: each reward enters one release.
-    num_arms >= 2 [static]; epsilon in (0, inf], inf: no noise; failure_prob in (0, 1), None: 1 / horizon. Raises ValueError outside.
-    Diagnostics: `active_arms` and `epochs` (finished) at the horizon.
-    Source: Sajed and Sheffet 2019, in the form of the specification of private and robust bandits, section 7.
+    Parameters
+    ----------
+    num_arms : int
+        Number of arms K, at least 2 [static]. Filled in from the environment.
+    horizon : int
+        Number of plays T, at least 1. Filled in from the sweep.
+    epsilon : float
+        Privacy budget, in (0, inf]; at inf there is no noise.
+    failure_prob : float, optional
+        Probability, in (0, 1), with which the confidence intervals may fail. Default: 1 / T.
 
+    Returns
+    -------
+    Algorithm
+        epsilon-private in the central model for rewards that differ in one play: each reward enters one release.
+        Diagnostics: `active_arms` at the horizon and `epochs` finished.
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its range.
+
+    Notes
+    -----
+    Rewards are clipped to [0, 1]; NaN counts as 0.
+
+    References
+    ----------
+    Sajed and Sheffet 2019; `docs/formulas/private_robust_mab.md#dp-se`.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> jb.algorithms.dp_se(num_arms=3, horizon=1000, epsilon=1.0, failure_prob=0.1).params.pulls[:2, 2]
     array([ 703, 3517])
@@ -134,21 +175,21 @@ def dp_se(*, num_arms, horizon, epsilon, failure_prob=None) -> Algorithm:
     num_arms, horizon, epsilon, failure = check(num_arms, horizon, epsilon, failure_prob)
     inverse = 0.0 if math.isinf(epsilon) else 1 / epsilon
 
-    def of(epoch, arms):
+    def columns_of(epoch, arms):
         gap = 2.0**-epoch
         longer, shorter = np.log(8 * arms * epoch**2 / failure), np.log(4 * arms * epoch**2 / failure)
         pulls = np.ceil(np.maximum(32 * longer / gap**2, 8 * shorter * inverse / gap) + 1)
         return pulls, inverse / pulls, 2 * np.sqrt(longer / (2 * pulls)) + 2 * shorter * inverse / pulls
 
-    pulls, noise_scale, slack = tables(num_arms, horizon, of)
+    pulls, noise_scale, slack = tables(num_arms, horizon, columns_of)
     one = np.ones(pulls.shape)
-    params = Params(pulls, one, one, noise_scale, slack, 1.0)
+    params = Params(pulls=pulls, clip=one, ceiling=one, noise_scale=noise_scale, slack=slack, mechanism_scale=1.0)
     return Algorithm(
-        episodes.program(rules(num_arms, True)),
-        episodes.schedule(horizon, pulls.size),
-        params,
-        episodes.claim(partial(events, 1.0)),
-        ("dp_se", 1, (num_arms,)),
-        {},
+        program=episodes.program(rules(num_arms, True)),
+        schedule=episodes.schedule(horizon, pulls.size),
+        params=params,
+        guarantee=episodes.claim(partial(events, 1.0)),
+        version=("dp_se", 1, (num_arms,)),
+        config={},
         rewards=Rewards(0.0, 1.0, "clip"),
     )

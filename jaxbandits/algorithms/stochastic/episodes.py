@@ -1,10 +1,11 @@
 """Algorithms that play one arm for an episode of many pulls and look only when it ends.
 
-An algorithm is a few `Rules`; what they share is here: the arm, what is left of its episode, the sum of what was kept of its
-rewards, and the windows. Lanes end their episodes at different plays, so a window is used up to the episode's end only.
+An algorithm is a few `Rules`. What all of them share is here: the arm, the plays left of its episode, the sum of its
+usable rewards, and the windows. Lanes end their episodes at different plays, so a window is used up to the episode's
+end only.
 
-Sums are integers (`_sums`), so that an estimate depends neither on window lengths nor on where checkpoints cut them.
-Axes: [K] arms, [P] plays of a window.
+Sums are integers (`integer_sums`), so that an estimate depends neither on window lengths nor on where checkpoints cut
+them. Axes: [K] arms, [P] plays of a window.
 """
 
 import math
@@ -12,55 +13,62 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 
 from jaxbandits.algorithms.stochastic import integer_sums
 from jaxbandits.mechanisms.composition import guarantee, view_released
-from jaxbandits.numerics import argmax
+from jaxbandits.numerics import argmax, tree_where
 from jaxbandits.protocol import Guarantee, Hints, Program, Report, Span
 from jaxbandits.random import MOST_TRIALS
+from jaxbandits.typing import Array, Bool, Float, Int
 
-FOREVER = 2**31 - 1  # the length of an episode that only the horizon ends
+# The length of an episode that only the horizon ends.
+FOREVER = 2**31 - 1
 
 
 class Rules(NamedTuple):
     """What sets one algorithm apart. `memory` is its own state; arm and length are int32."""
 
-    init: Callable  # params, draws -> memory, arm, length
-    # params, memory, arm, value[P], present[P] -> memory, kept[P] in [-ceiling, ceiling], ceiling; see `program`
-    keep: Callable
-    # params, memory, draws, t, arm, total -> memory, released (the estimate first), arm, length    an episode is over at play t
-    end: Callable
-    diagnose: Callable = lambda params, memory: {}
-    rest: Callable | None = None  # params, memory -> the arm that only the horizon ends, or -1
+    # params, draws -> memory, arm, length: before the first play
+    init: Callable[..., Any]
+    # params, memory, arm, value[P], present[P] -> memory, usable[P] in [-ceiling, ceiling], ceiling: what counts of a
+    # window
+    keep: Callable[..., Any]
+    # params, memory, draws, t, arm, total -> memory, released (the estimate first), arm, length: an episode ends at
+    # play t
+    end: Callable[..., Any]
+    diagnose: Callable[..., dict[str, Any]] = lambda params, memory: {}
+    # params, memory -> the arm played until the horizon, or UNDECIDED
+    rest: Callable[..., Any] | None = None
 
 
 class State(NamedTuple):
+    """The running episode, beside the algorithm's own memory."""
+
     memory: Any
-    arm: Any  # [] int32
-    left: Any  # [] int32: plays left of its episode
-    sum: integer_sums.Sum  # of what was kept
+    arm: Int[Array, ""]
+    # plays left of its episode
+    left: Int[Array, ""]
+    # of the usable rewards
+    sum: integer_sums.Sum
 
 
-def choose(condition, new, old):
-    """One of two equal trees, leaf by leaf."""
-    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), new, old)
-
-
-def clip01(value):
+def clip01(value: Float[Array, "..."]) -> Float[Array, "..."]:
     """Rewards clipped to [0, 1]; NaN counts as 0."""
     return jnp.where(value > 0, jnp.minimum(value, 1), 0)
 
 
-def next_arm(index, unplayed):
+def next_arm(index: Float[Array, " K"], unplayed: Bool[Array, " K"]) -> Int[Array, ""]:
     """The lowest unplayed arm, then the arm of largest index [K], the lowest on ties."""
     return argmax(jnp.where(jnp.any(unplayed), unplayed.astype(index.dtype), index))
 
 
 @cache
 def program(rules: Rules, shortcut: bool = False) -> Program:
-    """shortcut: `keep` is given the values [V] that rewards take and as `present` how often each was paid (Hints.tally)."""
+    """The functions of an algorithm of episodes.
+
+    shortcut: `keep` is given the values [V] that rewards take, and as `present` how often each was paid (Hints.tally).
+    """
 
     def init(params, draws):
         memory, arm, length = rules.init(params, draws)
@@ -74,17 +82,17 @@ def program(rules: Rules, shortcut: bool = False) -> Program:
 
     def update(params, state, draws, t, note, message, used):
         dtype = message.value.dtype
-        memory, kept, ceiling = rules.keep(params, state.memory, state.arm, message.value, message.present)
+        memory, usable, ceiling = rules.keep(params, state.memory, state.arm, message.value, message.present)
         if shortcut:
-            total = integer_sums.added(state.sum, kept, ceiling, message.present)
+            total = integer_sums.added(state.sum, usable, ceiling, message.present)
         else:
-            total = integer_sums.added(state.sum, jnp.where(message.present, kept, 0), ceiling)
-        kept_sum = integer_sums.value(total, ceiling, dtype)
-        after, released, arm, length = rules.end(params, memory, draws, t, state.arm, kept_sum)
+            total = integer_sums.added(state.sum, jnp.where(message.present, usable, 0), ceiling)
+        usable_sum = integer_sums.value(total, ceiling, dtype)
+        after, released, arm, length = rules.end(params, memory, draws, t, state.arm, usable_sum)
         left = state.left - used
         ended = left == 0
         fresh = State(after, arm, length, integer_sums.nothing(dtype))
-        state = choose(ended, fresh, State(memory, state.arm, left, total))
+        state = tree_where(ended, fresh, State(memory, state.arm, left, total))
         return state, jnp.where(ended, released, jnp.nan)
 
     rest = rules.rest
@@ -99,16 +107,18 @@ def program(rules: Rules, shortcut: bool = False) -> Program:
     )  # fmt: skip
 
 
-def schedule(horizon: int, others: int, shortcut: bool = False) -> tuple[Span]:
-    """One span with windows for all plays and for `others`: partly used ones at the ends of episodes, and those without plays.
+def schedule(horizon: int, others: int, shortcut: bool = False) -> tuple[Span, ...]:
+    """One span, with windows for all plays and `others` more: partly used ones at the ends of episodes, and empty ones.
 
-    Long windows waste the slots behind an episode's end or a checkpoint, short ones pay a loop step more often. With the
-    shortcut slots cost nothing, and a checkpoint does not cut what is drawn at once.
+    Long windows waste the slots behind an episode's end or a checkpoint, and short ones pay for a loop step more
+    often. With the shortcut slots cost nothing, and a checkpoint does not cut what is drawn at once.
     """
-    slots = MOST_TRIALS if shortcut else min(integer_sums.LONGEST, max(8, 2 ** round(math.log2(max(horizon, 1) / 256))))
+    slots = (
+        MOST_TRIALS if shortcut else min(integer_sums.MAX_PLAYS, max(8, 2 ** round(math.log2(max(horizon, 1) / 256))))
+    )
     return (Span(slots, -(-horizon // slots) + others, full=False, whole=shortcut),)
 
 
-def claim(events: Callable) -> Guarantee:
+def claim(events: Callable[..., Any]) -> Guarantee:
     """Every reward enters one release, the noisy estimate of its episode: `events`, params -> that one."""
     return guarantee("central", "reward", events, view_released)

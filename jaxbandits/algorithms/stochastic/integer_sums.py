@@ -1,8 +1,9 @@
 """Sums of rewards as integers: the same bits in whatever order, and however cut into windows, they are added.
 
-A kept value of size at most `ceiling`, a power of two, counts in units of ceiling 2^-23 (2^-52 in float64), the last bit of the
-largest. An estimate then depends neither on window lengths nor on where checkpoints cut them, and one reward never moves a
-sum by more than its bound. Axes: [P] plays of a window, or [V] values with how often each was paid.
+A value of size at most `ceiling`, a power of two, counts in units of ceiling 2^-23 (2^-52 in float64), the last bit
+of the largest value. An estimate then depends neither on window lengths nor on where checkpoints cut them, and one
+reward never moves a sum by more than its bound. Axes: [P] plays of a window, or [V] values with how often each was
+paid.
 """
 
 from typing import Any, NamedTuple
@@ -11,18 +12,20 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.numerics import fixed_sum
+from jaxbandits.typing import Array, Float, Int, Numeric
 
-LONGEST = 128  # plays of a window: that many units of 2^23 still fit in 31 bits; a ceiling twice as large holds 256
+# The most plays of one window. That many units of 2^23 still fit in 31 bits; with a ceiling twice as large 256 fit.
+MAX_PLAYS = 128
 
 
 class Sum(NamedTuple):
-    """(high + low 2^-bits) ceiling, 0 <= low < 2^bits."""
+    """The number (high + low 2^-bits) ceiling, with 0 <= low < 2^bits."""
 
-    high: Any  # []
-    low: Any
+    high: Int[Array, ""]
+    low: Int[Array, ""]
 
 
-def power_above(bound) -> np.ndarray:
+def power_above(bound: Numeric) -> np.ndarray:
     """The smallest powers of two that are not below `bound` (> 0): ceilings, on the host."""
     mantissa, exponent = np.frexp(np.asarray(bound, np.float64))
     return np.ldexp(1.0, exponent - (mantissa == 0.5))
@@ -33,24 +36,25 @@ def _integers(dtype):
     return jnp.finfo(dtype).nmant, jnp.int64 if dtype == jnp.float64 else jnp.int32
 
 
-def nothing(dtype) -> Sum:
+def nothing(dtype: Any) -> Sum:
     """The sum of no rewards."""
     zero = jnp.zeros((), _integers(dtype)[1])
     return Sum(zero, zero)
 
 
-def added(total: Sum, kept, ceiling, plays=None) -> Sum:
-    """`total` and a window's rewards. kept [P] in [-ceiling, ceiling], 0 where nothing was played; plays int32 [P]: how often
-    each was paid, up to 2^14 times in all (None: once).
+def added(total: Sum, value: Float[Array, " P"], ceiling: Any, plays: Int[Array, " V"] | None = None) -> Sum:
+    """`total` plus the rewards of a window.
+
+    value: in [-ceiling, ceiling], 0 where nothing was played. plays: how often each value was paid, up to 2^14 times
+    in all; None is once each.
     """
-    bits, integer = _integers(kept.dtype)
-    units = jnp.round(kept * (2.0**bits / ceiling)).astype(integer)
+    bits, integer = _integers(value.dtype)
+    units = jnp.round(value * (2.0**bits / ceiling)).astype(integer)
     high, low = total
     if plays is None:
-        low = low + fixed_sum(
-            units
-        )  # any order gives these bits; `jnp.sum` was 3% slower in prm_elimination, raw moments
-    else:  # 2^14 times 2^23 units do not fit: the upper and the lower half of the units' bits by themselves
+        # any order gives these bits; `jnp.sum` was 3% slower in prm_elimination with raw moments
+        low = low + fixed_sum(units)
+    else:  # 2^14 times 2^23 units do not fit: the upper and the lower half of the units' bits are summed apart
         half, plays = bits // 2, plays.astype(integer)
         upper, lower = fixed_sum((units >> half) * plays), fixed_sum((units & (2**half - 1)) * plays)
         high = high + (upper >> (bits - half))
@@ -58,7 +62,7 @@ def added(total: Sum, kept, ceiling, plays=None) -> Sum:
     return Sum(high + (low >> bits), low & (2**bits - 1))
 
 
-def value(total: Sum, ceiling, dtype):
+def value(total: Sum, ceiling: Any, dtype: Any) -> Float[Array, ""]:
     """The sum, rounded to a float."""
     bits, _ = _integers(dtype)
     return (total.high.astype(dtype) + total.low.astype(dtype) * dtype.type(2.0**-bits)) * ceiling

@@ -1,12 +1,12 @@
 """UCB on locally private rewards: every client adds Laplace noise, or answers by randomised response.
 
-Specification of private and robust bandits, section 12; our own comparator, not a published listing.
+A comparator of our own, not a published listing: `docs/formulas/private_robust_mab.md#ldp-ucb`.
 Draws: `alg/encode` itself (one Laplace variable, or one uniform, a play).
 """
 
 import math
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 
@@ -17,15 +17,23 @@ from jaxbandits.mechanisms.laplace import laplace_scale
 from jaxbandits.mechanisms.randomized_response import randomized_response
 from jaxbandits.numerics import argmax
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
+from jaxbandits.typing import Scalar
 from jaxbandits.validation import choice, factory, integer
 
-UNREADY = 1e30  # the index of an arm without enough pulls: the lowest such index is played
+# The index of an arm without enough pulls. Of several such arms the lowest is played.
+UNREADY = 1e30
 
 
 class Params(NamedTuple):
-    noise_scale: Any  # 1 / epsilon: the Laplace scale, and what the flips follow from
-    radius_scale: Any  # radius = radius_scale sqrt(ln t / N)
-    min_pulls: Any  # an arm is ready once N >= min_pulls ln t and N >= 1
+    """The numbers of the index and of the noise."""
+
+    # 1 / epsilon: the Laplace scale; the probability of a flip follows from it too
+    noise_scale: Any
+    # the radius is radius_scale sqrt(ln t / N)
+    radius_scale: Any
+    # an arm is ready once N >= min_pulls ln t and N >= 1
+    min_pulls: Any
+    # multiplies all privacy noise
     mechanism_scale: Any
 
 
@@ -38,7 +46,9 @@ def _events(mechanism, params):
 
 @cache
 def program(num_arms: int, mechanism: str) -> Program:
-    # state [K, 3]: the rows of `arm_rows`, with reports for rewards
+    """The functions of UCB on private reports."""
+
+    # state [K, 3]: the rows of `arm_rows`, with reports for rewards. A play writes one row.
     def init(params, draws):
         return rows_before_play(num_arms, draws.dtype, mean=0.0)
 
@@ -64,22 +74,59 @@ def program(num_arms: int, mechanism: str) -> Program:
 
 
 @factory
-def ldp_ucb(*, num_arms, horizon, epsilon, mechanism="laplace") -> Algorithm:
-    """UCB1 on reports that are epsilon-private one by one: rewards are clipped to [0, 1] (NaN counts as 0) and randomised at the
-    client; the learner sees the reports only. Ties go to the lowest index; t is the index of the coming play.
+def ldp_ucb(
+    *,
+    num_arms: int,
+    horizon: int,
+    epsilon: Scalar,
+    mechanism: Literal["laplace", "randomized_response"] = "laplace",
+) -> Algorithm:
+    """UCB1 on rewards that every client randomises before it sends them: private in the local model, play by play.
 
-    mechanism "laplace": r + Lap(1 / epsilon), index mean + sqrt(8 (1/4 + 2 / epsilon^2) ln t / N) once N >= 4 ln t, infinite
-    before. The radius is sqrt(8 variance ln t / N): by Chernoff's bound with the exact Laplace transform each index is below
-    the true mean with probability at most t^-3 wherever N >= 4 ln t, and t^-4 as N / ln t grows (`docs/deviations.md`).
-    mechanism "randomized_response": a Bernoulli(r) bit, flipped with probability 1 / (1 + e^epsilon) and debiased, index
-    mean + (e^epsilon + 1) / (e^epsilon - 1) sqrt(2 ln t / N), t^-4 by Hoeffding's inequality for reports of that range.
-    epsilon in (0, inf]; inf: no noise (rewards are still rounded to bits by randomized_response; laplace still waits for 4 ln t
-    pulls). num_arms >= 2 [static]. Raises ValueError outside. A report made non-finite by an attack counts as 0.
-    Source: specification of private and robust bandits, section 12.
+    The learner sees the reports only. It plays the arm of largest index, the mean of the arm's reports plus a radius
+    that is wider than UCB1's because of the noise. t is the index of the coming play and N the arm's number of pulls.
 
+    Parameters
+    ----------
+    num_arms : int
+        Number of arms K, at least 2 [static]. Filled in from the environment.
+    horizon : int
+        Number of plays T, at least 1. Filled in from the sweep.
+    epsilon : float
+        Privacy budget of one play, in (0, inf]; in [0.0001, 15] or inf for randomised response. At inf there is no
+        noise, but randomised response still rounds rewards to bits and "laplace" still waits for 4 ln t pulls.
+    mechanism : {"laplace", "randomized_response"}
+        How a reward r in [0, 1] is randomised [static]. "laplace" sends r + Lap(1 / epsilon); the radius is sqrt(8
+        (1/4 + 2 / epsilon^2) ln t / N), and an arm counts as unplayed while N < 4 ln t. "randomized_response" sends a
+        bit that is 1 with probability r, flipped with probability 1 / (1 + e^epsilon) and made unbiased; the radius
+        is (e^epsilon + 1) / (e^epsilon - 1) sqrt(2 ln t / N).
+
+    Returns
+    -------
+    Algorithm
+        epsilon-private in the local model; the unit of privacy is the reward of one play.
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its range.
+
+    Notes
+    -----
+    Rewards are clipped to [0, 1]; NaN counts as 0. A report that an attack makes non-finite counts as 0. Ties go to
+    the lowest index. An index is below the true mean with probability at most t^-4 under randomised response
+    (Hoeffding's inequality), and at most t^-3 under Laplace noise wherever N >= 4 ln t (Chernoff's bound with the
+    exact Laplace transform; `docs/deviations.md`).
+
+    References
+    ----------
+    `docs/formulas/private_robust_mab.md#ldp-ucb`; the index is that of Auer, Cesa-Bianchi and Fischer 2002.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
-    >>> made = jb.algorithms.ldp_ucb(num_arms=3, horizon=100, epsilon=1.0)
-    >>> made.guarantee.spend(made.params), round(made.params.radius_scale, 4)
+    >>> algorithm = jb.algorithms.ldp_ucb(num_arms=3, horizon=100, epsilon=1.0)
+    >>> algorithm.guarantee.spend(algorithm.params), round(algorithm.params.radius_scale, 4)
     ((1.0, 0.0), 4.2426)
     """
     num_arms = integer("num_arms", num_arms, 2)
@@ -87,8 +134,8 @@ def ldp_ucb(*, num_arms, horizon, epsilon, mechanism="laplace") -> Algorithm:
     choice("mechanism", mechanism, ("laplace", "randomized_response"))
     if mechanism == "randomized_response" and math.isfinite(float(epsilon)) and not 1e-4 <= epsilon <= 15:
         raise ValueError(
-            f"epsilon = {epsilon!r} must be in [0.0001, 15], or inf, for randomized response: its uniforms have 23 bits, and rarer flips "
-            "would never come; use mechanism='laplace'"
+            f"epsilon = {epsilon!r} must be in [0.0001, 15], or inf, for randomized response: its uniforms have 23 "
+            "bits, and rarer flips would never come; use mechanism='laplace'"
         )
     scale = laplace_scale(1.0, epsilon)
     if mechanism == "laplace":
@@ -99,5 +146,11 @@ def ldp_ucb(*, num_arms, horizon, epsilon, mechanism="laplace") -> Algorithm:
     claim = guarantee("local", "reward", partial(_events, mechanism), view_message)
     version = ("ldp_ucb", 1, (num_arms, mechanism))
     return Algorithm(
-        program(num_arms, mechanism), (Span(1, horizon),), params, claim, version, {}, rewards=Rewards(0.0, 1.0, "clip")
+        program=program(num_arms, mechanism),
+        schedule=(Span(1, horizon),),
+        params=params,
+        guarantee=claim,
+        version=version,
+        config={},
+        rewards=Rewards(0.0, 1.0, "clip"),
     )

@@ -1,6 +1,6 @@
-"""Successive elimination (Even-Dar, Mannor and Mansour 2006, in the form of spec private_robust_mab 7).
+"""Successive elimination (Even-Dar, Mannor and Mansour 2006).
 
-Algorithm 1 of Wu, Zhou, Tao and Wang 2023 (arXiv 2302.02526) without noise, truncation or doubling.
+The form is that of Algorithm 1 of Wu, Zhou, Tao and Wang 2023 (arXiv 2302.02526) without noise, truncation or doubling.
 """
 
 import math
@@ -11,24 +11,36 @@ import jax.numpy as jnp
 
 from jaxbandits.numerics import count, materialize
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
+from jaxbandits.typing import Array, Float, Int, Scalar
 from jaxbandits.validation import factory, integer, number
 
-OUT = -1e30  # the mean of an eliminated arm
+# The mean of an eliminated arm.
+ELIMINATED = -1e30
 
 
 class Params(NamedTuple):
+    """The numbers of successive elimination."""
+
     noise_scale: Any
-    log_term: Any  # ln(4 K / failure_prob)
+    # ln(4 K / failure_prob)
+    log_term: Any
 
 
 class State(NamedTuple):
-    mean: Any  # [K], OUT once eliminated
-    rounds: Any  # [] int32: rounds finished = pulls of every active arm before this round
-    action: Any  # [] int32: the coming play's arm
+    """What successive elimination remembers."""
+
+    # ELIMINATED once an arm is out
+    mean: Float[Array, " K"]
+    # rounds finished, which is how often every active arm was pulled before this round
+    rounds: Int[Array, ""]
+    # the coming play's arm
+    action: Int[Array, ""]
 
 
 @cache
 def program(num_arms: int) -> Program:
+    """The functions of successive elimination."""
+
     def init(params, draws):
         return State(jnp.zeros(num_arms, draws.dtype), jnp.int32(0), jnp.int32(0))
 
@@ -39,37 +51,69 @@ def program(num_arms: int) -> Program:
         return reward[0]
 
     def update(params, state, draws, t, note, message, used):
-        message = jnp.where(jnp.isfinite(message), message, 0)  # here, where corrupted reports pass too
+        message = jnp.where(
+            jnp.isfinite(message), message, 0
+        )  # here and not in `encode`: reports may be corrupted on their way
         dtype, arms = state.mean.dtype, jnp.arange(num_arms, dtype=jnp.int32)
         pulls = (state.rounds + 1).astype(dtype)
         old = state.mean[note]
         mean = state.mean.at[note].set(materialize(old + (message - old) / pulls))
         # the rest of the round: active arms above the played one
-        following = materialize(jnp.min(jnp.where((mean > OUT) & (arms > note), arms, num_arms)))
+        following = materialize(jnp.min(jnp.where((mean > ELIMINATED) & (arms > note), arms, num_arms)))
         ends = following == num_arms
         radius = params.noise_scale * jnp.sqrt(2 * (params.log_term + 2 * jnp.log(t.astype(dtype))) / pulls)
-        cut = materialize(jnp.where(ends, jnp.max(mean) - 2 * radius, OUT))
-        mean = jnp.where(mean < cut, OUT, mean)
-        first = jnp.min(jnp.where(mean > OUT, arms, num_arms - 1))
+        cut = materialize(jnp.where(ends, jnp.max(mean) - 2 * radius, ELIMINATED))
+        mean = jnp.where(mean < cut, ELIMINATED, mean)
+        first = jnp.min(jnp.where(mean > ELIMINATED, arms, num_arms - 1))
         return State(mean, state.rounds + ends.astype(jnp.int32), materialize(jnp.where(ends, first, following))), ()
 
     def diagnose(params, state):
-        return {"active_arms": count(state.mean > OUT)}
+        return {"active_arms": count(state.mean > ELIMINATED)}
 
     return Program(init, act, encode, update, diagnose=diagnose)
 
 
 @factory
-def successive_elimination(*, num_arms, horizon, noise_scale=1.0, failure_prob=None) -> Algorithm:
-    """Pull every active arm once a round, in index order; drop what is clearly worse at the round's end.
+def successive_elimination(
+    *, num_arms: int, horizon: int, noise_scale: Scalar = 1.0, failure_prob: Scalar | None = None
+) -> Algorithm:
+    """Pull every active arm once a round and drop the arms that are clearly worse at the round's end.
 
-    An arm goes when the best mean exceeds its own by more than 2 noise_scale sqrt(2 ln(4 K t^2 / failure_prob) / N), t the
-    plays so far and N the arm's pulls. The last arm is played to the horizon. Non-finite rewards count as 0.
+    Arms are pulled in index order. An arm is dropped when the best mean exceeds its own by more than 2 noise_scale
+    sqrt(2 ln(4 K t^2 / failure_prob) / N), where t counts the plays so far and N the arm's pulls. The last arm is
+    played to the horizon.
 
-    num_arms >= 2 [static]; noise_scale >= 0, the rewards' sub-Gaussian scale (0.5 suffices for rewards in [0, 1]);
-    failure_prob in (0, 1), None: 1 / horizon. Raises ValueError outside. Diagnostic: `active_arms` at the horizon.
-    Source: specification of private and robust bandits, section 7, row SE.
+    Parameters
+    ----------
+    num_arms : int
+        Number of arms K, at least 2 [static]. Filled in from the environment.
+    horizon : int
+        Number of plays T, at least 1. Filled in from the sweep.
+    noise_scale : float
+        Sub-Gaussian scale of the rewards, at least 0; 0.5 suffices for rewards in [0, 1].
+    failure_prob : float, optional
+        Probability, in (0, 1), with which the confidence intervals may fail. Default: 1 / T.
 
+    Returns
+    -------
+    Algorithm
+        Without a privacy guarantee. Diagnostic: `active_arms`, how many arms are left at the horizon.
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its range.
+
+    Notes
+    -----
+    A non-finite reward counts as 0.
+
+    References
+    ----------
+    Even-Dar, Mannor and Mansour 2006; the margin is ours: `docs/formulas/private_robust_mab.md#successive-elimination`.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> jb.algorithms.successive_elimination(num_arms=3, horizon=100).schedule[0].repeats
     100
@@ -83,5 +127,13 @@ def successive_elimination(*, num_arms, horizon, noise_scale=1.0, failure_prob=N
         log_term = math.log(4 * num_arms / failure_prob)
     params = Params(number("noise_scale", noise_scale, 0.0), log_term)
     version = ("successive_elimination", 1, (num_arms,))
-    # windows of one play: with two arms left a round is two plays, so longer windows would be mostly empty
-    return Algorithm(program(num_arms), (Span(1, horizon),), params, Guarantee(), version, {}, rewards=Rewards())
+    # Windows of one play: with two arms left a round is two plays, so longer windows would be mostly empty.
+    return Algorithm(
+        program=program(num_arms),
+        schedule=(Span(1, horizon),),
+        params=params,
+        guarantee=Guarantee(),
+        version=version,
+        config={},
+        rewards=Rewards(),
+    )

@@ -1,10 +1,11 @@
 """Thompson sampling (Thompson 1933; Agrawal and Goyal 2012, 2013), recalled from memory and not re-read.
 
-Draws: `alg/act/gamma` and `alg/act/again/...` (Beta posterior), `alg/act` itself (Gaussian), `alg/encode` itself (rounding to bits).
+Draws: `alg/act/gamma` and `alg/act/again/...` (Beta posterior), `alg/act` itself (Gaussian), `alg/encode` itself
+(rounding to bits).
 """
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
@@ -13,21 +14,25 @@ from jaxbandits.algorithms.stochastic.arm_rows import rows_before_play, with_rew
 from jaxbandits.algorithms.stochastic.kl_ucb import unit_reward
 from jaxbandits.numerics import argmax, materialize
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
-from jaxbandits.random import to_exponential, to_normal
+from jaxbandits.random import Draws, to_exponential, to_normal
+from jaxbandits.typing import Array, Float, Int, Scalar
 from jaxbandits.validation import choice, factory, integer, number
 
 
 class Params(NamedTuple):
-    noise_scale: Any  # of the Gaussian posterior
+    """The numbers of Thompson sampling."""
+
+    # standard deviation of a reward under the Gaussian posterior
+    noise_scale: Any
 
 
 def _attempt(shape, first, second):
-    """One try of Marsaglia and Tsang 2000 at Gamma(shape), shape >= 1, from two words: (value, accepted), any equal shapes."""
+    """One try of Marsaglia and Tsang 2000 at Gamma(shape), shape >= 1, from two words: value and whether accepted."""
     dtype = shape.dtype
     d = shape - 1 / 3
     e = to_normal(first, dtype.type) / jnp.sqrt(9 * d)
-    # accept when log U < x^2/2 + d - d v + d log v, v = (1 + e)^3: equal to 3 d s below. So written, nothing cancels for large
-    # shapes, where the four terms are a million times their sum
+    # Accept when log U < x^2/2 + d - d v + d log v, v = (1 + e)^3. The right side equals 3 d s below. Written so,
+    # nothing cancels for large shapes, where the four terms are a million times their sum.
     series = e * e * e * e * (
         -1 / 4 + e * (1 / 5 - e * (1 / 6 - e * (1 / 7 - e * (1 / 8 - e * (1 / 9 - e * (1 / 10 - e * (1 / 11)))))))
     )  # fmt: skip
@@ -36,11 +41,12 @@ def _attempt(shape, first, second):
     return d * (1 + e) * (1 + e) * (1 + e), to_exponential(second, dtype.type) > -3 * d * s
 
 
-def gammas(draws, t, shapes):
-    """Gamma variables of the given shapes [n], each >= 1, exact in law: the first try for all at once, then the few that were
-    refused (at most 5% each) one after the other, so that lanes hardly wait for each other.
+def gammas(draws: Draws, t: Int[Array, ""], shapes: Float[Array, " n"]) -> Float[Array, " n"]:
+    """Gamma variables of the given shapes, at least 1 each, exact in law.
 
-    `lax.map`: the try of one variable is then a loop over the lanes in full vectors, not over n (measured: three times as fast).
+    The first try is made for all at once. Those that are refused, at most 5% each, are tried again one after the
+    other, so that lanes hardly wait for each other. With `lax.map` the try of one variable is a loop over the lanes
+    in full vectors, not over n, which is three times as fast.
     """
     value, done = lax.map(lambda x: _attempt(*x), (shapes, *draws.child("gamma").words(t, shapes.shape)))
     again = draws.child("again")
@@ -57,6 +63,7 @@ def gammas(draws, t, shapes):
 
 @cache
 def program(num_arms: int, posterior: str) -> Program:
+    """The functions of Thompson sampling."""
     beta = posterior == "beta"
 
     # state, beta: int32 [K, 2], failures and successes; Gaussian: [K, 3], the rows of `arm_rows`
@@ -70,7 +77,7 @@ def program(num_arms: int, posterior: str) -> Program:
             failed, won = gammas(draws, t[0], 1 + state.T.reshape(-1).astype(draws.dtype)).reshape(2, num_arms)
             sample = won / (failed + won)
         else:
-            noise = lax.map(lambda word: to_normal(word, draws.dtype), draws.bits(t[0], (num_arms,)))  # as above
+            noise = lax.map(lambda word: to_normal(word, draws.dtype), draws.bits(t[0], (num_arms,)))  # as in `gammas`
             sample = state[:, 0] + params.noise_scale * state[:, 1] * noise
         action = materialize(argmax(materialize(sample)))
         return jnp.full(t.shape, action), None, action
@@ -90,16 +97,51 @@ def program(num_arms: int, posterior: str) -> Program:
 
 
 @factory
-def thompson(*, num_arms, horizon, posterior="beta", noise_scale=1.0) -> Algorithm:
-    """Play the arm whose mean, drawn from its posterior, is largest; ties go to the lowest index.
+def thompson(
+    *,
+    num_arms: int,
+    horizon: int,
+    posterior: Literal["beta", "gaussian"] = "beta",
+    noise_scale: Scalar = 1.0,
+) -> Algorithm:
+    """Draw a mean for every arm from its posterior and play the arm whose draw is largest.
 
-    posterior [static] "beta": Beta(1 + successes, 1 + failures), for rewards in [0, 1]. They are clipped (NaN counts as 0), and
-    one strictly between is first rounded to 0 or 1 by a draw of that probability. "gaussian": N(mean, noise_scale^2 / N), for rewards of
-    any size; every arm is played once first, in index order; non-finite rewards count as 0. noise_scale >= 0: the rewards'
-    standard deviation, unused by "beta" (0 is follow the leader). num_arms >= 2 [static]. Raises ValueError outside.
-    Source: Agrawal and Goyal 2012, Algorithms 1 and 2, and 2013, as named in the specification of private and robust bandits,
-    section 12; recalled from memory, not re-read. Beta variables are ratios of gammas, exact in law (Marsaglia and Tsang 2000).
+    Parameters
+    ----------
+    num_arms : int
+        Number of arms K, at least 2 [static]. Filled in from the environment.
+    horizon : int
+        Number of plays T, at least 1. Filled in from the sweep.
+    posterior : {"beta", "gaussian"}
+        The posterior of an arm's mean [static]. "beta": Beta(1 + successes, 1 + failures), for rewards in [0, 1].
+        "gaussian": N(mean, noise_scale^2 / N), N the arm's pulls, for rewards of any size; every arm is played once
+        first, in index order.
+    noise_scale : float
+        Standard deviation of the rewards, at least 0, for "gaussian" only; 0 follows the arm of largest mean.
 
+    Returns
+    -------
+    Algorithm
+        Without a privacy guarantee.
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its range.
+
+    Notes
+    -----
+    "beta" clips rewards to [0, 1], NaN counting as 0, and rounds a reward strictly between to 0 or 1 at random, with
+    the reward as the probability of 1. Under "gaussian" a non-finite reward counts as 0. Ties go to the lowest index.
+    Beta variables are ratios of gammas and exact in law (Marsaglia and Tsang 2000).
+
+    References
+    ----------
+    Agrawal and Goyal 2012, Algorithms 1 and 2, and Agrawal and Goyal 2013, recalled from memory and not re-read;
+    `docs/formulas/private_robust_mab.md#thompson-sampling`.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> jb.algorithms.thompson(num_arms=3, horizon=100).version
     ('thompson', 1, (3, 'beta'))
@@ -110,11 +152,11 @@ def thompson(*, num_arms, horizon, posterior="beta", noise_scale=1.0) -> Algorit
     params = Params(number("noise_scale", noise_scale, 0.0))
     version = ("thompson", 1, (num_arms, posterior))
     return Algorithm(
-        program(num_arms, posterior),
-        (Span(1, horizon),),
-        params,
-        Guarantee(),
-        version,
-        {},
+        program=program(num_arms, posterior),
+        schedule=(Span(1, horizon),),
+        params=params,
+        guarantee=Guarantee(),
+        version=version,
+        config={},
         rewards=Rewards(0.0, 1.0, "clip") if posterior == "beta" else Rewards(),
     )

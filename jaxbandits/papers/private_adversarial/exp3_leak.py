@@ -57,10 +57,10 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     lost[0, 1] = 1.0
     declared = {}
     for horizon in horizons:
-        tuned = {"learning_rate": math.sqrt(math.log(2) / horizon)}
+        tuned = math.sqrt(math.log(2) / horizon)
         algorithms = {
             FIXED: partial(a.exp3, learning_rate=FIXED_RATE, mixing=0.0),
-            TUNED: partial(a.exp3, **tuned, mixing=0.0),
+            TUNED: partial(a.exp3, learning_rate=tuned, mixing=0.0),
             PRIVATE: partial(
                 a.private_batched, base=partial(a.exp3, learning_rate=FIXED_RATE, mixing=0.01), epsilon=1.0
             ),

@@ -33,7 +33,7 @@ TRIED = {
     "local EXP4": {"learning_rate": [0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3]},
     "batched EXP4": {"learning_rate": [0.1, 0.3, 1.0, 3.0, 10.0], "mixing": [0.1, 0.3, 0.6, 0.9]},
 }
-BASES = {"HTINF": a.htinf, "EXP3": a.exp3, "FTPL": a.ftpl}
+BASES: dict[str, AlgorithmFactory] = {"HTINF": a.htinf, "EXP3": a.exp3, "FTPL": a.ftpl}
 LOCAL = "noise on every play"
 EXPONENTS = {LOCAL: (0.5, 1.0)} | dict.fromkeys(BASES, (0.5, 0.5))  # in T, in 1 / epsilon
 EXPERTS = {"experts as arms": (0.5, 0.5), "local EXP4": (0.5, 1.0), "batched EXP4": (2 / 3, 1 / 3)}

@@ -4,6 +4,7 @@ They are known only through a bound D on the means and a central moment.
 """
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -34,7 +35,7 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 
 def _one(bound, horizon, seeds, epsilons, shares) -> Sweep:
     means = bound / 2 + OFFSETS
-    central = {"moment": "central", "moment_bound": 1.0, "mean_bound": float(bound)}
+    central: dict[str, Any] = {"moment": "central", "moment_bound": 1.0, "mean_bound": float(bound)}
     algorithms = {
         "PRM elimination": partial(a.prm_elimination, **central),
         "PRM-UCB": partial(a.prm_ucb, **central),

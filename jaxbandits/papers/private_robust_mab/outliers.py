@@ -4,6 +4,7 @@ Five per cent of the rewards equal inf, NaN, a million or minus a million.
 """
 
 from functools import partial
+from typing import Any
 
 from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
@@ -16,7 +17,7 @@ ATTACKS = {
     "inf": partial(v.huber, value="inf"), "NaN": partial(v.huber, value="nan"), "1e6": partial(v.huber, value=1e6),
     "-1e6": partial(v.huber, value=-1e6), "swapped": partial(v.huber, kind="swapped"),
 }  # fmt: skip
-HEAVY = {"moment_order": 2.0, "moment_bound": 1.0}
+HEAVY: dict[str, Any] = {"moment_order": 2.0, "moment_bound": 1.0}
 ALGORITHMS = {
     "PRM elimination": partial(a.prm_elimination, epsilon=1.0, corruption_bound=BOUND),
     "PRM-UCB": partial(a.prm_ucb, epsilon=1.0, corruption_bound=BOUND),

@@ -47,7 +47,7 @@ def curves(ds, keep, bound) -> pd.DataFrame:
 
 def left(results):
     """Private against not private, M1."""
-    keep = {
+    keep: dict[str, dict] = {
         "private, ε = 1": {"algorithm": "M1", "epsilon": EPSILON},
         "not private": {"algorithm": "M1", "epsilon": float("inf")},
     }

@@ -38,14 +38,14 @@ def describe_part(part):
     config = getattr(part, "config", None)
     if not isinstance(config, Arguments) or not _in_package(config.home) or not config.describes(part):
         raise Altered
-    version = _numbers_of(part.version) if isinstance(part, Algorithm) else part.version
+    version = version_numbers(part.version) if isinstance(part, Algorithm) else part.version
     return [config["name"], version, _arguments(config, config.defaults)]
 
 
-def _numbers_of(version: tuple) -> list:
+def version_numbers(version: tuple) -> list:
     """The version numbers in an algorithm's `version`, its own and those of the algorithms it wraps."""
     name, number, static = version
-    return [name, number, *(_numbers_of(x) for x in _wrapped(static))]
+    return [name, number, *(version_numbers(x) for x in _wrapped(static))]
 
 
 def _wrapped(x):

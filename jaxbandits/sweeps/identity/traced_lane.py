@@ -19,6 +19,7 @@ import numpy as np
 from jax.extend import core
 
 from jaxbandits import simulator
+from jaxbandits.contract import expansion, inner_programs
 from jaxbandits.protocol import Case, Span
 from jaxbandits.source_places import place_of_equation, place_of_error
 from jaxbandits.sweeps.engines.compiled import Compiled
@@ -107,12 +108,7 @@ def _batch_programs(parts, kinds, closes, case, times, numbers, moves: bool) -> 
 def _operations(jaxpr) -> set[str]:
     """The names of all operations of a program."""
     names = {equation.primitive.name for equation in jaxpr.eqns}
-    inner = [x for equation in jaxpr.eqns for x in jax.tree.leaves(list(equation.params.values()), is_leaf=_is_program)]
-    return names.union(*(_operations(getattr(x, "jaxpr", x)) for x in inner if _is_program(x)))
-
-
-def _is_program(x) -> bool:
-    return isinstance(x, core.ClosedJaxpr | core.Jaxpr)
+    return names.union(*(_operations(inner) for equation in jaxpr.eqns for inner in inner_programs(equation)))
 
 
 def fingerprint(programs, results, *, lasting: bool = True) -> str:
@@ -228,6 +224,9 @@ class _Writer:
             return self.value(params.get("jaxpr", params.get("call_jaxpr")))
         if name == "custom_vmap_call":  # its rule shows in the program of a batch
             return self.value(params["call"])
+        expanded = expansion(equation)
+        if expanded is not None:
+            return self.value(expanded)
         for key in sorted(params.keys() - _UNREAD):
             self.text(key)
             self.value(params[key])

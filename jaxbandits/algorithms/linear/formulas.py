@@ -1,0 +1,301 @@
+"""What Algorithm 1 computes from a design: counts of plays, the filter's bound and the radius of elimination.
+
+The paper is "Robust and private stochastic linear bandits" (ICML 2023, arXiv 2304.11741); the repaired formulas
+are on `docs/formulas/robust_linear.md`. The functions take numbers or traced arrays. The design itself is
+`estimators.g_optimal_design`, the filter `estimators.spectral_filter`.
+
+Axes: [K] arms, [d] features. Model "M1": a client a reward; "M2": a client an action, whose report is the mean
+of its n_a rewards. b is the Laplace scale of a reward's noise, 2 / epsilon, and 0 without privacy.
+"""
+
+from typing import Any, Literal, TypeAlias
+
+import jax.numpy as jnp
+from jax import lax
+
+from jaxbandits.numerics import fixed_sum, matvec
+from jaxbandits.typing import Array, Bool, Float, Int
+
+Model: TypeAlias = Literal["M1", "M2"]
+"""Who is a client: of one reward, or of one action."""
+
+ARMS_AT_ONCE = 16  # whose widths are computed side by side: no array has size K x K
+
+
+def counts(weights: Float[Array, " K"], size: Any, *, model: Model = "M1", weight_floor: Any = 0.1) -> Int[Array, " K"]:
+    """Plays of every arm in a batch: ceil(m w), for M2 ceil(m max(w, weight_floor)), where the design has weight.
+
+    Parameters
+    ----------
+    weights : array [K]
+        The design's weights.
+    size : float
+        The size m of the batch.
+    model : {"M1", "M2"}
+        A client a reward, or a client an action.
+    weight_floor : float
+        The least weight of an arm of the design in model M2.
+
+    Returns
+    -------
+    int32 array [K]
+        Plays of each arm; 0 where the design has no weight.
+
+    Notes
+    -----
+    Guarded against rounding: m w (1 - 2e-6) - 1e-9 is rounded up in float32, m w - 1e-9 in float64.
+
+    References
+    ----------
+    `docs/formulas/robust_linear.md#reports`.
+
+    Examples
+    --------
+    >>> counts(jnp.array([0.0, 0.25, 0.75]), 10).tolist()
+    [0, 3, 8]
+    >>> counts(jnp.array([0.0, 0.05, 0.95]), 10, model="M2").tolist()
+    [0, 1, 10]
+    """
+    weights = jnp.asarray(weights)
+    wanted = jnp.maximum(weights, weight_floor) if model == "M2" else weights
+    shade = 1.0 if weights.dtype == jnp.float64 else 1 - 2e-6
+    return jnp.where(weights > 0, jnp.ceil(size * wanted * shade - 1e-9), 0).astype(jnp.int32)
+
+
+def _own(pulls, model):
+    """Rewards behind one report of each arm [K]: 1 or n_a; 1 for arms that are not played."""
+    return jnp.maximum(pulls, 1) if model == "M2" else jnp.ones_like(pulls)
+
+
+def mean_square(
+    pulls: Int[Array, " K"], noise_scale: Any, laplace_scale: Any, *, model: Model = "M1"
+) -> Float[Array, ""]:
+    """A bound rho^2 on the mean square of a clean report.
+
+    M1: 1 + sigma^2 + 2 b^2. M2: 1 + sigma^2 / n + 2 (b / n)^2 with n = min n_a.
+
+    Parameters
+    ----------
+    pulls : int array [K]
+        Plays of the batch, 0 where an arm is not played.
+    noise_scale : float
+        The rewards' sub-Gaussian scale sigma.
+    laplace_scale : float
+        b.
+    model : {"M1", "M2"}
+        A client a reward, or a client an action.
+
+    Returns
+    -------
+    array []
+        rho^2.
+
+    References
+    ----------
+    `docs/formulas/robust_linear.md#threshold`.
+
+    Examples
+    --------
+    >>> float(mean_square(jnp.array([4, 0, 8]), 1.0, 2.0, model="M2"))
+    1.75
+    """
+    pulls = jnp.asarray(pulls)
+    least = jnp.min(jnp.where(pulls > 0, _own(pulls, model), jnp.iinfo(jnp.int32).max)).astype(jnp.result_type(float))
+    least = jnp.where(jnp.any(pulls > 0), least, 1)
+    return 1 + noise_scale**2 / least + 2 * (laplace_scale / least) ** 2
+
+
+def lambda_value(square: Any, num_reports: Any, max_leverage: Any, *, clean: Any) -> Float[Array, ""]:
+    """The bound lambda of the filter, which stops below a top eigenvalue of 4 lambda.
+
+    Parameters
+    ----------
+    square : float
+        rho^2 of `mean_square`. For the paper's printed value: the mean square of the observed reports.
+    num_reports : int
+        Reports n of the batch.
+    max_leverage : float
+        The largest leverage mu of the active arms in M.
+    clean : bool
+        False: rho^2 / n, "tight". True: mu rho^2, "clean".
+
+    Returns
+    -------
+    array []
+        lambda.
+
+    Notes
+    -----
+    The printed value, "observed", is mu times the mean square of the observed reports. No data can exceed four
+    times that, so that its filter never removes anything.
+
+    References
+    ----------
+    `docs/formulas/robust_linear.md#threshold`.
+
+    Examples
+    --------
+    >>> float(lambda_value(2.0, 10, 0.5, clean=False)), float(lambda_value(2.0, 10, 0.5, clean=True))
+    (0.20000000298023224, 1.0)
+    """
+    return square * jnp.where(clean, max_leverage, 1 / jnp.maximum(num_reports, 1))
+
+
+def gamma_practical(
+    actions: Float[Array, "K d"],
+    active: Bool[Array, " K"],
+    inverse: Float[Array, "d d"],
+    pulls: Int[Array, " K"],
+    *,
+    log_term: Any,
+    square: Any,
+    noise_scale: Any,
+    laplace_scale: Any,
+    model: Model = "M1",
+    sampling_scale: Any = 0.5,
+    corruption_bound: Any = 0.0,
+    corruption_scale: Any = 0.5,
+    bias_scale: Any = 1.0,
+) -> Float[Array, ""]:
+    """Half of the gap at which an arm is dropped: a Bernstein half-width of the noise, plus the bias of corruption.
+
+    The noise is Gaussian and Laplace. The width is sampling_scale max_x [sqrt(2 V L) + c L] over active x, with
+    w_a = <x, M^-1 a>. M1: V = (sigma^2 + 2 b^2) sum n_a w_a^2 and c = b max_a |w_a|. M2:
+    V = sum w_a^2 (sigma^2 / n_a + 2 (b / n_a)^2) and c = max_a |w_a| b / n_a. Under corruption
+    corruption_scale sqrt(rho^2 alpha) + bias_scale alpha is added.
+
+    Parameters
+    ----------
+    actions : array [K, d]
+        Feature vectors.
+    active : bool array [K]
+        The arms that are still played.
+    inverse : array [d, d]
+        M^-1 on the span of the active arms.
+    pulls : int array [K]
+        Plays of the batch.
+    log_term : float
+        L = log(2 K B / failure_prob).
+    square : float
+        rho^2 of `mean_square`.
+    noise_scale : float
+        sigma.
+    laplace_scale : float
+        b.
+    model : {"M1", "M2"}
+        A client a reward, or a client an action.
+    sampling_scale : float
+        Multiplies the width of the noise.
+    corruption_bound : float
+        The share alpha of corrupted reports that is believed in.
+    corruption_scale, bias_scale : float
+        Multiply the two terms of corruption.
+
+    Returns
+    -------
+    array []
+        The radius gamma.
+
+    References
+    ----------
+    `docs/formulas/robust_linear.md#practical-radius`.
+
+    Examples
+    --------
+    >>> x, both = jnp.eye(2), jnp.ones(2, bool)
+    >>> scales = {"log_term": 4.0, "square": 2.0, "noise_scale": 1.0, "laplace_scale": 0.0}
+    >>> float(gamma_practical(x, both, x / 8, jnp.array([8, 8]), **scales))
+    0.5
+    """
+    reports = jnp.where(pulls > 0, 1 if model == "M2" else pulls, 0).astype(actions.dtype)
+    own = _own(pulls, model).astype(actions.dtype)
+    variance = reports * (noise_scale**2 / own + 2 * (laplace_scale / own) ** 2)
+    tail = jnp.where(pulls > 0, laplace_scale / own, 0)
+    num_arms, dim = actions.shape
+    rows = -(-num_arms // ARMS_AT_ONCE)
+    pad = rows * ARMS_AT_ONCE - num_arms
+
+    def widest(largest, chunk):
+        x, here = chunk
+        w = fixed_sum(matvec(inverse, x)[:, None, :] * actions)
+        width = jnp.sqrt(2 * log_term * fixed_sum(w * w * variance)) + log_term * jnp.max(jnp.abs(w) * tail, axis=-1)
+        return jnp.maximum(largest, jnp.max(jnp.where(here, width, 0))), None
+
+    features = jnp.pad(actions, ((0, pad), (0, 0))).reshape(rows, ARMS_AT_ONCE, dim)
+    chunks = features, jnp.pad(active, (0, pad)).reshape(rows, -1)
+    largest = lax.scan(widest, jnp.zeros((), actions.dtype), chunks)[0]
+    bias = corruption_scale * jnp.sqrt(square * corruption_bound) + bias_scale * corruption_bound
+    return sampling_scale * largest + jnp.where(corruption_bound > 0, bias, 0)
+
+
+def gamma_paper(
+    rank: Any,
+    size: Any,
+    support: Any,
+    *,
+    log_term: Any,
+    laplace_scale: Any,
+    model: Model = "M1",
+    weight_floor: Any = 0.1,
+    sampling_scale: Any = 1.0,
+    corruption_bound: Any = 0.0,
+    corruption_scale: Any = 1.0,
+    bias_scale: Any = 1.0,
+) -> Float[Array, ""]:
+    """The paper's radius with its hidden constants as scales.
+
+    The rank r stands for d, m is the size and alpha the corruption bound. M1, with Y = 1 + sqrt(log(m /
+    delta')) + log(m / delta') / epsilon: sampling_scale sqrt(2 r / m) (sqrt(L) + L / epsilon) +
+    corruption_scale [2 r (sqrt(alpha) + sqrt(alpha L / m)) + sqrt(2 r) alpha] Y + bias_scale alpha. M2, with k
+    the support, n = weight_floor m, L_k = log(k / delta') and Y = 1 + sqrt(L_k / n) + L_k / (n epsilon):
+    sampling_scale sqrt(2 r) (sqrt(L / n) + L / (n epsilon)) + corruption_scale [2 r (k sqrt(alpha) + sqrt(k
+    alpha L)) + sqrt(2 r k) alpha] Y + bias_scale alpha.
+
+    Parameters
+    ----------
+    rank : float
+        The dimension that the active arms span.
+    size : float
+        The size m of the batch.
+    support : float
+        Arms in the design.
+    log_term : float
+        L = log(1 / delta'), delta' = failure_prob / (K T^2).
+    laplace_scale : float
+        2 / epsilon.
+    model : {"M1", "M2"}
+        A client a reward, or a client an action.
+    weight_floor : float
+        The least weight of an arm of the design in model M2.
+    sampling_scale, corruption_scale, bias_scale : float
+        The hidden constants of the three terms.
+    corruption_bound : float
+        alpha.
+
+    Returns
+    -------
+    array []
+        The radius gamma.
+
+    Notes
+    -----
+    Beyond alpha of about 1e-3 it exceeds every gap and nothing is eliminated.
+
+    References
+    ----------
+    `docs/formulas/robust_linear.md#paper-radius`.
+    """
+    private = laplace_scale / 2  # 1 / epsilon
+    alpha = corruption_bound
+    if model == "M1":
+        log_all = jnp.log(size) + log_term
+        spread = 1 + jnp.sqrt(log_all) + log_all * private
+        sampling = jnp.sqrt(2 * rank / size) * (jnp.sqrt(log_term) + log_term * private)
+        corrupted = 2 * rank * (jnp.sqrt(alpha) + jnp.sqrt(alpha * log_term / size)) + jnp.sqrt(2 * rank) * alpha
+    else:
+        n, log_all = weight_floor * size, jnp.log(support) + log_term
+        spread = 1 + jnp.sqrt(log_all / n) + log_all / n * private
+        sampling = jnp.sqrt(2 * rank) * (jnp.sqrt(log_term / n) + log_term / n * private)
+        corrupted = 2 * rank * (support * jnp.sqrt(alpha) + jnp.sqrt(support * alpha * log_term))
+        corrupted = corrupted + jnp.sqrt(2 * rank * support) * alpha
+    return sampling_scale * sampling + corruption_scale * corrupted * spread + bias_scale * alpha
