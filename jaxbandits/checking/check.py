@@ -1,5 +1,7 @@
 """`jaxbandits.check`: what breaks the contract of a part, in plain words."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -9,13 +11,15 @@ from jaxbandits.checking.child import in_child
 from jaxbandits.checking.findings import Check, Finding, found_by, name_of_part
 from jaxbandits.checking.lookup import looked_up, small_environment
 from jaxbandits.checking.subject import Subject
+from jaxbandits.protocol import Adversary, Environment
+from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory
 from jaxbandits.validation import integer
 
-BUILT: tuple[Callable, ...] = (building.builds,)
-TRACED: tuple[Callable, ...] = (tracing.shapes,)
-SEEN: tuple[Callable, ...] = (tracing.traces_once, tracing.draws, tracing.addresses, claims.guarantee)
-PLAYED: tuple[Callable, ...] = (playing.plays,)
-COMPARED: tuple[Callable, ...] = (
+BUILT: tuple[Callable[..., Any], ...] = (building.builds,)
+TRACED: tuple[Callable[..., Any], ...] = (tracing.shapes,)
+SEEN: tuple[Callable[..., Any], ...] = (tracing.traces_once, tracing.draws, tracing.addresses, claims.guarantee)
+PLAYED: tuple[Callable[..., Any], ...] = (playing.plays,)
+COMPARED: tuple[Callable[..., Any], ...] = (
     playing.actions, playing.lane_alone, playing.chunks, playing.checkpoints, playing.windows, playing.bad_rewards,
 )  # fmt: skip
 # : All rules, in the order in which they are looked at. A stage that finds something ends the check where the next
@@ -37,7 +41,14 @@ class Request(NamedTuple):
 
 
 def check(
-    algorithm, environment=None, *, reward_adversary=None, message_adversary=None, horizon=256, seeds=8, audit=False
+    algorithm: AlgorithmFactory | str,
+    environment: EnvironmentFactory | Environment | str | None = None,
+    *,
+    reward_adversary: AdversaryFactory | Adversary | str | None = None,
+    message_adversary: AdversaryFactory | Adversary | str | None = None,
+    horizon: int = 256,
+    seeds: int = 8,
+    audit: bool = False,
 ) -> Check:
     """Look for what breaks the contract of a part: of an algorithm, or of an environment or adversary beside a known
     algorithm.
@@ -118,7 +129,9 @@ def here(request: Request, report: Callable[[str], Any] = lambda rule: None) -> 
     return findings, rules
 
 
-def wanted(stage, subject: Subject, request: Request, findings: list[Finding]) -> Iterable[Callable]:
+def wanted(
+    stage: Iterable[Callable[..., Any]], subject: Subject, request: Request, findings: list[Finding]
+) -> Iterable[Callable[..., Any]]:
     """The rules of a stage that say something new about this subject."""
     broken = {finding.rule for finding in findings}
     for rule in stage:

@@ -3,16 +3,19 @@
 import functools
 import importlib
 import sys
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
 from jaxbandits import catalogue
 from jaxbandits.checking.findings import described
 from jaxbandits.sweeps.grid import signature_of
+from jaxbandits.typing import EnvironmentFactory
 from jaxbandits.validation import nearest
 
 
-def looked_up(what: str, part, module):
+def looked_up(what: str, part: Any, module: ModuleType) -> Any:
     """A part as it is, or the one that a name stands for: an environment or adversary of the package at the
     catalogue's size.
 
@@ -24,9 +27,8 @@ def looked_up(what: str, part, module):
         return imported(what, part)
     if part not in module.__all__:
         raise ValueError(
-            f"{what} = {part!r}: no {what.rpartition('_')[2]} of the "
-            f"package has that name{nearest(part, module.__all__)}; "
-            "your own is named 'module:factory'"
+            f"{what} = {part!r}: no {what.rpartition('_')[2]} of the package has that name"
+            f"{nearest(part, module.__all__)}; your own is named 'module:factory'"
         )
     if part in catalogue.ENVIRONMENTS:
         return catalogue.ENVIRONMENTS[part].environment
@@ -36,7 +38,7 @@ def looked_up(what: str, part, module):
     return getattr(module, part)
 
 
-def imported(what: str, name: str):
+def imported(what: str, name: str) -> Any:
     """The factory that `module:factory` names. ValueError where it cannot be imported."""
     module_name, _, attribute = name.partition(":")
     importlib.invalidate_caches()
@@ -55,7 +57,7 @@ def here_first() -> None:
         sys.path.insert(0, "")
 
 
-def small_environment(algorithm):
+def small_environment(algorithm: Any) -> EnvironmentFactory:
     """A small environment of the catalogue that offers what a factory names.
 
     Numbers that the factory binds are the environment's too.

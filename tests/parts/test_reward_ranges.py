@@ -313,7 +313,7 @@ def test_static_arguments():
         "byzantine_ucb": ["num_agents", "num_arms", "dim", "horizon", "window", "aggregate", "privacy", "iterations"],
         "linucb": ["num_arms", "dim", "contexts"],
     }  # fmt: skip
-    assert listing.record("private_batched")["static"] == ["num_arms"]  # its window is data
+    assert listing.record("private_batched")["static"] == ["num_arms", "base"]  # its window is data
     assert "learner" in listing.record("online_ucb")["static"] and "step" in listing.record("online_ucb")["static"]
 
 
