@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize, stats
 
+import jaxbandits as jb
 from jaxbandits import simulator
 from jaxbandits.algorithms.adversarial.bandit_to_experts import bandit_to_experts
+from jaxbandits.algorithms.adversarial.batch_tuning import tuned_in_batches
 from jaxbandits.algorithms.adversarial.exp3 import exp3
 from jaxbandits.algorithms.adversarial.exp3_ix import exp3_ix
 from jaxbandits.algorithms.adversarial.ftpl import ftpl
@@ -32,6 +34,7 @@ from jaxbandits.mechanisms.laplace import laplace_scale
 from jaxbandits.protocol import Loss
 from jaxbandits.random import Draws
 from jaxbandits.sweeps import simulate, sweep
+from jaxbandits.validation import factory
 from jaxbandits.window import offer
 
 INF = float("inf")
@@ -537,3 +540,26 @@ def test_float64_runs(make):
         lane = simulator.begin(parts, case, jnp.uint32(0), 1)
         lane, _ = offer(parts, case, jnp.uint32(0), 2, lane, jnp.int32(0), jnp.int32(2))
         assert all(x.dtype in (jnp.float64, jnp.int32) for x in jax.tree.leaves(lane.algorithm))
+
+
+def test_a_base_of_ones_own_is_told_of_the_noise_it_will_see():
+    """By naming an argument, or by a function of its own; what a partial binds is left alone."""
+
+    @factory
+    def told(*, num_arms, horizon, feedback_scale=0.0, tail_scale=None):
+        return exp3(num_arms=num_arms, horizon=horizon, learning_rate=0.1, mixing=0.1)._replace(
+            params=jb.algorithms.htinf(num_arms=num_arms, horizon=horizon).params._replace(
+                tail_scale=feedback_scale + 100 * (tail_scale or 0)
+            ),
+            program=jb.algorithms.htinf(num_arms=num_arms, horizon=horizon).program,
+        )
+
+    def seen(base, **arguments):
+        return private_batched(num_arms=3, horizon=100, base=base, **arguments).params.base.tail_scale
+
+    assert seen(told, epsilon=0.25) == 1.0
+    assert seen(told, epsilon=0.25, window=2) == 2 + 100 * math.sqrt(2 + 4 * 2**2)
+    assert seen(partial(told, feedback_scale=7.0), epsilon=0.25) == 7.0
+    assert seen(told, epsilon=INF) == 0.0
+    tuned_in_batches(told, lambda batches: {"feedback_scale": float(batches.window)})
+    assert seen(told, epsilon=0.25, window=2) == 2.0

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from jaxbandits import theory
+from jaxbandits.algorithms.adversarial.batch_tuning import Batches, tuned_in_batches
 from jaxbandits.learners.exponential import reweigh
 from jaxbandits.learners.observed_loss import observed_loss
 from jaxbandits.numerics import UNROLL, fixed_sum, inverse_cdf, materialize
@@ -169,3 +170,20 @@ def exp3(
         config={},
         rewards=Rewards(0.0, 1.0),
     )
+
+
+def _in_batches(batches: Batches) -> dict[str, Any]:
+    """Corollary E.1 for the window that follows from epsilon; its general form for a window that the user chose."""
+    bound = {key: value for key, value in batches.bound.items() if value is not None}
+    if "feedback_scale" in bound or {"learning_rate", "mixing"} <= bound.keys():
+        return {}
+    sizes, mixing = (batches.num_arms, batches.horizon), bound.get("mixing")
+    if batches.chosen:
+        number, scale = batches.horizon // batches.window, batches.noise_scale
+        tuning = theory.exp3_noisy_tuning(batches.num_arms, number, scale, mixing=mixing, window=batches.window)
+    else:
+        tuning = theory.exp3_tuning(*sizes, batches.epsilon, mixing=mixing)
+    return {key: tuning[key] for key in ("learning_rate", "mixing")}
+
+
+tuned_in_batches(exp3, _in_batches)

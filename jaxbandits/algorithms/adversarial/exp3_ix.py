@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
+from jaxbandits.algorithms.adversarial.batch_tuning import tuned_in_batches, untuned
 from jaxbandits.learners.exponential import reweigh
 from jaxbandits.learners.observed_loss import observed_loss
 from jaxbandits.numerics import inverse_cdf, materialize
@@ -115,3 +116,6 @@ def exp3_ix(
         config={},
         rewards=Rewards(0.0, 1.0),
     )
+
+
+tuned_in_batches(exp3_ix, untuned)  # no theorem says how: it plays with its own defaults

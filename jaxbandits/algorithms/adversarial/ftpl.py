@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits import theory
+from jaxbandits.algorithms.adversarial.batch_tuning import Batches, tuned_in_batches
 from jaxbandits.learners.observed_loss import observed_loss
 from jaxbandits.learners.perturbed import leader_probability
 from jaxbandits.numerics import argmin, materialize
@@ -84,17 +85,17 @@ def literal_program(num_arms: int) -> Program:
         return action, (state.tries == 0).astype(jnp.int32), leader
 
     def update(params, state, draws, t, action, message, used):
-        begins, most = jnp.asarray(used) > 0, jnp.asarray(params.tries).astype(jnp.int32)
+        begins, max_tries = jnp.asarray(used) > 0, jnp.asarray(params.tries).astype(jnp.int32)
         action, loss = jnp.where(begins, action, state.action), jnp.where(begins, message.total, state.loss)
         tried = jnp.where(begins, 0, state.tries)
         position = (tried + order)[:, None] * num_arms + np.arange(num_arms, dtype=np.int32)
         noise = to_laplace(draws.child("tries").at(t, position), draws.dtype)  # [block, K]
         leads = argmin(state.estimate + noise / params.learning_rate) == action
-        first = jnp.min(jnp.where(leads & (tried + order < most), order, block))
+        first = jnp.min(jnp.where(leads & (tried + order < max_tries), order, block))
         tried, matched = tried + jnp.minimum(first + 1, block), first < block
         count = jnp.where(matched, tried.astype(loss.dtype), params.failed_tries)
         pending = begins | (state.tries > 0)
-        done = pending & (matched | (tried >= most))
+        done = pending & (matched | (tried >= max_tries))
         added = state.estimate.at[action].add(materialize(loss * count))
         estimate = jnp.where(done, added - materialize(jnp.min(added)), state.estimate)
         return Resampling(estimate, action, loss, jnp.where(pending & ~done, tried, 0)), ()
@@ -201,3 +202,16 @@ def ftpl(
         config={},
         rewards=Rewards(0.0, 1.0),
     )
+
+
+def _in_batches(batches: Batches) -> dict[str, Any]:
+    """Corollary E.3 for the window that follows from epsilon; its general form for a window that the user chose."""
+    if batches.bound.get("feedback_scale") is not None:
+        return {}
+    if batches.chosen:
+        return {"feedback_scale": batches.noise_scale}
+    tuning = theory.ftpl_tuning(batches.num_arms, batches.horizon, batches.epsilon)
+    return {key: tuning[key] for key in ("learning_rate", "tries")}
+
+
+tuned_in_batches(ftpl, _in_batches)

@@ -9,8 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits import theory
-from jaxbandits.algorithms.adversarial.exp3 import exp3
-from jaxbandits.algorithms.adversarial.ftpl import ftpl
+from jaxbandits.algorithms.adversarial.batch_tuning import Batches, tuning_of
 from jaxbandits.algorithms.adversarial.htinf import htinf
 from jaxbandits.learners.observed_loss import clipped_loss
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_released
@@ -113,32 +112,6 @@ def slots(window: int, max_plays: int = MAX_WINDOW_PLAYS) -> int:
     return -(-size // unit) * unit
 
 
-def _tuning(base: AlgorithmFactory, num_arms: int, horizon: int, epsilon: float, window: int, chosen: bool) -> dict:
-    """What the conversion passes to its base. `chosen`: the user gave the window."""
-    if math.isinf(epsilon):
-        return {}
-    maker, bound = (base.func, base.keywords) if isinstance(base, partial) else (base, {})
-    given = {key for key, value in bound.items() if value is not None}
-    scale = 1 / (window * epsilon)
-    if maker is htinf:
-        tuning = {"tail_scale": math.sqrt(2 + 4 * scale**2)} if scale > 1 + 1e-6 else {}
-    elif maker not in (exp3, ftpl) or "feedback_scale" in given:
-        tuning = {}
-    elif chosen and maker is ftpl:
-        tuning = {"feedback_scale": scale}
-    elif maker is ftpl:
-        tuning = theory.ftpl_tuning(num_arms, horizon, epsilon)
-    elif {"learning_rate", "mixing"} <= given:
-        tuning = {}
-    else:
-        mixing = bound["mixing"] if "mixing" in given else None
-        if chosen:
-            tuning = theory.exp3_noisy_tuning(num_arms, horizon // window, scale, mixing=mixing, window=window)
-        else:
-            tuning = theory.exp3_tuning(num_arms, horizon, epsilon, mixing=mixing)
-    return {key: value for key, value in tuning.items() if key not in given and key not in ("window", "noise_scale")}
-
-
 def _shapes(params) -> tuple:
     leaves, treedef = jax.tree.flatten(params)
     return treedef, tuple(np.shape(x) for x in leaves)
@@ -179,8 +152,9 @@ def private_batched(
     base : factory or functools.partial of one
         An algorithm that learns from `Loss` messages [static]: `exp3`, `exp3_ix`, `htinf`, `tsallis_inf` or `ftpl`.
         It is given the paper's tuning (`exp3`: Corollary E.1, `ftpl`: Corollary E.3, `htinf`: Corollary 3.2; with a
-        given `window` the general forms of `jaxbandits.theory`). Any other base has its own defaults. What the
-        partial binds wins.
+        given `window` the general forms of `jaxbandits.theory`); `exp3_ix` and `tsallis_inf` keep their own defaults.
+        A base of your own that takes `feedback_scale` gets the noise's scale there, one that takes `tail_scale` that
+        of HTINF. What the partial binds wins.
     window : int, optional
         Plays of a batch, in [1, T]. It is data: it can be swept. Default: `theory.window(epsilon)`, about 1 /
         epsilon; 1 at epsilon inf.
@@ -228,18 +202,19 @@ def private_batched(
     else:
         # the rounding guard of `theory.window` may exceed T
         window = min(theory.window(theory.check_epsilon(epsilon, horizon)), horizon)
-    tuning = _tuning(base, num_arms, horizon, epsilon, window, chosen)
-    inner = base_algorithm(base, num_arms=num_arms, horizon=horizon // window, **tuning)
+    bound = dict(base.keywords) if isinstance(base, partial) else {}
+    batches = Batches(num_arms=num_arms, horizon=horizon, epsilon=epsilon, window=window, chosen=chosen, bound=bound)
+    inner = base_algorithm(base, num_arms=num_arms, horizon=horizon // window, **tuning_of(base, batches))
     if not _learns_from_losses(inner.program, *_shapes(inner.params)):
         raise ValueError(
             f"base = {inner.version[0]} does not learn from losses: use exp3, exp3_ix, htinf, tsallis_inf or ftpl"
         )
     params = Params(inner.params, window, laplace_scale(1 / window, epsilon), 1.0)
-    batches, inner_span = -(-horizon // window), inner.schedule[0]
-    span = Span(slots(window), batches, full=True, length=window)
+    rounds, inner_span = -(-horizon // window), inner.schedule[0]
+    span = Span(slots(window), rounds, full=True, length=window)
     if not inner_span.full:
         # windows for the plays, and those the base may sit out; whole, so that sums do not depend on checkpoints
-        windows = batches * -(-window // span.slots) + inner_span.repeats
+        windows = rounds * -(-window // span.slots) + inner_span.repeats
         span = Span(span.slots, min(windows, 2**30), full=False, whole=True)
     version = ("private_batched", 1, (num_arms, inner.version))
     return Algorithm(

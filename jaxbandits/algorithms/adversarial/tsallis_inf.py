@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
+from jaxbandits.algorithms.adversarial.batch_tuning import tuned_in_batches, untuned
 from jaxbandits.algorithms.adversarial.htinf import MIN_WEIGHT
 from jaxbandits.learners import tsallis
 from jaxbandits.learners.observed_loss import observed_loss
@@ -119,3 +120,6 @@ def tsallis_inf(
         config={},
         rewards=Rewards(0.0, 1.0),
     )
+
+
+tuned_in_batches(tsallis_inf, untuned)  # no theorem says how: it plays with its own defaults
