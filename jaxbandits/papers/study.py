@@ -5,7 +5,7 @@ run that was interrupted goes on where it stopped, and a study that grew compute
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -18,6 +18,7 @@ from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret, grid_dims, markdown
 from jaxbandits.sweeps import sweep
 from jaxbandits.sweeps.grid import PARTS, Axis, axes_of, takes
+from jaxbandits.typing import Vector
 
 Results: TypeAlias = dict[str, Any]
 """What a study computed, by name: the Dataset of a sweep, or what a computed function returned."""
@@ -25,12 +26,13 @@ Results: TypeAlias = dict[str, Any]
 
 class Tuning(NamedTuple):
     """What is tuned, and on which seeds: at every point of the grid the value of lowest mean regret at the horizon is
-    kept.
+    chosen.
 
     The values tried are all valid or the sweep refuses. An algorithm without a grid keeps its own settings.
     """
 
-    grids: dict[str, dict]  # label -> {key: values}, crossed; keys as in the grid of a sweep, without the label
+    # label -> {key: values}, crossed; keys as in the grid of a sweep, without the label
+    grids: dict[str, dict[str, Any]]
     seeds: range  # none of the reported ones
     unknown: tuple[str, ...] = ()  # keys of the grid that the tuner may not look at: its worst mean over them counts
 
@@ -77,12 +79,39 @@ class Reproduction(NamedTuple):
     paths: list[Path]
 
 
-def reproduce(study: Study, directory, *, full=False, formats=("png",), progress=True) -> Reproduction:
+def reproduce(
+    study: Study,
+    directory: str | Path,
+    *,
+    full: bool = False,
+    formats: Sequence[str] = ("png",),
+    progress: bool = True,
+) -> Reproduction:
     """Run a study into DIR/quick or DIR/full: its sweeps, figures with their data, and the table of claims.
 
-    formats: of the figures, png, pdf or svg. Written: `<figure>.<format>` and `<figure>.csv`, `<sweep>_tuning.csv`
-    (the values chosen), `claims.csv` and `claims.md`, and a store per sweep under `sweeps/`. Raises what `jb.sweep`
-    raises.
+    Parameters
+    ----------
+    study : Study
+        What is run.
+    directory : str or Path
+        DIR. Written are `<figure>.<format>` and `<figure>.csv`, `<sweep>_tuning.csv` (the values chosen), `claims.csv`
+        and `claims.md`, and a store per sweep under `sweeps/`.
+    full : bool
+        Whether it runs at full size; by default at a size of about 20 seconds.
+    formats : sequence of str
+        Of the figures: png, pdf or svg.
+    progress : bool
+        Whether sweeps show their progress.
+
+    Returns
+    -------
+    Reproduction
+        Results, figures and claims, and the files written.
+
+    Raises
+    ------
+    ValueError
+        What `jb.sweep` raises.
     """
     home = Path(directory) / ("full" if full else "quick")
     results, paths = dict(study.computed(full)), []
@@ -106,8 +135,8 @@ def reproduce(study: Study, directory, *, full=False, formats=("png",), progress
     return Reproduction(results, figures, claims, paths)
 
 
-def run(one: Sweep, store, *, progress=True) -> tuple[xr.Dataset, pd.DataFrame | None]:
-    """A sweep's Dataset, and the values its tuning chose (None without one)."""
+def run(one: Sweep, store: str | Path, *, progress: bool = True) -> tuple[xr.Dataset, pd.DataFrame | None]:
+    """A sweep's Dataset, and the values that its tuning chose (None without one)."""
     if one.tuning is None:
         return sweep(**one.settings, store=store, progress=progress), None
     settings = dict(one.settings)
@@ -131,7 +160,7 @@ def run(one: Sweep, store, *, progress=True) -> tuple[xr.Dataset, pd.DataFrame |
     return unfolded(ds, axes), pd.concat(chosen.values(), ignore_index=True)
 
 
-def _chosen(one: Sweep, label, keys, store, progress) -> pd.DataFrame:
+def _chosen(one: Sweep, label: str, keys: dict[str, Any], store: Path, progress: bool) -> pd.DataFrame:
     """The best values of `keys` for one algorithm, a row for each point known to the tuner.
 
     `edge` says whether a value is at an end of those that were tried.
@@ -164,8 +193,8 @@ def _chosen(one: Sweep, label, keys, store, progress) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _reaches(key, label, algorithms) -> bool:
-    """Whether a grid key concerns this algorithm or the part of a sweep that all share."""
+def _reaches(key: str, label: str, algorithms: dict[str, Any]) -> bool:
+    """Whether a grid key concerns this algorithm, or the part of a sweep that all share."""
     owner = max((name for name in algorithms if key.startswith(f"{name}.")), key=len, default=None)
     if owner is not None:
         return owner == label
@@ -219,9 +248,8 @@ def worst(ds: xr.Dataset, key: str) -> xr.Dataset:
     return at_worst.assign_attrs(ds.attrs)
 
 
-def crossing(x, difference) -> float:
-    """Where a difference changes sign along increasing positive `x`, by log-linear interpolation; NaN where it never
-    does.
+def crossing(x: Vector, difference: Vector) -> float:
+    """Where a difference changes sign along increasing positive `x`, by log-linear interpolation; NaN if it never does.
 
     >>> round(crossing([0.1, 1.0, 10.0], [2.0, 1.0, -1.0]), 3)
     3.162
