@@ -200,6 +200,11 @@ def markdown(frame: pd.DataFrame) -> str:
     frame : pandas.DataFrame
         `table()`, or some of its rows.
 
+    Returns
+    -------
+    str
+        A Markdown table.
+
     Examples
     --------
     >>> print(markdown(table().head(1)))

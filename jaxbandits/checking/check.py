@@ -50,8 +50,9 @@ def check(
     seeds: int = 8,
     audit: bool = False,
 ) -> Check:
-    """Look for what breaks the contract of a part: of an algorithm, or of an environment or adversary beside a known
-    algorithm.
+    """Look for what breaks the contract of an algorithm, an environment or an adversary.
+
+    An environment or adversary is checked beside a known algorithm.
 
     The factories are called, their functions traced, and a few lanes played in several ways that must not matter.
     Where the parts can be imported, that is done in a process of its own, on the CPU, so that a crash is a finding

@@ -144,11 +144,11 @@ def against(
         A numeric key of the grid.
     select : dict, optional
         `{key: value}` for the other keys.
-    reference : dict, optional
-        `{name: function of the key's values [V]}`: thin grey lines, such as the order of a bound.
     dotted : dict or sequence of str
         `{label: partner}`: drawn dotted in the partner's colour. A sequence of labels takes the other label that each
         one starts with.
+    reference : dict, optional
+        `{name: function of the key's values [V]}`: thin grey lines, such as the order of a bound.
     caption : str
         Text added below.
     width : float, optional
@@ -251,11 +251,11 @@ def lines(
         The column that tells the lines apart.
     log : {"x", "y", "both", "none"}
         Which axes are logarithmic.
-    names : dict, optional
-        `{column: label of its axis}`.
     dotted : dict or sequence of str
         `{label: partner}`: drawn dotted in the partner's colour. A sequence of labels takes the other label that each
         one starts with.
+    names : dict, optional
+        `{column: label of its axis}`.
     caption : str
         Text added below.
     width : float, optional
