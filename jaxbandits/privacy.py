@@ -145,8 +145,7 @@ def _paper(name: str) -> str:
 
 
 def table() -> pd.DataFrame:
-    """Every private algorithm of the catalogue: the budget asked for, what its published noise delivers, and what
-    ours does.
+    """Every private algorithm of the catalogue: the budget asked for, and what published and own noise deliver.
 
     Returns
     -------
