@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandits.mechanisms.composition import claimed_epsilon
 from jaxbandits.numerics import count, pick, tree_where
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
 from jaxbandits.typing import AlgorithmFactory, Scalar
@@ -248,7 +249,7 @@ def doubling(
         program=program(first.program),
         schedule=(Span(1, horizon),),
         params=params,
-        guarantee=wrapped(first.guarantee),
+        guarantee=wrapped(first.guarantee)._replace(claimed=claimed_epsilon(first)),
         version=("doubling", 1, (first.version,)),
         config={},
         rewards=first.rewards,
