@@ -48,6 +48,7 @@ docs: $(INSTALLED)
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports > /dev/null || $(BIN)/lint-imports
 
 types: $(INSTALLED)
 	$(BIN)/mypy

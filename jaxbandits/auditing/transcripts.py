@@ -18,8 +18,8 @@ from jaxbandits.numerics import one_hot
 from jaxbandits.protocol import Case, Hints, Program, Report, Span
 from jaxbandits.random import Draws
 from jaxbandits.spans import batch_length, next_start, place_of_window, plays_of_window, windows_offered
-from jaxbandits.sweeps.engines.compilation_cache import programs_on_disk
-from jaxbandits.sweeps.engines.unread_code import without_unread
+from jaxbandits.sweeps.compilation.compilation_cache import programs_on_disk
+from jaxbandits.sweeps.compilation.unread_code import without_unread
 from jaxbandits.typing import Bool, Float, Int
 from jaxbandits.window import Parts, offer
 

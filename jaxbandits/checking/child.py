@@ -19,11 +19,16 @@ from jaxbandits.protocol import Adversary, Environment
 TIME_LIMIT = 1800  # seconds of a whole check: a part that never comes back is a finding
 START = (
     "import json, sys; sys.path[:] = json.load(open(sys.argv[1] + '/path.json')); "
-    "from jaxbandits.checking.child import main; main(sys.argv[1])"
+    "from jaxbandits.checking.inside_child import main; main(sys.argv[1])"
 )
-_inside = (
-    False  # whether this is the child: a module that checks its own part when it is imported starts no further one
-)
+# Whether this is the child: a module that checks its own part when it is imported starts no further one.
+_inside = False
+
+
+def enter() -> None:
+    """From now on this process is the child."""
+    global _inside
+    _inside = True
 
 
 def in_child(request: Any) -> tuple[list[Finding], list[str]] | None:
@@ -89,21 +94,3 @@ def _read(directory: Path, code: int | None) -> tuple[list[Finding], list[str]] 
     last = f" It said last: {output[-1]}" if output and code is not None and code > 0 else ""
     message = f"the process {how} while the rule {rules[-1]!r} was looked at.{last}"
     return [Finding(rules[-1], message)], rules
-
-
-def main(name: str) -> None:
-    """The child: read the request, look at every rule, write the result."""
-    global _inside
-    _inside = True
-    directory = Path(name)
-    request = pickle.loads((directory / "request.pickle").read_bytes())
-
-    from jaxbandits.checking.check import here
-
-    with open(directory / "progress", "w") as progress:
-
-        def report(rule: str) -> None:
-            print(rule, file=progress, flush=True)
-
-        findings, rules = here(request, report)
-    (directory / "result.json").write_text(json.dumps([findings, rules]))

@@ -17,7 +17,7 @@ from jaxbandits.checking.traces import CHECKPOINTS, walk_through, window_sizes
 from jaxbandits.contract import constant_draws
 from jaxbandits.environments.data import ORDER
 from jaxbandits.source_places import place_of_function
-from jaxbandits.sweeps.identity.traced_lane import first_difference
+from jaxbandits.sweeps.compilation.program_digest import first_difference
 from jaxbandits.sweeps.part_checks.structure import check_means
 
 Faults = Iterator[tuple[str, str]]

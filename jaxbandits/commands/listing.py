@@ -19,7 +19,7 @@ from jaxbandits.learners.transformations import is_transformation, maker
 from jaxbandits.protocol import Adversary, Algorithm, Environment, Rewards
 from jaxbandits.selection import markdown as cells
 from jaxbandits.sweeps.assumptions import FATES, interval
-from jaxbandits.sweeps.dataset import jsonable
+from jaxbandits.sweeps.configurations import jsonable
 from jaxbandits.sweeps.grid import signature_of
 from jaxbandits.sweeps.plan import FILLED
 from jaxbandits.validation import Range, unwrapped

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jaxbandits.sweeps import estimate
+from jaxbandits.sweeps import estimate, free_space
 from jaxbandits.sweeps.dataset import Results
 from jaxbandits.sweeps.engines import calls
 from jaxbandits.sweeps.engines.calls import Interval, Task, owned, seeds_of, without
@@ -20,7 +20,7 @@ from jaxbandits.sweeps.engines.contract_faults import Fault, broken_cells, verdi
 from jaxbandits.sweeps.engines.keeping import keep_chunk
 from jaxbandits.sweeps.identity.keys import identified
 from jaxbandits.sweeps.plan import Plan
-from jaxbandits.sweeps.storage import computing_time, free_space
+from jaxbandits.sweeps.storage import computing_time
 from jaxbandits.sweeps.storage.dataset_file import RESULTS, load
 from jaxbandits.sweeps.storage.digest_file import Unreadable
 from jaxbandits.sweeps.storage.store import Store, block_of, remedy

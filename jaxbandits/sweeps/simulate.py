@@ -17,9 +17,9 @@ from jaxbandits.simulator import case_of
 from jaxbandits.sweeps import assumptions, jax_flags
 from jaxbandits.sweeps.arguments import call, factory_of, floating, name_of, part_factory, public_name, signature_of
 from jaxbandits.sweeps.checkpoints import checkpoint_times
+from jaxbandits.sweeps.compilation.compilation_cache import programs_on_disk
+from jaxbandits.sweeps.compilation.unread_code import without_unread
 from jaxbandits.sweeps.engines import contract_faults
-from jaxbandits.sweeps.engines.compilation_cache import programs_on_disk
-from jaxbandits.sweeps.engines.unread_code import without_unread
 from jaxbandits.sweeps.identity.keys import traced_now
 from jaxbandits.sweeps.identity.library_parts import is_altered
 from jaxbandits.sweeps.part_checks import structure

@@ -12,7 +12,7 @@ import numpy as np
 from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.sweeps import assumptions, jax_flags
 from jaxbandits.sweeps.arguments import PARTS, floating, labelled, name_of, part_factory, signature_of
-from jaxbandits.sweeps.dataset import jsonable
+from jaxbandits.sweeps.configurations import jsonable
 from jaxbandits.sweeps.engines.local import Local
 from jaxbandits.sweeps.execution import Job
 from jaxbandits.sweeps.plan import plan

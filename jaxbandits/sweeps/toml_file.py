@@ -11,7 +11,7 @@ from typing import Any
 from jaxbandits import adversaries, algorithms, environments
 from jaxbandits.environments.data import read_labelled, read_losses
 from jaxbandits.sweeps.arguments import readable, seed_range, signature_of
-from jaxbandits.sweeps.dataset import text
+from jaxbandits.sweeps.configurations import text
 from jaxbandits.sweeps.own_factory import own_factory
 from jaxbandits.validation import nearest, shown
 

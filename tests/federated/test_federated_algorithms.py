@@ -18,7 +18,7 @@ from jaxbandits.numerics.linear_algebra import floored_inverse
 from jaxbandits.protocol import Adversary, Attack, Moments
 from jaxbandits.random import Draws
 from jaxbandits.simulator import advance, begin, case_of, parts_of
-from jaxbandits.sweeps.engines.unread_code import without_unread
+from jaxbandits.sweeps.compilation.unread_code import without_unread
 
 mean_ucb = partial(byzantine_ucb, aggregate="mean")
 SHAPE = {"num_agents": 8, "num_arms": 6, "dim": 4}

@@ -28,8 +28,8 @@ from jaxbandits.protocol import (
     Truth,
     World,
 )  # fmt: skip
+from jaxbandits.sweeps.compilation.program_digest import first_difference
 from jaxbandits.sweeps.engines import calls
-from jaxbandits.sweeps.identity.traced_lane import first_difference
 from jaxbandits.sweeps.part_checks import structure
 from jaxbandits.sweeps.simulate import algorithm_for
 from jaxbandits.sweeps.sweep import prepared

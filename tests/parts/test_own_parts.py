@@ -18,7 +18,7 @@ from jax.extend.core import jaxprs_in_params
 import jaxbandits as jb
 from jaxbandits import catalogue
 from jaxbandits.protocol import Adversary, Algorithm, Attack, Guarantee, Program, Span
-from jaxbandits.sweeps.engines.unread_code import without_unread
+from jaxbandits.sweeps.compilation.unread_code import without_unread
 
 HERE = Path(__file__).parent
 

@@ -17,10 +17,10 @@ import xarray as xr
 import jaxbandits as jb
 from jaxbandits import catalogue
 from jaxbandits.cli import main
+from jaxbandits.sweeps import free_space
 from jaxbandits.sweeps.arguments import signature_of
 from jaxbandits.sweeps.checkpoints import checkpoint_times
 from jaxbandits.sweeps.plan import FILLED, plan
-from jaxbandits.sweeps.storage import free_space
 
 A, E, V = jb.algorithms, jb.environments, jb.adversaries
 ARMS = E.bernoulli_arms(means=[0.2, 0.8])

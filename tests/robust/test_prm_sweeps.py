@@ -14,7 +14,7 @@ from jaxbandits import simulator
 from jaxbandits.algorithms.robust.prm_elimination import prm_elimination
 from jaxbandits.numerics import cond_any
 from jaxbandits.random import MOST_TRIALS, Draws
-from jaxbandits.sweeps.engines import compiled
+from jaxbandits.sweeps.compilation import compiled
 from jaxbandits.sweeps.plan import plan
 
 MEANS = [0.9, 0.7, 0.5, 0.3, 0.1]

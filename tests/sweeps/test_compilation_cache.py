@@ -9,7 +9,7 @@ import threading
 import jax
 import pytest
 
-from jaxbandits.sweeps.engines.compilation_cache import programs_on_disk
+from jaxbandits.sweeps.compilation.compilation_cache import programs_on_disk
 
 CHILD = """
 import json, os, sys

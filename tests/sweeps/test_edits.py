@@ -455,7 +455,7 @@ def test_a_value_changed_between_two_sweeps_is_read_anew(callback, tmp_path):
 
 
 def test_nothing_is_compiled_again_for_what_did_not_change(tmp_path):
-    from jaxbandits.sweeps.engines.compiled import compiled
+    from jaxbandits.sweeps.compilation.compiled import compiled
 
     settings = {"horizon": 12, "seeds": 8, "checkpoints": 2, "progress": False}
     with loaded(tmp_path, {"mine.py": algorithm("class C: X = 1.0", "C.X")}) as module:

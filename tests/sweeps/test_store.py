@@ -18,10 +18,10 @@ import xarray as xr
 
 import jaxbandits as jb
 from jaxbandits.cli import main
-from jaxbandits.sweeps import estimate
+from jaxbandits.sweeps import estimate, free_space
 from jaxbandits.sweeps.dataset import Results
 from jaxbandits.sweeps.engines import calls, keeping, local
-from jaxbandits.sweeps.storage import dataset_file, free_space, store
+from jaxbandits.sweeps.storage import dataset_file, store
 from jaxbandits.sweeps.storage.digest_file import Damaged, pack, unpack
 from jaxbandits.sweeps.storage.store import Store
 from jaxbandits.sweeps.sweep import prepared

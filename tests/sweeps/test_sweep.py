@@ -8,8 +8,8 @@ import pytest
 
 import jaxbandits as jb
 from jaxbandits.sweeps.checkpoints import checkpoint_times
+from jaxbandits.sweeps.compilation.compiled import compiled
 from jaxbandits.sweeps.engines.calls import Machine, default_memory, owned, shapes_of, tasks_of
-from jaxbandits.sweeps.engines.compiled import compiled
 from jaxbandits.sweeps.plan import plan
 from jaxbandits.sweeps.sweep import parse_memory
 
@@ -198,7 +198,7 @@ def test_one_program_serves_every_batch_length_of_a_window():
 def list_compiled():
     import gc
 
-    from jaxbandits.sweeps.engines.compiled import Compiled
+    from jaxbandits.sweeps.compilation.compiled import Compiled
 
     return [x for x in gc.get_objects() if isinstance(x, Compiled)]
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from jaxbandits.sweeps.engines.compiled import LaneShape, lane_shape
-from jaxbandits.sweeps.identity.traced_lane import naming
+from jaxbandits.sweeps.compilation.compiled import LaneShape, lane_shape
+from jaxbandits.sweeps.compilation.program_digest import naming
 from jaxbandits.sweeps.part_checks import structure
 from jaxbandits.sweeps.plan import Group, Plan, host_case, stacked
 from jaxbandits.sweeps.storage.store import Begun, Piece

@@ -19,8 +19,8 @@ from jaxbandits.contract import ContractError
 from jaxbandits.lane_faults import NEVER, Faults, is_outside
 from jaxbandits.protocol import Case
 from jaxbandits.spans import batch_length, next_start, windows_offered
-from jaxbandits.sweeps.part_checks.wording import at_line
 from jaxbandits.sweeps.plan import Cell, host_case, stacked
+from jaxbandits.sweeps.wording import at_line
 from jaxbandits.window import Lane, Parts, Window
 
 # Faults of a lane whose results are not stored. An earlier one explains the later ones.

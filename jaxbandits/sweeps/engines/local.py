@@ -20,9 +20,9 @@ import numpy as np
 from jaxbandits.recorder import Record
 from jaxbandits.regret import regret_of_counts
 from jaxbandits.spans import batch_length, next_start, windows_offered
+from jaxbandits.sweeps.compilation.compiled import compiled
 from jaxbandits.sweeps.engines.calls import Keys, Machine, Task, default_memory
 from jaxbandits.sweeps.engines.chunk import Chunk
-from jaxbandits.sweeps.engines.compiled import compiled
 from jaxbandits.sweeps.engines.contract_faults import found_in
 from jaxbandits.sweeps.engines.keeping import saved
 from jaxbandits.sweeps.plan import Plan, host_case, stacked

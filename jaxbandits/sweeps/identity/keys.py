@@ -21,12 +21,13 @@ import numpy as np
 
 from jaxbandits.protocol import Environment, Span
 from jaxbandits.source_places import place_of_error, place_of_function
+from jaxbandits.sweeps.compilation.program_digest import NoIdentity, fingerprint, naming
 from jaxbandits.sweeps.identity import pinned_code
 from jaxbandits.sweeps.identity.library_parts import Altered, bits, describe_part, is_altered, numbers
-from jaxbandits.sweeps.identity.traced_lane import NoIdentity, fingerprint, lane_programs, naming
-from jaxbandits.sweeps.part_checks.wording import first_line, in_brackets
+from jaxbandits.sweeps.identity.traced_lane import lane_programs
 from jaxbandits.sweeps.plan import Cell, Group, Plan, cast, host_case, stacked
 from jaxbandits.sweeps.storage.store import KEYS
+from jaxbandits.sweeps.wording import first_line, in_brackets
 from jaxbandits.window import Parts
 
 BASELINE_SEEDS = 8  # a user's baseline that depends on the seed is evaluated on so many

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxbandits.contract import runs_own_code
 from jaxbandits.protocol import AdversaryView, Attack, Case, Program, Score, Truth, World
 from jaxbandits.sweeps.part_checks.traced_functions import Examination
-from jaxbandits.sweeps.part_checks.wording import (
+from jaxbandits.sweeps.wording import (
     array_text,
     as_arrays,
     fits,

@@ -29,7 +29,7 @@ from jaxbandits.protocol import (
 from jaxbandits.source_places import place_of_error, place_of_function
 from jaxbandits.spans import batch_length
 from jaxbandits.sweeps.part_checks.one_window import check_functions
-from jaxbandits.sweeps.part_checks.wording import a_kind, at_line, first_line, in_brackets, named, what
+from jaxbandits.sweeps.wording import a_kind, at_line, first_line, in_brackets, named, what
 from jaxbandits.validation import nearest, shown
 from jaxbandits.window import Parts
 

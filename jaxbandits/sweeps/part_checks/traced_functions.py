@@ -13,8 +13,8 @@ from jax.extend.core import ClosedJaxpr
 
 from jaxbandits.contract import REMEDY, constant_draws, runs_own_code
 from jaxbandits.source_places import place_of_error, place_of_function
-from jaxbandits.sweeps.identity.traced_lane import first_difference
-from jaxbandits.sweeps.part_checks.wording import (
+from jaxbandits.sweeps.compilation.program_digest import first_difference
+from jaxbandits.sweeps.wording import (
     abstract,
     array_text,
     as_arrays,

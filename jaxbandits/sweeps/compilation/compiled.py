@@ -14,8 +14,8 @@ from jax import lax
 
 from jaxbandits import simulator
 from jaxbandits.protocol import Case
-from jaxbandits.sweeps.engines.compilation_cache import programs_on_disk
-from jaxbandits.sweeps.engines.unread_code import without_unread
+from jaxbandits.sweeps.compilation.compilation_cache import programs_on_disk
+from jaxbandits.sweeps.compilation.unread_code import without_unread
 from jaxbandits.window import Lane, Parts, streams
 
 _lock = threading.Lock()

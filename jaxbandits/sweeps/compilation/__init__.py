@@ -1,0 +1,1 @@
+"""Traced and compiled programs: made, described, and kept on disk."""

@@ -1,0 +1,229 @@
+"""What a traced program computes, as a hash, and where two programs differ."""
+
+import contextlib
+import dataclasses
+import enum
+import hashlib
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax.extend import core
+
+from jaxbandits.contract import expansion
+from jaxbandits.source_places import place_of_equation, place_of_error
+from jaxbandits.sweeps.wording import in_brackets
+
+# Parameters of operations that say nothing about the forward values: derivative rules, and functions whose jaxpr is
+# another parameter.
+_UNREAD = {
+    "name",
+    "computation",
+    "jvp_jaxpr_fun",
+    "fwd_jaxpr_thunk",
+    "bwd",
+    "debug_info",
+    "in_tree",
+    "out_tree",
+    "out_trees",
+}
+# Settings under which a single operation was traced, as by `with jax.threefry_partitionable(False):`.
+_SETTINGS = ("threefry_partitionable", "compute_type", "xla_metadata")
+_CALLBACKS = {"pure_callback": "a host callback", "io_callback": "a host callback", "ffi_call": "foreign code"}
+_GENERATORS = {"threefry2x32", "rbg", "unsafe_rbg"}  # JAX's generators of random numbers; others are users' functions
+
+
+class NoIdentity(Exception):
+    """What a lane computes cannot be told from its traced program; the text says why."""
+
+
+@contextlib.contextmanager
+def naming(label: str) -> Iterator[None]:
+    """An error inside a user's functions, while they are traced, becomes a ValueError with the label and the place."""
+    try:
+        yield
+    except NoIdentity:
+        raise
+    except Exception as error:
+        where = place_of_error(error)
+        reason = (str(error).splitlines() or [""])[0]
+        raise ValueError(f"{label!r} cannot be traced: {type(error).__name__}: {reason}{in_brackets(where)}") from error
+
+
+def fingerprint(programs: Sequence[core.ClosedJaxpr], results: Any, *, lasting: bool = True) -> str:
+    """The sha256 of each closed jaxpr and of the names of its results, separated by spaces.
+
+    NoIdentity where a program holds something without a stable description, such as a host callback. lasting False:
+    such a thing is identified by its place in memory, which is enough while this process holds it.
+    """
+    writers = [_Writer("refused" if lasting else "by place") for _ in programs]
+    for writer, program in zip(writers, programs, strict=True):
+        writer.value([program, results])
+    return " ".join(writer.sha.hexdigest() for writer in writers)
+
+
+def first_difference(first: core.ClosedJaxpr, second: core.ClosedJaxpr) -> str | None:
+    """Where two traces of one function, on the same shapes, are different programs; None where they are alike.
+
+    Numbers from `np.random` or a clock are written into a program when it is traced. Then its results are those of one
+    trace, not of the function.
+
+    Returns
+    -------
+    str or None
+        The author's line, ``file:line``, of the first operation that differs; an empty string where it is not known.
+
+    Examples
+    --------
+    >>> import jax
+    >>> import numpy as np
+    >>> traces = [jax.make_jaxpr(lambda x: x + np.random.rand())(1.0) for _ in range(2)]
+    >>> first_difference(*traces) is None, first_difference(traces[0], traces[0]) is None
+    (False, True)
+    """
+    for (equation, digest), (_, other) in itertools.zip_longest(_steps(first), _steps(second), fillvalue=(None, "")):
+        if digest != other:
+            return "" if equation is None else place_of_equation(equation)
+    return None
+
+
+def _steps(program: core.ClosedJaxpr) -> Iterator[tuple[Any, str]]:
+    """Every operation of a program with a hash of it and its inputs; at the end None with a hash of what is returned.
+
+    A constant enters the hashes of the operations that read it, by its content.
+    """
+    numbers: dict[Any, Any] = {}
+    for variable, const in zip(program.jaxpr.constvars, program.consts, strict=True):
+        writer = _Writer("passed over")
+        writer.array(const)
+        numbers[variable] = writer.sha.hexdigest()
+    for i, variable in enumerate(program.jaxpr.invars):
+        numbers[variable] = i
+    for equation in program.jaxpr.eqns:
+        writer = _Writer("passed over")
+        writer.equation(equation, numbers)
+        yield equation, writer.sha.hexdigest()
+    writer = _Writer("passed over")
+    writer.atoms(program.jaxpr.outvars, numbers)
+    yield None, writer.sha.hexdigest()
+
+
+class _Writer:
+    """Feeds a program to a hash, with variables numbered in the order in which they are bound.
+
+    opaque: what happens to something without a stable description, such as a function of the host. It is "refused",
+    entered "by place" in memory, or "passed over": two traces of one function hold different objects for the same
+    thing.
+    """
+
+    def __init__(self, opaque: str) -> None:
+        self.sha, self.opaque = hashlib.sha256(), opaque
+
+    def text(self, text: str) -> None:
+        self.sha.update(text.encode() + b"\0")
+
+    def program(self, jaxpr: core.Jaxpr, consts: Iterable[Any]) -> None:
+        numbers: dict[Any, int] = {}
+        self.text(f"program {len(jaxpr.constvars)} {len(jaxpr.invars)}")
+        for variable in (*jaxpr.constvars, *jaxpr.invars):
+            self.bind(variable, numbers)
+        for const in consts:
+            self.array(const)
+        for equation in jaxpr.eqns:
+            self.equation(equation, numbers)
+        self.text("returns")
+        self.atoms(jaxpr.outvars, numbers)
+
+    def equation(self, equation: core.JaxprEqn, numbers: dict[Any, Any]) -> None:
+        self.text(equation.primitive.name)
+        self.value({name: getattr(equation.ctx, name) for name in _SETTINGS})
+        self.atoms(equation.invars, numbers)
+        self.parameters(equation)
+        for variable in equation.outvars:
+            self.bind(variable, numbers)
+
+    def bind(self, variable: Any, numbers: dict[Any, int]) -> None:
+        numbers[variable] = len(numbers)
+        self.text(_shape(variable.aval))
+
+    def atoms(self, atoms: Iterable[Any], numbers: dict[Any, Any]) -> None:
+        for atom in atoms:
+            if isinstance(atom, core.Literal):
+                self.text(f"literal {_shape(atom.aval)}")
+                self.array(atom.val)
+            else:
+                self.text(f"variable {numbers[atom]}")
+
+    def parameters(self, equation: core.JaxprEqn) -> None:
+        name, params = equation.primitive.name, equation.params
+        if name in _CALLBACKS and self.opaque == "refused":
+            raise NoIdentity(f"it calls {_CALLBACKS[name]} ({name}), which may compute anything")
+        if name in ("debug_callback", "debug_print"):  # prints, and gives nothing back
+            return
+        if name in ("jit", "pjit", "closed_call", "core_call"):  # how it is compiled does not matter, what is
+            return self.value(params.get("jaxpr", params.get("call_jaxpr")))
+        if name == "custom_vmap_call":  # its rule shows in the program of a batch
+            return self.value(params["call"])
+        expanded = expansion(equation)
+        if expanded is not None:
+            return self.value(expanded)
+        for key in sorted(params.keys() - _UNREAD):
+            self.text(key)
+            self.value(params[key])
+
+    def value(self, x: Any) -> None:
+        if isinstance(x, core.ClosedJaxpr):
+            self.program(x.jaxpr, x.consts)
+        elif isinstance(x, core.Jaxpr):
+            self.program(x, ())
+        elif getattr(x, "name", None) in _GENERATORS and hasattr(x, "key_shape"):
+            self.text(f"generator {x.name}")
+        elif x is None or isinstance(x, bool | int | float | complex | str | bytes | slice | range):
+            self.text(f"{type(x).__name__} {x!r}")
+        elif isinstance(x, enum.Enum):
+            self.text(f"{type(x).__name__} {x.name}")
+        elif isinstance(x, np.ndarray | np.generic | jax.Array):
+            self.array(x)
+        elif isinstance(x, np.dtype) or (isinstance(x, type) and issubclass(x, np.generic)):
+            self.text(f"dtype {np.dtype(x).name}")
+        elif isinstance(x, tuple | list):
+            self.text(f"{len(x)} of")
+            for item in x:
+                self.value(item)
+        elif isinstance(x, dict):
+            self.text(f"{len(x)} named")
+            for key in sorted(x, key=str):
+                self.text(str(key))
+                self.value(x[key])
+        elif dataclasses.is_dataclass(x) and not isinstance(x, type):
+            self.text(type(x).__name__)
+            for field in dataclasses.fields(x):
+                self.value(getattr(x, field.name))
+        else:
+            text = repr(x)
+            if callable(x) or " at 0x" in text:
+                if self.opaque == "refused":
+                    raise NoIdentity(f"its traced program holds {text:.80}, which cannot be told apart from another")
+                text = str(id(x)) if self.opaque == "by place" else ""
+            self.text(f"{type(x).__name__} {text}")
+
+    def array(self, x: Any) -> None:
+        if isinstance(x, jax.Array) and jax.dtypes.issubdtype(x.dtype, jax.dtypes.extended):
+            x = jax.random.key_data(x)
+        if isinstance(x, jax.core.Tracer):
+            return self.text(f"traced {_shape(x.aval)}")
+        array = np.asarray(x)
+        if array.dtype.kind == "O" and self.opaque == "passed over":
+            return self.text(type(x).__name__)
+        if array.dtype.kind == "O":
+            raise NoIdentity(f"its traced program holds {type(x).__name__}, which is no array of numbers")
+        self.text(f"array {array.dtype.name} {array.shape} {getattr(x, 'weak_type', False)}")
+        self.sha.update(np.ascontiguousarray(array).tobytes())
+
+
+def _shape(aval: Any) -> str:
+    if not hasattr(aval, "shape"):
+        return str(aval)
+    return f"{aval.dtype} {aval.shape} {getattr(aval, 'weak_type', False)}"
