@@ -59,7 +59,7 @@ class World:
         self.start = self.window = None
 
     def corrupted(self, path, x, arm, t, shape=()):
-        """Section 8, one draw a reward or report, at play t; one of K draws where a window has K reports."""
+        """docs/formulas/robust_linear.md#adversaries: one draw a reward or report, at play t; one of K draws where a window has K reports."""
         drawn = lambda what: self.draws(f"{path}/{what}", "uniform", shape)[(t, arm) if shape else t]
         if not drawn("hit") < self.share:
             return x

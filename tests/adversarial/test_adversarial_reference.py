@@ -1,6 +1,6 @@
 """Adversarial algorithms against their literal transcriptions, on the same addressed draws.
 
-Paths of float32 and float64 fork sooner or later (specification private_adversarial, section 8), so paths are compared over
+Paths of float32 and float64 fork sooner or later (docs/formulas/private_adversarial.md#numerics), so paths are compared over
 at most 150 updates, 12 for Tsallis-INF, and longer runs in distribution. Every comparison must notice planted errors.
 """
 
@@ -133,7 +133,7 @@ def literal_plain_exp4(ref, seed, noisy):
 
 
 def batched(window, horizon=T):
-    """Batched EXP4 with the noise of section 4 at epsilon 6, delta 0.1: N draws a batch, at its last play."""
+    """Batched EXP4 with the noise of docs/formulas/private_adversarial.md#batched-exp4 at epsilon 6, delta 0.1: N draws a batch, at its last play."""
 
     def literal(ref, seed, noisy):
         plays = np.arange(1, horizon + 1)

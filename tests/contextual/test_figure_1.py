@@ -68,7 +68,7 @@ def test_the_comparators_stand_in_their_order(final):
     ],
 )  # fmt: skip
 def test_means_are_those_of_a_literal_simulation(final, label, expected):
-    """Twelve and 24 seeds of the specification's own NumPy simulation, section 8."""
+    """A simulation of docs/formulas/ldp_contextual.md#figure-1 in plain NumPy, 12 and 24 seeds."""
     mean = final.sel(algorithm=label).mean("seed").values
     np.testing.assert_allclose(mean, expected, rtol=0.35)
 

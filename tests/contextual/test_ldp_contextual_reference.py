@@ -28,7 +28,7 @@ ADAM, MOMENTUM = optax.adam(0.05), optax.sgd(0.01, momentum=0.9)  # one object e
 # ---------------------------------------------------------------- the transcription alone
 
 
-def test_constants_are_those_the_specification_prints():
+def test_constants_are_those_of_the_page_of_formulas():
     horizon, b = 20_000, 1 / 20_000
     table = {
         0.2: (22.475, 8.971, 5.141, 2.299, 104_711, 5235, 880, 36.0),
@@ -196,7 +196,7 @@ def learner_of(ref, s, horizon, bound, largest, curvature):
 
 
 def server_of(ref, s, horizon, failure_prob, norm, *, power=0.25):
-    """Algorithm 1 as section 2 configures it: the server, sigma of the features and of the reward, and Delta."""
+    """Algorithm 1 as docs/formulas/ldp_contextual.md#onlineucb configures it: the server, sigma of the features and of the reward, and Delta."""
     one, epsilon, delta = ref["online_ucb"], s["epsilon"], s.get("delta", 0.1)
     private, bound = s.get("private_features", True), s.get("theta_bound", 1.0)
     sigma = one.sigma_of(epsilon, delta, s.get("calibration", "exact"), private, norm)
@@ -208,7 +208,7 @@ def server_of(ref, s, horizon, failure_prob, norm, *, power=0.25):
             sigma, theta_bound=bound, extra=extra, kind=kind, horizon=horizon, failure_prob=failure_prob
         )
     else:
-        assert kind == "practical" and extra == 0  # all that the specification gives
+        assert kind == "practical" and extra == 0  # all that docs/formulas/ldp_contextual.md#clip-constant gives
         largest = one.gradient_bound_reward_only(sigma, theta_bound=bound)
     least = 1 / D if least is None else least
     more = {"theta_bound": bound, "extra": extra, "scale": s.get("radius_scale", 1.0)}
@@ -287,7 +287,7 @@ def combined(c, contexts, pay, seed, ref):
     return Combined(actions, played, active)
 
 
-# ---------------------------------------------------------------- section 7 on the simulator's draws
+# ---------------------------------------------------------------- comparators on the simulator's draws
 
 PACKED = D * (D + 1) // 2
 UPPER = np.triu_indices(D)
@@ -318,7 +318,7 @@ def statistics_of(c, kind, seed, ref):
         ridge_of, width_of, scales = lambda t: ridge, lambda t: width, halves(scale)
     elif kind in ("ldp", "amplified"):
         told = functools.partial(mod.theory_ldp, epsilon=epsilon, delta=delta, horizon=horizon, dim=D)
-        assert kind == "ldp"  # the specification gives no ridge for theory amplified
+        assert kind == "ldp"  # docs/formulas/ldp_contextual.md#comparators has no ridge for theory amplified
         ridge_of, width_of = lambda t: told(t)[1], lambda t: told(t)[2]
         scales = (told(1)[0],) * 3
     else:
@@ -574,7 +574,7 @@ def test_maler_predicts_as_the_transcription(kind):
     assert np.abs(want).max() > 0.2 and (learner.outside > 0) == (kind != "quadratic")
 
 
-def test_maler_has_as_many_scales_as_the_specification():
+def test_maler_has_as_many_scales_as_the_transcription():
     for horizon in (1, 16, 17, 20_000):
         with jax.enable_x64(True):
             state = jb.learners.maler(2, horizon, 1.0, 1.0).init()

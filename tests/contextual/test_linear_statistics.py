@@ -98,7 +98,7 @@ def test_theory_scales_and_widths_by_hand(t):
     assert width_at(p.selection, t) == pytest.approx(width)
 
     p = make_jdp(epsilon=1.0, preset="theory").params
-    assert p.statistics.ridge == pytest.approx(46_399, abs=0.5)  # the specification's number
+    assert p.statistics.ridge == pytest.approx(46_399, abs=0.5)  # docs/formulas/ldp_contextual.md#joint-privacy
     s, shift = 16 * 2 * math.log(40), p.statistics.ridge / 2  # sqrt(16 m) (L^2 + 1) log(4 / delta), m = 16
     np.testing.assert_allclose(p.statistics[:3], (math.sqrt(2) * s, s, s))
     tail = math.sqrt(5) + math.sqrt(2 * math.log(400_000))

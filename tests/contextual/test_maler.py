@@ -1,4 +1,4 @@
-"""Maler against a literal float64 transcription of the specification, its promises, and the projection that its Newton experts need."""
+"""Maler against a literal float64 transcription of its formulas, its promises, and the projection that its Newton experts need."""
 
 import math
 from functools import partial
@@ -14,7 +14,7 @@ from jaxbandits.learners.maler import log_priors, num_pairs
 
 
 def literal_projection(y, A, radius):
-    """Specification, section 3: the root m by bisection, in the eigenbasis of A."""
+    """docs/formulas/ldp_contextual.md#projection: the root m by bisection, in the eigenbasis of A."""
     if np.linalg.norm(y) <= radius:
         return y
     values, basis = np.linalg.eigh(A)

@@ -1,4 +1,4 @@
-"""OnlineUCB: its constants against the specification's figures, its client, its estimate, and the claim it makes."""
+"""OnlineUCB: its constants against the tables of docs/formulas/ldp_contextual.md, its client, its estimate, and the claim it makes."""
 
 import math
 import warnings
@@ -30,7 +30,7 @@ def cast(tree):
     return jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), tree)
 
 
-# the specification's figures -----------------------------------------------------------------------------------------
+# tables of docs/formulas/ldp_contextual.md -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

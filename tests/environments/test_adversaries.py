@@ -145,7 +145,7 @@ def byzantine_on(adversary, first=1, agents=AGENTS):
 
 
 def literal_byzantine(kind, c, hit):
-    """The specification's table for one attacker: (U, u), None where its own message stays."""
+    """The table of docs/formulas/byzantine.md#attacks for one attacker: (U, u), None where its own message stays."""
     u_bar, g_bar = VECTOR[~hit].mean(0), GRAM[~hit].mean(0)
     spread = VECTOR[~hit].std(0)
     return {

@@ -120,7 +120,7 @@ def test_truth_and_regret_agree_in_float64(name):
 
 
 def mean_losses(name, t):
-    """The specification's formulas, one play and arm at a time: [n, K]."""
+    """The formulas of docs/formulas/private_adversarial.md#loss-sequences, one play and arm at a time: [n, K]."""
     if name == "table":
         return TABLE[t - 1]
     if name == "switching":
@@ -139,7 +139,7 @@ def mean_losses(name, t):
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_losses_and_baselines_equal_the_specification(name):
+def test_losses_and_baselines_equal_the_formulas(name):
     environment, t = LOSSES[name], np.arange(1, 391)
     want = mean_losses(name, t)
     for arm in range(environment.facts["num_arms"]):

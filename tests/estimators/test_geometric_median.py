@@ -206,7 +206,7 @@ def test_matrices_by_packing():
     np.testing.assert_allclose(est.unpack(geometric_median(packed).value), whole, atol=2e-6)
 
 
-def test_the_warm_kernel_is_the_specification():
+def test_the_warm_kernel_is_the_literal_one():
     rng = np.random.default_rng(10)
     with jax.enable_x64(True):
         x = rng.normal(size=(10, 4)) + 3

@@ -1,4 +1,4 @@
-"""The transcription of Byzantine-UCB itself: points by hand, laws, section 9's checks, planted errors that must be noticed."""
+"""The transcription of Byzantine-UCB itself: points by hand, laws, checks, planted errors that must be noticed."""
 
 import math
 
@@ -253,7 +253,7 @@ def test_a_message_moves_the_sums_by_what_the_calibrations_take():
 
 
 def test_increments_win_for_few_episodes():
-    """Average variance over a run, tree with tight m over increments: the table of section 4 and its closed form."""
+    """Average variance over a run, tree with tight m over increments: the table of docs/formulas/byzantine.md#increments and its closed form."""
     for count, ratio in ((8, 1.29), (16, 1.07), (32, 0.81), (64, 0.57), (128, 0.39), (512, 0.16)):
         m = privacy.tree_levels(count - 1, "exact")
         tree, increments = (sum(len(privacy.nodes_of(n, form)) for n in range(count)) for form in ("tree", "increment"))
@@ -283,8 +283,8 @@ def test_variance_of_what_is_released(form):
     assert np.abs(doubled - 1).max() > 0.3
 
 
-def test_the_tree_is_the_buffer_of_the_specification():
-    """buf[j < c] = 0, buf[c] = fresh at n, c = ctz(n); the noise is sum_j bit_j(n) buf[j]."""
+def test_the_tree_is_a_buffer_of_levels():
+    """docs/formulas/byzantine.md#tree: buf[j < c] = 0, buf[c] = fresh at n, c = ctz(n); the noise is sum_j bit_j(n) buf[j]."""
     node = nodes(1)
     tree = privacy.Privatizer("tree", 1.0, node)
     buffer = np.zeros((7, N, D, D))
@@ -450,8 +450,8 @@ def test_poison_and_what_regret_counts():
     np.testing.assert_allclose(run.sent[k - 1][0][i], X[16:24, i].T @ X[16:24, i])
 
 
-def test_regrets_of_the_specifications_table():
-    """Section 2, practical constants (there 4 seeds): the blind first episode, and two pairs of scales."""
+def test_regrets_of_the_practical_scales():
+    """docs/formulas/byzantine.md#practical-scales (there 4 seeds): the blind first episode, and two pairs of scales."""
     horizon, agents, window = 2000, 10, 40
     theta, hits = np.full(4, 0.5), np.zeros((50, agents), bool)
     hits[:, :2] = True

@@ -1,6 +1,6 @@
 """Byzantine-UCB and its comparators against the literal transcription: the same draws in, the same paths out, in float64.
 
-Medians are compared by the fixed iterations of specification section 7, which are transcribed too, and both to the exact median.
+Medians are compared by the fixed iterations of docs/formulas/byzantine.md#starting-point, which are transcribed too, and both to the exact median.
 """
 
 import functools

@@ -1,4 +1,4 @@
-"""Robust elimination: limits and invariants of the specification, sections 9 and 10; the formulas by hand; what attacks do.
+"""Robust elimination: limits and invariants of docs/formulas/robust_linear.md#invariants and docs/formulas/robust_linear.md#edges; the formulas by hand; what attacks do.
 
 Most runs share one compiled program: K = 6, d = 3, B = 3, T = 600.
 """
@@ -54,7 +54,7 @@ def test_counts_by_hand():
 
 
 def by_hand(model, pulls, sigma, b, log, active, scales, alpha):
-    """Section 4, practical, in float64."""
+    """docs/formulas/robust_linear.md#practical-radius in float64."""
     played = np.flatnonzero(pulls)
     share = pulls if model == "M1" else (pulls > 0)
     inverse = np.linalg.inv((ACTIONS.T * share) @ ACTIONS)

@@ -1,4 +1,4 @@
-"""The transcriptions of robust linear bandits by themselves: the specification's invariants, paths by hand, planted errors."""
+"""The transcriptions of robust linear bandits by themselves: the invariants of docs/formulas/robust_linear.md#invariants, paths by hand, planted errors."""
 
 import itertools
 import math
@@ -56,7 +56,7 @@ def least_squares(batch, keep=None):
     return batch.design.basis @ np.linalg.lstsq(rows[keep], batch.reports[keep], rcond=None)[0]
 
 
-# ---------------------------------------------------------------- section 9
+# ---------------------------------------------------------------- invariants
 
 
 @pytest.mark.parametrize("slack", [1.0, 0.1])
@@ -132,7 +132,7 @@ def test_arms_pulled_once_make_the_models_one():
         assert getattr(runs[0].batches[0], field) == pytest.approx(getattr(runs[1].batches[0], field))
 
 
-# ---------------------------------------------------------------- sections 4, 5 and 10
+# ---------------------------------------------------------------- threshold, radius, filter and edges
 
 
 def test_the_filter_removes_by_the_law():
@@ -164,7 +164,7 @@ def test_the_filter_removes_by_the_law():
 
 
 def test_sums_by_arm_are_the_filters_numbers():
-    """Section 6: mean, covariance and scores from N, S1 and S2 of every arm."""
+    """docs/formulas/robust_linear.md#block-sums: mean, covariance and scores from N, S1 and S2 of every arm."""
     rng = np.random.default_rng(4)
     arms, u, r = rng.integers(4, size=60), rng.normal(size=(4, 3)), rng.normal(size=60) * 5
     x, n = u[arms] * r[:, None], 60
@@ -204,7 +204,7 @@ def test_nothing_left_eliminates_nothing():
 
 
 def test_the_sieve_meets_values_under_the_filters_threshold():
-    """Section 4: v = 10 passes both bounds; the sieve drops it and almost nothing else."""
+    """docs/formulas/robust_linear.md#sieve-and-refit: v = 10 passes both bounds; the sieve drops it and almost nothing else."""
     world = World(2, 4000, 0.05, 10.0)
     kept, wrongly = [], 0
     for presieve in (False, True):

@@ -52,7 +52,7 @@ def test_tunings_at_hand_computed_points():
     assert adv.htinf_tail_scale(2.0) == pytest.approx(math.sqrt(18))
 
 
-def test_private_exp3_mixing_reaches_one_where_the_specification_says():
+def test_private_exp3_mixing_reaches_one_where_the_formula_says():
     num_arms = 7
     edge = 16 / 22 * num_arms * math.log(num_arms)  # mixing <= 1 iff epsilon T >= (16 / 22) K log K
     assert adv.exp3_private_tuning(num_arms, 10_000, 1.001 * edge / 10_000)[1] == pytest.approx(1, rel=1e-3)

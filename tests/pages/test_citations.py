@@ -14,9 +14,8 @@ FORMULAS = ("private_adversarial", "private_robust_mab", "robust_linear", "byzan
 CITATION = re.compile(r"(?<![\w/.-])(?:docs/([\w/-]+\.md)|(formulas/[\w-]+\.md))(#[\w-]+)?")
 LINK = re.compile(r"\]\((?!\w+:)([^)\s#]*)(#[^)\s]+)?\)")
 SPECIFICATION = re.compile(r"\bspecifications?\b|\bspecs? (?:private_|robust_|byzantine|ldp_)", re.IGNORECASE)
-SECTION = re.compile(
-    r"\bsections? \d"
-)  # a paper's own section follows its year or the word paper: "Wu et al. 2023, section 5"
+# A paper's own section follows its year or the word paper: "Wu et al. 2023, section 5"
+SECTION = re.compile(r"\bsections? \d")
 OF_A_PAPER = re.compile(r"(?:\d{4}\)?|\bpaper(?:'s)?),? $")
 
 
@@ -101,8 +100,9 @@ def test_anchors_have_one_meaning():
     assert {name: pages for name, pages in owners.items() if len(pages) > 1} == {}
 
 
-def test_the_package_cites_nothing_that_is_not_here():
-    lost = {str(path.relative_to(ROOT)): found for path, text in texts("jaxbandits") if (found := unpublished(text))}
+@pytest.mark.parametrize("folder", ["jaxbandits", "tests", "benchmarks", "docs"])
+def test_nothing_is_cited_that_is_not_here(folder):
+    lost = {str(path.relative_to(ROOT)): found for path, text in texts(folder) if (found := unpublished(text))}
     assert lost == {}
 
 

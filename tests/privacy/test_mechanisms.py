@@ -1,4 +1,4 @@
-"""Scales of noise against root finding and the specification's figures; the tree against a literal one."""
+"""Scales of noise against root finding and the tables of docs/formulas/byzantine.md#calibrations; the tree against a literal one."""
 
 import math
 
@@ -43,7 +43,7 @@ def test_limits_of_the_gaussian():
     assert rho + 2 * math.sqrt(rho * math.log(1e6)) == pytest.approx(2.0)  # Bun and Steinke's conversion back
 
 
-def test_figures_of_the_specification():
+def test_figures_of_the_calibrations():
     for epsilon, delta, wanted in [(4, 1e-3, 2.0161), (1, 1e-3, 6.3066), (0.5, 1e-5, 17.2244)]:
         assert round(m.tree_scale(7.0, 100, epsilon, delta) / (7 * math.sqrt(7)), 4) == wanted
     spent = {
@@ -61,7 +61,7 @@ def test_figures_of_the_specification():
     increments = m.tree_scale(2.0, 9, 4.0, 1e-3, form="increment")
     assert increments == m.tree_scale(2.0, 1, 4.0, 1e-3)
     assert m.tree_epsilon(2.0, 9, increments, 1e-3, form="increment") == pytest.approx(4.0)
-    # average variance over a run, tree to increments: closed form of the specification for K a power of two
+    # average variance over a run, tree to increments: closed form of docs/formulas/byzantine.md#increments for K a power of two
     for K, wanted in [(8, 1.29), (16, 1.07), (64, 0.57), (512, 0.16)]:
         tree, increment = m.tree_scale(1.0, K - 1, 1.0, 1e-3), m.tree_scale(1.0, K - 1, 1.0, 1e-3, form="increment")
         bits = sum(n.bit_count() for n in range(K))

@@ -1,4 +1,4 @@
-"""Private adversarial bandits (Asi, Raman, Talwar, ICML 2025): specification private_adversarial, sections 1-4 and 7.
+"""Private adversarial bandits (Asi, Raman, Talwar, ICML 2025): docs/formulas/private_adversarial.md.
 
 Arrays: `losses [T, K]` in [0, 1]; `advice [T, N, K]`; row t - 1 belongs to play t. A base is an object with
 `act(j, draw) -> arm` and `update(x, draw=None)`; `j` counts base rounds from 1. `draw` is a uniform, except for Ftpl.
@@ -27,23 +27,23 @@ def softmax(log_weights):
 
 
 def regret(losses, actions):
-    """Section 1: sum_t l_t(I_t) - min_i sum_t l_t(i)."""
+    """docs/formulas/private_adversarial.md#model: sum_t l_t(I_t) - min_i sum_t l_t(i)."""
     return sum(losses[t][a] for t, a in enumerate(actions)) - np.sum(losses, axis=0).min()
 
 
 def expert_regret(losses, advice, actions):
-    """Section 1: the same against the best fixed expert, min_j sum_t <mu_t^j, l_t>."""
+    """docs/formulas/private_adversarial.md#model: the same against the best fixed expert, min_j sum_t <mu_t^j, l_t>."""
     per_expert = np.zeros(advice.shape[1])
     for t in range(len(losses)):
         per_expert += advice[t] @ losses[t]
     return sum(losses[t][a] for t, a in enumerate(actions)) - per_expert.min()
 
 
-# ---------------------------------------------------------------- tunings (sections 2-4), literal formulas
+# ---------------------------------------------------------------- tunings, literal formulas
 
 
 def window(epsilon):
-    """Section 2: ceil(1 / epsilon), rounded where 1 / epsilon is within 1e-6 / epsilon of an integer."""
+    """docs/formulas/private_adversarial.md#batch-length: ceil(1 / epsilon), rounded where 1 / epsilon is within 1e-6 / epsilon of an integer."""
     inverse = 1.0 / float(epsilon)
     if abs(inverse - round(inverse)) <= 1e-6 / epsilon:
         return round(inverse)
@@ -51,12 +51,12 @@ def window(epsilon):
 
 
 def exp3_tuning(num_arms, horizon):
-    """Section 3, non-private EXP3: (learning_rate, mixing)."""
+    """docs/formulas/private_adversarial.md#without-privacy, EXP3: (learning_rate, mixing)."""
     return math.sqrt(2 * math.log(num_arms) / (num_arms * horizon)), 0.0
 
 
 def exp3_private_tuning(num_arms, horizon, epsilon):
-    """Section 3, Corollary E.1 with n = epsilon T: (learning_rate, mixing)."""
+    """docs/formulas/private_adversarial.md#exp3, Corollary E.1 with n = epsilon T: (learning_rate, mixing)."""
     n = epsilon * horizon
     log = math.log(num_arms * n)
     if log <= 0:
@@ -69,7 +69,7 @@ def exp3_private_tuning(num_arms, horizon, epsilon):
 
 
 def exp3_general_tuning(num_arms, rounds, scale):
-    """Section 3, general Laplace scale lam over J base rounds: (learning_rate, mixing)."""
+    """docs/formulas/private_adversarial.md#exp3, general Laplace scale lam over J base rounds: (learning_rate, mixing)."""
     k, j, lam = num_arms, rounds, scale
     learning_rate = math.sqrt(math.log(k) / (2 * j * k * (1 + 10 * max(lam**2, lam) * math.log(k * j) ** 2)))
     mixing = 4 * learning_rate * lam * k * math.log(k * j)
@@ -79,13 +79,13 @@ def exp3_general_tuning(num_arms, rounds, scale):
 
 
 def exp3_ix_tuning(num_arms, horizon):
-    """Section 3: eta = sqrt(2 log K / (K T)), g = eta / 2."""
+    """docs/formulas/private_adversarial.md#exp3-ix: eta = sqrt(2 log K / (K T)), g = eta / 2."""
     learning_rate = math.sqrt(2 * math.log(num_arms) / (num_arms * horizon))
     return learning_rate, learning_rate / 2
 
 
 def ftpl_private_tuning(num_arms, horizon, epsilon):
-    """Section 3, Corollary E.3 with n = epsilon T, L = log(K n): (learning_rate, tries)."""
+    """docs/formulas/private_adversarial.md#ftpl, Corollary E.3 with n = epsilon T, L = log(K n): (learning_rate, tries)."""
     n = epsilon * horizon
     log = math.log(num_arms * n)
     first = math.sqrt(math.log(num_arms) / (num_arms * n + 10 * num_arms * n * log**2))
@@ -94,7 +94,7 @@ def ftpl_private_tuning(num_arms, horizon, epsilon):
 
 
 def ftpl_general_tuning(num_arms, rounds, scale):
-    """Section 2, Lemma E.4's form with (lam, J): (learning_rate, tries)."""
+    """docs/formulas/private_adversarial.md#ftpl, Lemma E.4's form with (lam, J): (learning_rate, tries)."""
     kj = num_arms * rounds
     first = math.sqrt(math.log(num_arms) / (kj * (1 + 10 * scale**2 * math.log(kj) ** 2)))
     second = 1 / (math.sqrt(kj) * (1 + 4 * scale * math.log(rounds)))
@@ -102,17 +102,17 @@ def ftpl_general_tuning(num_arms, rounds, scale):
 
 
 def htinf_tail_scale(scale):
-    """Sections 2 and 3: sqrt 6, or sqrt(2 + 4 lam^2) when lam > 1 + 1e-6."""
+    """docs/formulas/private_adversarial.md#htinf: sqrt 6, or sqrt(2 + 4 lam^2) when lam > 1 + 1e-6."""
     return math.sqrt(2 + 4 * scale**2) if scale > 1 + 1e-6 else math.sqrt(6)
 
 
 def exp4_tuning(num_arms, num_experts, horizon):
-    """Section 3, non-private EXP4: (learning_rate, mixing)."""
+    """docs/formulas/private_adversarial.md#without-privacy, EXP4: (learning_rate, mixing)."""
     return math.sqrt(2 * math.log(num_experts) / (num_arms * horizon)), 0.0
 
 
 def local_exp4_tuning(num_arms, num_experts, horizon, epsilon):
-    """Section 4, Algorithm 6 (Theorem 4.4): (learning_rate, mixing)."""
+    """docs/formulas/private_adversarial.md#ldp-exp4, Algorithm 6 (Theorem 4.4): (learning_rate, mixing)."""
     log = math.log(num_arms * horizon)
     learning_rate = math.sqrt(math.log(num_experts) / (3 * horizon * num_arms * (1 + 10 * log**2 / epsilon**2)))
     mixing = 4 * learning_rate * num_arms * log / epsilon
@@ -122,7 +122,7 @@ def local_exp4_tuning(num_arms, num_experts, horizon, epsilon):
 
 
 def batched_exp4_tuning(num_arms, num_experts, horizon, epsilon, delta, *, mixing_rule="repaired", check=True):
-    """Section 4, Algorithm 2 (Theorem 4.5): (learning_rate, mixing, window, noise_scale), with the integer window."""
+    """docs/formulas/private_adversarial.md#batched-exp4, Algorithm 2 (Theorem 4.5): (learning_rate, mixing, window, noise_scale), with the integer window."""
     if not 0 < delta <= 0.4:
         raise ValueError("0 < delta <= 0.4 required")
     k, n, t = num_arms, num_experts, horizon
@@ -142,11 +142,11 @@ def batched_exp4_tuning(num_arms, num_experts, horizon, epsilon, delta, *, mixin
 
 
 def batched_exp4_noise_scale(num_arms, num_experts, epsilon, delta, mixing, tau):
-    """Section 4: b = 3 K sqrt(N log(1 / delta)) / (g tau eps), with the mixing actually used."""
+    """docs/formulas/private_adversarial.md#batched-exp4: b = 3 K sqrt(N log(1 / delta)) / (g tau eps), with the mixing actually used."""
     return 3 * num_arms * math.sqrt(num_experts * math.log(1 / delta)) / (mixing * tau * epsilon)
 
 
-# ---------------------------------------------------------------- bases (section 3)
+# ---------------------------------------------------------------- bases
 
 
 class Uniform:
@@ -166,7 +166,7 @@ class Uniform:
 
 
 class Exp3:
-    """Section 3, Algorithm 3: P = (1 - g) softmax(logw) + g / K; logw[I] -= eta x / P[I]."""
+    """docs/formulas/private_adversarial.md#exp3, Algorithm 3: P = (1 - g) softmax(logw) + g / K; logw[I] -= eta x / P[I]."""
 
     def __init__(self, num_arms, *, learning_rate, mixing=0.0):
         self.num_arms, self.learning_rate, self.mixing = num_arms, learning_rate, mixing
@@ -186,7 +186,7 @@ class Exp3:
 
 
 class Exp3IX:
-    """Section 3: p = softmax(-eta Lhat); Lhat[I] += x / (p[I] + g)."""
+    """docs/formulas/private_adversarial.md#exp3-ix: p = softmax(-eta Lhat); Lhat[I] += x / (p[I] + g)."""
 
     def __init__(self, num_arms, *, learning_rate, mixing):
         self.learning_rate, self.mixing = learning_rate, mixing
@@ -206,13 +206,13 @@ class Exp3IX:
 
 
 def skip_constant(alpha):
-    """Section 3: Theta_alpha = min{1 - 2^(-(alpha-1)/(2 alpha-1)), (2 - 2/alpha)^(1/(2-alpha))}; limit e^-1/2 at 2."""
+    """docs/formulas/private_adversarial.md#htinf: Theta_alpha = min{1 - 2^(-(alpha-1)/(2 alpha-1)), (2 - 2/alpha)^(1/(2-alpha))}; limit e^-1/2 at 2."""
     second = math.exp(-0.5) if alpha == 2 else (2 - 2 / alpha) ** (1 / (2 - alpha))
     return min(1 - 2 ** (-(alpha - 1) / (2 * alpha - 1)), second)
 
 
 def tsallis_probabilities(total, step, alpha=2.0):
-    """Section 3: x_i = (s / (Lhat_i - c))^q with q = alpha / (alpha - 1); c by bisection on v = (min Lhat - c) / s."""
+    """docs/formulas/private_adversarial.md#htinf: x_i = (s / (Lhat_i - c))^q with q = alpha / (alpha - 1); c by bisection on v = (min Lhat - c) / s."""
     q = alpha / (alpha - 1)
     gaps = (np.asarray(total, float) - np.min(total)) / step
     low, high = 1.0, len(gaps) ** (1 / q)
@@ -226,7 +226,7 @@ def tsallis_probabilities(total, step, alpha=2.0):
 
 
 class Htinf:
-    """Section 3, HTINF: s = sigma t^(1/alpha); |x| > r_t = Theta s x_{t,I}^(1/alpha) is skipped; t always advances."""
+    """docs/formulas/private_adversarial.md#htinf: s = sigma t^(1/alpha); |x| > r_t = Theta s x_{t,I}^(1/alpha) is skipped; t always advances."""
 
     def __init__(self, num_arms, *, tail_scale=6**0.5, tail_index=2.0, skip=True):
         self.tail_scale, self.tail_index, self.skip = tail_scale, tail_index, skip
@@ -259,7 +259,7 @@ class Htinf:
 
 
 class TsallisInf(Htinf):
-    """Section 3: the same regulariser with sigma = 1 and no skip (importance weighted, non-private)."""
+    """docs/formulas/private_adversarial.md#tsallis-inf: the same regulariser with sigma = 1 and no skip (importance weighted, non-private)."""
 
     def __init__(self, num_arms):
         super().__init__(num_arms, tail_scale=1.0, skip=False)
@@ -283,7 +283,7 @@ def laplace_argmin_probability(arm, total, learning_rate):
 
 
 def geometric_tries(p, u, tries, on_fail="cap"):
-    """Section 3: the number of resamples until a match of probability p; after `tries` misses M ("cap") or 0 ("zero")."""
+    """docs/formulas/private_adversarial.md#ftpl: the number of resamples until a match of probability p; after `tries` misses M ("cap") or 0 ("zero")."""
     failed = tries if on_fail == "cap" else 0
     p = min(max(p, 0.0), 1.0)
     if p < 1e-12:
@@ -295,7 +295,7 @@ def geometric_tries(p, u, tries, on_fail="cap"):
 
 
 class Ftpl:
-    """Section 3, Algorithm 4: I = argmin_i (Lhat_i + Lap(1 / eta)); Lhat[I] += x M_t.
+    """docs/formulas/private_adversarial.md#ftpl, Algorithm 4: I = argmin_i (Lhat_i + Lap(1 / eta)); Lhat[I] += x M_t.
 
     `act(j, draw)`: draw [K] standard Laplace. `update(x, draw)`: draw a uniform in (0, 1) (M_t through the exact
     probability) or an array [tries, K] of standard Laplace draws (M_t is the first row whose argmin is I).
@@ -329,7 +329,7 @@ class Ftpl:
 
 
 def exp3(losses, uniforms, *, learning_rate, mixing=0.0):
-    """Section 3, EXP3 on the raw losses: actions [T]."""
+    """docs/formulas/private_adversarial.md#without-privacy, EXP3 on the raw losses: actions [T]."""
     base = Exp3(losses.shape[1], learning_rate=learning_rate, mixing=mixing)
     actions = []
     for t in range(1, len(losses) + 1):
@@ -339,7 +339,7 @@ def exp3(losses, uniforms, *, learning_rate, mixing=0.0):
 
 
 def private_batched(base, losses, choices, laplace, *, window, noise_scale, update_draws=None):
-    """Section 2, Algorithm 1: (actions [T], fed [J]).
+    """docs/formulas/private_adversarial.md#conversion, Algorithm 1: (actions [T], fed [J]).
 
     choices[j - 1] goes to the j-th `act` (ceil(T / window) of them), laplace[j - 1] (standard, J = floor(T / window))
     into the j-th fed loss, update_draws[j - 1] to the j-th `update`. noise_scale is 1 / (window epsilon), 0 for none.
@@ -360,7 +360,7 @@ def private_batched(base, losses, choices, laplace, *, window, noise_scale, upda
 
 
 def ldp_exp3(losses, uniforms, laplace, *, epsilon, learning_rate=None, mixing=None):
-    """Section 4, LDP-EXP3 comparator: Algorithm 1 with window 1, EXP3 tuned for lam = 1 / epsilon, J = T."""
+    """docs/formulas/private_adversarial.md#ldp-exp3: Algorithm 1 with window 1, EXP3 tuned for lam = 1 / epsilon, J = T."""
     horizon, num_arms = losses.shape
     scale = 0.0 if math.isinf(epsilon) else 1 / epsilon
     if learning_rate is None or mixing is None:
@@ -372,7 +372,7 @@ def ldp_exp3(losses, uniforms, laplace, *, epsilon, learning_rate=None, mixing=N
 
 
 def bandit_to_experts(base, advice, losses, choices, action_uniforms, laplace, *, window, noise_scale):
-    """Section 4, Algorithm 5 inside Algorithm 1: base over N meta-arms: (experts [ceil(T / window)], actions [T], fed [J]).
+    """docs/formulas/private_adversarial.md#experts-as-arms, Algorithm 5 inside Algorithm 1: base over N meta-arms: (experts [ceil(T / window)], actions [T], fed [J]).
 
     Each play samples its action from the chosen expert's advice with action_uniforms[t - 1].
     """
@@ -391,7 +391,7 @@ def bandit_to_experts(base, advice, losses, choices, action_uniforms, laplace, *
 
 
 def exp4(advice, losses, uniforms, *, learning_rate, mixing=0.0, laplace=None, noise_scale=0.0):
-    """Section 4, Algorithm 6 with any noise scale (0: plain EXP4): actions [T]."""
+    """docs/formulas/private_adversarial.md#ldp-exp4, Algorithm 6 with any noise scale (0: plain EXP4): actions [T]."""
     horizon, num_experts, num_arms = advice.shape
     log_weights = np.zeros(num_experts)
     actions = []
@@ -407,7 +407,7 @@ def exp4(advice, losses, uniforms, *, learning_rate, mixing=0.0, laplace=None, n
 
 
 def local_exp4(advice, losses, uniforms, laplace, *, epsilon, learning_rate=None, mixing=None):
-    """Section 4, Algorithm 6 (LDP-EXP4): one Lap(1 / epsilon) a play, Theorem 4.4's tuning unless given: actions [T]."""
+    """docs/formulas/private_adversarial.md#ldp-exp4, Algorithm 6: one Lap(1 / epsilon) a play, Theorem 4.4's tuning unless given: actions [T]."""
     horizon, num_experts, num_arms = advice.shape
     if learning_rate is None or mixing is None:
         tuned = local_exp4_tuning(num_arms, num_experts, horizon, epsilon)
@@ -420,7 +420,7 @@ def local_exp4(advice, losses, uniforms, laplace, *, epsilon, learning_rate=None
 
 
 def batched_exp4(advice, losses, uniforms, laplace, *, window, learning_rate, mixing, noise_scale):
-    """Section 4, Algorithm 2: P frozen in a batch, an action drawn every play: actions [T].
+    """docs/formulas/private_adversarial.md#batched-exp4, Algorithm 2: P frozen in a batch, an action drawn every play: actions [T].
 
     laplace [J, N] standard draws; a partial last batch never updates.
     """
@@ -440,7 +440,7 @@ def batched_exp4(advice, losses, uniforms, laplace, *, window, learning_rate, mi
     return np.array(actions)
 
 
-# ---------------------------------------------------------------- loss environments (section 7), literal tables [T, K]
+# ---------------------------------------------------------------- loss environments, literal tables [T, K]
 
 
 def fixed_gap(horizon, num_arms, *, best=0, base=0.5, gap=0.3):

@@ -1,4 +1,4 @@
-"""Byzantine-UCB, -DP and -DP-MoM, isolated and oracle LinUCB: specification byzantine, sections 1, 2, 6, 7 (clamp) and 10.
+"""Byzantine-UCB, -DP and -DP-MoM, isolated and oracle LinUCB: docs/formulas/byzantine.md.
 
 Randomness is data: contexts [T, N, A, d], reward_of(t, agent, arm), node(level, end) -> standard draws of a tree's node,
 groups [N] of the median of means, hits [K, N] and attacks (`byzantine_attacks`) with their draws.
@@ -20,7 +20,7 @@ KINDS = ("geometric_median", "dp", "median_of_means")
 
 
 class Constants(NamedTuple):
-    """What the server knows; names of section 10."""
+    """What the server knows; names of docs/formulas/byzantine.md#names-and-edges."""
 
     num_agents: int
     dim: int
@@ -278,7 +278,7 @@ def byzantine_ucb(
 
 
 def abbasi_yadkori(c, level=None, theta_bound=None):
-    """Section 6: lambda' / n and the radius over sqrt n, n agents pooled, t = steps so far. The section names neither lambda'
+    """docs/formulas/byzantine.md#linucb-comparators: lambda' / n and the radius over sqrt n, n agents pooled, t = steps so far. It names neither lambda'
     nor |theta*| nor scales: lambda' = ridge_scale, the model's bound sqrt d, and radius_scale on the whole, unless given."""
     level = c.ridge_scale if level is None else level
     theta_bound = math.sqrt(c.dim) if theta_bound is None else theta_bound

@@ -1,4 +1,4 @@
-"""Attacks on messages: specification byzantine, sections 5 and 10. Bars and standard deviations: honest agents of the episode."""
+"""Attacks on messages: docs/formulas/byzantine.md#attacks. Bars and standard deviations: honest agents of the episode."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""How a server aggregates N points: specification byzantine, sections 3, 6, 7 (the rule of starts) and 10 (certificate, Krum)."""
+"""How a server aggregates N points: docs/formulas/byzantine.md#geometric-median to docs/formulas/byzantine.md#median-of-means, and docs/formulas/byzantine.md#aggregation-rules."""
 
 import math
 
@@ -13,7 +13,7 @@ def spread(points, z, weights=None):
 
 
 def snap(points, j, weights=None):
-    """Section 3, exact snap: is point j itself a median? The pull of the others against the copies' weight."""
+    """docs/formulas/byzantine.md#snap: is point j itself a median? The pull of the others against the copies' weight."""
     points = np.asarray(points, float)
     weights = np.ones(len(points)) if weights is None else weights
     pull, copies = np.zeros(points.shape[1]), 0.0
@@ -79,8 +79,8 @@ def weiszfeld(points, z, iterations, weights=None, snapped=True):
 
 
 class WarmMedian:
-    """Section 7: starts are last weights (sum w_i z_i) and last z, of which the smaller g is kept; plain iterations follow,
-    without the snap, which that section does not ask for. At first weights are equal and z is 0."""
+    """docs/formulas/byzantine.md#starting-point: starts are last weights (sum w_i z_i) and last z, of which the smaller g is kept; plain iterations follow,
+    without the snap, which it does not ask for. At first weights are equal and z is 0."""
 
     def __init__(self, iterations):
         self.iterations, self.z, self.weights = iterations, None, None
@@ -95,7 +95,7 @@ class WarmMedian:
 
 
 def first_certificate(points, z, weights=None):
-    """Section 3: g(z) - gap bounds min g, from subgradients corrected at the nearest point, centred, cut to the unit ball."""
+    """docs/formulas/byzantine.md#certificates: g(z) - gap bounds min g, from subgradients corrected at the nearest point, centred, cut to the unit ball."""
     points = np.asarray(points, float)
     n = len(points)
     weights = np.full(n, 1 / n) if weights is None else np.asarray(weights) / np.sum(weights)
@@ -113,7 +113,7 @@ def first_certificate(points, z, weights=None):
 
 
 def second_certificate(points, z):
-    """Section 10: D |(1/n) sum u_i| with subgradients at z, D >= |z* - z|."""
+    """docs/formulas/byzantine.md#certificates: D |(1/n) sum u_i| with subgradients at z, D >= |z* - z|."""
     points = np.asarray(points, float)
     n = len(points)
     distance = np.array([np.linalg.norm(z - x) for x in points])

@@ -1,4 +1,4 @@
-"""Noise on what a federated server keeps: specification byzantine, section 4 (three calibrations, the binary tree, increments)."""
+"""Noise on what a federated server keeps: three calibrations, the binary tree, increments (docs/formulas/byzantine.md#privacy-noise)."""
 
 import math
 
@@ -15,7 +15,7 @@ def tree_levels(releases, calibration):
 
 
 def gaussian_ratio(epsilon, delta):
-    """g of section 4: sensitivity over noise of the Gaussian mechanism that is exactly (epsilon, delta)-private."""
+    """g of docs/formulas/byzantine.md#calibrations: sensitivity over noise of the Gaussian mechanism that is exactly (epsilon, delta)-private."""
 
     def excess(g):
         first, second = log_ndtr(g / 2 - epsilon / g), epsilon + log_ndtr(-g / 2 - epsilon / g)

@@ -1,4 +1,4 @@
-"""Federated linear bandits: specification byzantine, sections 1-3, 5 (`target`), 6 (isolated LinUCB), 7 (clamp), 10."""
+"""Federated linear bandits: docs/formulas/byzantine.md."""
 
 import math
 from typing import NamedTuple
@@ -27,7 +27,7 @@ def schedule(
     ridge_scale=0.1,
     radius_scale=0.03,
 ):
-    """Section 2, row UCB: lambda_k (scaled), then beta_k (scaled) evaluated at the scaled lambda_k; entry k - 1 is k."""
+    """docs/formulas/byzantine.md#constants, row UCB: lambda_k (scaled), then beta_k (scaled) evaluated at the scaled lambda_k; entry k - 1 is k."""
     c_alpha = (2 - 2 * corruption_bound) / (1 - 2 * corruption_bound)
     iota = math.log(128 * num_agents * horizon / failure_prob)
     lambda_1 = 8 * math.sqrt(window * iota) * c_alpha * feature_spread
@@ -52,7 +52,7 @@ class Federated(NamedTuple):
 
 
 def floor_eigenvalues(matrix, floor):
-    """Sections 4 and 10: raise the eigenvalues of a symmetric matrix to at least `floor`."""
+    """docs/formulas/byzantine.md#eigenvalue-floor: raise the eigenvalues of a symmetric matrix to at least `floor`."""
     values, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T))
     return vectors @ np.diag(np.maximum(values, floor)) @ vectors.T
 
@@ -68,7 +68,7 @@ def step_regret(decision_set, action, theta):
 
 
 def receive(matrix, vector, window):
-    """Sections 2 and 7, server side: non-finite or asymmetric -> (0, 0); each part clamped radially at 1e4 L."""
+    """docs/formulas/byzantine.md#message-check and docs/formulas/byzantine.md#clamp, server side: non-finite or asymmetric -> (0, 0); each part clamped radially at 1e4 L."""
     zero = np.zeros_like(matrix), np.zeros_like(vector)
     if not (np.all(np.isfinite(matrix)) and np.all(np.isfinite(vector))):
         return zero
@@ -95,10 +95,10 @@ def federated_ucb(
     tie_tolerance=1e-9,
     **constants,
 ):
-    """Section 2, Algorithm 1 (no privacy): messages once per episode of `window` plays, the mean of cumulative statistics.
+    """docs/formulas/byzantine.md#algorithm (no privacy): messages once per episode of `window` plays, the mean of cumulative statistics.
 
     contexts [T, N, A, d]; reward_of(t, agent, arm); `attacked`: agents whose message is replaced in every episode, or a
-    bool mask [K, N], by the `target` attack of section 5: U = mean honest U, u = U (-attack_scale theta). `aggregate`:
+    bool mask [K, N], by the `target` attack of docs/formulas/byzantine.md#attacks: U = mean honest U, u = U (-attack_scale theta). `aggregate`:
     "mean" or a function of the stacked [N, d, d] and [N, d] cumulative statistics, applied to each apart. `constants`:
     the keywords of `schedule`. Ties: lowest index within a relative tie_tolerance. Regret is summed over the agents not
     attacked in that episode. An attacked agent still plays the broadcast policy.
@@ -152,7 +152,7 @@ def federated_ucb(
 
 
 def isolated_linucb(contexts, reward_of, theta, *, window, excluded=(), floor=0.1, tie_tolerance=1e-9, **constants):
-    """Section 6, isolated LinUCB, width="schedule": lambda_k, beta_k of section 2, own statistics updated once an episode.
+    """docs/formulas/byzantine.md#linucb-comparators, isolated, width="schedule": lambda_k, beta_k of docs/formulas/byzantine.md#constants, own statistics updated once an episode.
 
     Statistics are never attacked; `excluded` agents are left out of the regret only.
     """

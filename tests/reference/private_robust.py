@@ -1,4 +1,4 @@
-"""PRM elimination, UCB and Thompson: specification private_robust_mab, sections 2 to 6, 10 and 12, pull by pull.
+"""PRM elimination, UCB and Thompson: docs/formulas/private_robust_mab.md, pull by pull.
 
 Randomness is given: `rewards(t, arm)` pays play t (1-based, may be inf or NaN); `laplace(kind, t, position)` is a standard
 Laplace draw of kind "mean" (position 0) or "bins" (position = bin), t the last play of what is released: of the batch, or of
@@ -15,7 +15,7 @@ from .private_robust_estimators import bin_counts, first_max, truncated_mean
 
 
 class Setup(NamedTuple):
-    """The arguments of the algorithms, with the defaults of section 2 (elimination)."""
+    """The arguments of the algorithms, with the defaults of docs/formulas/private_robust_mab.md#constants (elimination)."""
 
     num_arms: int
     horizon: int
@@ -239,7 +239,7 @@ def prm_elimination(setup, rewards, laplace, pick=None, coin=None):
 
 
 def prm_index(setup, rewards, laplace, optimism):
-    """Section 6: B0 pulls of every arm, then episodes of twice the samples behind the chosen arm's value."""
+    """docs/formulas/private_robust_mab.md#prm-ucb-and-prm-ts: B0 pulls of every arm, then episodes of twice the samples behind the chosen arm's value."""
     pulls, size = Pulls(rewards, setup.horizon), 2
     while size < threshold(setup):
         size *= 2

@@ -1,4 +1,4 @@
-"""Robust estimators, moments and pull counts: specification private_robust_mab, sections 4, 7, 8, 10 and 12.
+"""Robust estimators, moments and pull counts: docs/formulas/private_robust_mab.md.
 
 Estimators take what they are given: the rule for inf and NaN is the caller's, except where the estimator itself rejects.
 Shares of N count as the integers they are but for rounding.
@@ -112,7 +112,7 @@ def shorth(x, share):
 
 
 def closed_form_counts(batches, num_arms, t):
-    """Section 10: N_a(t) = sum over batches (start, active arms ascending, size) of clip(t - start - rank size, 0, size)."""
+    """docs/formulas/private_robust_mab.md#pull-counts: N_a(t) = sum over batches (start, active arms ascending, size) of clip(t - start - rank size, 0, size)."""
     counts = [0] * num_arms
     for start, active, size in batches:
         for rank, arm in enumerate(sorted(active)):

@@ -1,4 +1,4 @@
-"""Index policies: specification private_robust_mab, sections 7 and 12, from all data at every play.
+"""Index policies: docs/formulas/private_robust_mab.md#comparators, from all data at every play.
 
 `rewards(t, arm)` pays play t (1-based, may be inf or NaN); other draws are given as functions of the play. Every index is
 computed afresh from all rewards of its arm; t is the coming play. An index that is not defined yet is +inf, and the first

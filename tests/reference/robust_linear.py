@@ -1,4 +1,4 @@
-"""Robust and private linear bandits: specification robust_linear, sections 1 to 5 and 10, report by report.
+"""Robust and private linear bandits: docs/formulas/robust_linear.md, report by report.
 
 `actions` [K, d]. A batch pulls the arms of its design in ascending index, n_a times in a row; a report belongs to one pull
 (M1) or to all pulls of one arm (M2) and is told apart by its `Place`. Randomness is given: `reward(t, arm)` pays play t
@@ -75,7 +75,7 @@ class Run(NamedTuple):
     batches: list
 
 
-# ---------------------------------------------------------------- section 5
+# ---------------------------------------------------------------- the filter
 
 
 def top_eigenpair(covariance):
@@ -84,7 +84,7 @@ def top_eigenpair(covariance):
 
 
 def squared_eigenpair(covariance, times=10):
-    """Section 6: B = S / tr S, `times` times B <- B^2 / tr B^2, the normalised column of largest diagonal."""
+    """docs/formulas/robust_linear.md#top-eigenvector: B = S / tr S, `times` times B <- B^2 / tr B^2, the normalised column of largest diagonal."""
     b = covariance / np.trace(covariance)
     for _ in range(times):
         b = b @ b
@@ -125,7 +125,7 @@ def spectral_filter(uniform, x, bound, *, max_removals=None, eigenpair=top_eigen
         removed += 1
 
 
-# ---------------------------------------------------------------- sections 1, 3 and 4
+# ---------------------------------------------------------------- reports, elimination and radius
 
 
 def laplace_scale(epsilon):
@@ -261,7 +261,7 @@ def filtered_estimate(s: Setup, batch, reports, places, pulls, active, basis, mo
 
 
 def slack_of_the_filter(s: Setup, pulls, points, active):
-    """4 n lambda - rho^2 of a batch yet to be played (section 8)."""
+    """4 n lambda - rho^2 of a batch yet to be played (docs/formulas/robust_linear.md#adversaries)."""
     if s.variance_bound == "observed":
         return math.nan
     weights = pulls if s.model == "M1" else np.minimum(pulls, 1)

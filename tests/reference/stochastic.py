@@ -1,6 +1,6 @@
-"""Stochastic bandits: specification private_robust_mab, section 7 (rows UCB1 and SE), section 5 (order of play), 12.
+"""Stochastic bandits: docs/formulas/private_robust_mab.md#ucb1, docs/formulas/private_robust_mab.md#successive-elimination; order of play: docs/formulas/private_robust_mab.md#elimination.
 
-`reward_of(t, arm)` pays play t (1-based). A non-finite reward counts as 0 (section 7, policy `zero`).
+`reward_of(t, arm)` pays play t (1-based). A non-finite reward counts as 0 (docs/formulas/private_robust_mab.md#unusable-rewards, policy `zero`).
 """
 
 import math
@@ -39,7 +39,7 @@ def successive_elimination(
     """SE: one pull per active arm per round, ascending; radius noise_scale sqrt(2 ln(4 K t^2 / failure_prob) / N).
 
     After each full round an arm goes if max mean - mean > 2 radius (strict). failure_prob=None is 1 / T. `t` is the
-    number of plays made so far over all arms (section 12, "t = pulls so far"); clock="rounds" takes t = N instead.
+    number of plays made so far over all arms (docs/formulas/private_robust_mab.md#names-and-edges); clock="rounds" takes t = N instead.
     Returns actions [T].
     """
     if failure_prob is None:

@@ -262,8 +262,8 @@ def test_scaling_rewards_and_bounds_together_changes_nothing(extra):
     assert len(np.unique(a.actions[-800:])) < K  # something was removed
 
 
-def test_the_prototype_of_the_specification_is_met():
-    """Section 10: mean regret 1949 +- 14 over the arms of E1 at T = 3e4, epsilon 1."""
+def test_the_regret_of_the_tested_defaults_is_met():
+    """docs/formulas/private_robust_mab.md#tested-defaults: mean regret 1949 +- 14 over the arms of E1 at T = 3e4, epsilon 1."""
     regrets, q = [], 3.5
     for seed in range(200):
         rng = np.random.default_rng(seed)
@@ -351,7 +351,7 @@ def test_moments_are_the_integrals(k):
     assert estimators.lognormal_moment(0.8, 0.5, k) == pytest.approx(expect(law), rel=1e-6)
     assert estimators.normal_moment(1.3, k) == pytest.approx(expect(stats.norm(0.4, 1.3), 0.4), rel=1e-6)
     assert estimators.lognormal_moment(0.8, 0.5, 1.0) == pytest.approx(0.8) == estimators.pareto_moment(0.8, 3.5, 1.0)
-    # section 8: moments within u = 1 up to mean 0.916
+    # docs/formulas/private_robust_mab.md#reward-laws: moments within u = 1 up to mean 0.916
     assert estimators.pareto_moment(0.916, 3.5, 2.0) < 1 < estimators.pareto_moment(0.917, 3.5, 2.0)
 
 

@@ -181,7 +181,7 @@ def test_an_odd_block_drops_its_last_reward_and_empty_bins_are_noisy_too():
 
 
 def test_estimators_move_little():
-    """Section 11: one reward moves the truncated mean by at most 2 M / n and the shares of the bins by at most 2 / n."""
+    """docs/formulas/private_robust_mab.md#private-robust-mean: one reward moves the truncated mean by at most 2 M / n and the shares of the bins by at most 2 / n."""
     rng = np.random.default_rng(0)
     x = jnp.asarray(rng.standard_cauchy(40), jnp.float32)
     base = float(jb.estimators.truncated_mean(x, 1.5))

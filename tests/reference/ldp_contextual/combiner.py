@@ -1,4 +1,4 @@
-"""Specification ldp_contextual section 6: Algorithm 2, the bandit combiner."""
+"""docs/formulas/ldp_contextual.md#combiner: Algorithm 2, the bandit combiner."""
 
 import math
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Specification ldp_contextual section 7: what the server knows (statistics) times how it chooses (selection)."""
+"""docs/formulas/ldp_contextual.md#comparators: what the server knows (statistics) times how it chooses (selection)."""
 
 import math
 

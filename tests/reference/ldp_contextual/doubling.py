@@ -1,4 +1,4 @@
-"""Specification ldp_contextual section 5: Algorithm 7, Algorithm 1 restarted in epochs that double."""
+"""docs/formulas/ldp_contextual.md#doubling: Algorithm 7, Algorithm 1 restarted in epochs that double."""
 
 from .online_ucb import extra_scale
 

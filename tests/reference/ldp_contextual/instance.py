@@ -1,4 +1,4 @@
-"""Specification ldp_contextual section 8: the experiment of Figure 1."""
+"""docs/formulas/ldp_contextual.md#figure-1: the experiment of Figure 1."""
 
 import math
 

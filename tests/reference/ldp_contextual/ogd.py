@@ -1,4 +1,4 @@
-"""Specification ldp_contextual section 4: projected online gradient descent."""
+"""docs/formulas/ldp_contextual.md#gradient-descent: projected online gradient descent."""
 
 import math
 

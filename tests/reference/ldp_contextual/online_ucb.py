@@ -1,4 +1,4 @@
-"""Specification ldp_contextual section 2: Algorithm 1, its calibrations, clip constants and widths."""
+"""docs/formulas/ldp_contextual.md#onlineucb: Algorithm 1, its calibrations, clip constants and widths."""
 
 import math
 
@@ -55,7 +55,7 @@ def gradient_bound(sigma, *, theta_bound=1.0, extra=0.0, c=1.0, kind="practical"
 
 
 def gradient_bound_reward_only(sigma_y, *, theta_bound=1.0):
-    """The practical G of `private_features=False`; the specification gives no theory G there."""
+    """The practical G of `private_features=False`; docs/formulas/ldp_contextual.md#clip-constant has no theory G there."""
     return 2 * sigma_y + 2 * theta_bound + 2
 
 
