@@ -1,11 +1,12 @@
 """Counter-based random streams: every draw is addressed, never sequenced.
 
-A draw's key is (seed, crc32 of a path such as `alg/update/base`), its counter (play index, position): Threefry-2x32 with
-20 rounds (Salmon et al. 2011), written inline so that XLA fuses it into the step. A lane's draws therefore do not depend
-on windows, chunks, devices or which other lanes run beside it.
+A draw's key is (seed, crc32 of a path such as `alg/update/base`), its counter (play index, position):
+Threefry-2x32 with 20 rounds (Salmon et al. 2011), written inline so that XLA fuses it into the step. A lane's
+draws therefore do not depend on windows, chunks, devices or which other lanes run beside it.
 
-Tails, float32: uniforms lie on (k + 1/2) 2^-23, so in [6.0e-8, 1 - 6.0e-8]; normals within +-5.4; exponentials and Laplace
-magnitudes in [6.0e-8, 22.2]. float64 uses the same 32 bits: uniforms on (k + 1/2) 2^-32, normals within +-6.3.
+Tails, float32: uniforms lie on (k + 1/2) 2^-23, so in [6.0e-8, 1 - 6.0e-8]; normals within +-5.4; exponentials
+and Laplace magnitudes in [6.0e-8, 22.2]. float64 uses the same 32 bits: uniforms on (k + 1/2) 2^-32, normals
+within +-6.3.
 """
 
 import math
@@ -19,15 +20,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.numerics import fixed_sum, inverse_cdf
+from jaxbandits.typing import Array, Bool, Float, Int, UInt32
 
-# of a binomial draw: the error of its float32 acceptance grows with them (measured on 2e6 draws: no fault found by a chi-squared
-# test at 2^14, p-values of 1e-9 at 2^20)
+# The largest number of trials of a binomial draw: the error of its float32 acceptance grows with them (measured
+# on 2e6 draws: a chi-squared test finds no fault at 2^14, and has p-values of 1e-9 at 2^20).
 MOST_TRIALS = 2**14
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
 
-def threefry2x32(key: tuple, counter: tuple) -> tuple:
-    """Threefry-2x32, 20 rounds: two uint32 key words and two uint32 counter words (any shapes that broadcast) -> two words."""
+def threefry2x32(key: tuple[Any, Any], counter: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Threefry-2x32 with 20 rounds: two uint32 words from two key words and two counter words, broadcast."""
     k0, k1 = key
     keys = (k0, k1, k0 ^ k1 ^ np.uint32(0x1BD11BDA))
     x0, x1 = counter[0] + k0, counter[1] + k1
@@ -40,7 +42,7 @@ def threefry2x32(key: tuple, counter: tuple) -> tuple:
     return x0, x1
 
 
-def to_uniform(bits, dtype=jnp.float32):
+def to_uniform(bits: UInt32[Array, "..."], dtype: Any = jnp.float32) -> Float[Array, "..."]:
     """uint32 -> uniform in (0, 1), never 0 or 1."""
     if dtype == jnp.float64:
         return (bits.astype(jnp.float64) + 0.5) * 2.0**-32
@@ -48,7 +50,7 @@ def to_uniform(bits, dtype=jnp.float32):
     return one_to_two - np.float32(1 - 2.0**-24)  # exact: (k + 1/2) 2^-23; (b >> 8) 2^-24 + 2^-25 would round to 1
 
 
-def to_normal(bits, dtype=jnp.float32):
+def to_normal(bits: UInt32[Array, "..."], dtype: Any = jnp.float32) -> Float[Array, "..."]:
     """uint32 -> standard normal by the inverse distribution function."""
     return dtype(math.sqrt(2)) * jax.lax.erf_inv(2 * to_uniform(bits, dtype) - 1)
 
@@ -59,12 +61,12 @@ def _exponential_of_31(bits31, dtype):
     return -jnp.log(jnp.clip(u, dtype(2.0**-32), dtype(top)))
 
 
-def to_exponential(bits, dtype=jnp.float32):
+def to_exponential(bits: UInt32[Array, "..."], dtype: Any = jnp.float32) -> Float[Array, "..."]:
     """uint32 -> exponential of mean 1, never 0 or inf."""
     return _exponential_of_31(bits >> np.uint32(1), dtype)
 
 
-def to_laplace(bits, dtype=jnp.float32):
+def to_laplace(bits: UInt32[Array, "..."], dtype: Any = jnp.float32) -> Float[Array, "..."]:
     """uint32 -> Laplace of scale 1: the low bit is the sign, the other 31 the exponential magnitude."""
     magnitude = _exponential_of_31(bits >> np.uint32(1), dtype)
     return jnp.where((bits & np.uint32(1)) == 1, -magnitude, magnitude)
@@ -75,9 +77,22 @@ def to_laplace(bits, dtype=jnp.float32):
 class Draws:
     """The random streams of one lane under one path. `child` moves to another path and costs nothing.
 
-    Methods take play indices `t` (any integer shape [...]) and the shape of one play's draw, and return [..., *shape].
-    Two different draws inside one function must take two children.
+    Methods take play indices `t` (any integer shape [...]) and the shape of one play's draw, and return [...,
+    *shape]. Two different draws inside one function must take two children.
 
+    Parameters
+    ----------
+    seed : jax.Array
+        The lane's seed, uint32.
+    path : str, optional
+        The stream's name, such as "alg/update".
+    dtype : type, optional
+        Of real-valued draws: float32, the default, or float64.
+    shift : int32, optional
+        Plays before t = 1, for a part with a clock of its own. None: 0.
+
+    Examples
+    --------
     >>> draws = Draws(np.uint32(7), "alg/act")
     >>> bool(draws.uniform(np.int32(3)) == Draws(np.uint32(7), "alg").child("act").uniform(np.int32(3)))
     True
@@ -86,14 +101,14 @@ class Draws:
     seed: jax.Array
     path: str = ""
     dtype: Any = jnp.float32
-    shift: Any = None  # int32: plays before t = 1, None: 0
+    shift: Any = None
 
     def child(self, name: str) -> "Draws":
         """The stream under `path/name`."""
         return replace(self, path=f"{self.path}/{name}" if self.path else name)
 
-    def shifted(self, plays) -> "Draws":
-        """The same stream for a part with a clock of its own, started after `plays` plays: its t is drawn where t + plays is."""
+    def shifted(self, plays: Int[Array, ""]) -> "Draws":
+        """The same stream for a part whose clock started `plays` plays later: its draw at t is the one at t + plays."""
         return replace(self, shift=plays if self.shift is None else self.shift + plays)
 
     def _play(self, t):
@@ -103,7 +118,9 @@ class Draws:
     def _key(self):
         return jnp.asarray(self.seed).astype(jnp.uint32), np.uint32(zlib.crc32(self.path.encode()))
 
-    def words(self, t, shape=(), first: int = 0):
+    def words(
+        self, t: Int[Array, "..."], shape: tuple[int, ...] = (), first: int = 0
+    ) -> tuple[UInt32[Array, "..."], UInt32[Array, "..."]]:
         """Two independent uint32 words at positions first, first + 1, ...: each [..., *shape]."""
         shape = tuple(shape)
         t = self._play(t)
@@ -112,15 +129,15 @@ class Draws:
         position = jnp.arange(first, first + math.prod(shape), dtype=jnp.uint32).reshape(shape)
         return threefry2x32(self._key(), (t.reshape(t.shape + (1,) * len(shape)), position))
 
-    def words_at(self, t, position):
+    def words_at(self, t: Int[Array, "..."], position: Any) -> tuple[UInt32[Array, "..."], UInt32[Array, "..."]]:
         """Both uint32 words at one (possibly traced) position: shapes of t and position broadcast."""
         return threefry2x32(self._key(), (self._play(t), jnp.asarray(position).astype(jnp.uint32)))
 
-    def at(self, t, position):
+    def at(self, t: Int[Array, "..."], position: Any) -> UInt32[Array, "..."]:
         """The first of `words_at`."""
         return self.words_at(t, position)[0]
 
-    def bits(self, t, shape=()):
+    def bits(self, t: Int[Array, "..."], shape: tuple[int, ...] = ()) -> UInt32[Array, "..."]:
         """uint32 words, both words of each block used: [..., *shape]."""
         shape = tuple(shape)
         if math.prod(shape) == 1:
@@ -129,34 +146,35 @@ class Draws:
         low, high = self.words(t, ((n + 1) // 2,))
         return jnp.concatenate([low, high], axis=-1)[..., :n].reshape(jnp.shape(t) + shape)
 
-    def uniform(self, t, shape=()):
+    def uniform(self, t: Int[Array, "..."], shape: tuple[int, ...] = ()) -> Float[Array, "..."]:
         """Uniform in (0, 1)."""
         return to_uniform(self.bits(t, shape), self.dtype)
 
-    def normal(self, t, shape=()):
+    def normal(self, t: Int[Array, "..."], shape: tuple[int, ...] = ()) -> Float[Array, "..."]:
         """Standard normal."""
         return to_normal(self.bits(t, shape), self.dtype)
 
-    def exponential(self, t, shape=()):
+    def exponential(self, t: Int[Array, "..."], shape: tuple[int, ...] = ()) -> Float[Array, "..."]:
         """Exponential of mean 1."""
         return to_exponential(self.bits(t, shape), self.dtype)
 
-    def laplace(self, t, shape=()):
+    def laplace(self, t: Int[Array, "..."], shape: tuple[int, ...] = ()) -> Float[Array, "..."]:
         """Laplace of scale 1."""
         return to_laplace(self.bits(t, shape), self.dtype)
 
-    def bernoulli(self, t, probability, shape=()):
+    def bernoulli(self, t: Int[Array, "..."], probability: Any, shape: tuple[int, ...] = ()) -> Bool[Array, "..."]:
         """True with the given probability (broadcast against the draw)."""
         return self.uniform(t, shape) < probability
 
-    def categorical(self, t, probabilities):
-        """Index drawn from `probabilities` [..., n] by inverse CDF: the lowest i whose cumulative sum exceeds the uniform."""
+    def categorical(self, t: Int[Array, "..."], probabilities: Float[Array, "... n"]) -> Int[Array, "..."]:
+        """Index drawn by inverse CDF: the lowest i whose cumulative probability exceeds the uniform."""
         return inverse_cdf(probabilities, self.uniform(t))
 
-    def multinomial(self, t, number, probabilities):
-        """How often each of [n] outcomes comes up in `number` trials at one t: int32 [n]. number at most `MOST_TRIALS`.
+    def multinomial(self, t: Int[Array, ""], number: Any, probabilities: Float[Array, " n"]) -> Int[Array, " n"]:
+        """How often each of n outcomes comes up in `number` trials at one t: int32 [n].
 
-        By binomials of what is left (`jax.random.binomial`, float32), one after another on children of this stream.
+        At most `MOST_TRIALS` trials. By binomials of what is left (`jax.random.binomial`, float32), one after
+        another on children of this stream.
         """
         left, counts = jnp.asarray(number, jnp.int32), []
         for i in range(probabilities.shape[-1] - 1):
@@ -169,7 +187,7 @@ class Draws:
             left = left - drawn
         return jnp.stack([*counts, left])
 
-    def key(self, t):
+    def key(self, t: Int[Array, "..."]) -> Array:
         """A `jax.random` key for one play: slower than the draws above, still addressed."""
         low, high = self.words(t)
         return jax.random.wrap_key_data(jnp.stack([low, high], axis=-1), impl="threefry2x32")

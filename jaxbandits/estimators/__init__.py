@@ -8,12 +8,12 @@ from jaxbandits.estimators.histogram_mean import HistogramMean, histogram_mean
 from jaxbandits.estimators.huber_location import huber_location
 from jaxbandits.estimators.krum import krum
 from jaxbandits.estimators.median_of_means import median_of_means
-from jaxbandits.estimators.packing import pack, unpack
 from jaxbandits.estimators.random_groups import random_groups
 from jaxbandits.estimators.shorth_mean import shorth_mean
 from jaxbandits.estimators.spectral_filter import Filtered, spectral_filter
 from jaxbandits.estimators.trimmed_mean import trimmed_mean
 from jaxbandits.estimators.truncated_mean import truncated_mean
+from jaxbandits.numerics.packed import pack, unpack
 
 __all__ = [
     "Design",

@@ -24,7 +24,7 @@ from jax import lax
 from jaxbandits.estimators._inputs import checked
 from jaxbandits.estimators._lanes import first_above, ladder, total
 from jaxbandits.estimators._top_eigenvector import top_eigenvector
-from jaxbandits.numerics import count, fixed_sum, materialize, materialize_all
+from jaxbandits.numerics import count, fixed_sum, materialize, materialize_all, tree_where
 from jaxbandits.random import Draws, to_uniform
 from jaxbandits.typing import Array, Bool, Float, Int, Matrix, Scalar, Vector
 from jaxbandits.validation import integer
@@ -167,9 +167,9 @@ def _whole_batch(
         touched = _of_rows(jnp.where(jnp.arange(size, dtype=jnp.int32)[:, None] == i, jnp.nan, row))
         values = at.values.at[jnp.where(todo, lane, lanes), b, i].set(jnp.nan, mode="drop", unique_indices=True)
         here = (jnp.arange(num_blocks, dtype=jnp.int32)[:, None] == b) & todo
-        blocks = jax.tree.map(lambda new, old: jnp.where(here, new, old), touched, at.blocks)
+        blocks = tree_where(here, touched, at.blocks)
         pooled = _pooled(blocks, own)
-        arms = jax.tree.map(lambda new, old: jnp.where(of_arm & todo, new, old), pooled, at.arms)
+        arms = tree_where(of_arm & todo, pooled, at.arms)
         return _Loop(
             step=at.step + 1,
             todo=todo,
@@ -183,7 +183,8 @@ def _whole_batch(
             eigenvalues=eigenvalues,
         )
 
-    none_removed = jnp.zeros(lanes, jnp.int32)
+    none_removed, zero = jnp.zeros(lanes, jnp.int32), jnp.zeros(lanes, dtype)
+    eigenvalues = jnp.full((history, lanes), jnp.nan, dtype)
     start = _Loop(
         step=jnp.int32(0),
         todo=none_removed == 0,
@@ -193,8 +194,8 @@ def _whole_batch(
         blocks=blocks,
         arms=arms,
         mean=jnp.zeros((dim, lanes), dtype),
-        eigenvalue=jnp.zeros(lanes, dtype),
-        eigenvalues=jnp.full((history, lanes), jnp.nan, dtype),
+        eigenvalue=zero,
+        eigenvalues=eigenvalues,
     )
     end = lax.while_loop(lambda at: jnp.any(at.todo), remove, start)
     return FilteredBlocks(

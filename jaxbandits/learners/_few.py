@@ -1,21 +1,29 @@
 """Costly work that few lanes need: the lanes that do are gathered into blocks, worked on, and put back.
 
-Under vmap a branch computes both sides for every lane. Here, inside `lanes_last`, the cost is that of the lanes that want the work.
+Under vmap a branch computes both sides for every lane. Here, inside `lanes_last`, only the lanes that want the
+work cost anything.
 """
+
+from collections.abc import Callable
+from typing import Any
 
 import jax.numpy as jnp
 from jax import lax
 
 from jaxbandits.numerics import fixed_cumsum, materialize
+from jaxbandits.typing import Array, Bool, Float
 
 BLOCK = 128  # lanes worked on together, at most
 WORD = 32  # flags are packed into words, so that a search goes over words and then bits
 
 
-def at_the_few(wanted, function, x, *args):
-    """x [d, M] with function(x, *args) in the lanes that are `wanted` [M] (bool); x and args [*, M], the lane last.
+def at_the_few(
+    wanted: Bool[Array, " M"], function: Callable[..., Any], x: Float[Array, "d M"], *args: Array
+) -> Float[Array, "d M"]:
+    """x with function(x, *args) in the lanes that are `wanted`; the lane is the last axis of x and args.
 
-    The function is elementwise over lanes; which lanes share a block with it does not change a bit of a lane's result.
+    The function is elementwise over lanes; which lanes share a block with it does not change a bit of a lane's
+    result.
     """
     lanes = wanted.shape[0]
     block = min(BLOCK, -(-lanes // 16) * 16)
@@ -23,19 +31,20 @@ def at_the_few(wanted, function, x, *args):
     # bit b of word w is lane b * words + w: packing goes over a leading axis, elementwise
     flags = jnp.pad(wanted, (0, WORD * words - lanes)).reshape(WORD, words)
     word = sum((flags[b].astype(jnp.uint32) << b for b in range(1, WORD)), flags[0].astype(jnp.uint32))
-    each = lax.population_count(word).astype(jnp.int32)
-    upto = fixed_cumsum(each)
+    wanted_in_word = lax.population_count(word).astype(jnp.int32)
+    upto = fixed_cumsum(wanted_in_word)
 
     def work(carry):
         first, x = carry
         place = first + jnp.arange(block, dtype=jnp.int32)
         at = jnp.searchsorted(upto, place, side="right", method="scan_unrolled").astype(jnp.int32)
         at = jnp.minimum(at, words - 1)
-        lane = jnp.where(place < upto[-1], _bit(word[at], place - upto[at] + each[at]) * words + at, lanes)
+        rank = place - upto[at] + wanted_in_word[at]
+        lane = jnp.where(place < upto[-1], _bit(word[at], rank) * words + at, lanes)
         lane = materialize(lane)
-        taken = jnp.minimum(lane, lanes - 1)
-        worked = function(*(a[:, taken] for a in (x, *args)))
-        return first + block, x.at[:, lane].set(worked, mode="drop")
+        existing = jnp.minimum(lane, lanes - 1)
+        result = function(*(a[:, existing] for a in (x, *args)))
+        return first + block, x.at[:, lane].set(result, mode="drop")
 
     return lax.while_loop(lambda carry: carry[0] < upto[-1], work, (jnp.int32(0), x))[1]
 

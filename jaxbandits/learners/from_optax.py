@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from jaxbandits.learners.learner import Learner, gradient_of, positive
 from jaxbandits.learners.transformations import begin, examined, step
-from jaxbandits.numerics import safe_norm
+from jaxbandits.numerics import safe_norm, tree_where
 from jaxbandits.validation import integer
 
 if TYPE_CHECKING:
@@ -38,9 +38,10 @@ def from_optax(
     Parameters
     ----------
     transformation : optax.GradientTransformation
-        T, such as ``optax.sgd(0.1, momentum=0.9)`` or ``optax.adam(0.05)``. It minimises, and needs the gradient and the point only. Its
-        learning rate and other numbers are part of the compiled program: make one object and use it for the whole of a sweep, since two
-        equal calls of optax are unequal objects, and expect one compiled program for every value in a grid over them.
+        T, such as ``optax.sgd(0.1, momentum=0.9)`` or ``optax.adam(0.05)``. It minimises, and needs the
+        gradient and the point only. Its learning rate and other numbers are part of the compiled program: make
+        one object and use it for the whole of a sweep, since two equal calls of optax are unequal objects, and
+        expect one compiled program for every value in a grid over them.
     dim : int
         Entries of the point, at least 1.
     theta_bound : float or jax.Array
@@ -51,24 +52,27 @@ def from_optax(
     Returns
     -------
     Learner
-        ``init() -> state``, ``predict(state) -> [dim]``, ``update(state, gradient [dim]) -> state``, for one lane; jit and vmap outside.
+        ``init() -> state``, ``predict(state) -> [dim]``, ``update(state, gradient [dim]) -> state``, for one
+        lane; jit and vmap outside.
 
     Raises
     ------
     ValueError
-        Where `transformation` is none, needs the value of the loss or functions that evaluate it (lbfgs and other line searches,
-        polyak_sgd, momo, reduce_on_plateau), or draws random numbers from a seed of its own (noisy_sgd), which would be the
-        same in every lane; where `dim` or `theta_bound` is out of range; in `update`, for a gradient of another shape.
+        Where `transformation` is none, needs the value of the loss or functions that evaluate it (lbfgs and
+        other line searches, polyak_sgd, momo, reduce_on_plateau), or draws random numbers from a seed of its
+        own (noisy_sgd), which would be the same in every lane; where `dim` or `theta_bound` is out of range; in
+        `update`, for a gradient of another shape.
 
     Notes
     -----
-    *Rounding.* The result of a lane does not depend, bit for bit, on how many lanes run beside it. Transformations that work entry by entry
-    (sgd, momentum, adam, adamw, adagrad, yogi, rmsprop) have no sums; sums over the entries in the others (clip_by_global_norm, lamb,
-    lars, adafactor, dog) and the norm of the projection are taken in the fixed order of ``numerics.fixed_sum``. Sums inside a loop
-    of the transformation's own (``lax.scan``, ``lax.while_loop``) are left as they are and make no such promise.
+    *Rounding.* The result of a lane does not depend, bit for bit, on how many lanes run beside it.
+    Transformations that work entry by entry (sgd, momentum, adam, adamw, adagrad, yogi, rmsprop) have no sums;
+    sums over the entries in the others (clip_by_global_norm, lamb, lars, adafactor, dog) and the norm of the
+    projection are taken in the fixed order of ``numerics.fixed_sum``. Sums inside a loop of the
+    transformation's own (``lax.scan``, ``lax.while_loop``) are left as they are and make no such promise.
 
-    *Non-finite values.* Gradients are the caller's to keep finite. A step that would make an entry of the point infinite or NaN is not
-    taken: point and state stay as they were.
+    *Non-finite values.* Gradients are the caller's to keep finite. A step that would make an entry of the point
+    infinite or NaN is not taken: point and state stay as they were.
 
     The transformation's state is not changed by the projection: momentum goes on pointing outside of the ball.
 
@@ -98,6 +102,6 @@ def from_optax(
         shrink = jnp.minimum(1, bound / size).astype(point.dtype)
         point = point * shrink
         finite = jnp.all(jnp.isfinite(point))
-        return jax.tree.map(lambda new, old: jnp.where(finite, new, old), State(point, inner), state)
+        return tree_where(finite, State(point, inner), state)
 
     return Learner(init, predict, update)

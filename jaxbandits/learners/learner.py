@@ -1,24 +1,35 @@
 """The interface of online learners, and the checks of what they are given."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandits.typing import Array, Float
 from jaxbandits.validation import number
 
 
 class Learner(NamedTuple):
-    """An online learner: functions, for one lane. Gradients are the caller's, clipped by it."""
+    """An online learner of points in a ball: three functions, for one lane.
 
-    init: Callable  # () -> state
-    predict: Callable  # state -> [d]
-    update: Callable  # state, gradient [d] -> state
+    Parameters
+    ----------
+    init : callable
+        () -> the state before the first round.
+    predict : callable
+        state -> the point [d] that the learner plays now.
+    update : callable
+        state, gradient [d] of the loss at that point -> the state after the round. The caller clips gradients.
+    """
+
+    init: Callable[[], Any]
+    predict: Callable[[Any], Float[Array, " d"]]
+    update: Callable[[Any, Float[Array, " d"]], Any]
 
 
-def positive(name, value):
+def positive(name: str, value: Any) -> Any:
     """A number > 0, checked where it can be seen: a traced scalar passes."""
     if isinstance(value, jax.core.Tracer):
         return value
@@ -26,8 +37,8 @@ def positive(name, value):
     return number(name, value.item() if scalar else value, 0.0, open_low=True)
 
 
-def gradient_of(gradient, like):
-    """A gradient as an array of the predictions' shape [d] and dtype. ValueError for another shape, which would broadcast."""
+def gradient_of(gradient: Any, like: Float[Array, " d"]) -> Float[Array, " d"]:
+    """A gradient as an array of the predictions' dtype; ValueError for another shape, which would broadcast."""
     gradient = jnp.asarray(gradient, like.dtype)
     if gradient.shape != like.shape:
         raise ValueError(f"gradient has shape {gradient.shape}; it must be {like.shape}, one lane's: vmap for many")

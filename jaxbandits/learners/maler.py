@@ -1,12 +1,15 @@
-"""Maler (Wang, Lu and Zhang 2019, "Adaptivity and optimality: a universal algorithm for online convex optimization"), the learner of OnlineUCB.
+"""Maler (Wang, Lu and Zhang 2019), the learner of OnlineUCB.
 
-Algorithm 3 of "Improved rate for locally differentially private linear bandits", whose print leaves it to the citation; recalled, see the
-specification, section 3. Experts with step sizes on a grid, for convex, strongly convex (sc) and exp-concave (ec, online Newton)
-losses, and exponential weights tilted by the step sizes. Only gradients at the prediction are needed.
+The paper is "Adaptivity and optimality: a universal algorithm for online convex optimization". Maler is
+Algorithm 3 of "Improved rate for locally differentially private linear bandits", whose print leaves it to the
+citation: constants are recalled, see docs/formulas/ldp_contextual.md#maler.
 
-Everything is kept in the unit ball, with gradients divided by their bound G: the bounds then scale what goes in and out, and no
-constant of the algorithm depends on them. In these units the step sizes are a_i = 2^-i / 10 and a_c = 1 / (4 sqrt T), and the
-diameter is 2.
+Experts with step sizes on a grid, for convex, strongly convex (sc) and exp-concave (ec, online Newton) losses,
+and exponential weights tilted by the step sizes. Only gradients at the prediction are needed.
+
+Everything is kept in the unit ball, with gradients divided by their bound G: the bounds then scale what goes in
+and out, and no constant of the algorithm depends on them. In these units the step sizes are a_i = 2^-i / 10 and
+a_c = 1 / (4 sqrt T), and the diameter is 2.
 
 Axes: [d] features, [N] pairs of sc and ec experts, N = ceil(log2(T) / 2) + 1, [E] all 2 N + 1: convex, sc, ec.
 """
@@ -18,28 +21,35 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 
 from jaxbandits.learners._few import at_the_few
 from jaxbandits.learners.learner import Learner, gradient_of, positive
-from jaxbandits.learners.project_ellipsoid import to_unit_sphere, triangle
+from jaxbandits.learners.project_ellipsoid import to_unit_sphere
 from jaxbandits.numerics import count, fixed_sum, lanes_last, materialize, materialize_all
+from jaxbandits.numerics.packed import triangle
+from jaxbandits.typing import Array, Float, Int, Scalar
 from jaxbandits.validation import integer
 
 CURVATURE = 25 / 56  # b = min(1 / (4 G_l diam), 1) / 2 with G_l = 7 / (25 diam)
-NEVER = -1e30  # log prior of an expert that an epoch does not have
+LOG_ZERO = -1e30  # log prior of an expert that an epoch does not have
 
 
 class State(NamedTuple):
     """Points in the unit ball, the feature axis first."""
 
-    prediction: Any  # [d]
-    convex: Any  # [d]
-    strong: Any  # [d, N]
-    newton: Any  # [d, N]
-    inverse: Any  # [d (d + 1) / 2, N] A^-1 of the Newton experts, upper triangle by rows
-    log_weights: Any  # [E] of normalised weights
-    tilt: Any  # [] a_c
-    t: Any  # [] int32, plays so far
+    prediction: Float[Array, " d"]
+    convex: Float[Array, " d"]
+    strong: Float[Array, "d N"]
+    newton: Float[Array, "d N"]
+    # A^-1 of the Newton experts: d (d + 1) / 2 entries, upper triangle by rows
+    inverse: Float[Array, "n N"]
+    # of normalised weights
+    log_weights: Float[Array, " E"]
+    # a_c
+    tilt: Float[Array, ""]
+    # plays so far
+    t: Int[Array, ""]
 
 
 def num_pairs(horizon: int) -> int:
@@ -47,11 +57,12 @@ def num_pairs(horizon: int) -> int:
     return 1 + ((horizon - 1).bit_length() + 1) // 2
 
 
-def log_priors(n: int, num_rounds, dtype):
-    """log priors [E] of N = n pairs: 1/3 to the convex expert, c / (3 (i + 1) (i + 2)) to each other one, c = 1 + 1 / (n_T + 1).
+def log_priors(n: int, num_rounds: Any, dtype: Any) -> Float[Array, " E"]:
+    """Log priors of the experts of n pairs, for T = num_rounds, a number or an integer array.
 
-    num_rounds: T, a number or an integer array. Pair i is there while i <= n_T = ceil(log2(T) / 2), that is 4^(i - 1) < T; the
-    others have no weight. The weights sum to one.
+    The convex expert has 1/3, every other one c / (3 (i + 1) (i + 2)) with c = 1 + 1 / (n_T + 1). Pair i is
+    there while i <= n_T = ceil(log2(T) / 2), that is 4^(i - 1) < T; the others have no weight. The weights sum
+    to one.
     """
     edges = [4**i // 4 for i in range(n)]
     if isinstance(num_rounds, jax.Array):
@@ -61,7 +72,7 @@ def log_priors(n: int, num_rounds, dtype):
         used = jnp.array([edge < num_rounds for edge in edges])
     i = np.arange(n)
     prior = jnp.asarray(1 / (3 * (i + 1) * (i + 2)), dtype) * (1 + 1 / count(used).astype(dtype))
-    pair = jnp.where(used, jnp.log(prior), jnp.asarray(NEVER, dtype))
+    pair = jnp.where(used, jnp.log(prior), jnp.asarray(LOG_ZERO, dtype))
     return jnp.concatenate([jnp.full(1, -math.log(3), dtype), pair, pair])
 
 
@@ -114,27 +125,75 @@ def _kernel(dim: int, n: int):
         total = first + fixed_sum(pair[0] + pair[1], axis=0)
         prediction = first * convex + fixed_sum(pair[0] * strong + pair[1] * newton, axis=1)
         t = jnp.minimum(state.t, 2**31 - 3) + 1
-        return State(prediction / total, convex, strong, newton, inverse, log_weights, state.tilt, t)
+        return State(
+            prediction=prediction / total,
+            convex=convex,
+            strong=strong,
+            newton=newton,
+            inverse=inverse,
+            log_weights=log_weights,
+            tilt=state.tilt,
+            t=t,
+        )
 
     return lanes_last(update)
 
 
-def maler(dim, horizon, theta_bound, gradient_bound, *, num_rounds=None, dtype=None) -> Learner:
-    """Maler for losses on the ball |x| <= theta_bound in R^dim, over `horizon` rounds: init, predict, update.
+def maler(
+    dim: int,
+    horizon: int,
+    theta_bound: Scalar | jax.Array,
+    gradient_bound: Scalar | jax.Array,
+    *,
+    num_rounds: int | Int[Array, ""] | None = None,
+    dtype: DTypeLike | None = None,
+) -> Learner:
+    """Maler: one learner for convex, strongly convex and exp-concave losses on a ball around 0.
 
-    dim >= 1, horizon >= 1: host integers, they fix shapes (N = ceil(log2(horizon) / 2) + 1 step sizes, 2 N + 1 experts). theta_bound > 0
-    (the radius D), gradient_bound > 0 (G): numbers, or traced scalars, which are data. `update` takes the gradient [d] of the loss at
-    `predict(state)`, its norm at most G: the caller clips, and keeps NaN out. The first prediction is 0; every prediction and expert
-    stays in the ball, up to rounding. Rounds beyond `horizon` are allowed and have no guarantee.
-    num_rounds: T where that is shorter than `horizon`, a number or a traced int32, so that epochs of different lengths share one
-    program: experts that T rounds do not have get no weight. None: horizon.
-    dtype: of the state; None: JAX's default. For one lane; jit and vmap outside. Under vmap lanes go last and only the experts that
-    leave the ball are projected (8 Newton steps, 4e-6 at condition number 1e3).
+    Parameters
+    ----------
+    dim : int
+        Entries of a point, d >= 1.
+    horizon : int
+        Number of rounds T >= 1. It fixes shapes: there are N = ceil(log2(horizon) / 2) + 1 step sizes, and
+        2 N + 1 experts. Rounds beyond it are allowed and have no guarantee.
+    theta_bound : float or jax.Array
+        The radius D > 0 of the ball. A number, or a traced scalar, which is not checked.
+    gradient_bound : float or jax.Array
+        A bound G > 0 on the norm of gradients. A number, or a traced scalar.
+    num_rounds : int or jax.Array, optional
+        T where that is shorter than `horizon`, a number or a traced int32, so that epochs of different lengths
+        share one program: experts that T rounds do not have get no weight. The default: `horizon`.
+    dtype : dtype, optional
+        Of the state. The default: JAX's default float.
 
-    Raises ValueError for values outside these ranges, where they are seen on the host.
-    Source: Wang, Lu and Zhang, UAI 2019, as Algorithm 3 of "Improved rate for locally differentially private linear bandits" uses it;
-    constants recalled (specification, sections 3 and 9).
+    Returns
+    -------
+    Learner
+        ``init() -> state``, ``predict(state) -> [dim]``, ``update(state, gradient [dim]) -> state``, for one
+        lane; jit and vmap outside. `update` takes the gradient of the loss at ``predict(state)``.
 
+    Raises
+    ------
+    ValueError
+        For arguments outside these ranges, where they are seen on the host; in `update`, for a gradient of
+        another shape.
+
+    Notes
+    -----
+    Gradients have norm at most G and are finite: the caller clips, and keeps NaN out. The first prediction
+    is 0. Every prediction and every expert stays in the ball, up to rounding.
+
+    Under vmap lanes go last, and only the experts that leave the ball are projected: 8 Newton steps, which
+    leave an error of 4e-6 at condition number 1e3.
+
+    References
+    ----------
+    Wang, Lu and Zhang, UAI 2019, as Algorithm 3 of "Improved rate for locally differentially private linear
+    bandits" uses it. Constants are recalled: docs/formulas/ldp_contextual.md#maler
+
+    Examples
+    --------
     >>> import jax, jax.numpy as jnp
     >>> import jaxbandits as jb
     >>> learner = jb.learners.maler(dim=2, horizon=1000, theta_bound=1.0, gradient_bound=4.0)
@@ -162,7 +221,14 @@ def maler(dim, horizon, theta_bound, gradient_bound, *, num_rounds=None, dtype=N
         tilt = jnp.asarray(0.25 / jnp.sqrt(rounds), dtype)
         zeros, log_weights = jnp.zeros((dim, n), dtype), log_priors(n, num_rounds, dtype)
         return State(
-            zeros[:, 0], zeros[:, 0], zeros, zeros, jnp.asarray(inverse, dtype), log_weights, tilt, jnp.int32(0)
+            prediction=zeros[:, 0],
+            convex=zeros[:, 0],
+            strong=zeros,
+            newton=zeros,
+            inverse=jnp.asarray(inverse, dtype),
+            log_weights=log_weights,
+            tilt=tilt,
+            t=jnp.int32(0),
         )
 
     def predict(state):

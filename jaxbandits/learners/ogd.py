@@ -1,37 +1,86 @@
 """Projected online gradient descent over a Euclidean ball.
 
-Zinkevich 2003; Hazan, Agarwal and Kale 2007 for strongly convex losses; Streeter and McMahan 2010 for the step that needs no
-gradient bound. Written out and not by optax, which has no step by the sum of squared norms (`scale_by_rss` keeps a sum a
-coordinate); `from_optax` takes the steps that it has.
+Zinkevich 2003; Hazan, Agarwal and Kale 2007 for strongly convex losses; Streeter and McMahan 2010 for the step
+that needs no gradient bound. Written out and not by optax, which has no step by the sum of squared norms
+(`scale_by_rss` keeps a sum a coordinate); `from_optax` takes the steps that it has.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 from jaxbandits.learners.learner import Learner, gradient_of, positive
 from jaxbandits.numerics import fixed_sum
+from jaxbandits.typing import Array, Float, Scalar
 from jaxbandits.validation import choice, integer
 
 STEPS = ("adanorm", "sqrt", "strong")
 
 
 class State(NamedTuple):
-    point: Any  # [d]
-    clock: Any  # "adanorm": the sum of squared gradients; otherwise updates so far, int32
+    """What gradient descent keeps from round to round."""
+
+    point: Float[Array, " d"]
+    # step "adanorm": the sum of squared gradients; otherwise how many updates there were, int32
+    clock: Any
 
 
-def ogd(dim, horizon, theta_bound, gradient_bound, *, step="adanorm", strong_convexity=1.0, dtype=None) -> Learner:
-    """Projected gradient descent in the ball of radius D = theta_bound, from 0: x <- P(x - a_t g_t).
+def ogd(
+    dim: int,
+    horizon: int,
+    theta_bound: Scalar | jax.Array,
+    gradient_bound: Scalar | jax.Array,
+    *,
+    step: Literal["adanorm", "sqrt", "strong"] = "adanorm",
+    strong_convexity: Scalar | jax.Array = 1.0,
+    dtype: DTypeLike | None = None,
+) -> Learner:
+    """Projected gradient descent in a ball around 0: x <- P(x - a_t g_t), starting at 0.
 
-    step "adanorm": a_t = sqrt(2) D / sqrt(sum of |g|^2, the current one included), 0 while the sum is 0, which needs no bound;
-    "sqrt": a_t = 2 D / (G sqrt(t)), G = gradient_bound; "strong": a_t = 1 / (strong_convexity t).
-    dim, horizon >= 1: integers, of which the horizon is not used (learners share their arguments). theta_bound,
-    gradient_bound, strong_convexity > 0: numbers, or traced scalars, which are not checked. dtype: JAX's default float.
-    init() -> state; predict(state) -> [dim]; update(state, gradient [dim]) -> state, for finite gradients whose squared norms
-    sum to less than float32's 3e38. jit and vmap outside. Raises ValueError outside the ranges.
-    Source: specification of locally private linear bandits, section 4.
+    Parameters
+    ----------
+    dim : int
+        Entries of a point, d >= 1.
+    horizon : int
+        Number of rounds, at least 1. It is checked and not used: all learners share their arguments.
+    theta_bound : float or jax.Array
+        The radius D > 0 of the ball. A number, or a traced scalar, which is not checked.
+    gradient_bound : float or jax.Array
+        A bound G > 0 on the norm of gradients, read by `step="sqrt"` only. A number, or a traced scalar.
+    step : {"adanorm", "sqrt", "strong"}, default "adanorm"
+        The step size a_t. "adanorm": sqrt(2) D / sqrt(sum of |g|^2, the current one included), which needs no
+        bound, and 0 while the sum is 0. "sqrt": 2 D / (G sqrt(t)). "strong": 1 / (strong_convexity t).
+    strong_convexity : float or jax.Array, default 1.0
+        The losses' constant of strong convexity mu > 0, read by `step="strong"` only. A number, or a traced scalar.
+    dtype : dtype, optional
+        Of points and gradients. The default: JAX's default float.
 
+    Returns
+    -------
+    Learner
+        ``init() -> state``, ``predict(state) -> [dim]``, ``update(state, gradient [dim]) -> state``, for one
+        lane; jit and vmap outside.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside these ranges, where they are seen on the host; in `update`, for a gradient of
+        another shape.
+
+    Notes
+    -----
+    Gradients have to be finite, and under "adanorm" their squared norms have to sum to less than float32's
+    3e38. `update` does not clip them.
+
+    References
+    ----------
+    Zinkevich 2003 ("sqrt"); Hazan, Agarwal and Kale 2007 ("strong"); Streeter and McMahan 2010 ("adanorm");
+    docs/formulas/ldp_contextual.md#gradient-descent
+
+    Examples
+    --------
     >>> import jax.numpy as jnp, jaxbandits as jb
     >>> learner = jb.learners.ogd(2, 100, 1.0, 5.0)
     >>> state = learner.update(learner.init(), jnp.array([3.0, -4.0]))

@@ -1,6 +1,7 @@
-"""optax transformations as they are used here: examined on the host, and stepped with sums whose order does not follow the lanes.
+"""optax transformations as they are used here: examined on the host, and stepped inside a lane.
 
-Nothing here imports optax: a transformation is recognised by its fields, `init` and `update`.
+Sums are taken in an order that does not follow the number of lanes. Nothing here imports optax: a
+transformation is recognised by its fields, `init` and `update`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ def is_transformation(x: Any) -> bool:
 
 
 def maker(transformation: optax.GradientTransformation) -> str:
-    """The function that built a transformation, such as `optax.transforms._combining.chain`; its numbers are in a closure."""
+    """The function that built a transformation, such as `optax.transforms._combining.chain`.
+
+    Its numbers are in a closure.
+    """
     update = transformation.update
     name = getattr(update, "__qualname__", type(update).__name__).partition(".<locals>")[0]
     return f"{getattr(update, '__module__', '')}.{name}"
@@ -59,8 +63,8 @@ def examined(name: str, transformation: Any, dim: int, known: Sequence[str] = ()
     Raises
     ------
     ValueError
-        Where it is no transformation, needs more than gradient and point (the value of the loss, or functions that evaluate it),
-        draws random numbers of its own, or changes the shapes of its state or its point.
+        Where it is no transformation, needs more than gradient and point (the value of the loss, or functions
+        that evaluate it), draws random numbers of its own, or changes the shapes of its state or its point.
     """
     if not is_transformation(transformation):
         words = "".join(f"{word!r}, " for word in known)
@@ -102,7 +106,7 @@ def _fault(transformation: optax.GradientTransformation, dim: int) -> str:
 
 
 def program_of(transformation: optax.GradientTransformation, dim: int = 3) -> ClosedJaxpr:
-    """What a transformation computes for a point of `dim` numbers, traced: its first state, and one step from any state."""
+    """What a transformation computes for a point of `dim` numbers, traced: its first state, and any one step."""
     point = jax.ShapeDtypeStruct((dim,), jnp.float32)
 
     def both(gradient, state, point):
@@ -140,9 +144,10 @@ def step(
 
     Notes
     -----
-    The transformation is traced with JAX's standard promotion of dtypes (adam, adamw, yogi and inject_hyperparams mix integers with
-    floats), and its float sums over axes are taken by `numerics.fixed_sum`: optax's norms use `jnp.sum`, whose order follows the
-    number of lanes. What it sums inside its own loops stays as it is.
+    The transformation is traced with JAX's standard promotion of dtypes (adam, adamw, yogi and
+    inject_hyperparams mix integers with floats), and its float sums over axes are taken by
+    `numerics.fixed_sum`: optax's norms use `jnp.sum`, whose order follows the number of lanes. What it sums
+    inside its own loops stays as it is.
     """
 
     # A new function each time: JAX keeps the trace of a function that it knows, whatever a schedule reads by now.

@@ -4,22 +4,29 @@ With q = alpha / (alpha - 1) the minimiser of <Lhat, x> - (alpha / eta) sum x^(1
 x_i = (g_i + v)^-q, g = (Lhat - min Lhat) eta, where v in [1, n^(1/q)] makes the weights sum to one.
 """
 
+from typing import Any
+
 import jax.numpy as jnp
 
 from jaxbandits.numerics import UNROLL, fixed_sum, inverse_cdf, materialize, pick
+from jaxbandits.typing import Array, Float, Int
 
 
-def iterations(n: int, dtype) -> int:
-    """Newton steps to a relative error of 2e-6 at worst (one low arm) over n arms; float64 takes one more, which squares it."""
+def iterations(n: int, dtype: Any) -> int:
+    """Newton steps over n arms to a relative error of at most 2e-6 (one low arm).
+
+    float64 takes one step more, which squares the error.
+    """
     steps = 3 if n <= 10 else 4 if n <= 100 else 5 if n <= 1000 else 6
     return steps + (dtype == jnp.float64)
 
 
-def normaliser(gaps, tail_index: float = 2.0):
-    """v [] from gaps g [n] >= 0 with minimum 0. tail_index: alpha in (1, 2], a host number.
+def normaliser(gaps: Float[Array, " n"], tail_index: float = 2.0) -> Float[Array, ""]:
+    """v from gaps g >= 0 with minimum 0; tail_index is alpha in (1, 2], a host number.
 
-    Newton on S^(-1/q), S = sum (g + v)^-q, which is concave in v: from v = 1 monotone, never overshooting. Up to 32 arms
-    are written out one by one, which fuses into one loop over the lanes (measured: twice as fast as [n] arrays).
+    Newton on S^(-1/q), S = sum (g + v)^-q, which is concave in v: from v = 1 monotone, never overshooting. Up
+    to 32 arms are written out one by one, which fuses into one loop over the lanes (measured: twice as fast as
+    [n] arrays).
     """
     parts = [gaps[i] for i in range(gaps.shape[-1])] if gaps.shape[-1] <= UNROLL else None
     v = jnp.ones((), gaps.dtype)
@@ -39,13 +46,15 @@ def normaliser(gaps, tail_index: float = 2.0):
     return materialize(v)
 
 
-def weights(gaps, tail_index: float = 2.0):
-    """The weights x [n], summing to one, of gaps [n]."""
+def weights(gaps: Float[Array, " n"], tail_index: float = 2.0) -> Float[Array, " n"]:
+    """The weights x of gaps, which sum to one."""
     x = _power(1 / (gaps + normaliser(gaps, tail_index)), tail_index)
     return x / fixed_sum(x)
 
 
-def draw(gaps, uniform, tail_index: float = 2.0, mixing=0.0):
+def draw(
+    gaps: Float[Array, " n"], uniform: Float[Array, ""], tail_index: float = 2.0, mixing: Any = 0.0
+) -> tuple[Int[Array, ""], Float[Array, ""]]:
     """An arm drawn from (1 - mixing) x + mixing / n, and its probability. `mixing` the host number 0.0 costs nothing.
 
     x is not normalised again: its sum is 1 within the Newton iteration's 1e-6, and the draw is scaled by the sum.

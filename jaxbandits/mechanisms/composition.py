@@ -1,75 +1,156 @@
 """What one unit's data enter, release by release, and what the releases cost together: closed forms, on the host.
 
-A unit is what neighbouring inputs differ in (`Guarantee.unit`). Releases that a unit does not enter cost it nothing (parallel
-composition), so an algorithm that forgets a batch once its noisy mean is out lists one release, however many batches there are.
+A unit is what neighbouring inputs differ in (`Guarantee.unit`). Releases that a unit does not enter cost it
+nothing (parallel composition), so an algorithm that forgets a batch once its noisy mean is out lists one
+release, however many batches there are.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxbandits.mechanisms.gaussian import gaussian_epsilon
 from jaxbandits.mechanisms.loss_distribution import Release, composed
 from jaxbandits.protocol import Guarantee
+from jaxbandits.typing import Numeric, Scalar
 from jaxbandits.validation import integer, number
 
 #: Said wherever a guarantee is shown.
 SIMULATED = (
-    "Guarantees are those of real-valued noise. The noise here is drawn in floating point and simulates the mechanisms; it must not "
-    "protect real data (Mironov 2012, On significance of the least significant bits for differential privacy)."
+    "Guarantees are those of real-valued noise. The noise here is drawn in floating point and simulates the "
+    "mechanisms; it must not protect real data (Mironov 2012, On significance of the least significant bits for "
+    "differential privacy)."
 )
 
 
 class Event(NamedTuple):
-    """One kind of private release that a unit enters. Made by the functions below."""
+    """One kind of private release that a unit enters. Made by the functions below.
 
-    mechanism: str  # "laplace" | "gaussian" | "randomized_response" | "binomial" | "other"
-    what: str  # what is released, in words
-    sensitivity: float  # largest change between neighbours, in the L1 (Gaussian: L2) norm; inf: unbounded
-    scale: float  # of the noise: Laplace scale or standard deviation
-    times: int = 1  # how many such releases the unit enters
-    epsilon: float = math.inf  # of one release; inf for Gaussian noise, whose epsilon follows from delta
-    delta: float = 0.0  # of one release
+    Parameters
+    ----------
+    mechanism : {"laplace", "gaussian", "randomized_response", "binomial", "other"}
+        The mechanism, or another word for it.
+    what : str
+        What is released, in words.
+    sensitivity : float
+        Largest change between neighbours, in the L1 (Gaussian: L2) norm; inf: unbounded.
+    scale : float
+        Of the noise: Laplace scale or standard deviation.
+    times : int, default 1
+        How many such releases the unit enters.
+    epsilon : float, default inf
+        Of one release; inf for Gaussian noise, whose epsilon follows from delta.
+    delta : float, default 0.0
+        Of one release.
+    """
+
+    mechanism: str
+    what: str
+    sensitivity: float
+    scale: float
+    times: int = 1
+    epsilon: float = math.inf
+    delta: float = 0.0
 
 
-def _ratio(sensitivity, scale) -> float:
+def _ratio(sensitivity: Any, scale: Any) -> float:
     if sensitivity == 0:
         return 0.0
     return float(sensitivity) / float(scale) if scale > 0 and math.isfinite(sensitivity) else math.inf
 
 
-def laplace_event(what: str, sensitivity, scale, times=1) -> Event:
-    """`times` releases with Laplace noise of `scale`, each of L1 sensitivity `sensitivity`; no noise costs infinity.
+def laplace_event(what: str, sensitivity: Numeric, scale: Numeric, times: int = 1) -> Event:
+    """Releases with Laplace noise.
 
-    Tables (arrays of one shape) are releases of which a unit enters one, whichever it is: the costliest is kept.
+    Parameters
+    ----------
+    what : str
+        What is released, in words.
+    sensitivity : float or array
+        L1 sensitivity of a release, at least 0; inf: unbounded. Tables (arrays of one shape) are releases of
+        which a unit enters one, whichever it is: the costliest is taken.
+    scale : float or array
+        Scale of the noise, at least 0; no noise costs infinity.
+    times : int, default 1
+        How many such releases the unit enters.
 
-    >>> laplace_event("mean of 10", 0.1, 0.2).epsilon, laplace_event("mean of a block", np.array([1.0, 0.5]), np.array([4.0, 1.0])).epsilon
-    (0.5, 0.5)
+    Returns
+    -------
+    Event
+        The releases; one is sensitivity / scale-private.
+
+    Examples
+    --------
+    >>> laplace_event("mean of 10", 0.1, 0.2).epsilon
+    0.5
+    >>> laplace_event("mean of a block", np.array([1.0, 0.5]), np.array([4.0, 1.0])).epsilon
+    0.5
     """
     sensitivity, scale = (np.ravel(x) for x in np.broadcast_arrays(sensitivity, scale))
     costs = [_ratio(*pair) for pair in zip(sensitivity, scale, strict=True)]
-    most = int(np.argmax(costs))
-    return Event("laplace", what, float(sensitivity[most]), float(scale[most]), times, costs[most])
+    costliest = int(np.argmax(costs))
+    return Event(
+        mechanism="laplace",
+        what=what,
+        sensitivity=float(sensitivity[costliest]),
+        scale=float(scale[costliest]),
+        times=times,
+        epsilon=costs[costliest],
+    )
 
 
-def gaussian_event(what: str, sensitivity, scale, times=1) -> Event:
-    """`times` releases with Gaussian noise of standard deviation `scale`, each of L2 sensitivity `sensitivity`.
+def gaussian_event(what: str, sensitivity: Scalar, scale: Scalar, times: int = 1) -> Event:
+    """Releases with Gaussian noise.
 
+    Parameters
+    ----------
+    what : str
+        What is released, in words.
+    sensitivity : float
+        L2 sensitivity of a release, at least 0; inf: unbounded.
+    scale : float
+        Standard deviation of the noise, at least 0; no noise costs infinity.
+    times : int, default 1
+        How many such releases the unit enters.
+
+    Returns
+    -------
+    Event
+        The releases; what they cost follows from the delta of `compose`.
+
+    Examples
+    --------
     >>> round(compose([gaussian_event("sum of a batch", 1.0, 2.0)], 1e-3)[0], 2)
     1.35
     """
     return Event("gaussian", what, float(sensitivity), float(scale), times)
 
 
-def response_event(what: str, scale, times=1, bits=None) -> Event:
-    """`times` bits, each flipped with probability 1 / (1 + e^(1/scale)): 1/scale-private; scale 0 flips none.
+def response_event(what: str, scale: Scalar, times: int = 1, bits: int | None = None) -> Event:
+    """Bits that randomized response flips with probability 1 / (1 + e^(1/scale)).
 
-    bits: of the uniforms that decide, None for real numbers. Probabilities are then multiples of 2^-bits, and rare flips may be
-    rarer than they should: what that spends is told.
+    Parameters
+    ----------
+    what : str
+        What is released, in words.
+    scale : float
+        1 / epsilon of a bit, at least 0; 0 flips none and costs infinity.
+    times : int, default 1
+        How many such releases the unit enters.
+    bits : int, optional
+        Bits of the uniforms that decide. Probabilities are then multiples of 2^-bits, and rare flips may be
+        rarer than they should: what that spends is counted. The default: uniforms are real numbers.
 
+    Returns
+    -------
+    Event
+        The releases; one is 1 / scale-private, or less where `bits` are few.
+
+    Examples
+    --------
     >>> response_event("bit", 1.0).epsilon, round(response_event("bit", 1 / 14.69, bits=23).epsilon, 2)
     (1.0, 14.84)
     """
@@ -77,24 +158,67 @@ def response_event(what: str, scale, times=1, bits=None) -> Event:
     if bits is not None and 0 < epsilon < math.inf:
         flipped = round(2.0**bits / (1 + math.exp(min(epsilon, 700.0))))
         epsilon = max(epsilon, math.log(2.0**bits / flipped - 1) if flipped else math.inf)
-    return Event("randomized_response", what, 1.0, float(scale), times, epsilon)
+    return Event(
+        mechanism="randomized_response", what=what, sensitivity=1.0, scale=float(scale), times=times, epsilon=epsilon
+    )
 
 
 def other_event(
-    mechanism: str, what: str, epsilon, delta=0.0, *, sensitivity=math.nan, scale=math.nan, times=1
+    mechanism: str,
+    what: str,
+    epsilon: Scalar,
+    delta: Scalar = 0.0,
+    *,
+    sensitivity: Scalar = math.nan,
+    scale: Scalar = math.nan,
+    times: int = 1,
 ) -> Event:
-    """`times` releases that are (epsilon, delta)-private each, by an argument of their own.
+    """Releases whose privacy follows by an argument of their own.
 
+    Parameters
+    ----------
+    mechanism : str
+        The mechanism's name.
+    what : str
+        What is released, in words.
+    epsilon : float
+        Epsilon of one release, at least 0.
+    delta : float, default 0.0
+        Delta of one release, in [0, 1).
+    sensitivity : float, optional
+        For the ledger only: the release's sensitivity. The default: nan, not stated.
+    scale : float, optional
+        For the ledger only: the noise's scale. The default: nan, not stated.
+    times : int, default 1
+        How many such releases the unit enters.
+
+    Returns
+    -------
+    Event
+        The releases.
+
+    Examples
+    --------
     >>> compose([other_event("binomial", "sums of a batch", 0.5, 1e-6, times=2)])
     (1.0, 2e-06)
     """
-    return Event(mechanism, what, float(sensitivity), float(scale), times, float(epsilon), float(delta))
+    return Event(
+        mechanism=mechanism,
+        what=what,
+        sensitivity=float(sensitivity),
+        scale=float(scale),
+        times=times,
+        epsilon=float(epsilon),
+        delta=float(delta),
+    )
 
 
-def composed_epsilon(epsilon, count, delta) -> float:
-    """What `count` releases, each `epsilon`-private, cost together at `delta` by the closed form of batched EXP4 (Lemma A.6).
+def composed_epsilon(epsilon: float, count: int, delta: float) -> float:
+    """What `count` releases, each `epsilon`-private, cost together at `delta` by the closed form of batched EXP4.
 
-    The smaller of (3/2) count epsilon^2 + sqrt(6 count log(1/delta)) epsilon and count epsilon. `mechanisms.compose` counts better.
+    Asi, Raman and Talwar 2025, Lemma A.6: docs/formulas/private_adversarial.md#batched-exp4. The smaller of
+    (3/2) count epsilon^2 + sqrt(6 count log(1/delta)) epsilon and count epsilon. `mechanisms.compose` counts
+    better.
 
     >>> round(composed_epsilon(0.01, 10_000, 1e-3), 3), composed_epsilon(0.5, 4, 1e-3)
     (7.938, 2.0)
@@ -103,20 +227,45 @@ def composed_epsilon(epsilon, count, delta) -> float:
     return min(composed, count * epsilon)
 
 
-def compose(events, delta=0.0) -> tuple[float, float]:
-    """(epsilon, delta) of all releases that a unit enters together. Nothing entered: (0.0, 0.0); one without noise: (inf, 0.0).
+def compose(events: Iterable[Event], delta: Scalar = 0.0) -> tuple[float, float]:
+    """The (epsilon, delta) of all releases that a unit enters, together.
 
-    Epsilons and deltas add up. Several releases, or Gaussian ones, may cost less at `delta`: then their privacy losses are composed, rounded
-    up (`mechanisms.loss_distribution`), within about a percent of the least epsilon; Gaussian ones alone exactly, as one of ratio
-    sqrt(sum of (sensitivity / scale)^2). delta in [0, 1): what may be used, 0 only without Gaussian noise; what is used comes back.
-    Raises ValueError where it does not suffice.
-    Source: Dwork and Roth 2014, Theorem 3.16; Balle and Wang 2018, Theorem 8; Doroshenko et al. 2022; `composed_epsilon`.
+    Parameters
+    ----------
+    events : iterable of Event
+        The releases.
+    delta : float, default 0.0
+        The delta that may be used, in [0, 1); 0 only without Gaussian noise.
 
+    Returns
+    -------
+    tuple of float
+        The epsilon, and the delta that is used. Nothing entered: (0.0, 0.0); a release without noise: (inf, 0.0).
+
+    Raises
+    ------
+    ValueError
+        Where delta is outside its range, or does not suffice for the releases.
+
+    Notes
+    -----
+    Epsilons and deltas add up. Several releases, or Gaussian ones, may cost less at `delta`: then their privacy
+    losses are composed, rounded up, which comes within about a percent of the least epsilon. Gaussian ones
+    alone are composed exactly, as one of the ratio sqrt(sum of (sensitivity / scale)^2).
+
+    References
+    ----------
+    Dwork and Roth 2014, Theorem 3.16; Balle and Wang 2018, Theorem 8; Doroshenko et al. 2022; Asi, Raman and
+    Talwar 2025, Lemma A.6
+
+    Examples
+    --------
     >>> compose([laplace_event("loss", 1.0, 2.0), laplace_event("bin", 1.0, 4.0, times=2)])
     (1.0, 0.0)
     >>> round(compose([laplace_event("loss", 1.0, 10.0, times=200)], 1e-5)[0], 2)
     6.38
-    >>> compose([gaussian_event("node of a tree", 1.0, 3.0, times=9)], 1e-5) == compose([gaussian_event("sum", 1.0, 1.0)], 1e-5)
+    >>> nodes, sum_ = gaussian_event("node of a tree", 1.0, 3.0, times=9), gaussian_event("sum", 1.0, 1.0)
+    >>> compose([nodes], 1e-5) == compose([sum_], 1e-5)
     True
     """
     delta = number("delta", delta, 0.0, 1.0, open_high=True)
@@ -136,13 +285,13 @@ def compose(events, delta=0.0) -> tuple[float, float]:
         return epsilon, used
     releases = [Release(kind, own, size, times) for (kind, own, size), times in _counted(rest).items()]
     together = composed(tuple(releases + ([Release("gaussian", 0.0, ratio, 1)] if ratio > 0 else [])), delta)
-    same = {event.epsilon for event in rest}
-    if used == 0 and len(same) == 1:
-        together = min(together, composed_epsilon(same.pop(), sum(event.times for event in rest), delta))
+    epsilons = {event.epsilon for event in rest}
+    if used == 0 and len(epsilons) == 1:
+        together = min(together, composed_epsilon(epsilons.pop(), sum(event.times for event in rest), delta))
     return (together, delta) if together < epsilon else (epsilon, used)
 
 
-def _counted(events) -> dict[tuple[str, float, float], int]:
+def _counted(events: Sequence[Event]) -> dict[tuple[str, float, float], int]:
     """How often each pair of laws is released: {(kind, delta, epsilon): times}."""
     times: dict[tuple[str, float, float], int] = {}
     for event in events:
@@ -153,32 +302,71 @@ def _counted(events) -> dict[tuple[str, float, float], int]:
     return times
 
 
-def _spend(events, delta, params):
+def _spend(events: Callable[[Any], Any], delta: Callable[[Any], float], params: Any) -> tuple[float, float]:
     return compose(events(params), delta(params))
 
 
-def _pure(params):
+def _pure(params: Any) -> float:
     return 0.0
 
 
-def view_message(message, released, action):
+def view_message(message: Any, released: Any, action: Any) -> Any:
     """The view of the local and the shuffle model: what clients send."""
     return message
 
 
-def view_released(message, released, action):
+def view_released(message: Any, released: Any, action: Any) -> Any:
     """The view of the central and the federated model: what the server releases; actions follow from it."""
     return released
 
 
 def guarantee(
-    model: str, unit: str, events: Callable, view: Callable, *, delta: Callable = _pure,
-    scales=("mechanism_scale",), bound=math.inf,
-) -> Guarantee:  # fmt: skip
-    """A `Guarantee` whose `spend` follows from its events: params -> tuple of `Event`; delta: params -> what may be spent.
+    model: str,
+    unit: str,
+    events: Callable[[Any], tuple[Event, ...]],
+    view: Callable[[Any, Any, Any], Any],
+    *,
+    delta: Callable[[Any], float] = _pure,
+    scales: tuple[str, ...] = ("mechanism_scale",),
+    bound: float = math.inf,
+) -> Guarantee:
+    """A guarantee whose `spend` follows from the releases that a unit enters.
 
+    Parameters
+    ----------
+    model : {"local", "central", "shuffle", "federated"}
+        Who adds the noise.
+    unit : str
+        What neighbouring inputs differ in: "loss_vector", "reward", "user" or "message".
+    events : callable
+        params -> tuple of `Event`: the releases that one unit enters.
+    view : callable
+        message, released, action -> what the claim covers: `composition.view_message` or
+        `composition.view_released`, or one's own.
+    delta : callable, optional
+        params -> the delta that may be spent. The default: 0.
+    scales : tuple of str, default ("mechanism_scale",)
+        Fields of params that scale the privacy noise.
+    bound : float, default inf
+        The claim holds for rewards in [-bound, bound]; inf: whatever they are.
+
+    Returns
+    -------
+    Guarantee
+        For the field of an `Algorithm`.
+
+    Examples
+    --------
     >>> events = lambda scale: (laplace_event("reward in [0, 1]", 1.0, scale),)
     >>> guarantee("local", "reward", events, view_message).spend(0.5)
     (2.0, 0.0)
     """
-    return Guarantee(model, unit, partial(_spend, events, delta), view, scales, bound, events)
+    return Guarantee(
+        model=model,
+        unit=unit,
+        spend=partial(_spend, events, delta),
+        view=view,
+        scales=scales,
+        bound=bound,
+        events=events,
+    )

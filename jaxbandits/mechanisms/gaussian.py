@@ -1,20 +1,23 @@
-"""The Gaussian mechanism: how much noise a claim needs, and what a given noise delivers (Balle and Wang 2018, Theorem 8).
+"""The Gaussian mechanism: how much noise a claim needs, and what a given noise delivers.
 
-With g = sensitivity / scale the mechanism is (epsilon, delta)-private exactly if
+Balle and Wang 2018, Theorem 8. With g = sensitivity / scale the mechanism is (epsilon, delta)-private exactly if
 Phi(g/2 - epsilon/g) - e^epsilon Phi(-g/2 - epsilon/g) <= delta.
 """
 
 import math
+from typing import Any, Literal
 
 import numpy as np
 
+from jaxbandits.typing import Scalar
 from jaxbandits.validation import choice, number
 
-FAR = 1e50  # sensitivity / scale beyond which epsilon is half its square, to double precision and before anything overflows
+# Of sensitivity / scale: beyond it epsilon is half its square, to double precision, and before anything overflows.
+MAX_RATIO = 1e50
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 
 
-def _mills(x):
+def _mills(x: Any) -> Any:
     """Phi(-x) / phi(x)."""
     from scipy.special import erfcx
 
@@ -40,18 +43,39 @@ def _log_delta(ratio: float, epsilon: float) -> float:
     return -near * near / 2 - math.log(2 * math.pi) / 2 + math.log(difference)
 
 
-def _budget(epsilon, delta) -> tuple[float, float]:
+def _budget(epsilon: Any, delta: Any) -> tuple[float, float]:
     epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False, remedy="use float('inf') for no noise")
     remedy = "Gaussian noise has no pure guarantee: give delta > 0, or use Laplace noise"
     return epsilon, number("delta", delta, 0.0, 1.0, open_low=True, open_high=True, remedy=remedy)
 
 
-def zcdp_rho(epsilon, delta) -> float:
-    """The largest rho whose zero-concentrated privacy implies (epsilon, delta): (sqrt(ln(1/delta) + epsilon) - sqrt(ln(1/delta)))^2.
+def zcdp_rho(epsilon: Scalar, delta: Scalar) -> float:
+    """The largest rho whose zero-concentrated privacy implies (epsilon, delta)-privacy.
 
-    epsilon in (0, inf], delta in (0, 1); a Gaussian release spends sensitivity^2 / (2 scale^2). Raises ValueError outside.
-    Source: Bun and Steinke 2016, Proposition 1.3.
+    Parameters
+    ----------
+    epsilon : float
+        Privacy budget, in (0, inf]. inf gives inf.
+    delta : float
+        The claim's delta, in (0, 1).
 
+    Returns
+    -------
+    float
+        The rho, (sqrt(ln(1/delta) + epsilon) - sqrt(ln(1/delta)))^2. A Gaussian release spends sensitivity^2 / (2
+        scale^2) of it.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside these ranges.
+
+    References
+    ----------
+    Bun and Steinke 2016, Proposition 1.3
+
+    Examples
+    --------
     >>> round(zcdp_rho(1.0, 1e-5), 6)
     0.02082
     """
@@ -65,14 +89,44 @@ def _root_rho(epsilon: float, delta: float) -> float:
     return epsilon / (math.sqrt(log + epsilon) + math.sqrt(log))
 
 
-def gaussian_scale(sensitivity, epsilon, delta, rule="classic") -> float:
-    """Standard deviation of Gaussian noise that makes an L2-sensitive release (epsilon, delta)-private.
+def gaussian_scale(
+    sensitivity: Scalar, epsilon: Scalar, delta: Scalar, rule: Literal["classic", "analytic", "zcdp"] = "classic"
+) -> float:
+    """Standard deviation of Gaussian noise that makes a release (epsilon, delta)-private.
 
-    sensitivity > 0: largest L2 change of the release between neighbouring inputs. epsilon in (0, inf]: inf is no noise, 0.0.
-    delta in (0, 1). rule: "classic", sensitivity sqrt(2 ln(1.25 / delta)) / epsilon, whose proof needs epsilon <= 1 (Dwork and Roth 2014,
-    Theorem A.1); "analytic", the least that suffices (Balle and Wang 2018, Theorem 8); "zcdp", by `zcdp_rho`, for adding up many
-    releases. Raises ValueError outside. Noise drawn in floating point simulates the mechanism; it is not a certified release.
+    Parameters
+    ----------
+    sensitivity : float
+        Largest L2 change of the release between neighbouring inputs, > 0.
+    epsilon : float
+        Privacy budget, in (0, inf]. inf: no noise.
+    delta : float
+        The claim's delta, in (0, 1).
+    rule : {"classic", "analytic", "zcdp"}, default "classic"
+        "classic": sensitivity sqrt(2 ln(1.25 / delta)) / epsilon, whose proof needs epsilon <= 1. "analytic":
+        the least that suffices. "zcdp": by `zcdp_rho`, for adding up many releases.
 
+    Returns
+    -------
+    float
+        The standard deviation; 0.0 without noise.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside these ranges, and for epsilon > 1 with `rule="classic"`.
+
+    Notes
+    -----
+    Noise drawn in floating point simulates the mechanism; it is not a certified release.
+
+    References
+    ----------
+    Dwork and Roth 2014, Theorem A.1 ("classic"); Balle and Wang 2018, Theorem 8 ("analytic"); Bun and Steinke
+    2016 ("zcdp")
+
+    Examples
+    --------
     >>> round(gaussian_scale(1.0, 0.5, 1e-5), 4), round(gaussian_scale(1.0, 0.5, 1e-5, "analytic"), 4)
     (9.6896, 7.0318)
     """
@@ -88,7 +142,7 @@ def gaussian_scale(sensitivity, epsilon, delta, rule="classic") -> float:
     if rule == "classic":
         number("epsilon", epsilon, 0.0, 1.0, remedy='beyond 1 the classic rule is not proven: use rule="analytic"')
         return sensitivity * math.sqrt(2 * math.log(1.25 / delta)) / epsilon
-    if epsilon > FAR * FAR:
+    if epsilon > MAX_RATIO * MAX_RATIO:
         return sensitivity / math.sqrt(2) / math.sqrt(epsilon)
     low, high = -1.0, 1.0  # logarithms of sensitivity / scale
     while _log_delta(math.exp(low), epsilon) > math.log(delta):
@@ -99,12 +153,34 @@ def gaussian_scale(sensitivity, epsilon, delta, rule="classic") -> float:
     return sensitivity / math.exp(root)
 
 
-def gaussian_delta(sensitivity, scale, epsilon) -> float:
-    """The least delta at which Gaussian noise of standard deviation `scale` is (epsilon, delta)-private.
+def gaussian_delta(sensitivity: Scalar, scale: Scalar, epsilon: Scalar) -> float:
+    """The least delta at which Gaussian noise is (epsilon, delta)-private.
 
-    sensitivity > 0, scale in [0, inf], epsilon in [0, inf). No noise: 1.0. Raises ValueError outside.
-    Source: Balle and Wang 2018, Theorem 8.
+    Parameters
+    ----------
+    sensitivity : float
+        Largest L2 change of the release between neighbouring inputs, > 0.
+    scale : float
+        Standard deviation of the noise, in [0, inf].
+    epsilon : float
+        The claim's epsilon, in [0, inf).
 
+    Returns
+    -------
+    float
+        The delta; 1.0 without noise.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside these ranges.
+
+    References
+    ----------
+    Balle and Wang 2018, Theorem 8
+
+    Examples
+    --------
     >>> round(gaussian_delta(1.0, gaussian_scale(1.0, 0.5, 1e-5, "analytic"), 0.5), 8)
     1e-05
     """
@@ -114,17 +190,39 @@ def gaussian_delta(sensitivity, scale, epsilon) -> float:
     ratio = sensitivity / scale if scale > 0 else math.inf
     if ratio == 0 or math.isinf(ratio):
         return 0.0 if ratio == 0 else 1.0
-    if ratio > FAR:
+    if ratio > MAX_RATIO:
         return float(epsilon < ratio * ratio / 2)
     return math.exp(_log_delta(ratio, epsilon))
 
 
-def gaussian_epsilon(sensitivity, scale, delta) -> float:
-    """The least epsilon at which Gaussian noise of standard deviation `scale` is (epsilon, delta)-private.
+def gaussian_epsilon(sensitivity: Scalar, scale: Scalar, delta: Scalar) -> float:
+    """The least epsilon at which Gaussian noise is (epsilon, delta)-private.
 
-    sensitivity > 0, scale in [0, inf], delta in (0, 1). No noise: inf; so much that delta alone covers it: 0.0. Raises ValueError outside.
-    Source: Balle and Wang 2018, Theorem 8.
+    Parameters
+    ----------
+    sensitivity : float
+        Largest L2 change of the release between neighbouring inputs, > 0.
+    scale : float
+        Standard deviation of the noise, in [0, inf].
+    delta : float
+        The claim's delta, in (0, 1).
 
+    Returns
+    -------
+    float
+        The epsilon; inf without noise, and 0.0 where there is so much noise that delta alone covers it.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside these ranges.
+
+    References
+    ----------
+    Balle and Wang 2018, Theorem 8
+
+    Examples
+    --------
     >>> round(gaussian_epsilon(1.0, gaussian_scale(1.0, 0.5, 1e-5), 1e-5), 4)
     0.3526
     """
@@ -138,7 +236,7 @@ def gaussian_epsilon(sensitivity, scale, delta) -> float:
         return math.inf
     if ratio == 0 or math.erf(ratio / math.sqrt(8)) <= delta:
         return 0.0
-    if ratio > FAR:
+    if ratio > MAX_RATIO:
         return ratio * ratio / 2
     high = 1.0
     while _log_delta(ratio, high) > math.log(delta):

@@ -2,15 +2,40 @@
 
 import math
 
+from jaxbandits.typing import Scalar
 from jaxbandits.validation import number
 
 
-def laplace_scale(sensitivity, epsilon) -> float:
-    """Scale b = sensitivity / epsilon of Laplace noise that makes an L1-sensitive release epsilon-private.
+def laplace_scale(sensitivity: Scalar, epsilon: Scalar) -> float:
+    """Scale of Laplace noise that makes a release epsilon-private: sensitivity / epsilon.
 
-    sensitivity > 0: largest L1 change of the release between neighbouring inputs. epsilon in (0, inf]: inf is no noise, 0.0.
-    Raises ValueError outside. Noise drawn in floating point simulates the mechanism; it is not a certified release.
+    Parameters
+    ----------
+    sensitivity : float
+        Largest L1 change of the release between neighbouring inputs, > 0.
+    epsilon : float
+        Privacy budget, in (0, inf]. inf: no noise.
 
+    Returns
+    -------
+    float
+        The scale b; 0.0 without noise.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside these ranges.
+
+    Notes
+    -----
+    Noise drawn in floating point simulates the mechanism; it is not a certified release.
+
+    References
+    ----------
+    Dwork, McSherry, Nissim and Smith 2006
+
+    Examples
+    --------
     >>> laplace_scale(1.0, 0.5)
     2.0
     >>> laplace_scale(1.0, float("inf"))

@@ -1,10 +1,11 @@
 """What several releases cost together, counted by the distribution of their privacy loss: on the host, rounded up.
 
-The privacy loss of a release x is log P(x) / Q(x), P and Q its laws under neighbouring inputs. Losses of independent releases add up, so that
-their laws are convolved; delta at epsilon is E_P[(1 - e^(epsilon - loss))_+]. The law of one release is put on a grid such that P's and
-Q's masses between two grid points stay what they are: that dominates the release, and errs by the square of the grid's step.
-Sources: Koskela, Jälkö and Honkela 2020 (Fourier accountant); Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022 (the grid);
-Kairouz, Oh and Viswanath 2015 (randomised response dominates whatever is (epsilon, delta)-private).
+The privacy loss of a release x is log P(x) / Q(x), P and Q its laws under neighbouring inputs. Losses of
+independent releases add up, so that their laws are convolved; delta at epsilon is E_P[(1 - e^(epsilon -
+loss))_+]. The law of one release is put on a grid such that P's and Q's masses between two grid points stay
+what they are: that dominates the release, and errs by the square of the grid's step. Sources: Koskela, Jälkö
+and Honkela 2020 (Fourier accountant); Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022 (the grid); Kairouz,
+Oh and Viswanath 2015 (randomised response dominates whatever is (epsilon, delta)-private).
 """
 
 import math
@@ -14,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 POINTS = 1 << 17  # of the grid
-FAR = 600.0  # losses whose exponentials a float still holds
+MAX_LOSS = 600.0  # a float still holds its exponential
 ROUNDING = 1e-12  # added to delta: more than what a Fourier transform of that many points gets wrong
 LEAST_DELTA = 1e-9  # below this, `ROUNDING` would show
 
@@ -22,15 +23,18 @@ LEAST_DELTA = 1e-9  # below this, `ROUNDING` would show
 class Release(NamedTuple):
     """A kind of release, by the pair of laws that dominates it."""
 
-    kind: str  # "laplace" | "gaussian" (one at most, once) | "pure": any other
-    delta: float  # of one "pure" release
-    size: float  # sensitivity / scale; of a "pure" one its epsilon
+    # "laplace" | "gaussian" (one at most, once) | "pure": any other
+    kind: str
+    # of one "pure" release
+    delta: float
+    # sensitivity / scale; of a "pure" release its epsilon
+    size: float
     times: int
 
 
 @lru_cache(maxsize=4096)
 def composed(releases: tuple[Release, ...], delta: float) -> float:
-    """An epsilon at which all releases together are (epsilon, delta)-private: at most about a percent above the least one.
+    """An epsilon at which releases together are (epsilon, delta)-private, at most a percent or so above the least.
 
     Parameters
     ----------
@@ -42,7 +46,8 @@ def composed(releases: tuple[Release, ...], delta: float) -> float:
     Returns
     -------
     float
-        The epsilon, 0.0 where delta alone covers the releases; inf where this does not reach (delta below 1e-9, losses beyond 600).
+        The epsilon, 0.0 where delta alone covers the releases; inf where this does not reach (delta below 1e-9,
+        losses beyond 600).
     """
     tail = 1e-4 * delta  # mass of losses beyond the grid: once for the sum, once for a Gaussian release
     never = -math.expm1(sum(x.times * math.log1p(-x.delta) for x in releases))  # mass of infinite loss
@@ -50,7 +55,7 @@ def composed(releases: tuple[Release, ...], delta: float) -> float:
     if delta < LEAST_DELTA or left <= 0:
         return math.inf
     mean, reach = sum(x.times * _mean(x) for x in releases), _reach(releases, 0.0, tail)
-    if mean + reach > FAR:
+    if mean + reach > MAX_LOSS:
         return math.inf
     step = 2.2 * reach / POINTS  # a tenth to spare: losses on the grid may be a step larger
     pure = [x.size for x in releases if x.kind != "gaussian"]
@@ -70,7 +75,7 @@ def composed(releases: tuple[Release, ...], delta: float) -> float:
     return _epsilon(mass, step * (first + np.arange(POINTS)), left)
 
 
-def _reach(releases, step: float, tail: float) -> float:
+def _reach(releases: tuple[Release, ...], step: float, tail: float) -> float:
     """How far above its mean the sum of losses lies with probability at most `tail`; losses may be off by `step`.
 
     A loss within [-size, size] is sub-Gaussian with variance size^2 (Hoeffding), as the Gaussian's is.
@@ -87,8 +92,8 @@ def _mean(release: Release) -> float:
     return release.size * math.tanh(release.size / 2)
 
 
-def _on_grid(release: Release, step: float, tail: float):
-    """The law of one release's loss, given that it is finite, as masses at multiples of `step`: index -1 is loss -step."""
+def _on_grid(release: Release, step: float, tail: float) -> np.ndarray:
+    """The law of one release's loss, given that it is finite: masses at multiples of `step`; index -1 is loss -step."""
     from scipy.special import ndtr
 
     grid, r = np.zeros(POINTS), release.size
@@ -118,7 +123,7 @@ def _on_grid(release: Release, step: float, tail: float):
     return grid
 
 
-def _epsilon(mass, losses, delta: float) -> float:
+def _epsilon(mass: np.ndarray, losses: np.ndarray, delta: float) -> float:
     """The least epsilon >= 0 at which E[(1 - e^(epsilon - loss))_+] <= delta."""
     p = np.cumsum(mass[::-1])[::-1]  # of losses from here on, under P
     q = np.cumsum((mass * np.exp(-losses))[::-1])[::-1]  # and under Q

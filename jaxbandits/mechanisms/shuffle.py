@@ -1,7 +1,8 @@
 """The shuffle model: what users send when a shuffler stands between them and the server, and what that delivers.
 
-Two protocols. "amplified": every user adds Gaussian noise and the shuffler permutes the messages of a batch. "vector" (after Cheu,
-Joseph, Mao and Peng 2022): every user sends each coordinate as an integer plus binomial noise, and only the batch's sums arrive.
+There are two protocols. "amplified": every user adds Gaussian noise and the shuffler permutes the messages of a
+batch. "vector" (after Cheu, Joseph, Mao and Peng 2022): every user sends each coordinate as an integer plus
+binomial noise, and only the batch's sums arrive.
 """
 
 import math
@@ -12,29 +13,80 @@ import numpy as np
 
 from jaxbandits.mechanisms.gaussian import gaussian_epsilon
 from jaxbandits.random import to_normal
+from jaxbandits.typing import Array, Float, Scalar, UInt32
 from jaxbandits.validation import integer, number
 
 SHARE = 0.25  # p of the binomial noise
 BLOCKS = 1500  # of the noise's support, over which `vector_epsilon` bounds the loss from above
-MOST_TRIALS = 2.0**53  # of a batch: the law of so many is still computed on integers
+MAX_TRIALS = 2.0**53  # binomial trials of a batch: the law of so many is still computed on integers
 ORDERS = np.geomspace(0.02, 300, 120)  # Chernoff exponents tried
 
 
 class VectorCode(NamedTuple):
-    """Numbers of the vector protocol, as `vector_code` makes them."""
+    """Numbers of the vector protocol, as `vector_code` makes them.
 
-    bound: Any  # L: coordinates lie in [-L, L]
-    levels: Any  # g: a coordinate is rounded to multiples of L / g
-    trials: Any  # B b: binomial trials a coordinate of a whole batch, all users together
+    Parameters
+    ----------
+    bound : float
+        L: coordinates lie in [-L, L].
+    levels : float
+        g: a coordinate is rounded to multiples of L / g.
+    trials : float
+        B b: binomial trials a coordinate of a whole batch, all users together.
+    """
+
+    bound: Any
+    levels: Any
+    trials: Any
 
 
-def vector_code(bound, users, dim, epsilon, delta, *, constant=None, log=None) -> VectorCode:
-    """The published code's numbers: g = max(2 sqrt B, d, 4), b = floor(c g^2 log^2(d / delta) / (epsilon^2 B)) trials a user.
+def vector_code(
+    bound: Scalar,
+    users: int,
+    dim: int,
+    epsilon: Scalar,
+    delta: Scalar,
+    *,
+    constant: Scalar | None = None,
+    log: Scalar | None = None,
+) -> VectorCode:
+    """The numbers of the vector protocol, as the published code has them.
 
-    bound > 0: L; users >= 1: B, of a batch; dim >= 1: d features, not coordinates. epsilon in (0, inf], inf: b = 0. delta in (0, 1).
-    constant: c, None is the tuned 10 for epsilon >= 1 and 1 below; log: the logarithm, None is log(d / delta). Raises ValueError outside.
-    Source: specification of locally private linear bandits, section 7 (published code of Chowdhury and Zhou).
+    g = max(2 sqrt B, d, 4) levels and b = floor(c g^2 log^2(d / delta) / (epsilon^2 B)) binomial trials a user.
 
+    Parameters
+    ----------
+    bound : float
+        L > 0: coordinates lie in [-L, L].
+    users : int
+        Users B of a batch, at least 1.
+    dim : int
+        Features d, at least 1; not coordinates of a message.
+    epsilon : float
+        The budget that the published formula is given, in (0, inf]; inf: b = 0. What is spent is `vector_epsilon`.
+    delta : float
+        The claim's delta, in (0, 1).
+    constant : float, optional
+        c, at least 0. The default: the tuned 10 for epsilon >= 1, and 1 below.
+    log : float, optional
+        The logarithm, at least 0. The default: log(d / delta).
+
+    Returns
+    -------
+    VectorCode
+        The bound L, the levels g and the trials B b.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside these ranges, and where the trials are too many to count.
+
+    References
+    ----------
+    Published code of Chowdhury and Zhou 2022, repaired: docs/formulas/ldp_contextual.md#vector-code
+
+    Examples
+    --------
     >>> [int(vector_code(1.0, 20, 5, epsilon, 0.1).trials) // 20 for epsilon in (0.2, 1.0, 10.0, float("inf"))]
     [1530, 612, 6, 0]
     """
@@ -47,13 +99,13 @@ def vector_code(bound, users, dim, epsilon, delta, *, constant=None, log=None) -
     log = math.log(dim / delta) if log is None else number("log", log, 0.0)
     root = levels * log / epsilon
     trials = constant * root * root / users
-    if trials * users > MOST_TRIALS:
+    if trials * users > MAX_TRIALS:
         raise ValueError(f"epsilon = {epsilon:g} needs {trials:.3g} binomial trials a user: raise epsilon")
     return VectorCode(bound, levels, float(users * math.floor(trials)))
 
 
-def encode(code: VectorCode, uniform, value):
-    """Round (v + L) g / L up or down at random, without bias: integers as floats. value, uniform: arrays of one shape.
+def encode(code: VectorCode, uniform: Float[Array, "..."], value: Float[Array, "..."]) -> Float[Array, "..."]:
+    """Round (v + L) g / L up or down at random, without bias: integers as floats.
 
     A coordinate outside [-L, L] is cut there.
 
@@ -66,11 +118,14 @@ def encode(code: VectorCode, uniform, value):
     return low + (uniform < z - low).astype(z.dtype)
 
 
-def batch_noise(trials, bits, dtype):
-    """Bin(trials, 1/4) less its mean, for all users of a batch at once: one value a word of `bits`. trials 0: exactly 0.
+def batch_noise(trials: Any, bits: UInt32[Array, "..."], dtype: Any) -> Float[Array, "..."]:
+    """Bin(trials, 1/4) less its mean, for all users of a batch at once: one value a word of `bits`.
 
-    A normal, corrected for the law's skewness and rounded to an integer: total variation to the binomial law below 1e-2 from 5 trials
-    on, 5e-3 from 20, 1e-3 from 120 (measured). An exact sampler took ten times as long and knows no 1e9 trials.
+    0 trials give exactly 0.
+
+    A normal, corrected for the law's skewness and rounded to an integer: total variation to the binomial law
+    below 1e-2 from 5 trials on, 5e-3 from 20, 1e-3 from 120 (measured). An exact sampler took ten times as long
+    and knows no 1e9 trials.
     """
     trials = jnp.asarray(trials, dtype)
     mean, z = SHARE * trials, to_normal(bits, dtype)
@@ -79,7 +134,7 @@ def batch_noise(trials, bits, dtype):
     return jnp.where(trials > 0, jnp.clip(drawn, -mean, trials - mean), 0)
 
 
-def decode(code: VectorCode, total, users):
+def decode(code: VectorCode, total: Float[Array, "..."], users: Any) -> Float[Array, "..."]:
     """A coordinate's sum over `users` from the sum of their integers, less the noise's mean.
 
     >>> code = VectorCode(1.0, 4.0, 0.0)
@@ -89,13 +144,37 @@ def decode(code: VectorCode, total, users):
     return code.bound / code.levels * total - users * code.bound
 
 
-def shuffle_epsilon(local_epsilon, users, delta) -> float:
-    """A bound on the epsilon of a permuted batch of pure epsilon_0-private messages; epsilon_0 itself where the theorem is silent.
+def shuffle_epsilon(local_epsilon: Scalar, users: int, delta: Scalar) -> float:
+    """A bound on the epsilon of a permuted batch of purely private messages.
 
-    log(1 + (e^e0 - 1) / (e^e0 + 1) (8 sqrt(e^e0 log(4 / delta) / n) + 8 e^e0 / n)) for e0 <= log(n / (16 log(4 / delta))).
-    local_epsilon >= 0, users >= 1: n, delta in (0, 1). Raises ValueError outside.
-    Source: Feldman, McMillan and Talwar 2021, Theorem 3.1 (recalled; the condition there has log(2 / delta)).
+    log(1 + (e^e0 - 1) / (e^e0 + 1) (8 sqrt(e^e0 log(4 / delta) / n) + 8 e^e0 / n)) for e0 <= log(n / (16 log(4
+    / delta))).
 
+    Parameters
+    ----------
+    local_epsilon : float
+        Epsilon e0 of a message, at least 0.
+    users : int
+        Messages n of the batch, at least 1.
+    delta : float
+        The claim's delta, in (0, 1).
+
+    Returns
+    -------
+    float
+        The epsilon; e0 itself where the theorem is silent.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside these ranges.
+
+    References
+    ----------
+    Feldman, McMillan and Talwar 2021, Theorem 3.1 (recalled; the condition there has log(2 / delta))
+
+    Examples
+    --------
     >>> shuffle_epsilon(1.0, 20, 0.1), round(shuffle_epsilon(1.0, 10_000, 0.1), 4)
     (1.0, 0.1116)
     """
@@ -107,15 +186,50 @@ def shuffle_epsilon(local_epsilon, users, delta) -> float:
     return min(e0, math.log1p(math.tanh(e0 / 2) * (8 * math.sqrt(math.exp(e0) * log / n) + 8 * math.exp(e0) / n)))
 
 
-def amplified_epsilon(sensitivity, scale, users, coordinates, delta) -> float:
-    """A bound on the epsilon at `delta` of a permuted batch of Gaussian messages: the lesser of the local guarantee and amplification.
+def amplified_epsilon(sensitivity: Scalar, scale: Scalar, users: int, coordinates: int, delta: Scalar) -> float:
+    """A bound on the epsilon of a permuted batch of Gaussian messages.
 
-    The local guarantee holds always, since permuting is post-processing. Amplification theorems ask for pure local privacy: a message
-    cut to a ball of radius rho about the centre of the inputs has it, with e0 = sensitivity (rho + sensitivity / 2) / scale^2 -
-    log(1 - q), q = P(a message lies outside); n users then cost (1 + e^epsilon) n q of delta. That bites for wide noise and thousands
-    of users only. A server that sees no more than the sum learns less: `gaussian_epsilon(sensitivity, sqrt(users) scale, delta)`.
-    sensitivity > 0 in the noise's norm; scale >= 0 of a coordinate; coordinates >= 1 of a message. Raises ValueError outside.
+    The lesser of the local guarantee and of amplification by shuffling.
 
+    Parameters
+    ----------
+    sensitivity : float
+        Largest L2 change of a message between users, > 0, in the norm in which the noise is spherical.
+    scale : float
+        Standard deviation of a coordinate's noise, at least 0.
+    users : int
+        Messages n of the batch, at least 1.
+    coordinates : int
+        Coordinates of a message, at least 1.
+    delta : float
+        The claim's delta, in (0, 1).
+
+    Returns
+    -------
+    float
+        The epsilon.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside these ranges.
+
+    Notes
+    -----
+    The local guarantee holds always, since permuting is post-processing. Amplification theorems ask for pure
+    local privacy. A message cut to a ball of radius rho about the centre of the inputs has it, with e0 =
+    sensitivity (rho + sensitivity / 2) / scale^2 - log(1 - q) and q the probability that a message lies
+    outside; n users then cost (1 + e^epsilon) n q of delta. That bites for wide noise and thousands of users
+    only.
+
+    A server that sees no more than the sum learns less: `gaussian_epsilon(sensitivity, sqrt(users) scale, delta)`.
+
+    References
+    ----------
+    Feldman, McMillan and Talwar 2021; docs/formulas/ldp_contextual.md#shuffle-model
+
+    Examples
+    --------
     >>> amplified_epsilon(2.1, 0.5, 20, 20, 0.1) == gaussian_epsilon(2.1, 0.5, 0.1)
     True
     """
@@ -134,13 +248,13 @@ def amplified_epsilon(sensitivity, scale, users, coordinates, delta) -> float:
     return best
 
 
-def _log_moments(trials: int, low: int, high: int, shifts: int):
-    """log E[exp(order loss); low <= noise <= high], from above: [2, orders, shifts + 1] for shifts 0, 1, ... up and down."""
+def _log_moments(trials: int, low: int, high: int, shifts: int) -> np.ndarray:
+    """log E[exp(order loss); low <= noise <= high], from above: [2, orders, shifts + 1] for shifts up and down."""
     from scipy import stats
 
     edges = np.unique(np.linspace(low, high + 1, BLOCKS + 1).astype(np.int64))
     mass = np.diff(stats.binom.cdf(edges - 1.0, trials, SHARE))
-    weight, found = np.log(np.maximum(mass, 1e-300)), np.zeros((2, len(ORDERS), shifts + 1))
+    weight, moments = np.log(np.maximum(mass, 1e-300)), np.zeros((2, len(ORDERS), shifts + 1))
     # the loss of a shift is monotone in the noise: its largest value in a block is at one end
     last, first = edges[1:] - 1.0, edges[:-1].astype(float)
     up, down, odds = np.zeros_like(last), np.zeros_like(last), math.log((1 - SHARE) / SHARE)
@@ -151,19 +265,47 @@ def _log_moments(trials: int, low: int, high: int, shifts: int):
         for side, loss in enumerate((up, down)):
             exponent = weight + ORDERS[:, None] * loss
             top = exponent.max(axis=1)
-            found[side, :, s] = top + np.log(np.exp(exponent - top[:, None]).sum(axis=1))
-    return found
+            moments[side, :, s] = top + np.log(np.exp(exponent - top[:, None]).sum(axis=1))
+    return moments
 
 
-def vector_epsilon(code: VectorCode, sensitivity, coordinates, delta) -> float:
-    """A bound on the epsilon at `delta` of a batch's sums under the vector protocol; a whole batch's binomial noise hides one user.
+def vector_epsilon(code: VectorCode, sensitivity: Scalar, coordinates: int, delta: Scalar) -> float:
+    """A bound on the epsilon of a batch's sums under the vector protocol: its binomial noise hides one user.
 
-    Valid, not tight: moments of the loss over the exact law of the noise. A user moves the integers by at most `sensitivity` g / L jointly
-    and 2 g each, rounded at random under one common uniform; noise outside a middle range, where a shift leaves the support, is charged
-    to delta. With ample noise and small delta a few per cent to a third above the Gaussian limit, which is no bound.
-    code: `vector_code`; sensitivity > 0: the largest L2 change of a message's coordinates [coordinates] between users; delta in (0, 1).
-    No noise, or too little for any claim: inf. Raises ValueError outside.
+    Parameters
+    ----------
+    code : VectorCode
+        The numbers of the protocol, as from `vector_code`.
+    sensitivity : float
+        Largest L2 change of a message's coordinates between users, > 0.
+    coordinates : int
+        Coordinates of a message, at least 1.
+    delta : float
+        The claim's delta, in (0, 1).
 
+    Returns
+    -------
+    float
+        The epsilon; inf without noise, or with too little for any claim.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside these ranges.
+
+    Notes
+    -----
+    Valid, not tight: the moments of the loss are bounded over the exact law of the noise. A user moves the
+    integers by at most `sensitivity` g / L jointly and 2 g each, rounded at random under one common uniform.
+    Noise outside a middle range, where a shift leaves the support, is charged to delta. With ample noise and
+    small delta the bound is a few per cent to a third above the Gaussian limit, which itself is no bound.
+
+    References
+    ----------
+    docs/formulas/ldp_contextual.md#vector-code
+
+    Examples
+    --------
     >>> round(vector_epsilon(vector_code(1.0, 20, 5, 1.0, 0.1), 4.5**0.5, 20, 0.1), 2)
     0.34
     """
@@ -187,11 +329,11 @@ def vector_epsilon(code: VectorCode, sensitivity, coordinates, delta) -> float:
     return max(best, 0.0)
 
 
-def _joint_moment(moments, length: float, count: int):
+def _joint_moment(moments: np.ndarray, length: float, count: int) -> np.ndarray:
     """The largest log moment [orders] of `count` coordinates whose shifts have joint L2 length `length`.
 
-    A real shift r costs at most slope r^2 + excess: between integers m and m + 1 it is a mixture of both, of share f = r - m, and moments
-    are convex.
+    A real shift r costs at most slope r^2 + excess: between integers m and m + 1 it is a mixture of both, of
+    share f = r - m, and moments are convex.
     """
     m, rise = np.arange(moments.shape[-1] - 1), np.diff(moments)
     slope = np.maximum((moments[..., 1:] / (m + 1) ** 2).max(axis=(0, 2)), 1e-300)

@@ -1,17 +1,20 @@
-"""The binary tree mechanism for running sums (Chan, Shi and Song 2011; Dwork et al. 2010), in state of logarithmic size.
+"""The binary tree mechanism for running sums, in state of logarithmic size.
 
-The sum of the first n messages carries the noise of popcount(n) nodes: the node of level j stands for 2^j messages in a row and is drawn
-when its last one arrives, so one fresh draw a message is enough.
+Chan, Shi and Song 2011; Dwork et al. 2010. The sum of the first n messages carries the noise of popcount(n)
+nodes: the node of level j stands for 2^j messages in a row and is drawn when its last one arrives, so one fresh
+draw a message is enough.
 """
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
 
 from jaxbandits.mechanisms.composition import Event, compose, gaussian_event
 from jaxbandits.mechanisms.gaussian import gaussian_scale
+from jaxbandits.typing import Array, Float, Scalar
 from jaxbandits.validation import choice, integer, number
 
 FORMS = ("tree", "increment")
@@ -19,17 +22,42 @@ CALIBRATIONS = ("exact", "zcdp", "paper")
 
 
 class Tree(NamedTuple):
-    """A mechanism for noise on running sums: functions, for one lane."""
+    """A mechanism for noise on running sums: two functions, for one lane.
 
-    init: Any  # dtype -> state: [levels, *shape] latest node of each level, or [*shape] for increments
-    release: Any  # state, n (int32, 1, 2, ... in turn), fresh [*shape] standard normals -> state, noise [*shape] of the sum of n
+    Parameters
+    ----------
+    init : callable
+        dtype -> state: [levels, *shape] the latest node of each level, or [*shape] for increments.
+    release : callable
+        state, n (int32, 1, 2, ... in turn), fresh [*shape] standard normals -> state, noise [*shape] of the sum of n.
+    """
+
+    init: Callable[[Any], Float[Array, "..."]]
+    release: Callable[[Any, Any, Any], tuple[Float[Array, "..."], Float[Array, "..."]]]
 
 
-def tree_levels(num_releases, calibration="exact") -> int:
-    """How many nodes a message can lie in: bit_length(n), for "paper" 1 + ceil(log2 n); 0 where nothing is released.
+def tree_levels(num_releases: int, calibration: Literal["exact", "zcdp", "paper"] = "exact") -> int:
+    """How many nodes of a binary tree a message can lie in.
 
-    num_releases >= 0: n, the number of running sums published (and messages used). Raises ValueError outside.
+    Parameters
+    ----------
+    num_releases : int
+        n, the number of running sums published and of messages used, at least 0.
+    calibration : {"exact", "zcdp", "paper"}, default "exact"
+        "paper" counts as the paper does, 1 + ceil(log2 n); the others count the nodes there are, bit_length(n).
 
+    Returns
+    -------
+    int
+        The number of levels; 0 where nothing is released.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside these ranges.
+
+    Examples
+    --------
     >>> [tree_levels(n) for n in (0, 1, 2, 3, 4, 8, 9)], [tree_levels(n, "paper") for n in (0, 1, 2, 3, 4, 8, 9)]
     ([0, 1, 2, 2, 3, 4, 4], [0, 1, 2, 3, 3, 4, 5])
     """
@@ -38,14 +66,41 @@ def tree_levels(num_releases, calibration="exact") -> int:
     return 0 if n == 0 else n.bit_length() if calibration != "paper" else 1 + (n - 1).bit_length()
 
 
-def tree(num_releases, shape, form="tree") -> Tree:
-    """Noise for the sums of the first 1, 2, ..., num_releases messages of `shape`.
+def tree(num_releases: int, shape: Sequence[int], form: Literal["tree", "increment"] = "tree") -> Tree:
+    """Noise for the running sums of messages: the n-th sum gets the noise of popcount(n) nodes.
 
-    form: "tree", sums of popcount(n) independent nodes, state [bit_length(num_releases), *shape]; "increment", noise on every message,
-    n of them in the n-th sum, state [*shape]. Fresh normals are the caller's (address them by n); their scale is `tree_scale`.
-    The noise of n has popcount(n) (or n) times the variance of a fresh draw. Raises ValueError outside.
-    Source: specification of Byzantine-robust federated bandits, section 4.
+    Parameters
+    ----------
+    num_releases : int
+        n, the number of running sums published and of messages used, at least 0.
+    shape : sequence of int
+        Shape of a message.
+    form : {"tree", "increment"}, default "tree"
+        "tree": sums of popcount(n) independent nodes, in a state of shape [bit_length(num_releases), *shape].
+        "increment": noise on every message, n of them in the n-th sum, in a state of shape [*shape].
 
+    Returns
+    -------
+    Tree
+        ``init(dtype) -> state`` and ``release(state, n, fresh) -> state, noise``. The noise of n has
+        popcount(n) (increments: n) times the variance of a fresh draw.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside these ranges.
+
+    Notes
+    -----
+    Fresh standard normals are the caller's, addressed by n; their scale is `tree_scale`.
+
+    References
+    ----------
+    Chan, Shi and Song 2011; Dwork et al. 2010; docs/formulas/byzantine.md#tree and
+    docs/formulas/byzantine.md#increments
+
+    Examples
+    --------
     >>> import jax.numpy as jnp
     >>> init, release = tree(3, ())
     >>> state = init(jnp.float32)
@@ -76,39 +131,100 @@ def tree(num_releases, shape, form="tree") -> Tree:
     return Tree(lambda dtype: jnp.zeros((levels, *shape), dtype), release)
 
 
-def _nodes(num_releases, calibration, form) -> int:
+def _nodes(num_releases: Any, calibration: Any, form: str) -> int:
     levels = tree_levels(num_releases, calibration)
     return levels if choice("form", form, FORMS) == "tree" else min(levels, 1)
 
 
-def tree_scale(bound, num_releases, epsilon, delta, *, calibration="exact", form="tree") -> float:
-    """Node scale s for running sums of messages (U, u), U a symmetric matrix, ||U||_F and ||u|| at most `bound`, each a release of one agent.
+def tree_scale(
+    bound: Scalar,
+    num_releases: int,
+    epsilon: Scalar,
+    delta: Scalar,
+    *,
+    calibration: Literal["exact", "zcdp", "paper"] = "exact",
+    form: Literal["tree", "increment"] = "tree",
+) -> float:
+    """Scale of the nodes' noise that makes running sums of messages (U, u) private, each a release of one agent.
 
-    A node adds (Z' + Z'^T) / sqrt(2) to U, entries of Z' of scale s: every coordinate of `pack(U)` gets scale sqrt(2) s, every one of u
-    scale s. Neighbouring inputs differ in one message, which moves the matrix [[U, u], [u^T, 0]] by at most sqrt(12) bound in each node.
-    bound > 0: L. num_releases >= 0, 0: 0.0. epsilon in (0, inf], inf: 0.0; delta in (0, 1). calibration: "exact", the least that suffices
-    (analytic Gaussian, all nodes jointly); "zcdp", 1.1 to 2.2 times that; "paper", 8 sqrt(m) bound ln(4 / delta) / epsilon, about ten
-    times. form: as in `tree`; increments have one node a message. Raises ValueError outside.
-    Source: Jadbabaie, Li, Qian and Tian, Privatize, whose scale is reconstructed from Shariff and Sheffet 2018 (recalled, not re-read);
-    specification of Byzantine-robust federated bandits, section 4.
+    Parameters
+    ----------
+    bound : float
+        L > 0, with ||U||_F <= L and ||u|| <= L for a message (U, u), U a symmetric matrix.
+    num_releases : int
+        n, the number of running sums published and of messages used, at least 0.
+    epsilon : float
+        Privacy budget, in (0, inf]. inf: no noise.
+    delta : float
+        The claim's delta, in (0, 1).
+    calibration : {"exact", "zcdp", "paper"}, default "exact"
+        "exact": the least that suffices (analytic Gaussian, all nodes jointly). "zcdp": 1.1 to 2.2 times that.
+        "paper": 8 sqrt(m) bound ln(4 / delta) / epsilon, m the levels, about ten times.
+    form : {"tree", "increment"}, default "tree"
+        As in `tree`. With increments a message lies in one node.
 
+    Returns
+    -------
+    float
+        The scale s; 0.0 without noise or releases. A node adds (Z' + Z'^T) / sqrt(2) to U, entries of Z' of
+        scale s: every coordinate of `estimators.pack(U)` gets scale sqrt(2) s, every one of u scale s.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside these ranges.
+
+    Notes
+    -----
+    Neighbouring inputs differ in one message, which moves the matrix [[U, u], [u^T, 0]] by at most sqrt(12)
+    bound in each node.
+
+    References
+    ----------
+    "Byzantine-robust federated linear bandits" (Jadbabaie, Li, Qian and Tian), Privatize, whose scale is
+    reconstructed from Shariff and Sheffet 2018 (recalled, not re-read): docs/formulas/byzantine.md#calibrations
+
+    Examples
+    --------
     >>> [round(tree_scale(1.0, 1, epsilon, 1e-3), 4) for epsilon in (4.0, 1.0, float("inf"))]
     [2.0161, 6.3066, 0.0]
     """
     bound = number("bound", bound, 0.0, open_low=True)
     nodes = _nodes(num_releases, calibration, form)
-    rule = "zcdp" if calibration == "zcdp" else "analytic"
-    per_node = gaussian_scale(
-        math.sqrt(6) * bound, epsilon, delta, rule
-    )  # sqrt(12) bound, over a matrix of scale sqrt(2) s
+    rule: Literal["zcdp", "analytic"] = "zcdp" if calibration == "zcdp" else "analytic"
+    # a change of sqrt(12) bound, over a matrix whose noise has scale sqrt(2) s
+    per_node = gaussian_scale(math.sqrt(6) * bound, epsilon, delta, rule)
     if calibration == "paper" and per_node > 0:
         per_node = 8 * bound * math.log(4 / delta) / epsilon
-    return math.sqrt(nodes) * per_node
+    return float(math.sqrt(nodes) * per_node)
 
 
-def tree_event(bound, num_releases, scale, *, form="tree") -> Event:
-    """The nodes that one message (U, u) enters; arguments as in `tree_epsilon`. In units of `scale` it moves each by sqrt(6) bound.
+def tree_event(bound: Scalar, num_releases: int, scale: Scalar, *, form: str = "tree") -> Event:
+    """The nodes that one message (U, u) enters, as an event of `compose`.
 
+    Parameters
+    ----------
+    bound : float
+        L > 0, with ||U||_F <= L and ||u|| <= L for a message (U, u), U a symmetric matrix.
+    num_releases : int
+        n, the number of running sums published and of messages used, at least 0.
+    scale : float
+        Scale s of the nodes' noise, in [0, inf].
+    form : {"tree", "increment"}, default "tree"
+        As in `tree`. With increments a message lies in one node.
+
+    Returns
+    -------
+    Event
+        Gaussian releases, one a node; the message moves each by sqrt(6) bound.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside these ranges.
+
+    Examples
+    --------
     >>> tree_event(1.0, 8, 2.0).times, tree_event(1.0, 8, 2.0, form="increment").times
     (4, 1)
     """
@@ -118,9 +234,36 @@ def tree_event(bound, num_releases, scale, *, form="tree") -> Event:
     return gaussian_event("node of a binary tree" if form == "tree" else "message", math.sqrt(6) * bound, scale, nodes)
 
 
-def tree_epsilon(bound, num_releases, scale, delta, *, form="tree") -> float:
-    """The epsilon truly spent at `delta` by node scale s = `scale`; arguments as in `tree_scale`. Nothing released: 0.0.
+def tree_epsilon(
+    bound: Scalar, num_releases: int, scale: Scalar, delta: Scalar, *, form: Literal["tree", "increment"] = "tree"
+) -> float:
+    """The epsilon truly spent by noise on running sums of messages (U, u).
 
+    Parameters
+    ----------
+    bound : float
+        L > 0, with ||U||_F <= L and ||u|| <= L for a message (U, u), U a symmetric matrix.
+    num_releases : int
+        n, the number of running sums published and of messages used, at least 0.
+    scale : float
+        Scale s of the nodes' noise, in [0, inf].
+    delta : float
+        The claim's delta, in (0, 1).
+    form : {"tree", "increment"}, default "tree"
+        As in `tree`. With increments a message lies in one node.
+
+    Returns
+    -------
+    float
+        The epsilon; 0.0 where nothing is released.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside these ranges.
+
+    Examples
+    --------
     >>> [round(tree_epsilon(1.0, 8, tree_scale(1.0, 8, 4.0, 1e-3, calibration=c), 1e-3), 2) for c in CALIBRATIONS]
     [4.0, 2.96, 0.32]
     """

@@ -1,4 +1,4 @@
-"""Numerics whose result does not depend on how many lanes run side by side: fixed-order sums, choices, small linear algebra."""
+"""Sums, choices and small linear algebra whose results do not depend on how many lanes run side by side."""
 
 from jaxbandits.numerics.choice import argmax, argmin, features, inverse_cdf, one_hot, pick, picked, played, tree_where
 from jaxbandits.numerics.fusion import cond_any, lanes_last, materialize, materialize_all, rounded

@@ -1,19 +1,26 @@
 """Choosing one of several entries: the largest with its tie rule, a random one, and what belongs to the chosen one."""
 
 import functools
+from collections.abc import Sequence
+from typing import TypeVar, cast
 
 import jax
 import jax.numpy as jnp
 
 from jaxbandits.numerics.fusion import lanes_last, materialize_all
 from jaxbandits.numerics.sums import UNROLL, count, fixed_cumsum
+from jaxbandits.typing import Array, Bool, Float, Int
+
+Tree = TypeVar("Tree")
 
 
-def argmax(x, relative: float = 0.0, axis: int = -1):
-    """Lowest index of the maximum over one axis, int32; `relative`: values within this share of it are tied with it.
+def argmax(x: Array, relative: float = 0.0, axis: int = -1) -> Int[Array, "..."]:
+    """Lowest index of the maximum over one axis, int32.
 
-    `jnp.argmax` is faster over about ten arms, maximum-then-lowest-index over a hundred (measured: 2.3x and 3x).
-    axis: other than the last one, as under `lanes_last`, the comparisons of a few arms are unrolled.
+    Values within the share `relative` of the maximum are tied with it.
+
+    `jnp.argmax` is faster over about ten arms, maximum-then-lowest-index over a hundred (measured: 2.3x and
+    3x). Over another axis than the last one, as under `lanes_last`, the comparisons of a few arms are unrolled.
     """
     n = x.shape[axis]
     if relative == 0.0 and axis == -1 and n <= UNROLL:
@@ -32,13 +39,13 @@ def argmax(x, relative: float = 0.0, axis: int = -1):
     return jnp.min(jnp.where(x >= top, index, n - 1), axis=axis).astype(jnp.int32)
 
 
-def argmin(x):
+def argmin(x: Array) -> Int[Array, "..."]:
     """Lowest index of the minimum over the last axis, int32."""
     return argmax(-x)
 
 
-def inverse_cdf(probabilities, u):
-    """The lowest i with p_0 + ... + p_i > u, at most n - 1: probabilities [..., n], u [...] -> int32 [...]."""
+def inverse_cdf(probabilities: Float[Array, "... n"], u: Float[Array, "..."]) -> Int[Array, "..."]:
+    """The lowest i with p_0 + ... + p_i > u, at most n - 1, int32."""
     n = probabilities.shape[-1]
     if n > UNROLL:
         below = count(fixed_cumsum(probabilities) <= u[..., None])
@@ -51,10 +58,10 @@ def inverse_cdf(probabilities, u):
     return index
 
 
-def pick(x, index, axis: int = -1):
+def pick(x: Array, index: Int[Array, "..."], axis: int = -1) -> Array:
     """x[..., index] over one axis, the index a batch of integers: [..., n], [...] -> [...].
 
-    axis: other than the last one, as under `lanes_last`, the choices among a few are unrolled.
+    Over another axis than the last one, as under `lanes_last`, the choices among a few are unrolled.
     """
     if axis == -1 or x.shape[axis] > UNROLL:
         return jnp.squeeze(jnp.take_along_axis(x, jnp.expand_dims(index, axis), axis=axis), axis)
@@ -64,30 +71,30 @@ def pick(x, index, axis: int = -1):
     return chosen
 
 
-def tree_where(condition, new, old):
+def tree_where(condition: Bool[Array, "..."], new: Tree, old: Tree) -> Tree:
     """Of two equal trees, leaf by leaf, `new` where the condition holds and `old` elsewhere.
 
-    condition: a boolean that broadcasts against every leaf; inside a lane a scalar.
+    The condition broadcasts against every leaf; inside a lane it is a scalar.
     """
-    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), new, old)
+    return cast(Tree, jax.tree.map(lambda a, b: jnp.where(condition, a, b), new, old))
 
 
-def features(context) -> list:
-    """The d arrays [P, N, A] of a context [P, N, A, d]."""
+def features(context: Float[Array, "P N A d"]) -> list[Float[Array, "P N A"]]:
+    """The d features of a context, an array each."""
     return [context[..., j] for j in range(context.shape[-1])]
 
 
 @lanes_last
-def picked(x, action):
-    """The played arm's entry of every array [P, N, A] of a list, action [P, N]: a list of [P, N]."""
+def picked(x: Sequence[Float[Array, "P N A"]], action: Int[Array, "P N"]) -> list[Float[Array, "P N"]]:
+    """The played arm's entry of every array of a list."""
     return materialize_all([pick(a, action, axis=2) for a in x])
 
 
-def played(context, action) -> list:
-    """The d features [P, N] of the played arms: context [P, N, A, d], action [P, N]."""
+def played(context: Float[Array, "P N A d"], action: Int[Array, "P N"]) -> list[Float[Array, "P N"]]:
+    """The d features of the played arms, an array each."""
     return picked(features(context), action)
 
 
-def one_hot(index, n: int):
+def one_hot(index: Int[Array, "..."], n: int) -> Bool[Array, "... n"]:
     """Boolean one-hot over a new last axis."""
     return index[..., None] == jnp.arange(n, dtype=jnp.int32)

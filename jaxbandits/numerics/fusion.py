@@ -1,12 +1,23 @@
 """What XLA computes together, and what it computes once: layout of lanes, values stored, rare work."""
 
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandits.typing import Array, Bool, Float, Int
 
-def lanes_last(function):
-    """`function` of arrays whose last axes are lanes, as a function of one lane: vmap appends its axis instead of leading with it."""
+F = TypeVar("F", bound=Callable[..., Any])
+Tree = TypeVar("Tree")
+
+
+def lanes_last(function: F) -> F:
+    """A function of arrays whose last axes are lanes, as a function of one lane.
+
+    Under vmap the axis of the lanes is appended to the arrays, instead of leading them.
+    """
     mapped = jax.custom_batching.custom_vmap(function)
 
     @mapped.def_vmap
@@ -18,13 +29,15 @@ def lanes_last(function):
         out = jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), out)
         return out, jax.tree.map(lambda _: True, out)
 
-    return mapped
+    return cast(F, mapped)
 
 
-def materialize(x):
-    """x itself, computed once. XLA on a CPU fuses a producer into every consumer and computes it again in each; a
-    two-operand reduction is the one cheap thing it does not fuse away. Around a step's action and its few new scalars
-    this is worth a factor of two (measured: EXP3 2.1e7 to 6.6e7 plays/s, UCB1 3.4e7 to 8.5e7).
+def materialize(x: Array) -> Array:
+    """x itself, computed once and stored.
+
+    XLA on a CPU fuses a producer into every consumer and computes it again in each; a two-operand reduction is
+    the one cheap thing that it does not fuse away. Around a step's action and its few new scalars this is worth
+    a factor of two (measured: EXP3 2.1e7 to 6.6e7 plays/s, UCB1 3.4e7 to 8.5e7).
     """
     pair = jnp.stack([x, x], axis=-1)
     position = jax.lax.broadcasted_iota(jnp.int32, pair.shape, pair.ndim - 1)
@@ -36,7 +49,7 @@ def materialize(x):
     return jax.lax.reduce((pair, position), (jnp.zeros((), x.dtype), jnp.int32(2)), first, (pair.ndim - 1,))[0]
 
 
-def materialize_all(arrays) -> list:
+def materialize_all(arrays: Sequence[Array]) -> list[Array]:
     """`materialize` for several arrays of one shape, all computed in one loop: what they share is computed once.
 
     One by one each would compute it again (measured: four features of unit vectors 3.2e8 to 8.4e8 draws/s).
@@ -52,12 +65,12 @@ def materialize_all(arrays) -> list:
     return list(jax.lax.reduce((*pairs, position), start, first, (position.ndim - 1,))[:-1])
 
 
-def cond_any(wanted, function, x, *args):
+def cond_any(wanted: Bool[Array, ""], function: Callable[..., Tree], x: Tree, *args: Any) -> Tree:
     """function(x, *args) where `wanted`, else x: for rare and costly work in a step.
 
-    Under vmap `lax.cond` computes both branches for every lane; here the function runs, for all lanes, only when some lane
-    wants it. It must give back x for a lane that does not: which of the two happens is the other lanes' affair. Whatever
-    differs between lanes is among x and args, not closed over.
+    Under vmap `lax.cond` computes both branches for every lane. Here the function runs, for all lanes, only
+    when some lane wants it. So it may run for a lane that does not want it, and must then give back x. Whatever
+    differs between lanes is passed as x or args, and not closed over.
     """
 
     @jax.custom_batching.custom_vmap
@@ -71,17 +84,18 @@ def cond_any(wanted, function, x, *args):
             lambda moves, leaf: leaf if moves else jnp.broadcast_to(leaf, (axis_size, *jnp.shape(leaf))),
             flags, (wanted, x, args),
         )  # fmt: skip
-        many = cond_any(jnp.any(wanted), jax.vmap(function), x, *args)
-        return many, jax.tree.map(lambda _: True, many)
+        result = cond_any(jnp.any(wanted), jax.vmap(function), x, *args)
+        return result, jax.tree.map(lambda _: True, result)
 
-    return chosen(wanted, x, args)
+    return cast(Tree, chosen(wanted, x, args))
 
 
-def rounded(x, t):
-    """x [P, ...] unchanged, rounded to its type before anything is done with it: t [P] play indices.
+def rounded(x: Float[Array, "P ..."], t: Int[Array, " P"]) -> Float[Array, "P ..."]:
+    """x unchanged, but rounded to its type before anything is done with it; t are the play indices.
 
-    A compiler may contract mean + scale * normal into one fused multiply-add or not, by the length of the window; the
-    top bit of t, always 0, hides the product from it, so that rewards are the same bits in windows of every size.
+    Without it a compiler contracts mean + scale * normal into one fused multiply-add or not, depending on the
+    length of the window. The top bit of t, which is always 0, is mixed into x and hides the product from the
+    compiler: rewards are then the same bits in windows of every size.
     """
     word = jnp.uint64 if x.dtype == jnp.float64 else jnp.uint32
     zero = (t.astype(jnp.uint32) >> np.uint32(31)).astype(word).reshape(t.shape + (1,) * (x.ndim - t.ndim))

@@ -1,13 +1,35 @@
-"""Small linear algebra whose result does not depend on how many lanes run side by side."""
+"""Small linear algebra, elementwise: the result of a lane does not depend on the others, and no library is called.
+
+Which function inverts or factors which symmetric matrix:
+
+| matrix | wanted | function |
+|---|---|---|
+| [d, d], definite | inverse, and whether it was definite | `sweep_inverse` |
+| [d, d], definite | L^-1 of its Cholesky factor | `inverse_cholesky` |
+| [d, d], any | inverse after raising its eigenvalues | `floored_inverse` |
+| [d, d], any | eigenvalues and eigenvectors | `symmetric_eigen` |
+| packed, any | inverse | `packed.symmetric_inverse` |
+| packed, perhaps indefinite | Cholesky factor, for products | `packed.cholesky` |
+| packed lanes, definite | solutions, by Cholesky factors | `packed.cholesky_solver` |
+
+Functions of [d, d] loop over d pivots: their compile time does not grow with d, as that of a factorisation
+written out does (40 s at d = 10). Packed ones are written out up to `packed.MAX_UNROLLED_DIM` features, which
+is faster to run. The two kinds do not agree to the last bit, and neither replaces the other where results are
+pinned.
+"""
+
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from jaxbandits.numerics.fusion import lanes_last
 from jaxbandits.numerics.sums import fixed_sum
+from jaxbandits.typing import Array, Float
 
 
-def safe_norm(x, axis: int = -1):
+def safe_norm(x: Float[Array, "..."], axis: int = -1) -> Float[Array, "..."]:
     """Euclidean norm that neither overflows (unless the norm itself does) nor divides by zero."""
     # powers of two first, exactly: beyond 8e37 the reciprocal that a compiler makes of a division is flushed to zero
     top = jnp.max(jnp.abs(x), axis=axis, keepdims=True)
@@ -18,33 +40,26 @@ def safe_norm(x, axis: int = -1):
 
 
 @lanes_last
-def sweep_inverse(matrix):
-    """Inverse of a symmetric positive definite [d, d] by Gauss-Jordan sweeps, and the smallest pivot (> 0: it was definite).
+def sweep_inverse(matrix: Float[Array, "d d ..."]) -> tuple[Float[Array, "d d ..."], Float[Array, "..."]]:
+    """Inverse of a symmetric positive definite [d, d], and its smallest pivot, which is > 0 if it was definite.
 
-    A loop over d pivots: its compile time does not grow with d, as an unrolled factorisation's does (40 s at d = 10).
+    By Gauss-Jordan sweeps.
     """
 
     def sweep(k, carry):
         a, smallest = carry
         pivot, column = a[k, k], a[:, k]
         row = a[k] / pivot[None]
-        a = (
-            (a - column[:, None] * row[None, :])
-            .at[k]
-            .set(row)
-            .at[:, k]
-            .set(-column / pivot[None])
-            .at[k, k]
-            .set(1 / pivot)
-        )
+        a = a - column[:, None] * row[None, :]
+        a = a.at[k].set(row).at[:, k].set(-column / pivot[None]).at[k, k].set(1 / pivot)
         return a, jnp.minimum(smallest, pivot)  # NaN stays NaN, hence not > 0
 
     start = jnp.full(matrix.shape[2:], jnp.inf, matrix.dtype)
     return jax.lax.fori_loop(0, matrix.shape[0], sweep, (matrix, start))
 
 
-def inverse_cholesky(matrix):
-    """L^-1 of a symmetric positive definite [d, d] matrix L L': lower triangular. A loop, as `sweep_inverse`."""
+def inverse_cholesky(matrix: Float[Array, "d d"]) -> Float[Array, "d d"]:
+    """L^-1 of a symmetric positive definite [d, d] matrix L L': lower triangular."""
     d = matrix.shape[-1]
     below = jnp.arange(d, dtype=jnp.int32)
 
@@ -55,3 +70,66 @@ def inverse_cholesky(matrix):
         return a, x.at[k].set(x[k] / jnp.sqrt(a[k, k]))
 
     return jax.lax.fori_loop(0, d, eliminate, (matrix, jnp.eye(d, dtype=matrix.dtype)))[1]
+
+
+def _rounds(n: int) -> list[int]:
+    """Jacobi's round robin for even n: the order of rows after each of n - 1 rounds of pairs (0, 1), (2, 3), ..."""
+    top, bottom = list(range(0, n, 2)), list(range(1, n, 2))
+    new_top = [top[0], bottom[0], *top[1:-1]] if n > 2 else top
+    new_bottom = [*bottom[1:], top[-1]] if n > 2 else bottom
+    return [x for pair in zip(new_top, new_bottom, strict=True) for x in pair]
+
+
+def symmetric_eigen(matrix: Float[Array, "d d"], sweeps: int = 8) -> tuple[Float[Array, " d"], Float[Array, "d d"]]:
+    """Eigenvalues [d] and eigenvectors [d, d] (columns) of a symmetric matrix by parallel Jacobi rotations.
+
+    Elementwise, so that no solver of the backend is called. Eight sweeps converge to float32 for d <= 20.
+    """
+    d = matrix.shape[-1]
+    n = max(2, d + d % 2)
+    matrix = jnp.pad(matrix, ((0, n - d), (0, n - d)))
+    order = jnp.asarray(_rounds(n), jnp.int32)
+    scale = jnp.maximum(jnp.max(jnp.abs(matrix)), jnp.finfo(matrix.dtype).tiny)
+    matrix = matrix / scale
+
+    def mix(x, c, s):
+        """Rotate the pairs of rows of x [n, m], then put them in the next round's order."""
+        even, odd = x[0::2], x[1::2]
+        pairs = jnp.stack([c[:, None] * even - s[:, None] * odd, s[:, None] * even + c[:, None] * odd], axis=1)
+        return pairs.reshape(x.shape)[order]
+
+    def rotate(_, carry):
+        a, vectors = carry  # vectors: rows
+        diagonal, beside = jnp.diagonal(a), jnp.diagonal(a, 1)[0::2]
+        difference = (diagonal[1::2] - diagonal[0::2]) / 2
+        size = jnp.abs(difference) + jnp.sqrt(difference * difference + beside * beside)
+        tangent = jnp.where(beside == 0, 0, jnp.where(difference < 0, -beside, beside) / jnp.where(size > 0, size, 1))
+        c = 1 / jnp.sqrt(1 + tangent * tangent)
+        s = tangent * c
+        a = mix(jnp.swapaxes(mix(a, c, s), 0, 1), c, s)
+        return (a + a.T) / 2, mix(vectors, c, s)
+
+    identity = jnp.eye(n, dtype=matrix.dtype)
+    a, vectors = lax.fori_loop(0, sweeps * (n - 1), rotate, (matrix, identity))
+    # the padding's eigenvector is an axis of its own: drop its row by sorting it last, and its column
+    rows = jnp.argsort(jnp.where(vectors[:, d:].any(axis=1), 1, 0), stable=True)[:d] if n > d else jnp.arange(d)
+    return jnp.diagonal(a)[rows] * scale, vectors[rows][:, :d].T
+
+
+def floored_inverse(matrix: Float[Array, "d d"], floor: Any) -> Float[Array, "d d"]:
+    """Inverse of a symmetric matrix [d, d] after raising its eigenvalues to `floor`.
+
+    Positive definite beyond the floor: a plain inverse. Otherwise (noise or attacks) an eigen-decomposition,
+    inside a loop that runs only when some lane needs it.
+    """
+    lower = matrix - floor * jnp.eye(matrix.shape[-1], dtype=matrix.dtype)
+    inverses, pivots = jax.vmap(sweep_inverse)(jnp.stack([matrix, lower]))  # in one loop
+    above = pivots[1] > 0
+    inverse = jnp.where(above, inverses[0], 0)
+
+    def repair(carry):
+        values, vectors = symmetric_eigen(matrix)
+        weights = 1 / jnp.maximum(values, floor)
+        return jnp.array(True), fixed_sum((vectors * weights)[:, None, :] * vectors[None, :, :])
+
+    return lax.while_loop(lambda carry: ~carry[0], repair, (above, inverse))[1]

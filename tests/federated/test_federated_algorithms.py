@@ -14,6 +14,7 @@ from jaxbandits.algorithms.federated.byzantine_ucb import byzantine_ucb
 from jaxbandits.algorithms.federated.isolated_linucb import isolated_linucb
 from jaxbandits.environments.federated import federated_linear
 from jaxbandits.numerics import fixed_sum, matvec
+from jaxbandits.numerics.linear_algebra import floored_inverse
 from jaxbandits.protocol import Adversary, Attack, Moments
 from jaxbandits.random import Draws
 from jaxbandits.simulator import advance, begin, case_of, parts_of
@@ -183,7 +184,7 @@ def test_eigenvalue_floor(dim):
     matrix[0] = np.eye(dim) * 3
     values, vectors = np.linalg.eigh(matrix)
     want = np.einsum("nij,nj,nkj->nik", vectors, 1 / np.maximum(values, 0.3), vectors)
-    got = jax.jit(jax.vmap(lambda m: agents.floored_inverse(m, 0.3)))(jnp.asarray(matrix, jnp.float32))
+    got = jax.jit(jax.vmap(lambda m: floored_inverse(m, 0.3)))(jnp.asarray(matrix, jnp.float32))
     np.testing.assert_allclose(got, want, atol=2e-4)
 
 

@@ -32,30 +32,36 @@ WANTED = {
 }
 
 
-def public_functions() -> list[str]:
-    names = [f"jaxbandits.{name}" for name in jb.__all__ if isinstance(getattr(jb, name), types.FunctionType)]
+def public_functions() -> dict[str, str]:
+    """Public name -> where it is defined: a module may carry the name of its function."""
+    functions = {name: getattr(jb, name) for name in jb.__all__}
     for module in MODULES:
         home = getattr(jb, module)
         exported = getattr(home, "__all__", None) or [n for n in dir(home) if not n.startswith("_")]
-        functions = [n for n in exported if isinstance(getattr(home, n), types.FunctionType)]
-        own = [n for n in functions if getattr(home, n).__module__.startswith("jaxbandits")]
-        names += [f"{home.__name__}.{n}" for n in own]
-    return names
+        functions |= {f"{module}.{name}": getattr(home, name) for name in exported}
+    return {
+        name: f"{function.__module__}.{function.__qualname__}"
+        for name, function in functions.items()
+        if isinstance(function, types.FunctionType) and function.__module__.startswith("jaxbandits")
+    }
+
+
+FUNCTIONS = public_functions()
 
 
 def faults(name: str) -> list[str]:
     return [f"{code} {text}" for code, text in validate(name)["errors"] if code in WANTED]
 
 
-@pytest.mark.parametrize("name", public_functions())
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_parameter_has_an_entry(name):
-    assert faults(name) == []
+    assert faults(FUNCTIONS[name]) == []
 
 
 def test_a_forgotten_parameter_is_found(monkeypatch):
     original = jb.algorithms.ucb1.__doc__
     assert original is not None and "num_arms : " in original
     monkeypatch.setattr(jb.algorithms.ucb1, "__doc__", original.replace("num_arms : ", "number_of_arms : "))
-    found = faults("jaxbandits.algorithms.ucb1")
+    found = faults(FUNCTIONS["algorithms.ucb1"])
     assert any(fault.startswith("PR01") and "num_arms" in fault for fault in found)
     assert any(fault.startswith("PR02") and "number_of_arms" in fault for fault in found)

@@ -15,8 +15,8 @@ from jaxbandits import catalogue
 from jaxbandits.auditing import Edit, bounds, neighbours, scores
 from jaxbandits.cli import main
 from jaxbandits.commands import audit_table as table
-from jaxbandits.estimators.packing import pack
 from jaxbandits.mechanisms import gaussian_scale
+from jaxbandits.numerics.packed import pack
 from jaxbandits.privacy import asked
 from jaxbandits.random import Draws
 from jaxbandits.reports import layout

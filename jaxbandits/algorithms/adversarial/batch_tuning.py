@@ -1,8 +1,8 @@
 """What a base of `private_batched` says about its tuning.
 
-The conversion feeds its base the mean loss of a batch plus Laplace noise. A base may want to know. It says so in one of two ways:
-it takes an argument `feedback_scale` (the scale of that noise) or `tail_scale` (the scale of HTINF's losses), which is then filled
-in; or it carries a function of its own, put on it by `tuned_in_batches`.
+The conversion feeds its base the mean loss of a batch plus Laplace noise. A base may want to know. It says so in one
+of two ways: it takes an argument `feedback_scale` (the scale of that noise) or `tail_scale` (the scale of HTINF's
+losses), which is then filled in; or it carries a function of its own, put on it by `tuned_in_batches`.
 """
 
 import inspect

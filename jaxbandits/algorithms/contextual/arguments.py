@@ -1,6 +1,7 @@
-"""Host side of the linear bandits over users: checked arguments, and a statistics module with its numbers and its guarantee."""
+"""Host side of the linear bandits over users: checked arguments, statistics with their numbers and guarantee."""
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -21,8 +22,8 @@ from jaxbandits.protocol import Algorithm, Guarantee, Rewards, Span
 from jaxbandits.theory.linear_widths import Tuning, joint_tuning, local_tuning, moment_sensitivity, plain_tuning
 from jaxbandits.validation import choice, integer, number
 
-CLIPPED = Rewards(0.0, 1.0, "clip")  # every client whose privacy is calibrated does
-MOST = 1e16  # largest parameter: products of two stay below float32's 3e38
+CLIPPED = Rewards(0.0, 1.0, "clip")  # what every client reads whose privacy is calibrated
+MAX_PARAMETER = 1e16  # products of two stay below float32's 3e38
 
 
 class Setting(NamedTuple):
@@ -43,27 +44,29 @@ class Part(NamedTuple):
     params: Any
     tuning: Tuning
     guarantee: Guarantee
-    static: tuple  # of the version, besides num_arms and dim
+    # of the version, besides num_arms and dim
+    static: tuple[Any, ...]
     rewards: Rewards = CLIPPED
 
 
-def setting(num_arms, dim, horizon, epsilon, delta, feature_norm) -> Setting:
-    """Raises ValueError."""
+def setting(num_arms: Any, dim: Any, horizon: Any, epsilon: Any, delta: Any, feature_norm: Any) -> Setting:
+    """The arguments that every linear bandit over users has, checked: ValueError names the first that is wrong."""
     remedy = "Gaussian noise has no pure guarantee: give delta > 0"
     return Setting(
-        integer("num_arms", num_arms, 2),
-        integer("dim", dim, 1),
-        integer("horizon", horizon, 1),
-        number("epsilon", epsilon, 0.0, open_low=True, finite=False, remedy="use float('inf') for no noise"),
-        number("delta", delta, 0.0, 1.0, open_low=True, open_high=True, remedy=remedy),
-        number("feature_norm", feature_norm, 0.0, open_low=True),
+        num_arms=integer("num_arms", num_arms, 2),
+        dim=integer("dim", dim, 1),
+        horizon=integer("horizon", horizon, 1),
+        epsilon=number("epsilon", epsilon, 0.0, open_low=True, finite=False, remedy="use float('inf') for no noise"),
+        delta=number("delta", delta, 0.0, 1.0, open_low=True, open_high=True, remedy=remedy),
+        feature_norm=number("feature_norm", feature_norm, 0.0, open_low=True),
     )
 
 
 def change(params: PrivateParams) -> float:
-    """The sensitivity of a user's (x x', x y) in the norm in which the noise is spherical of scale s = `diagonal`, or more.
+    """The sensitivity of a user's (x x', x y), or a bound on it, in the norm in which the noise is spherical.
 
-    Noise of scale s on the diagonal of x x', at least s / sqrt(2) above it and s / sqrt(k) on x y, k = (s / vector)^2.
+    Its scale there is s = `diagonal`. There is noise of scale s on the diagonal of x x', at least s / sqrt(2)
+    above it and s / sqrt(k) on x y, k = (s / vector)^2.
     """
     return moment_sensitivity(float(params.feature_norm), (float(params.diagonal) / float(params.vector)) ** 2)
 
@@ -77,7 +80,7 @@ def events(what: str, nodes: float, params: Params) -> tuple[Event, ...]:
     scale = float(p.diagonal) * float(params.mechanism_scale)
     if scale == 0 or math.isinf(nodes):
         return (gaussian_event(what, math.inf, scale),)
-    return (gaussian_event(what, change(p), scale, nodes),)
+    return (gaussian_event(what, change(p), scale, int(nodes)),)
 
 
 def claimed_delta(params: Params) -> float:
@@ -87,13 +90,28 @@ def claimed_delta(params: Params) -> float:
 
 def private_params(tuning: Tuning, s: Setting) -> PrivateParams:
     """The numbers of a private statistics module."""
-    return PrivateParams(*tuning[:5], s.feature_norm, s.delta)
+    return PrivateParams(
+        diagonal=tuning.diagonal,
+        off_diagonal=tuning.off_diagonal,
+        vector=tuning.vector,
+        ridge=tuning.ridge,
+        ridge_root=tuning.ridge_root,
+        feature_norm=s.feature_norm,
+        delta=s.delta,
+    )
 
 
 def none_part(preset: str, s: Setting) -> Part:
     """No privacy."""
     tuning = plain_tuning(choice("preset", preset, ("reference", "theory")), s.horizon, s.dim, s.feature_norm)
-    return Part(none(s.dim), NoParams(tuning.ridge), tuning, Guarantee(), (), Rewards())
+    return Part(
+        statistics=none(s.dim),
+        params=NoParams(tuning.ridge),
+        tuning=tuning,
+        guarantee=Guarantee(),
+        static=(),
+        rewards=Rewards(),
+    )
 
 
 def local_part(preset: str, s: Setting) -> Part:
@@ -117,21 +135,39 @@ def joint_part(preset: str, tree: str | None, s: Setting) -> Part:
     return Part(joint(s.dim, tree, nodes), private_params(tuning, s), tuning, claim, (tree, nodes))
 
 
-def assembled(name: str, version: int, part: Part, s: Setting, select, selection, window: int = 1) -> Algorithm:
-    """The statistics with a selection rule and its numbers; windows of `window` plays."""
+def assembled(
+    name: str, version: int, part: Part, s: Setting, select: Callable[..., Any], selection: Any, window: int = 1
+) -> Algorithm:
+    """The statistics with a selection rule and its numbers, in windows of `window` plays."""
     schedule = (Span(1, s.horizon),) if window == 1 else (Span(window, 1, length=s.horizon),)
     key, params = (name, version, (s.num_arms, s.dim, *part.static)), Params(part.params, selection, 1.0)
     largest = max(abs(float(x)) for x in jax.tree.leaves(params))
-    if not largest <= MOST:
+    if not largest <= MAX_PARAMETER:
         raise ValueError(
-            f"epsilon = {s.epsilon:g} and feature_norm = {s.feature_norm:g} give noise, a ridge or a width of {largest:.3g}, "
-            "too much for float32: choose an epsilon nearer 1, or float('inf') for no noise"
+            f"epsilon = {s.epsilon:g} and feature_norm = {s.feature_norm:g} give noise, a ridge or a width of "
+            f"{largest:.3g}, too much for float32: choose an epsilon nearer 1, or float('inf') for no noise"
         )
     program = linear_bandit(part.statistics, select, s.dim)
-    return Algorithm(program, schedule, params, part.guarantee, key, {}, rewards=part.rewards)
+    return Algorithm(
+        program=program,
+        schedule=schedule,
+        params=params,
+        guarantee=part.guarantee,
+        version=key,
+        config={},
+        rewards=part.rewards,
+    )
 
 
-def optimistic(name: str, version: int, part: Part, s: Setting, radius_scale, window: int = 1) -> Algorithm:
+def optimistic(name: str, version: int, part: Part, s: Setting, radius_scale: Any, window: int = 1) -> Algorithm:
     """The statistics with the upper-confidence rule, at the part's own width."""
-    selection = UcbParams(number("radius_scale", radius_scale, 0.0), *part.tuning.width)
+    width = part.tuning.width
+    selection = UcbParams(
+        radius_scale=number("radius_scale", radius_scale, 0.0),
+        base=width.base,
+        quartic=width.quartic,
+        slope=width.slope,
+        offset=width.offset,
+        growth=width.growth,
+    )
     return assembled(name, version, part, s, ucb, selection, window)

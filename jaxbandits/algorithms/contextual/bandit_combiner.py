@@ -1,5 +1,7 @@
-"""The private bandits combiner ("Improved rate for locally differentially private linear bandits", Algorithm 2, after Cutkosky,
-Das and Purohit 2020): a bandit whose arms are bandits, tuned for different least eigenvalues of the features' second moment.
+"""The private bandits combiner: a bandit whose arms are bandits.
+
+"Improved rate for locally differentially private linear bandits", Algorithm 2, after Cutkosky, Das and Purohit
+2020. The bases are tuned for different least eigenvalues of the features' second moment.
 
 Axes: [M] bases, [E] epochs of a base.
 """
@@ -7,6 +9,7 @@ Axes: [M] bases, [E] epochs of a base.
 import inspect
 import math
 import warnings
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -20,33 +23,51 @@ from jaxbandits.algorithms.contextual.online_ucb import online_ucb
 from jaxbandits.numerics import argmax, count, materialize, pick
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.random import Draws
+from jaxbandits.typing import AlgorithmFactory, Array, Float, Scalar
 from jaxbandits.validation import factory, integer, number
 
 POWER = 0.125  # the paper's k: lambda_i are multiples of T^-k, and so is what bases compare them with
-GAP = 100.0  # a penalty further than this above another's decides alone: responses without noise lie in [0, 1]
-LARGEST = 1e30  # constants stay below float32's 3e38, also times T
+# A penalty that is higher than another by this much decides alone: responses without noise lie in [0, 1].
+DECISIVE_PENALTY = 100.0
+MAX_CONSTANT = 1e30  # constants stay below float32's 3e38, also times T
 
 
 class Params(NamedTuple):
-    bases: Any  # doubling's Params, every leaf [M, ...]
-    growth: Any  # [M] C_i
-    exponent: Any  # [M] alpha_i
-    penalty: Any  # [M] R_i / T
-    spread: Any  # 1 + sigma^2
-    log_term: Any  # log(T^3 M (1 + sigma^2) / beta)
-    mechanism_scale: Any  # multiplies the bases'
+    """The bases' params, and the constants by which they are compared."""
+
+    # doubling's Params, every leaf [M, ...]
+    bases: Any
+    # [M] C_i
+    growth: Any
+    # [M] alpha_i
+    exponent: Any
+    # [M] R_i / T
+    penalty: Any
+    # 1 + sigma^2
+    spread: Any
+    # log(T^3 M (1 + sigma^2) / beta)
+    log_term: Any
+    # multiplies the bases'
+    mechanism_scale: Any
 
 
 class State(NamedTuple):
-    bases: Any  # every leaf [M, ...]
-    plays: Any  # [M] int32 n_i
-    mean: Any  # [M] of the noisy responses
-    deficit: Any  # [M] sum of (mean before a response - that response)
-    active: Any  # [M] bool
+    """The bases' states, and what each base was paid."""
+
+    # every leaf [M, ...]
+    bases: Any
+    # int32: n_i
+    plays: Any
+    # of the noisy responses
+    mean: Float[Array, " M"]
+    # sum of (mean before a response - that response)
+    deficit: Float[Array, " M"]
+    # bool
+    active: Any
 
 
-def deviation(params, growth, exponent, n):
-    """W(i, n) = C_i n^alpha_i + sqrt(n (1 + sigma^2) log(T^3 M log(max(n, 2)) (1 + sigma^2) / beta)), n >= 1, a float."""
+def deviation(params: Params, growth: Any, exponent: Any, n: Any) -> Any:
+    """W(i, n) = C_i n^alpha_i + sqrt(n (1 + sigma^2) log(T^3 M log(max(n, 2)) (1 + sigma^2) / beta)), n >= 1."""
     log = jnp.maximum(params.log_term + jnp.log(jnp.log(jnp.maximum(n, 2))), 0)
     return growth * jnp.exp(exponent * jnp.log(n)) + jnp.sqrt(n * params.spread * log)
 
@@ -103,9 +124,12 @@ def program(base: Program, num_bases: int) -> Program:
         width = deviation(params, _at(params.growth, i), _at(params.exponent, i), n)
         drop = materialize((deficit >= width) & (count(state.active) > 1))  # somebody has to play
         return State(
-            bases, state.plays + is_it.astype(jnp.int32), jnp.where(is_it, mean, state.mean),
-            jnp.where(is_it, deficit, state.deficit), state.active & ~(is_it & drop),
-        ), released  # fmt: skip
+            bases=bases,
+            plays=state.plays + is_it.astype(jnp.int32),
+            mean=jnp.where(is_it, mean, state.mean),
+            deficit=jnp.where(is_it, deficit, state.deficit),
+            active=state.active & ~(is_it & drop),
+        ), released
 
     def diagnose(params, state):
         plays = {f"plays_base_{i + 1}": state.plays[i] for i in range(num_bases)}
@@ -114,10 +138,13 @@ def program(base: Program, num_bases: int) -> Program:
     return Program(init, act, encode, update, diagnose=diagnose)
 
 
-def combiner_constants(num_bases, dim, horizon, epsilon, failure_prob):
-    """C_i, alpha_i and R_i of Theorem 4.1 with P = P' = p = 1: three float64 [M]. At epsilon = inf the limits, R_i = inf for i > 1.
+def combiner_constants(
+    num_bases: int, dim: int, horizon: int, epsilon: float, failure_prob: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """C_i, alpha_i and R_i of Theorem 4.1 with P = P' = p = 1, float64 [M]: docs/formulas/ldp_contextual.md#combiner.
 
-    x = 1 / (epsilon T^(1/8)) and 1 / epsilon are what the constants depend on; both are 0 at inf, and nothing else is divided by.
+    At epsilon = inf they are the limits, R_i = inf for i > 1.     x = 1 / (epsilon T^(1/8)) and 1 / epsilon are
+    what the constants depend on; both are 0 at inf, and nothing else is divided by.
     """
     later, log = np.arange(num_bases) > 0, math.log(horizon) ** 1.5
     x, low = 1 / (epsilon * horizon**POWER), 2.0 ** np.arange(num_bases) * horizon**-POWER
@@ -148,19 +175,22 @@ def _answers(base: Program, treedef, kinds: tuple, num_arms: int, dim: int) -> b
     return isinstance(sent, tuple) and len(sent) == 2 and getattr(sent[1], "shape", None) == ()
 
 
-def answers(made: Algorithm, num_arms: int, dim: int) -> bool:
-    """Whether the bases say what was paid: the combiner compares them by it."""
-    leaves, treedef = jax.tree.flatten(made.params)
+def answers(base: Algorithm, num_arms: int, dim: int) -> bool:
+    """Whether a base's clients say what was paid: the combiner compares bases by it."""
+    leaves, treedef = jax.tree.flatten(base.params)
     kinds = tuple((np.shape(x), jnp.float32 if np.asarray(x).dtype.kind == "f" else jnp.int32) for x in leaves)
-    return _answers(made.program, treedef, kinds, num_arms, dim)
+    return _answers(base.program, treedef, kinds, num_arms, dim)
 
 
 def together(bases: list[Guarantee]) -> Guarantee:
-    """The guarantee of the base that spends most, at the largest delta of any: a user's message goes to the base that played."""
+    """The guarantee of the base that spends most, at the largest delta of any.
+
+    A user's message goes to the base that played.
+    """
 
     def tables(params):
-        found = [jax.tree.map(lambda x, i=i: np.asarray(x)[i], params.bases) for i in range(len(bases))]
-        return [(base, scaled(table, params.mechanism_scale)) for base, table in zip(bases, found, strict=True)]
+        rows = [jax.tree.map(lambda x, i=i: np.asarray(x)[i], params.bases) for i in range(len(bases))]
+        return [(base, scaled(row, params.mechanism_scale)) for base, row in zip(bases, rows, strict=True)]
 
     def spend(params):
         return one_of([base.spend(table) for base, table in tables(params)])
@@ -173,13 +203,16 @@ def together(bases: list[Guarantee]) -> Guarantee:
 
 
 def readable(base: Algorithm) -> Rewards | None:
-    """What the bases read, which share their client's code, in [0, 1]: an index cuts its bonus at 1, the most a mean may differ."""
+    """The rewards that the bases read, at most [0, 1]; bases share their client's code.
+
+    An index cuts its bonus at 1, the most that a mean in [0, 1] may differ.
+    """
     read = base.rewards
     inside = read is None or (read.low >= 0 and read.high <= 1)
     return read if inside else Rewards(0.0, 1.0)
 
 
-def stated_epsilon(base) -> float:
+def stated_epsilon(base: Callable[..., Any]) -> float:
     """epsilon as a base's partial binds it, or as the base inside does; inf for one that has none."""
     names(base)  # refuses what is no factory
     known = inspect.signature(base).parameters  # a partial's bound arguments are its defaults
@@ -191,8 +224,11 @@ def stated_epsilon(base) -> float:
     return value
 
 
-def default_bases(base, dim: int, horizon: int, epsilon: float) -> list:
-    """`doubling` of the base, then the base itself, for lambda_i = 2^(i - 1) T^(-1/8), i = 1 .. 1 + ceil(log2(T^(1/8)))."""
+def default_bases(base: AlgorithmFactory, dim: int, horizon: int, epsilon: float) -> list[AlgorithmFactory]:
+    """`doubling` of the base, then the base itself, for lambda_i = 2^(i - 1) T^(-1/8).
+
+    i is 1, 2, ..., 1 + ceil(log2(T^(1/8))).
+    """
     least = [2.0**i * horizon**-POWER for i in range(1 + math.ceil(math.log2(horizon) * POWER))]
     known, bound = names(base)
     if "min_eigenvalue" in known and min(least[1:]) > 1 / dim:
@@ -212,35 +248,89 @@ def default_bases(base, dim: int, horizon: int, epsilon: float) -> list:
 
 @factory
 def bandit_combiner(
-    *, num_arms, dim, horizon, epsilon=None, base=online_ucb, bases=None, bonus_scale=1.0, reward_noise=None,
-    failure_prob=None, feature_norm=None,
-) -> Algorithm:  # fmt: skip
-    """Every play is made by the base of the largest U(i) = mean_i + min(1, W(i, n_i) / n_i) - R_i / T, ties to the lowest.
+    *,
+    num_arms: int,
+    dim: int,
+    horizon: int,
+    epsilon: Scalar | None = None,
+    base: AlgorithmFactory = online_ucb,
+    bases: Sequence[AlgorithmFactory] | None = None,
+    bonus_scale: Scalar = 1.0,
+    reward_noise: Scalar | None = None,
+    failure_prob: Scalar | None = None,
+    feature_norm: Scalar | None = None,
+) -> Algorithm:
+    """The private bandits combiner: a bandit that chooses at every play which of several bandits plays.
 
-    Only the base that plays learns and is n_i plays old; mean_i is that of its noisy responses (0 before the first, where the
-    minimum is 1). It is dropped when the sum of (mean before a response - that response) reaches W(i, n_i), unless it is the
-    last. W(i, n) = C_i n^alpha_i + sqrt(n (1 + sigma^2) log(T^3 M log(max(n, 2)) (1 + sigma^2) / beta)), sigma the bases' noise
-    on responses.
+    Every play is made by the active base of the largest U(i) = mean_i + min(1, W(i, n_i) / n_i) - R_i / T. Only
+    the base that plays learns and becomes n_i plays old; mean_i is that of its noisy responses (0 before the
+    first, where the minimum is 1). A base is dropped when the sum of (mean before a response - that response)
+    reaches W(i, n_i), unless it is the last.
 
-    num_arms >= 2, dim >= 1, bases [static]: a list of factories or partials; the first counts as base 1 (alpha = 3/4), the others
-    have alpha = 1/2. They are called with horizon and, where they name them, num_arms, dim, feature_norm and (if left open)
-    failure_prob; everything else they bring along. All must be one program or `doubling` of it, for instance
-    [partial(doubling, base=linucb), linucb], and messages pairs (feature, response). None: M = 1 + ceil(log2(T^(1/8))) of `base`,
-    the first in `doubling`, with this epsilon and min_eigenvalue 2^(i - 1) T^(-1/8); a UserWarning where none but the first is
-    possible (below (2 dim)^8 plays).
-    horizon >= 2: T. epsilon in (0, inf], in C_i and R_i too; None: the least that the bases' partials bind, inf where they have none.
-    bonus_scale >= 0 multiplies C_i and R_i; at 1, R_i / T is 37, 6.3 and 3.4 for epsilon = 1, T = 20,000, d = 5, and decides alone.
-    reward_noise >= 0: sigma, None: the bases' largest parameter of that name, or 0. failure_prob in (0, 1): beta, None: 1 / horizon.
-    feature_norm > 0: L, for the bases; None: theirs. Raises ValueError outside.
-    Diagnostics: `active_bases` and each base's plays. Guarantee: the bases', the worst of them; local or none.
-    Source: specification of locally private linear bandits, section 6; its constants P, P' and p are 1.
+    W(i, n) = C_i n^alpha_i + sqrt(n (1 + sigma^2) log(T^3 M log(max(n, 2)) (1 + sigma^2) / beta)), where sigma
+    is the bases' noise on responses.
 
+    Parameters
+    ----------
+    num_arms : int
+        Arms K of a decision set, at least 2 [static]. Filled in from the environment.
+    dim : int
+        Features d of an arm, at least 1 [static]. Filled in from the environment.
+    horizon : int
+        Number of plays T, at least 2. Filled in by `sweep` and `simulate`.
+    epsilon : float, optional
+        Privacy budget of one user, in (0, inf], for the default bases and in C_i and R_i. The default: the
+        least that the bases' partials bind, inf where they have none.
+    base : callable, default `online_ucb`
+        What the default bases are made of [static]: a factory of algorithms, or a partial of one.
+    bases : list of callables, optional
+        Factories or partials [static]; the first counts as base 1 (alpha = 3/4), the others have alpha = 1/2.
+        They are called with horizon and, where they name them, num_arms, dim, feature_norm and, if left open,
+        failure_prob; everything else they bring along. All must be one program or `doubling` of it, for
+        instance [partial(doubling, base=linucb), linucb], and send pairs (feature, response). The default: M =
+        1 + ceil(log2(T^(1/8))) of `base`, the first in `doubling`, with this epsilon and min_eigenvalue 2^(i -
+        1) T^(-1/8).
+    bonus_scale : float, default 1.0
+        Multiplies C_i and R_i, at least 0. At 1, R_i / T is 37, 6.3 and 3.4 for epsilon = 1, T = 20,000 and d =
+        5, and decides alone.
+    reward_noise : float, optional
+        sigma, at least 0. The default: the bases' largest parameter of that name, or 0.
+    failure_prob : float, optional
+        beta, in (0, 1). The default: 1 / horizon.
+    feature_norm : float, optional
+        The largest norm L > 0 of a feature, for the bases. The default: theirs.
+
+    Returns
+    -------
+    Algorithm
+        Its guarantee is that of the worst of the bases; local or none. Diagnostics: `active_bases` and each
+        base's plays.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside these ranges, or where the bases do not fit together.
+
+    Notes
+    -----
+    Ties go to the lowest base. A response that is not finite counts as 0. A UserWarning says where none of the
+    default bases but the first is possible, which is so below (2 dim)^8 plays.
+
+    The paper's constants P, P' and p are 1. Departures: docs/deviations.md.
+
+    References
+    ----------
+    "Improved rate for locally differentially private linear bandits", Algorithm 2 and Theorem 4.1; Cutkosky,
+    Das and Purohit 2020; docs/formulas/ldp_contextual.md#combiner
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> from functools import partial
     >>> linucb = jb.algorithms.linucb
     >>> bases = [partial(jb.algorithms.doubling, base=linucb), linucb, partial(linucb, radius_scale=0.1)]
-    >>> made = jb.algorithms.bandit_combiner(num_arms=9, dim=5, horizon=20_000, epsilon=1.0, bases=bases)
-    >>> made.params.penalty.round(1).tolist()
+    >>> algorithm = jb.algorithms.bandit_combiner(num_arms=9, dim=5, horizon=20_000, epsilon=1.0, bases=bases)
+    >>> algorithm.params.penalty.round(1).tolist()
     [37.1, 6.3, 3.4]
     """
     num_arms, dim = integer("num_arms", num_arms, 2), integer("dim", dim, 1)
@@ -259,13 +349,14 @@ def bandit_combiner(
     if bases is None:
         bases = default_bases(base, dim, horizon, epsilon)
     fixed = {"num_arms": num_arms, "dim": dim, "feature_norm": feature_norm, "horizon": horizon}
-    made = [call(x, fixed, {"failure_prob": failure_prob, "longest": horizon}) for x in bases]
-    made = [x if isinstance(x.params, Table) else one_epoch(x) for x in made]
-    first = made[0]
-    for x in made:
+    built = [call(x, fixed, {"failure_prob": failure_prob, "longest": horizon}) for x in bases]
+    built = [x if isinstance(x.params, Table) else one_epoch(x) for x in built]
+    first = built[0]
+    for x in built:
         if x.program is not first.program:
             raise ValueError(
-                f"bases = {[x.version[0] for x in made]} run different programs: give one factory with different numbers, and doubling of it"
+                f"bases = {[x.version[0] for x in built]} run different programs: give one factory with different "
+                f"numbers, and doubling of it"
             )
         if x.guarantee._replace(spend=first.guarantee.spend, events=first.guarantee.events) != first.guarantee:
             raise ValueError("bases claim different guarantees: give all of them the same kind of privacy")
@@ -276,22 +367,36 @@ def bandit_combiner(
         )
     if not answers(first, num_arms, dim):
         raise ValueError(
-            f"bases = {[x.version[0] for x in made]} do not send pairs (feature, response), by which the combiner compares them: "
-            f"for instance online_ucb or linucb do"
+            f"bases = {[x.version[0] for x in built]} do not send pairs (feature, response), by which the "
+            f"combiner compares them: for instance online_ucb or linucb do"
         )
-    epochs = max(len(x.params.starts) for x in made)
-    tables = jax.tree.map(lambda *x: np.stack([np.asarray(v) for v in x]), *(padded(x.params, epochs) for x in made))
-    growth, exponent, penalty = combiner_constants(len(made), dim, horizon, epsilon, failure_prob)
-    penalty = scale * penalty / horizon if scale > 0 else np.zeros(len(made))
-    penalty = np.where(np.isinf(penalty), penalty[0] + GAP, np.minimum(penalty, LARGEST))
+    epochs = max(len(x.params.starts) for x in built)
+    tables = jax.tree.map(lambda *x: np.stack([np.asarray(v) for v in x]), *(padded(x.params, epochs) for x in built))
+    growth, exponent, penalty = combiner_constants(len(built), dim, horizon, epsilon, failure_prob)
+    penalty = scale * penalty / horizon if scale > 0 else np.zeros(len(built))
+    penalty = np.where(np.isinf(penalty), penalty[0] + DECISIVE_PENALTY, np.minimum(penalty, MAX_CONSTANT))
     noise = getattr(tables.base, "reward_noise", 0.0) if reward_noise is None else reward_noise
     spread = 1 + float(np.max(noise)) ** 2
-    log_term = 3 * math.log(horizon) + math.log(len(made) * spread / failure_prob)
-    params = Params(tables, np.minimum(scale * growth, LARGEST), exponent, penalty, spread, log_term, 1.0)
+    log_term = 3 * math.log(horizon) + math.log(len(built) * spread / failure_prob)
+    params = Params(
+        bases=tables,
+        growth=np.minimum(scale * growth, MAX_CONSTANT),
+        exponent=exponent,
+        penalty=penalty,
+        spread=spread,
+        log_term=log_term,
+        mechanism_scale=1.0,
+    )
     guarantee = first.guarantee
     if guarantee.model != "none":
-        guarantee = together([x.guarantee for x in made])
-    version = ("bandit_combiner", 1, tuple(x.version for x in made))
+        guarantee = together([x.guarantee for x in built])
+    version = ("bandit_combiner", 1, tuple(x.version for x in built))
     return Algorithm(
-        program(first.program, len(made)), (Span(1, horizon),), params, guarantee, version, {}, rewards=readable(first)
+        program=program(first.program, len(built)),
+        schedule=(Span(1, horizon),),
+        params=params,
+        guarantee=guarantee,
+        version=version,
+        config={},
+        rewards=readable(first),
     )

@@ -1,10 +1,12 @@
-"""The anytime variant of "Improved rate for locally differentially private linear bandits" (Algorithm 7): a fresh base in
-epochs of 1, 2, 4, ... plays.
+"""The anytime form of "Improved rate for locally differentially private linear bandits", its Algorithm 7.
+
+A fresh base plays in epochs of 1, 2, 4, ... plays.
 
 Axes: [E] epochs.
 """
 
 import inspect
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -14,25 +16,34 @@ import numpy as np
 
 from jaxbandits.numerics import count, pick, tree_where
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
+from jaxbandits.typing import AlgorithmFactory, Scalar
 from jaxbandits.validation import base_algorithm, factory, integer, number, shown
 
-NEVER = 2**31 - 1  # plays before an epoch that is not reached
+UNREACHED = 2**31 - 1  # plays before an epoch that no run reaches
 
 
 class Params(NamedTuple):
-    base: Any  # the base's params, every leaf [E, ...]
-    starts: Any  # [E] int32 plays before each epoch, starts[0] = 0
-    mechanism_scale: Any  # multiplies the base's
+    """The base's params in every epoch."""
+
+    # every leaf [E, ...]
+    base: Any
+    # [E] int32: plays before each epoch; the first is 0
+    starts: Any
+    # multiplies the base's
+    mechanism_scale: Any
 
 
-def scaled(base, scale):
+def scaled(base: Any, scale: Any) -> Any:
     """Params with their privacy noise multiplied by `scale`, where there is any."""
     return base._replace(mechanism_scale=base.mechanism_scale * scale) if hasattr(base, "mechanism_scale") else base
 
 
 @cache
 def program(base: Program) -> Program:
-    """State is the base's. Its time begins anew in every epoch, its draws are those of the true play, whatever the epoch."""
+    """The base's functions, with the base's state.
+
+    Its time begins anew in every epoch. Its draws are those of the true play, whatever the epoch.
+    """
 
     def at(params, t):
         """The base's params at play t, and the plays before its epoch."""
@@ -68,22 +79,29 @@ def program(base: Program) -> Program:
         return base.diagnose(scaled(last, params.mechanism_scale), state)
 
     default = Program._field_defaults["relay"]  # kept where it is the base's: it says that nobody relays
-    return Program(init, act, encode, update, default if base.relay is default else relay, diagnose=diagnose)
+    return Program(
+        init=init,
+        act=act,
+        encode=encode,
+        update=update,
+        relay=default if base.relay is default else relay,
+        diagnose=diagnose,
+    )
 
 
-def one_of(spent: list) -> tuple[float, float]:
+def one_of(spent: list[tuple[float, float]]) -> tuple[float, float]:
     """(epsilon, delta) that covers each of several: a user enters one of them, whichever it is."""
     epsilons, deltas = zip(*spent, strict=True)
     return max(epsilons), max(deltas)
 
 
-def rows(params: Params) -> list:
+def rows(params: Params) -> list[Any]:
     """The base's params in each epoch."""
     tables = [jax.tree.map(lambda x, k=k: np.asarray(x)[k], params.base) for k in range(len(params.starts))]
     return [scaled(row, params.mechanism_scale) for row in tables]
 
 
-def names(base) -> tuple[set, set]:
+def names(base: Callable[..., Any]) -> tuple[set[str], set[str]]:
     """The names of a factory's arguments, and of those bound in partials. ValueError where it is none."""
     bound: set = set()
     while isinstance(base, partial):
@@ -95,39 +113,49 @@ def names(base) -> tuple[set, set]:
     return set(inspect.signature(base).parameters), bound
 
 
-def call(base, fixed: dict, tuning: dict) -> Algorithm:
-    """A base with what it names of `fixed`, and of `tuning` what its partial leaves open. None: not offered."""
+def call(base: AlgorithmFactory, fixed: dict[str, Any], tuning: dict[str, Any]) -> Algorithm:
+    """A base, called with the arguments that it names.
+
+    It gets what it names of `fixed`, and of `tuning` what its partial leaves open; values that are None are left out.
+    """
     known, bound = names(base)
     given = fixed | {key: value for key, value in tuning.items() if key not in bound}
-    made = base_algorithm(base, **{key: value for key, value in given.items() if key in known and value is not None})
-    if made.schedule != (Span(1, fixed["horizon"]),):
+    algorithm = base_algorithm(
+        base, **{key: value for key, value in given.items() if key in known and value is not None}
+    )
+    if algorithm.schedule != (Span(1, fixed["horizon"]),):
         raise ValueError(
-            f"base = {made.version[0]} plays windows or spans of its own; only a base of one play a window has epochs of "
-            f"any length: for instance linucb or online_ucb"
+            f"base = {algorithm.version[0]} plays windows or spans of its own; only a base of one play a window has "
+            f"epochs of any length: for instance linucb or online_ucb"
         )
-    return made
+    return algorithm
 
 
 def table(epochs: list[Algorithm], starts: list[int]) -> Params:
     """The params of several runs of one program, as rows: algorithm k plays from play starts[k] + 1 on."""
-    base = jax.tree.map(lambda *rows: np.stack([np.asarray(x) for x in rows]), *(made.params for made in epochs))
+    base = jax.tree.map(lambda *rows: np.stack([np.asarray(x) for x in rows]), *(epoch.params for epoch in epochs))
     return Params(base, np.array(starts, np.int32), 1.0)
 
 
-def one_epoch(made: Algorithm) -> Algorithm:
+def one_epoch(algorithm: Algorithm) -> Algorithm:
     """The same run as a table of one row: it then shares its program with `doubling` of it."""
-    return made._replace(program=program(made.program), params=table([made], [0]), guarantee=wrapped(made.guarantee))
+    return algorithm._replace(
+        program=program(algorithm.program), params=table([algorithm], [0]), guarantee=wrapped(algorithm.guarantee)
+    )
 
 
 def padded(params: Params, epochs: int) -> Params:
     """A table with rows that are never reached."""
     more = epochs - len(params.starts)
     base = jax.tree.map(lambda x: np.concatenate([x, np.repeat(x[-1:], more, axis=0)]), params.base)
-    return params._replace(base=base, starts=np.append(params.starts, np.full(more, NEVER, np.int32)))
+    return params._replace(base=base, starts=np.append(params.starts, np.full(more, UNREACHED, np.int32)))
 
 
 def wrapped(base: Guarantee) -> Guarantee:
-    """The base's guarantee, read from a table: that of its costliest row, at the largest delta of any. A user is in one play."""
+    """The base's guarantee, read from a table: that of its costliest row, at the largest delta of any.
+
+    A user is in one play, hence in one row.
+    """
     if base.model == "none":
         return base
     return base._replace(
@@ -138,20 +166,66 @@ def wrapped(base: Guarantee) -> Guarantee:
 
 
 @factory
-def doubling(*, num_arms, horizon, base, dim=None, feature_norm=None, power=0.125, failure_prob=None) -> Algorithm:
-    """Epoch k = 0, 1, ... plays a fresh base, tuned for 2^k plays, for 2^k plays; the last epoch is cut at the horizon.
+def doubling(
+    *,
+    num_arms: int,
+    horizon: int,
+    base: AlgorithmFactory,
+    dim: int | None = None,
+    feature_norm: Scalar | None = None,
+    power: Scalar = 0.125,
+    failure_prob: Scalar | None = None,
+) -> Algorithm:
+    """Restart a base in epochs of 1, 2, 4, ... plays, so that it need not know how long it runs.
 
-    Nothing is kept from one epoch to the next, so play t does not depend on the horizon but through failure_prob. base: a factory
-    or a partial of one, whose program does not depend on its horizon and which plays one play a window (linucb, online_ucb, ...);
-    called with horizon = 2^k and, where it names them, num_arms, dim, feature_norm, failure_prob / ((k + 1) (k + 2)) (ours: it
-    sums to failure_prob) and power; a partial's failure_prob or power wins. Its other arguments are bound in a partial.
-    horizon >= 1; power >= 0, the paper's k: epoch k perturbs features where min_eigenvalue <= 2^(-k power); failure_prob in (0, 1),
-    None: 1 / horizon. Raises ValueError outside, or where the base does not fit. Its guarantee is the base's: a user is in one epoch.
-    Source: specification of locally private linear bandits, section 5 (Algorithm 7, recalled: our copy of the paper lacks it).
+    Epoch k = 0, 1, ... plays a fresh base, tuned for 2^k plays, for 2^k plays; the last epoch is cut at the
+    horizon. Nothing is kept from one epoch to the next, so that play t depends on the horizon through
+    `failure_prob` only.
 
+    Parameters
+    ----------
+    num_arms : int
+        Arms K, at least 2 [static]. Filled in from the environment.
+    horizon : int
+        Number of plays T, at least 1. Filled in by `sweep` and `simulate`.
+    base : callable
+        A factory of algorithms, or a partial of one that binds its other arguments [static]. It must play one
+        play a window, and its program must not depend on its horizon: `linucb` and `online_ucb` do. It is
+        called with horizon = 2^k and, where it names them, num_arms, dim, feature_norm, failure_prob / ((k + 1)
+        (k + 2)), which sums to failure_prob, and power. A failure_prob or power that a partial binds wins.
+    dim : int, optional
+        Features d of an arm, for the base. Filled in from the environment.
+    feature_norm : float, optional
+        The largest norm L > 0 of a feature, for the base. The default: the base's own.
+    power : float, default 0.125
+        The paper's k, at least 0, for the base: epoch k perturbs features where min_eigenvalue <= 2^(-k power).
+    failure_prob : float, optional
+        The failure probability of all epochs together, in (0, 1). The default: 1 / horizon.
+
+    Returns
+    -------
+    Algorithm
+        Its guarantee is the base's: a user is in one epoch.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside these ranges, or where the base does not fit.
+
+    Notes
+    -----
+    The base's rules hold for ties and for rewards that are not finite.
+
+    References
+    ----------
+    "Improved rate for locally differentially private linear bandits", Algorithm 7, recalled, since our copy of
+    the paper lacks it: docs/formulas/ldp_contextual.md#doubling
+
+    Examples
+    --------
     >>> import jaxbandits as jb
-    >>> made = jb.algorithms.doubling(num_arms=5, dim=3, horizon=100, base=jb.algorithms.linucb)
-    >>> made.params.starts.tolist()
+    >>> algorithm = jb.algorithms.doubling(num_arms=5, dim=3, horizon=100, base=jb.algorithms.linucb)
+    >>> algorithm.params.starts.tolist()
     [0, 1, 3, 7, 15, 31, 63]
     """
     num_arms = integer("num_arms", num_arms, 2)
@@ -167,11 +241,16 @@ def doubling(*, num_arms, horizon, base, dim=None, feature_norm=None, power=0.12
         epochs.append(call(base, fixed, tuning))
         if epochs[k].program is not epochs[0].program:
             raise ValueError(
-                f"base = {epochs[0].version[0]} has another program for {2**k} plays than for one: doubling needs one whose "
-                f"shapes do not depend on its horizon, for instance linucb or online_ucb"
+                f"base = {epochs[0].version[0]} has another program for {2**k} plays than for one: doubling needs one "
+                f"whose shapes do not depend on its horizon, for instance linucb or online_ucb"
             )
-    made, params = epochs[0], table(epochs, [2**k - 1 for k in range(len(epochs))])
-    version = ("doubling", 1, (made.version,))
+    first, params = epochs[0], table(epochs, [2**k - 1 for k in range(len(epochs))])
     return Algorithm(
-        program(made.program), (Span(1, horizon),), params, wrapped(made.guarantee), version, {}, rewards=made.rewards
+        program=program(first.program),
+        schedule=(Span(1, horizon),),
+        params=params,
+        guarantee=wrapped(first.guarantee),
+        version=("doubling", 1, (first.version,)),
+        config={},
+        rewards=first.rewards,
     )

@@ -1,32 +1,87 @@
-"""Linear epsilon-greedy with decreasing exploration (after Auer, Cesa-Bianchi and Fischer 2002), non-private and private
-(specification of locally private linear bandits, section 7).
+"""Linear epsilon-greedy with decreasing exploration, without privacy and with it.
+
+After Auer, Cesa-Bianchi and Fischer 2002.
 """
 
 import math
+from typing import Literal
 
 from jaxbandits.algorithms.contextual import arguments
 from jaxbandits.algorithms.contextual.selection import GreedyParams, greedy
 from jaxbandits.algorithms.contextual.shuffle_arguments import chosen_part
 from jaxbandits.protocol import Algorithm
+from jaxbandits.typing import Scalar
 from jaxbandits.validation import factory, number
 
 
 @factory
 def epsilon_greedy(
-    *, num_arms, dim, horizon, statistics="none", epsilon=math.inf, delta=0.1, exploration=0.1, protocol="amplified", window=20,
-    feature_norm=1.0,
-) -> Algorithm:  # fmt: skip
-    """Play an arm at random with probability min(1, exploration K / t), else argmax <x, theta>, theta = (V + rho I)^-1 u.
+    *,
+    num_arms: int,
+    dim: int,
+    horizon: int,
+    statistics: Literal["none", "ldp", "jdp", "shuffle"] = "none",
+    epsilon: Scalar = math.inf,
+    delta: Scalar = 0.1,
+    exploration: Scalar = 0.1,
+    protocol: Literal["amplified", "vector"] = "amplified",
+    window: int = 20,
+    feature_norm: Scalar = 1.0,
+) -> Algorithm:
+    """Linear epsilon-greedy: play an arm at random with a probability that falls as 1 / t, else the best one so far.
 
-    epsilon is the privacy budget, exploration >= 0 is the constant c of the rule, K = num_arms. statistics [static]: how V = sum x x'
-    and u = sum x y are learnt, "none", "ldp", "jdp" or "shuffle", with noise and ridge rho of the published preset "reference" of
-    `linucb` (1e-4), `ldp_linucb`, `jdp_linucb` and `shuffle_linucb`; so are clipping, guarantee and what it truly spends. Contexts
-    are decision sets [A, d]. Ties go to the lowest arm within 1e-5 of the largest index, relatively.
+    The best arm has the largest <x, theta>, theta = (V + rho I)^-1 u.
 
-    num_arms >= 2, dim >= 1 [static]; horizon >= 1: T. epsilon in (0, inf], inf with "none"; delta in (0, 1). protocol and window in [1, T]
-    [static] matter for "shuffle" only. feature_norm > 0. Raises ValueError outside.
-    Source: specification, section 7, where the constant is our default. Draws: `alg/act/explore` and `alg/act/arm`, a uniform a play.
+    Parameters
+    ----------
+    num_arms : int
+        Arms K of a decision set, at least 2 [static]. Filled in from the environment.
+    dim : int
+        Features d of an arm, at least 1 [static]. Filled in from the environment.
+    horizon : int
+        Number of plays T, at least 1. Filled in by `sweep` and `simulate`.
+    statistics : {"none", "ldp", "jdp", "shuffle"}, default "none"
+        How V = sum x x' and u = sum x y are learnt [static]: with noise, ridge rho, clipping and guarantee of
+        the published preset "reference" of `linucb` (ridge 1e-4), `ldp_linucb`, `jdp_linucb` or
+        `shuffle_linucb`.
+    epsilon : float, default inf
+        Privacy budget of one user, in (0, inf]; inf with `statistics="none"`.
+    delta : float, default 0.1
+        The delta of the privacy claim, in (0, 1).
+    exploration : float, default 0.1
+        The constant c >= 0 of the rule: play t explores with probability min(1, c K / t).
+    protocol : {"amplified", "vector"}, default "amplified"
+        Of `shuffle_linucb`; matters for `statistics="shuffle"` only [static].
+    window : int, default 20
+        Users of a batch, in [1, horizon]; matters for `statistics="shuffle"` only [static].
+    feature_norm : float, default 1.0
+        The largest norm L > 0 of a feature. Private clients scale longer features down to it.
 
+    Returns
+    -------
+    Algorithm
+        Its guarantee is that of the statistics.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside these ranges, or a finite epsilon without noise.
+
+    Notes
+    -----
+    epsilon is the privacy budget, not the probability of exploring. Ties go to the lowest arm within 1e-5 of
+    the largest index, relatively. Non-finite rewards count as 0. `guarantee.spend` is what the published noise
+    truly spends.
+
+    Draws: `alg/act/explore` and `alg/act/arm`, a uniform a play. Departures: docs/deviations.md.
+
+    References
+    ----------
+    Auer, Cesa-Bianchi and Fischer 2002; docs/formulas/ldp_contextual.md#epsilon-greedy, where the constant is
+    our choice
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> jb.algorithms.epsilon_greedy(num_arms=100, dim=5, horizon=20_000).params.selection.rate
     10.0

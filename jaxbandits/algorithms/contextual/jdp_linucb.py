@@ -1,40 +1,100 @@
-"""Jointly private LinUCB (Shariff and Sheffet 2018), a comparator of "Improved rate for locally differentially private linear bandits"
-(specification, section 7). Draws of [d (d + 1) / 2 + d], V by rows, then u: binary `alg/update/noise` at a node's last play, simplified
-`alg/init/noise` at 0, 1, ....
+"""Jointly private LinUCB, a comparator of "Improved rate for locally differentially private linear bandits".
+
+Shariff and Sheffet 2018. Draws of d (d + 1) / 2 + d numbers, V by rows, then u: for the binary tree
+`alg/update/noise` at a node's last play, for the simplified one `alg/init/noise` at 0, 1, ....
 """
+
+from typing import Literal
 
 from jaxbandits.algorithms.contextual import arguments
 from jaxbandits.protocol import Algorithm
+from jaxbandits.typing import Scalar
 from jaxbandits.validation import factory
 
 
 @factory
 def jdp_linucb(
-    *, num_arms, dim, horizon, epsilon, delta=0.1, preset="reference", tree=None, radius_scale=1.0, feature_norm=1.0
+    *,
+    num_arms: int,
+    dim: int,
+    horizon: int,
+    epsilon: Scalar,
+    delta: Scalar = 0.1,
+    preset: Literal["reference", "theory"] = "reference",
+    tree: Literal["binary", "simplified"] | None = None,
+    radius_scale: Scalar = 1.0,
+    feature_norm: Scalar = 1.0,
 ) -> Algorithm:
-    """Play argmax <x, theta> + w_t sqrt(x' P x), P = (V + rho I)^-1, theta = P u, where the server adds noise to V and u.
+    """LinUCB under joint privacy: a trusted server adds Gaussian noise to the sums of x x' and x y.
 
-    Contexts are decision sets [A, d]. The client scales features longer than feature_norm down to it, clips rewards to [0, 1] and
-    counts a non-finite one as 0. V + rho I need not be definite: x' P x < 0 counts as 0. Ties as in `linucb`.
+    The arm of the largest <x, theta> + w_t sqrt(x' P x) is played, with P = (V + rho I)^-1 and theta = P u from
+    the noisy sums V and u.
 
-    num_arms >= 2, dim >= 1, tree [static]; horizon >= 1: T, static by its number of nodes. epsilon in (0, inf], inf: no noise and the
-    numbers of `linucb`; delta in (0, 1). feature_norm > 0: L. radius_scale >= 0 multiplies the width. preset, with R = 1/2:
-    "reference", the code of Chowdhury and Zhou: nodes (Z + Z') / 2 on V and z on u, Z and z normal of scale
-    s = sqrt(log T) log(2.5 / delta) / epsilon; Gamma = s sqrt(d log T), rho = 2 Gamma, w = sqrt(Gamma d) +
-    R sqrt(d log(T (1 + T L^2 / Gamma))).
-    "theory": m = ceil(log2 T) + 1, nodes (Z + Z') / sqrt(2) on the Gram matrix of (x, y), s^2 = 16 m (L^2 + 1)^2 log(4 / delta)^2 / epsilon^2,
-    Upsilon = s sqrt(2 m) (4 sqrt(d) + 2 log(20 T)), rho = 2 Upsilon, w_t = sqrt(3 Upsilon) + s sqrt(m / Upsilon) (sqrt(d) +
-    sqrt(2 log(20 T))) + R sqrt(2 log(20) + d log(3 + t L^2 / (d Upsilon))). Plays near uniformly for T of 1e4.
-    tree: "binary", after n reports the noise of n's dyadic nodes; "simplified", at play t the first floor(ln t) + 1 of nodes drawn in
-    advance, as in the published code: sums that share their noise differ by one user's exact data, so epsilon is infinite. None:
-    simplified with the reference preset, binary with theory. `guarantee.spend` is what a user truly spends at delta through all
-    that the server releases. Raises ValueError outside.
-    Source: specification of locally private linear bandits, section 7.
+    Parameters
+    ----------
+    num_arms : int
+        Arms K of a decision set, at least 2 [static]. Filled in from the environment.
+    dim : int
+        Features d of an arm, at least 1 [static]. Filled in from the environment.
+    horizon : int
+        Number of plays T, at least 1. The tree's number of nodes, which follows from it, is static. Filled in
+        by `sweep` and `simulate`.
+    epsilon : float
+        Privacy budget of one user, in (0, inf]. inf: no noise, and the ridge and width of `linucb`.
+    delta : float, default 0.1
+        The delta of the privacy claim, in (0, 1).
+    preset : {"reference", "theory"}, default "reference"
+        Noise, ridge and width, with R = 1/2.
 
+        "reference", the code of Chowdhury and Zhou: a node adds (Z + Z') / 2 to V and z to u, Z and z normal of
+        scale s = sqrt(log T) log(2.5 / delta) / epsilon. With Gamma = s sqrt(d log T) the ridge is rho = 2
+        Gamma and the width w = sqrt(Gamma d) + R sqrt(d log(T (1 + T L^2 / Gamma))).
+
+        "theory": with m = ceil(log2 T) + 1 a node adds (Z + Z') / sqrt(2) to the Gram matrix of (x, y), s^2 =
+        16 m (L^2 + 1)^2 log(4 / delta)^2 / epsilon^2. With Upsilon = s sqrt(2 m) (4 sqrt(d) + 2 log(20 T)) the
+        ridge is rho = 2 Upsilon and the width w_t = sqrt(3 Upsilon) + s sqrt(m / Upsilon) (sqrt(d) + sqrt(2
+        log(20 T))) + R sqrt(2 log(20) + d log(3 + t L^2 / (d Upsilon))). It plays nearly uniformly for T of
+        1e4.
+    tree : {"binary", "simplified"}, optional
+        Which noise the sums carry [static]. "binary": after n reports that of n's dyadic nodes. "simplified",
+        as in the published code: at play t the first floor(ln t) + 1 of nodes drawn in advance; sums that share
+        their noise differ by one user's exact data, so that epsilon is infinite. The default: simplified with
+        the reference preset, binary with theory.
+    radius_scale : float, default 1.0
+        Multiplies the width w, at least 0.
+    feature_norm : float, default 1.0
+        The largest norm L > 0 of a feature. Clients scale longer features down to it.
+
+    Returns
+    -------
+    Algorithm
+        Its guarantee is central, one user.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside these ranges.
+
+    Notes
+    -----
+    The client counts a non-finite reward as 0 and clips the others to [0, 1]; it scales features longer than
+    `feature_norm` down to it. The noisy matrix V + rho I need not be definite: a negative x' P x counts as 0.
+    Ties go to the lowest arm within 1e-5 of the largest index, relatively.
+
+    The published scales do not give epsilon. `guarantee.spend` is what a user truly spends at delta through all
+    that the server releases. Departures: docs/deviations.md.
+
+    References
+    ----------
+    Shariff and Sheffet 2018; docs/formulas/ldp_contextual.md#joint-privacy, docs/formulas/ldp_contextual.md#tree and
+    docs/formulas/ldp_contextual.md#reference-presets
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> for choices in ({"preset": "reference"}, {"preset": "reference", "tree": "binary"}, {"preset": "theory"}):
-    ...     made = jb.algorithms.jdp_linucb(num_arms=100, dim=5, horizon=20_000, epsilon=10.0, **choices)
-    ...     print(round(made.params.statistics.vector, 4), round(made.guarantee.spend(made.params)[0], 4))
+    ...     private = jb.algorithms.jdp_linucb(num_arms=100, dim=5, horizon=20_000, epsilon=10.0, **choices)
+    ...     print(round(private.params.statistics.vector, 4), round(private.guarantee.spend(private.params)[0], 4))
     1.013 inf
     1.013 42.3601
     11.8044 0.522

@@ -1,36 +1,91 @@
-"""LinUCB on locally private reports (Zheng, Cai, Huang, Li and Wang 2020), a comparator of "Improved rate for locally differentially
-private linear bandits" (specification, section 7). Draws: `alg/encode/noise`, [d (d + 1) / 2 + d] a play: x x' by rows, then x y.
+"""LinUCB on locally private reports, a comparator of "Improved rate for locally differentially private linear bandits".
+
+Zheng, Cai, Huang, Li and Wang 2020. Draws: `alg/encode/noise`, d (d + 1) / 2 + d a play: x x' by rows, then x y.
 """
+
+from typing import Literal
 
 from jaxbandits.algorithms.contextual import arguments
 from jaxbandits.protocol import Algorithm
+from jaxbandits.typing import Scalar
 from jaxbandits.validation import factory
 
 
 @factory
 def ldp_linucb(
-    *, num_arms, dim, horizon, epsilon, delta=0.1, preset="reference", radius_scale=1.0, feature_norm=1.0
+    *,
+    num_arms: int,
+    dim: int,
+    horizon: int,
+    epsilon: Scalar,
+    delta: Scalar = 0.1,
+    preset: Literal["reference", "theory"] = "reference",
+    radius_scale: Scalar = 1.0,
+    feature_norm: Scalar = 1.0,
 ) -> Algorithm:
-    """Play argmax <x, theta> + w_t sqrt(x' P x), P = (V + rho_t I)^-1, theta = P u, where every user adds noise to (x x', x y).
+    """LinUCB under local privacy: every user adds Gaussian noise to x x' and x y before sending them.
 
-    Contexts are decision sets [A, d]. The client scales features longer than feature_norm down to it, clips rewards to [0, 1] and
-    counts a non-finite one as 0. V + rho_t I need not be definite: x' P x < 0 counts as 0. Ties as in `linucb`.
+    The arm of the largest <x, theta> + w_t sqrt(x' P x) is played, with P = (V + rho_t I)^-1 and theta = P u
+    from the noisy sums V and u.
 
-    num_arms >= 2, dim >= 1 [static]; horizon >= 1: T. epsilon in (0, inf], inf: no noise and the numbers of `linucb`; delta in (0, 1).
-    feature_norm > 0: L. radius_scale >= 0 multiplies the width. preset, with R = 1/2:
-    "reference", the code of Chowdhury and Zhou: (Z + Z') / 2 on x x' and z on x y, Z and z normal of scale
-    s = sqrt(log(2.5 / delta)) / epsilon; Gamma = s sqrt(T d), rho = 2 Gamma, w = sqrt(Gamma d) + R sqrt(d log(T (1 + T L^2 / Gamma))).
-    "theory": s = 4 sqrt(2 log(1.25 / delta)) / epsilon on the upper triangle of x x' and on x y;
-    Upsilon_t = s sqrt(t) (4 sqrt(d) + 2 log(20 T)), rho_t = 2 Upsilon_t, w_t = 2 s sqrt(d log T) + (sqrt(3 Upsilon_t) +
-    s sqrt(d t / Upsilon_t)) d log T. Plays near uniformly for T of 1e4.
-    The published scales do not give epsilon: `guarantee.spend` is what a user's pair (x, y) truly spends at delta (at L = 1 its squared
-    L2 sensitivity is 4.5). Raises ValueError outside.
-    Source: specification of locally private linear bandits, section 7.
+    Parameters
+    ----------
+    num_arms : int
+        Arms K of a decision set, at least 2 [static]. Filled in from the environment.
+    dim : int
+        Features d of an arm, at least 1 [static]. Filled in from the environment.
+    horizon : int
+        Number of plays T, at least 1. Filled in by `sweep` and `simulate`.
+    epsilon : float
+        Privacy budget of one user, in (0, inf]. inf: no noise, and the ridge and width of `linucb`.
+    delta : float, default 0.1
+        The delta of the privacy claim, in (0, 1).
+    preset : {"reference", "theory"}, default "reference"
+        Noise, ridge and width, with R = 1/2.
 
+        "reference", the code of Chowdhury and Zhou: users add (Z + Z') / 2 to x x' and z to x y, Z and z normal
+        of scale s = sqrt(log(2.5 / delta)) / epsilon. With Gamma = s sqrt(T d) the ridge is rho = 2 Gamma and
+        the width w = sqrt(Gamma d) + R sqrt(d log(T (1 + T L^2 / Gamma))).
+
+        "theory": noise of scale s = 4 sqrt(2 log(1.25 / delta)) / epsilon on the upper triangle of x x' and on
+        x y. With Upsilon_t = s sqrt(t) (4 sqrt(d) + 2 log(20 T)) the ridge is rho_t = 2 Upsilon_t and the width
+        w_t = 2 s sqrt(d log T) + (sqrt(3 Upsilon_t) + s sqrt(d t / Upsilon_t)) d log T. It plays nearly
+        uniformly for T of 1e4.
+    radius_scale : float, default 1.0
+        Multiplies the width w, at least 0.
+    feature_norm : float, default 1.0
+        The largest norm L > 0 of a feature. Clients scale longer features down to it.
+
+    Returns
+    -------
+    Algorithm
+        Its guarantee is local, one message a user.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside these ranges.
+
+    Notes
+    -----
+    The client counts a non-finite reward as 0 and clips the others to [0, 1]; it scales features longer than
+    `feature_norm` down to it. The noisy matrix V + rho I need not be definite: a negative x' P x counts as 0.
+    Ties go to the lowest arm within 1e-5 of the largest index, relatively.
+
+    The published scales do not give epsilon. `guarantee.spend` is what a user's pair (x, y) truly spends at
+    delta; at L = 1 its squared L2 sensitivity is 4.5. Departures: docs/deviations.md.
+
+    References
+    ----------
+    Zheng, Cai, Huang, Li and Wang 2020; docs/formulas/ldp_contextual.md#local-privacy and
+    docs/formulas/ldp_contextual.md#reference-presets
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> for preset in ("reference", "theory"):
-    ...     made = jb.algorithms.ldp_linucb(num_arms=100, dim=5, horizon=20_000, epsilon=10.0, preset=preset)
-    ...     print(round(made.params.statistics.vector, 4), round(made.guarantee.spend(made.params)[0], 4))
+    ...     private = jb.algorithms.ldp_linucb(num_arms=100, dim=5, horizon=20_000, epsilon=10.0, preset=preset)
+    ...     print(round(private.params.statistics.vector, 4), round(private.guarantee.spend(private.params)[0], 4))
     0.1794 84.1052
     0.899 5.0246
     """

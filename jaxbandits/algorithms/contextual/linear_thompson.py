@@ -1,36 +1,89 @@
-"""Linear Thompson sampling (Agrawal and Goyal 2013), non-private and private (specification of locally private linear bandits, section 7)."""
+"""Linear Thompson sampling (Agrawal and Goyal 2013), without privacy and with it."""
 
 import math
+from typing import Literal
 
 from jaxbandits.algorithms.contextual import arguments
 from jaxbandits.algorithms.contextual.selection import ThompsonParams, thompson
 from jaxbandits.algorithms.contextual.shuffle_arguments import chosen_part
 from jaxbandits.protocol import Algorithm
 from jaxbandits.theory.linear_widths import REWARD_SCALE
+from jaxbandits.typing import Scalar
 from jaxbandits.validation import factory, number
 
 
 @factory
 def linear_thompson(
-    *, num_arms, dim, horizon, statistics="none", epsilon=math.inf, delta=0.1, posterior_scale=0.3, protocol="amplified", window=20,
-    feature_norm=1.0,
-) -> Algorithm:  # fmt: skip
-    """Play argmax <x, theta~>, theta~ drawn at every play from N(theta, v^2 P), P = (V + rho I)^-1, theta = P u.
+    *,
+    num_arms: int,
+    dim: int,
+    horizon: int,
+    statistics: Literal["none", "ldp", "jdp", "shuffle"] = "none",
+    epsilon: Scalar = math.inf,
+    delta: Scalar = 0.1,
+    posterior_scale: Scalar = 0.3,
+    protocol: Literal["amplified", "vector"] = "amplified",
+    window: int = 20,
+    feature_norm: Scalar = 1.0,
+) -> Algorithm:
+    """Linear Thompson sampling: draw a parameter from the posterior at every play, and play the best arm for it.
 
-    statistics [static]: how V = sum x x' and u = sum x y are learnt, "none", "ldp", "jdp" or "shuffle", with noise and ridge rho of the
-    published preset "reference" of `linucb` (1e-4), `ldp_linucb`, `jdp_linucb` and `shuffle_linucb`; so are clipping, guarantee and
-    what it truly spends.
-    v = posterior_scale R sqrt(9 d log(T^2)), R = 1/2: the width is the non-private one, whatever the noise. A pivot of P below
-    0 counts as 0. Contexts are decision sets [A, d]. Ties go to the lowest arm within 1e-5 of the largest index, relatively.
+    The arm of the largest <x, theta~> is played, with theta~ drawn from N(theta, v^2 P), P = (V + rho I)^-1 and
+    theta = P u.
 
-    num_arms >= 2, dim >= 1 [static]; horizon >= 1: T. epsilon in (0, inf], inf with "none"; delta in (0, 1). posterior_scale >= 0: 0 is greedy.
-    protocol and window in [1, T] [static] matter for "shuffle" only. feature_norm > 0. Raises ValueError outside.
-    Source: specification, section 7, where v and its scale are our defaults; the posterior is Agrawal and Goyal's (recalled, not re-read).
-    Draws: `alg/act/posterior`, [d] a play.
+    Parameters
+    ----------
+    num_arms : int
+        Arms K of a decision set, at least 2 [static]. Filled in from the environment.
+    dim : int
+        Features d of an arm, at least 1 [static]. Filled in from the environment.
+    horizon : int
+        Number of plays T, at least 1. Filled in by `sweep` and `simulate`.
+    statistics : {"none", "ldp", "jdp", "shuffle"}, default "none"
+        How V = sum x x' and u = sum x y are learnt [static]: with noise, ridge rho, clipping and guarantee of
+        the published preset "reference" of `linucb` (ridge 1e-4), `ldp_linucb`, `jdp_linucb` or
+        `shuffle_linucb`.
+    epsilon : float, default inf
+        Privacy budget of one user, in (0, inf]; inf with `statistics="none"`.
+    delta : float, default 0.1
+        The delta of the privacy claim, in (0, 1).
+    posterior_scale : float, default 0.3
+        Multiplies v = posterior_scale R sqrt(9 d log(T^2)), R = 1/2; at least 0, and 0 is greedy. The width is
+        that without privacy, whatever the noise.
+    protocol : {"amplified", "vector"}, default "amplified"
+        Of `shuffle_linucb`; matters for `statistics="shuffle"` only [static].
+    window : int, default 20
+        Users of a batch, in [1, horizon]; matters for `statistics="shuffle"` only [static].
+    feature_norm : float, default 1.0
+        The largest norm L > 0 of a feature. Private clients scale longer features down to it.
 
+    Returns
+    -------
+    Algorithm
+        Its guarantee is that of the statistics.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside these ranges, or a finite epsilon without noise.
+
+    Notes
+    -----
+    Ties go to the lowest arm within 1e-5 of the largest index, relatively. A pivot of P below 0 counts as 0.
+    Non-finite rewards count as 0. `guarantee.spend` is what the published noise truly spends.
+
+    Draws: `alg/act/posterior`, d normals a play. Departures: docs/deviations.md.
+
+    References
+    ----------
+    Agrawal and Goyal 2013 (recalled); docs/formulas/ldp_contextual.md#thompson-sampling, where v and its scale
+    are our choice
+
+    Examples
+    --------
     >>> import jaxbandits as jb
-    >>> made = jb.algorithms.linear_thompson(num_arms=100, dim=5, horizon=20_000)
-    >>> round(made.params.selection.posterior, 4)
+    >>> algorithm = jb.algorithms.linear_thompson(num_arms=100, dim=5, horizon=20_000)
+    >>> round(algorithm.params.selection.posterior, 4)
     4.4782
     """
     s = arguments.setting(num_arms, dim, horizon, epsilon, delta, feature_norm)

@@ -1,9 +1,10 @@
-"""LinUCB (Abbasi-Yadkori, Pal and Szepesvari 2011, OFUL's closed form), the non-private comparator of
-"Improved rate for locally differentially private linear bandits" (specification, section 7).
+"""LinUCB, the comparator without privacy of "Improved rate for locally differentially private linear bandits".
+
+Abbasi-Yadkori, Pál and Szepesvári 2011, in the closed form of OFUL.
 """
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
@@ -12,10 +13,11 @@ from jaxbandits.numerics import argmax, dot, materialize, materialize_all, matve
 from jaxbandits.numerics.packed import pairs, quadratic_form
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.theory.linear_widths import plain_tuning
+from jaxbandits.typing import Array, Bool, Float, Int, Scalar
 from jaxbandits.validation import choice, factory, integer, number
 
 TIE = 1e-5  # indices within this share of the largest are tied: unit-norm arms all tie at t = 1, up to rounding
-REFRESH = 64  # plays
+REFRESH = 64  # plays between two computations anew of the scores of fixed arms
 
 
 class Params(NamedTuple):
@@ -30,28 +32,34 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    inverse: Any  # P = (V + ridge I)^-1, [d, d]: updated in place, scalars apart would be copied in every play
-    theta: Any  # [d]
-    # fixed arms only, otherwise (): <x, theta> and x' P x, [A], as of the play before the last, and what the last one added:
+    """The ridge regression of the rewards on the features, and what is known of the scores of fixed arms."""
+
+    # P = (V + ridge I)^-1: updated in place, where scalars apart would be copied in every play
+    inverse: Float[Array, "d d"]
+    theta: Float[Array, " d"]
+    # Fixed arms only, otherwise (): <x, theta> and x' P x of every arm, [A], as of the play before the last ...
     score: Any
     square: Any
-    last: Any  # P x of the played arm, [d]; 1 / (1 + x' P x); the error times that
+    # ... and what the last play added: P x of the played arm, [d]; 1 / (1 + x' P x); the error times that
+    last: Any
 
 
-def features_of(context, dim: int) -> list:
-    """The features of decision sets [P, A, dim], `dim` arrays [P, A]. ValueError where contexts are something else."""
+def features_of(context: Any, dim: int) -> list[Float[Array, "P A"]]:
+    """The features of decision sets [P, A, dim], `dim` arrays; ValueError where contexts are something else."""
     shape: tuple = getattr(context, "shape", ())
     if len(shape) != 3 or shape[2] != dim:
         raise ValueError(
-            f"contexts have shape {shape}: linear bandits over users choose from decision sets [plays, arms, dim = {dim}], "
-            "as environments.contextual_linear shows them"
+            f"contexts have shape {shape}: linear bandits over users choose from decision sets "
+            f"[plays, arms, dim = {dim}], as environments.contextual_linear shows them"
         )
     return [context[:, :, j] for j in range(dim)]
 
 
-def refreshed(t):
-    """Whether play t computes fixed arms' scores and widths anew: at first every time, since a tiny ridge leaves an error of
-    1e-3 in the first ones, then now and then."""
+def refreshed(t: Int[Array, ""]) -> Bool[Array, ""]:
+    """Whether play t computes the scores and widths of fixed arms anew.
+
+    At first every play does, since a tiny ridge leaves an error of 1e-3 in the first ones; then now and then.
+    """
     return (t < REFRESH) | (t % REFRESH == 0)
 
 
@@ -111,24 +119,66 @@ def program(num_arms: int, dim: int, contexts: str) -> Program:
 
 @factory
 def linucb(
-    *, num_arms, dim, horizon, preset="reference", radius_scale=1.0, feature_norm=1.0, contexts="redraw"
+    *,
+    num_arms: int,
+    dim: int,
+    horizon: int,
+    preset: Literal["reference", "theory"] = "reference",
+    radius_scale: Scalar = 1.0,
+    feature_norm: Scalar = 1.0,
+    contexts: Literal["redraw", "fixed"] = "redraw",
 ) -> Algorithm:
-    """Play argmax <x, theta> + w_t sqrt(x' P x), P = (sum x x' + ridge I)^-1, theta = P sum x r.
+    """LinUCB: play the arm of the largest <x, theta> + w_t sqrt(x' P x), with theta and P of a ridge regression.
 
-    Ties go to the lowest arm within 1e-5 of the largest index, relatively: at t = 1 unit-norm arms differ by rounding only.
-    Contexts are decision sets [A, d]. Non-finite rewards count as 0. P is updated by Sherman and Morrison.
-    contexts [static]: "redraw" takes any contexts; "fixed" relies on every play of a trial showing the same arms, and keeps their
-    scores and widths, which follow by rank-one updates and are computed anew in the first 63 plays and then in every 64th.
-    `sweep` and `simulate` fill it in from the environment.
+    P = (sum x x' + ridge I)^-1 and theta = P sum x r, over the features x and rewards r of the plays so far.
 
-    num_arms >= 2, dim >= 1 [static]; radius_scale >= 0 multiplies the width; feature_norm > 0: the largest norm L of a
-    feature. preset "reference": ridge 1e-4, w = sqrt(d) + R sqrt(d log(T (1 + T L^2))) for every t, as in the published code
-    of Chowdhury and Zhou; "theory": ridge 1, w_t = 1 + R sqrt(d log((1 + t L^2) T)). R = 1/2. Raises ValueError outside.
-    Source: specification of locally private linear bandits, section 7.
+    Parameters
+    ----------
+    num_arms : int
+        Arms K of a decision set, at least 2 [static]. Filled in from the environment.
+    dim : int
+        Features d of an arm, at least 1 [static]. Filled in from the environment.
+    horizon : int
+        Number of plays T, at least 1. Filled in by `sweep` and `simulate`.
+    preset : {"reference", "theory"}, default "reference"
+        Ridge and width. "reference": ridge 1e-4 and w = sqrt(d) + R sqrt(d log(T (1 + T L^2))) at every play,
+        as in the published code of Chowdhury and Zhou. "theory": ridge 1 and w_t = 1 + R sqrt(d log((1 + t L^2)
+        T)). R = 1/2 is the scale of the rewards' noise.
+    radius_scale : float, default 1.0
+        Multiplies the width w, at least 0.
+    feature_norm : float, default 1.0
+        The largest norm L > 0 of a feature.
+    contexts : {"redraw", "fixed"}, default "redraw"
+        Which contexts to expect [static]. "redraw" takes any. "fixed" relies on every play of a trial showing
+        the same arms, and keeps their scores and widths: they follow by rank-one updates, and are computed anew
+        in the first 63 plays and then in every 64th. Filled in from the environment.
 
+    Returns
+    -------
+    Algorithm
+        For environments whose contexts are decision sets [K, d], such as `environments.contextual_linear`.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside these ranges.
+
+    Notes
+    -----
+    Ties go to the lowest arm within 1e-5 of the largest index, relatively: at t = 1 arms of norm 1 differ by
+    rounding only. Non-finite rewards count as 0. P is updated by the formula of Sherman and Morrison.
+    Departures from the paper: docs/deviations.md.
+
+    References
+    ----------
+    Abbasi-Yadkori, Pál and Szepesvári 2011; docs/formulas/ldp_contextual.md#linucb and
+    docs/formulas/ldp_contextual.md#reference-presets
+
+    Examples
+    --------
     >>> import jaxbandits as jb
-    >>> alg = jb.algorithms.linucb(num_arms=100, dim=5, horizon=20_000, radius_scale=0.1)
-    >>> alg.params.ridge
+    >>> algorithm = jb.algorithms.linucb(num_arms=100, dim=5, horizon=20_000, radius_scale=0.1)
+    >>> algorithm.params.ridge
     0.0001
     """
     num_arms, dim = integer("num_arms", num_arms, 2), integer("dim", dim, 1)
@@ -139,8 +189,21 @@ def linucb(
     norm = number("feature_norm", feature_norm, 0.0, open_low=True)
     tuning = plain_tuning(preset, horizon, dim, norm)
     width = tuning.width
-    params = Params(scale, tuning.ridge, width.base, width.slope, width.offset, width.growth)
+    params = Params(
+        radius_scale=scale,
+        ridge=tuning.ridge,
+        base=width.base,
+        slope=width.slope,
+        offset=width.offset,
+        growth=width.growth,
+    )
     static = (num_arms, dim, contexts)
     return Algorithm(
-        program(*static), (Span(1, horizon),), params, Guarantee(), ("linucb", 2, static), {}, rewards=Rewards()
+        program=program(*static),
+        schedule=(Span(1, horizon),),
+        params=params,
+        guarantee=Guarantee(),
+        version=("linucb", 2, static),
+        config={},
+        rewards=Rewards(),
     )

@@ -1,5 +1,6 @@
-"""OnlineUCB ("Improved rate for locally differentially private linear bandits", Algorithm 1): a learner's predictions stand in
-for the rewards, whose noise then never enters the estimate.
+"""OnlineUCB, Algorithm 1 of "Improved rate for locally differentially private linear bandits".
+
+A learner's predictions stand in for the rewards, whose noise then never enters the estimate.
 
 Draws: alg/encode/feature (d normals a play), alg/encode/reward (one).
 """
@@ -7,7 +8,7 @@ Draws: alg/encode/feature (d normals a play), alg/encode/reward (one).
 import math
 import warnings
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 
@@ -28,47 +29,71 @@ from jaxbandits.theory.private_linear import (
     online_ucb_noise,
     online_ucb_width,
 )
+from jaxbandits.typing import Array, Float, Scalar
 from jaxbandits.validation import choice, factory, integer, number
 
+if TYPE_CHECKING:
+    import optax
+
 LEARNERS = ("maler", "ogd")
-MOST = 1e15  # largest gradient bound and width: their squares stay below float32's 3e38
-LOUDEST = 1e9  # largest noise
-UNHEARD = 1e22  # squared norm of a message that cannot be: honest ones stay below, and so far no product overflows
+MAX_BOUND = 1e15  # of gradients, and of the width: squares stay below float32's 3e38
+MAX_NOISE_SCALE = 1e9
+# Messages with a larger squared norm overflow float32 products; honest ones stay below, so these are treated as
+# attacks.
+MAX_SQUARED_NORM = 1e22
 
 
 class Params(NamedTuple):
+    """The numbers of OnlineUCB."""
+
     radius_scale: Any
-    width: Any  # w before radius_scale
-    theta_bound: Any  # D
-    gradient_bound: Any  # G: gradients are clipped to it, and the learner is told
-    strong_convexity: Any  # mu = 2 (lambda_min + Delta^2), for step="strong"
-    perturbation: Any  # Delta: of the features, beyond privacy; its square is not in the loss
-    feature_noise: Any  # sigma on features: Sigma = feature_noise^2 I in the loss; 0 where they are public
-    reward_noise: Any  # sigma on the reward
-    mechanism_scale: Any  # multiplies both
-    feature_norm: Any  # L: features are clipped to it at the client
-    horizon: Any  # T, for Maler's step sizes
-    delta: Any  # of the privacy claim
+    # w before radius_scale
+    width: Any
+    # D
+    theta_bound: Any
+    # G: gradients are clipped to it, and the learner is told
+    gradient_bound: Any
+    # mu = 2 (lambda_min + Delta^2), for step="strong"
+    strong_convexity: Any
+    # Delta: of the features, beyond privacy; its square is not in the loss
+    perturbation: Any
+    # sigma on features: Sigma = feature_noise^2 I in the loss; 0 where they are public
+    feature_noise: Any
+    # sigma on the reward
+    reward_noise: Any
+    # multiplies both
+    mechanism_scale: Any
+    # L: features are clipped to it at the client
+    feature_norm: Any
+    # T, for Maler's step sizes
+    horizon: Any
+    # of the privacy claim
+    delta: Any
 
 
 class State(NamedTuple):
-    inverse: Any  # d (d + 1) / 2 scalars: (I + sum x x')^-1 of noisy x, upper triangle by rows
-    theta: Any  # d scalars: that times the sum of <theta_t, x> x
+    """The server's least squares, and the learner's state."""
+
+    # d (d + 1) / 2 scalars: (I + sum x x')^-1 of noisy x, upper triangle by rows
+    inverse: Any
+    # d scalars: that times the sum of <theta_t, x> x
+    theta: Any
     learner: Any
 
 
 class Message(NamedTuple):
     """What a user sends."""
 
-    feature: Any  # [d]
-    response: Any  # []
+    feature: Float[Array, " d"]
+    response: Float[Array, ""]
 
 
 @cache
-def program(num_arms: int, dim: int, learner: Any, step: str, longest: int) -> Program:
-    """step: of ogd; longest: the largest horizon that has Maler's number of experts. Both fixed for the other learners.
+def program(num_arms: int, dim: int, learner: Any, step: Any, longest: int) -> Program:
+    """OnlineUCB's functions.
 
-    learner: "maler", "ogd" or an optax transformation.
+    learner is "maler", "ogd" or an optax transformation; step is that of ogd; longest is the largest horizon
+    that has Maler's number of experts. The last two are fixed for the other learners.
     """
 
     def online(params, dtype):
@@ -88,7 +113,8 @@ def program(num_arms: int, dim: int, learner: Any, step: str, longest: int) -> P
         return State(inverse, (zero,) * dim, online(params, draws.dtype).init())
 
     def act(params, state, draws, t, context):
-        # the joint argmax over actions and the confidence set in closed form; contexts are laid out once a seed, as in linucb
+        # The joint argmax over actions and the confidence set in closed form. Contexts are laid out once a
+        # seed, as in linucb.
         x = [materialize(feature[0]) for feature in features_of(context, dim)]
         width = params.radius_scale * params.width
         score = sum(x[j] * state.theta[j] for j in range(dim))
@@ -107,7 +133,9 @@ def program(num_arms: int, dim: int, learner: Any, step: str, longest: int) -> P
 
     def update(params, state, draws, t, note, message, used):
         x, y = [message.feature[j] for j in range(dim)], message.response
-        good = sum(a * a for a in x) + y * y < UNHEARD  # false for NaN too: a message may be attacked on its way
+        good = (
+            sum(a * a for a in x) + y * y < MAX_SQUARED_NORM
+        )  # false for NaN too: a message may be attacked on its way
         x = [jnp.where(good, a, 0) for a in x]
         tool = online(params, y.dtype)
         point = tool.predict(state.learner)
@@ -126,7 +154,10 @@ def program(num_arms: int, dim: int, learner: Any, step: str, longest: int) -> P
 
 
 def ratio(private_features: bool, params: Params) -> float:
-    """Sensitivity over noise of what a user sends: (2 L)^2 / (sigma^2 + Delta^2) + 1 / sigma^2 for the pair, its root."""
+    """Sensitivity over noise of what a user sends, for the pair (x, y) or for y alone.
+
+    For the pair it is the root of (2 L)^2 / (sigma^2 + Delta^2) + 1 / sigma^2.
+    """
     sigma = float(params.mechanism_scale) * float(params.reward_noise)
     if sigma == 0:
         return math.inf
@@ -137,7 +168,10 @@ def ratio(private_features: bool, params: Params) -> float:
 
 
 def events(private_features: bool, params: Params) -> tuple[Event, ...]:
-    """A user's pair (x, y), or y alone where features are public: one Gaussian release, in the scale of its noise on y."""
+    """What a user releases: the pair (x, y), or y alone where features are public.
+
+    One Gaussian release, in the scale of its noise on y.
+    """
     scale = float(params.mechanism_scale * params.reward_noise)
     what = "a user's x and y" if private_features else "a user's y"
     return (gaussian_event(what, ratio(private_features, params) * scale if scale > 0 else math.inf, scale),)
@@ -150,35 +184,104 @@ def claimed_delta(params: Params) -> float:
 
 @factory
 def online_ucb(
-    *, num_arms, dim, horizon, epsilon, delta=0.1, learner="maler", step="adanorm", calibration="exact",
-    private_features=True, theta_bound=1.0, min_eigenvalue=None, width="scaled", radius_scale=1.0,
-    gradient_bound="practical", failure_prob=None, power=0.25, feature_norm=1.0, longest=None,
-) -> Algorithm:  # fmt: skip
-    """Play argmax <x, theta> + w sqrt(x' V^-1 x); a user sends x~ = x + noise and y~ = y + noise, sigma N(0, I) each.
+    *,
+    num_arms: int,
+    dim: int,
+    horizon: int,
+    epsilon: Scalar,
+    delta: Scalar = 0.1,
+    learner: "Literal['maler', 'ogd'] | optax.GradientTransformation" = "maler",
+    step: Literal["adanorm", "sqrt", "strong"] = "adanorm",
+    calibration: Literal["exact", "paper", "reference"] = "exact",
+    private_features: bool = True,
+    theta_bound: Scalar = 1.0,
+    min_eigenvalue: Scalar | None = None,
+    width: Literal["scaled", "theory"] = "scaled",
+    radius_scale: Scalar = 1.0,
+    gradient_bound: Literal["practical", "theory"] = "practical",
+    failure_prob: Scalar | None = None,
+    power: Scalar = 0.25,
+    feature_norm: Scalar = 1.0,
+    longest: int | None = None,
+) -> Algorithm:
+    """OnlineUCB: LinUCB under local privacy, with an online learner's predictions in place of the noisy rewards.
 
-    V = I + sum x~ x~', theta = V^-1 sum <theta_t, x~> x~. theta_t is the prediction of an online learner in the ball of radius
-    theta_bound, fed the gradient of (<x~, theta> - y~)^2 - sigma^2 |theta|^2 at theta_t, clipped to G: y~ reaches V and theta
-    only through it. Ties go to the lowest arm within 1e-5 of the largest index, relatively. V^-1 by Sherman and Morrison.
+    The arm of the largest <x, theta> + w sqrt(x' V^-1 x) is played. A user sends x~ = x + noise and y~ = y +
+    noise, sigma N(0, I) each. V = I + sum x~ x~' and theta = V^-1 sum <theta_t, x~> x~, where theta_t is the
+    prediction of an online learner in the ball of radius theta_bound. The learner gets the gradient of (<x~,
+    theta> - y~)^2 - sigma^2 |theta|^2 at theta_t, clipped to G: y~ reaches V and theta only through it.
 
-    num_arms >= 2, dim >= 1 [static]. epsilon in (0, inf], inf: no noise, G and w without their privacy parts; delta in (0, 1).
-    learner [static]: "maler", or "ogd" with step [static] "adanorm", "sqrt" or "strong" (`learners`), or an optax transformation, of
-    which `learners.from_optax` makes a learner here: one object for a whole sweep, a program for each. longest >= horizon, an
-    integer [static with Maler]: runs of any horizon up to it share one program (epochs); None: horizon.
-    calibration: sigma by `theory.online_ucb_noise`. "exact" delivers (epsilon, delta) for a user's pair (x, y); "paper" and
-    "reference" are printed forms, with a UserWarning where they do not deliver, or are used beyond epsilon = 1, where "paper"
-    has no proof. private_features=False: no privacy noise on features (min_eigenvalue's stays), y alone is private (reward-only privacy).
-    theta_bound > 0 (D). min_eigenvalue >= 0: lambda_min of the features' second moment; where at most horizon^-power its root
-    is the spread of additional noise on features, Delta; None: no such noise (Figure 1), and 1 / dim where a value is needed.
-    width, radius_scale >= 0: w = radius_scale times `theory.online_ucb_width`; "theory" is all exploration.
-    gradient_bound: G of `theory.online_ucb_gradient_bound`. failure_prob in (0, 1], None: 1 / horizon. power >= 0.
-    feature_norm > 0: L, to which clients cut longer features; rewards are clipped to [0, 1]. What is not finite counts as 0.
-    Raises ValueError outside.
-    Guarantee: local, one message a user (one reward, with private_features=False); `spend` is what the noise truly delivers at delta.
-    Source: specification of locally private linear bandits, sections 2 to 4.
+    Parameters
+    ----------
+    num_arms : int
+        Arms K of a decision set, at least 2 [static]. Filled in from the environment.
+    dim : int
+        Features d of an arm, at least 1 [static]. Filled in from the environment.
+    horizon : int
+        Number of plays T, at least 1. Filled in by `sweep` and `simulate`.
+    epsilon : float
+        Privacy budget of one user, in (0, inf]. inf: no noise, and G and w without their privacy parts.
+    delta : float, default 0.1
+        The delta of the privacy claim, in (0, 1).
+    learner : {"maler", "ogd"} or optax.GradientTransformation, default "maler"
+        The online learner [static]: `learners.maler`, `learners.ogd`, or what `learners.from_optax` makes of an
+        optax transformation. Give one object to a whole sweep, since every object has a program of its own.
+    step : {"adanorm", "sqrt", "strong"}, default "adanorm"
+        The step size of `learners.ogd` [static]; matters for `learner="ogd"` only.
+    calibration : {"exact", "paper", "reference"}, default "exact"
+        Which sigma of `theory.online_ucb_noise` to use. "exact" delivers (epsilon, delta) for a user's pair (x,
+        y). "paper" and "reference" are printed forms, with a UserWarning where they do not deliver, or where
+        "paper" is used beyond epsilon = 1, for which it has no proof.
+    private_features : bool, default True
+        False: no privacy noise on features (that of `min_eigenvalue` stays), and y alone is private.
+    theta_bound : float, default 1.0
+        The bound D > 0 on the norm of the true parameter.
+    min_eigenvalue : float, optional
+        The least eigenvalue lambda_min >= 0 of the features' second moment. Where it is at most horizon^-power,
+        additional noise Delta on features has the root of horizon^-power as its scale. The default: no such
+        noise, as in the paper's Figure 1, and 1 / dim where a value is needed.
+    width : {"scaled", "theory"}, default "scaled"
+        Which w of `theory.online_ucb_width` to use; "theory" is all exploration.
+    radius_scale : float, default 1.0
+        Multiplies the width w, at least 0.
+    gradient_bound : {"practical", "theory"}, default "practical"
+        Which G of `theory.online_ucb_gradient_bound` to use.
+    failure_prob : float, optional
+        The failure probability beta, in (0, 1]. The default: 1 / horizon.
+    power : float, default 0.25
+        The exponent of horizon^-power, with which `min_eigenvalue` is compared; at least 0.
+    feature_norm : float, default 1.0
+        The largest norm L > 0 of a feature, to which clients cut longer ones.
+    longest : int, optional
+        At least `horizon`; static with Maler. Runs of any horizon up to it share one program, such as the
+        epochs of `doubling`. The default: `horizon`.
 
+    Returns
+    -------
+    Algorithm
+        Its guarantee is local, one message a user (one reward, with `private_features=False`).
+
+    Raises
+    ------
+    ValueError
+        For arguments outside these ranges, or that need noise or bounds too large for float32.
+
+    Notes
+    -----
+    Clients clip rewards to [0, 1]; what is not finite counts as 0. Ties go to the lowest arm within 1e-5 of the
+    largest index, relatively. V^-1 is updated by the formula of Sherman and Morrison. `guarantee.spend` is what
+    the noise truly delivers at delta. Departures: docs/deviations.md.
+
+    References
+    ----------
+    "Improved rate for locally differentially private linear bandits", Algorithm 1;
+    docs/formulas/ldp_contextual.md#onlineucb
+
+    Examples
+    --------
     >>> import jaxbandits as jb
-    >>> made = jb.algorithms.online_ucb(num_arms=100, dim=5, horizon=20_000, epsilon=1.0)
-    >>> round(made.params.reward_noise, 3), [round(x, 6) for x in made.guarantee.spend(made.params)]
+    >>> algorithm = jb.algorithms.online_ucb(num_arms=100, dim=5, horizon=20_000, epsilon=1.0)
+    >>> round(algorithm.params.reward_noise, 3), [round(x, 6) for x in algorithm.guarantee.spend(algorithm.params)]
     (2.428, [1.0, 0.1])
     """
     num_arms, dim = integer("num_arms", num_arms, 2), integer("dim", dim, 1)
@@ -204,7 +307,7 @@ def online_ucb(
     floor = horizon**-power
     extra = math.sqrt(floor) if min_eigenvalue is not None and least <= floor else 0.0
     noise, curvature = sigma if private_features else 0.0, least + extra**2
-    if curvature * MOST < 1:
+    if curvature * MAX_BOUND < 1:
         raise ValueError(f"min_eigenvalue = {least:g} and power = {power:g} leave steps unbounded: lower power")
     largest = online_ucb_gradient_bound(
         noise, sigma, theta_bound=bound, perturbation=extra,
@@ -214,12 +317,25 @@ def online_ucb(
         width, horizon, failure, epsilon=float(epsilon), delta=delta, theta_bound=bound, perturbation=extra,
         gradient_bound=largest, curvature=curvature,
     )  # fmt: skip
-    if sigma > LOUDEST or not max(largest, radius) <= MOST:
+    if sigma > MAX_NOISE_SCALE or not max(largest, radius) <= MAX_BOUND:
         raise ValueError(
-            f"epsilon = {epsilon!r} and theta_bound = {bound:g} need noise {sigma:.3g}, a gradient bound of {largest:.3g} and a "
-            f"width of {radius:.3g}, too much for float32: raise epsilon or lower theta_bound"
+            f"epsilon = {epsilon!r} and theta_bound = {bound:g} need noise {sigma:.3g}, a gradient bound of "
+            f"{largest:.3g} and a width of {radius:.3g}, too much for float32: raise epsilon or lower theta_bound"
         )
-    params = Params(scale, radius, bound, largest, 2 * curvature, extra, noise, sigma, 1.0, norm, horizon, float(delta))
+    params = Params(
+        radius_scale=scale,
+        width=radius,
+        theta_bound=bound,
+        gradient_bound=largest,
+        strong_convexity=2 * curvature,
+        perturbation=extra,
+        feature_noise=noise,
+        reward_noise=sigma,
+        mechanism_scale=1.0,
+        feature_norm=norm,
+        horizon=horizon,
+        delta=float(delta),
+    )
     if sigma > 0:
         _warn(calibration, float(epsilon), float(delta), ratio(private_features, params))
     unit = "user" if private_features else "reward"
@@ -227,12 +343,12 @@ def online_ucb(
     shape = ("", 4 ** (num_pairs(longest) - 1)) if learner == "maler" else (step if learner == "ogd" else "", 0)
     static = (num_arms, dim, learner, *shape)
     return Algorithm(
-        program(*static),
-        (Span(1, horizon),),
-        params,
-        claim,
-        ("online_ucb", 1, static),
-        {},
+        program=program(*static),
+        schedule=(Span(1, horizon),),
+        params=params,
+        guarantee=claim,
+        version=("online_ucb", 1, static),
+        config={},
         rewards=Rewards(0.0, 1.0, "clip"),
     )
 
@@ -242,7 +358,7 @@ def _warn(calibration: str, epsilon: float, delta: float, change: float):
     true = gaussian_delta(change, 1.0, epsilon)
     if calibration != "exact" and (true > delta or (calibration == "paper" and epsilon > 1)):
         warnings.warn(
-            f"calibration = {calibration!r} at epsilon = {epsilon:g}: its noise has delta = {true:.3g}, where {delta:g} is "
-            "claimed; calibration='exact' adds the least noise that delivers the claim",
+            f"calibration = {calibration!r} at epsilon = {epsilon:g}: its noise has delta = {true:.3g}, where "
+            f"{delta:g} is claimed; calibration='exact' adds the least noise that delivers the claim",
             UserWarning, stacklevel=4,
         )  # fmt: skip

@@ -1,19 +1,25 @@
-"""Rules that choose an arm from an estimate (P, theta), and the linear bandit they make with `_linear_statistics`.
+"""Rules that choose an arm from an estimate (P, theta), and the linear bandit they make with `statistics`.
 
-A rule is `select(params, draws, t, estimate, features) -> action`: its own numbers, streams under `act`, t [P] the plays of a window,
-an `Estimate` of scalars, the decision sets as a list of d arrays [P, A]; action int32 [P]. Axes: [P] plays, [A] arms, [d] features.
+A rule is `select(params, draws, t, estimate, features) -> action`. It gets its own numbers, the streams under
+`act`, the plays t of a window, an `Estimate` of scalars, and the decision sets as a list of d arrays, one a
+feature.
+
+Axes: [P] plays of a window, [A] arms, [d] features.
 """
 
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
 from jaxbandits.algorithms.contextual.linucb import TIE, features_of
-from jaxbandits.algorithms.contextual.statistics import Statistics
+from jaxbandits.algorithms.contextual.statistics import Estimate, Statistics
 from jaxbandits.numerics import argmax, materialize, materialize_all
 from jaxbandits.numerics.packed import cholesky, lower_product, quadratic_form
 from jaxbandits.protocol import Program
+from jaxbandits.random import Draws
+from jaxbandits.typing import Array, Float, Int
 
 
 class Params(NamedTuple):
@@ -21,7 +27,8 @@ class Params(NamedTuple):
 
     statistics: Any
     selection: Any
-    mechanism_scale: Any  # multiplies all privacy noise: 1.0
+    # multiplies all privacy noise: 1.0
+    mechanism_scale: Any
 
 
 class UcbParams(NamedTuple):
@@ -35,38 +42,63 @@ class UcbParams(NamedTuple):
     growth: Any
 
 
-def width(params: UcbParams, time):
-    """w_t, t a float."""
+def width(params: UcbParams, time: Float[Array, "..."]) -> Float[Array, "..."]:
+    """The width w_t of play t, a float."""
     wide = params.base + params.quartic * jnp.sqrt(jnp.sqrt(time))
     return params.radius_scale * (wide + params.slope * jnp.sqrt(params.offset + jnp.log(1 + params.growth * time)))
 
 
-def ucb(params: UcbParams, draws, t, estimate, features):
-    """argmax <x, theta> + w_t sqrt(max(x' P x, 0)), ties within 1e-5 to the lowest arm: an indefinite P counts as no width."""
+def ucb(
+    params: UcbParams,
+    draws: Draws,
+    t: Int[Array, " P"],
+    estimate: Estimate,
+    features: Sequence[Float[Array, "P A"]],
+) -> Int[Array, " P"]:
+    """argmax <x, theta> + w_t sqrt(max(x' P x, 0)): an indefinite P counts as no width. Ties go to the lowest arm."""
     score = sum(x * theta for x, theta in zip(features, estimate.theta, strict=True))
     wide = width(params, t.astype(draws.dtype))[:, None]
     return argmax(score + wide * jnp.sqrt(jnp.maximum(quadratic_form(estimate.inverse, features), 0)), TIE)
 
 
 class ThompsonParams(NamedTuple):
-    posterior: Any  # v: theta is drawn from N(theta, v^2 P)
+    """The numbers of Thompson sampling."""
+
+    # v: theta is drawn from N(theta, v^2 P)
+    posterior: Any
 
 
-def thompson(params: ThompsonParams, draws, t, estimate, features):
-    """argmax <x, theta + v C z>, C C' = P, z [d] normal at every play: draws act/posterior. Pivots of P below 0 count as 0."""
+def thompson(
+    params: ThompsonParams,
+    draws: Draws,
+    t: Int[Array, " P"],
+    estimate: Estimate,
+    features: Sequence[Float[Array, "P A"]],
+) -> Int[Array, " P"]:
+    """argmax <x, theta + v C z> with C C' = P and z [d] normal: draws act/posterior. Pivots of P below 0 count as 0."""
     dim = len(features)
     factor = cholesky(estimate.inverse, dim)
     noise = draws.child("posterior").normal(t, (dim,))
     moved = lower_product(factor, [noise[:, j] for j in range(dim)])
     sample = materialize_all([estimate.theta[j] + params.posterior * moved[j] for j in range(dim)])
-    return argmax(sum(x * theta[:, None] for x, theta in zip(features, sample, strict=True)), TIE)
+    score: Any = sum(x * theta[:, None] for x, theta in zip(features, sample, strict=True))
+    return argmax(score, TIE)
 
 
 class GreedyParams(NamedTuple):
-    rate: Any  # c K: a play explores with probability min(1, rate / t)
+    """The numbers of epsilon-greedy."""
+
+    # c K: a play explores with probability min(1, rate / t)
+    rate: Any
 
 
-def greedy(params: GreedyParams, draws, t, estimate, features):
+def greedy(
+    params: GreedyParams,
+    draws: Draws,
+    t: Int[Array, " P"],
+    estimate: Estimate,
+    features: Sequence[Float[Array, "P A"]],
+) -> Int[Array, " P"]:
     """argmax <x, theta>, but an arm at random with probability min(1, rate / t): draws act/explore and act/arm."""
     best = argmax(sum(x * theta for x, theta in zip(features, estimate.theta, strict=True)), TIE)
     num_arms = features[0].shape[-1]
@@ -76,10 +108,11 @@ def greedy(params: GreedyParams, draws, t, estimate, features):
 
 
 @cache
-def linear_bandit(statistics: Statistics, select, dim: int) -> Program:
-    """A statistics module and a selection rule as a program with `Params`; contexts are decision sets [P, A, d].
+def linear_bandit(statistics: Statistics, select: Callable[..., Int[Array, " P"]], dim: int) -> Program:
+    """Statistics and a selection rule as a program with `Params`; contexts are decision sets [P, A, d].
 
-    The policy is frozen over a window, whatever its length P. `statistics` and `select` are cached or module-level functions.
+    The policy is frozen over a window, whatever its length P. `statistics` and `select` are cached or
+    module-level functions.
     """
 
     def init(params, draws):

@@ -1,7 +1,8 @@
-"""Host side of the shuffle model: a statistics module with its numbers and its guarantee, for batches of `window` users."""
+"""Host side of the shuffle model: statistics with their numbers and guarantee, for batches of `window` users."""
 
 import math
 from functools import partial
+from typing import Any
 
 from jaxbandits.algorithms.contextual.arguments import (
     Part,
@@ -13,6 +14,7 @@ from jaxbandits.algorithms.contextual.arguments import (
     none_part,
     private_params,
 )
+from jaxbandits.algorithms.contextual.selection import Params
 from jaxbandits.algorithms.contextual.shuffle_statistics import VectorParams, amplified, vector
 from jaxbandits.mechanisms.composition import Event, guarantee, other_event, view_message
 from jaxbandits.mechanisms.shuffle import amplified_epsilon, vector_epsilon
@@ -21,12 +23,12 @@ from jaxbandits.theory.linear_widths import amplified_tuning, moment_sensitivity
 from jaxbandits.validation import choice, integer
 
 
-def batch(window, horizon: int) -> int:
+def batch(window: Any, horizon: int) -> int:
     """A checked number of users of a batch."""
     return integer("window", window, 1, horizon, remedy="a batch of users fits in the horizon")
 
 
-def amplified_events(dim: int, window: int, params) -> tuple[Event, ...]:
+def amplified_events(dim: int, window: int, params: Params) -> tuple[Event, ...]:
     """A user whose message is one of a permuted batch: local, unless an amplification theorem gives less."""
     p = params.statistics
     scale, delta = float(p.diagonal) * float(params.mechanism_scale), float(p.delta)
@@ -37,7 +39,7 @@ def amplified_events(dim: int, window: int, params) -> tuple[Event, ...]:
     return (other_event("gaussian, shuffled", "a user's x x' and x y", epsilon, delta, sensitivity=moved, scale=scale),)
 
 
-def vector_events(dim: int, params) -> tuple[Event, ...]:
+def vector_events(dim: int, params: Params) -> tuple[Event, ...]:
     """A user whose integers enter one batch's sums."""
     p = params.statistics
     trials = math.floor(float(params.mechanism_scale) ** 2 * float(p.code.trials))
@@ -60,16 +62,16 @@ def shuffle_part(preset: str, protocol: str, window: int, s: Setting) -> Part:
     return Part(statistics, params, tuning, claim, (protocol, window))
 
 
-def chosen_part(statistics: str, protocol: str, window, s: Setting) -> tuple[Part, int]:
-    """A statistics module by its name, with the published noise and ridge (preset "reference"), and its plays a window."""
+def chosen_part(statistics: str, protocol: str, window: Any, s: Setting) -> tuple[Part, int]:
+    """Statistics by their name, with the noise and ridge of the preset "reference", and their plays a window."""
     choice("statistics", statistics, ("none", "ldp", "jdp", "shuffle"))
     choice("protocol", protocol, ("amplified", "vector"))
     plays = batch(window, s.horizon) if statistics == "shuffle" else 1
     if statistics == "none":
         if s.epsilon < float("inf"):
             raise ValueError(
-                f"epsilon = {s.epsilon!r} with statistics = 'none', which adds no noise: choose 'ldp', 'jdp' or 'shuffle', or bind "
-                "epsilon=float('inf'), which a sweep's grid then leaves alone"
+                f"epsilon = {s.epsilon!r} with statistics = 'none', which adds no noise: choose 'ldp', 'jdp' "
+                "or 'shuffle', or bind epsilon=float('inf'), which a sweep's grid then leaves alone"
             )
         part = none_part("reference", s)
     elif statistics == "ldp":

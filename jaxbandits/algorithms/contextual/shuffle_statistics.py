@@ -1,8 +1,13 @@
-"""Statistics of users behind a shuffler: the server sees a batch of B users at once (specification of locally private linear bandits,
-section 7). A batch that the horizon cuts short is not relayed: no play would use it.
+"""Statistics of users behind a shuffler: the server sees a batch of B users at once.
 
-Axes: [P] plays of a window, [d] features, [n] = d (d + 1) / 2 + d entries of (x x', x y): the upper triangle by rows, then x y.
-Draws: encode/noise, [n] normals at a user's t (amplified) or [n] words at the batch's last t (vector); encode/rounding, [n] at t (vector).
+Formulas: docs/formulas/ldp_contextual.md#shuffle-model. A batch that the horizon cuts short is not relayed: no
+play would use it.
+
+Axes: [P] plays of a window, [d] features, [n] = d (d + 1) / 2 + d entries of (x x', x y): the upper triangle by
+rows, then x y.
+
+Draws: encode/noise, [n] normals at a user's t (amplified) or [n] words at the batch's last t (vector);
+encode/rounding, [n] at t (vector).
 """
 
 from functools import cache
@@ -11,39 +16,49 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from jaxbandits.algorithms.contextual.statistics import Statistics, Sums, bounded, local, report
-from jaxbandits.mechanisms.shuffle import batch_noise, decode, encode
+from jaxbandits.mechanisms.shuffle import VectorCode, batch_noise, decode, encode
 from jaxbandits.numerics import fixed_sum, materialize
 from jaxbandits.numerics.packed import pairs
+from jaxbandits.typing import Array, Float
 
 
 class VectorParams(NamedTuple):
     """Numbers of the vector protocol, and ridge rho_t = ridge + ridge_root sqrt(t)."""
 
-    code: Any  # VectorCode: features above its bound L are scaled down by the client
+    # the client scales down features above its bound L
+    code: VectorCode
     ridge: Any
     ridge_root: Any
-    delta: Any  # of the guarantee; no function here reads it
+    # of the guarantee; no function here reads it
+    delta: Any
 
 
 class Integers(NamedTuple):
-    """What users send: a message's integers, and their binomial noise, drawn for the whole batch at once (same law of the sum)."""
+    """What users send: a message's integers, and their binomial noise.
 
-    value: Any  # [P, n]
-    noise: Any  # [n], less its mean b B / 4, which everybody knows
+    The noise is drawn for the whole batch at once, which has the same law of the sum.
+    """
+
+    value: Float[Array, "P n"]
+    # less its mean b B / 4, which everybody knows
+    noise: Float[Array, " n"]
 
 
 class Total(NamedTuple):
     """What the shuffler relays."""
 
-    total: Any  # [n] sum of integers and noise
-    users: Any  # B, or 0: nothing was relayed
+    # sum of integers and noise
+    total: Float[Array, " n"]
+    # B, or 0: nothing was relayed
+    users: Any
 
 
 @cache
 def amplified(dim: int) -> Statistics:
-    """Local noise on every user's (x x', x y), as in `local`; the shuffler hides whose message is whose. Params `PrivateParams`.
+    """Local noise on every user's (x x', x y), as in `local`; the shuffler hides whose message is whose.
 
-    The server needs no more of permuted messages than their sum, so the sum stands for them.
+    Params are `PrivateParams`.     The server needs no more of permuted messages than their sum, so the sum
+    stands for them.
     """
     single = local(dim)
 
@@ -63,7 +78,10 @@ def amplified(dim: int) -> Statistics:
 
 @cache
 def vector(dim: int) -> Statistics:
-    """Every user's (x x', x y) as integers with binomial noise, of which the shuffler relays the sums. Params `VectorParams`."""
+    """Every user's (x x', x y) as integers with binomial noise, of which the shuffler relays the sums.
+
+    Params are `VectorParams`.
+    """
     single, entries = local(dim), len(pairs(dim)) + dim
 
     def encode_users(params, scale, draws, t, feature, reward, play):

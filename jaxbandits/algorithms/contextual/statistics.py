@@ -1,13 +1,17 @@
-"""Ways of learning V = sum x x' and u = sum x y from users: one half of a linear bandit, the other is `_linear_selection`.
+"""Ways of learning V = sum x x' and u = sum x y from users: one half of a linear bandit, the other is `selection`.
 
-Specification of locally private linear bandits, section 7. Axes: [P] plays of a window, [d] features, [n] = d (d + 1) / 2 + d entries
-of the packed pair (V, u): V's upper triangle by rows, then u. Noise of a pair is one draw [n] of standard normals from the child
-"noise", times the scales of its entries: locally at the play's t, in the tree at the t of the node's last play, in the nested sums
-at the node's number 0, 1, ....
+Formulas: docs/formulas/ldp_contextual.md#comparators
+
+The noise of a pair is one draw [n] of standard normals from the child "noise", times the scales of its entries.
+It is drawn at the play's t under local privacy, at the t of the node's last play in the tree, and at the node's
+number 0, 1, ... in the nested sums.
+
+Axes: [P] plays of a window, [d] features, [n] = d (d + 1) / 2 + d entries of the packed pair (V, u): V's upper
+triangle by rows, then u.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -17,13 +21,16 @@ from jax import lax
 from jaxbandits.mechanisms.tree import tree, tree_levels
 from jaxbandits.numerics import fixed_sum, materialize, safe_norm
 from jaxbandits.numerics.packed import outer, pairs, rank_one, ridge_estimate
+from jaxbandits.typing import Array, Float, Int
 
 
 class Estimate(NamedTuple):
     """What a selection rule reads."""
 
-    inverse: Any  # P = (V + ridge I)^-1: d (d + 1) / 2 scalars, upper triangle by rows; need not be definite
-    theta: Any  # P u: d scalars
+    # P = (V + ridge I)^-1: d (d + 1) / 2 scalars, upper triangle by rows; need not be definite
+    inverse: Any
+    # P u: d scalars
+    theta: Any
 
 
 def _relay(params, scale, draws, t, message, play):
@@ -31,28 +38,39 @@ def _relay(params, scale, draws, t, message, play):
 
 
 class Statistics(NamedTuple):
-    """One way of learning (V, u): functions, for one lane. `params` are its own numbers, `scale` is Params.mechanism_scale.
+    """One way of learning (V, u): functions, for one lane.
 
-    `feature` is a list of d arrays [P], the played arms'; `reward` and `play` are [P]; `t` in encode is [P], in relay and update the
-    window's last play, in estimate the 1-based play (a window's first) that the estimate is for. `used` plays of the window count.
-    Made only by cached builders: `linear_bandit` is cached on them.
+    `params` are its own numbers, `scale` is Params.mechanism_scale.
+
+    `feature` is a list of d arrays [P], the played arms'; `reward` and `play` are [P]; `t` in encode is [P], in
+    relay and update the window's last play, in estimate the 1-based play (a window's first) that the estimate
+    is for. `used` plays of the window count. Made only by cached builders: `linear_bandit` is cached on them.
     """
 
-    init: Callable  # params, draws -> state
-    encode: Callable  # params, scale, draws, t, feature, reward, play -> message       client
-    update: Callable  # params, scale, state, draws, t, message, used -> state, released     server
-    estimate: Callable  # params, scale, state, t -> Estimate                           server, once a window
-    relay: Callable = _relay  # params, scale, draws, t, message, play -> message        shuffler
+    # params, draws -> state
+    init: Callable[..., Any]
+    # client: params, scale, draws, t, feature, reward, play -> message
+    encode: Callable[..., Any]
+    # server: params, scale, state, draws, t, message, used -> state, released
+    update: Callable[..., tuple[Any, Any]]
+    # server, once a window: params, scale, state, t -> Estimate
+    estimate: Callable[..., Estimate]
+    # shuffler: params, scale, draws, t, message, play -> message
+    relay: Callable[..., Any] = _relay
 
 
 class Sums(NamedTuple):
     """A user's report, or what the server holds: (x x', x y) or (V, u), packed."""
 
-    gram: Any  # d (d + 1) / 2 scalars, or arrays [P]
-    vector: Any  # d scalars, or arrays [P]
+    # d (d + 1) / 2 scalars, or arrays [P]
+    gram: Any
+    # d scalars, or arrays [P]
+    vector: Any
 
 
 class NoParams(NamedTuple):
+    """The number of the statistics without noise."""
+
     ridge: Any
 
 
@@ -64,45 +82,51 @@ class PrivateParams(NamedTuple):
     vector: Any
     ridge: Any
     ridge_root: Any
-    feature_norm: Any  # L: features above it are scaled down by the client
-    delta: Any  # of the guarantee; no function here reads it
+    # L: the client scales down features above it
+    feature_norm: Any
+    # of the guarantee; no function here reads it
+    delta: Any
 
 
 class JointState(NamedTuple):
-    sums: Any  # Sums, without noise
-    noise: Any  # [n]: that of the sums now, standard normals summed
-    source: Any  # what the noise is made from
+    """The true sums at a trusted server, and the noise under which they are released."""
+
+    sums: Sums
+    # of the sums now: standard normals summed
+    noise: Float[Array, " n"]
+    # what the noise is made from
+    source: Any
 
 
-def bounded(feature, reward, norm) -> tuple[list, Any]:
-    """(x, y) as a client whose privacy is calibrated reports them: ||x|| <= norm, y in [0, 1], whatever is not finite is 0."""
+def bounded(feature: Sequence[Array], reward: Array, norm: Any) -> tuple[list[Array], Array]:
+    """(x, y) as a client whose privacy is calibrated reports them: ||x|| <= norm, y in [0, 1], not finite is 0."""
     feature = [jnp.where(jnp.isfinite(x), x, 0) for x in feature]
     size = safe_norm(jnp.stack(feature, -1))
     shrink = jnp.where(size > norm, norm / jnp.maximum(size, norm), 1)
     return [x * shrink for x in feature], jnp.where(jnp.isfinite(reward), jnp.clip(reward, 0, 1), 0)
 
 
-def noisy(params, scale, noise, sums: Sums, dim: int) -> Sums:
-    """Sums plus noise [..., n] of standard normals times its scales; no noise at scale 0."""
+def noisy(params: PrivateParams, scale: Any, noise: Float[Array, "... n"], sums: Sums, dim: int) -> Sums:
+    """Sums plus standard normals times their scales; no noise at scale 0."""
     entry = scale * params.vector
     size = [scale * (params.diagonal if i == j else params.off_diagonal) for i, j in pairs(dim)]
     gram = tuple(v + size[k] * noise[..., k] for k, v in enumerate(sums.gram))
     return Sums(gram, tuple(u + entry * noise[..., len(gram) + j] for j, u in enumerate(sums.vector)))
 
 
-def zeros(dim: int, dtype) -> Sums:
+def zeros(dim: int, dtype: Any) -> Sums:
     """Sums of nothing."""
     zero = jnp.zeros((), dtype)
     return Sums((zero,) * len(pairs(dim)), (zero,) * dim)
 
 
-def report(feature, reward) -> Sums:
+def report(feature: Sequence[Array], reward: Array) -> Sums:
     """(x x', x y), packed."""
     return Sums(tuple(outer(feature)), tuple(x * reward for x in feature))
 
 
-def add(sums: Sums, message: Sums, used) -> Sums:
-    """Sums with the first `used` plays of a window [P]."""
+def add(sums: Sums, message: Sums, used: Any) -> Sums:
+    """Sums with the first `used` plays of a window."""
     mask = jnp.arange(len(message.vector[0]), dtype=jnp.int32) < used
 
     def total(old, new):
@@ -111,8 +135,8 @@ def add(sums: Sums, message: Sums, used) -> Sums:
     return Sums(*(tuple(total(a, b) for a, b in zip(x, y, strict=True)) for x, y in zip(sums, message, strict=True)))
 
 
-def ridge_at(params, t, dtype):
-    """rho_t."""
+def ridge_at(params: Any, t: Int[Array, ""], dtype: Any) -> Float[Array, ""]:
+    """The ridge rho_t of play t."""
     return params.ridge + params.ridge_root * jnp.sqrt(t.astype(dtype))
 
 
@@ -156,7 +180,10 @@ def local(dim: int) -> Statistics:
 
 
 def _tree(nodes: int, entries: int):
-    """The binary tree's noise: start(draws) -> source, noise of no report; move(source, draws, n) -> the same after n reports."""
+    """The binary tree's noise.
+
+    start(draws) -> source, noise of no report; move(source, draws, n) -> the same after n reports.
+    """
     begin, release = tree(2**nodes - 1, (entries,))
 
     def start(draws):
@@ -169,7 +196,7 @@ def _tree(nodes: int, entries: int):
 
 
 def _nested(nodes: int, entries: int):
-    """The published code's noise: at play t, after t - 1 reports, the sum of the first floor(ln t) + 1 nodes drawn in advance."""
+    """The published code's noise: at play t the sum of the first floor(ln t) + 1 of nodes drawn in advance."""
     starts = [math.ceil(math.exp(level)) for level in range(1, nodes)]  # the first play of every level but 0
 
     def start(draws):
@@ -196,9 +223,9 @@ def tree_nodes(form: str, horizon: int) -> int:
 
 @cache
 def joint(dim: int, form: str, nodes: int) -> Statistics:
-    """Joint privacy: the server adds the noise of a running sum to (V, u); windows of one play, params `PrivateParams`.
+    """Joint privacy: the server adds the noise of a running sum to (V, u).
 
-    form: a key of `TREES`; nodes: `tree_nodes`.
+    Windows are of one play, params are `PrivateParams`. form: a key of `TREES`; nodes: `tree_nodes`.
     """
     start, move = TREES[form](nodes, len(pairs(dim)) + dim)
 

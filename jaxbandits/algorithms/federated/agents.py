@@ -6,12 +6,10 @@ Axes: [L] plays of an episode, [N] agents, [A] arms, [d] features.
 import math
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-import jax
 import jax.numpy as jnp
-from jax import lax
 
 from jaxbandits.algorithms.contextual.linucb import TIE
-from jaxbandits.numerics import argmax, features, fixed_sum, lanes_last, materialize, played, safe_norm, sweep_inverse
+from jaxbandits.numerics import argmax, features, fixed_sum, lanes_last, materialize, played, safe_norm
 from jaxbandits.numerics.packed import quadratic_form
 from jaxbandits.protocol import Moments
 from jaxbandits.theory.federated import terms
@@ -249,67 +247,3 @@ def bounded(accepted: Accepted, limit: Any) -> Accepted:
         return jnp.where(good, jnp.minimum(1, limit / jnp.maximum(norm, limit)), 0)
 
     return Accepted(gram * shrink(size)[..., None, None], vector * shrink(length)[..., None], good)
-
-
-def _rounds(n: int) -> list[int]:
-    """Jacobi's round robin for even n: the order of rows after each of n - 1 rounds of pairs (0, 1), (2, 3), ..."""
-    top, bottom = list(range(0, n, 2)), list(range(1, n, 2))
-    new_top = [top[0], bottom[0], *top[1:-1]] if n > 2 else top
-    new_bottom = [*bottom[1:], top[-1]] if n > 2 else bottom
-    return [x for pair in zip(new_top, new_bottom, strict=True) for x in pair]
-
-
-def symmetric_eigen(matrix: Float[Array, "d d"], sweeps: int = 8) -> tuple[Float[Array, " d"], Float[Array, "d d"]]:
-    """Eigenvalues and eigenvectors (columns) of a symmetric matrix by parallel Jacobi rotations.
-
-    Elementwise, so that no solver of the backend is called. Eight sweeps converge to float32 for d <= 20.
-    """
-    d = matrix.shape[-1]
-    n = max(2, d + d % 2)
-    matrix = jnp.pad(matrix, ((0, n - d), (0, n - d)))
-    order = jnp.asarray(_rounds(n), jnp.int32)
-    scale = jnp.maximum(jnp.max(jnp.abs(matrix)), jnp.finfo(matrix.dtype).tiny)
-    matrix = matrix / scale
-
-    def mix(x, c, s):
-        """Rotate the pairs of rows of x [n, m], then put them in the next round's order."""
-        even, odd = x[0::2], x[1::2]
-        pairs = jnp.stack([c[:, None] * even - s[:, None] * odd, s[:, None] * even + c[:, None] * odd], axis=1)
-        return pairs.reshape(x.shape)[order]
-
-    def rotate(_, carry):
-        a, vectors = carry  # vectors: rows
-        diagonal, beside = jnp.diagonal(a), jnp.diagonal(a, 1)[0::2]
-        difference = (diagonal[1::2] - diagonal[0::2]) / 2
-        size = jnp.abs(difference) + jnp.sqrt(difference * difference + beside * beside)
-        tangent = jnp.where(beside == 0, 0, jnp.where(difference < 0, -beside, beside) / jnp.where(size > 0, size, 1))
-        c = 1 / jnp.sqrt(1 + tangent * tangent)
-        s = tangent * c
-        a = mix(jnp.swapaxes(mix(a, c, s), 0, 1), c, s)
-        return (a + a.T) / 2, mix(vectors, c, s)
-
-    identity = jnp.eye(n, dtype=matrix.dtype)
-    a, vectors = lax.fori_loop(0, sweeps * (n - 1), rotate, (matrix, identity))
-    # the padding's eigenvector is an axis of its own: drop its row by sorting it last, and its column
-    rows = jnp.argsort(jnp.where(vectors[:, d:].any(axis=1), 1, 0), stable=True)[:d] if n > d else jnp.arange(d)
-    return jnp.diagonal(a)[rows] * scale, vectors[rows][:, :d].T
-
-
-def floored_inverse(matrix: Float[Array, "d d"], floor: Any) -> Float[Array, "d d"]:
-    """Inverse of a symmetric matrix after raising its eigenvalues to `floor`.
-
-    Where all eigenvalues are above the floor this is a plain inverse. Otherwise (noise or attacks) it takes an
-    eigenvalue decomposition, inside a loop that runs only when some lane needs it.
-    `docs/formulas/byzantine.md#eigenvalue-floor`.
-    """
-    lower = matrix - floor * jnp.eye(matrix.shape[-1], dtype=matrix.dtype)
-    inverses, pivots = jax.vmap(sweep_inverse)(jnp.stack([matrix, lower]))  # in one loop
-    above = pivots[1] > 0
-    inverse = jnp.where(above, inverses[0], 0)
-
-    def repair(carry):
-        values, vectors = symmetric_eigen(matrix)
-        weights = 1 / jnp.maximum(values, floor)
-        return jnp.array(True), fixed_sum((vectors * weights)[:, None, :] * vectors[None, :, :])
-
-    return lax.while_loop(lambda carry: ~carry[0], repair, (above, inverse))[1]

@@ -20,7 +20,6 @@ from jaxbandits.algorithms.federated.agents import (
     bounded,
     bytes_of,
     choose,
-    floored_inverse,
     moments,
     radius,
     ridge,
@@ -28,11 +27,12 @@ from jaxbandits.algorithms.federated.agents import (
 )  # fmt: skip
 from jaxbandits.algorithms.federated.agents import constants as _constants
 from jaxbandits.algorithms.federated.aggregation import RULES, Crowd, whole
-from jaxbandits.estimators.packing import pack, unpack
 from jaxbandits.estimators.random_groups import groups_of
 from jaxbandits.mechanisms.composition import guarantee, view_released
 from jaxbandits.mechanisms.tree import CALIBRATIONS, FORMS, tree, tree_event, tree_levels, tree_scale
 from jaxbandits.numerics import count, matvec, tree_where
+from jaxbandits.numerics.linear_algebra import floored_inverse
+from jaxbandits.numerics.packed import pack, unpack
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.typing import Array, Float, Int, Scalar
 from jaxbandits.validation import choice, factory, integer, number
@@ -81,7 +81,7 @@ class State(NamedTuple):
 
 @cache
 def program(
-    num_agents: int, dim: int, window: int, aggregate: str, iterations: int, privacy: str | None, levels: int
+    num_agents: int, dim: int, window: int, aggregate: str, iterations: int, privacy: Any, levels: int
 ) -> Program:
     """levels: nodes of a tree that a message can lie in; 0 without a tree.
 

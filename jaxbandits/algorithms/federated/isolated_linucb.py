@@ -20,13 +20,13 @@ from jaxbandits.algorithms.federated.agents import (
     accept,
     choose,
     constants,
-    floored_inverse,
     moments,
     radius,
     ridge,
     sizes,
 )  # fmt: skip
 from jaxbandits.numerics import matvec
+from jaxbandits.numerics.linear_algebra import floored_inverse
 from jaxbandits.protocol import Algorithm, Guarantee, Moments, Program, Rewards, Span
 from jaxbandits.typing import Array, Float, Int, Scalar
 from jaxbandits.validation import choice, factory

@@ -21,13 +21,13 @@ from jaxbandits.algorithms.federated.agents import (
     bytes_of,
     choose,
     constants,
-    floored_inverse,
     moments,
     radius,
     ridge,
     sizes,
 )  # fmt: skip
 from jaxbandits.numerics import fixed_sum, matvec
+from jaxbandits.numerics.linear_algebra import floored_inverse
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.typing import Array, Float, Int, Scalar
 from jaxbandits.validation import choice, factory

@@ -16,14 +16,13 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 
 from jaxbandits.algorithms.linear import formulas
 from jaxbandits.algorithms.linear.batch_reports import added, block_arms, ends, no_sums, taken
 from jaxbandits.estimators.g_optimal import Basis, Design, design_on, gram, regular_inverse, span_basis
-from jaxbandits.numerics import argmax, cond_any, count, fixed_sum, matvec, rounded
+from jaxbandits.numerics import argmax, cond_any, count, fixed_sum, matvec, rounded, tree_where
 from jaxbandits.protocol import SPAN_DONE, UNDECIDED, Hints, Program, Report
 from jaxbandits.typing import Array, Bool, Float, Int
 
@@ -211,11 +210,6 @@ def noised(value: Float[Array, " P"], scale: Any, draws: Any, t: Int[Array, " P"
     return value + rounded(scale * draws.laplace(t), t)
 
 
-def chosen(condition: Bool[Array, ""], new: Any, old: Any) -> Any:
-    """The tree `new` where the condition holds, else `old`."""
-    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), new, old)
-
-
 # ---- the seven functions
 
 
@@ -272,12 +266,12 @@ def program(num_arms: int, dim: int, capacity: int, rules: Rules) -> Program:
         over = ~memory.done & (memory.position == jnp.sum(memory.counts, dtype=jnp.int32))
         judged = over & memory.whole & (memory.position > 0)
         batch = played_batch(params, state, capacity > 0)
-        following = chosen(judged, end_batch(rules, params, draws, t, memory, batch), memory)
+        following = tree_where(judged, end_batch(rules, params, draws, t, memory, batch), memory)
         following = begin_batch(rules, params, following, t)
-        memory = chosen(over, following, memory)
+        memory = tree_where(over, following, memory)
         if capacity:
             return State(memory, state.reports)
-        return State(memory, chosen(over, no_reports(params.actions.dtype), state.reports))
+        return State(memory, tree_where(over, no_reports(params.actions.dtype), state.reports))
 
     def diagnose(params, state):
         return {"active_arms": count(state.memory.active), "batches": state.memory.batch}

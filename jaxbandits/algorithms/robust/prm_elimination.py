@@ -98,10 +98,11 @@ def program(num_arms: int, bins: int, exploration: str, hooked: bool, shortcut: 
         return jnp.where(explore, any_arm(draws, t), argmax(state.estimates))
 
     def init(params, draws):
+        estimates = jnp.full(num_arms, UNSEEN, draws.dtype)
         zero = jnp.int32(0)
         return State(
             active=jnp.ones(num_arms, bool),
-            estimates=jnp.full(num_arms, UNSEEN, draws.dtype),
+            estimates=estimates,
             batch=zero,
             arm=zero,
             block=prm_block.empty(bins, draws.dtype),

@@ -8,12 +8,12 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 
 from jaxbandits.learners.transformations import begin, examined, step
-from jaxbandits.numerics import fixed_sum, inverse_cdf, materialize, one_hot
+from jaxbandits.numerics import fixed_sum, inverse_cdf, materialize, one_hot, tree_where
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
+from jaxbandits.typing import Array, Float, Scalar
 from jaxbandits.validation import factory, integer, number
 
 if TYPE_CHECKING:
@@ -30,17 +30,17 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """What persists from play to play."""
 
-    # [K] H, the arms' preferences
-    preferences: Any
-    # [] mean of the rewards so far
-    mean: Any
+    # H, the arms' preferences
+    preferences: Float[Array, " K"]
+    # mean of the rewards so far
+    mean: Float[Array, ""]
     # the optimizer's own; () for plain ascent
     optimizer: Any
 
 
 @cache
 def program(num_arms: int, optimizer: Any, baseline: bool) -> Program:
-    """optimizer: an optax transformation, or None for plain ascent."""
+    """The functions of gradient ascent. optimizer: an optax transformation, or None for plain ascent."""
 
     def init(params, draws):
         preferences = jnp.zeros(num_arms, draws.dtype)
@@ -58,7 +58,9 @@ def program(num_arms: int, optimizer: Any, baseline: bool) -> Program:
 
     def update(params, state, draws, t, note, message, used):
         action, policy = note
-        reward = jnp.where(jnp.isfinite(message), message, 0)  # here, where corrupted reports pass too
+        reward = jnp.where(
+            jnp.isfinite(message), message, 0
+        )  # here and not in `encode`: reports may be corrupted on their way
         before = jnp.where(t == 1, reward, state.mean) if baseline else jnp.zeros_like(reward)
         # the gradient of log policy[action] in the preferences, times how much better than the baseline the reward was
         ascent = materialize(reward - before) * (one_hot(action, num_arms).astype(policy.dtype) - policy)
@@ -69,7 +71,7 @@ def program(num_arms: int, optimizer: Any, baseline: bool) -> Program:
         mean = state.mean + (reward - state.mean) / t.astype(reward.dtype)
         finite = jnp.all(jnp.isfinite(preferences)) & jnp.isfinite(mean)
         after = State(preferences, mean, inner)
-        return jax.tree.map(lambda new, old: jnp.where(finite, new, old), after, state), ()
+        return tree_where(finite, after, state), ()
 
     return Program(init, act, encode, update)
 
@@ -79,7 +81,7 @@ def gradient_bandit(
     *,
     num_arms: int,
     horizon: int,
-    learning_rate: float = 0.1,
+    learning_rate: Scalar = 0.1,
     optimizer: optax.GradientTransformation | None = None,
     baseline: bool = True,
 ) -> Algorithm:
@@ -88,19 +90,20 @@ def gradient_bandit(
     Parameters
     ----------
     num_arms : int
-        Number of arms, at least 2. [static]
+        Number of arms K, at least 2 [static]. Filled in from the environment.
     horizon : int
-        Number of plays, at least 1.
+        Number of plays T, at least 1. Filled in from the sweep.
     learning_rate : float
-        Step size alpha > 0 of plain ascent, in preference per unit of reward; default 0.1, one of the book's examples. An optimizer has step
-        sizes of its own and does not read it.
+        Step size alpha > 0 of plain ascent, in preference per unit of reward; default 0.1, one of the book's
+        examples. An optimizer has step sizes of its own and does not read it.
     optimizer : optax.GradientTransformation, optional
-        An optax transformation that takes the steps instead, such as ``optax.adam(0.05)``: it is given the gradient of minus the
-        expected reward, and must need nothing else. Its learning rate is part of the compiled program, so a grid over optimizers is
-        one program for each. Make one object for a whole sweep: two equal calls of optax are unequal objects, and each is compiled.
-        The default is plain ascent. [static]
+        An optax transformation that takes the steps instead, such as ``optax.adam(0.05)``: it is given the gradient
+        of minus the expected reward, and must need nothing else. Its learning rate is part of the compiled program,
+        so a grid over optimizers is one program for each. Make one object for a whole sweep: two equal calls of optax
+        are unequal objects, and each is compiled. The default is plain ascent. [static]
     baseline : bool
-        Whether rewards are compared with the mean of the rewards before; default True. False compares them with 0. [static]
+        Whether rewards are compared with the mean of the rewards before; default True. False compares them with 0.
+        [static]
 
     Returns
     -------
@@ -110,31 +113,31 @@ def gradient_bandit(
     Raises
     ------
     ValueError
-        Where an argument is out of range, or where the optimizer needs the value of the loss (lbfgs, polyak_sgd), draws random numbers of its
-        own (noisy_sgd), or is no transformation.
+        Where an argument is out of range, or where the optimizer needs the value of the loss (lbfgs, polyak_sgd),
+        draws random numbers of its own (noisy_sgd), or is no transformation.
 
     Notes
     -----
-    *Law.* With preferences H, first all 0, arm a is drawn with probability pi(a) = exp(H(a)) / sum over b of exp(H(b)). After the
-    reward R of play t, H(a) grows by alpha (R - B) (1[a was played] - pi(a)).
+    *Law.* With preferences H, first all 0, arm a is drawn with probability pi(a) = exp(H(a)) / sum over b of
+    exp(H(b)). After the reward R of play t, H(a) grows by alpha (R - B) (1[a was played] - pi(a)).
 
-    *Baseline.* B is the mean of the rewards before play t, without that of play t; at the first play, B = R, so that nothing is
-    learned from it. So says equation (2.12) of the book in its later printings; the book's own figures, by its footnote, include the reward of
-    play t in the mean.
+    *Baseline.* B is the mean of the rewards before play t, without that of play t; at the first play, B = R, so that
+    nothing is learned from it. So says equation (2.12) of the book in its later printings; the book's own figures, by
+    its footnote, include the reward of play t in the mean.
 
-    *Ties and non-finite values.* The draw breaks ties. A non-finite reward counts as 0. A step that would make a preference infinite or NaN
-    is not taken.
+    *Ties and non-finite values.* The draw breaks ties. A non-finite reward counts as 0. A step that would make a
+    preference infinite or NaN is not taken.
 
-    *Rounding.* Sums over arms have a fixed order, also those that the optimizer makes (``learners.from_optax`` says which), so
-    that the number of lanes changes no bit.
+    *Rounding.* Sums over arms have a fixed order, also those that the optimizer makes (``learners.from_optax`` says
+    which), so that the number of lanes changes no bit.
 
     *Departures.* None with ``optimizer=None``; ``optax.sgd(alpha)`` is the same algorithm.
 
     References
     ----------
-    R. J. Williams, "Simple statistical gradient-following algorithms for connectionist reinforcement learning", Machine Learning 8, 1992,
-    section 4 (REINFORCE). R. S. Sutton and A. G. Barto, "Reinforcement Learning: An Introduction", 2nd edition, 2018, section 2.8,
-    equations (2.11) and (2.12).
+    R. J. Williams, "Simple statistical gradient-following algorithms for connectionist reinforcement learning",
+    Machine Learning 8, 1992, section 4 (REINFORCE). R. S. Sutton and A. G. Barto, "Reinforcement Learning: An
+    Introduction", 2nd edition, 2018, section 2.8, equations (2.11) and (2.12).
 
     Examples
     --------
@@ -155,11 +158,11 @@ def gradient_bandit(
         raise ValueError(f"baseline = {baseline!r} must be True or False")
     static = (num_arms, optimizer, baseline)
     return Algorithm(
-        program(*static),
-        (Span(1, horizon),),
-        Params(rate),
-        Guarantee(),
-        ("gradient_bandit", 1, static),
-        {},
+        program=program(*static),
+        schedule=(Span(1, horizon),),
+        params=Params(rate),
+        guarantee=Guarantee(),
+        version=("gradient_bandit", 1, static),
+        config={},
         rewards=Rewards(),
     )
