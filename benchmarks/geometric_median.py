@@ -2,8 +2,8 @@
 
     python benchmarks/geometric_median.py [PROBLEMS] [far]       far: a fifth of the points a thousand times as far out
 
-Same iterations (64), same float type, both certify. The loop starts at the mean, or at the coordinatewise median like ours
-("robust"). Compilation is left out. Pin the process to one core.
+Same iterations (64), same float type, both certify. The loop starts at the mean, or at the coordinatewise median like
+ours ("robust"). Compilation is left out. Pin the process to one core.
 """
 
 import sys

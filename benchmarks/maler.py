@@ -2,9 +2,10 @@
 
     python benchmarks/maler.py [LANES [PLAYS]]       lanes (1,000), plays of each (2,000)
 
-Dimension 5, constants of T = 20,000 (19 experts), noisy linear regression, gradients clipped at G: three practical ones and the theory's
-at epsilon 1. Both sides read the same cheap counter for their draws, whose time is in both. "left": Newton steps that
-leave the ball. Compilation is left out, CPU seconds of one pinned core are the least of several turns.
+Dimension 5, constants of T = 20,000 (19 experts), noisy linear regression, gradients clipped at G: three practical
+ones and the theory's at epsilon 1. Both sides read the same cheap counter for their draws, whose time is in both.
+"left": Newton steps that leave the ball. Compilation is left out, CPU seconds of one pinned core are the least of
+several turns.
 """
 
 import sys

@@ -72,7 +72,9 @@ def quickstart():
 
 
 def overhead(rounds: int) -> dict:
-    """(seconds, seconds of cores kept busy) of the quickstart in memory without progress, and in a fresh store with progress."""
+    """(seconds, seconds of cores kept busy) of the quickstart in memory without progress,
+    and in a fresh store with progress.
+    """
     run = quickstart()
 
     def look(**more) -> tuple[float, float]:

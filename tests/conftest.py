@@ -14,7 +14,9 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 @pytest.fixture(autouse=True, scope="module")
 def _forget_programs():
-    """Compiled programs map memory, a process may have 65,530 maps, and one beyond them crashes: a file's are let go at its end."""
+    """Compiled programs map memory, a process may have 65,530 maps, and one beyond them crashes:
+    a file's are let go at its end.
+    """
     yield
     from jaxbandits.sweeps.engines.compiled import compiled
 

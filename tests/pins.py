@@ -1,7 +1,8 @@
 """What every case of the catalogue computed when its results were last looked at: tests/pinned.json.
 
-`make pins` writes the file, and the hashes of the package's code (`jaxbandits.sweeps.identity.pinned_code`), once the results are the same
-as before or the version number of a part was raised. A refactored program with the same results is so pinned anew.
+`make pins` writes the file, and the hashes of the package's code (`jaxbandits.sweeps.identity.pinned_code`), once the
+results are the same as before or the version number of a part was raised. A refactored program with the same results
+is so pinned anew.
 """
 
 import json

@@ -1,4 +1,7 @@
-"""Linear bandits over users: published scales by hand, noise laws, trees, limits, claims. Paths: test_ldp_contextual_reference."""
+"""Linear bandits over users: published scales by hand, noise laws, trees, limits, claims.
+
+Paths: test_ldp_contextual_reference.
+"""
 
 import math
 from functools import partial

@@ -1,4 +1,6 @@
-"""Robust elimination and its filter against their literal transcriptions: the same draws in, the same paths out, in float64."""
+"""Robust elimination and its filter against their literal transcriptions:
+the same draws in, the same paths out, in float64.
+"""
 
 import functools
 import math
@@ -223,7 +225,8 @@ def test_paths_where_arms_span_a_plane_a_line_or_nothing(monkeypatch, model):
 
 
 @pytest.mark.parametrize(("model", "meeting"), [
-    ("M1", "target"), ("M1", "flip"), ("M1", "sign, rewards"), ("M1", "coins"), ("M1", "burst"), ("M1", "subthreshold"), ("M2", "target"), ("M2", "sign, rewards"),
+    ("M1", "target"), ("M1", "flip"), ("M1", "sign, rewards"), ("M1", "coins"), ("M1", "burst"), ("M1", "subthreshold"),
+    ("M2", "target"), ("M2", "sign, rewards"),
 ])  # fmt: skip
 def test_paths_under_other_attacks(model, meeting):
     for i, name in enumerate(("defaults", "contaminated", "sieve")):

@@ -1,4 +1,6 @@
-"""Reproductions: the machinery on small studies, each paper's statistics against literal NumPy, the quick sizes end to end."""
+"""Reproductions: the machinery on small studies, each paper's statistics against literal NumPy,
+the quick sizes end to end.
+"""
 
 import math
 from functools import partial

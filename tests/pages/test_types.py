@@ -1,4 +1,6 @@
-"""What a type checker says of a user's own code: misspelt, positional and wrong arguments are found before anything runs."""
+"""What a type checker says of a user's own code:
+misspelt, positional and wrong arguments are found before anything runs.
+"""
 
 import json
 import os

@@ -136,7 +136,8 @@ def test_environments_pay_what_they_say(name):
 def test_ranges_are_exact():
     e = jb.environments
     ranges = {
-        e.gaussian_arms: [({"means": [3.0, 5.0], "scale": 0.0}, (3, 5)), ({"means": [3.0, 5.0]}, (-math.inf, math.inf))],
+        e.gaussian_arms: [({"means": [3.0, 5.0], "scale": 0.0}, (3, 5)),
+            ({"means": [3.0, 5.0]}, (-math.inf, math.inf))],
         e.student_arms: [({"means": [-1.0, 5.0], "scale": 0.0}, (-1, 5))],
         e.pareto_arms: [({"means": [0.9, 0.5], "shape": 2.0}, (0.25, math.inf))],
         e.lognormal_arms: [({"means": [0.9, 0.5]}, (0, math.inf)), ({"means": [0.9, 0.5], "sigma": 0.0}, (0.5, 0.9))],

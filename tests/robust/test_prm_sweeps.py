@@ -102,13 +102,15 @@ def test_one_program_serves_a_grid():
         "radius": ["order", "explicit"],
     }
     one = plan(
-        prm_elimination, gaussian, horizon=500, seeds=8, grid=grid, points=None, reward_adversary=None, message_adversary=None,
+        prm_elimination, gaussian, horizon=500, seeds=8, grid=grid, points=None, reward_adversary=None,
+        message_adversary=None,
         checkpoints=10, dtype="float32",
     )  # fmt: skip
     assert len(one.cells) == 16 and len(one.groups) == 1
     central = plan(
         partial(prm_elimination, moment="central", epsilon=1.0), gaussian, horizon=500, seeds=8,
-        grid={"mean_bound": [7.0, 9.0, 12.0]}, points=None, reward_adversary=None, message_adversary=None, checkpoints=10,
+        grid={"mean_bound": [7.0, 9.0, 12.0]}, points=None, reward_adversary=None, message_adversary=None,
+        checkpoints=10,
         dtype="float32",
     )  # fmt: skip
     assert len(central.groups) == 1

@@ -1,4 +1,6 @@
-"""Compiled programs are kept on disk between processes: the package's own, while the user's programs stay where they were."""
+"""Compiled programs are kept on disk between processes:
+the package's own, while the user's programs stay where they were.
+"""
 
 import json
 import os

@@ -490,7 +490,8 @@ def test_unpinned_code_is_named_by_what_it_computes(monkeypatch):
     pinned_keys = key(), key(partial(A.exp3, feedback_scale=0))
     monkeypatch.setattr(pinned_code, "unchanged", lambda: False)
     here, same, scale, mean, float64 = (
-        key(), key(partial(A.exp3, feedback_scale=0)), key(partial(A.exp3, learning_rate=0.5)), key(environment=E.bernoulli_arms(means=[0.25, 0.5])), key(dtype="float64")
+        key(), key(partial(A.exp3, feedback_scale=0)), key(partial(A.exp3, learning_rate=0.5)),
+        key(environment=E.bernoulli_arms(means=[0.25, 0.5])), key(dtype="float64")
     )  # fmt: skip
     assert here == same and len({here, scale, mean, float64, *pinned_keys}) == 5
     original = A.exp3(num_arms=2, horizon=100).program
@@ -648,9 +649,11 @@ def test_what_a_name_stands_for_is_part_of_the_pinned_code(tmp_path, monkeypatch
     before = definitions(0, {})
     same = [
         edited("two.py", "def f", "# a comment\ndef f"),
-        {"sub/__init__.py": "", "sub/two.py": files["two.py"], "two.py": ""} | edited("one.py", "jaxbandits.two", "jaxbandits.sub.two"),
+        {"sub/__init__.py": "", "sub/two.py": files["two.py"], "two.py": ""} | edited("one.py", "jaxbandits.two",
+            "jaxbandits.sub.two"),
         {"two.py": "from jaxbandits.five import f\n", "five.py": files["two.py"]},
-        edited("one.py", "from jaxbandits import three\nfrom jaxbandits.two import f", "from jaxbandits.two import f\nfrom jaxbandits import three"),
+        edited("one.py", "from jaxbandits import three\nfrom jaxbandits.two import f",
+            "from jaxbandits.two import f\nfrom jaxbandits import three"),
     ]  # fmt: skip
     other = [
         edited("one.py", "jaxbandits.two", "jaxbandits.three"),
