@@ -143,7 +143,9 @@ def drift(seeds: int = 256, horizon: int = HORIZON) -> None:
 
 
 def errors(label: str, contexts: str, horizon: int, seeds: int = 8) -> None:
-    """Print the largest errors of a float32 run's last state against float64 on the features and rewards that it saw."""
+    """Print the largest errors of a float32 run's last state against float64 on the features and rewards
+    that it saw.
+    """
     rank_one = label.startswith("linucb") and contexts == "fixed"
     # the last play before scores and widths are computed anew, where their errors are largest
     for plays in (127, horizon - horizon % 64 - 1) if rank_one else (horizon,):

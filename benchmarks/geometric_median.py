@@ -36,7 +36,8 @@ def main(problems: int, far: bool) -> None:
     names = ("jaxbandits", "Numba loop from the mean", "Numba loop from the robust start")
     for name, gap, s in zip(names, (np.asarray(ours.gap), plain[1], robust[1]), seconds, strict=True):
         print(
-            f"{name:34s} {problems / s:.3g} problems / s, gap {np.median(gap):.2g} (largest {gap.max():.2g}), {s / seconds[0]:.2f} x our time"
+            f"{name:34s} {problems / s:.3g} problems / s, gap {np.median(gap):.2g} (largest {gap.max():.2g}), "
+            f"{s / seconds[0]:.2f} x our time"
         )
 
 

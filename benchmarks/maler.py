@@ -62,7 +62,8 @@ def main(lanes: int, plays: int) -> None:
         seconds, other = best_of(5, *runs)
         print(
             f"{name:24s} {plays * lanes / seconds:.3g} plays / s, {1e6 * seconds / plays / lanes:.2f} us each; "
-            f"Numba {plays * lanes / other:.3g}; ratio {other / seconds:.2f}; {left:.1%} left; predictions differ by {difference:.1g}",
+            f"Numba {plays * lanes / other:.3g}; ratio {other / seconds:.2f}; {left:.1%} left; "
+            f"predictions differ by {difference:.1g}",
             flush=True,
         )
 

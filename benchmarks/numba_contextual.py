@@ -66,7 +66,9 @@ def _ziggurat(s0, s1):
 
 @nb.njit(**_INLINE)
 def _on_circle(bits):
-    """(cos, sin) of an angle: 30 bits within an eighth of a turn of an axis, by Taylor series; two bits for the axis."""
+    """(cos, sin) of an angle: 30 bits within an eighth of a turn of an axis, by Taylor series;
+    two bits for the axis.
+    """
     angle = F32(np.int32(U32(bits << U32(2)))) * F32(math.pi / 4 * 2.0**-31)
     square = -angle * angle
     sine = angle * (F32(1) + square * (F32(1 / 6) + square * (F32(1 / 120) + square * F32(1 / 5040))))

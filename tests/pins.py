@@ -69,7 +69,10 @@ def fault(name: str, now: dict, before: dict | None, jax_version: str) -> str:
     if before is None:
         return f"{name} is not pinned: run `make pins`"
     if now["versions"] == before["versions"] and not same_results(now, before):
-        return f"{name} gives other results under the same version numbers {now['versions']}: raise the version of what changed"
+        return (
+            f"{name} gives other results under the same version numbers {now['versions']}: "
+            "raise the version of what changed"
+        )
     if now["versions"] != before["versions"]:
         return f"{name} has new version numbers: say so in the changelog and run `make pins`"
     if jax_version == jax.__version__ and now["program"] != before["program"]:

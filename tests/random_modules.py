@@ -1,4 +1,6 @@
-"""Users' modules for tests of keys: loaded from text, named as a store names them, and played op by op for the truth."""
+"""Users' modules for tests of keys: loaded from text, named as a store names them,
+and played op by op for the truth.
+"""
 
 import contextlib
 import importlib
@@ -248,7 +250,8 @@ CONSTRUCTS = [
     ("@jax.custom_jvp\ndef f#(x): return x * 1.5\n@f#.defjvp\ndef _(p, t): return f#(p[0]), t[0] * 0.5",
         "f#(params.rate)"),
     ("@functools.lru_cache\ndef f#(x): return x * 1.5", "f#(0.5)"),
-    ("def h#(f):\n    @functools.wraps(f)\n    def g(*a): return 1.5 * f(*a)\n    return g\n@h#\ndef f#(x): return x - 0.5", "f#(params.rate)"),
+    ("def h#(f):\n    @functools.wraps(f)\n    def g(*a): return 1.5 * f(*a)\n    return g\n"
+        "@h#\ndef f#(x): return x - 0.5", "f#(params.rate)"),
     ("X# = np.random.default_rng(int(1.5 * 4)).normal()", "X#"),
     ("import helper#", "helper#.f(params.rate)"),
     ("def f#():\n    import helper#\n    return helper#.X", "f#()"),
@@ -309,11 +312,13 @@ def _other_letter(rng, text):
 
 
 def _other_call(rng, text):
-    return _replaced_once(rng, text, r"jnp\.(sin|cos|tanh|maximum|minimum)", lambda m: {"sin": "jnp.cos", "cos": "jnp.tanh", "tanh": "jnp.sin", "maximum": "jnp.minimum", "minimum": "jnp.maximum"}[m[1]])  # fmt: skip
+    other = {"sin": "jnp.cos", "cos": "jnp.tanh", "tanh": "jnp.sin", "maximum": "jnp.minimum", "minimum": "jnp.maximum"}
+    return _replaced_once(rng, text, r"jnp\.(sin|cos|tanh|maximum|minimum)", lambda m: other[m[1]])
 
 
 def _other_truth(rng, text):
-    return _replaced_once(rng, text, r"True|False| > | < ", lambda m: {"True": "False", "False": "True", " > ": " < ", " < ": " > "}[m[0]])  # fmt: skip
+    other = {"True": "False", "False": "True", " > ": " < ", " < ": " > "}
+    return _replaced_once(rng, text, r"True|False| > | < ", lambda m: other[m[0]])
 
 
 def _comment(rng, text):

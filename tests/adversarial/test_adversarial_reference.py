@@ -199,7 +199,7 @@ PAIRS = {
         f"ftpl literal {on_fail}": Pair(
             algorithms.ftpl(num_arms=K, horizon=40, learning_rate=0.2, tries=11, on_fail=on_fail, resampling="literal"),
             listed(partial(lambda ref, on_fail: ref.Ftpl(K, learning_rate=0.2, tries=11, on_fail=on_fail),
-                on_fail=on_fail),
+                           on_fail=on_fail),
                    1, 40, "alg/act", "none", "alg/update/tries"),
             table(40),
         )

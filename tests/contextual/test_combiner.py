@@ -1,4 +1,6 @@
-"""The bandit combiner against its pseudocode on given rewards; its constants by hand; bases that keep their own time."""
+"""The bandit combiner against its pseudocode on given rewards; its constants by hand;
+bases that keep their own time.
+"""
 
 import math
 import re
@@ -154,7 +156,9 @@ def test_the_width_by_hand():
 
 
 def test_no_privacy_is_the_limit_of_little():
-    """C_1 goes to log^(3/2)(T) sqrt(d), C_i and 1 / eta_i to 0, R_i to infinity: then base 1 plays, whatever is paid."""
+    """C_1 goes to log^(3/2)(T) sqrt(d), C_i and 1 / eta_i to 0, R_i to infinity:
+    then base 1 plays, whatever is paid.
+    """
     far, near = (combiner_constants(3, 5, 20_000, epsilon, 1e-4) for epsilon in (math.inf, 1e13))
     np.testing.assert_allclose(far[0], near[0], atol=1e-9)
     np.testing.assert_allclose(far[2][0], near[2][0])

@@ -40,7 +40,9 @@ def closed(parts, case, lanes, lane):
 
 
 def play(algorithm, environment, times, seeds):
-    """[seeds, C, A] pulls or [seeds, C] regret, and the diagnostics: span by span, with the windows an engine offers."""
+    """[seeds, C, A] pulls or [seeds, C] regret, and the diagnostics:
+    span by span, with the windows an engine offers.
+    """
     parts = parts_of(algorithm, environment, None, None, "float32")
     case, times = cast(case_of(algorithm, environment)), jnp.asarray(times, jnp.int32)
     lanes = jnp.arange(seeds, dtype=jnp.uint32)

@@ -173,7 +173,8 @@ def test_moments_in_closed_form():
 
 
 def test_no_spread():
-    for made, want in ((e.gaussian_arms(means=[-2.0, 1.0], scale=0.0), [4, 1]), (e.student_arms(means=[-2.0, 1.0], scale=0.0), [4, 1]),
+    for made, want in ((e.gaussian_arms(means=[-2.0, 1.0], scale=0.0), [4, 1]),
+                       (e.student_arms(means=[-2.0, 1.0], scale=0.0), [4, 1]),
                        (e.lognormal_arms(means=[2.0, 1.0], sigma=0.0), [4, 1])):  # fmt: skip
         np.testing.assert_allclose(made.facts["moment"](2), want)
         np.testing.assert_array_equal(made.facts["moment"](2, central=True), 0)

@@ -465,7 +465,9 @@ def test_regrets_of_the_practical_scales():
     noise = 0.5 * rng.normal(size=(horizon, agents))
     reward = lambda t, i, arm: x[t - 1, i, arm] @ theta + noise[t - 1, i]
     for ridge_scale, radius_scale, total in ((0.1, 0.03, 245), (0.01, 0.1, 2876)):
-        c = byz.Constants(agents, 4, horizon, window, corruption_bound=0.2, ridge_scale=ridge_scale, radius_scale=radius_scale)  # fmt: skip
+        c = byz.Constants(
+            agents, 4, horizon, window, corruption_bound=0.2, ridge_scale=ridge_scale, radius_scale=radius_scale
+        )
         attack = attacks.byzantine("target", 1.0, window, theta)
         run = byz.byzantine_ucb(x, reward, theta, c, iterations=8, hits=hits, attack=attack)
         assert run.regret[window - 1] == pytest.approx(238, rel=0.05)

@@ -234,8 +234,8 @@ CASES = {
     "increment, little noise": INCREMENT(attack={"corruption": 0.1, "kind": "nonfinite"}, **LITTLE),
     **{
         f"{factory.__name__}, {width}": ALONE(factory, width=width)
-        for factory in (algorithms.isolated_linucb, algorithms.oracle_linucb) for width in ("schedule",
-            "abbasi_yadkori")
+        for factory in (algorithms.isolated_linucb, algorithms.oracle_linucb)
+        for width in ("schedule", "abbasi_yadkori")
     },
 }  # fmt: skip
 pytestmark = [

@@ -80,7 +80,8 @@ def test_formulas_are_those_of_the_transcription(model):
         inverse, b = d.basis @ np.linalg.inv(moment) @ d.basis.T, literal.laplace_scale(epsilon)
         square = literal.second_moment_bound(pulls, model=model, noise_scale=0.6, epsilon=epsilon)
         shared = {
-            "model": model, "laplace_scale": b, "sampling_scale": 0.9, "corruption_bound": alpha, "corruption_scale": 0.3}  # fmt: skip
+            "model": model, "laplace_scale": b, "sampling_scale": 0.9, "corruption_bound": alpha,
+            "corruption_scale": 0.3}  # fmt: skip
         with jax.enable_x64(True):
             np.testing.assert_array_equal(formulas.counts(d.weights, size, model=model, weight_floor=0.15), pulls)
             close(formulas.mean_square(pulls, 0.6, b, model=model), square)

@@ -293,8 +293,8 @@ BUGS = {
     "events that are a string": Planted(
         "guarantee",
         own(claim=Guarantee("local", "reward", lambda params: (1 / params.mechanism_scale, 0.0), view_message,
-                                         ("mechanism_scale",), events=lambda params: "laplace")),
-                                         "return a tuple of Event"),
+                            ("mechanism_scale",), events=lambda params: "laplace")),
+        "return a tuple of Event"),
     "no scales": Planted("guarantee", own(claim=CLAIM._replace(scales=())), "mechanism_scale"),
     "events without their noise": Planted(
         "guarantee",

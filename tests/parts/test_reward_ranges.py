@@ -1,4 +1,6 @@
-"""The rewards that algorithms declare they read, the ranges that environments state, and the warning where they part."""
+"""The rewards that algorithms declare they read, the ranges that environments state,
+and the warning where they part.
+"""
 
 import inspect
 import json
@@ -237,7 +239,8 @@ def test_a_sweep_warns_once_a_label_before_it_runs_and_not_of_corruption():
     (warning,) = caught
     assert warning.filename == __file__
     assert str(warning.message).startswith(
-        "one: reads rewards in [0, 1] and counts others as 0, and rewards here lie in [0, 3] (the worst of 2 among 3 points)"
+        "one: reads rewards in [0, 1] and counts others as 0, and rewards here lie in [0, 3] "
+        "(the worst of 2 among 3 points)"
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error")

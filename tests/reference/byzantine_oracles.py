@@ -15,7 +15,9 @@ def spread(points, z, weights=None):
 
 
 def snap(points, j, weights=None):
-    """docs/formulas/byzantine.md#snap: is point j itself a median? The pull of the others against the copies' weight."""
+    """docs/formulas/byzantine.md#snap: is point j itself a median? The pull of the others
+    against the copies' weight.
+    """
     points = np.asarray(points, float)
     weights = np.ones(len(points)) if weights is None else weights
     pull, copies = np.zeros(points.shape[1]), 0.0

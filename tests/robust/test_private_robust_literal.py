@@ -475,7 +475,7 @@ PLANTED = [
     ("huber_ucb", ("+ noise_scale * math", "+ 2 * noise_scale * math")), ("huber_ucb", COMING),
     *((f"cr_ucb {estimator}", error) for estimator in ("trimmed", "shorth")
       for error in (("return centre(x, corruption_bound) + width", "return centre(x, corruption_bound) + 2 * width"),
-          COMING)),
+                    COMING)),
     ("ldp_ucb laplace", ("mean + math.sqrt(8", "mean + math.sqrt(32")), ("ldp_ucb laplace", COMING),
     ("ldp_ucb laplace", ("clock[0] += 1", "clock[0] += 2")),
     ("ldp_ucb response", ("response_gain(epsilon) *", "2 * response_gain(epsilon) *")), ("ldp_ucb response", COMING),

@@ -270,8 +270,8 @@ PAIRS = {
     "moss": index(algorithms.moss, 900, tied=True),
     "moss, scaled": index(algorithms.moss, 900, tied=True, bonus_scale=0.2),
     **{f"prm_ucb, {kind}": prm_index(algorithms.prm_ucb, 3000, **settings) for kind, settings in KINDS.items()},
-    **{f"prm_thompson, {kind}": prm_index(algorithms.prm_thompson, 3000, **settings) for kind,
-        settings in KINDS.items()},
+    **{f"prm_thompson, {kind}": prm_index(algorithms.prm_thompson, 3000, **settings)
+       for kind, settings in KINDS.items()},
 }  # fmt: skip
 
 
@@ -415,11 +415,11 @@ PLANTED = [
     *((name, error) for name in ("adap_ucb", "adap_kl_ucb")
       for error in (COMING, ("index_scale * math.log(t) / n", "2 * index_scale * math.log(t) / n"))),
     *((name, COMING) for name in ("robust_ucb, truncated", "robust_ucb, median", "robust_ucb, catoni", "huber_ucb",
-        "cr_ucb, trimmed",
-                                  "cr_ucb, shorth", "ldp_ucb, laplace", "ldp_ucb, rand", "kl_ucb", "thompson, g")),
+                                  "cr_ucb, trimmed", "cr_ucb, shorth", "ldp_ucb, laplace", "ldp_ucb, rand",
+                                  "kl_ucb", "thompson, g")),
     ("moss", ("num_arms * n)", "num_arms * (n + 1))")),
-    *((name, error) for name in ("elimination, ", "prm_ucb, ", "prm_thompson, ") for error in (RADIUS,
-        ('laplace("mean", t, 0)', 'laplace("mean", t - 1, 0)'))),
+    *((name, error) for name in ("elimination, ", "prm_ucb, ", "prm_thompson, ")
+      for error in (RADIUS, ('laplace("mean", t, 0)', 'laplace("mean", t - 1, 0)'))),
 ]  # fmt: skip
 
 

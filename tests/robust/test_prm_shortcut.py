@@ -19,7 +19,11 @@ MEANS = [0.9, 0.7, 0.5]
 bernoulli = partial(jb.environments.bernoulli_arms, means=MEANS)
 QUICK = {"epsilon": 2.0, "moment_bound": 0.9, "sampling_scale": 0.3, "privacy_scale": 0.3}
 CENTRAL = {"moment": "central", "mean_bound": 4.0, "moment_bound": 0.25, "histogram_scale": 0.5}
-MAKERS = {"ucb": partial(prm_ucb, **QUICK), "thompson": partial(prm_thompson, **QUICK), "central": partial(prm_ucb, **QUICK | CENTRAL)}  # fmt: skip
+MAKERS = {
+    "ucb": partial(prm_ucb, **QUICK),
+    "thompson": partial(prm_thompson, **QUICK),
+    "central": partial(prm_ucb, **QUICK | CENTRAL),
+}
 
 
 def sweep(algorithm, environment=bernoulli, **changes):

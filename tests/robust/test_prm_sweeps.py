@@ -205,7 +205,14 @@ def _smooth(law, x):
     return law.cdf(low) + (x - low) * law.pmf(low + 1)
 
 
-KINDS = [None, {"kind": "fixed", "value": "inf"}, {"kind": "swapped"}, {"kind": "target", "value": 0.6}, {"kind": "sign_flip"}, {"kind": "random_sign", "value": 0.8}]  # fmt: skip
+KINDS = [
+    None,
+    {"kind": "fixed", "value": "inf"},
+    {"kind": "swapped"},
+    {"kind": "target", "value": 0.6},
+    {"kind": "sign_flip"},
+    {"kind": "random_sign", "value": 0.8},
+]
 
 
 @pytest.mark.parametrize("central", [False, True])

@@ -92,7 +92,9 @@ class OnlineUCB:
     """The server of Algorithm 1; `learner` has predict() -> [d] and update(gradient)."""
 
     def __init__(self, dim, learner, *, covariance, gradient_bound, width, tie_tolerance=1e-9):
-        """covariance: sigma^2 of the noise that privacy puts on each entry of a feature (0: only rewards are noised)."""
+        """covariance: sigma^2 of the noise that privacy puts on each entry
+        of a feature (0: only rewards are noised).
+        """
         self.learner, self.covariance, self.G = learner, covariance, gradient_bound
         self.width, self.tie = width, tie_tolerance
         self.V, self.u = np.eye(dim), np.zeros(dim)
