@@ -39,12 +39,12 @@ contexts = partial(e.contextual_linear, num_arms=6, dim=3)
 federated = partial(e.federated_linear, num_agents=5, num_arms=4, dim=3)
 
 
-def experts():
+def experts() -> Environment:
     """Six experts over three Bernoulli losses."""
     return e.rotating_experts(losses=e.bernoulli_losses(means=[0.2, 0.5, 0.7]), num_experts=6, rotation=20)
 
 
-def labelled():
+def labelled() -> Environment:
     """Thirty labelled rows of three classes."""
     rng = np.random.default_rng(5)
     labels = np.arange(30) % 3
@@ -152,7 +152,8 @@ ALGORITHMS: dict[str, Example] = {
         reward_adversary=partial(v.huber, corruption=0.1, value=3.0),
     ),
     "huber_ucb": Example(
-        partial(a.huber_ucb, noise_scale=0.3, min_pulls_scale=0.5), partial(e.gaussian_arms, means=[0.0, 0.3, 0.6], scale=0.3)
+        partial(a.huber_ucb, noise_scale=0.3, min_pulls_scale=0.5),
+        partial(e.gaussian_arms, means=[0.0, 0.3, 0.6], scale=0.3),
     ),
     "cr_ucb": Example(partial(a.cr_ucb, noise_scale=0.3, corruption_bound=0.1), arms),
 }  # fmt: skip
@@ -206,9 +207,23 @@ ADVERSARIES: dict[str, Example] = {
 EVERYTHING: dict[str, Example] = {**ALGORITHMS, **OPTIMIZED, **ENVIRONMENTS, **ADVERSARIES}
 
 
-def case(name: str, **changes) -> tuple[Algorithm, Environment]:
-    """An algorithm of the catalogue, with arguments changed, and its environment. ValueError for an unknown name.
+def case(name: str, **changes: Any) -> tuple[Algorithm, Environment]:
+    """An algorithm of the catalogue and its environment.
 
+    Parameters
+    ----------
+    name : str
+        The algorithm's name.
+    **changes
+        Arguments of its factory that replace the catalogue's.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name.
+
+    Examples
+    --------
     >>> case("ldp_ucb")[0].guarantee.model
     'local'
     """

@@ -161,7 +161,7 @@ def run(given) -> int:
         output.clear(job.directory)
     began = time.perf_counter()
     ds = job.dataset()
-    seconds, done = time.perf_counter() - began, job.said(job.lanes_computed)
+    seconds, done = time.perf_counter() - began, job.summary(job.lanes_computed)
     if job.locked:
         print(f"{job.directory} holds this run, finished, and cannot be written: nothing computed, nothing written")
         print(statistics.table(ds))

@@ -1,10 +1,11 @@
-"""What a user's part must not do, and what tells a user's part: its functions, and draws in its traced program that never change.
+"""Which parts a user wrote, and which draws in their traced programs never change.
 
-Nothing here runs a part. The walkers take closed jaxprs, however they were obtained.
+Nothing here runs a part. The functions that read programs take closed jaxprs, however they were obtained.
 """
 
 import functools
 import sys
+from collections.abc import Sequence
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -13,21 +14,22 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
 from jaxbandits.source_places import place_of_equation
 
+# Functions of these packages, and of the standard library, are not a user's own.
 LIBRARIES = ("jaxbandits", "jax", "jaxlib", "numpy", "optax")
-# JAX's own draws: which of their inputs are the key; None: key and counts are one to it
-RANDOM = {"random_bits": 1, "random_gamma": 1, "rng_bit_generator": 1, "threefry2x32": None}
+# JAX's operations that draw, and how many of their first inputs are the key; None: all of them.
+DRAWING_OPERATIONS = {"random_bits": 1, "random_gamma": 1, "rng_bit_generator": 1, "threefry2x32": None}
 REMEDY = "draw from `draws`: a draw that does not depend on the play is the same at every play"
 
 
 class ContractError(ValueError):
-    """A lane broke the contract while it was played: an action outside the arms, lost plays, or regret that is not finite."""
+    """In some run an action lies outside the arms, plays were lost, or regret is not finite."""
 
 
 def runs_own_code(part: Any) -> bool:
-    """Whether a function that a part holds, also deep inside a closure, was written by a user and not in this package.
+    """Whether a user wrote any function that a part holds, also deep inside a closure.
 
-    part: a Program, World or Attack, or one function. That a part of library functions alone is also exactly what a factory
-    of this package returns is another question: `sweeps.description.is_altered`.
+    part: a Program, World or Attack, or one function. Whether a part is exactly what a factory of this package
+    returns is another question: `sweeps.identity.library_parts.is_altered`.
 
     >>> import jaxbandits as jb
     >>> runs_own_code(jb.algorithms.ucb1(num_arms=2, horizon=10).program)
@@ -38,7 +40,7 @@ def runs_own_code(part: Any) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def _runs_own_code(part: Any) -> bool:
-    waiting, seen = [part], set[int]()
+    waiting, seen = list[Any]([part]), set[int]()
     while waiting:
         x = waiting.pop()
         if id(x) in seen:
@@ -62,7 +64,7 @@ def _runs_own_code(part: Any) -> bool:
     return False
 
 
-def _is_filled(cell) -> bool:
+def _is_filled(cell: Any) -> bool:
     try:
         return cell.cell_contents is not cell
     except ValueError:  # a name that is bound later
@@ -77,11 +79,13 @@ def _is_users(module: str | None) -> bool:
 def constant_draws(closed: ClosedJaxpr, lane_inputs: list[bool] | None = None) -> list[str]:
     """Where a program draws with a key that depends on nothing of the lane: the same numbers in every lane.
 
+    Parameters
+    ----------
     closed : ClosedJaxpr
         The traced program of one function of a part.
     lane_inputs : list of bool, optional
-        For each input whether it is the lane's own (its seed, state, context, reward; its play index, where a key of that
-        alone is meant). The default: all are.
+        For each input, whether it differs between lanes or plays: the seed, the state, the context, the reward, or
+        the play index, where a key made of that alone is meant. The default: all do.
 
     Returns
     -------
@@ -112,35 +116,37 @@ def _follow(jaxpr: Jaxpr, inputs: list[bool]) -> tuple[list[bool], list[str]]:
     for eqn in jaxpr.eqns:
         marks, name = [moves(x) for x in eqn.invars], eqn.primitive.name
         outputs, inside = [any(marks)] * len(eqn.outvars), list[str]()
-        if name in RANDOM:
-            inside = [] if any(marks[: RANDOM[name]]) else [name]
+        if name in DRAWING_OPERATIONS:
+            inside = [] if any(marks[: DRAWING_OPERATIONS[name]]) else [name]
         elif name == "while":
             conditions, bodies = eqn.params["cond_nconsts"], eqn.params["body_nconsts"]
             constants, carry = marks[conditions : conditions + bodies], marks[conditions + bodies :]
-            outputs, inside = _settled(eqn.params["body_jaxpr"].jaxpr, constants, carry, [])
+            outputs, inside = _follow_loop(eqn.params["body_jaxpr"].jaxpr, constants, carry, [])
             inside += _follow(eqn.params["cond_jaxpr"].jaxpr, marks[:conditions] + outputs)[1]
         elif name == "scan":
             body = eqn.params["jaxpr"].jaxpr
-            # a row has one axis less inside than outside; versions of JAX name the numbers of the others differently
+            # A row has one axis less inside than outside. Versions of JAX name the counts of the other inputs
+            # differently.
             carries, others = _of_one_rank(body.outvars, eqn.outvars), _of_one_rank(body.invars, eqn.invars)
             constants = others - carries
-            outputs, inside = _settled(body, marks[:constants], marks[constants:others], marks[others:])
+            outputs, inside = _follow_loop(body, marks[:constants], marks[constants:others], marks[others:])
         else:
             for inner in inner_programs(eqn):
-                # branches of a cond lack the index; anything else without a match is taken as all or nothing
+                # Branches of a cond lack the index. Where the inputs do not match otherwise, all depend or none does.
                 passed = marks[len(marks) - len(inner.invars) :] if len(inner.invars) <= len(marks) else []
                 passed = passed if len(passed) == len(inner.invars) else [any(marks)] * len(inner.invars)
                 returned, drawn = _follow(inner, passed)
                 inside += drawn
                 if len(returned) == len(outputs) and name in ("pjit", "jit", "closed_call", "remat", "checkpoint"):
                     outputs = returned
-        if inside:  # the outermost line: what JAX compiles apart is traced for its first caller, and names that one
+        if inside:  # the outermost line: an inner function is traced for its first caller, and names that one
             places.append(place_of_equation(eqn))
         moving.update(v for v, out in zip(eqn.outvars, outputs, strict=True) if out)
     return [moves(x) for x in jaxpr.outvars], places
 
 
-def _of_one_rank(inner, outer) -> int:
+def _of_one_rank(inner: Sequence[Any], outer: Sequence[Any]) -> int:
+    """How many variables inside a loop have as many axes as outside."""
     return sum(len(x.aval.shape) == len(y.aval.shape) for x, y in zip(inner, outer, strict=True))
 
 
@@ -154,8 +160,8 @@ def inner_programs(equation: JaxprEqn) -> list[Jaxpr]:
 def expansion(equation: JaxprEqn) -> ClosedJaxpr | None:
     """What an operation computes, where JAX keeps that as a method and traces it only when the operation is compiled.
 
-    `jnp.searchsorted` is such an operation from jax 0.12 on. None for all other operations, users' own among them: those may
-    compute something else for a batch.
+    `jnp.searchsorted` is such an operation from jax 0.12 on. None for all other operations. A user's own are among
+    these: they may compute something else for a batch.
     """
     operation: Any = equation.params.get("_prim")
     if not (hasattr(operation, "expand") and type(operation).__module__.startswith("jax.")):
@@ -163,15 +169,17 @@ def expansion(equation: JaxprEqn) -> ClosedJaxpr | None:
     return jax.make_jaxpr(operation.expand)(*operation.in_avals)
 
 
-def _is_program(x) -> bool:
+def _is_program(x: Any) -> bool:
     return isinstance(x, ClosedJaxpr | Jaxpr)
 
 
-def _settled(body: Jaxpr, constants: list[bool], carry: list[bool], rows: list[bool]) -> tuple[list[bool], list[str]]:
+def _follow_loop(
+    body: Jaxpr, constants: list[bool], carry: list[bool], rows: list[bool]
+) -> tuple[list[bool], list[str]]:
     """What `_follow` gives for a loop's body once its carry marks no longer change."""
     while True:
         outputs, places = _follow(body, constants + carry + rows)
-        grown = [a or b for a, b in zip(carry, outputs[: len(carry)], strict=True)]
-        if grown == carry:
-            return grown + outputs[len(carry) :], places
-        carry = grown
+        dependent = [a or b for a, b in zip(carry, outputs[: len(carry)], strict=True)]
+        if dependent == carry:
+            return dependent + outputs[len(carry) :], places
+        carry = dependent

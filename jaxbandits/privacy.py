@@ -1,20 +1,23 @@
 """What a run spends, release by release: `jb.privacy.ledger`, and the table of all private algorithms."""
 
+from __future__ import annotations
+
 import html
 import math
 import warnings
-from typing import NamedTuple
-
-import pandas as pd
+from typing import TYPE_CHECKING, NamedTuple
 
 from jaxbandits import catalogue
-from jaxbandits.algorithms.contextual.bandit_combiner import stated_epsilon
-from jaxbandits.mechanisms.composition import SIMULATED, Event, compose
-from jaxbandits.protocol import Algorithm
+from jaxbandits.mechanisms.composition import SIMULATED, Event, claimed_epsilon, compose
+from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.selection import markdown as cells
 from jaxbandits.sweeps.assumptions import overspent
 from jaxbandits.sweeps.grid import signature_of
 from jaxbandits.sweeps.simulate import built_parts
+from jaxbandits.typing import AlgorithmFactory, EnvironmentFactory
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Ledger", "ledger", "markdown", "table"]
 
@@ -22,15 +25,22 @@ __all__ = ["Ledger", "ledger", "markdown", "table"]
 class Ledger(NamedTuple):
     """The releases that one unit's data enter, and what they cost together. Prints as a table."""
 
+    # the releases, each with its mechanism, its sensitivity, its noise and how often a unit enters it
     events: tuple[Event, ...]
+    # what they spend together; infinite where there is no guarantee
     epsilon: float
     delta: float
+    # the algorithm's name
     algorithm: str = ""
-    model: str = ""  # "local" | "central" | "shuffle" | "federated" | "none"
-    unit: str = ""  # what neighbouring inputs differ in
+    # "local" | "central" | "shuffle" | "federated" | "none"
+    model: str = ""
+    # what neighbouring inputs differ in: "loss_vector" | "reward" | "user" | "message"
+    unit: str = ""
 
     def rows(self) -> pd.DataFrame:
-        """A row a kind of release; `epsilon` of one, at `delta` where it has Gaussian noise."""
+        """A row for each kind of release; `epsilon` is that of one release, at `delta` where it has Gaussian noise."""
+        import pandas as pd
+
         rows = [
             {
                 "release": event.what, "noise": event.mechanism.replace("_", " "), "sensitivity": event.sensitivity,
@@ -40,7 +50,7 @@ class Ledger(NamedTuple):
         ]  # fmt: skip
         return pd.DataFrame(rows, columns=["release", "noise", "sensitivity", "scale", "times", "epsilon"])
 
-    def _said(self) -> str:
+    def _summary(self) -> str:
         if self.model == "none":
             return f"{self.algorithm}: no guarantee"
         together = f"epsilon = {self.epsilon:.4g}, delta = {self.delta:.3g}"
@@ -49,14 +59,14 @@ class Ledger(NamedTuple):
         )
 
     def __repr__(self) -> str:
-        lines = [self._said()]
+        lines = [self._summary()]
         if self.events:
             lines += self.rows().to_string(index=False, float_format="{:.4g}".format).splitlines()
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         rows = self.rows().to_html(index=False, float_format="{:.4g}".format)
-        return f"<p>{html.escape(self._said())}</p>{rows}<p><small>{html.escape(SIMULATED)}</small></p>"
+        return f"<p>{html.escape(self._summary())}</p>{rows}<p><small>{html.escape(SIMULATED)}</small></p>"
 
 
 def _of_one(event: Event, delta: float) -> float:
@@ -65,16 +75,38 @@ def _of_one(event: Event, delta: float) -> float:
     return compose([event._replace(times=1)], delta)[0] if delta > 0 else math.inf
 
 
-def ledger(algorithm, environment=None) -> Ledger:
-    """What a run of `algorithm` spends of one unit's privacy.
+def ledger(
+    algorithm: Algorithm | AlgorithmFactory, environment: Environment | EnvironmentFactory | None = None
+) -> Ledger:
+    """What a run of an algorithm spends of one unit's privacy, release by release.
 
-    algorithm: a built algorithm, or a factory (a partial with its horizon; with `environment`, what that fixes is filled in). environment:
-    a called part or a factory of one; rewards that it pays beyond those a guarantee is for make epsilon and the sensitivities infinite.
-    Without it they are taken to keep the guarantee's bound. An algorithm without a guarantee has no events and epsilon infinite.
-    Noise in floating point simulates the mechanisms, see `docs/privacy.md`. Raises ValueError where the two do not fit.
+    Parameters
+    ----------
+    algorithm : Algorithm or factory
+        A built algorithm, or a factory (a partial with its horizon); with `environment`, what that fixes is filled in.
+    environment : Environment or factory, optional
+        Where it plays. Rewards that it pays beyond those a guarantee is for make epsilon and the sensitivities
+        infinite. Without it, rewards are taken to keep within the guarantee's bound.
 
+    Returns
+    -------
+    Ledger
+        The releases and what they cost together. An algorithm without a guarantee has no releases and epsilon infinite.
+
+    Raises
+    ------
+    ValueError
+        Where the algorithm and the environment do not fit.
+
+    Notes
+    -----
+    Noise in floating point simulates the mechanisms, see `docs/privacy.md`.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
-    >>> jb.privacy.ledger(jb.algorithms.private_elimination(actions=[[1, 0], [0, 1]], horizon=1000, epsilon=0.5, num_batches=3))
+    >>> algorithms, actions = jb.algorithms, [[1, 0], [0, 1]]
+    >>> jb.privacy.ledger(algorithms.private_elimination(actions=actions, horizon=1000, epsilon=0.5, num_batches=3))
     private_elimination, central model, neighbours differ in one reward: epsilon = 0.5, delta = 0
                                         release   noise  sensitivity  scale  times  epsilon
      sum by arm of a batch's rewards in [-1, 1] laplace            2      4      1      0.5
@@ -113,14 +145,23 @@ def _paper(name: str) -> str:
 
 
 def table() -> pd.DataFrame:
-    """Every private algorithm of the catalogue: the budget asked for, what its published noise delivers, and what ours does.
+    """Every private algorithm of the catalogue: the budget asked for, and what published and own noise deliver.
 
-    `printed`: epsilon of `calibration="paper"` where there is that choice, on the paper's rewards: infinite where Laplace or Gaussian noise
-    is put on unbounded ones. `here`: of the defaults, on rewards within the guarantee's bound.
+    Returns
+    -------
+    pandas.DataFrame
+        One row for each algorithm. `claimed` is the epsilon asked for. `printed` is the epsilon of
+        `calibration="paper"` where there is that choice, on the paper's rewards: infinite where Laplace or Gaussian
+        noise is put on unbounded ones. `here` is that of the defaults, on rewards within the guarantee's bound, at
+        `delta`.
 
+    Examples
+    --------
     >>> table().columns.tolist()
     ['paper', 'algorithm', 'model', 'unit', 'claimed', 'printed', 'here', 'delta']
     """
+    import pandas as pd
+
     rows = []
     for name, example in catalogue.ALGORITHMS.items():
         here = catalogue.case(name)[0]
@@ -129,7 +170,7 @@ def table() -> pd.DataFrame:
             continue
         printed = here
         if "calibration" in signature_of(example.algorithm)[0]:
-            with warnings.catch_warnings():  # of what is about to be told
+            with warnings.catch_warnings():  # the table itself says what they warn of
                 warnings.simplefilter("ignore", UserWarning)
                 printed = catalogue.case(name, calibration="paper")[0]
         spent = ledger(printed).epsilon if math.isinf(claim.bound) else math.inf
@@ -146,16 +187,25 @@ def table() -> pd.DataFrame:
 
 def asked(algorithm: Algorithm) -> float:
     """The epsilon that an algorithm, or what it wraps, was given; NaN for one that names none."""
-    config = algorithm.config
-    if config.get("epsilon") is not None:
-        return float(config["epsilon"])
-    wrapped = config.get("bases") or [config["base"]] if "base" in config else []
-    return min((float(stated_epsilon(base)) for base in wrapped), default=math.nan)
+    epsilon = claimed_epsilon(algorithm)
+    return math.nan if epsilon is None else epsilon
 
 
 def markdown(frame: pd.DataFrame) -> str:
-    """`table()` as in the documentation.
+    """`table()` as Markdown, as in the documentation.
 
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        `table()`, or some of its rows.
+
+    Returns
+    -------
+    str
+        A Markdown table.
+
+    Examples
+    --------
     >>> print(markdown(table().head(1)))
     | paper | algorithm | model | neighbours differ in one | claimed ε | as printed | here | δ here |
     |---|---|---|---|---:|---:|---:|---:|

@@ -200,6 +200,8 @@ class Guarantee(NamedTuple):
     bound: float = float("inf")  # spend holds for rewards in [-bound, bound]; inf: whatever the rewards are
     # params -> the releases that one unit enters, which `spend` composes (`mechanisms.guarantee` does that)
     events: Callable[[Params], tuple[Any, ...]] = _no_events
+    # the epsilon asked for, where the factory has no argument `epsilon` of its own: that of the algorithm it wraps
+    claimed: float | None = None
     # the algorithm -> the size of its privacy noise at the horizon, as a share of the information gathered by then. Above one
     # half a run warns that noise swamps the data
     noise_share: Callable[["Algorithm"], float] = _no_noise

@@ -126,12 +126,16 @@ class Draws:
         t = self._play(t)
         if not shape:
             return threefry2x32(self._key(), (t, np.uint32(first)))
-        position = jnp.arange(first, first + math.prod(shape), dtype=jnp.uint32).reshape(shape)
+        position = jnp.arange(first, first + math.prod(shape), dtype=jnp.uint32)
+        position = position.reshape((1,) * t.ndim + shape)
         return threefry2x32(self._key(), (t.reshape(t.shape + (1,) * len(shape)), position))
 
     def words_at(self, t: Int[Array, "..."], position: Any) -> tuple[UInt32[Array, "..."], UInt32[Array, "..."]]:
         """Both uint32 words at one (possibly traced) position: shapes of t and position broadcast."""
-        return threefry2x32(self._key(), (self._play(t), jnp.asarray(position).astype(jnp.uint32)))
+        plays, position = self._play(t), jnp.asarray(position).astype(jnp.uint32)
+        rank = max(plays.ndim, position.ndim)
+        counter = jax.lax.broadcast_to_rank(plays, rank), jax.lax.broadcast_to_rank(position, rank)
+        return threefry2x32(self._key(), counter)
 
     def at(self, t: Int[Array, "..."], position: Any) -> UInt32[Array, "..."]:
         """The first of `words_at`."""

@@ -1,25 +1,26 @@
-"""What is kept of a lane's windows: running totals and their values at the checkpoints, in memory that does not grow with plays.
+"""What is recorded of a lane: totals and their values at the checkpoints, in memory that does not grow with plays.
 
-It sees the truth and is never seen by the learner. Axes: [P] plays of a window, [A] arms, [C] checkpoints.
+The recorder sees the truth and is never seen by the learner. Axes: [P] plays of a window, [A] arms, [C] checkpoints.
 """
 
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
 
 from jaxbandits.numerics import count, fixed_sum, one_hot, two_sum
 
-CROSSED = (
-    4  # checkpoints a window of one arm may hold: each is written in every window, and with fewer more windows are cut
-)
+# The checkpoints that a window of one arm may hold. So many rows are written in every window; with fewer, checkpoints
+# cut more windows short.
+CHECKPOINTS_INSIDE = 4
 
 
 class Record(NamedTuple):
     """Running totals and their values at the checkpoints. Unused fields are ()."""
 
     pulls: Any  # [A] int32
-    regret: Any  # (high, low), compensated
+    regret: Any  # (high, low), a compensated sum
     pulls_at: Any  # [C, A] int32, only where regret follows from counts
     regret_at: Any  # ([C], [C])
 
@@ -27,19 +28,20 @@ class Record(NamedTuple):
 class Window(NamedTuple):
     """What one window produced, for the recorder and for histories."""
 
-    t: jax.Array  # [P]
-    play: jax.Array  # [P] bool; int32 [V] where values are tallied
-    used: Any  # plays, traced
-    action: jax.Array
-    reward: jax.Array
-    message: Any
-    released: Any
+    t: Int[Array, " P"]
+    # bool [P]: whether a play was made; where rewards are tallied int32 [V]: how often each value was paid
+    play: Array
+    used: Any  # how many plays were made
+    action: Int[Array, "P ..."]
+    reward: Float[Array, "P ..."]
+    message: Any  # after adversaries and the trusted third party
+    released: Any  # what the server releases
     arm: Any  # [P] | [1] | None
     regret: Any  # [P] | None
 
 
 def empty(window: Window, num_arms: int, checkpoints: int) -> Record:
-    """The record before the first play; `window`: what one looks like."""
+    """The record before the first play. window: one of the lane, for its shapes and types."""
     pulls: Any = () if window.arm is None else jnp.zeros(num_arms, jnp.int32)
     if window.regret is None:
         return Record(pulls, (), jnp.zeros((checkpoints, *pulls.shape), jnp.int32), ())
@@ -52,8 +54,8 @@ def counts(record: Record) -> bool:
     return not isinstance(record.pulls_at, tuple)
 
 
-def add(record: Record, window: Window, keep) -> tuple:
-    """Running totals after the kept plays of a window. `keep` [P] bool, or None for a window of one play."""
+def add(record: Record, window: Window, keep: Bool[Array, " P"] | None) -> tuple[Any, Any]:
+    """Totals of pulls and regret after those plays of a window that `keep` marks; None for a window of one play."""
     pulls, regret = record.pulls, record.regret
     if window.arm is not None:  # a scatter touches one arm where a one-hot sum would touch all
         plays = 1 if keep is None else keep.astype(jnp.int32) if window.arm.shape == keep.shape else count(keep)
@@ -64,8 +66,8 @@ def add(record: Record, window: Window, keep) -> tuple:
     return pulls, regret
 
 
-def write(record: Record, row, pulls, regret) -> Record:
-    """Put totals at one checkpoint; rows past the last are dropped."""
+def write(record: Record, row: Int[Array, ""], pulls: Any, regret: Any) -> Record:
+    """Write totals at the checkpoint `row`; rows past the last are dropped."""
     pulls_at, regret_at = record.pulls_at, record.regret_at
     if not isinstance(pulls_at, tuple):
         pulls_at = pulls_at.at[row].set(pulls, mode="drop")
@@ -74,13 +76,13 @@ def write(record: Record, row, pulls, regret) -> Record:
     return record._replace(pulls_at=pulls_at, regret_at=regret_at)
 
 
-def _with_plays(record: Record, arm, plays):
-    """Pulls [R, A] after `plays` [R] more of one arm; arm -1 adds none."""
-    return record.pulls + plays[:, None] * one_hot(arm, record.pulls.shape[0]).astype(jnp.int32)
+def _with_plays(record: Record, arm: Int[Array, ""], plays: Int[Array, " R"]) -> Int[Array, "R A"]:
+    """Pulls after `plays` more plays of one arm; arm -1 adds none."""
+    return record.pulls[None] + plays[:, None] * one_hot(arm, record.pulls.shape[0]).astype(jnp.int32)[None]
 
 
-def write_rest(record: Record, arm, done, times) -> Record:
-    """Count the plays after `done` up to the horizon, all of one arm; arm -1: nothing changes."""
+def write_rest(record: Record, arm: Int[Array, ""], done: Int[Array, ""], times: Int[Array, " C"]) -> Record:
+    """Count the plays after `done` up to the horizon, all of one arm; arm -1 changes nothing."""
     rows = _with_plays(record, arm, jnp.maximum(times - done, 0))
     later = ((arm >= 0) & (times > done))[:, None]
     return record._replace(
@@ -88,31 +90,41 @@ def write_rest(record: Record, arm, done, times) -> Record:
     )
 
 
-def write_window(record: Record, window: Window, before, row, times, whole: bool, one_arm: bool) -> tuple:
-    """The record and the next row after a window that began after `before` plays. one_arm: regret follows from its counts.
+def write_window(
+    record: Record,
+    window: Window,
+    before: Int[Array, ""],
+    row: Int[Array, ""],
+    times: Int[Array, " C"],
+    whole: bool,
+    one_arm: bool,
+) -> tuple[Record, Int[Array, ""]]:
+    """The record and the next row after a window that began after `before` plays.
 
-    Unless `whole` it ends at the latest at checkpoint `row`, with one_arm at row + CROSSED - 1.
+    one_arm: regret follows from counts and the window plays one arm. Unless `whole`, the window ends no later than at
+    checkpoint `row`, with one_arm at row + CHECKPOINTS_INSIDE - 1.
     """
     done, checkpoints = before + window.used, times.shape[0]
     pulls, regret = add(record, window, window.play)
     if whole:
         inside = (times > before) & (times <= done)
         if one_arm:
-            each_pulls, each_regret = _with_plays(record, window.arm[0], jnp.clip(times - before, 0, window.used)), ()
+            new_pulls = _with_plays(record, window.arm[0], jnp.clip(times - before, 0, window.used))
+            new_regret: Any = ()
         else:  # by prefix sums over the window
             keep = window.play & (window.t <= times[:, None])
-            each_pulls, each_regret = jax.vmap(lambda k: add(record, window, k))(keep)
+            new_pulls, new_regret = jax.vmap(lambda k: add(record, window, k))(keep)
         pulls_at, regret_at = record.pulls_at, record.regret_at
         if counts(record):
-            pulls_at = jnp.where(inside[:, None], each_pulls, pulls_at)
+            pulls_at = jnp.where(inside[:, None], new_pulls, pulls_at)
         if regret_at:
-            regret_at = tuple(jnp.where(inside, new, old) for new, old in zip(each_regret, regret_at, strict=True))
+            regret_at = tuple(jnp.where(inside, new, old) for new, old in zip(new_regret, regret_at, strict=True))
         record, row = record._replace(pulls_at=pulls_at, regret_at=regret_at), count(times <= done)
-    elif one_arm:  # unfinished rows are overwritten later
-        rows = row + jnp.arange(CROSSED, dtype=jnp.int32)
+    elif one_arm:  # rows of checkpoints that are not reached are overwritten later
+        rows = row + jnp.arange(CHECKPOINTS_INSIDE, dtype=jnp.int32)
         at = times[jnp.minimum(rows, checkpoints - 1)]
-        each = _with_plays(record, window.arm[0], jnp.minimum(at - before, window.used))
-        record = record._replace(pulls_at=record.pulls_at.at[rows].set(each, mode="drop"))
+        new_pulls = _with_plays(record, window.arm[0], jnp.minimum(at - before, window.used))
+        record = record._replace(pulls_at=record.pulls_at.at[rows].set(new_pulls, mode="drop"))
         row = row + count((at <= done) & (rows < checkpoints))
     else:
         record = write(record, row, pulls, regret)

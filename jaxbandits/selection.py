@@ -1,18 +1,27 @@
 """Parts of a sweep's Dataset: its grid, its points as rows, the values asked for, and the regret at the end."""
 
+from __future__ import annotations
+
 import math
 import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-import pandas as pd
-import xarray as xr
 
 from jaxbandits.validation import nearest, shown
 
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
 
-def grid_dims(ds) -> list:
+    Selected = TypeVar("Selected", xr.Dataset, xr.DataArray)
+
+
+def grid_dims(ds: xr.Dataset) -> list[str]:
     """The grid's dimensions, in order: all of `ds.regret`'s but `algorithm`, `seed` and `t`.
 
+    >>> import xarray as xr
     >>> ds = xr.Dataset({"regret": (("algorithm", "epsilon", "seed", "t"), np.ones((1, 2, 3, 4)))})
     >>> grid_dims(ds)
     ['epsilon']
@@ -20,15 +29,33 @@ def grid_dims(ds) -> list:
     return [str(d) for d in ds["regret"].dims if d not in ("algorithm", "seed", "t")]
 
 
-def whole(ds, function: str):
-    """The Dataset with all dimensions of a sweep: what `sel` or `isel` made a scalar coordinate is a dimension of one again.
+def whole(ds: xr.Dataset, function: str) -> xr.Dataset:
+    """The Dataset with all dimensions of a sweep: a scalar coordinate that `sel` or `isel` left is a dimension of one
+    again.
 
-    Raises TypeError for anything but a sweep's Dataset, ValueError where a dimension is gone for good.
+    Parameters
+    ----------
+    ds : xarray.Dataset
+        What `sweep` returned, perhaps after a selection.
+    function : str
+        The name of the caller, for the messages.
 
+    Raises
+    ------
+    TypeError
+        For anything but a sweep's Dataset.
+    ValueError
+        Where a dimension is gone for good.
+
+    Examples
+    --------
+    >>> import xarray as xr
     >>> ds = xr.Dataset({"regret": (("algorithm", "seed", "t"), np.ones((2, 3, 4)))}, {"algorithm": ["a", "b"]})
     >>> whole(ds.sel(algorithm="b"), "summary").regret.dims
     ('algorithm', 'seed', 't')
     """
+    import xarray as xr
+
     if not isinstance(ds, xr.Dataset) or "regret" not in ds.data_vars:
         what = f"a DataArray ({ds.name})" if isinstance(ds, xr.DataArray) else shown(ds)
         what = "a Dataset without regret" if isinstance(ds, xr.Dataset) else what
@@ -37,7 +64,8 @@ def whole(ds, function: str):
     for name in ("algorithm", "seed", "t"):
         if name not in regret.dims and name not in ds.coords:
             raise ValueError(
-                f"{function}: ds has no {name!r} any more: select with ds.sel or ds.isel without drop=True, and do not average first"
+                f"{function}: ds has no {name!r} any more: select with ds.sel or ds.isel without drop=True, "
+                "and do not average first"
             )
     scalars = [str(name) for name, c in ds.coords.items() if c.ndim == 0 and name != "arm"]
     if "point" in scalars:  # the keys of a point ride along it
@@ -52,11 +80,26 @@ def whole(ds, function: str):
     return ds.assign(regret=ds["regret"].transpose("algorithm", *keys, "seed", "t"))
 
 
-def pick(array, selection, name="select"):
+def pick(array: Selected, selection: Mapping[str, Any] | None, name: str = "select") -> Selected:
     """`array` at the named values: a scalar drops its dimension, a list keeps it; numbers match within rounding.
 
-    Raises ValueError for an unknown dimension or a value that is not on it.
+    Parameters
+    ----------
+    array : xarray.Dataset or xarray.DataArray
+        What is selected from.
+    selection : dict or None
+        `{dimension: value or list of values}`.
+    name : str
+        The name of the caller's argument, for the messages.
 
+    Raises
+    ------
+    ValueError
+        For an unknown dimension, or a value that is not on it.
+
+    Examples
+    --------
+    >>> import xarray as xr
     >>> ds = xr.Dataset({"regret": ("epsilon", [5.0, 3.0])}, coords={"epsilon": [0.1, 1.0]})
     >>> float(pick(ds, {"epsilon": 1.0}).regret)
     3.0
@@ -77,15 +120,35 @@ def pick(array, selection, name="select"):
     return array
 
 
-def final_regret(ds, t=None):
-    """Cumulative regret at play `t`, or at the end (each at its own horizon): DataArray `(algorithm, <grid...>, seed)`.
+def final_regret(ds: xr.Dataset, t: int | None = None) -> xr.DataArray:
+    """Cumulative regret at play `t`, or at the end (of each horizon, where there are several).
 
-    Raises ValueError if `t` is no checkpoint, or lies beyond one of several horizons.
+    Parameters
+    ----------
+    ds : xarray.Dataset
+        What `sweep` returned.
+    t : int, optional
+        A checkpoint, in plays.
 
+    Returns
+    -------
+    xarray.DataArray
+        Dimensions `(algorithm, <grid...>, seed)`.
+
+    Raises
+    ------
+    ValueError
+        If `t` is no checkpoint, or lies beyond one of several horizons.
+
+    Examples
+    --------
+    >>> import xarray as xr
     >>> ds = xr.Dataset({"regret": (("algorithm", "seed", "t"), [[[1.0, 5.0]]])}, {"algorithm": ["a"], "t": [1, 10]})
     >>> float(final_regret(ds).squeeze()), float(final_regret(ds, t=1).squeeze())
     (5.0, 1.0)
     """
+    import xarray as xr
+
     regret = ds["regret"].transpose("algorithm", *grid_dims(ds), "seed", "t")
     times = ds["t"].values
     horizon = ds.coords.get("horizon")
@@ -102,12 +165,16 @@ def final_regret(ds, t=None):
     return regret.isel(t=xr.DataArray(last, dims=horizon.dims)).drop_vars("t").transpose(*regret.dims[:-1])
 
 
-def tidy(like, columns) -> pd.DataFrame:
-    """One row a point of the DataArray `like`: its coordinates, then `columns` (scalars, or arrays of its shape).
+def tidy(like: xr.DataArray, columns: Mapping[Any, Any]) -> pd.DataFrame:
+    """One row for each point of the DataArray `like`: its coordinates, then `columns` (scalars, or arrays of its
+    shape).
 
+    >>> import xarray as xr
     >>> tidy(xr.DataArray([5.0, 3.0], {"epsilon": [0.1, 1.0]}), {"regret": [5.0, 3.0]}).values.tolist()
     [[0.1, 5.0], [1.0, 3.0]]
     """
+    import pandas as pd
+
     index = np.indices(like.shape).reshape(like.ndim, math.prod(like.shape))
     frame: dict = {}
     for position, dim in enumerate(like.dims):
@@ -118,12 +185,12 @@ def tidy(like, columns) -> pd.DataFrame:
     return pd.DataFrame(frame)
 
 
-def text(value) -> str:
+def text(value: Any) -> str:
     """A grid value as the messages and tables show it: on one line."""
     return f"{value:g}" if isinstance(value, float | np.floating) else " ".join(str(value).split())
 
 
-def inert(value):
+def inert(value: Any) -> Any:
     """A text that no spreadsheet takes for a formula; anything else as it is.
 
     >>> inert("=1+1"), inert("exp3"), inert(-1.0)
@@ -141,7 +208,7 @@ def csv(frame: pd.DataFrame) -> str:
     return frame.map(plain).rename(columns=plain).to_csv(index=False)
 
 
-def markdown(rows, right=0) -> str:
+def markdown(rows: Sequence[Sequence[str]], right: int = 0) -> str:
     """Rows of cells as a Markdown table: the first is the head, the last `right` columns are aligned right.
 
     >>> print(markdown([["algorithm", "regret"], ["a", "4"]], right=1))
@@ -157,6 +224,6 @@ def markdown(rows, right=0) -> str:
     return "\n".join([head, "|" + "---|" * (len(rows[0]) - right) + "---:|" * right, *lines])
 
 
-def listed(values) -> str:
+def listed(values: Iterable[Any]) -> str:
     """Grid values, separated by commas."""
     return ", ".join(map(text, values))

@@ -1,13 +1,16 @@
-"""One lane: windows of plays under `lax` loops, the recorder beside them. Written for one seed and one point; vmap outside.
+"""One lane: windows of plays in `lax` loops, and their recorder. For one seed and one point; `vmap` is applied outside.
 
-`begin` makes a lane, `advance` plays a stretch of a span's windows, `close` ends a span, `finish` reads diagnostics. The host
-calls `advance` in segments with a donated lane: that is where progress, interruption and mid-run checkpoints live.
+`begin` makes a lane, `advance` plays some windows of a span, `close` ends a span, `finish` reads diagnostics. The host
+calls `advance` in segments with a donated lane. Between segments it shows progress, can stop and can save the lanes.
 Axes: [P] plays of a window, [A] arms, [N] agents, [C] checkpoints.
 """
+
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jaxtyping import Array, Int
 
 from jaxbandits import lane_faults, recorder
 from jaxbandits.contract import runs_own_code
@@ -17,8 +20,14 @@ from jaxbandits.spans import place_of_window, plays_of_window
 from jaxbandits.window import Lane, Parts, offer, spoiled_before, streams
 
 
-def parts_of(algorithm: Algorithm, environment: Environment, reward_adversary, message_adversary, dtype) -> Parts:
-    """The compiled side of a case."""
+def parts_of(
+    algorithm: Algorithm,
+    environment: Environment,
+    reward_adversary: Adversary | None,
+    message_adversary: Adversary | None,
+    dtype: Any,
+) -> Parts:
+    """The functions of a case, which fix its compiled code."""
 
     def attack(adversary: Adversary | None) -> Attack | None:
         return None if adversary is None else adversary.attack
@@ -30,43 +39,51 @@ def parts_of(algorithm: Algorithm, environment: Environment, reward_adversary, m
 
 
 def arms_of(environment: Environment) -> int | None:
-    """How many arms an environment has: `facts["num_arms"]`, else the arms its world counts; None where it says neither."""
+    """How many arms an environment has: `facts["num_arms"]`, or else the arms its world counts; None without both."""
     return environment.facts.get("num_arms", environment.world.num_arms) or None
 
 
-def case_of(algorithm: Algorithm, environment: Environment, reward_adversary=None, message_adversary=None) -> Case:
-    """The numbers of a case, still on the host."""
+def case_of(
+    algorithm: Algorithm,
+    environment: Environment,
+    reward_adversary: Adversary | None = None,
+    message_adversary: Adversary | None = None,
+) -> Case:
+    """The params of a case, still on the host."""
 
-    def params(part: Adversary | None):
+    def params(part: Adversary | None) -> Any:
         return () if part is None else part.params
 
     return Case(environment.params, params(reward_adversary), params(message_adversary), algorithm.params)
 
 
-def begin(parts: Parts, case: Case, seed, checkpoints: int) -> Lane:
+def begin(parts: Parts, case: Case, seed: Any, checkpoints: int) -> Lane:
     """A lane before its first play."""
     root, alg = streams(parts, seed), streams(parts, seed).child("alg")
 
-    def attacker(attack, params, name):
+    def attacker(attack: Attack | None, params: Any, name: str) -> Any:
         return () if attack is None else attack.init(params, root.child(name))
 
     state = parts.program.init(case.algorithm, alg.child("init"))
     lane = Lane(
-        jnp.int32(0), jnp.int32(0),
-        parts.world.init(case.environment, root.child("environment").child("instance")),
-        attacker(parts.reward_attack, case.reward_adversary, "contamination"),
-        attacker(parts.message_attack, case.message_adversary, "attack"),
-        state,
-        Record((), (), (), ()),
-        () if parts.reward_attack is None else jnp.int32(0),
-        lane_faults.begin(parts.arms, runs_own_code(parts.world), runs_own_code(parts.program), state),
-    )  # fmt: skip
+        plays=jnp.int32(0),
+        next=jnp.int32(0),
+        environment=parts.world.init(case.environment, root.child("environment").child("instance")),
+        reward_adversary=attacker(parts.reward_attack, case.reward_adversary, "contamination"),
+        message_adversary=attacker(parts.message_attack, case.message_adversary, "attack"),
+        algorithm=state,
+        record=Record((), (), (), ()),
+        nonfinite=() if parts.reward_attack is None else jnp.int32(0),
+        faults=lane_faults.begin(parts.arms, runs_own_code(parts.world), runs_own_code(parts.program), state),
+    )
     window = jax.eval_shape(lambda: offer(parts, case, seed, 1, lane, jnp.int32(0), None)[1])
     return lane._replace(record=recorder.empty(window, parts.world.num_arms, checkpoints))
 
 
-def _advance_single(parts, case, seed, lane, times, start, first, number):
-    """Full windows of one play: an outer loop over checkpoints, so that no play tests for one."""
+def _advance_single(
+    parts: Parts, case: Case, seed: Any, lane: Lane, times: Any, start: Any, first: Any, number: Any
+) -> tuple[Lane, Any]:
+    """Full windows of one play. The outer loop is over checkpoints, so that no play tests whether it is at one."""
     low, high = start + first, jnp.minimum(start + first + number, times[-1])
 
     def one_play(before, lane):
@@ -84,8 +101,19 @@ def _advance_single(parts, case, seed, lane, times, start, first, number):
     return lax.fori_loop(first_row.astype(jnp.int32), last_row.astype(jnp.int32) + 1, up_to, lane), high
 
 
-def _advance_full(parts, slots, case, seed, lane, times, start, length, first, number):
-    """Full windows of several plays: play indices from the loop index; a window may hold several checkpoints."""
+def _advance_full(
+    parts: Parts,
+    slots: int,
+    case: Case,
+    seed: Any,
+    lane: Lane,
+    times: Any,
+    start: Any,
+    length: Any,
+    first: Any,
+    number: Any,
+) -> tuple[Lane, Any]:
+    """Full windows of several plays. Play indices follow from the loop index; a window may hold several checkpoints."""
 
     def one_window(w, carry):
         lane, row = carry
@@ -114,21 +142,24 @@ def _advance_full(parts, slots, case, seed, lane, times, start, length, first, n
     return lane, before(first + number)
 
 
-def resting(parts: Parts, case: Case, lane: Lane):
-    """The arm whose remaining plays need only be counted, or UNDECIDED, or SPAN_DONE. None: the program or the world knows no such arm."""
+def resting(parts: Parts, case: Case, lane: Lane) -> Int[Array, ""] | None:
+    """The arm of all remaining plays, which need only be counted, or UNDECIDED, or SPAN_DONE.
+
+    None where the program never names such an arm, or regret does not follow from counts.
+    """
     if parts.program.hints.rest is None or not recorder.counts(lane.record):
         return None
     return parts.program.hints.rest(case.algorithm, lane.algorithm)
 
 
-def moves(parts: Parts, case: Case, lane: Lane, horizon):
+def moves(parts: Parts, case: Case, lane: Lane, horizon: Any) -> Any:
     """Whether a lane has plays to make."""
     arm = resting(parts, case, lane)
     return (lane.plays < horizon) & (True if arm is None else arm == UNDECIDED)
 
 
-def count_rest(parts: Parts, case: Case, lane: Lane, times) -> Lane:
-    """Count the remaining plays of a lane at rest: it is at the horizon then."""
+def count_rest(parts: Parts, case: Case, lane: Lane, times: Int[Array, " C"]) -> Lane:
+    """Count the remaining plays of a lane at rest, which is then at the horizon."""
     arm = resting(parts, case, lane)
     if arm is None:
         return lane
@@ -137,15 +168,23 @@ def count_rest(parts: Parts, case: Case, lane: Lane, times) -> Lane:
     return lane._replace(plays=plays, next=row, record=record)
 
 
-def one_counted(parts: Parts, kind: tuple, case: Case, seed, lane: Lane, times, rests=True) -> tuple[Lane, Window]:
-    """A window whose length the algorithm decides. It is cut at the next checkpoint, unless the client needs it whole.
+def one_counted(
+    parts: Parts,
+    kind: tuple[int, bool, bool],
+    case: Case,
+    seed: Any,
+    lane: Lane,
+    times: Int[Array, " C"],
+    rests: bool = True,
+) -> tuple[Lane, Window]:
+    """Play a window whose length the algorithm decides. It ends at the next checkpoint, unless it is needed whole.
 
-    A window of one arm may hold several checkpoints: what it adds to their counts is plain arithmetic.
-    rests: a lane at rest plays nothing; False: it makes every play, for histories.
+    A window of one arm may hold several checkpoints, since their counts follow by arithmetic. rests: a lane at rest
+    plays nothing; False: it makes every play, for histories.
     """
     slots, _, whole = kind
     before, one_arm = lane.plays, parts.program.hints.one_arm and recorder.counts(lane.record)
-    last_row = lane.next + (recorder.CROSSED - 1 if one_arm else 0)
+    last_row = lane.next + (recorder.CHECKPOINTS_INSIDE - 1 if one_arm else 0)
     stop = times[-1] if whole else times[jnp.minimum(last_row, times.shape[0] - 1)]
     arm = resting(parts, case, lane) if rests else None
     if arm is not None:
@@ -156,10 +195,22 @@ def one_counted(parts: Parts, kind: tuple, case: Case, seed, lane: Lane, times, 
     return lane._replace(plays=before + window.used, next=row, record=record), window
 
 
-def advance(parts: Parts, kind: tuple, case: Case, seed, lane: Lane, times, start, length, first, number) -> Lane:
+def advance(
+    parts: Parts,
+    kind: tuple[int, bool, bool],
+    case: Case,
+    seed: Any,
+    lane: Lane,
+    times: Int[Array, " C"],
+    start: Any,
+    length: Any,
+    first: Any,
+    number: Any,
+) -> Lane:
     """Play windows first .. first + number - 1 of a span.
 
-    kind: (slots, full, whole), static. times: [C] int32, last = horizon. start: plays before the span (full spans). All traced.
+    kind: (slots, full, whole), static. times: checkpoints, the last is the horizon. start: plays before the span;
+    length: plays of a batch; both for full spans. All but parts and kind may be traced.
     """
     slots, full, _ = kind
     if full:
@@ -173,8 +224,21 @@ def advance(parts: Parts, kind: tuple, case: Case, seed, lane: Lane, times, star
     return count_rest(parts, case, lane, times)
 
 
-def nth_window(parts: Parts, kind: tuple, case: Case, seed, lane: Lane, times, start, length, w) -> tuple[Lane, Window]:
-    """The w-th window of a span, as `advance` plays it but one by one; a lane at rest makes every play. Full windows leave the record alone."""
+def nth_window(
+    parts: Parts,
+    kind: tuple[int, bool, bool],
+    case: Case,
+    seed: Any,
+    lane: Lane,
+    times: Int[Array, " C"],
+    start: Any,
+    length: Any,
+    w: Any,
+) -> tuple[Lane, Window]:
+    """Play the w-th window of a span alone, as `advance` plays it.
+
+    A lane at rest makes every play. Full windows are not written into the record.
+    """
     slots, full, _ = kind
     if not full:
         return one_counted(parts, kind, case, seed, lane, times, rests=False)
@@ -182,15 +246,15 @@ def nth_window(parts: Parts, kind: tuple, case: Case, seed, lane: Lane, times, s
     return offer(parts, case, seed, slots, lane, before, plays_of_window(left, slots, before, times[-1]))
 
 
-def close(parts: Parts, case: Case, seed, lane: Lane) -> Lane:
-    """End a span: the algorithm's batch-end work (filters, designs) for every lane at once."""
+def close(parts: Parts, case: Case, seed: Any, lane: Lane) -> Lane:
+    """End a span with the algorithm's work at the end of a batch (filters, designs), for every lane at once."""
     draws = streams(parts, seed).child("alg").child("close")
     state = parts.program.close(case.algorithm, lane.algorithm, draws, lane.plays)
     faults = lane_faults.state(lane.faults, (), (), state, lane.plays, 1, lambda: spoiled_before(lane))
     return lane._replace(algorithm=state, faults=faults)
 
 
-def finish(parts: Parts, case: Case, lane: Lane) -> tuple[Record, dict]:
+def finish(parts: Parts, case: Case, lane: Lane) -> tuple[Record, dict[str, Any]]:
     """The record and the diagnostics of a finished lane."""
     diagnostics = dict(parts.program.diagnose(case.algorithm, lane.algorithm))
     if parts.reward_attack is not None:

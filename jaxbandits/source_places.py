@@ -1,6 +1,7 @@
 """Where something is in an author's files, as `file:line`: functions, errors, and the equations of traced programs.
 
-Files of this package, of installed libraries and of the standard library are nobody's place: an empty string stands for them.
+An author is whoever wrote a user's part. Files of this package, of installed libraries and of the standard library
+are no place of theirs: the answer is an empty string.
 """
 
 import functools
@@ -8,7 +9,13 @@ import os
 import sys
 import sysconfig
 import traceback
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
+
+from jax.extend.core import JaxprEqn
+
+from jaxbandits.validation import unwrapped
 
 _PACKAGE = str(Path(__file__).parent) + os.sep
 _LIBRARIES = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib"))
@@ -21,14 +28,14 @@ def of_author(path: str) -> bool:
     return not inside and not path.startswith("<frozen")
 
 
-def place_of_frames(frames) -> str:
-    """The innermost of (file, line) pairs, the outermost first, that is the author's."""
+def place_of_frames(frames: Iterable[tuple[str, int | None]]) -> str:
+    """The innermost of the author's frames. frames: pairs (file, line), the outermost first."""
     places = [f"{path}:{line}" for path, line in frames if of_author(path)]
     return places[-1] if places else ""
 
 
 def place_of_caller() -> str:
-    """The author's line that is being run, as far in as there is one."""
+    """The author's line that is being run, the innermost of them."""
     frame = sys._getframe(1)
     while frame is not None and not of_author(frame.f_code.co_filename):
         frame = frame.f_back
@@ -40,18 +47,16 @@ def place_of_error(error: BaseException) -> str:
     return place_of_frames((frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__))
 
 
-def place_of_function(function) -> str:
-    """Where an author's function, or the function a partial or a decorator wraps, is defined."""
-    for _ in range(20):  # wrappers inside wrappers; a mock names itself for ever
-        if isinstance(function, functools.partial):
-            function = function.func
-        elif hasattr(function, "__wrapped__"):
-            function = function.__wrapped__
+def place_of_function(function: Any) -> str:
+    """Where an author's function, or the function inside a partial or a decorator, is defined."""
+    for _ in range(20):  # wrappers inside wrappers; a mock object wraps itself for ever
+        function = unwrapped(function).function
+        function = getattr(function, "__wrapped__", function)
     code = getattr(function, "__code__", None)
     return place_of_frames([(code.co_filename, code.co_firstlineno)]) if code is not None else ""
 
 
-def place_of_equation(equation) -> str:
+def place_of_equation(equation: JaxprEqn) -> str:
     """The author's line that made an equation of a traced program."""
     frames = getattr(equation.source_info.traceback, "frames", ())
     return place_of_frames((frame.file_name, frame.line_num) for frame in reversed(list(frames)))

@@ -1,31 +1,48 @@
 """Summaries of a sweep: means with intervals, paired comparisons, log-log slopes and tables.
 
-Everything is computed over the `seed` axis of a Dataset made by `sweep`. Regret is cumulative and in units of reward.
-Intervals are at 95%. A NaN or infinite regret is data: it makes its row NaN or infinite and is never left out.
+Everything is computed over the `seed` axis of a Dataset that `sweep` returned. Regret is cumulative and in units of
+reward. Intervals are at 95%. A NaN or infinite regret is data: it makes its row NaN or infinite and is never left
+out.
 """
+
+from __future__ import annotations
 
 import itertools
 import json
 import math
 import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pandas as pd
-import xarray as xr
-from scipy import stats
 
 from jaxbandits.selection import final_regret, grid_dims, inert, listed, markdown, pick, text, tidy, whole
+from jaxbandits.typing import Tensor, Vector
 from jaxbandits.validation import choice, shown
 
-RESAMPLES = 500
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+RESAMPLES = 500  # bootstrap resamples of a slope's interval
 MAX_COLUMNS = 8  # a table with more columns fits neither a page nor a terminal
 
 
-def mean_interval(values):
-    """Mean over the last axis with its 95% Student interval.
+def mean_interval(values: Tensor) -> tuple[Any, Any, Any]:
+    """The mean over the last axis with its 95% Student interval.
 
-    Args: `values [..., S]`, S seeds. Returns `(mean, low, high)`, each `[...]`; low and high are NaN for one seed.
+    Parameters
+    ----------
+    values : array [..., S]
+        One number a seed, along the last axis.
 
+    Returns
+    -------
+    mean, low, high : array [...]
+        low and high are NaN for one seed, and where a value is not finite.
+
+    Examples
+    --------
     >>> [round(float(x), 3) for x in mean_interval(np.array([1.0, 2.0, 3.0]))]
     [2.0, -0.484, 4.484]
     """
@@ -35,9 +52,25 @@ def mean_interval(values):
     return mean, mean - half, mean + half
 
 
-def holm(p_values):
-    """Holm's step-down correction of `p_values [M]` in [0, 1]; NaN entries (untested) stay NaN and are not counted.
+def holm(p_values: Vector) -> np.ndarray[Any, Any]:
+    """Holm's step-down correction of p-values for testing several hypotheses at once.
 
+    Parameters
+    ----------
+    p_values : array [M]
+        In [0, 1]. NaN stands for what was not tested.
+
+    Returns
+    -------
+    array [M]
+        The corrected p-values, at most 1. NaN entries stay NaN and are not counted among the tests.
+
+    References
+    ----------
+    Holm 1979, "A simple sequentially rejective multiple test procedure".
+
+    Examples
+    --------
     >>> holm([0.01, 0.04, 0.03]).tolist()
     [0.03, 0.06, 0.06]
     """
@@ -49,13 +82,33 @@ def holm(p_values):
     return corrected
 
 
-def summary(ds, *, t=None) -> pd.DataFrame:
-    """Final regret over seeds, one row an algorithm and grid point.
+def summary(ds: xr.Dataset, *, t: int | None = None) -> pd.DataFrame:
+    """Final regret over seeds, one row for each algorithm and grid point.
 
-    Columns: `algorithm`, the grid's keys, `seeds`, `mean`, `ci_low`, `ci_high` (95% interval of the mean), `median`,
-    `q05`, `q95`, and each count of non-finite values that the Dataset holds, summed over seeds. An algorithm that does
-    not depend on a key has equal rows along it. `t`: a checkpoint (plays) instead of the end; ValueError if it is none.
+    Parameters
+    ----------
+    ds : xarray.Dataset
+        What `sweep` or `load` returned.
+    t : int, optional
+        A checkpoint (in plays) at which regret is read instead of the end.
 
+    Returns
+    -------
+    pandas.DataFrame
+        Columns `algorithm`, the grid's keys, `seeds`, `mean`, `ci_low` and `ci_high` (95% interval of the mean),
+        `median`, `q05`, `q95`, and every count of non-finite values that the Dataset holds, summed over seeds. An
+        algorithm that does not depend on a key has equal rows along it.
+
+    Raises
+    ------
+    ValueError
+        Where `t` is no checkpoint, or a dimension of the sweep is gone.
+    TypeError
+        For anything but a sweep's Dataset.
+
+    Examples
+    --------
+    >>> import xarray as xr
     >>> dims = ("algorithm", "seed", "t")
     >>> ds = xr.Dataset({"regret": (dims, np.arange(5.0).reshape(1, 5, 1))}, {"algorithm": ["a"], "t": [9]})
     >>> summary(ds)[["algorithm", "seeds", "mean", "median"]].values.tolist()
@@ -65,27 +118,60 @@ def summary(ds, *, t=None) -> pd.DataFrame:
     final = final_regret(ds, t)
     names = ("seeds", "mean", "ci_low", "ci_high", "median", "q05", "q95")
     quantiles = np.quantile(final.values, [0.5, 0.05, 0.95], axis=-1)
-    columns = dict(zip(names, (final.sizes["seed"], *mean_interval(final.values), *quantiles), strict=True))
+    columns: dict[str, Any] = dict(
+        zip(names, (final.sizes["seed"], *mean_interval(final.values), *quantiles), strict=True)
+    )
     for name, variable in ds.data_vars.items():
         if "nonfinite" in str(name) and "seed" in variable.dims:
-            columns[name] = variable.sum("seed").broadcast_like(final.isel(seed=0)).transpose(*final.dims[:-1]).values
+            columns[str(name)] = (
+                variable.sum("seed").broadcast_like(final.isel(seed=0)).transpose(*final.dims[:-1]).values
+            )
     return tidy(final.isel(seed=0), columns)
 
 
-def compare(ds, a, b, *, t=None) -> pd.DataFrame:
+def compare(
+    ds: xr.Dataset,
+    a: str | tuple[str, Mapping[str, Any]],
+    b: str | tuple[str, Mapping[str, Any]],
+    *,
+    t: int | None = None,
+) -> pd.DataFrame:
     """Paired comparison of two algorithms, or of two grid points: the same seeds give both the same environment.
 
-    Args: `a`, `b`: a label, or `(label, {key: value})` to fix grid keys; `t`: a checkpoint (plays) instead of the end.
-    Returns one row a remaining grid point (keys along which neither side changes are left out): `a`, `b`, keys,
-    `seeds`, `difference` (mean regret of a minus b), `ci_low`, `ci_high` (95%), `relative` (difference / mean of b),
-    `p_value` (paired t test), `p_holm` (corrected for the rows) and `share_lower` (of seeds in which a is lower).
-    Raises ValueError for an unknown label, key or value.
+    Parameters
+    ----------
+    ds : xarray.Dataset
+        What `sweep` or `load` returned.
+    a, b : str or (str, dict)
+        The label of an algorithm, or `(label, {key: value})` to fix keys of the grid.
+    t : int, optional
+        A checkpoint (in plays) at which regret is read instead of the end.
 
+    Returns
+    -------
+    pandas.DataFrame
+        One row for each remaining grid point; keys along which neither side changes are left out. Columns: `a`, `b`,
+        the keys, `seeds`, `difference` (mean regret of a minus that of b), `ci_low` and `ci_high` (95% interval),
+        `relative` (difference divided by the mean of b), `p_value` (paired t test), `p_holm` (corrected for the
+        number of rows) and `share_lower` (share of seeds in which a has less regret).
+
+    Raises
+    ------
+    ValueError
+        For an unknown label, key or value.
+    TypeError
+        For anything but a sweep's Dataset.
+
+    Examples
+    --------
+    >>> import xarray as xr
     >>> regret = np.array([[[1.0], [2.0], [4.0]], [[2.0], [4.0], [5.0]]])
     >>> ds = xr.Dataset({"regret": (("algorithm", "seed", "t"), regret)}, coords={"algorithm": ["x", "y"], "t": [9]})
     >>> compare(ds, "x", "y")[["difference", "share_lower"]].round(3).values.tolist()
     [[-1.333, 1.0]]
     """
+    import xarray as xr
+
     ds = whole(ds, "compare")
     final = final_regret(ds, t)
     constant = json.loads(ds.attrs.get("constant_along", "{}"))
@@ -120,15 +206,44 @@ def compare(ds, a, b, *, t=None) -> pd.DataFrame:
     return frame
 
 
-def slope(ds, over="t", *, theory=None, t_min=None) -> pd.DataFrame:
+def slope(
+    ds: xr.Dataset, over: str = "t", *, theory: Mapping[str, float] | None = None, t_min: float | None = None
+) -> pd.DataFrame:
     """Least-squares slope of log mean regret against log `over`, with a 95% bootstrap interval over seeds.
 
-    Args: `over`: `"t"`, `"horizon"` or any numeric grid key (at the end of the run); `t_min` (plays, with `"t"` only):
-    fit t >= t_min instead of the last decade; `theory`: `{label: exponent}`, shown beside the slope.
-    Returns one row an algorithm and remaining grid point: keys, `points` fitted, `seeds`, `slope`, `ci_low`, `ci_high`
-    (and `theory`). Points where the mean regret or `over` is not positive and finite are left out; ValueError if fewer
-    than two remain. The interval covers sampling error, not the bias of fitting a power law to what is not one.
+    Parameters
+    ----------
+    ds : xarray.Dataset
+        What `sweep` or `load` returned.
+    over : str
+        `"t"` (the default), `"horizon"`, or any numeric key of the grid; keys use the regret at the end of the run.
+    theory : dict, optional
+        `{label: exponent}`, shown beside the slope as the column `theory`.
+    t_min : float, optional
+        In plays, with `over="t"` only: fit the checkpoints t >= t_min instead of the last decade.
 
+    Returns
+    -------
+    pandas.DataFrame
+        One row for each algorithm and remaining grid point: the keys, `points` fitted, `seeds`, `slope`, `ci_low`,
+        `ci_high`, and `theory` where it is given.
+
+    Raises
+    ------
+    ValueError
+        For an unknown or non-numeric `over`, an unknown label of `theory`, `t_min` with another `over`, or where
+        fewer than two points can be fitted.
+    TypeError
+        For anything but a sweep's Dataset.
+
+    Notes
+    -----
+    Points where the mean regret or `over` is not positive and finite are left out. The interval covers sampling
+    error, not the bias of fitting a power law to what is not one.
+
+    Examples
+    --------
+    >>> import xarray as xr
     >>> t = np.array([10, 100, 1000])
     >>> ds = xr.Dataset({"regret": (("algorithm", "seed", "t"), [[2 * t**0.5, 3 * t**0.5]])}, {"t": t})
     >>> slope(ds, t_min=10)[["points", "slope"]].round(6).values.tolist()
@@ -175,12 +290,34 @@ def slope(ds, over="t", *, theory=None, t_min=None) -> pd.DataFrame:
     return frame
 
 
-def table(ds, format="markdown") -> str:
-    """Final mean regret ± half-width of its 95% interval, as text for a paper (`"latex"`) or a page (`"markdown"`).
+def table(ds: xr.Dataset, format: Literal["markdown", "latex"] = "markdown") -> str:
+    """Final mean regret ± half-width of its 95% interval, as text for a paper or a page.
 
-    Algorithms are rows; the last grid key with several values (at most eight) gives the columns, other keys more rows.
-    Raises ValueError for another format.
+    Algorithms are rows. The last grid key with several values (at most eight) gives the columns, other keys give more
+    rows.
 
+    Parameters
+    ----------
+    ds : xarray.Dataset
+        What `sweep` or `load` returned.
+    format : {"markdown", "latex"}
+        The markup of the table; "markdown" by default.
+
+    Returns
+    -------
+    str
+        The table and a line that says how many seeds it is over.
+
+    Raises
+    ------
+    ValueError
+        For another format.
+    TypeError
+        For anything but a sweep's Dataset.
+
+    Examples
+    --------
+    >>> import xarray as xr
     >>> dims = ("algorithm", "seed", "t")
     >>> ds = xr.Dataset({"regret": (dims, np.arange(9.0).reshape(1, 9, 1))}, {"algorithm": ["a"], "t": [9]})
     >>> print(table(ds))
@@ -196,7 +333,7 @@ def table(ds, format="markdown") -> str:
     single = [d for d in grid_dims(ds) if final.sizes[d] == 1]
     fixed = "".join(f"; {d} = {text(final[d].values[0])}" for d in single)
     final = final.squeeze(single, drop=True)
-    shown = list(final.dims[1:-1])
+    shown = [str(d) for d in final.dims[1:-1]]
     across = shown.pop() if shown and final.sizes[shown[-1]] <= MAX_COLUMNS else None
     head = [f"{across} = {text(v)}" for v in final[across].values] if across else ["regret"]
     latex = format == "latex"
@@ -221,7 +358,9 @@ def table(ds, format="markdown") -> str:
     return "\n".join([f"% {note.replace('±', 'and')}{fixed}.", begin, body[0], r"\hline", *body[1:], r"\end{tabular}"])
 
 
-def _half_width(values):
+def _half_width(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    from scipy import stats
+
     seeds = values.shape[-1]
     if seeds < 2:
         return np.full(values.shape[:-1], np.nan)
@@ -229,7 +368,9 @@ def _half_width(values):
         return stats.t.ppf(0.975, seeds - 1) * values.std(-1, ddof=1) / math.sqrt(seeds)
 
 
-def _paired_p(difference):
+def _paired_p(difference: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    from scipy import stats
+
     if difference.shape[-1] < 2:
         return np.full(difference.shape[:-1], np.nan)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -239,7 +380,7 @@ def _paired_p(difference):
     return np.where(flat, np.where(difference[..., 0] == 0, 1.0, 0.0), p)
 
 
-def _fit(x, y):
+def _fit(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Slopes `[R]` of log y `[R, C]` on log x `[C]`, over each row's positive points."""
     use = y > 0
     lx, ly = np.where(use, np.log(x), 0.0), np.log(np.where(use, y, 1.0))
@@ -249,7 +390,8 @@ def _fit(x, y):
     return np.divide((dx * ly).sum(-1), square, out=np.full(len(y), np.nan), where=square > 0)
 
 
-def _side(final, side, name):
+def _side(final: xr.DataArray, side: Any, name: str) -> tuple[str, dict[str, Any]]:
+    """The label and the fixed keys of one side of a comparison."""
     pair = isinstance(side, tuple | list) and len(side) == 2 and isinstance(side[1], dict)
     if not isinstance(side, str) and not pair:
         raise ValueError(
@@ -259,7 +401,8 @@ def _side(final, side, name):
     return choice(name, label, [str(x) for x in final["algorithm"].values]), dict(at)
 
 
-def _cell(values, latex):
+def _cell(values: np.ndarray[Any, Any], latex: bool) -> str:
+    """A cell of `table`: the mean and its half-width, rounded to the half-width's second digit."""
     mean, half = values.mean(), float(_half_width(values))
     if not (math.isfinite(mean) and math.isfinite(half)):
         return f"{mean:g}"
@@ -270,11 +413,15 @@ def _cell(values, latex):
 
 
 _SIGNS = {
-    "\\": r"\textbackslash ", "~": r"\textasciitilde ", "^": r"\textasciicircum ", "<": r"\textless ", ">": r"\textgreater ",
-}  # fmt: skip
+    "\\": r"\textbackslash ",
+    "~": r"\textasciitilde ",
+    "^": r"\textasciicircum ",
+    "<": r"\textless ",
+    ">": r"\textgreater ",
+}
 
 
-def _escape(cell):
+def _escape(cell: str) -> str:
     for plain, escaped in _SIGNS.items():
         cell = cell.replace(plain, escaped)
     return "".join("\\" + c if c in "_%&#${}" else c for c in cell)

@@ -1,4 +1,4 @@
-"""Arguments are checked on the host, before anything long runs: the error names the argument, the value and the remedy."""
+"""Checks of arguments on the host, before anything long runs: errors name the argument, the value and the remedy."""
 
 import contextlib
 import copy
@@ -7,7 +7,7 @@ import functools
 import inspect
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from numbers import Integral, Real
 from typing import Any, NamedTuple, ParamSpec, TypeVar
@@ -20,22 +20,22 @@ from jaxbandits.protocol import Adversary, Algorithm, Environment
 P = ParamSpec("P")
 Part = TypeVar("Part", Algorithm, Environment, Adversary)
 
-MAX_INTEGER = 2**53  # of a count: floating point holds every integer up to here
-SHOWN = 80  # characters of a value in a message
+MAX_INTEGER = 2**53  # the largest count: floating point holds every integer up to here
+MAX_SHOWN = 80  # characters of a value in a message
 
 
-def shown(value) -> str:
+def shown(value: Any) -> str:
     """A value as a message shows it: its `repr`, on one line and not too long."""
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**SHOWN:
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**MAX_SHOWN:
         return f"an integer of {value.bit_length()} bits"  # Python refuses to write the longest ones
     if isinstance(value, np.generic):
         value = value.item()
     text = " ".join(repr(value).split())
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
+    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."
 
 
-def difference(name: str, there, here) -> str:
-    """The first entry in which two JSON values differ, by its path."""
+def difference(name: str, there: Any, here: Any) -> str:
+    """The first entry in which two JSON values differ, as text: its path and both values."""
     if isinstance(there, dict) and isinstance(here, dict):
         key = next(k for k in [*there, *here] if k not in there or k not in here or there[k] != here[k])
         return difference(f"{name}.{key}", there.get(key, "not given"), here.get(key, "not given"))
@@ -47,27 +47,53 @@ def difference(name: str, there, here) -> str:
     return f"{name} is {_as_json(there)} there, {_as_json(here)} here"
 
 
-def nearest(name: str, known) -> str:
-    """` (did you mean 'x'?)`, or nothing."""
+def nearest(name: str, known: Iterable[Any]) -> str:
+    """` (did you mean 'x'?)` with the known name that is most like `name`, or an empty string."""
     others = [str(k) for k in known if str(k) != str(name)]
     match = difflib.get_close_matches(str(name), others, n=1, cutoff=0.5)
     return f" (did you mean {match[0]!r}?)" if match else ""
 
 
-class Arguments(dict):
-    """The arguments a part was built with, and the part as its factory built it: how a copy that was changed is recognised."""
+class Unwrapped(NamedTuple):
+    """A factory without the partials around it."""
+
+    function: Any
+    bound: dict[str, Any]  # the keyword arguments that the partials bind; an outer one wins
+    plain: bool  # whether each of them is a functools.partial of keyword arguments alone
+
+
+def unwrapped(factory: Any) -> Unwrapped:
+    """The function inside any number of `functools.partial`s, and the keyword arguments bound to it.
+
+    >>> function, bound, plain = unwrapped(functools.partial(functools.partial(max, key=abs), default=0))
+    >>> function.__name__, sorted(bound), plain
+    ('max', ['default', 'key'], True)
+    """
+    bound: dict[str, Any] = {}
+    plain = True
+    function = factory
+    while isinstance(function, functools.partial):
+        plain = plain and type(function) is functools.partial and not function.args
+        bound = {**function.keywords, **bound}
+        function = function.func
+    return Unwrapped(function, bound, plain)
+
+
+class Arguments(dict[str, Any]):
+    """The arguments a part was built with, and the part as its factory built it: a copy that was changed differs."""
 
     home: str  # module of the factory
-    defaults: dict  # argument -> default, where there is one
-    built: tuple  # the fields of the part that fix its results
+    defaults: dict[str, Any]  # argument -> default, where there is one
+    built: tuple[Any, ...]  # the fields of the part that fix its results
 
-    def describes(self, part) -> bool:
+    def describes(self, part: Algorithm | Environment | Adversary) -> bool:
         """Whether the part is still what the factory returned for these arguments."""
         now = _fixing(part)
         return len(self.built) == len(now) and all(mine is its for mine, its in zip(self.built, now, strict=True))
 
 
-def _fixing(part) -> tuple:
+def _fixing(part: Algorithm | Environment | Adversary) -> tuple[Any, ...]:
+    """The fields of a part that fix its results."""
     if isinstance(part, Environment):
         return part.world, part.params, *part.facts.keys(), *part.facts.values(), part.version
     if isinstance(part, Adversary):
@@ -75,15 +101,15 @@ def _fixing(part) -> tuple:
     return part.program, part.params, part.schedule, part.version
 
 
-def _freeze(x) -> None:
-    """Make the arrays of a part read-only: what describes it could not tell that they were written into."""
+def _freeze(x: Any) -> None:
+    """Make the arrays of a part read-only: its arguments could not tell that they were written into."""
     if isinstance(x, np.ndarray):
         x.flags.writeable = False
     for item in x.values() if isinstance(x, dict) else x if isinstance(x, tuple | list) else ():
         _freeze(item)
 
 
-def _copied(x):
+def _copied(x: Any) -> Any:
     """An argument that its owner can no longer change."""
     if type(x) in (list, tuple):
         return type(x)(_copied(item) for item in x)
@@ -93,7 +119,36 @@ def _copied(x):
 
 
 def factory(function: Callable[P, Part]) -> Callable[P, Part]:
-    """Make a factory of keyword arguments only: unknown ones raise TypeError listing the known, `config` keeps them all."""
+    """Decorate the function that builds a part: the factory takes keyword arguments alone and keeps them.
+
+    Parameters
+    ----------
+    function : callable
+        A function that checks its arguments and returns an Algorithm, Environment or Adversary.
+
+    Returns
+    -------
+    callable
+        The factory, of the same signature. It copies lists and arrays. What it returns has `config`, the name and all
+        arguments with their defaults; environments and adversaries also have `remake`, the factory as a partial.
+
+    Raises
+    ------
+    TypeError
+        From the factory: an argument is given by position, is not known or is missing. The text lists the known ones.
+    ValueError
+        From the factory: its arguments lead to numbers that floating point cannot hold.
+
+    Examples
+    --------
+    >>> import jaxbandits as jb
+    >>> jb.algorithms.ucb1(num_arms=3, horizon=100).config["name"]
+    'ucb1'
+    >>> jb.algorithms.ucb1(num_armz=3)
+    Traceback (most recent call last):
+        ...
+    TypeError: ucb1 has no argument 'num_armz' (did you mean 'num_arms'?); it takes ...
+    """
     build: Callable[..., Any] = function
     signature = inspect.signature(function)
     known = list(signature.parameters)
@@ -114,7 +169,7 @@ def factory(function: Callable[P, Part]) -> Callable[P, Part]:
         ]
         if missing:
             raise TypeError(f"{name} needs {', '.join(missing)}")
-        # arrays and lists may be changed by their owner later: a part keeps what it was given
+        # the caller may write into arrays and lists later: the part has its own copies
         kwargs = {key: _copied(value) for key, value in kwargs.items()}
         bound = signature.bind(**kwargs)
         bound.apply_defaults()
@@ -135,13 +190,13 @@ def factory(function: Callable[P, Part]) -> Callable[P, Part]:
             part = part._replace(remake=functools.partial(itself, **kwargs))
         return part
 
-    # a function that wraps this one takes over its attributes: `itself` tells the two apart
+    # functools.wraps copies these attributes to a function that wraps this one: `itself` tells the two apart
     itself: Any = make
     itself.itself, itself.home, itself.defaults = make, home, defaults
     return make
 
 
-def base_algorithm(base, **arguments) -> Algorithm:
+def base_algorithm(base: Callable[..., Any], **arguments: Any) -> Algorithm:
     """What a conversion's base factory returns, checked to be an algorithm."""
     algorithm = base(**arguments)
     if not isinstance(algorithm, Algorithm):
@@ -158,7 +213,7 @@ class Range(NamedTuple):
     high: float = math.inf
     open_low: bool = False
     open_high: bool = False
-    values: tuple = ()  # of a choice
+    values: tuple[Any, ...] = ()  # of a choice
 
 
 _RECORDED: ContextVar[dict[str, Range] | None] = ContextVar("recorded", default=None)
@@ -166,9 +221,9 @@ _RECORDED: ContextVar[dict[str, Range] | None] = ContextVar("recorded", default=
 
 @contextlib.contextmanager
 def recorded() -> Iterator[dict[str, Range]]:
-    """The ranges that the checks made in this block ask for, by argument: they can be listed without being written down twice.
+    """Collect by argument the ranges that checks ask for inside the block, so that nobody writes them down twice.
 
-    Of several checks of a name the first counts: a factory's own comes before those of what it calls.
+    Where a name is checked several times the first counts: a factory's own check comes before those of what it calls.
 
     >>> with recorded() as ranges:
     ...     _ = number("epsilon", 0.5, 0.0, open_low=True)
@@ -190,9 +245,52 @@ def _record(name: str, asked: Range) -> None:
 
 
 def number(
-    name: str, value, low=-math.inf, high=math.inf, *, open_low=False, open_high=False, finite=True, remedy=""
+    name: str,
+    value: Any,
+    low: float = -math.inf,
+    high: float = math.inf,
+    *,
+    open_low: bool = False,
+    open_high: bool = False,
+    finite: bool = True,
+    remedy: str = "",
 ) -> float:
-    """A real number in a range, as a float. The range's ends are included unless said open."""
+    """Check that an argument is a real number in a range.
+
+    Parameters
+    ----------
+    name : str
+        What the error calls the argument.
+    value : Any
+        What was given. Booleans, text and arrays are no numbers.
+    low, high : float
+        The ends of the range, inclusive. The default: no end.
+    open_low, open_high : bool
+        Whether that end itself is outside.
+    finite : bool
+        Whether infinity is refused, which is the default.
+    remedy : str
+        What the error says at its end.
+
+    Returns
+    -------
+    float
+        The number.
+
+    Raises
+    ------
+    ValueError
+        It is no number, or outside the range.
+
+    Examples
+    --------
+    >>> number("epsilon", 1, 0.0, open_low=True)
+    1.0
+    >>> number("epsilon", 0, 0.0, open_low=True)
+    Traceback (most recent call last):
+        ...
+    ValueError: epsilon = 0 must be a number in (0, inf)
+    """
     _record(name, Range("number", low, high, open_low, open_high))
     inside = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
     if inside:
@@ -205,8 +303,36 @@ def number(
     return float(value)
 
 
-def integer(name: str, value, low=None, high=MAX_INTEGER, *, remedy="") -> int:
-    """An integer in a closed range, which ends at `MAX_INTEGER` unless said otherwise."""
+def integer(name: str, value: Any, low: int | None = None, high: int | None = MAX_INTEGER, *, remedy: str = "") -> int:
+    """Check that an argument is an integer in a closed range, and return it as an int.
+
+    Parameters
+    ----------
+    name : str
+        What the error calls the argument.
+    value : Any
+        What was given: an integer, or a float without a fraction. Booleans are no integers.
+    low, high : int or None
+        The ends of the range, inclusive; None: no end. The default of `high` is 2**53, up to which floating point
+        holds every integer.
+    remedy : str
+        What the error says at its end.
+
+    Returns
+    -------
+    int
+        The integer.
+
+    Raises
+    ------
+    ValueError
+        It is no integer, or outside the range.
+
+    Examples
+    --------
+    >>> integer("horizon", 1e3, 1)
+    1000
+    """
     _record(
         name, Range("integer", -math.inf if low is None else low, math.inf if high in (None, MAX_INTEGER) else high)
     )
@@ -219,8 +345,13 @@ def integer(name: str, value, low=None, high=MAX_INTEGER, *, remedy="") -> int:
     return int(value)
 
 
-def choice(name: str, value, known) -> str:
-    """One of the known strings."""
+def choice(name: str, value: Any, known: Iterable[Any]) -> str:
+    """Check that an argument is one of the known strings, and return it; ValueError otherwise.
+
+    >>> choice("kind", "fixed", ("fixed", "swapped"))
+    'fixed'
+    """
+    known = list(known)
     _record(name, Range("choice", values=tuple(known)))
     plain, *known = (x.item() if isinstance(x, np.generic) else x for x in (value, *known))
     # types first: an array would be compared entry by entry
@@ -230,8 +361,48 @@ def choice(name: str, value, known) -> str:
     return value
 
 
-def array(name: str, value, ndim: int, low=-math.inf, high=math.inf, *, shape=None, remedy="") -> np.ndarray:
-    """A finite float64 array of `ndim` axes with entries in [low, high]."""
+def array(
+    name: str,
+    value: Any,
+    ndim: int,
+    low: float = -math.inf,
+    high: float = math.inf,
+    *,
+    shape: Sequence[int | None] | None = None,
+    remedy: str = "",
+) -> np.ndarray[Any, Any]:
+    """Check that an argument is an array of finite numbers.
+
+    Parameters
+    ----------
+    name : str
+        What the error calls the argument.
+    value : Any
+        What was given: nested lists or an array.
+    ndim : int
+        How many axes it must have, none of them empty.
+    low, high : float
+        The ends of the range of its entries, inclusive. The default: no end.
+    shape : sequence of int or None, optional
+        The shape it must have; None for an axis of any length. The default: any shape.
+    remedy : str
+        What the error says at its end.
+
+    Returns
+    -------
+    ndarray of float64
+        The array; a float64 array itself, other values as a new one.
+
+    Raises
+    ------
+    ValueError
+        It is no array of numbers, has another shape, or an entry is not finite or outside the range.
+
+    Examples
+    --------
+    >>> array("means", [0.2, 0.5], 1, 0.0, 1.0)
+    array([0.2, 0.5])
+    """
     _record(name, Range("array", low, high))
     try:
         x = np.asarray(value, dtype=np.float64)
@@ -252,14 +423,14 @@ def array(name: str, value, ndim: int, low=-math.inf, high=math.inf, *, shape=No
     return x
 
 
-def _float(value) -> float:
+def _float(value: Any) -> float:
     try:
         return float(value)
     except OverflowError:  # an integer beyond all floats
         return math.inf if value > 0 else -math.inf
 
 
-def _extreme(value) -> bool:
+def _extreme(value: Any) -> bool:
     if not isinstance(value, Real):
         return False
     size = abs(_float(value))
@@ -270,6 +441,6 @@ def _and(remedy: str) -> str:
     return f": {remedy}" if remedy else ""
 
 
-def _as_json(x) -> str:
+def _as_json(x: Any) -> str:
     text = x if isinstance(x, str) else json.dumps(x)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -15,9 +15,9 @@ from jaxbandits.recorder import Window
 
 
 class Parts(NamedTuple):
-    """What fixes the compiled code: functions and the float type. Equality is identity of cached builders.
+    """What fixes the compiled code: functions and the float type. Equality is identity of what cached builders return.
 
-    A user's function may read a value that has changed since it was compiled: `traced` tells the two apart.
+    A user's function may read a value that has changed since it was compiled: then `traced` differs.
     """
 
     program: Program
@@ -26,7 +26,7 @@ class Parts(NamedTuple):
     message_attack: Attack | None
     dtype: Any
     arms: int | None = None  # actions lie in 0 .. arms - 1; None: the environment does not say
-    traced: str = ""  # of a user's own parts: the hash of what they compute now (`sweeps.traced`)
+    traced: str = ""  # for a user's own parts: a hash of what they compute now (`sweeps.identity.keys.traced_now`)
 
 
 class Lane(NamedTuple):
@@ -40,15 +40,16 @@ class Lane(NamedTuple):
     algorithm: Any
     record: Any  # Record
     nonfinite: Any  # int32 count of non-finite rewards seen, () without a reward adversary
-    faults: Any  # watch.Faults
+    faults: Any  # lane_faults.Faults
 
 
-def streams(parts: Parts, seed) -> Draws:
+def streams(parts: Parts, seed: Any) -> Draws:
+    """The random streams of a lane."""
     return Draws(seed, "", parts.dtype)
 
 
-def offer(parts: Parts, case: Case, seed, slots: int, lane: Lane, before, limit) -> tuple[Lane, Window]:
-    """One window of `slots` plays after `before`, at most `limit` of them played (None: all, without a mask)."""
+def offer(parts: Parts, case: Case, seed: Any, slots: int, lane: Lane, before: Any, limit: Any) -> tuple[Lane, Window]:
+    """Play one window of `slots` plays after the first `before` plays, at most `limit` of them (None: all of them)."""
     root = streams(parts, seed)
     environment, attack, alg = root.child("environment"), root.child("attack"), root.child("alg")
     program, world, params = parts.program, parts.world, case.algorithm
@@ -63,35 +64,35 @@ def offer(parts: Parts, case: Case, seed, slots: int, lane: Lane, before, limit)
         return _tallied(parts, case, root, lane, world_state, before, used, t, context, action, note)
     reward = world.reward(case.environment, world_state, environment.child("reward"), t, context, action)
     score = world.score(case.environment, world_state, t, context, action)
-    # one arm for the window: a reward for each of its plays, and clients and adversaries see an action a play
+    # Where the window plays one arm, clients and adversaries still see an action and a reward for every play.
     reward = jnp.broadcast_to(reward, (slots, *reward.shape[1:]))
     lane = lane._replace(faults=lane_faults.rewards(lane.faults, t, reward, play))
     action = jnp.broadcast_to(action, (slots, *action.shape[1:]))
     hits, nonfinite = [], lane.nonfinite
     reward_state, message_state = lane.reward_adversary, lane.message_adversary
 
-    def seen(stream):
+    def adversary_view(stream: Draws) -> AdversaryView:
         truth = world.truth(case.environment, world_state, t, context)
         again = stream.child("reward")
         return AdversaryView(
-            t, context, action, play, truth, params, lane.algorithm, note,
-            lambda other: world.reward(case.environment, world_state, again, t, context, other),
+            t=t, context=context, action=action, play=play, truth=truth, params=params, state=lane.algorithm, note=note,
+            sample=lambda other: world.reward(case.environment, world_state, again, t, context, other),
         )  # fmt: skip
 
     if parts.reward_attack is not None:
         stream = root.child("contamination")
         reward, hit, reward_state = parts.reward_attack.corrupt(
-            case.reward_adversary, reward_state, stream, t, reward, seen(stream)
+            case.reward_adversary, reward_state, stream, t, reward, adversary_view(stream)
         )
         hits.append(hit)
-        if slots > 1:  # read twice, by the count here and by the algorithm: drawn once
+        if slots > 1:  # the count here and the algorithm read the rewards: materialized, they are drawn only once
             reward = materialize(reward)
         bad = ~jnp.isfinite(reward) & play.reshape(play.shape + (1,) * (reward.ndim - 1))
         nonfinite = nonfinite + jnp.sum(bad, dtype=jnp.int32)
     sent = message = program.encode(params, note, alg.child("encode"), t, context, action, reward, play)
     if parts.message_attack is not None:
         message, hit, message_state = parts.message_attack.corrupt(
-            case.message_adversary, message_state, attack, t, message, seen(attack)
+            case.message_adversary, message_state, attack, t, message, adversary_view(attack)
         )
         hits.append(hit)
     last = before + used
@@ -112,16 +113,31 @@ def offer(parts: Parts, case: Case, seed, slots: int, lane: Lane, before, limit)
         environment=world_state, reward_adversary=reward_state, message_adversary=message_state, algorithm=state,
         nonfinite=nonfinite, faults=faults,
     )  # fmt: skip
-    return lane, Window(t, play, used, action, reward, message, released, score.arm, regret)
+    return lane, Window(
+        t=t, play=play, used=used, action=action, reward=reward, message=message, released=released, arm=score.arm,
+        regret=regret,
+    )  # fmt: skip
 
 
-def spoiled_before(lane: Lane):
-    """Whether an adversary has paid anything that is not finite: what follows from it is no fault of the algorithm."""
+def spoiled_before(lane: Lane) -> Any:
+    """Whether an adversary paid anything that is not finite before: what follows is no fault of the algorithm."""
     return jnp.bool_(False) if isinstance(lane.nonfinite, tuple) else lane.nonfinite > 0
 
 
-def _tallied(parts, case, root, lane, world_state, before, used, t, context, action, note):
-    """The rest of a window whose rewards are drawn as counts of their values: same law, another path."""
+def _tallied(
+    parts: Parts,
+    case: Case,
+    root: Draws,
+    lane: Lane,
+    world_state: Any,
+    before: Any,
+    used: Any,
+    t: Any,
+    context: Any,
+    action: Any,
+    note: Any,
+) -> tuple[Lane, Window]:
+    """The rest of a window whose rewards are drawn as counts of their values: other draws of the same law."""
     program, world, params, alg = parts.program, parts.world, case.algorithm, root.child("alg")
     attack = parts.reward_attack
     if world.law is None or parts.message_attack is not None or (attack is not None and attack.law is None):
@@ -132,7 +148,8 @@ def _tallied(parts, case, root, lane, world_state, before, used, t, context, act
     values, probabilities = world.law(case.environment, world_state)
     if attack is not None:
         truth = world.truth(case.environment, world_state, t, context)
-        values, probabilities = attack.law(case.reward_adversary, values, probabilities, truth)
+        attack_law: Any = attack.law
+        values, probabilities = attack_law(case.reward_adversary, values, probabilities, truth)
     plays = root.child("environment/tally").multinomial(before + 1, used, probabilities[action[0]])
     nonfinite = lane.nonfinite
     if attack is not None:
@@ -145,4 +162,7 @@ def _tallied(parts, case, root, lane, world_state, before, used, t, context, act
     faults = lane_faults.state(lane.faults, message, message, state, last, used, lambda: spoiled_before(lane))
     score = world.score(case.environment, world_state, t, context, action)
     lane = lane._replace(environment=world_state, algorithm=state, faults=faults)
-    return lane, Window(t, plays, used, action, values, message, released, score.arm, score.regret)
+    return lane, Window(
+        t=t, play=plays, used=used, action=action, reward=values, message=message, released=released, arm=score.arm,
+        regret=score.regret,
+    )  # fmt: skip

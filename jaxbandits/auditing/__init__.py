@@ -1,4 +1,4 @@
-"""Privacy as a checked claim: neighbouring inputs, scores, and confidence bounds on the epsilon an algorithm truly spends."""
+"""Privacy as a checked claim: confidence bounds on the epsilon that an algorithm truly spends."""
 
 from jaxbandits.auditing.audit import Audit, Event, audit
 from jaxbandits.auditing.bounds import Curve, claimed_curve, clopper_pearson, epsilon_lower

@@ -1,5 +1,8 @@
-"""`jb.audit`: attack an algorithm's privacy claim with its own functions, and say how much of it the attack can prove used."""
+"""`jb.audit`: attack an algorithm's privacy claim with its own functions, and say how much of it is proven spent."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import jax
@@ -12,40 +15,56 @@ from jaxbandits.auditing.neighbours import Edit, Input
 from jaxbandits.auditing.transcripts import Setting, clients_alone, lanes, transcripts
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.random import Draws
+from jaxbandits.spans import windows_offered
 from jaxbandits.sweeps.plan import stacked
 from jaxbandits.sweeps.simulate import built_parts
+from jaxbandits.typing import AlgorithmFactory, EnvironmentFactory
 from jaxbandits.validation import integer, number
 from jaxbandits.window import Parts
 
-LEAST = 2000  # runs: with fewer no bound says anything
-PLAYS = 128  # of a transcript, unless the first release comes later
-MESSAGES = 4  # of a transcript in the local model
-WINDOWS = 1 << 12  # most windows in which the first release is looked for
-PAIRS = 4  # that the second stage of the search looks at
-PROBES = 16  # runs an edit in its first stage
+MIN_RUNS = 2000  # with fewer no bound says anything
+# A transcript ends after so many plays, unless the first release comes later.
+TRANSCRIPT_PLAYS = 128
+# In the local model it ends after so many messages.
+TRANSCRIPT_MESSAGES = 4
+# The first release is looked for in so many windows at most.
+MAX_WINDOWS = 1 << 12
+# So many pairs of inputs come into the second stage of the search.
+MAX_PAIRS = 4
+# Runs on each edit in the first stage of the search.
+PROBE_RUNS = 16
 
 
 class Event(NamedTuple):
     """What was certified: chosen on one half of the runs, counted on the other."""
 
-    pair: tuple  # Edit, Edit: the likelier input of the event, and the other
+    # the input on which the event is likelier, and the other
+    pair: tuple[Edit, Edit]
+    # what is compared with the threshold, in words
     score: str
     threshold: float
     true_positives: int
     false_positives: int
-    trials: int  # runs on each input
+    # runs on each input
+    trials: int
 
 
 class Audit(NamedTuple):
-    """What an audit found. `epsilon_lower` above the claim refutes it, with error probability 1 - confidence. Prints as one line."""
+    """What an audit measured. Prints as one line.
+
+    `epsilon_lower` above the claim refutes the claim, with error probability 1 - confidence.
+    """
 
     algorithm: str
     model: str
     unit: str
-    epsilon_lower: float  # at `delta`
-    claimed: tuple  # (epsilon, delta): Guarantee.spend
+    # the lower confidence bound on epsilon, at `delta`
+    epsilon_lower: float
+    # (epsilon, delta), of `Guarantee.spend`
+    claimed: tuple[float, float]
     delta: float
     event: Event
+    # what the chosen score achieves at every threshold
     curve: bounds.Curve
     runs: int
     confidence: float
@@ -65,18 +84,19 @@ class Audit(NamedTuple):
         verdict = "REFUTES" if self.refuted else "does not refute"
         epsilon, delta = self.claimed
         return (
-            f"{self.algorithm}: epsilon >= {self.epsilon_lower:.4g} at delta = {self.delta:.3g} (confidence {self.confidence:.6g}) {verdict} the claim "
+            f"{self.algorithm}: epsilon >= {self.epsilon_lower:.4g} at delta = {self.delta:.3g} "
+            f"(confidence {self.confidence:.6g}) {verdict} the claim "
             f"({epsilon:.4g}, {delta:.3g}), {self.model}, one {self.unit.replace('_', ' ')}; event: {self.event.score}"
         )
 
 
 class _Seeds:
-    """Consecutive seeds: no run is made twice, whatever it is for."""
+    """Consecutive seeds: no run is repeated, whatever it is for."""
 
-    def __init__(self, seed: int):
+    def __init__(self, seed: int) -> None:
         self.next = int(np.random.SeedSequence(seed).generate_state(1)[0])
 
-    def take(self, number: int):
+    def take(self, number: int) -> np.ndarray[Any, Any]:
         start, self.next = self.next, self.next + number
         return (np.arange(number, dtype=np.uint64) + np.uint64(start)).astype(np.uint32)
 
@@ -87,51 +107,87 @@ class _Runs(NamedTuple):
     setting: Setting
     params: Any
     environment: Input
-    size: int  # runs of a call
+    # runs of a call
+    size: int
 
-    def on(self, edits: list[Edit], which, seeds, columns=None):
-        made = _stack(edits)
-        return transcripts(self.setting, self.params, self.environment, made, which, seeds, columns, self.size)
+    def on(self, edits: list[Edit], which: Any, seeds: Any, columns: Any = None) -> tuple[Any, Any, Any]:
+        stacked_edits = _stack(edits)
+        return transcripts(self.setting, self.params, self.environment, stacked_edits, which, seeds, columns, self.size)
 
-    def pair(self, pair, number: int, seeds: _Seeds, columns) -> list:
+    def pair(self, pair: Any, number: int, seeds: _Seeds, columns: Any) -> list[Any]:
         """[number, F] runs on each edit of a pair."""
         return [self.on([edit], np.zeros(number, int), seeds.take(number), columns)[0] for edit in pair]
 
 
 def _stack(edits: list[Edit]) -> Edit:
-    def join(*xs):
-        return np.stack([np.asarray(x, np.float32) for x in xs])
+    def join(*leaves: Any) -> np.ndarray[Any, Any]:
+        return np.stack([np.asarray(leaf, np.float32) for leaf in leaves])
 
     stacked_edits = jax.tree.map(join, *edits)
     return stacked_edits._replace(play=np.array([edit.play for edit in edits], np.int32))
 
 
-def audit(algorithm, *, runs, confidence=0.95, delta=0.0, environment=None, seed=0, pairs=None) -> Audit:
+def audit(
+    algorithm: Algorithm | AlgorithmFactory,
+    *,
+    runs: int,
+    confidence: float = 0.95,
+    delta: float = 0.0,
+    environment: Environment | EnvironmentFactory | None = None,
+    seed: int = 0,
+    pairs: Iterable[tuple[Edit, Edit]] | None = None,
+) -> Audit:
     """A lower confidence bound on the epsilon that an algorithm spends, beside what it claims.
 
-    The algorithm's real functions are run on two neighbouring inputs, `runs` independent runs in all, and what its guarantee's view
-    shows of them is told apart. Half of the runs choose the pair of inputs and an event (by common random numbers, then fitted
-    likelihood ratios); the other half count how often it happens on either input: Clopper-Pearson bounds on both shares give
-    epsilon >= log((TPR - delta) / FPR).
+    Parameters
+    ----------
+    algorithm : Algorithm or factory
+        A built algorithm with a guarantee, or a factory (a partial with its horizon) together with `environment`.
+    runs : int
+        Independent runs on both inputs together, at least 2000. A million of a small instance take seconds.
+    confidence : float
+        In (0, 1): of the bound.
+    delta : float
+        In [0, 1). Where the claim has a larger one, that is used, since nothing is claimed at smaller ones.
+    environment : Environment or factory, optional
+        Where public contexts come from: a factory or a called part; its rewards are replaced. By default one that
+        fits the algorithm's arguments.
+    seed : int
+        Of the audit, at least 0.
+    pairs : sequence of pairs of auditing.Edit, optional
+        Neighbouring inputs to try instead of the catalogue of the guarantee's unit, within what the claim is for.
 
-    algorithm: a built algorithm with a guarantee, or a factory (a partial with its horizon) with `environment`. runs >= 2000: a million
-    of a small instance take seconds. confidence in (0, 1): of the bound. delta in [0, 1): where the claim has a larger one, that is used,
-    since nothing is claimed at smaller ones. environment: where public contexts come from (a factory or a called part; None: one
-    that fits the algorithm's arguments); its rewards are replaced. seed: of the audit. pairs: neighbours to try instead of the
-    catalogue of the unit, a sequence of two `auditing.Edit` each, within what the claim is for. A transcript ends 128 plays after its
-    start (in the local model with the fourth message), or with the first release. Raises ValueError outside these ranges, without a guarantee, where algorithm and environment do not
-    fit, and for shortcut=True (no single reward is drawn).
+    Returns
+    -------
+    Audit
+        The bound, the claim, the event that was counted, and the trade-off curve of its test. Printed, one line.
 
+    Raises
+    ------
+    ValueError
+        Outside these ranges, for an algorithm without a guarantee, where algorithm and environment do not fit, and for
+        shortcut=True (no single reward is drawn).
+
+    Notes
+    -----
+    The algorithm's own functions run on two neighbouring inputs, and an attacker tells apart what the view of its
+    guarantee shows of them. Half of the runs choose the pair of inputs and an event, by common random numbers and
+    then by fitted likelihood ratios. The other half count how often the event happens on either input:
+    Clopper-Pearson bounds on both shares give epsilon >= log((TPR - delta) / FPR). A transcript ends 128 plays after
+    its start (in the local model with the fourth message), or with the first release.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
-    >>> found = jb.audit(jb.algorithms.ldp_ucb(num_arms=2, horizon=100, epsilon=1.0), runs=20_000)
-    >>> found.claimed, found.refuted, found.ratio > 0.8
+    >>> report = jb.audit(jb.algorithms.ldp_ucb(num_arms=2, horizon=100, epsilon=1.0), runs=20_000)
+    >>> report.claimed, report.refuted, report.ratio > 0.8
     ((1.0, 0.0), False, True)
     """
-    runs = integer("runs", runs, LEAST, remedy="half of them choose an event, the other half count it")
+    runs = integer("runs", runs, MIN_RUNS, remedy="half of them choose an event, the other half count it")
     confidence = number("confidence", confidence, 0.0, 1.0, open_low=True, open_high=True)
     delta = number("delta", delta, 0.0, 1.0, open_high=True)
     seed = integer("seed", seed, 0)
-    algorithm, environment = built_parts(algorithm, environment)
+    algorithm, built_environment = built_parts(algorithm, environment)
     guarantee, name = algorithm.guarantee, algorithm.version[0]
     if guarantee.model == "none":
         raise ValueError(f"algorithm = {name} has no guarantee: an audit needs a private algorithm")
@@ -139,10 +195,10 @@ def audit(algorithm, *, runs, confidence=0.95, delta=0.0, environment=None, seed
         raise ValueError(f"{name}: shortcut=True draws no single rewards, so none can be changed: leave it out")
     claimed = tuple(map(float, guarantee.spend(algorithm.params)))
     delta = max(delta, claimed[1])
-    environment = environment or _environment(algorithm.config)
+    played_in = built_environment or _environment(algorithm.config)
 
     seeds = _Seeds(seed)
-    runner, plays, last, dim = _prepared(algorithm, environment, seeds, runs)
+    runner, plays, last, dim = _prepared(algorithm, played_in, seeds, runs)
     if pairs is None:
         candidates = neighbours.edits(guarantee.unit, plays, bound=guarantee.bound, dim=dim)
         tried, columns = _furthest(runner, candidates, seeds)
@@ -152,17 +208,17 @@ def audit(algorithm, *, runs, confidence=0.95, delta=0.0, environment=None, seed
         tried = neighbours.checked(pairs, guarantee.unit, last, bound=guarantee.bound, dim=dim)
         _, columns = _furthest(runner, [edit for pair in tried for edit in pair], seeds)
 
-    def found_on(pair, number):
+    def best_test(pair: Any, number: int) -> scores.Choice:
         one = runner.pair(pair, number // 2, seeds, columns)
         negative, positive = runner.pair(pair, number // 2, seeds, columns)
         return scores.chosen(scores.fitted(*one), negative, positive, delta, confidence)
 
     if len(tried) > 1:
         few = max(64, runs // 16 // len(tried))  # on each input
-        expected = [found_on(pair, few).expected for pair in tried]
+        expected = [best_test(pair, few).expected for pair in tried]
         tried = [tried[int(np.argmax(expected))]]
     pair = tried[0]
-    choice = found_on(pair, runs * 3 // 16)
+    choice = best_test(pair, runs * 3 // 16)
     return _certified(algorithm, claimed, delta, pair, choice, runner, columns, seeds, runs, confidence, seed)
 
 
@@ -178,16 +234,32 @@ def _certified(algorithm, claimed, delta, pair, choice, runner, columns, seeds, 
     negative, positive = counted if choice.sign == 1 else counted[::-1]
     tp, fp = (int(np.sum(x >= choice.threshold)) for x in (positive, negative))
     lower = float(bounds.epsilon_lower(tp, fp, trials, delta, confidence))
-    event = Event(pair[:: -choice.sign], choice.score.name, choice.threshold, tp, fp, trials)
+    event = Event(
+        pair=pair[:: -choice.sign],
+        score=choice.score.name,
+        threshold=choice.threshold,
+        true_positives=tp,
+        false_positives=fp,
+        trials=trials,
+    )
     guarantee = algorithm.guarantee
     return Audit(
-        algorithm.version[0], guarantee.model, guarantee.unit, lower, claimed, delta, event,
-        bounds.trade_off(negative, positive, confidence), runs, confidence, seed,
-    )  # fmt: skip
+        algorithm=algorithm.version[0],
+        model=guarantee.model,
+        unit=guarantee.unit,
+        epsilon_lower=lower,
+        claimed=claimed,
+        delta=delta,
+        event=event,
+        curve=bounds.trade_off(negative, positive, confidence),
+        runs=runs,
+        confidence=confidence,
+        seed=seed,
+    )
 
 
-def _environment(config: dict) -> Environment:
-    """One that offers what an algorithm of these arguments was built for."""
+def _environment(config: dict[str, Any]) -> Environment:
+    """An environment that offers what an algorithm of these arguments was built for."""
     if config.get("num_experts"):
         losses = environments.bernoulli_losses(means=[0.5] * config["num_arms"])
         return environments.rotating_experts(losses=losses, num_experts=config["num_experts"])
@@ -200,12 +272,14 @@ def _environment(config: dict) -> Environment:
     return environments.bernoulli_arms(means=[0.5] * arms)
 
 
-def _windows(schedule) -> list[int]:
-    return [s.repeats * (-(-(s.length or s.slots) // s.slots) if s.full else 1) for s in schedule]
+def _prepared(
+    algorithm: Algorithm, environment: Environment, seeds: _Seeds, runs: int
+) -> tuple[_Runs, list[int], int, int]:
+    """How transcripts are made, and what may be private in them.
 
-
-def _prepared(algorithm: Algorithm, environment: Environment, seeds: _Seeds, runs: int):
-    """How transcripts are made, the plays whose input may be private, the last play seen, and the features' dimension (unit "user")."""
+    Returns the runner, the plays whose input may be private, the last play seen, and the features' dimension (unit
+    "user").
+    """
     guarantee, world = algorithm.guarantee, environment.world
     params = stacked([algorithm.params], "float32")[0]
     public = stacked([environment.params], "float32")[0]
@@ -222,23 +296,29 @@ def _prepared(algorithm: Algorithm, environment: Environment, seeds: _Seeds, run
     program = clients_alone(algorithm.program) if sent else algorithm.program
     parts = Parts(program, neighbours.world_of(world, user), None, attack, jnp.float32)
     horizon = int(algorithm.config["horizon"])
-    offered = sum(_windows(algorithm.schedule))
     schedule = algorithm.schedule
-    begun = next((int(n) for n in np.cumsum(_windows(schedule)) if n), 1)
+    windows_of_spans = [windows_offered(span) for span in schedule]
+    offered = sum(windows_of_spans)
+    begun = next((int(n) for n in np.cumsum(windows_of_spans) if n), 1)
     closes = any(span.close for span in schedule)  # what a close releases, the window after it tells
-    start = min(begun, MESSAGES) if sent else begun + 1 if closes else 64
+    start = min(begun, TRANSCRIPT_MESSAGES) if sent else begun + 1 if closes else 64
     setting = Setting(
-        parts, schedule, guarantee.view, min(start, offered), horizon,
-        environment.facts.get("num_arms", 0), sent,
-    )  # fmt: skip
+        parts=parts,
+        schedule=schedule,
+        view=guarantee.view,
+        windows=min(start, offered),
+        horizon=horizon,
+        num_arms=environment.facts.get("num_arms", 0),
+        sent=sent,
+    )
     first = neighbours.edits(guarantee.unit, [1], bound=guarantee.bound, dim=dim)[:1]
     probes = seeds.take(8)
     while True:  # short transcripts first: every further span is code to compile
         runner = _Runs(setting, params, Input(public, ()), lanes(runs // 16))
         _, done, tells = runner.on(first, np.zeros(8, int), probes)
-        if tells.any() or setting.windows == min(offered, WINDOWS):
+        if tells.any() or setting.windows == min(offered, MAX_WINDOWS):
             break
-        setting = setting._replace(windows=min((2 if closes else 16) * setting.windows, offered, WINDOWS))
+        setting = setting._replace(windows=min((2 if closes else 16) * setting.windows, offered, MAX_WINDOWS))
     if not tells.any() and sent:
         raise ValueError(
             f"{algorithm.version[0]} sent no number in its first {setting.windows} windows: raise its horizon"
@@ -248,22 +328,27 @@ def _prepared(algorithm: Algorithm, environment: Environment, seeds: _Seeds, run
     before = int(done[:, at - 1].max()) if at else 0
     plays = sorted({before + 1, last} if sent else {1, (1 + last) // 2, max(before, 1), last})
     if not sent and not closes:
-        windows = max(at + 1, min(int(np.searchsorted(done.max(axis=0), min(horizon, PLAYS))) + 1, len(tells[0])))
+        windows = max(
+            at + 1, min(int(np.searchsorted(done.max(axis=0), min(horizon, TRANSCRIPT_PLAYS))) + 1, len(tells[0]))
+        )
         if 2 * windows < setting.windows:  # else it is not worth compiling again
             runner = runner._replace(setting=setting._replace(windows=windows))
     return runner, plays, int(done[:, runner.setting.windows - 1].max()), dim
 
 
-def _furthest(runner: _Runs, edits: list[Edit], seeds: _Seeds):
-    """The most distant pairs of edits, under common random numbers and in units of each number's spread; and the numbers that vary."""
-    which, common = np.repeat(np.arange(len(edits)), PROBES), np.tile(seeds.take(PROBES), len(edits))
+def _furthest(runner: _Runs, edits: list[Edit], seeds: _Seeds) -> tuple[list[tuple[Edit, Edit]], np.ndarray[Any, Any]]:
+    """The most distant pairs of edits, and the numbers of a transcript that vary.
+
+    Distances are in units of each number's spread, over runs of common random numbers.
+    """
+    which, common = np.repeat(np.arange(len(edits)), PROBE_RUNS), np.tile(seeds.take(PROBE_RUNS), len(edits))
     numbers = runner.on(edits, which, common)[0]
     columns = np.flatnonzero(np.ptp(numbers, axis=0) > 0)
-    numbers = numbers[:, columns].astype(np.float64).reshape(len(edits), PROBES, -1)
+    numbers = numbers[:, columns].astype(np.float64).reshape(len(edits), PROBE_RUNS, -1)
     spread = np.sqrt(np.mean(numbers.var(axis=1), axis=0))
     spread = np.maximum(spread, 1e-6 * np.abs(numbers).max(axis=(0, 1), initial=0) + 1e-30)
     numbers = numbers / spread
-    found: dict = {}  # pair -> distance
+    distances: dict[tuple[int, int], float] = {}  # by pair of edits
     for play in sorted({edit.play for edit in edits}):
         mine = [i for i, edit in enumerate(edits) if edit.play == play]
         for power in (1, 2):  # Laplace noise adds up distances, Gaussian noise their squares
@@ -274,8 +359,8 @@ def _furthest(runner: _Runs, edits: list[Edit], seeds: _Seeds):
             a, b = np.unravel_index(int(np.argmax(far)), far.shape)
             if far[a, b] > 0:
                 pair = mine[min(a, b)], mine[max(a, b)]
-                found[pair] = max(far[a, b], found.get(pair, 0))
-    best = sorted(found, key=lambda pair: -found[pair])[:PAIRS]
+                distances[pair] = max(far[a, b], distances.get(pair, 0))
+    best = sorted(distances, key=lambda pair: -distances[pair])[:MAX_PAIRS]
     if not best:  # nothing told any two apart
         best = [(0, next(i for i, edit in enumerate(edits) if i and edit.play == edits[0].play))]
         columns = columns if len(columns) else np.zeros(1, int)

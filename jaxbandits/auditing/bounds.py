@@ -1,47 +1,94 @@
 """Confidence bounds on epsilon from counts, and trade-off curves of tests. Plain statistics, on the host."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import beta
+
+from jaxbandits.typing import Float, Numeric, Vector
 
 
 class Curve(NamedTuple):
     """What a test achieves, threshold by threshold, on runs that had no part in choosing it."""
 
-    false_positive: np.ndarray  # [n] share of the first input's runs taken for the second's
-    false_negative: np.ndarray  # [n] share of the second input's runs taken for the first's
-    false_positive_high: np.ndarray  # [n] their upper confidence bounds, point by point
-    false_negative_high: np.ndarray
+    # share of the first input's runs taken for the second's, at each of n thresholds
+    false_positive: Float[np.ndarray, " n"]
+    # share of the second input's runs taken for the first's
+    false_negative: Float[np.ndarray, " n"]
+    # their upper confidence bounds, point by point
+    false_positive_high: Float[np.ndarray, " n"]
+    false_negative_high: Float[np.ndarray, " n"]
 
 
-def clopper_pearson(successes, trials, failure_prob):
-    """Exact one-sided bounds (low, high) on a probability, each wrong with at most `failure_prob`. Arrays broadcast.
+def clopper_pearson(successes: Numeric, trials: Numeric, failure_prob: float) -> tuple[Any, Any]:
+    """Exact one-sided bounds on a probability from a count of successes.
 
-    Source: Clopper and Pearson 1934.
+    Parameters
+    ----------
+    successes, trials : int or array
+        Counts; arrays broadcast.
+    failure_prob : float
+        In (0, 1): the probability at most with which each of the two bounds is wrong.
 
+    Returns
+    -------
+    low, high : array
+        The lower and the upper bound, each in [0, 1].
+
+    References
+    ----------
+    Clopper and Pearson 1934, "The use of confidence or fiducial limits illustrated in the case of the binomial".
+
+    Examples
+    --------
     >>> [round(float(x), 4) for x in clopper_pearson(0, 100, 0.025)]
     [0.0, 0.0362]
     """
+    from scipy.stats import beta
+
     k, n = np.asarray(successes, float), np.asarray(trials, float)
     low = np.where(k > 0, beta.ppf(failure_prob, np.maximum(k, 0.5), n - k + 1), 0.0)
     high = np.where(k < n, beta.ppf(1 - failure_prob, k + 1, np.maximum(n - k, 0.5)), 1.0)
     return low, high
 
 
-def epsilon_lower(true_positives, false_positives, trials, delta, confidence):
-    """The largest epsilon refuted at `delta` by an event fixed beforehand: log((TPR - delta) / FPR) at the ends of their intervals, at least 0.
+def epsilon_lower(
+    true_positives: Numeric, false_positives: Numeric, trials: Numeric, delta: float, confidence: float
+) -> Any:
+    """The largest epsilon that an event, fixed beforehand, refutes at a delta.
 
-    Both counts are out of `trials`. The two bounds share 1 - confidence. Arrays broadcast.
-    Source: Jagielski, Ullman and Oprea 2020; Kairouz, Oh and Viswanath 2015, Theorem 2.1.
+    Parameters
+    ----------
+    true_positives, false_positives : int or array
+        How often the event happened on the second and on the first input; arrays broadcast.
+    trials : int or array
+        Runs on each of the two inputs.
+    delta : float
+        In [0, 1).
+    confidence : float
+        In (0, 1): the probability at least with which the bound holds. The bounds on the two shares split 1 -
+        confidence evenly.
 
+    Returns
+    -------
+    float or array
+        log((TPR - delta) / FPR) at the ends of the shares' intervals, at least 0.
+
+    References
+    ----------
+    Jagielski, Ullman and Oprea 2020, "Auditing differentially private machine learning"; Kairouz, Oh and Viswanath
+    2015, Theorem 2.1.
+
+    Examples
+    --------
     >>> round(float(epsilon_lower(50_000, 18_394, 100_000, 0.0, 0.95)), 3)
     0.981
     """
     return np.maximum(log_ratio(true_positives, false_positives, trials, delta, confidence), 0.0)
 
 
-def log_ratio(true_positives, false_positives, trials, delta, confidence):
+def log_ratio(
+    true_positives: Numeric, false_positives: Numeric, trials: Numeric, delta: float, confidence: float
+) -> Any:
     """`epsilon_lower` before it is cut at 0: what a choice between weak events goes by."""
     failure = (1 - confidence) / 2
     low, _ = clopper_pearson(true_positives, trials, failure)
@@ -49,11 +96,30 @@ def log_ratio(true_positives, false_positives, trials, delta, confidence):
     return np.log(np.maximum(low - delta, 1e-12) / high)
 
 
-def claimed_curve(epsilon, delta, false_positive):
-    """The least false negatives at `false_positive` [n] that (epsilon, delta) allows any test.
+def claimed_curve(epsilon: float, delta: float, false_positive: Vector) -> Float[np.ndarray, " n"]:
+    """The least share of false negatives that (epsilon, delta) allows any test with given shares of false positives.
 
-    Source: Wasserman and Zhou 2010; Dong, Roth and Su 2022, Proposition 2.5.
+    Parameters
+    ----------
+    epsilon : float
+        At least 0; infinite where nothing is claimed.
+    delta : float
+        In [0, 1].
+    false_positive : array [n]
+        Shares in [0, 1].
 
+    Returns
+    -------
+    array [n]
+        Shares in [0, 1].
+
+    References
+    ----------
+    Wasserman and Zhou 2010, "A statistical framework for differential privacy"; Dong, Roth and Su 2022, "Gaussian
+    differential privacy", Proposition 2.5.
+
+    Examples
+    --------
     >>> claimed_curve(np.log(3), 0.0, np.array([0.0, 0.25, 1.0])).round(3).tolist()
     [1.0, 0.25, 0.0]
     """
@@ -63,13 +129,19 @@ def claimed_curve(epsilon, delta, false_positive):
     return np.maximum(0, np.maximum(1 - delta - np.exp(epsilon) * alpha, np.exp(-epsilon) * (1 - delta - alpha)))
 
 
-def above(scores, thresholds):
+def above(scores: Float[np.ndarray, " L"], thresholds: Float[np.ndarray, " n"]) -> np.ndarray[Any, Any]:
     """How many of `scores` [L] reach each of `thresholds` [n]."""
     return len(scores) - np.searchsorted(np.sort(scores), thresholds, side="left")
 
 
-def trade_off(negative, positive, confidence, points=200) -> Curve:
-    """The curve of the tests {score >= threshold}: scores [L] of runs on the first and on the second input."""
+def trade_off(
+    negative: Float[np.ndarray, " L"], positive: Float[np.ndarray, " L"], confidence: float, points: int = 200
+) -> Curve:
+    """The curve of the tests {score >= threshold}.
+
+    negative, positive: scores [L] of runs on the first and on the second input. confidence in (0, 1): of each upper
+    bound. points: about how many thresholds.
+    """
     steps = np.concatenate(
         [[0.0], np.geomspace(1e-4, 0.5, points // 2), 1 - np.geomspace(0.5, 1e-4, points // 2), [1.0]]
     )

@@ -1,10 +1,12 @@
-"""Neighbouring inputs: two runs that differ in one play's loss vector or reward, in one user, or in one agent's message.
+"""Neighbouring inputs: two runs that differ in one play's loss vector or reward, in one user, or in one agent's
+message.
 
-A run's input is public except for one `Edit`: contexts are those of an environment under a fixed seed, all other rewards are 0. Two
-edits of the same play are a pair of neighbours. `edits` lists the candidates of a unit; a user's own pairs are pairs of `Edit`.
-Axes: [P] plays of a window, [A] arms, [N] agents, [d] features, [E] edits.
+A run's input is public except for one `Edit`: contexts are those of an environment under a fixed seed, all other
+rewards are 0. Two edits of the same play are a pair of neighbours. `edits` lists the candidates of a unit; a user's
+own pairs are pairs of `Edit`. Axes: [P] plays of a window, [A] arms, [N] agents, [d] features, [E] edits.
 """
 
+from collections.abc import Iterable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -16,11 +18,14 @@ from jaxbandits.random import Draws
 from jaxbandits.validation import integer
 
 UNITS = ("loss_vector", "reward", "user", "message")
-# magnitudes of rewards where a claim holds for rewards of any size: somewhere among them is where the algorithm clips
-LADDER = 2.0 ** np.arange(-2, 12.25, 0.25)
-ANGLES = 12  # of a plane, at which users' features are tried: 60, 90, 120 and 180 degrees apart
-BEYOND = ((8.0, 0.0), (0.0, 8.0))  # messages that a server has to refuse
-LENGTHS = (1.0, 8.0)  # of these features, where a claim holds for any: somewhere between the client cuts
+# Sizes of rewards that are tried where a claim holds for rewards of any size: somewhere among them the algorithm clips.
+REWARD_SIZES = 2.0 ** np.arange(-2, 12.25, 0.25)
+# Users' features are tried at so many angles of a plane: among them are 60, 90, 120 and 180 degrees apart.
+NUM_ANGLES = 12
+# Lengths of these features where a claim holds for any length: somewhere between them the client cuts.
+FEATURE_LENGTHS = (1.0, 8.0)
+# Messages that a server has to refuse.
+REFUSED_MESSAGES = ((8.0, 0.0), (0.0, 8.0))
 
 
 class Edit(NamedTuple):
@@ -33,14 +38,17 @@ class Edit(NamedTuple):
     play: Any  # int, from 1: the play, or a play of the window, that is private
     reward: Any = 0.0  # of every arm at that play: one loss vector, one reward, one user's answer
     feature: Any = ()  # [d] of every arm at that play (unit "user"), else ()
-    message: Any = ()  # [2] agent 0's window in units of its plays: <e1, gram e1> and <e1, vector> (unit "message"), else ()
+    # [2] agent 0's window in units of its plays: <e1, gram e1> and <e1, vector> (unit "message"), else ()
+    message: Any = ()
 
 
 class Input(NamedTuple):
     """An audited environment's parameters."""
 
+    # the public environment's own parameters
     environment: Any
-    edit: Any  # Edit, of one run
+    # the edit of one run
+    edit: Any
 
 
 def _public(draws: Draws) -> Draws:
@@ -50,7 +58,10 @@ def _public(draws: Draws) -> Draws:
 
 @cache
 def world_of(world: World, user: bool) -> World:
-    """A world whose only private part is the edit. user: all arms of a play have one feature vector, the edit's or e_d."""
+    """A world whose only private part is the edit.
+
+    user: whether users are private; then all arms of a play have one feature vector, the edit's or e_d.
+    """
 
     def init(params, draws):
         return world.init(params.environment, _public(draws))
@@ -93,43 +104,62 @@ def _corrupt(edit, state, draws, t, payload, seen):
 MESSAGE = Attack(_init, _corrupt)
 
 
-def edits(unit: str, plays, *, bound=float("inf"), dim=0) -> list[Edit]:
-    """The candidates of a unit at each of `plays`; two of one play are neighbours.
+def edits(unit: str, plays: Iterable[int], *, bound: float = float("inf"), dim: int = 0) -> list[Edit]:
+    """The candidates of a unit at each of some plays; two of one play are neighbours.
 
-    unit: "loss_vector" or "reward": rewards of +-bound; of all sizes, infinite and missing ones too, where the claim holds for any.
-    "user": features of a plane, of length 1, far longer and infinite where the claim holds for any, and rewards. "message": sums of
-    a window of features +-e_1 and rewards +-1 that fill the norm a server accepts, and of larger ones. bound: `Guarantee.bound`.
-    dim: d, for users. Raises ValueError for another unit.
+    Parameters
+    ----------
+    unit : {"loss_vector", "reward", "user", "message"}
+        What neighbouring inputs differ in. "loss_vector" and "reward": rewards of plus and minus the bound, and where
+        the claim holds for any, rewards of all sizes, infinite and missing ones too. "user": features of a plane, of
+        length 1 (and where the claim holds for any, far longer and infinite ones), and rewards. "message": sums of a
+        window of features +-e_1 and rewards +-1 that fill the norm a server accepts, and larger ones.
+    plays : iterable of int
+        From 1.
+    bound : float
+        `Guarantee.bound`.
+    dim : int
+        The dimension d of features, for users.
 
+    Raises
+    ------
+    ValueError
+        For another unit.
+
+    Examples
+    --------
     >>> [edit.reward for edit in edits("reward", [4], bound=1.0)]
     [0.0, 1.0, -1.0]
     """
     wide = [float("inf"), float("nan")]
-    ladder = LADDER if np.isinf(bound) else [bound]
+    sizes = REWARD_SIZES if np.isinf(bound) else [bound]
     if unit in ("loss_vector", "reward"):
-        rewards = [0.0, *ladder, *(-np.asarray(ladder)), *(wide if np.isinf(bound) else [])]
+        rewards = [0.0, *sizes, *(-np.asarray(sizes)), *(wide if np.isinf(bound) else [])]
         return [Edit(int(t), float(r)) for t in plays for r in rewards]
     if unit == "user":
-        angles = 2 * np.pi * np.arange(ANGLES) / ANGLES
-        plane = np.zeros((ANGLES, max(dim, 1)))
+        angles = 2 * np.pi * np.arange(NUM_ANGLES) / NUM_ANGLES
+        plane = np.zeros((NUM_ANGLES, max(dim, 1)))
         plane[:, 0] = np.cos(angles)
         if dim > 1:
             plane[:, 1] = np.sin(angles)
         rewards = [0.0, 1.0, -1.0, 2.0**10, float("nan")] if np.isinf(bound) else [0.0, bound, -bound]
-        features = [size * x for size in (LENGTHS if np.isinf(bound) else (1.0,)) for x in plane]
+        features = [size * x for size in (FEATURE_LENGTHS if np.isinf(bound) else (1.0,)) for x in plane]
         if np.isinf(bound):
             features.append(np.full(max(dim, 1), np.inf))
         return [Edit(int(t), r, x) for t in plays for x in features for r in rewards]
     if unit == "message":
         inside = [(a, b) for a in (-1.0, 0.0, 1.0) for b in (-1.0, 0.0, 1.0)]
-        return [Edit(int(t), 0.0, (), np.array(pair)) for t in plays for pair in (*inside, *BEYOND)]
+        return [Edit(int(t), 0.0, (), np.array(pair)) for t in plays for pair in (*inside, *REFUSED_MESSAGES)]
     raise ValueError(f"unit = {unit!r} must be one of {', '.join(map(repr, UNITS))}")
 
 
-def checked(pairs, unit: str, last: int, *, bound=float("inf"), dim=0) -> list[tuple[Edit, Edit]]:
-    """A user's own pairs, with arrays for sequences. ValueError unless they are neighbours of `unit` that the claim is about.
+def checked(
+    pairs: Iterable[Any], unit: str, last: int, *, bound: float = float("inf"), dim: int = 0
+) -> list[tuple[Edit, Edit]]:
+    """A user's own pairs, with arrays for sequences.
 
-    last: the last play that a transcript shows; bound and dim as in `edits`.
+    last: the last play that a transcript shows; bound and dim as in `edits`. Raises ValueError unless they are
+    neighbours of `unit` that the claim is about.
     """
     shapes = {"feature": (dim,) if unit == "user" else (0,), "message": (2,) if unit == "message" else (0,)}
 
@@ -140,23 +170,23 @@ def checked(pairs, unit: str, last: int, *, bound=float("inf"), dim=0) -> list[t
                 f"pairs: reward = {edit.reward!r} is beyond the claim, for rewards in [-{bound:g}, {bound:g}]"
             )
         arrays = {name: np.asarray(getattr(edit, name), np.float32) for name in shapes}
-        for name, found in arrays.items():
-            if found.shape != shapes[name]:
+        for name, values in arrays.items():
+            if values.shape != shapes[name]:
                 wanted = f"{shapes[name][0]} numbers" if shapes[name][0] else "left out"
                 raise ValueError(f"pairs: {name} = {getattr(edit, name)!r} must be {wanted} for unit {unit!r}")
         return edit._replace(**{name: x if x.size else () for name, x in arrays.items()})
 
-    pairs = [tuple(pair) if isinstance(pair, tuple | list) else (pair,) for pair in pairs]
-    for pair in pairs:
+    given = [tuple(pair) if isinstance(pair, tuple | list) else (pair,) for pair in pairs]
+    for pair in given:
         if len(pair) != 2 or not all(isinstance(edit, Edit) for edit in pair) or pair[0].play != pair[1].play:
             raise ValueError(f"pairs: {pair!r} must be two auditing.Edit of one play: neighbours differ in one")
-    if not pairs:
+    if not given:
         raise ValueError("pairs is empty: give at least one pair of auditing.Edit, or leave it out")
-    return [(one(a), one(b)) for a, b in pairs]
+    return [(one(a), one(b)) for a, b in given]
 
 
-def finer(pair, steps=12) -> list[Edit]:
-    """Edits between the rungs of the ladder around a pair: where exactly the algorithm clips.
+def finer(pair: tuple[Edit, Edit], steps: int = 12) -> list[Edit]:
+    """Edits of rewards between a pair's and the next larger of `REWARD_SIZES`: where exactly does the algorithm clip?
 
     >>> [round(edit.reward, 3) for edit in finer((Edit(1, 1.0), Edit(1, -2.0)), steps=2)]
     [1.0, 1.091, -2.0, -2.181]

@@ -1,32 +1,40 @@
-"""Scores that tell two inputs apart: fitted likelihood ratios of a transcript's numbers, and the best threshold on one of them.
+"""Scores that tell two inputs apart: fitted likelihood ratios of a transcript's numbers, and the best threshold on
+one of them.
 
-With Laplace or Gaussian noise the best test is a threshold on the likelihood ratio; its centres and scales are fitted to runs, so an
-algorithm need not say what noise it adds: single numbers (optimal for one release), Gaussian (linear in the numbers, by their joint
-covariance: noise that cancels between releases is found) and Laplace (the sum over the numbers). All are fitted on one part of
-the search's runs, chosen with their threshold on the other.
-Axes: [L] runs, [F] numbers of a transcript.
+With Laplace or Gaussian noise the best test is a threshold on the likelihood ratio; its centres and scales are fitted
+to runs, so an algorithm need not say what noise it adds: single numbers (optimal for one release), Gaussian (linear
+in the numbers, by their joint covariance: noise that cancels between releases is found) and Laplace (the sum over the
+numbers). All are fitted on one part of the search's runs, chosen with their threshold on the other. Axes: [L] runs,
+[F] numbers of a transcript.
 """
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from jaxbandits.auditing.bounds import above, log_ratio
+from jaxbandits.typing import Float, Int
 
-SINGLE = 8  # numbers looked at alone
-JOINT = (4, 32, 256)  # sizes of the sets looked at jointly
+NUM_SINGLE_SCORES = 8  # numbers that are looked at alone: those that differ most between the inputs
+JOINT_SIZES = (4, 32, 256)  # how many numbers are looked at jointly
 
 
 class Score(NamedTuple):
-    """Larger for runs on the second input. `kind` "linear": <weights, x>; "laplace": sum of weights (|x - first| - |x - second|)."""
+    """A number that tends to be larger for runs on the second input.
 
-    kind: str
-    columns: np.ndarray  # [n] of the transcript
-    weights: np.ndarray  # [n]
-    first: np.ndarray  # [n] centres of the two inputs
-    second: np.ndarray
+    kind "linear": <weights, x>; "laplace": the sum of weights (|x - first| - |x - second|).
+    """
 
-    def __call__(self, x):
+    kind: Literal["linear", "laplace"]
+    # which numbers of a transcript are read
+    columns: Int[np.ndarray, " n"]
+    weights: Float[np.ndarray, " n"]
+    # centres of the runs on the first and on the second input
+    first: Float[np.ndarray, " n"]
+    second: Float[np.ndarray, " n"]
+
+    def __call__(self, x: Float[np.ndarray, "L F"]) -> Float[np.ndarray, " L"]:
+        """The scores [L] of transcripts [L, F]."""
         x = np.asarray(x[:, self.columns], np.float64)
         if self.kind == "linear":
             return x @ self.weights
@@ -41,31 +49,35 @@ class Score(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """A test: runs whose score, times `sign`, reaches `threshold` are taken for the second input (sign 1) or the first (-1)."""
+    """A test: runs whose score, times `sign`, reaches `threshold` are taken for one input.
+
+    That is the second input where `sign` is 1, and the first where it is -1.
+    """
 
     score: Score
     sign: int
     threshold: float
-    expected: float  # log ratio on the runs it was chosen on
+    # the log ratio on the runs it was chosen on
+    expected: float
 
 
-def fitted(negative, positive) -> list[Score]:
+def fitted(negative: Float[np.ndarray, "L F"], positive: Float[np.ndarray, "L F"]) -> list[Score]:
     """Candidates from runs [L, F] on the first and on the second input."""
     means = negative.mean(0, dtype=np.float64), positive.mean(0, dtype=np.float64)
     spread = np.sqrt((negative.var(0, dtype=np.float64) + positive.var(0, dtype=np.float64)) / 2)
     floor = 1e-7 * (np.abs(means[0]) + np.abs(means[1])) + 1e-30  # rounding: a number without noise has some spread
     order = np.argsort(-np.abs(means[1] - means[0]) / np.maximum(spread, floor), kind="stable")
     order = order[(means[1] != means[0])[order]]
-    found, none = [], np.zeros(1)
-    for i in order[:SINGLE]:
-        found.append(Score("linear", np.array([i]), np.sign(means[1] - means[0])[[i]], none, none))
-    for size in JOINT:
-        if size > JOINT[0] and len(order) <= size // 8:
+    candidates, none = [], np.zeros(1)
+    for i in order[:NUM_SINGLE_SCORES]:
+        candidates.append(Score("linear", np.array([i]), np.sign(means[1] - means[0])[[i]], none, none))
+    for size in JOINT_SIZES:
+        if size > JOINT_SIZES[0] and len(order) <= size // 8:
             break
         columns = order[:size]
         if len(columns) > 1:
-            found += [_gaussian(negative, positive, columns), _laplace(negative, positive, columns)]
-    return found
+            candidates += [_gaussian(negative, positive, columns), _laplace(negative, positive, columns)]
+    return candidates
 
 
 def _gaussian(negative, positive, columns) -> Score:
@@ -85,7 +97,13 @@ def _laplace(negative, positive, columns) -> Score:
     return Score("laplace", columns, 1 / np.maximum(scale, 1e-12), first, second)
 
 
-def chosen(scores: list[Score], negative, positive, delta, confidence) -> Choice:
+def chosen(
+    scores: list[Score],
+    negative: Float[np.ndarray, "L F"],
+    positive: Float[np.ndarray, "L F"],
+    delta: float,
+    confidence: float,
+) -> Choice:
     """The score, side and threshold that refute the largest epsilon on runs [L, F] of each input."""
     confidence = 1 - (1 - confidence) / 100  # the best of many: rare events that came up by chance should not win
     steps = np.concatenate([np.geomspace(1e-3, 0.5, 200), 1 - np.geomspace(1e-3, 0.5, 200)])

@@ -1,4 +1,5 @@
-"""What the theorem covers, of whole runs: an algorithm's real functions on a given input, thousands of independent runs at once.
+"""What the theorem covers, of whole runs: an algorithm's real functions on a given input, thousands of independent
+runs at once.
 
 Axes: [L] runs, [W] windows, [F] numbers of a transcript.
 """
@@ -14,30 +15,35 @@ from jax import lax
 
 from jaxbandits import simulator
 from jaxbandits.numerics import one_hot
-from jaxbandits.protocol import Case, Hints, Program, Report
+from jaxbandits.protocol import Case, Hints, Program, Report, Span
 from jaxbandits.random import Draws
+from jaxbandits.spans import batch_length, next_start, place_of_window, plays_of_window, windows_offered
 from jaxbandits.sweeps.engines.compilation_cache import programs_on_disk
 from jaxbandits.sweeps.engines.unread_code import without_unread
+from jaxbandits.typing import Bool, Float, Int
 from jaxbandits.window import Parts, offer
 
-MOST_ARMS = 64  # actions among more arms are plain numbers
-LANES = {"cpu": 2048}  # runs of a call; elsewhere:
-LANES_ELSEWHERE = 1 << 16
+MAX_INDICATOR_ARMS = 64  # actions among more arms are plain numbers, not indicators
+# Runs of a call, by kind of device, and on all other kinds.
+MAX_RUNS_OF_CALL = {"cpu": 2048}
+MAX_RUNS_OF_CALL_ELSEWHERE = 1 << 16
 
 
 class Clients(NamedTuple):
     """Parameters of `clients_alone`."""
 
+    # the program's own parameters
     params: Any
-    seed: Any  # of what clients and relay draw
+    # of what clients and relay draw, uint32
+    seed: Any
 
 
 @cache
 def clients_alone(program: Program) -> Program:
     """The program with one public history: only clients and relay draw anew in every run.
 
-    What a local or shuffled claim covers holds given every earlier message and action; and designs made before the first play are
-    then computed once, not once a run.
+    What a local or shuffled claim covers holds given every earlier message and action; and designs made before the
+    first play are then computed once, not once a run.
     """
 
     def public(function):
@@ -59,12 +65,15 @@ class Setting(NamedTuple):
     """What fixes the compiled code."""
 
     parts: Parts
-    schedule: tuple
-    view: Callable
-    windows: int  # a transcript ends after so many
+    schedule: tuple[Span, ...]
+    # message, released, action -> what the guarantee covers
+    view: Callable[[Any, Any, Any], Any]
+    # a transcript ends after so many windows
+    windows: int
     horizon: int
     num_arms: int
-    sent: bool  # the view is about messages rather than what the server releases
+    # whether the view is about messages rather than about what the server releases
+    sent: bool
 
 
 def _numbers(setting: Setting, window):
@@ -74,14 +83,16 @@ def _numbers(setting: Setting, window):
         message = message._replace(
             value=jnp.where(message.present, message.value, 0), arm=jnp.where(message.present, message.arm, 0)
         )
-    found = [jnp.zeros(0, setting.parts.dtype)]
+    numbers = [jnp.zeros(0, setting.parts.dtype)]
     for leaf in jax.tree.leaves(setting.view(message, window.released, window.action)):
         x = jnp.asarray(leaf)
         if jnp.issubdtype(x.dtype, jnp.floating):
-            found += [jnp.where(jnp.isfinite(x), x, 0), jnp.isfinite(x)]
+            numbers += [jnp.where(jnp.isfinite(x), x, 0), jnp.isfinite(x)]
         else:
-            found += [one_hot(x, setting.num_arms) if x.dtype == jnp.int32 and setting.num_arms <= MOST_ARMS else x]
-    return jnp.where(window.used > 0, jnp.concatenate([x.astype(setting.parts.dtype).ravel() for x in found]), 0)
+            numbers += [
+                one_hot(x, setting.num_arms) if x.dtype == jnp.int32 and setting.num_arms <= MAX_INDICATOR_ARMS else x
+            ]
+    return jnp.where(window.used > 0, jnp.concatenate([x.astype(setting.parts.dtype).ravel() for x in numbers]), 0)
 
 
 def _tells(setting: Setting, window):
@@ -93,19 +104,15 @@ def _tells(setting: Setting, window):
 
 def _one(setting: Setting, case: Case, seed):
     """One run: its numbers [W, F'], plays done after each window [W], and whether the window told a number [W]."""
-    parts, kept, left, start = setting.parts, [], setting.windows, 0
+    parts, seen_of_spans, left, start = setting.parts, [], setting.windows, 0
     lane = simulator.begin(parts, case, seed, 1)
     for span in setting.schedule:
-        length = span.length or span.slots
-        per_batch = -(-length // span.slots)
-        number = min(left, span.repeats * per_batch if span.full else span.repeats)
+        number = min(left, windows_offered(span))
 
-        def play(lane, w, span=span, length=length, per_batch=per_batch, start=start):
+        def play(lane, w, span=span, start=start):
             if span.full:
-                part = w % per_batch
-                before = start + (w // per_batch) * length + part * span.slots
-                limit = jnp.clip(jnp.minimum(length - part * span.slots, setting.horizon - before), 0, span.slots)
-                limit = None if span.slots == 1 else limit
+                before, rest = place_of_window(w, start, batch_length(span), span.slots)
+                limit = None if span.slots == 1 else plays_of_window(rest, span.slots, before, setting.horizon)
             else:
                 before, limit = lane.plays, setting.horizon - lane.plays
             lane, window = offer(parts, case, seed, span.slots, lane, before, limit)
@@ -114,15 +121,15 @@ def _one(setting: Setting, case: Case, seed):
 
         if number:
             lane, seen = lax.scan(play, lane, jnp.arange(number, dtype=jnp.int32))
-            kept.append(seen)
+            seen_of_spans.append(seen)
         left -= number
         if left == 0:
             break
         if span.close:
             lane = simulator.close(parts, case, seed, lane)
-        start = min(start + span.repeats * length, setting.horizon) if span.full else start
-    numbers = jnp.concatenate([seen[0].reshape(-1) for seen in kept])
-    return numbers, *(jnp.concatenate([seen[i] for seen in kept]) for i in (1, 2))
+        start = next_start(span, start, setting.horizon)
+    numbers = jnp.concatenate([seen[0].reshape(-1) for seen in seen_of_spans])
+    return numbers, *(jnp.concatenate([seen[i] for seen in seen_of_spans]) for i in (1, 2))
 
 
 @partial(jax.jit, static_argnums=0)
@@ -137,17 +144,50 @@ def _many(setting: Setting, params, environment, edits, seeds):
 
 def lanes(number: int) -> int:
     """Runs of a call: as many as fit the machine, fewer where fewer are wanted."""
-    most = LANES.get(jax.default_backend(), LANES_ELSEWHERE)
-    return min(most, 1 << max(3, (number - 1).bit_length()))
+    at_most = MAX_RUNS_OF_CALL.get(jax.default_backend(), MAX_RUNS_OF_CALL_ELSEWHERE)
+    return min(at_most, 1 << max(3, (number - 1).bit_length()))
 
 
-def transcripts(setting: Setting, params, environment, edits, which, seeds, columns=None, size=None):
-    """[L, F] numbers of runs on edits[which] with seeds [L] (`columns` of them), and as [L, W] the plays done and the windows that told something.
+def transcripts(
+    setting: Setting,
+    params: Any,
+    environment: Any,
+    edits: Any,
+    which: Int[np.ndarray, " L"],
+    seeds: Int[np.ndarray, " L"],
+    columns: Int[np.ndarray, " F"] | None = None,
+    size: int | None = None,
+) -> tuple[Float[np.ndarray, "L F"], Int[np.ndarray, "L W"], Bool[np.ndarray, "L W"]]:
+    """The transcripts of many runs.
 
-    edits: a tree with a leading axis [E]; which: [L]. size: runs of a call, so that calls of several lengths share a program.
+    Parameters
+    ----------
+    setting : Setting
+        What fixes the compiled code.
+    params, environment
+        The parameters of the algorithm and of the audited environment (`neighbours.Input`).
+    edits : Edit
+        Every field with a leading axis [E].
+    which : int array [L]
+        The edit of each run.
+    seeds : int array [L]
+        The seed of each run.
+    columns : int array [F], optional
+        The numbers of a transcript to return; all by default.
+    size : int, optional
+        Runs of a call, so that calls for several numbers of runs share a program.
+
+    Returns
+    -------
+    numbers : float array [L, F]
+        The numbers of each transcript.
+    done : int array [L, W]
+        The plays done after each window.
+    tells : bool array [L, W]
+        Whether the window sent or released a number.
     """
     size = size or lanes(len(seeds))
-    found: list[Any] = []
+    calls: list[Any] = []
     for first in range(0, len(seeds), size):
         rows = np.arange(first, first + size) % len(seeds)  # the last call is filled up
         some = jax.tree.map(lambda x, rows=rows: x[np.asarray(which)[rows]], edits)
@@ -155,5 +195,6 @@ def transcripts(setting: Setting, params, environment, edits, which, seeds, colu
             out = _many(setting, params, environment, some, np.asarray(seeds, np.uint32)[rows])
         wanted = min(size, len(seeds) - first)
         numbers = np.asarray(out[0])[:wanted]
-        found.append((numbers if columns is None else numbers[:, columns], *(np.asarray(x)[:wanted] for x in out[1:])))
-    return tuple(np.concatenate([part[i] for part in found]) for i in range(3))
+        calls.append((numbers if columns is None else numbers[:, columns], *(np.asarray(x)[:wanted] for x in out[1:])))
+    numbers, done, tells = (np.concatenate([call[i] for call in calls]) for i in range(3))
+    return numbers, done, tells

@@ -1,4 +1,7 @@
-"""`jaxbandits.check` and its rules: what an algorithm, an environment or an adversary promises, each as a function that looks."""
+"""`jaxbandits.check` and its rules.
+
+What an algorithm, an environment or an adversary promises: each rule is a function that checks one promise.
+"""
 
 from jaxbandits.checking.building import builds
 from jaxbandits.checking.check import check

@@ -1,7 +1,8 @@
 """The rule about factories: what they take and what they return."""
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from typing import Any
 
 from jaxbandits.checking.findings import name_of_part, told
 from jaxbandits.checking.subject import Subject
@@ -16,7 +17,10 @@ REMEDY = "decorate the factory with jaxbandits.validation.factory"
 
 
 def builds(subject: Subject) -> Faults:
-    """Factories take named arguments, none is missing, and they return the right NamedTuple, with its arguments in `config`."""
+    """Factories can be called, and return the right NamedTuple with its arguments in `config`.
+
+    They take named arguments, and none without a default is missing.
+    """
     environment = yield from _part(subject.environment, Environment, "environment")
     others = [environment]
     for slot in ("reward_adversary", "message_adversary"):
@@ -35,7 +39,7 @@ def builds(subject: Subject) -> Faults:
         yield from told(subject.label, where, lambda: subject.plan)  # they fit each other, or this says why not
 
 
-def _part(part, kind, what: str, filled=()):
+def _part(part: Any, kind: Any, what: str, filled: Any = ()) -> Generator[tuple[str, str], None, Any]:
     """Faults of a part's factory; returns what it builds, None where it cannot be called or builds something else."""
     if isinstance(part, kind):
         return (yield from _well_formed(part, kind, what, part))
@@ -65,7 +69,7 @@ def _part(part, kind, what: str, filled=()):
     return (yield from _well_formed(built, kind, what, part))
 
 
-def _well_formed(built, kind, what: str, factory):
+def _well_formed(built: Any, kind: Any, what: str, factory: Any) -> Generator[tuple[str, str], None, Any]:
     """What sweeps say of a built part; returns it, None where they would not take it."""
     where = place_of_function(factory)
     if kind is Algorithm:

@@ -1,5 +1,7 @@
 """`jaxbandits.check`: what breaks the contract of a part, in plain words."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -9,16 +11,19 @@ from jaxbandits.checking.child import in_child
 from jaxbandits.checking.findings import Check, Finding, found_by, name_of_part
 from jaxbandits.checking.lookup import looked_up, small_environment
 from jaxbandits.checking.subject import Subject
+from jaxbandits.protocol import Adversary, Environment
+from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory
 from jaxbandits.validation import integer
 
-BUILT: tuple[Callable, ...] = (building.builds,)
-TRACED: tuple[Callable, ...] = (tracing.shapes,)
-SEEN: tuple[Callable, ...] = (tracing.traces_once, tracing.draws, tracing.addresses, claims.guarantee)
-PLAYED: tuple[Callable, ...] = (playing.plays,)
-COMPARED: tuple[Callable, ...] = (
+BUILT: tuple[Callable[..., Any], ...] = (building.builds,)
+TRACED: tuple[Callable[..., Any], ...] = (tracing.shapes,)
+SEEN: tuple[Callable[..., Any], ...] = (tracing.traces_once, tracing.draws, tracing.addresses, claims.guarantee)
+PLAYED: tuple[Callable[..., Any], ...] = (playing.plays,)
+COMPARED: tuple[Callable[..., Any], ...] = (
     playing.actions, playing.lane_alone, playing.chunks, playing.checkpoints, playing.windows, playing.bad_rewards,
 )  # fmt: skip
-#: All rules, in the order in which they are looked at. A stage that finds something ends the check where the next one could not run.
+# : All rules, in the order in which they are looked at. A stage that finds something ends the check where the next
+# one could not run.
 STAGES = (BUILT, TRACED, SEEN, PLAYED, COMPARED)
 ENDING = (BUILT, TRACED, PLAYED)
 
@@ -36,23 +41,32 @@ class Request(NamedTuple):
 
 
 def check(
-    algorithm, environment=None, *, reward_adversary=None, message_adversary=None, horizon=256, seeds=8, audit=False
+    algorithm: AlgorithmFactory | str,
+    environment: EnvironmentFactory | Environment | str | None = None,
+    *,
+    reward_adversary: AdversaryFactory | Adversary | str | None = None,
+    message_adversary: AdversaryFactory | Adversary | str | None = None,
+    horizon: int = 256,
+    seeds: int = 8,
+    audit: bool = False,
 ) -> Check:
-    """Look for what breaks the contract of a part: of an algorithm, or of an environment or adversary beside a known algorithm.
+    """Look for what breaks the contract of an algorithm, an environment or an adversary.
 
-    The factories are called, their functions traced, and a few lanes played in several ways that must not matter. Where the parts
-    can be imported, that is done in a process of its own, on the CPU, so that a crash is a finding too; parts that are defined in a
-    notebook or in the script itself run here.
+    An environment or adversary is checked beside a known algorithm.
+
+    The factories are called, their functions traced, and a few lanes played in several ways that must not matter.
+    Where the parts can be imported, that is done in a process of its own, on the CPU, so that a crash is a finding
+    too; parts that are defined in a notebook or in the script itself run here.
 
     Parameters
     ----------
     algorithm : factory, functools.partial of one, or str
-        A name of the package, such as ``"ucb1"``, or ``"module:factory"``. Arguments without a default that the environment does not
-        fill in must be bound; those that are not are a finding.
+        A name of the package, such as ``"ucb1"``, or ``"module:factory"``. Arguments without a default that the
+        environment does not fill in must be bound; those that are not are a finding.
     environment : factory, functools.partial, Environment or str, optional
-        By default a small one that fits the algorithm's arguments: `federated_linear` for ``num_agents``, `rotating_experts` for
-        ``num_experts``, `linear_arms` for ``actions``, `contextual_linear` for ``dim``, and otherwise `bernoulli_arms`. A name of the
-        package stands for the small one that the package's own tests use.
+        By default a small one that fits the algorithm's arguments: `federated_linear` for ``num_agents``,
+        `rotating_experts` for ``num_experts``, `linear_arms` for ``actions``, `contextual_linear` for ``dim``, and
+        otherwise `bernoulli_arms`. A name of the package stands for the small one that the package's own tests use.
     reward_adversary, message_adversary : factory, functools.partial, Adversary or str, optional
         What contaminates rewards, and what attacks messages.
     horizon : int
@@ -65,19 +79,21 @@ def check(
     Returns
     -------
     Check
-        `passed`, `findings` and `rules`; printed, a list of findings. The rules and what they promise: `jaxbandits.checking`.
+        `passed`, `findings` and `rules`; printed, a list of findings. The rules and what they promise:
+        `jaxbandits.checking`.
 
     Raises
     ------
     ValueError
-        For a name that is not known or cannot be imported, and for a horizon or seeds that are no positive integers. A broken part
-        raises nothing.
+        For a name that is not known or cannot be imported, and for a horizon or seeds that are no positive integers.
+        A broken part raises nothing.
 
     Examples
     --------
     >>> import jaxbandits as jb
-    >>> jb.check("ldp_ucb").findings[0].message
-    'algorithm: epsilon must be given: functools.partial(ldp_ucb, epsilon=...); the environment fills in num_arms, horizon'
+    >>> message = jb.check("ldp_ucb").findings[0].message
+    >>> message.partition(";")[0]
+    'algorithm: epsilon must be given: functools.partial(ldp_ucb, epsilon=...)'
     """
     algorithm = looked_up("algorithm", algorithm, algorithms)
     chosen = (
@@ -114,7 +130,9 @@ def here(request: Request, report: Callable[[str], Any] = lambda rule: None) -> 
     return findings, rules
 
 
-def wanted(stage, subject: Subject, request: Request, findings: list[Finding]) -> Iterable[Callable]:
+def wanted(
+    stage: Iterable[Callable[..., Any]], subject: Subject, request: Request, findings: list[Finding]
+) -> Iterable[Callable[..., Any]]:
     """The rules of a stage that say something new about this subject."""
     broken = {finding.rule for finding in findings}
     for rule in stage:

@@ -1,4 +1,7 @@
-"""The check in a process of its own, where the parts can be imported there: a part that kills the process is found, too."""
+"""The check in a process of its own, so that a part that kills the process is found, too.
+
+It is used where the parts can be imported in another process.
+"""
 
 import json
 import os
@@ -8,11 +11,12 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from jaxbandits.checking.findings import Finding
 from jaxbandits.protocol import Adversary, Environment
 
-SECONDS = 1800  # of a whole check: a part that never comes back is a finding
+TIME_LIMIT = 1800  # seconds of a whole check: a part that never comes back is a finding
 START = (
     "import json, sys; sys.path[:] = json.load(open(sys.argv[1] + '/path.json')); "
     "from jaxbandits.checking.child import main; main(sys.argv[1])"
@@ -22,10 +26,10 @@ _inside = (
 )
 
 
-def in_child(request) -> tuple[list[Finding], list[str]] | None:
+def in_child(request: Any) -> tuple[list[Finding], list[str]] | None:
     """Findings and rules of `check.here`, made in a child process; None where the parts cannot be loaded there.
 
-    A child that dies, is stopped or takes too long gives what it found until then, and one finding more.
+    A child that dies, is stopped or takes too long gives what it had reported until then, and one finding more.
     """
     packed = None if _inside or not sys.executable else _packed(request)
     if packed is None:
@@ -39,15 +43,20 @@ def in_child(request) -> tuple[list[Finding], list[str]] | None:
         with open(directory / "output", "wb") as output:
             try:
                 code = subprocess.run(
-                    command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, timeout=SECONDS,
+                    command,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    timeout=TIME_LIMIT,
                     check=False,
-                ).returncode  # fmt: skip
+                ).returncode
             except subprocess.TimeoutExpired:
                 code = None
         return _read(directory, code)
 
 
-def _packed(request) -> bytes | None:
+def _packed(request: Any) -> bytes | None:
     """The request for another process; None where it holds what cannot be imported there by name."""
     parts = [
         part.remake if isinstance(part, Environment | Adversary) and part.remake is not None else part
@@ -71,13 +80,13 @@ def _read(directory: Path, code: int | None) -> tuple[list[Finding], list[str]] 
     if not rules:  # it could not load the parts
         return None
     if code is None:
-        how = f"was stopped after {SECONDS} seconds"
+        how = f"was stopped after {TIME_LIMIT} seconds"
     elif code < 0:
         how = f"died with signal {signal.Signals(-code).name}"
     else:
         how = f"ended with exit code {code}"
-    said = (directory / "output").read_text(errors="replace").strip().splitlines()
-    last = f" It said last: {said[-1]}" if said and code is not None and code > 0 else ""
+    output = (directory / "output").read_text(errors="replace").strip().splitlines()
+    last = f" It said last: {output[-1]}" if output and code is not None and code > 0 else ""
     message = f"the process {how} while the rule {rules[-1]!r} was looked at.{last}"
     return [Finding(rules[-1], message)], rules
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import jax
 
@@ -13,12 +14,16 @@ from jaxbandits.source_places import place_of_function
 from jaxbandits.sweeps.part_checks.structure import check_claim
 
 Faults = Iterator[tuple[str, str]]
-RUNS, CONFIDENCE = 20_000, 0.999  # of a short audit: one refutes a true claim once in a thousand times
-SLACK = 1e-9
+# Of a short audit: one refutes a true claim once in a thousand times.
+AUDIT_RUNS, AUDIT_CONFIDENCE = 20_000, 0.999
+RELATIVE_ROUNDING = 1e-9  # of epsilons that are compared
 
 
 def guarantee(subject: Subject) -> Faults:
-    """A guarantee's functions return what they should, the claim is finite, and half the noise costs at least twice as much."""
+    """A guarantee's functions return what they should, and the claim is finite.
+
+    Half the noise costs at least twice as much.
+    """
     claim, params = subject.cell.algorithm.guarantee, subject.cell.algorithm.params
     where = place_of_function(subject.algorithm)
     faults = list(told(subject.label, where, check_claim, subject.cell.algorithm, subject.label))
@@ -35,7 +40,7 @@ def guarantee(subject: Subject) -> Faults:
         yield "guarantee.view shows nothing: return what the theorem covers, of message, released and action", view
 
 
-def _spending(claim: Guarantee, params, where: str) -> Faults:
+def _spending(claim: Guarantee, params: Any, where: str) -> Faults:
     epsilon, delta = claim.spend(params)
     if not (0 < epsilon < math.inf and 0 <= delta < 1):
         message = f"guarantee.spend says epsilon = {epsilon}, delta = {delta}"
@@ -43,13 +48,13 @@ def _spending(claim: Guarantee, params, where: str) -> Faults:
         return
     if not claim.scales or "mechanism_scale" not in claim.scales or not hasattr(params, "mechanism_scale"):
         message = (
-            "guarantee.scales must name params.mechanism_scale, 1 by default, which multiplies all privacy noise: tests and audits "
-            "turn the noise by it"
+            "guarantee.scales must name params.mechanism_scale, 1 by default, which multiplies all privacy noise: "
+            "tests and audits turn the noise by it"
         )
         yield message, where
         return
     halved = claim.spend(params._replace(mechanism_scale=0.5 * params.mechanism_scale))[0]
-    if not halved >= 2 * epsilon * (1 - SLACK):
+    if not halved >= 2 * epsilon * (1 - RELATIVE_ROUNDING):
         message = (
             f"half of mechanism_scale spends epsilon = {halved:.6g}, all of it {epsilon:.6g}: it must at least "
             "double, so events must follow params.mechanism_scale"
@@ -62,6 +67,6 @@ def short_audit(subject: Subject) -> Faults:
     algorithm = subject.cell.algorithm
     if algorithm.guarantee.model == "none" or algorithm.program.hints.tally:
         return
-    report = audit(algorithm, runs=RUNS, confidence=CONFIDENCE, environment=subject.cell.environment)
+    report = audit(algorithm, runs=AUDIT_RUNS, confidence=AUDIT_CONFIDENCE, environment=subject.cell.environment)
     if report.refuted:
         yield f"the audit refutes the claim: {report}", place_of_function(algorithm.program.encode)

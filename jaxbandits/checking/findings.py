@@ -1,11 +1,11 @@
-"""What a check found, in words."""
+"""The findings of a check, in words."""
 
-import functools
 import re
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jaxbandits.source_places import place_of_error
+from jaxbandits.validation import unwrapped
 
 # messages of `sweeps` end with "(file:line)" or "(in Program.act, file:line)"
 _WITH_PLACE = re.compile(r"(?P<text>.*) \((?:(?P<inside>in .*), )?(?P<place>[^()]+:\d+)\)")
@@ -33,14 +33,14 @@ class Finding(NamedTuple):
 
 
 class Check(NamedTuple):
-    """What `jaxbandits.check` found. Prints as a list of findings, or as one line where there are none.
+    """The findings of `jaxbandits.check`. Prints as a list of findings, or as one line where there are none.
 
     Attributes
     ----------
     about : str
         What was checked, in words.
     findings : tuple of Finding
-        Everything that breaks the contract, in the order in which it was found.
+        Everything that breaks the contract, in the order of the rules.
     rules : tuple of str
         The rules that were looked at. Where a part cannot be built or traced, nothing of it is played.
     """
@@ -51,7 +51,7 @@ class Check(NamedTuple):
 
     @property
     def passed(self) -> bool:
-        """Whether nothing was found."""
+        """Whether there are no findings."""
         return not self.findings
 
     def __repr__(self) -> str:
@@ -61,16 +61,15 @@ class Check(NamedTuple):
         return "\n".join([f"{self.about}: {number}", *(f"  {finding}" for finding in self.findings)])
 
 
-def one_line(text) -> str:
+def one_line(text: object) -> str:
     """A message without line breaks and without the framework's remarks about its own traceback."""
     words = " ".join(str(text).split())
     return words.split(" -------------------- For simplicity, JAX has removed")[0]
 
 
-def name_of_part(part) -> str:
+def name_of_part(part: Any) -> str:
     """What a factory, a partial of one or a called part is called."""
-    if isinstance(part, functools.partial):
-        return name_of_part(part.func)
+    part = unwrapped(part).function
     config = getattr(part, "config", None)
     if isinstance(config, dict) and "name" in config:
         return str(config["name"])
@@ -82,8 +81,9 @@ def described(error: BaseException) -> str:
     return f"{type(error).__name__}: {one_line(error)}"
 
 
-def told(label: str, where: str, look: Callable, *arguments) -> Iterator[tuple[str, str]]:
-    """Call what raises ValueError about a part, as sweeps do before they run: its message, and the place that it names, else `where`.
+def told(label: str, where: str, look: Callable[..., Any], *arguments: Any) -> Iterator[tuple[str, str]]:
+    """Call what raises ValueError about a part, as sweeps do before they run: its message, and the place that it
+    names, else `where`.
 
     label: what the message calls the algorithm; the check is about nothing else.
     """
@@ -98,8 +98,11 @@ def told(label: str, where: str, look: Callable, *arguments) -> Iterator[tuple[s
             yield named["text"] + (f" ({named['inside']})" if named["inside"] else ""), named["place"]
 
 
-def found_by(rule, *arguments) -> list[Finding]:
-    """Run a rule: what it yields, and the error that it stopped with, as findings. A part's SystemExit is an error too."""
+def found_by(rule: Callable[..., Any], *arguments: Any) -> list[Finding]:
+    """Run a rule: what it yields, and the error that it stopped with, as findings.
+
+    A part's SystemExit is an error too.
+    """
     findings = []
     try:
         for message, where in rule(*arguments):

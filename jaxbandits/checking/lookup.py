@@ -3,17 +3,21 @@
 import functools
 import importlib
 import sys
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
 from jaxbandits import catalogue
 from jaxbandits.checking.findings import described
 from jaxbandits.sweeps.grid import signature_of
+from jaxbandits.typing import EnvironmentFactory
 from jaxbandits.validation import nearest
 
 
-def looked_up(what: str, part, module):
-    """A part as it is, or the one that a name stands for: an environment or adversary of the package at the catalogue's size.
+def looked_up(what: str, part: Any, module: ModuleType) -> Any:
+    """A part as it is, or the one that a name stands for: an environment or adversary of the package at the
+    catalogue's size.
 
     Raises ValueError for a name that is not known, and where `module:factory` cannot be imported.
     """
@@ -23,8 +27,8 @@ def looked_up(what: str, part, module):
         return imported(what, part)
     if part not in module.__all__:
         raise ValueError(
-            f"{what} = {part!r}: no {what.rpartition('_')[2]} of the package has that name{nearest(part, module.__all__)}; "
-            "your own is named 'module:factory'"
+            f"{what} = {part!r}: no {what.rpartition('_')[2]} of the package has that name"
+            f"{nearest(part, module.__all__)}; your own is named 'module:factory'"
         )
     if part in catalogue.ENVIRONMENTS:
         return catalogue.ENVIRONMENTS[part].environment
@@ -34,7 +38,7 @@ def looked_up(what: str, part, module):
     return getattr(module, part)
 
 
-def imported(what: str, name: str):
+def imported(what: str, name: str) -> Any:
     """The factory that `module:factory` names. ValueError where it cannot be imported."""
     module_name, _, attribute = name.partition(":")
     importlib.invalidate_caches()
@@ -53,8 +57,11 @@ def here_first() -> None:
         sys.path.insert(0, "")
 
 
-def small_environment(algorithm):
-    """A small environment of the catalogue that offers what a factory names. Numbers that it binds are the environment's too."""
+def small_environment(algorithm: Any) -> EnvironmentFactory:
+    """A small environment of the catalogue that offers what a factory names.
+
+    Numbers that the factory binds are the environment's too.
+    """
     try:
         names, bound = signature_of(algorithm)
     except (TypeError, ValueError):  # no factory: that is a finding

@@ -13,9 +13,9 @@ from jaxbandits.sweeps.engines.calls import LEAST_LANES
 
 Faults = Iterator[tuple[str, str]]
 BAD_REWARDS = ("nan", "inf", -np.inf)
-PLAYS = 24  # of a fixed policy
-SLOTS = (3, 8, 24)  # its windows, beside those of one play
-CLOSE = 1e-5  # sums of float32 regrets over windows cut at other plays
+POLICY_PLAYS = 24  # of a fixed policy
+WINDOW_SIZES = (3, 8, 24)  # its windows, beside those of one play
+REGRET_TOLERANCE = 1e-5  # between sums of float32 regrets over windows that are cut at other plays
 
 
 def plays(subject: Subject) -> Faults:
@@ -51,7 +51,8 @@ def bad_rewards(subject: Subject) -> Faults:
         fields = [name for name in _with_nan(state) if name not in clean]
         if fields:
             message = (
-                f"a reward of {value} makes {', '.join(fields)} NaN, for good: rewards may be contaminated, so read them with "
+                f"a reward of {value} makes {', '.join(fields)} NaN, for "
+                "good: rewards may be contaminated, so read them with "
                 "jnp.where(jnp.isfinite(reward), reward, 0)"
             )
             yield message, place_of_function(subject.cell.algorithm.program.update)
@@ -85,7 +86,8 @@ def lane_alone(subject: Subject) -> Faults:
     name = _differing(alone, {name: x[last:] for name, x in together.items()})
     if name:
         message = (
-            f"lane {last} has another {name} alone than beside others: what one lane computes must not depend on others (np.random, "
+            f"lane {last} has another {name} alone than beside others: what "
+            "one lane computes must not depend on others (np.random, "
             "host callbacks and custom batching rules do; sums of floats go through jaxbandits.numerics.fixed_sum)"
         )
         yield message, place_of_function(subject.cell.algorithm.program.act)
@@ -93,11 +95,11 @@ def lane_alone(subject: Subject) -> Faults:
 
 def chunks(subject: Subject) -> Faults:
     """Results are the same, bit for bit, however many lanes a call holds."""
-    most = -(-max(subject.seeds, 2 * LEAST_LANES) // LEAST_LANES) * LEAST_LANES
-    name = _differing(subject.played(lanes=most), subject.played())
+    lanes = -(-max(subject.seeds, 2 * LEAST_LANES) // LEAST_LANES) * LEAST_LANES
+    name = _differing(subject.played(lanes=lanes), subject.played())
     if name:
         message = (
-            f"calls of {most} and of {LEAST_LANES} lanes give another {name}: write sums over short axes with "
+            f"calls of {lanes} and of {LEAST_LANES} lanes give another {name}: write sums over short axes with "
             "jaxbandits.numerics.fixed_sum, dot or matvec, whose order is fixed"
         )
         yield message, place_of_function(subject.cell.algorithm.program.update)
@@ -110,17 +112,20 @@ def checkpoints(subject: Subject) -> Faults:
     advice = "a checkpoint may end a window early, so count plays (used), not windows"
     if "pulls" in usual and not np.array_equal(usual["pulls"], other["pulls"]):
         yield f"pulls at the horizon depend on the checkpoints: {advice}", where
-    elif not np.allclose(usual["regret"][:, -1], other["regret"][:, -1], rtol=CLOSE, atol=CLOSE * subject.horizon):
+    elif not np.allclose(
+        usual["regret"][:, -1], other["regret"][:, -1], rtol=REGRET_TOLERANCE, atol=REGRET_TOLERANCE * subject.horizon
+    ):
         yield f"regret at the horizon depends on the checkpoints: {advice}", where
 
 
 def windows(subject: Subject) -> Faults:
     """An environment pays a fixed policy the same rewards, bit for bit, under windows of every size."""
     one = _rewards(subject, 1)
-    for slots in SLOTS:
+    for slots in WINDOW_SIZES:
         if not np.array_equal(_rewards(subject, slots), one, equal_nan=True):
             message = (
-                f"a fixed policy is paid other rewards in windows of {slots} plays than in windows of one: address draws by t, "
+                f"a fixed policy is paid other rewards in windows of {slots} "
+                "plays than in windows of one: address draws by t, "
                 "and make what changes with time a function of t"
             )
             yield message, place_of_function(subject.cell.environment.world.reward)
@@ -136,7 +141,7 @@ def _rewards(subject: Subject, slots: int) -> np.ndarray:
         return world.reward(params, state, draws.child("reward"), t, context, action)
 
     state, rewards = world.init(case.environment, draws.child("instance")), []
-    for start in range(0, PLAYS, slots):
+    for start in range(0, POLICY_PLAYS, slots):
         t = jnp.arange(start + 1, start + 1 + slots, dtype=jnp.int32)
         context, state = world.observe(case.environment, state, draws.child("context"), t)
         action = (t % 2) if agents is None else jnp.broadcast_to((t % 2)[:, None], (slots, agents))

@@ -1,6 +1,7 @@
 """What the rules look at: an algorithm in its environment, with what was traced and played of it so far."""
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ from jaxbandits import adversaries, simulator
 from jaxbandits.checking.findings import name_of_part
 from jaxbandits.checking.traces import CHECKPOINTS, Traces, traced
 from jaxbandits.contract import runs_own_code
+from jaxbandits.protocol import Case
 from jaxbandits.spans import batch_length, next_start, windows_offered
 from jaxbandits.sweeps.engines import local
 from jaxbandits.sweeps.engines.calls import LEAST_LANES, Task
@@ -34,19 +36,19 @@ class Subject:
 
     def __init__(
         self,
-        algorithm,
-        environment,
-        reward_adversary=None,
-        message_adversary=None,
+        algorithm: Any,
+        environment: Any,
+        reward_adversary: Any = None,
+        message_adversary: Any = None,
         *,
         horizon: int = 256,
         seeds: int = 8,
-    ):
+    ) -> None:
         self.algorithm, self.environment = algorithm, environment
         self.reward_adversary, self.message_adversary = reward_adversary, message_adversary
         self.horizon, self.seeds = horizon, seeds
         self._traces: dict[int, Traces] = {}
-        self._played: dict[tuple, dict] = {}
+        self._played: dict[tuple[Any, ...], dict[str, Any]] = {}
 
     @property
     def label(self) -> str:
@@ -62,14 +64,24 @@ class Subject:
     def again(self) -> Plan:
         """The same, built anew."""
         return plan(
-            {self.label: self.algorithm}, self.environment, horizon=self.horizon, seeds=self.seeds, grid=None, points=None,
-            reward_adversary=self.reward_adversary, message_adversary=self.message_adversary, checkpoints=CHECKPOINTS,
+            {self.label: self.algorithm},
+            self.environment,
+            horizon=self.horizon,
+            seeds=self.seeds,
+            grid=None,
+            points=None,
+            reward_adversary=self.reward_adversary,
+            message_adversary=self.message_adversary,
+            checkpoints=CHECKPOINTS,
             dtype="float32",
-        )  # fmt: skip
+        )
 
     @functools.cached_property
     def current(self) -> Plan:
-        """The same plan, which knows what its functions compute now: code compiled for an earlier state is not used again."""
+        """The same plan, which knows what its functions compute now.
+
+        Code that was compiled for an earlier state of the source is not used again.
+        """
         return identified(self.plan, "cpu", stored=False).plan
 
     @property
@@ -82,7 +94,7 @@ class Subject:
         """Whether a function of the environment is the author's, not the package's."""
         return runs_own_code(self.cell.environment.world)
 
-    def case(self):
+    def case(self) -> Case:
         """The numbers of the cell, as the engine is given them."""
         return stacked([host_case(self.cell)], "float32")[0]
 
@@ -94,7 +106,7 @@ class Subject:
 
     def played(
         self, *, lanes: int = LEAST_LANES, first: int = 0, seeds: int | None = None, evenly: bool = False
-    ) -> dict:
+    ) -> dict[str, Any]:
         """Arrays of seeds first, first + 1, ... by name, played in calls of `lanes` lanes each.
 
         seeds: how many; None: all of the subject's. evenly: the same number of checkpoints at other times.
@@ -113,8 +125,11 @@ class Subject:
             self._played[key] = {name: np.concatenate([call[name] for call in calls]) for name in calls[0]}
         return self._played[key]
 
-    def watched(self, corruption: float, value: float | str) -> tuple[History, object]:
-        """One lane, every play of it, and its last state; a share of the rewards is replaced. The environment's own: corruption 0."""
+    def watched(self, corruption: float, value: float | str) -> tuple[History, Any]:
+        """One lane, every play of it, and its last state.
+
+        corruption: the share of the rewards that is replaced by `value`; 0 leaves the environment's own.
+        """
         attack = adversaries.huber(corruption=corruption, kind="fixed", value=value)
         cell = self.cell._replace(reward_adversary=attack)
         parts = simulator.parts_of(cell.algorithm, cell.environment, attack, cell.message_adversary, "float32")
@@ -136,6 +151,6 @@ class Subject:
         return flattened(windows, False), lane.algorithm
 
 
-def evenly_spaced(times: np.ndarray) -> np.ndarray:
+def evenly_spaced(times: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """As many times up to the same horizon, at equal distances: few of them are checkpoints otherwise."""
     return np.unique(np.linspace(times[-1] / len(times), times[-1], len(times)).astype(np.int64))

@@ -1,6 +1,9 @@
-"""One lane of a subject, traced and not compiled: its programs, what its functions return, and which addresses they draw."""
+"""One lane of a subject, traced and not compiled.
 
-from collections.abc import Iterator
+Tracing gives its programs, what its functions return, and which addresses they draw.
+"""
+
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 from unittest import mock
@@ -11,7 +14,7 @@ import numpy as np
 from chex import assert_trees_all_equal_shapes_and_dtypes
 
 from jaxbandits import recorder, simulator
-from jaxbandits.protocol import Case
+from jaxbandits.protocol import Case, Span
 from jaxbandits.random import Draws
 from jaxbandits.source_places import place_of_caller
 from jaxbandits.sweeps.part_checks.one_window import check_functions
@@ -19,21 +22,25 @@ from jaxbandits.sweeps.plan import Cell, host_case, stacked
 from jaxbandits.window import Parts, offer
 
 CHECKPOINTS = 8
-MOST_SIZES = 6  # of windows that are traced
+MAX_WINDOW_SIZES = 6  # so many sizes of windows are traced at most
 
 
 class Traces(NamedTuple):
     """What tracing one lane gave."""
 
-    programs: dict  # "init", "a window of 4 plays", "close", "diagnose" -> (closed jaxpr, which inputs vary from lane to lane)
+    # "init", "a window of 4 plays", "close", "diagnose" -> (closed jaxpr, which inputs vary from lane to lane)
+    programs: dict
     # (path, shape of one play's draw or "at", first position, place) of every draw of the largest window
-    addresses: list
-    shown: tuple  # message, released and actions of the largest window, as shapes
+    addresses: list[tuple[str, Any, Any, str]]
+    shown: tuple[Any, ...]  # message, released and actions of the largest window, as shapes
     counted: bool  # whether regret follows from counts of pulls
 
 
 def walk_through(cell: Cell, dtype: str, slots: int) -> None:
-    """Trace every function of a cell by itself, on windows of `slots` plays. ValueError where one does not keep to the protocol."""
+    """Trace every function of a cell by itself, on windows of `slots` plays.
+
+    Raises ValueError where one does not keep to the protocol.
+    """
     claim = cell.algorithm.guarantee
     with jax.enable_x64(dtype == "float64"):
         parts, case = _given(cell, dtype)
@@ -44,9 +51,9 @@ def walk_through(cell: Cell, dtype: str, slots: int) -> None:
 def traced(cell: Cell) -> Traces:
     """Trace a lane as it is played: its beginning, a window of every size, its close and its diagnostics."""
     parts, case = _given(cell, "float32")
-    programs: dict = {}
-    addresses: list = []
-    shown: tuple = ()
+    programs: dict[str, Any] = {}
+    addresses: list[Any] = []
+    shown: tuple[Any, ...] = ()
     seed, number = jax.ShapeDtypeStruct((), jnp.uint32), jax.ShapeDtypeStruct((), jnp.int32)
 
     def begin(case, seed):
@@ -95,15 +102,15 @@ def _window(parts: Parts, slots: int, free: bool):
     return window
 
 
-def _shape(x) -> jax.ShapeDtypeStruct:
+def _shape(x: Any) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(np.shape(x), np.asarray(x).dtype)
 
 
-def window_sizes(schedule) -> list[int]:
+def window_sizes(schedule: Iterable[Span]) -> list[int]:
     """The numbers of plays that windows of a schedule offer: the smallest, the largest, and some between."""
     sizes = sorted({span.slots for span in schedule if span.repeats})
-    if len(sizes) > MOST_SIZES:
-        sizes = [sizes[i] for i in np.linspace(0, len(sizes) - 1, MOST_SIZES).round().astype(int)]
+    if len(sizes) > MAX_WINDOW_SIZES:
+        sizes = [sizes[i] for i in np.linspace(0, len(sizes) - 1, MAX_WINDOW_SIZES).round().astype(int)]
     return sizes
 
 

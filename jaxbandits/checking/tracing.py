@@ -66,7 +66,8 @@ def traces_once(subject: Subject) -> Faults:
             ) if one != other
         )  # fmt: skip
         message = (
-            f"two calls with equal arguments give different functions ({names or 'of an adversary'}), which compiles anew at every "
+            "two calls with equal arguments give different functions "
+            f"({names or 'of an adversary'}), which compiles anew at every "
             "point of a grid: decorate the builder of hashable values with functools.cache"
         )
         yield message, where if "Program" in names else place_of_function(subject.environment)
@@ -105,14 +106,21 @@ def addresses(subject: Subject) -> Faults:
 
 
 def draws(subject: Subject) -> Faults:
-    """Randomness comes from `draws`: no constant keys, and nothing drawn while functions are traced, as np.random does."""
+    """Randomness comes from `draws`.
+
+    There are no constant keys, and nothing is drawn while functions are traced, as np.random does.
+    """
     once, again, program = subject.traces(), subject.traces(turn=1), subject.cell.algorithm.program
     functions = {"init": program.init, "close": program.close, "diagnose": program.diagnose}
     constant = (
-        "a draw in {} uses a key that is the same in every lane: draw from draws, such as draws.uniform(t), or make the key by "
+        "a draw in {} uses a key that is the same in every lane: draw "
+        "from draws, such as draws.uniform(t), or make the key by "
         "draws.key(t)"
     )
-    other = "{} is another program each time it is traced: np.random and random give one number for all lanes and plays; draw from draws"
+    other = (
+        "{} is another program each time it is traced: np.random and "
+        "random give one number for all lanes and plays; draw from draws"
+    )
     for name, (closed, varying) in once.programs.items():
         fallback = place_of_function(functions.get(name, program.act))
         for place in constant_draws(closed, varying):

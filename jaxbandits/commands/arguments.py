@@ -1,6 +1,7 @@
 """What a factory takes, from the factory itself: its signature, its checks and its docstring.
 
-Ranges are what its checks asked for while it made a part, static arguments those whose change makes another compiled program.
+Ranges are what its checks asked for while it made a part, static arguments those whose change makes another compiled
+program.
 """
 
 import inspect
@@ -8,16 +9,21 @@ import math
 import re
 import sys
 import warnings
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from jaxbandits import algorithms
-from jaxbandits.sweeps.plan import FILLED
+from jaxbandits.protocol import Adversary, Algorithm, Environment
 from jaxbandits.validation import Range, recorded
 
-SHAPES = ("num_arms", "dim", "num_agents", "num_experts")  # of what an environment shows, too
+# arguments that are shapes of what an environment shows, too
+SHAPE_ARGUMENTS = ("num_arms", "dim", "num_agents", "num_experts")
+
+_TITLE = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
+_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
+_CITED = re.compile(rf"{_YEAR.pattern}|\"|et al\\.")
 
 
 class Argument(NamedTuple):
@@ -26,16 +32,20 @@ class Argument(NamedTuple):
     name: str
     default: Any
     required: bool
-    range: Range | None  # None: unknown
+    # what the factory's checks ask of it; None: unknown
+    range: Range | None
+    # whether another value makes another compiled program
     static: bool
-    text: str  # what the docstring says of it
+    # what the docstring says of it
+    text: str
 
 
-def arguments(factory, part) -> list[Argument]:
-    """The arguments of a factory, in the order of its signature. part: one that it made."""
+def arguments(factory: Callable[..., Any], part: Algorithm | Environment | Adversary) -> list[Argument]:
+    """The arguments of a factory, in the order of its signature. part: one that the factory built."""
     given = {key: value for key, value in part.config.items() if key != "name"}
     with recorded() as ranges:
         factory(**given)
+    entries = _entries(factory)
     rows = []
     for key, parameter in inspect.signature(factory).parameters.items():
         if key not in ranges and not isinstance(parameter.default, bool):
@@ -47,15 +57,18 @@ def arguments(factory, part) -> list[Argument]:
                 default=None if required else parameter.default,
                 required=required,
                 range=ranges.get(key),
-                static=_is_static(factory, given, key, part, ranges.get(key)),
-                text=_text_about(key, factory),
+                static=_marked_static(key, entries) or _is_static(factory, given, key, part, ranges.get(key)),
+                text=entries.get(key, ("", ""))[1],
             )
         )
     return rows
 
 
-def _probe(factory, given: dict, key: str, ranges: dict[str, Range]) -> None:
-    """The range of an argument that is None in the catalogue, and so was not checked: what is asked of a value that is nothing."""
+def _probe(factory: Callable[..., Any], given: dict[str, Any], key: str, ranges: dict[str, Range]) -> None:
+    """Find the range of an argument that is None in the catalogue, and so was not checked.
+
+    The factory is called with a value that no check accepts; the check's range is recorded before it refuses.
+    """
     with recorded() as asked:
         try:
             factory(**given | {key: object()})
@@ -65,14 +78,17 @@ def _probe(factory, given: dict, key: str, ranges: dict[str, Range]) -> None:
         ranges[key] = asked[key]
 
 
-def _is_static(factory, given: dict, key: str, part, asked: Range | None) -> bool:
-    """Whether another value makes another compiled program, here or, as the docstring marks it, with other arguments.
+def _marked_static(key: str, entries: dict[str, tuple[str, str]]) -> bool:
+    """Whether an argument fixes shapes, or the docstring says that it fixes the compiled program."""
+    return key in SHAPE_ARGUMENTS or "[static" in " ".join(entries.get(key, ()))
 
-    Arrays are data, though their shapes are not. The length of a window, of which there are few, is no program of its own.
+
+def _is_static(factory: Callable[..., Any], given: dict[str, Any], key: str, part: Any, asked: Range | None) -> bool:
+    """Whether another value makes another compiled program.
+
+    Arrays are data, though their shapes are not. The length of a window, of which there are few, is no program of its
+    own.
     """
-    text = " ".join(_paragraphs(factory.__doc__))
-    if key in SHAPES or re.search(rf"\b{key} (?:(?:>=|<=|>|in )[^;.]*)?\[static", text):
-        return True
     if asked is None and not isinstance(given.get(key), bool):
         return False
     programs = [] if given.get(key) is None else [_compiled(part)]
@@ -90,7 +106,7 @@ def _is_static(factory, given: dict, key: str, part, asked: Range | None) -> boo
     return any(program != programs[0] for program in programs)
 
 
-def _alternatives(value, asked: Range | None) -> list:
+def _alternatives(value: Any, asked: Range | None) -> list[Any]:
     """Other values of an argument. Ends of a range are left out: zero and infinity may have programs of their own."""
     if asked is None:
         return [not value]
@@ -108,78 +124,46 @@ def _alternatives(value, asked: Range | None) -> list:
     return []
 
 
-def _compiled(part) -> tuple:
+def _compiled(part: Any) -> tuple[Any, ...]:
     """What compiled code is made from: functions and the shapes of their numbers."""
     leaves, tree = jax.tree.flatten(part.params)
     return part[0], tree, [(np.shape(x), np.asarray(x).dtype.kind) for x in leaves]
 
 
-def _paragraphs(text: str | None) -> list[str]:
-    """A docstring's paragraphs as single lines, without its examples."""
-    clean = inspect.cleandoc(text or "").partition(">>>")[0]
-    return [" ".join(paragraph.split()) for paragraph in clean.split("\n\n") if paragraph.strip()]
+def _sections(text: str | None) -> dict[str, str]:
+    """The sections of a numpydoc docstring by title; what stands before the first one has the title ""."""
+    first, *others = _TITLE.split(inspect.cleandoc(text or ""))
+    return {"": first} | dict(zip(others[::2], others[1::2], strict=True))
 
 
-def summary(factory) -> str:
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def summary(factory: Callable[..., Any]) -> str:
     """The first paragraph of a docstring."""
-    return next(iter(_paragraphs(factory.__doc__)), "")
+    return _one_line(_sections(factory.__doc__)[""].partition("\n\n")[0])
 
 
-def _clauses(factory) -> list[str]:
-    """A docstring cut at full stops and semicolons outside of brackets, the summary last."""
-    first, *others = _paragraphs(factory.__doc__) or [""]
-    clauses = []
-    for paragraph in [*others, first]:
-        depth, start = 0, 0
-        paragraph = re.sub(r"\bSource: .*", "", paragraph)
-        for place, letter in enumerate(paragraph):
-            depth += (letter in "([") - (letter in ")]")
-            if letter in ".;" and depth <= 0 and re.match(r"\s+[\w`(]", paragraph[place + 1 :]):
-                clauses.append(paragraph[start:place])
-                start = place + 1
-        clauses.append(paragraph[start:])
-    return [clause.strip().rstrip(";.") for clause in clauses]
+def _entries(factory: Callable[..., Any]) -> dict[str, tuple[str, str]]:
+    """What a docstring's Parameters say of each argument: its type and its text."""
+    entries: dict[str, tuple[str, str]] = {}
+    for entry in re.split(r"\n(?=\S)", _sections(factory.__doc__).get("Parameters", "").strip()):
+        head, _, body = entry.partition("\n")
+        names, _, kind = head.partition(" : ")
+        entries |= dict.fromkeys((name.strip() for name in names.split(",")), (_one_line(kind), _one_line(body)))
+    return entries
 
 
-def _text_about(key: str, factory) -> str:
-    """The clause of a docstring that defines an argument, its own or that of a part which it refers to, else the first that names it.
+def paper(factory: Callable[..., Any]) -> str:
+    """What a part cites.
 
-    Nothing where that is no more than the range. What a run fills in is not explained by clauses about other arguments.
+    Its docstring's References where they name a year, else the first paragraph of its module's docstring that cites a
+    paper.
     """
-    beginning, definition, mention = (
-        re.compile(pattern)
-        for pattern in (rf"^{key}\b", rf"(?<![\w.]){key}`?(?:,| and | >| <| in |:| \[| \")", rf"(?<![\w.]){key}(?!\w)")
-    )
-    own, referred = _clauses(factory), [clause for other in _referred(factory, key) for clause in _clauses(other)]
-    searches = [
-        (own, beginning), (referred, beginning), (own, definition), (referred, definition), (own, mention), (referred, mention),
-    ]  # fmt: skip
-    if key in (*FILLED, "horizon"):
-        searches = searches[:2]
-    text = next((clause for clauses, pattern in searches for clause in clauses if pattern.search(clause)), "")
-    only_range = rf"{key}:? (?:(?:>=|<=|>|<) [\w.^/-]+|in [\[(][^\])]*[\])])(?: \[static\])?"
-    return "" if re.fullmatch(only_range, text) else text
-
-
-def _referred(factory, key: str) -> list:
-    """The algorithms that a docstring names, and those that theirs name, which take an argument."""
-    waiting, found = [factory], []
-    while waiting:
-        for name in re.findall(r"`(\w+)`", waiting.pop(0).__doc__ or ""):
-            other = getattr(algorithms, name) if name in algorithms.__all__ else factory
-            if other is not factory and other not in found and key in inspect.signature(other).parameters:
-                found.append(other)
-                waiting.append(other)
-    return found
-
-
-def paper(factory) -> str:
-    """What a docstring cites: its source where that names a year, else the module's first sentence where it cites; else nothing."""
-    source = re.search(r"Source: (.*?)(?: Draws: .*)?$", " ".join(_paragraphs(factory.__doc__)))
-    cited = re.compile(r"\b(19|20)\d\d\b|\"|et al\.")
-    if source and re.search(r"\b(19|20)\d\d\b", source[1]):
-        return source[1].rstrip(".")
-    for paragraph in _paragraphs(sys.modules[factory.__module__].__doc__):
-        if cited.search(paragraph):
-            return re.split(r" (?:Axes|Draws)\b", paragraph)[0].rstrip(".")
-    return source[1].rstrip(".") if source else ""
+    references = _one_line(re.sub(r"\.\. \[\d+\] ", "", _sections(factory.__doc__).get("References", "")))
+    if not _YEAR.search(references):
+        for paragraph in _sections(sys.modules[factory.__module__].__doc__)[""].split("\n\n"):
+            if _CITED.search(paragraph):
+                return re.split(r" (?:Axes|Draws)\b", _one_line(paragraph))[0].rstrip(".")
+    return references.rstrip(".")

@@ -1,9 +1,8 @@
 """`jaxbandits audit NAME|MODULE:FACTORY|--all`."""
 
+import argparse
 import sys
 from pathlib import Path
-
-import pandas as pd
 
 from jaxbandits import catalogue
 from jaxbandits.commands import audit_table as table
@@ -12,8 +11,10 @@ from jaxbandits.reports import plot
 EXIT_REFUTED = 1
 
 
-def run(given, formats: tuple[str, ...]) -> int:
-    """Write audit.csv, audit.md and a trade-off curve each; exit code 1 where a claim is refuted."""
+def run(given: argparse.Namespace, formats: tuple[str, ...]) -> int:
+    """Write audit.csv, audit.md and a trade-off curve for each algorithm; the exit code is 1 if a claim is refuted."""
+    import pandas as pd
+
     out = given.out or Path("runs") / "audit"
     if given.all == (given.name is not None):
         raise ValueError("audit: give the name of an algorithm, or --all")

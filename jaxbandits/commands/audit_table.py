@@ -1,12 +1,13 @@
-"""The audit of many algorithms: one row each, as a table for people and for the documentation. Behind `jaxbandits audit`."""
+"""The audit of many algorithms as a table, one row for each: what `jaxbandits audit` writes."""
+
+from __future__ import annotations
 
 import math
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from jaxbandits import catalogue
 from jaxbandits.auditing.audit import Audit, audit
@@ -18,13 +19,17 @@ from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.selection import markdown as cells
 from jaxbandits.sweeps.simulate import algorithm_for
 
-OWN_HORIZON = 256  # of an algorithm that is not in the catalogue
+if TYPE_CHECKING:
+    import pandas as pd
+
+OWN_HORIZON = 256  # plays of an algorithm that is not in the catalogue
 
 
 def case(name: str) -> tuple[Algorithm, Environment]:
-    """An algorithm and its environment: of the catalogue by name, or the user's own by `module:factory`, on a small environment that fits.
+    """An algorithm and its environment: of the catalogue by name, or the user's own by `module:factory`.
 
-    Raises ValueError where there is no such algorithm, and where the factory needs arguments that the environment does not fill in.
+    The user's own algorithm plays a small environment that fits its arguments. Raises ValueError where there is no
+    such algorithm, and where the factory needs arguments that the environment does not fill in.
     """
     if ":" not in name:
         return catalogue.case(name)
@@ -46,34 +51,45 @@ def case(name: str) -> tuple[Algorithm, Environment]:
 
 
 def audits(
-    cases: Iterable[tuple[Algorithm, Environment]], *, runs: int, confidence: float, seed: int, say: Callable = print
+    cases: Iterable[tuple[Algorithm, Environment]],
+    *,
+    runs: int,
+    confidence: float,
+    seed: int,
+    say: Callable[[Audit], Any] = print,
 ) -> Iterator[tuple[Audit, Algorithm]]:
-    """One audit after another of algorithms in their environments."""
+    """One audit after another of algorithms in their environments.
+
+    `say` is called with each audit as soon as it is done.
+    """
     for algorithm, environment in cases:
-        found = audit(algorithm, runs=runs, confidence=confidence, seed=seed, environment=environment)
-        say(found)
-        yield found, algorithm
+        report = audit(algorithm, runs=runs, confidence=confidence, seed=seed, environment=environment)
+        say(report)
+        yield report, algorithm
 
 
-def row(found: Audit, algorithm: Algorithm) -> dict:
-    """One row of the table: `claimed` is what was asked for, `spent` what the noise delivers, `audited` what was proven spent."""
+def row(report: Audit, algorithm: Algorithm) -> dict[str, Any]:
+    """One row of the table.
+
+    `claimed` is what was asked for, `spent` what the noise delivers, `audited` what was proven spent.
+    """
     return {
-        "algorithm": found.algorithm,
-        "model": found.model,
-        "unit": found.unit,
+        "algorithm": report.algorithm,
+        "model": report.model,
+        "unit": report.unit,
         "claimed": asked(algorithm),
-        "spent": found.claimed[0],
-        "delta": found.delta,
-        "audited": found.epsilon_lower,
-        "ratio": found.ratio,
-        "refuted": found.refuted,
-        "event": found.event.score,
-        "true_positives": found.event.true_positives,
-        "false_positives": found.event.false_positives,
-        "trials": found.event.trials,
-        "runs": found.runs,
-        "confidence": found.confidence,
-        "seed": found.seed,
+        "spent": report.claimed[0],
+        "delta": report.delta,
+        "audited": report.epsilon_lower,
+        "ratio": report.ratio,
+        "refuted": report.refuted,
+        "event": report.event.score,
+        "true_positives": report.event.true_positives,
+        "false_positives": report.event.false_positives,
+        "trials": report.event.trials,
+        "runs": report.runs,
+        "confidence": report.confidence,
+        "seed": report.seed,
     }
 
 
@@ -100,12 +116,15 @@ def markdown(frame: pd.DataFrame) -> str:
             [f"`{line.algorithm}`", line.model, unit, claimed, f"{line.spent:.4g}", f"{line.delta:.3g}", audited, share]
         )
     first = frame.iloc[0]
-    made = f"{first.runs:,} runs each, half of them to choose an event; lower bounds of confidence {first.confidence:.6g}; seed {first.seed}."
-    return f"{cells(rows, right=5)}\n\n{made}\n"
+    method = (
+        f"{first.runs:,} runs each, half of them to choose an event; lower bounds of confidence "
+        f"{first.confidence:.6g}; seed {first.seed}."
+    )
+    return f"{cells(rows, right=5)}\n\n{method}\n"
 
 
 def prepare(directory: Path) -> None:
-    """Make a directory. ValueError where it cannot be written: told before an audit's minutes, not after them."""
+    """Make a directory. Raises ValueError where it cannot be written: before an audit's minutes, not after them."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=directory).close()
@@ -116,7 +135,7 @@ def prepare(directory: Path) -> None:
 
 
 def write(frame: pd.DataFrame, directory: Path) -> list[Path]:
-    """audit.csv and audit.md in a directory; returns the paths."""
+    """Write audit.csv and audit.md into a directory; returns their paths."""
     paths = [directory / "audit.csv", directory / "audit.md"]
     frame.to_csv(paths[0], index=False)
     paths[1].write_text(f"{markdown(frame)}\n{SIMULATED}\n")

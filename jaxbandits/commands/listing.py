@@ -1,7 +1,7 @@
 """What a part takes and what it reads: `jaxbandits list`, and the table of algorithms in the documentation.
 
-Nothing here is written down a second time: arguments, ranges and texts are the factory's (`reports.arguments`), with the catalogue's
-case for an example, and the rest is what the part itself declares.
+Nothing here is written down a second time: arguments, ranges and texts are the factory's (`reports.arguments`), with
+the catalogue's case for an example, and the rest is what the part itself declares.
 """
 
 import difflib
@@ -10,6 +10,7 @@ import inspect
 import json
 import math
 import textwrap
+from collections.abc import Callable
 from typing import Any
 
 from jaxbandits import adversaries, algorithms, catalogue, environments, papers
@@ -21,12 +22,12 @@ from jaxbandits.sweeps.assumptions import FATES, interval
 from jaxbandits.sweeps.dataset import jsonable
 from jaxbandits.sweeps.grid import signature_of
 from jaxbandits.sweeps.plan import FILLED
-from jaxbandits.validation import Range
+from jaxbandits.validation import Range, unwrapped
 
 KINDS = {"algorithms": algorithms, "environments": environments, "adversaries": adversaries}
 # the argument that says what an algorithm plays on, in this order
 STRUCTURES = {"num_agents": "federated", "num_experts": "experts", "actions": "linear", "dim": "contextual"}
-WIDTH = 110
+PAGE_WIDTH = 110  # characters of a line
 
 
 def names(kind: str) -> list[str]:
@@ -45,7 +46,7 @@ def kind_of(name: str) -> str:
     raise ValueError(f"there is nothing called {name!r}{hint}: `jaxbandits list` names all there is")
 
 
-def factory_of(name: str):
+def factory_of(name: str) -> Callable[..., Any]:
     """The factory of a part. ValueError where there is none of that name."""
     return getattr(KINDS[kind_of(name)], name)
 
@@ -70,11 +71,14 @@ def structure(name: str) -> str:
     return "losses" if "losses" in catalogue.case(name)[1].facts else "arms"
 
 
-def record(name: str) -> dict:
-    """All that is known of a part, as JSON: infinities are the texts "inf" and "-inf", as in a result's configuration."""
+def record(name: str) -> dict[str, Any]:
+    """All that is known of a part, as JSON.
+
+    Infinities are the texts "inf" and "-inf", as in a result's configuration.
+    """
     factory, part = factory_of(name), example(name)
     rows = arguments(factory, part)
-    found: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "name": name,
         "summary": summary(factory),
         "arguments": [
@@ -89,16 +93,16 @@ def record(name: str) -> dict:
     }  # fmt: skip
     if isinstance(part, Algorithm):
         claim = part.guarantee
-        found |= {
+        facts |= {
             "model": claim.model,
             "unit": None if claim.model == "none" else claim.unit,
             "structure": structure(name),
         }
-        found["rewards"] = None if part.rewards is None else part.rewards._asdict()
-    return jsonable(found)
+        facts["rewards"] = None if part.rewards is None else part.rewards._asdict()
+    return jsonable(facts)
 
 
-def _range_record(asked: Range | None) -> dict | None:
+def _range_record(asked: Range | None) -> dict[str, Any] | None:
     if asked is None:
         return None
     if asked.kind == "choice":
@@ -124,8 +128,8 @@ def as_json(what: str | None) -> str:
     """
     if what is None or what == "papers" or what in papers.known():
         raise ValueError(f"--json lists {', '.join(KINDS)}, or one of them by name: name it before --json")
-    found = [record(name) for name in names(what)] if what in KINDS else record(what)
-    return json.dumps(found, indent=2, allow_nan=False)
+    records = [record(name) for name in names(what)] if what in KINDS else record(what)
+    return json.dumps(records, indent=2, allow_nan=False)
 
 
 def reading(rewards: Rewards | None) -> str:
@@ -164,7 +168,7 @@ def page(name: str) -> str:
         unit = f", neighbours differ in one {claim.unit.replace('_', ' ')}"
         bound = signature_of(catalogue.ALGORITHMS[name].algorithm)[1]
         facts["plays on"] = structure(name)
-        # rewards and privacy may depend on arguments: they are this one's
+        # rewards and privacy may depend on arguments: they are those of this example
         facts["example"] = f"{name}({', '.join(f'{key}={_short(value)}' for key, value in bound.items())})"
         facts["rewards"] = reading(part.rewards)
         if part.rewards is not None and facts["rewards"] != "any":
@@ -172,31 +176,34 @@ def page(name: str) -> str:
         facts["privacy"] = claim.model + ("" if claim.model == "none" else unit)
     facts["static"] = ", ".join(row.name for row in rows if row.static)
     facts["paper"] = paper(factory)
-    lines = [*textwrap.wrap(f"{name}: {summary(factory)}", WIDTH), ""]
+    lines = [*textwrap.wrap(f"{name}: {summary(factory)}", PAGE_WIDTH), ""]
     for title, text in facts.items():
         if text:
-            lines += textwrap.wrap(text, WIDTH, initial_indent=f"{title:10s}", subsequent_indent=" " * 10)
+            lines += textwrap.wrap(text, PAGE_WIDTH, initial_indent=f"{title:10s}", subsequent_indent=" " * 10)
     lines += ["", "arguments:"]
-    shown: dict[str, str] = {}  # clauses that speak of several arguments, with the first of them
+    shown: dict[str, str] = {}  # texts about several arguments, with the first of them
     for row in rows:
         if row.required:
             default = "from the run" if row.name in (*FILLED, "horizon") else "required"
         else:
             default = f"default {_short(row.default)}"
         about = [text for text in (default, range_text(row.range), "static" if row.static else "") if text]
-        lines += textwrap.wrap(f"{row.name}: {', '.join(about)}", WIDTH, initial_indent="  ", subsequent_indent=" " * 6)
+        lines += textwrap.wrap(
+            f"{row.name}: {', '.join(about)}", PAGE_WIDTH, initial_indent="  ", subsequent_indent=" " * 6
+        )
         text = f"see {shown[row.text]}" if row.text in shown else row.text
-        lines += textwrap.wrap(text, WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6)
+        lines += textwrap.wrap(text, PAGE_WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6)
         if row.text:
             shown.setdefault(row.text, row.name)
     return "\n".join(lines)
 
 
-def _short(value) -> str:
+def _short(value: Any) -> str:
     """A value as one would write it."""
     if isinstance(value, functools.partial):
-        bound = "".join(f", {key}={_short(inner)}" for key, inner in value.keywords.items())
-        return f"partial({_short(value.func)}{bound})"
+        function, keywords, _ = unwrapped(value)
+        bound = "".join(f", {key}={_short(inner)}" for key, inner in keywords.items())
+        return f"partial({_short(function)}{bound})"
     if isinstance(value, list):
         return f"[{', '.join(map(_short, value))}]"
     if is_transformation(value):

@@ -35,7 +35,8 @@ class Params(NamedTuple):
 def _rotating_arm(num_arms: int, num_experts: int, turn: Any) -> Any:
     """The arm expert j leans on after `turn` [...] moves: j, or past the first K experts (j + turn) mod K: [..., N]."""
     expert = np.arange(num_experts, dtype=np.int32)
-    return (expert + turn[..., None] * (expert >= num_arms).astype(np.int32)) % num_arms
+    expert, moves = (x.reshape((1,) * turn.ndim + x.shape) for x in (expert, (expert >= num_arms).astype(np.int32)))
+    return (expert + turn[..., None] * moves) % num_arms
 
 
 @cache
@@ -53,7 +54,8 @@ def experts_world(inner: World, losses: Losses, num_experts: int, kind: str) -> 
         if kind == "table":
             return params.advice[jnp.minimum(t - 1, params.advice.shape[0] - 1)], state
         turn = (t - 1) // jnp.asarray(params.rotation).astype(jnp.int32) % num_arms
-        lean = _rotating_arm(num_arms, num_experts, turn)[..., None] == np.arange(num_arms, dtype=np.int32)
+        leader = _rotating_arm(num_arms, num_experts, turn)[..., None]
+        lean = leader == np.arange(num_arms, dtype=np.int32).reshape((1,) * turn.ndim + (1, num_arms))
         spread = jnp.asarray(params.spread, draws.dtype)
         return jnp.where(lean, 1 - spread, 0) + spread / num_arms, state
 

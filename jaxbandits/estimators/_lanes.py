@@ -54,7 +54,7 @@ def first_above(
     for level, scores in enumerate(reversed(levels)):
         if level:
             groups = _eights(scores)
-            chosen = jnp.arange(groups.shape[0], dtype=jnp.int32)[:, None, None] == index
+            chosen = jnp.arange(groups.shape[0], dtype=jnp.int32)[:, None, None] == index[None, None]
             scores = materialize(total(jnp.where(chosen, groups, 0)))
         sums = [scores[0]]
         for i in range(1, scores.shape[0]):

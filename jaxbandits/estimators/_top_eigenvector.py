@@ -59,10 +59,10 @@ def _elementwise(weights: Any, directions: Any, mean: Any, wanted: Any) -> Float
         return result
 
     matrix = _second(weights, directions) - mean[:, None] * mean[None, :]
-    power = _repeated(square, _trace, lambda x: x, matrix, jnp.max(jnp.abs(matrix), (0, 1)), wanted)
+    power = _repeated(square, _trace, lambda x: x[None, None], matrix, jnp.max(jnp.abs(matrix), (0, 1)), wanted)
     column = materialize(jnp.argmax(_diagonal(power), axis=0).astype(jnp.int32))
-    v = materialize(total(jnp.where(jnp.arange(d, dtype=jnp.int32)[:, None, None] == column, power, 0)))
-    return v / materialize(jnp.sqrt(jnp.maximum(total(v * v), tiny)))
+    v = materialize(total(jnp.where(jnp.arange(d, dtype=jnp.int32)[:, None, None] == column[None, None], power, 0)))
+    return v / materialize(jnp.sqrt(jnp.maximum(total(v * v), tiny)))[None]
 
 
 def _by_lane(weights: Any, directions: Float[Array, "L K d"], mean: Any, wanted: Any) -> Float[Array, "d L"]:
@@ -87,7 +87,7 @@ def _by_lane(weights: Any, directions: Float[Array, "L K d"], mean: Any, wanted:
 
     order = jnp.argsort(~wanted, stable=True).astype(jnp.int32)
     v = lax.fori_loop(0, (count(wanted) + 7) // 8, tile, jnp.zeros_like(mean)).T
-    return v / materialize(jnp.sqrt(jnp.maximum(total(v * v), tiny)))
+    return v / materialize(jnp.sqrt(jnp.maximum(total(v * v), tiny)))[None]
 
 
 def _repeated(

@@ -78,7 +78,7 @@ def span_basis(actions: Float[Array, "K d"], active: Bool[Array, " K"]) -> Basis
         # A second time, so that it is orthogonal in float32 too.
         q = q - fixed_sum(matvec(basis.directions, q)[:, None] * basis.directions, axis=0)
         q = jnp.where(good, q / jnp.sqrt(jnp.maximum(dot(q, q), jnp.finfo(q.dtype).tiny)), 0)
-        residual = residual - dot(residual, q)[:, None] * q
+        residual = residual - dot(residual, q)[:, None] * q[None]
         directions, picks = basis.directions.at[i].set(q), basis.picks.at[i].set(j)
         return residual, Basis(directions, picks, basis.rank + good.astype(jnp.int32))
 

@@ -76,7 +76,7 @@ def _pooled(groups: _Sums, member: Bool[Array, "groups L"]) -> _Sums:
     size = jnp.where(member, groups.size, 0)
     number, sums = materialize_all([total(size), total(size * groups.mean)])
     mean = sums / jnp.maximum(number, 1)
-    apart = groups.mean - mean
+    apart = groups.mean - mean[None]
     return _Sums(number, mean, materialize(total(jnp.where(member, groups.spread, 0) + size * apart * apart)))
 
 
@@ -85,7 +85,7 @@ def _of_rows(rows: Float[Array, "bs ..."]) -> _Sums:
     left = ~jnp.isnan(rows)
     size, sums = materialize_all([total(left.astype(rows.dtype)), total(jnp.where(left, rows, 0))])
     mean = sums / jnp.maximum(size, 1)
-    apart = jnp.where(left, rows - mean, 0)
+    apart = jnp.where(left, rows - mean[None], 0)
     return _Sums(size, mean, materialize(total(apart * apart)))
 
 
@@ -138,13 +138,13 @@ def _whole_batch(
 
     def remove(at: _Loop) -> _Loop:
         number = materialize(jnp.maximum(total(at.arms.size), 1))
-        share = at.arms.size / number
+        share = at.arms.size / number[None]
         mean = materialize(total((share * at.arms.mean)[:, None] * u))
-        v = top_eigenvector(at.arms.spread / number + share * at.arms.mean * at.arms.mean, u, mean, at.todo)
-        along, centre = materialize(total(jnp.moveaxis(u * v, 1, 0))), materialize(total(v * mean))
+        v = top_eigenvector(at.arms.spread / number[None] + share * at.arms.mean * at.arms.mean, u, mean, at.todo)
+        along, centre = materialize(total(jnp.moveaxis(u * v[None], 1, 0))), materialize(total(v * mean))
 
         def scores(groups, along):
-            off = along * groups.mean - centre
+            off = along * groups.mean - centre[None]
             return materialize(along * along * groups.spread + groups.size * off * off)
 
         tau = ladder(scores(at.arms, along))
@@ -157,19 +157,19 @@ def _whole_batch(
         todo = above & (at.removed < limit)
 
         a, rest = first_above(tau, _uniform(stream, t, at.step) * sum_tau)
-        of_arm = jnp.arange(num_arms, dtype=jnp.int32)[:, None] == a
+        of_arm = jnp.arange(num_arms, dtype=jnp.int32)[:, None] == a[None]
         along = materialize(total(jnp.where(of_arm, along, 0)))
-        own = arm == a
-        b, rest = first_above(ladder(jnp.where(own, scores(at.blocks, along), 0)), rest)
+        own = arm == a[None]
+        b, rest = first_above(ladder(jnp.where(own, scores(at.blocks, along[None]), 0)), rest)
         row = at.values.at[lane, b].get(mode="promise_in_bounds").T
-        off = along * row - centre
+        off = along[None] * row - centre[None]
         i, _ = first_above(ladder(materialize(jnp.where(jnp.isnan(row), 0, off * off))), rest)
-        touched = _of_rows(jnp.where(jnp.arange(size, dtype=jnp.int32)[:, None] == i, jnp.nan, row))
+        touched = _of_rows(jnp.where(jnp.arange(size, dtype=jnp.int32)[:, None] == i[None], jnp.nan, row))
         values = at.values.at[jnp.where(todo, lane, lanes), b, i].set(jnp.nan, mode="drop", unique_indices=True)
-        here = (jnp.arange(num_blocks, dtype=jnp.int32)[:, None] == b) & todo
-        blocks = tree_where(here, touched, at.blocks)
+        here = (jnp.arange(num_blocks, dtype=jnp.int32)[:, None] == b[None]) & todo[None]
+        blocks = tree_where(here, jax.tree.map(lambda x: x[None], touched), at.blocks)
         pooled = _pooled(blocks, own)
-        arms = tree_where(of_arm & todo, pooled, at.arms)
+        arms = tree_where(of_arm & todo[None], jax.tree.map(lambda x: x[None], pooled), at.arms)
         return _Loop(
             step=at.step + 1,
             todo=todo,

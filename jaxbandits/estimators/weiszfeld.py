@@ -33,7 +33,7 @@ class Warm(NamedTuple):
 
 def distances(points: Float[Array, "N p ..."], z: Float[Array, "p ..."]) -> Float[Array, "N ..."]:
     """||z - z_i||."""
-    away = points - z
+    away = points - z[None]
     return jnp.sqrt(fixed_sum(away * away, axis=1))
 
 
@@ -46,7 +46,8 @@ def pulls(
     points: Float[Array, "N p ..."], weights: Float[Array, "N ..."], z: Float[Array, "p ..."], smoothing: Any
 ) -> Float[Array, "N ..."]:
     """How strongly each point pulls the next iterate: its weight over its distance from z, at least `smoothing`."""
-    return weights / jnp.maximum(smoothing, distances(points, z))
+    least = smoothing[None] if jnp.ndim(smoothing) else smoothing
+    return weights / jnp.maximum(least, distances(points, z))
 
 
 def step(
@@ -62,7 +63,7 @@ def step(
     """
     pull = pulls(points, weights, z, smoothing)
     total = materialize(fixed_sum(pull, axis=0))
-    return weighted_mean(points, pull) / (jnp.maximum(total, least_total) if least_total else total)
+    return weighted_mean(points, pull) / (jnp.maximum(total, least_total) if least_total else total)[None]
 
 
 def plain_median(
@@ -85,8 +86,8 @@ def middle_distance(d: Float[Array, "N ..."], present: Bool[Array, "N ..."]) -> 
     index = jnp.arange(n).reshape(n, *(1,) * (d.ndim - 1))
     before = (d[None] < d[:, None]) | ((d[None] == d[:, None]) & (index[None] < index[:, None]))
     rank = count(before, axis=1)  # distinct: ties go by index
-    low = jnp.min(jnp.where(rank == (number - 1) // 2, d, jnp.inf), axis=0)
-    high = jnp.min(jnp.where(rank == number // 2, d, jnp.inf), axis=0)
+    low = jnp.min(jnp.where(rank == ((number - 1) // 2)[None], d, jnp.inf), axis=0)
+    high = jnp.min(jnp.where(rank == (number // 2)[None], d, jnp.inf), axis=0)
     return low / 2 + high / 2
 
 
@@ -108,7 +109,7 @@ def _warm(iterations: int):
 
         def next_pair(carry, _):
             pull = pulls(points, equal, carry[0], smoothing)
-            weights = pull / fixed_sum(pull, axis=0)
+            weights = pull / fixed_sum(pull, axis=0)[None]
             return (weighted_mean(points, weights), weights), None
 
         return lax.scan(next_pair, (z, weights), length=iterations)[0]

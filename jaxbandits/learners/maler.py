@@ -82,7 +82,8 @@ def _kernel(dim: int, n: int):
     place = triangle(dim)
 
     def clipped(x):
-        return x / jnp.maximum(jnp.sqrt(fixed_sum(x * x, axis=0)), 1)
+        norm = jnp.sqrt(fixed_sum(x * x, axis=0))[None]
+        return x / jnp.maximum(norm, 1)
 
     def update(state, g):
         dtype = g.dtype
@@ -100,33 +101,33 @@ def _kernel(dim: int, n: int):
         losses = jnp.concatenate([convex_loss[None], strong_loss, newton_loss])
         log_weights = materialize(log_weights - losses)
 
-        convex = clipped(state.convex - (2 / jnp.sqrt(t)) * g)
-        strong = clipped(state.strong + (away - g[:, None] / (2 * a)) / t)
+        convex = clipped(state.convex - (2 / jnp.sqrt(t))[None] * g)
+        strong = clipped(state.strong + (away - g[:, None] / (2 * a)[None]) / t[None, None])
 
         # online Newton: A + h h', h = step g, by Sherman and Morrison
         step = a * (1 - 2 * a * regret)
         v = [
-            step * fixed_sum(jnp.stack([state.inverse[place[i, j]] * g[j] for j in range(dim)]), axis=0)
+            step * fixed_sum(jnp.stack([state.inverse[place[i, j]] * g[j][None] for j in range(dim)]), axis=0)
             for i in range(dim)
         ]
-        along = step * fixed_sum(jnp.stack([v[j] * g[j] for j in range(dim)]), axis=0)
+        along = step * fixed_sum(jnp.stack([v[j] * g[j][None] for j in range(dim)]), axis=0)
         *v, shrink = materialize_all([*v, 1 / (1 + along)])
         inverse = jnp.stack([state.inverse[k] - v[i] * v[j] * shrink for (i, j), k in place.items() if i <= j])
-        y = materialize(state.newton - jnp.stack(v) * (shrink / CURVATURE))
+        y = materialize(state.newton - jnp.stack(v) * (shrink / CURVATURE)[None])
         outside = fixed_sum(y * y, axis=0) > 1
         flat = at_the_few(outside.reshape(-1), to_unit_sphere, y.reshape(dim, -1), inverse.reshape(len(inverse), -1))
         newton = flat.reshape(y.shape)
 
         # predict: weights times tilts; log weights are of normalised weights, so that nothing overflows
         weights = materialize(jnp.exp(log_weights))
-        log_weights = log_weights - jnp.log(fixed_sum(weights, axis=0))
+        log_weights = log_weights - jnp.log(fixed_sum(weights, axis=0))[None]
         first = weights[0] * state.tilt
         pair = a * weights[1 : n + 1], a * weights[n + 1 :]
         total = first + fixed_sum(pair[0] + pair[1], axis=0)
-        prediction = first * convex + fixed_sum(pair[0] * strong + pair[1] * newton, axis=1)
+        prediction = first[None] * convex + fixed_sum(pair[0][None] * strong + pair[1][None] * newton, axis=1)
         t = jnp.minimum(state.t, 2**31 - 3) + 1
         return State(
-            prediction=prediction / total,
+            prediction=prediction / total[None],
             convex=convex,
             strong=strong,
             newton=newton,

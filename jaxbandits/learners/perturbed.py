@@ -25,12 +25,12 @@ def leader_probability(gaps: Float[Array, " K"], arm: Int[Array, ""]) -> Float[A
     high = np.concatenate([EDGES, [np.inf]]).astype(dtype)
     edges = jnp.clip(cusp, low, high)  # EDGES with the cusp inserted in order
     half = (edges[1:] - edges[:-1]) / 2
-    y = ((edges[1:] + edges[:-1])[:, None] / 2 + half[:, None] * NODES.astype(dtype)).reshape(-1)
+    y = ((edges[1:] + edges[:-1])[:, None] / 2 + half[:, None] * NODES.astype(dtype)[None]).reshape(-1)
     # exponentials of nodes and of gaps, 96 + K of them, and products of the two instead of 96 K exponentials of
     # differences
     up, gap_up = jnp.exp(y), materialize(jnp.exp(jnp.minimum(gaps, MAX_GAP)))
     down, gap_down = 1 / up, materialize(1 / gap_up)
-    value = (half[:, None] * WEIGHTS.astype(dtype)).reshape(-1)
+    value = (half[:, None] * WEIGHTS.astype(dtype)[None]).reshape(-1)
 
     def survive(j, value):
         ratio = up * gap_down[j]  # below 1 where the node is below the gap

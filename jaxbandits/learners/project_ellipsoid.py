@@ -42,7 +42,7 @@ def to_unit_sphere(y: Float[Array, "d L"], inverse: Float[Array, "n L"], iterati
 
     m = lax.fori_loop(0, iterations, step, jnp.zeros(y.shape[1:], y.dtype))
     x = jnp.stack(materialize_all(solved(m)[1]))
-    return x / jnp.maximum(jnp.sqrt(fixed_sum(x * x, axis=0)), 1)
+    return x / jnp.maximum(jnp.sqrt(fixed_sum(x * x, axis=0)), 1)[None]
 
 
 def _dot(x, y):

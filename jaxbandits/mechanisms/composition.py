@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxbandits.mechanisms.gaussian import gaussian_epsilon
 from jaxbandits.mechanisms.loss_distribution import Release, composed
-from jaxbandits.protocol import Guarantee
+from jaxbandits.protocol import Algorithm, Guarantee
 from jaxbandits.typing import Numeric, Scalar
 from jaxbandits.validation import integer, number
 
@@ -370,3 +370,9 @@ def guarantee(
         bound=bound,
         events=events,
     )
+
+
+def claimed_epsilon(algorithm: Algorithm) -> float | None:
+    """The epsilon that an algorithm was given, or that its guarantee says was asked for; None where neither names one."""
+    given = algorithm.config.get("epsilon")
+    return algorithm.guarantee.claimed if given is None else float(given)

@@ -130,6 +130,6 @@ def floored_inverse(matrix: Float[Array, "d d"], floor: Any) -> Float[Array, "d 
     def repair(carry):
         values, vectors = symmetric_eigen(matrix)
         weights = 1 / jnp.maximum(values, floor)
-        return jnp.array(True), fixed_sum((vectors * weights)[:, None, :] * vectors[None, :, :])
+        return jnp.array(True), fixed_sum((vectors * weights[None])[:, None, :] * vectors[None, :, :])
 
     return lax.while_loop(lambda carry: ~carry[0], repair, (above, inverse))[1]

@@ -102,7 +102,7 @@ def pack(matrix: Tensor) -> Float[Array, "... n"]:
         raise ValueError(f"matrix has shape {matrix.shape}; it must be [..., d, d] with d >= 1")
     rows, columns, _ = _indices(matrix.shape[-1])
     scale = np.where(rows == columns, 1, math.sqrt(2))
-    return matrix[..., rows, columns] * jnp.asarray(scale, matrix.dtype)
+    return matrix[..., rows, columns] * jnp.asarray(scale, matrix.dtype).reshape((1,) * (matrix.ndim - 2) + scale.shape)
 
 
 def unpack(packed: Tensor) -> Float[Array, "... d d"]:

@@ -7,6 +7,7 @@ lanes.
 """
 
 import jax.numpy as jnp
+from jax import lax
 
 from jaxbandits.numerics.fusion import materialize
 from jaxbandits.typing import Array, Bool, Float, Int
@@ -61,12 +62,14 @@ def two_sum(
 
 def dot(x: Float[Array, "... n"], y: Float[Array, "... n"]) -> Float[Array, "..."]:
     """Inner product over the last axis, fixed order."""
-    return fixed_sum(x * y)
+    rank = max(jnp.ndim(x), jnp.ndim(y))
+    return fixed_sum(lax.broadcast_to_rank(x, rank) * lax.broadcast_to_rank(y, rank))
 
 
 def matvec(matrix: Float[Array, "... m n"], vector: Float[Array, "... n"]) -> Float[Array, "... m"]:
     """[..., m, n] times [..., n], fixed order."""
-    return fixed_sum(matrix * vector[..., None, :])
+    rank = max(jnp.ndim(matrix), jnp.ndim(vector) + 1)
+    return fixed_sum(lax.broadcast_to_rank(matrix, rank) * lax.broadcast_to_rank(vector[..., None, :], rank))
 
 
 def combine(matrix: Float[Array, "m n"], weights: Float[Array, " n"]) -> Float[Array, " m"]:
@@ -81,10 +84,10 @@ def combine(matrix: Float[Array, "m n"], weights: Float[Array, " n"]) -> Float[A
     columns = jnp.pad(matrix, ((0, 0), (0, short))).reshape(m, -1, 8)
     weights = jnp.pad(weights, (0, short)).reshape(-1, 8)
     if len(weights) > UNROLL:
-        return fixed_sum(fixed_sum(columns * weights, axis=1))
-    total = columns[:, 0] * weights[0]
+        return fixed_sum(fixed_sum(columns * weights[None], axis=1))
+    total = columns[:, 0] * weights[0][None]
     for i in range(1, len(weights)):
-        total = total + columns[:, i] * weights[i]
+        total = total + columns[:, i] * weights[i][None]
     return fixed_sum(materialize(total))
 
 

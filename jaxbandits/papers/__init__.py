@@ -26,11 +26,11 @@ def find(name: str) -> dict[str, Study]:
     ['private-adversarial/exp3-leak']
     """
     studies, wanted = known(), name.strip("/").replace("_", "-").lower()
-    found = {key: study for key, study in studies.items() if wanted in (key, key.split("/")[0])}
-    if not found:
+    matching = {key: study for key, study in studies.items() if wanted in (key, key.split("/")[0])}
+    if not matching:
         papers = list(dict.fromkeys(key.split("/")[0] for key in studies))
         raise ValueError(
             f"nothing is called {name!r}{nearest(wanted, [*studies, *papers])}: give a paper ({', '.join(papers)}) "
             f"or one of its figures ({', '.join(studies)})"
         )
-    return found
+    return matching

@@ -1,14 +1,14 @@
 """A figure or table of a paper as a declaration: what to sweep, what to tune, what to draw, what the paper says.
 
-`reproduce` runs a study. Everything simulated goes through `jb.sweep` with a store under the study's directory, so a run that was
-interrupted goes on where it stopped, and a study that grew computes only what is new.
+`reproduce` runs a study. Everything simulated goes through `jb.sweep` with a store under the study's directory, so a
+run that was interrupted goes on where it stopped, and a study that grew computes only what is new.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -18,15 +18,21 @@ from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret, grid_dims, markdown
 from jaxbandits.sweeps import sweep
 from jaxbandits.sweeps.grid import PARTS, Axis, axes_of, takes
+from jaxbandits.typing import Vector
+
+Results: TypeAlias = dict[str, Any]
+"""What a study computed, by name: the Dataset of a sweep, or what a computed function returned."""
 
 
 class Tuning(NamedTuple):
-    """What is tuned, and on which seeds: at every point of the grid the value of lowest mean regret at the horizon is kept.
+    """What is tuned, and on which seeds: at every point of the grid the value of lowest mean regret at the horizon is
+    chosen.
 
     The values tried are all valid or the sweep refuses. An algorithm without a grid keeps its own settings.
     """
 
-    grids: dict[str, dict]  # label -> {key: values}, crossed; keys as in the grid of a sweep, without the label
+    # label -> {key: values}, crossed; keys as in the grid of a sweep, without the label
+    grids: dict[str, dict[str, Any]]
     seeds: range  # none of the reported ones
     unknown: tuple[str, ...] = ()  # keys of the grid that the tuner may not look at: its worst mean over them counts
 
@@ -50,7 +56,8 @@ class Claim(NamedTuple):
 class Study(NamedTuple):
     """A figure or table of a paper.
 
-    The functions of `figures` and `claims` take the results: {name: Dataset of a sweep, or what a computed function returned}.
+    The functions of `figures` and `claims` take the results: {name: Dataset of a sweep, or what a computed function
+    returned}.
     """
 
     title: str
@@ -72,11 +79,39 @@ class Reproduction(NamedTuple):
     paths: list[Path]
 
 
-def reproduce(study: Study, directory, *, full=False, formats=("png",), progress=True) -> Reproduction:
+def reproduce(
+    study: Study,
+    directory: str | Path,
+    *,
+    full: bool = False,
+    formats: Sequence[str] = ("png",),
+    progress: bool = True,
+) -> Reproduction:
     """Run a study into DIR/quick or DIR/full: its sweeps, figures with their data, and the table of claims.
 
-    formats: of the figures, png, pdf or svg. Written: `<figure>.<format>` and `<figure>.csv`, `<sweep>_tuning.csv` (the values
-    chosen), `claims.csv` and `claims.md`, and a store per sweep under `sweeps/`. Raises what `jb.sweep` raises.
+    Parameters
+    ----------
+    study : Study
+        What is run.
+    directory : str or Path
+        DIR. Written are `<figure>.<format>` and `<figure>.csv`, `<sweep>_tuning.csv` (the values chosen), `claims.csv`
+        and `claims.md`, and a store per sweep under `sweeps/`.
+    full : bool
+        Whether it runs at full size; by default at a size of about 20 seconds.
+    formats : sequence of str
+        Of the figures: png, pdf or svg.
+    progress : bool
+        Whether sweeps show their progress.
+
+    Returns
+    -------
+    Reproduction
+        Results, figures and claims, and the files written.
+
+    Raises
+    ------
+    ValueError
+        What `jb.sweep` raises.
     """
     home = Path(directory) / ("full" if full else "quick")
     results, paths = dict(study.computed(full)), []
@@ -100,8 +135,8 @@ def reproduce(study: Study, directory, *, full=False, formats=("png",), progress
     return Reproduction(results, figures, claims, paths)
 
 
-def run(one: Sweep, store, *, progress=True) -> tuple[xr.Dataset, pd.DataFrame | None]:
-    """A sweep's Dataset, and the values its tuning chose (None without one)."""
+def run(one: Sweep, store: str | Path, *, progress: bool = True) -> tuple[xr.Dataset, pd.DataFrame | None]:
+    """A sweep's Dataset, and the values that its tuning chose (None without one)."""
     if one.tuning is None:
         return sweep(**one.settings, store=store, progress=progress), None
     settings = dict(one.settings)
@@ -125,8 +160,11 @@ def run(one: Sweep, store, *, progress=True) -> tuple[xr.Dataset, pd.DataFrame |
     return unfolded(ds, axes), pd.concat(chosen.values(), ignore_index=True)
 
 
-def _chosen(one: Sweep, label, keys, store, progress) -> pd.DataFrame:
-    """The best values of `keys` for one algorithm, a row each point known to the tuner; `mean` and whether a value is at an `edge`."""
+def _chosen(one: Sweep, label: str, keys: dict[str, Any], store: Path, progress: bool) -> pd.DataFrame:
+    """The best values of `keys` for one algorithm, a row for each point known to the tuner.
+
+    `edge` says whether a value is at an end of those that were tried.
+    """
     settings, tuning = dict(one.settings), one.tuning
     assert tuning is not None
     settings |= {"algorithms": {label: settings["algorithms"][label]}, "checkpoints": 1, "seeds": tuning.seeds}
@@ -155,8 +193,8 @@ def _chosen(one: Sweep, label, keys, store, progress) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _reaches(key, label, algorithms) -> bool:
-    """Whether a grid key concerns this algorithm or the part of a sweep that all share."""
+def _reaches(key: str, label: str, algorithms: dict[str, Any]) -> bool:
+    """Whether a grid key concerns this algorithm, or the part of a sweep that all share."""
     owner = max((name for name in algorithms if key.startswith(f"{name}.")), key=len, default=None)
     if owner is not None:
         return owner == label
@@ -189,23 +227,29 @@ def unfolded(ds: xr.Dataset, axes: list[Axis]) -> xr.Dataset:
 
 
 def over_horizons(parts: list[xr.Dataset]) -> xr.Dataset:
-    """Datasets of one horizon each, tuned for it, as one with the dimension `horizon`, as a sweep over horizons gives it."""
+    """Datasets of one horizon each, tuned for it, as one with the dimension `horizon`.
+
+    That is how a sweep over horizons gives it.
+    """
     ends = [int(ds.t[-1]) for ds in parts]
     joined = xr.concat([ds[["regret"]] for ds in parts], pd.Index(ends, name="horizon"), join="outer", coords="minimal")
     return joined.transpose("algorithm", "horizon", ..., "seed", "t").assign_attrs(constant_along="{}")
 
 
 def worst(ds: xr.Dataset, key: str) -> xr.Dataset:
-    """Each algorithm at the value of `key` where its mean regret at the horizon is highest, at every other point of the grid."""
+    """Each algorithm at the value of `key` where its mean regret at the horizon is highest.
+
+    The value is chosen anew at every other point of the grid.
+    """
     where = final_regret(ds).mean("seed").argmax(key)
     regret = ds["regret"].isel({key: where}).drop_vars(key)
     rest = [d for d in grid_dims(ds) if d != key]
-    made = regret.transpose("algorithm", *rest, "seed", "t").to_dataset(name="regret")
-    return made.assign_attrs(ds.attrs)
+    at_worst = regret.transpose("algorithm", *rest, "seed", "t").to_dataset(name="regret")
+    return at_worst.assign_attrs(ds.attrs)
 
 
-def crossing(x, difference) -> float:
-    """Where a difference changes sign along increasing positive `x`, by log-linear interpolation; NaN where it never does.
+def crossing(x: Vector, difference: Vector) -> float:
+    """Where a difference changes sign along increasing positive `x`, by log-linear interpolation; NaN if it never does.
 
     >>> round(crossing([0.1, 1.0, 10.0], [2.0, 1.0, -1.0]), 3)
     3.162

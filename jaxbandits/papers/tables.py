@@ -1,12 +1,13 @@
 """What the studies share: final regrets as rows."""
 
 import pandas as pd
+import xarray as xr
 
 from jaxbandits.selection import final_regret, grid_dims, tidy
 from jaxbandits.statistics import mean_interval
 
 
-def regrets(ds) -> pd.DataFrame:
+def regrets(ds: xr.Dataset) -> pd.DataFrame:
     """Mean final regret with its 95% interval: columns `algorithm`, the grid's, `mean`, `low`, `high`."""
     final = final_regret(ds).transpose("algorithm", *grid_dims(ds), "seed")
     mean, low, high = mean_interval(final.values)

@@ -1,37 +1,91 @@
 """Maps: a number or a name for every cell of two keys. The function behind `jb.plot.heatmap`."""
 
+from __future__ import annotations
+
 import itertools
 import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
 import numpy as np
-import pandas as pd
-from matplotlib.patches import Rectangle
-from matplotlib.ticker import FuncFormatter
 
 from jaxbandits.reports import layout
 from jaxbandits.reports.layout import COLOURS, Plot
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 HATCH = "////"
-LEVELS = 6  # colours of a map of numbers
-MAX_WRITTEN = 60  # cells with a text
+NUM_LEVELS = 6  # colours of a map of numbers
+MAX_CELLS_WITH_TEXT = 60  # of a panel; in a larger one no text is written
 
 
 def heatmap(
-    frame, x, y, value, *, panel=None, text=None, hatched=None, names=None, hatch="not valid", caption="", width=None, path=None
-) -> Plot:  # fmt: skip
-    """A map of `value` over the columns `x` and `y` of a tidy table, one panel a value of the column `panel` (six at most).
+    frame: pd.DataFrame,
+    x: str,
+    y: str,
+    value: str,
+    *,
+    panel: str | None = None,
+    text: str | None = None,
+    hatched: str | None = None,
+    names: Mapping[str, str] | None = None,
+    hatch: str = "not valid",
+    caption: str = "",
+    width: float | None = None,
+    path: str | Path | None = None,
+) -> Plot:
+    """A map of one column of a tidy table over two others.
 
-    Args: `frame`: a DataFrame, one row a cell; `value`: a column of names (a colour each, in order of appearance, or of its categories) or of numbers (six
-    colours, logarithmic where all are positive); a missing value leaves the cell white; `text`: a column written into the cells, sixty a panel at most;
-    `hatched`: a column of bools, drawn hatched and called `hatch` in the legend; `names`: `{column: label of its axis}`;
-    `caption`, `width`, `path`: as in `regret`. A column `x` or `y` of numbers is an axis, logarithmic where all are positive; one of
-    names has equal cells in order of appearance. Raises ValueError for a column that is not there or holds numbers that are not finite.
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        One row for each cell.
+    x, y : str
+        The columns of the axes. A column of numbers is an axis, logarithmic where all are positive; one of names has
+        equal cells in order of appearance.
+    value : str
+        The column that is drawn. Names get a colour each, in order of appearance or of the column's categories.
+        Numbers get six colours, on a logarithmic scale where all are positive. A missing value leaves the cell white.
+    panel : str, optional
+        The column with one panel for each of its values, six at most.
+    text : str, optional
+        A column that is written into the cells, where a panel has at most sixty.
+    hatched : str, optional
+        A column of bools: its cells are hatched.
+    names : dict, optional
+        `{column: label of its axis}`.
+    hatch : str
+        What the legend calls hatched cells.
+    caption : str
+        Text added below.
+    width : float, optional
+        Of the figure, in inches.
+    path : str or Path, optional
+        Also write the figure there (.png, .pdf, .svg).
 
+    Returns
+    -------
+    Plot
+        The figure and the table.
+
+    Raises
+    ------
+    ValueError
+        For a column that is not there, and where an axis holds numbers that are not finite.
+
+    Examples
+    --------
+    >>> import pandas as pd
     >>> frame = pd.DataFrame({"a": [1, 2, 1, 2], "b": [1, 1, 2, 2], "winner": ["u", "u", "v", "u"]})
     >>> len(heatmap(frame, "a", "b", "winner").data)
     4
     """
+    import pandas as pd
+    from matplotlib.patches import Rectangle
+    from matplotlib.ticker import FuncFormatter
+
     _check(frame, [c for c in (x, y, value, panel, text, hatched) if c is not None], (x, y))
     table, named = frame, {key: list(pd.unique(frame[key])) for key in (x, y) if frame[key].dtype.kind not in "iuf"}
     frame = frame.assign(**{key: frame[key].map(known.index) for key, known in named.items()})
@@ -42,25 +96,30 @@ def heatmap(
             f"panel = {panel!r} has {len(parts)} values and a figure {len(layout.SHAPES)} panels: select some"
         )
     colour, legend = _colours(frame[value])
-    with mpl.rc_context(layout.SETTINGS | {"hatch.linewidth": 0.5}):
+    with layout.style(**{"hatch.linewidth": 0.5}):
         figure, panels = layout.panels(len(parts), width)
         for axes, (title, part) in zip(panels, parts, strict=True):
             axes.grid(False)
             edges = {key: _edges(frame[key], key not in named) for key in (x, y)}
             for row in part.to_dict("records"):
                 (left, right), (low, high) = (edges[key][row[key]] for key in (x, y))
-                cell = {"xy": (left, low), "width": right - left, "height": high - low, "linewidth": 0.0}
+                cell: dict[str, Any] = {
+                    "xy": (left, low),
+                    "width": right - left,
+                    "height": high - low,
+                    "linewidth": 0.0,
+                }
                 face = colour(row[value])
                 axes.add_patch(Rectangle(**cell, facecolor=face))
                 if hatched is not None and row[hatched]:
                     axes.add_patch(
                         Rectangle(**cell, facecolor="none", edgecolor="white" if _dark(face) else "0.35", hatch=HATCH)
                     )
-                if text is not None and len(part) <= MAX_WRITTEN:
+                if text is not None and len(part) <= MAX_CELLS_WITH_TEXT:
                     middle = {
                         key: row[key] if key in named else _middle(edges[key][row[key]], frame[key]) for key in (x, y)
                     }
-                    ink = {
+                    ink: dict[str, Any] = {
                         "color": "white" if _dark(face) else "black",
                         "ha": "center",
                         "va": "center",
@@ -75,14 +134,15 @@ def heatmap(
                 if key in named:
                     axis.set_major_formatter(FuncFormatter(lambda i, _, key=key: str(named[key][round(i)])))
                 ends = [edges[key][known[0]][0], edges[key][known[-1]][1]]
-                (axes.set_xlim if axis.axis_name == "x" else axes.set_ylim)(ends)
+                (axes.set_xlim if axis.axis_name == "x" else axes.set_ylim)(*ends)
             for label, look in legend.items():
                 axes.add_patch(Rectangle((0, 0), 0, 0, label=label, facecolor=look))
             if hatched is not None and frame[hatched].any():
                 axes.add_patch(Rectangle((0, 0), 0, 0, label=hatch, facecolor="white", edgecolor="0.35", hatch=HATCH))
             if title is not None:
                 axes.set_title(str(title))
-        layout.name_axes(panels, *(names.get(key, key.replace("_", " ")) for key in (x, y)))
+        x_label, y_label = (names.get(key, key.replace("_", " ")) for key in (x, y))
+        layout.name_axes(panels, x_label, y_label)
         order = [*legend, *([hatch] if hatched is not None and frame[hatched].any() else [])]
         layout.finish(figure, panels[0], order, caption, "")
     plot = Plot(figure, table.reset_index(drop=True))
@@ -91,7 +151,7 @@ def heatmap(
     return plot
 
 
-def _check(frame, columns, numeric) -> None:
+def _check(frame: pd.DataFrame, columns: list[str], numeric: tuple[str, ...]) -> None:
     for column in columns:
         if column not in frame.columns:
             raise ValueError(f"the table has no column {column!r}: it has {', '.join(map(str, frame.columns))}")
@@ -103,11 +163,11 @@ def _check(frame, columns, numeric) -> None:
             raise ValueError(f"column {column!r} must hold finite numbers or names: it is an axis of the map")
 
 
-def _log(values) -> bool:
+def _log(values: Any) -> bool:
     return bool((np.asarray(values) > 0).all())
 
 
-def _edges(values, numbers=True) -> dict:
+def _edges(values: Any, numbers: bool = True) -> dict[Any, tuple[float, float]]:
     """The cell of each value, halfway (on the axis' scale) to its neighbours."""
     known, log = np.unique(values), numbers and _log(values)
     at = np.log(known) if log else known.astype(float)
@@ -117,13 +177,16 @@ def _edges(values, numbers=True) -> dict:
     return {value: (low, high) for value, low, high in zip(known, cuts[:-1], cuts[1:], strict=True)}
 
 
-def _middle(ends, values) -> float:
+def _middle(ends: tuple[float, float], values: Any) -> float:
     low, high = ends
     return math.sqrt(low * high) if _log(values) else (low + high) / 2
 
 
-def _colours(values):
+def _colours(values: pd.Series) -> tuple[Callable[[Any], Any], dict[str, Any]]:
     """A function from a cell's value to its colour, and the legend {label: colour}."""
+    import matplotlib as mpl
+    import pandas as pd
+
     if values.dtype.kind not in "iuf":
         here = list(pd.unique(values.dropna()))
         known = list(values.cat.categories) if isinstance(values.dtype, pd.CategoricalDtype) else here
@@ -132,25 +195,25 @@ def _colours(values):
     finite = values[np.isfinite(values)].astype(float)
     if finite.empty or finite.min() == finite.max():
         low, high = (0.0, 1.0) if finite.empty else (finite.min() - 0.5, finite.max() + 0.5)
-        cuts = np.linspace(low, high, LEVELS + 1)
+        cuts = np.linspace(low, high, NUM_LEVELS + 1)
     else:
-        cuts = (np.geomspace if finite.min() > 0 else np.linspace)(finite.min(), finite.max(), LEVELS + 1)
-    shades = [mpl.colors.to_rgb(c) for c in mpl.colormaps["viridis"](np.linspace(0.05, 1, LEVELS))]
+        cuts = (np.geomspace if finite.min() > 0 else np.linspace)(finite.min(), finite.max(), NUM_LEVELS + 1)
+    shades = [mpl.colors.to_rgb(c) for c in mpl.colormaps["viridis"](np.linspace(0.05, 1, NUM_LEVELS))]
 
     def colour(v):
         return (
             (1.0, 1.0, 1.0)
             if not np.isfinite(v)
-            else shades[int(np.clip(np.searchsorted(cuts[1:-1], v), 0, LEVELS - 1))]
+            else shades[int(np.clip(np.searchsorted(cuts[1:-1], v), 0, NUM_LEVELS - 1))]
         )
 
     labels = [f"{_short(a)} to {_short(b)}" for a, b in itertools.pairwise(cuts)]
     return colour, dict(zip(labels, shades, strict=True))
 
 
-def _short(x) -> str:
+def _short(x: float) -> str:
     return layout.number(float(f"{x:.2g}"))
 
 
-def _dark(colour) -> bool:
+def _dark(colour: Any) -> bool:
     return float(np.dot(colour, (0.299, 0.587, 0.114))) < 0.5

@@ -4,20 +4,24 @@ What must fit is measured: titles and labels wrap to their panel, the legend and
 the figure grows by what they need. `overlaps` says whether any two texts collide.
 """
 
+from __future__ import annotations
+
 import io
 import itertools
 import math
 import pathlib
 import textwrap
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import matplotlib as mpl
 import numpy as np
-import pandas as pd
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+# matplotlib's settings for every figure, whatever a user's own are
 SETTINGS: dict[Any, Any] = {
     "font.size": 7.5,
     "axes.labelsize": 7.5,
@@ -36,11 +40,10 @@ SETTINGS: dict[Any, Any] = {
     "savefig.bbox": None,
     "text.usetex": False,
 }
-# panels: columns, width and height of a row in inches
+# number of panels: columns, width of the figure and height of a row in inches
 SHAPES = {1: (1, 3.5, 2.1), 2: (2, 5.5, 1.9), 3: (3, 7.0, 1.8), 4: (2, 5.5, 1.7), 5: (3, 7.0, 1.7), 6: (3, 7.0, 1.7)}
 
-
-# Okabe and Ito, yellow left out
+# the colours of Okabe and Ito, without yellow
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9")
 
 
@@ -50,15 +53,34 @@ class Plot(NamedTuple):
     figure: Figure
     data: pd.DataFrame
 
-    def _repr_png_(self):
+    def _repr_png_(self) -> bytes:
         return render(self.figure, "png")
 
 
-def save(plot, path) -> None:
-    """Write a `Plot` (or a figure) as .png (300 dpi), .pdf (TrueType fonts embedded) or .svg, by the suffix of `path`.
+def style(**more: Any) -> AbstractContextManager[None]:
+    """matplotlib's settings while a figure is drawn: `SETTINGS`, and `more` of them."""
+    import matplotlib as mpl
 
-    Raises ValueError for another suffix.
+    return mpl.rc_context(SETTINGS | more)
 
+
+def save(plot: Plot | Figure, path: str | pathlib.Path) -> None:
+    """Write a figure as .png (300 dpi), .pdf (TrueType fonts embedded) or .svg, by the suffix of the path.
+
+    Parameters
+    ----------
+    plot : Plot or matplotlib figure
+        What is written.
+    path : str or Path
+        Where, ending in .png, .pdf or .svg.
+
+    Raises
+    ------
+    ValueError
+        For another suffix.
+
+    Examples
+    --------
     >>> save(None, "figure.gif")
     Traceback (most recent call last):
     ValueError: path = 'figure.gif' has the suffix '.gif': end it in .png, .pdf or .svg
@@ -66,22 +88,39 @@ def save(plot, path) -> None:
     suffix = pathlib.Path(path).suffix.lower()
     if suffix not in (".png", ".pdf", ".svg"):
         raise ValueError(f"path = {str(path)!r} has the suffix {suffix!r}: end it in .png, .pdf or .svg")
-    pathlib.Path(path).write_bytes(render(getattr(plot, "figure", plot), suffix[1:]))
+    pathlib.Path(path).write_bytes(render(plot.figure if isinstance(plot, Plot) else plot, suffix[1:]))
 
 
-def overlaps(figure) -> list[str]:
+def overlaps(figure: Figure) -> list[str]:
     """Pairs of texts that collide in a figure, and texts that leave it; empty if all is well.
 
     Tick labels, axis labels, titles, legends and free texts are compared pairwise, and with the panels not their own.
 
+    Parameters
+    ----------
+    figure : matplotlib figure
+        It is drawn once.
+
+    Returns
+    -------
+    list of str
+        One line for each collision.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
     >>> figure = Figure()
     >>> _ = figure.text(0.5, 0.5, "one"), figure.text(0.5, 0.5, "two")
     >>> overlaps(figure)
     ["'one' and 'two'"]
     """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
-    boxes = [(repr(text.get_text()), text, None) for text in figure.texts if text.get_text()]
+    boxes: list[tuple[str, Any, Any]] = [
+        (repr(text.get_text()), text, None) for text in figure.texts if text.get_text()
+    ]
     boxes += [("legend", legend, None) for legend in figure.legends]
     for axes in figure.axes:
         texts = [axes.title, axes.xaxis.label, axes.yaxis.label, *axes.texts]
@@ -92,25 +131,30 @@ def overlaps(figure) -> list[str]:
         boxes += [(repr(text.get_text()), text, axes) for text in texts if text.get_visible() and text.get_text()]
         boxes += [("legend", axes.get_legend(), axes)] if axes.get_legend() else []
     extents = [(name, artist.get_window_extent(canvas.get_renderer()), axes) for name, artist, axes in boxes]
-    found = [f"{a} and {b}" for (a, box, _), (b, other, _) in itertools.combinations(extents, 2) if _meet(box, other)]
+    collisions = [
+        f"{a} and {b}" for (a, box, _), (b, other, _) in itertools.combinations(extents, 2) if _meet(box, other)
+    ]
     for name, box, owner in extents:
-        found += [f"{name} and a panel" for axes in figure.axes if axes is not owner and _meet(box, axes.bbox)]
+        collisions += [f"{name} and a panel" for axes in figure.axes if axes is not owner and _meet(box, axes.bbox)]
         if box.x0 < -0.5 or box.y0 < -0.5 or box.x1 > figure.bbox.x1 + 0.5 or box.y1 > figure.bbox.y1 + 0.5:
-            found.append(f"{name} leaves the figure")
-    return found
+            collisions.append(f"{name} leaves the figure")
+    return collisions
 
 
-def render(figure, kind) -> bytes:
+def render(figure: Figure, kind: str) -> bytes:
     """The file's content. It holds no dates: the same data give the same file."""
     metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(kind)
     out = io.BytesIO()
-    with mpl.rc_context(SETTINGS):
+    with style():
         figure.savefig(out, format=kind, metadata=metadata)
     return out.getvalue()
 
 
-def panels(count, width):
+def panels(count: int, width: float | None) -> tuple[Figure, list[Any]]:
     """A figure of its own canvas and its `count` axes (one to six, see `SHAPES`), `width` inches wide."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     columns, wide, tall = SHAPES[count]
     rows = math.ceil(count / columns)
     figure = Figure(figsize=(width or wide, rows * tall))
@@ -125,8 +169,22 @@ def panels(count, width):
     return figure, cells[:count]
 
 
-def axis(axis, values, log, *, also=(), ticks=None, infinity=None):
-    """Scale, limits and few ticks. `values [..., 3]` are centre, low, high; `also` may widen the limits 3-fold, 30-fold if log."""
+def axis(
+    axis: Any,
+    values: Any,
+    log: bool,
+    *,
+    also: Iterable[Any] = (),
+    ticks: Iterable[float] | None = None,
+    infinity: float | None = None,
+) -> None:
+    """Set the scale, the limits and few ticks of an axis.
+
+    `values [..., 3]` are centre, low, high, or all centres. `also` may widen the limits by a factor of 3, 30 if log.
+    `infinity` is where an infinite value is drawn.
+    """
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
     values = np.asarray(values, np.float64)
     centre = values[..., 0] if values.ndim > 1 else values
     values, centre = (x[np.isfinite(x) & ((x > 0) | (not log))] for x in (values, centre))
@@ -134,9 +192,9 @@ def axis(axis, values, log, *, also=(), ticks=None, infinity=None):
     if log:
         low = max(low, centre.min() / 3)  # an interval that nearly reaches zero would stretch the axis over decades
     for y in (y[np.isfinite(y)] for y in also):
-        most = 30 if log else 3
+        factor = 30 if log else 3
         low, high = (
-            (min(low, max(y.min(), low / most)), max(high, min(y.max(), high * most))) if y.size else (low, high)
+            (min(low, max(y.min(), low / factor)), max(high, min(y.max(), high * factor))) if y.size else (low, high)
         )
     if not log and axis.axis_name == "y":
         low = min(low, 0.0)
@@ -145,7 +203,7 @@ def axis(axis, values, log, *, also=(), ticks=None, infinity=None):
     low, high = back(go(low) - pad), back(go(high) + pad)
     axis.axes.set(**{f"{axis.axis_name}scale": "log" if log else "linear", f"{axis.axis_name}lim": (low, high)})
     regular = ticks is None
-    ticks = list(_ticks(low, high, log) if regular else ticks)
+    ticks = list(_ticks(low, high, log) if ticks is None else ticks)
     labels = {x: number(x) for x in ticks}
     if axis.axis_name == "x":
         ticks = _thin(ticks, labels, lambda x: (go(x) - go(low)) / (go(high) - go(low)), axis.axes, regular)
@@ -157,8 +215,8 @@ def axis(axis, values, log, *, also=(), ticks=None, infinity=None):
     axis.set_minor_locator(NullLocator())
 
 
-def name_axes(panels, x, y, shared=True):
-    """Axis labels at the outer panels; with `shared` limits the inner ones lose their vertical tick labels too."""
+def name_axes(panels: Sequence[Any], x: str, y: str, shared: bool = True) -> None:
+    """Label the outer panels' axes. With `shared` limits the inner ones lose their vertical tick labels too."""
     figure = panels[0].figure
     columns = panels[0].get_gridspec().ncols
     wide, tall = 0.7 * figure.get_figwidth() / columns, 0.6 * figure.get_figheight() / panels[0].get_gridspec().nrows
@@ -172,8 +230,8 @@ def name_axes(panels, x, y, shared=True):
             axes.tick_params(labelleft=False)
 
 
-def finish(figure, axes, order, caption, more):
-    """Legend and caption below the panels; the figure grows by what they need."""
+def finish(figure: Any, axes: Any, order: Sequence[str], caption: str, more: str) -> None:
+    """Put legend and caption below the panels; the figure grows by what they need."""
     wide, tall = figure.get_size_inches()
     gap, dpi = 0.06, figure.dpi
     text = _wrap(figure, caption + (f"; {more}" if more else ""), wide - 0.2, 7)
@@ -195,10 +253,10 @@ def finish(figure, axes, order, caption, more):
     legend.set_bbox_to_anchor((0.5, foot / tall))
     figure.set_layout_engine("constrained", rect=(0, head / tall, 1, 1 - head / tall))
     figure.canvas.draw()
-    figure.set_layout_engine("none")  # keep the places found: drawing again, at another dpi too, moves nothing
+    figure.set_layout_engine("none")  # keep these places: drawing again, at another dpi too, moves nothing
 
 
-def number(x):
+def number(x: float) -> str:
     """Plain digits at the label's full size: an exponent of 10 would be set below 7 points."""
     if math.isinf(x):
         return "∞"
@@ -209,7 +267,9 @@ def number(x):
     return f"{mantissa}e{int(exponent)}" if exponent and abs(x) < 1 else f"{x:,.6g}"
 
 
-def _ticks(low, high, log):
+def _ticks(low: float, high: float, log: bool) -> list[float]:
+    from matplotlib.ticker import MaxNLocator
+
     if log:
         decades = np.arange(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
         for steps in ((1,), (1, 3), (1, 2, 5)):
@@ -219,22 +279,25 @@ def _ticks(low, high, log):
     return [x for x in MaxNLocator(4 if log else 5).tick_values(low, high) if low <= x <= high]
 
 
-def _thin(ticks, labels, place, axes, regular):
+def _thin(
+    ticks: list[float], labels: dict[float, str], place: Callable[[float], float], axes: Any, regular: bool
+) -> list[float]:
     """Ticks whose labels do not touch: every n-th of a regular series, else all that fit, from the left."""
     inches = 0.72 * axes.figure.get_figwidth() / axes.get_gridspec().ncols  # what margins leave of a panel's column
     em = SETTINGS["xtick.labelsize"] / 72 / inches
     half = {x: 0.5 * (len(labels[x]) * 0.64 + 0.6) * em for x in ticks}  # a digit is 0.64 em wide
     for stride in range(1, len(ticks) + 1):
-        kept: list[float] = []
+        shown: list[float] = []
         for x in ticks[::stride]:
-            if not kept or place(x) - half[x] >= place(kept[-1]) + half[kept[-1]]:
-                kept.append(x)
-        if not regular or len(kept) == len(ticks[::stride]):
+            if not shown or place(x) - half[x] >= place(shown[-1]) + half[shown[-1]]:
+                shown.append(x)
+        if not regular or len(shown) == len(ticks[::stride]):
             break
-    return kept if ticks else []
+    return shown if ticks else []
 
 
-def _wrap(figure, text, inches, size):
+def _wrap(figure: Any, text: str, inches: float, size: float) -> str:
+    """A text with line breaks so that it is at most so many inches wide."""
     for width in range(max(len(text), 1), 0, -1):
         wrapped = "\n".join(textwrap.wrap(text, width))
         probe = figure.text(0, 0, wrapped, fontsize=size)
@@ -245,5 +308,6 @@ def _wrap(figure, text, inches, size):
     return wrapped
 
 
-def _meet(a, b):
+def _meet(a: Any, b: Any) -> bool:
+    """Whether two boxes overlap."""
     return min(a.x1, b.x1) > max(a.x0, b.x0) and min(a.y1, b.y1) > max(a.y0, b.y0)

@@ -1,31 +1,45 @@
 """What a run's directory holds beside its results: summary.csv, pictures, provenance.json."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 import os
 import platform
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
 from jaxbandits import selection, statistics
 from jaxbandits.reports import plot
 from jaxbandits.reports.layout import SHAPES
 from jaxbandits.sweeps.storage.dataset_file import RESULTS, slabs
 
+if TYPE_CHECKING:
+    import xarray as xr
 
-def clear(directory) -> None:
+
+def clear(directory: str | Path) -> None:
     """Remove what an earlier run wrote beside its results, and nothing else."""
     known = ("config.toml", "summary.csv", "provenance.json", "regret.*", "against_*.*")
     for path in [p for pattern in known for p in Path(directory).glob(pattern)]:
         path.unlink()
 
 
-def write_run(ds: xr.Dataset, directory, *, seconds: float, formats=("png",), figure=None, caption="") -> list[Path]:
-    """The tables and pictures of a finished run, beside its results; returns the paths written."""
+def write_run(
+    ds: xr.Dataset,
+    directory: str | Path,
+    *,
+    seconds: float,
+    formats: Sequence[str] = ("png",),
+    figure: Mapping[str, Any] | None = None,
+    caption: str = "",
+) -> list[Path]:
+    """Write the tables and pictures of a finished run beside its results; returns the paths written."""
     directory = Path(directory)
     written = [directory / "summary.csv", directory / "provenance.json"]
     written[0].write_text(selection.csv(statistics.summary(ds)), encoding="utf-8")
@@ -33,7 +47,7 @@ def write_run(ds: xr.Dataset, directory, *, seconds: float, formats=("png",), fi
     return written + draw(ds, directory, formats=formats, figure=figure, caption=caption)
 
 
-def describes(directory, config: dict) -> bool:
+def describes(directory: str | Path, config: dict[str, Any]) -> bool:
     """Whether the provenance in a directory is that of this configuration: a run that computes nothing keeps it."""
     try:
         return json.loads((Path(directory) / "provenance.json").read_text())["config"] == config
@@ -41,8 +55,15 @@ def describes(directory, config: dict) -> bool:
         return False
 
 
-def draw(ds: xr.Dataset, directory, *, formats=("png",), figure=None, caption="") -> list[Path]:
-    """The pictures of a run: regret against t, and final regret against the first numeric grid key (or `figure['against']`)."""
+def draw(
+    ds: xr.Dataset,
+    directory: str | Path,
+    *,
+    formats: Sequence[str] = ("png",),
+    figure: Mapping[str, Any] | None = None,
+    caption: str = "",
+) -> list[Path]:
+    """Draw a run: regret against t, and final regret against the first numeric grid key (or `figure["against"]`)."""
     figure = dict(figure or {})
     directory = Path(directory)
     pictures = {}
@@ -53,11 +74,12 @@ def draw(ds: xr.Dataset, directory, *, formats=("png",), figure=None, caption=""
     # other axes are shown at their first value; the caption of the picture says so
     long = [d for d in axes if ds.sizes[d] > 1]
     if len(long) <= 1:
-        shown, said, most = ds, caption, len(SHAPES)
-        if long and ds.sizes[long[0]] > most:
-            few = np.unique(np.linspace(0, ds.sizes[long[0]] - 1, most).round().astype(int))
-            shown, said = ds.isel({long[0]: few}), f"{most} of {ds.sizes[long[0]]} values shown. {caption}".strip()
-        pictures["regret"] = plot.regret(shown, dotted=dotted, caption=said)
+        shown, text, max_panels = ds, caption, len(SHAPES)
+        if long and ds.sizes[long[0]] > max_panels:
+            few = np.unique(np.linspace(0, ds.sizes[long[0]] - 1, max_panels).round().astype(int))
+            shown = ds.isel({long[0]: few})
+            text = f"{max_panels} of {ds.sizes[long[0]]} values shown. {caption}".strip()
+        pictures["regret"] = plot.regret(shown, dotted=dotted, caption=text)
     else:
         select = {d: ds[d].values[0] for d in axes if d != key and ds.sizes[d] > 1}
         pictures["regret"] = plot.regret(ds, select=select, dotted=dotted, caption=caption)
@@ -74,7 +96,7 @@ def draw(ds: xr.Dataset, directory, *, formats=("png",), figure=None, caption=""
     return written
 
 
-def provenance(ds: xr.Dataset, directory: Path, seconds: float) -> dict:
+def provenance(ds: xr.Dataset, directory: Path, seconds: float) -> dict[str, Any]:
     """Versions, machine, command, time and digests: enough to run it again and to see whether it was."""
     with open(directory / RESULTS, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()

@@ -3,14 +3,16 @@
 A figure owns its canvas and its settings, so nothing leaks into pyplot. `layout` finds room for its texts.
 """
 
+from __future__ import annotations
+
 import itertools
 import json
 import math
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
-import matplotlib as mpl
 import numpy as np
-import pandas as pd
 
 from jaxbandits import selection, statistics
 from jaxbandits.reports import layout
@@ -19,25 +21,66 @@ from jaxbandits.reports.layout import COLOURS, Plot, overlaps, save
 from jaxbandits.reports.trade_off import trade_off
 from jaxbandits.validation import choice, shown
 
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+    from matplotlib.figure import Figure
+
 __all__ = ["Plot", "regret", "against", "lines", "heatmap", "trade_off", "save", "overlaps"]
 
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 2)))
 MARKERS = "osD^vPX*<>"
 MAX_TICKS = 8  # fewer grid values than this are ticks themselves
 BLOCK_BYTES = 1 << 26  # of regret in memory at a time
-SPREAD = 30.0  # lines whose final regrets differ by more than this factor cannot be read on a linear axis
+MAX_LINEAR_SPREAD = 30.0  # lines whose final regrets differ by a larger factor cannot be read on a linear axis
 CENTRE = {"interval": "mean and 95% interval", "quantile": "median and 5% to 95% band"}
 
 
-def regret(ds, *, select=None, bands="interval", log=None, dotted=(), caption="", width=None, path=None) -> Plot:
-    """Cumulative regret against plays, one line an algorithm, one panel a value of the grid key that is left.
+def regret(
+    ds: xr.Dataset,
+    *,
+    select: Mapping[str, Any] | None = None,
+    bands: Literal["interval", "quantile"] = "interval",
+    log: Literal["x", "y", "both", "none"] | None = None,
+    dotted: Mapping[str, str] | Iterable[str] = (),
+    caption: str = "",
+    width: float | None = None,
+    path: str | Path | None = None,
+) -> Plot:
+    """Cumulative regret against plays: a line for each algorithm, a panel for each value of the grid key that is left.
 
-    Args: `select`: `{key: value or list}` (also `algorithm`), so that at most one key has several values, six at most;
-    `bands`: `"interval"` (mean, 95% interval) or `"quantile"` (median, 5% to 95%); `log`: `"x"`, `"y"`, `"both"`,
-    `"none"`, or None: both where final regrets differ by a factor above 30; `dotted`: `{label: partner}`, drawn dotted
-    in the partner's colour (a sequence of labels takes the other label each one starts with); `caption`: text added
-    below; `width`: inches; `path`: also write it there (.png, .pdf, .svg). Raises ValueError for what cannot be drawn.
+    Parameters
+    ----------
+    ds : xarray.Dataset
+        What `sweep` or `load` returned.
+    select : dict, optional
+        `{key: value or list}` (also `algorithm`), so that at most one key has several values, six at most.
+    bands : {"interval", "quantile"}
+        "interval": mean and 95% interval; "quantile": median and the band from 5% to 95%.
+    log : {"x", "y", "both", "none"}, optional
+        Which axes are logarithmic. By default both where final regrets differ by a factor above 30, otherwise none.
+    dotted : dict or sequence of str
+        `{label: partner}`: drawn dotted in the partner's colour. A sequence of labels takes the other label that each
+        one starts with.
+    caption : str
+        Text added below.
+    width : float, optional
+        Of the figure, in inches.
+    path : str or Path, optional
+        Also write the figure there (.png, .pdf, .svg).
 
+    Returns
+    -------
+    Plot
+        The figure and the tidy table of what it shows.
+
+    Raises
+    ------
+    ValueError
+        For what cannot be drawn: the message says why.
+
+    Examples
+    --------
     >>> import xarray as xr
     >>> values = np.arange(12.0).reshape(1, 4, 3)
     >>> ds = xr.Dataset({"regret": (("algorithm", "seed", "t"), values)}, {"algorithm": ["exp3"], "t": [1, 2, 3]})
@@ -57,7 +100,7 @@ def regret(ds, *, select=None, bands="interval", log=None, dotted=(), caption=""
     log = _scales(frame, log)
     labels = [str(a) for a in ds["algorithm"].values]
     styles = _styles(labels, _partners(dotted, labels))
-    with mpl.rc_context(layout.SETTINGS):
+    with layout.style():
         figure, panels = layout.panels(len(values), width)
         for axes, value in zip(panels, values, strict=True):
             here = frame if value is None else frame[frame[panel_key] == value]
@@ -78,24 +121,67 @@ def regret(ds, *, select=None, bands="interval", log=None, dotted=(), caption=""
     return _done(figure, frame, path)
 
 
-def against(ds, key, *, select=None, dotted=(), reference=None, caption="", width=None, path=None) -> Plot:
+def against(
+    ds: xr.Dataset,
+    key: str,
+    *,
+    select: Mapping[str, Any] | None = None,
+    dotted: Mapping[str, str] | Iterable[str] = (),
+    reference: Mapping[str, Callable[[Any], Any]] | None = None,
+    caption: str = "",
+    width: float | None = None,
+    path: str | Path | None = None,
+) -> Plot:
     """Final regret (mean, 95% interval) against a numeric grid key, on logarithmic axes where everything is positive.
 
-    An algorithm that does not depend on `key` is a horizontal line; an infinite value stands apart at the right.
-    Args: `select`: `{key: value}` for the other keys; `reference`: `{name: callable of [V] key values}`, thin grey lines
-    of an order; `dotted`, `caption`, `width`, `path`: as in `regret`. Raises ValueError for what cannot be drawn.
+    An algorithm that does not depend on the key is a horizontal line; an infinite value stands apart at the right.
 
+    Parameters
+    ----------
+    ds : xarray.Dataset
+        What `sweep` or `load` returned.
+    key : str
+        A numeric key of the grid.
+    select : dict, optional
+        `{key: value}` for the other keys.
+    dotted : dict or sequence of str
+        `{label: partner}`: drawn dotted in the partner's colour. A sequence of labels takes the other label that each
+        one starts with.
+    reference : dict, optional
+        `{name: function of the key's values [V]}`: thin grey lines, such as the order of a bound.
+    caption : str
+        Text added below.
+    width : float, optional
+        Of the figure, in inches.
+    path : str or Path, optional
+        Also write the figure there (.png, .pdf, .svg).
+
+    Returns
+    -------
+    Plot
+        The figure and the tidy table of what it shows.
+
+    Raises
+    ------
+    ValueError
+        For what cannot be drawn: the message says why.
+
+    Examples
+    --------
     >>> import xarray as xr
     >>> dims, values = ("algorithm", "epsilon", "seed", "t"), np.array([[[[4.0], [6.0]], [[1.0], [3.0]]]])
     >>> ds = xr.Dataset({"regret": (dims, values)}, {"algorithm": ["exp3"], "epsilon": [0.1, 1.0], "t": [10]})
     >>> against(ds, "epsilon").data["centre"].tolist()
     [5.0, 2.0]
     """
+    import pandas as pd
+
     ds = selection.whole(ds, "plot.against")
     keys = selection.grid_dims(ds)
     if not keys:
         raise ValueError(
-            f"key = {shown(key)}: this sweep has no grid; run sweep(..., grid={{{shown(key)}: [...]}}), or draw plot.regret(ds)"
+            f"key = {shown(key)}: this sweep has no grid; run sweep(..., grid={{{shown(key)}: [...]}}), "
+            "or draw plot.regret(ds)"
         )
     choice("key", key, keys)
     ds, _ = _reduce(ds, select, 0, key)
@@ -112,7 +198,7 @@ def against(ds, key, *, select=None, dotted=(), reference=None, caption="", widt
     steps = 0.12 * (math.log(finite[-1] / finite[0]) if log_x else finite[-1] - finite[0]) if finite.size > 1 else 1.0
     beyond = finite[-1] * math.exp(steps) if log_x else finite[-1] + steps
     beyond = beyond if np.isinf(ds[key].values).any() else None
-    with mpl.rc_context(layout.SETTINGS):
+    with layout.style():
         figure, (axes,) = layout.panels(1, width)
         for label in labels:
             line, style = frame[frame["algorithm"] == label], styles[label]
@@ -139,12 +225,57 @@ def against(ds, key, *, select=None, dotted=(), reference=None, caption="", widt
     return _done(figure, frame.reset_index(drop=True), path)
 
 
-def lines(frame, x, y, *, line, log="none", dotted=(), names=None, caption="", width=None, path=None) -> Plot:
-    """Curves of a tidy table: column `y` against column `x`, one line a value of the column `line`.
+def lines(
+    frame: pd.DataFrame,
+    x: str,
+    y: str,
+    *,
+    line: str,
+    log: Literal["x", "y", "both", "none"] = "none",
+    dotted: Mapping[str, str] | Iterable[str] = (),
+    names: Mapping[str, str] | None = None,
+    caption: str = "",
+    width: float | None = None,
+    path: str | Path | None = None,
+) -> Plot:
+    """Curves of a tidy table: column `y` against column `x`, with a line for each value of the column `line`.
 
-    Args: `log`: `"x"`, `"y"`, `"both"` or `"none"`; `names`: `{column: label of its axis}`; a column of bools `markers`, where there is
-    one, marks its points instead of joining them; `dotted`, `caption`, `width`, `path`: as in `regret`. Raises ValueError for a missing column.
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        One row for each point. A column of bools `markers`, where there is one, marks its points instead of joining
+        them.
+    x, y : str
+        The columns of the axes.
+    line : str
+        The column that tells the lines apart.
+    log : {"x", "y", "both", "none"}
+        Which axes are logarithmic.
+    dotted : dict or sequence of str
+        `{label: partner}`: drawn dotted in the partner's colour. A sequence of labels takes the other label that each
+        one starts with.
+    names : dict, optional
+        `{column: label of its axis}`.
+    caption : str
+        Text added below.
+    width : float, optional
+        Of the figure, in inches.
+    path : str or Path, optional
+        Also write the figure there (.png, .pdf, .svg).
 
+    Returns
+    -------
+    Plot
+        The figure and the tidy table of what it shows.
+
+    Raises
+    ------
+    ValueError
+        For what cannot be drawn: the message says why.
+
+    Examples
+    --------
+    >>> import pandas as pd
     >>> frame = pd.DataFrame({"t": [1, 2, 1, 2], "p": [0.5, 0.6, 0.5, 0.4], "data": ["l", "l", "m", "m"]})
     >>> len(lines(frame, "t", "p", line="data").figure.axes)
     1
@@ -155,7 +286,7 @@ def lines(frame, x, y, *, line, log="none", dotted=(), names=None, caption="", w
     names = names or {}
     labels = list(dict.fromkeys(frame[line]))
     styles = _styles(labels, _partners(dotted, labels))
-    with mpl.rc_context(layout.SETTINGS):
+    with layout.style():
         figure, (axes,) = layout.panels(1, width)
         for label in labels:
             part = frame[frame[line] == label]
@@ -167,19 +298,21 @@ def lines(frame, x, y, *, line, log="none", dotted=(), names=None, caption="", w
             axes.plot(part[x], part[y], label=label, **style)
         layout.axis(axes.xaxis, frame[x], log in ("x", "both"))
         layout.axis(axes.yaxis, frame[y], log in ("y", "both"))
-        layout.name_axes([axes], *(names.get(key, _words(key)) for key in (x, y)))
+        layout.name_axes([axes], names.get(x, _words(x)), names.get(y, _words(y)))
         layout.finish(figure, axes, labels, caption, "")
     return _done(figure, frame, path)
 
 
-def _done(figure, frame, path):
+def _done(figure: Figure, frame: pd.DataFrame, path: str | Path | None) -> Plot:
     plot = Plot(figure, frame.reset_index(drop=True))
     if path is not None:
         save(plot, path)
     return plot
 
 
-def _reduce(ds, select, allowed, key=None):
+def _reduce(
+    ds: xr.Dataset, select: Mapping[str, Any] | None, allowed: int, key: str | None = None
+) -> tuple[xr.Dataset, str | None]:
     """`ds` at the selection without keys of one value, and the key that still has several."""
     axes = ("algorithm", "seed", "t")  # these stay dimensions, even of size one
     ds = selection.pick(ds, {k: [v] if k in axes and np.ndim(v) == 0 else v for k, v in (select or {}).items()})
@@ -194,7 +327,7 @@ def _reduce(ds, select, allowed, key=None):
     return ds, left[0] if left else None
 
 
-def _curves(ds, bands):
+def _curves(ds: xr.Dataset, bands: str) -> pd.DataFrame:
     lanes = ds["regret"].transpose("algorithm", *selection.grid_dims(ds), "t", "seed")
     step, parts = max(1, BLOCK_BYTES // (lanes.nbytes // lanes.sizes["t"] + 1)), []
     for i in range(0, lanes.sizes["t"], step):  # a large Dataset is on disk
@@ -208,7 +341,7 @@ def _curves(ds, bands):
     return selection.tidy(lanes.isel(seed=0), {"centre": centre, "low": low, "high": high})
 
 
-def _scales(frame, log):
+def _scales(frame: pd.DataFrame, log: str | None) -> str:
     if log is not None:
         choice("log", log, ("x", "y", "both", "none"))
         if log in ("y", "both") and not (frame["centre"] > 0).any():
@@ -217,10 +350,10 @@ def _scales(frame, log):
     keys = [c for c in frame.columns if c not in ("t", "centre", "low", "high")]
     ends = frame.groupby(keys)["centre"].last()
     ends = ends[ends > 0]
-    return "both" if len(ends) and ends.max() > SPREAD * ends.min() else "none"
+    return "both" if len(ends) and ends.max() > MAX_LINEAR_SPREAD * ends.min() else "none"
 
 
-def _styles(labels, partners=None):
+def _styles(labels: list[str], partners: Mapping[str, str] | None = None) -> dict[str, dict[str, Any]]:
     partners = partners or {}
     styles = {}
     for i, label in enumerate(x for x in labels if x not in partners):
@@ -231,7 +364,7 @@ def _styles(labels, partners=None):
     return styles
 
 
-def _partners(dotted, labels):
+def _partners(dotted: Any, labels: list[str]) -> dict[str, Any]:
     if not hasattr(dotted, "items"):
         mains = [x for x in labels if x not in dotted]
         dotted = {x: max((m for m in mains if x.startswith(m)), key=len, default=None) for x in dotted}
@@ -242,7 +375,11 @@ def _partners(dotted, labels):
     return dict(dotted)
 
 
-def _orders(reference, key, finite, log):
+def _orders(
+    reference: Mapping[str, Callable[[Any], Any]] | None, key: str, finite: Any, log: bool
+) -> list[pd.DataFrame]:
+    import pandas as pd
+
     x = (np.geomspace if log else np.linspace)(finite[0], finite[-1], 100)
     frames = []
     for name, order in (reference or {}).items():
@@ -251,20 +388,20 @@ def _orders(reference, key, finite, log):
     return frames
 
 
-def _words(key):
+def _words(key: Any) -> str:
     names = {"epsilon": "privacy level ε", "horizon": "horizon (plays)", "window": "window (plays)"}
     return names.get(key, key.replace("_", " ").replace(".", ": "))
 
 
-def _over(ds, bands):
+def _over(ds: xr.Dataset, bands: str) -> str:
     seeds = ds.sizes["seed"]
     return f"{CENTRE[bands]} over {seeds:,} seeds" if seeds > 1 else "one seed, hence no interval"
 
 
-def _plays(ds):
+def _plays(ds: xr.Dataset) -> str:
     horizon = ds.coords.get("horizon", ds["t"][-1])
     return "the horizon" if horizon.ndim else f"{int(horizon):,} plays"
 
 
-def _text(value):
-    return layout.number(value) if isinstance(value, int | float | np.number) else str(value)
+def _text(value: Any) -> str:
+    return layout.number(float(value)) if isinstance(value, int | float | np.number) else str(value)

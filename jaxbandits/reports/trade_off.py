@@ -1,41 +1,66 @@
 """What an audit's test achieves beside what the claim allows: the function behind `jb.plot.trade_off`."""
 
-import matplotlib as mpl
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import numpy as np
-import pandas as pd
 
 from jaxbandits.auditing.bounds import claimed_curve
 from jaxbandits.reports import layout
 from jaxbandits.reports.layout import COLOURS, Plot
 
+if TYPE_CHECKING:
+    from jaxbandits.auditing.audit import Audit
 
-def trade_off(audit, *, caption="", width=None, path=None) -> Plot:
-    """False negatives against false positives of an audit's test, with upper confidence bounds, beside the curve its claim allows.
 
-    A claim is refuted where the upper bounds come below its curve. Args: `audit`: of `jb.audit`; `caption`: text added below; `width`:
-    inches; `path`: also write it there (.png, .pdf, .svg). Data: `false_positive`, `false_negative`, `false_positive_high`,
-    `false_negative_high` and `claimed`, the least false negatives that the claim allows at `false_positive`.
+def trade_off(audit: Audit, *, caption: str = "", width: float | None = None, path: str | Path | None = None) -> Plot:
+    """False negatives against false positives of an audit's test, beside the curve that its claim allows.
 
+    A claim is refuted where the upper bounds come below its curve.
+
+    Parameters
+    ----------
+    audit : Audit
+        What `jb.audit` returned.
+    caption : str
+        Text added below.
+    width : float, optional
+        Of the figure, in inches.
+    path : str or Path, optional
+        Also write the figure there (.png, .pdf, .svg).
+
+    Returns
+    -------
+    Plot
+        Data: `false_positive`, `false_negative`, their upper confidence bounds `false_positive_high` and
+        `false_negative_high`, and `claimed`, the least false negatives that the claim allows at `false_positive`.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
-    >>> found = jb.audit(jb.algorithms.ldp_ucb(num_arms=2, horizon=100, epsilon=1.0), runs=2000)
-    >>> list(trade_off(found).data)[:2]
+    >>> report = jb.audit(jb.algorithms.ldp_ucb(num_arms=2, horizon=100, epsilon=1.0), runs=2000)
+    >>> list(trade_off(report).data)[:2]
     ['false_positive', 'false_negative']
     """
+    import pandas as pd
+
     epsilon, delta = audit.claimed[0], audit.delta
     curve = audit.curve
     frame = pd.DataFrame(curve._asdict()).assign(claimed=claimed_curve(epsilon, delta, curve.false_positive))
     frame = frame.sort_values(["false_positive", "false_negative"], ignore_index=True)
     alpha = np.linspace(0, 1, 401)
-    guess, claim, found = (
+    guess, claim, measured = (
         "guessing",
         f"claimed: ε = {layout.number(float(f'{epsilon:.4g}'))}, δ = {layout.number(delta)}",
         "audited test",
     )
-    with mpl.rc_context(layout.SETTINGS):
+    with layout.style():
         figure, (axes,) = layout.panels(1, width)
         axes.plot([0, 1], [1, 0], color="0.6", linewidth=0.8, label=guess)
         axes.plot(alpha, claimed_curve(epsilon, delta, alpha), color=COLOURS[1], linestyle=(0, (5, 1.5)), label=claim)
-        axes.plot(frame["false_positive"], frame["false_negative"], color=COLOURS[0], label=found)
+        axes.plot(frame["false_positive"], frame["false_negative"], color=COLOURS[0], label=measured)
         axes.plot(
             frame["false_positive_high"], frame["false_negative_high"], color=COLOURS[0], linewidth=0.5, alpha=0.6
         )
@@ -44,7 +69,7 @@ def trade_off(audit, *, caption="", width=None, path=None) -> Plot:
         axes.set_title(f"{audit.algorithm}: audited ε at least {layout.number(float(f'{audit.epsilon_lower:.3g}'))}")
         layout.name_axes([axes], "false positives", "false negatives")
         counted = f"{audit.runs:,} runs; thin: upper {audit.confidence:.6g} bounds, point by point"
-        layout.finish(figure, axes, [found, claim, guess], counted, caption)
+        layout.finish(figure, axes, [measured, claim, guess], counted, caption)
     if path is not None:
         layout.save(figure, path)
     return Plot(figure, frame)

@@ -1,4 +1,4 @@
-"""Sweeps: plan, compute what is missing, keep it, collect."""
+"""Sweeps: plan what to run, compute what is missing, store it, collect it."""
 
 from jaxbandits.sweeps.engines.local import cores
 from jaxbandits.sweeps.execution import SweepError

@@ -1,6 +1,6 @@
-"""What the caller of a sweep gave: names, factories, partials or called parts; seeds and dtypes in their many spellings.
+"""Arguments of a sweep in one form: algorithms and parts as factories, seeds as a range, dtypes as words.
 
-Everything comes out in one form, or as an error of one line that names the argument, the value and the remedy.
+What cannot be understood is an error of one line that names the argument, the value and the remedy.
 """
 
 import functools
@@ -12,7 +12,7 @@ import numpy as np
 from jaxbandits import adversaries, algorithms, environments
 from jaxbandits.protocol import Adversary, Algorithm, Environment
 from jaxbandits.sweeps.part_checks import structure
-from jaxbandits.validation import Arguments, integer, nearest, shown
+from jaxbandits.validation import Arguments, integer, nearest, shown, unwrapped
 
 PARTS = ("environment", "reward_adversary", "message_adversary")
 MODULES: dict[str, Any] = {
@@ -25,30 +25,23 @@ KINDS: dict[str, Any] = {
 MAX_SEEDS = 2**31
 
 
-def name_of(factory) -> str:
+def name_of(factory: Any) -> str:
     """A factory's own name."""
-    factory = innermost(factory)
-    return getattr(factory, "__name__", type(factory).__name__)
+    function = unwrapped(factory).function
+    return getattr(function, "__name__", type(function).__name__)
 
 
-def innermost(factory):
-    """The function inside partials."""
-    while isinstance(factory, functools.partial):
-        factory = factory.func
-    return factory
-
-
-def public_name(factory) -> str:
+def public_name(factory: Any) -> str:
     """Where a reader finds the factory: `jb.environments.bernoulli_arms`, or the name of a user's own."""
-    function = innermost(factory)
+    function = unwrapped(factory).function
     for module in (algorithms, environments, adversaries):
         if getattr(module, name_of(function), None) is function:
             return f"jb.{module.__name__.rpartition('.')[2]}.{name_of(function)}"
     return name_of(function)
 
 
-def labelled(given) -> dict[str, Any]:
-    """{label: factory} from a name, a factory, a list of them or {label: name or factory}."""
+def labelled(given: Any) -> dict[str, Any]:
+    """A dict {label: factory} from a name, a factory, a list of them or {label: name or factory}."""
     if isinstance(given, dict):
         named = dict(given)
     else:
@@ -71,19 +64,23 @@ def labelled(given) -> dict[str, Any]:
     return {label: factory_of(item, "algorithm", f"algorithms[{label!r}]") for label, item in named.items()}
 
 
-def part_factory(given, slot: str):
-    """A factory of an environment or adversary from its name, a factory, a partial or a called part; None for no adversary."""
+def part_factory(given: Any, slot: str) -> Any:
+    """The factory of an environment or adversary, given as a name, a factory, a partial or a called part.
+
+    None where there is no adversary.
+    """
     if given is None and slot != "environment":
         return None
     if isinstance(given, KINDS[slot]):
         changed = isinstance(given.config, Arguments) and not given.config.describes(given)
-        # a user's own part has no factory, and what was changed since is not what the factory makes: both are taken as they are
+        # A user's own part has no factory, and the factory of a changed part returns another: both are taken as they
+        # are.
         return (lambda: given) if changed or given.remake is None else given.remake
     return factory_of(given, slot, slot)
 
 
-def factory_of(given, slot: str, argument: str):
-    """A factory from its name or itself. What cannot be one raises ValueError or TypeError that says what was given."""
+def factory_of(given: Any, slot: str, argument: str) -> Any:
+    """A factory, given as itself or by its name. ValueError or TypeError for anything else."""
     module = MODULES[slot]
     known = module.__name__.rpartition(".")[2]
     if isinstance(given, str):
@@ -113,14 +110,14 @@ def factory_of(given, slot: str, argument: str):
         raise TypeError(
             f"{argument} = {shown(given)} must be a factory of jb.{known}, its name, or a functools.partial of it"
         ) from None
-    elsewhere = _belongs(innermost(given), slot)
+    elsewhere = _belongs(unwrapped(given).function, slot)
     if elsewhere:
         raise TypeError(f"{argument} = {name_of(given)} is {elsewhere}: {_order(slot)}")
     return given
 
 
-def _belongs(given, slot: str) -> str:
-    """`an environment`, where a name or function is a factory of another module than the slot's."""
+def _belongs(given: Any, slot: str) -> str:
+    """The words `an environment` or the like, where a name or function is a factory of another kind than the slot's."""
     for module, what in ((algorithms, "an algorithm"), (environments, "an environment"), (adversaries, "an adversary")):
         named = given in module.__all__ if isinstance(given, str) else getattr(module, name_of(given), None) is given
         if named and module is not MODULES[slot]:
@@ -134,8 +131,11 @@ def _order(slot: str) -> str:
     return f"{slot} takes a factory of jb.adversaries"
 
 
-def call(factory, slot: str, prefix: str | None = None, **arguments):
-    """What the factory returns, checked to be a part of that kind; `prefix`: of the grid keys that could give a missing argument."""
+def call(factory: Any, slot: str, prefix: str | None = None, **arguments: Any) -> Any:
+    """What the factory returns, checked to be a part of the slot's kind.
+
+    prefix: how grid keys that could give a missing argument begin; None without a grid.
+    """
     name = name_of(factory)
     _complete(factory, arguments, prefix)
     try:
@@ -143,7 +143,8 @@ def call(factory, slot: str, prefix: str | None = None, **arguments):
     except (ValueError, TypeError):
         raise
     except Exception as error:
-        raise ValueError(f"{slot}: {name} fails with {type(error).__name__}: {' '.join(str(error).split())}") from error
+        text = " ".join(str(error).split())
+        raise ValueError(f"{slot}: {name} fails with {type(error).__name__}: {text}") from error
     if slot == "algorithm":
         structure.check_algorithm(part, name, factory)
     else:
@@ -151,7 +152,8 @@ def call(factory, slot: str, prefix: str | None = None, **arguments):
     return part
 
 
-def _complete(factory, arguments: dict, prefix: str | None) -> None:
+def _complete(factory: Any, arguments: dict[str, Any], prefix: str | None) -> None:
+    """Raise TypeError where an argument without a default is missing."""
     names, bound = signature_of(factory)
     missing = [
         name
@@ -171,21 +173,18 @@ def _complete(factory, arguments: dict, prefix: str | None) -> None:
         )
 
 
-def signature_of(factory) -> tuple[dict, dict]:
-    """A factory's own arguments (name -> inspect.Parameter) and those already bound in partials."""
-    bound: dict = {}
-    while isinstance(factory, functools.partial):
-        bound = {**factory.keywords, **bound}
-        factory = factory.func
+def signature_of(factory: Any) -> tuple[dict[str, inspect.Parameter], dict[str, Any]]:
+    """A factory's own arguments, and those already bound in partials."""
+    function, bound, _ = unwrapped(factory)
     try:
-        return dict(inspect.signature(factory).parameters), bound
+        return dict(inspect.signature(function).parameters), bound
     except (TypeError, ValueError):
         raise ValueError(
-            f"{shown(factory)} is not a factory: give a function of keyword arguments or a functools.partial of one"
+            f"{shown(function)} is not a factory: give a function of keyword arguments or a functools.partial of one"
         ) from None
 
 
-def seed_range(seeds) -> range:
+def seed_range(seeds: Any) -> range:
     """Seeds as a range: a count, a range, or consecutive integers in a list or an array."""
     listed = not isinstance(seeds, range | str | bytes | dict) and np.ndim(seeds) == 1
     if listed and len(seeds):
@@ -194,8 +193,8 @@ def seed_range(seeds) -> range:
         seeds = range(values[0], values[0] + len(values))
         if values != list(seeds):
             raise ValueError(
-                f"seeds = {shown(values)} must be consecutive: range({min(values)}, {max(values) + 1}) runs them and what lies "
-                "between, ds.sel(seed=[...]) then selects"
+                f"seeds = {shown(values)} must be consecutive: range({min(values)}, {max(values) + 1}) runs them and "
+                "what lies between, ds.sel(seed=[...]) then selects"
             )
     if isinstance(seeds, range):
         if len(seeds) == 0 or seeds.step != 1 or seeds.start < 0 or seeds.stop > MAX_SEEDS:
@@ -204,7 +203,7 @@ def seed_range(seeds) -> range:
     return range(integer("seeds", seeds, 1, MAX_SEEDS, remedy="give the number of seeds, or a range"))
 
 
-def floating(dtype) -> str:
+def floating(dtype: Any) -> str:
     """`float32` or `float64`, from the word, a NumPy or JAX type or a NumPy dtype."""
     try:
         name = np.dtype(dtype).name if dtype is not None else ""
@@ -216,7 +215,10 @@ def floating(dtype) -> str:
 
 
 def readable(what: str, text: str) -> None:
-    """ValueError where a text cannot be written into files and drawn: NUL, half a character, or mathematics with an error."""
+    """Raise ValueError where a text cannot be written into files or drawn.
+
+    That is a text with NUL or half a character, or with mathematics that matplotlib cannot read.
+    """
     try:
         text.encode()
         broken = "\0" in text
@@ -233,5 +235,6 @@ def readable(what: str, text: str) -> None:
             except ValueError as error:
                 reason = str(error).splitlines()[-1]
                 raise ValueError(
-                    f"{what} {shown(text)} is broken mathematics for the pictures ({reason}): mend it, or write \\$ for a dollar"
+                    f"{what} {shown(text)} is broken mathematics for the pictures ({reason}): "
+                    "mend it, or write \\$ for a dollar"
                 ) from None

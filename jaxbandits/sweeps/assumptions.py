@@ -1,8 +1,9 @@
-"""What an algorithm believes about the rewards' range, size and moments, held against what the environment pays.
+"""What an algorithm assumes of the rewards' range, size and moments, compared with what the environment pays.
 
-A belief is never filled in from the environment; a wrong one is not an error either, but its user should know: the guarantee is
-void. Private and robust bandits, sections 1 and 8 (moments); robust linear bandits, section 10; Byzantine-robust federated
-bandits, sections 4 and 10 (privacy).
+An assumption is never filled in from the environment. A wrong one is no error, but the user should know that the
+guarantee does not hold. Moments: docs/formulas/private_robust_mab.md#model. Bounded rewards:
+docs/formulas/robust_linear.md#edges. Federated privacy: docs/formulas/byzantine.md#privacy-noise and
+docs/formulas/byzantine.md#names-and-edges.
 """
 
 import warnings
@@ -12,14 +13,14 @@ import numpy as np
 
 from jaxbandits.protocol import Algorithm, Environment
 
-ROUNDING = 1e-9  # a range computed from the same numbers is kept
-# what becomes of rewards outside, for `Rewards.outside`
+ROUNDING = 1e-9  # relative; a bound that was computed from the same numbers counts as met
+# what becomes of rewards outside the range, by `Rewards.outside`
 FATES = {"clip": "clips others", "zero": "counts others as 0", "accept": "takes others as they are"}
-CENTRAL = ("median_of_means", "catoni")  # estimators whose moment bound is about X - mean
+CENTRAL_ESTIMATORS = ("median_of_means", "catoni")  # estimators whose moment bound is about X - mean
 
 
 def paid(environment: Environment) -> tuple[float, float] | None:
-    """(low, high) of the rewards that an environment says it pays: `reward_range`, or both signs of `reward_bound`. None: it does not say."""
+    """The range (low, high) of an environment's rewards: its `reward_range`, or +-`reward_bound`; None without both."""
     facts = environment.facts
     if "reward_range" in facts:
         low, high = facts["reward_range"]
@@ -28,21 +29,22 @@ def paid(environment: Environment) -> tuple[float, float] | None:
 
 
 def reach(environment: Environment) -> float:
-    """The largest size of a reward; 0 where the environment does not say."""
+    """The largest absolute value of a reward; 0 where the environment does not say."""
     low, high = paid(environment) or (0.0, 0.0)
     return max(abs(low), abs(high))
 
 
 def overspent(algorithm: Algorithm, environment: Environment) -> bool:
-    """Whether a finite epsilon is declared for smaller rewards than the environment pays; nothing known counts as no."""
+    """Whether a finite epsilon is declared for smaller rewards than the environment pays, as far as that is known."""
     claim = algorithm.guarantee
     return reach(environment) > claim.bound and bool(np.isfinite(claim.spend(algorithm.params)[0]))
 
 
 def unread(algorithm: Algorithm, environment: Environment) -> list[tuple[str, float, str, str]]:
-    """(about what, how far outside, what is said, what follows) where the environment pays rewards that the algorithm does not read.
+    """Doubts where the environment pays rewards outside the range that the algorithm reads.
 
-    Nothing declared or nothing known counts as read. What an adversary makes of rewards is no matter of this.
+    A doubt is (subject, how far outside, text, what follows). There is none where the algorithm declares no range or
+    the environment none, and none about what an adversary makes of rewards.
     """
     read, pays = algorithm.rewards, paid(environment)
     if read is None or pays is None:
@@ -55,12 +57,15 @@ def unread(algorithm: Algorithm, environment: Environment) -> list[tuple[str, fl
     # where privacy assumes bounded rewards, `exceeded` and `doubted` say more
     if outside == 0 or algorithm.guarantee.model == "federated" or overspent(algorithm, environment):
         return []
-    said = f"reads rewards in {interval(read.low, read.high)} and {FATES[read.outside]}, and rewards here lie in {interval(*pays)}"
+    text = (
+        f"reads rewards in {interval(read.low, read.high)} and {FATES[read.outside]}, "
+        f"and rewards here lie in {interval(*pays)}"
+    )
     advice = (
         "its theory does not hold for them: use an environment that pays inside, or an algorithm that reads them "
         "(`jaxbandits list algorithms` says which rewards each one reads)"
     )
-    return [("range", outside, said, advice)]
+    return [("range", outside, text, advice)]
 
 
 def interval(low: float, high: float) -> str:
@@ -73,66 +78,70 @@ def interval(low: float, high: float) -> str:
 
 
 def exceeded(algorithm: Algorithm, environment: Environment) -> tuple[float, str] | None:
-    """(how many times too large, what is said) of the belief that is exceeded most; None where all hold or nothing is known."""
+    """How many times the most exceeded assumption is exceeded, and text about it; None where none is known to be."""
     if overspent(algorithm, environment):
         bound, epsilon = algorithm.guarantee.bound, algorithm.guarantee.spend(algorithm.params)[0]
-        said = f"epsilon = {epsilon:g} is that of rewards in [-{bound:g}, {bound:g}], and rewards here go beyond: it is infinite"
-        return np.inf, said + " (bernoulli_arms and linear_arms(noise='rademacher') pay bounded ones)"
+        text = f"epsilon = {epsilon:g} is that of rewards in [-{bound:g}, {bound:g}], and rewards here go beyond"
+        return np.inf, text + ": it is infinite (bernoulli_arms and linear_arms(noise='rademacher') pay bounded ones)"
     config, moment = algorithm.config, environment.facts.get("moment")
     if moment is not None and config.get("tail_index") is not None:
         return _tails(algorithm, environment)
     bound, order = config.get("moment_bound"), config.get("moment_order")
     if moment is None or bound is None or order is None:
         return None
-    central = config.get("moment") == "central" or config.get("estimator") in CENTRAL
-    found = []
+    central = config.get("moment") == "central" or config.get("estimator") in CENTRAL_ESTIMATORS
+    excesses = list[tuple[float, str]]()
     sizes = moment(order, central)
     arm = int(np.argmax(sizes))
-    if sizes[arm] > bound * (1 + 1e-9):  # a bound computed from the same numbers is kept
+    if sizes[arm] > bound * (1 + ROUNDING):
         what = f"E|X - mean|^{order:g}" if central else f"E|X|^{order:g}"
         remedy = "lower moment_order" if np.isinf(sizes[arm]) else f"declare at least {_above(sizes[arm])}"
-        said = f"{what} of arm {arm} is {sizes[arm]:.4g}, above moment_bound = {bound:g}: {remedy}"
-        found.append((sizes[arm] / bound if bound > 0 else np.inf, said))
+        text = f"{what} of arm {arm} is {sizes[arm]:.4g}, above moment_bound = {bound:g}: {remedy}"
+        excesses.append((sizes[arm] / bound if bound > 0 else np.inf, text))
     limit = config.get("mean_bound")
     means = np.abs(environment.facts.get("means", [0.0]))
     arm = int(np.argmax(means))
-    if central and limit is not None and means[arm] > limit * (1 + 1e-9):
-        said = f"|mean| of arm {arm} is {means[arm]:.4g}, above mean_bound = {limit:g}: declare at least {_above(means[arm])}"
-        found.append((means[arm] / limit if limit > 0 else np.inf, said))
-    return max(found) if found else None
+    if central and limit is not None and means[arm] > limit * (1 + ROUNDING):
+        remedy = f"declare at least {_above(means[arm])}"
+        text = f"|mean| of arm {arm} is {means[arm]:.4g}, above mean_bound = {limit:g}: {remedy}"
+        excesses.append((means[arm] / limit if limit > 0 else np.inf, text))
+    return max(excesses) if excesses else None
 
 
 def _tails(algorithm: Algorithm, environment: Environment) -> tuple[float, str] | None:
-    """The belief of HTINF: losses 1 - X have E|1 - X|^tail_index of at most tail_scale^tail_index."""
+    """The assumption of HTINF: losses 1 - X have E|1 - X|^tail_index of at most tail_scale^tail_index."""
     order, scale = algorithm.config["tail_index"], float(algorithm.params.tail_scale)
     means = np.asarray(environment.facts["means"])
     norm = environment.facts["moment"](order) ** (1 / order)
-    # of X, whose moments are known: the triangle inequality bounds that of 1 - X from below, Jensen's another way
+    # The moments of X are known. The triangle inequality and Jensen's each bound that of 1 - X from below.
     sizes = np.maximum(np.abs(norm - 1), np.abs(means - 1))
     arm = int(np.argmax(sizes))
     if sizes[arm] <= scale * (1 + ROUNDING):
         return None
     remedy = "lower tail_index" if np.isinf(sizes[arm]) else f"declare at least {_above(sizes[arm])}"
-    said = f"E|1 - X|^{order:g} of arm {arm} is at least {sizes[arm]:.4g}^{order:g}, above that of tail_scale = {scale:.4g}: {remedy}"
-    return sizes[arm] / scale, said
+    text = (
+        f"E|1 - X|^{order:g} of arm {arm} is at least {sizes[arm]:.4g}^{order:g}, "
+        f"above that of tail_scale = {scale:.4g}: {remedy}"
+    )
+    return sizes[arm] / scale, text
 
 
 def doubted(algorithm: Algorithm, environment: Environment) -> list[tuple[str, float, str, str]]:
-    """(about what, how many times too large, what is said, what follows) where rewards or noise defeat federated privacy."""
+    """Doubts (subject, how many times too large, text, what follows) about federated privacy."""
     if algorithm.guarantee.model != "federated":
         return []
-    found = []
+    doubts = list[tuple[str, float, str, str]]()
     size, share = reach(environment), algorithm.guarantee.noise_share(algorithm)
     if size > 1 + ROUNDING:
         extent = "are unbounded" if np.isinf(size) else f"reach {size:.4g}"
-        said = f"rewards {extent}, and privacy assumes at most 1 (Assumption 2)"
+        text = f"rewards {extent}, and privacy assumes at most 1 (Assumption 2)"
         advice = "honest messages may be refused: use reward='bounded' with theta_norm + noise_scale <= 1"
-        found.append(("rewards", size, said, advice))
+        doubts.append(("rewards", size, text, advice))
     if share > 0.5:
-        said = f"privacy noise swamps the data, at the end it is {share:.3g} times the information gathered"
+        text = f"privacy noise swamps the data, at the end it is {share:.3g} times the information gathered"
         advice = "raise epsilon, the number of agents or the horizon, or lower window"
-        found.append(("noise", share, said, advice))
-    return found
+        doubts.append(("noise", share, text, advice))
+    return doubts
 
 
 def _above(x: float) -> str:
@@ -142,21 +151,21 @@ def _above(x: float) -> str:
 
 
 def warn(cases: list[tuple[str, Any, Any]], stacklevel: int) -> None:
-    """One warning a label, at its worst case: (label, algorithm, environment) of every point."""
-    worst: dict[tuple[str, str], list] = {}
+    """Give one warning for a label and subject, about its worst case. cases: (label, algorithm, environment)."""
+    worst: dict[tuple[str, str], list[Any]] = {}
     points: dict[tuple[str, str], int] = {}
-    checked: dict = {}
+    checked: dict[Any, list[Any]] = {}
     for label, algorithm, environment in cases:
         config = algorithm.config
         names = ("moment", "estimator", "moment_order", "moment_bound", "mean_bound", "tail_index", "tail_scale")
         key = (id(environment), overspent(algorithm, environment), *(str(config.get(name)) for name in names))
-        if key not in checked:  # a grid over other things repeats the same belief
-            found = exceeded(algorithm, environment)
-            checked[key] = [] if found is None else [("moments", *found, "its guarantee does not hold")]
+        if key not in checked:  # a grid over other arguments repeats the same assumption
+            excess = exceeded(algorithm, environment)
+            checked[key] = [] if excess is None else [("moments", *excess, "its guarantee does not hold")]
         for about, *doubt in checked[key] + doubted(algorithm, environment) + unread(algorithm, environment):
             points[label, about] = points.get((label, about), 0) + 1
             worst[label, about] = max(worst.get((label, about), doubt), doubt)
-    for (label, about), (_, said, advice) in worst.items():
+    for (label, about), (_, text, advice) in worst.items():
         total = sum(1 for case in cases if case[0] == label)
         where = f" (the worst of {points[label, about]} among {total} points)" if total > 1 else ""
-        warnings.warn(f"{label}: {said}{where}; {advice}", UserWarning, stacklevel=stacklevel + 1)
+        warnings.warn(f"{label}: {text}{where}; {advice}", UserWarning, stacklevel=stacklevel + 1)

@@ -1,5 +1,7 @@
 """The plays after which a sweep writes down where its lanes stand."""
 
+from typing import Any
+
 import numpy as np
 
 from jaxbandits.validation import integer, shown
@@ -7,8 +9,12 @@ from jaxbandits.validation import integer, shown
 MAX_CHECKPOINTS = 10**6
 
 
-def checkpoint_times(horizon: int, checkpoints) -> np.ndarray:
-    """Strictly increasing plays, the last the horizon: given, or so many log-spaced ones (topped up where rounding merges)."""
+def checkpoint_times(horizon: int, checkpoints: Any) -> np.ndarray[Any, Any]:
+    """Strictly increasing plays, the last of which is the horizon.
+
+    checkpoints: the plays, or how many, spaced evenly in the logarithm; where rounding makes some equal, others are
+    added.
+    """
     if isinstance(checkpoints, int | float | np.number):
         remedy = f"for every play give checkpoints={horizon}, the horizon" if horizon <= MAX_CHECKPOINTS else ""
         number = min(integer("checkpoints", checkpoints, 1, remedy=remedy), horizon)
@@ -35,8 +41,8 @@ def checkpoint_times(horizon: int, checkpoints) -> np.ndarray:
         times = np.empty(0)
     if times.ndim != 1 or times.dtype.kind not in "iuf" or not times.size or not np.all(times == np.round(times)):
         raise ValueError(
-            f"checkpoints = {shown(checkpoints)} must be a count or a list of plays: for every play give checkpoints={horizon}, "
-            "the horizon"
+            f"checkpoints = {shown(checkpoints)} must be a count or a list of plays: for every play give "
+            f"checkpoints={horizon}, the horizon"
         )
     if times[0] < 1 or np.any(np.diff(times) <= 0) or times[-1] > horizon:
         raise ValueError(

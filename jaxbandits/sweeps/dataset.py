@@ -3,6 +3,8 @@
 import functools
 import json
 import platform
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -16,6 +18,7 @@ from jaxbandits.sweeps.engines.compiled import LaneShape
 from jaxbandits.sweeps.identity.traced_lane import fingerprint
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.storage.dataset_file import SCHEMA_VERSION
+from jaxbandits.validation import unwrapped
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -28,47 +31,49 @@ class Variable(NamedTuple):
     shape: tuple[int, ...]
     dtype: str
     fill: float
-    attrs: dict
+    attrs: dict[str, Any]
 
 
 class Results:
-    """The arrays of a sweep, filled chunk by chunk: every value has one place, so the order of arrival does not matter.
+    """The arrays of a sweep, filled chunk by chunk in any order: every value has one place.
 
-    In memory, or in a netCDF file on disk where `path` is given: a merge then never holds more than one chunk.
+    They are in memory, or in a netCDF file where `path` is given: then no more than one chunk is held at a time.
     """
 
-    def __init__(self, plan: Plan, shapes: list[LaneShape], config: dict, path=None):
+    def __init__(self, plan: Plan, shapes: list[LaneShape], config: dict[str, Any], path: Path | None = None) -> None:
         import h5netcdf
         import h5py
         import xarray as xr
 
         self.plan, self.config = plan, config
         self.t = np.unique(np.concatenate([plan.times[h] for h in plan.times]))
-        self.places: dict[int, list[tuple]] = {}
+        self.places: dict[int, list[tuple[int, ...]]] = {}
         for (label, *place), c in plan.places.items():
             self.places.setdefault(c, []).append((plan.labels.index(label), *place))
         self.variables = self._variables(shapes)
         self.shapes = {c: shape for group, shape in zip(plan.groups, shapes, strict=True) for c in group.cells}
         self.file: Any = None
         if path is None:
-            self.arrays: dict = {name: np.full(v.shape, v.fill, v.dtype) for name, v in self.variables.items()}
+            self.arrays: dict[str, Any] = {
+                name: np.full(v.shape, v.fill, v.dtype) for name, v in self.variables.items()
+            }
         else:
             xr.Dataset(coords=self._coords(), attrs=self._attrs()).to_netcdf(path, engine="h5netcdf")
             with h5netcdf.File(path, "a") as file:
                 for name, v in self.variables.items():
                     _create(file, name, v)
-            self.file = h5py.File(path, "r+")  # writes to a dataset it holds; h5netcdf would look it up every time
+            self.file = h5py.File(path, "r+")  # h5py keeps open datasets; h5netcdf would look them up every time
             self.arrays = {name: self.file[name] for name in self.variables}
 
-    def expected(self, cell: int) -> dict[str, tuple]:
-        """What a chunk of a cell holds: names, and shapes behind the seeds."""
+    def expected(self, cell: int) -> dict[str, tuple[int, ...]]:
+        """What a chunk of a cell holds: names, and shapes after the axis of seeds."""
         shape = self.shapes[cell]
-        counts = {} if shape.arms is None else {"pulls": (shape.arms,)}
-        diagnostics = {f"diagnostic.{name}": () for name in shape.diagnostics}
+        counts: dict[str, tuple[int, ...]] = {} if shape.arms is None else {"pulls": (shape.arms,)}
+        diagnostics: dict[str, tuple[int, ...]] = {f"diagnostic.{name}": () for name in shape.diagnostics}
         return {"regret": (len(self.plan.times[self.plan.cells[cell].horizon]),)} | counts | diagnostics
 
-    def put(self, cell: int, first: int, arrays: dict) -> None:
-        """The arrays of some seeds of a cell, as `Chunk.of` gives them; seeds outside the sweep are left out."""
+    def put(self, cell: int, first: int, arrays: dict[str, Any]) -> None:
+        """Put the arrays of a cell's seeds from `first` on in their places; seeds outside the sweep are left out."""
         seeds = self.plan.seeds
         cut = slice(max(seeds.start - first, 0), max(seeds.stop - first, 0))
         times = self.plan.times[self.plan.cells[cell].horizon]
@@ -100,21 +105,21 @@ class Results:
         plan = self.plan
         dims = ("algorithm", *(axis.name for axis in plan.axes), "seed")
         shape = (len(plan.labels), *(len(axis.values) for axis in plan.axes), len(plan.seeds))
-        said = {"units": "reward", "long_name": "cumulative regret"}
-        found = {"regret": Variable((*dims, "t"), (*shape, len(self.t)), "float64", np.nan, said)}
+        about = {"units": "reward", "long_name": "cumulative regret"}
+        variables = {"regret": Variable((*dims, "t"), (*shape, len(self.t)), "float64", np.nan, about)}
         if all(s.arms is not None for s in shapes):
             arms = max(s.arms or 0 for s in shapes)
-            found["pulls"] = Variable((*dims, "arm"), (*shape, arms), "int32", 0, {})
+            variables["pulls"] = Variable((*dims, "arm"), (*shape, arms), "int32", 0, {})
         for name in sorted({name for s in shapes for name in s.diagnostics}):
-            found[name] = Variable(dims, shape, "float64", np.nan, {})
-        return found
+            variables[name] = Variable(dims, shape, "float64", np.nan, {})
+        return variables
 
-    def _coords(self) -> dict:
+    def _coords(self) -> dict[str, Any]:
         plan = self.plan
         seeds = np.arange(plan.seeds.start, plan.seeds.stop, dtype=np.int64)
-        coords: dict = {"algorithm": plan.labels, "seed": seeds, "t": self.t.astype(np.int64)}
+        coords: dict[str, Any] = {"algorithm": plan.labels, "seed": seeds, "t": self.t.astype(np.int64)}
         coords |= {axis.name: _coordinate(axis.labels) for axis in plan.axes}
-        for axis in plan.axes:  # a point says what it is; netCDF has no coordinates with a space in their name
+        for axis in plan.axes:  # the settings of each point; netCDF has no coordinates with a space in their name
             if axis.name == "point":
                 named = [(j, key) for j, key in enumerate(axis.keys) if " " not in key]
                 coords |= {key: ("point", _coordinate([row[j] for row in axis.values])) for j, key in named}
@@ -122,14 +127,14 @@ class Results:
             coords["arm"] = np.arange(self.variables["pulls"].shape[-1], dtype=np.int64)
         return coords
 
-    def _attrs(self) -> dict:
-        guarantees: dict = {}
+    def _attrs(self) -> dict[str, Any]:
+        guarantees: dict[str, dict[str, str]] = {}
         for cell in self.plan.cells:
             claim = cell.algorithm.guarantee
             if claim.model != "none":
-                said = guarantees.setdefault(cell.label, {"model": claim.model, "unit": claim.unit})
+                stated = guarantees.setdefault(cell.label, {"model": claim.model, "unit": claim.unit})
                 if overspent(cell.algorithm, cell.environment):
-                    said["epsilon"] = f"infinite: rewards leave [-{claim.bound:g}, {claim.bound:g}]"
+                    stated["epsilon"] = f"infinite: rewards leave [-{claim.bound:g}, {claim.bound:g}]"
         return {
             "schema_version": SCHEMA_VERSION,
             "config": json.dumps(self.config, sort_keys=True),
@@ -140,15 +145,15 @@ class Results:
         }
 
 
-def _create(file, name: str, v: Variable) -> None:
+def _create(file: Any, name: str, v: Variable) -> None:
     for dim, size in zip(v.dims, v.shape, strict=True):
         if dim not in file.dimensions:  # a dimension whose coordinate is scalar text has none yet
             file.dimensions[dim] = size
-    made = file.create_variable(name, v.dims, v.dtype, fillvalue=v.fill if v.dtype == "float64" else None)
-    made.attrs.update(v.attrs)
+    variable = file.create_variable(name, v.dims, v.dtype, fillvalue=v.fill if v.dtype == "float64" else None)
+    variable.attrs.update(v.attrs)
 
 
-def _coordinate(labels) -> np.ndarray:
+def _coordinate(labels: Sequence[Any]) -> np.ndarray[Any, Any]:
     """Numbers stay numbers (int64 or float64), anything else is its text."""
     if all(isinstance(x, bool) or not isinstance(x, int | float | np.number) for x in labels):
         return np.array([x if isinstance(x, str) else text(x) for x in labels])
@@ -159,22 +164,18 @@ def _coordinate(labels) -> np.ndarray:
     return np.array([text(x) for x in labels])
 
 
-def text(x) -> str:
+def text(x: Any) -> str:
     """A factory, array or number as short text."""
     if is_transformation(x):
         config = _transformation(x)
         return f"{config['name'].rpartition('.')[2]} {config['program'][:8]}"
     if callable(x):
-        bound: dict = {}
-        while isinstance(x, functools.partial):
-            bound = {**x.keywords, **bound}
-            x = x.func
-        inner = ", ".join(f"{k}={text(v)}" for k, v in bound.items())
+        inner = ", ".join(f"{k}={text(v)}" for k, v in unwrapped(x).bound.items())
         return f"{name_of(x)}({inner})" if inner else name_of(x)
     return str(x)
 
 
-def jsonable(x):
+def jsonable(x: Any) -> Any:
     """Anything a config may hold, as JSON."""
     if isinstance(x, dict):
         return {str(k): jsonable(v) for k, v in x.items()}
@@ -182,12 +183,8 @@ def jsonable(x):
         return jsonable(x.config or {"name": "own"})
     if is_transformation(x):
         return dict(_transformation(x))
-    if isinstance(x, functools.partial) or callable(x):
-        names: dict = {}
-        while isinstance(x, functools.partial):
-            names = {**x.keywords, **names}
-            x = x.func
-        return {"name": name_of(x), **{k: jsonable(v) for k, v in names.items()}}
+    if callable(x):  # a factory or a partial
+        return {"name": name_of(x), **{k: jsonable(v) for k, v in unwrapped(x).bound.items()}}
     if isinstance(x, list | tuple | np.ndarray) and np.size(x) > 1000:
         return {"shape": list(np.shape(x)), "crc32": _crc(np.asarray(x, np.float64))}
     if isinstance(x, np.ndarray):
@@ -204,8 +201,8 @@ def jsonable(x):
 
 
 @functools.cache
-def _transformation(x) -> dict:
-    """An optax transformation by the function that made it and a hash of what it computes: its numbers are in closures."""
+def _transformation(x: Any) -> dict[str, str]:
+    """The function that made an optax transformation, and a hash of what it computes: its numbers are in closures."""
     try:
         program = fingerprint([program_of(x)], [])
     except Exception:  # a user's own, of which no more is recorded: chunks are named by the whole lane's program
@@ -213,14 +210,14 @@ def _transformation(x) -> dict:
     return {"name": maker(x), "program": program}
 
 
-def _crc(x: np.ndarray) -> int:
+def _crc(x: np.ndarray[Any, Any]) -> int:
     import zlib
 
     return zlib.crc32(np.ascontiguousarray(x).tobytes())
 
 
-def versions() -> dict:
-    """What produced a result."""
+def versions() -> dict[str, str]:
+    """The versions of what computed a result."""
     import jaxlib
 
     from jaxbandits.version import __version__

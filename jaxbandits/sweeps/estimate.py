@@ -1,19 +1,23 @@
-"""What a sweep will cost, said before it runs: the size from the plan, the time from a glance at every program."""
+"""What a sweep will cost, printed before it runs: its size from the plan, its time from a trial of every program."""
 
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 from jaxbandits.sweeps.engines.calls import Machine, Task, task_bytes, total_bytes, weight
 from jaxbandits.sweeps.engines.local import Interrupted, run_task
 from jaxbandits.sweeps.plan import Plan
 
-OPENING = 16  # windows that compile; up to eight times as many are timed
-LONG_WINDOWS = 1024  # a schedule shorter than this is over before a glance at it is
+if TYPE_CHECKING:
+    from jaxbandits.sweeps.execution import Job
+
+FIRST_WINDOWS = 16  # windows of the segment that compiles; up to eight times as many are timed
+LONG_WINDOWS = 1024  # a schedule of fewer windows is over before a trial of it is
 
 
-def announce(job, tasks: list[Task], machine: Machine) -> None:
-    """Print the size and the memory, then the time once every program is compiled and has been looked at."""
+def announce(job: "Job", tasks: list[Task], machine: Machine) -> None:
+    """Print the size and the memory, then the time once every program is compiled and tried."""
     plan: Plan = job.plan
     lanes = sum(task.seeds * len(task.cells) for task in tasks)
     whole = len(plan.cells) * len(plan.seeds)
@@ -45,23 +49,23 @@ def glance(plan: Plan, tasks: list[Task], machine: Machine) -> float | None:
     devices = machine.devices
 
     def look(i: int) -> tuple[float, float]:
-        """Seconds to compile, and seconds a play of a kept lane."""
+        """Seconds to compile, and seconds for a play of a lane of the result."""
         began, looks = time.perf_counter(), list[tuple[float, int]]()
         played = 0
 
-        def report(plays, restored=False):
+        def report(plays: int, restored: bool = False) -> None:
             nonlocal played
             played += plays
 
-        def stopped():
+        def stopped() -> bool:
             looks.append((time.perf_counter(), played))
             return len(looks) == 3  # the first segment compiles, the second is timed
 
         try:
-            run_task(long[i], plan, devices[i % len(devices)], stopped=stopped, report=report, opening=OPENING)
+            run_task(long[i], plan, devices[i % len(devices)], stopped=stopped, report=report, opening=FIRST_WINDOWS)
         except Interrupted:
             pass
-        except Exception:  # the run itself will say what is wrong, and keep what is not
+        except Exception:  # the run itself will raise it, after it has stored what does not fail
             return 0.0, 0.0
         if len(looks) < 3 or looks[2][1] == looks[1][1]:
             return time.perf_counter() - began, 0.0
@@ -70,9 +74,10 @@ def glance(plan: Plan, tasks: list[Task], machine: Machine) -> float | None:
     with ThreadPoolExecutor(machine.workers) as pool:
         compiled = list(pool.map(look, range(len(long))))
         timed = list(pool.map(look, range(len(long))))  # again: a thread that compiles disturbs another's clock
-    each = {t.group: (a[0], b[1]) for t, a, b in zip(long, compiled, timed, strict=True)}
-    compiling = sum(one for one, _ in each.values()) / len(each) * (len(first) - len(each))  # the others, alike
-    work = sum(weight(t, plan) * each[t.group][1] for t in tasks if t.group in each)
+    speeds = {t.group: (a[0], b[1]) for t, a, b in zip(long, compiled, timed, strict=True)}
+    # programs that were not tried are taken to compile as long as the others
+    compiling = sum(seconds for seconds, _ in speeds.values()) / len(speeds) * (len(first) - len(speeds))
+    work = sum(weight(t, plan) * speeds[t.group][1] for t in tasks if t.group in speeds)
     return (work + compiling) / min(machine.workers, len(tasks))
 
 
@@ -95,11 +100,11 @@ def duration(seconds: float) -> str:
 
 
 def unit(machine: Machine) -> str:
-    """What a worker is."""
+    """The word for the machine's workers, such as `cores`."""
     one = "core" if machine.platform == "cpu" else machine.platform.upper()
     return one if machine.workers == 1 else f"{one}s"
 
 
 def say(text: str) -> None:
-    """A line of progress."""
+    """Print a line of progress."""
     print(text, file=sys.stderr, flush=True)

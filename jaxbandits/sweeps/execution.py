@@ -1,4 +1,4 @@
-"""A planned sweep on its way to a Dataset: what is finished is found, the rest is computed, and everything is merged."""
+"""From a planned sweep to a Dataset: finished chunks are looked up, the rest is computed, and everything is merged."""
 
 import errno
 import os
@@ -7,6 +7,7 @@ import sys
 import threading
 import uuid
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,33 +22,43 @@ from jaxbandits.sweeps.identity.keys import identified
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.storage import computing_time, free_space
 from jaxbandits.sweeps.storage.dataset_file import RESULTS, load
-from jaxbandits.sweeps.storage.store import Store, Unreadable, block_of, remedy
+from jaxbandits.sweeps.storage.digest_file import Unreadable
+from jaxbandits.sweeps.storage.store import Store, block_of, remedy
 
 if TYPE_CHECKING:
     import xarray as xr
 
 
-HEADER_BYTES = 1 << 16  # of results.nc: coordinates and attributes
+HEADER_BYTES = 1 << 16  # for coordinates and attributes of results.nc
 
 
 class SweepError(RuntimeError):
-    """Some calls failed in Python; `failures` holds (label, seeds, reason, traceback). What the others computed is kept."""
+    """Some calls of a sweep failed in Python; what the others computed is in the store."""
 
-    def __init__(self, failures: list[tuple[str, range, str, str]], total: int):
+    def __init__(self, failures: list[tuple[str, range, str, str]], total: int) -> None:
+        # of every failed call: label, seeds, reason, traceback
         self.failures = failures
         label, seeds, reason, _ = failures[0]
         super().__init__(
-            f"{len(failures)} of {total} calls failed and the others are kept: mend it or leave it out and run again. The first "
-            f"is {label!r}, seeds {seeds.start} to {seeds.stop - 1}: {reason}"
+            f"{len(failures)} of {total} calls failed and the others are kept: mend it or leave it out and run again. "
+            f"The first is {label!r}, seeds {seeds.start} to {seeds.stop - 1}: {reason}"
         )
 
 
 class Job:
-    """One sweep, checked: plan, engine and, where there is a directory, the store. Nothing is written before it runs."""
+    """A checked sweep: plan, engine and, where there is a directory, the store. Nothing is written before it runs."""
 
     def __init__(
-        self, plan: Plan, config: dict, common: dict, engine: Any, directory=None, *, progress=True, fresh=False
-    ):
+        self,
+        plan: Plan,
+        config: dict[str, Any],
+        common: dict[str, Any],
+        engine: Any,
+        directory: str | os.PathLike[str] | None = None,
+        *,
+        progress: bool = True,
+        fresh: bool = False,
+    ) -> None:
         self.config, self.common, self.engine, self.progress, self.fresh = config, common, engine, progress, fresh
         self.directory = None if directory is None else Path(directory)
         calls.check_parts(plan)
@@ -56,7 +67,9 @@ class Job:
         self.shapes = calls.shapes_of(plan)
         recorded = max(len(t) for t in plan.times.values())
         free_space.check(calls.total_bytes(plan, self.shapes), self.directory, len(plan.seeds), recorded)
-        calls.fitting(plan, owned(plan, 1, None), engine.machine, self.shapes)  # says now that the memory is too small
+        calls.fitting(
+            plan, owned(plan, 1, None), engine.machine, self.shapes
+        )  # raises now where the memory is too small
         self.store = None if self.directory is None else Store(self.directory)
         if self.nameless:
             reason = next(iter(self.nameless.values()))
@@ -64,15 +77,15 @@ class Job:
         self.block = block_of(recorded)
         self.computed = 0  # plays of this process
         self.lanes_computed = 0  # lanes of this process
-        self.locked = self.store is not None and self.store.locked  # what is there can be read only
+        self.locked = self.store is not None and self.store.locked  # the store can be read and not written
 
     @property
     def lanes(self) -> int:
-        """Lanes of the whole sweep; a cell under two labels, or repeated along an axis, is computed once."""
+        """Lanes of the whole sweep. A cell under two labels, or repeated along an axis, counts once."""
         return len(self.plan.seeds) * (len(set(self.keys)) if self.keys else len(self.plan.cells))
 
-    def said(self, computed: int) -> str:
-        """What a run with a store did or will do, in words."""
+    def summary(self, computed: int) -> str:
+        """How many lanes come from the store and how many are computed, as text."""
         return f"{self.lanes - computed:,} lanes from the store, {computed:,} computed"
 
     @property
@@ -84,14 +97,14 @@ class Job:
         """Compute what is missing and return everything."""
         if self.store is None or self.directory is None:
             results = Results(self.plan, self.shapes, self.config)
-            self._run(owned(self.plan, 1, None), lambda task, chunk: _each(task, chunk, results.put))
+            self._run(owned(self.plan, 1, None), lambda task, chunk: _put_cells(task, chunk, results.put))
             return results.dataset()
-        if self.locked and not self.fresh:  # from the chunks: results.nc may be of an earlier state of the code
+        if self.locked and not self.fresh:  # read the chunks: results.nc may come from an earlier state of the code
             results = Results(self.plan, self.shapes, self.config)
             if self._collect(self.store, results):
                 return results.dataset()
         try:
-            for _ in range(3):  # a damaged file is found when it is merged
+            for _ in range(3):  # a damaged file is noticed when it is merged, and computed again
                 self.compute()
                 if self._merge(self.store):
                     self._tidy(self.store)
@@ -103,7 +116,7 @@ class Job:
         raise OSError(f"{self.directory}: finished chunks are damaged again and again ({hurt}): check the disk")
 
     def compute(self, shard: tuple[int, int] | None = None) -> None:
-        """Bring the store up to the whole sweep, or to one shard of it."""
+        """Compute what the store lacks of the whole sweep, or of shard (i, n) of it."""
         assert self.store is not None and self.directory is not None
         if shard is not None and self.nameless:
             raise ValueError(f"{next(iter(self.nameless.values()))}: shares of it cannot be put together, use `run`")
@@ -132,9 +145,10 @@ class Job:
             finally:
                 clock.write(last=True)
         elif self.progress and shard is None:
-            estimate.say(self.said(0))
+            estimate.say(self.summary(0))
 
-    def _run(self, wanted: list[list[Interval]], sink) -> None:
+    def _run(self, wanted: list[list[Interval]], sink: Callable[[Task, Chunk], None]) -> None:
+        """Compute the wanted seeds of every cell with a bar of progress; afterwards raise what went wrong."""
         from tqdm import tqdm
 
         plan, store, machine = self.plan, self.store, self.engine.machine
@@ -144,18 +158,18 @@ class Job:
         machine, tasks = calls.fitting(plan, wanted, machine, self.shapes)
         tasks = before + tasks
         total = sum(calls.weight(task, plan) for task in tasks)
-        failures: list = []
+        failures: list[tuple[str, range, str, str]] = []
         seen: list[Fault] = []
         if self.progress:
             estimate.announce(self, tasks, machine)
 
-        def failed(task: Task, reason: str, said: str):
+        def failed(task: Task, reason: str, trace: str) -> None:
             label, seeds = plan.cells[task.cells[0]].label, range(task.first, task.first + task.seeds)
-            failures.append((label, seeds, reason, said))
+            failures.append((label, seeds, reason, trace))
             if len(failures) == 1:
                 warnings.warn(f"{label!r} failed, the other calls go on: {reason}", RuntimeWarning, stacklevel=2)
 
-        def finished(task: Task, chunk: Chunk):
+        def finished(task: Task, chunk: Chunk) -> None:
             sink(task, chunk)
             broken = sorted(broken_cells(chunk.faults))
             if broken and not broken_cells(seen) and len(tasks) > 1:
@@ -169,10 +183,10 @@ class Job:
             desc=f"{sum(task.seeds * len(task.cells) for task in tasks):,} lanes", mininterval=30 if quiet else 0.1,
         ) as bar:  # fmt: skip
 
-            def report(plays, restored=False):
+            def report(plays: int, restored: bool = False) -> None:
                 with lock:
                     plays = min(plays, total - bar.n)
-                    if restored and not bar.disable:  # played by an earlier run: no part of this one's rate
+                    if restored and not bar.disable:  # an earlier run played these: they do not count for the rate
                         bar.initial += plays
                         bar.last_print_n += plays
                         bar.n += plays
@@ -198,12 +212,12 @@ class Job:
             keep_chunk(self.store, task, chunk, self.keys, self.block)
 
     def _merge(self, store: Store) -> bool:
-        """Write results.nc from the store in the order of the plan; False where a file was damaged or has gone."""
+        """Write results.nc from the store, in the order of the plan; False where a file is damaged or missing."""
         assert self.directory is not None
         part = self.directory / f".{RESULTS}.{uuid.uuid4().hex[:8]}.part"
         need = calls.total_bytes(self.plan, self.shapes) + HEADER_BYTES + 64 * len(self.plan.seeds)
         try:
-            if shutil.disk_usage(self.directory).free < need:  # asked first: HDF5 does not take a full disk well
+            if shutil.disk_usage(self.directory).free < need:  # checked first: HDF5 may not recover from a full disk
                 raise OSError(errno.ENOSPC, f"it needs {need:,} bytes")
             results = Results(self.plan, self.shapes, self.config, part)
             whole = self._collect(store, results)
@@ -213,14 +227,14 @@ class Job:
         except Unreadable:
             raise
         except (OSError, RuntimeError) as error:  # HDF5 has its own words for a full disk
-            said = f"cannot write {self.directory / RESULTS} ({str(error).splitlines()[0]})"
-            raise OSError(f"{said}: {remedy(error)} and run it again, everything finished is kept") from None
+            reason = f"cannot write {self.directory / RESULTS} ({str(error).splitlines()[0]})"
+            raise OSError(f"{reason}: {remedy(error)} and run it again, everything finished is kept") from None
         finally:
             part.unlink(missing_ok=True)
         return whole
 
     def _collect(self, store: Store, results: Results) -> bool:
-        """Put all chunks in their places, in the order of the plan; False where a file was damaged or is not there."""
+        """Put all chunks in their places, in the order of the plan; False where a file is damaged or missing."""
         whole, seeds = True, (self.plan.seeds.start, self.plan.seeds.stop)
         pieces = store.pieces(self.keys)
         for cell, key in enumerate(self.keys):
@@ -234,7 +248,7 @@ class Job:
         return whole
 
     def _tidy(self, store: Store) -> None:
-        """Forget calls on their way that other calls have overtaken, and chunks that no later run can find."""
+        """Delete unfinished calls whose seeds are finished by now, and chunks that no later run can find."""
         for pieces in store.pieces(self.nameless).values():
             for piece in pieces:
                 piece.path.unlink(missing_ok=True)
@@ -245,6 +259,7 @@ class Job:
                 store.forget_begun(call)
 
 
-def _each(task: Task, chunk: Chunk, put) -> None:
+def _put_cells(task: Task, chunk: Chunk, put: Callable[[int, int, dict[str, Any]], None]) -> None:
+    """Give `put` the arrays of every cell of a chunk that may be kept."""
     for m, c in chunk.sound():
         put(c, chunk.first, chunk.of(m))

@@ -11,7 +11,7 @@ from jaxbandits.learners.transformations import is_transformation
 from jaxbandits.sweeps.arguments import PARTS, signature_of
 from jaxbandits.validation import integer, nearest, shown
 
-RESERVED = ("algorithm", "seed", "t", "arm", "regret", "pulls")  # names that every result has
+RESERVED_NAMES = ("algorithm", "seed", "t", "arm", "regret", "pulls")  # names that every result has
 
 
 class Axis(NamedTuple):
@@ -19,11 +19,11 @@ class Axis(NamedTuple):
 
     name: str
     keys: tuple[str, ...]
-    values: tuple[tuple, ...]  # one tuple of values per entry
-    labels: tuple  # coordinate
+    values: tuple[tuple[Any, ...], ...]  # for every entry, a value for each key
+    labels: tuple[Any, ...]  # the coordinate
 
 
-def axes_of(grid, points, horizon) -> list[Axis]:
+def axes_of(grid: Any, points: Any, horizon: Any) -> list[Axis]:
     """Axes in the order of the result's dimensions."""
     grid = {} if grid is None else grid
     if not isinstance(grid, dict):
@@ -46,7 +46,7 @@ def axes_of(grid, points, horizon) -> list[Axis]:
             )
         if key == "horizon":
             raise ValueError("'horizon' is not a grid key: give horizon a list of horizons")
-        if key in RESERVED:
+        if key in RESERVED_NAMES:
             raise ValueError(
                 f"grid key {key!r} is a name that every result has: write LABEL.{key} or environment.{key}"
             )
@@ -63,7 +63,7 @@ def axes_of(grid, points, horizon) -> list[Axis]:
     return axes
 
 
-def _points(points) -> Axis:
+def _points(points: Any) -> Axis:
     keys = tuple(dict.fromkeys(key for p in points for key in p))
     missing = [(i, key) for i, p in enumerate(points) for key in keys if key not in p]
     if missing:
@@ -72,14 +72,14 @@ def _points(points) -> Axis:
     return Axis("point", keys, tuple(tuple(p[key] for key in keys) for p in points), tuple(range(len(points))))
 
 
-def _horizons(horizon) -> Axis:
+def _horizons(horizon: Any) -> Axis:
     values = tuple(integer("horizon", h, 1, 2**31 - 2) for h in horizon)
     if not values or len(set(values)) < len(values):
         raise ValueError(f"horizon = {list(horizon)!r} must be a list of different horizons")
     return Axis("horizon", ("horizon",), tuple((h,) for h in values), values)
 
 
-def _axis(key, values) -> Axis:
+def _axis(key: Any, values: Any) -> Axis:
     keys = key if isinstance(key, tuple) else (key,)
     if not keys:
         raise ValueError("grid key () names no argument: give a tuple of names that move together")
@@ -93,8 +93,8 @@ def _axis(key, values) -> Axis:
         labels = values
     if not values:
         raise ValueError(f"grid[{key!r}] is empty: give at least one value")
-    if len(keys) > 1:  # tied keys take one value together, or a row of one value a key
-        # an optax transformation is a tuple, too, and one value
+    if len(keys) > 1:  # tied keys share one value, or take a row with one value for each key
+        # an optax transformation is a tuple and still one value
         rows = [
             tuple(v)
             if isinstance(v, list | tuple) and len(v) == len(keys) and not is_transformation(v)
@@ -107,8 +107,9 @@ def _axis(key, values) -> Axis:
     if any(isinstance(v, list | tuple | np.ndarray) for v in labels):
         if len(keys) > 1 and any(np.ndim(v) == 1 and len(v) != len(keys) for v in labels):
             raise ValueError(
-                f"grid[{key!r}] ties {len(keys)} keys: give one row of {len(keys)} values for each point, in their order, "
-                f"not {shown(labels[0])}; rows of arrays need names, {{'easy': ({', '.join('[...]' for _ in keys)}), ...}}"
+                f"grid[{key!r}] ties {len(keys)} keys: give one row of {len(keys)} values for each point, in their "
+                f"order, not {shown(labels[0])}; rows of arrays need names, "
+                f"{{'easy': ({', '.join('[...]' for _ in keys)}), ...}}"
             )
         name = keys[0] if len(keys) == 1 else key
         if any(map(is_transformation, labels)):
@@ -123,18 +124,18 @@ def _axis(key, values) -> Axis:
     return Axis(keys[0], keys, tuple(rows), tuple(labels))
 
 
-def _listable(values) -> bool:
+def _listable(values: Any) -> bool:
     several = isinstance(values, Iterable) and not isinstance(values, str | bytes | Iterator)
     return several and getattr(values, "ndim", 1) > 0
 
 
-def free_names(factory) -> list[str]:
-    """Arguments a grid key or the environment may still set."""
+def free_names(factory: Any) -> list[str]:
+    """The arguments of a factory that no partial binds."""
     names, bound = signature_of(factory)
     return [name for name in names if name not in bound]
 
 
-def takes(factory, key: str) -> bool:
+def takes(factory: Any, key: str) -> bool:
     """Whether a (possibly dotted) key reaches an argument of this factory that is not bound yet."""
     head, _, rest = key.partition(".")
     if not rest:
@@ -145,8 +146,8 @@ def takes(factory, key: str) -> bool:
     return base is not None and takes(base, rest)
 
 
-def base_of(factory):
-    """The base factory a conversion would use, or None."""
+def base_of(factory: Any) -> Any:
+    """The base factory of a conversion, or None where it has none."""
     names, bound = signature_of(factory)
     if "base" in bound:
         return bound["base"]
@@ -155,15 +156,15 @@ def base_of(factory):
     return names["base"].default
 
 
-def known_keys(factory) -> list[str]:
-    """Every key `takes` accepts."""
+def known_keys(factory: Any) -> list[str]:
+    """Every key that `takes` accepts."""
     keys = free_names(factory)
     base = base_of(factory)
     return keys + ([f"base.{k}" for k in known_keys(base)] if base is not None else [])
 
 
-def bind(factory, key: str, value):
-    """The factory with one key set."""
+def bind(factory: Any, key: str, value: Any) -> functools.partial[Any]:
+    """The factory with one key set, which may be dotted."""
     head, _, rest = key.partition(".")
     if not rest:
         return functools.partial(factory, **{head: value})
@@ -171,16 +172,16 @@ def bind(factory, key: str, value):
 
 
 class Route(NamedTuple):
-    """Where the keys of all axes go: for each target, (axis number, position in the axis, key inside the target)."""
+    """Where the keys of all axes go: for each target, entries (axis, position in the axis, key inside the target)."""
 
     algorithms: dict[str, list[tuple[int, int, str]]]
     parts: dict[str, list[tuple[int, int, str]]]
 
 
 def route(axes: list[Axis], algorithms: dict[str, Any], parts: dict[str, Any]) -> Route:
-    """Find the factories every key feeds; a key that feeds none is an error with the nearest known one."""
-    to_algorithms: dict[str, list] = {label: [] for label in algorithms}
-    to_parts: dict[str, list] = {name: [] for name in PARTS}
+    """Find the factories that take each key. ValueError, with the most similar known key, where none does."""
+    to_algorithms: dict[str, list[tuple[int, int, str]]] = {label: [] for label in algorithms}
+    to_parts: dict[str, list[tuple[int, int, str]]] = {name: [] for name in PARTS}
     for i, axis in enumerate(axes):
         for j, key in enumerate(axis.keys):
             if axis.name == "horizon" and key == "horizon":
@@ -191,9 +192,8 @@ def route(axes: list[Axis], algorithms: dict[str, Any], parts: dict[str, Any]) -
             if head in PARTS and rest:
                 if parts.get(head) is None:
                     raise ValueError(f"grid key {key!r}: this sweep has no {head}")
-                fed = (
-                    rest in signature_of(parts[head])[0]
-                )  # a part's own arguments are set again, even where it was called
+                # a part's own arguments may be set again, even where it was called
+                fed = rest in signature_of(parts[head])[0]
                 if fed:
                     to_parts[head].append((i, j, rest))
             elif head in algorithms and rest:

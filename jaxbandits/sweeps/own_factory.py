@@ -1,6 +1,6 @@
-"""A user's own factory named in a TOML file, `module:function`: found, imported, and refused where it is nobody's own.
+"""A user's own factory, which a TOML file names as `module:function`.
 
-Importing a module runs it, so a TOML file is a program. What is refused here are names that no file means, such as `os:system`.
+Importing a module runs it, so a TOML file is a program. Names that no file can mean, such as `os:system`, are refused.
 """
 
 import functools
@@ -8,13 +8,15 @@ import importlib
 import importlib.metadata
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from jaxbandits.sweeps.arguments import innermost
+from jaxbandits.validation import unwrapped
 
 
-def own_factory(name: str, beside: Path):
-    """The function `module:function` of a module in the directory `beside`, or one that is installed. ValueError says why not."""
+def own_factory(name: str, beside: Path) -> Callable[..., Any]:
+    """The function `module:function` of a module in the directory `beside`, or of an installed one; else ValueError."""
     module_name, _, attribute = name.partition(":")
     if not re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", module_name) or not attribute.isidentifier():
         raise ValueError(f"{name!r} must be module:function, such as 'my_module:my_algorithm'")
@@ -32,7 +34,7 @@ def own_factory(name: str, beside: Path):
             del sys.path[place]
     if not callable(factory):
         raise ValueError(f"{name!r} is {type(factory).__name__} and no function: give a factory of keyword arguments")
-    function = innermost(factory)
+    function = unwrapped(factory).function
     home = getattr(function, "__module__", None) or type(function).__module__
     _refuse(home, name, beside)
     return factory
@@ -42,7 +44,8 @@ def _refuse(module: str, name: str, beside: Path) -> None:
     top = module.partition(".")[0]
     if top in sys.stdlib_module_names and top != "__main__":
         raise ValueError(
-            f"{name!r} is of Python's standard library ({module}): give a factory of your own, in a module of another name"
+            f"{name!r} is of Python's standard library ({module}): give a factory of your own, "
+            "in a module of another name"
         )
     own = (beside / f"{top}.py").is_file() or (beside / top).is_dir() or top == "jaxbandits"
     if not own and top in dependencies():

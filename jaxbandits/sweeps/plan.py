@@ -1,11 +1,12 @@
-"""What a sweep will run: cells (one algorithm at one point), grouped by compiled program. Everything here is on the host.
+"""What a sweep will run: cells (one algorithm at one point), grouped by compiled program. Everything is on the host.
 
-A *cell* is computed once even where it stands several times along an axis its factories do not name. Cells of one group
-share functions, schedule and shapes, so they run in one call with their numbers stacked; leaves that do not differ stay
-unstacked, so that what depends on the seed alone is drawn once for the whole group.
+A cell is computed once, even where it appears several times along an axis that its factories do not name. Cells of
+one group share functions, schedule and shapes, so they run in one call with their numbers stacked. Leaves that do not
+differ are not stacked, so that what depends on the seed alone is drawn once for the whole group.
 """
 
 import itertools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -40,7 +41,7 @@ class Cell(NamedTuple):
     reward_adversary: Adversary | None
     message_adversary: Adversary | None
     horizon: int
-    place: tuple  # its index on every axis; None where the cell is constant along the axis
+    place: tuple[int | None, ...]  # its index on every axis; None where the cell is constant along the axis
 
 
 class Group(NamedTuple):
@@ -48,7 +49,7 @@ class Group(NamedTuple):
 
     parts: Parts
     schedule: tuple[Span, ...]
-    times: np.ndarray  # [C]
+    times: np.ndarray[Any, Any]  # [C]
     cells: list[int]  # positions in Plan.cells
 
 
@@ -58,18 +59,25 @@ class Plan(NamedTuple):
     labels: list[str]
     axes: list[Axis]
     cells: list[Cell]
-    places: dict  # (label, *axis indices) -> position in cells
+    places: dict[tuple[Any, ...], int]  # (label, *axis indices) -> position in cells
     groups: list[Group]
-    times: dict  # horizon -> [C]
-    constant_along: dict  # label -> axis names
+    times: dict[int, np.ndarray[Any, Any]]  # horizon -> [C]
+    constant_along: dict[str, list[str]]  # label -> names of axes
     seeds: range
     dtype: str
 
 
-def built(factory, given: dict, facts: dict, horizon: int, label: str, prefix: str | None = None) -> Algorithm:
-    """Call an algorithm factory: what the environment fixes is filled in where it is named and not given.
+def built(
+    factory: Callable[..., Any],
+    given: dict[str, Any],
+    facts: Mapping[str, Any],
+    horizon: int,
+    label: str,
+    prefix: str | None = None,
+) -> Algorithm:
+    """Call an algorithm factory. Arguments that the environment fixes are filled in where they are not given.
 
-    prefix: of the grid keys that could give a missing argument, where there is a grid.
+    prefix: how grid keys that could give a missing argument begin; None without a grid.
     """
     names, bound = signature_of(factory)
     fixed = {**facts, "horizon": horizon}
@@ -79,13 +87,15 @@ def built(factory, given: dict, facts: dict, horizon: int, label: str, prefix: s
             if name in fixed and not _agrees(value, fixed[name]):
                 whose = "the sweep's horizon" if name == "horizon" else "the environment's"
                 raise ValueError(
-                    f"{label}: {name} = {shown(value)} disagrees with {whose} {shown(fixed[name])}: leave it out, it is filled in"
+                    f"{label}: {name} = {shown(value)} disagrees with {whose} {shown(fixed[name])}: "
+                    "leave it out, it is filled in"
                 )
         elif name in fixed:
             given = {**given, name: fixed[name]}
         elif name == "num_arms" and names[name].default is names[name].empty:
             raise ValueError(
-                f"{label} needs num_arms, and the environment's facts do not hold it: Environment.facts = {{'num_arms': ...}}"
+                f"{label} needs num_arms, and the environment's facts do not hold it: "
+                "Environment.facts = {'num_arms': ...}"
             )
     for name, needed in NEEDED.items():
         if name in names and name not in bound and name not in given and names[name].default is names[name].empty:
@@ -93,35 +103,37 @@ def built(factory, given: dict, facts: dict, horizon: int, label: str, prefix: s
     return fitting_in(call(factory, "algorithm", prefix, **given), facts, label)
 
 
-def fitting_in(algorithm: Algorithm, facts: dict, label: str) -> Algorithm:
+def fitting_in(algorithm: Algorithm, facts: Mapping[str, Any], label: str) -> Algorithm:
     """The algorithm, if it was built for an environment of these facts; otherwise ValueError."""
     for name in FILLED:
         value = algorithm.config.get(name)
         if value is not None and name in facts and not _agrees(value, facts[name]):
             raise ValueError(
-                f"{label}: {name} = {shown(value)} disagrees with the environment's {shown(facts[name])}: leave it out, it is "
-                "filled in"
+                f"{label}: {name} = {shown(value)} disagrees with the environment's {shown(facts[name])}: "
+                "leave it out, it is filled in"
             )
         if value is not None and name in ("num_experts", "num_agents") and name not in facts:
             raise ValueError(f"{label}: {name} = {shown(value)}, but this environment has none: {NEEDED[name]}")
     return algorithm
 
 
-def _agrees(value, fixed) -> bool:
+def _agrees(value: Any, fixed: Any) -> bool:
     try:
         return bool(np.array_equal(np.asarray(value, float), np.asarray(fixed, float)))
-    except (TypeError, ValueError):  # who takes contexts as redrawn is right about fixed ones, too
+    except (TypeError, ValueError):  # an algorithm for contexts that are redrawn is right for fixed ones too
         return value == fixed or (value, fixed) == ("redraw", "fixed")
 
 
-def filled_in(environment: Environment) -> dict:
-    """What an environment fixes for the algorithms that name it."""
+def filled_in(environment: Environment) -> dict[str, Any]:
+    """The arguments that an environment fixes for algorithms that have them."""
     arms = {"num_arms": environment.world.num_arms} if environment.world.num_arms else {}
     return arms | {k: v for k, v in environment.facts.items() if k in FILLED}
 
 
+# The arguments that are filled in from an environment's facts.
 FILLED = ("num_arms", "dim", "num_agents", "num_experts", "actions", "feature_norm", "contexts")
-NEEDED = {  # what only some environments have, and which do
+# What only some environments have, and which do.
+NEEDED = {
     "num_agents": "federated_linear has agents",
     "num_experts": "rotating_experts has experts",
     "actions": "linear_arms has actions",
@@ -130,19 +142,19 @@ NEEDED = {  # what only some environments have, and which do
 
 
 def plan(
-    algorithms,
-    environment,
+    algorithms: Any,
+    environment: Any,
     *,
-    horizon,
-    seeds,
-    grid,
-    points,
-    reward_adversary,
-    message_adversary,
-    checkpoints,
-    dtype,
+    horizon: Any,
+    seeds: Any,
+    grid: Any,
+    points: Any,
+    reward_adversary: Any,
+    message_adversary: Any,
+    checkpoints: Any,
+    dtype: Any,
 ) -> Plan:
-    """Check everything and lay out the cells and groups of a sweep."""
+    """Check the arguments of `sweep` and lay out its cells and groups."""
     factories = labelled(algorithms)
     seeds, dtype = seed_range(seeds), floating(dtype)
     given = {"environment": environment, "reward_adversary": reward_adversary, "message_adversary": message_adversary}
@@ -175,20 +187,20 @@ def _has_horizons(axes: list[Axis]) -> bool:
 
 
 class _Layout:
-    """Cells at the places of a grid. A cell is built once, at the first place where it stands."""
+    """Cells at the places of a grid. A cell is built once, at the first of its places."""
 
-    def __init__(self, axes: list[Axis], routes: Any, makers: dict, horizons: tuple[int, ...]):
+    def __init__(self, axes: list[Axis], routes: Any, makers: dict[str, Any], horizons: tuple[int, ...]) -> None:
         self.axes, self.routes, self.makers, self.horizons = axes, routes, makers, horizons
         self.cells: list[Cell] = []
-        self.places: dict = {}  # (label, *axis indices) -> position in cells
-        self._parts: dict = {}
+        self.places: dict[tuple[Any, ...], int] = {}  # (label, *axis indices) -> position in cells
+        self._parts: dict[tuple[Any, ...], Any] = {}
 
     def add(self, label: str, factory: Any) -> list[str]:
-        """Lay out an algorithm. Returns the names of the axes along which nothing of it changes."""
+        """Lay out an algorithm. Returns the names of the axes along which nothing about it changes."""
         keys = self._keys(label)
         moving = {i for i, _, _ in keys}
         first = [_first_alike(axis, [j for k, j, _ in keys if k == i]) for i, axis in enumerate(self.axes)]
-        built_at: dict = {}
+        built_at: dict[tuple[int | None, ...], int] = {}
         for place in itertools.product(*(range(len(axis.values)) for axis in self.axes)):
             index = tuple(first[i][at] if i in moving else None for i, at in enumerate(place))
             if index not in built_at:
@@ -202,7 +214,7 @@ class _Layout:
         others = [key for name in PARTS for key in self.routes.parts[name]]
         return [*self.routes.algorithms[label], *others, *([(0, 0, "horizon")] if _has_horizons(self.axes) else [])]
 
-    def _cell(self, label: str, factory: Any, place: tuple[int, ...], index: tuple) -> Cell:
+    def _cell(self, label: str, factory: Any, place: tuple[int, ...], index: tuple[int | None, ...]) -> Cell:
         environment, reward_adversary, message_adversary = (self._part(name, place) for name in PARTS)
         horizon = self.horizons[place[0]] if _has_horizons(self.axes) else self.horizons[0]
         limit = environment.facts.get("max_horizon")
@@ -234,19 +246,22 @@ class _Layout:
 
 
 def _first_alike(axis: Axis, used: list[int]) -> list[int]:
-    """For each entry of an axis the first one with the same values of the keys at positions `used`: all that one algorithm sees of it."""
-    seen: dict = {}
-    found = []
+    """For each entry of an axis, the first one that is the same to an algorithm.
+
+    used: positions of the axis's keys that reach the algorithm; entries with equal values of these are the same to it.
+    """
+    seen: dict[tuple[Any, ...], int] = {}
+    firsts = []
     for i, entry in enumerate(axis.values):
         # plain values by type and value (1, 1.0 and True differ), everything else by identity
         plain = [(type(v), v) if isinstance(v, str | bool | int | float) else id(v) for v in (entry[j] for j in used)]
-        found.append(seen.setdefault(tuple(plain), i))
-    return found
+        firsts.append(seen.setdefault(tuple(plain), i))
+    return firsts
 
 
-def grouped(cells: list[Cell], times: dict, dtype: str) -> list[Group]:
-    """Cells that can share one call: same functions, same schedule, same shapes."""
-    found: dict = {}
+def grouped(cells: Sequence[Cell], times: Mapping[int, np.ndarray[Any, Any]], dtype: str) -> list[Group]:
+    """Groups of cells that can share one call: of equal functions, schedules and shapes."""
+    groups: dict[Any, Group] = {}
     fits: dict[int, bool] = {}
     for position, cell in enumerate(cells):
         parts = parts_of(cell.algorithm, cell.environment, cell.reward_adversary, cell.message_adversary, dtype)
@@ -254,24 +269,27 @@ def grouped(cells: list[Cell], times: dict, dtype: str) -> list[Group]:
         check_range(cell.label, case, dtype, fits)
         shapes = tuple((np.shape(x), np.asarray(x).dtype.kind) for x in jax.tree.leaves(case))
         key = (parts, cell.algorithm.schedule, cell.horizon, shapes)
-        if key not in found:
-            found[key] = Group(parts, cell.algorithm.schedule, times[cell.horizon], [])
-        found[key].cells.append(position)
-    return list(found.values())
+        if key not in groups:
+            groups[key] = Group(parts, cell.algorithm.schedule, times[cell.horizon], [])
+        groups[key].cells.append(position)
+    return list(groups.values())
 
 
 def check_range(label: str, case: Case, dtype: str, fits: dict[int, bool]) -> None:
-    """ValueError naming the first number that is finite on the host and infinite in the run's dtype; `fits`: arrays looked at before."""
+    """Raise ValueError naming the first number that is finite on the host and infinite in the run's dtype.
+
+    fits: whether arrays fit, by their ids, for those that were checked before.
+    """
     limit = float(np.finfo(dtype).max)
 
-    def inside(x) -> bool:
+    def inside(x: Any) -> bool:
         if isinstance(x, float):
             return not limit < abs(x) < np.inf
         if id(x) not in fits:
             array = np.asarray(x)
             size = np.abs(array.astype(np.float64)) if array.dtype.kind in "fiu" else np.zeros(1)
-            most = limit if array.dtype.kind == "f" else 2.0**31 - 1
-            fits[id(x)] = not np.any((size > most) & (size < np.inf))
+            largest = limit if array.dtype.kind == "f" else 2.0**31 - 1
+            fits[id(x)] = not np.any((size > largest) & (size < np.inf))
         return fits[id(x)]
 
     if all(map(inside, jax.tree.leaves(case))):
@@ -284,11 +302,11 @@ def check_range(label: str, case: Case, dtype: str, fits: dict[int, bool]) -> No
 
 
 def host_case(cell: Cell) -> Case:
-    """A cell's numbers, on the host."""
+    """A cell's params, on the host."""
     return case_of(cell.algorithm, cell.environment, cell.reward_adversary, cell.message_adversary)
 
 
-def cast(x, dtype: str):
+def cast(x: Any, dtype: str) -> Any:
     """A parameter as it is computed with: floats in the run's dtype, integers in 32 bits."""
     if isinstance(x, jax.core.Tracer):  # from a caller's vmap around `simulate`
         return x.astype(dtype) if jnp.issubdtype(x.dtype, jnp.floating) else x
@@ -298,8 +316,8 @@ def cast(x, dtype: str):
     return x.astype(dtype) if x.dtype.kind == "f" else x.astype(np.int32) if x.dtype.kind in "iu" else x
 
 
-def stacked(cases: list[Case], dtype: str) -> tuple[Case, Case]:
-    """Numbers of several cells with a leading axis, and the axes: None where all are equal."""
+def stacked(cases: Sequence[Case], dtype: str) -> tuple[Case, Case]:
+    """The params of several cells stacked along a first axis, and marks: 0 where stacked, -1 where all are equal."""
 
     def axis(*xs):
         return -1 if all(np.array_equal(xs[0], x, equal_nan=xs[0].dtype.kind == "f") for x in xs[1:]) else 0

@@ -1,5 +1,6 @@
 """`jb.simulate`: one lane, for teaching, debugging and use inside a user's own `jit` or `vmap`."""
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ from jax import lax
 
 from jaxbandits import simulator, spans
 from jaxbandits.numerics import fixed_sum
-from jaxbandits.protocol import Algorithm, Case, Environment
+from jaxbandits.protocol import Adversary, Algorithm, Case, Environment, Span
 from jaxbandits.regret import regret_of_counts
 from jaxbandits.simulator import case_of
 from jaxbandits.sweeps import assumptions, jax_flags
@@ -23,12 +24,17 @@ from jaxbandits.sweeps.identity.keys import traced_now
 from jaxbandits.sweeps.identity.library_parts import is_altered
 from jaxbandits.sweeps.part_checks import structure
 from jaxbandits.sweeps.plan import Cell, built, check_range, filled_in, fitting_in, host_case, stacked
+from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, Array, EnvironmentFactory, Int, Vector
 from jaxbandits.validation import integer
-from jaxbandits.window import Parts
+from jaxbandits.window import Lane, Parts, Window
 
 
 class History(NamedTuple):
-    """What happened, play by play (nothing traced: exactly the plays made; otherwise every slot, with `play`)."""
+    """What happened, play by play.
+
+    It holds exactly the plays of the run; where something is traced, every slot of the windows, and `play` marks the
+    plays.
+    """
 
     t: Any  # [T]
     action: Any  # [T] | [T, N]
@@ -41,28 +47,70 @@ class History(NamedTuple):
 class Run(NamedTuple):
     """One simulated lane."""
 
-    regret: Any  # [C]
-    t: Any  # [C]
-    pulls: Any  # [K] int32 | None
-    state: Any
-    diagnostics: dict
+    regret: Any  # [C], cumulative; float64 where nothing is traced
+    t: Any  # [C], plays at the checkpoints
+    pulls: Any  # [K] int32 | None where arms are not finite
+    state: Any  # the algorithm's, at the horizon
+    diagnostics: dict[str, Any]
     history: History | None = None
 
 
 def simulate(
-    algorithm, environment, *, reward_adversary=None, message_adversary=None, seed=0, checkpoints=200, history=False,
-    dtype="float32",
-) -> Run:  # fmt: skip
-    """Play one lane. Pure: `seed` and the algorithm's params may be traced, so it works inside `jit` and `vmap`.
+    algorithm: "Algorithm | AlgorithmFactory | str",
+    environment: "Environment | EnvironmentFactory | str",
+    *,
+    reward_adversary: "Adversary | AdversaryFactory | str | None" = None,
+    message_adversary: "Adversary | AdversaryFactory | str | None" = None,
+    seed: int | Int[Array, ""] = 0,
+    checkpoints: int | Vector = 200,
+    history: bool = False,
+    dtype: Any = "float32",
+) -> Run:
+    """Play one run, for teaching, debugging and use inside `jax.jit` or `jax.vmap`.
 
-    algorithm: a built algorithm, or a factory with its horizon bound (what the environment fixes is filled in).
-    environment, adversaries: called parts, factories or names. checkpoints: a count or times. history: keep every play.
-    Warns where the environment's rewards or their moments exceed what the algorithm declares, and where NaN turns up in an own
-    part.
-    Raises ContractError where the lane's actions leave the arms, its pulls are not its plays or its regret is not finite,
-    unless something is traced; ValueError where a part does not keep to the protocol.
-    Lane `seed` is the same, bit for bit, as in a `sweep`; where something is traced, regret is summed on the device in `dtype`.
+    Parameters
+    ----------
+    algorithm : Algorithm, factory or str
+        Who plays: a built algorithm, or a factory whose horizon is bound. What the environment fixes is filled in.
+    environment : Environment, factory or str
+        Where it plays: a called environment, a factory or its name.
+    reward_adversary : Adversary, factory or str, optional
+        Who corrupts rewards. The default: nobody.
+    message_adversary : Adversary, factory or str, optional
+        Who corrupts what clients send. The default: nobody.
+    seed : int or traced integer
+        The seed, in [0, 2^32). The default: 0. The run is the same, bit for bit, as that of the seed in a `sweep`.
+    checkpoints : int or sequence of int
+        When regret is recorded: how many times, spaced evenly in the logarithm, or the times themselves. The default:
+        200.
+    history : bool
+        Keep every play. The default: False.
+    dtype : str or dtype
+        "float32", which is the default, or "float64".
 
+    Returns
+    -------
+    Run
+        Regret at the checkpoints, their times, pulls where arms are finite, the last state, diagnostics and the
+        history.
+
+    Raises
+    ------
+    ValueError or TypeError
+        An argument is wrong, or a part does not keep to the protocol.
+    ContractError
+        Actions leave the arms, pulls are not the plays, or regret is not finite; unless something is traced.
+
+    Warns
+    -----
+    UserWarning
+        The environment's rewards or their moments exceed what the algorithm declares, or NaN turns up in a user's part.
+
+    Notes ----- The function is pure. `seed` and the params of a built algorithm may be traced, nothing else. Where
+    something is traced, regret is summed on the device in `dtype`, and on the host in float64 otherwise.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> arms = jb.environments.bernoulli_arms(means=[0.2, 0.8])
     >>> run = jb.simulate(jb.algorithms.ucb1(num_arms=2, horizon=50), arms, history=True)
@@ -78,7 +126,8 @@ def simulate(
     algorithm = algorithm_for(algorithm, environment)
     if "horizon" not in algorithm.config:
         raise ValueError(
-            f"{algorithm.version[0]}: its config holds no horizon: decorate the factory with jaxbandits.validation.factory"
+            f"{algorithm.version[0]}: its config holds no horizon: decorate the factory with "
+            "jaxbandits.validation.factory"
         )
     horizon = integer("horizon", algorithm.config["horizon"], 1, 2**31 - 2)
     if horizon > environment.facts.get("max_horizon", horizon):
@@ -102,10 +151,10 @@ def simulate(
         doubts = structure.checked(cell.label, algorithm, environment, parts, case, algorithm.schedule)
         structure.warn(doubts, stacklevel=2)
     if is_altered(algorithm, environment, first, second) and not _traced((seed, algorithm.params)):
-        # what it reads may have changed since it was compiled
+        # a user's function may read a value that has changed since the function was compiled
         parts = parts._replace(traced=traced_now(parts, algorithm.schedule, cell, times, dtype, lasting=False))
     with jax.enable_x64(dtype == "float64"), programs_on_disk():
-        record, lane, diagnostics, kept = _play(parts, algorithm.schedule, history, case, jnp.uint32(seed), times)
+        record, lane, diagnostics, windows = _play(parts, algorithm.schedule, history, case, jnp.uint32(seed), times)
     traced = _traced((seed, algorithm.params))
     if _traced(seed) and parts.world.seeded:
         raise ValueError(
@@ -113,21 +162,23 @@ def simulate(
         )
     regret = _regret(record, environment, parts, seed, times, traced)
     pulls = None if isinstance(record.pulls, tuple) else record.pulls
-    if history:
-        kept = flattened(kept, traced)
+    plays = flattened(windows, traced) if history else None
     if not traced:
         pulls, diagnostics = jax.tree.map(np.asarray, (pulls, diagnostics))
         watched = jax.tree.map(lambda x: np.reshape(x, (1, 1)), lane.faults)
         counted = None if pulls is None else pulls[None, None]
-        seen = contract_faults.found_in((0,), int(seed), watched, np.asarray(regret)[None, None], counted, times)
-        error = contract_faults.verdict([cell], {horizon: times}, dtype, list(seen), stacklevel=2)
+        faults = contract_faults.found_in((0,), int(seed), watched, np.asarray(regret)[None, None], counted, times)
+        error = contract_faults.verdict([cell], {horizon: times}, dtype, list(faults), stacklevel=2)
         if error is not None:
             raise error
-    return Run(regret, times, pulls, lane.algorithm, diagnostics, kept if history else None)
+    return Run(regret, times, pulls, lane.algorithm, diagnostics, plays)
 
 
-def algorithm_for(algorithm, environment: Environment) -> Algorithm:
-    """A built algorithm as it is; a factory with its horizon bound, called with what the environment fixes. ValueError where they do not fit."""
+def algorithm_for(algorithm: "Algorithm | AlgorithmFactory | str", environment: Environment) -> Algorithm:
+    """A built algorithm as it is, or what a factory with its horizon bound returns for the environment.
+
+    ValueError where algorithm and environment do not fit together.
+    """
     if not isinstance(algorithm, Algorithm):
         factory = factory_of(algorithm, "algorithm", "algorithm")
         bound = signature_of(factory)[1]
@@ -141,23 +192,28 @@ def algorithm_for(algorithm, environment: Environment) -> Algorithm:
     return fitting_in(algorithm, environment.facts, algorithm.version[0])
 
 
-def environment_of(given) -> Environment:
-    """A called environment as it is; a factory or a name is called."""
+def environment_of(given: "Environment | EnvironmentFactory | str") -> Environment:
+    """A called environment as it is, or what a factory or the factory of that name returns."""
     if not isinstance(given, Environment):
         return call(part_factory(given, "environment"), "environment")
     structure.check_part(given, Environment, given)
     return given
 
 
-def _seed(seed):
+def _seed(seed: Any) -> Any:
     if _traced(seed):
         return seed
     plain = seed.item() if np.ndim(seed) == 0 and hasattr(seed, "item") else seed
     return integer("seed", plain, 0, 2**32 - 1, remedy="give one number; sweep runs many")
 
 
-def built_parts(algorithm, environment) -> tuple[Algorithm, Environment | None]:
-    """Both, called where they are factories; environment None: the algorithm's factory binds all it needs. ValueError where they do not fit."""
+def built_parts(
+    algorithm: "Algorithm | AlgorithmFactory | str", environment: "Environment | EnvironmentFactory | str | None"
+) -> tuple[Algorithm, Environment | None]:
+    """An algorithm and an environment, called where they are factories. ValueError where they do not fit together.
+
+    environment None: the algorithm's factory has all it needs bound to it.
+    """
     if environment is None:
         if isinstance(algorithm, Algorithm):
             return algorithm, None
@@ -166,12 +222,12 @@ def built_parts(algorithm, environment) -> tuple[Algorithm, Environment | None]:
     return algorithm_for(algorithm, environment), environment
 
 
-def _traced(tree) -> bool:
+def _traced(tree: Any) -> bool:
     return any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(tree))
 
 
-def _piece(function, static: tuple[int, ...]):
-    """Compiled by itself: an algorithm of many spans repeats few kinds of window. Under a caller's jit it is inlined."""
+def _piece(function: Callable[..., Any], static: tuple[int, ...]) -> Callable[..., Any]:
+    """The function, compiled by itself: many spans repeat few kinds of window. A caller's `jit` inlines it."""
     return jax.jit(without_unread(function, static), static_argnums=static)
 
 
@@ -181,29 +237,45 @@ close_span = _piece(simulator.close, (0,))
 finish_lane = _piece(simulator.finish, (0,))
 
 
-def _play(parts: Parts, schedule: tuple, history: bool, case: Case, seed, times):
-    lane = watched = begin_lane(
-        parts, case, seed, len(times)
-    )  # watched: makes every play that a lane at rest only counts
-    start, kept, horizon, times = 0, [], int(times[-1]), jnp.asarray(times, jnp.int32)
+def _play(
+    parts: Parts, schedule: Sequence[Span], history: bool, case: Case, seed: Any, times: Any
+) -> tuple[Any, Lane, dict[str, Any], list[Window]]:
+    """The record, the lane and the diagnostics at the horizon, and with `history` the windows of each span."""
+    # `watched` makes every play, also those that a lane at rest only counts
+    lane = watched = begin_lane(parts, case, seed, len(times))
+    spans_played: list[Window] = []
+    start, horizon, times = 0, int(times[-1]), jnp.asarray(times, jnp.int32)
     for span in schedule:
         kind, windows = (span.slots, span.full, span.whole), spans.windows_offered(span, len(times))
         where = (times, jnp.int32(start), jnp.int32(spans.batch_length(span)))
         if history:
-            watched, seen = watch_windows(parts, kind, windows, case, seed, watched, *where)
-            kept.append(seen)
+            watched, span_windows = watch_windows(parts, kind, windows, case, seed, watched, *where)
+            spans_played.append(span_windows)
         lane = advance_lane(parts, kind, case, seed, lane, *where, jnp.int32(0), jnp.int32(windows))
         if span.close:
             lane = close_span(parts, case, seed, lane)
             watched = close_span(parts, case, seed, watched) if history else watched
         start = spans.next_start(span, start, horizon)
     record, diagnostics = finish_lane(parts, case, lane)
-    return record, lane, diagnostics, kept
+    return record, lane, diagnostics, spans_played
 
 
 @partial(_piece, static=(0, 1, 2))
-def watch_windows(parts, kind, windows, case, seed, lane, times, start, length):
-    """The same windows again, kept. Spans that are not full are bounded by their windows, full ones by the horizon."""
+def watch_windows(
+    parts: Parts,
+    kind: tuple[int, bool, bool],
+    windows: int,
+    case: Case,
+    seed: Any,
+    lane: Lane,
+    times: Any,
+    start: Any,
+    length: Any,
+) -> tuple[Lane, Window]:
+    """Play the windows of a span one by one and return all of them, stacked.
+
+    Spans that are not full end with their windows, full ones at the horizon.
+    """
 
     def one(lane, w):
         return simulator.nth_window(parts, kind, case, seed, lane, times, start, length, w)
@@ -211,9 +283,10 @@ def watch_windows(parts, kind, windows, case, seed, lane, times, start, length):
     return lax.scan(one, lane, jnp.arange(windows, dtype=jnp.int32))
 
 
-def flattened(kept, traced: bool) -> History:
+def flattened(windows: Sequence[Window], traced: bool) -> History:
+    """Stacked windows of every span as one history; where nothing is traced, without slots that were not played."""
     parts = []
-    for window in kept:
+    for window in windows:
         w, p = window.play.shape
 
         def rows(x, w=w, p=p):
@@ -235,7 +308,8 @@ def flattened(kept, traced: bool) -> History:
     return jax.tree.map(lambda *xs: join(xs), *parts)
 
 
-def _regret(record, environment, parts, seed, times, traced):
+def _regret(record: Any, environment: Environment, parts: Parts, seed: Any, times: Any, traced: bool) -> Any:
+    """Regret at the checkpoints: from pull counts where it follows from them, otherwise the recorded sums."""
     if record.regret_at:
         high, low = record.regret_at
         regret = high + low if traced else np.asarray(high, np.float64) + np.asarray(low, np.float64)

@@ -3,7 +3,11 @@
 import json
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import jax
+import numpy as np
 
 from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.sweeps import assumptions, jax_flags
@@ -12,6 +16,7 @@ from jaxbandits.sweeps.dataset import jsonable
 from jaxbandits.sweeps.engines.local import Local
 from jaxbandits.sweeps.execution import Job
 from jaxbandits.sweeps.plan import plan
+from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory, Vector
 from jaxbandits.validation import Arguments, choice, shown
 
 if TYPE_CHECKING:
@@ -21,49 +26,108 @@ if TYPE_CHECKING:
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
 
+Algorithms: TypeAlias = (
+    "str | AlgorithmFactory | Sequence[str | AlgorithmFactory] | Mapping[str, str | AlgorithmFactory]"
+)
+Seeds: TypeAlias = int | range | Sequence[int] | np.ndarray[Any, Any]
+
+
 def sweep(
-    algorithms,
-    environment,
+    algorithms: Algorithms,
+    environment: "Environment | EnvironmentFactory | str",
     *,
-    horizon,
-    seeds,
-    grid=None,
-    points=None,
-    reward_adversary=None,
-    message_adversary=None,
-    checkpoints=200,
-    dtype="float32",
-    memory=None,
-    store=None,
-    engine="local",
-    devices=None,
-    progress=True,
+    horizon: int | Sequence[int],
+    seeds: Seeds,
+    grid: Mapping[Any, Any] | None = None,
+    points: Sequence[Mapping[Any, Any]] | None = None,
+    reward_adversary: "Adversary | AdversaryFactory | str | None" = None,
+    message_adversary: "Adversary | AdversaryFactory | str | None" = None,
+    checkpoints: int | Vector = 200,
+    dtype: Any = "float32",
+    memory: float | str | None = None,
+    store: str | os.PathLike[str] | None = None,
+    engine: Literal["local", "ray"] = "local",
+    devices: int | Sequence[jax.Device] | None = None,
+    progress: bool = True,
 ) -> "xr.Dataset":
-    """Run algorithms on an environment for many seeds and settings, in batches, and return regrets with named dimensions.
+    """Run algorithms on an environment for many seeds and settings, in batches, and return their regrets.
 
-    algorithms: a factory, its name or a `functools.partial` of it, a list of them, or {label: factory}.
-    environment, reward_adversary, message_adversary: factories, names, partials or called parts.
-    horizon: plays, or a list of horizons (each algorithm tuned for its own).
-    seeds: a count, or a `range` or consecutive integers in [0, 2^31): lane 7 is lane 7 whatever else runs.
-    grid: {key: values}, crossed. A bare key feeds every algorithm that names it; `environment.x`, `reward_adversary.x`,
-        `message_adversary.x`, `base.x` and `LABEL.x` address one part. Arrays are named: {"environment.means": {"easy": [...]}}.
-        A tuple of keys moves together on one axis, by one value or by rows of one value a key. points: a list of dicts run instead of a grid.
-    checkpoints: how many log-spaced times to record (the last is the horizon), or the times.
-    dtype: "float32" or "float64", or the types of NumPy and JAX. memory: bytes, or text such as "200KB", for the calls in flight (with Ray: of each).
-    devices: how many, or which, JAX devices to use; on a CPU all cores are used (see `jaxbandits.cores`).
-    store: a directory. Finished chunks are kept there as the sweep goes: a call that was interrupted, however hard, goes on
-        where it stopped; more seeds, grid values or algorithms compute only what is new. The result is its `results.nc`.
-    engine: "local", or "ray" for a cluster (extra `ray`). progress: print an estimate of time and memory, then a bar.
+    Parameters
+    ----------
+    algorithms : factory, str, list or dict
+        The algorithms: a factory of `jaxbandits.algorithms`, its name, a `functools.partial` of it, a list of these,
+        or ``{label: factory}``. What they need of the environment, such as `num_arms`, is filled in, and so is the
+        horizon.
+    environment : Environment, factory or str
+        Where they play: a called environment, a factory of `jaxbandits.environments`, a partial of it, or its name.
+    horizon : int or list of int
+        Plays of a run, at least 1. A list adds an axis `horizon`; each algorithm is tuned for its own.
+    seeds : int, range or sequence of int
+        The runs of each setting: how many, counted from 0, or consecutive integers in [0, 2^31). A run depends on its
+        seed alone: run 7 has the same numbers whatever else is computed beside it.
+    grid : dict, optional
+        ``{key: values}``; all combinations are run, and each key becomes an axis. A bare key is given to every
+        algorithm that has an argument of that name. `environment.x`, `reward_adversary.x`, `message_adversary.x`,
+        `base.x` and `LABEL.x` address one part. Arrays are named: ``{"environment.means": {"easy": [0.1, 0.9]}}``.
+        The keys of a tuple share one axis: its values are given to all of them, or rows hold one value for each. The
+        default: one setting.
+    points : list of dict, optional
+        Settings ``{key: value}`` to run instead of a grid. They become the axis `point`.
+    reward_adversary : Adversary, factory or str, optional
+        Who corrupts the rewards of `environment`, from `jaxbandits.adversaries`. The default: nobody.
+    message_adversary : Adversary, factory or str, optional
+        Who corrupts what clients send. The default: nobody.
+    checkpoints : int or sequence of int
+        When regret is recorded: how many times, spaced evenly in the logarithm with the horizon as the last, or the
+        times themselves, in plays. The default: 200.
+    dtype : str or dtype
+        The floating-point type of a run: "float32", which is the default, or "float64", also as a type of NumPy or JAX.
+    memory : float or str, optional
+        Bytes, or text such as "200KB" or "2GB", that the calls in flight may use; with Ray, what each of them may
+        use. The default: 1 GiB on a CPU, a quarter of an accelerator's memory.
+    store : str or path, optional
+        A directory where finished chunks are kept as the sweep goes. A sweep that was interrupted, however hard, goes
+        on where it stopped. More seeds, grid values or algorithms compute only what is new. The result is its
+        `results.nc`. The default: everything stays in memory.
+    engine : {"local", "ray"}
+        "local" computes on this machine, which is the default; "ray" on a cluster, and needs the extra `ray`.
+    devices : int or list of jax.Device, optional
+        How many of JAX's devices to use, or which. The default: all of the default backend; on a CPU, all cores (see
+        `jaxbandits.cores`).
+    progress : bool
+        Print an estimate of time and memory, then a bar. The default: True.
 
-    Returns a Dataset: `regret (algorithm, <grid...>, seed, t)` float64, cumulative expected regret (for loss sequences
-    against the arm or expert best over plays 1..t); `pulls (..., seed, arm)` at the horizon where arms are finite;
-    diagnostics under their own names. The result does not depend, bit for bit, on memory, devices, cores, engine or interruption.
-    Warns, once a label and before anything runs, where the environment's rewards or their moments exceed what an algorithm declares.
-    Raises ValueError or TypeError naming argument, value and remedy before anything runs; OSError where the store cannot be
-    written to the end; with a store, SweepError after all other chunks are finished where an algorithm failed in Python;
-    ContractError, after the other labels are finished, where a lane's actions left the arms, its pulls are not its plays or its regret is
-    not finite: nothing of it is stored.
+    Returns
+    -------
+    xarray.Dataset
+        `regret (algorithm, <grid...>, seed, t)`, float64: cumulative expected regret; for loss sequences, that
+        against the arm or expert that is best over plays 1..t. `pulls (..., seed, arm)`, where arms are finite: how
+        often each was played up to the horizon. Diagnostics of the algorithms under their own names.
 
+    Raises
+    ------
+    ValueError or TypeError
+        Before anything runs, where an argument is wrong. The text names the argument, the value and the remedy.
+    OSError
+        The store cannot be written to the end.
+    SweepError
+        With a store: an algorithm failed in Python. It is raised after all other chunks are finished.
+    ContractError
+        In some run actions left the arms, the pulls are not the plays, or regret is not finite. Nothing of that label
+        is stored. It is raised after the other labels are finished.
+
+    Warns
+    -----
+    UserWarning
+        Before anything runs, once a label: the environment's rewards or their moments exceed what the algorithm
+        declares.
+
+    Notes
+    -----
+    The result does not depend, bit for bit, on memory, devices, cores, engine or interruption.
+
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> ds = jb.sweep(jb.algorithms.ucb1, jb.environments.bernoulli_arms(means=[0.2, 0.8]),
     ...               horizon=100, seeds=8, checkpoints=5, progress=False)
@@ -80,14 +144,28 @@ def sweep(
 
 
 DEFAULTS = {
-    "grid": None, "points": None, "dtype": "float32", "reward_adversary": None, "message_adversary": None, "checkpoints": 200,
+    "grid": None, "points": None, "dtype": "float32",
+    "reward_adversary": None, "message_adversary": None, "checkpoints": 200,
 }  # fmt: skip
 
 
 def prepared(
-    algorithms, environment, settings: dict, *, store=None, engine="local", devices=None, memory=None, progress=True, fresh=False
-) -> Job:  # fmt: skip
-    """Everything checked and nothing written: `.dataset()` computes what is missing, `.compute(shard)` a shard of it."""
+    algorithms: Algorithms,
+    environment: "Environment | EnvironmentFactory | str",
+    settings: dict[str, Any],
+    *,
+    store: str | os.PathLike[str] | None = None,
+    engine: str = "local",
+    devices: int | Sequence[jax.Device] | None = None,
+    memory: float | str | None = None,
+    progress: bool = True,
+    fresh: bool = False,
+) -> Job:
+    """A sweep with all arguments checked and nothing written yet.
+
+    `.dataset()` of it computes what is missing, `.compute(shard)` a shard of that. settings: the other arguments of
+    `sweep`. fresh: compute everything, whatever the store holds.
+    """
     settings = DEFAULTS | settings
     engine, budget = choice("engine", engine, ("local", "ray")), parse_memory(memory)
     jax_flags.check()
@@ -113,11 +191,14 @@ def prepared(
     return Job(laid_out, config, common, runner, store, progress=progress, fresh=fresh)
 
 
-def config_of(algorithms, environment, *, brief: bool, **settings) -> dict:
-    """The arguments of a sweep as JSON. brief: without those of the environment and the adversaries that are at their defaults,
-    so that runs of a release that knows more arguments say the same."""
+def config_of(algorithms: Any, environment: Any, *, brief: bool, **settings: Any) -> dict[str, Any]:
+    """The arguments of a sweep as JSON.
 
-    def part(x):
+    brief: leave out arguments of the environment and the adversaries that have their default values, so that a
+    release that adds arguments writes the same for the same run.
+    """
+
+    def part(x: Any) -> dict[str, Any] | None:
         if x is None:
             return None
         changed = False
@@ -128,10 +209,13 @@ def config_of(algorithms, environment, *, brief: bool, **settings) -> dict:
             names, bound = signature_of(x)
             defaults = {name: p.default for name, p in names.items() if p.default is not p.empty}
             config = {"name": name_of(x), **defaults, **{name: bound[name] for name in names if name in bound}}
-        said = jsonable(config)
+        written = jsonable(config)
         if brief:
-            said = {k: v for k, v in said.items() if k == "name" or k not in defaults or v != jsonable(defaults[k])}
-        return said | ({"changed": True} if changed else {})  # by `_replace`: no arguments say how
+            written = {
+                k: v for k, v in written.items() if k == "name" or k not in defaults or v != jsonable(defaults[k])
+            }
+        # changed by `_replace`: no arguments say how
+        return written | ({"changed": True} if changed else {})
 
     settings = {
         key: part(value) if key.endswith("adversary") else _named_keys(value) if key == "grid" else jsonable(value)
@@ -144,11 +228,11 @@ def config_of(algorithms, environment, *, brief: bool, **settings) -> dict:
     }
 
 
-def _named_keys(grid):
+def _named_keys(grid: Mapping[Any, Any] | None) -> dict[str, Any]:
     return {"+".join(k) if isinstance(k, tuple) else str(k): jsonable(v) for k, v in (grid or {}).items()}
 
 
-def parse_memory(memory) -> int | None:
+def parse_memory(memory: Any) -> int | None:
     """Bytes from a number or text such as "200KB" or "2GB"."""
     if memory is None:
         return None

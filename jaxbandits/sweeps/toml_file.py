@@ -1,9 +1,12 @@
-"""A TOML file says the same as `jb.sweep`'s arguments."""
+"""TOML files that hold the arguments of `jb.sweep`."""
 
 import functools
+import os
 import re
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from jaxbandits import adversaries, algorithms, environments
 from jaxbandits.environments.data import read_labelled, read_losses
@@ -12,19 +15,22 @@ from jaxbandits.sweeps.dataset import text
 from jaxbandits.sweeps.own_factory import own_factory
 from jaxbandits.validation import nearest, shown
 
-TOP = ("horizon", "seeds", "checkpoints", "dtype", "memory", "environment", "reward_adversary", "message_adversary",
-       "algorithm", "grid", "points", "tied", "figure", "caption")  # fmt: skip
-FIGURE = ("against", "dotted", "title")
+# The keys at the top level of a file, and those of its table [figure].
+TOP_KEYS = (
+    "horizon", "seeds", "checkpoints", "dtype", "memory", "environment", "reward_adversary", "message_adversary",
+    "algorithm", "grid", "points", "tied", "figure", "caption",
+)  # fmt: skip
+FIGURE_KEYS = ("against", "dotted", "title")
 
 
-def read_config(path) -> dict:
-    """Keyword arguments of `sweep` (and `figure`, `caption`) from a TOML file. Every error names the file and the key."""
+def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Keyword arguments of `sweep`, and `figure` and `caption`, from a TOML file. Errors name the file and the key."""
     path = Path(path)
     return config_arguments(parsed(path), path)
 
 
-def parsed(path: Path) -> dict:
-    """A TOML file as a dict, in UTF-8 with or without a byte-order mark. ValueError says what is wrong with the file."""
+def parsed(path: Path) -> dict[str, Any]:
+    """A TOML file as a dict. It is in UTF-8 with or without a byte-order mark; ValueError where it cannot be read."""
     try:
         content = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -44,22 +50,22 @@ def parsed(path: Path) -> dict:
         raise ValueError(f"{path}: not valid TOML: {' '.join(str(error).split())}{hint}") from None
 
 
-def config_arguments(raw: dict, path: Path) -> dict:
-    """The same from parsed TOML; `path` places relative data files and names errors."""
+def config_arguments(raw: dict[str, Any], path: Path) -> dict[str, Any]:
+    """What `read_config` returns, from parsed TOML. Data files are relative to `path`, and errors name it."""
     for key in raw:
-        if key not in TOP:
-            raise ValueError(f"{path}: unknown key {key!r}{nearest(key, TOP)}; known keys: {', '.join(TOP)}")
+        if key not in TOP_KEYS:
+            raise ValueError(f"{path}: unknown key {key!r}{nearest(key, TOP_KEYS)}; known keys: {', '.join(TOP_KEYS)}")
     for key in ("horizon", "seeds", "environment", "algorithm"):
         if key not in raw:
             raise ValueError(f"{path}: {key!r} is missing")
-    arguments = {k: raw[k] for k in ("horizon", "checkpoints", "dtype", "memory") if k in raw}
+    arguments: dict[str, Any] = {k: raw[k] for k in ("horizon", "checkpoints", "dtype", "memory") if k in raw}
     arguments["seeds"] = _seeds(raw["seeds"], path)
     arguments["environment"] = _part(raw["environment"], environments, "environment", path)
     for slot in ("reward_adversary", "message_adversary"):
         if slot in raw:
             arguments[slot] = _part(raw[slot], adversaries, slot, path)
     tables = raw["algorithm"] if isinstance(raw["algorithm"], list) else [raw["algorithm"]]
-    found: dict = {}
+    factories: dict[str, Any] = {}
     for i, table in enumerate(tables):
         if not isinstance(table, dict | str):
             raise ValueError(f"{path}: algorithm[{i}] = {shown(table)} must be a name or a table, [[algorithm]]")
@@ -67,10 +73,10 @@ def config_arguments(raw: dict, path: Path) -> dict:
         label = table.pop("label", table.get("name", ""))
         if not isinstance(label, str) and label != table.get("name"):
             raise ValueError(f"{path}: algorithm[{i}]: label = {shown(label)} must be a string")
-        if label in found:
+        if label in factories:
             raise ValueError(f"{path}: two algorithms have the label {label!r}: give them different labels")
-        found[label] = _part(table, algorithms, f"algorithm[{i}]", path)
-    arguments["algorithms"] = found
+        factories[label] = _part(table, algorithms, f"algorithm[{i}]", path)
+    arguments["algorithms"] = factories
     for key, kind, what in (("grid", dict, "a table"), ("figure", dict, "a table"), ("caption", str, "a string")):
         if not isinstance(raw.get(key, kind()), kind):
             raise ValueError(f"{path}: {key} = {shown(raw[key])} must be {what}")
@@ -94,14 +100,14 @@ def config_arguments(raw: dict, path: Path) -> dict:
             for words in (arguments[key],) if key == "caption" else arguments[key].values():
                 readable(f"{path}: {key}", words if isinstance(words, str) else "")
     for key in raw.get("figure", {}):
-        if key not in FIGURE:
+        if key not in FIGURE_KEYS:
             raise ValueError(
-                f"{path}: figure has no key {key!r}{nearest(key, FIGURE)}; known keys: {', '.join(FIGURE)}"
+                f"{path}: figure has no key {key!r}{nearest(key, FIGURE_KEYS)}; known keys: {', '.join(FIGURE_KEYS)}"
             )
     return arguments
 
 
-def _seeds(seeds, path: Path):
+def _seeds(seeds: Any, path: Path) -> range:
     """A list of two numbers is the range [a, b); anything else means what it means in Python."""
     if isinstance(seeds, list) and len(seeds) == 2 and all(type(s) is int for s in seeds):
         seeds = range(*seeds)
@@ -112,9 +118,9 @@ def _seeds(seeds, path: Path):
         raise ValueError(f"{path}: {error}{pair}") from None
 
 
-def _flat(grid: dict, path: Path, prefix: str = "") -> dict:
-    """TOML reads `environment.gap = [...]` as a table: join the keys again. A table of lists names array values."""
-    out: dict = {}
+def _flat(grid: dict[Any, Any], path: Path, prefix: str = "") -> dict[Any, Any]:
+    """A grid with dotted keys, which TOML reads as tables, joined again. A table of lists stays: it names arrays."""
+    out: dict[Any, Any] = {}
     for key, value in grid.items():
         if isinstance(key, str) and key.rpartition(".")[2] == "base" and isinstance(value, list):
             parts = [_part(v, algorithms, f"grid.{prefix}{key}", path) for v in value]
@@ -132,12 +138,12 @@ def _flat(grid: dict, path: Path, prefix: str = "") -> dict:
     return out
 
 
-def _names_arrays(key: str, value: dict) -> bool:
-    # [grid.environment] means = {easy = [...]}: two levels below a part's name the table holds named arrays
+def _names_arrays(key: str, value: dict[str, Any]) -> bool:
+    """Whether a table below a part's argument names arrays, as in `[grid.environment] means = {easy = [...]}`."""
     return "." in key and key.rpartition(".")[2] != "base" and all(isinstance(v, list) for v in value.values())
 
 
-def _part(table, module, where: str, path: Path):
+def _part(table: Any, module: Any, where: str, path: Path) -> functools.partial[Any]:
     """A factory with its arguments bound, from {name = ..., ...}."""
     if isinstance(table, str):
         table = {"name": table}
@@ -151,7 +157,8 @@ def _part(table, module, where: str, path: Path):
     for key in settings:
         if key not in names:
             raise ValueError(
-                f"{path}: {where} ({table['name']}) has no argument {key!r}{nearest(key, names)}; it takes {', '.join(names)}"
+                f"{path}: {where} ({table['name']}) has no argument {key!r}{nearest(key, names)}; "
+                f"it takes {', '.join(names)}"
             )
     for key in ("base", "losses"):
         if isinstance(settings.get(key), dict | str):
@@ -163,7 +170,8 @@ def _part(table, module, where: str, path: Path):
     return functools.partial(factory, **settings)
 
 
-def _read_data(settings: dict, names, where: str, path: Path) -> dict:
+def _read_data(settings: dict[str, Any], names: Iterable[str], where: str, path: Path) -> dict[str, Any]:
+    """The settings with the data of the file `path` in place of its name."""
     settings = dict(settings)
     file = path.parent / settings.pop("path")
     if "losses" in names:
@@ -176,7 +184,7 @@ def _read_data(settings: dict, names, where: str, path: Path) -> dict:
     raise ValueError(f"{path}: {where} takes no path")
 
 
-def _look_up(name: str, module, where: str, path: Path):
+def _look_up(name: str, module: Any, where: str, path: Path) -> Any:
     if ":" in name:  # the user's own factory, module:attribute, beside the file or importable
         try:
             return own_factory(name, path.parent)

@@ -351,7 +351,7 @@ def test_an_understated_claim_is_refuted_by_the_short_audit():
     (finding,) = look("short_audit", own(claim=halved))
     assert "REFUTES" in finding.message and finding.where == place_of_function(encode)
     assert look("short_audit", own()) == []
-    assert claims.CONFIDENCE >= 0.999
+    assert claims.AUDIT_CONFIDENCE >= 0.999
 
 
 # --- environments and adversaries

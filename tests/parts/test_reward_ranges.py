@@ -18,7 +18,7 @@ import jaxbandits as jb
 from jaxbandits import catalogue
 from jaxbandits.cli import main
 from jaxbandits.commands import listing
-from jaxbandits.commands.arguments import arguments
+from jaxbandits.commands.arguments import arguments, paper, summary
 from jaxbandits.protocol import Rewards
 from jaxbandits.random import Draws
 from jaxbandits.sweeps import assumptions
@@ -317,7 +317,7 @@ def test_static_arguments():
         "byzantine_ucb": ["num_agents", "num_arms", "dim", "horizon", "window", "aggregate", "privacy", "iterations"],
         "linucb": ["num_arms", "dim", "contexts"],
     }  # fmt: skip
-    assert listing.record("private_batched")["static"] == ["num_arms"]  # its window is data
+    assert listing.record("private_batched")["static"] == ["num_arms", "base"]  # its window is data
     assert "learner" in listing.record("online_ucb")["static"] and "step" in listing.record("online_ucb")["static"]
 
 
@@ -366,13 +366,43 @@ def test_a_page_names_every_argument_with_its_default(name):
 def test_pages_say_what_arguments_do(capsys):
     assert main(["list", "byzantine_ucb"]) == 0
     page = capsys.readouterr().out
-    assert (
-        "federated, neighbours differ in one message" in page
-        and "the share of attackers the server believes in" in page
-    )
-    assert "noise_scale: default 0.5, >= 0" in page and "see feature_spread" in page
-    # where a docstring refers to another algorithm, so does the page
-    assert "guard_bins: extra bins each side" in listing.page("prm_thompson")
+    assert "federated, neighbours differ in one message" in page
+    assert "noise_scale: default 0.5, >= 0" in page
+    texts = {row.name: row.text for row in listed_arguments("byzantine_ucb")}
+    plain = " ".join(page.split())
+    assert all(texts.values()) and all(text in plain for text in texts.values())
+
+
+def test_texts_of_arguments_are_the_entries_of_the_docstring():
+    @factory
+    def own(*, num_arms, low=0.0, high=1.0, twist="left"):
+        """One sentence.
+
+        Parameters
+        ----------
+        num_arms : int
+            How many arms,
+            two of them at least.
+        low, high : float
+            The ends.
+        twist : {"left", "right"}
+            The way [static].
+
+        References
+        ----------
+        Nobody 2020, Theorem 1.
+        """
+        return jb.algorithms.uniform(num_arms=num_arms, horizon=9)
+
+    rows = {row.name: row for row in arguments(own, own(num_arms=3))}
+    assert [row.text for row in rows.values()] == [
+        "How many arms, two of them at least.",
+        "The ends.",
+        "The ends.",
+        "The way [static].",
+    ]
+    assert [name for name, row in rows.items() if row.static] == ["num_arms", "twist"]
+    assert (summary(own), paper(own)) == ("One sentence.", "Nobody 2020, Theorem 1")
 
 
 def test_the_table_says_which_rewards_are_read(capsys):

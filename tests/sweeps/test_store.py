@@ -22,7 +22,8 @@ from jaxbandits.sweeps import estimate
 from jaxbandits.sweeps.dataset import Results
 from jaxbandits.sweeps.engines import calls, keeping, local
 from jaxbandits.sweeps.storage import dataset_file, free_space, store
-from jaxbandits.sweeps.storage.store import Damaged, Store, pack, unpack
+from jaxbandits.sweeps.storage.digest_file import Damaged, pack, unpack
+from jaxbandits.sweeps.storage.store import Store
 from jaxbandits.sweeps.sweep import prepared
 
 A, E = jb.algorithms, jb.environments

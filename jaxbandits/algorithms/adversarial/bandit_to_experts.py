@@ -4,6 +4,7 @@ from functools import cache
 
 import jax.numpy as jnp
 
+from jaxbandits.mechanisms.composition import claimed_epsilon
 from jaxbandits.numerics import inverse_cdf
 from jaxbandits.protocol import Algorithm, Program
 from jaxbandits.typing import AlgorithmFactory
@@ -96,4 +97,5 @@ def bandit_to_experts(*, num_arms: int, num_experts: int, horizon: int, base: Al
     except ValueError as error:  # the base speaks of arms where it means experts
         raise ValueError(f"{error} (here K counts the N = {num_experts} experts that are the base's arms)") from None
     version = ("bandit_to_experts", 1, (num_arms, num_experts, algorithm.version))
-    return algorithm._replace(program=program(algorithm.program), version=version)
+    guarantee = algorithm.guarantee._replace(claimed=claimed_epsilon(algorithm))
+    return algorithm._replace(program=program(algorithm.program), version=version, guarantee=guarantee)

@@ -8,10 +8,10 @@ losses), which is then filled in; or it carries a function of its own, put on it
 import inspect
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 from jaxbandits.typing import AlgorithmFactory
+from jaxbandits.validation import unwrapped
 
 
 class Batches(NamedTuple):
@@ -61,7 +61,7 @@ def tuning_of(base: AlgorithmFactory, batches: Batches) -> dict[str, Any]:
     """The arguments that the conversion passes to its base, without those that a partial binds already."""
     if math.isinf(batches.epsilon):
         return {}
-    maker = base.func if isinstance(base, partial) else base
+    maker = unwrapped(base).function
     given = {key for key, value in batches.bound.items() if value is not None}
     declared: Tuning | None = getattr(maker, "tuning_in_batches", None)
     if declared is not None:

@@ -1,7 +1,7 @@
 """A private algorithm from any bandit algorithm (Asi, Raman and Talwar 2025, Algorithm 1): batches and noisy means."""
 
 import math
-from functools import cache, partial
+from functools import cache
 from typing import Any, NamedTuple
 
 import jax
@@ -18,7 +18,7 @@ from jaxbandits.numerics import fixed_sum, materialize, tree_where
 from jaxbandits.protocol import Algorithm, Loss, Program, Rewards, Span
 from jaxbandits.random import Draws
 from jaxbandits.typing import AlgorithmFactory, Array, Float, Int, Scalar
-from jaxbandits.validation import base_algorithm, factory, integer, number, shown
+from jaxbandits.validation import base_algorithm, factory, integer, number, shown, unwrapped
 
 # The most plays of one window: longer batches are split evenly.
 MAX_WINDOW_PLAYS = 256
@@ -202,7 +202,7 @@ def private_batched(
     else:
         # the rounding guard of `theory.window` may exceed T
         window = min(theory.window(theory.check_epsilon(epsilon, horizon)), horizon)
-    bound = dict(base.keywords) if isinstance(base, partial) else {}
+    bound = unwrapped(base).bound
     batches = Batches(num_arms=num_arms, horizon=horizon, epsilon=epsilon, window=window, chosen=chosen, bound=bound)
     inner = base_algorithm(base, num_arms=num_arms, horizon=horizon // window, **tuning_of(base, batches))
     if not _learns_from_losses(inner.program, *_shapes(inner.params)):

@@ -352,13 +352,14 @@ def bandit_combiner(
     built = [call(x, fixed, {"failure_prob": failure_prob, "longest": horizon}) for x in bases]
     built = [x if isinstance(x.params, Table) else one_epoch(x) for x in built]
     first = built[0]
+    kind = first.guarantee._replace(claimed=None)
     for x in built:
         if x.program is not first.program:
             raise ValueError(
                 f"bases = {[x.version[0] for x in built]} run different programs: give one factory with different "
                 f"numbers, and doubling of it"
             )
-        if x.guarantee._replace(spend=first.guarantee.spend, events=first.guarantee.events) != first.guarantee:
+        if x.guarantee._replace(spend=first.guarantee.spend, events=first.guarantee.events, claimed=None) != kind:
             raise ValueError("bases claim different guarantees: give all of them the same kind of privacy")
     if first.guarantee.model not in ("local", "none"):
         raise ValueError(
@@ -389,7 +390,7 @@ def bandit_combiner(
     )
     guarantee = first.guarantee
     if guarantee.model != "none":
-        guarantee = together([x.guarantee for x in built])
+        guarantee = together([x.guarantee for x in built])._replace(claimed=float(epsilon))
     version = ("bandit_combiner", 1, tuple(x.version for x in built))
     return Algorithm(
         program=program(first.program, len(built)),

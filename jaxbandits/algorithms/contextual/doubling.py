@@ -7,17 +7,18 @@ Axes: [E] epochs.
 
 import inspect
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandits.mechanisms.composition import claimed_epsilon
 from jaxbandits.numerics import count, pick, tree_where
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
 from jaxbandits.typing import AlgorithmFactory, Scalar
-from jaxbandits.validation import base_algorithm, factory, integer, number, shown
+from jaxbandits.validation import base_algorithm, factory, integer, number, shown, unwrapped
 
 UNREACHED = 2**31 - 1  # plays before an epoch that no run reaches
 
@@ -103,14 +104,13 @@ def rows(params: Params) -> list[Any]:
 
 def names(base: Callable[..., Any]) -> tuple[set[str], set[str]]:
     """The names of a factory's arguments, and of those bound in partials. ValueError where it is none."""
-    bound: set = set()
-    while isinstance(base, partial):
-        bound, base = bound | set(base.keywords), base.func
-    if not callable(base):
+    function, bound, _ = unwrapped(base)
+    if not callable(function):
         raise ValueError(
-            f"base = {shown(base)} must be a factory of algorithms or a partial of one: for instance algorithms.linucb"
+            f"base = {shown(function)} must be a factory of algorithms or a partial of one: "
+            "for instance algorithms.linucb"
         )
-    return set(inspect.signature(base).parameters), bound
+    return set(inspect.signature(function).parameters), set(bound)
 
 
 def call(base: AlgorithmFactory, fixed: dict[str, Any], tuning: dict[str, Any]) -> Algorithm:
@@ -249,7 +249,7 @@ def doubling(
         program=program(first.program),
         schedule=(Span(1, horizon),),
         params=params,
-        guarantee=wrapped(first.guarantee),
+        guarantee=wrapped(first.guarantee)._replace(claimed=claimed_epsilon(first)),
         version=("doubling", 1, (first.version,)),
         config={},
         rewards=first.rewards,

@@ -68,7 +68,7 @@ def program(num_agents: int, dim: int, window: int) -> Program:
         new = accept(message.kept, 1e4 * window)  # only a reward that is not finite can be refused here
         own, episode = Moments(state.own.gram + new.gram, state.own.vector + new.vector), state.episode + 1
         level = ridge(params, episode, own.gram.dtype)
-        ridged = own.gram + level * jnp.eye(dim, dtype=own.gram.dtype)
+        ridged = own.gram + level * jnp.eye(dim, dtype=own.gram.dtype)[None]
         inverse = jax.vmap(floored_inverse, (0, None))(ridged, FLOOR * level)
         return State(own, matvec(inverse, own.vector), inverse, episode), ()
 

@@ -199,7 +199,7 @@ def in_blocks(stored: Float[Array, " room"], counts: Int[Array, " K"], largest: 
     done = (block - (jnp.cumsum(blocks) - blocks)[arm]) * size  # reports of the arm in earlier blocks
     left = jnp.where(block < jnp.sum(blocks, dtype=jnp.int32), counts[arm] - done, 0)
     values = jax.vmap(lambda first: lax.dynamic_slice(stored, (first,), (size,)))(start[arm] + done)
-    return _reports(values, jnp.arange(size, dtype=jnp.int32) < left[:, None], arm)
+    return _reports(values, jnp.arange(size, dtype=jnp.int32)[None] < left[:, None], arm)
 
 
 def one_a_block(stored: Float[Array, " K"], counts: Int[Array, " K"]) -> Reports:

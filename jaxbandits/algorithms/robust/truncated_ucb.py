@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.algorithms.stochastic.ucb1 import UNPLAYED
+from jaxbandits.algorithms.stochastic.arm_rows import counted, rows_before_play
 from jaxbandits.numerics import argmax, materialize, two_sum
 from jaxbandits.protocol import Program
 from jaxbandits.typing import Array, Float, Int
@@ -56,7 +56,7 @@ def program(num_arms: int) -> Program:
     index = jnp.arange(room, dtype=jnp.int32)
 
     def init(params, draws):
-        arms = jnp.zeros((num_arms, 5), draws.dtype).at[:, 0].set(UNPLAYED)
+        arms = rows_before_play(num_arms, draws.dtype, columns=5)
         life = jnp.full(room, jnp.inf, draws.dtype)
         watched = jnp.zeros((room, 2), draws.dtype)
         zero = jnp.int32(0)
@@ -73,10 +73,9 @@ def program(num_arms: int) -> Program:
     def add(arms, arm, value, more):
         """The table of arms after a value was added to an arm's sum and `more` to its pulls."""
         _, _, pulls, high, low = arms[arm]
-        pulls = materialize(pulls + more)
+        pulls, inverse, inverse_root = counted(pulls, more)
         high, low = two_sum(high, low, value)
-        inverse = materialize(1 / pulls)
-        row = jnp.stack([materialize((high + low) * inverse), materialize(jnp.sqrt(inverse)), pulls, high, low])
+        row = jnp.stack([materialize((high + low) * inverse), inverse_root, pulls, high, low])
         return arms.at[arm].set(row)
 
     def update(params, state, draws, t, note, message, used):

@@ -10,11 +10,12 @@ from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 
+from jaxbandits.algorithms.stochastic.arm_rows import rows_before_play, with_reward
 from jaxbandits.algorithms.stochastic.kl_ucb import unit_reward
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, response_event, view_message
 from jaxbandits.mechanisms.laplace import laplace_scale
 from jaxbandits.mechanisms.randomized_response import randomized_response
-from jaxbandits.numerics import argmax, materialize
+from jaxbandits.numerics import argmax
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import choice, factory, integer
@@ -47,9 +48,9 @@ def _events(mechanism, params):
 def program(num_arms: int, mechanism: str) -> Program:
     """The functions of UCB on private reports."""
 
-    # state [K, 3]: mean of the reports, 1 / sqrt(N), N. A play writes one row.
+    # state [K, 3]: the rows of `arm_rows`, with reports for rewards. A play writes one row.
     def init(params, draws):
-        return jnp.zeros((num_arms, 3), draws.dtype)
+        return rows_before_play(num_arms, draws.dtype, mean=0.0)
 
     def act(params, state, draws, t, context):
         log = jnp.log(t[0].astype(draws.dtype))
@@ -66,12 +67,8 @@ def program(num_arms: int, mechanism: str) -> Program:
         return randomized_response(draws.uniform(t[0]), reward, noise)
 
     def update(params, state, draws, t, note, message, used):
-        mean, _, pulls = state[note]
-        pulls = materialize(pulls + 1)
-        inverse = materialize(1 / pulls)
         message = jnp.where(jnp.isfinite(message), message, 0)  # a report may be attacked on its way
-        mean = materialize(mean + (message - mean) * inverse)
-        return state.at[note].set(jnp.stack([mean, materialize(jnp.sqrt(inverse)), pulls])), ()
+        return with_reward(state, note, message, from_zero=True), ()
 
     return Program(init, act, encode, update)
 

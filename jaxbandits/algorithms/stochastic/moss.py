@@ -6,13 +6,11 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
+from jaxbandits.algorithms.stochastic.arm_rows import rows_before_play
 from jaxbandits.numerics import argmax, materialize
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import factory, integer, number
-
-# The index of an arm before its first play: so each arm is played once, in index order.
-UNPLAYED = 1e30
 
 
 class Params(NamedTuple):
@@ -31,7 +29,7 @@ def program(num_arms: int) -> Program:
     # state [K, 3]: index, mean reward, pulls. An index changes with its own arm's plays only, so a play computes one
     # row.
     def init(params, draws):
-        return jnp.zeros((num_arms, 3), draws.dtype).at[:, 0].set(UNPLAYED)
+        return rows_before_play(num_arms, draws.dtype)
 
     def act(params, state, draws, t, context):
         action = argmax(state[:, 0])

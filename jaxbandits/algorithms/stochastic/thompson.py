@@ -10,15 +10,13 @@ from typing import Any, Literal, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
+from jaxbandits.algorithms.stochastic.arm_rows import rows_before_play, with_reward
 from jaxbandits.algorithms.stochastic.kl_ucb import unit_reward
 from jaxbandits.numerics import argmax, materialize
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.random import Draws, to_exponential, to_normal
 from jaxbandits.typing import Array, Float, Int, Scalar
 from jaxbandits.validation import choice, factory, integer, number
-
-# The Gaussian mean of an arm before its first play: so each arm is played once, in index order.
-UNPLAYED = 1e30
 
 
 class Params(NamedTuple):
@@ -68,11 +66,11 @@ def program(num_arms: int, posterior: str) -> Program:
     """The functions of Thompson sampling."""
     beta = posterior == "beta"
 
-    # state, beta: int32 [K, 2], failures and successes; Gaussian: [K, 3], mean, 1 / sqrt(N), N
+    # state, beta: int32 [K, 2], failures and successes; Gaussian: [K, 3], the rows of `arm_rows`
     def init(params, draws):
         if beta:
             return jnp.zeros((num_arms, 2), jnp.int32)
-        return jnp.zeros((num_arms, 3), draws.dtype).at[:, 0].set(UNPLAYED)
+        return rows_before_play(num_arms, draws.dtype)
 
     def act(params, state, draws, t, context):
         if beta:
@@ -93,11 +91,7 @@ def program(num_arms: int, posterior: str) -> Program:
         if beta:  # a corrupted report counts as the bit that is nearer
             return state.at[note, (message.astype(draws.dtype) > 0.5).astype(jnp.int32)].add(1), ()
         message = jnp.where(jnp.isfinite(message), message, 0)
-        mean, _, pulls = state[note]
-        pulls = materialize(pulls + 1)
-        inverse = materialize(1 / pulls)
-        mean = materialize(jnp.where(pulls == 1, message, mean + (message - mean) * inverse))
-        return state.at[note].set(jnp.stack([mean, materialize(jnp.sqrt(inverse)), pulls])), ()
+        return with_reward(state, note, message), ()
 
     return Program(init, act, encode, update)
 

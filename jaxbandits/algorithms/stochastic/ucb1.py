@@ -5,13 +5,11 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxbandits.numerics import argmax, materialize
+from jaxbandits.algorithms.stochastic.arm_rows import rows_before_play, with_reward
+from jaxbandits.numerics import argmax
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import factory, integer, number
-
-# The index of an arm before its first play: so each arm is played once, in index order.
-UNPLAYED = 1e30
 
 
 class Params(NamedTuple):
@@ -25,9 +23,9 @@ class Params(NamedTuple):
 def program(num_arms: int) -> Program:
     """UCB1's functions. The index is in `act`: mean + bonus_scale sqrt(2 ln t / N)."""
 
-    # state [K, 3]: mean reward (UNPLAYED before the first play), 1 / sqrt(N), N. A play writes one row.
+    # state [K, 3]: the rows of `arm_rows`. A play writes one row.
     def init(params, draws):
-        return jnp.zeros((num_arms, 3), draws.dtype).at[:, 0].set(UNPLAYED)
+        return rows_before_play(num_arms, draws.dtype)
 
     def act(params, state, draws, t, context):
         bonus = params.bonus_scale * jnp.sqrt(2 * jnp.log(t[0].astype(draws.dtype)))
@@ -39,14 +37,9 @@ def program(num_arms: int) -> Program:
         return reward[0]
 
     def update(params, state, draws, t, note, message, used):
-        message = jnp.where(
-            jnp.isfinite(message), message, 0
-        )  # here and not in `encode`: reports may be corrupted on their way
-        mean, _, pulls = state[note]
-        pulls = materialize(pulls + 1)
-        inverse = materialize(1 / pulls)
-        mean = materialize(jnp.where(pulls == 1, message, mean + (message - mean) * inverse))
-        return state.at[note].set(jnp.stack([mean, materialize(jnp.sqrt(inverse)), pulls])), ()
+        # here and not in `encode`: reports may be corrupted on their way
+        message = jnp.where(jnp.isfinite(message), message, 0)
+        return with_reward(state, note, message), ()
 
     return Program(init, act, encode, update)
 

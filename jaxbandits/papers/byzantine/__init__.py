@@ -1,4 +1,7 @@
-"""Jadbabaie, Li, Qian and Tian, Byzantine-robust federated linear bandits. The paper has no experiments: these are the specification's."""
+"""Jadbabaie, Li, Qian and Tian, Byzantine-robust federated linear bandits.
+
+The paper has no experiments: these are ours, see docs/reproductions/byzantine.md.
+"""
 
 from jaxbandits.papers.byzantine import attacks, corruption, episodes, privacy, rate
 

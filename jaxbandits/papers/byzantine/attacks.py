@@ -6,7 +6,7 @@ import pandas as pd
 
 from jaxbandits import adversaries as v
 from jaxbandits.papers.byzantine.instance import FEDERATED, RULES, SHARES, honest
-from jaxbandits.papers.study import Claim, Study, Sweep
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import plot
 
@@ -27,7 +27,10 @@ ATTACKS = {
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
-    """A sweep an attack: every rule at every share; the median of means up to 1/4, where its groups hold no majority of attackers."""
+    """A sweep for each attack: every rule at every share.
+
+    The median of means is run up to 1/4, where its groups hold no majority of attackers.
+    """
     seeds, horizon = (64, 2000) if full else (4, 200)
     shares = [0.0, 0.1, 0.2, 0.3, 0.4] if full else [0.0, 0.2]
     attacks = ATTACKS if full else {name: ATTACKS[name] for name in ("target", "inf and NaN")}
@@ -39,29 +42,33 @@ def sweeps(full: bool) -> dict[str, Sweep]:
         return Sweep(settings | {"algorithms": algorithms, "grid": grid, "message_adversary": attack})
 
     rest = [label for label in RULES if label != "median of means"]
-    made = {}
+    declared = {}
     for name, attack in attacks.items():
-        made[name] = one(rest, shares, attack)
-        made[f"{name}, median of means"] = one(["median of means"], [x for x in shares if x <= 0.2], attack)
-    return made
+        declared[name] = one(rest, shares, attack)
+        declared[f"{name}, median of means"] = one(["median of means"], [x for x in shares if x <= 0.2], attack)
+    return declared
 
 
-def cells(results) -> pd.DataFrame:
-    """A row a cell: `algorithm`, `attack`, `share`, regret of an honest agent (`mean`) and its `ratio` to the mean's without attack."""
+def cells(results: Results) -> pd.DataFrame:
+    """A row for each cell.
+
+    Columns: `algorithm`, `attack`, `share`, regret of an honest agent (`mean`), and its `ratio` to that of the mean
+    without an attack.
+    """
     frames = []
     for name, ds in results.items():
         frame = regrets(ds).rename(columns={"corruption_bound": "share"})
         attack = name.removesuffix(", median of means")
         agents = [honest(x, ATTACKS[attack].keywords.get("prob", 1.0)) for x in frame["share"]]
         frames.append(frame.assign(attack=attack, mean=frame["mean"] / agents))
-    made = pd.concat(frames, ignore_index=True)
-    base = made[(made["algorithm"] == "mean") & (made["share"] == 0)]["mean"].iloc[0]
-    made = made.assign(ratio=made["mean"] / base)
-    text = [f"{x:.1f}" if x < 10 else f"{x:.0f}" for x in made["ratio"]]
-    return made.assign(broke=made["ratio"] > BROKEN, text=text)
+    table = pd.concat(frames, ignore_index=True)
+    base = table[(table["algorithm"] == "mean") & (table["share"] == 0)]["mean"].iloc[0]
+    table = table.assign(ratio=table["mean"] / base)
+    text = [f"{x:.1f}" if x < 10 else f"{x:.0f}" for x in table["ratio"]]
+    return table.assign(broke=table["ratio"] > BROKEN, text=text)
 
 
-def draw(results):
+def draw(results: Results) -> plot.Plot:
     """One map a rule: attacks against the share of attacked agents."""
     frame = cells(results)
     frame = pd.concat([frame[frame["algorithm"] == label] for label in RULES])
@@ -72,29 +79,31 @@ def draw(results):
     )  # fmt: skip
 
 
-def claims(results) -> list[Claim]:
+def claims(results: Results) -> list[Claim]:
     """The robustness table: each rule under each attack, by share; the geometric median up to 30%; the mean breaks."""
     frame = cells(results)
-    made = []
+    entries = []
     for (attack, label), part in frame.groupby(["attack", "algorithm"], sort=False):
-        said = ", ".join(f"{x:.2f}" for x in part.sort_values("share")["ratio"])
+        measured = ", ".join(f"{x:.2f}" for x in part.sort_values("share")["ratio"])
         shares = ", ".join(f"{x:g}" for x in sorted(part["share"]))
-        made.append(Claim(f"{attack}: {label} at {shares}", "", said))
+        entries.append(Claim(f"{attack}: {label} at {shares}", "", measured))
     median = frame[(frame["algorithm"] == "geometric median") & (frame["share"] <= 0.3)]
     worst = median.loc[median["ratio"].idxmax()]
-    said = f"{worst['ratio']:.2f} at worst, {worst['attack']} at {worst['share']:g}"
-    made.append(
-        Claim("geometric median within 2 times the attack-free mean up to 30%", "C_α", said, bool(worst["ratio"] <= 2))
+    measured = f"{worst['ratio']:.2f} at worst, {worst['attack']} at {worst['share']:g}"
+    entries.append(
+        Claim(
+            "geometric median within 2 times the attack-free mean up to 30%", "C_α", measured, bool(worst["ratio"] <= 2)
+        )
     )
     mean = frame[(frame["algorithm"] == "mean") & (frame["share"] > 0)]
-    said = f"in {int((mean['ratio'] > BROKEN).sum())} of {len(mean)} cells"
-    made.append(Claim("the mean breaks", "one attacker suffices", said, bool((mean["ratio"] > BROKEN).any())))
-    return made
+    measured = f"in {int((mean['ratio'] > BROKEN).sum())} of {len(mean)} cells"
+    entries.append(Claim("the mean breaks", "one attacker suffices", measured, bool((mean["ratio"] > BROKEN).any())))
+    return entries
 
 
 STUDY = Study(
     "Every aggregation rule under every attack",
-    "Section 3; sections 5 and 6 of the specification",
+    "docs/formulas/byzantine.md#attacks and docs/formulas/byzantine.md#aggregation-rules",
     sweeps,
     {"map": draw},
     claims,

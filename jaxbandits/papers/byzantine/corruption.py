@@ -1,7 +1,7 @@
-"""Experiment 2: regret of an honest agent against the share of attacked agents."""
+"""Regret of an honest agent against the share of attacked agents."""
 
 from jaxbandits.papers.byzantine.instance import FEDERATED, NUM_AGENTS, RATE, RULES, SHARES, honest, target
-from jaxbandits.papers.study import Claim, Study, Sweep
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.papers.tables import regrets, share_text
 from jaxbandits.reports import plot
 
@@ -14,9 +14,14 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     seeds, horizon = (64, 2000) if full else (4, 200)
     shares = [0.0, 0.1, 0.2, 0.3, 0.4] if full else [0.0, 0.2]
     settings = {
-        "algorithms": {label: RULES[label] for label in COMPARED}, "environment": FEDERATED, "horizon": horizon, "seeds": seeds,
-        "grid": {SHARES: shares, "window": [WINDOW], "radius_scale": [RATE]}, "message_adversary": target(SCALE), "checkpoints": 1,
-    }  # fmt: skip
+        "algorithms": {label: RULES[label] for label in COMPARED},
+        "environment": FEDERATED,
+        "horizon": horizon,
+        "seeds": seeds,
+        "grid": {SHARES: shares, "window": [WINDOW], "radius_scale": [RATE]},
+        "message_adversary": target(SCALE),
+        "checkpoints": 1,
+    }
     return {"rules": Sweep(settings)}
 
 
@@ -28,31 +33,33 @@ def per_agent(ds):
     )
 
 
-def draw(results):
+def draw(results: Results) -> plot.Plot:
     """Regret an honest agent against the share of attacked agents."""
     caption = f"{NUM_AGENTS} agents, regret of an honest one; target attack of scale {SCALE:g}"
     return plot.against(per_agent(results["rules"]), "corruption_bound", caption=caption, width=5.5)
 
 
-def claims(results) -> list[Claim]:
+def claims(results: Results) -> list[Claim]:
     """Everyone's regret at every share."""
     ds = per_agent(results["rules"])
     cells = regrets(ds).set_index(["corruption_bound", "algorithm"])["mean"].unstack()
-    made = []
+    entries = []
     for share, row in cells.iterrows():
-        said = ", ".join(f"{label} {row[label]:,.0f}" for label in COMPARED)
-        made.append(Claim(f"regret of an honest agent, {share_text(share)} attacked", "", said))
+        measured = ", ".join(f"{label} {row[label]:,.0f}" for label in COMPARED)
+        entries.append(Claim(f"regret of an honest agent, {share_text(share)} attacked", "", measured))
     ratio = (cells["geometric median"] / cells["mean"].loc[0.0])[lambda x: x.index <= 0.3]
-    said = f"{ratio.max():.2f} times the attack-free mean at worst"
-    made.append(Claim("geometric median up to 30% attacked", "a constant factor C_α", said, bool(ratio.max() <= 2)))
+    measured = f"{ratio.max():.2f} times the attack-free mean at worst"
+    entries.append(
+        Claim("geometric median up to 30% attacked", "a constant factor C_α", measured, bool(ratio.max() <= 2))
+    )
     broken = (cells["mean"] / cells["mean"].loc[0.0]).iloc[-1]
-    made.append(Claim(f"mean at {share_text(cells.index[-1])}", "breaks", f"{broken:.1f} times", bool(broken > 2)))
-    return made
+    entries.append(Claim(f"mean at {share_text(cells.index[-1])}", "breaks", f"{broken:.1f} times", bool(broken > 2)))
+    return entries
 
 
 STUDY = Study(
     "Regret against the share of attacked agents",
-    "Theorem 2; experiment 2 of the specification",
+    "Theorem 2; docs/reproductions/byzantine.md",
     sweeps,
     {"share": draw},
     claims,

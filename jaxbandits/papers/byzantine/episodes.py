@@ -1,11 +1,11 @@
-"""Experiment 3: how rarely the agents may communicate."""
+"""Regret against the length of an episode: how rarely may the agents communicate?"""
 
 from functools import partial
 
 import xarray as xr
 
 from jaxbandits.papers.byzantine.instance import FEDERATED, RATE, RULES, honest, target
-from jaxbandits.papers.study import Claim, Study, Sweep
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import plot
 
@@ -41,37 +41,37 @@ def together(results):
     return xr.concat(parts, "algorithm", combine_attrs="override")
 
 
-def draw(results):
+def draw(results: Results) -> plot.Plot:
     """Final regret against the plays of an episode."""
     return plot.against(
         together(results), "window", caption=f"regret of an honest agent; target attack of scale {SCALE:g}", width=5.5
     )
 
 
-def claims(results) -> list[Claim]:
+def claims(results: Results) -> list[Claim]:
     """Regret and bytes of every episode length."""
     ds = together(results)
-    horizon, made = int(ds.t[-1]), []
+    horizon, entries = int(ds.t[-1]), []
     cells = regrets(ds).set_index(["window", "algorithm"])["mean"].unstack()
     sent = ds["bytes_sent"].isel(algorithm=0).mean("seed")
     for window, row in cells.iterrows():
-        said = ", ".join(f"{label} {x:,.0f}" for label, x in row.items())
-        said += f"; {float(sent.sel(window=window)):,.0f} bytes sent an agent"
-        made.append(
-            Claim(f"regret of an honest agent, L = {window}, K = {-(-horizon // int(window))} episodes", "", said)
+        measured = ", ".join(f"{label} {x:,.0f}" for label, x in row.items())
+        measured += f"; {float(sent.sel(window=window)):,.0f} bytes sent an agent"
+        entries.append(
+            Claim(f"regret of an honest agent, L = {window}, K = {-(-horizon // int(window))} episodes", "", measured)
         )
     first = cells.iloc[:, 0]
     flat = first[[horizon / window >= horizon**0.5 for window in first.index]]
     spread = float(flat.max() / flat.min())
-    made.append(
+    entries.append(
         Claim("regret is flat while K is at least √T", "Theorem 2", f"within a factor of {spread:.2f}", spread <= 1.5)
     )
-    return made
+    return entries
 
 
 STUDY = Study(
     "How rarely the agents may communicate",
-    "Theorem 2; experiment 3 of the specification",
+    "Theorem 2; docs/reproductions/byzantine.md",
     sweeps,
     {"window": draw},
     claims,

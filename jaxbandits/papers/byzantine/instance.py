@@ -29,5 +29,8 @@ def target(scale):
 
 
 def honest(corruption, prob=1.0) -> float:
-    """Agents that do not attack, on average over episodes: regret is summed over them. prob: of an attack, an episode."""
+    """Agents that do not attack, on average over episodes: regret is summed over them.
+
+    prob: of an attack in an episode.
+    """
     return NUM_AGENTS - prob * int(corruption * NUM_AGENTS + 0.5)

@@ -1,4 +1,4 @@
-"""Experiment 4: the price of privacy by calibration and length of an episode."""
+"""The price of privacy by calibration and length of an episode."""
 
 from functools import partial
 
@@ -7,7 +7,7 @@ import numpy as np
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.papers.byzantine.instance import DIM, NUM_AGENTS, NUM_ARMS
-from jaxbandits.papers.study import Claim, Study, Sweep
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import plot
 
@@ -22,9 +22,11 @@ BOUNDED = partial(
 )  # |r| <= 1, Assumption 2
 DP = partial(a.byzantine_ucb, privacy="tree", constants="geometric_median", noise_scale=0.3, delta=1e-3)
 CALIBRATIONS = {
-    "exact": partial(DP, calibration="exact"), "zCDP": partial(DP, calibration="zcdp"), "paper": partial(DP, calibration="paper"),
+    "exact": partial(DP, calibration="exact"),
+    "zCDP": partial(DP, calibration="zcdp"),
+    "paper": partial(DP, calibration="paper"),
     "exact, increments": partial(DP, privacy="increment", calibration="exact"),
-}  # fmt: skip
+}
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
@@ -41,32 +43,35 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 def draw(window):
     """Final regret against epsilon for one length of an episode."""
 
-    def made(results):
+    def picture(results: Results) -> plot.Plot:
         ds = results["calibrations"]
         chosen = window if window in ds["window"].values else int(ds["window"].values[-1])
         caption = f"no attack, |r| ≤ 1, L = {chosen}"
         return plot.against(ds, "epsilon", select={"window": chosen}, caption=caption, width=5.5)
 
-    return made
+    return picture
 
 
-def claims(results) -> list[Claim]:
+def claims(results: Results) -> list[Claim]:
     """Regret at every epsilon and length of an episode."""
-    made = []
+    entries = []
     cells = regrets(results["calibrations"]).set_index(["window", "epsilon", "algorithm"])["mean"].unstack()
     for (window, epsilon), row in cells.iterrows():
-        said = ", ".join(f"{label} {row[label]:,.0f}" for label in CALIBRATIONS)
-        made.append(Claim(f"regret, L = {window}, ε = {epsilon:g}", "", said))
+        measured = ", ".join(f"{label} {row[label]:,.0f}" for label in CALIBRATIONS)
+        entries.append(Claim(f"regret, L = {window}, ε = {epsilon:g}", "", measured))
     private = cells[np.isfinite(cells.index.get_level_values("epsilon"))]
     fewer = private["exact"] <= private["paper"]
-    said = f"in {int(fewer.sum())} of {len(private)} cells; on average {float((private['exact'] / private['paper']).mean()):.2f} of it"
-    made.append(Claim("exact calibration has no more regret than the printed noise", "", said))
-    return made
+    measured = (
+        f"in {int(fewer.sum())} of {len(private)} cells; on average "
+        f"{float((private['exact'] / private['paper']).mean()):.2f} of it"
+    )
+    entries.append(Claim("exact calibration has no more regret than the printed noise", "", measured))
+    return entries
 
 
 STUDY = Study(
     "The price of privacy by calibration and length of an episode",
-    "Theorem 6; experiment 4 of the specification",
+    "Theorem 6; docs/reproductions/byzantine.md",
     sweeps,
     {"one": draw(1), "twenty": draw(20)},
     claims,

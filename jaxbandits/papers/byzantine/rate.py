@@ -1,4 +1,4 @@
-"""Experiment 1: the growth of robust regret with the horizon, beside the theorems' exponents."""
+"""The growth of robust regret with the horizon, beside the theorems' exponents."""
 
 from functools import partial
 
@@ -7,7 +7,7 @@ import xarray as xr
 from jaxbandits import algorithms as a
 from jaxbandits import statistics
 from jaxbandits.papers.byzantine.instance import FEDERATED, RATE, target
-from jaxbandits.papers.study import Claim, Study, Sweep
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import plot
 
@@ -16,12 +16,16 @@ RATES = partial(a.byzantine_ucb, radius_scale=RATE)  # a radius large enough for
 SETTINGS = {
     "geometric median, α = 0.2": (partial(RATES, aggregate="geometric_median", corruption_bound=0.2), 0.2, 3 / 4),
     "median of means, α = 0.1": (
-        partial(RATES, aggregate="median_of_means", constants="median_of_means", corruption_bound=0.1), 0.1, 3 / 4,
+        partial(RATES, aggregate="median_of_means", constants="median_of_means", corruption_bound=0.1),
+        0.1,
+        3 / 4,
     ),
     "mean, α = 0": (
-        partial(RATES, aggregate="mean", constants="median_of_means", ridge_scale=1.0, radius_scale=1.0, window=1), 0.0, 1 / 2,
+        partial(RATES, aggregate="mean", constants="median_of_means", ridge_scale=1.0, radius_scale=1.0, window=1),
+        0.0,
+        1 / 2,
     ),
-}  # fmt: skip
+}
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
@@ -30,15 +34,19 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     return {
         label: Sweep(
             {
-                "algorithms": {label: made}, "environment": FEDERATED, "horizon": horizons, "seeds": seeds, "checkpoints": 1,
+                "algorithms": {label: algorithm},
+                "environment": FEDERATED,
+                "horizon": horizons,
+                "seeds": seeds,
+                "checkpoints": 1,
                 "message_adversary": partial(target(SCALE), corruption=corruption),
             }
         )
-        for label, (made, corruption, _) in SETTINGS.items()
-    }  # fmt: skip
+        for label, (algorithm, corruption, _) in SETTINGS.items()
+    }
 
 
-def draw(results):
+def draw(results: Results) -> plot.Plot:
     """Final regret against the horizon, on logarithmic axes."""
     return plot.against(together(results), "horizon", caption=f"target attack of scale {SCALE:g}", width=5.5)
 
@@ -48,24 +56,26 @@ def together(results):
     return xr.concat([ds[["regret"]] for ds in results.values()], "algorithm", combine_attrs="override")
 
 
-def claims(results) -> list[Claim]:
+def claims(results: Results) -> list[Claim]:
     """Fitted exponents next to the theorems'."""
-    made = []
+    entries = []
     for label, (_, _, exponent) in SETTINGS.items():
         row = statistics.slope(results[label], over="horizon").iloc[0]
-        said = f"{row.slope:.2f} [{row.ci_low:.2f}, {row.ci_high:.2f}]"
-        made.append(Claim(f"exponent of T, {label}", f"at most {exponent:g}", said, bool(row.ci_low <= exponent)))
+        measured = f"{row.slope:.2f} [{row.ci_low:.2f}, {row.ci_high:.2f}]"
+        entries.append(
+            Claim(f"exponent of T, {label}", f"at most {exponent:g}", measured, bool(row.ci_low <= exponent))
+        )
         frame = regrets(results[label])
-        said = ", ".join(
+        measured = ", ".join(
             f"T = {int(t):,}: {mean:,.0f}" for t, mean in zip(frame["horizon"], frame["mean"], strict=True)
         )
-        made.append(Claim(f"regret, {label}", "", said))
-    return made
+        entries.append(Claim(f"regret, {label}", "", measured))
+    return entries
 
 
 STUDY = Study(
     "The growth of robust regret with the horizon",
-    "Theorems 2 and 7; experiment 1 of the specification",
+    "Theorems 2 and 7; docs/reproductions/byzantine.md",
     sweeps,
     {"horizon": draw},
     claims,

@@ -5,7 +5,7 @@ from functools import cache, partial
 
 from jaxbandits import algorithms as a
 from jaxbandits.papers.ldp_contextual.instance import CONTEXTUAL, HORIZON, delivered
-from jaxbandits.papers.study import Claim, Study, Sweep
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import plot
 
@@ -23,7 +23,10 @@ SPENDING = {
 
 @cache
 def claimed(label: str, epsilon: float) -> float:
-    """The epsilon to give an algorithm so that it truly spends `epsilon` at DELTA (never more), to one part in a thousand."""
+    """The epsilon to give an algorithm so that it truly spends `epsilon` at DELTA.
+
+    It never spends more, and the answer is exact to one part in a thousand.
+    """
     low, high = 1e-4, 1e4
     while high / low > 1.001:
         middle = math.sqrt(low * high)
@@ -35,10 +38,17 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     """Everyone at each true epsilon; what LinUCB does without privacy."""
     true = TRUE if full else TRUE[1:4:2]
     settings = {
-        "algorithms": SPENDING | {"LinUCB": a.linucb}, "environment": CONTEXTUAL, "horizon": HORIZON if full else 200,
-        "seeds": 200 if full else 4, "checkpoints": 1,
-        "grid": {tuple(f"{label}.epsilon" for label in SPENDING): {f"{x:g}": tuple(claimed(label, x) for label in SPENDING) for x in true}},
-    }  # fmt: skip
+        "algorithms": SPENDING | {"LinUCB": a.linucb},
+        "environment": CONTEXTUAL,
+        "horizon": HORIZON if full else 200,
+        "seeds": 200 if full else 4,
+        "checkpoints": 1,
+        "grid": {
+            tuple(f"{label}.epsilon" for label in SPENDING): {
+                f"{x:g}": tuple(claimed(label, x) for label in SPENDING) for x in true
+            }
+        },
+    }
     return {"budgets": Sweep(settings)}
 
 
@@ -50,26 +60,26 @@ def by_truth(results):
     return ds.assign_coords(epsilon=[float(x) for x in ds["epsilon"].values])
 
 
-def draw(results):
+def draw(results: Results) -> plot.Plot:
     """Final regret against what is truly spent."""
     caption = f"ε truly spent on a user at δ = {DELTA:g}; contexts redrawn"
     return plot.against(by_truth(results), "epsilon", caption=caption, width=6.0)
 
 
-def claims(results) -> list[Claim]:
+def claims(results: Results) -> list[Claim]:
     """Regret at each true epsilon, and the epsilon that each must be given for it."""
-    ds, made = by_truth(results), []
+    ds, entries = by_truth(results), []
     table = regrets(ds).set_index(["epsilon", "algorithm"])["mean"].unstack()
     for epsilon, row in table.iterrows():
-        said = ", ".join(f"{name} {row[name]:,.0f}" for name in ds.algorithm.values)
-        made.append(Claim(f"regret at ε = {epsilon:g} truly spent", "", said))
+        measured = ", ".join(f"{name} {row[name]:,.0f}" for name in ds.algorithm.values)
+        entries.append(Claim(f"regret at ε = {epsilon:g} truly spent", "", measured))
         given = ", ".join(f"{label} {claimed(label, float(epsilon)):.3g}" for label in SPENDING)
-        made.append(Claim(f"ε to be given for it, ε = {epsilon:g}", "", given))
+        entries.append(Claim(f"ε to be given for it, ε = {epsilon:g}", "", given))
     last = table.iloc[-1]
     ratio = last["OnlineUCB, pair"] / min(last["LDP"], last["SDP-Amp"])
-    said = f"{ratio:.2f} times the better of LDP and SDP-Amp at ε = {table.index[-1]:g}"
+    measured = f"{ratio:.2f} times the better of LDP and SDP-Amp at ε = {table.index[-1]:g}"
     statement = "OnlineUCB with the pair private against the local comparators"
-    return [*made, Claim(statement, "below", said, bool(ratio < 1))]
+    return [*entries, Claim(statement, "below", measured, bool(ratio < 1))]
 
 
 STUDY = Study(

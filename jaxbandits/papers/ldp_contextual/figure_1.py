@@ -18,7 +18,7 @@ from jaxbandits.papers.ldp_contextual.instance import (
     like,
     verdict,
 )
-from jaxbandits.papers.study import Claim, Study, Sweep
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 
@@ -33,88 +33,98 @@ CONTEXTS = {"redraw": "contexts redrawn", "fixed": "contexts fixed"}
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
-    """Everyone at every privacy level, with contexts redrawn and fixed; the paper's 50 trials are the first 50 seeds."""
-    made = RIVALS | READINGS["as printed"] | READINGS["reward only"]
+    """Every algorithm at every privacy level, with contexts redrawn and fixed.
+
+    The paper's 50 trials are the first 50 seeds.
+    """
+    algorithms = RIVALS | READINGS["as printed"] | READINGS["reward only"]
     settings = {
-        "algorithms": made, "environment": CONTEXTUAL, "horizon": HORIZON if full else 200, "seeds": 1000 if full else 4,
-        "grid": {"environment.contexts": list(CONTEXTS), "epsilon": EPSILONS}, "checkpoints": 60,
-    }  # fmt: skip
+        "algorithms": algorithms,
+        "environment": CONTEXTUAL,
+        "horizon": HORIZON if full else 200,
+        "seeds": 1000 if full else 4,
+        "grid": {"environment.contexts": list(CONTEXTS), "epsilon": EPSILONS},
+        "checkpoints": 60,
+    }
     return {"curves": Sweep(settings)}
 
 
 def draw(reading, contexts="redraw", trials=None):
     """One reading's three panels."""
 
-    def made(results):
+    def picture(results: Results) -> plot.Plot:
         ds = results["curves"].sel({"algorithm": [*RIVALS, *READINGS[reading]], "environment.contexts": contexts})
         ds = ds.drop_vars("environment.contexts").isel(seed=slice(trials), t=ds["t"] >= ds["t"][-1] / 50)
         caption = f"{reading}; {CONTEXTS[contexts]}"
         return plot.regret(ds, log="y", caption=caption)
 
-    return made
+    return picture
 
 
 def orders(final, label) -> list[Claim]:
     """The figure's three orders for one algorithm: name, what is claimed, what is measured, whether it holds.
 
-    final: final regrets (algorithm, epsilon, seed). An order holds where the 95% interval of the paired difference to every rival
-    is below zero.
+    final: final regrets (algorithm, epsilon, seed). An order holds where the 95% interval of the paired difference to
+    every rival is below zero.
     """
-    made = []
+    entries = []
     for epsilon, rivals in BELOW.items():
         here = final.sel(epsilon=epsilon)
         mean, low, high, worst = excess(here.sel(algorithm=label), {name: here.sel(algorithm=name) for name in rivals})
-        said = f"nearest rival {worst}: {mean:+,.0f} [{low:+,.0f}, {high:+,.0f}]"
+        measured = f"nearest rival {worst}: {mean:+,.0f} [{low:+,.0f}, {high:+,.0f}]"
         claimed = f"below {', '.join(rivals)}"
-        made.append(Claim(f"{ORDERS[epsilon]}, ε = {epsilon:g}", claimed, said, verdict(low, high) == "below"))
+        entries.append(Claim(f"{ORDERS[epsilon]}, ε = {epsilon:g}", claimed, measured, verdict(low, high) == "below"))
     here = final.sel(epsilon=EPSILONS[0]).mean("seed")
     ratio = [float(here.sel(algorithm=label) / here.sel(algorithm=name)) for name in SDP]
-    said = ", ".join(f"{r:.2f} times {name}" for r, name in zip(ratio, SDP, strict=True))
-    made.insert(1, Claim(f"O1, ε = {EPSILONS[0]:g}", "like SDP", said, bool(like(ratio).any())))
-    return made
+    measured = ", ".join(f"{r:.2f} times {name}" for r, name in zip(ratio, SDP, strict=True))
+    entries.insert(1, Claim(f"O1, ε = {EPSILONS[0]:g}", "like SDP", measured, bool(like(ratio).any())))
+    return entries
 
 
 def comparators(final) -> list[Claim]:
     """O5: LinUCB < JDP < SDP < LDP at every privacy level, and each private curve falls as epsilon rises."""
-    mean, made = final.mean("seed"), []
+    mean, entries = final.mean("seed"), []
     for epsilon in EPSILONS:
         here = mean.sel(epsilon=epsilon)
         value = {name: float(here.sel(algorithm=name)) for name in RIVALS}
-        said = ", ".join(f"{name} {x:,.0f}" for name, x in value.items())
-        made.append(Claim(f"O5, ε = {epsilon:g}", "LinUCB < JDP < SDP < LDP", said, bool(in_order(value))))
+        measured = ", ".join(f"{name} {x:,.0f}" for name, x in value.items())
+        entries.append(Claim(f"O5, ε = {epsilon:g}", "LinUCB < JDP < SDP < LDP", measured, bool(in_order(value))))
     falls = {name: bool((mean.sel(algorithm=name).diff("epsilon") < 0).all()) for name in PRIVATE_RIVALS}
-    said = "all fall" if all(falls.values()) else f"not {', '.join(name for name in falls if not falls[name])}"
-    made.append(Claim("O5", "each private curve falls as ε rises", said, all(falls.values())))
-    return made
+    measured = "all fall" if all(falls.values()) else f"not {', '.join(name for name in falls if not falls[name])}"
+    entries.append(Claim("O5", "each private curve falls as ε rises", measured, all(falls.values())))
+    return entries
 
 
 def alike(final, labels) -> Claim:
     """O4: OGD in the place of Maler; labels: Maler's and OGD's."""
     mean = final.mean("seed")
     ratio = (mean.sel(algorithm=labels[1]) / mean.sel(algorithm=labels[0])).sel(epsilon=EPSILONS).values
-    said = ", ".join(f"{r:.2f} times at ε = {eps:g}" for eps, r in zip(EPSILONS, ratio, strict=True))
-    return Claim("O4", "OGD matches Maler", said, bool(like(ratio).all()))
+    measured = ", ".join(f"{r:.2f} times at ε = {eps:g}" for eps, r in zip(EPSILONS, ratio, strict=True))
+    return Claim("O4", "OGD matches Maler", measured, bool(like(ratio).all()))
 
 
-def claims(results) -> list[Claim]:
-    """O1 to O5 for both readings and both kinds of contexts, at all trials and at the paper's; what either reading delivers."""
-    final, made = final_regret(results["curves"]), []
+def claims(results: Results) -> list[Claim]:
+    """O1 to O5 for both readings and both kinds of contexts, at all trials and at the paper's.
+
+    The last lines say what privacy either reading delivers.
+    """
+    final, entries = final_regret(results["curves"]), []
     for contexts, words in CONTEXTS.items():
         here = final.sel({"environment.contexts": contexts})
-        made += [_of(claim, words) for claim in comparators(here)]
+        entries += [_of(claim, words) for claim in comparators(here)]
         for reading, labels in READINGS.items():
             for label in labels:
-                made += [_of(claim, f"{label}, {words}") for claim in orders(here, label)]
+                entries += [_of(claim, f"{label}, {words}") for claim in orders(here, label)]
                 few = orders(here.isel(seed=slice(PAPER_TRIALS)), label)
                 held = {c.statement: all(d.holds for d in few if d.statement == c.statement) for c in few}
-                said = ", ".join(f"{statement} {'yes' if yes else 'no'}" for statement, yes in held.items())
+                measured = ", ".join(f"{statement} {'yes' if yes else 'no'}" for statement, yes in held.items())
                 trials = min(PAPER_TRIALS, here.sizes["seed"])
-                made.append(Claim(f"the same at {trials} trials: {label}, {words}", "", said))
-            made.append(_of(alike(here, list(labels)), f"{reading}, {words}"))
+                entries.append(Claim(f"the same at {trials} trials: {label}, {words}", "", measured))
+            entries.append(_of(alike(here, list(labels)), f"{reading}, {words}"))
     for reading, algorithm in (("as printed", PRINTED), ("reward only", REWARD_ONLY)):
-        said = "; ".join(f"ε = {eps:g}: {delivered(algorithm, epsilon=eps)[0]:.3g}" for eps in EPSILONS)
-        made.append(Claim(f"{reading}: privacy delivered", "ε at δ = 0.1", said))
-    return made
+        measured = "; ".join(f"ε = {eps:g}: {delivered(algorithm, epsilon=eps)[0]:.3g}" for eps in EPSILONS)
+        entries.append(Claim(f"{reading}: privacy delivered", "ε at δ = 0.1", measured))
+    return entries
 
 
 def _of(claim: Claim, whose: str) -> Claim:
@@ -123,7 +133,7 @@ def _of(claim: Claim, whose: str) -> Claim:
 
 STUDY = Study(
     "Regret of OnlineUCB and its rivals at three privacy levels",
-    "Figure 1; section 8 of the specification",
+    "Figure 1; docs/formulas/ldp_contextual.md#figure-1",
     sweeps,
     {
         "printed": draw("as printed"),

@@ -27,13 +27,14 @@ ALIKE = 0.2  # "as good as": means within this share
 
 
 def excess(ours, rivals) -> tuple[float, float, float, str]:
-    """Paired difference of final regrets, ours minus the rival's, where it is largest: (mean, low, high, name of the rival).
+    """Paired difference of final regrets, ours minus the rival's, where it is largest: (mean, low, high, name of the
+    rival).
 
     ours [seed], rivals {name: [seed]}: the same seeds; the interval is that of 95%.
     """
-    found = {name: mean_interval(np.asarray(ours) - np.asarray(theirs)) for name, theirs in rivals.items()}
-    worst = max(found, key=lambda name: found[name][0])
-    return (*map(float, found[worst]), worst)
+    differences = {name: mean_interval(np.asarray(ours) - np.asarray(theirs)) for name, theirs in rivals.items()}
+    worst = max(differences, key=lambda name: differences[name][0])
+    return (*map(float, differences[worst]), worst)
 
 
 def in_order(regret):
@@ -56,5 +57,5 @@ def delivered(algorithm, **settings) -> tuple[float, float]:
     """What a setting truly spends on a user: (epsilon, delta) at the delta it claims."""
     with warnings.catch_warnings():  # of what is about to be told
         warnings.simplefilter("ignore", UserWarning)
-        made = algorithm(num_arms=NUM_ARMS, dim=DIM, horizon=HORIZON, **settings)
-    return made.guarantee.spend(made.params)
+        built = algorithm(num_arms=NUM_ARMS, dim=DIM, horizon=HORIZON, **settings)
+    return built.guarantee.spend(built.params)

@@ -1,4 +1,7 @@
-"""Which orders of Figure 1 hold where: the map over everything that the paper leaves open, with what each setting truly delivers."""
+"""Which orders of Figure 1 hold where: the map over everything that the paper leaves open.
+
+Every setting is shown with the privacy that it truly delivers.
+"""
 
 import math
 from functools import partial
@@ -23,7 +26,7 @@ from jaxbandits.papers.ldp_contextual.instance import (
     like,
     verdict,
 )
-from jaxbandits.papers.study import Claim, Study, Sweep
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret, listed, tidy
 
@@ -60,7 +63,10 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 
 
 def confirmed(full: bool, results) -> dict[str, Sweep]:
-    """Where an order held at the default width, again on seeds that did not choose the settings: OGD on many, Maler on some."""
+    """Settings where an order held at the default width, again on seeds that did not choose them.
+
+    OGD runs on many seeds, Maler on some.
+    """
     table = cells(results["map"])
     held = table[(table["order"] == "below") & (table["radius_scale"] == 1.0)].to_dict("records")
     if not held:
@@ -79,9 +85,9 @@ def confirmed(full: bool, results) -> dict[str, Sweep]:
 
 
 def cells(ds, label=OURS) -> pd.DataFrame:
-    """A row a setting and epsilon: its settings, `mean` and `median` regret, the paired `difference` to the nearest of the rivals that
-    the figure puts above it with its 95% interval `low`, `high`, that `rival`, the `order` that follows, and `sdp`, the mean over
-    that of SDP's nearer protocol.
+    """A row a setting and epsilon: its settings, `mean` and `median` regret, the paired `difference` to the nearest
+    of the rivals that the figure puts above it with its 95% interval `low`, `high`, that `rival`, the `order` that
+    follows, and `sdp`, the mean over that of SDP's nearer protocol.
     """
     final = final_regret(ds).transpose("algorithm", ..., "seed")
     flat = final.values.reshape(final.sizes["algorithm"], -1, final.sizes["seed"])
@@ -93,7 +99,7 @@ def cells(ds, label=OURS) -> pd.DataFrame:
         ours = regret[label][i]
         mean, low, high, rival = excess(ours, {name: regret[name][i] for name in BELOW[at["epsilon"]]})
         sdp = [ours.mean() / regret[name][i].mean() for name in SDP]
-        found = {
+        numbers = {
             "mean": ours.mean(),
             "median": np.median(ours),
             "difference": mean,
@@ -101,13 +107,13 @@ def cells(ds, label=OURS) -> pd.DataFrame:
             "high": high,
             "rival": rival,
         }
-        rows.append(at | found | {"order": verdict(low, high), "sdp": min(sdp, key=lambda r: abs(r - 1))})
+        rows.append(at | numbers | {"order": verdict(low, high), "sdp": min(sdp, key=lambda r: abs(r - 1))})
     return pd.DataFrame(rows)
 
 
 def settings_of(table) -> pd.DataFrame:
-    """A row a setting: the `orders` that hold in it, as "O2, O3", or "none"; for each the paired difference to the nearest rival, its
-    interval, and the epsilon truly spent on a user.
+    """A row a setting: the `orders` that hold in it, as "O2, O3", or "none"; for each the paired difference to the
+    nearest rival, its interval, and the epsilon truly spent on a user.
     """
     rows = []
     for at, group in table.groupby([*OWN, *SHARED], sort=False):
@@ -115,9 +121,9 @@ def settings_of(table) -> pd.DataFrame:
         held = [ORDERS[epsilon] for epsilon in EPSILONS if holds(epsilon, group.loc[epsilon])]
         row = setting | {"orders": ", ".join(held) or "none"}
         for epsilon in EPSILONS:
-            found = {key: group.loc[epsilon][key] for key in ("rival", "difference", "low", "high", "sdp")}
-            found["spends"] = spends(setting, epsilon)
-            row |= {f"{ORDERS[epsilon]} {key}": value for key, value in found.items()}
+            facts = {key: group.loc[epsilon][key] for key in ("rival", "difference", "low", "high", "sdp")}
+            facts["spends"] = spends(setting, epsilon)
+            row |= {f"{ORDERS[epsilon]} {key}": value for key, value in facts.items()}
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -137,7 +143,7 @@ def holds(epsilon, row) -> bool:
 def draw(clip):
     """The orders that hold with one gradient bound: a cell a setting, a panel for contexts and features."""
 
-    def made(results):
+    def picture(results: Results) -> plot.Plot:
         table = settings_of(cells(results["map"]))
         table = table[table["gradient_bound"] == clip]
         noised = table["private_features"].map({True: "pair", False: "reward"})
@@ -151,15 +157,18 @@ def draw(clip):
         table["held"] = pd.Categorical(held, COMBINATIONS)  # the same colours in both figures
         names = {"row": "", "column": "width scale (above), δ (below)"}
         seeds = results["map"].sizes["seed"]
-        caption = f"orders of Figure 1 that hold (95%, paired, OGD, {seeds} seeds), white: none; rows: calibration, what is noised; {clip} gradient bound"
+        caption = (
+            f"orders of Figure 1 that hold (95%, paired, OGD, {seeds} seeds), "
+            f"white: none; rows: calibration, what is noised; {clip} gradient bound"
+        )
         return plot.heatmap(table, "column", "row", "held", panel="panel", names=names, caption=caption, width=8.5)
 
-    return made
+    return picture
 
 
-def claims(results) -> list[Claim]:
+def claims(results: Results) -> list[Claim]:
     """In how many settings each order holds, and again; what each setting delivers; the comparators' own order."""
-    table, made = cells(results["map"]), []
+    table, entries = cells(results["map"]), []
     labels = {"again": OURS, "maler": MALER}
     again = {name: cells(results[name], label) for name, label in labels.items() if name in results}
     for calibration, noised in product(VALUES["calibration"], VALUES["private_features"]):
@@ -168,21 +177,23 @@ def claims(results) -> list[Claim]:
             if here.empty:
                 continue
             held = here.apply(lambda row: holds(row["epsilon"], row), axis=1)
-            said = f"{int(held.sum())} of {len(here)} settings"
+            measured = f"{int(held.sum())} of {len(here)} settings"
             for name, frame in again.items():
                 part = frame[chosen(frame, calibration, noised, epsilon)]
                 if len(part):
-                    kept = part.apply(lambda row: holds(row["epsilon"], row), axis=1)
-                    said += f"; {NAMES[name].format(results[name].sizes['seed'])} {int(kept.sum())} of {len(part)}"
+                    held_again = part.apply(lambda row: holds(row["epsilon"], row), axis=1)
+                    measured += (
+                        f"; {NAMES[name].format(results[name].sizes['seed'])} {int(held_again.sum())} of {len(part)}"
+                    )
             spent = [
                 delivered(OGD, calibration=calibration, private_features=noised, epsilon=epsilon, delta=d)[0]
                 for d in DELTAS
             ]
-            said += "; spends " + ", ".join(f"{x:.3g} at δ = {d:g}" for x, d in zip(spent, DELTAS, strict=True))
+            measured += "; spends " + ", ".join(f"{x:.3g} at δ = {d:g}" for x, d in zip(spent, DELTAS, strict=True))
             what = "pair noised" if noised else "reward alone noised"
             statement = f"{ORDERS[epsilon]}, ε = {epsilon:g}: {calibration}, {what}"
-            made.append(Claim(statement, CLAIMED[epsilon], said, bool(held.all())))
-    return made + [alike(results["maler"])] * ("maler" in results) + [rivals(results["map"])]
+            entries.append(Claim(statement, CLAIMED[epsilon], measured, bool(held.all())))
+    return entries + [alike(results["maler"])] * ("maler" in results) + [rivals(results["map"])]
 
 
 def chosen(table, calibration, noised, epsilon):
@@ -195,8 +206,11 @@ def alike(ds) -> Claim:
     mean = final_regret(ds).mean("seed")
     ratio = (mean.sel(algorithm=OURS) / mean.sel(algorithm=MALER)).values
     close = like(ratio)
-    said = f"within {100 * ALIKE:g}% in {int(close.sum())} of {close.size} settings; {ratio.min():.2f} to {ratio.max():.2f} times"
-    return Claim("O4 in settings where an order holds", "OGD matches Maler", said, bool(close.all()))
+    measured = (
+        f"within {100 * ALIKE:g}% in {int(close.sum())} of {close.size} "
+        f"settings; {ratio.min():.2f} to {ratio.max():.2f} times"
+    )
+    return Claim("O4 in settings where an order holds", "OGD matches Maler", measured, bool(close.all()))
 
 
 def rivals(ds) -> Claim:
@@ -205,15 +219,15 @@ def rivals(ds) -> Claim:
     mean = mean.stack(at=[*SHARED, "epsilon"])
     value = {name: mean.sel(algorithm=name).values for name in RIVALS}
     held = in_order(value)
-    said = f"{int(held.sum())} of {held.size} settings"
+    measured = f"{int(held.sum())} of {held.size} settings"
     if not held.all():
-        said += f"; not at {'; '.join(listed(at) for at in mean['at'].values[~held][:8])}"
-    return Claim("O5: LinUCB < JDP < SDP < LDP", "at every ε", said, bool(held.all()))
+        measured += f"; not at {'; '.join(listed(at) for at in mean['at'].values[~held][:8])}"
+    return Claim("O5: LinUCB < JDP < SDP < LDP", "at every ε", measured, bool(held.all()))
 
 
 STUDY = Study(
     "Which orders of Figure 1 hold where: calibration, what is noised, clip, width, contexts, features, delta",
-    "Figure 1 and what it leaves open; section 8 of the specification",
+    "Figure 1 and what it leaves open; docs/formulas/ldp_contextual.md#figure-1",
     sweeps,
     {"orders": draw("practical"), "orders-theory-clip": draw("theory")},
     claims,

@@ -1,12 +1,13 @@
-"""Section G.1: what plain EXP3 gives away.
+"""What plain EXP3 gives away: the paper's appendix G.1.
 
-The paper's figure: under one forced history of actions two neighbouring loss sequences lead EXP3's probabilities to opposite ends.
-What it leaves open, how much the actions of EXP3 give away when it plays by itself, is measured here: an attacker sees how often
-arm 1 was played and guesses whether arm 1 lost the first play. All later losses are 0.
+The paper's figure: under one forced history of actions two neighbouring loss sequences lead EXP3's probabilities to
+opposite ends. What it leaves open, how much the actions of EXP3 give away when it plays by itself, is measured here:
+an attacker sees how often arm 1 was played and guesses whether arm 1 lost the first play. All later losses are 0.
 """
 
 import math
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,10 +15,11 @@ from scipy import stats
 
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
-from jaxbandits.papers.study import Claim, Study, Sweep
+from jaxbandits.auditing.bounds import clopper_pearson
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.reports import plot
 
-RATE = 1e-4  # learning rate and mixing of section G.1; T = 100 / RATE
+RATE = 1e-4  # learning rate and mixing of the paper's appendix G.1; T = 100 / RATE
 FIXED_RATE = 0.03
 CONFIDENCE = 0.95
 TABLES = ("arm 1 loses the first play", "no losses")
@@ -25,9 +27,11 @@ FIXED, TUNED, PRIVATE = f"EXP3, learning rate {FIXED_RATE}", "EXP3, rate √(log
 
 
 def forced(plays, rate=RATE, primed=False) -> np.ndarray:
-    """Probability of action 2 at each play of section G.1 [plays], float64: the paper's listing, on d = log w_2 - log w_1.
+    """Probability of action 2 at each play of the paper's appendix G.1 [plays], float64: the paper's listing, on d =
+    log w_2 - log w_1.
 
-    Even plays (from 0) are forced onto action 2, odd ones onto action 1, all losses are 1; without `primed` the first is 0.
+    Even plays (from 0) are forced onto action 2, odd ones onto action 1, all losses are 1; without `primed` the first
+    is 0.
     """
     out, d = np.empty(plays), 0.0
     for t in range(plays):
@@ -40,8 +44,8 @@ def forced(plays, rate=RATE, primed=False) -> np.ndarray:
     return out
 
 
-def computed(full: bool) -> dict:
-    """Section G.1's two curves, at full length always: it takes a second or two."""
+def computed(full: bool) -> dict[str, Any]:
+    """The two curves of the paper's appendix G.1, at full length always: it takes a second or two."""
     plays = round(100 / RATE)
     return {"forced": np.stack([forced(plays), forced(plays, primed=True)])}
 
@@ -51,7 +55,7 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     horizons, seeds = ([100, 300, 1000, 3000, 10_000], 10_000) if full else ([100, 1000], 1000)
     lost = np.zeros((max(horizons), 2))
     lost[0, 1] = 1.0
-    made = {}
+    declared = {}
     for horizon in horizons:
         tuned = math.sqrt(math.log(2) / horizon)
         algorithms = {
@@ -64,15 +68,16 @@ def sweeps(full: bool) -> dict[str, Sweep]:
         grid = {"environment.losses": dict(zip(TABLES, (lost[:horizon], np.zeros((horizon, 2))), strict=True))}
         environment = partial(e.loss_table, losses=np.zeros((horizon, 2)))
         settings = {"environment": environment, "horizon": horizon, "seeds": seeds, "grid": grid, "checkpoints": 1}
-        made[f"free-{horizon}"] = Sweep({"algorithms": algorithms, **settings})
-    return made
+        declared[f"free-{horizon}"] = Sweep({"algorithms": algorithms, **settings})
+    return declared
 
 
 def epsilon_lower(a_counts, b_counts, confidence=CONFIDENCE) -> float:
     """A lower confidence bound on epsilon from counts of plays [S] on two neighbouring tables.
 
-    The event "at most c" or "at least c" that separates best on the first half of the seeds is tested on the second half:
-    log of a lower over an upper Clopper-Pearson limit, both together at `confidence`. 0 where nothing separates.
+    The event "at most c" or "at least c" that separates best on the first half of the seeds is tested on the second
+    half: log of a lower over an upper Clopper-Pearson limit, both together at `confidence`. 0 where nothing
+    separates.
     """
     counts = np.stack([np.asarray(a_counts), np.asarray(b_counts)])
     half = counts.shape[1] // 2
@@ -84,8 +89,7 @@ def epsilon_lower(a_counts, b_counts, confidence=CONFIDENCE) -> float:
         most = np.stack([np.searchsorted(np.sort(row), thresholds, side="right") for row in x])  # at most c
         least = n - np.stack([np.searchsorted(np.sort(row), thresholds, side="left") for row in x])  # at least c
         hits = np.stack([most, least])
-        low = np.where(hits > 0, stats.beta.ppf(tail, np.maximum(hits, 1), n - hits + 1), 0.0)
-        high = np.where(hits < n, stats.beta.ppf(1 - tail, hits + 1, np.maximum(n - hits, 1)), 1.0)
+        low, high = clopper_pearson(hits, n, tail)
         with np.errstate(divide="ignore"):
             return np.log(low) - np.log(high[:, ::-1])
 
@@ -95,10 +99,11 @@ def epsilon_lower(a_counts, b_counts, confidence=CONFIDENCE) -> float:
 
 
 def exact_epsilon(rate, horizon) -> float:
-    """The largest log ratio of the events "arm 1 played at most c times" and "at least c": Binomial laws, since later losses are 0.
+    """The largest log ratio of the events "arm 1 played at most c times" and "at least c": Binomial laws, since later
+    losses are 0.
 
-    Where arm 1 loses the first play and was played (probability 1/2) its probability is 1 / (1 + exp(2 rate)) from then on.
-    Events of probability below 1% on the likelier table are left out: a few thousand seeds hardly see them.
+    Where arm 1 loses the first play and was played (probability 1/2) its probability is 1 / (1 + exp(2 rate)) from
+    then on. Events of probability below 1% on the likelier table are left out: a few thousand seeds hardly see them.
     """
     c, rest, p = np.arange(horizon + 1), horizon - 1, 1 / (1 + math.exp(2 * rate))
     half, best = math.log(0.5), 0.0
@@ -111,7 +116,7 @@ def exact_epsilon(rate, horizon) -> float:
     return best
 
 
-def leak_frame(results) -> pd.DataFrame:
+def leak_frame(results: Results) -> pd.DataFrame:
     """Lower bounds on epsilon for each algorithm and horizon, and the exact value where it is known."""
     rows = []
     for key, ds in results.items():
@@ -141,8 +146,8 @@ def leak_frame(results) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def draw_forced(results):
-    """The figure of section G.1, every 500th play."""
+def draw_forced(results: Results) -> plot.Plot:
+    """The figure of the paper's appendix G.1, every 500th play."""
     p = results["forced"]
     t = np.arange(0, p.shape[1], 500)
     names = ("P_t(2) on l", "P_t(2) on l', the neighbour")
@@ -156,10 +161,13 @@ def draw_forced(results):
     return plot.lines(frame, "t", "probability", line="data", names=words, caption=caption, width=4.5)
 
 
-def draw_free(results):
+def draw_free(results: Results) -> plot.Plot:
     """The empirical epsilon of EXP3 that plays by itself."""
     words = {"horizon": "horizon T", "epsilon": "ε, lower bound"}
-    caption = "an attacker sees how often arm 1 was played; 95% lower confidence bounds; dotted: exact, over events of probability 1% at least"
+    caption = (
+        "an attacker sees how often arm 1 was played; 95% lower confidence "
+        "bounds; dotted: exact, over events of probability 1% at least"
+    )
     dotted = {f"{label}: exact": f"{label}: measured" for label in (FIXED, TUNED)}
     return plot.lines(
         leak_frame(results),
@@ -174,12 +182,12 @@ def draw_free(results):
     )
 
 
-def claims(results) -> list[Claim]:
+def claims(results: Results) -> list[Claim]:
     """End values and crossings of the forced history; growth of the measured epsilon."""
     p = results["forced"]
     gap = p[0] - p[1]
     ratio = max(np.log(p[0] / p[1]).max(), np.log((1 - p[1]) / (1 - p[0])).max())
-    made = [
+    entries = [
         Claim("end value on l", "1 - γ/2 = 0.99995", f"{p[0, -1]:.6f}", bool(abs(p[0, -1] - 0.99995) < 1e-6)),
         Claim("end value on l'", "γ/2 = 0.00005", f"{p[1, -1]:.6f}", bool(abs(p[1, -1] - 0.00005) < 1e-6)),
         Claim(
@@ -191,10 +199,10 @@ def claims(results) -> list[Claim]:
     ]
     frame = leak_frame(results).set_index(["algorithm", "horizon"])["epsilon"]
     for label in (FIXED, TUNED, PRIVATE):
-        found = frame[f"{label}: measured"]
-        said = ", ".join(f"{x:.2f} at T = {t:,}" for t, x in found.items())
+        bounds = frame[f"{label}: measured"]
+        measured = ", ".join(f"{x:.2f} at T = {t:,}" for t, x in bounds.items())
         if label != PRIVATE:
-            said += "; exactly " + ", ".join(f"{x:.2f}" for x in frame[f"{label}: exact"])
+            measured += "; exactly " + ", ".join(f"{x:.2f}" for x in frame[f"{label}: exact"])
         paper = (
             "epsilon = 1 at every T"
             if label == PRIVATE
@@ -203,17 +211,17 @@ def claims(results) -> list[Claim]:
             else ""
         )
         holds = (
-            bool((found <= 1).all())
+            bool((bounds <= 1).all())
             if label == PRIVATE
-            else bool(found.iloc[-1] > found.iloc[0])
+            else bool(bounds.iloc[-1] > bounds.iloc[0])
             if label == FIXED
             else None
         )
-        made.append(Claim(f"ε, 95% lower bound, {label}", paper, said, holds))
-    return made
+        entries.append(Claim(f"ε, 95% lower bound, {label}", paper, measured, holds))
+    return entries
 
 
 STUDY = Study(
-    "What plain EXP3 gives away", "Section G.1 and its figure", sweeps,
+    "What plain EXP3 gives away", "Appendix G.1 and its figure", sweeps,
     {"forced": draw_forced, "empirical": draw_free}, claims, computed,
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from functools import partial
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,7 @@ import pandas as pd
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import theory
-from jaxbandits.papers.study import Claim, Study, Sweep, Tuning
+from jaxbandits.papers.study import Claim, Results, Study, Sweep, Tuning
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 from jaxbandits.statistics import mean_interval
@@ -22,11 +23,14 @@ SEEDS, TUNED_SEEDS = 100, 10_000
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
-    """One sweep for each number of experts: learning rate, mixing and window are chosen at every epsilon on other seeds."""
+    """One sweep for each number of experts.
+
+    Learning rate, mixing and window are chosen at every epsilon on other seeds.
+    """
     horizon, sizes = (100_000, (4, 8, 16, 64)) if full else (1000, (4, 16))
     epsilons = [0.01, 0.03, 0.1, 0.3, 1.0] if full else [0.1, 1.0]
     seeds, tuned = (SEEDS, 20) if full else (10, 2)
-    made = {
+    algorithms = {
         "experts as arms": partial(a.bandit_to_experts, base=partial(a.private_batched, base=a.htinf)),
         "local EXP4": a.local_exp4,
         "batched EXP4": partial(a.batched_exp4, delta=DELTA),
@@ -51,13 +55,19 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 
     def one(num_experts):
         environment = e.rotating_experts(losses=losses, num_experts=num_experts)
-        settings = {"algorithms": made, "environment": environment, "horizon": horizon, "seeds": seeds, "grid": grid}
+        settings = {
+            "algorithms": algorithms,
+            "environment": environment,
+            "horizon": horizon,
+            "seeds": seeds,
+            "grid": grid,
+        }
         return Sweep(settings | {"checkpoints": 1}, Tuning(grids, range(TUNED_SEEDS, TUNED_SEEDS + tuned)))
 
     return {f"experts-{n}": one(n) for n in sizes}
 
 
-def computed(full: bool) -> dict:
+def computed(full: bool) -> dict[str, Any]:
     """The smallest rate and the smallest bound with constants at every (N, epsilon), by `theory` alone."""
     many = 40 if full else 12
     experts = np.unique(np.round(np.geomspace(2, 1e10, many)).astype(int))
@@ -67,16 +77,16 @@ def computed(full: bool) -> dict:
             if epsilon * horizon < 1:  # where the theory does not reach
                 continue
             at = (NUM_ARMS, n, horizon, epsilon)
-            for kind, found in (("rates", theory.experts_rates(*at)), ("bounds", theory.experts_bounds(*at, DELTA))):
-                best = min(found, key=found.__getitem__)
-                name = WORDS[best] if found[best] < horizon else None
+            for kind, value_of in (("rates", theory.experts_rates(*at)), ("bounds", theory.experts_bounds(*at, DELTA))):
+                best = min(value_of, key=value_of.__getitem__)
+                name = WORDS[best] if value_of[best] < horizon else None
                 rows.append(
                     {
                         "num_experts": n,
                         "epsilon": epsilon,
                         "panel": f"{kind}, T = {word}",
                         "smallest": name,
-                        "value": found[best],
+                        "value": value_of[best],
                         "least": WORDS[best],
                         "region": n >= NUM_ARMS and epsilon <= horizon**-0.5,
                     }
@@ -86,8 +96,11 @@ def computed(full: bool) -> dict:
     }
 
 
-def cells(results) -> pd.DataFrame:
-    """Mean final regret with its interval for each algorithm and cell, and whether the theory's own tuning is valid there."""
+def cells(results: Results) -> pd.DataFrame:
+    """Mean final regret with its interval for each algorithm and cell.
+
+    `valid` says whether the theory's own tuning is valid there.
+    """
     rows = []
     for key, ds in results.items():
         if not key.startswith("experts-"):
@@ -120,7 +133,7 @@ def valid(label, num_experts, horizon, epsilon) -> bool:
     return True
 
 
-def winners(results) -> pd.DataFrame:
+def winners(results: Results) -> pd.DataFrame:
     """The algorithm of least mean regret in each cell, how far ahead it is, and what the rates name."""
     frame, rows = cells(results), []
     horizon = int(next(ds for key, ds in results.items() if key.startswith("experts-")).t[-1])
@@ -128,22 +141,33 @@ def winners(results) -> pd.DataFrame:
         ordered = part.sort_values("regret")
         best, second = ordered.iloc[0], ordered.iloc[1]
         rates = theory.experts_rates(NUM_ARMS, int(n), horizon, float(epsilon))
-        rows.append({
-            "num_experts": int(n), "epsilon": epsilon, "winner": best.algorithm, "regret": best.regret, "clear": bool(best.high < second.low),
-            "predicted": WORDS[min(rates, key=rates.__getitem__)], "no_tuning": not best.valid, "text": f"{best.regret:,.0f}",
-        })  # fmt: skip
+        rows.append(
+            {
+                "num_experts": int(n),
+                "epsilon": epsilon,
+                "winner": best.algorithm,
+                "regret": best.regret,
+                "clear": bool(best.high < second.low),
+                "predicted": WORDS[min(rates, key=rates.__getitem__)],
+                "no_tuning": not best.valid,
+                "text": f"{best.regret:,.0f}",
+            }
+        )
     return pd.DataFrame(rows)
 
 
-def draw_bounds(results):
+def draw_bounds(results: Results) -> plot.Plot:
     """The maps by theory alone."""
-    caption = f"the smallest of the three at K = {NUM_ARMS} and δ = 1e-5 by theory alone; rates have no constants; white: all are at least T, or ε < 1/T"
+    caption = (
+        f"the smallest of the three at K = {NUM_ARMS} and δ = 1e-5 by theory "
+        "alone; rates have no constants; white: all are at least T, or ε < 1/T"
+    )
     return plot.heatmap(
         results["bounds"], "num_experts", "epsilon", "smallest", panel="panel", names=NAMES, caption=caption
     )
 
 
-def draw_measured(results):
+def draw_measured(results: Results) -> plot.Plot:
     """The measured map: who is best, with its regret."""
     frame = winners(results)
     caption = "least mean regret after tuning on other seeds, written in the cell"
@@ -153,7 +177,7 @@ def draw_measured(results):
     )  # fmt: skip
 
 
-def draw_regrets(results):
+def draw_regrets(results: Results) -> plot.Plot:
     """The regret of each algorithm in each cell, hatched where its theory has no valid tuning."""
     frame = cells(results)
     frame["text"], frame["no_tuning"] = frame["regret"].map("{:,.0f}".format), ~frame["valid"]
@@ -164,25 +188,33 @@ def draw_regrets(results):
     )  # fmt: skip
 
 
-def claims(results) -> list[Claim]:
+def claims(results: Results) -> list[Claim]:
     """How often the rates name the measured winner, and where each theory's tuning is valid."""
     frame, every = winners(results), cells(results)
     right, clear = int((frame["winner"] == frame["predicted"]).sum()), frame[frame["clear"]]
-    said = f"in {right} of {len(frame)} cells; of the {len(clear)} whose winner's interval is apart, in {int((clear.winner == clear.predicted).sum())}"
-    made = [Claim("the smallest rate names the algorithm of least regret", "rates only, constants dropped", said)]
+    measured = (
+        f"in {right} of {len(frame)} cells; of the {len(clear)} whose winner's "
+        f"interval is apart, in {int((clear.winner == clear.predicted).sum())}"
+    )
+    entries = [
+        Claim("the smallest rate names the algorithm of least regret", "rates only, constants dropped", measured)
+    ]
     for label, part in every.groupby("algorithm", sort=False):
         won = int((frame["winner"] == label).sum())
-        said = f"least regret in {won} of {len(frame)} cells; theory tuning valid in {int(part.valid.sum())}"
+        measured = f"least regret in {won} of {len(frame)} cells; theory tuning valid in {int(part.valid.sum())}"
         region = frame[frame["predicted"] == label]
-        made.append(Claim(str(label), f"smallest rate in {len(region)} of {len(frame)} cells", said))
+        entries.append(Claim(str(label), f"smallest rate in {len(region)} of {len(frame)} cells", measured))
     inside = results["bounds"][results["bounds"]["region"]]
     rates = inside[inside["panel"].str.startswith("rates")]
     least = rates["least"] == "batched EXP4"
-    said = f"in {int(least.sum())} of the {len(rates):,} cells of that region; in {int((least & rates['smallest'].notna()).sum())} of them below T"
-    made.append(Claim("batched EXP4 has the smallest rate", "for N ≥ K and ε ≤ 1/√T (Table 2)", said))
+    measured = (
+        f"in {int(least.sum())} of the {len(rates):,} cells of that region; "
+        f"in {int((least & rates['smallest'].notna()).sum())} of them below T"
+    )
+    entries.append(Claim("batched EXP4 has the smallest rate", "for N ≥ K and ε ≤ 1/√T (Table 2)", measured))
     below = results["bounds"].assign(below=results["bounds"]["smallest"].notna()).groupby("panel")["below"].mean()
-    said = ", ".join(f"{below[f'bounds, T = {word}']:.0%} at T = {word}" for word in BOUNDS_HORIZONS)
-    return [*made, Claim("cells of the theory map where a bound with constants is below T", "", said)]
+    measured = ", ".join(f"{below[f'bounds, T = {word}']:.0%} at T = {word}" for word in BOUNDS_HORIZONS)
+    return [*entries, Claim("cells of the theory map where a bound with constants is below T", "", measured)]
 
 
 STUDY = Study(

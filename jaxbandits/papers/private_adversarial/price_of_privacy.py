@@ -1,11 +1,13 @@
 """Table 1: regret against the privacy level and the horizon for every algorithm, each with its bound.
 
-Arms: an adversary chooses the gap of `fixed_gap_losses` that costs the algorithm most, after the algorithm was tuned for the
-worst of them. Experts: one instance. Rates are the paper's exponents; bounds are min(bound, T), since most exceed T here.
+Arms: an adversary chooses the gap of `fixed_gap_losses` that costs the algorithm most, after the algorithm was tuned
+for the worst of them. Experts: one instance. Rates are the paper's exponents; bounds are min(bound, T), since most
+exceed T here.
 """
 
 import math
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +15,7 @@ import pandas as pd
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import statistics, theory
-from jaxbandits.papers.study import Claim, Study, Sweep, Tuning, crossing, over_horizons, worst
+from jaxbandits.papers.study import Claim, Results, Study, Sweep, Tuning, crossing, over_horizons, worst
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 from jaxbandits.statistics import mean_interval
@@ -41,20 +43,20 @@ EPSILON = 0.1  # of the regrets against T
 def _arms(horizon, epsilons, gaps, seeds, tuned, leave_out=()) -> Sweep:
     batched = partial(a.private_batched, epsilon=epsilons[0]) if len(epsilons) == 1 else a.private_batched
     local = partial(a.ldp_exp3, epsilon=epsilons[0]) if len(epsilons) == 1 else a.ldp_exp3
-    made: dict[str, AlgorithmFactory] = {
+    algorithms: dict[str, AlgorithmFactory] = {
         "HTINF": partial(batched, base=a.htinf),
         "EXP3": partial(batched, base=partial(a.exp3, mixing=0.05)),
     }
-    made |= {"FTPL": partial(batched, base=a.ftpl), LOCAL: partial(local, mixing=0.05)}
-    made |= {f"{name} (theory)": partial(batched, base=base) for name, base in BASES.items()}
-    made[f"{LOCAL} (theory)"] = local
-    made["no privacy"] = a.tsallis_inf
-    made = {label: made[label] for label in made if label not in leave_out}
+    algorithms |= {"FTPL": partial(batched, base=a.ftpl), LOCAL: partial(local, mixing=0.05)}
+    algorithms |= {f"{name} (theory)": partial(batched, base=base) for name, base in BASES.items()}
+    algorithms[f"{LOCAL} (theory)"] = local
+    algorithms["no privacy"] = a.tsallis_inf
+    algorithms = {label: algorithms[label] for label in algorithms if label not in leave_out}
     grid = {"environment.gap": gaps} | ({"epsilon": epsilons} if len(epsilons) > 1 else {})
     environment = partial(e.fixed_gap_losses, num_arms=NUM_ARMS, best=NUM_ARMS - 1)
-    grids = {label: keys for label, keys in TRIED.items() if label in made}
+    grids = {label: keys for label, keys in TRIED.items() if label in algorithms}
     settings = {
-        "algorithms": made,
+        "algorithms": algorithms,
         "environment": environment,
         "horizon": horizon,
         "seeds": seeds,
@@ -66,24 +68,24 @@ def _arms(horizon, epsilons, gaps, seeds, tuned, leave_out=()) -> Sweep:
 
 def _experts(horizon, epsilons, seeds, tuned) -> Sweep:
     single = {"epsilon": epsilons[0]} if len(epsilons) == 1 else {}
-    made = {
+    algorithms = {
         "experts as arms": partial(a.bandit_to_experts, base=partial(a.private_batched, base=a.htinf, **single)),
         "local EXP4": partial(a.local_exp4, mixing=0.05, **single),
         "batched EXP4": partial(a.batched_exp4, delta=DELTA, **single),
     }
-    made |= {
-        "experts as arms (theory)": made["experts as arms"],
+    algorithms |= {
+        "experts as arms (theory)": algorithms["experts as arms"],
         "local EXP4 (theory)": partial(a.local_exp4, **single),
     }
     # inside `bandit_to_experts` the privacy level is the base's
     keys = ("epsilon", "experts as arms.base.epsilon", "experts as arms (theory).base.epsilon")
     grid = {keys: epsilons} if len(epsilons) > 1 else {}
     losses = e.fixed_gap_losses(num_arms=3, best=2, gap=GAP)
-    grids = {label: keys for label, keys in TRIED.items() if label in made}
+    grids = {label: keys for label, keys in TRIED.items() if label in algorithms}
     grids["batched EXP4"] = grids["batched EXP4"] | {"window": [horizon // 100, horizon // 25, horizon // 10]}
     environment = e.rotating_experts(losses=losses, num_experts=NUM_EXPERTS, spread=SPREAD)
     settings = {
-        "algorithms": made,
+        "algorithms": algorithms,
         "environment": environment,
         "horizon": horizon,
         "seeds": seeds,
@@ -98,11 +100,11 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     horizon, horizons = (50_000, [2000, 6000, 20_000, 60_000, 200_000]) if full else (300, [300, 1000])
     epsilons, gaps = ([0.01, 0.03, 0.1, 0.3, 1.0], [0.03, 0.06, 0.12, 0.24, 0.48]) if full else ([0.1, 1.0], [0.1, 0.4])
     seeds, tuned = (200, 20) if full else (8, 2)
-    made = {"arms": _arms(horizon, epsilons, gaps, seeds, tuned)}
+    declared = {"arms": _arms(horizon, epsilons, gaps, seeds, tuned)}
     slow = () if full else ("FTPL", "FTPL (theory)")  # most of what a quick run would compile
-    made |= {f"arms-{t}": _arms(t, [EPSILON], gaps, seeds, tuned, slow) for t in horizons}
-    made |= {"experts": _experts(horizon, epsilons, seeds, tuned)}
-    return made | {f"experts-{t}": _experts(t, [EPSILON], seeds, tuned) for t in horizons}
+    declared |= {f"arms-{t}": _arms(t, [EPSILON], gaps, seeds, tuned, slow) for t in horizons}
+    declared |= {"experts": _experts(horizon, epsilons, seeds, tuned)}
+    return declared | {f"experts-{t}": _experts(t, [EPSILON], seeds, tuned) for t in horizons}
 
 
 def horizons_of(results, kind):
@@ -111,8 +113,8 @@ def horizons_of(results, kind):
 
 
 def references(kind, of, ends):
-    """Rates and bounds of Table 1 along an axis: `of(x)` is (T, epsilon) there. A bound is min(bound, T); one that is T at both `ends`
-    is left out.
+    """Rates and bounds of Table 1 along an axis: `of(x)` is (T, epsilon) there. A bound is min(bound, T); one that is
+    T at both `ends` is left out.
     """
     if kind == "arms":
         rates = {"√(KT/ε)": "conversion", "√(KT log KT)/ε": "existing"}
@@ -136,7 +138,7 @@ def _of_dict(function, sizes, key, horizon, epsilon):
 def figure(kind, key):
     """Final regret against epsilon or the horizon, with rates and bounds."""
 
-    def draw(results):
+    def draw(results: Results) -> plot.Plot:
         ds = results[kind] if key == "epsilon" else horizons_of(results, kind)
         ds = worst(ds, "environment.gap") if kind == "arms" else ds
         ends = ds[key].values[[0, -1]]
@@ -145,7 +147,10 @@ def figure(kind, key):
         given = "the gap worst for each" if kind == "arms" else f"{NUM_EXPERTS} experts, 3 arms"
         given += "" if key == "epsilon" else f"; ε = {EPSILON}"
         dotted = {x: x.removesuffix(" (theory)") for x in ds["algorithm"].values if x.endswith(" (theory)")}
-        caption = f"{given}; tuned on other seeds, theory tunings dotted; rates and bounds are min(·, T), those that are T throughout not drawn"
+        caption = (
+            f"{given}; tuned on other seeds, theory tunings dotted; rates and "
+            "bounds are min(·, T), those that are T throughout not drawn"
+        )
         return plot.against(ds, key, dotted=dotted, reference=references(kind, of, ends), caption=caption, width=5.5)
 
     return draw
@@ -154,37 +159,37 @@ def figure(kind, key):
 def slopes(ds, exponents, key, sign, uniform):
     """Claims: the fitted slope of each algorithm with its interval next to the exponent of its rate, an upper bound.
 
-    Fitted where the mean regret is below half of what playing at random costs on the largest gap, `uniform` a play: above it the adversary
-    has run out of gaps, and regret grows with T as any would.
+    Fitted where the mean regret is below half of what playing at random costs on the largest gap, `uniform` a play:
+    above it the adversary has run out of gaps, and regret grows with T as any would.
     """
     what, column = ("T", 0) if key == "horizon" else ("1/ε", 1)
-    mean, made = final_regret(ds).mean("seed"), []
+    mean, entries = final_regret(ds).mean("seed"), []
     half = uniform * (ds["horizon"] if key == "horizon" else int(ds.t[-1])) / 2
     for label in [x for x in ds["algorithm"].values if x in exponents]:
         learnt = ds[key].values[(mean.sel(algorithm=label) < half).values]
         statement, rate = f"exponent of {what}, {label}", exponents[label][column]
         if len(learnt) < 3:
-            said = f"regret is below half of random play's at {len(learnt)} of {ds.sizes[key]} points only"
-            made.append(Claim(statement, f"at most {rate:.2f}", said))
+            measured = f"regret is below half of random play's at {len(learnt)} of {ds.sizes[key]} points only"
+            entries.append(Claim(statement, f"at most {rate:.2f}", measured))
             continue
         row = statistics.slope(ds.sel({"algorithm": [label], key: learnt}), over=key).iloc[0]
         low, high = sorted((sign * row.ci_low, sign * row.ci_high))
-        said = f"{sign * row.slope:.2f} [{low:.2f}, {high:.2f}] over {len(learnt)} points"
-        made.append(
-            Claim(statement, f"at most {rate:.2f}", said, False if low > rate else True if high <= rate else None)
+        measured = f"{sign * row.slope:.2f} [{low:.2f}, {high:.2f}] over {len(learnt)} points"
+        entries.append(
+            Claim(statement, f"at most {rate:.2f}", measured, False if low > rate else True if high <= rate else None)
         )
-    return made
+    return entries
 
 
-def claims(results) -> list[Claim]:
+def claims(results: Results) -> list[Claim]:
     """Exponents, and where the conversion overtakes noise on every play."""
     arms = worst(results["arms"], "environment.gap")
     uniform = float(results["arms"]["environment.gap"].max()) * (NUM_ARMS - 1) / NUM_ARMS
-    made = slopes(worst(horizons_of(results, "arms"), "environment.gap"), EXPONENTS, "horizon", 1, uniform)
-    made += slopes(arms, EXPONENTS, "epsilon", -1, uniform)
+    entries = slopes(worst(horizons_of(results, "arms"), "environment.gap"), EXPONENTS, "horizon", 1, uniform)
+    entries += slopes(arms, EXPONENTS, "epsilon", -1, uniform)
     uniform = GAP * (1 - SPREAD) * 2 / 3
-    made += slopes(horizons_of(results, "experts"), EXPERTS, "horizon", 1, uniform)
-    made += slopes(results["experts"], EXPERTS, "epsilon", -1, uniform)
+    entries += slopes(horizons_of(results, "experts"), EXPERTS, "horizon", 1, uniform)
+    entries += slopes(results["experts"], EXPERTS, "epsilon", -1, uniform)
     mean = final_regret(arms).mean("seed")
     epsilons, horizon = mean["epsilon"].values, int(arms.t[-1])
     many = np.geomspace(10 / horizon, 1, 200)
@@ -196,18 +201,18 @@ def claims(results) -> list[Claim]:
         difference, low, high = mean_interval(apart.transpose("epsilon", "seed").values)
         bounds = np.array([(_bound(name, horizon, x), _bound(LOCAL, horizon, x)) for x in many])
         below = f"one of them is below T at {(bounds.min(axis=1) < horizon).mean():.0%} of these ε"
-        said = f"{cheaper}; by the bounds with constants {_where(many, bounds[:, 0] - bounds[:, 1])}, but {below}"
+        paper = f"{cheaper}; by the bounds with constants {_where(many, bounds[:, 0] - bounds[:, 1])}, but {below}"
         clear = ", ".join(f"{x:g}" for x, a, b in zip(epsilons, low, high, strict=True) if a <= 0 <= b)
-        found = _where(epsilons, difference) + (f"; within noise at {clear}" if clear else "")
+        where_less = _where(epsilons, difference) + (f"; within noise at {clear}" if clear else "")
         holds = True if (high < 0).all() else False if (low > 0).any() else None
-        made.append(Claim(f"{name} in batches has less regret than {LOCAL}", said, found, holds))
+        entries.append(Claim(f"{name} in batches has less regret than {LOCAL}", paper, where_less, holds))
     ratios = final_regret(arms).sel(algorithm=["HTINF", LOCAL, "no privacy"]).mean("seed")
     free = ratios.sel(algorithm="no privacy")
-    said = ", ".join(
+    measured = ", ".join(
         f"{float(ratios.sel(algorithm='HTINF', epsilon=x) / free.sel(epsilon=x)):.1f} at ε = {x:g}" for x in epsilons
     )
-    return made + [
-        Claim("price of privacy: regret of HTINF in batches over that of Tsallis-INF without privacy", "", said)
+    return entries + [
+        Claim("price of privacy: regret of HTINF in batches over that of Tsallis-INF without privacy", "", measured)
     ]
 
 
@@ -229,25 +234,28 @@ def _where(epsilons, difference) -> str:
     )
 
 
-def computed(full: bool) -> dict:
+def computed(full: bool) -> dict[str, Any]:
     """Every bound with constants over T, at one epsilon: where they begin to say something."""
     rows = []
     for horizon in np.round(np.geomspace(1e3, 1e12, 37 if full else 10)).astype(np.int64).tolist():
-        found = {f"{name} in batches": _bound(name, horizon, EPSILON) for name in BASES} | {
+        bounds = {f"{name} in batches": _bound(name, horizon, EPSILON) for name in BASES} | {
             LOCAL: _bound(LOCAL, horizon, EPSILON)
         }
         named = zip(EXPERTS, theory.experts_bounds(3, NUM_EXPERTS, horizon, EPSILON, DELTA).values(), strict=True)
-        found |= {f"{name}, {NUM_EXPERTS} experts": value for name, value in named}
+        bounds |= {f"{name}, {NUM_EXPERTS} experts": value for name, value in named}
         rows += [
-            {"horizon": horizon, "share": min(value / horizon, 1.0), "bound": name} for name, value in found.items()
+            {"horizon": horizon, "share": min(value / horizon, 1.0), "bound": name} for name, value in bounds.items()
         ]
     return {"bounds": pd.DataFrame(rows)}
 
 
-def draw_bounds(results):
+def draw_bounds(results: Results) -> plot.Plot:
     """The bounds as shares of T."""
     words = {"horizon": "horizon T", "share": "bound / T"}
-    caption = f"bounds with constants by theory alone, ε = {EPSILON}: 8 arms, or 3 arms and {NUM_EXPERTS} experts; at 1 they say nothing"
+    caption = (
+        f"bounds with constants by theory alone, ε = {EPSILON}: 8 arms, "
+        f"or 3 arms and {NUM_EXPERTS} experts; at 1 they say nothing"
+    )
     return plot.lines(
         results["bounds"], "horizon", "share", line="bound", log="both", names=words, caption=caption, width=5.5
     )

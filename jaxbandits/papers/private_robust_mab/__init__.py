@@ -1,4 +1,7 @@
-"""Wu, Zhou, Tao and Wang, On Private and Robust Bandits (arXiv 2302.02526). Its own experiments are lost: E1 to E4 are the specification's."""
+"""Wu, Zhou, Tao and Wang, On Private and Robust Bandits (arXiv 2302.02526).
+
+The paper's own experiments could not be found: E1 to E4 are ours, see docs/reproductions/private_robust_mab.md.
+"""
 
 from jaxbandits.papers.private_robust_mab import bernoulli, bounds, central_moments, outliers, raw_moments
 

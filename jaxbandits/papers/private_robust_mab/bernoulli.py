@@ -4,7 +4,7 @@ from functools import partial
 
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
-from jaxbandits.papers.study import Claim, Study, Sweep
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import plot
 
@@ -35,7 +35,7 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 def draw_time(instance, epsilon):
     """Regret against plays of one instance at one epsilon."""
 
-    def draw(results):
+    def draw(results: Results) -> plot.Plot:
         ds = results["arms"]
         shown = [label for label in DRAWN if label in ds["algorithm"].values]
         select = {"environment.means": instance, "epsilon": epsilon, "algorithm": shown}
@@ -53,7 +53,7 @@ def draw_time(instance, epsilon):
 def draw_epsilon(instance):
     """Final regret of one instance against epsilon."""
 
-    def draw(results):
+    def draw(results: Results) -> plot.Plot:
         caption = f"Bernoulli arms, {instance}: {MEANS[instance]}"
         return plot.against(
             results["arms"], "epsilon", select={"environment.means": instance}, caption=caption, width=5.5
@@ -62,19 +62,19 @@ def draw_epsilon(instance):
     return draw
 
 
-def claims(results) -> list[Claim]:
+def claims(results: Results) -> list[Claim]:
     """Mean regrets, best first."""
-    made = []
+    entries = []
     for (instance, epsilon), part in regrets(results["arms"]).groupby(["environment.means", "epsilon"], sort=False):
         part = part[part["algorithm"].isin(PRIVATE)].sort_values("mean")
-        said = ", ".join(f"{row.algorithm} {row.mean:,.0f}" for row in part.itertuples())
-        made.append(Claim(f"private algorithms by regret, {instance}, ε = {epsilon:g}", "", said))
-    return made
+        measured = ", ".join(f"{row.algorithm} {row.mean:,.0f}" for row in part.itertuples())
+        entries.append(Claim(f"private algorithms by regret, {instance}, ε = {epsilon:g}", "", measured))
+    return entries
 
 
 STUDY = Study(
     "Bernoulli arms, as in papers on private bandits",
-    "Experiment E3 of the specification",
+    "docs/reproductions/private_robust_mab.md",
     sweeps,
     {
         "time": draw_time("spread", 1.0),

@@ -2,7 +2,7 @@
 
 from jaxbandits import statistics
 from jaxbandits.papers.private_robust_mab.raw_moments import ATTACKS, PARETO, PRM, SHARES, order_lines
-from jaxbandits.papers.study import Claim, Study, Sweep
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import plot
 
@@ -30,17 +30,17 @@ def along(results, name):
 def draw(name):
     """Final regret along one axis, on logarithmic axes, with both bounds."""
 
-    def made(results):
+    def picture(results: Results) -> plot.Plot:
         key, reference = along(results, name)
         given = "no contamination" if name == "epsilon" else "swapped rewards, ε = 1"
         return plot.against(results[name], key, reference=reference, caption=f"Pareto rewards; {given}", width=5.5)
 
-    return made
+    return picture
 
 
-def claims(results) -> list[Claim]:
+def claims(results: Results) -> list[Claim]:
     """Regrets between the bounds' orders, and fitted exponents next to the theorem's."""
-    made = []
+    entries = []
     exponents = {
         "epsilon": ("1/ε", -1, "1/2 (k = 2), uniformly over instances"),
         "share": ("α", 1, "1/2 (k = 2), and -1 where T₀ rules"),
@@ -51,21 +51,26 @@ def claims(results) -> list[Claim]:
         fitted = statistics.slope(results[name], over=key).set_index("algorithm")
         for label, row in fitted.iterrows():
             low, high = sorted((sign * row.ci_low, sign * row.ci_high))
-            made.append(Claim(f"exponent of {what}, {label}", paper, f"{sign * row.slope:.2f} [{low:.2f}, {high:.2f}]"))
+            entries.append(
+                Claim(f"exponent of {what}, {label}", paper, f"{sign * row.slope:.2f} [{low:.2f}, {high:.2f}]")
+            )
         frame = regrets(results[name])
         for label, part in frame.groupby("algorithm", sort=False):
             x, mean = part[key].to_numpy(), part["mean"].to_numpy()
             above, ratio = int((mean >= lower(x)).sum()), mean / upper(x)
-            said = f"above the lower (times 1/27) at {above}, below the upper at {int((ratio <= 1).sum())} of {len(part)} points; "
-            said += f"{ratio.min():.2f} to {ratio.max():.2f} of the upper"
+            measured = (
+                f"above the lower (times 1/27) at {above}, below the upper "
+                f"at {int((ratio <= 1).sum())} of {len(part)} points; "
+            )
+            measured += f"{ratio.min():.2f} to {ratio.max():.2f} of the upper"
             paper = "orders, constants unspecified; the upper is proved for PRM elimination"
-            made.append(Claim(f"between the bounds along {what}, {label}", paper, said))
-    return made
+            entries.append(Claim(f"between the bounds along {what}, {label}", paper, measured))
+    return entries
 
 
 STUDY = Study(
     "Regret between the lower and the upper bound",
-    "Theorems 4.1 and 6.5; experiment E4 of the specification",
+    "Theorems 4.1 and 6.5; docs/reproductions/private_robust_mab.md",
     sweeps,
     {"epsilon": draw("epsilon"), "share": draw("share")},
     claims,

@@ -1,4 +1,7 @@
-"""E2: Student rewards far from zero, known only through a bound D on the means and a central moment; Cauchy contamination."""
+"""E2: Student rewards far from zero, under Cauchy contamination.
+
+They are known only through a bound D on the means and a central moment.
+"""
 
 from functools import partial
 from typing import Any
@@ -11,7 +14,7 @@ from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import theory
-from jaxbandits.papers.study import Claim, Study, Sweep
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.papers.tables import regrets, share_text
 from jaxbandits.reports import plot
 
@@ -33,7 +36,7 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 def _one(bound, horizon, seeds, epsilons, shares) -> Sweep:
     means = bound / 2 + OFFSETS
     central: dict[str, Any] = {"moment": "central", "moment_bound": 1.0, "mean_bound": float(bound)}
-    made = {
+    algorithms = {
         "PRM elimination": partial(a.prm_elimination, **central),
         "PRM-UCB": partial(a.prm_ucb, **central),
         "PRM-TS": partial(a.prm_thompson, **central),
@@ -41,18 +44,18 @@ def _one(bound, horizon, seeds, epsilons, shares) -> Sweep:
         RAW: partial(a.prm_elimination, moment_bound=1 + float(max(means)) ** 2),
     }
     return Sweep({
-        "algorithms": made, "environment": partial(e.student_arms, means=means.tolist(), df=3.0, scale=3**-0.5),
+        "algorithms": algorithms, "environment": partial(e.student_arms, means=means.tolist(), df=3.0, scale=3**-0.5),
         "reward_adversary": partial(v.huber, kind="cauchy"), "horizon": horizon, "seeds": seeds,
         "grid": {"epsilon": epsilons, SHARES: shares}, "checkpoints": 60,
     })  # fmt: skip
 
 
-def bounds_of(results) -> list[int]:
+def bounds_of(results: Results) -> list[int]:
     """The values of D that were run."""
     return [int(name.removeprefix("D-")) for name in results]
 
 
-def draw_time(results):
+def draw_time(results: Results) -> plot.Plot:
     """Regret against plays, one panel a share, at the middle D."""
     bounds = bounds_of(results)
     bound = bounds[len(bounds) // 2]
@@ -60,7 +63,7 @@ def draw_time(results):
     return plot.regret(results[f"D-{bound}"], select={"epsilon": EPSILON}, log="both", caption=caption)
 
 
-def draw_bound(results):
+def draw_bound(results: Results) -> plot.Plot:
     """Final regret against D, with the upper bound's order."""
     bounds = bounds_of(results)
     joined = xr.concat(
@@ -83,30 +86,34 @@ def draw_bound(results):
     )  # fmt: skip
 
 
-def claims(results) -> list[Claim]:
+def claims(results: Results) -> list[Claim]:
     """What a central moment is worth, what D costs, and the regrets at one epsilon."""
-    made, own = [], {}
+    entries, own = [], {}
     for bound in bounds_of(results):
         cells = regrets(results[f"D-{bound}"]).set_index(["epsilon", "corruption_bound", "algorithm"])
         mean, low, high = (cells[column].unstack() for column in ("mean", "low", "high"))
         own[bound] = mean["PRM elimination"]
         apart, ratio = high["PRM elimination"] < low[RAW], mean[RAW] / mean["PRM elimination"]
-        said = f"in {int(apart.sum())} of {len(mean)} cells; {ratio.min():.1f} to {ratio.max():.1f} times less"
+        measured = f"in {int(apart.sum())} of {len(mean)} cells; {ratio.min():.1f} to {ratio.max():.1f} times less"
         paper = "regret does not grow with the size of the rewards"
-        made.append(Claim(f"D = {bound}: less regret than all that a raw moment says", paper, said, bool(apart.all())))
+        entries.append(
+            Claim(f"D = {bound}: less regret than all that a raw moment says", paper, measured, bool(apart.all()))
+        )
         for share in mean.index.unique("corruption_bound"):
-            said = ", ".join(f"{label} {x:,.0f}" for label, x in mean.loc[(EPSILON, share)].items())
+            measured = ", ".join(f"{label} {x:,.0f}" for label, x in mean.loc[(EPSILON, share)].items())
             attack = f"{share_text(share)} Cauchy" if share else "no contamination"
-            made.append(Claim(f"regret, D = {bound}, ε = {EPSILON:g}, {attack}", "", said))
+            entries.append(Claim(f"regret, D = {bound}, ε = {EPSILON:g}, {attack}", "", measured))
     low, high = own[min(own)], own[max(own)]
-    said = f"{(high / low).min():.2f} to {(high / low).max():.2f} times the regret of PRM elimination, over the cells"
-    made.append(Claim(f"D = {max(own)} against {min(own)}", "T₀ grows with log D, the bound with D", said))
-    return made
+    measured = (
+        f"{(high / low).min():.2f} to {(high / low).max():.2f} times the regret of PRM elimination, over the cells"
+    )
+    entries.append(Claim(f"D = {max(own)} against {min(own)}", "T₀ grows with log D, the bound with D", measured))
+    return entries
 
 
 STUDY = Study(
     "Rewards far from zero: a bound on the means and a central moment",
-    "Theorems 6.10 and 6.12; experiment E2 of the specification",
+    "Theorems 6.10 and 6.12; docs/reproductions/private_robust_mab.md",
     sweeps,
     {"time": draw_time, "mean-bound": draw_bound},
     claims,

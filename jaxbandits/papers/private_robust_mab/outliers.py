@@ -1,4 +1,7 @@
-"""What 5% of rewards equal to inf, NaN, a million or minus a million do to each algorithm that was told to expect 5%."""
+"""What extreme rewards do to each algorithm that was told to expect 5% of contamination.
+
+Five per cent of the rewards equal inf, NaN, a million or minus a million.
+"""
 
 from functools import partial
 from typing import Any
@@ -6,7 +9,7 @@ from typing import Any
 from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits.papers.private_robust_mab.raw_moments import PARETO
-from jaxbandits.papers.study import Claim, Study, Sweep
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.papers.tables import regrets
 
 BOUND = 0.05
@@ -38,25 +41,31 @@ RULES = {
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
-    """One sweep an attack, with and without it, the learners' belief unchanged. What keeps all rewards takes time as T^2: its T is short."""
+    """One sweep for each attack, with and without it; what the learners assume stays the same.
+
+    Algorithms that store all rewards take time as T^2: their T is short.
+    """
     long, short, seeds = (100_000, 4000, 100) if full else (2000, 1000, 8)
-    kept = [label for label in ALGORITHMS if label not in QUICK]
+    storing = [label for label in ALGORITHMS if label not in QUICK]
     attacks = ATTACKS if full else {"inf": ATTACKS["inf"], "1e6": ATTACKS["1e6"]}
 
     def one(labels, horizon, attack):
-        made = {label: ALGORITHMS[label] for label in labels}
+        algorithms = {label: ALGORITHMS[label] for label in labels}
         grid = {"reward_adversary.corruption": [0.0, BOUND]}
-        settings = {"algorithms": made, "environment": PARETO, "horizon": horizon, "seeds": seeds, "grid": grid}
+        settings = {"algorithms": algorithms, "environment": PARETO, "horizon": horizon, "seeds": seeds, "grid": grid}
         return Sweep(settings | {"checkpoints": 1, "reward_adversary": attack})
 
     return {name: one(QUICK, long, attack) for name, attack in attacks.items()} | {
-        f"{name}-kept": one(kept if full else kept[-1:], short, attack) for name, attack in attacks.items()
+        f"{name}-kept": one(storing if full else storing[-1:], short, attack) for name, attack in attacks.items()
     }
 
 
-def claims(results) -> list[Claim]:
-    """Regret with the attack over regret without it; for the algorithms asked, at most 1.5 under everything but swapped rewards."""
-    attacks, made = [name for name in results if not name.endswith("-kept")], []
+def claims(results: Results) -> list[Claim]:
+    """Regret with the attack over regret without it.
+
+    For the algorithms in `ASKED` it should be at most 1.5 under everything but swapped rewards.
+    """
+    attacks, entries = [name for name in results if not name.endswith("-kept")], []
     for group in ("", "-kept"):
         first = results[attacks[0] + group]
         horizon = int(first.t[-1])
@@ -72,19 +81,24 @@ def claims(results) -> list[Claim]:
                 .sel(algorithm=label)
                 .isel({"reward_adversary.corruption": -1})
             )
-            said = ", ".join(f"{name} {x:.2f}" for name, x in ratio.items())
-            said += f"; a non-finite reward {RULES.get(label, 'counts as 0')}, {float(seen.mean('seed')):,.0f} of them a run"
+            measured = ", ".join(f"{name} {x:.2f}" for name, x in ratio.items())
+            measured += (
+                f"; a non-finite reward {RULES.get(label, 'counts as 0')}, "
+                f"{float(seen.mean('seed')):,.0f} of them a run"
+            )
             steady = all(x <= 1.5 for name, x in ratio.items() if name != "swapped")
             paper = "at most 1.5 for inf, NaN, ±1e6" if label in ASKED else "breaks at ±1e6" if label == "UCB1" else ""
             broken = all(x > 1.5 for name, x in ratio.items() if "1e6" in name)
             holds = steady if label in ASKED else broken if label == "UCB1" else None
-            made.append(Claim(f"{label}, T = {horizon:,}: regret {clean:,.0f} without; ratio with", paper, said, holds))
-    return made
+            entries.append(
+                Claim(f"{label}, T = {horizon:,}: regret {clean:,.0f} without; ratio with", paper, measured, holds)
+            )
+    return entries
 
 
 STUDY = Study(
     "Five per cent of rewards replaced: who breaks",
-    "Sections 1 and 8 of the specification",
+    "docs/formulas/private_robust_mab.md#contamination",
     sweeps,
     {},
     claims,

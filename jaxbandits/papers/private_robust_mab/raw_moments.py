@@ -1,4 +1,7 @@
-"""E1: heavy-tailed rewards with a bounded raw moment, under three kinds of contamination, against private and robust rivals."""
+"""E1: heavy-tailed rewards with a bounded raw moment, against private and robust rivals.
+
+There are three kinds of contamination.
+"""
 
 from functools import partial
 
@@ -9,7 +12,7 @@ from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import theory
-from jaxbandits.papers.study import Claim, Study, Sweep
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.papers.tables import regrets, share_text
 from jaxbandits.reports import plot
 
@@ -74,14 +77,14 @@ def order_lines(horizon, at):
     return {"upper bound (order)": along(upper), "lower bound (order, times 1/27)": along(lower)}
 
 
-def draw_time(results):
+def draw_time(results: Results) -> plot.Plot:
     """Regret against plays, one panel a share."""
     name = first(results)
     caption = f"Pareto rewards; contamination: {name}; ε = {EPSILON}"
     return plot.regret(results[name], select={"epsilon": EPSILON}, log="both", caption=caption)
 
 
-def draw_epsilon(results):
+def draw_epsilon(results: Results) -> plot.Plot:
     """Final regret against epsilon, with the bounds' orders."""
     name = first(results)
     ds = results[name]
@@ -91,7 +94,7 @@ def draw_epsilon(results):
     )
 
 
-def draw_share(results):
+def draw_share(results: Results) -> plot.Plot:
     """Final regret against the share of contaminated rewards, with the bounds' orders."""
     name = first(results)
     ds = results[name]
@@ -102,39 +105,42 @@ def draw_share(results):
     )  # fmt: skip
 
 
-def claims(results) -> list[Claim]:
+def claims(results: Results) -> list[Claim]:
     """PRM-UCB against each rival over all cells, and the regrets of everyone at one epsilon."""
     frames = [regrets(ds).assign(attack=name) for name, ds in results.items()]
     frame = pd.concat(frames, ignore_index=True)
     frame = frame[(frame["corruption_bound"] > 0) | (frame["attack"] == first(results))]  # without contamination once
     cells = frame.set_index(["attack", "epsilon", "corruption_bound", "algorithm"])
     mean, low, high = (cells[column].unstack() for column in ("mean", "low", "high"))
-    made = []
+    entries = []
     for rival, what in ASKED_OF.items():
         fewer = mean["PRM-UCB"] < mean[rival]
         apart = (high["PRM-UCB"] < low[rival]) | (high[rival] < low["PRM-UCB"])
-        said = f"in {int(fewer.sum())} of {len(mean)} cells; intervals overlap in {int((~apart).sum())}"
-        made.append(Claim(f"PRM-UCB has less regret than {rival}, {what}", "", said))
+        measured = f"in {int(fewer.sum())} of {len(mean)} cells; intervals overlap in {int((~apart).sum())}"
+        entries.append(Claim(f"PRM-UCB has less regret than {rival}, {what}", "", measured))
     sizes = [(len(MEANS), int(next(iter(results.values())).t[-1]), epsilon, share) for _, epsilon, share in mean.index]
     upper = np.array([theory.prm_raw_bound(k, t, epsilon, corruption_bound=share) for k, t, epsilon, share in sizes])
     ratio = mean["PRM elimination"].to_numpy() / upper
-    said = f"in {int((ratio <= 1).sum())} of {len(ratio)} cells; {ratio.min():.2f} to {ratio.max():.2f} of it"
-    made.append(
+    measured = f"in {int((ratio <= 1).sum())} of {len(ratio)} cells; {ratio.min():.2f} to {ratio.max():.2f} of it"
+    entries.append(
         Claim(
-            "PRM elimination is below the order of Theorem 6.5", "constants unspecified", said, bool((ratio <= 1).all())
+            "PRM elimination is below the order of Theorem 6.5",
+            "constants unspecified",
+            measured,
+            bool((ratio <= 1).all()),
         )
     )
     for (name, epsilon, share), row in mean.iterrows():
         if epsilon == EPSILON:
             attack = f"{share_text(share)} {name}" if share else "no contamination"
-            said = ", ".join(f"{label} {row[label]:,.0f}" for label in PRM | RIVALS)
-            made.append(Claim(f"regret, ε = {epsilon:g}, {attack}", "", said))
-    return made
+            measured = ", ".join(f"{label} {row[label]:,.0f}" for label in PRM | RIVALS)
+            entries.append(Claim(f"regret, ε = {epsilon:g}, {attack}", "", measured))
+    return entries
 
 
 STUDY = Study(
     "Heavy tails, contamination and privacy at once: rewards with a bounded raw moment",
-    "Theorem 6.5; experiment E1 of the specification",
+    "Theorem 6.5; docs/reproductions/private_robust_mab.md",
     sweeps,
     {"time": draw_time, "epsilon": draw_epsilon, "share": draw_share},
     claims,

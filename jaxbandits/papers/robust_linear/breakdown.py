@@ -1,4 +1,7 @@
-"""Where each estimator breaks: share of corrupted reports against their size, as the paper prints it and as repaired."""
+"""Where each estimator breaks, as the paper prints it and as repaired.
+
+The share of corrupted reports is varied against their size.
+"""
 
 from functools import partial
 
@@ -7,7 +10,7 @@ import pandas as pd
 
 from jaxbandits import algorithms as a
 from jaxbandits.papers.robust_linear.instance import ACTIONS, GAUSSIAN, M1, M2, SHARES, target, with_batches
-from jaxbandits.papers.study import Claim, Study, Sweep
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import layout, plot
 
@@ -37,32 +40,36 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     horizon, seeds = (100_000, 100) if full else (1000, 8)
     values = [1.0, 3.0, 10.0, 30.0, 100.0, 1e6] if full else [3.0, 1e6]
     shares = [0.0, 0.01, 0.02, 0.05, 0.1, 0.2] if full else [0.0, 0.1]
-    made = FIRST | SECOND if full else {label: (FIRST | SECOND)[label] for label in QUICK}
+    algorithms = FIRST | SECOND if full else {label: (FIRST | SECOND)[label] for label in QUICK}
     settings = {
-        "algorithms": with_batches(made, horizon), "environment": GAUSSIAN, "horizon": horizon, "seeds": seeds,
+        "algorithms": with_batches(algorithms, horizon), "environment": GAUSSIAN, "horizon": horizon, "seeds": seeds,
         "grid": {SHARES: shares}, "checkpoints": 1,
     }  # fmt: skip
     return {f"{value:g}": Sweep(settings | {"message_adversary": target(value)}) for value in values}
 
 
-def cells(results) -> pd.DataFrame:
-    """A row a cell: `algorithm`, `share`, `size`, `mean`, `ratio` to the same algorithm without corruption, and whether it `broke`."""
+def cells(results: Results) -> pd.DataFrame:
+    """A row for each cell.
+
+    Columns: `algorithm`, `share`, `size`, `mean`, `ratio` to the same algorithm without corruption, and whether it
+    `broke`.
+    """
     rows = []
     for value, ds in results.items():
         frame = regrets(ds).rename(columns={"corruption_bound": "share"})
         clean = frame[frame["share"] == 0].set_index("algorithm")["mean"]
         frame = frame[frame["share"] > 0]
         rows.append(frame.assign(size=float(value), ratio=frame["mean"] / frame["algorithm"].map(clean).to_numpy()))
-    made = pd.concat(rows, ignore_index=True)
-    made = made.assign(name=[layout.number(size) for size in made["size"]])
-    text = [f"{ratio:.1f}" if ratio < 10 else f"{ratio:.0f}" for ratio in made["ratio"]]
-    return made.assign(broke=made["ratio"] > BROKEN, text=text)
+    table = pd.concat(rows, ignore_index=True)
+    table = table.assign(name=[layout.number(size) for size in table["size"]])
+    text = [f"{ratio:.1f}" if ratio < 10 else f"{ratio:.0f}" for ratio in table["ratio"]]
+    return table.assign(broke=table["ratio"] > BROKEN, text=text)
 
 
 def draw(group):
     """Maps of the regret's ratio, one panel an algorithm; broken cells are hatched."""
 
-    def made(results):
+    def picture(results: Results) -> plot.Plot:
         frame = cells(results)
         frame = pd.concat([frame[frame["algorithm"] == label] for label in group if label in set(frame["algorithm"])])
         names = {"share": "share of corrupted reports", "name": "their size"}
@@ -71,34 +78,37 @@ def draw(group):
             hatch=f"more than {BROKEN:g} times", caption="regret, relative to the same algorithm without corruption",
         )  # fmt: skip
 
-    return made
+    return picture
 
 
-def claims(results) -> list[Claim]:
+def claims(results: Results) -> list[Claim]:
     """In how many cells each one broke, and the printed forms against what they should be."""
     frame = cells(results)
-    made = []
+    entries = []
     for label, part in frame.groupby("algorithm", sort=False):
         worst = part.loc[part["ratio"].idxmax()]
-        said = f"breaks in {int(part['broke'].sum())} of {len(part)} cells; "
-        said += f"worst {worst['ratio']:.1f} at share {worst['share']:g}, size {worst['size']:g}"
-        made.append(Claim(f"{label}: regret {_clean(results, label):,.0f} without corruption", "", said))
+        measured = f"breaks in {int(part['broke'].sum())} of {len(part)} cells; "
+        measured += f"worst {worst['ratio']:.1f} at share {worst['share']:g}, size {worst['size']:g}"
+        entries.append(Claim(f"{label}: regret {_clean(results, label):,.0f} without corruption", "", measured))
     removed = [float(ds["removals"].sel(algorithm="as printed").max()) for ds in results.values()]
-    said = f"at most {max(removed):g} removals in any run"
-    made.append(
-        Claim("the printed variance bound lets the filter remove something", "a filter", said, max(removed) > 0)
+    measured = f"at most {max(removed):g} removals in any run"
+    entries.append(
+        Claim("the printed variance bound lets the filter remove something", "a filter", measured, max(removed) > 0)
     )
     small = results[min(results, key=float)]["active_arms"]
-    kept = float(small.sel(algorithm="as printed").isel(corruption_bound=slice(1, None)).min())
-    said = (
-        f"at least {kept:g} of {len(ACTIONS)} arms are left in every run with reports of size {min(results, key=float)}"
+    arms_left = float(small.sel(algorithm="as printed").isel(corruption_bound=slice(1, None)).min())
+    measured = (
+        f"at least {arms_left:g} of {len(ACTIONS)} arms are left in "
+        f"every run with reports of size {min(results, key=float)}"
     )
-    made.append(Claim("the printed radius eliminates arms under corruption", "elimination", said, kept < len(ACTIONS)))
+    entries.append(
+        Claim("the printed radius eliminates arms under corruption", "elimination", measured, arms_left < len(ACTIONS))
+    )
     sizes = sorted(frame["size"].unique())
     tight = frame[frame["algorithm"] == "tight, presieve"].set_index(["size", "share"])["ratio"]
-    said = "; ".join(f"size {size:g}: up to {np.nanmax(tight[size]):.1f}" for size in sizes)
-    made.append(Claim("tight bound and presieve, by size", "", said))
-    return made
+    measured = "; ".join(f"size {size:g}: up to {np.nanmax(tight[size]):.1f}" for size in sizes)
+    entries.append(Claim("tight bound and presieve, by size", "", measured))
+    return entries
 
 
 def _clean(results, label) -> float:
@@ -108,7 +118,7 @@ def _clean(results, label) -> float:
 
 STUDY = Study(
     "Where each estimator breaks: corruption against the size of what is reported",
-    "Algorithms 1 and 2; sections 4, 7 and 8 of the specification",
+    "Algorithms 1 and 2; docs/formulas/robust_linear.md#filter",
     sweeps,
     {"first": draw(FIRST), "second": draw(SECOND)},
     claims,

@@ -4,7 +4,7 @@ import pandas as pd
 
 from jaxbandits import theory
 from jaxbandits.papers.robust_linear.instance import DIM, M1, M2, PRIVATE, SHARES, horizon_sweeps, joined, target
-from jaxbandits.papers.study import Claim, Study, Sweep
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import plot
 
@@ -83,31 +83,39 @@ CAPTIONS = {
 def draw(panel):
     """One panel."""
 
-    def made(results):
+    def picture(results: Results) -> plot.Plot:
         frame = PANELS[panel](results)
         dotted = [name for name in dict.fromkeys(frame["line"]) if name.endswith(", bound")]
         names = {"horizon": "horizon T", "regret": "regret"}
         return plot.lines(
-            frame, "horizon", "regret", line="line", log="both", dotted=dotted, names=names, caption=CAPTIONS[panel], width=5.0
-        )  # fmt: skip
+            frame,
+            "horizon",
+            "regret",
+            line="line",
+            log="both",
+            dotted=dotted,
+            names=names,
+            caption=CAPTIONS[panel],
+            width=5.0,
+        )
 
-    return made
+    return picture
 
 
-def claims(results) -> list[Claim]:
+def claims(results: Results) -> list[Claim]:
     """Each panel's order of lines, and how far measured regrets are below the orders."""
-    made = []
+    entries = []
     for panel, rows in PANELS.items():
         table = rows(results).pivot(index="horizon", columns="line", values="regret")
         lines = [name for name in table if not name.endswith(", bound")]
         last = table.iloc[-1]
-        said = "; ".join(f"{name}: {last[name]:,.0f} against {last[f'{name}, bound']:,.0f}" for name in lines)
-        made.append(Claim(f"{panel}, T = {table.index[-1]:,}: measured against the order", "", said))
+        measured = "; ".join(f"{name}: {last[name]:,.0f} against {last[f'{name}, bound']:,.0f}" for name in lines)
+        entries.append(Claim(f"{panel}, T = {table.index[-1]:,}: measured against the order", "", measured))
         worst = max(float((table[name] / table[f"{name}, bound"]).max()) for name in lines)
-        made.append(
+        entries.append(
             Claim(f"{panel}: measured against the order at worst", "constants unspecified", f"{worst:.2f} times")
         )
-    return made
+    return entries
 
 
 STUDY = Study(

@@ -1,6 +1,7 @@
 """The instance of this paper's studies: twenty unit arms in five dimensions, rewards of plus or minus one."""
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -41,18 +42,21 @@ def target(value):
     return partial(v.huber, kind="target", value=value)
 
 
-def with_batches(algorithms, horizon) -> dict:
+def with_batches(algorithms, horizon) -> dict[str, Any]:
     """Algorithms bound to the number of batches of a horizon, where they take one."""
     return {
-        label: partial(made, num_batches=batches(horizon)) if _in_batches(made) else made
-        for label, made in algorithms.items()
+        label: partial(algorithm, num_batches=batches(horizon)) if _in_batches(algorithm) else algorithm
+        for label, algorithm in algorithms.items()
     }
 
 
-def _in_batches(made) -> bool:
-    """Whether batches grow by a factor of the caller's choice; those of private_elimination double with Gaussian noise."""
-    bound = getattr(made, "keywords", {})
-    return takes(made, "num_batches") and bound.get("mechanism") != "gaussian"
+def _in_batches(algorithm) -> bool:
+    """Whether batches grow by a factor of the caller's choice.
+
+    Those of private_elimination double with Gaussian noise.
+    """
+    bound = getattr(algorithm, "keywords", {})
+    return takes(algorithm, "num_batches") and bound.get("mechanism") != "gaussian"
 
 
 def horizon_sweeps(algorithms, horizons, settings) -> dict[str, Sweep]:

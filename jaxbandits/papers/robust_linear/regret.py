@@ -1,4 +1,7 @@
-"""Regret against plays, privacy level and corruption under both client models, beside the theorems' orders and the rivals."""
+"""Regret against plays, privacy level and corruption under both client models.
+
+Beside it stand the orders of the theorems, and the rivals.
+"""
 
 from functools import partial
 
@@ -17,7 +20,7 @@ from jaxbandits.papers.robust_linear.instance import (
     target,
     with_batches,
 )
-from jaxbandits.papers.study import Claim, Study, Sweep
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.papers.tables import regrets, share_text
 from jaxbandits.reports import plot
 
@@ -52,13 +55,21 @@ def sweeps(full: bool) -> dict[str, Sweep]:
         ),
         "share": Sweep(
             common
-            | {"algorithms": with_batches(robust, horizon), "grid": {SHARES: shares}, "message_adversary": target(VALUE), "checkpoints": 60}
+            | {
+                "algorithms": with_batches(robust, horizon),
+                "grid": {SHARES: shares},
+                "message_adversary": target(VALUE),
+                "checkpoints": 60,
+            }
         ),
-    }  # fmt: skip
+    }
 
 
 def orders(at):
-    """Theorem 1.3's order for M1 and that of the proof for M2 along an axis: `at(x)` is (horizon, epsilon, corruption) there."""
+    """Theorem 1.3's order for M1 and that of the proof for M2 along an axis.
+
+    at(x): (horizon, epsilon, corruption) at the value x.
+    """
     first = lambda xs: np.array(
         [theory.robust_linear_reward_bound(DIM, *at(float(x))[:2], corruption=at(float(x))[2]) for x in xs]
     )
@@ -66,7 +77,7 @@ def orders(at):
     return {"order, M1": first, "order, M2 (α = 0)": second}
 
 
-def draw_horizon(results):
+def draw_horizon(results: Results) -> plot.Plot:
     """Final regret against the horizon at one epsilon, with both orders."""
     reference = orders(lambda x: (x, EPSILON, 0.0))
     return plot.against(
@@ -75,13 +86,13 @@ def draw_horizon(results):
     )  # fmt: skip
 
 
-def draw_time(results):
+def draw_time(results: Results) -> plot.Plot:
     """Regret against plays at one epsilon."""
     caption = f"rewards of ±1, ε = {EPSILON:g}, no corruption"
     return plot.regret(results["epsilon"], select={"epsilon": EPSILON}, log="both", caption=caption)
 
 
-def draw_epsilon(results):
+def draw_epsilon(results: Results) -> plot.Plot:
     """Final regret against epsilon, private rivals beside."""
     horizon = int(results["epsilon"].t[-1])
     return plot.against(
@@ -90,7 +101,7 @@ def draw_epsilon(results):
     )  # fmt: skip
 
 
-def draw_share(results):
+def draw_share(results: Results) -> plot.Plot:
     """Final regret against the share of corrupted reports, robust rivals beside."""
     horizon = int(results["share"].t[-1])
     first, _ = orders(lambda x: (horizon, float("inf"), x)).items()
@@ -98,34 +109,34 @@ def draw_share(results):
     return plot.against(results["share"], "corruption_bound", reference=dict([first]), width=5.5, caption=caption)
 
 
-def claims(results) -> list[Claim]:
+def claims(results: Results) -> list[Claim]:
     """Exponents next to the theorems', M2 against M1, and everyone's regrets."""
-    made = []
+    entries = []
     fitted = statistics.slope(joined(results), over="horizon").set_index(["algorithm", "epsilon"])
     for (label, epsilon), row in fitted.iterrows():
-        said = f"{row.slope:.2f} [{row.ci_low:.2f}, {row.ci_high:.2f}]"
-        made.append(Claim(f"exponent of T, {label}, ε = {epsilon:g}", "1/2", said))
+        measured = f"{row.slope:.2f} [{row.ci_low:.2f}, {row.ci_high:.2f}]"
+        entries.append(Claim(f"exponent of T, {label}, ε = {epsilon:g}", "1/2", measured))
     frame = regrets(results["epsilon"])
     cells = frame.set_index(["epsilon", "algorithm"])["mean"].unstack()
     private = cells[np.isfinite(cells.index)]
     fewer = private["M2"] < private["M1"]
-    said = f"in {int(fewer.sum())} of {len(private)}"
-    made.append(
+    measured = f"in {int(fewer.sum())} of {len(private)}"
+    entries.append(
         Claim(
             "private, no corruption: M2 has less regret than M1 at epsilon",
             "the better order in ε",
-            said,
+            measured,
             bool(fewer.all()),
         )
     )
     for epsilon, row in cells.iterrows():
-        said = ", ".join(f"{label} {row[label]:,.0f}" for label in OURS | PRIVATE_RIVALS if label in row)
-        made.append(Claim(f"regret, ε = {epsilon:g}, no corruption", "", said))
+        measured = ", ".join(f"{label} {row[label]:,.0f}" for label in OURS | PRIVATE_RIVALS if label in row)
+        entries.append(Claim(f"regret, ε = {epsilon:g}, no corruption", "", measured))
     cells = regrets(results["share"]).set_index(["corruption_bound", "algorithm"])["mean"].unstack()
     for share, row in cells.iterrows():
-        said = ", ".join(f"{label} {row[label]:,.0f}" for label in OURS | ROBUST_RIVALS if label in row)
-        made.append(Claim(f"regret, ε = ∞, {share_text(share)} of ±{VALUE:g}", "", said))
-    return made
+        measured = ", ".join(f"{label} {row[label]:,.0f}" for label in OURS | ROBUST_RIVALS if label in row)
+        entries.append(Claim(f"regret, ε = ∞, {share_text(share)} of ±{VALUE:g}", "", measured))
+    return entries
 
 
 STUDY = Study(

@@ -1,7 +1,8 @@
 """What is left to compute, cut into calls that fit the caches and the memory.
 
-Work is counted in intervals of seeds, one list a cell: `owned` says which this process is to see to, `without` takes away
-what is finished, `tasks_of` cuts the rest into calls. Nothing here changes a result, only who computes it and when.
+Work is a list of intervals of seeds for every cell. `owned` says which of it this process is to compute, `without`
+takes away what is finished, `tasks_of` cuts the rest into calls. Nothing here changes a result, only who computes it
+and when.
 """
 
 import itertools
@@ -19,9 +20,10 @@ from jaxbandits.sweeps.storage.store import Begun, Piece
 
 LEAST_LANES = 8  # results are promised equal for chunks of at least this many lanes
 CPU_LANES = 2048
-CPU_SLOTS = 2**15  # where a call waits for its slowest lane: no more plays a step than fill the vector units
+CPU_SLOTS = 2**15  # where a call waits for its slowest lane: plays a step, enough to fill the vector units
 CACHE_BYTES = 512 * 1024  # half of a core's second-level cache
-MOST_POINTS = 16  # more would share draws a little further, in calls of fewer seeds and so in more files
+# Points of a call. More would share draws a little further, in calls of fewer seeds and so in more files.
+MAX_POINTS = 16
 Interval = tuple[int, int]
 Keys = Sequence[str] | Mapping[int, str]  # of cells, by position
 
@@ -29,7 +31,7 @@ Keys = Sequence[str] | Mapping[int, str]  # of cells, by position
 class Machine(NamedTuple):
     """Where calls run: `workers` of them at a time, each within `memory` bytes."""
 
-    devices: list
+    devices: list[jax.Device]
     workers: int
     platform: str
     memory: int
@@ -42,19 +44,26 @@ class Task(NamedTuple):
     cells: tuple[int, ...]
     first: int  # first seed
     lanes: int  # seeds computed, padded
-    seeds: int  # seeds kept
+    seeds: int  # seeds of the result
 
 
 def as_begun(task: Task, keys: Keys, span: int = 0, window: int = 0) -> Begun:
     """A call as the store names it."""
-    return Begun(tuple(keys[c] for c in task.cells), task.first, task.lanes, task.seeds, span, window)
+    return Begun(
+        keys=tuple(keys[c] for c in task.cells),
+        first=task.first,
+        lanes=task.lanes,
+        seeds=task.seeds,
+        span=span,
+        window=window,
+    )
 
 
 def owned(plan: Plan, block: int, shard: tuple[int, int] | None) -> list[list[Interval]]:
     """The seeds of every cell that shard (i, n) of the sweep computes. None: all.
 
-    Whole blocks of seeds where there are enough, so that what depends on the seed alone is still drawn once for all cells;
-    where there are fewer blocks than shards, the cells of a block are dealt out among its shards.
+    A shard gets whole blocks of seeds where there are enough, so that what depends on the seed alone is still drawn
+    once for all cells. Where there are fewer blocks than shards, the cells of a block are divided among its shards.
     """
     if shard is None:
         return [[(plan.seeds.start, plan.seeds.stop)] for _ in plan.cells]
@@ -75,7 +84,7 @@ def owned(plan: Plan, block: int, shard: tuple[int, int] | None) -> list[list[In
 
 
 def joined(intervals: list[Interval]) -> list[Interval]:
-    """Sorted, with neighbours made one."""
+    """The intervals sorted, with those that touch or overlap joined."""
     out: list[Interval] = []
     for low, high in sorted(intervals):
         if out and low <= out[-1][1]:
@@ -86,8 +95,8 @@ def joined(intervals: list[Interval]) -> list[Interval]:
 
 
 def without(intervals: list[Interval], finished: list[Interval]) -> list[Interval]:
-    """What of the intervals is not covered by the finished ones."""
-    out = []
+    """The parts of the intervals that the finished ones do not cover."""
+    out: list[Interval] = []
     for low, high in intervals:
         for a, b in joined(finished):
             if low < a < high:
@@ -105,10 +114,18 @@ def seeds_of(pieces: list[Piece]) -> list[Interval]:
 
 
 def resumed(
-    begun: Iterable[Begun], plan: Plan, keys: Sequence[str], wanted: list[list[Interval]], machine: Machine, shapes
+    begun: Iterable[Begun],
+    plan: Plan,
+    keys: Sequence[str],
+    wanted: list[list[Interval]],
+    machine: Machine,
+    shapes: list[LaneShape],
 ) -> list[Task]:
-    """Calls an interrupted run had begun, where all they hold is still wanted and fits the memory. `wanted` then holds the rest."""
-    position, tasks = {key: c for c, key in reversed(list(enumerate(keys)))}, []
+    """Calls that an interrupted run had begun, where all they hold is still wanted and fits the memory.
+
+    Their seeds are taken out of `wanted`.
+    """
+    position, tasks = {key: c for c, key in reversed(list(enumerate(keys)))}, list[Task]()
     home = {c: g for g, group in enumerate(plan.groups) for c in group.cells}
     for call in begun:
         cells = tuple(position.get(key, -1) for key in call.keys)
@@ -117,7 +134,7 @@ def resumed(
         if len(groups) > 1 or None in groups or any(without([span], wanted[c]) for c in cells):
             continue
         task = Task(home[cells[0]], cells, call.first, call.lanes, call.seeds)
-        if task_bytes(task, plan, shapes) <= machine.memory:  # else it may be what the last run died of
+        if task_bytes(task, plan, shapes) <= machine.memory:  # otherwise it may be what the last run died of
             tasks.append(task)
             for c in cells:
                 wanted[c] = without(wanted[c], [span])
@@ -128,13 +145,13 @@ def tasks_of(plan: Plan, wanted: list[list[Interval]], machine: Machine, shapes:
     """Calls that cover the wanted seeds. Stretches end at multiples of their length, counted from seed 0."""
     longest = [max((high - low for c in group.cells for low, high in wanted[c]), default=0) for group in plan.groups]
     sizes = [
-        chunk_shape(group, plan, most, machine, shape) if most else (LEAST_LANES, 1)
-        for group, most, shape in zip(plan.groups, longest, shapes, strict=True)
+        chunk_shape(group, plan, stretch, machine, shape) if stretch else (LEAST_LANES, 1)
+        for group, stretch, shape in zip(plan.groups, longest, shapes, strict=True)
     ]
     # few calls leave cores idle: halve the largest chunks until every worker has two
     tasks = _cut(plan, wanted, sizes)
     while len(tasks) < 2 * machine.workers and machine.workers > 1:
-        largest = max((g for g, most in enumerate(longest) if most), key=lambda g: sizes[g][0], default=None)
+        largest = max((g for g, stretch in enumerate(longest) if stretch), key=lambda g: sizes[g][0], default=None)
         if largest is None or sizes[largest][0] < 16 * LEAST_LANES:
             break
         sizes[largest] = (sizes[largest][0] // 2, sizes[largest][1])
@@ -143,7 +160,7 @@ def tasks_of(plan: Plan, wanted: list[list[Interval]], machine: Machine, shapes:
 
 
 def _cut(plan: Plan, wanted: list[list[Interval]], sizes: list[tuple[int, int]]) -> list[Task]:
-    tasks = []
+    tasks = list[Task]()
     for g, (group, (seeds, points)) in enumerate(zip(plan.groups, sizes, strict=True)):
         together: dict[Interval, list[int]] = {}  # cells that want the same stretch run in one call
         for c in group.cells:
@@ -170,7 +187,7 @@ def task_bytes(task: Task, plan: Plan, shapes: list[LaneShape]) -> int:
 
 
 def check_parts(plan: Plan) -> None:
-    """ValueError where a user's part does not keep to the protocol, with the label it belongs to; a warning where that is doubtful."""
+    """Raise ValueError with its label where a user's part breaks the protocol; warn where that is doubtful."""
     with jax.enable_x64(plan.dtype == "float64"):
         doubts = structure.rebuilt(plan.cells)
         for group in plan.groups:
@@ -197,13 +214,13 @@ def _shape_of(group: Group, plan: Plan) -> LaneShape:
 
 
 def chunk_shape(group: Group, plan: Plan, longest: int, machine: Machine, shape: LaneShape) -> tuple[int, int]:
-    """Seeds and points of one call: to the cache on a CPU, to memory on an accelerator."""
+    """Seeds and points of one call: as many as fit the cache on a CPU, or the memory of an accelerator."""
     checkpoints = len(group.times)
     # windows whose plays the algorithm counts share no draws between points, which are done at different times
     shared = any(span.full and span.repeats for span in group.schedule)
-    points = min(len(group.cells), MOST_POINTS if shared else 1)
+    points = min(len(group.cells), MAX_POINTS if shared else 1)
 
-    def fits(seeds, points):
+    def fits(seeds: int, points: int) -> bool:
         return call_bytes(shape, seeds, points, checkpoints) <= machine.memory
 
     while points > 1 and not fits(LEAST_LANES, points):
@@ -217,30 +234,32 @@ def chunk_shape(group: Group, plan: Plan, longest: int, machine: Machine, shape:
         )
     seeds = LEAST_LANES
     drawn = 1 if group.parts.program.hints.tally else max(span.slots for span in group.schedule)
-    most = CPU_LANES if shared else min(CPU_LANES, CPU_SLOTS // drawn)
+    max_lanes = CPU_LANES if shared else min(CPU_LANES, CPU_SLOTS // drawn)
     while fits(2 * seeds, points) and seeds < 2**20:
         in_cache = 2 * seeds * (points * (shape.state - shape.kept) + shape.context) <= CACHE_BYTES
-        if machine.platform == "cpu" and not (in_cache and 2 * seeds * points <= most):
+        if machine.platform == "cpu" and not (in_cache and 2 * seeds * points <= max_lanes):
             break
         seeds *= 2
     while seeds > LEAST_LANES and seeds >= 2 * longest:
         seeds //= 2
-    if machine.platform == "cpu" and not shared:  # lanes of no seed cost as much as others: even calls
-        each = -(-longest // -(-longest // seeds))
-        seeds = -(-each // LEAST_LANES) * LEAST_LANES
+    if machine.platform == "cpu" and not shared:  # padding costs as much as other lanes: calls of equal size need least
+        even = -(-longest // -(-longest // seeds))
+        seeds = -(-even // LEAST_LANES) * LEAST_LANES
     return seeds, points
 
 
 def default_memory(platform: str) -> int:
-    """Bytes for the calls of one machine: a quarter of an accelerator, a gigabyte beside everything else on a CPU."""
+    """Bytes for the calls of one machine: a quarter of an accelerator's memory, one GiB on a CPU."""
     if platform != "cpu":
         stats = jax.local_devices()[0].memory_stats() or {}
         return int(stats.get("bytes_limit", 8 << 30) // 4)
     return 1 << 30
 
 
-def fitting(plan: Plan, wanted, machine: Machine, shapes: list[LaneShape]) -> tuple[Machine, list[Task]]:
-    """As many workers as the memory feeds, and their calls."""
+def fitting(
+    plan: Plan, wanted: list[list[Interval]], machine: Machine, shapes: list[LaneShape]
+) -> tuple[Machine, list[Task]]:
+    """The machine with as many workers as the memory is enough for, and their calls."""
     while True:
         try:
             return machine, tasks_of(plan, wanted, machine, shapes)
@@ -252,7 +271,7 @@ def fitting(plan: Plan, wanted, machine: Machine, shapes: list[LaneShape]) -> tu
 
 
 def weight(task: Task, plan: Plan) -> int:
-    """Plays of a call, over all its kept lanes."""
+    """Plays of a call, over all lanes of its result."""
     return int(plan.groups[task.group].times[-1]) * len(task.cells) * task.seeds
 
 
@@ -265,7 +284,7 @@ def blocks(first: int, stop: int, block: int) -> list[Interval]:
 def total_bytes(plan: Plan, shapes: list[LaneShape]) -> int:
     """Size of the whole result."""
     seeds = len(plan.seeds)
-    times = len({int(t) for each in plan.times.values() for t in each})
+    times = len({int(t) for checkpoints in plan.times.values() for t in checkpoints})
     lane = [8 * (times + len(shape.diagnostics)) + 4 * (shape.arms or 0) for shape in shapes]
     home = {c: g for g, group in enumerate(plan.groups) for c in group.cells}
     return int(np.sum([lane[home[c]] for c in plan.places.values()], dtype=np.int64)) * seeds

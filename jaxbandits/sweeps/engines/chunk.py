@@ -12,7 +12,7 @@ class Chunk(NamedTuple):
     first: int
     regret: Any  # [S, M, C] float64; None where a worker has written the chunk and only its faults are left
     pulls: Any  # [S, M, K] int32 | None
-    diagnostics: dict  # name -> [S, M]
+    diagnostics: dict[str, Any]  # name -> [S, M]
     faults: tuple[Fault, ...] = ()
 
     def sound(self) -> list[tuple[int, int]]:
@@ -20,7 +20,7 @@ class Chunk(NamedTuple):
         broken = broken_cells(self.faults)
         return [(m, c) for m, c in enumerate(self.cells) if c not in broken]
 
-    def of(self, m: int) -> dict:
+    def of(self, m: int) -> dict[str, Any]:
         """One cell's arrays under the names of the store, seeds first."""
         arrays = {"regret": self.regret[:, m]}
         if self.pulls is not None:

@@ -15,15 +15,16 @@ from jax.experimental.compilation_cache import compilation_cache
 
 _lock = threading.Lock()
 _inside = 0  # threads that compile for the package right now
-_before: dict[str, Any] = {}  # the process's own settings, while there are any
+_before: dict[str, Any] = {}  # the process's own settings, while they are replaced
 
 
 @contextlib.contextmanager
 def programs_on_disk() -> Iterator[None]:
-    """Inside, what is compiled is looked up on disk and kept there; outside, the process's own settings of JAX's cache hold.
+    """Use the package's own cache of compiled programs on disk inside the block.
 
-    Nothing changes where the user chose JAX's own place or JAXBANDITS_CACHE=off. JAX has one cache a process: what another thread compiles
-    meanwhile goes to the same place.
+    Nothing changes where the user chose a directory for JAX's cache, or JAXBANDITS_CACHE=off. JAX has one cache a
+    process: what another thread compiles meanwhile goes to the same place. Afterwards the process's own settings hold
+    again.
     """
     global _inside
     with _lock:
@@ -54,7 +55,10 @@ def _set(settings: dict[str, Any]) -> None:
 
 
 def _directory() -> Path | None:
-    """Where programs are kept, or None: one directory a kind of processor, since code compiled for one may not run on another and homes are shared."""
+    """Where programs are kept, or None where the package keeps none.
+
+    There is one directory for a kind of processor: code compiled for one may not run on another, and homes are shared.
+    """
     config: Any = jax.config  # its attributes are made at run time
     chosen = os.environ.get("JAXBANDITS_CACHE", "")
     if chosen == "off" or config.jax_compilation_cache_dir is not None:

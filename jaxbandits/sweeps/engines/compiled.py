@@ -1,12 +1,12 @@
-"""The compiled side of a group: begin, advance, close and finish over [seeds, points] lanes.
+"""The compiled functions of a group: begin, advance, close and finish over [seeds, points] lanes.
 
-Parameters are vmapped inside, seeds outside: a draw that depends on the seed alone then has no parameter axis and is
-made once for all of them. Functions are compiled ahead of time, once per shape and device.
+The inner `vmap` is over points, the outer over seeds: a draw that depends on the seed alone then has no axis of
+points and is drawn once for all of them. Functions are compiled ahead of time, once for a shape and device.
 """
 
 import threading
 from functools import lru_cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,21 +19,32 @@ from jaxbandits.sweeps.engines.unread_code import without_unread
 from jaxbandits.window import Lane, Parts, streams
 
 _lock = threading.Lock()
-# XLA asks for 256 bits where a processor may have 512; a narrower one is served as before
-WIDE: dict[str, str | bool] = {"xla_cpu_prefer_vector_width": "512"}
+# XLA takes vectors of 256 bits by default, also where a processor has 512. A processor that has less is not affected.
+WIDE_VECTORS: dict[str, str | bool] = {"xla_cpu_prefer_vector_width": "512"}
 
 
-def _axes(marks: tuple, treedef) -> Case:
+def _axes(marks: tuple[int, ...], treedef: Any) -> Case:
+    """The axes of `vmap` over points: 0 for params that differ between them, None for the others, whose mark is -1."""
     return jax.tree.unflatten(treedef, [None if mark < 0 else mark for mark in marks])
 
 
 class Compiled:
-    """Jitted functions of one group. Lanes are [S, M, ...]; what depends on the seed alone is [S, ...]."""
+    """The jitted functions of one group. Lanes are [S, M, ...]; what depends on the seed alone is [S, ...]."""
 
-    def __init__(self, parts: Parts, marks: tuple, treedef, points: int, checkpoints: int):
+    def __init__(self, parts: Parts, marks: tuple[int, ...], treedef: Any, points: int, checkpoints: int) -> None:
         axes = _axes(marks, treedef)
         environment_moves = any(mark >= 0 for mark in jax.tree.leaves(jax.tree.unflatten(treedef, marks).environment))
-        lane_axes = Lane(0, 0, 0 if environment_moves else None, 0, 0, 0, 0, 0, 0)
+        lane_axes = Lane(
+            plays=0,
+            next=0,
+            environment=0 if environment_moves else None,
+            reward_adversary=0,
+            message_adversary=0,
+            algorithm=0,
+            record=0,
+            nonfinite=0,
+            faults=0,
+        )
 
         def begin(case, seeds):
             def one(case, seed):
@@ -43,31 +54,31 @@ class Compiled:
             return jax.vmap(inner, (None, 0))(case, seeds)
 
         def advance(kind, case, seeds, lane, times, start, length, first, number):
-            def each(function, lane, out=lane_axes):
+            def over_lanes(function, lane, out=lane_axes):
                 inner = jax.vmap(function, (axes, None, lane_axes), out, axis_size=points)
                 return jax.vmap(inner, (None, 0, 0))(case, seeds, lane)
 
             if kind[1]:
-                return each(
+                return over_lanes(
                     lambda case, seed, lane: simulator.advance(
                         parts, kind, case, seed, lane, times, start, length, first, number
                     ),
                     lane,
                 )
 
-            # one loop over all lanes, left as soon as none has a play to make
+            # one loop over all lanes, which ends as soon as none has a play to make
             def busy(carry):
-                moves = each(lambda case, seed, lane: simulator.moves(parts, case, lane, times[-1]), carry[1], 0)
+                moves = over_lanes(lambda case, seed, lane: simulator.moves(parts, case, lane, times[-1]), carry[1], 0)
                 return (carry[0] < number) & jnp.any(moves)
 
             def window(carry):
                 def one(case, seed, lane):
                     return simulator.one_counted(parts, kind, case, seed, lane, times)[0]
 
-                return carry[0] + 1, each(one, carry[1])
+                return carry[0] + 1, over_lanes(one, carry[1])
 
             lane = lax.while_loop(busy, window, (jnp.int32(0), lane))[1]
-            return each(lambda case, seed, lane: simulator.count_rest(parts, case, lane, times), lane)
+            return over_lanes(lambda case, seed, lane: simulator.count_rest(parts, case, lane, times), lane)
 
         def close(case, seeds, lane):
             inner = jax.vmap(partial(simulator.close, parts), (axes, None, lane_axes), lane_axes, axis_size=points)
@@ -83,22 +94,22 @@ class Compiled:
             "close": jax.jit(without_unread(close), donate_argnums=2),
             "finish": jax.jit(without_unread(finish)),
         }
-        self.programs: dict = {}
-        self.locks: dict = {}
+        self.programs: dict[Any, Any] = {}
+        self.locks: dict[Any, threading.Lock] = {}
 
-    def __call__(self, name: str, device, *args, kind=None):
-        """Run one function, compiling it on first use for these shapes on this device."""
+    def __call__(self, name: str, device: jax.Device, *args: Any, kind: tuple[int, bool, bool] | None = None) -> Any:
+        """Run one function. It is compiled on first use for these shapes on this device."""
         shapes = tuple((x.shape, str(x.dtype)) for x in jax.tree.leaves(args))
         key = (name, kind, device, shapes)
         program = self.programs.get(key)
         if program is None:
             with _lock:
                 own = self.locks.setdefault(key, threading.Lock())
-            with own:  # two threads would compile the same program twice; different ones compile side by side
+            with own:  # otherwise two threads would compile the same program twice; different ones compile side by side
                 program = self.programs.get(key)
                 if program is None:
                     static = () if kind is None else (kind,)
-                    options = WIDE if device.platform == "cpu" else None
+                    options = WIDE_VECTORS if device.platform == "cpu" else None
                     lowered = self.functions[name].lower(*static, *args)
                     with programs_on_disk():
                         program = lowered.compile(compiler_options=options)
@@ -106,10 +117,11 @@ class Compiled:
         return program(*args)
 
 
-# a group's code takes 100 to 160 memory maps, and a process that asks for more than the system's limit (65,530 on Linux) dies
+# a group's code takes 100 to 160 memory maps, and a process that asks for more than the system's limit (65,530 on
+# Linux) dies
 @lru_cache(maxsize=256)
-def compiled(parts: Parts, marks: tuple, treedef, points: int, checkpoints: int) -> Compiled:
-    """One Compiled a program: equal groups of later sweeps find their code again, as long as it was used lately."""
+def compiled(parts: Parts, marks: tuple[int, ...], treedef: Any, points: int, checkpoints: int) -> Compiled:
+    """The functions of a group. Equal groups of later sweeps get the same ones, unless 256 others were used since."""
     return Compiled(parts, marks, treedef, points, checkpoints)
 
 
@@ -117,9 +129,10 @@ class LaneShape(NamedTuple):
     """What one lane holds and gives, known before anything runs."""
 
     state: int  # bytes it carries from window to window
-    kept: int  # of these, bytes a window only writes into
+    kept: int  # of these, bytes a window only writes into (`Hints.kept`)
     record: int  # bytes of its checkpoints
-    context: int  # bytes of a window's context; 0 where it is that of every lane, or lies in the lane's own state
+    # bytes of a window's context; 0 where all lanes have the same, or it lies in the lane's own state
+    context: int
     counted: bool  # regret follows from pull counts and the arms' means
     arms: int | None  # length of the pull counts
     diagnostics: tuple[str, ...]
@@ -133,7 +146,7 @@ def lane_shape(parts: Parts, case: Case, checkpoints: int, slots: int) -> LaneSh
 
 
 @lru_cache(maxsize=1024)  # tracing a window takes up to a second
-def _lane_shape(parts: Parts, leaves: tuple, treedef, checkpoints: int, slots: int) -> LaneShape:
+def _lane_shape(parts: Parts, leaves: tuple[Any, ...], treedef: Any, checkpoints: int, slots: int) -> LaneShape:
     case = jax.tree.unflatten(treedef, leaves)
     seed = jax.ShapeDtypeStruct((), jnp.uint32)
 
@@ -149,20 +162,26 @@ def _lane_shape(parts: Parts, leaves: tuple, treedef, checkpoints: int, slots: i
     lane, diagnostics = jax.eval_shape(begin, case, seed)
     context = jax.eval_shape(observe, case, seed)
     seeds, plays = jax.ShapeDtypeStruct((2,), jnp.uint32), jax.ShapeDtypeStruct((2,), jnp.int32)
-    # the same for all seeds, or at all plays
+    # whether the context is the same for all seeds, or at all plays
     for axes, given in (((None, 0), (seeds,)), ((None, None, 0), (seed, plays))):
-        try:  # vmap refuses to leave out an axis that is there
+        try:  # vmap raises ValueError where out_axes None would leave out an axis that is there
             jax.eval_shape(jax.vmap(observe, axes, None), case, *given)
             context = ()
         except ValueError:
             pass
 
-    def size(tree):
+    def size(tree: Any) -> int:
         return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree))
 
     record = size((lane.record.pulls_at, lane.record.regret_at))
     arms = None if isinstance(lane.record.pulls, tuple) else int(lane.record.pulls.shape[-1])
-    kept = size([getattr(lane.algorithm, name) for name in parts.program.hints.kept])
+    only_written = size([getattr(lane.algorithm, name) for name in parts.program.hints.kept])
     return LaneShape(
-        size(lane) - record, kept, record, size(context), not lane.record.regret_at, arms, tuple(sorted(diagnostics))
+        state=size(lane) - record,
+        kept=only_written,
+        record=record,
+        context=size(context),
+        counted=not lane.record.regret_at,
+        arms=arms,
+        diagnostics=tuple(sorted(diagnostics)),
     )

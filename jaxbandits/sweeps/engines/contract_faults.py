@@ -1,10 +1,11 @@
-"""What went wrong while lanes were played, read once at their end: lanes that broke the contract, and NaN in users' parts.
+"""Faults of lanes, read once at their end: lanes that broke the contract, and NaN in users' parts.
 
-A lane carries the first play of each fault, no more. Which arm it was is found by playing that one lane again.
+A lane carries no more than the first play of each fault. To learn which arm it was, that one lane is played again.
 """
 
 import uuid
 import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,13 +17,15 @@ from jax import lax
 from jaxbandits import simulator
 from jaxbandits.contract import ContractError
 from jaxbandits.lane_faults import NEVER, Faults, is_outside
+from jaxbandits.protocol import Case
 from jaxbandits.spans import batch_length, next_start, windows_offered
 from jaxbandits.sweeps.part_checks.wording import at_line
 from jaxbandits.sweeps.plan import Cell, host_case, stacked
-from jaxbandits.window import Parts
+from jaxbandits.window import Lane, Parts, Window
 
-BREAKING = ("action", "pulls", "regret")  # of a lane that must not be kept, the root first
-NAN = {
+# Faults of a lane whose results are not stored. An earlier one explains the later ones.
+BREAKING = ("action", "pulls", "regret")
+NAN_FAULTS = {
     "reward": "the environment pays NaN",
     "message": "a message holds NaN",
     "state": "the algorithm's state turns NaN",
@@ -33,15 +36,20 @@ class Fault(NamedTuple):
     """One kind of fault in the lanes of one cell in one call."""
 
     cell: int
-    kind: str  # one of BREAKING or NAN
+    kind: str  # one of BREAKING or NAN_FAULTS
     seed: int  # of the first such lane
     play: int
     lanes: int  # how many lanes have it
 
 
-def found_in(cells, first: int, watched: Faults, regret, pulls, times) -> tuple[Fault, ...]:
-    """The faults of a call. watched: arrays [S, M] or (). regret: [S, M, C]. pulls: [S, M, K] or None. first: of the seeds."""
-    number, found = len(regret), []
+def found_in(
+    cells: Sequence[int], first: int, watched: Faults, regret: Any, pulls: Any, times: Any
+) -> tuple[Fault, ...]:
+    """The faults of a call.
+
+    first: the first seed. watched: arrays [S, M] or (). regret: [S, M, C]. pulls: [S, M, K] or None. times: [C].
+    """
+    number, faults = len(regret), list[Fault]()
     plays = {name: np.asarray(x)[:number] for name, x in watched._asdict().items() if not isinstance(x, tuple)}
     wrong = {name: (0 < x) & (x < NEVER) for name, x in plays.items()}
     clean = ~wrong["action"] if "action" in wrong else np.ones(regret.shape[:2], bool)
@@ -57,31 +65,37 @@ def found_in(cells, first: int, watched: Faults, regret, pulls, times) -> tuple[
         for m, c in enumerate(cells):
             if lanes[:, m].any():
                 s = int(lanes[:, m].argmax())
-                found.append(Fault(c, kind, first + s, int(plays[kind][s, m]), int(lanes[:, m].sum())))
-    return tuple(found)
+                faults.append(Fault(c, kind, first + s, int(plays[kind][s, m]), int(lanes[:, m].sum())))
+    return tuple(faults)
 
 
-def broken_cells(faults) -> set[int]:
-    """The cells of a call that must not be kept."""
+def broken_cells(faults: Iterable[Fault]) -> set[int]:
+    """The cells of a call whose results are not stored."""
     return {fault.cell for fault in faults if fault.kind in BREAKING}
 
 
-def verdict(cells: list[Cell], times: dict, dtype: str, faults: list[Fault], stacklevel: int) -> ContractError | None:
-    """Warn of NaN, once a label and kind; the error of the lanes that broke the contract, each label's first, or None."""
+def verdict(
+    cells: Sequence[Cell], times: Mapping[int, Any], dtype: str, faults: Iterable[Fault], stacklevel: int
+) -> ContractError | None:
+    """Warn of NaN, once for a label and kind, and return the error of lanes that broke the contract, or None.
+
+    The error names the first such lane of each label.
+    """
     labels = list(dict.fromkeys(cell.label for cell in cells))
-    lanes: dict = {}
-    firsts: dict = {}
+    lanes: dict[tuple[str, str], int] = {}
+    firsts: dict[tuple[str, str], Fault] = {}
     for fault in sorted(faults, key=lambda f: (f.cell, f.seed)):
         key = cells[fault.cell].label, fault.kind
         lanes[key] = lanes.get(key, 0) + fault.lanes
         firsts.setdefault(key, fault)
     for (label, kind), fault in firsts.items():
-        if kind in NAN:
+        if kind in NAN_FAULTS:
             program, world = cells[fault.cell].algorithm.program, cells[fault.cell].environment.world
             function = {"reward": world.reward, "message": program.encode, "state": program.update}[kind]
-            some = "1 lane" if lanes[label, kind] == 1 else f"{lanes[label, kind]:,} lanes"
+            number = "1 lane" if lanes[label, kind] == 1 else f"{lanes[label, kind]:,} lanes"
             warnings.warn(
-                f"{label}: {NAN[kind]} from play {fault.play} on (seed {fault.seed}; {some} in all){at_line(function)}",
+                f"{label}: {NAN_FAULTS[kind]} from play {fault.play} on (seed {fault.seed}; {number} in all)"
+                f"{at_line(function)}",
                 UserWarning,
                 stacklevel=stacklevel + 1,
             )
@@ -95,7 +109,8 @@ def verdict(cells: list[Cell], times: dict, dtype: str, faults: list[Fault], sta
     return ContractError("; ".join(sentences)) if sentences else None
 
 
-def _sentence(cell: Cell, fault: Fault, times, dtype: str, lanes: int) -> str:
+def _sentence(cell: Cell, fault: Fault, times: Any, dtype: str, lanes: int) -> str:
+    """How a lane broke the contract, as part of the error's text."""
     arms = simulator.arms_of(cell.environment) or 0
     seen = witness(cell, fault.seed, times, dtype)
     count = f"seed {fault.seed}" if lanes == 1 else f"seed {fault.seed}, the first of {lanes:,} lanes"
@@ -127,11 +142,11 @@ class Witness(NamedTuple):
     regret: Any  # regret that is not finite, and the arm that was played
 
 
-def witness(cell: Cell, seed: int, times, dtype: str) -> Witness:
+def witness(cell: Cell, seed: int, times: Any, dtype: str) -> Witness:
     """Play one lane again, window by window, until something is wrong."""
-    parts = simulator.parts_of(
-        cell.algorithm, cell.environment, cell.reward_adversary, cell.message_adversary, dtype
-    )._replace(traced=uuid.uuid4().hex)  # fmt: skip  # compiled anew: what its functions read may have changed since they last were
+    parts = simulator.parts_of(cell.algorithm, cell.environment, cell.reward_adversary, cell.message_adversary, dtype)
+    # compiled anew: a value that a user's function reads may have changed since it was compiled
+    parts = parts._replace(traced=uuid.uuid4().hex)
     with jax.enable_x64(dtype == "float64"):
         case, _ = stacked([host_case(cell)], dtype)
         seed, at = jnp.uint32(seed), jnp.asarray(times, jnp.int32)
@@ -148,7 +163,20 @@ def witness(cell: Cell, seed: int, times, dtype: str) -> Witness:
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _look(parts: Parts, kind: tuple, windows, case, seed, lane, seen: Witness, times, start, length):
+def _look(
+    parts: Parts,
+    kind: tuple[int, bool, bool],
+    windows: Any,
+    case: Case,
+    seed: Any,
+    lane: Lane,
+    seen: Witness,
+    times: Any,
+    start: Any,
+    length: Any,
+) -> tuple[Lane, Witness]:
+    """Play the windows of a span one by one until a fault is seen."""
+
     def searching(carry):
         w, _, seen = carry
         return (w < windows) & (jnp.stack([x[0] for x in seen]).min() == NEVER)
@@ -162,14 +190,15 @@ def _look(parts: Parts, kind: tuple, windows, case, seed, lane, seen: Witness, t
     return lane, seen
 
 
-def _seen(parts: Parts, window, seen: Witness) -> Witness:
+def _seen(parts: Parts, window: Window, seen: Witness) -> Witness:
+    """What has been seen after a further window."""
     plays = len(window.t)
     played = jnp.arange(plays, dtype=jnp.int32) < window.used
     action = window.action.astype(jnp.int32).reshape(len(window.action), -1)
     action = jnp.broadcast_to(action, (plays, action.shape[1]))
 
-    def first(old, bad, values):
-        """The first entry of `bad` [P, N] among the plays, unless there was one before."""
+    def first(old: Any, bad: Any, values: Any) -> Any:
+        """The play and value of the first true entry of `bad` [P, N] among the plays, unless there was one before."""
         bad = bad & played[:, None]
         at = jnp.argmax(bad.reshape(-1))
         row = jnp.stack([window.t[at // bad.shape[1]], values.reshape(-1)[at]]).astype(jnp.int32)

@@ -1,26 +1,27 @@
-"""What an engine gives to the store: finished calls, and now and then the lanes of a call on its way, for the next run."""
+"""What an engine gives to the store: finished calls, and now and then the lanes of a running call, for the next run."""
 
 import time
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 from jaxbandits.sweeps.engines.calls import Keys, Task, as_begun, blocks
 from jaxbandits.sweeps.engines.chunk import Chunk
 from jaxbandits.sweeps.storage.store import Store
 
-KEEP_SECONDS = 60.0  # between two saves of a call on its way,
-KEEP_SHARE = 0.05  # unless saving took more than this share of them
+KEEP_SECONDS = 60.0  # between two saves of a running call, or longer:
+KEEP_SHARE = 0.05  # saving takes at most this share of the time
 
 
 class Keeper:
-    """Offers the lanes of one call to the store, seldom enough to cost little."""
+    """Saves the lanes of one running call in the store, seldom enough to cost little."""
 
-    def __init__(self, store: Store, task: Task, keys: Keys):
+    def __init__(self, store: Store, task: Task, keys: Keys) -> None:
         self.store, self.task, self.keys = store, task, keys
         self.saved, self.every = time.perf_counter(), KEEP_SECONDS
 
-    def __call__(self, span: int, window: int, leaves: Callable, last: bool = False) -> None:
-        """Save if it is time; at the last chance, if more than a few seconds of work would be lost."""
+    def __call__(self, span: int, window: int, leaves: Callable[[], list[Any]], last: bool = False) -> None:
+        """Save if it is time. last: there is no later chance; save if more than a few seconds of work would be lost."""
         began = time.perf_counter()
         if began - self.saved < (min(3.0, self.every) if last else self.every):
             return
@@ -32,13 +33,13 @@ class Keeper:
         self.every = max(KEEP_SECONDS, (self.saved - began) / KEEP_SHARE)
 
 
-def saved(store: Store, task: Task, keys: Keys) -> dict:
+def saved(store: Store, task: Task, keys: Keys) -> dict[str, Any]:
     """What a call needs to go on from where it was saved, and to be saved again."""
     return {"keep": Keeper(store, task, keys), "begun": store.begun_as(as_begun(task, keys))}
 
 
 def keep_chunk(store: Store, task: Task, chunk: Chunk, keys: Keys, block: int) -> None:
-    """Write a finished call as files, one a cell and block of seeds; nothing of cells that broke the contract."""
+    """Write a finished call as files, one for a cell and block of seeds; nothing of cells that broke the contract."""
     for m, c in chunk.sound():
         arrays = chunk.of(m)
         for low, high in blocks(task.first, task.first + task.seeds, block):

@@ -10,35 +10,55 @@ import os
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import jax
 import numpy as np
 
+from jaxbandits.recorder import Record
 from jaxbandits.regret import regret_of_counts
 from jaxbandits.spans import batch_length, next_start, windows_offered
-from jaxbandits.sweeps.engines.calls import Machine, Task, default_memory
+from jaxbandits.sweeps.engines.calls import Keys, Machine, Task, default_memory
 from jaxbandits.sweeps.engines.chunk import Chunk
 from jaxbandits.sweeps.engines.compiled import compiled
 from jaxbandits.sweeps.engines.contract_faults import found_in
 from jaxbandits.sweeps.engines.keeping import saved
 from jaxbandits.sweeps.plan import Plan, host_case, stacked
-from jaxbandits.sweeps.storage.store import Begun
+from jaxbandits.sweeps.storage.store import Begun, Store
 from jaxbandits.window import Parts
 
 SEGMENT_SECONDS = 0.5  # between two looks at progress and interruption
-OPENING = 256  # windows of a call's first segment, before its speed is known
+FIRST_SEGMENT = 256  # windows of a call's first segment, before its speed is known
 _cores: int | None = None
 _compiling = threading.Lock()
 
 
 def cores(n: int | None = None) -> int:
-    """How many calls `sweep` runs at a time on a CPU from now on (None: ask). Default: one for every core this process may use.
+    """Set or ask how many calls `sweep` runs at a time on a CPU.
 
+    Parameters
+    ----------
+    n : int, optional
+        How many from now on, at least 1. The default, None: change nothing.
+
+    Returns
+    -------
+    int
+        How many. Unless set, one for every core that this process may use.
+
+    Raises
+    ------
+    ValueError
+        `n` is no positive integer.
+
+    Notes
+    -----
     XLA may keep a further core busy inside a call, without gaining much: pin the process to bound what it takes.
 
+    Examples
+    --------
     >>> import jaxbandits as jb
     >>> jb.cores() >= 1
     True
@@ -56,7 +76,7 @@ class Interrupted(Exception):
     """A worker was asked to stop."""
 
 
-def pick_devices(devices) -> list:
+def pick_devices(devices: int | Sequence[jax.Device] | None) -> list[jax.Device]:
     """The devices to use: all local ones of the default backend, a count, or the given ones."""
     known = jax.local_devices()
     if devices is None:
@@ -72,7 +92,7 @@ def pick_devices(devices) -> list:
     return list(devices)
 
 
-def this_machine(devices, memory: int | None) -> Machine:
+def this_machine(devices: int | Sequence[jax.Device] | None, memory: int | None) -> Machine:
     """The devices of this process, and the memory each worker may use."""
     chosen = pick_devices(devices)
     platform = chosen[0].platform
@@ -88,8 +108,8 @@ def run_task(
     stopped: Callable[[], bool] = lambda: False,
     report: Callable[..., None] = lambda plays, restored=False: None,
     keep: Callable[..., None] | None = None,
-    begun: tuple[Begun, list[np.ndarray]] | None = None,
-    opening: int = OPENING,
+    begun: tuple[Begun, list[np.ndarray[Any, Any]]] | None = None,
+    opening: int = FIRST_SEGMENT,
 ) -> Chunk:
     """Play one call to its horizon in segments of about half a second.
 
@@ -104,13 +124,19 @@ def run_task(
     stopped : callable
         Asked before each segment; where it says yes, `Interrupted` is raised.
     report : callable
-        Told how many plays were made since it was last told; with `restored=True`, how many the saved lanes had made.
+        It is told how many plays were made since the last time; with `restored=True`, how many the saved lanes had
+        made.
     keep : callable, optional
         `keep(span, window, leaves)` is offered the lanes after each segment, to save them now and then.
     begun : tuple, optional
         Where the call was saved earlier, and the arrays of its lanes.
     opening : int
         Windows of the first segment, which may have to be compiled.
+
+    Returns
+    -------
+    Chunk
+        What its lanes give, on the host.
     """
     group = plan.groups[task.group]
     with jax.enable_x64(plan.dtype == "float64"), jax.default_device(device):
@@ -118,7 +144,7 @@ def run_task(
         lane = call.begin()
         progress = _Progress(report, task, int(group.times[-1]))
         first_span = first_window = start = 0
-        if begun is not None and _alike(lane, begun[1]):  # else another release saved it
+        if begun is not None and _alike(lane, begun[1]):  # otherwise another release saved it
             first_span, first_window = begun[0].span, begun[0].window
             lane = call.restored(lane, begun[1])
             progress.restored(lane)
@@ -148,7 +174,7 @@ def run_task(
 class _Call:
     """The compiled functions of a call, with the numbers that they are given, on its device."""
 
-    def __init__(self, task: Task, plan: Plan, device: jax.Device):
+    def __init__(self, task: Task, plan: Plan, device: jax.Device) -> None:
         group = plan.groups[task.group]
         host, marks = stacked([host_case(plan.cells[c]) for c in task.cells], plan.dtype)
         leaves, treedef = jax.tree.flatten(marks)
@@ -175,15 +201,15 @@ class _Call:
     def finish(self, lane: Any) -> Any:
         return self.run("finish", self.device, self.case, lane)
 
-    def restored(self, lane: Any, leaves: list[np.ndarray]) -> Any:
+    def restored(self, lane: Any, leaves: list[np.ndarray[Any, Any]]) -> Any:
         """The lanes that were saved, in the form of these."""
         return jax.device_put(jax.tree.unflatten(jax.tree.structure(lane), leaves), self.device)
 
 
 class _Progress:
-    """Tells how many plays were made. Lanes may be at different plays: the smallest whole mean counts."""
+    """Tells how many plays were made. Lanes may be at different plays: their mean counts, rounded down."""
 
-    def __init__(self, report: Callable[..., None], task: Task, horizon: int):
+    def __init__(self, report: Callable[..., None], task: Task, horizon: int) -> None:
         self.report, self.horizon = report, horizon
         self.lanes, self.told = task.seeds * len(task.cells), 0
 
@@ -191,7 +217,7 @@ class _Progress:
         self.told = int(np.asarray(lane.plays).mean(dtype=np.float64))
         self.report(self.told * self.lanes, restored=True)
 
-    def tell(self, plays: np.ndarray) -> None:
+    def tell(self, plays: np.ndarray[Any, Any]) -> None:
         mean = int(plays.sum(dtype=np.int64)) // plays.size
         self.report((mean - self.told) * self.lanes)
         self.told = mean
@@ -203,8 +229,8 @@ class _Progress:
 class _SpanEnd:
     """Whether a span that the algorithm ends by itself is over.
 
-    A segment that makes no play is no proof: the algorithm may be working between two plays. Its state then changes. The span
-    is over once a segment neither plays nor changes the state.
+    A segment without a play is no proof: the algorithm may be working between two plays, and then its state changes.
+    The span is over once a segment neither plays nor changes the state.
     """
 
     def __init__(self) -> None:
@@ -220,12 +246,20 @@ class _SpanEnd:
 
 
 def _play_span(
-    call: _Call, number: int, lane: Any, start: int, done: int, progress: _Progress, stopped, keep, opening: int
+    call: _Call,
+    number: int,
+    lane: Any,
+    start: int,
+    done: int,
+    progress: _Progress,
+    stopped: Callable[[], bool],
+    keep: Callable[..., None] | None,
+    opening: int,
 ) -> Any:
     """The lanes after a span of which `done` windows are done."""
     span, end = call.schedule[number], _SpanEnd()
     windows = windows_offered(span, len(call.times))
-    # the windows that checkpoints may cut come last, and often are not needed: a look before they are offered
+    # the windows for checkpoints that cut others come last and often are not needed: the first segment ends before them
     first_segment = opening if span.full else min(opening, span.repeats + 8)
     for first, count in segments(windows, first_segment, done):
         if stopped():
@@ -242,21 +276,25 @@ def _play_span(
     return lane
 
 
-def _on_host(tree: Any) -> list[np.ndarray]:
+def _on_host(tree: Any) -> list[np.ndarray[Any, Any]]:
     return [np.asarray(x) for x in jax.tree.leaves(tree)]
 
 
-def _same(a, b) -> bool:
+def _same(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
     return np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
 
 
-def _alike(lane, leaves: list) -> bool:
+def _alike(lane: Any, leaves: Sequence[np.ndarray[Any, Any]]) -> bool:
+    """Whether saved arrays have the shapes and types of the lanes."""
     here = jax.tree.leaves(lane)
     return [(x.shape, x.dtype) for x in here] == [(x.shape, x.dtype) for x in leaves]
 
 
 def segments(windows: int, begin: int, done: int = 0) -> Iterator[tuple[int, int]]:
-    """(first, number) pairs that cover the windows from `done`, each aimed at SEGMENT_SECONDS once the speed is known."""
+    """Pairs (first, number) that cover the windows from `done` on.
+
+    Each takes about SEGMENT_SECONDS, once the speed is known.
+    """
     first, number = done, min(windows - done, begin)
     while first < windows:
         began = time.perf_counter()
@@ -267,8 +305,8 @@ def segments(windows: int, begin: int, done: int = 0) -> Iterator[tuple[int, int
         number = max(1, min(windows - first, int(grown)))
 
 
-def regret_of(record, parts: Parts, plan: Plan, task: Task) -> np.ndarray:
-    """[S, M, C] float64 regret on the host: exact from counts where losses do not change, else compensated sums."""
+def regret_of(record: Record, parts: Parts, plan: Plan, task: Task) -> np.ndarray[Any, Any]:
+    """Regret [S, M, C] in float64 on the host: exact from counts where losses do not change, else compensated sums."""
     group = plan.groups[task.group]
     if record.regret_at:
         high, low = (np.asarray(x)[: task.seeds].astype(np.float64) for x in record.regret_at)
@@ -280,7 +318,7 @@ def regret_of(record, parts: Parts, plan: Plan, task: Task) -> np.ndarray:
     baseline = parts.world.baseline
     if baseline is not None:
         environments = [plan.cells[c].environment.params for c in task.cells]
-        # seeds outside: cells share what a seed's baseline needs
+        # the loop over seeds is the outer one: cells share what a seed's baseline needs
         for s in range(task.seeds if parts.world.seeded else 1):
             rows, best = slice(s, s + 1) if parts.world.seeded else slice(None), {}
             for m, params in enumerate(environments):
@@ -298,14 +336,28 @@ def described(error: BaseException) -> tuple[str, str]:
 class Local:
     """The engine of this machine."""
 
-    def __init__(self, devices, memory: int | None):
+    def __init__(self, devices: int | Sequence[jax.Device] | None, memory: int | None) -> None:
         self.machine = this_machine(devices, memory)
 
-    def run(self, plan: Plan, tasks: list[Task], machine: Machine, *, keys, store, block, sink, report, failed) -> None:
-        """Run every task; `sink(task, chunk)` is called in the calling thread as calls finish.
+    def run(
+        self,
+        plan: Plan,
+        tasks: list[Task],
+        machine: Machine,
+        *,
+        keys: Keys,
+        store: Store | None,
+        block: int,
+        sink: Callable[[Task, Chunk], None],
+        report: Callable[..., None],
+        failed: Callable[[Task, str, str], None] | None,
+    ) -> None:
+        """Run every task.
 
-        failed(task, reason, traceback) is told of a Python error and the others go on; None: it is raised. When the calling thread
-        is interrupted, calls stop at their next segment and finished ones are still sunk.
+        `sink(task, chunk)` is called in the calling thread as calls finish. `failed(task, reason, traceback)` is told
+        of a Python error while the others go on; where it is None the error is raised. When the calling thread is
+        interrupted, calls stop at their next segment, and `sink` is still given those that are finished. block: seeds
+        of a file.
         """
         stop, lock = threading.Event(), threading.Lock()
         free = list(machine.devices) if len(machine.devices) > 1 else machine.devices * machine.workers
@@ -314,17 +366,17 @@ class Local:
             with lock:
                 device = free.pop()
             try:
-                kept: dict = {} if store is None else saved(store, task, keys)
-                return run_task(task, plan, device, stopped=stop.is_set, report=report, **kept)
+                resumed: Mapping[str, Any] = {} if store is None else saved(store, task, keys)
+                return run_task(task, plan, device, stopped=stop.is_set, report=report, **resumed)
             finally:
                 with lock:
                     free.append(device)
 
         with ThreadPoolExecutor(machine.workers) as pool:
-            waiting, pending = iter(tasks), dict[Future, Task]()
+            waiting, pending = iter(tasks), dict[Future[Chunk], Task]()
             try:
                 while True:
-                    # flat memory: few calls in flight
+                    # few calls are in flight, so that memory does not grow with their number
                     for task in itertools.islice(waiting, 2 * machine.workers - len(pending)):
                         pending[pool.submit(work, task)] = task
                     if not pending:
@@ -333,7 +385,7 @@ class Local:
                         task, error = pending[future], future.exception()
                         if error is None:
                             sink(task, future.result())
-                            del pending[future]  # not before: an interrupted sink is tried again
+                            del pending[future]  # not before: a sink that was interrupted is called again below
                             continue
                         del pending[future]
                         if failed is None or not isinstance(error, Exception):

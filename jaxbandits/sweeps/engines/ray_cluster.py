@@ -1,8 +1,9 @@
 """The Ray engine: calls over the machines of a cluster. It survives the loss of workers and of nodes.
 
-A worker rebuilds the plan from the sweep's own arguments, once a process, and runs the same calls as the local engine. Where
-it sees the store's directory it writes its chunks there and returns nothing; where it does not, they come back as arrays.
-Ray repeats a call whose process or machine was lost; an error in Python comes back as text and is not repeated.
+A worker builds the plan from the sweep's own arguments, once a process, and runs the same calls as the local engine.
+Where it sees the store's directory it writes its chunks there and returns no arrays; elsewhere the chunks come back
+as arrays. Ray repeats a call whose process or machine was lost; an error in Python comes back as text and is not
+repeated.
 """
 
 import contextlib
@@ -12,6 +13,7 @@ import signal
 import sys
 import threading
 import warnings
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -20,22 +22,26 @@ import jax
 
 from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.sweeps.arguments import labelled
-from jaxbandits.sweeps.engines.calls import Machine, Task, default_memory
+from jaxbandits.sweeps.engines.calls import Keys, Machine, Task, default_memory
+from jaxbandits.sweeps.engines.chunk import Chunk
 from jaxbandits.sweeps.engines.keeping import keep_chunk, saved
 from jaxbandits.sweeps.engines.local import described, run_task
 from jaxbandits.sweeps.identity.keys import versions as installed_versions
 from jaxbandits.sweeps.plan import Plan, plan
 from jaxbandits.sweeps.storage.dataset_file import CHUNKS
 from jaxbandits.sweeps.storage.store import Store
+from jaxbandits.validation import unwrapped
 from jaxbandits.version import __version__
 
-RETRIES = 10  # of a call whose worker or node is lost
+MAX_RETRIES = 10  # of a call whose worker or node is lost
 
 
 class Ray:
     """An engine over the Ray cluster this process is connected to, or can find, or else starts on this machine."""
 
-    def __init__(self, algorithms, environment, settings: dict, devices, memory: int | None):
+    def __init__(
+        self, algorithms: Any, environment: Any, settings: dict[str, Any], devices: Any, memory: int | None
+    ) -> None:
         try:
             import ray
         except ImportError:
@@ -45,10 +51,8 @@ class Ray:
                 "devices cannot be given with engine = 'ray': Ray deals them out, one GPU or one core a call"
             )
         if not ray.is_initialized():
-            with (
-                _own_sigterm(),
-                warnings.catch_warnings(),
-            ):  # Ray forks before it starts its own programs, which JAX warns of
+            # Ray forks before it starts its own programs, and JAX warns of forks
+            with _own_sigterm(), warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)
                 ray.init(log_to_driver=False, include_dashboard=False)
         self.gpus = int(ray.cluster_resources().get("GPU", 0))
@@ -56,7 +60,7 @@ class Ray:
         # one GPU a call where the cluster has any, else one core
         needs = {"num_gpus": 1, "num_cpus": 1} if self.gpus else {"num_cpus": 1}
         remote: Any = ray.remote
-        self.remote = remote(max_retries=RETRIES, retry_exceptions=False, **needs)
+        self.remote = remote(max_retries=MAX_RETRIES, retry_exceptions=False, **needs)
         factories = {name: part.remake or part if isinstance(part, Environment | Adversary) else part
                      for name, part in {"environment": environment, **settings}.items()}  # fmt: skip
         self.arguments = _packed((labelled(algorithms), factories))
@@ -64,7 +68,19 @@ class Ray:
         self.versions = [__version__, *installed_versions(platform)]
         self.machine = Machine([], self.gpus or max(self.cores, 1), platform, memory or share)
 
-    def run(self, plan: Plan, tasks: list[Task], machine: Machine, *, keys, store, block, sink, report, failed) -> None:
+    def run(
+        self,
+        plan: Plan,
+        tasks: list[Task],
+        machine: Machine,
+        *,
+        keys: Keys,
+        store: Store | None,
+        block: int,
+        sink: Callable[[Task, Chunk], None],
+        report: Callable[..., None],
+        failed: Callable[[Task, str, str], None] | None,
+    ) -> None:
         """As `Local.run`."""
         import ray
 
@@ -84,6 +100,7 @@ class Ray:
                 done, _ = ray.wait(list(pending), num_returns=1, timeout=5.0)
                 for reference in done:
                     task = pending[reference]
+                    chunk: Any
                     try:
                         chunk, error = ray.get(reference)
                     except ray.exceptions.RayError as lost:  # its workers died again and again
@@ -108,8 +125,8 @@ class Ray:
 
 
 @contextlib.contextmanager
-def _own_sigterm():
-    """Ray puts a handler of its own in the place of the process's: whoever handled SIGTERM before goes on doing so."""
+def _own_sigterm() -> Iterator[None]:
+    """Keep the process's handler of SIGTERM, which Ray replaces by its own."""
     before = signal.getsignal(signal.SIGTERM)
     try:
         yield
@@ -119,14 +136,14 @@ def _own_sigterm():
             signal.signal(signal.SIGTERM, before)
 
 
-def _describe():
-    """What a worker of this cluster is."""
+def _describe() -> tuple[str, int]:
+    """The platform of a worker of this cluster, and the memory of its calls."""
     platform = jax.default_backend()
     return platform, default_memory(platform)
 
 
-def _packed(x) -> bytes:
-    """Pickled with the users' own modules inside: a node need not have their files."""
+def _packed(x: Any) -> bytes:
+    """Pickle x together with users' own modules: a node need not have their files."""
     from ray import cloudpickle
 
     own = [m for m in {_home(f) for f in _functions(x)} if m in sys.modules]
@@ -139,10 +156,11 @@ def _packed(x) -> bytes:
             cloudpickle.unregister_pickle_by_value(sys.modules[name])
 
 
-def _functions(x):
+def _functions(x: Any) -> Iterator[Any]:
+    """The functions in a tree of arguments, also those inside partials."""
     if isinstance(x, functools.partial):
-        yield from _functions(x.func)
-        yield from _functions(list(x.keywords.values()))
+        function, bound, _ = unwrapped(x)
+        yield from _functions([function, *bound.values()])
     elif isinstance(x, dict):
         yield from _functions(list(x.values()))
     elif isinstance(x, list | tuple):
@@ -152,8 +170,8 @@ def _functions(x):
         yield x
 
 
-def _home(function) -> str:
-    """The module to send along; nothing for libraries, which every node has."""
+def _home(function: Any) -> str:
+    """The module of a function, where it must be sent along; an empty string for libraries, which every node has."""
     name = getattr(function, "__module__", None) or ""
     path = getattr(sys.modules.get(name), "__file__", None) or ""
     everywhere = name.partition(".")[0] in ("jaxbandits", "__main__") or "site-packages" in path or not path
@@ -161,7 +179,8 @@ def _home(function) -> str:
 
 
 @functools.lru_cache(maxsize=4)
-def _planned(digest: str, arguments) -> Plan:
+def _planned(digest: str, arguments: bytes) -> Plan:
+    """The plan of packed arguments; the digest is what the cache of plans knows them by."""
     from ray import cloudpickle
 
     algorithms, settings = cloudpickle.loads(arguments)
@@ -178,8 +197,19 @@ def _store(directory: str, token: str) -> Store | None:
         return None
 
 
-def _call(arguments: bytes, digest: str, versions: list, task: Task, names: list[str], place, block: int):
-    """One call on a worker: (chunk, without arrays where it is in the store, error as (reason, traceback) or None)."""
+def _call(
+    arguments: bytes,
+    digest: str,
+    versions: list[Any],
+    task: Task,
+    names: list[str],
+    place: tuple[str, str] | None,
+    block: int,
+) -> tuple[Chunk | None, tuple[str, str] | None]:
+    """Run one call on a worker: the chunk, and an error as (reason, traceback) or None.
+
+    The chunk has no arrays where they are in the store. place: directory and token of the store.
+    """
     try:
         here = [__version__, *installed_versions(jax.default_backend())]
         if here != versions:
@@ -189,8 +219,8 @@ def _call(arguments: bytes, digest: str, versions: list, task: Task, names: list
         laid_out = _planned(digest, arguments)
         keys = dict(zip(task.cells, names, strict=False))
         store = None if place is None else _store(*place)
-        kept = {} if store is None else saved(store, task, keys)
-        chunk = run_task(task, laid_out, jax.local_devices()[0], **kept)
+        resumed = {} if store is None else saved(store, task, keys)
+        chunk = run_task(task, laid_out, jax.local_devices()[0], **resumed)
         if store is None:
             return chunk, None
         keep_chunk(store, task, chunk, keys, block)

@@ -1,20 +1,22 @@
 """Traced code without what nothing reads.
 
-XLA leaves out by itself what nothing reads, but the canonicaliser of jax 0.10.2 dies (a segmentation fault) of some
-`numerics.materialize`d values that nothing in a loop reads. Whether anything does depends on the parts that meet: a learner that ignores
-its context, an adversary that ignores the truth. So such code is taken out here, before XLA sees it, whoever wrote the part.
+XLA leaves such code out by itself. But the canonicaliser of jax 0.10.2 ends in a segmentation fault on some values of
+`numerics.materialize` that nothing in a loop reads. Whether anything reads them depends on the parts that meet: a
+learner may ignore its context, an adversary the truth. So such code is taken out here, before XLA sees it, in
+everybody's parts.
 """
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import jax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, jaxpr_as_fun
 from jax.interpreters.partial_eval import dce_jaxpr
 
 
-def without_unread(function: Callable, static: tuple[int, ...] = ()) -> Callable:
-    """`function` as it is traced, less the operations whose results nothing reads, in loops and branches too.
+def without_unread(function: Callable[..., Any], static: tuple[int, ...] = ()) -> Callable[..., Any]:
+    """`function` as it is traced, without the operations whose results nothing reads, in loops and branches too.
 
     Parameters
     ----------
@@ -30,10 +32,10 @@ def without_unread(function: Callable, static: tuple[int, ...] = ()) -> Callable
     """
 
     @functools.wraps(function)
-    def lean(*args):
+    def lean(*args: Any) -> Any:
         traced = [x for i, x in enumerate(args) if i not in static]
 
-        def call(*traced):
+        def call(*traced: Any) -> Any:
             rest = iter(traced)
             return function(*(x if i in static else next(rest) for i, x in enumerate(args)))
 
@@ -44,25 +46,29 @@ def without_unread(function: Callable, static: tuple[int, ...] = ()) -> Callable
     return lean
 
 
-def _closed(closed: ClosedJaxpr, done: dict) -> ClosedJaxpr:
-    """done: (original, treated) of what was treated already, by identity: what is shared stays shared, and is compiled once."""
+def _closed(closed: ClosedJaxpr, done: dict[int, Any]) -> ClosedJaxpr:
+    """A program without unread operations.
+
+    done: (original, result) of programs that were treated before, by identity. What is shared stays shared and is
+    compiled once.
+    """
     if id(closed) not in done:
         done[id(closed)] = closed, ClosedJaxpr(_open(closed.jaxpr, done), closed.consts)
     return done[id(closed)][1]
 
 
-def _open(jaxpr: Jaxpr, done: dict) -> Jaxpr:
-    """All inputs and outputs stay."""
+def _open(jaxpr: Jaxpr, done: dict[int, Any]) -> Jaxpr:
+    """A program without unread operations; all its inputs and outputs stay."""
     if id(jaxpr) not in done:
-        # sees into branches, scans and calls, but not into what a `while` loop repeats: that is opened one by one
+        # JAX's function looks into branches, scans and calls, but not into the body of a `while` loop: `_equation` does
         lean, _ = dce_jaxpr(jaxpr, True, True)
         lean = lean.replace(eqns=[_equation(equation, done) for equation in lean.eqns])
         done[id(jaxpr)] = jaxpr, lean
     return done[id(jaxpr)][1]
 
 
-def _equation(equation: JaxprEqn, done: dict) -> JaxprEqn:
-    def value(x):
+def _equation(equation: JaxprEqn, done: dict[int, Any]) -> JaxprEqn:
+    def value(x: Any) -> Any:
         if isinstance(x, ClosedJaxpr):
             return _closed(x, done)
         if isinstance(x, Jaxpr):

@@ -1,10 +1,10 @@
 """What fixes a cell's results, as a key: equal keys mean equal bits.
 
-A key is the sha256 of a description of the cell. A part of this package enters by its version number and by the arguments that
-differ from their defaults; its code is not looked at, so files may move and arguments may be added. A cell that holds anything
-of a user's enters by what it computes: its traced program, its numbers as they are used, and the values that it gives the host.
-No key holds chunk sizes, memory, devices or what else runs beside the cell, so another machine, more seeds, more grid values
-and new algorithms all find what is finished.
+A key is the sha256 of a description of the cell. A part of this package is described by its version number and by the
+arguments that differ from their defaults. Its code is not read, so files may move and arguments may be added. A cell
+that holds anything of a user's is described by what it computes: its traced program, its numbers as they are used,
+and the values that it gives the host. No key depends on chunk sizes, memory, devices or what else runs beside the
+cell. So another machine, more seeds, more grid values and new algorithms all find what is finished.
 """
 
 import functools
@@ -12,13 +12,14 @@ import hashlib
 import json
 import os
 import uuid
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jaxlib
 import numpy as np
 
-from jaxbandits.protocol import Environment
+from jaxbandits.protocol import Environment, Span
 from jaxbandits.source_places import place_of_error, place_of_function
 from jaxbandits.sweeps.identity import pinned_code
 from jaxbandits.sweeps.identity.library_parts import Altered, bits, describe_part, is_altered, numbers
@@ -28,7 +29,7 @@ from jaxbandits.sweeps.plan import Cell, Group, Plan, cast, host_case, stacked
 from jaxbandits.sweeps.storage.store import KEYS
 from jaxbandits.window import Parts
 
-BASELINE_SEEDS = 8  # seeds on which a user's baseline is evaluated, where it depends on the seed
+BASELINE_SEEDS = 8  # a user's baseline that depends on the seed is evaluated on so many
 # Settings of JAX that change draws or arithmetic of a program whose trace is the same.
 _FLAGS = (
     "jax_threefry_partitionable",
@@ -47,14 +48,15 @@ class Identified(NamedTuple):
 
     plan: Plan
     keys: list[str]
-    nameless: dict[str, str]  # keys that no later run will find -> why
+    nameless: dict[str, str]  # keys that no later run will find, and why
 
 
 def identified(plan: Plan, platform: str, stored: bool) -> Identified:
     """Trace what is not this package's own, once a group, and name every cell.
 
-    stored: keys are wanted. Otherwise only users' own parts are traced, so that no code compiled for an earlier state of
-    theirs is used again. Errors inside a user's functions come out as they are.
+    platform: the kind of device, such as "cpu". stored: whether keys are wanted. If not, only users' own parts are
+    traced, so that no code compiled for an earlier state of theirs is used again. Errors inside a user's functions
+    pass through.
     """
     describe = Describer()
     described = [describe.cell(cell) for cell in plan.cells]
@@ -88,15 +90,28 @@ def identified(plan: Plan, platform: str, stored: bool) -> Identified:
     return Identified(plan, keys, nameless)
 
 
-def traced_now(parts: Parts, schedule, cell: Cell, times: np.ndarray, dtype: str, *, lasting: bool, batch=True) -> str:
-    """What a cell's program computes now, as hashes. lasting: also in another process, or NoIdentity where there is none."""
+def traced_now(
+    parts: Parts,
+    schedule: Sequence[Span],
+    cell: Cell,
+    times: np.ndarray[Any, Any],
+    dtype: str,
+    *,
+    lasting: bool,
+    batch: bool = True,
+) -> str:
+    """What a cell's program computes now, as hashes.
+
+    lasting: the hashes must hold in another process too; NoIdentity where that cannot be had. batch: see
+    `lane_programs`.
+    """
     case, _ = stacked([host_case(cell)], dtype)
     with jax.enable_x64(dtype == "float64"), naming(cell.label):
         return fingerprint(*lane_programs(parts, schedule, case, len(times), batch), lasting=lasting)
 
 
 def _traced(group: Group, plan: Plan, stored: bool) -> tuple[str, str | NoIdentity]:
-    """What a group computes, for this process and for the store. What differs from one trace to the next has no identity."""
+    """What a group computes, for this process and for the store; NoIdentity for the latter where traces differ."""
     cell = plan.cells[group.cells[0]]
     trace = functools.partial(traced_now, group.parts, group.schedule, cell, group.times, plan.dtype)
     if not stored:
@@ -110,34 +125,35 @@ def _traced(group: Group, plan: Plan, stored: bool) -> tuple[str, str | NoIdenti
         return trace(lasting=False), reason
 
 
-def versions(platform: str) -> list:
-    """What the bits depend on beside the sweep itself."""
+def versions(platform: str) -> list[Any]:
+    """What the bits of results depend on beside the sweep: versions of JAX, the platform, flags, compiler options."""
     config: Any = jax.config
     flags = {name: str(getattr(config, name, config.values.get(name))) for name in _FLAGS}
     compiler = sorted(w for w in os.environ.get("XLA_FLAGS", "").split() if not w.startswith(_HARMLESS))
     return [KEYS, jax.__version__, jaxlib.__version__, platform, flags, compiler]
 
 
-def _sha(x) -> str:
+def _sha(x: Any) -> str:
     return hashlib.sha256(json.dumps(x, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 class Describer:
     """Describes cells, each environment and adversary once: cells share them."""
 
-    def __init__(self):
-        self.parts: dict[int, tuple[Any, Any]] = {}  # id -> the part, kept alive, and its description
+    def __init__(self) -> None:
+        # id of a part -> the part, so that the id stays its own, and its description
+        self.parts: dict[int, tuple[Any, Any]] = {}
         self.baselines: dict[tuple, Any] = {}
 
-    def cell(self, cell: Cell):
-        """A cell of this package's parts by their versions and arguments; None where it holds anything of a user's."""
+    def cell(self, cell: Cell) -> list[Any] | None:
+        """The versions and arguments of a cell of this package's parts; None where it holds anything of a user's."""
         shared = (cell.environment, cell.reward_adversary, cell.message_adversary)
         try:
             return [describe_part(cell.algorithm), *(self._part(part) for part in shared)]
         except Altered:
             return None
 
-    def _part(self, part):
+    def _part(self, part: Any) -> Any:
         if id(part) not in self.parts:
             try:
                 description: Any = describe_part(part)
@@ -149,8 +165,8 @@ class Describer:
             raise description
         return description
 
-    def computed(self, cell: Cell, program: str | None, group: Group, plan: Plan) -> dict:
-        """A cell by what it computes: program, numbers, schedule, and what the host is given."""
+    def computed(self, cell: Cell, program: str | None, group: Group, plan: Plan) -> dict[str, Any]:
+        """What a cell computes: its program, numbers and schedule, and what it gives the host."""
         leaves = jax.tree.leaves(host_case(cell))
         return {
             "program": program,
@@ -158,12 +174,13 @@ class Describer:
             "schedule": [[int(x) for x in span] for span in cell.algorithm.schedule],
             "means": None if (means := cell.environment.facts.get("means")) is None else bits(_float64(means)),
             "baseline": self._baseline(cell.environment, group.times),
-            # what cannot be seen, such as a file that a baseline reads for later seeds, is told apart by raising the number
+            # A user raises the version number where nothing here changes, as when a baseline reads a file for later
+            # seeds.
             "versions": [str(cell.algorithm.version[1:2]), *(str(part and part.version) for part in cell[2:5])],
         }
 
-    def _baseline(self, environment: Environment, times: np.ndarray):
-        """What is subtracted from losses: by description where it is this package's, else by its values."""
+    def _baseline(self, environment: Environment, times: np.ndarray[Any, Any]) -> Any:
+        """What is subtracted from losses: described where it is this package's, otherwise its values."""
         if environment.world.baseline is None:
             return None
         if pinned_code.unchanged() and not is_altered(environment):
@@ -178,15 +195,16 @@ class Describer:
         return self.baselines[key]
 
 
-def _baseline_values(environment: Environment, seed: int, times: np.ndarray) -> np.ndarray:
-    """What a user's baseline gives. ValueError where it fails, or gives other than one number a checkpoint."""
+def _baseline_values(environment: Environment, seed: int, times: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """What a user's baseline gives. ValueError where it fails or gives other than one number a checkpoint."""
     baseline: Any = environment.world.baseline
     try:
         values = _float64(baseline(environment.params, seed, times))
     except Exception as error:
         where = place_of_error(error) or place_of_function(baseline)
         raise ValueError(
-            f"World.baseline(params, seed, times) fails: {type(error).__name__}: {first_line(error)}{in_brackets(where)}"
+            f"World.baseline(params, seed, times) fails: {type(error).__name__}: {first_line(error)}"
+            f"{in_brackets(where)}"
         ) from error
     if values.shape != times.shape:
         raise ValueError(
@@ -196,5 +214,5 @@ def _baseline_values(environment: Environment, seed: int, times: np.ndarray) -> 
     return values
 
 
-def _float64(x) -> np.ndarray:
+def _float64(x: Any) -> np.ndarray[Any, Any]:
     return np.asarray(x, np.float64)

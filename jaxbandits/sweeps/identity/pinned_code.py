@@ -1,20 +1,22 @@
 """Whether the code of this package is the code whose results were pinned, wherever its files lie.
 
-The version number of a part speaks for its code only while nobody edits the code. What `make pins` recorded is compared with
-what is installed: the same files, or files of the same definitions (comments, docstrings, imports, and the file a definition
-stands in are no part of the comparison). Where both differ, the package is taken for a user's own code.
+The version number of a part speaks for its code only while nobody edits the code. What `make pins` recorded is
+compared with what is installed: the same files, or files of the same definitions. Comments, docstrings, imports and
+the file that holds a definition are no part of the second comparison. Where both differ, the package is treated as a
+user's own code.
 """
 
 import ast
 import functools
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 PACKAGE = Path(__file__).resolve().parents[2]
 RECORD = Path(__file__).with_name("pinned.json")
-# What shows, checks or collects results and takes no part in them. A name here is a file or a folder of the package.
+# Files and folders of the package that show, check or collect results and take no part in them.
 _BESIDE = {
     "auditing",
     "catalogue.py",
@@ -30,7 +32,7 @@ _BESIDE = {
 
 @functools.cache
 def unchanged() -> bool:
-    """Whether this package computes what its version numbers say. Read once a process, as Python reads the code itself."""
+    """Whether this package computes what its version numbers say. The files are read once a process."""
     try:
         record = json.loads(RECORD.read_text())
     except (OSError, ValueError):
@@ -58,19 +60,23 @@ def _sources() -> list[Path]:
     return [path for path in paths if path.name != "version.py"]
 
 
-def _together(digests) -> str:
+def _together(digests: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(sorted(set(digests))).encode()).hexdigest()
 
 
 def _statements(path: Path) -> Iterator[str]:
-    """Every statement at the top of a file, with what the names in it stand for: a file may move, a name may not change its meaning."""
+    """A hash of every statement at the top level of a file, with what the names in it stand for.
+
+    So a file may move, and a name may not change its meaning.
+    """
     for statement in _parsed(path).body:
         text = "".join(_written(statement))
         if text:
             yield _sha("\n".join([text, *sorted(set(_references(path, statement)))]))
 
 
-def _references(path: Path, statement) -> Iterator[str]:
+def _references(path: Path, statement: ast.stmt) -> Iterator[str]:
+    """The names in a statement, with what each stands for."""
     names = _names(path)
     for node in ast.walk(statement):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
@@ -88,7 +94,11 @@ def _parsed(path: Path) -> ast.Module:
 
 @functools.cache
 def _names(path: Path) -> dict[str, str | Path | tuple[Path, str]]:
-    """The names of a file: a definition's text hashed, a place elsewhere, a module of this package, or a name in one."""
+    """The names of a file, each with what it stands for.
+
+    That is the hash of a definition's text, the name of something outside this package, the file of a module of this
+    package, or a file of it and a name in that file.
+    """
     names: dict[str, str | Path | tuple[Path, str]] = {}
     tree = _parsed(path)
     for node in ast.walk(tree):
@@ -99,7 +109,8 @@ def _names(path: Path) -> dict[str, str | Path | tuple[Path, str]]:
             module = _file(node.module or "")
             for alias in node.names:
                 place = f"{node.module}.{alias.name}"
-                names[alias.asname or alias.name] = place if module is None else _file(place) or (module, alias.name)
+                inside = place if module is None else _file(place) or (module, alias.name)
+                names[alias.asname or alias.name] = inside
     for statement in tree.body:
         bound = [x.id for x in ast.walk(statement) if isinstance(x, ast.Name) and isinstance(x.ctx, ast.Store)]
         if isinstance(statement, ast.FunctionDef | ast.ClassDef):
@@ -110,7 +121,7 @@ def _names(path: Path) -> dict[str, str | Path | tuple[Path, str]]:
 
 def _meaning(path: Path, name: str) -> str:
     """What a name of a file stands for, through the files that it is imported from."""
-    followed = set()
+    followed = set[tuple[Path, str]]()
     while (path, name) not in followed:
         followed.add((path, name))
         target = _names(path).get(name, "")
@@ -135,7 +146,7 @@ def _sha(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _written(node) -> Iterator[str]:
+def _written(node: Any) -> Iterator[str]:
     """A statement as text that does not depend on the version of Python, without imports and docstrings."""
     if isinstance(node, ast.Import | ast.ImportFrom) or _is_docstring(node):
         return
@@ -153,5 +164,5 @@ def _written(node) -> Iterator[str]:
         yield repr(node)
 
 
-def _is_docstring(node) -> bool:
+def _is_docstring(node: Any) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)

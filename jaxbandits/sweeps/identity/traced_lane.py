@@ -1,8 +1,8 @@
 """What a lane computes, as a hash of its traced program.
 
-A program is traced for one lane and never compiled. Its operations, shapes, dtypes and constants enter the hash; names of
-functions, source lines, paths and the order of definitions do not. Two texts of a function that compute the same have one
-hash, and an edit that changes what is computed, wherever it stands, has another.
+A program is traced for one lane and never compiled. Its operations, shapes, dtypes and constants enter the hash.
+Names of functions, source lines, paths and the order of definitions do not. So two texts of a function that compute
+the same have one hash, and an edit that changes what is computed, in whatever file, has another.
 """
 
 import contextlib
@@ -10,7 +10,7 @@ import dataclasses
 import enum
 import hashlib
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -26,7 +26,8 @@ from jaxbandits.sweeps.engines.compiled import Compiled
 from jaxbandits.sweeps.part_checks.wording import in_brackets
 from jaxbandits.window import Parts
 
-# Parameters of operations that say nothing about the forward values: derivative rules, and functions whose jaxpr stands beside.
+# Parameters of operations that say nothing about the forward values: derivative rules, and functions whose jaxpr is
+# another parameter.
 _UNREAD = {
     "name",
     "computation",
@@ -41,7 +42,7 @@ _UNREAD = {
 # Settings under which a single operation was traced, as by `with jax.threefry_partitionable(False):`.
 _SETTINGS = ("threefry_partitionable", "compute_type", "xla_metadata")
 _CALLBACKS = {"pure_callback": "a host callback", "io_callback": "a host callback", "ffi_call": "foreign code"}
-_GENERATORS = {"threefry2x32", "rbg", "unsafe_rbg"}  # of random numbers; others are users' own functions
+_GENERATORS = {"threefry2x32", "rbg", "unsafe_rbg"}  # JAX's generators of random numbers; others are users' functions
 
 
 class NoIdentity(Exception):
@@ -49,7 +50,7 @@ class NoIdentity(Exception):
 
 
 @contextlib.contextmanager
-def naming(label: str):
+def naming(label: str) -> Iterator[None]:
     """An error inside a user's functions, while they are traced, becomes a ValueError with the label and the place."""
     try:
         yield
@@ -63,11 +64,12 @@ def naming(label: str):
 
 def lane_programs(
     parts: Parts, schedule: Sequence[Span], case: Case, checkpoints: int, batch: bool
-) -> tuple[list, list]:
-    """The whole of one lane, traced anew: begin, every kind of window, the end of a span, diagnostics; and the results' names.
+) -> tuple[list[core.ClosedJaxpr], list[Any]]:
+    """Trace the whole of one lane: begin, every kind of window, the end of a span, and diagnostics.
 
-    batch: where a function has a rule of its own for `vmap`, what a batch of lanes computes as well. case: numbers, read for
-    their shapes and dtypes alone. Errors inside a user's functions come out as they are.
+    Returns the programs and the names of the results. case: numbers, of which only shapes and dtypes matter. batch:
+    where a function has a rule of its own for `vmap`, also trace what a batch of lanes computes. Errors inside a
+    user's functions pass through.
     """
     kinds = list(dict.fromkeys((span.slots, span.full, span.whole) for span in schedule))
     closes = any(span.close for span in schedule)
@@ -89,8 +91,16 @@ def lane_programs(
     return programs, [str(jax.tree.structure(record)), sorted(diagnostics)]
 
 
-def _batch_programs(parts, kinds, closes, case, times, numbers, moves: bool) -> Iterator:
-    """What the engine maps over two points and two seeds. moves: the numbers differ from point to point."""
+def _batch_programs(
+    parts: Parts,
+    kinds: Iterable[tuple[int, bool, bool]],
+    closes: bool,
+    case: Case,
+    times: jax.ShapeDtypeStruct,
+    numbers: tuple[jax.ShapeDtypeStruct, ...],
+    moves: bool,
+) -> Iterator[core.ClosedJaxpr]:
+    """The engine's programs for two points and two seeds. moves: the params differ from point to point."""
     leaves, treedef = jax.tree.flatten(case)
     run = Compiled(parts, (0 if moves else -1,) * len(leaves), treedef, 2, times.shape[0]).functions
     if moves:
@@ -105,17 +115,17 @@ def _batch_programs(parts, kinds, closes, case, times, numbers, moves: bool) -> 
     yield jax.make_jaxpr(run["finish"])(case, lane)
 
 
-def _operations(jaxpr) -> set[str]:
+def _operations(jaxpr: core.Jaxpr) -> set[str]:
     """The names of all operations of a program."""
     names = {equation.primitive.name for equation in jaxpr.eqns}
     return names.union(*(_operations(inner) for equation in jaxpr.eqns for inner in inner_programs(equation)))
 
 
-def fingerprint(programs, results, *, lasting: bool = True) -> str:
-    """The sha256 of each closed jaxpr, and of what its results are called, as words.
+def fingerprint(programs: Sequence[core.ClosedJaxpr], results: Any, *, lasting: bool = True) -> str:
+    """The sha256 of each closed jaxpr and of the names of its results, separated by spaces.
 
-    NoIdentity where they hold what has no stable description, such as a host callback. lasting False: that enters by its place in
-    memory, which is enough while this process holds it.
+    NoIdentity where a program holds something without a stable description, such as a host callback. lasting False:
+    such a thing is identified by its place in memory, which is enough while this process holds it.
     """
     writers = [_Writer("refused" if lasting else "by place") for _ in programs]
     for writer, program in zip(writers, programs, strict=True):
@@ -126,7 +136,7 @@ def fingerprint(programs, results, *, lasting: bool = True) -> str:
 def first_difference(first: core.ClosedJaxpr, second: core.ClosedJaxpr) -> str | None:
     """Where two traces of one function, on the same shapes, are different programs; None where they are alike.
 
-    Numbers from `np.random` or a clock are written into a program when it is traced: then its results are those of one
+    Numbers from `np.random` or a clock are written into a program when it is traced. Then its results are those of one
     trace, not of the function.
 
     Returns
@@ -149,11 +159,11 @@ def first_difference(first: core.ClosedJaxpr, second: core.ClosedJaxpr) -> str |
 
 
 def _steps(program: core.ClosedJaxpr) -> Iterator[tuple[Any, str]]:
-    """Every operation of a program with a hash of what it computes from what, and at the end None with that of what is returned.
+    """Every operation of a program with a hash of it and its inputs; at the end None with a hash of what is returned.
 
-    A constant enters where it is read, by its content.
+    A constant enters the hashes of the operations that read it, by its content.
     """
-    numbers: dict = {}
+    numbers: dict[Any, Any] = {}
     for variable, const in zip(program.jaxpr.constvars, program.consts, strict=True):
         writer = _Writer("passed over")
         writer.array(const)
@@ -170,20 +180,21 @@ def _steps(program: core.ClosedJaxpr) -> Iterator[tuple[Any, str]]:
 
 
 class _Writer:
-    """Feeds a program to a hash, variables numbered in the order in which they are bound.
+    """Feeds a program to a hash, with variables numbered in the order in which they are bound.
 
-    opaque: what has no stable description, such as a host's function, is "refused", entered "by place" in memory, or
-    "passed over", as two traces of one function hold other objects for the same.
+    opaque: what happens to something without a stable description, such as a function of the host. It is "refused",
+    entered "by place" in memory, or "passed over": two traces of one function hold different objects for the same
+    thing.
     """
 
-    def __init__(self, opaque: str):
+    def __init__(self, opaque: str) -> None:
         self.sha, self.opaque = hashlib.sha256(), opaque
 
     def text(self, text: str) -> None:
         self.sha.update(text.encode() + b"\0")
 
-    def program(self, jaxpr, consts) -> None:
-        numbers: dict = {}
+    def program(self, jaxpr: core.Jaxpr, consts: Iterable[Any]) -> None:
+        numbers: dict[Any, int] = {}
         self.text(f"program {len(jaxpr.constvars)} {len(jaxpr.invars)}")
         for variable in (*jaxpr.constvars, *jaxpr.invars):
             self.bind(variable, numbers)
@@ -194,7 +205,7 @@ class _Writer:
         self.text("returns")
         self.atoms(jaxpr.outvars, numbers)
 
-    def equation(self, equation, numbers: dict) -> None:
+    def equation(self, equation: core.JaxprEqn, numbers: dict[Any, Any]) -> None:
         self.text(equation.primitive.name)
         self.value({name: getattr(equation.ctx, name) for name in _SETTINGS})
         self.atoms(equation.invars, numbers)
@@ -202,11 +213,11 @@ class _Writer:
         for variable in equation.outvars:
             self.bind(variable, numbers)
 
-    def bind(self, variable, numbers: dict) -> None:
+    def bind(self, variable: Any, numbers: dict[Any, int]) -> None:
         numbers[variable] = len(numbers)
         self.text(_shape(variable.aval))
 
-    def atoms(self, atoms, numbers: dict) -> None:
+    def atoms(self, atoms: Iterable[Any], numbers: dict[Any, Any]) -> None:
         for atom in atoms:
             if isinstance(atom, core.Literal):
                 self.text(f"literal {_shape(atom.aval)}")
@@ -214,7 +225,7 @@ class _Writer:
             else:
                 self.text(f"variable {numbers[atom]}")
 
-    def parameters(self, equation) -> None:
+    def parameters(self, equation: core.JaxprEqn) -> None:
         name, params = equation.primitive.name, equation.params
         if name in _CALLBACKS and self.opaque == "refused":
             raise NoIdentity(f"it calls {_CALLBACKS[name]} ({name}), which may compute anything")
@@ -267,7 +278,7 @@ class _Writer:
                 text = str(id(x)) if self.opaque == "by place" else ""
             self.text(f"{type(x).__name__} {text}")
 
-    def array(self, x) -> None:
+    def array(self, x: Any) -> None:
         if isinstance(x, jax.Array) and jax.dtypes.issubdtype(x.dtype, jax.dtypes.extended):
             x = jax.random.key_data(x)
         if isinstance(x, jax.core.Tracer):
@@ -281,7 +292,7 @@ class _Writer:
         self.sha.update(np.ascontiguousarray(array).tobytes())
 
 
-def _shape(aval) -> str:
+def _shape(aval: Any) -> str:
     if not hasattr(aval, "shape"):
         return str(aval)
     return f"{aval.dtype} {aval.shape} {getattr(aval, 'weak_type', False)}"

@@ -1,5 +1,6 @@
 """One window of a case, function by function, on abstract values: what one returns is what the next is given."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -20,19 +21,47 @@ from jaxbandits.sweeps.part_checks.wording import (
 )
 from jaxbandits.window import Parts, streams
 
-# what a result holds already under its own names: no diagnostic may be called so
-TAKEN = ("regret", "pulls", "algorithm", "seed", "t", "arm", "horizon", "point", "nonfinite_rewards")
+# A result has variables and axes of these names already: no diagnostic may be called so.
+RESERVED_NAMES = ("regret", "pulls", "algorithm", "seed", "t", "arm", "horizon", "point", "nonfinite_rewards")
 
 
 def check_functions(
-    label: str, parts: Parts, case: Case, slots: int, view=None, agents: int | None = None, unread: bool = False
+    label: str,
+    parts: Parts,
+    case: Case,
+    slots: int,
+    view: Callable[..., Any] | None = None,
+    agents: int | None = None,
+    unread: bool = False,
 ) -> list[str]:
-    """Trace every function of a case on windows of `slots` plays and look at what it returns. ValueError with label and line.
+    """Trace every function of a case on windows of `slots` plays and check what it returns.
 
-    Returns what is doubtful, a line each.
+    Parameters
+    ----------
+    label : str
+        What errors and doubts call the algorithm.
+    parts : Parts
+        The functions.
+    case : Case
+        Abstract values of all params.
+    slots : int
+        Plays of the window.
+    view : callable, optional
+        The view of a guarantee, where it is a user's.
+    agents : int, optional
+        How many agents the environment has, where it has any.
+    unread : bool
+        Also check what this case does not need and others may: truths that nobody reads, rewards that are no floats.
 
-    case: abstract values. view: of a guarantee, where it is a user's. agents: how many, where the environment has them.
-    unread: also what this case gets on with, and others may not: truths that nobody reads, rewards that are no floats.
+    Returns
+    -------
+    list of str
+        What is doubtful, a line each.
+
+    Raises
+    ------
+    ValueError
+        A function returns something of the wrong form. The text names label, function and line.
     """
     trace, program, world = Examination(label), parts.program, parts.world
     draws = streams(parts, jax.ShapeDtypeStruct((), jnp.uint32))
@@ -63,7 +92,8 @@ def check_functions(
     if agents is None and len(action.shape) == 2 and not runs_own_code(world.score):
         raise trace.wrong(
             "Program.act", program.act,
-            f"returns actions {array_text(action)}, and this environment has no agents: return one action a play, [P] or [1]",
+            f"returns actions {array_text(action)}, and this environment has no agents: return one action a play, "
+            f"[P] or [1]",
         )  # fmt: skip
     if program.hints.rest is not None:
         arm = trace("Hints.rest", program.hints.rest, case.algorithm, state)
@@ -72,7 +102,7 @@ def check_functions(
                 "Hints.rest", program.hints.rest, f"must return one arm, int32, it returns {shape_text(arm)}"
             )
     _check_diagnostics(trace, program, case.algorithm, state)
-    if program.hints.tally:  # such rewards come as counts of values, from the environment's law
+    if program.hints.tally:  # rewards come as counts of values from the environment's law: `reward` is not called
         return trace.doubts
 
     reward = trace("World.reward", world.reward, params, inner, outer.child("reward"), t, context, action)
@@ -81,8 +111,8 @@ def check_functions(
     if not fits(reward, slots, agents, many) and not runs_own_code(world.reward):
         raise trace.wrong(
             "Program.act", program.act,
-            f"returns actions {array_text(action)}, for which this environment pays {shape_text(reward)}: where there are "
-            f"agents it must be one action for each of them, [P, N]",
+            f"returns actions {array_text(action)}, for which this environment pays {shape_text(reward)}: "
+            f"where there are agents it must be one action for each of them, [P, N]",
         )  # fmt: skip
     if not fits(reward, slots, agents, many):
         wanted = row_text(slots, agents)
@@ -98,7 +128,8 @@ def check_functions(
     reward = jax.ShapeDtypeStruct((slots, *reward.shape[1:]), reward.dtype)
     action = jax.ShapeDtypeStruct((slots, *action.shape[1:]), action.dtype)
 
-    def corrupted(attack: Attack, numbers, payload, stream, slot: str):
+    def corrupted(attack: Attack, numbers: Any, payload: Any, stream: Any, slot: str) -> Any:
+        """The payload after an attack; numbers: the attack's params."""
         attacker = as_arrays(trace("Attack.init", attack.init, numbers, stream))
 
         def corrupt(numbers, attacker, stream, t, payload, *rest):
@@ -107,8 +138,18 @@ def check_functions(
             def sample(other):
                 return world.reward(params, inner, stream.child("reward"), t, context, other)
 
-            seen = AdversaryView(t, context, action, play, truth, algorithm, state, note, sample)
-            return attack.corrupt(numbers, attacker, stream, t, payload, seen)
+            view = AdversaryView(
+                t=t,
+                context=context,
+                action=action,
+                play=play,
+                truth=truth,
+                params=algorithm,
+                state=state,
+                note=note,
+                sample=sample,
+            )
+            return attack.corrupt(numbers, attacker, stream, t, payload, view)
 
         rest = (params, inner, context, action, play, truth, case.algorithm, state, note)
         after, hit, attacker_after = trace(
@@ -137,7 +178,7 @@ def check_functions(
     message = trace("Program.relay", program.relay, case.algorithm, alg.child("relay"), whole, message, play)
     update: Any = program.update
     given: tuple[Any, ...] = (case.algorithm, state, alg.child("update"), whole, note, message)
-    if used is None and slots == 1:  # the engine passes the number itself
+    if used is None and slots == 1:  # the engine passes 1 as a number of Python here, not as an array
         after, released = trace("Program.update", program.update, *given, follows=lambda *xs: update(*xs, 1))
     else:
         after, released = trace("Program.update", program.update, *given, whole)
@@ -149,7 +190,9 @@ def check_functions(
     return trace.doubts
 
 
-def _check_action(trace: Examination, act, action, used, slots: int, agents: int | None) -> None:
+def _check_action(
+    trace: Examination, act: Callable[..., Any], action: Any, used: Any, slots: int, agents: int | None
+) -> None:
     rows = f"[P] (here {slots}){'' if agents is None else f', [P, N] (here {slots}, {agents})'} or [1]"
     if not fits(action, slots, agents, is_array(action) and len(action.shape) == 2):
         raise trace.wrong("Program.act", act, f"must return actions of shape {rows}, it returns {shape_text(action)}")
@@ -165,7 +208,7 @@ def _check_action(trace: Examination, act, action, used, slots: int, agents: int
         )  # fmt: skip
 
 
-def _check_score(trace: Examination, world: World, score, slots: int, agents: int | None) -> None:
+def _check_score(trace: Examination, world: World, score: Any, slots: int, agents: int | None) -> None:
     if not isinstance(score, Score):
         raise trace.wrong("World.score", world.score, f"must return a Score, it returns {what(score)}")
     if score.arm is None and score.regret is None:
@@ -188,12 +231,14 @@ def _check_score(trace: Examination, world: World, score, slots: int, agents: in
         )
 
 
-def _check_diagnostics(trace: Examination, program: Program, params, state) -> None:
-    found = trace("Program.diagnose", program.diagnose, params, state)
-    if not isinstance(found, dict):
-        raise trace.wrong("Program.diagnose", program.diagnose, f"must return a dict of numbers, not {what(found)}")
-    for name, value in found.items():
-        if name in TAKEN or (isinstance(name, str) and (not name.strip() or "/" in name)):
+def _check_diagnostics(trace: Examination, program: Program, params: Any, state: Any) -> None:
+    diagnostics = trace("Program.diagnose", program.diagnose, params, state)
+    if not isinstance(diagnostics, dict):
+        raise trace.wrong(
+            "Program.diagnose", program.diagnose, f"must return a dict of numbers, not {what(diagnostics)}"
+        )
+    for name, value in diagnostics.items():
+        if name in RESERVED_NAMES or (isinstance(name, str) and (not name.strip() or "/" in name)):
             raise trace.wrong(
                 "Program.diagnose", program.diagnose,
                 f"gives {name!r}, which a result cannot hold under that name: call it otherwise",

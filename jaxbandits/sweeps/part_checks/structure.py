@@ -1,11 +1,12 @@
-"""Parts that do not keep to the protocol, named in its words before anything runs, with the author's file and line.
+"""Errors about parts that break the protocol, raised before anything runs, with the author's file and line.
 
-First what factories return is looked at, then every function of a user's part is traced on abstract values: nothing is
-compiled and nothing is played. Parts of this package are not traced here.
+First the fields of what factories return are checked. Then every function of a user's part is traced on abstract
+values: nothing is compiled and nothing is played. Parts of this package are not traced here.
 """
 
 import inspect
 import warnings
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
@@ -32,13 +33,14 @@ from jaxbandits.sweeps.part_checks.wording import a_kind, at_line, first_line, i
 from jaxbandits.validation import nearest, shown
 from jaxbandits.window import Parts
 
+# The words that Guarantee.model, Guarantee.unit and Rewards.outside may hold.
 MODELS = ("none", "local", "central", "shuffle", "federated")
 UNITS = ("loss_vector", "reward", "user", "message")
-OUTSIDE = ("clip", "zero", "accept")
+OUTSIDE_RULES = ("clip", "zero", "accept")
 
 
-def check_part(part, kind: type, factory) -> None:
-    """That a factory of an environment or adversary returned one, and that it is well formed. ValueError otherwise."""
+def check_part(part: Any, kind: type, factory: Any) -> None:
+    """Raise ValueError unless the factory of an environment or adversary returned one that is well formed."""
     if not isinstance(part, kind):
         raise ValueError(f"{named(factory)} must return {a_kind(kind)}, it returned {what(part)}{at_line(factory)}")
     if isinstance(part, Environment):
@@ -70,8 +72,8 @@ def _check_environment(part: Environment) -> None:
         check_means(part)
 
 
-def _check_range(facts: dict, where: str) -> None:
-    """That what an environment says of its rewards can be read: (low, high), or the largest size."""
+def _check_range(facts: dict[str, Any], where: str) -> None:
+    """Check the facts `reward_range`, (low, high), and `reward_bound`, the largest size of a reward."""
     pays, bound = facts.get("reward_range", (0.0, 0.0)), facts.get("reward_bound", 0.0)
     pair = isinstance(pays, tuple | list | np.ndarray) and len(pays) == 2 and all(map(_is_number, pays))
     if not pair or not pays[0] <= pays[1]:
@@ -81,7 +83,7 @@ def _check_range(facts: dict, where: str) -> None:
 
 
 def check_means(environment: Environment) -> None:
-    """That an environment whose pulls are counted for regret says the mean of each arm. ValueError otherwise."""
+    """Raise ValueError unless an environment whose pulls are counted for regret gives the mean of each arm."""
     facts, world = environment.facts, environment.world
     arms = facts.get("num_arms", world.num_arms)
     if "means" in facts:
@@ -101,8 +103,8 @@ def check_means(environment: Environment) -> None:
         )
 
 
-def check_algorithm(algorithm, label: str, factory=None) -> None:
-    """That a factory returned an Algorithm, and that it is well formed as far as can be seen without a trace."""
+def check_algorithm(algorithm: Any, label: str, factory: Callable[..., Any] | None = None) -> None:
+    """Raise ValueError unless a factory returned a well-formed Algorithm. Nothing is traced here."""
     if not isinstance(algorithm, Algorithm):
         raise ValueError(
             f"{label}: its factory must return an Algorithm, it returned {what(algorithm)}{at_line(factory)}"
@@ -118,7 +120,8 @@ def check_algorithm(algorithm, label: str, factory=None) -> None:
     schedule = algorithm.schedule
     if not isinstance(schedule, tuple) or not schedule or not all(isinstance(span, Span) for span in schedule):
         raise ValueError(
-            f"{label}: Algorithm.schedule must be a tuple of Span, such as (Span(1, horizon),), not {what(schedule)}{where}"
+            f"{label}: Algorithm.schedule must be a tuple of Span, such as (Span(1, horizon),), "
+            f"not {what(schedule)}{where}"
         )
     for span in schedule:
         for name, least in (("slots", 1), ("repeats", 0), ("length", 0)):
@@ -143,15 +146,14 @@ def check_algorithm(algorithm, label: str, factory=None) -> None:
         raise ValueError(
             f"{label}: Rewards.low = {read.low!r} must be a number below Rewards.high = {read.high!r}{where}"
         )
-    if read is not None and read.outside not in OUTSIDE:
-        choices = ", ".join(map(repr, OUTSIDE))
-        raise ValueError(
-            f"{label}: Rewards.outside = {read.outside!r} must be one of {choices}{nearest(str(read.outside), OUTSIDE)}{where}"
-        )
+    if read is not None and read.outside not in OUTSIDE_RULES:
+        choices = ", ".join(map(repr, OUTSIDE_RULES))
+        hint = nearest(str(read.outside), OUTSIDE_RULES)
+        raise ValueError(f"{label}: Rewards.outside = {read.outside!r} must be one of {choices}{hint}{where}")
     if not isinstance(algorithm.config, dict):
         raise ValueError(
-            f"{label}: Algorithm.config must be a dict of the arguments (jaxbandits.validation.factory keeps them), not "
-            f"{what(algorithm.config)}{where}"
+            f"{label}: Algorithm.config must be a dict of the arguments (jaxbandits.validation.factory keeps them), "
+            f"not {what(algorithm.config)}{where}"
         )
     _check_numbers(algorithm.params, f"{label}: Algorithm.params", algorithm.program.act)
     _check_guarantee(algorithm, label, where)
@@ -167,10 +169,8 @@ def _check_guarantee(algorithm: Algorithm, label: str, where: str) -> None:
     for name, known in (("model", MODELS), ("unit", UNITS)):
         value = getattr(guarantee, name)
         if value not in known:
-            choices = ", ".join(map(repr, known))
-            raise ValueError(
-                f"{label}: Guarantee.{name} = {value!r} must be one of {choices}{nearest(str(value), known)}{where}"
-            )
+            choices, hint = ", ".join(map(repr, known)), nearest(str(value), known)
+            raise ValueError(f"{label}: Guarantee.{name} = {value!r} must be one of {choices}{hint}{where}")
     for name, takes in (("spend", "params"), ("view", "message, released, action"), ("events", "params")):
         value = getattr(guarantee, name)
         if not callable(value):
@@ -193,7 +193,7 @@ def _check_guarantee(algorithm: Algorithm, label: str, where: str) -> None:
 
 
 def check_claim(algorithm: Algorithm, label: str) -> None:
-    """That `spend` and `events` of a guarantee return what they should, on the numbers of the algorithm. ValueError otherwise."""
+    """Raise ValueError unless a guarantee's `spend` and `events` return what they should on the algorithm's numbers."""
     from jaxbandits.mechanisms.composition import Event
 
     guarantee = algorithm.guarantee
@@ -208,44 +208,48 @@ def check_claim(algorithm: Algorithm, label: str) -> None:
             ) from error
         if name == "events" and not all(isinstance(event, Event) for event in value):
             raise ValueError(
-                f"{label}: Guarantee.events must return a tuple of Event, such as (laplace_event('reward', 1.0, scale),), "
-                f"not {what(value)}{at_line(function)}"
+                f"{label}: Guarantee.events must return a tuple of Event, such as "
+                f"(laplace_event('reward', 1.0, scale),), not {what(value)}{at_line(function)}"
             )
         if name == "spend" and not (len(value) == 2 and all(np.ndim(x) == 0 and _is_number(x) for x in value)):
             raise ValueError(
-                f"{label}: Guarantee.spend must return (epsilon, delta), two numbers, not {what(value)}{at_line(function)}"
+                f"{label}: Guarantee.spend must return (epsilon, delta), two numbers, not {what(value)}"
+                f"{at_line(function)}"
             )
 
 
-def _check_functions(part, kind: type, name: str, others: tuple) -> None:
+def _check_functions(part: Any, kind: type, name: str, others: tuple[str, ...]) -> None:
+    """Raise ValueError unless `part` is of that kind and all its fields but `others` are functions."""
     if not isinstance(part, kind):
         raise ValueError(f"{name} must be {a_kind(kind)}, not {what(part)}")
     fields: Any = part
-    written = next((f for f in fields if inspect.isfunction(f)), None)
+    some_function = next((f for f in fields if inspect.isfunction(f)), None)
     for field in fields._fields:
         value = getattr(fields, field)
         if not callable(value) and field not in others:
-            raise ValueError(f"{name}: {kind.__name__}.{field} must be a function, not {what(value)}{at_line(written)}")
+            raise ValueError(
+                f"{name}: {kind.__name__}.{field} must be a function, not {what(value)}{at_line(some_function)}"
+            )
 
 
-def _check_config(part, name: str) -> None:
+def _check_config(part: Any, name: str) -> None:
     if not isinstance(part.config, dict):
         raise ValueError(f"{name}.config must be a dict of the arguments, not {what(part.config)}")
 
 
-def _check_numbers(params, name: str, function) -> None:
+def _check_numbers(params: Any, name: str, function: Callable[..., Any]) -> None:
     leaves = jax.tree.leaves(params, is_leaf=lambda x: x is None)
     if all(map(_is_number, leaves)):
         return
     paths, _ = jax.tree_util.tree_flatten_with_path(params, is_leaf=lambda x: x is None)
     path, value = next((path, value) for path, value in paths if not _is_number(value))
     raise ValueError(
-        f"{name}{jax.tree_util.keystr(path)} = {value!r} must be a number or an array of numbers: pass text and None to the "
-        f"cached builder as its arguments{at_line(function)}"
+        f"{name}{jax.tree_util.keystr(path)} = {value!r} must be a number or an array of numbers: pass text and None "
+        f"to the cached builder as its arguments{at_line(function)}"
     )
 
 
-def _is_number(x) -> bool:
+def _is_number(x: Any) -> bool:
     if isinstance(x, int | float | jax.Array):  # a traced number is a jax.Array
         return True
     if x is None or isinstance(x, str | bytes) or callable(x):
@@ -254,9 +258,12 @@ def _is_number(x) -> bool:
 
 
 def checked(
-    label: str, algorithm: Algorithm, environment: Environment, parts: Parts, case: Case, schedule
+    label: str, algorithm: Algorithm, environment: Environment, parts: Parts, case: Case, schedule: Sequence[Span]
 ) -> list[str]:
-    """What is doubtful about a user's functions, a line each, after ValueError where one is malformed. Nothing for parts of this package."""
+    """What is doubtful about a user's functions, a line each; empty for parts of this package.
+
+    ValueError where a function or a guarantee is malformed.
+    """
     claim = algorithm.guarantee
     own_claim = runs_own_code(claim.spend) or runs_own_code(claim.events)
     if own_claim and not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(algorithm.params)):
@@ -271,34 +278,42 @@ def checked(
     return _doubts(label, parts, tuple(leaves), treedef, slots, view, agents)
 
 
-def _doubts(label: str, parts: Parts, leaves: tuple, treedef, slots: int, view, agents) -> list[str]:
+def _doubts(
+    label: str,
+    parts: Parts,
+    leaves: tuple[Any, ...],
+    treedef: Any,
+    slots: int,
+    view: Callable[..., Any] | None,
+    agents: int | None,
+) -> list[str]:
     case = jax.tree.unflatten(treedef, [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in leaves])
     if slots > 1:  # a lane is begun from the shapes of a window of one play
         check_functions(label, parts, case, 1, view, agents)
     return check_functions(label, parts, case, slots, view, agents)
 
 
-def rebuilt(cells) -> list[str]:
-    """Labels whose algorithms are built anew at every point, a line each: each would be compiled again."""
-    programs: dict = {}
+def rebuilt(cells: Iterable[Any]) -> list[str]:
+    """A line for every label whose program is built anew at every point, and would be compiled again at each."""
+    programs: dict[tuple[str, str], dict[Program, Algorithm]] = {}
     for cell in cells:
         if not runs_own_code(cell.algorithm.program):
             continue
         known = programs.setdefault((cell.label, repr(cell.algorithm.version)), {})
         known.setdefault(cell.algorithm.program, cell.algorithm)
-    found = {}
+    lines = {}
     for (label, _), known in programs.items():
         if len(known) > 1:
             algorithm = next(iter(known.values()))
-            found[label] = (
-                f"{label}: {len(known)} programs of one version {algorithm.version}, compiled {len(known)} times: decorate the "
-                f"builder with functools.cache, and name in `version` the static values that it takes"
+            lines[label] = (
+                f"{label}: {len(known)} programs of one version {algorithm.version}, compiled {len(known)} times: "
+                f"decorate the builder with functools.cache, and name in `version` the static values that it takes"
                 f"{at_line(algorithm.program.act)}"
             )
-    return list(found.values())
+    return list(lines.values())
 
 
 def warn(doubts: list[str], stacklevel: int) -> None:
-    """One warning a line."""
+    """Give one warning for each different line."""
     for line in dict.fromkeys(doubts):
         warnings.warn(line, UserWarning, stacklevel=stacklevel + 1)

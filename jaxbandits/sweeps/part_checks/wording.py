@@ -1,39 +1,40 @@
 """How errors about parts name shapes, values and lines, and the small questions that the checks ask of a value."""
 
-import functools
 import inspect
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.source_places import place_of_function
+from jaxbandits.validation import unwrapped
 
 
-def is_array(x) -> bool:
+def is_array(x: Any) -> bool:
     """Whether it has a shape and a type."""
     return hasattr(x, "shape") and hasattr(x, "dtype")
 
 
-def is_traceable(x) -> bool:
+def is_traceable(x: Any) -> bool:
     """Whether JAX takes it as numbers."""
     return isinstance(x, jax.Array | np.ndarray | np.generic | int | float | complex)
 
 
-def is_scalar(x, kind) -> bool:
+def is_scalar(x: Any, kind: Any) -> bool:
     """Whether it is one number of a kind, such as `jnp.integer`."""
     x = np.asarray(x) if isinstance(x, bool | int | float) else x
     return is_array(x) and x.shape == () and jnp.issubdtype(x.dtype, kind)
 
 
-def fits(x, slots: int, agents: int | None, many: bool) -> bool:
-    """Whether x has one entry for each play, or one for the window; many: one for each agent, too."""
+def fits(x: Any, slots: int, agents: int | None, many: bool) -> bool:
+    """Whether x has one entry for each play, or one for the window; many: also one for each agent."""
     if not is_array(x) or len(x.shape) != (2 if many else 1):
         return False
     return x.shape[0] in (slots, 1) and (not many or agents is None or x.shape[1] == agents)
 
 
-def abstract(x):
+def abstract(x: Any) -> Any:
     """The shape and type of a traced array."""
     if not is_array(x):  # a number of Python stays what it is: it may be a shape
         return x
@@ -41,8 +42,8 @@ def abstract(x):
     return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=getattr(aval, "weak_type", False))
 
 
-def as_arrays(tree):
-    """A tree whose numbers are arrays, as what is carried from play to play becomes one."""
+def as_arrays(tree: Any) -> Any:
+    """The tree with its numbers as arrays: what is carried from play to play becomes an array."""
     return jax.tree.map(lambda x: x if is_array(x) else jax.eval_shape(lambda: jnp.asarray(x)), tree)
 
 
@@ -51,13 +52,13 @@ def row_text(slots: int, agents: int | None) -> str:
     return f"shape [P] (here {slots})" if agents is None else f"shape [P, N] (here {slots}, {agents})"
 
 
-def array_text(x) -> str:
-    """float32[3,2]."""
+def array_text(x: Any) -> str:
+    """The type and shape of an array, such as `float32[3,2]`."""
     return f"{x.dtype}[{','.join(map(str, x.shape))}]"
 
 
-def shape_text(tree) -> str:
-    """Types and shapes of a tree, short."""
+def shape_text(tree: Any) -> str:
+    """The types and shapes of a tree's arrays, as short text."""
     if is_array(tree):
         return array_text(tree)
     if hasattr(tree, "_fields"):
@@ -68,7 +69,7 @@ def shape_text(tree) -> str:
     return what(tree)
 
 
-def what(x) -> str:
+def what(x: Any) -> str:
     """A value as a message names it."""
     if x is None:
         return "None"
@@ -83,18 +84,17 @@ def what(x) -> str:
 
 
 def a_kind(kind: type) -> str:
-    """A type with its article."""
+    """The name of a type after its article, such as `an Algorithm`."""
     return f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
 
 
-def named(factory) -> str:
+def named(factory: Any) -> str:
     """A factory's own name."""
-    while isinstance(factory, functools.partial):
-        factory = factory.func
-    return getattr(factory, "__name__", repr(factory))
+    function = unwrapped(factory).function
+    return getattr(function, "__name__", repr(function))
 
 
-def at_line(function) -> str:
+def at_line(function: Any) -> str:
     """` (file:line)` of a user's function, or nothing."""
     return in_brackets("" if function is None else place_of_function(function))
 
@@ -105,5 +105,5 @@ def in_brackets(place: str) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error."""
+    """The first line of an error's text."""
     return (str(error).splitlines() or [""])[0]

@@ -5,20 +5,20 @@ import time
 import uuid
 from pathlib import Path
 
-EVERY = 5.0  # seconds between two writes: what a kill can lose
+WRITE_SECONDS = 5.0  # between two writes: what is lost where the process is killed
 
 
 class Spent:
-    """The seconds of this process since it was made, written down as it goes."""
+    """The seconds since this object was built, written down from time to time."""
 
-    def __init__(self, chunks: Path):
+    def __init__(self, chunks: Path) -> None:
         self.path = chunks / "spent" / f"{uuid.uuid4().hex[:12]}.txt"
         self.began = self.written = time.perf_counter()
 
     def write(self, last: bool = False) -> None:
-        """Write them down if it is time, or for the last time. A disk that cannot take them is no reason to stop."""
+        """Write the seconds down if it is time; last: in any case. A full disk is no reason to stop."""
         now = time.perf_counter()
-        if last or now - self.written > EVERY:
+        if last or now - self.written > WRITE_SECONDS:
             self.written = now
             with contextlib.suppress(OSError):
                 self.path.parent.mkdir(exist_ok=True)
@@ -26,7 +26,7 @@ class Spent:
 
 
 def seconds(chunks: Path) -> float:
-    """The seconds of all processes."""
+    """The seconds that all processes together have written down."""
     total = 0.0
     for path in chunks.glob("spent/*.txt"):
         with contextlib.suppress(OSError, ValueError):  # half written by a process that was killed
@@ -35,6 +35,6 @@ def seconds(chunks: Path) -> float:
 
 
 def clear(chunks: Path) -> None:
-    """Forget them."""
+    """Delete what was written down."""
     for path in chunks.glob("spent/*.txt"):
         path.unlink(missing_ok=True)

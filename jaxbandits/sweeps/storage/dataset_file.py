@@ -5,7 +5,7 @@ import shutil
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,15 +15,38 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-SCHEMA_VERSION = 1  # of a Dataset's names and attributes
-RESULTS, CHUNKS = "results.nc", "chunks"  # of a run's directory
-LAZY_BYTES = 1 << 30  # a larger Dataset is read piece by piece, as it is asked for
+SCHEMA_VERSION = 1  # the version of a Dataset's names and attributes
+RESULTS, CHUNKS = "results.nc", "chunks"  # the result and the folder of chunks in a run's directory
+LAZY_BYTES = 1 << 30  # the values of a larger Dataset are read when they are asked for
 
 
-def load(directory) -> "xr.Dataset":
-    """The Dataset of a run's directory, or of one netCDF or zarr file. Above a gigabyte, values are read when asked for.
+def load(directory: str | os.PathLike[str]) -> "xr.Dataset":
+    """Read the Dataset of a run's directory, or of one netCDF or zarr file.
 
-    Raises ValueError where there is none, or where a later release wrote it.
+    Parameters
+    ----------
+    directory : str or path
+        The directory of a finished `jaxbandits run` or of a sweep's `store`, a `.nc` file or a `.zarr` directory.
+
+    Returns
+    -------
+    xarray.Dataset
+        What `sweep` returned. Above one GiB its values are read when they are asked for.
+
+    Raises
+    ------
+    ValueError
+        There is no finished result, it cannot be read, or a later release wrote it.
+    TypeError
+        `directory` is no name of a file.
+
+    Examples
+    --------
+    >>> import jaxbandits as jb, tempfile, xarray as xr
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = jb.save(xr.Dataset({"regret": ("t", [0.5, 1.0])}), f"{directory}/run.nc")
+    ...     float(jb.load(path).regret[-1])
+    1.0
     """
     import xarray as xr
 
@@ -47,7 +70,8 @@ def load(directory) -> "xr.Dataset":
     if np.ndim(schema) == 0 and np.asarray(schema).dtype.kind in "iu" and int(schema) > SCHEMA_VERSION:
         ds.close()
         raise ValueError(
-            f"{path}: schema_version = {int(schema)} is of a later release, this one reads {SCHEMA_VERSION}: upgrade jaxbandits"
+            f"{path}: schema_version = {int(schema)} is of a later release, this one reads {SCHEMA_VERSION}: "
+            "upgrade jaxbandits"
         )
     if ds.nbytes > LAZY_BYTES:
         return ds
@@ -55,11 +79,39 @@ def load(directory) -> "xr.Dataset":
         return ds.load()
 
 
-def save(ds: "xr.Dataset", path) -> Path:
-    """Write a Dataset under a temporary name, then rename: a reader never sees half of it.
+def save(ds: "xr.Dataset", path: str | os.PathLike[str]) -> Path:
+    """Write a Dataset to a file; a reader never sees half of it.
 
-    path: ending in `.nc` (netCDF) or `.zarr` (zarr, extra `export`). An earlier export is replaced; ValueError for another ending
-    and where the path holds anything else.
+    Parameters
+    ----------
+    ds : xarray.Dataset
+        What `sweep` or `load` returned.
+    path : str or path
+        Where to write, ending in `.nc` (netCDF) or `.zarr` (zarr; needs the extra `export`). An earlier export there is
+        replaced.
+
+    Returns
+    -------
+    pathlib.Path
+        The path.
+
+    Raises
+    ------
+    ValueError
+        The path has another ending, or holds something that is no export.
+    TypeError
+        `ds` is no Dataset, or `path` no name of a file.
+
+    Notes
+    -----
+    It is written under a temporary name beside the path, then renamed.
+
+    Examples
+    --------
+    >>> import jaxbandits as jb, tempfile, xarray as xr
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     jb.save(xr.Dataset({"regret": ("t", [0.5, 1.0])}), f"{directory}/run.nc").name
+    'run.nc'
     """
     import xarray as xr
 
@@ -69,7 +121,8 @@ def save(ds: "xr.Dataset", path) -> Path:
     path = _path(path, "save")
     if path.suffix not in (".nc", ".zarr"):
         raise ValueError(
-            f"{path}: a result is saved as .nc (netCDF) or .zarr: end the name so; tables of it: jb.summary(ds).to_csv(path)"
+            f"{path}: a result is saved as .nc (netCDF) or .zarr: end the name so; "
+            "tables of it: jb.summary(ds).to_csv(path)"
         )
     if path.exists() and not _is_export(path):
         raise ValueError(f"{path}: not a result that could be replaced: choose another name")
@@ -89,7 +142,7 @@ def save(ds: "xr.Dataset", path) -> Path:
     return path
 
 
-def _path(given, function: str) -> Path:
+def _path(given: Any, function: str) -> Path:
     if not isinstance(given, str | os.PathLike) or "\0" in str(given) or not str(given):
         raise TypeError(f"{function}: path = {shown(given)} must be the name of a file or directory")
     return Path(given)
@@ -106,21 +159,22 @@ def _is_zarr(path: Path) -> bool:
     return path.is_dir() and ((path / "zarr.json").is_file() or (path / ".zgroup").is_file())
 
 
-def slabs(array: "xr.DataArray", most: int = 1 << 26) -> Iterator[np.ndarray]:
-    """The values in order, in pieces of at most about `most` bytes: a large array stays on disk."""
+def slabs(array: "xr.DataArray", max_bytes: int = 1 << 26) -> Iterator[np.ndarray[Any, Any]]:
+    """The values in order, in pieces of at most about `max_bytes` bytes: a large array stays on disk."""
     row = array.nbytes // max(len(array), 1) if array.ndim else 0
-    if array.nbytes <= most or array.ndim == 0:
+    if array.nbytes <= max_bytes or array.ndim == 0:
         yield array.values
-    elif row > most:
+    elif row > max_bytes:
         for i in range(len(array)):
-            yield from slabs(array[i], most)
+            yield from slabs(array[i], max_bytes)
     else:
-        for i in range(0, len(array), max(1, most // max(row, 1))):
-            yield array[i : i + max(1, most // max(row, 1))].values
+        rows = max(1, max_bytes // max(row, 1))
+        for i in range(0, len(array), rows):
+            yield array[i : i + rows].values
 
 
 def _to_zarr(ds: "xr.Dataset", path: Path) -> None:
-    """One algorithm at a time, so that a Dataset larger than memory passes through."""
+    """Write one algorithm at a time, so that a Dataset larger than memory can be written."""
     try:
         import zarr  # noqa: F401
     except ImportError:

@@ -10,7 +10,7 @@ from jaxbandits.sweeps.storage.dataset_file import CHUNKS, RESULTS
 
 
 def check(need: int, directory: Path | None, seeds: int, checkpoints: int) -> None:
-    """Raise ValueError where a result of `need` bytes fits neither the memory nor, with a store, the disk."""
+    """Raise ValueError where a result of `need` bytes does not fit the memory or, with a store, the disk."""
     if directory is None:
         room, where, remedy = free_memory(), "of memory are free", "give store=DIR, "
     else:
@@ -20,14 +20,14 @@ def check(need: int, directory: Path | None, seeds: int, checkpoints: int) -> No
             f"are free on the disk of {directory}",
             "choose another disk, ",
         )
-        if need > room:  # a finished run need not fit a second time to be told that it is finished
+        if need > room:  # files of this run that are there already will be replaced or need not be written
             room += sum(
                 p.stat().st_size for p in [directory / RESULTS, *(directory / CHUNKS).rglob("*.npz")] if p.is_file()
             )
     if need > room:
         raise ValueError(
-            f"seeds = {seeds:,}: the result needs {size(need)} and {size(room)} {where}: {remedy}take fewer checkpoints "
-            f"({checkpoints:,} now) or fewer seeds (about {max(1, int(seeds * room / need * 0.9)):,} fit)"
+            f"seeds = {seeds:,}: the result needs {size(need)} and {size(room)} {where}: {remedy}take fewer "
+            f"checkpoints ({checkpoints:,} now) or fewer seeds (about {max(1, int(seeds * room / need * 0.9)):,} fit)"
         )
 
 
