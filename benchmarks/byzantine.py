@@ -1,10 +1,12 @@
-"""`byzantine_ucb` by geometric median against a Numba loop, through the public `sweep`: plays (of all agents) x lanes per second.
+"""`byzantine_ucb` by geometric median against a Numba loop, through the public `sweep`:
+plays (of all agents) x lanes per second.
 
     python benchmarks/byzantine.py [SEEDS [all]]       SEEDS lanes (1,000)
 
-Ten agents of ten arms in four dimensions, T = 2,000, episodes of 11 plays, no attackers. The share of the median's iterations is that
-of eight against one. `all`: then other rules, both forms of privacy, and eight levels of it together. Compilation is left out,
-tracing is not where a sweep repeats it. CPU seconds, the least of three turns: pin the process to one core.
+Ten agents of ten arms in four dimensions, T = 2,000, episodes of 11 plays, no attackers. The share of the median's
+iterations is that of eight against one. `all`: then other rules, both forms of privacy, and eight levels of it
+together. Compilation is left out, tracing is not where a sweep repeats it. CPU seconds, the least of three turns: pin
+the process to one core.
 """
 
 import math

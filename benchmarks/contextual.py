@@ -1,12 +1,15 @@
 """Contextual linear bandits, 100 arms, d = 5, through the public `sweep`; `linucb` against Numba loops on one core.
 
-    python benchmarks/contextual.py linucb            plays x lanes / s, fixed and redrawn arms, each generator of `numba_contextual`
+    python benchmarks/contextual.py linucb            plays x lanes / s, fixed and redrawn arms, each generator of
+                                                      `numba_contextual`
     python benchmarks/contextual.py learners          online_ucb with OGD and with Maler over linucb, redrawn arms
-    python benchmarks/contextual.py sharing [full]    five algorithms x three epsilons in one sweep against each point alone
-    python benchmarks/contextual.py drift             float32 against float64: the inverse, fixed arms' scores and widths, regrets
+    python benchmarks/contextual.py sharing [full]    five algorithms x three epsilons in one sweep against each point
+                                                      alone
+    python benchmarks/contextual.py drift             float32 against float64: the inverse, fixed arms' scores and
+                                                      widths, regrets
 
-Without a mode: all of them at sizes that take about three minutes. Both sides are in one process pinned to one core (`sharing`: two
-cores) and run in turns; CPU seconds, compilation left out. `full`: 1,000 seeds and T = 20,000.
+Without a mode: all of them at sizes that take about three minutes. Both sides are in one process pinned to one core
+(`sharing`: two cores) and run in turns; CPU seconds, compilation left out. `full`: 1,000 seeds and T = 20,000.
 """
 
 import itertools
@@ -83,9 +86,11 @@ def learners(seeds: int = 128, horizon: int = HORIZON) -> None:
 
 
 def sharing(seeds: int = 128, horizon: int = 2_000) -> None:
-    """Fifteen points on the same seeds in one sweep and one by one, on two cores. linucb has no epsilon: its point is run three times.
+    """Fifteen points on the same seeds in one sweep and one by one, on two cores.
+    linucb has no epsilon: its point is run three times.
 
-    Points of one program share a seed's contexts; the programs of different algorithms are other calls and draw their own.
+    Points of one program share a seed's contexts; the programs of different algorithms are other calls and draw their
+    own.
     """
     jb.cores(2)
 
@@ -122,7 +127,9 @@ def spent(function) -> tuple[float, float]:
 
 
 def drift(seeds: int = 256, horizon: int = HORIZON) -> None:
-    """float32 against float64 on the same seeds: the inverse, fixed arms' scores and widths, and regrets (Kolmogorov-Smirnov)."""
+    """float32 against float64 on the same seeds:
+    the inverse, fixed arms' scores and widths, and regrets (Kolmogorov-Smirnov).
+    """
     for label in ("linucb", "linucb, ridge 1", "online_ucb, OGD"):
         for contexts in ("redraw", "fixed"):
             print(f"{label}, {contexts} arms", flush=True)
@@ -136,7 +143,9 @@ def drift(seeds: int = 256, horizon: int = HORIZON) -> None:
 
 
 def errors(label: str, contexts: str, horizon: int, seeds: int = 8) -> None:
-    """Print the largest errors of a float32 run's last state against float64 on the features and rewards that it saw."""
+    """Print the largest errors of a float32 run's last state against float64 on the features and rewards
+    that it saw.
+    """
     rank_one = label.startswith("linucb") and contexts == "fixed"
     # the last play before scores and widths are computed anew, where their errors are largest
     for plays in (127, horizon - horizon % 64 - 1) if rank_one else (horizon,):
@@ -170,7 +179,9 @@ def full(inverse):
 
 
 def played(label: str, contexts: str, plays: int, seeds: int):
-    """The algorithm, and per seed the features [T, d] and responses [T] it was sent, its last state and the environment's."""
+    """The algorithm, and per seed the features [T, d] and responses [T] it was sent,
+    its last state and the environment's.
+    """
     environment, sizes = world(contexts), {"num_arms": ARMS, "dim": DIM, "horizon": HORIZON}
     algorithm = FACTORIES[label](**sizes, **({"contexts": contexts} if label.startswith("linucb") else {}))
     parts = simulator.parts_of(algorithm, environment, None, None, "float32")

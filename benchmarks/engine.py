@@ -6,10 +6,11 @@
     python benchmarks/engine.py sharing    linucb: eight values of a parameter against one, on the same seeds
     python benchmarks/engine.py htinf      HTINF against EXP3; useful plays / executed slots for seven epsilons
     python benchmarks/engine.py memory     peak memory of 100,000 lanes, T = 2,000 and T = 10,000
-    python benchmarks/engine.py checks     UCB1 with the check that actions are arms and without: CPU seconds, one pinned core
+    python benchmarks/engine.py checks     UCB1 with the check that actions are arms and without: CPU seconds, one
+                                           pinned core
 
-Every figure is taken in a process of its own. Rates are lanes x plays / s of wall clock, best of several rounds in which
-both sides take turns; compilation is left out of rates and shown by `compile`.
+Every figure is taken in a process of its own. Rates are lanes x plays / s of wall clock, best of several rounds in
+which both sides take turns; compilation is left out of rates and shown by `compile`.
 """
 
 import json
@@ -126,7 +127,8 @@ def htinf(lanes: int = 8_192, rounds: int = 3) -> dict:
     found["useful plays / executed slots"] = len(EPSILONS) * horizon / slots
     found["programs for seven epsilons"] = len(programs)
     run = partial(
-        jb.sweep, partial(a.private_batched, base=a.htinf), arms, horizon=horizon, seeds=512, grid={"epsilon": EPSILONS},
+        jb.sweep, partial(a.private_batched, base=a.htinf), arms, horizon=horizon, seeds=512,
+        grid={"epsilon": EPSILONS},
         progress=False,
     )  # fmt: skip
     run()

@@ -1,4 +1,5 @@
-"""Algorithms with expert advice against hand-tuned Numba loops: rates through the public `sweep`, side by side, ratios printed.
+"""Algorithms with expert advice against hand-tuned Numba loops:
+rates through the public `sweep`, side by side, ratios printed.
 
     python benchmarks/experts.py       EXP4 and batched EXP4, 64 experts, 10 Bernoulli losses, one pinned core
 
@@ -73,7 +74,10 @@ def _exp4(arms: int, experts: int, skip: bool):
 
 
 def exp4(horizon: int, lanes: int, seed: int = 1, skip: bool = True):
-    """EXP4 without mixing on rotating advice and Bernoulli losses; `skip`: a loss of 0 costs no update. Summed mean losses [lanes]."""
+    """EXP4 without mixing on rotating advice and Bernoulli losses; `skip`: a loss of 0 costs no update.
+
+    Summed mean losses [lanes].
+    """
     rate = F32(math.sqrt(2 * math.log(EXPERTS) / (len(MEANS) * horizon)))
     tables = advice_tables(EXPERTS, len(MEANS))
     return _exp4(len(MEANS), EXPERTS, skip)(MEANS.astype(F32), tables, rate, horizon, lanes, seed)
@@ -170,7 +174,10 @@ def rates(horizon: int = 10_000, lanes: int = 1_024, rounds: int = 3) -> dict:
 
 
 def ftpl(horizon: int = 4_000, lanes: int = 512, arms: int = 8) -> dict:
-    """Updates per second of FTPL inside the private conversion, batches of one play. No Numba loop: the quadrature is the point."""
+    """Updates per second of FTPL inside the private conversion, batches of one play.
+
+    No Numba loop: the quadrature is the point.
+    """
     import jaxbandits as jb
 
     jb.cores(1)

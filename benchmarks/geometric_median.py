@@ -2,8 +2,8 @@
 
     python benchmarks/geometric_median.py [PROBLEMS] [far]       far: a fifth of the points a thousand times as far out
 
-Same iterations (64), same float type, both certify. The loop starts at the mean, or at the coordinatewise median like ours
-("robust"). Compilation is left out. Pin the process to one core.
+Same iterations (64), same float type, both certify. The loop starts at the mean, or at the coordinatewise median like
+ours ("robust"). Compilation is left out. Pin the process to one core.
 """
 
 import sys
@@ -36,7 +36,8 @@ def main(problems: int, far: bool) -> None:
     names = ("jaxbandits", "Numba loop from the mean", "Numba loop from the robust start")
     for name, gap, s in zip(names, (np.asarray(ours.gap), plain[1], robust[1]), seconds, strict=True):
         print(
-            f"{name:34s} {problems / s:.3g} problems / s, gap {np.median(gap):.2g} (largest {gap.max():.2g}), {s / seconds[0]:.2f} x our time"
+            f"{name:34s} {problems / s:.3g} problems / s, gap {np.median(gap):.2g} (largest {gap.max():.2g}), "
+            f"{s / seconds[0]:.2f} x our time"
         )
 
 

@@ -2,9 +2,10 @@
 
     python benchmarks/maler.py [LANES [PLAYS]]       lanes (1,000), plays of each (2,000)
 
-Dimension 5, constants of T = 20,000 (19 experts), noisy linear regression, gradients clipped at G: three practical ones and the theory's
-at epsilon 1. Both sides read the same cheap counter for their draws, whose time is in both. "left": Newton steps that
-leave the ball. Compilation is left out, CPU seconds of one pinned core are the least of several turns.
+Dimension 5, constants of T = 20,000 (19 experts), noisy linear regression, gradients clipped at G: three practical
+ones and the theory's at epsilon 1. Both sides read the same cheap counter for their draws, whose time is in both.
+"left": Newton steps that leave the ball. Compilation is left out, CPU seconds of one pinned core are the least of
+several turns.
 """
 
 import sys
@@ -61,7 +62,8 @@ def main(lanes: int, plays: int) -> None:
         seconds, other = best_of(5, *runs)
         print(
             f"{name:24s} {plays * lanes / seconds:.3g} plays / s, {1e6 * seconds / plays / lanes:.2f} us each; "
-            f"Numba {plays * lanes / other:.3g}; ratio {other / seconds:.2f}; {left:.1%} left; predictions differ by {difference:.1g}",
+            f"Numba {plays * lanes / other:.3g}; ratio {other / seconds:.2f}; {left:.1%} left; "
+            f"predictions differ by {difference:.1g}",
             flush=True,
         )
 

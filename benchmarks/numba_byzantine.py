@@ -1,8 +1,8 @@
 """Byzantine-UCB by geometric median: what a careful programmer gets from Numba on one core, without attackers.
 
-One lane after another, float32; a play of all agents at once: their N A arms are columns of short loops that vectorise, normals
-by hash and inverse error function as in `numba_loops`. An episode's end: eight Weiszfeld iterations from the better of two
-starts, matrices and vectors apart, and an inverse by Gauss and Jordan.
+One lane after another, float32; a play of all agents at once: their N A arms are columns of short loops that
+vectorise, normals by hash and inverse error function as in `numba_loops`. An episode's end: eight Weiszfeld
+iterations from the better of two starts, matrices and vectors apart, and an inverse by Gauss and Jordan.
 """
 
 import math

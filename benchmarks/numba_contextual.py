@@ -1,11 +1,12 @@
 """LinUCB on contextual linear Bernoulli arms, by hand: what a careful programmer gets from Numba on one core.
 
-One lane after another, float32 for what is computed per arm, shapes fixed at compilation, one short loop a step so that each vectorises.
-Features and theta are (u / sqrt 2, 1 / sqrt 2), u uniform on the unit sphere of dim - 1 dimensions, so means lie in [0, 1].
-Fixed arms: every arm's width and score follow by rank-one updates. Redrawn arms, three generators:
-"circles" (dim = 5): two 32-bit hashes of a counter an arm, two circles of squared radii u and 1 - u, sines by Taylor series: vectors, no table;
-"normals": a hash and Giles's inverse error function a coordinate, vectors too;
-"ziggurat": Marsaglia and Tsang's (2000) table of 256 layers with xoroshiro128+, one number after another.
+One lane after another, float32 for what is computed per arm, shapes fixed at compilation, one short loop a step so
+that each vectorises. Features and theta are (u / sqrt 2, 1 / sqrt 2), u uniform on the unit sphere of dim - 1
+dimensions, so means lie in [0, 1]. Fixed arms: every arm's width and score follow by rank-one updates. Redrawn arms,
+three generators: "circles" (dim = 5): two 32-bit hashes of a counter an arm, two circles of squared radii u and 1 -
+u, sines by Taylor series: vectors, no table; "normals": a hash and Giles's inverse error function a coordinate,
+vectors too; "ziggurat": Marsaglia and Tsang's (2000) table of 256 layers with xoroshiro128+, one number after
+another.
 """
 
 import math
@@ -65,7 +66,9 @@ def _ziggurat(s0, s1):
 
 @nb.njit(**_INLINE)
 def _on_circle(bits):
-    """(cos, sin) of an angle: 30 bits within an eighth of a turn of an axis, by Taylor series; two bits for the axis."""
+    """(cos, sin) of an angle: 30 bits within an eighth of a turn of an axis, by Taylor series;
+    two bits for the axis.
+    """
     angle = F32(np.int32(U32(bits << U32(2)))) * F32(math.pi / 4 * 2.0**-31)
     square = -angle * angle
     sine = angle * (F32(1) + square * (F32(1 / 6) + square * (F32(1 / 120) + square * F32(1 / 5040))))
@@ -139,7 +142,10 @@ def _lowest(index, top, arms):
 
 @cache
 def _linucb(arms, dim, redraw, generator):
-    """The loop for shapes fixed at compilation. P and the estimate are kept in float64, what is computed per arm in float32."""
+    """The loop for shapes fixed at compilation.
+
+    P and the estimate are kept in float64, what is computed per arm in float32.
+    """
     draw, half = _features(arms, dim, generator), F32(math.sqrt(0.5))
     draw_theta = _features(1, dim, "normals")
 
@@ -220,10 +226,12 @@ def _linucb(arms, dim, redraw, generator):
 
 
 def linucb(num_arms, dim, horizon, lanes, seed, contexts="fixed", generator="circles", ridge=1e-4):
-    """LinUCB: argmax of x'estimate + w sqrt(x'Px), P = (ridge I + sum x x')^-1, w that of the package's `reference` preset.
+    """LinUCB: argmax of x'estimate + w sqrt(x'Px), P = (ridge I + sum x x')^-1,
+    w that of the package's `reference` preset.
 
-    `contexts`: "fixed" draws the arms once a lane, "redraw" every play by `generator`. With fixed arms widths and scores follow by rank-one
-    updates and are computed anew whenever the play index has doubled. Ties go to the lowest index. Returns the final regret [lanes].
+    `contexts`: "fixed" draws the arms once a lane, "redraw" every play by `generator`. With fixed arms widths and
+    scores follow by rank-one updates and are computed anew whenever the play index has doubled. Ties go to the lowest
+    index. Returns the final regret [lanes].
     """
     if contexts not in ("fixed", "redraw"):
         raise ValueError(f"contexts = {contexts!r} must be 'fixed' or 'redraw'")

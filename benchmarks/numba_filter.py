@@ -1,8 +1,10 @@
-"""The blocked spectral filter as a tuned Numba loop, one lane after another: what a careful programmer gets from one core.
+"""The blocked spectral filter as a tuned Numba loop, one lane after another:
+what a careful programmer gets from one core.
 
-The form of `jaxbandits.estimators.spectral_filter`: block sums, an inverse distribution function over arms, the arm's blocks, the block's
-reports; sums of what a removal touched recomputed; matrix squaring to the same accuracy; no solve where the trace is below the
-threshold. float32 and fastmath; rows of matrices are filled up to whole vectors, from 24 features on they are not and squares are products of BLAS.
+The form of `jaxbandits.estimators.spectral_filter`: block sums, an inverse distribution function over arms, the arm's
+blocks, the block's reports; sums of what a removal touched recomputed; matrix squaring to the same accuracy; no solve
+where the trace is below the threshold. float32 and fastmath; rows of matrices are filled up to whole vectors, from 24
+features on they are not and squares are products of BLAS.
 """
 
 import numba as nb
@@ -177,7 +179,10 @@ def _pool(first, last, a, size, mean, spread, arm_size, arm_mean, arm_spread):
 
 
 def spectral_filter(uniforms, values, block_arm, directions, bound, limit):
-    """Means [L, d] and removals [L]. values: [L, nb, bs], NaN: missing; directions: [K, d]. What is removed becomes NaN in values."""
+    """Means [L, d] and removals [L]. values: [L, nb, bs], NaN: missing; directions: [K, d].
+
+    What is removed becomes NaN in values.
+    """
     d = directions.shape[1]
     wide = np.pad(directions, ((0, 0), (0, -d % 8 if d < 24 else 0)))
     return _filter(uniforms, values, block_arm, d, wide, F32(4 * bound), limit)

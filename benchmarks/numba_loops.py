@@ -1,8 +1,9 @@
 """Reference loops for the speed figures: what a careful programmer gets from Numba on one core.
 
-Each loop runs one lane after another (`lanes` may be spread over threads: `numba.set_num_threads`), with the same algorithm
-and environment as the package, a fast sequential generator (xoroshiro128+, Blackman and Vigna 2018) in place of addressed
-draws, and the final expected regret as its only result. Compiled with `fastmath`; contraction and reordering are allowed.
+Each loop runs one lane after another (`lanes` may be spread over threads: `numba.set_num_threads`), with the same
+algorithm and environment as the package, a fast sequential generator (xoroshiro128+, Blackman and Vigna 2018) in
+place of addressed draws, and the final expected regret as its only result. Compiled with `fastmath`; contraction and
+reordering are allowed.
 
     python benchmarks/numba_loops.py [LANES]      rates, one line a loop
 """
@@ -186,7 +187,9 @@ def _hash32(x):
 
 @nb.njit(**_INLINE)
 def _normal(bits):
-    """A standard normal by Giles's (2012) single-precision inverse error function, its logarithm by Cephes' polynomial."""
+    """A standard normal by Giles's (2012) single-precision inverse error function,
+    its logarithm by Cephes' polynomial.
+    """
     x = (F32(np.int32(bits >> U32(9))) + F32(0.5)) * F32(2.0**-22) - F32(1)
     y = (F32(1) - x) * (F32(1) + x)  # in (2^-23, 1]
     word = F32(y).view(np.int32)

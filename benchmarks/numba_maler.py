@@ -1,8 +1,11 @@
-"""Maler: what a careful programmer gets from Numba on one core. The updates of `learners.maler`, one lane after another, float32.
+"""Maler: what a careful programmer gets from Numba on one core.
 
-The same units (unit ball, gradients over their bound), rank-one updates of the inverses, and 8 Newton steps by Cholesky factors only
-for the experts that leave the ball. Experts are the inner, vectorised index; dimension and number of pairs are compile-time
-constants. The loss is noisy linear regression, its draws from a cheap counter that both sides share.
+The updates of `learners.maler`, one lane after another, float32.
+
+The same units (unit ball, gradients over their bound), rank-one updates of the inverses, and 8 Newton steps by
+Cholesky factors only for the experts that leave the ball. Experts are the inner, vectorised index; dimension and
+number of pairs are compile-time constants. The loss is noisy linear regression, its draws from a cheap counter that
+both sides share.
 """
 
 import math
@@ -19,7 +22,9 @@ ONE, C2, C3, C4, C5, C6 = (F32(1 / math.factorial(k)) for k in (1, 2, 3, 4, 5, 6
 
 @cache
 def compiled(dim: int, pairs: int):
-    """(seeds [lanes] uint32, theta [d], plays, horizon, G) -> last predictions [lanes, d], share of steps that left the ball."""
+    """(seeds [lanes] uint32, theta [d], plays, horizon, G) -> last predictions [lanes, d],
+    share of steps that left the ball.
+    """
     D, N = dim, pairs
 
     @nb.njit(**_LOOP)

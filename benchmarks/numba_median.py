@@ -1,8 +1,8 @@
 """Weiszfeld's iterations for many small problems: what a careful programmer gets from Numba on one core.
 
-Problem after problem in float32, the points of one in the first-level cache, coordinates a compile-time length so that the inner loops
-become vector instructions (reductions reordered: fastmath). The result is certified, and put on a data point that is the median, as
-`geometric_median` does.
+Problem after problem in float32, the points of one in the first-level cache, coordinates a compile-time length so
+that the inner loops become vector instructions (reductions reordered: fastmath). The result is certified, and put on
+a data point that is the median, as `geometric_median` does.
 """
 
 import math
@@ -15,7 +15,9 @@ _LOOP = {"fastmath": True, "cache": True, "nogil": True, "boundscheck": False, "
 
 
 def compiled(num_points: int, dim: int):
-    """(points [B, N, p], iterations, robust) -> values [B, p], certified gaps [B]; robust: start at the coordinatewise median."""
+    """(points [B, N, p], iterations, robust) -> values [B, p], certified gaps [B];
+    robust: start at the coordinatewise median.
+    """
     N, P, share = num_points, dim, F32(1 / num_points)
 
     @nb.njit(**_LOOP)

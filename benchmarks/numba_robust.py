@@ -1,7 +1,8 @@
-"""PRM elimination, pull by pull: what a careful programmer gets from Numba on one core (private robust bandits, raw moments).
+"""PRM elimination, pull by pull: what a careful programmer gets from Numba
+on one core (private robust bandits, raw moments).
 
-One lane after another, float32, one step of xoroshiro128+ a pull (its upper half is the reward, its lower half the coin of the
-contamination), Pareto rewards as scale * exp(-log(u) / shape). A lane stops drawing when one arm is left.
+One lane after another, float32, one step of xoroshiro128+ a pull (its upper half is the reward, its lower half the
+coin of the contamination), Pareto rewards as scale * exp(-log(u) / shape). A lane stops drawing when one arm is left.
 """
 
 import math

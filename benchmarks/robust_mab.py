@@ -1,10 +1,11 @@
-"""PRM elimination against a pull-by-pull Numba loop, through the public `sweep`: rewards drawn per second of one process.
+"""PRM elimination against a pull-by-pull Numba loop, through the public `sweep`:
+rewards drawn per second of one process.
 
     python benchmarks/robust_mab.py [SEEDS]       SEEDS lanes (84) at each of twelve points, epsilon x corruption
 
-Five Pareto arms of shape 3.5, horizon 10^6, contamination by a point mass at 50. Both sides stop drawing when one arm is left
-and only drawn rewards count. Compilation is left out. Pin the process to one core, or set jaxbandits.cores and Numba's threads.
-Central moments (D = 10 and 1000) run beside raw ones.
+Five Pareto arms of shape 3.5, horizon 10^6, contamination by a point mass at 50. Both sides stop drawing when one arm
+is left and only drawn rewards count. Compilation is left out. Pin the process to one core, or set jaxbandits.cores
+and Numba's threads. Central moments (D = 10 and 1000) run beside raw ones.
 """
 
 import sys

@@ -1,9 +1,11 @@
-"""The spectral filter against its literal form, a Numba loop of the same blocked form, and NumPy: microseconds a removal and lane.
+"""The spectral filter against its literal form, a Numba loop of the same blocked form, and NumPy:
+microseconds a removal and lane.
 
     python benchmarks/spectral_filter.py [N ...]       numbers of reports (1000 4096 10000 100000)
 
-2d arms (8 at d = 5), 5% of the reports replaced by values of size 10 to 100, so that about as many are removed; fewer of a
-hundred thousand. Everything runs on one pinned core in one process, compilation left out; CPU time, the least of several rounds in turns.
+2d arms (8 at d = 5), 5% of the reports replaced by values of size 10 to 100, so that about as many are removed; fewer
+of a hundred thousand. Everything runs on one pinned core in one process, compilation left out; CPU time, the least of
+several rounds in turns.
 """
 
 import sys

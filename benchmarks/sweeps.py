@@ -72,7 +72,9 @@ def quickstart():
 
 
 def overhead(rounds: int) -> dict:
-    """(seconds, seconds of cores kept busy) of the quickstart in memory without progress, and in a fresh store with progress."""
+    """(seconds, seconds of cores kept busy) of the quickstart in memory without progress,
+    and in a fresh store with progress.
+    """
     run = quickstart()
 
     def look(**more) -> tuple[float, float]:
@@ -115,7 +117,9 @@ def cores(lanes: int, horizon: int, rounds: int) -> dict:
 
 
 def compiling() -> dict:
-    """Seconds of the quickstart's first run in this process, eight seeds, and of the next two: the rest is compiling."""
+    """Seconds of the quickstart's first run in this process, eight seeds, and of the next two:
+    the rest is compiling.
+    """
     started()
     run = partial(quickstart(), seeds=8, progress=False)
     first, *later = (timed(run) for _ in range(3))
@@ -202,9 +206,8 @@ def show(title: str, head: list[str], rows: list[list], claim: str = "") -> None
     """Print a markdown table and what it should show."""
     print(f"{title}\n\n| {' | '.join(head)} |\n|{'---|' * len(head)}")
     for row in rows:
-        print(
-            f"| {' | '.join(x if isinstance(x, str) else f'{x:,}' if isinstance(x, int) else f'{x:.3g}' for x in row)} |"
-        )
+        cells = (x if isinstance(x, str) else f"{x:,}" if isinstance(x, int) else f"{x:.3g}" for x in row)
+        print(f"| {' | '.join(cells)} |")
     print(f"\n{claim}\n" if claim else "", flush=True)
 
 

@@ -5,9 +5,9 @@
     jaxbandits run examples/digits.toml              which digit is it? A learner with the pixels, private ones without
     jaxbandits run examples/digits_models.toml       which of five classifiers should be trusted?
 
-digits.csv: one row an image, 64 pixels from 0 to 16 and its label. digits_losses.csv: one row a play, one column a classifier,
-1 where it is wrong. A prediction comes from the fold of a five-fold cross-validation that did not see the image; the plays
-show every image TURNS times, in a new random order each time.
+digits.csv: one row an image, 64 pixels from 0 to 16 and its label. digits_losses.csv: one row a play, one column a
+classifier, 1 where it is wrong. A prediction comes from the fold of a five-fold cross-validation that did not see the
+image; the plays show every image TURNS times, in a new random order each time.
 """
 
 import sys

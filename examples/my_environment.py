@@ -50,7 +50,8 @@ def world(num_arms: int) -> World:
 
 @factory
 def drifting_arms(*, start, end, duration) -> Environment:
-    """Arms paying 1 with a probability that moves on a line from start [K] to end [K] during the first `duration` plays.
+    """Arms paying 1 with a probability that moves on a line from start [K]
+    to end [K] during the first `duration` plays.
 
     Regret is against the arm that is best at each play.
     """

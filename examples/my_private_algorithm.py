@@ -42,8 +42,8 @@ def program(num_arms: int) -> Program:
         return jnp.full(t.shape, action), None, action
 
     def encode(params, note, draws, t, context, action, reward, play):
-        # The client. The claim rests on these two lines: whatever the reward is, it is brought into [0, 1] (NaN counts as 0), so
-        # two rewards differ by at most 1; the noise has the scale that `events` states.
+        # The client. The claim rests on these two lines: whatever the reward is, it is brought into [0, 1] (NaN
+        # counts as 0), so two rewards differ by at most 1; the noise has the scale that `events` states.
         inside = jnp.clip(jnp.where(jnp.isnan(reward[0]), 0, reward[0]), 0, 1)
         return inside + params.mechanism_scale * params.noise_scale * draws.laplace(t[0])
 
@@ -65,7 +65,9 @@ def events(params):
 
 @factory
 def private_greedy(*, num_arms, horizon, epsilon, exploration=5.0) -> Algorithm:
-    """Play the best noisy mean, or with probability min(1, exploration * K / t) any arm. epsilon > 0, exploration >= 0."""
+    """Play the best noisy mean, or with probability min(1, exploration * K / t) any arm.
+    epsilon > 0, exploration >= 0.
+    """
     num_arms, horizon = integer("num_arms", num_arms, 2), integer("horizon", horizon, 1)
     params = Params(laplace_scale(1.0, epsilon), number("exploration", exploration, 0.0), 1.0)
     # local model: the view of the claim is what clients send; the neighbours differ in one reward

@@ -56,7 +56,9 @@ def fast_runs(algorithm, environment, seeds, **adversaries):
 
 
 def world_tables(environment, seeds, horizon, choices, *, agents=None):
-    """Contexts, truth and the reward of every arm, [S, T, ...] and [S, T, A] or [S, T, N, A], as the simulator draws them."""
+    """Contexts, truth and the reward of every arm, [S, T, ...] and [S, T, A] or [S, T, N, A],
+    as the simulator draws them.
+    """
     world, t = environment.world, jnp.arange(1, horizon + 1, dtype=jnp.int32)
     params = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), environment.params)
     shape = (horizon,) if agents is None else (horizon, agents)

@@ -8,7 +8,8 @@ from jaxbandits.random import Draws
 
 
 def on_tape(algorithm, contexts, rewards, root=None, dtype=jnp.float32):
-    """Actions [T], messages and states after every play (leaves [T, ...]) on contexts [T, ...] and rewards of every arm [T, A].
+    """Actions [T], messages and states after every play (leaves [T, ...]) on contexts [T, ...] and rewards
+    of every arm [T, A].
 
     root: streams with `child`, by default those of lane 5.
     """

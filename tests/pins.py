@@ -1,7 +1,8 @@
 """What every case of the catalogue computed when its results were last looked at: tests/pinned.json.
 
-`make pins` writes the file, and the hashes of the package's code (`jaxbandits.sweeps.identity.pinned_code`), once the results are the same
-as before or the version number of a part was raised. A refactored program with the same results is so pinned anew.
+`make pins` writes the file, and the hashes of the package's code (`jaxbandits.sweeps.identity.pinned_code`), once the
+results are the same as before or the version number of a part was raised. A refactored program with the same results
+is so pinned anew.
 """
 
 import json
@@ -68,7 +69,10 @@ def fault(name: str, now: dict, before: dict | None, jax_version: str) -> str:
     if before is None:
         return f"{name} is not pinned: run `make pins`"
     if now["versions"] == before["versions"] and not same_results(now, before):
-        return f"{name} gives other results under the same version numbers {now['versions']}: raise the version of what changed"
+        return (
+            f"{name} gives other results under the same version numbers {now['versions']}: "
+            "raise the version of what changed"
+        )
     if now["versions"] != before["versions"]:
         return f"{name} has new version numbers: say so in the changelog and run `make pins`"
     if jax_version == jax.__version__ and now["program"] != before["program"]:

@@ -1,4 +1,6 @@
-"""Users' modules for tests of keys: loaded from text, named as a store names them, and played op by op for the truth."""
+"""Users' modules for tests of keys: loaded from text, named as a store names them,
+and played op by op for the truth.
+"""
 
 import contextlib
 import importlib
@@ -222,7 +224,8 @@ CONSTRUCTS = [
     ("X# = 1.5", "X#"),
     ("class C#:\n    X = 1.5\n    Y = 0.5", "(C#.X + C#.Y)"),
     ("class B#:\n    X = 1.5\nclass C#(B#):\n    Y = 0.5", "(C#().X * C#().Y)"),
-    ("class C#:\n    @property\n    def x(self): return 1.5\n    @staticmethod\n    def y(): return 0.5", "(C#().x - C#.y())"),
+    ("class C#:\n    @property\n    def x(self): return 1.5\n    @staticmethod\n    def y(): return 0.5",
+        "(C#().x - C#.y())"),
     ("@dataclasses.dataclass\nclass C#:\n    x: float = 1.5\n    y: float = 0.5", "(C#().x + C#(0.25).y)"),
     ("class C#(NamedTuple):\n    x: float = 1.5\n    y: float = 0.5", "(C#()[0] + C#().y)"),
     ("class C#(enum.Enum):\n    X = 1.5\n    Y = 0.5", "(C#.X.value * C#.Y.value)"),
@@ -244,9 +247,11 @@ CONSTRUCTS = [
     ("@jax.jit\ndef f#(x): return x * 1.5 + 0.5", "f#(params.rate)"),
     ("def f#(x): return jnp.where(x > 1.5, x * 0.5, x + 2.5)", "f#(t[0].astype(jnp.float32))"),
     ("def f#(x):\n    y = jnp.sin(x)\n    return y * 1.5", "f#(params.rate)"),
-    ("@jax.custom_jvp\ndef f#(x): return x * 1.5\n@f#.defjvp\ndef _(p, t): return f#(p[0]), t[0] * 0.5", "f#(params.rate)"),
+    ("@jax.custom_jvp\ndef f#(x): return x * 1.5\n@f#.defjvp\ndef _(p, t): return f#(p[0]), t[0] * 0.5",
+        "f#(params.rate)"),
     ("@functools.lru_cache\ndef f#(x): return x * 1.5", "f#(0.5)"),
-    ("def h#(f):\n    @functools.wraps(f)\n    def g(*a): return 1.5 * f(*a)\n    return g\n@h#\ndef f#(x): return x - 0.5", "f#(params.rate)"),
+    ("def h#(f):\n    @functools.wraps(f)\n    def g(*a): return 1.5 * f(*a)\n    return g\n"
+        "@h#\ndef f#(x): return x - 0.5", "f#(params.rate)"),
     ("X# = np.random.default_rng(int(1.5 * 4)).normal()", "X#"),
     ("import helper#", "helper#.f(params.rate)"),
     ("def f#():\n    import helper#\n    return helper#.X", "f#()"),
@@ -307,11 +312,13 @@ def _other_letter(rng, text):
 
 
 def _other_call(rng, text):
-    return _replaced_once(rng, text, r"jnp\.(sin|cos|tanh|maximum|minimum)", lambda m: {"sin": "jnp.cos", "cos": "jnp.tanh", "tanh": "jnp.sin", "maximum": "jnp.minimum", "minimum": "jnp.maximum"}[m[1]])  # fmt: skip
+    other = {"sin": "jnp.cos", "cos": "jnp.tanh", "tanh": "jnp.sin", "maximum": "jnp.minimum", "minimum": "jnp.maximum"}
+    return _replaced_once(rng, text, r"jnp\.(sin|cos|tanh|maximum|minimum)", lambda m: other[m[1]])
 
 
 def _other_truth(rng, text):
-    return _replaced_once(rng, text, r"True|False| > | < ", lambda m: {"True": "False", "False": "True", " > ": " < ", " < ": " > "}[m[0]])  # fmt: skip
+    other = {"True": "False", "False": "True", " > ": " < ", " < ": " > "}
+    return _replaced_once(rng, text, r"True|False| > | < ", lambda m: other[m[0]])
 
 
 def _comment(rng, text):

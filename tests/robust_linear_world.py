@@ -1,5 +1,6 @@
-"""What comparisons of linear algorithms with their transcriptions share: rewards, contamination and noise from the simulator's
-addressed draws, and the comparison of two paths. Windows are cut at checkpoints on the way, which must change nothing.
+"""What comparisons of linear algorithms with their transcriptions share: rewards, contamination and noise from the
+simulator's addressed draws, and the comparison of two paths. Windows are cut at checkpoints on the way, which must
+change nothing.
 """
 
 import functools
@@ -53,13 +54,17 @@ class World:
         self.means = ACTIONS @ THETA
 
     def answers_of(self, setup):
-        """Before a run of a model: M2's windows take as many whole arms as fit, and an attack draws at a window's first play."""
+        """Before a run of a model: M2's windows take as many whole arms as fit,
+        and an attack draws at a window's first play.
+        """
         self.model, growth = setup.model, setup.horizon ** (1 / setup.num_batches)
         self.offered = [min(setup.horizon, math.ceil(growth**i * (1 + 1e-4)) + 1) for i in range(setup.num_batches)]
         self.start = self.window = None
 
     def corrupted(self, path, x, arm, t, shape=()):
-        """Section 8, one draw a reward or report, at play t; one of K draws where a window has K reports."""
+        """docs/formulas/robust_linear.md#adversaries: one draw a reward or report, at play t;
+        one of K draws where a window has K reports.
+        """
         drawn = lambda what: self.draws(f"{path}/{what}", "uniform", shape)[(t, arm) if shape else t]
         if not drawn("hit") < self.share:
             return x

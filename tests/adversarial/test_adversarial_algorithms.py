@@ -79,7 +79,7 @@ def _histories(parts, shape, case, seeds):
     return jax.vmap(one)(seeds)
 
 
-# ---- solvers -------------------------------------------------------------------------------------------------------------
+# ---- solvers ---------------------------------------------------------------------------------------------------------
 
 
 def exact_weights(gaps, q):
@@ -140,7 +140,7 @@ def test_leader_probability_matches_adaptive_quadrature(gaps):
     assert total == pytest.approx(1, abs=1e-9)
 
 
-# ---- exponential weights -------------------------------------------------------------------------------------------------
+# ---- exponential weights ---------------------------------------------------------------------------------------------
 
 
 def test_normalised_weights_stay_normalised_and_finite():
@@ -188,7 +188,7 @@ def test_mixed_exp3_keeps_weights_far_below_the_smallest_float():
     np.testing.assert_allclose(state, [0, -400], rtol=1e-6)
 
 
-# ---- HTINF, FTPL ---------------------------------------------------------------------------------------------------------
+# ---- HTINF, FTPL -----------------------------------------------------------------------------------------------------
 
 
 def test_htinf_skips_large_losses_and_still_counts_them():
@@ -275,7 +275,7 @@ def test_lanes_that_try_on_do_not_hold_up_the_others(private):
     assert abs(left.mean() - right.mean()) < 4 * np.sqrt((left.var() + right.var()) / 256)
 
 
-# ---- the conversion ------------------------------------------------------------------------------------------------------
+# ---- the conversion --------------------------------------------------------------------------------------------------
 
 
 def test_slots():
@@ -373,7 +373,9 @@ def test_actions_do_not_depend_on_the_windows(base):
 
 @pytest.mark.parametrize("window", [300, 600])
 def test_checkpoints_inside_a_batch_of_several_windows(window):
-    """A batch above 256 plays is cut into windows: a checkpoint counts every play up to it, not those of the first window."""
+    """A batch above 256 plays is cut into windows:
+    a checkpoint counts every play up to it, not those of the first window.
+    """
     table = np.random.default_rng(3).random((1200, 3))
     environment, times = loss_table(losses=table), [1, 150, 151, 300, 450, 599, 600, 1000, 1200]
     algorithm = private_batched(num_arms=3, horizon=1200, epsilon=1.0, window=window)
@@ -446,7 +448,7 @@ def test_other_factories_refuse():
         laplace_scale(1, 0)
 
 
-# ---- local model ---------------------------------------------------------------------------------------------------------
+# ---- local model -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("experts", [False, True])
@@ -492,7 +494,7 @@ def test_local_exp4_step_by_hand():
     np.testing.assert_allclose(state.weights, np.exp(logs - logs.max()), rtol=1e-4, atol=1e-30)
 
 
-# ---- experts -------------------------------------------------------------------------------------------------------------
+# ---- experts ---------------------------------------------------------------------------------------------------------
 
 
 def test_one_expert_a_batch_and_an_action_of_its_own_every_play():

@@ -1,7 +1,8 @@
 """Adversarial algorithms against their literal transcriptions, on the same addressed draws.
 
-Paths of float32 and float64 fork sooner or later (docs/formulas/private_adversarial.md#numerics), so paths are compared over
-at most 150 updates, 12 for Tsallis-INF, and longer runs in distribution. Every comparison must notice planted errors.
+Paths of float32 and float64 fork sooner or later (docs/formulas/private_adversarial.md#numerics), so paths are
+compared over at most 150 updates, 12 for Tsallis-INF, and longer runs in distribution. Every comparison must notice
+planted errors.
 """
 
 import functools
@@ -77,7 +78,8 @@ def listed(make, window, horizon, act, noise, update, scale=0.0):
         position = np.arange(base.tries * K, dtype=np.int32).reshape(base.tries, K)
         word = Draws(jnp.uint32(seed), update).at(last[:, None, None].astype(np.int32), position)
         return ref.private_batched(
-            base, LOSSES[:horizon], draw(seed, act, "laplace", plays[::window], (K,)), draw(seed, noise, "laplace", last),
+            base, LOSSES[:horizon], draw(seed, act, "laplace", plays[::window], (K,)),
+            draw(seed, noise, "laplace", last),
             window=window, noise_scale=noisy * scale, update_draws=np.asarray(to_laplace(word), np.float64),
         )[0]  # fmt: skip
 
@@ -133,7 +135,9 @@ def literal_plain_exp4(ref, seed, noisy):
 
 
 def batched(window, horizon=T):
-    """Batched EXP4 with the noise of docs/formulas/private_adversarial.md#batched-exp4 at epsilon 6, delta 0.1: N draws a batch, at its last play."""
+    """Batched EXP4 with the noise of docs/formulas/private_adversarial.md#batched-exp4 at epsilon 6, delta 0.1:
+    N draws a batch, at its last play.
+    """
 
     def literal(ref, seed, noisy):
         plays = np.arange(1, horizon + 1)
@@ -194,7 +198,8 @@ PAIRS = {
     **{
         f"ftpl literal {on_fail}": Pair(
             algorithms.ftpl(num_arms=K, horizon=40, learning_rate=0.2, tries=11, on_fail=on_fail, resampling="literal"),
-            listed(partial(lambda ref, on_fail: ref.Ftpl(K, learning_rate=0.2, tries=11, on_fail=on_fail), on_fail=on_fail),
+            listed(partial(lambda ref, on_fail: ref.Ftpl(K, learning_rate=0.2, tries=11, on_fail=on_fail),
+                           on_fail=on_fail),
                    1, 40, "alg/act", "none", "alg/update/tries"),
             table(40),
         )
@@ -314,7 +319,8 @@ PLANTED = [
     ("htinf", STEP["htinf"]), ("htinf", CLOCK["htinf"]), ("htinf 1.5", STEP["htinf"]), ("htinf 1.5", CLOCK["htinf"]),
     ("ftpl", STEP["ftpl"]), ("ftpl", CLOCK["batched"]),
     ("ftpl literal cap", STEP["ftpl"]), ("ftpl literal cap", CLOCK["batched"]), ("ftpl literal cap", CLOCK["tries"]),
-    ("ftpl literal zero", STEP["ftpl"]), ("private ftpl literal", STEP["ftpl"]), ("private ftpl literal", CLOCK["tries"]),
+    ("ftpl literal zero", STEP["ftpl"]), ("private ftpl literal", STEP["ftpl"]),
+    ("private ftpl literal", CLOCK["tries"]),
     ("private htinf", STEP["htinf"]), ("private htinf", CLOCK["htinf"]),
     ("private exp3", STEP["exp3"]), ("private exp3", CLOCK["noise"]),
     ("private ftpl", STEP["ftpl"]), ("private ftpl", CLOCK["noise"]),

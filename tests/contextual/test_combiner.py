@@ -1,4 +1,6 @@
-"""The bandit combiner against its pseudocode on given rewards; its constants by hand; bases that keep their own time."""
+"""The bandit combiner against its pseudocode on given rewards; its constants by hand;
+bases that keep their own time.
+"""
 
 import math
 import re
@@ -92,13 +94,16 @@ def literal(table, dim, epsilon, beta, variance, scale):
     horizon, number = table.shape
     return reference.combiner(
         np.zeros((horizon, number, dim)), lambda t, arm: table[t - 1, arm], [OneArm(i) for i in range(number)],
-        reference.constants(number, horizon, dim, epsilon, beta, bonus_scale=scale), variance=variance, failure_prob=beta,
+        reference.constants(number, horizon, dim, epsilon, beta, bonus_scale=scale), variance=variance,
+        failure_prob=beta,
         noise=lambda t, i, x, y: (x, y),
     )[1:]  # fmt: skip
 
 
 def fading(T, M, seed, start=300):
-    """Rewards that keep a promise for a while and then break it, one base after another: all but the last are dropped."""
+    """Rewards that keep a promise for a while and then break it, one base after another:
+    all but the last are dropped.
+    """
     rng = np.random.default_rng(seed)
     t = np.arange(T)[:, None]
     good = 0.95 - 0.05 * np.arange(M)
@@ -151,7 +156,9 @@ def test_the_width_by_hand():
 
 
 def test_no_privacy_is_the_limit_of_little():
-    """C_1 goes to log^(3/2)(T) sqrt(d), C_i and 1 / eta_i to 0, R_i to infinity: then base 1 plays, whatever is paid."""
+    """C_1 goes to log^(3/2)(T) sqrt(d), C_i and 1 / eta_i to 0, R_i to infinity:
+    then base 1 plays, whatever is paid.
+    """
     far, near = (combiner_constants(3, 5, 20_000, epsilon, 1e-4) for epsilon in (math.inf, 1e13))
     np.testing.assert_allclose(far[0], near[0], atol=1e-9)
     np.testing.assert_allclose(far[2][0], near[2][0])
@@ -269,7 +276,8 @@ def test_a_base_that_spends_less_at_a_larger_delta_is_covered():
 
 def test_one_program_for_a_grid():
     laid_out = plan(
-        partial(bandit_combiner, base=partial(online_ucb, learner="ogd")), contextual_linear(num_arms=6, dim=D), horizon=50,
+        partial(bandit_combiner, base=partial(online_ucb, learner="ogd")), contextual_linear(num_arms=6, dim=D),
+        horizon=50,
         seeds=8, grid={"epsilon": [0.2, 1.0, math.inf], "bonus_scale": [0.0, 1.0]}, points=None, reward_adversary=None,
         message_adversary=None, checkpoints=5, dtype="float32",
     )  # fmt: skip

@@ -45,7 +45,9 @@ def test_epochs(horizon, starts):
 
 
 def test_an_epoch_is_tuned_for_its_length():
-    """linucb's width: log(T_k (1 + T_k)); online_ucb's share of the failure probability, and its perturbation T_k^(-power / 2)."""
+    """linucb's width: log(T_k (1 + T_k)); online_ucb's share of the failure probability,
+    and its perturbation T_k^(-power / 2).
+    """
     offset = made(9, linucb).params.base.offset
     np.testing.assert_allclose(offset, np.log([1 * 2, 2 * 3, 4 * 5, 8 * 9]))
     found = made(9, private, failure_prob=0.06, power=0.5).params.base
@@ -147,7 +149,8 @@ def test_a_base_without_features():
 
 def test_one_program_for_a_grid():
     laid_out = plan(
-        partial(doubling, base=partial(online_ucb, learner="ogd")), contextual_linear(num_arms=A, dim=D), horizon=50, seeds=8,
+        partial(doubling, base=partial(online_ucb, learner="ogd")), contextual_linear(num_arms=A, dim=D), horizon=50,
+        seeds=8,
         grid={"base.epsilon": [0.2, 1.0, float("inf")], "power": [0.1, 0.2]}, points=None, reward_adversary=None,
         message_adversary=None, checkpoints=5, dtype="float32",
     )  # fmt: skip

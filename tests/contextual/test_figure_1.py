@@ -1,7 +1,8 @@
-"""What holds of Figure 1 of "Improved rate for locally differentially private linear bandits", at its own size with 32 seeds.
+"""What holds of Figure 1 of "Improved rate for locally differentially private linear bandits",
+at its own size with 32 seeds.
 
-Margins are wide: regret of OnlineUCB is heavy-tailed over seeds, so medians are compared, or means within half. What the figure claims and does
-not hold is in docs/reproductions/ldp_contextual.md, from 1,000 seeds.
+Margins are wide: regret of OnlineUCB is heavy-tailed over seeds, so medians are compared, or means within half. What
+the figure claims and does not hold is in docs/reproductions/ldp_contextual.md, from 1,000 seeds.
 """
 
 from functools import partial
@@ -63,7 +64,8 @@ def test_the_comparators_stand_in_their_order(final):
 @pytest.mark.parametrize(
     ("label", "expected"),
     [
-        ("LinUCB", (274, 274, 274)), ("JDP", (3547, 1676, 559)), ("SDP-Vec", (4438, 2534, 726)), ("SDP-Amp", (5015, 2617, 883)),
+        ("LinUCB", (274, 274, 274)), ("JDP", (3547, 1676, 559)), ("SDP-Vec", (4438, 2534, 726)),
+        ("SDP-Amp", (5015, 2617, 883)),
         ("LDP", (7317, 4229, 1561)), ("reward only", (5457, 1099, 81)),
     ],
 )  # fmt: skip
@@ -77,7 +79,8 @@ def test_gradient_descent_does_as_well_as_maler():
     maler = partial(REWARD_ONLY, learner="maler")
     with pytest.warns(UserWarning, match="calibration='exact'"):
         ds = jb.sweep(
-            {"OGD": REWARD_ONLY, "Maler": maler}, CONTEXTUAL, horizon=HORIZON, seeds=32, grid={"epsilon": [10.0]}, checkpoints=1,
+            {"OGD": REWARD_ONLY, "Maler": maler}, CONTEXTUAL, horizon=HORIZON, seeds=32, grid={"epsilon": [10.0]},
+            checkpoints=1,
             progress=False,
         )  # fmt: skip
     found = final_regret(ds).median("seed").squeeze("epsilon").values

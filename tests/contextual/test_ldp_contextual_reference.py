@@ -1,4 +1,6 @@
-"""Locally private contextual bandits against the literal transcription: the same draws in, the same paths out, in float64."""
+"""Locally private contextual bandits against the literal transcription:
+the same draws in, the same paths out, in float64.
+"""
 
 import functools
 import inspect
@@ -52,7 +54,9 @@ def test_constants_are_those_of_the_page_of_formulas():
 
 
 def test_the_noisy_gradient_is_unbiased():
-    """E g = grad E (<x, theta> - y)^2 over 400,000 noisy pairs, within four standard errors; twice the correction is not."""
+    """E g = grad E (<x, theta> - y)^2 over 400,000 noisy pairs, within four standard errors;
+    twice the correction is not.
+    """
     rng = np.random.default_rng(0)
     theta, x, sigma, n = np.array([0.4, -0.2, 0.1]), np.array([0.6, 0.0, 0.8]), 0.7, 400_000
     feature, reward = x + sigma * rng.normal(size=(n, 3)), 0.3 + sigma * rng.normal(size=n)
@@ -196,7 +200,9 @@ def learner_of(ref, s, horizon, bound, largest, curvature):
 
 
 def server_of(ref, s, horizon, failure_prob, norm, *, power=0.25):
-    """Algorithm 1 as docs/formulas/ldp_contextual.md#onlineucb configures it: the server, sigma of the features and of the reward, and Delta."""
+    """Algorithm 1 as docs/formulas/ldp_contextual.md#onlineucb configures it:
+    the server, sigma of the features and of the reward, and Delta.
+    """
     one, epsilon, delta = ref["online_ucb"], s["epsilon"], s.get("delta", 0.1)
     private, bound = s.get("private_features", True), s.get("theta_bound", 1.0)
     sigma = one.sigma_of(epsilon, delta, s.get("calibration", "exact"), private, norm)
@@ -433,7 +439,8 @@ CASES = {
     "maler": MALER(epsilon=10.0, radius_scale=0.1),
     "maler, reference": MALER(epsilon=10.0, calibration="reference", radius_scale=0.1, theta_bound=0.6),
     "maler, theory": MALER(
-        epsilon=10.0, calibration="reference", width="theory", gradient_bound="theory", radius_scale=1e-3, min_eigenvalue=0.1
+        epsilon=10.0, calibration="reference", width="theory", gradient_bound="theory", radius_scale=1e-3,
+        min_eigenvalue=0.1
     ),
     "maler, rewards only": MALER(epsilon=1.0, private_features=False, radius_scale=0.1),
     "maler, no noise": MALER(epsilon=math.inf, radius_scale=0.1),
@@ -497,7 +504,8 @@ CASES = {
     "greedy, jdp": GREEDY(statistics="jdp", epsilon=10.0),
 }  # fmt: skip
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:calibration = "), pytest.mark.filterwarnings("ignore:horizon = .*least eigenvalue"),
+    pytest.mark.filterwarnings("ignore:calibration = "),
+    pytest.mark.filterwarnings("ignore:horizon = .*least eigenvalue"),
 ]  # fmt: skip
 
 
@@ -609,7 +617,8 @@ PLANTED = [
     ("ogd, perturbed", "online_ucb", "return math.sqrt(floor) if", "return floor if"),
     ("maler, theory", "online_ucb", "math.log(2 * horizon / failure_prob)", "math.log(horizon / failure_prob)"),
     ("ogd, theory", "online_ucb", "2 * lam", "lam"),
-    ("ogd, theory, perturbed", "online_ucb", "(math.log(1 / delta) / epsilon**2 + extra**2)", "(math.log(1 / delta) / epsilon**2)"),
+    ("ogd, theory, perturbed", "online_ucb", "(math.log(1 / delta) / epsilon**2 + extra**2)",
+        "(math.log(1 / delta) / epsilon**2)"),
     ("maler, rewards only", "online_ucb", "2 * sigma_y + 2", "sigma_y + 2"),
     ("maler, theory", "maler", "self.diam / (G * math", "2 * self.diam / (G * math"),
     ("maler", "maler", "self.t = 1", "self.t = 2"),
@@ -656,7 +665,8 @@ def test_a_planted_error_forks_a_path(name, module, old, new):
         ("2 * eta**2 * G**2 * self.t)", "eta**2 * G**2 * self.t)"),
         ("losses[e] = -eta * r + eta**2 * r**2", "losses[e] = -eta * r"),
         ("new[e] = project_ellipsoid(step, self.A[i], self.D)", "new[e] = project_ball(step, self.D)"),
-        ("self.D, self.G, self.diam = theta_bound, gradient_bound, 2 * theta_bound", "self.D, self.G, self.diam = (theta_bound, gradient_bound, theta_bound)"),
+        ("self.D, self.G, self.diam = theta_bound, gradient_bound, 2 * theta_bound",
+            "self.D, self.G, self.diam = (theta_bound, gradient_bound, theta_bound)"),
     ],
 )  # fmt: skip
 def test_a_planted_error_moves_malers_predictions(old, new):
@@ -706,7 +716,9 @@ def test_noise_bounds_and_widths_are_those_of_the_transcription():
 
 
 def test_what_is_claimed_is_what_the_noise_delivers():
-    """`paper` and `reference` spend other than they are asked for; the pair (x, y) at sensitivity sqrt 5, y alone at 1."""
+    """`paper` and `reference` spend other than they are asked for;
+    the pair (x, y) at sensitivity sqrt 5, y alone at 1.
+    """
     for settings in (
         {"epsilon": 0.2, "calibration": "paper"}, {"epsilon": 10.0, "calibration": "reference"}, {"epsilon": 1.0},
         {"epsilon": 1.0, "private_features": False, "calibration": "reference"},

@@ -1,4 +1,6 @@
-"""LinUCB and robust elimination: exact schedules, literal loops on the same draws, draws shared between parameter points."""
+"""LinUCB and robust elimination: exact schedules, literal loops on the same draws,
+draws shared between parameter points.
+"""
 
 import importlib
 import re
@@ -38,7 +40,9 @@ def closed(parts, case, lanes, lane):
 
 
 def play(algorithm, environment, times, seeds):
-    """[seeds, C, A] pulls or [seeds, C] regret, and the diagnostics: span by span, with the windows an engine offers."""
+    """[seeds, C, A] pulls or [seeds, C] regret, and the diagnostics:
+    span by span, with the windows an engine offers.
+    """
     parts = parts_of(algorithm, environment, None, None, "float32")
     case, times = cast(case_of(algorithm, environment)), jnp.asarray(times, jnp.int32)
     lanes = jnp.arange(seeds, dtype=jnp.uint32)
@@ -255,7 +259,9 @@ def test_robust_elimination_in_a_sweep():
 
 
 def test_a_batch_that_does_not_fit_ends_exploration():
-    """T = 20, four batches, six arms: batches of 2.1, 4.5 and 9.5 plays become 6, 6 and 12, of which the last overruns."""
+    """T = 20, four batches, six arms: batches of 2.1, 4.5 and 9.5 plays become 6, 6 and 12,
+    of which the last overruns.
+    """
     actions = np.eye(6)
     algorithm = robust_elimination(actions=actions, horizon=20, num_batches=4, sampling_scale=1e3)
     environment = linear_arms(actions=actions, theta=np.eye(6)[4], noise_scale=0.0)
@@ -288,8 +294,10 @@ def test_blocks_within_a_window():
     "change, words",
     [
         ({"model": "M3"}, "'M2'"), ({"epsilon": 0.0}, "epsilon"), ({"corruption_bound": 0.25}, "cannot tell"),
-        ({"num_batches": 12}, "at most 9"), ({"actions": np.zeros((3, 2))}, "all zero"), ({"radius": "papr"}, "'paper'"),
-        ({"variance_bound": "tigth"}, "'tight'"), ({"presieve": 1}, "True or False"), ({"weight_floor": 1.5}, "weight_floor"),
+        ({"num_batches": 12}, "at most 9"), ({"actions": np.zeros((3, 2))}, "all zero"),
+        ({"radius": "papr"}, "'paper'"),
+        ({"variance_bound": "tigth"}, "'tight'"), ({"presieve": 1}, "True or False"),
+        ({"weight_floor": 1.5}, "weight_floor"),
         ({"weight_floor": 0.0, "radius": "paper", "model": "M2"}, "divides"), ({"actions": [[1.0, 0.0]]}, "two arms"),
         ({"bias_scale": -1.0}, "bias_scale"), ({"horizon": 4, "num_batches": 2}, "at least 5"),
     ],

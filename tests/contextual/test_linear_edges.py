@@ -1,4 +1,6 @@
-"""Linear bandits over users at the ends of their arguments' ranges, under adversaries, and what their steps compile to."""
+"""Linear bandits over users at the ends of their arguments' ranges, under adversaries,
+and what their steps compile to.
+"""
 
 import json
 import math

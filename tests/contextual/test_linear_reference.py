@@ -1,7 +1,8 @@
 """Stochastic, linear and federated algorithms against their literal transcriptions, on the same addressed draws.
 
-Float32 takes indices within 1e-5 for tied; the reference is given the same tolerance. Planted errors must fork the paths: one
-in the clock seldom does so late, when widths hardly change, so UCB1 and LinUCB are compared over many short runs as well.
+Float32 takes indices within 1e-5 for tied; the reference is given the same tolerance. Planted errors must fork the
+paths: one in the clock seldom does so late, when widths hardly change, so UCB1 and LinUCB are compared over many
+short runs as well.
 """
 
 import functools
@@ -104,8 +105,10 @@ PAIRS = {
     "linucb, 400 arms": linucb_pair(8, 400, range(30)),
     "robust_elimination": robust_pair(1500, 4, range(8)),
     "robust_elimination, fine design": robust_pair(1000, 3, range(8), design_slack=0.02, noise_scale=0.8),
-    "byzantine_ucb": federated_pair(functools.partial(algorithms.byzantine_ucb, aggregate="mean"), lambda ref: ref.federated_ucb),
-    "byzantine_ucb, target": federated_pair(functools.partial(algorithms.byzantine_ucb, aggregate="mean"), lambda ref: ref.federated_ucb, share=0.4),
+    "byzantine_ucb": federated_pair(functools.partial(algorithms.byzantine_ucb, aggregate="mean"),
+        lambda ref: ref.federated_ucb),
+    "byzantine_ucb, target": federated_pair(functools.partial(algorithms.byzantine_ucb, aggregate="mean"),
+        lambda ref: ref.federated_ucb, share=0.4),
     "isolated_linucb": federated_pair(algorithms.isolated_linucb, lambda ref: ref.isolated_linucb),
 }  # fmt: skip
 

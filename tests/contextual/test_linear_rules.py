@@ -58,7 +58,9 @@ def test_pivots_below_zero_count_as_zero(dim):
 
 
 def test_thompson_draws_from_the_posterior():
-    """Two arms (z and 0): the first is played when <z, theta~> > 0, so with probability Phi(<z, theta> / (v sqrt(z' P z)))."""
+    """Two arms (z and 0): the first is played when <z, theta~> > 0,
+    so with probability Phi(<z, theta> / (v sqrt(z' P z))).
+    """
     inverse, theta, v = spd(3), np.array([0.3, -0.2, 0.1]), 0.7
     estimate = Estimate(tuple(packed(inverse)), tuple(jnp.float32(x) for x in theta))
     t = jnp.arange(1, 40_001, dtype=jnp.int32)

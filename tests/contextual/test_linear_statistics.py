@@ -1,4 +1,7 @@
-"""Linear bandits over users: published scales by hand, noise laws, trees, limits, claims. Paths: test_ldp_contextual_reference."""
+"""Linear bandits over users: published scales by hand, noise laws, trees, limits, claims.
+
+Paths: test_ldp_contextual_reference.
+"""
 
 import math
 from functools import partial
@@ -173,7 +176,9 @@ def test_nodes_of_a_horizon():
 
 
 def test_without_privacy_it_is_linucb():
-    """In float64: with the reference ridge the inverse and Sherman and Morrison's differ by 1e-3 at first in float32."""
+    """In float64: with the reference ridge the inverse and Sherman and Morrison's differ by 1e-3 at first
+    in float32.
+    """
     run = partial(sweep, environment=WORLD(), horizon=120, seeds=4, progress=False, dtype="float64", checkpoints=20)
     plain = run(linucb).regret.values
     for factory in (ldp_linucb, jdp_linucb):

@@ -1,4 +1,6 @@
-"""OnlineUCB: its constants against the tables of docs/formulas/ldp_contextual.md, its client, its estimate, and the claim it makes."""
+"""OnlineUCB: its constants against the tables of docs/formulas/ldp_contextual.md, its client, its estimate,
+and the claim it makes.
+"""
 
 import math
 import warnings
@@ -30,7 +32,7 @@ def cast(tree):
     return jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), tree)
 
 
-# tables of docs/formulas/ldp_contextual.md -----------------------------------------------------------------------------------------
+# tables of docs/formulas/ldp_contextual.md ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -390,8 +392,10 @@ def test_one_program_for_a_grid():
     ogd = partial(quiet, learner="ogd")
     first = ogd(epsilon=1.0).program
     for changed in [
-        {"epsilon": math.inf}, {"delta": 0.01}, {"calibration": "paper"}, {"private_features": False}, {"theta_bound": 2.0},
-        {"min_eigenvalue": 0.0}, {"width": "theory"}, {"radius_scale": 0.0}, {"gradient_bound": "theory"}, {"horizon": 50},
+        {"epsilon": math.inf}, {"delta": 0.01}, {"calibration": "paper"}, {"private_features": False},
+        {"theta_bound": 2.0},
+        {"min_eigenvalue": 0.0}, {"width": "theory"}, {"radius_scale": 0.0}, {"gradient_bound": "theory"},
+        {"horizon": 50},
         {"failure_prob": 0.1}, {"feature_norm": 2.0},
     ]:  # fmt: skip
         assert ogd(**{"epsilon": 1.0} | changed).program is first

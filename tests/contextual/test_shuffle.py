@@ -30,7 +30,9 @@ def lanes(n):
 
 
 def test_code_by_hand():
-    """g = max(2 sqrt 20, 5, 4); b = floor(c 80 ln(50)^2 / (20 eps^2)): 61.2 / eps^2 at c = 1, 612.2 / eps^2 at c = 10."""
+    """g = max(2 sqrt 20, 5, 4); b = floor(c 80 ln(50)^2 / (20 eps^2)):
+    61.2 / eps^2 at c = 1, 612.2 / eps^2 at c = 10.
+    """
     for epsilon, trials in ((0.2, 1530), (1.0, 612), (10.0, 6), (100.0, 0), (math.inf, 0)):
         code = vector_code(1.0, 20, 5, epsilon, 0.1)
         assert code.levels == pytest.approx(math.sqrt(80)) and code.trials == 20 * trials
@@ -127,7 +129,9 @@ def test_vector_bound_is_infinite_where_shifts_leave_the_support():
 
 
 def test_amplification():
-    """Locally private messages of huge budget are not amplified; wide noise and many users are, and more so the more they are."""
+    """Locally private messages of huge budget are not amplified;
+    wide noise and many users are, and more so the more they are.
+    """
     assert shuffle_epsilon(5.0, 20, 0.1) == 5.0
     by_hand = math.log(1 + math.tanh(0.5) * (8 * math.sqrt(math.e * math.log(4e6) / 1e5) + 8 * math.e / 1e5))
     assert shuffle_epsilon(1.0, 10**5, 1e-6) == pytest.approx(by_hand)
@@ -141,7 +145,10 @@ def test_amplification():
 
 
 def test_spend():
-    """At L = 1 a user moves (x x', x y) by sqrt 4.5. The amplified claim of 1 is 11.3 for who sees permuted messages."""
+    """At L = 1 a user moves (x x', x y) by sqrt 4.5.
+
+    The amplified claim of 1 is 11.3 for who sees permuted messages.
+    """
     made = make(epsilon=1.0)
     assert made.guarantee.model == "shuffle" and made.guarantee.unit == "user"
     scale = math.sqrt(math.log(500) / 20)
@@ -315,7 +322,9 @@ def test_windows():
 
 
 def test_the_policy_changes_after_full_batches_only():
-    """With fixed arms a frozen policy without exploration repeats its arm: changes come after plays 7, 14, 21, ... alone."""
+    """With fixed arms a frozen policy without exploration repeats its arm: changes come after plays 7, 14, 21, ...
+    alone.
+    """
     world = jb.environments.contextual_linear(num_arms=6, dim=3, contexts="fixed")
     factory = partial(jb.algorithms.shuffle_linucb, epsilon=1.0, window=7)
     ds = run(factory, 40, world, seeds=64, checkpoints=range(1, 41))

@@ -1,6 +1,7 @@
 """float32 and float64 live in one process: whatever a builder or a function keeps from one serves the other.
 
-Programs are traced, not compiled. What is kept is forgotten before each order, so that each dtype is once the first to come.
+Programs are traced, not compiled. What is kept is forgotten before each order, so that each dtype is once the first
+to come.
 """
 
 import functools
@@ -47,7 +48,8 @@ def traced(example, dtype: str):
 @pytest.mark.parametrize("order", ORDERS, ids="-".join)
 def test_every_case_in_both_dtypes_in_one_process(order):
     forget()
-    programs = []  # held, as compiled ones hold their constants: JAX knows a NumPy array by identity, with the dtype it first had
+    # held, as compiled ones hold their constants: JAX knows a NumPy array by identity, with the dtype it first had
+    programs = []
     for dtype in order:
         for name, example in catalogue.EVERYTHING.items():
             programs.append(traced(example, dtype))

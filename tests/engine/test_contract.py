@@ -1,4 +1,6 @@
-"""Every public factory keeps the contract: the rules of `jaxbandits.check` over the catalogue, and what only the package promises."""
+"""Every public factory keeps the contract: the rules of `jaxbandits.check` over the catalogue,
+and what only the package promises.
+"""
 
 import hashlib
 import json
@@ -224,7 +226,9 @@ def primitives(jaxpr):
 
 @pytest.mark.parametrize("name", CASES)
 def test_no_linear_algebra_library_is_called(subjects, name):
-    """The bitwise promise on a GPU covers programs without such calls: docs/determinism.md names none of this release."""
+    """The bitwise promise on a GPU covers programs without such calls:
+    docs/determinism.md names none of this release.
+    """
     programs = subjects[name].traces().programs
     used = set().union(*(primitives(closed.jaxpr) for closed, _ in programs.values()))
     assert "add" in used and not used & LIBRARY_CALLS, used & LIBRARY_CALLS

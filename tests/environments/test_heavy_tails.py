@@ -17,14 +17,16 @@ MEANS = np.array([0.9, 0.5, 2.0])
 # name: (environment, law of an arm by its mean, nearby laws that must be told apart)
 LAWS = {
     "bernoulli": (e.bernoulli_arms(means=[0.9, 0.5, 0.2]), None, []),
-    "gaussian": (e.gaussian_arms(means=MEANS, scale=0.7), lambda m: stats.norm(m, 0.7), [lambda m: stats.norm(m, 0.75)]),
+    "gaussian": (e.gaussian_arms(means=MEANS, scale=0.7), lambda m: stats.norm(m, 0.7),
+        [lambda m: stats.norm(m, 0.75)]),
     "student": (
         e.student_arms(means=MEANS, scale=0.6),
         lambda m: stats.t(3, m, 0.6),
         [lambda m: stats.t(2, m, 0.6), lambda m: stats.t(3, m, 0.63), lambda m: stats.norm(m, 0.6 * 3**0.5)],
     ),
     "student, 1.5 degrees": (
-        e.student_arms(means=MEANS, df=1.5), lambda m: stats.t(1.5, m), [lambda m: stats.t(1.3, m), lambda m: stats.t(1.8, m)]
+        e.student_arms(means=MEANS, df=1.5), lambda m: stats.t(1.5, m),
+        [lambda m: stats.t(1.3, m), lambda m: stats.t(1.8, m)]
     ),
     "student, many degrees": (
         e.student_arms(means=MEANS, df=1e6), stats.norm, [lambda m: stats.t(5, m), lambda m: stats.norm(m, 1.06)]
@@ -171,7 +173,8 @@ def test_moments_in_closed_form():
 
 
 def test_no_spread():
-    for made, want in ((e.gaussian_arms(means=[-2.0, 1.0], scale=0.0), [4, 1]), (e.student_arms(means=[-2.0, 1.0], scale=0.0), [4, 1]),
+    for made, want in ((e.gaussian_arms(means=[-2.0, 1.0], scale=0.0), [4, 1]),
+                       (e.student_arms(means=[-2.0, 1.0], scale=0.0), [4, 1]),
                        (e.lognormal_arms(means=[2.0, 1.0], sigma=0.0), [4, 1])):  # fmt: skip
         np.testing.assert_allclose(made.facts["moment"](2), want)
         np.testing.assert_array_equal(made.facts["moment"](2, central=True), 0)

@@ -1,4 +1,6 @@
-"""Designs against known optima, the ranges stated in docs/formulas/robust_linear.md#design, and their behaviour under vmap."""
+"""Designs against known optima, the ranges stated in docs/formulas/robust_linear.md#design,
+and their behaviour under vmap.
+"""
 
 import jax
 import jax.numpy as jnp

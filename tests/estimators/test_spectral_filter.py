@@ -1,4 +1,6 @@
-"""The filter against a literal float64 one fed the same uniforms, its law on four reports, edges, and independence of the batch."""
+"""The filter against a literal float64 one fed the same uniforms, its law on four reports, edges,
+and independence of the batch.
+"""
 
 import itertools
 

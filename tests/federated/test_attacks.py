@@ -1,4 +1,6 @@
-"""Attacks on federated agents, through whole runs: who is attacked when, what is sent, and what the regret leaves out."""
+"""Attacks on federated agents, through whole runs:
+who is attacked when, what is sent, and what the regret leaves out.
+"""
 
 import functools
 

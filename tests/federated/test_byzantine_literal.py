@@ -253,7 +253,9 @@ def test_a_message_moves_the_sums_by_what_the_calibrations_take():
 
 
 def test_increments_win_for_few_episodes():
-    """Average variance over a run, tree with tight m over increments: the table of docs/formulas/byzantine.md#increments and its closed form."""
+    """Average variance over a run, tree with tight m over increments:
+    the table of docs/formulas/byzantine.md#increments and its closed form.
+    """
     for count, ratio in ((8, 1.29), (16, 1.07), (32, 0.81), (64, 0.57), (128, 0.39), (512, 0.16)):
         m = privacy.tree_levels(count - 1, "exact")
         tree, increments = (sum(len(privacy.nodes_of(n, form)) for n in range(count)) for form in ("tree", "increment"))
@@ -284,7 +286,9 @@ def test_variance_of_what_is_released(form):
 
 
 def test_the_tree_is_a_buffer_of_levels():
-    """docs/formulas/byzantine.md#tree: buf[j < c] = 0, buf[c] = fresh at n, c = ctz(n); the noise is sum_j bit_j(n) buf[j]."""
+    """docs/formulas/byzantine.md#tree: buf[j < c] = 0, buf[c] = fresh at n, c = ctz(n);
+    the noise is sum_j bit_j(n) buf[j].
+    """
     node = nodes(1)
     tree = privacy.Privatizer("tree", 1.0, node)
     buffer = np.zeros((7, N, D, D))
@@ -461,7 +465,9 @@ def test_regrets_of_the_practical_scales():
     noise = 0.5 * rng.normal(size=(horizon, agents))
     reward = lambda t, i, arm: x[t - 1, i, arm] @ theta + noise[t - 1, i]
     for ridge_scale, radius_scale, total in ((0.1, 0.03, 245), (0.01, 0.1, 2876)):
-        c = byz.Constants(agents, 4, horizon, window, corruption_bound=0.2, ridge_scale=ridge_scale, radius_scale=radius_scale)  # fmt: skip
+        c = byz.Constants(
+            agents, 4, horizon, window, corruption_bound=0.2, ridge_scale=ridge_scale, radius_scale=radius_scale
+        )
         attack = attacks.byzantine("target", 1.0, window, theta)
         run = byz.byzantine_ucb(x, reward, theta, c, iterations=8, hits=hits, attack=attack)
         assert run.regret[window - 1] == pytest.approx(238, rel=0.05)

@@ -1,6 +1,8 @@
-"""Byzantine-UCB and its comparators against the literal transcription: the same draws in, the same paths out, in float64.
+"""Byzantine-UCB and its comparators against the literal transcription:
+the same draws in, the same paths out, in float64.
 
-Medians are compared by the fixed iterations of docs/formulas/byzantine.md#starting-point, which are transcribed too, and both to the exact median.
+Medians are compared by the fixed iterations of docs/formulas/byzantine.md#starting-point, which are transcribed too,
+and both to the exact median.
 """
 
 import functools
@@ -43,7 +45,9 @@ def first_plays(horizon, window):
 def attack_of(
     seed, horizon, window, theta, *, corruption, kind="target", scale=1.0, prob=1.0, part="both", forge=attacks
 ):
-    """hits [K, N] and the attack of the transcription, on the adversary's draws: an episode is addressed by its first play."""
+    """hits [K, N] and the attack of the transcription, on the adversary's draws:
+    an episode is addressed by its first play.
+    """
     t = first_plays(horizon, window)
     hits = np.arange(N) < oracles.attacked_count(corruption, N)
     hits = hits & (draw(seed, "attack/prob", "uniform", t, (N,)) < prob)
@@ -201,7 +205,8 @@ CASES = {
     **{f"groups, {share}": GROUPS(**SHARP | {"corruption_bound": share}) for share in (0.0, 0.15, 0.25)},
     "mean": case(aggregate="mean", attack={"corruption": 0.4, "kind": "alie", "scale": 1.5, "part": "vector"}, **SHARP),
     "coordinates": case(aggregate="coordinate_median", attack={"corruption": 0.3, "kind": "sign_flip"}, **SHARP),
-    "trimmed": case(aggregate="trimmed_mean", attack={"corruption": 0.3, "kind": "inner_product", "scale": 3.0}, **SHARP),
+    "trimmed": case(aggregate="trimmed_mean", attack={"corruption": 0.3, "kind": "inner_product", "scale": 3.0},
+        **SHARP),
     "trimmed, N_1 = 0": case(
         aggregate="trimmed_mean", attack={"corruption": 0.3, "kind": "inner_product", "scale": 3.0},
         **SHARP | {"corruption_bound": 0.0}),
@@ -210,7 +215,8 @@ CASES = {
         aggregate="krum", attack={"corruption": 0.4, "kind": "zero", "part": "matrix", "prob": 0.7},
         **SHARP | {"corruption_bound": 0.45}),
     **{
-        f"tree, {calibration}, {kind}": TREE(calibration=calibration, constants=kind, attack={**REFUSED, "prob": 0.3}, **PRIVATE)
+        f"tree, {calibration}, {kind}": TREE(calibration=calibration, constants=kind, attack={**REFUSED, "prob": 0.3},
+            **PRIVATE)
         for calibration, kind in CALIBRATED
     },
     "tree, little noise": TREE(attack={**REFUSED, "scale": 0.1}, **LITTLE),
@@ -228,7 +234,8 @@ CASES = {
     "increment, little noise": INCREMENT(attack={"corruption": 0.1, "kind": "nonfinite"}, **LITTLE),
     **{
         f"{factory.__name__}, {width}": ALONE(factory, width=width)
-        for factory in (algorithms.isolated_linucb, algorithms.oracle_linucb) for width in ("schedule", "abbasi_yadkori")
+        for factory in (algorithms.isolated_linucb, algorithms.oracle_linucb)
+        for width in ("schedule", "abbasi_yadkori")
     },
 }  # fmt: skip
 pytestmark = [
@@ -260,7 +267,9 @@ def test_paths_are_those_of_the_transcription(name):
 
 
 def test_eight_iterations_are_close_to_the_exact_median():
-    """Along the paths, in median distances: from what is taken to the exact median, and the excess of g (3 of 7 agents attack)."""
+    """Along the paths, in median distances: from what is taken to the exact median,
+    and the excess of g (3 of 7 agents attack).
+    """
     errors, crude, excess = [], [], []
     for name in ("median, no attack", "median, now and then", "median, huge"):
         for seed in SEEDS:
@@ -296,7 +305,8 @@ PLANTED = [
     ("median", byz, "math.sqrt((k - 1) * L * d * iota)", "math.sqrt(k * L * d * iota)"),
     ("median", byz, "first * math.sqrt(k))", "first * math.sqrt(k + 1))"),
     ("median", byz, "if k < count:", "if k > 1:"),  # every message an episode late
-    ("median, 3 iterations, 1 play", byz, "self.vectors = self.grams + grams, self.vectors + vectors", "self.vectors = grams, vectors"),
+    ("median, 3 iterations, 1 play", byz, "self.vectors = self.grams + grams, self.vectors + vectors",
+        "self.vectors = grams, vectors"),
     ("median, constants of groups", byz, "128 * c.feature_spread", "64 * c.feature_spread"),
     ("mean", attacks, ".std(axis=0)", ".std(axis=0, ddof=1)"),
     ("median, now and then", attacks, "matrices[~hit], vectors[~hit]", "matrices, vectors"),

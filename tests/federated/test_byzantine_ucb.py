@@ -400,7 +400,8 @@ def test_a_target_attack_breaks_the_mean_and_not_the_median():
     rules = {name: functools.partial(byzantine_ucb, aggregate=name) for name in ("mean", "geometric_median")}
     attack = functools.partial(jb.adversaries.byzantine, kind="target", scale=5.0)
     ds = jb.sweep(
-        rules, federated_linear(num_agents=10, num_arms=10, dim=4), horizon=400, seeds=16, checkpoints=1, progress=False,
+        rules, federated_linear(num_agents=10, num_arms=10, dim=4), horizon=400, seeds=16, checkpoints=1,
+        progress=False,
         message_adversary=attack, grid={"message_adversary.corruption": [0.0, 0.2]},
     )  # fmt: skip
     regret = ds.regret.isel(t=-1).mean("seed").values / np.array([10, 8])  # of an honest agent

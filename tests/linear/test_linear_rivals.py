@@ -1,4 +1,6 @@
-"""The comparators of robust elimination: schedules laid out by eye, estimators against NumPy, limits, noise, corruption."""
+"""The comparators of robust elimination: schedules laid out by eye, estimators against NumPy, limits, noise,
+corruption.
+"""
 
 import math
 from functools import partial
@@ -38,7 +40,9 @@ def cast(tree):
 
 
 def played(algorithm, environment=QUIET):
-    """Every action, told by its regret, the pulls and the batches estimated. (`jb.simulate` compiles every span anew.)"""
+    """Every action, told by its regret, the pulls and the batches estimated.
+    (`jb.simulate` compiles every span anew.)
+    """
     horizon = algorithm.config["horizon"]
     factory = lambda horizon: algorithm._replace(config={"horizon": horizon})
     times = np.arange(1, horizon + 1)
@@ -58,7 +62,9 @@ def blocks(actions):
 
 
 def test_phases_on_the_canonical_basis():
-    """g w = 1: ceil(2 4 log(8 2 / .05)) = 47 plays an arm, then ceil(2 16 log(8 6 / .05)) = 220 of those within 1 of the best."""
+    """g w = 1: ceil(2 4 log(8 2 / .05)) = 47 plays an arm,
+    then ceil(2 16 log(8 6 / .05)) = 220 of those within 1 of the best.
+    """
     assert math.ceil(8 * math.log(320)) == 47 and math.ceil(32 * math.log(960)) == 220
     actions, pulls, phases = played(phased_elimination(actions=EYE, horizon=2000))
     assert blocks(actions) == [(0, 47), (1, 47), (2, 47), (3, 47), (0, 220), (2, 220), (3, 220), (0, 1152)]
@@ -125,7 +131,9 @@ def test_bogunovic_widths():
 
 
 def test_gaussian_batches_double():
-    """2, 4, 8, ... plays along four equal weights: 1, 1, 2, 4, ... of each arm; no radius, no noise: the first batch decides."""
+    """2, 4, 8, ... plays along four equal weights: 1, 1, 2, 4, ... of each arm;
+    no radius, no noise: the first batch decides.
+    """
     make = partial(private_elimination, actions=EYE, horizon=40, epsilon=math.inf, mechanism="gaussian")
     actions, _, batches = played(make(sampling_scale=1e3))
     assert blocks(actions) == [(a, n) for n in (1, 1, 2, 4) for a in range(4)] + [(0, 8)] and batches == 4
@@ -205,7 +213,9 @@ def test_arms_are_trimmed_as_scipy_does(sample, share):
 
 
 def test_buckets_are_solved_one_by_one(sample):
-    """alpha = 0.01 and 36 plays: ceil(0.72) + 5 = 6 buckets; with alpha = 0.2, 7, as many as the fewest plays of an arm."""
+    """alpha = 0.01 and 36 plays: ceil(0.72) + 5 = 6 buckets;
+    with alpha = 0.2, 7, as many as the fewest plays of an arm.
+    """
     actions, counts, reports = sample
     for alpha, buckets in ((0.01, 6), (0.2, 7)):
         batch, arm = batch_of(actions, counts, reports)
@@ -252,7 +262,9 @@ def test_fifty_weiszfeld_steps():
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 def test_central_noise_has_its_scale(mechanism):
-    """Of an arm's estimate on the canonical basis: sum + Lap(2 / epsilon) over n_a, or N(0, (2 sqrt(2 ln(1.25 / delta)) / (n_a epsilon))^2)."""
+    """Of an arm's estimate on the canonical basis:
+    sum + Lap(2 / epsilon) over n_a, or N(0, (2 sqrt(2 ln(1.25 / delta)) / (n_a epsilon))^2).
+    """
     counts = np.array([2, 5, 10, 20])
     batch, _ = batch_of(np.eye(4), counts, np.repeat(THETA, counts))
     more = {"num_batches": 3} if mechanism == "laplace" else {"delta": 0.01}
@@ -348,7 +360,9 @@ def test_one_program_serves_a_grid():
 
 
 def test_robust_estimators_keep_the_best_arm():
-    """A tenth of the rewards is -30 on the best arm and 30 elsewhere: least squares loses it, medians and trimming do not."""
+    """A tenth of the rewards is -30 on the best arm and 30 elsewhere:
+    least squares loses it, medians and trimming do not.
+    """
     actions = np.array([[1.0, 0.0], [0.0, 1.0], [-0.7, 0.5], [-0.6, -0.6]])
     environment = jb.environments.linear_arms(actions=actions, theta=[0.9, 0.0], noise_scale=0.3)
     robust = {"num_batches": 2, "corruption_bound": 0.1, "noise_scale": 0.3}
@@ -370,7 +384,8 @@ def test_an_attack_waits_for_a_batch():
     """The first batch decides; where its reports are lost nothing goes, and the second decides."""
     attack = jb.adversaries.huber(corruption=1.0, kind="burst", value="nan", batch=1)
     ds = jb.sweep(
-        partial(bogunovic_elimination, corruption_budget=0.0, noise_scale=0.1), QUIET, horizon=2000, seeds=8, checkpoints=2,
+        partial(bogunovic_elimination, corruption_budget=0.0, noise_scale=0.1), QUIET, horizon=2000, seeds=8,
+        checkpoints=2,
         progress=False, grid={"message_adversary.corruption": [0.0, 1.0]}, message_adversary=attack,
     )  # fmt: skip
     assert (ds.active_arms == 1).all() and ds.batches.values[0].T.tolist() == [[1, 2]] * 8

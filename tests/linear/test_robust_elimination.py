@@ -1,4 +1,5 @@
-"""Robust elimination: limits and invariants of docs/formulas/robust_linear.md#invariants and docs/formulas/robust_linear.md#edges; the formulas by hand; what attacks do.
+"""Robust elimination: limits and invariants of docs/formulas/robust_linear.md#invariants
+and docs/formulas/robust_linear.md#edges; the formulas by hand; what attacks do.
 
 Most runs share one compiled program: K = 6, d = 3, B = 3, T = 600.
 """
@@ -33,7 +34,8 @@ ARMS = linear_arms(actions=ACTIONS, theta=THETA, noise="rademacher")
 def run(environment=ARMS, seeds: Any = 16, horizon=600, grid=None, attack=None, num_batches=3, **settings):
     make = partial(robust_elimination, num_batches=num_batches, **settings)
     return jb.sweep(
-        make, environment, horizon=horizon, seeds=seeds, checkpoints=6, progress=False, grid=grid or {}, message_adversary=attack
+        make, environment, horizon=horizon, seeds=seeds, checkpoints=6, progress=False, grid=grid or {},
+        message_adversary=attack
     )  # fmt: skip
 
 
@@ -77,7 +79,8 @@ def test_practical_radius_by_hand(model, alpha):
     want, square, inverse = by_hand(model, pulls, 0.7, 2.5, 3.0, active, (0.6, 0.4, 0.9), alpha)
     got_square = formulas.mean_square(jnp.asarray(pulls), 0.7, 2.5, model=model)
     got = formulas.gamma_practical(
-        jnp.float32(ACTIONS), jnp.asarray(active), jnp.float32(inverse), jnp.asarray(pulls), log_term=3.0, square=got_square,
+        jnp.float32(ACTIONS), jnp.asarray(active), jnp.float32(inverse), jnp.asarray(pulls), log_term=3.0,
+        square=got_square,
         noise_scale=0.7, laplace_scale=2.5, model=model, sampling_scale=0.6, corruption_bound=jnp.float32(alpha),
         corruption_scale=0.4, bias_scale=0.9,
     )  # fmt: skip
@@ -214,7 +217,9 @@ def test_noise_vanishes_as_epsilon_grows():
 
 
 def test_one_report_an_arm_makes_both_models_one():
-    """T = 25, two batches: q = 5 plays over six arms of weight 1/6 are one play each, M1 and M2 alike, noise included."""
+    """T = 25, two batches: q = 5 plays over six arms of weight 1/6 are one play each, M1 and M2 alike,
+    noise included.
+    """
     orthogonal = linear_arms(actions=np.eye(6), theta=[0.5, 0, 0, 0.4, 0, 0], noise="rademacher")
     settings = {"horizon": 25, "num_batches": 2, "epsilon": 2.0, "sampling_scale": 0.05, "seeds": 32}
     one, other = (run(orthogonal, model=model, **settings) for model in ("M1", "M2"))
@@ -226,7 +231,9 @@ def test_one_report_an_arm_makes_both_models_one():
 
 
 def test_answers_of_a_schedule_laid_out_by_eye():
-    """m = 8.43 and 71.1; three arms of weight 1/3 (the short ones have none) take 3 and 24 plays, with a floor of 1/2, 5 and 36."""
+    """m = 8.43 and 71.1; three arms of weight 1/3 (the short ones have none) take 3 and 24 plays,
+    with a floor of 1/2, 5 and 36.
+    """
     actions = np.concatenate([np.eye(3), 0.1 * np.eye(3)])
     environment = linear_arms(actions=actions, theta=[0.5, 0.5, 0.5], noise="rademacher")
     ds = run(environment, model="M2", seeds=8, grid={"weight_floor": [0.1, 0.5]}, sampling_scale=1e3)
@@ -361,7 +368,8 @@ def test_swapped_reports_take_a_play_of_their_arm():
 def test_learners_without_batches_or_threshold(kind, words):
     with pytest.raises(ValueError, match=words):
         jb.sweep(
-            jb.algorithms.ucb1, ARMS, horizon=20, seeds=8, checkpoints=2, progress=False, reward_adversary=partial(huber, kind=kind)
+            jb.algorithms.ucb1, ARMS, horizon=20, seeds=8, checkpoints=2, progress=False,
+            reward_adversary=partial(huber, kind=kind)
         )  # fmt: skip
 
 

@@ -1,4 +1,6 @@
-"""The transcriptions of robust linear bandits by themselves: the invariants of docs/formulas/robust_linear.md#invariants, paths by hand, planted errors."""
+"""The transcriptions of robust linear bandits by themselves:
+the invariants of docs/formulas/robust_linear.md#invariants, paths by hand, planted errors.
+"""
 
 import itertools
 import math
@@ -204,7 +206,9 @@ def test_nothing_left_eliminates_nothing():
 
 
 def test_the_sieve_meets_values_under_the_filters_threshold():
-    """docs/formulas/robust_linear.md#sieve-and-refit: v = 10 passes both bounds; the sieve drops it and almost nothing else."""
+    """docs/formulas/robust_linear.md#sieve-and-refit: v = 10 passes both bounds;
+    the sieve drops it and almost nothing else.
+    """
     world = World(2, 4000, 0.05, 10.0)
     kept, wrongly = [], 0
     for presieve in (False, True):

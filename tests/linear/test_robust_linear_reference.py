@@ -1,4 +1,6 @@
-"""Robust elimination and its filter against their literal transcriptions: the same draws in, the same paths out, in float64."""
+"""Robust elimination and its filter against their literal transcriptions:
+the same draws in, the same paths out, in float64.
+"""
 
 import functools
 import math
@@ -78,7 +80,8 @@ def test_formulas_are_those_of_the_transcription(model):
         inverse, b = d.basis @ np.linalg.inv(moment) @ d.basis.T, literal.laplace_scale(epsilon)
         square = literal.second_moment_bound(pulls, model=model, noise_scale=0.6, epsilon=epsilon)
         shared = {
-            "model": model, "laplace_scale": b, "sampling_scale": 0.9, "corruption_bound": alpha, "corruption_scale": 0.3}  # fmt: skip
+            "model": model, "laplace_scale": b, "sampling_scale": 0.9, "corruption_bound": alpha,
+            "corruption_scale": 0.3}  # fmt: skip
         with jax.enable_x64(True):
             np.testing.assert_array_equal(formulas.counts(d.weights, size, model=model, weight_floor=0.15), pulls)
             close(formulas.mean_square(pulls, 0.6, b, model=model), square)
@@ -223,7 +226,8 @@ def test_paths_where_arms_span_a_plane_a_line_or_nothing(monkeypatch, model):
 
 
 @pytest.mark.parametrize(("model", "meeting"), [
-    ("M1", "target"), ("M1", "flip"), ("M1", "sign, rewards"), ("M1", "coins"), ("M1", "burst"), ("M1", "subthreshold"), ("M2", "target"), ("M2", "sign, rewards"),
+    ("M1", "target"), ("M1", "flip"), ("M1", "sign, rewards"), ("M1", "coins"), ("M1", "burst"), ("M1", "subthreshold"),
+    ("M2", "target"), ("M2", "sign, rewards"),
 ])  # fmt: skip
 def test_paths_under_other_attacks(model, meeting):
     for i, name in enumerate(("defaults", "contaminated", "sieve")):

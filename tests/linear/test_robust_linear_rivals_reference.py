@@ -1,4 +1,6 @@
-"""Comparators of robust linear bandits against their literal transcriptions: the same draws in, the same paths out, in float64."""
+"""Comparators of robust linear bandits against their literal transcriptions:
+the same draws in, the same paths out, in float64.
+"""
 
 import functools
 import math
@@ -62,7 +64,8 @@ def central(
     def run(multiplier):
         return rivals.private_elimination(
             ACTIONS, world.reward, horizon=horizon, mechanism=mechanism, attack=world.attack,
-            log=math.log(2 * K * count / failure_prob), sampling_scale=scale if sampling_scale is None else sampling_scale,
+            log=math.log(2 * K * count / failure_prob),
+            sampling_scale=scale if sampling_scale is None else sampling_scale,
             laplace=lambda label, place: world.draws("alg/close/sums", "laplace", (K,))[place.end, place.arm],
             normal=lambda label, place: world.draws("alg/close/means", "normal", (K,))[place.end, place.arm],
             mechanism_scale=multiplier, **more, **settings,
@@ -93,11 +96,14 @@ BATCHES = {"num_batches": 3}
 RIVALS = {
     "phased": (phased, 1200, [{}, {"epsilon": 4.0, "failure_prob": 0.5, "noise_scale": 0.3, "design_slack": 0.1}]),
     "bogunovic": (bogunovic, 3000, [
-        {"corruption_budget": 0.0}, {"corruption_budget": 3.0, "weight_floor": 0.2}, {}, {"noise_scale": 0.3, "failure_prob": 0.4}]),
+        {"corruption_budget": 0.0}, {"corruption_budget": 3.0, "weight_floor": 0.2}, {},
+        {"noise_scale": 0.3, "failure_prob": 0.4}]),
     "laplace": (functools.partial(central, mechanism="laplace", **BATCHES), 2000, [
-        {"epsilon": math.inf}, {"epsilon": 1.0, "privacy_scale": 0.1}, {"epsilon": 4.0, "privacy_scale": 0.3, "sampling_scale": 0.2}]),
+        {"epsilon": math.inf}, {"epsilon": 1.0, "privacy_scale": 0.1},
+        {"epsilon": 4.0, "privacy_scale": 0.3, "sampling_scale": 0.2}]),
     "gaussian": (functools.partial(central, mechanism="gaussian"), 500, [
-        {"epsilon": math.inf}, {"epsilon": 1.0, "delta": 0.01, "sampling_scale": 0.1}, {"epsilon": 4.0, "privacy_scale": 0.3}]),
+        {"epsilon": math.inf}, {"epsilon": 1.0, "delta": 0.01, "sampling_scale": 0.1},
+        {"epsilon": 4.0, "privacy_scale": 0.3}]),
     "buckets": (located("median_elimination"), 2000, [
         BATCHES, {"epsilon": 2.0, "corruption_bound": 0.1, "sampling_scale": 0.2, **BATCHES},
         {"corruption_bound": 0.05, "corruption_scale": 0.1, **BATCHES}]),

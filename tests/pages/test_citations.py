@@ -1,4 +1,6 @@
-"""Every citation leads somewhere: pages and anchors of the documentation exist, and nothing cites what the repository lacks."""
+"""Every citation leads somewhere: pages and anchors of the documentation exist,
+and nothing cites what the repository lacks.
+"""
 
 import re
 from functools import cache
@@ -10,13 +12,13 @@ ROOT = Path(__file__).parents[2]
 FOLDERS = ("jaxbandits", "tests", "benchmarks", "docs", "examples", "notebooks")
 FORMULAS = ("private_adversarial", "private_robust_mab", "robust_linear", "byzantine", "ldp_contextual")
 
-# `docs/formulas/byzantine.md#attacks` and `formulas/byzantine.md#attacks`; any other page after `docs/`. Not a part of a longer path
+# `docs/formulas/byzantine.md#attacks` and `formulas/byzantine.md#attacks`; any other page after `docs/`. Not a part
+# of a longer path
 CITATION = re.compile(r"(?<![\w/.-])(?:docs/([\w/-]+\.md)|(formulas/[\w-]+\.md))(#[\w-]+)?")
 LINK = re.compile(r"\]\((?!\w+:)([^)\s#]*)(#[^)\s]+)?\)")
 SPECIFICATION = re.compile(r"\bspecifications?\b|\bspecs? (?:private_|robust_|byzantine|ldp_)", re.IGNORECASE)
-SECTION = re.compile(
-    r"\bsections? \d"
-)  # a paper's own section follows its year or the word paper: "Wu et al. 2023, section 5"
+# A paper's own section follows its year or the word paper: "Wu et al. 2023, section 5"
+SECTION = re.compile(r"\bsections? \d")
 OF_A_PAPER = re.compile(r"(?:\d{4}\)?|\bpaper(?:'s)?),? $")
 
 
@@ -59,7 +61,10 @@ def dead_citations(text: str) -> list:
 
 
 def dead_links(path: Path, text: str) -> list:
-    """Relative links of a Markdown page whose file or anchor does not exist. MyST finds explicit targets of any page."""
+    """Relative links of a Markdown page whose file or anchor does not exist.
+
+    MyST finds explicit targets of any page.
+    """
     text = re.sub(r"^```.*?^```\s*$|`[^`\n]*`|\$\$.*?\$\$|\$[^$\n]*\$", "", text, flags=re.M | re.S)
     return [
         match[0]
@@ -101,8 +106,9 @@ def test_anchors_have_one_meaning():
     assert {name: pages for name, pages in owners.items() if len(pages) > 1} == {}
 
 
-def test_the_package_cites_nothing_that_is_not_here():
-    lost = {str(path.relative_to(ROOT)): found for path, text in texts("jaxbandits") if (found := unpublished(text))}
+@pytest.mark.parametrize("folder", ["jaxbandits", "tests", "benchmarks", "docs"])
+def test_nothing_is_cited_that_is_not_here(folder):
+    lost = {str(path.relative_to(ROOT)): found for path, text in texts(folder) if (found := unpublished(text))}
     assert lost == {}
 
 

@@ -131,6 +131,8 @@ def test_the_documentation_builds_and_lists_every_public_name():
 
 
 def _listed_module(module, name, listed) -> bool:
-    """A module among the public names (`jaxbandits.plot`) is on the page under its own name; dunder constants need no entry."""
+    """A module among the public names (`jaxbandits.plot`) is on the page under its own name;
+    dunder constants need no entry.
+    """
     value = getattr(module, name.rpartition(".")[2], None)
     return (isinstance(value, ModuleType) and value.__name__ in listed) or name.rpartition(".")[2].startswith("__")

@@ -1,4 +1,6 @@
-"""Reproductions: the machinery on small studies, each paper's statistics against literal NumPy, the quick sizes end to end."""
+"""Reproductions: the machinery on small studies, each paper's statistics against literal NumPy,
+the quick sizes end to end.
+"""
 
 import math
 from functools import partial
@@ -218,7 +220,7 @@ def test_an_interrupt_prints_the_command_that_goes_on(tmp_path, capsys, monkeypa
     )
 
 
-# ---- section G.1
+# ---- the paper's section G.1
 
 
 def test_the_forced_history_is_the_papers_listing():

@@ -1,4 +1,6 @@
-"""What a type checker says of a user's own code: misspelt, positional and wrong arguments are found before anything runs."""
+"""What a type checker says of a user's own code:
+misspelt, positional and wrong arguments are found before anything runs.
+"""
 
 import json
 import os
@@ -25,25 +27,29 @@ more = jb.environments.bernoulli_arms(means=np.array([0.2, 0.8]))
 algorithm: Algorithm = jb.algorithms.ucb1(num_arms=2, horizon=100)
 private = partial(jb.algorithms.private_batched, base=jb.algorithms.exp3)
 attack = jb.adversaries.huber(corruption=np.float64(0.1), kind="swapped")
-ds = jb.sweep({"UCB1": jb.algorithms.ucb1, "private": private}, arms, horizon=100, seeds=8, grid={"epsilon": [0.5, 1.0]},
-              reward_adversary=attack, progress=False)
-ds = jb.sweep("ucb1", "bernoulli_arms", horizon=[100, 200], seeds=range(8), grid={"environment.means": {"easy": [0.1, 0.9]}})
+ds = jb.sweep({"UCB1": jb.algorithms.ucb1, "private": private}, arms, horizon=100, seeds=8,
+              grid={"epsilon": [0.5, 1.0]}, reward_adversary=attack, progress=False)
+ds = jb.sweep("ucb1", "bernoulli_arms", horizon=[100, 200], seeds=range(8),
+              grid={"environment.means": {"easy": [0.1, 0.9]}})
 run = jb.simulate(algorithm, arms, seed=3, history=True)
 bound: float = jb.theory.htinf_bound(10, 1_000, 0.5)
 """
 WRONG = {
-    "jb.algorithms.ucb1(num_armz=3, horizon=100)": 'Unexpected keyword argument "num_armz" for "ucb1"; did you mean "num_arms"?',
+    "jb.algorithms.ucb1(num_armz=3, horizon=100)":
+        'Unexpected keyword argument "num_armz" for "ucb1"; did you mean "num_arms"?',
     "jb.algorithms.ucb1(3, 100)": 'Too many positional arguments for "ucb1"',
     'jb.algorithms.ucb1(num_arms="three", horizon=100)': 'Argument "num_arms" to "ucb1" has incompatible type "str"',
-    'jb.algorithms.ldp_exp3(num_arms=3, horizon=100, epsilon="1")': 'Argument "epsilon" to "ldp_exp3" has incompatible type "str"',
+    'jb.algorithms.ldp_exp3(num_arms=3, horizon=100, epsilon="1")':
+        'Argument "epsilon" to "ldp_exp3" has incompatible type "str"',
     "jb.algorithms.ucb2(num_arms=3, horizon=100)": 'Module has no attribute "ucb2"; maybe "ucb1"?',
     "jb.environments.bernoulli_arms(means=0.5)": 'Argument "means" to "bernoulli_arms" has incompatible type "float"',
     "jb.environments.bernoulli_arms()": 'Missing named argument "means" for "bernoulli_arms"',
     'jb.adversaries.huber(corruption=0.1, kind="swaped")': 'Argument "kind" to "huber" has incompatible type',
     'jb.sweep("ucb1", "bernoulli_arms", horizon=100, seed=8)': 'Unexpected keyword argument "seed" for "sweep"',
-    'jb.sweep("ucb1", "bernoulli_arms", horizon=100, seeds="8")': 'Argument "seeds" to "sweep" has incompatible type "str"',
+    'jb.sweep("ucb1", "bernoulli_arms", horizon=100, seeds="8")':
+        'Argument "seeds" to "sweep" has incompatible type "str"',
     "jb.swep": 'Module has no attribute "swep"',
-}
+}  # fmt: skip
 
 
 def said(tmp_path, code: str) -> str:

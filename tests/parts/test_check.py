@@ -240,35 +240,47 @@ class Planted(NamedTuple):
 BUGS = {
     "positional only": Planted("builds", lambda num_arms, /, horizon: None, "keyword-only"),
     "any keywords": Planted("builds", lambda **given: None, "name its arguments"),
-    "returns a tuple": Planted("builds", lambda *, num_arms, horizon: (1, 2), "must return an Algorithm, it returned (1, 2)"),
+    "returns a tuple": Planted("builds", lambda *, num_arms, horizon: (1, 2),
+        "must return an Algorithm, it returned (1, 2)"),
     "returns a world": Planted("builds", lambda *, horizon: catalogue.arms(), "it returned an Environment alone"),
     "already called": Planted("builds", jb.algorithms.ucb1(num_arms=3, horizon=9), "already called"),
     "no factory": Planted("builds", 3, "is no factory"),
     "missing argument": Planted("builds", jb.algorithms.ldp_ucb, "functools.partial(ldp_ucb, epsilon=...)"),
     "unknown argument": Planted("builds", partial(jb.algorithms.ucb1, epsilon=1), "no argument 'epsilon'"),
     "no such argument here": Planted("builds", partial(jb.algorithms.linucb), "dim must be given"),
-    "a string among params": Planted("builds", own(params=Params("1", 1.0)), "Algorithm.params.noise_scale = '1' must be a number"),
-    "None among params": Planted("builds", own(params=Params(None, 1.0)), "Algorithm.params.noise_scale = None must be a number"),
+    "a string among params": Planted("builds", own(params=Params("1", 1.0)),
+        "Algorithm.params.noise_scale = '1' must be a number"),
+    "None among params": Planted("builds", own(params=Params(None, 1.0)),
+        "Algorithm.params.noise_scale = None must be a number"),
     "no config": Planted("builds", bare, "validation.factory"),
     "a version without number": Planted("builds", own(version="planted"), "Algorithm.version must be a tuple"),
     "a schedule that is no tuple": Planted("builds", own(schedule=lambda horizon: Span(1, horizon)), "tuple of Span"),
-    "a span of parts of plays": Planted("builds", own(schedule=lambda horizon: (Span(1.5, horizon),)), "Span.slots = 1.5 must be an integer"),
+    "a span of parts of plays": Planted("builds", own(schedule=lambda horizon: (Span(1.5, horizon),)),
+        "Span.slots = 1.5 must be an integer"),
     "a string for a function": Planted("builds", own(encode="reward"), "Program.encode must be a function"),
     "a string for a guarantee": Planted("builds", own(claim="local"), "must be a Guarantee"),
     "act returns two": Planted("shapes", own(act=two_values), "it returns 2 values", two_values),
-    "act returns a dict": Planted("shapes", own(act=a_dict), "must return (action, used, note), it returns {'action'", a_dict),
-    "act returns floats": Planted("shapes", own(act=real_actions), "arms as integers, it returns actions of float32", real_actions),
-    "act returns one number": Planted("shapes", own(act=one_action), "actions of shape [P] (here 1) or [1], it returns int32[]", one_action),
+    "act returns a dict": Planted("shapes", own(act=a_dict), "must return (action, used, note), it returns {'action'",
+        a_dict),
+    "act returns floats": Planted("shapes", own(act=real_actions), "arms as integers, it returns actions of float32",
+        real_actions),
+    "act returns one number": Planted("shapes", own(act=one_action),
+        "actions of shape [P] (here 1) or [1], it returns int32[]", one_action),
     "update without released": Planted("shapes", own(update=lambda *given: (State(*given[1]),)), "it returns 1 value"),
-    "update returns the state": Planted("shapes", own(update=state_alone), "Program.update must return (state, released), it returns a State alone", state_alone),
-    "a drifting dtype": Planted("shapes", own(update=half_precision), "State.mean is float32 from init and float16 from update", half_precision),
-    "a growing state": Planted("shapes", own(update=longer), "State.pulls is int32[3] from init and int32[6] from update", longer),
-    "another state": Planted("shapes", own(update=other_tree), "must return a state of the fields that init returns", other_tree),
+    "update returns the state": Planted("shapes", own(update=state_alone),
+        "Program.update must return (state, released), it returns a State alone", state_alone),
+    "a drifting dtype": Planted("shapes", own(update=half_precision),
+        "State.mean is float32 from init and float16 from update", half_precision),
+    "a growing state": Planted("shapes", own(update=longer),
+        "State.pulls is int32[3] from init and int32[6] from update", longer),
+    "another state": Planted("shapes", own(update=other_tree), "must return a state of the fields that init returns",
+        other_tree),
     "a dtype that drifts in float64": Planted("shapes", own(update=to_float32), "with dtype='float64'", to_float32),
     "an error inside": Planted("shapes", own(update=raises), "cannot be traced: AttributeError"),
     "vectors as diagnostics": Planted("shapes", own(diagnose=diagnoses), "its entry 'means' is float32[3]", diagnoses),
     "diagnostics without names": Planted("shapes", own(diagnose=no_dict), "must return a dict of numbers", no_dict),
-    "no cache": Planted("traces_once", own(one=lambda: Program(init, lambda *given: act(*given), encode, update)), "functools.cache"),
+    "no cache": Planted("traces_once", own(one=lambda: Program(init, lambda *given: act(*given), encode, update)),
+        "functools.cache"),
     "np.random": Planted("draws", own(init=numpy_noise), "np.random", numpy_noise),
     "a constant key": Planted("draws", own(act=constant_key), "the same in every lane", constant_key),
     "a key of the play alone": Planted("draws", own(act=key_of_the_play), "the same in every lane", key_of_the_play),
@@ -279,21 +291,28 @@ BUGS = {
     "a view that is a string": Planted("builds", own(claim=CLAIM._replace(view="message")), "view must be a function"),
     "a view of nothing": Planted("guarantee", own(claim=CLAIM._replace(view=lambda *given: ())), "shows nothing"),
     "events that are a string": Planted(
-        "guarantee", own(claim=Guarantee("local", "reward", lambda params: (1 / params.mechanism_scale, 0.0), view_message,
-                                         ("mechanism_scale",), events=lambda params: "laplace")), "return a tuple of Event"),
+        "guarantee",
+        own(claim=Guarantee("local", "reward", lambda params: (1 / params.mechanism_scale, 0.0), view_message,
+                            ("mechanism_scale",), events=lambda params: "laplace")),
+        "return a tuple of Event"),
     "no scales": Planted("guarantee", own(claim=CLAIM._replace(scales=())), "mechanism_scale"),
     "events without their noise": Planted(
-        "guarantee", own(claim=guarantee("local", "reward", lambda params: (laplace_event("x", 1.0, 1.0),), view_message)), "double"),
+        "guarantee",
+        own(claim=guarantee("local", "reward", lambda params: (laplace_event("x", 1.0, 1.0),), view_message)),
+        "double"),
     "no noise": Planted("guarantee", own(params=Params(0.0, 1.0)), "epsilon = inf"),
     "a claim of no model": Planted("guarantee", own(claim=CLAIM._replace(model="none")), "say which model"),
-    "too few windows": Planted("plays", own(schedule=lambda horizon: (Span(1, horizon // 2, full=False),)), "too few windows"),
+    "too few windows": Planted("plays", own(schedule=lambda horizon: (Span(1, horizon // 2, full=False),)),
+        "too few windows"),
     "arms from one to three": Planted("actions", own(act=always(3)), "played arm 3 at play 1; arms are 0..2"),
     "arm minus one": Planted("actions", own(act=always(-1)), "played arm -1 at play 1; arms are 0..2"),
-    "rewards as they come": Planted("bad_rewards", own(encode=unclean, claim=Guarantee()), "makes state.mean NaN", update),
+    "rewards as they come": Planted("bad_rewards", own(encode=unclean, claim=Guarantee()), "makes state.mean NaN",
+        update),
     "a lane that reads others": Planted("lane_alone", own(update=shared_state), "another"),
     "calls that differ": Planted("chunks", own(update=shared_state), "calls of 16 and of 8 lanes", shared_state),
     "windows for plays": Planted(
-        "checkpoints", own(act=by_windows, update=counts_windows, schedule=open_span), "count plays (used)", counts_windows),
+        "checkpoints", own(act=by_windows, update=counts_windows, schedule=open_span), "count plays (used)",
+        counts_windows),
 }  # fmt: skip
 
 
@@ -379,8 +398,10 @@ def untrue(params, state, t, context):
 
 WORLDS = {
     "rewards by pull": ("windows", arms_of(reward=by_pulls), "address draws by t", by_pulls),
-    "integers as rewards": ("shapes", arms_of(reward=whole_rewards), "must return floats, it returns int32[1]", whole_rewards),
-    "rewards of two": ("shapes", arms_of(reward=wide_rewards), "must return rewards of shape [P] (here 1), it returns float32[1,2]", wide_rewards),
+    "integers as rewards": ("shapes", arms_of(reward=whole_rewards), "must return floats, it returns int32[1]",
+        whole_rewards),
+    "rewards of two": ("shapes", arms_of(reward=wide_rewards),
+        "must return rewards of shape [P] (here 1), it returns float32[1,2]", wide_rewards),
     "score without a name": ("shapes", arms_of(score=lambda *given: given[4]), "World.score must return a Score", None),
     "truth without a name": ("shapes", arms_of(truth=untrue), "World.truth must return a Truth", untrue),
     "no means": ("shapes", arms_of(facts={"num_arms": 2}), "facts['means']", None),
@@ -511,10 +532,14 @@ def endless():
 
 
 ODD = [
-    None, 42, 1.5, True, object(), [], {}, print, os.getcwd, int, Called, lambda: None, lambda: 3, partial(int, 3), endless(), np.ones(3), jnp,
-    jb.environments.bernoulli_arms, jb.environments.bernoulli_arms(means=[0.2, 0.8]), jb.adversaries.huber, Algorithm, partial(Algorithm), b"ucb1",
-    partial(jb.algorithms.ucb1, num_arms="three"), partial(jb.algorithms.ucb1, num_arms=0), partial(jb.algorithms.ucb1, horizon=7),
-    partial(jb.algorithms.linucb, dim=-1), partial(jb.algorithms.exp4, num_experts=None), partial(jb.algorithms.ucb1, num_arms=np.ones(2)),
+    None, 42, 1.5, True, object(), [], {}, print, os.getcwd, int, Called, lambda: None, lambda: 3, partial(int, 3),
+    endless(), np.ones(3), jnp,
+    jb.environments.bernoulli_arms, jb.environments.bernoulli_arms(means=[0.2, 0.8]), jb.adversaries.huber, Algorithm,
+    partial(Algorithm), b"ucb1",
+    partial(jb.algorithms.ucb1, num_arms="three"), partial(jb.algorithms.ucb1, num_arms=0),
+    partial(jb.algorithms.ucb1, horizon=7),
+    partial(jb.algorithms.linucb, dim=-1), partial(jb.algorithms.exp4, num_experts=None),
+    partial(jb.algorithms.ucb1, num_arms=np.ones(2)),
 ]  # fmt: skip
 
 
@@ -563,7 +588,8 @@ def test_wrong_calls_are_one_line(capsys, modules):
 
 def test_the_environment_follows_from_the_arguments():
     for algorithm, name in (
-        (jb.algorithms.ucb1, "bernoulli_arms"), (jb.algorithms.linucb, "contextual_linear"), (jb.algorithms.exp4, "rotating_experts"),
+        (jb.algorithms.ucb1, "bernoulli_arms"), (jb.algorithms.linucb, "contextual_linear"),
+        (jb.algorithms.exp4, "rotating_experts"),
         (jb.algorithms.phased_elimination, "linear_arms"), (jb.algorithms.byzantine_ucb, "federated_linear"),
     ):  # fmt: skip
         assert small_environment(algorithm)().config["name"] == name
@@ -579,7 +605,8 @@ def test_an_own_factory_is_audited_from_the_command_line(tmp_path, monkeypatch, 
     assert "does not refute the claim (1, 0)" in capsys.readouterr().out
     assert (tmp_path / "out/private_greedy.png").exists()
     for name, words in (
-        ("my_private_algorithm:private_greedy", "needs epsilon"), ("my_private_algorithm:nothing", "cannot be imported"),
+        ("my_private_algorithm:private_greedy", "needs epsilon"),
+        ("my_private_algorithm:nothing", "cannot be imported"),
         ("my_algorithm:epsilon_greedy_arms", "has no guarantee"), ("my_private_algorithm:__doc__", "is no factory"),
     ):  # fmt: skip
         assert main(["audit", name, "--out", str(tmp_path / "none")]) == 2

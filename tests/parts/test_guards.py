@@ -562,8 +562,10 @@ ALGORITHMS = {
         r"Program.act must take \(params, state, draws, t, context\), it takes \(params, state, t, context\)",
     ),
     # the others
-    "update alone": ({"update": update_alone}, r"Program.update must return \(state, released\), it returns a State alone"),
-    "encode raises": ({"encode": raising}, r"'own' cannot be traced: AttributeError.*in Program.encode, .*test_guards.py"),
+    "update alone": ({"update": update_alone},
+        r"Program.update must return \(state, released\), it returns a State alone"),
+    "encode raises": ({"encode": raising},
+        r"'own' cannot be traced: AttributeError.*in Program.encode, .*test_guards.py"),
     "encode returns text": (
         {"encode": lambda params, note, draws, t, context, action, reward, play: "hello"},
         "Program.encode must return numbers and arrays, it returns 'hello'",
@@ -576,21 +578,25 @@ ALGORITHMS = {
         {"update": update_of(lambda s: s._replace(mean=s.mean[:, None]))},
         r"State.mean is float32\[3\] from init and float32\[3,1\] from update",
     ),
-    "a field that is lost": ({"update": update_of(tuple)}, r"must return a state of the fields that init returns: State\("),
+    "a field that is lost": ({"update": update_of(tuple)},
+        r"must return a state of the fields that init returns: State\("),
     "close drifts": (
         {"close": lambda params, state, draws, t: state._replace(mean=state.mean[:1])},
         r"Program.close must keep the state's shapes: State.mean",
     ),
     "diagnose": ({"diagnose": lambda params, state: {"counts": state.pulls}}, r"its entry 'counts' is int32\[3\]"),
-    "diagnose under a taken name": ({"diagnose": lambda params, state: {"regret": 1.0}}, "a result cannot hold under that name"),
+    "diagnose under a taken name": ({"diagnose": lambda params, state: {"regret": 1.0}},
+        "a result cannot hold under that name"),
     "actions for agents that are not there": (
         {"act": lambda params, state, draws, t, context: (jnp.zeros((1, 1), jnp.int32), None, t[0])},
         r"Program.act returns actions int32\[1,1\], and this environment has no agents",
     ),
-    "a field that is not there": ({"hints": Hints(kept=("men",))}, r"Hints.kept names 'men', but the state that init returns is State\("),
+    "a field that is not there": ({"hints": Hints(kept=("men",))},
+        r"Hints.kept names 'men', but the state that init returns is State\("),
     "hints that are none": ({"hints": {"rest": None}}, "Program.hints must be a Hints, not"),
     "diagnose no dict": ({"diagnose": lambda params, state: 3.0}, "must return a dict of numbers"),
-    "rest": ({"hints": Hints(rest=lambda params, state: state.pulls)}, r"Hints.rest must return one arm, int32, it returns int32\[3\]"),
+    "rest": ({"hints": Hints(rest=lambda params, state: state.pulls)},
+        r"Hints.rest must return one arm, int32, it returns int32\[3\]"),
     "no function": ({"encode": "reward"}, "Program.encode must be a function, not 'reward'"),
     # params, schedule, version
     "text among params": ({"params": Params("fast")}, "Algorithm.params.scale = 'fast' must be a number or an array"),
@@ -600,24 +606,32 @@ ALGORITHMS = {
     "one span": ({"schedule": Span(1, 20)}, "schedule must be a tuple of Span"),
     "no plays in a window": ({"schedule": (Span(0, 20),)}, "Span.slots = 0 must be an integer of at least 1"),
     "half a play": ({"schedule": (Span(1, 2.5),)}, "Span.repeats = 2.5 must be an integer"),
-    "too few plays": ({"schedule": (Span(1, HORIZON - 1),)}, f"schedule offers {HORIZON - 1} plays, and the horizon is {HORIZON}"),
+    "too few plays": ({"schedule": (Span(1, HORIZON - 1),)},
+        f"schedule offers {HORIZON - 1} plays, and the horizon is {HORIZON}"),
     "rewards in a tuple": ({"rewards": (0, 1)}, r"Algorithm.rewards must be a Rewards, such as .* not \(0, 1\)"),
-    "rewards upside down": ({"rewards": Rewards(1.0, 0.0, "clip")}, "Rewards.low = 1.0 must be a number below Rewards.high = 0.0"),
-    "rewards of another fate": ({"rewards": Rewards(0.0, 1.0, "cut")}, "Rewards.outside = 'cut' must be one of 'clip', 'zero', 'accept'"),
+    "rewards upside down": ({"rewards": Rewards(1.0, 0.0, "clip")},
+        "Rewards.low = 1.0 must be a number below Rewards.high = 0.0"),
+    "rewards of another fate": ({"rewards": Rewards(0.0, 1.0, "cut")},
+        "Rewards.outside = 'cut' must be one of 'clip', 'zero', 'accept'"),
     "a version of text": ({"version": "own"}, "Algorithm.version must be a tuple"),
     # the guarantee
-    "model": ({"guarantee": Guarantee("locall")}, r"Guarantee.model = 'locall' must be one of .*did you mean 'local'\?"),
+    "model": ({"guarantee": Guarantee("locall")},
+        r"Guarantee.model = 'locall' must be one of .*did you mean 'local'\?"),
     "unit": ({"guarantee": Guarantee("local", "rewards")}, r"Guarantee.unit = 'rewards' .*did you mean 'reward'\?"),
     "a string": ({"guarantee": "local"}, "Algorithm.guarantee must be a Guarantee"),
-    "view": ({"guarantee": Guarantee("local", view="message")}, r"Guarantee.view must be a function of \(message, released"),
-    "events": ({"guarantee": Guarantee("local", events=())}, r"Guarantee.events must be a function of \(params\), not \(\)"),
+    "view": ({"guarantee": Guarantee("local", view="message")},
+        r"Guarantee.view must be a function of \(message, released"),
+    "events": ({"guarantee": Guarantee("local", events=())},
+        r"Guarantee.events must be a function of \(params\), not \(\)"),
     "events of numbers": (
         {"guarantee": Guarantee("local", events=lambda params: (1.0,))}, "Guarantee.events must return a tuple of Event"
     ),
-    "spend": ({"guarantee": Guarantee("local", spend=1.0)}, r"Guarantee.spend must be a function of \(params\), not 1.0"),
+    "spend": ({"guarantee": Guarantee("local", spend=1.0)},
+        r"Guarantee.spend must be a function of \(params\), not 1.0"),
     "spend one number": ({"guarantee": Guarantee("local", spend=lambda params: 1.0)}, "Guarantee.spend"),
     "spend three": ({"guarantee": Guarantee("local", spend=lambda params: (1, 0, 0))}, r"return \(epsilon, delta\)"),
-    "scales": ({"guarantee": Guarantee("local", scales=("sale",))}, r"scales names 'sale' \(did you mean 'scale'\?\), but"),
+    "scales": ({"guarantee": Guarantee("local", scales=("sale",))},
+        r"scales names 'sale' \(did you mean 'scale'\?\), but"),
     "scales of text": ({"guarantee": Guarantee("local", scales="scale")}, "Guarantee.scales must be a tuple of names"),
     "bound": ({"guarantee": Guarantee("local", bound=-1.0)}, "Guarantee.bound = -1.0 must be a positive number"),
     "a view that fails": (
@@ -637,12 +651,14 @@ def test_a_malformed_algorithm_is_named_at_its_authors_line(name):
 
 
 WORLDS = {
-    "reward too long": ({"reward": lambda params, state, draws, t, context, action: jnp.zeros(7)}, r"World.reward .*\[7\]"),
+    "reward too long": ({"reward": lambda params, state, draws, t, context, action: jnp.zeros(7)},
+        r"World.reward .*\[7\]"),
     "reward of every arm": (
         {"reward": lambda params, state, draws, t, context, action: jnp.zeros((1, 3))}, r"World.reward .*float32\[1,3\]"
     ),
     "observe one value": (
-        {"observe": lambda params, state, draws, t: ()}, r"World.observe must return \(context, state\), it returns 0 values"
+        {"observe": lambda params, state, draws, t: ()},
+        r"World.observe must return \(context, state\), it returns 0 values"
     ),
     "observe drifts": (
         {"observe": lambda params, state, draws, t: ((), 1.0)}, "World.observe must return a state of the fields"
@@ -752,7 +768,8 @@ ATTACKS = {
         lambda params, state, draws, t, payload, seen: (payload, 0, state), "`hit` False or a mask of agents, booleans"
     ),
     "a state that drifts": (
-        lambda params, state, draws, t, payload, seen: (payload, False, state.astype(jnp.float32)), "the state is int32 from init"
+        lambda params, state, draws, t, payload, seen: (payload, False, state.astype(jnp.float32)),
+        "the state is int32 from init"
     ),
 }  # fmt: skip
 

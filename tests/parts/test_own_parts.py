@@ -1,4 +1,6 @@
-"""Parts of a user's own meet every interaction of the package. What crashes the compiler takes its process along, so that is a child's.
+"""Parts of a user's own meet every interaction of the package.
+
+What crashes the compiler takes its process along, so that is a child's.
 
 python -m pytest tests/parts/test_own_parts.py
 """
@@ -75,7 +77,9 @@ ENVIRONMENTS = {
 
 
 def met():
-    """Every meeting of a player and adversaries that read nothing, or little, with an environment: its name and its arguments."""
+    """Every meeting of a player and adversaries that read nothing, or little, with an environment:
+    its name and its arguments.
+    """
     for name, environment in ENVIRONMENTS.items():
         player = blind_agents if name == "federated" else blind
         yield name, (player, environment), {}

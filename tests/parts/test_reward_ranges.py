@@ -1,4 +1,6 @@
-"""The rewards that algorithms declare they read, the ranges that environments state, and the warning where they part."""
+"""The rewards that algorithms declare they read, the ranges that environments state,
+and the warning where they part.
+"""
 
 import inspect
 import json
@@ -136,7 +138,8 @@ def test_environments_pay_what_they_say(name):
 def test_ranges_are_exact():
     e = jb.environments
     ranges = {
-        e.gaussian_arms: [({"means": [3.0, 5.0], "scale": 0.0}, (3, 5)), ({"means": [3.0, 5.0]}, (-math.inf, math.inf))],
+        e.gaussian_arms: [({"means": [3.0, 5.0], "scale": 0.0}, (3, 5)),
+            ({"means": [3.0, 5.0]}, (-math.inf, math.inf))],
         e.student_arms: [({"means": [-1.0, 5.0], "scale": 0.0}, (-1, 5))],
         e.pareto_arms: [({"means": [0.9, 0.5], "shape": 2.0}, (0.25, math.inf))],
         e.lognormal_arms: [({"means": [0.9, 0.5]}, (0, math.inf)), ({"means": [0.9, 0.5], "sigma": 0.0}, (0.5, 0.9))],
@@ -236,7 +239,8 @@ def test_a_sweep_warns_once_a_label_before_it_runs_and_not_of_corruption():
     (warning,) = caught
     assert warning.filename == __file__
     assert str(warning.message).startswith(
-        "one: reads rewards in [0, 1] and counts others as 0, and rewards here lie in [0, 3] (the worst of 2 among 3 points)"
+        "one: reads rewards in [0, 1] and counts others as 0, and rewards here lie in [0, 3] "
+        "(the worst of 2 among 3 points)"
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -1,4 +1,6 @@
-"""Wrong calls and configurations, as a table: each ends in one line that names the argument, the value and the remedy."""
+"""Wrong calls and configurations, as a table:
+each ends in one line that names the argument, the value and the remedy.
+"""
 
 import functools
 import inspect
@@ -98,7 +100,8 @@ SWEEPS = {
     "an unknown name in a list": (lambda: sweep(["ucb1", "exp4x"]), "exp4x", "exp4"),
     "a name of nothing": (lambda: sweep("zzz"), "zzz", "jb.algorithms"),
     "a module's function as a name": (lambda: sweep("my_module:f"), "my_module:f", "the function itself"),
-    "an environment's name": (lambda: sweep("bernoulli_arms"), "bernoulli_arms", "environment", "algorithms come first"),
+    "an environment's name": (lambda: sweep("bernoulli_arms"), "bernoulli_arms", "environment",
+        "algorithms come first"),
     "the name twice": (lambda: sweep(["ucb1", "ucb1"]), "ucb1", "labels"),
     "a name and its factory": (lambda: sweep(["ucb1", A.ucb1]), "ucb1", "labels"),
     "swapped": (lambda: sweep(ARMS, A.ucb1), "bernoulli_arms", "algorithms come first"),
@@ -116,7 +119,8 @@ SWEEPS = {
     "an unknown argument": (lambda: sweep(partial(A.ucb1, bonus=1.0)), "bonus", "bonus_scale"),
     "an argument of the wrong kind": (lambda: sweep(partial(A.ucb1, bonus_scale="x")), "bonus_scale", "'x'"),
     "positional": (lambda: sweep(partial(A.ucb1, 3)), "keyword"),
-    "a missing argument": (lambda: sweep("ldp_ucb"), "epsilon", "functools.partial(jb.algorithms.ldp_ucb", "in the grid"),
+    "a missing argument": (lambda: sweep("ldp_ucb"), "epsilon", "functools.partial(jb.algorithms.ldp_ucb",
+        "in the grid"),
     "two missing": (lambda: sweep("batched_exp4", "rotating_experts"), "needs"),
     "a label of NUL": (lambda: sweep({"a\0b": A.ucb1}), "label"),
     "half a character": (lambda: sweep({"\ud800": A.ucb1}), "label"),
@@ -131,11 +135,13 @@ SWEEPS = {
     "no contexts": (lambda: sweep("linucb"), "linucb", "dim", "contextual_linear"),
     "no contexts for another": (lambda: sweep(partial(A.online_ucb, epsilon=1.0)), "dim", "contextual_linear"),
     "no agents": (lambda: sweep(partial(A.byzantine_ucb, window=4)), "num_agents", "federated_linear"),
-    "agents given": (lambda: sweep(partial(A.byzantine_ucb, window=4, num_agents=3, dim=2)), "num_agents", "federated_linear"),
+    "agents given": (lambda: sweep(partial(A.byzantine_ucb, window=4, num_agents=3, dim=2)), "num_agents",
+        "federated_linear"),
     "no experts": (lambda: sweep("exp4"), "num_experts", "rotating_experts"),
     "experts given": (lambda: sweep(partial(A.exp4, num_experts=3)), "num_experts", "rotating_experts"),
     "no actions": (lambda: sweep(partial(A.phased_elimination, epsilon=1.0)), "actions", "linear_arms"),
-    "another horizon": (lambda: sweep(partial(A.ucb1, horizon=50)), "horizon = 50", "sweep's horizon 32", "leave it out"),
+    "another horizon": (lambda: sweep(partial(A.ucb1, horizon=50)), "horizon = 50", "sweep's horizon 32",
+        "leave it out"),
     "other arms": (lambda: sweep(partial(A.ucb1, num_arms=3)), "num_arms = 3", "environment's 2", "leave it out"),
     # ---- environments
     "no environment": (lambda: sweep(environment=None), "environment = None", "jb.environments"),
@@ -143,15 +149,19 @@ SWEEPS = {
     "a list as environment": (lambda: sweep(environment=[ARMS]), "environment", "jb.environments"),
     "a dict as environment": (lambda: sweep(environment={"means": [0.1]}), "environment", "jb.environments"),
     "an array as environment": (lambda: sweep(environment=np.ones(2)), "environment"),
-    "an unknown environment": (lambda: sweep(environment="bernouli_arms"), "bernouli_arms", "did you mean 'bernoulli_arms'"),
+    "an unknown environment": (lambda: sweep(environment="bernouli_arms"), "bernouli_arms",
+        "did you mean 'bernoulli_arms'"),
     "an algorithm's name": (lambda: sweep(environment="ucb1"), "environment = 'ucb1'", "an algorithm"),
-    "a called algorithm": (lambda: sweep(environment=A.ucb1(num_arms=2, horizon=3)), "environment = ucb1(...)", "algorithm"),
+    "a called algorithm": (lambda: sweep(environment=A.ucb1(num_arms=2, horizon=3)), "environment = ucb1(...)",
+        "algorithm"),
     "an adversary as environment": (lambda: sweep(environment="huber"), "huber", "adversary"),
     "means missing": (
         lambda: sweep(environment="bernoulli_arms"),
-        "bernoulli_arms needs means: functools.partial(jb.environments.bernoulli_arms, means=...) or environment.means in the grid",
+        "bernoulli_arms needs means: functools.partial(jb.environments.bernoulli_arms, means=...) "
+        "or environment.means in the grid",
     ),
-    "means missing of a factory": (lambda: sweep(environment=E.bernoulli_arms), "bernoulli_arms needs means", "partial"),
+    "means missing of a factory": (lambda: sweep(environment=E.bernoulli_arms), "bernoulli_arms needs means",
+        "partial"),
     "three missing": (lambda: sweep("linucb", "contextual_linear"), "needs num_arms, dim", "environment.num_arms"),
     "no Environment returned": (lambda: sweep(environment=no_environment), "no_environment", "3", "Environment"),
     "a class of dicts": (lambda: sweep(environment=dict), "environment", "dict"),
@@ -183,9 +193,12 @@ SWEEPS = {
     "a number in a tied key": (lambda: sweep(grid={("epsilon", 3): [1]}), "3", "name"),
     "an unknown key": (lambda: sweep("ldp_ucb", grid={"epsilo": [1.0]}), "epsilo", "did you mean 'epsilon'"),
     "a key of another part": (lambda: sweep(grid={"means": {"a": [0.1, 0.2]}}), "means", "environment.means"),
-    "an unknown key of a part": (lambda: sweep(grid={"environment.mean": [1]}), "environment.mean", "environment.means"),
-    "no such part": (lambda: sweep(grid={"reward_adversary.corruption": [0.1]}), "reward_adversary", "no reward_adversary"),
-    "bound already": (lambda: sweep(partial(A.ldp_ucb, epsilon=1.0), grid={"epsilon": [1.0]}), "epsilon", "partial of 'ldp_ucb'"),
+    "an unknown key of a part": (lambda: sweep(grid={"environment.mean": [1]}), "environment.mean",
+        "environment.means"),
+    "no such part": (lambda: sweep(grid={"reward_adversary.corruption": [0.1]}), "reward_adversary",
+        "no reward_adversary"),
+    "bound already": (lambda: sweep(partial(A.ldp_ucb, epsilon=1.0), grid={"epsilon": [1.0]}), "epsilon",
+        "partial of 'ldp_ucb'"),
     "a key named t": (lambda: sweep(grid={"t": [1, 2]}), "'t'", "every result"),
     "a key named seed": (lambda: sweep(grid={"seed": [1, 2]}), "'seed'", "every result"),
     "a key named algorithm": (lambda: sweep(grid={"algorithm": ["ucb1"]}), "'algorithm'", "every result"),
@@ -197,7 +210,8 @@ SWEEPS = {
         lambda: sweep(environment="bernoulli_arms", grid={"environment.means": [[0.1, 0.2], [0.3, 0.4]]}),
         "environment.means", "{'environment.means': {'easy'",
     ),
-    "one array": (lambda: sweep(environment="bernoulli_arms", grid={"environment.means": np.ones((2, 2))}), "name them"),
+    "one array": (lambda: sweep(environment="bernoulli_arms", grid={"environment.means": np.ones((2, 2))}),
+        "name them"),
     "tied columns": (
         lambda: sweep(A.exp3, grid={("learning_rate", "mixing"): [[0.1, 0.2, 0.3], [0.1, 0.2, 0.3]]}),
         "ties 2 keys", "row of 2 values",
@@ -209,7 +223,8 @@ SWEEPS = {
     "a tiny epsilon": (lambda: sweep("ldp_ucb", grid={"epsilon": [1e-300]}), "epsilon = 1e-300"),
     "a huge integer": (lambda: sweep("ldp_ucb", grid={"epsilon": [10**400]}), "epsilon"),
     "a label of NUL in the grid": (
-        lambda: sweep(environment="bernoulli_arms", grid={"environment.means": {"a\0": [0.1, 0.2]}}), "environment.means",
+        lambda: sweep(environment="bernoulli_arms", grid={"environment.means": {"a\0": [0.1, 0.2]}}),
+        "environment.means",
     ),
     "broken mathematics in the grid": (
         lambda: sweep(environment="bernoulli_arms", grid={"environment.means": {"$x^{$": [0.1, 0.2]}}), "mathematics",
@@ -221,18 +236,22 @@ SWEEPS = {
     "a dict as points": (lambda: sweep(points={"epsilon": [1.0]}), "points", "list of dicts"),
     "an empty point": (lambda: sweep(points=[{}]), "points", "dicts"),
     "numbers as points": (lambda: sweep(points=[1, 2]), "points", "dicts"),
-    "unlike points": (lambda: sweep(A.exp3, points=[{"mixing": 0.1}, {"learning_rate": 0.1}]), "points[0]", "learning_rate"),
+    "unlike points": (lambda: sweep(A.exp3, points=[{"mixing": 0.1}, {"learning_rate": 0.1}]), "points[0]",
+        "learning_rate"),
     "points of an unknown key": (lambda: sweep(points=[{"mixng": 0.1}]), "mixng"),
     # ---- horizon, seeds, checkpoints
     **{
         f"horizon = {value!r}": (lambda value=value: sweep(horizon=value), "horizon")
-        for value in (0, -1, 1.5, "ten", None, True, [], [10, 10], [0], [1.5], ["a"], np.nan, np.inf, 1e300, 2**31, {}, 10**400)
+        for value in (0, -1, 1.5, "ten", None, True, [], [10, 10], [0], [1.5], ["a"], np.nan, np.inf, 1e300, 2**31, {},
+            10**400)
     },
     **{
         f"seeds = {value!r}": (lambda value=value: sweep(seeds=value), "seeds")
         for value in (
-            0, -1, 1.5, "ten", "10", True, False, None, [], {}, [1, 3], [3, 2, 1], [0.5], ["a"], [-1, 0], range(0), range(3, 1),
-            range(0, 10, 2), range(-1, 3), 2**31 + 1, 10**400, np.nan, np.inf, (1, 1), np.array([0, 2]), np.array([[0, 1]]),
+            0, -1, 1.5, "ten", "10", True, False, None, [], {}, [1, 3], [3, 2, 1], [0.5], ["a"], [-1, 0], range(0),
+            range(3, 1),
+            range(0, 10, 2), range(-1, 3), 2**31 + 1, 10**400, np.nan, np.inf, (1, 1), np.array([0, 2]),
+            np.array([[0, 1]]),
             np.array([0.5]), [True, 2], b"8", object,
         )
     },
@@ -241,7 +260,8 @@ SWEEPS = {
     **{
         f"checkpoints = {value!r}": (lambda value=value: sweep(checkpoints=value), "checkpoints")
         for value in (
-            0, -1, 1.5, "all", "every", None, True, [], [0], [1, 1], [3, 2], [33], [1.5], ["a"], {}, np.nan, np.inf, [np.nan],
+            0, -1, 1.5, "all", "every", None, True, [], [0], [1, 1], [3, 2], [33], [1.5], ["a"], {}, np.nan, np.inf,
+            [np.nan],
             [[1, 2]], [[1], [2, 3]], object(), 10**400, [10**400],
         )
     },
@@ -269,14 +289,17 @@ SWEEPS = {
         for value in (0, -1, 10**6, "gpu", [], [3], True, 1.5, {})
     },
     # ---- numbers that the run's dtype cannot hold
-    "an infinite mean": (lambda: sweep(environment=partial(E.gaussian_arms, means=[0.0, 1e39])), "means", "1e+39", "float64"),
+    "an infinite mean": (lambda: sweep(environment=partial(E.gaussian_arms, means=[0.0, 1e39])), "means", "1e+39",
+        "float64"),
     "an infinite scale": (
-        lambda: sweep(environment=partial(E.gaussian_arms, means=[0.0, 1.0], scale=1e300)), "scale", "1e+300", "float32",
+        lambda: sweep(environment=partial(E.gaussian_arms, means=[0.0, 1.0], scale=1e300)), "scale", "1e+300",
+        "float32",
     ),
     "an infinite bonus": (lambda: sweep(partial(A.ucb1, bonus_scale=1e39)), "bonus_scale", "1e+39"),
     "an infinite attack": (lambda: sweep(reward_adversary=partial(V.huber, value=1e39)), "value", "1e+39"),
     "infinite on the grid": (
-        lambda: sweep(environment=TWO.func, grid={"environment.means": {"a": [0.1, 0.2], "b": [0.1, 2.0]}}), "means[1]", "2.0",
+        lambda: sweep(environment=TWO.func, grid={"environment.means": {"a": [0.1, 0.2], "b": [0.1, 2.0]}}), "means[1]",
+        "2.0",
     ),
 }  # fmt: skip
 
@@ -306,7 +329,8 @@ OTHERS = {
         for value in (-1, 2**32, 1.5, "x", None, True, [1], np.arange(3), np.nan, 10**400, {})
     },
     **{
-        f"simulate horizon = {value!r}": (lambda value=value: jb.simulate(partial(A.ucb1, horizon=value), ARMS), "horizon")
+        f"simulate horizon = {value!r}": (lambda value=value: jb.simulate(partial(A.ucb1, horizon=value), ARMS),
+            "horizon")
         for value in (0, -1, "x", None, 1.5, np.inf, 1e300)
     },
     **{
@@ -327,15 +351,18 @@ OTHERS = {
         f"{name}({what})": (lambda call=call, value=value: call(value), name, "jb.sweep")
         for name, call in {
             "summary": jb.summary, "table": jb.table, "slope": jb.slope, "plot.regret": jb.plot.regret,
-            "compare": lambda ds: jb.compare(ds, "one", "two"), "plot.against": lambda ds: jb.plot.against(ds, "epsilon"),
+            "compare": lambda ds: jb.compare(ds, "one", "two"),
+            "plot.against": lambda ds: jb.plot.against(ds, "epsilon"),
         }.items()
         for what, value in {
-            "3": 3, "None": None, "a name": "runs/x", "ds.regret": DS.regret, "a list": [DS], "no regret": DS.drop_vars("regret"),
+            "3": 3, "None": None, "a name": "runs/x", "ds.regret": DS.regret, "a list": [DS],
+            "no regret": DS.drop_vars("regret"),
             "an array": DS.regret.values,
         }.items()
     },
     **{
-        f"{call.__name__} of a mean over {dim}": (lambda call=call, dim=dim: call(DS.mean(dim)), "seed" if dim == "seed" else dim)
+        f"{call.__name__} of a mean over {dim}": (lambda call=call, dim=dim: call(DS.mean(dim)),
+            "seed" if dim == "seed" else dim)
         for call in (jb.summary, jb.table, jb.plot.regret) for dim in ("seed",)
     },
     "summary without algorithms": (lambda: jb.summary(DS.isel(algorithm=0, drop=True)), "algorithm", "drop"),
@@ -378,10 +405,12 @@ OTHERS = {
         f"labels {labels}": (
             lambda labels=labels: E.classification(features=np.arange(4.0)[:, None], labels=labels), "labels",
         )
-        for labels in ([0, 5, 0, 5], [1, 2, 1, 2], [0, 1, 3, 1], [0, 0, 0, 0], [0.5, 1, 0, 1], ["a", "b", "a", "b"], [0, 1], [], None)
+        for labels in ([0, 5, 0, 5], [1, 2, 1, 2], [0, 1, 3, 1], [0, 0, 0, 0], [0.5, 1, 0, 1], ["a", "b", "a", "b"],
+            [0, 1], [], None)
     },
     "labels with a gap": (
-        lambda: E.classification(features=np.arange(4.0)[:, None], labels=[0, 5, 0, 5]), "[0, 5]", "np.unique", "return_inverse",
+        lambda: E.classification(features=np.arange(4.0)[:, None], labels=[0, 5, 0, 5]), "[0, 5]", "np.unique",
+        "return_inverse",
     ),
     **{f"cores({value!r})": (lambda value=value: jb.cores(value), "cores") for value in (0, -1, 1.5, "all", [])},
     # ---- factories that take another one
@@ -413,13 +442,18 @@ def test_the_table_is_long():
 
 # ---- every argument of every factory
 
-WRONG = (None, "x", np.nan, -1, -1.5, 0, 0.5, np.inf, -np.inf, 1e300, 1e-300, 1e39, [], {}, (), object(), True, [None], ["x"],
+WRONG = (None, "x", np.nan, -1, -1.5, 0, 0.5, np.inf, -np.inf, 1e300, 1e-300, 1e39, [], {}, (), object(), True, [None],
+    ["x"],
          np.array([1.0, 2.0]), np.float32(1e30), b"x", 1j, [[1.0], [1.0, 2.0]], set())  # fmt: skip
 NUMBERS = (10**400, -(10**400))  # only where a number is meant: elsewhere its text alone would fill the message
 
 
 def factories():
-    for kind, table in (("algorithms", catalogue.ALGORITHMS), ("environments", catalogue.ENVIRONMENTS), ("adversaries", catalogue.ADVERSARIES)):  # fmt: skip
+    for kind, table in (
+        ("algorithms", catalogue.ALGORITHMS),
+        ("environments", catalogue.ENVIRONMENTS),
+        ("adversaries", catalogue.ADVERSARIES),
+    ):
         for name, example in table.items():
             yield pytest.param(getattr(getattr(jb, kind), name), example, id=name)
 
@@ -529,7 +563,8 @@ FILES = {
     "a library's function": ('name = "ucb1"', 'name = "numpy:zeros"', "numpy:zeros", "installed library"),
     "a deep library": ('name = "ucb1"', 'name = "jax.numpy:zeros"', "jax.numpy:zeros", "installed library"),
     "subprocess as environment": (
-        '"bernoulli_arms"\nmeans = [0.2, 0.8]', '"subprocess:run"\nargs = ["true"]', "subprocess:run", "standard library",
+        '"bernoulli_arms"\nmeans = [0.2, 0.8]', '"subprocess:run"\nargs = ["true"]', "subprocess:run",
+        "standard library",
     ),
     "no module": ('name = "ucb1"', 'name = "no_such_module_here:f"', "no_such_module_here"),
     "no function's name": ('name = "ucb1"', 'name = "json:"', "json:", "module:function"),
@@ -543,12 +578,15 @@ WHOLE = {
     "not TOML": (b"horizon = [", "TOML"),
     "not text": (b"\xff\xfe\x00h", "UTF-8"),
     "UTF-16": (GOOD.encode("utf-16"), "UTF-8"),
-    "a list as grid": (GOOD.split("[grid]")[0].replace("horizon", "grid = [1]\nhorizon").encode(), "grid = [1]", "table"),
+    "a list as grid": (GOOD.split("[grid]")[0].replace("horizon", "grid = [1]\nhorizon").encode(), "grid = [1]",
+        "table"),
     "a number as figure": (GOOD.replace("horizon", "figure = 3\nhorizon", 1).encode(), "figure = 3", "table"),
     "a number as caption": (GOOD.replace("horizon", "caption = 3\nhorizon", 1).encode(), "caption = 3", "string"),
     "a broken caption": (GOOD.replace("horizon", 'caption = "$x^{$"\nhorizon', 1).encode(), "caption", "mathematics"),
-    "a number as algorithm": (GOOD.split("[[alg")[0].replace("horizon", "algorithm = 3\nhorizon").encode(), "algorithm[0] = 3"),
-    "a number as environment": (b'horizon = 9\nseeds = 8\nenvironment = 3\nalgorithm = "ucb1"\n', "environment needs a name"),
+    "a number as algorithm": (GOOD.split("[[alg")[0].replace("horizon", "algorithm = 3\nhorizon").encode(),
+        "algorithm[0] = 3"),
+    "a number as environment": (b'horizon = 9\nseeds = 8\nenvironment = 3\nalgorithm = "ucb1"\n',
+        "environment needs a name"),
     "points of a number": (GOOD.split("[grid]")[0].replace("horizon", "points = 3\nhorizon").encode(), "points = 3"),
     "tied of a number": (GOOD.replace("horizon", "tied = 3\nhorizon", 1).encode(), "tied"),
 }  # fmt: skip
@@ -612,7 +650,9 @@ def test_a_wrong_module_is_one_line(name, tmp_path, capsys):
 
 
 def test_a_module_beside_the_file_hides_nothing(tmp_path, capsys):
-    """A `json.py` beside the file is neither what `json` means inside the user's module nor a name that can be asked for."""
+    """A `json.py` beside the file is neither what `json` means inside the user's module nor a name
+    that can be asked for.
+    """
     (tmp_path / "colorsys.py").write_text("raise RuntimeError('imported')\n")
     (tmp_path / "mine_beside.py").write_text(
         "import colorsys\nfrom jaxbandits.algorithms import ucb1\n\nassert colorsys.rgb_to_hsv\n\n"
@@ -663,7 +703,8 @@ def test_names_are_looked_up():
     np.testing.assert_array_equal(run.regret, sweep(reward_adversary="huber").regret[0, 3])
 
 
-@pytest.mark.parametrize("seeds", [[3, 4, 5], (3, 4, 5), np.arange(3, 6), np.arange(3, 6, dtype=np.uint8), [3.0, 4.0, 5.0],
+@pytest.mark.parametrize("seeds",
+    [[3, 4, 5], (3, 4, 5), np.arange(3, 6), np.arange(3, 6, dtype=np.uint8), [3.0, 4.0, 5.0],
                                    xr.DataArray(np.arange(3, 6)), range(3, 6)])  # fmt: skip
 def test_consecutive_seeds_are_a_range(seeds):
     assert laid_out(seeds=seeds).seeds == range(3, 6)

@@ -51,16 +51,20 @@ TIGHT = {
     "ldp_ucb": (partial(a.ldp_ucb, **SMALL, epsilon=1.0), 2 * RUNS),
     "ldp_ucb, flips": (partial(a.ldp_ucb, **SMALL, epsilon=1.0, mechanism="randomized_response"), 2 * RUNS),
     "private_batched": (partial(a.private_batched, **SMALL, epsilon=1.0, window=4), 2 * RUNS),
-    "robust_elimination": (partial(a.robust_elimination, actions=ACTIONS, horizon=40, num_batches=2, epsilon=1.0), 2 * RUNS),
+    "robust_elimination": (partial(a.robust_elimination, actions=ACTIONS, horizon=40, num_batches=2, epsilon=1.0),
+        2 * RUNS),
     "robust_elimination, M2": (
         partial(a.robust_elimination, actions=ACTIONS, horizon=40, num_batches=2, epsilon=1.0, model="M2"), 2 * RUNS
     ),
     "phased_elimination": (partial(a.phased_elimination, actions=ACTIONS, horizon=40, epsilon=1.0), 2 * RUNS),
     # at the catalogue's epsilon = 8 no bound from this many runs could refute them
-    "median_elimination": (partial(a.median_elimination, actions=ACTIONS, horizon=40, num_batches=2, epsilon=1.0), 2 * RUNS),
-    "trimmed_elimination": (partial(a.trimmed_elimination, actions=ACTIONS, horizon=40, num_batches=2, epsilon=1.0), 2 * RUNS),
+    "median_elimination": (partial(a.median_elimination, actions=ACTIONS, horizon=40, num_batches=2, epsilon=1.0),
+        2 * RUNS),
+    "trimmed_elimination": (partial(a.trimmed_elimination, actions=ACTIONS, horizon=40, num_batches=2, epsilon=1.0),
+        2 * RUNS),
     "bandit_to_experts": (
-        partial(a.bandit_to_experts, **SMALL, num_experts=3, base=partial(a.private_batched, epsilon=1.0, window=4)), 2 * RUNS
+        partial(a.bandit_to_experts, **SMALL, num_experts=3, base=partial(a.private_batched, epsilon=1.0, window=4)),
+        2 * RUNS
     ),
     "adap_ucb": (partial(a.adap_ucb, **SMALL, epsilon=1.0), 2 * RUNS),
     "adap_kl_ucb": (partial(a.adap_kl_ucb, **SMALL, epsilon=1.0), 2 * RUNS),
@@ -71,7 +75,8 @@ TIGHT = {
     # a tree of one node: two episodes, one release. delta such that the best event is not rare
     "byzantine_ucb": (
         partial(
-            a.byzantine_ucb, num_agents=3, num_arms=2, dim=2, horizon=8, window=4, privacy="tree", epsilon=1.0, delta=0.05
+            a.byzantine_ucb, num_agents=3, num_arms=2, dim=2, horizon=8, window=4, privacy="tree", epsilon=1.0,
+            delta=0.05
         ),
         8 * RUNS,
     ),
@@ -292,8 +297,10 @@ def missing_answer(encode, program):
 
 half = params_times("mechanism_scale", 0.5)
 HALVED = [
-    "ldp_exp3", "local_exp4", "ldp_ucb", "ldp_ucb, flips", "robust_elimination", "robust_elimination, M2", "phased_elimination",
-    "median_elimination", "trimmed_elimination", "private_batched", "adap_ucb", "byzantine_ucb", "online_ucb", "online_ucb, reward",
+    "ldp_exp3", "local_exp4", "ldp_ucb", "ldp_ucb, flips", "robust_elimination", "robust_elimination, M2",
+    "phased_elimination",
+    "median_elimination", "trimmed_elimination", "private_batched", "adap_ucb", "byzantine_ucb", "online_ucb",
+    "online_ucb, reward",
     "ldp_linucb", "linear_thompson", "jdp_linucb", "doubling", "bandit_combiner",
 ]  # fmt: skip
 MUTANTS = {

@@ -1,4 +1,6 @@
-"""Scales of noise against root finding and the tables of docs/formulas/byzantine.md#calibrations; the tree against a literal one."""
+"""Scales of noise against root finding and the tables of docs/formulas/byzantine.md#calibrations;
+the tree against a literal one.
+"""
 
 import math
 
@@ -61,7 +63,8 @@ def test_figures_of_the_calibrations():
     increments = m.tree_scale(2.0, 9, 4.0, 1e-3, form="increment")
     assert increments == m.tree_scale(2.0, 1, 4.0, 1e-3)
     assert m.tree_epsilon(2.0, 9, increments, 1e-3, form="increment") == pytest.approx(4.0)
-    # average variance over a run, tree to increments: closed form of docs/formulas/byzantine.md#increments for K a power of two
+    # average variance over a run, tree to increments: closed form of docs/formulas/byzantine.md#increments for K a
+    # power of two
     for K, wanted in [(8, 1.29), (16, 1.07), (64, 0.57), (512, 0.16)]:
         tree, increment = m.tree_scale(1.0, K - 1, 1.0, 1e-3), m.tree_scale(1.0, K - 1, 1.0, 1e-3, form="increment")
         bits = sum(n.bit_count() for n in range(K))

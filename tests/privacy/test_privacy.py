@@ -111,7 +111,10 @@ def test_gaussian_sums_and_trees(pld, ratio, times, delta):
 
 @pytest.mark.parametrize("coordinates", [1, 3])
 def test_binomial_noise_of_a_shuffled_batch_against_the_accountant(pld, coordinates):
-    """A user who moves every coordinate from -L to L: the exact law of its sums, composed by the accountant. Ours is a bound near it."""
+    """A user who moves every coordinate from -L to L: the exact law of its sums, composed by the accountant.
+
+    Ours is a bound near it.
+    """
     code, delta = m.VectorCode(1.0, 6.0, 4000.0), 1e-3
     trials, shift = int(code.trials), int(2 * code.levels)
     law = stats.binom(trials, 0.25)
@@ -144,7 +147,8 @@ def test_unequal_gaussians(pld):
 @pytest.mark.parametrize(
     ("kind", "epsilon", "times", "delta"),
     [
-        ("laplace", 1 / 3, 2, 1e-3), ("laplace", 0.1, 200, 1e-5), ("laplace", 0.01, 2_000, 1e-3), ("laplace", 3.0, 5, 1e-6),
+        ("laplace", 1 / 3, 2, 1e-3), ("laplace", 0.1, 200, 1e-5), ("laplace", 0.01, 2_000, 1e-3),
+        ("laplace", 3.0, 5, 1e-6),
         ("laplace", 0.05, 64, 0.1), ("laplace", 0.02, 64, 0.1), ("pure", 0.1, 200, 1e-5), ("pure", 1.0, 8, 1e-3),
     ],
 )  # fmt: skip
@@ -168,7 +172,9 @@ def test_pure_releases_against_the_accountant(pld, kind, epsilon, times, delta):
 
 
 def test_releases_of_several_kinds_against_the_accountant(pld):
-    """Two sizes of Laplace noise, a Gaussian release, and one that is (epsilon, delta)-private by an argument of its own."""
+    """Two sizes of Laplace noise, a Gaussian release,
+    and one that is (epsilon, delta)-private by an argument of its own.
+    """
     given = {"value_discretization_interval": 1e-4}
     both = pld.from_laplace_mechanism(5.0, **given).self_compose(20)
     both = both.compose(pld.from_laplace_mechanism(2.0, **given).self_compose(3))
@@ -267,8 +273,10 @@ def test_no_more_is_spent_than_was_asked_for(name):
     ("name", "changes"),
     [
         ("dp_se", {"horizon": 10**6}), ("dprse", {"horizon": 10**6, "epsilon": 7.0}), ("dprse", {"epsilon": 0.01}),
-        ("prm_elimination", {"epsilon": 3.0, "horizon": 2**31 - 1}), ("prm_elimination", {"moment": "raw", "epsilon": 0.3}),
-        ("prm_elimination", {"clip_mode": "literal"}), ("prm_ucb", {"epsilon": 20.0}), ("prm_thompson", {"epsilon": 0.05}),
+        ("prm_elimination", {"epsilon": 3.0, "horizon": 2**31 - 1}),
+        ("prm_elimination", {"moment": "raw", "epsilon": 0.3}),
+        ("prm_elimination", {"clip_mode": "literal"}), ("prm_ucb", {"epsilon": 20.0}),
+        ("prm_thompson", {"epsilon": 0.05}),
     ],
 )  # fmt: skip
 def test_tables_of_noise_deliver_the_claim_in_every_row(name, changes):
@@ -288,7 +296,9 @@ def test_tables_of_noise_deliver_the_claim_in_every_row(name, changes):
 
 
 def test_sensitivity_of_the_sums_behind_a_mean():
-    """One reward changed between any two values moves what is released by no more than the event says, up to rounding."""
+    """One reward changed between any two values moves what is released by no more than the event says,
+    up to rounding.
+    """
     from jaxbandits.algorithms.stochastic import integer_sums
 
     clip = np.float32(0.7)

@@ -43,7 +43,9 @@ def expert_regret(losses, advice, actions):
 
 
 def window(epsilon):
-    """docs/formulas/private_adversarial.md#batch-length: ceil(1 / epsilon), rounded where 1 / epsilon is within 1e-6 / epsilon of an integer."""
+    """docs/formulas/private_adversarial.md#batch-length:
+    ceil(1 / epsilon), rounded where 1 / epsilon is within 1e-6 / epsilon of an integer.
+    """
     inverse = 1.0 / float(epsilon)
     if abs(inverse - round(inverse)) <= 1e-6 / epsilon:
         return round(inverse)
@@ -69,7 +71,9 @@ def exp3_private_tuning(num_arms, horizon, epsilon):
 
 
 def exp3_general_tuning(num_arms, rounds, scale):
-    """docs/formulas/private_adversarial.md#exp3, general Laplace scale lam over J base rounds: (learning_rate, mixing)."""
+    """docs/formulas/private_adversarial.md#exp3, general Laplace scale lam over J base rounds:
+    (learning_rate, mixing).
+    """
     k, j, lam = num_arms, rounds, scale
     learning_rate = math.sqrt(math.log(k) / (2 * j * k * (1 + 10 * max(lam**2, lam) * math.log(k * j) ** 2)))
     mixing = 4 * learning_rate * lam * k * math.log(k * j)
@@ -85,7 +89,9 @@ def exp3_ix_tuning(num_arms, horizon):
 
 
 def ftpl_private_tuning(num_arms, horizon, epsilon):
-    """docs/formulas/private_adversarial.md#ftpl, Corollary E.3 with n = epsilon T, L = log(K n): (learning_rate, tries)."""
+    """docs/formulas/private_adversarial.md#ftpl, Corollary E.3 with n = epsilon T, L = log(K n):
+    (learning_rate, tries).
+    """
     n = epsilon * horizon
     log = math.log(num_arms * n)
     first = math.sqrt(math.log(num_arms) / (num_arms * n + 10 * num_arms * n * log**2))
@@ -122,7 +128,9 @@ def local_exp4_tuning(num_arms, num_experts, horizon, epsilon):
 
 
 def batched_exp4_tuning(num_arms, num_experts, horizon, epsilon, delta, *, mixing_rule="repaired", check=True):
-    """docs/formulas/private_adversarial.md#batched-exp4, Algorithm 2 (Theorem 4.5): (learning_rate, mixing, window, noise_scale), with the integer window."""
+    """docs/formulas/private_adversarial.md#batched-exp4, Algorithm 2 (Theorem 4.5):
+    (learning_rate, mixing, window, noise_scale), with the integer window.
+    """
     if not 0 < delta <= 0.4:
         raise ValueError("0 < delta <= 0.4 required")
     k, n, t = num_arms, num_experts, horizon
@@ -142,7 +150,9 @@ def batched_exp4_tuning(num_arms, num_experts, horizon, epsilon, delta, *, mixin
 
 
 def batched_exp4_noise_scale(num_arms, num_experts, epsilon, delta, mixing, tau):
-    """docs/formulas/private_adversarial.md#batched-exp4: b = 3 K sqrt(N log(1 / delta)) / (g tau eps), with the mixing actually used."""
+    """docs/formulas/private_adversarial.md#batched-exp4:
+    b = 3 K sqrt(N log(1 / delta)) / (g tau eps), with the mixing actually used.
+    """
     return 3 * num_arms * math.sqrt(num_experts * math.log(1 / delta)) / (mixing * tau * epsilon)
 
 
@@ -166,7 +176,9 @@ class Uniform:
 
 
 class Exp3:
-    """docs/formulas/private_adversarial.md#exp3, Algorithm 3: P = (1 - g) softmax(logw) + g / K; logw[I] -= eta x / P[I]."""
+    """docs/formulas/private_adversarial.md#exp3, Algorithm 3: P = (1 - g) softmax(logw) + g / K;
+    logw[I] -= eta x / P[I].
+    """
 
     def __init__(self, num_arms, *, learning_rate, mixing=0.0):
         self.num_arms, self.learning_rate, self.mixing = num_arms, learning_rate, mixing
@@ -206,13 +218,17 @@ class Exp3IX:
 
 
 def skip_constant(alpha):
-    """docs/formulas/private_adversarial.md#htinf: Theta_alpha = min{1 - 2^(-(alpha-1)/(2 alpha-1)), (2 - 2/alpha)^(1/(2-alpha))}; limit e^-1/2 at 2."""
+    """docs/formulas/private_adversarial.md#htinf:
+    Theta_alpha = min{1 - 2^(-(alpha-1)/(2 alpha-1)), (2 - 2/alpha)^(1/(2-alpha))}; limit e^-1/2 at 2.
+    """
     second = math.exp(-0.5) if alpha == 2 else (2 - 2 / alpha) ** (1 / (2 - alpha))
     return min(1 - 2 ** (-(alpha - 1) / (2 * alpha - 1)), second)
 
 
 def tsallis_probabilities(total, step, alpha=2.0):
-    """docs/formulas/private_adversarial.md#htinf: x_i = (s / (Lhat_i - c))^q with q = alpha / (alpha - 1); c by bisection on v = (min Lhat - c) / s."""
+    """docs/formulas/private_adversarial.md#htinf: x_i = (s / (Lhat_i - c))^q with q = alpha / (alpha - 1);
+    c by bisection on v = (min Lhat - c) / s.
+    """
     q = alpha / (alpha - 1)
     gaps = (np.asarray(total, float) - np.min(total)) / step
     low, high = 1.0, len(gaps) ** (1 / q)
@@ -226,7 +242,9 @@ def tsallis_probabilities(total, step, alpha=2.0):
 
 
 class Htinf:
-    """docs/formulas/private_adversarial.md#htinf: s = sigma t^(1/alpha); |x| > r_t = Theta s x_{t,I}^(1/alpha) is skipped; t always advances."""
+    """docs/formulas/private_adversarial.md#htinf: s = sigma t^(1/alpha);
+    |x| > r_t = Theta s x_{t,I}^(1/alpha) is skipped; t always advances.
+    """
 
     def __init__(self, num_arms, *, tail_scale=6**0.5, tail_index=2.0, skip=True):
         self.tail_scale, self.tail_index, self.skip = tail_scale, tail_index, skip
@@ -259,7 +277,9 @@ class Htinf:
 
 
 class TsallisInf(Htinf):
-    """docs/formulas/private_adversarial.md#tsallis-inf: the same regulariser with sigma = 1 and no skip (importance weighted, non-private)."""
+    """docs/formulas/private_adversarial.md#tsallis-inf:
+    the same regulariser with sigma = 1 and no skip (importance weighted, non-private).
+    """
 
     def __init__(self, num_arms):
         super().__init__(num_arms, tail_scale=1.0, skip=False)
@@ -283,7 +303,9 @@ def laplace_argmin_probability(arm, total, learning_rate):
 
 
 def geometric_tries(p, u, tries, on_fail="cap"):
-    """docs/formulas/private_adversarial.md#ftpl: the number of resamples until a match of probability p; after `tries` misses M ("cap") or 0 ("zero")."""
+    """docs/formulas/private_adversarial.md#ftpl: the number of resamples until a match of probability p;
+    after `tries` misses M ("cap") or 0 ("zero").
+    """
     failed = tries if on_fail == "cap" else 0
     p = min(max(p, 0.0), 1.0)
     if p < 1e-12:
@@ -360,7 +382,9 @@ def private_batched(base, losses, choices, laplace, *, window, noise_scale, upda
 
 
 def ldp_exp3(losses, uniforms, laplace, *, epsilon, learning_rate=None, mixing=None):
-    """docs/formulas/private_adversarial.md#ldp-exp3: Algorithm 1 with window 1, EXP3 tuned for lam = 1 / epsilon, J = T."""
+    """docs/formulas/private_adversarial.md#ldp-exp3:
+    Algorithm 1 with window 1, EXP3 tuned for lam = 1 / epsilon, J = T.
+    """
     horizon, num_arms = losses.shape
     scale = 0.0 if math.isinf(epsilon) else 1 / epsilon
     if learning_rate is None or mixing is None:
@@ -372,7 +396,8 @@ def ldp_exp3(losses, uniforms, laplace, *, epsilon, learning_rate=None, mixing=N
 
 
 def bandit_to_experts(base, advice, losses, choices, action_uniforms, laplace, *, window, noise_scale):
-    """docs/formulas/private_adversarial.md#experts-as-arms, Algorithm 5 inside Algorithm 1: base over N meta-arms: (experts [ceil(T / window)], actions [T], fed [J]).
+    """docs/formulas/private_adversarial.md#experts-as-arms, Algorithm 5 inside Algorithm 1: base over N meta-arms:
+    (experts [ceil(T / window)], actions [T], fed [J]).
 
     Each play samples its action from the chosen expert's advice with action_uniforms[t - 1].
     """
@@ -407,7 +432,9 @@ def exp4(advice, losses, uniforms, *, learning_rate, mixing=0.0, laplace=None, n
 
 
 def local_exp4(advice, losses, uniforms, laplace, *, epsilon, learning_rate=None, mixing=None):
-    """docs/formulas/private_adversarial.md#ldp-exp4, Algorithm 6: one Lap(1 / epsilon) a play, Theorem 4.4's tuning unless given: actions [T]."""
+    """docs/formulas/private_adversarial.md#ldp-exp4, Algorithm 6:
+    one Lap(1 / epsilon) a play, Theorem 4.4's tuning unless given: actions [T].
+    """
     horizon, num_experts, num_arms = advice.shape
     if learning_rate is None or mixing is None:
         tuned = local_exp4_tuning(num_arms, num_experts, horizon, epsilon)
@@ -420,7 +447,8 @@ def local_exp4(advice, losses, uniforms, laplace, *, epsilon, learning_rate=None
 
 
 def batched_exp4(advice, losses, uniforms, laplace, *, window, learning_rate, mixing, noise_scale):
-    """docs/formulas/private_adversarial.md#batched-exp4, Algorithm 2: P frozen in a batch, an action drawn every play: actions [T].
+    """docs/formulas/private_adversarial.md#batched-exp4, Algorithm 2:
+    P frozen in a batch, an action drawn every play: actions [T].
 
     laplace [J, N] standard draws; a partial last batch never updates.
     """
@@ -483,7 +511,9 @@ def bernoulli(means, uniforms):
 
 
 def rotating_advice(horizon, num_experts, num_arms, *, spread=0.2, rotation=100):
-    """Expert j < K favours arm j, j >= K arm (j + floor((t - 1) / rotation)) mod K; 1 - spread there, spread / K on all."""
+    """Expert j < K favours arm j, j >= K arm (j + floor((t - 1) / rotation)) mod K;
+    1 - spread there, spread / K on all.
+    """
     advice = np.full((horizon, num_experts, num_arms), spread / num_arms)
     for t in range(1, horizon + 1):
         for j in range(num_experts):

@@ -1,7 +1,7 @@
 """Byzantine-UCB, -DP and -DP-MoM, isolated and oracle LinUCB: docs/formulas/byzantine.md.
 
-Randomness is data: contexts [T, N, A, d], reward_of(t, agent, arm), node(level, end) -> standard draws of a tree's node,
-groups [N] of the median of means, hits [K, N] and attacks (`byzantine_attacks`) with their draws.
+Randomness is data: contexts [T, N, A, d], reward_of(t, agent, arm), node(level, end) -> standard draws of a tree's
+node, groups [N] of the median of means, hits [K, N] and attacks (`byzantine_attacks`) with their draws.
 """
 
 import math
@@ -100,8 +100,9 @@ def norm(part):
 
 
 def receive(matrix, vector, window, private=False):
-    """(0, 0) for what is not finite; each part clamped to 1e4 L; (0, 0) for what is not symmetric; in private, (0, 0) for
-    a norm over L (1 + 1e-5), and the accepted part scaled to at most L."""
+    """(0, 0) for what is not finite; each part clamped to 1e4 L; (0, 0) for what is not symmetric;
+    in private, (0, 0) for a norm over L (1 + 1e-5), and the accepted part scaled to at most L.
+    """
     zero = np.zeros_like(matrix), np.zeros_like(vector)
     if not (np.isfinite(matrix).all() and np.isfinite(vector).all()):
         return zero
@@ -278,8 +279,10 @@ def byzantine_ucb(
 
 
 def abbasi_yadkori(c, level=None, theta_bound=None):
-    """docs/formulas/byzantine.md#linucb-comparators: lambda' / n and the radius over sqrt n, n agents pooled, t = steps so far. It names neither lambda'
-    nor |theta*| nor scales: lambda' = ridge_scale, the model's bound sqrt d, and radius_scale on the whole, unless given."""
+    """docs/formulas/byzantine.md#linucb-comparators: lambda' / n and the radius over sqrt n, n agents pooled, t =
+    steps so far. It names neither lambda' nor |theta*| nor scales: lambda' = ridge_scale, the model's bound sqrt d,
+    and radius_scale on the whole, unless given.
+    """
     level = c.ridge_scale if level is None else level
     theta_bound = math.sqrt(c.dim) if theta_bound is None else theta_bound
 

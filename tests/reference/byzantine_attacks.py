@@ -1,4 +1,7 @@
-"""Attacks on messages: docs/formulas/byzantine.md#attacks. Bars and standard deviations: honest agents of the episode."""
+"""Attacks on messages: docs/formulas/byzantine.md#attacks.
+
+Bars and standard deviations: honest agents of the episode.
+"""
 
 import math
 

@@ -1,4 +1,6 @@
-"""How a server aggregates N points: docs/formulas/byzantine.md#geometric-median to docs/formulas/byzantine.md#median-of-means, and docs/formulas/byzantine.md#aggregation-rules."""
+"""How a server aggregates N points: docs/formulas/byzantine.md#geometric-median
+to docs/formulas/byzantine.md#median-of-means, and docs/formulas/byzantine.md#aggregation-rules.
+"""
 
 import math
 
@@ -13,7 +15,9 @@ def spread(points, z, weights=None):
 
 
 def snap(points, j, weights=None):
-    """docs/formulas/byzantine.md#snap: is point j itself a median? The pull of the others against the copies' weight."""
+    """docs/formulas/byzantine.md#snap: is point j itself a median? The pull of the others
+    against the copies' weight.
+    """
     points = np.asarray(points, float)
     weights = np.ones(len(points)) if weights is None else weights
     pull, copies = np.zeros(points.shape[1]), 0.0
@@ -26,8 +30,9 @@ def snap(points, j, weights=None):
 
 
 def geometric_median(points, weights=None):
-    """argmin of `spread`: a data point where that is exact, else Weiszfeld until |grad g| <= 1e-13, helped by Newton steps
-    where they make the gradient smaller (Weiszfeld alone is slow near a data point)."""
+    """argmin of `spread`: a data point where that is exact, else Weiszfeld until |grad g| <= 1e-13,
+    helped by Newton steps where they make the gradient smaller (Weiszfeld alone is slow near a data point).
+    """
     points = np.asarray(points, float)
     weights = np.full(len(points), 1 / len(points)) if weights is None else np.asarray(weights) / np.sum(weights)
     for j in range(len(points)):
@@ -66,7 +71,9 @@ def smoothing(distance):
 
 
 def weiszfeld(points, z, iterations, weights=None, snapped=True):
-    """Smoothed Weiszfeld, a fixed count, nu_s from the start's distances; the snap at the nearest point. -> z, last weights."""
+    """Smoothed Weiszfeld, a fixed count, nu_s from the start's distances; the snap at the nearest point.
+    -> z, last weights.
+    """
     points = np.asarray(points, float)
     given = np.full(len(points), 1 / len(points)) if weights is None else weights
     last, nu = given, smoothing([np.linalg.norm(z - x) for x in points])
@@ -79,8 +86,10 @@ def weiszfeld(points, z, iterations, weights=None, snapped=True):
 
 
 class WarmMedian:
-    """docs/formulas/byzantine.md#starting-point: starts are last weights (sum w_i z_i) and last z, of which the smaller g is kept; plain iterations follow,
-    without the snap, which it does not ask for. At first weights are equal and z is 0."""
+    """docs/formulas/byzantine.md#starting-point: starts are last weights (sum w_i z_i) and last z, of which the
+    smaller g is kept; plain iterations follow, without the snap, which it does not ask for. At first weights are
+    equal and z is 0.
+    """
 
     def __init__(self, iterations):
         self.iterations, self.z, self.weights = iterations, None, None
@@ -95,7 +104,9 @@ class WarmMedian:
 
 
 def first_certificate(points, z, weights=None):
-    """docs/formulas/byzantine.md#certificates: g(z) - gap bounds min g, from subgradients corrected at the nearest point, centred, cut to the unit ball."""
+    """docs/formulas/byzantine.md#certificates:
+    g(z) - gap bounds min g, from subgradients corrected at the nearest point, centred, cut to the unit ball.
+    """
     points = np.asarray(points, float)
     n = len(points)
     weights = np.full(n, 1 / n) if weights is None else np.asarray(weights) / np.sum(weights)
@@ -150,7 +161,9 @@ def coordinate_median(points):
 
 
 def krum(points, num_attacked):
-    """The point of least sum of squared distances to its N - N_1 - 2 (at least one) nearest others; lowest index on ties."""
+    """The point of least sum of squared distances to its N - N_1 - 2 (at least one) nearest others;
+    lowest index on ties.
+    """
     points = np.asarray(points, float)
     n = len(points)
     scores = []

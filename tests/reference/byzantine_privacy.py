@@ -1,4 +1,6 @@
-"""Noise on what a federated server keeps: three calibrations, the binary tree, increments (docs/formulas/byzantine.md#privacy-noise)."""
+"""Noise on what a federated server keeps: three calibrations, the binary tree,
+increments (docs/formulas/byzantine.md#privacy-noise).
+"""
 
 import math
 
@@ -15,7 +17,9 @@ def tree_levels(releases, calibration):
 
 
 def gaussian_ratio(epsilon, delta):
-    """g of docs/formulas/byzantine.md#calibrations: sensitivity over noise of the Gaussian mechanism that is exactly (epsilon, delta)-private."""
+    """g of docs/formulas/byzantine.md#calibrations:
+    sensitivity over noise of the Gaussian mechanism that is exactly (epsilon, delta)-private.
+    """
 
     def excess(g):
         first, second = log_ndtr(g / 2 - epsilon / g), epsilon + log_ndtr(-g / 2 - epsilon / g)
@@ -39,7 +43,9 @@ def node_scale(releases, window, epsilon, delta, *, privacy="tree", calibration=
 
 
 def truly_spent(scale_per_levels, delta):
-    """epsilon of the Gaussian mechanism of sensitivity sqrt(12 m) L and standard deviation sqrt(2) s, s = that x L sqrt(m)."""
+    """epsilon of the Gaussian mechanism of sensitivity sqrt(12 m) L and standard deviation sqrt(2) s,
+    s = that x L sqrt(m).
+    """
     g = math.sqrt(6) / scale_per_levels
 
     def excess(epsilon):
@@ -50,13 +56,17 @@ def truly_spent(scale_per_levels, delta):
 
 
 def node_noise(raw):
-    """Z = (Z' + Z'^T) / sqrt 2 [N, d + 1, d + 1]: the top block (diagonal variance 2) and the last column, corner dropped."""
+    """Z = (Z' + Z'^T) / sqrt 2 [N, d + 1, d + 1]:
+    the top block (diagonal variance 2) and the last column, corner dropped.
+    """
     z = (raw + np.swapaxes(raw, -1, -2)) / math.sqrt(2)
     return z[:, :-1, :-1], z[:, :-1, -1]
 
 
 def nodes_of(n, privacy):
-    """(level, last message) of the nodes that cover messages 1..n: the tree's, by the bits of n; or every single message."""
+    """(level, last message) of the nodes that cover messages 1..n: the tree's, by the bits of n;
+    or every single message.
+    """
     if privacy == "increment":
         return [(0, end) for end in range(1, n + 1)]
     nodes, end = [], 0
@@ -68,7 +78,9 @@ def nodes_of(n, privacy):
 
 
 class Privatizer:
-    """The literal tree: each node holds the sum of its messages and its own noise; a release adds up the nodes of 1..n."""
+    """The literal tree: each node holds the sum of its messages and its own noise;
+    a release adds up the nodes of 1..n.
+    """
 
     def __init__(self, privacy, scale, node):
         self.privacy, self.scale, self.node, self.grams, self.vectors, self.drawn = privacy, scale, node, [], [], {}

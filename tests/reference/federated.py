@@ -27,7 +27,9 @@ def schedule(
     ridge_scale=0.1,
     radius_scale=0.03,
 ):
-    """docs/formulas/byzantine.md#constants, row UCB: lambda_k (scaled), then beta_k (scaled) evaluated at the scaled lambda_k; entry k - 1 is k."""
+    """docs/formulas/byzantine.md#constants, row UCB:
+    lambda_k (scaled), then beta_k (scaled) evaluated at the scaled lambda_k; entry k - 1 is k.
+    """
     c_alpha = (2 - 2 * corruption_bound) / (1 - 2 * corruption_bound)
     iota = math.log(128 * num_agents * horizon / failure_prob)
     lambda_1 = 8 * math.sqrt(window * iota) * c_alpha * feature_spread
@@ -68,7 +70,9 @@ def step_regret(decision_set, action, theta):
 
 
 def receive(matrix, vector, window):
-    """docs/formulas/byzantine.md#message-check and docs/formulas/byzantine.md#clamp, server side: non-finite or asymmetric -> (0, 0); each part clamped radially at 1e4 L."""
+    """docs/formulas/byzantine.md#message-check and docs/formulas/byzantine.md#clamp, server side:
+    non-finite or asymmetric -> (0, 0); each part clamped radially at 1e4 L.
+    """
     zero = np.zeros_like(matrix), np.zeros_like(vector)
     if not (np.all(np.isfinite(matrix)) and np.all(np.isfinite(vector))):
         return zero
@@ -95,13 +99,15 @@ def federated_ucb(
     tie_tolerance=1e-9,
     **constants,
 ):
-    """docs/formulas/byzantine.md#algorithm (no privacy): messages once per episode of `window` plays, the mean of cumulative statistics.
+    """docs/formulas/byzantine.md#algorithm (no privacy):
+    messages once per episode of `window` plays, the mean of cumulative statistics.
 
     contexts [T, N, A, d]; reward_of(t, agent, arm); `attacked`: agents whose message is replaced in every episode, or a
-    bool mask [K, N], by the `target` attack of docs/formulas/byzantine.md#attacks: U = mean honest U, u = U (-attack_scale theta). `aggregate`:
-    "mean" or a function of the stacked [N, d, d] and [N, d] cumulative statistics, applied to each apart. `constants`:
-    the keywords of `schedule`. Ties: lowest index within a relative tie_tolerance. Regret is summed over the agents not
-    attacked in that episode. An attacked agent still plays the broadcast policy.
+    bool mask [K, N], by the `target` attack of docs/formulas/byzantine.md#attacks: U = mean honest U, u = U
+    (-attack_scale theta). `aggregate`: "mean" or a function of the stacked [N, d, d] and [N, d] cumulative
+    statistics, applied to each apart. `constants`: the keywords of `schedule`. Ties: lowest index within a relative
+    tie_tolerance. Regret is summed over the agents not attacked in that episode. An attacked agent still plays the
+    broadcast policy.
     """
     horizon, num_agents, _, dim = contexts.shape
     num_episodes = math.ceil(horizon / window)
@@ -152,7 +158,8 @@ def federated_ucb(
 
 
 def isolated_linucb(contexts, reward_of, theta, *, window, excluded=(), floor=0.1, tie_tolerance=1e-9, **constants):
-    """docs/formulas/byzantine.md#linucb-comparators, isolated, width="schedule": lambda_k, beta_k of docs/formulas/byzantine.md#constants, own statistics updated once an episode.
+    """docs/formulas/byzantine.md#linucb-comparators, isolated, width="schedule":
+    lambda_k, beta_k of docs/formulas/byzantine.md#constants, own statistics updated once an episode.
 
     Statistics are never attacked; `excluded` agents are left out of the regret only.
     """

@@ -35,13 +35,15 @@ def linucb_theory(
     first=1,
     tie_tolerance=1e-9,
 ):
-    """docs/formulas/ldp_contextual.md#linucb, theory preset: play argmax <x, th> + w_t sqrt(x' P x), P = (V + lambda I)^-1.
+    """docs/formulas/ldp_contextual.md#linucb, theory preset:
+    play argmax <x, th> + w_t sqrt(x' P x), P = (V + lambda I)^-1.
 
-    contexts [T, K, d]; reward_of(t, arm); failure_prob=None is 1 / T (docs/formulas/ldp_contextual.md#onlineucb). Which t enters the width of play t:
-    the page indexes w_t by the round and counts rounds from 1, so the default `first=1` uses the current play
-    index (w_1 has t = 1). The confidence theorem needs only the number of observations so far; that is `first=0`. The
-    width grows with t, so `first=1` is valid too. Ties: lowest index within a relative tie_tolerance (unit vectors tie
-    at the first play up to rounding). The inverse is recomputed each play. Returns actions [T].
+    contexts [T, K, d]; reward_of(t, arm); failure_prob=None is 1 / T (docs/formulas/ldp_contextual.md#onlineucb).
+    Which t enters the width of play t: the page indexes w_t by the round and counts rounds from 1, so the default
+    `first=1` uses the current play index (w_1 has t = 1). The confidence theorem needs only the number of
+    observations so far; that is `first=0`. The width grows with t, so `first=1` is valid too. Ties: lowest index
+    within a relative tie_tolerance (unit vectors tie at the first play up to rounding). The inverse is recomputed
+    each play. Returns actions [T].
     """
     horizon, _, dim = contexts.shape
     if failure_prob is None:
@@ -77,7 +79,8 @@ class Design(NamedTuple):
 
 
 def design(actions, active=None, *, slack=1.0, max_steps=None):
-    """docs/formulas/robust_linear.md#design: Kumar-Yildirim start, then Fedorov-Wynn on the active arms, in r = rank coordinates.
+    """docs/formulas/robust_linear.md#design:
+    Kumar-Yildirim start, then Fedorov-Wynn on the active arms, in r = rank coordinates.
 
     max_steps=None is 20 r. Ties: lowest index within relative 1e-6, on squared residual norms and on leverages.
     """
@@ -127,7 +130,9 @@ def design(actions, active=None, *, slack=1.0, max_steps=None):
 
 
 def counts(weights, size, *, relative_guard=0.0):
-    """docs/formulas/robust_linear.md#reports, M1: n_a = ceil(m pi(a) - 1e-9) on the support; relative_guard=2e-6 is the float32 rule."""
+    """docs/formulas/robust_linear.md#reports, M1: n_a = ceil(m pi(a) - 1e-9) on the support;
+    relative_guard=2e-6 is the float32 rule.
+    """
     return np.array([math.ceil(size * w * (1 - relative_guard) - 1e-9) if w > 0 else 0 for w in weights], dtype=int)
 
 
@@ -143,7 +148,9 @@ class Elimination(NamedTuple):
 def practical_radius(
     num_arms, num_batches, pulls, actions, active, basis, *, noise_scale, failure_prob, sampling_scale
 ):
-    """docs/formulas/robust_linear.md#practical-radius, M1 at epsilon = inf, alpha = 0: c_stat max_x sqrt(2 sigma^2 sum n_a w_a^2 L)."""
+    """docs/formulas/robust_linear.md#practical-radius, M1 at epsilon = inf, alpha = 0:
+    c_stat max_x sqrt(2 sigma^2 sum n_a w_a^2 L).
+    """
     log = math.log(2 * num_arms * num_batches / failure_prob)
     points = actions @ basis
     moment = sum(n * np.outer(x, x) for n, x in zip(pulls, points, strict=True))
@@ -167,7 +174,8 @@ def robust_elimination_m1(
     design_slack=1.0,
     relative_guard=0.0,
 ):
-    """docs/formulas/robust_linear.md#elimination, Algorithm 1, M1 with epsilon = inf, corruption_bound = 0 and no filter.
+    """docs/formulas/robust_linear.md#elimination, Algorithm 1, M1 with epsilon = inf,
+    corruption_bound = 0 and no filter.
 
     actions [K, d]; reward_of(t, arm). In a batch the arms are pulled in ascending index, n_a times in a row. A
     non-finite report is dropped, n and M stay those of the full batch (docs/formulas/robust_linear.md#edges).

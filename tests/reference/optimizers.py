@@ -1,7 +1,8 @@
 """Optimizers as their papers write them, in float64 and entry by entry; projected onto a ball after every step.
 
-sgd: x - a g. Momentum (Polyak 1964, as optax has it): m = d m + g, x - a m. Adam (Kingma and Ba 2015, Algorithm 1). AdaGrad (Duchi, Hazan
-and Singer 2011): x - a g / sqrt(0.1 + sum g^2 + 1e-7), optax's first accumulator and its epsilon. A builder returns step(g, t).
+sgd: x - a g. Momentum (Polyak 1964, as optax has it): m = d m + g, x - a m. Adam (Kingma and Ba 2015, Algorithm 1).
+AdaGrad (Duchi, Hazan and Singer 2011): x - a g / sqrt(0.1 + sum g^2 + 1e-7), optax's first accumulator and its
+epsilon. A builder returns step(g, t).
 """
 
 import math

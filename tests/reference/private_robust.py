@@ -1,9 +1,9 @@
 """PRM elimination, UCB and Thompson: docs/formulas/private_robust_mab.md, pull by pull.
 
-Randomness is given: `rewards(t, arm)` pays play t (1-based, may be inf or NaN); `laplace(kind, t, position)` is a standard
-Laplace draw of kind "mean" (position 0) or "bins" (position = bin), t the last play of what is released: of the batch, or of
-its first fold; `pick(t)` is a
-uniform arm, t the first play it serves; `coin(t)` a uniform; `normal(t, arm)` a standard normal, t the episode's first play.
+Randomness is given: `rewards(t, arm)` pays play t (1-based, may be inf or NaN); `laplace(kind, t, position)` is a
+standard Laplace draw of kind "mean" (position 0) or "bins" (position = bin), t the last play of what is released: of
+the batch, or of its first fold; `pick(t)` is a uniform arm, t the first play it serves; `coin(t)` a uniform;
+`normal(t, arm)` a standard normal, t the episode's first play.
 """
 
 import math
@@ -15,7 +15,9 @@ from .private_robust_estimators import bin_counts, first_max, truncated_mean
 
 
 class Setup(NamedTuple):
-    """The arguments of the algorithms, with the defaults of docs/formulas/private_robust_mab.md#constants (elimination)."""
+    """The arguments of the algorithms, with the defaults
+    of docs/formulas/private_robust_mab.md#constants (elimination).
+    """
 
     num_arms: int
     horizon: int
@@ -239,7 +241,9 @@ def prm_elimination(setup, rewards, laplace, pick=None, coin=None):
 
 
 def prm_index(setup, rewards, laplace, optimism):
-    """docs/formulas/private_robust_mab.md#prm-ucb-and-prm-ts: B0 pulls of every arm, then episodes of twice the samples behind the chosen arm's value."""
+    """docs/formulas/private_robust_mab.md#prm-ucb-and-prm-ts:
+    B0 pulls of every arm, then episodes of twice the samples behind the chosen arm's value.
+    """
     pulls, size = Pulls(rewards, setup.horizon), 2
     while size < threshold(setup):
         size *= 2

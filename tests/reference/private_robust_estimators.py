@@ -1,7 +1,7 @@
 """Robust estimators, moments and pull counts: docs/formulas/private_robust_mab.md.
 
-Estimators take what they are given: the rule for inf and NaN is the caller's, except where the estimator itself rejects.
-Shares of N count as the integers they are but for rounding.
+Estimators take what they are given: the rule for inf and NaN is the caller's, except where the estimator itself
+rejects. Shares of N count as the integers they are but for rounding.
 """
 
 import math
@@ -54,7 +54,9 @@ def falling_truncated_mean(x, bound, order, log):
 
 
 def median_of_means(x, log):
-    """max(1, floor(min(8 (1/8 + log), N/2))) blocks of floor(N / blocks) consecutive samples; what is left over is dropped."""
+    """max(1, floor(min(8 (1/8 + log), N/2))) blocks of floor(N / blocks) consecutive samples;
+    what is left over is dropped.
+    """
     blocks = max(1, math.floor(min(8 * (1 / 8 + log), len(x) / 2)))
     size = len(x) // blocks
     means = sorted(sum(x[i * size : (i + 1) * size]) / size for i in range(blocks))
@@ -112,7 +114,9 @@ def shorth(x, share):
 
 
 def closed_form_counts(batches, num_arms, t):
-    """docs/formulas/private_robust_mab.md#pull-counts: N_a(t) = sum over batches (start, active arms ascending, size) of clip(t - start - rank size, 0, size)."""
+    """docs/formulas/private_robust_mab.md#pull-counts:
+    N_a(t) = sum over batches (start, active arms ascending, size) of clip(t - start - rank size, 0, size).
+    """
     counts = [0] * num_arms
     for start, active, size in batches:
         for rank, arm in enumerate(sorted(active)):

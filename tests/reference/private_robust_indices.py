@@ -1,8 +1,8 @@
 """Index policies: docs/formulas/private_robust_mab.md#comparators, from all data at every play.
 
-`rewards(t, arm)` pays play t (1-based, may be inf or NaN); other draws are given as functions of the play. Every index is
-computed afresh from all rewards of its arm; t is the coming play. An index that is not defined yet is +inf, and the first
-arm of largest index is played.
+`rewards(t, arm)` pays play t (1-based, may be inf or NaN); other draws are given as functions of the play. Every
+index is computed afresh from all rewards of its arm; t is the coming play. An index that is not defined yet is +inf,
+and the first arm of largest index is played.
 """
 
 import math
@@ -22,8 +22,8 @@ from .private_robust_rivals import Plays, clipped, kl_upper, low_moment, noise, 
 def index_policy(rewards, num_arms, horizon, index, receive=zeroed, follow=None):
     """index(t, x) of an arm's rewards x so far, never empty; an arm without one has +inf. Returns actions [T].
 
-    follow [T]: among finite indices within 1e-9 of the largest, the arm that this path took; where sums of few different
-    values tie, rounding of another order of summation decides.
+    follow [T]: among finite indices within 1e-9 of the largest, the arm that this path took; where sums of few
+    different values tie, rounding of another order of summation decides.
     """
     data, plays = [[] for _ in range(num_arms)], Plays(rewards, horizon, receive)
     while not plays.done():
@@ -124,7 +124,10 @@ def randomized_response(r, t, epsilon, mechanism_scale, laplace, uniform):
 
 
 def thompson(rewards, draw, *, num_arms, horizon, noise_scale=None):
-    """Bernoulli (noise_scale None): draw(t, arm, successes + 1, failures + 1) ~ Beta. Gaussian: draw(t, arm) ~ N(0, 1)."""
+    """Bernoulli (noise_scale None): draw(t, arm, successes + 1, failures + 1) ~ Beta.
+
+    Gaussian: draw(t, arm) ~ N(0, 1).
+    """
     data, plays = [[] for _ in range(num_arms)], Plays(rewards, horizon, clipped if noise_scale is None else zeroed)
 
     def sample(t, arm):

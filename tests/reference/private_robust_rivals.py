@@ -1,7 +1,7 @@
 """Private comparators in epochs and episodes: docs/formulas/private_robust_mab.md#comparators, play by play.
 
-`rewards(t, arm)` pays play t (1-based, may be inf or NaN); `laplace(t)` is a standard Laplace draw, t the last play of the
-block or episode released. `epsilon` may be inf where it says nothing else: then no noise is drawn.
+`rewards(t, arm)` pays play t (1-based, may be inf or NaN); `laplace(t)` is a standard Laplace draw, t the last play
+of the block or episode released. `epsilon` may be inf where it says nothing else: then no noise is drawn.
 """
 
 import math

@@ -1,9 +1,10 @@
 """Robust and private linear bandits: docs/formulas/robust_linear.md, report by report.
 
-`actions` [K, d]. A batch pulls the arms of its design in ascending index, n_a times in a row; a report belongs to one pull
-(M1) or to all pulls of one arm (M2) and is told apart by its `Place`. Randomness is given: `reward(t, arm)` pays play t
-(already contaminated where rewards are), `laplace(place)` is a standard Laplace draw, `attack(report, place)` returns the
-report or what replaces it, `uniform(batch, last, s)` is the filter's s-th uniform (from 0), `last` the batch's last play.
+`actions` [K, d]. A batch pulls the arms of its design in ascending index, n_a times in a row; a report belongs to one
+pull (M1) or to all pulls of one arm (M2) and is told apart by its `Place`. Randomness is given: `reward(t, arm)` pays
+play t (already contaminated where rewards are), `laplace(place)` is a standard Laplace draw, `attack(report, place)`
+returns the report or what replaces it, `uniform(batch, last, s)` is the filter's s-th uniform (from 0), `last` the
+batch's last play.
 """
 
 import math
@@ -84,7 +85,9 @@ def top_eigenpair(covariance):
 
 
 def squared_eigenpair(covariance, times=10):
-    """docs/formulas/robust_linear.md#top-eigenvector: B = S / tr S, `times` times B <- B^2 / tr B^2, the normalised column of largest diagonal."""
+    """docs/formulas/robust_linear.md#top-eigenvector:
+    B = S / tr S, `times` times B <- B^2 / tr B^2, the normalised column of largest diagonal.
+    """
     b = covariance / np.trace(covariance)
     for _ in range(times):
         b = b @ b
@@ -220,7 +223,9 @@ def clamped(reports, s: Setup):
 
 
 def sieved(reports, places, keep, pulls, s: Setup):
-    """Presieve: |r| <= 1 + sigma sqrt(2 h / n_a) + b h / n_a with h = log(2 n / delta); all finite ones if none stays."""
+    """Presieve: |r| <= 1 + sigma sqrt(2 h / n_a) + b h / n_a with h = log(2 n / delta);
+    all finite ones if none stays.
+    """
     h, b = math.log(2 * len(reports) / s.failure_prob), laplace_scale(s.epsilon)
     new = keep.copy()
     for j, place in enumerate(places):

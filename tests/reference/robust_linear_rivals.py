@@ -1,9 +1,10 @@
 """Comparators in robust linear bandits: docs/formulas/robust_linear.md#comparators, report by report.
 
-Arms of a batch are pulled in ascending index. `reward(t, arm)` pays play t, `laplace(label, place)` and `normal(label, place)`
-are standard draws with `Place` as in `robust_linear` (for the release of a whole batch per arm: the place of all its pulls),
-`attack(report, place)` returns the report or what replaces it. Non-finite reports are dropped, n and M stay the full
-batch's, as docs/formulas/robust_linear.md#edges has it. Where the page leaves a choice open, it is an argument here.
+Arms of a batch are pulled in ascending index. `reward(t, arm)` pays play t, `laplace(label, place)` and
+`normal(label, place)` are standard draws with `Place` as in `robust_linear` (for the release of a whole batch per
+arm: the place of all its pulls), `attack(report, place)` returns the report or what replaces it. Non-finite reports
+are dropped, n and M stay the full batch's, as docs/formulas/robust_linear.md#edges has it. Where the page leaves a
+choice open, it is an argument here.
 """
 
 import itertools
@@ -37,9 +38,10 @@ def least_squares(points, pulls, sums, kept):
 
 
 def in_phases(actions, play_arm, counts_of, estimate_of, *, horizon, slack, ending="truncate", last=None):
-    """Phases 0, 1, ... of a design on the active arms: counts_of(phase, design, active) -> [K], estimate_of(phase, design,
-    pulls, received, active) -> (estimate or None, radius). ending "truncate": the last phase is truncated in index order and
-    not estimated; "exploit": a phase that does not fit is not begun, nor one after `last` phases, and the best arm is played.
+    """Phases 0, 1, ... of a design on the active arms: counts_of(phase, design, active) -> [K], estimate_of(phase,
+    design, pulls, received, active) -> (estimate or None, radius). ending "truncate": the last phase is truncated in
+    index order and not estimated; "exploit": a phase that does not fit is not begun, nor one after `last` phases, and
+    the best arm is played.
     """
     actions = np.asarray(actions, float)
     if not actions.any():
@@ -89,7 +91,9 @@ def local_reports(reward, laplace, attack, scale, limit=math.inf):
 
 
 def largest(noise_scale, scale):
-    """The clamp of docs/formulas/robust_linear.md#extreme-reports, here for every estimate: max(1e6, 100 (1 + sigma + b)), b the scale of what noise there is."""
+    """The clamp of docs/formulas/robust_linear.md#extreme-reports, here for every estimate:
+    max(1e6, 100 (1 + sigma + b)), b the scale of what noise there is.
+    """
     return max(1e6, 100 * (1 + noise_scale + scale))
 
 
@@ -106,7 +110,8 @@ def phased_elimination(
     actions, reward, *, horizon, epsilon=math.inf, failure_prob=0.05, noise_scale=1.0, design_slack=1.0, textbook=False,
     laplace=None, attack=unchanged, mechanism_scale=1.0, relative_guard=0.0,
 ):  # fmt: skip
-    """docs/formulas/robust_linear.md#phased-elimination: n_a = ceil(2 g pi(a) (sigma^2 + 2 b^2) / e^2 log(2 K l (l + 1) / delta)), e = 2^-l; out if behind by more than 2 e.
+    """docs/formulas/robust_linear.md#phased-elimination: n_a =
+    ceil(2 g pi(a) (sigma^2 + 2 b^2) / e^2 log(2 K l (l + 1) / delta)), e = 2^-l; out if behind by more than 2 e.
 
     textbook: g = rank, sigma^2 = 1 without noise's share, log(K l (l + 1) / delta).
     """
@@ -131,7 +136,9 @@ def phased_elimination(
 
 
 def unknown_corruption(h, *, dim, horizon, last):
-    """docs/formulas/robust_linear.md#robust-phased-elimination, decreasing schedule: min(sqrt T / log T, sqrt d 2^(H - h))."""
+    """docs/formulas/robust_linear.md#robust-phased-elimination, decreasing schedule:
+    min(sqrt T / log T, sqrt d 2^(H - h)).
+    """
     return min(math.sqrt(horizon) / math.log(horizon), math.sqrt(dim) * 2.0 ** (last - h))
 
 
@@ -139,7 +146,8 @@ def bogunovic_elimination(
     actions, reward, *, horizon, corruption=0.0, weight_floor=0.1, failure_prob=0.05, noise_scale=1.0, design_slack=1.0,
     attack=unchanged, schedule=None, relative_guard=0.0,
 ):  # fmt: skip
-    """docs/formulas/robust_linear.md#robust-phased-elimination: m_h = 2^h m_0, m_0 = 4 d (log log max(d, 2) + 18); ceil(m_h max(pi(a), nu)) pulls on the support.
+    """docs/formulas/robust_linear.md#robust-phased-elimination: m_h = 2^h m_0, m_0 = 4 d (log log max(d, 2) + 18);
+    ceil(m_h max(pi(a), nu)) pulls on the support.
 
     corruption: C; schedule(h) replaces it where C is unknown. Out if behind by more than
     2 sigma sqrt(4 d / m_h log(1 / delta)) + 2 C / (m_h nu) sqrt(4 d (1 + nu m_0)).
@@ -174,8 +182,9 @@ def private_elimination(
     sampling_scale=0.5, privacy_scale=1.0, laplace=None, normal=None, attack=unchanged, mechanism_scale=1.0,
     ending="exploit", last=None, relative_guard=0.0,
 ):  # fmt: skip
-    """docs/formulas/robust_linear.md#laplace-elimination, central ("laplace"): an arm's sum + Lap(2 / epsilon); docs/formulas/robust_linear.md#gaussian-elimination ("gaussian"): an arm's mean + N(0, s^2),
-    s = 2 sqrt(2 ln(1.25 / delta)) / (n_a epsilon). The attack meets the raw rewards on their way to the server.
+    """docs/formulas/robust_linear.md#laplace-elimination, central ("laplace"): an arm's sum + Lap(2 / epsilon);
+    docs/formulas/robust_linear.md#gaussian-elimination ("gaussian"): an arm's mean + N(0, s^2), s = 2 sqrt(2 ln(1.25
+    / delta)) / (n_a epsilon). The attack meets the raw rewards on their way to the server.
 
     size_of(phase): m of phase 0, 1, ...; log: L of the radius; last: phases at most. Radius of "laplace":
     sampling_scale sqrt(2 sigma^2 sum n_a w_a^2 L) + privacy_scale k r L / (m epsilon); of "gaussian":
@@ -257,8 +266,9 @@ def trimmed_mean(x, share):
 def median_elimination(
     s: Setup, reward, *, iterations=50, floor=1e-8, raw=False, laplace=None, attack=unchanged
 ) -> Run:
-    """docs/formulas/robust_linear.md#median-elimination, on M1's batches: the geometric median of the least squares of every arm's reports in `buckets_needed` buckets, those
-    without a finite report of some arm dropped; raw: of Z_j = n M^-1 a_j r_j instead. Radius as in `robust_linear`.
+    """docs/formulas/robust_linear.md#median-elimination, on M1's batches: the geometric median of the least squares
+    of every arm's reports in `buckets_needed` buckets, those without a finite report of some arm dropped; raw: of Z_j
+    = n M^-1 a_j r_j instead. Radius as in `robust_linear`.
     """
 
     def estimate_of(batch, reports, places, pulls, active, basis, moment):
@@ -284,8 +294,9 @@ def median_elimination(
 
 
 def trimmed_elimination(s: Setup, reward, *, estimator="trimmed", share=None, laplace=None, attack=unchanged) -> Run:
-    """docs/formulas/robust_linear.md#trimmed-elimination, on M1's batches: a location of every arm's finite reports, then least squares weighted by pulls. Nothing goes where an
-    arm has none. share: trimmed at each end, None: 2 corruption_bound.
+    """docs/formulas/robust_linear.md#trimmed-elimination, on M1's batches: a location of every arm's finite reports,
+    then least squares weighted by pulls. Nothing goes where an arm has none. share: trimmed at each end, None: 2
+    corruption_bound.
     """
     share = 2 * s.corruption_bound if share is None else share
     locate = (lambda x: trimmed_mean(x, share)) if estimator == "trimmed" else (lambda x: float(np.median(x)))

@@ -1,6 +1,9 @@
-"""Stochastic bandits: docs/formulas/private_robust_mab.md#ucb1, docs/formulas/private_robust_mab.md#successive-elimination; order of play: docs/formulas/private_robust_mab.md#elimination.
+"""Stochastic bandits: docs/formulas/private_robust_mab.md#ucb1,
+docs/formulas/private_robust_mab.md#successive-elimination; order of play:
+docs/formulas/private_robust_mab.md#elimination.
 
-`reward_of(t, arm)` pays play t (1-based). A non-finite reward counts as 0 (docs/formulas/private_robust_mab.md#unusable-rewards, policy `zero`).
+`reward_of(t, arm)` pays play t (1-based). A non-finite reward counts as 0
+(docs/formulas/private_robust_mab.md#unusable-rewards, policy `zero`).
 """
 
 import math
@@ -39,8 +42,8 @@ def successive_elimination(
     """SE: one pull per active arm per round, ascending; radius noise_scale sqrt(2 ln(4 K t^2 / failure_prob) / N).
 
     After each full round an arm goes if max mean - mean > 2 radius (strict). failure_prob=None is 1 / T. `t` is the
-    number of plays made so far over all arms (docs/formulas/private_robust_mab.md#names-and-edges); clock="rounds" takes t = N instead.
-    Returns actions [T].
+    number of plays made so far over all arms (docs/formulas/private_robust_mab.md#names-and-edges); clock="rounds"
+    takes t = N instead. Returns actions [T].
     """
     if failure_prob is None:
         failure_prob = 1.0 / horizon
@@ -65,9 +68,9 @@ def successive_elimination(
 def gradient_bandit(reward_of, num_arms, horizon, uniforms, *, learning_rate=0.1, baseline=True, step=None):
     """Sutton and Barto 2018, section 2.8: softmax of preferences H, equations (2.11) and (2.12).
 
-    Play t draws the first arm whose cumulative probability exceeds uniforms[t - 1]. The baseline is the mean of the rewards
-    before play t, and the reward itself at t = 1. step(g, t): what an optimizer takes off the preferences for the gradient g of
-    minus the expected reward; None: learning_rate g. Returns actions [T].
+    Play t draws the first arm whose cumulative probability exceeds uniforms[t - 1]. The baseline is the mean of the
+    rewards before play t, and the reward itself at t = 1. step(g, t): what an optimizer takes off the preferences for
+    the gradient g of minus the expected reward; None: learning_rate g. Returns actions [T].
     """
     preferences, total, actions = np.zeros(num_arms), 0.0, []
     for t in range(1, horizon + 1):

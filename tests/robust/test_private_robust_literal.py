@@ -1,4 +1,6 @@
-"""The literal transcriptions of private and robust bandits themselves: formulas by hand, schedules, laws, planted errors."""
+"""The literal transcriptions of private and robust bandits themselves:
+formulas by hand, schedules, laws, planted errors.
+"""
 
 import math
 
@@ -263,7 +265,9 @@ def test_scaling_rewards_and_bounds_together_changes_nothing(extra):
 
 
 def test_the_regret_of_the_tested_defaults_is_met():
-    """docs/formulas/private_robust_mab.md#tested-defaults: mean regret 1949 +- 14 over the arms of E1 at T = 3e4, epsilon 1."""
+    """docs/formulas/private_robust_mab.md#tested-defaults:
+    mean regret 1949 +- 14 over the arms of E1 at T = 3e4, epsilon 1.
+    """
     regrets, q = [], 3.5
     for seed in range(200):
         rng = np.random.default_rng(seed)
@@ -393,7 +397,8 @@ def rival_path(name, noisy=True, horizon=600, num_arms=K, **settings):
 
 def local_path(mechanism):
     return lambda ref, draws: ref.ldp_ucb(
-        bounded(draws), lambda t: draws["laplace"]("mean", t, 0), draws["uniform"], num_arms=K, horizon=600, epsilon=2.0,
+        bounded(draws), lambda t: draws["laplace"]("mean", t, 0), draws["uniform"], num_arms=K, horizon=600,
+        epsilon=2.0,
         mechanism=mechanism)  # fmt: skip
 
 
@@ -449,7 +454,8 @@ NOISE = ('laplace("mean", t, 0)', 'laplace("mean", t - 1, 0)')
 COMING = ("t = len(plays.actions) + 1", "t = len(plays.actions) + 2")
 LATE = ("t = len(plays.actions)\n", "t = len(plays.actions) - 1\n")
 PLANTED = [
-    ("elimination", RADIUS), ("elimination", REMOVE), ("elimination", NOISE), ("elimination", ("batch *= 2", "batch *= 4")),
+    ("elimination", RADIUS), ("elimination", REMOVE), ("elimination", NOISE),
+    ("elimination", ("batch *= 2", "batch *= 4")),
     ("elimination, dirty", RADIUS), ("elimination, dirty", ("pick(first)", "pick(first + 1)")),
     ("elimination, explicit", RADIUS), ("elimination, explicit", NOISE),
     ("elimination, central", RADIUS), ("elimination, central", NOISE),
@@ -458,7 +464,8 @@ PLANTED = [
     ("elimination, greedy", ("coin(first)", "coin(first + 1)")),
     ("ucb", RADIUS), ("ucb", NOISE), ("ucb", ("2 * behind[arm]", "behind[arm]")),
     ("thompson", RADIUS), ("thompson", ("optimism(t, a)", "optimism(t - 1, a)")),
-    ("dp_se", ("2 * h + 2 * c", "4 * h + 4 * c")), ("dp_se", ("/ gap**2", "/ (gap / 2)**2")), ("dp_se", ("e += 1", "e += 2")),
+    ("dp_se", ("2 * h + 2 * c", "4 * h + 4 * c")), ("dp_se", ("/ gap**2", "/ (gap / 2)**2")),
+    ("dp_se", ("e += 1", "e += 2")),
     ("dprse", ("12 * err", "24 * err")), ("dprse", (") + 1)", ") + 2)")), ("dprse", ("e += 1", "e += 2")),
     ("adap_ucb", ("mean + math.sqrt(", "mean + 2 * math.sqrt(")), ("adap_ucb", COMING), ("adap_ucb", LATE),
     ("adap_kl_ucb", ("math.log(t) / n)", "2 * math.log(t) / n)")), ("adap_kl_ucb", COMING), ("adap_kl_ucb", LATE),
@@ -467,7 +474,8 @@ PLANTED = [
     ("robust_ucb catoni", ("2 * math.sqrt(u", "4 * math.sqrt(u")), ("robust_ucb catoni", COMING),
     ("huber_ucb", ("+ noise_scale * math", "+ 2 * noise_scale * math")), ("huber_ucb", COMING),
     *((f"cr_ucb {estimator}", error) for estimator in ("trimmed", "shorth")
-      for error in (("return centre(x, corruption_bound) + width", "return centre(x, corruption_bound) + 2 * width"), COMING)),
+      for error in (("return centre(x, corruption_bound) + width", "return centre(x, corruption_bound) + 2 * width"),
+                    COMING)),
     ("ldp_ucb laplace", ("mean + math.sqrt(8", "mean + math.sqrt(32")), ("ldp_ucb laplace", COMING),
     ("ldp_ucb laplace", ("clock[0] += 1", "clock[0] += 2")),
     ("ldp_ucb response", ("response_gain(epsilon) *", "2 * response_gain(epsilon) *")), ("ldp_ucb response", COMING),

@@ -1,7 +1,7 @@
 """Private and robust bandits against their literal transcriptions: the same draws in, the same paths out, in float64.
 
-Rewards of every arm at every play, contaminated as the simulator does it, and the algorithms' own draws by their addresses
-are handed to the transcriptions. Windows are cut at checkpoints on the way, which must change nothing.
+Rewards of every arm at every play, contaminated as the simulator does it, and the algorithms' own draws by their
+addresses are handed to the transcriptions. Windows are cut at checkpoints on the way, which must change nothing.
 """
 
 import functools
@@ -134,7 +134,9 @@ def episodes(factory, horizon, **settings):
 
 
 def prm_index(factory, horizon, **settings):
-    """PRM-UCB and PRM-TS: Laplace draws at the last play of what is released, by bin where bins are, normals at the first."""
+    """PRM-UCB and PRM-TS: Laplace draws at the last play of what is released, by bin where bins are,
+    normals at the first.
+    """
 
     def run(ref, rewards, draws, multiplier, follow):
         scales = {"sampling_scale": 1.0, "privacy_scale": 1.0, "corruption_scale": 1.0, **settings}
@@ -152,7 +154,8 @@ def prm_index(factory, horizon, **settings):
 CENTRAL = {"moment": "central", "mean_bound": 3.0, "moment_bound": 0.16, "histogram_scale": 1.0}
 KINDS = {  # of private robust means
     "raw": {"epsilon": 1.0},
-    "raw, scaled": {"epsilon": 0.4, "moment_order": 3.0, "moment_bound": 0.5, "failure_prob": 0.2, "privacy_scale": 0.6},
+    "raw, scaled": {"epsilon": 0.4, "moment_order": 3.0, "moment_bound": 0.5, "failure_prob": 0.2,
+        "privacy_scale": 0.6},
     "raw, contaminated": {"epsilon": 2.5, "corruption_bound": 0.1, "threshold_scale": 0.5, "failure_prob": 0.1},
     "raw, explicit": {
         "epsilon": 2.5, "corruption_bound": 0.02, "radius": "explicit", "failure_prob": 0.9, "moment_bound": 0.2},
@@ -166,14 +169,17 @@ KINDS = {  # of private robust means
 
 
 def elimination(horizon, **settings):
-    """Algorithm 1: forced arms and coins at the play they are drawn for, Laplace draws at the last play of what is released."""
+    """Algorithm 1: forced arms and coins at the play they are drawn for,
+    Laplace draws at the last play of what is released.
+    """
 
     def run(ref, rewards, draws, multiplier, follow):
         laplace, bins = draws("alg/update/mean", "laplace"), draws("alg/update/bins", "positions", (BINS,))
         arm, greedy = draws("alg/act/arm", "uniform"), draws("alg/act/greedy", "uniform")
         played = ref.prm_elimination(
             ref.Setup(K, horizon, mechanism_scale=multiplier, **settings), rewards,
-            lambda kind, t, j: laplace[t] if kind == "mean" else bins[t, j], lambda t: int(K * arm[t]), lambda t: greedy[t],
+            lambda kind, t, j: laplace[t] if kind == "mean" else bins[t, j], lambda t: int(K * arm[t]),
+            lambda t: greedy[t],
         )  # fmt: skip
         return played.actions, [release.value for release in played.released]
 
@@ -264,12 +270,15 @@ PAIRS = {
     "moss": index(algorithms.moss, 900, tied=True),
     "moss, scaled": index(algorithms.moss, 900, tied=True, bonus_scale=0.2),
     **{f"prm_ucb, {kind}": prm_index(algorithms.prm_ucb, 3000, **settings) for kind, settings in KINDS.items()},
-    **{f"prm_thompson, {kind}": prm_index(algorithms.prm_thompson, 3000, **settings) for kind, settings in KINDS.items()},
+    **{f"prm_thompson, {kind}": prm_index(algorithms.prm_thompson, 3000, **settings)
+       for kind, settings in KINDS.items()},
 }  # fmt: skip
 
 
 def met(name):
-    """Two settings a pair: contaminations by a value in turn, and one that all pairs of an algorithm share, to compile less."""
+    """Two settings a pair: contaminations by a value in turn, and one that all pairs of an algorithm share,
+    to compile less.
+    """
     i = list(PAIRS).index(name)
     family = list(dict.fromkeys(pair.split(",")[0].split()[0] for pair in PAIRS)).index(name.split(",")[0].split()[0])
     other = list(OTHER)[family % 4]
@@ -318,7 +327,8 @@ def test_paths_are_those_of_the_transcription(name, setting, noisy):
 SHORTCUTS = {
     "raw": ({"corruption_bound": 0.1, "threshold_scale": 2.0}, 0.1, 8.0),
     "raw, inf": ({"corruption_bound": 0.05, "exploration": "greedy"}, 0.05, math.inf),
-    "central": ({**CENTRAL, "moment_bound": 0.25, "mean_bound": 4.0, "histogram_scale": 10.0, "failure_prob": None}, 0.0, 0.0),
+    "central": ({**CENTRAL, "moment_bound": 0.25, "mean_bound": 4.0, "histogram_scale": 10.0, "failure_prob": None},
+        0.0, 0.0),
     "central, far": ({**CENTRAL, "moment_bound": 0.25, "corruption_bound": 0.1, "guard_bins": 1}, 0.1, 2.2),
 }  # fmt: skip
 
@@ -385,7 +395,8 @@ def test_estimators_are_the_transcriptions():
 def test_moments_of_the_arms_are_the_closed_forms(order):
     means, law = np.array([0.2, 0.9]), moments
     for mean, *got in zip(
-        means, law.pareto(means, 3.5, order), law.student(means, 0.7, 3.0, order, True), law.lognormal(means, 0.8, order),
+        means, law.pareto(means, 3.5, order), law.student(means, 0.7, 3.0, order, True),
+        law.lognormal(means, 0.8, order),
         law.gaussian(means, 0.7, order, True), law.bernoulli(means, order), strict=True,
     ):  # fmt: skip
         want = [
@@ -403,10 +414,12 @@ PLANTED = [
     *(("dprse", error) for error in (("12 * err", "24 * err"), ("e += 1", "e += 2"))),
     *((name, error) for name in ("adap_ucb", "adap_kl_ucb")
       for error in (COMING, ("index_scale * math.log(t) / n", "2 * index_scale * math.log(t) / n"))),
-    *((name, COMING) for name in ("robust_ucb, truncated", "robust_ucb, median", "robust_ucb, catoni", "huber_ucb", "cr_ucb, trimmed",
-                                  "cr_ucb, shorth", "ldp_ucb, laplace", "ldp_ucb, rand", "kl_ucb", "thompson, g")),
+    *((name, COMING) for name in ("robust_ucb, truncated", "robust_ucb, median", "robust_ucb, catoni", "huber_ucb",
+                                  "cr_ucb, trimmed", "cr_ucb, shorth", "ldp_ucb, laplace", "ldp_ucb, rand",
+                                  "kl_ucb", "thompson, g")),
     ("moss", ("num_arms * n)", "num_arms * (n + 1))")),
-    *((name, error) for name in ("elimination, ", "prm_ucb, ", "prm_thompson, ") for error in (RADIUS, ('laplace("mean", t, 0)', 'laplace("mean", t - 1, 0)'))),
+    *((name, error) for name in ("elimination, ", "prm_ucb, ", "prm_thompson, ")
+      for error in (RADIUS, ('laplace("mean", t, 0)', 'laplace("mean", t - 1, 0)'))),
 ]  # fmt: skip
 
 

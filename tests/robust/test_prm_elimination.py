@@ -181,7 +181,9 @@ def test_an_odd_block_drops_its_last_reward_and_empty_bins_are_noisy_too():
 
 
 def test_estimators_move_little():
-    """docs/formulas/private_robust_mab.md#private-robust-mean: one reward moves the truncated mean by at most 2 M / n and the shares of the bins by at most 2 / n."""
+    """docs/formulas/private_robust_mab.md#private-robust-mean:
+    one reward moves the truncated mean by at most 2 M / n and the shares of the bins by at most 2 / n.
+    """
     rng = np.random.default_rng(0)
     x = jnp.asarray(rng.standard_cauchy(40), jnp.float32)
     base = float(jb.estimators.truncated_mean(x, 1.5))
@@ -264,11 +266,14 @@ def literal(algorithm, rewards, horizon, seed, *, central, exploration="batch"):
 
 CASES = {
     "raw": {"epsilon": 1.0},
-    "explicit": {"epsilon": math.inf, "radius": "explicit", "moment_order": 6.0, "moment_bound": 2.0, "failure_prob": 0.5},
+    "explicit": {"epsilon": math.inf, "radius": "explicit", "moment_order": 6.0, "moment_bound": 2.0,
+        "failure_prob": 0.5},
     "contaminated": {"epsilon": 2.0, "corruption_bound": 0.05, "threshold_scale": 0.2},
     "round": {"epsilon": 2.0, "corruption_bound": 0.05, "threshold_scale": 0.5, "exploration": "round"},
-    "greedy": {"epsilon": 2.0, "corruption_bound": 0.05, "threshold_scale": 0.5, "exploration": "greedy", "greedy_prob": 0.3},
-    "central": {"epsilon": 1.0, "moment": "central", "mean_bound": 3.0, "moment_bound": 0.2, "histogram_scale": 0.5, "guard_bins": 1},
+    "greedy": {"epsilon": 2.0, "corruption_bound": 0.05, "threshold_scale": 0.5, "exploration": "greedy",
+        "greedy_prob": 0.3},
+    "central": {"epsilon": 1.0, "moment": "central", "mean_bound": 3.0, "moment_bound": 0.2, "histogram_scale": 0.5,
+        "guard_bins": 1},
     "literal": {
         "epsilon": 1.0, "moment": "central", "mean_bound": 3.0, "moment_bound": 0.2, "histogram_scale": 2.0,
         "clip_mode": "literal", "exploration": "greedy",

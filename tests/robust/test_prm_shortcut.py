@@ -19,7 +19,11 @@ MEANS = [0.9, 0.7, 0.5]
 bernoulli = partial(jb.environments.bernoulli_arms, means=MEANS)
 QUICK = {"epsilon": 2.0, "moment_bound": 0.9, "sampling_scale": 0.3, "privacy_scale": 0.3}
 CENTRAL = {"moment": "central", "mean_bound": 4.0, "moment_bound": 0.25, "histogram_scale": 0.5}
-MAKERS = {"ucb": partial(prm_ucb, **QUICK), "thompson": partial(prm_thompson, **QUICK), "central": partial(prm_ucb, **QUICK | CENTRAL)}  # fmt: skip
+MAKERS = {
+    "ucb": partial(prm_ucb, **QUICK),
+    "thompson": partial(prm_thompson, **QUICK),
+    "central": partial(prm_ucb, **QUICK | CENTRAL),
+}
 
 
 def sweep(algorithm, environment=bernoulli, **changes):
@@ -138,7 +142,9 @@ def test_no_bit_depends_on_lanes_or_checkpoints(name):
 
 
 def test_a_long_horizon_draws_several_counts_an_episode():
-    """Clean arms with every scale at its default: the best one has nearly all of 10^7 plays, windows enough are offered."""
+    """Clean arms with every scale at its default:
+    the best one has nearly all of 10^7 plays, windows enough are offered.
+    """
     ds = sweep(partial(prm_ucb, epsilon=1.0, shortcut=True), horizon=10**7, seeds=8, checkpoints=3)
     assert np.all(ds.pulls.sum("arm") == 10**7) and np.all(ds.pulls.isel(arm=0) > 0.9 * 10**7)
 

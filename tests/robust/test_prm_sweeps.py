@@ -102,13 +102,15 @@ def test_one_program_serves_a_grid():
         "radius": ["order", "explicit"],
     }
     one = plan(
-        prm_elimination, gaussian, horizon=500, seeds=8, grid=grid, points=None, reward_adversary=None, message_adversary=None,
+        prm_elimination, gaussian, horizon=500, seeds=8, grid=grid, points=None, reward_adversary=None,
+        message_adversary=None,
         checkpoints=10, dtype="float32",
     )  # fmt: skip
     assert len(one.cells) == 16 and len(one.groups) == 1
     central = plan(
         partial(prm_elimination, moment="central", epsilon=1.0), gaussian, horizon=500, seeds=8,
-        grid={"mean_bound": [7.0, 9.0, 12.0]}, points=None, reward_adversary=None, message_adversary=None, checkpoints=10,
+        grid={"mean_bound": [7.0, 9.0, 12.0]}, points=None, reward_adversary=None, message_adversary=None,
+        checkpoints=10,
         dtype="float32",
     )  # fmt: skip
     assert len(central.groups) == 1
@@ -203,7 +205,14 @@ def _smooth(law, x):
     return law.cdf(low) + (x - low) * law.pmf(low + 1)
 
 
-KINDS = [None, {"kind": "fixed", "value": "inf"}, {"kind": "swapped"}, {"kind": "target", "value": 0.6}, {"kind": "sign_flip"}, {"kind": "random_sign", "value": 0.8}]  # fmt: skip
+KINDS = [
+    None,
+    {"kind": "fixed", "value": "inf"},
+    {"kind": "swapped"},
+    {"kind": "target", "value": 0.6},
+    {"kind": "sign_flip"},
+    {"kind": "random_sign", "value": 0.8},
+]
 
 
 @pytest.mark.parametrize("central", [False, True])

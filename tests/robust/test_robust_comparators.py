@@ -1,4 +1,6 @@
-"""The robust comparators and their estimators against slow definitions: every play of a run, ties, inf and NaN, one value."""
+"""The robust comparators and their estimators against slow definitions:
+every play of a run, ties, inf and NaN, one value.
+"""
 
 import math
 from functools import partial
@@ -184,7 +186,8 @@ RUNS = {
         partial(huber_ucb, noise_scale=0.2, clip=0.3, corruption_bound=0.1, min_pulls_scale=3.0),
         partial(huber_index, sigma=0.2, b=0.3, alpha=0.1, c_lim=3.0),
     ),
-    "huber, defaults": (partial(huber_ucb, noise_scale=0.5), partial(huber_index, sigma=0.5, b=1.0, alpha=0.0, c_lim=8.0)),
+    "huber, defaults": (partial(huber_ucb, noise_scale=0.5),
+        partial(huber_index, sigma=0.5, b=1.0, alpha=0.0, c_lim=8.0)),
     "trimmed": (
         partial(cr_ucb, noise_scale=0.3, corruption_bound=0.06, corruption_width=0.5),
         partial(cr_index, of=trimmed, sigma=0.3, alpha=0.06, c_b=0.5, horizon=HORIZON),
@@ -203,7 +206,9 @@ ATTACKS = {
 
 
 def replayed(index, actions, rewards, num_arms):
-    """How many plays the definition would have made otherwise, given all before: of the first 60, then of every fourth."""
+    """How many plays the definition would have made otherwise, given all before:
+    of the first 60, then of every fourth.
+    """
     seen, wrong = [[] for _ in range(num_arms)], 0
     for t, (action, reward) in enumerate(zip(actions, cleaned(rewards), strict=True), 1):
         if t <= 60 or t % 4 == 0:
@@ -317,7 +322,9 @@ def test_huge_rewards_leave_no_nan_behind(name):
 
 @pytest.mark.parametrize("name", ["median of means", "catoni", "huber", "shorth"])
 def test_a_lane_does_not_see_the_others(name):
-    """The variants that the contract tests' table leaves out: loops run for the slowest lane, results are each lane's own."""
+    """The variants that the contract tests' table leaves out:
+    loops run for the slowest lane, results are each lane's own.
+    """
     arms = jb.environments.gaussian_arms(means=[0.0, 0.25, 0.5], scale=0.4)
     run = partial(jb.sweep, RUNS[name][0], arms, horizon=200, reward_adversary=ATTACKS["3"], progress=False)
     np.testing.assert_array_equal(run(seeds=range(7, 8)).pulls[:, 0], run(seeds=64).pulls[:, 7])

@@ -106,7 +106,9 @@ def test_dp_se_by_hand():
 
 
 def test_dprse_rejects_what_lies_beyond_its_clip():
-    """u = 0.01: clip about 0.48 in the first epoch, so the arm paying 5 is worth 0; it goes when half a gap is below 0.2."""
+    """u = 0.01: clip about 0.48 in the first epoch, so the arm paying 5 is worth 0;
+    it goes when half a gap is below 0.2.
+    """
     algorithm = dprse(num_arms=2, horizon=5000, epsilon=INF, moment_bound=0.01, failure_prob=0.1)
     first, second = (math.ceil(0.01 * 576 * math.log(8 * e**2 / 0.1) * 4**e + 1) for e in (1, 2))
     run, released = played(algorithm, gaussian_arms(means=[0.2, 5.0], scale=0.0))
@@ -188,7 +190,9 @@ def test_windows_and_checkpoints_change_no_bit(name, monkeypatch):
 
 
 def test_sums_are_exact_to_the_unit():
-    """The mean of an episode against float64 sums of the same rewards: within half a unit, ceiling 2^-24, on average far less."""
+    """The mean of an episode against float64 sums of the same rewards:
+    within half a unit, ceiling 2^-24, on average far less.
+    """
     algorithm = silent(prm_ucb(num_arms=2, horizon=3000, epsilon=1.0))
     run, released = played(algorithm, gaussian_arms(means=[0.5, 0.4]))
     start, n, doubled = 0, {}, []
@@ -325,7 +329,8 @@ def test_truncation_survives_infinities():
 # Bad input
 
 BAD = [
-    (adap_ucb, {"epsilon": 0.0}, "epsilon"), (adap_ucb, {"num_arms": 1}, "num_arms"), (adap_ucb, {"horizon": 0}, "horizon"),
+    (adap_ucb, {"epsilon": 0.0}, "epsilon"), (adap_ucb, {"num_arms": 1}, "num_arms"),
+    (adap_ucb, {"horizon": 0}, "horizon"),
     (adap_kl_ucb, {"index_scale": 0.0}, "index_scale"), (dp_se, {"failure_prob": 1.0}, "failure_prob"),
     (dp_se, {"epsilon": math.nan}, "epsilon"), (dprse, {"moment_order": 1.5}, "moment_order"),
     (dprse, {"moment_bound": 0.0}, "moment_bound"), (prm_ucb, {"corruption_bound": 0.5}, "corruption_bound"),

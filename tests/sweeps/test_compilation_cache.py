@@ -1,4 +1,6 @@
-"""Compiled programs are kept on disk between processes: the package's own, while the user's programs stay where they were."""
+"""Compiled programs are kept on disk between processes:
+the package's own, while the user's programs stay where they were.
+"""
 
 import json
 import os
@@ -25,11 +27,13 @@ if theirs:
 names = [name for name in jax.config.values if "compilation_cache" in name or "persistent_cache" in name]
 before = {name: getattr(jax.config, name) for name in names}
 files = lambda place: sorted(p.name for p in Path(place).rglob("*-cache")) if place and Path(place).exists() else []
-jb.sweep(jb.algorithms.uniform, jb.environments.bernoulli_arms(means=[0.2, 0.8]), horizon=4, seeds=2, checkpoints=2, progress=False)
+arms = jb.environments.bernoulli_arms(means=[0.2, 0.8])
+jb.sweep(jb.algorithms.uniform, arms, horizon=4, seeds=2, checkpoints=2, progress=False)
 swept = files(ours), len(hits)
 assert {name: getattr(jax.config, name) for name in names} == before
 jax.jit(lambda x: x * 3 + 1)(2.0)  # the user's own
-print(json.dumps({"ours": swept[0], "hits": swept[1], "more": len(files(ours)) - len(swept[0]), "theirs": len(files(theirs))}))
+more = len(files(ours)) - len(swept[0])
+print(json.dumps({"ours": swept[0], "hits": swept[1], "more": more, "theirs": len(files(theirs))}))
 """
 
 

@@ -1,4 +1,6 @@
-"""Huber contamination in whole runs: of rewards and of reports, by every kind; nothing at corruption 0; what the algorithms make of it."""
+"""Huber contamination in whole runs: of rewards and of reports, by every kind; nothing at corruption 0;
+what the algorithms make of it.
+"""
 
 from functools import partial
 

@@ -1,7 +1,7 @@
 """Edits of users' code between two runs: a key changes where results change, and stays where they stay.
 
-Every row is a small module, an edit, and what the edit does. Keys are those of a store; results are played op by op from the
-module as it is (`random_modules`), so that neither side knows of the other.
+Every row is a small module, an edit, and what the edit does. Keys are those of a store; results are played op by op
+from the module as it is (`random_modules`), so that neither side knows of the other.
 """
 
 import os
@@ -434,7 +434,9 @@ def test_two_cells_of_an_integer_and_a_float_stay_apart(tmp_path):
 
 @pytest.mark.parametrize("callback", [False, True])
 def test_a_value_changed_between_two_sweeps_is_read_anew(callback, tmp_path):
-    """In memory, with a store, and in `simulate`; also where a callback leaves the program without a lasting identity."""
+    """In memory, with a store, and in `simulate`;
+    also where a callback leaves the program without a lasting identity.
+    """
     value = (
         "jax.pure_callback(double, jax.ShapeDtypeStruct((), jnp.float32), params.rate, vmap_method='expand_dims') * C.X"
     )

@@ -50,7 +50,8 @@ epsilon = [0.1, 0.3, 1.0]
 # A child that says what it is doing, one line each, as it does it.
 CHILD = """
 import os, signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background of a shell ignores it, and so do its children
+# a job in the background of a shell ignores it, and so do its children
+signal.signal(signal.SIGINT, signal.default_int_handler)
 log = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 def say(*words):
     os.write(log, (" ".join(map(str, words)) + "\\n").encode())
@@ -310,7 +311,8 @@ ray.shutdown()
         "        raise ZeroDivisionError('never closed')\n    return state\n\n\n"
         "def broken(*, num_arms, horizon):\n    made = mine(num_arms=num_arms, horizon=horizon)\n"
         "    span = made.schedule[0]._replace(close=True)\n"
-        "    return made._replace(program=program._replace(close=close), schedule=(span,), version=('broken', 1, ()))\n\n\n"
+        "    return made._replace(program=program._replace(close=close), schedule=(span,), "
+        "version=('broken', 1, ()))\n\n\n"
         "program = jb.algorithms.ucb1(num_arms=2, horizon=50).program\n"
     )
     out = tmp_path / "out"

@@ -343,7 +343,8 @@ def test_a_new_argument_with_a_default_changes_no_key():
 def _grown(factory):
     """exp3 of a later release."""
     source = "def exp3(*, num_arms, horizon, learning_rate=None, mixing=None, feedback_scale=0.0, more=1.0):\n"
-    source += "    part = old(num_arms=num_arms, horizon=horizon, learning_rate=learning_rate, mixing=mixing, feedback_scale=feedback_scale)\n"
+    source += "    part = old(num_arms=num_arms, horizon=horizon, learning_rate=learning_rate, "
+    source += "mixing=mixing, feedback_scale=feedback_scale)\n"
     source += "    return part._replace(params=part.params._replace(mixing=part.params.mixing * more))\n"
     space = {"__name__": "jaxbandits.algorithms.adversarial.exp3", "old": factory}
     exec(source, space)
@@ -388,7 +389,8 @@ def test_text_numbers_and_lists_are_told_apart():
         2**60,
         2**60 + 1,
     ]
-    values += [-0.5, [], [[1], [1, 2]], [[1, 2], [1]], {"a": 1, "b": 2}, {"b": 2, "a": 1}, {"a": 2}, np.zeros((2, 3)), np.zeros((3, 2))]  # fmt: skip
+    values += [-0.5, [], [[1], [1, 2]], [[1, 2], [1]], {"a": 1, "b": 2}, {"b": 2, "a": 1}, {"a": 2}]
+    values += [np.zeros((2, 3)), np.zeros((3, 2))]
     assert len({json.dumps(description._value(value)) for value in values}) == len(values)
 
 
@@ -490,7 +492,8 @@ def test_unpinned_code_is_named_by_what_it_computes(monkeypatch):
     pinned_keys = key(), key(partial(A.exp3, feedback_scale=0))
     monkeypatch.setattr(pinned_code, "unchanged", lambda: False)
     here, same, scale, mean, float64 = (
-        key(), key(partial(A.exp3, feedback_scale=0)), key(partial(A.exp3, learning_rate=0.5)), key(environment=E.bernoulli_arms(means=[0.25, 0.5])), key(dtype="float64")
+        key(), key(partial(A.exp3, feedback_scale=0)), key(partial(A.exp3, learning_rate=0.5)),
+        key(environment=E.bernoulli_arms(means=[0.25, 0.5])), key(dtype="float64")
     )  # fmt: skip
     assert here == same and len({here, scale, mean, float64, *pinned_keys}) == 5
     original = A.exp3(num_arms=2, horizon=100).program
@@ -528,7 +531,8 @@ def child(script, path, **environment):
 def test_keys_are_those_of_another_process(monkeypatch):
     """Sets and hashes have another order in every process."""
     script = (
-        "import test_identity as t; t.pinned_code.unchanged = lambda: True; print(t.key(), t.key(t.COMBINER, t.CONTEXTS));"
+        "import test_identity as t; t.pinned_code.unchanged = lambda: True; "
+        "print(t.key(), t.key(t.COMBINER, t.CONTEXTS));"
         "t.pinned_code.unchanged = lambda: False; print(t.key())"
     )
     here = [key(), key(COMBINER, CONTEXTS)]
@@ -571,8 +575,8 @@ original = local.run_task
 local.run_task = lambda task, *args, **keywords: played.append(task) or original(task, *args, **keywords)
 arms = jb.environments.bernoulli_arms(means=[0.25, 0.75])
 jb.sweep(
-    {{"ucb1": jb.algorithms.ucb1, "exp3": jb.algorithms.exp3}}, arms, horizon=20, seeds=8, checkpoints=2, progress=False,
-    store={store!r}, reward_adversary=jb.adversaries.huber(corruption=0.1),
+    {{"ucb1": jb.algorithms.ucb1, "exp3": jb.algorithms.exp3}}, arms, horizon=20, seeds=8, checkpoints=2,
+    progress=False, store={store!r}, reward_adversary=jb.adversaries.huber(corruption=0.1),
 )
 print(jb.__file__, len({{task.cells for task in played}}))
 """
@@ -627,7 +631,8 @@ def test_an_edit_of_an_installed_copy_is_computed_anew(package, tmp_path):
 def test_what_a_name_stands_for_is_part_of_the_pinned_code(tmp_path, monkeypatch):
     """Other text around the same definitions may compute something else."""
     files = {
-        "one.py": "from jaxbandits import three\nfrom jaxbandits.two import f\nX = 1\n\n\ndef g(x):\n    return f(x) + X + three.Y\n",
+        "one.py": "from jaxbandits import three\nfrom jaxbandits.two import f\nX = 1\n\n\n"
+        "def g(x):\n    return f(x) + X + three.Y\n",
         "two.py": "def f(x):\n    return x\n",
         "three.py": "Y = 2\n\n\ndef f(x):\n    return -x\n",
         "four.py": "X = 3\n\n\ndef h():\n    return X\n",
@@ -648,9 +653,11 @@ def test_what_a_name_stands_for_is_part_of_the_pinned_code(tmp_path, monkeypatch
     before = definitions(0, {})
     same = [
         edited("two.py", "def f", "# a comment\ndef f"),
-        {"sub/__init__.py": "", "sub/two.py": files["two.py"], "two.py": ""} | edited("one.py", "jaxbandits.two", "jaxbandits.sub.two"),
+        {"sub/__init__.py": "", "sub/two.py": files["two.py"], "two.py": ""}
+        | edited("one.py", "jaxbandits.two", "jaxbandits.sub.two"),
         {"two.py": "from jaxbandits.five import f\n", "five.py": files["two.py"]},
-        edited("one.py", "from jaxbandits import three\nfrom jaxbandits.two import f", "from jaxbandits.two import f\nfrom jaxbandits import three"),
+        edited("one.py", "from jaxbandits import three\nfrom jaxbandits.two import f",
+            "from jaxbandits.two import f\nfrom jaxbandits import three"),
     ]  # fmt: skip
     other = [
         edited("one.py", "jaxbandits.two", "jaxbandits.three"),

@@ -122,8 +122,10 @@ def test_all_shapes_of_results_pass_through_a_file(tmp_path):
     sweeps = {
         "horizons": (A.exp3, ARMS, {"horizon": [20, 50]}),
         "points": (A.exp3, ARMS, {"horizon": 30, "points": [{"learning_rate": 0.1, "mixing": 0.2}]}),
-        "arms": (A.ucb1, E.bernoulli_arms, {"horizon": 30, "grid": {"environment.means": {"a": [0.1, 0.2], "b": [0.1, 0.5]}}}),
-        "attacked": (A.ucb1, ARMS, {"horizon": 30, "reward_adversary": huber, "grid": {"reward_adversary.corruption": [0, 0.2]}}),
+        "arms": (A.ucb1, E.bernoulli_arms,
+            {"horizon": 30, "grid": {"environment.means": {"a": [0.1, 0.2], "b": [0.1, 0.5]}}}),
+        "attacked": (A.ucb1, ARMS,
+            {"horizon": 30, "reward_adversary": huber, "grid": {"reward_adversary.corruption": [0, 0.2]}}),
         "bases": (A.private_batched, ARMS, {"horizon": 30, "grid": {"base": [A.exp3, A.htinf], "epsilon": [0.5]}}),
         "text": (A.private_batched, ARMS, {"horizon": 30, "grid": {"LABEL.base": {"one": A.exp3}, "epsilon": [0.5]}}),
         "linear": (A.linucb, E.contextual_linear(num_arms=3, dim=2), {"horizon": 30, "dtype": "float64"}),

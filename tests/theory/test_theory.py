@@ -183,9 +183,8 @@ def test_an_epsilon_too_large_for_delta_is_refused():
 def test_composition_of_the_noise_of_batched_exp4():
     for epsilon, delta, count in ((0.1, 0.4, 2), (1.0, 0.1, 64), (1.0, 0.4, 1000), (2.0, 0.4, 1000)):
         each = epsilon / (3 * math.sqrt(count * math.log(1 / delta)))
-        lemma = (
-            epsilon**2 / (6 * math.log(1 / delta)) + math.sqrt(2 / 3) * epsilon
-        )  # docs/formulas/private_adversarial.md#batched-exp4
+        # docs/formulas/private_adversarial.md#batched-exp4
+        lemma = epsilon**2 / (6 * math.log(1 / delta)) + math.sqrt(2 / 3) * epsilon
         assert theory.composed_epsilon(each, count, delta) == pytest.approx(min(lemma, count * each))
         assert (lemma <= epsilon * (1 + 1e-9)) == (
             epsilon < 2

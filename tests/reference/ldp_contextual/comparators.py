@@ -86,7 +86,9 @@ def mirrored(upper):
 
 
 def dyadic_nodes(t):
-    """[level, index] of the binary expansion of t, high level first; a node holds rounds index 2^level + 1 .. (index + 1) 2^level."""
+    """[level, index] of the binary expansion of t, high level first; a node holds rounds index 2^level + 1 ..
+    (index + 1) 2^level.
+    """
     nodes, done = [], 0
     for level in range(t.bit_length() - 1, -1, -1):
         if t >> level & 1:
@@ -246,7 +248,10 @@ def explores(t, num_arms, uniform, exploration=0.1):
 
 
 def play(contexts, reward_of, statistics, select, *, ridge):
-    """contexts [T, K, d]; select(t, decision_set, P, estimate) -> arm; ridge a number or a function of t. Actions [T]."""
+    """contexts [T, K, d]; select(t, decision_set, P, estimate) -> arm; ridge a number or a function of t.
+
+    Actions [T].
+    """
     actions = []
     for t in range(1, len(contexts) + 1):
         P, estimate = posterior(statistics, ridge(t) if callable(ridge) else ridge)

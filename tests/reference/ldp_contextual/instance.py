@@ -18,7 +18,9 @@ def on_sphere(normals):
 
 
 def figure_1(arm_normals, theta_normals, *, features="unit"):
-    """arm_normals [T, K, d - 1] (redrawn) or [1, K, d - 1] (fixed), theta_normals [d - 1]: contexts as many, theta [d]."""
+    """arm_normals [T, K, d - 1] (redrawn) or [1, K, d - 1] (fixed), theta_normals [d - 1]:
+    contexts as many, theta [d].
+    """
     contexts, theta = lifted(on_sphere(arm_normals), features), lifted(on_sphere(theta_normals), features, truth=True)
     if features == "reference":
         dim = len(theta)

@@ -1,4 +1,6 @@
-"""docs/formulas/ldp_contextual.md#maler: Maler, with the projection of the exp-concave experts by eigh and bisection."""
+"""docs/formulas/ldp_contextual.md#maler: Maler,
+with the projection of the exp-concave experts by eigh and bisection.
+"""
 
 import math
 

@@ -55,7 +55,9 @@ def gradient_bound(sigma, *, theta_bound=1.0, extra=0.0, c=1.0, kind="practical"
 
 
 def gradient_bound_reward_only(sigma_y, *, theta_bound=1.0):
-    """The practical G of `private_features=False`; docs/formulas/ldp_contextual.md#clip-constant has no theory G there."""
+    """The practical G of `private_features=False`;
+    docs/formulas/ldp_contextual.md#clip-constant has no theory G there.
+    """
     return 2 * sigma_y + 2 * theta_bound + 2
 
 
@@ -90,7 +92,9 @@ class OnlineUCB:
     """The server of Algorithm 1; `learner` has predict() -> [d] and update(gradient)."""
 
     def __init__(self, dim, learner, *, covariance, gradient_bound, width, tie_tolerance=1e-9):
-        """covariance: sigma^2 of the noise that privacy puts on each entry of a feature (0: only rewards are noised)."""
+        """covariance: sigma^2 of the noise that privacy puts on each entry
+        of a feature (0: only rewards are noised).
+        """
         self.learner, self.covariance, self.G = learner, covariance, gradient_bound
         self.width, self.tie = width, tie_tolerance
         self.V, self.u = np.eye(dim), np.zeros(dim)
@@ -127,7 +131,9 @@ def noised(x, y, zeta, eta_x, eta_y):
 
 
 def online_ucb(contexts, reward_of, server, *, zeta, eta_x, eta_y):
-    """contexts [T, K, d], zeta and eta_x [T, d], eta_y [T]: actions [T], predictions [T, d], clipped gradients [T, d]."""
+    """contexts [T, K, d], zeta and eta_x [T, d], eta_y [T]:
+    actions [T], predictions [T, d], clipped gradients [T, d].
+    """
     actions, predictions, gradients = [], [], []
     for t in range(1, len(contexts) + 1):
         arm = server.choose(contexts[t - 1])
