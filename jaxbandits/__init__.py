@@ -1,7 +1,7 @@
 """Batched simulation of private and robust bandits in JAX.
 
-The public names are in `__init__.pyi`. Each is loaded when it is first used, so that `import jaxbandits` costs little more than
-`import jax`.
+The public names are in `__init__.pyi`. Each is loaded when it is first used, so that `import jaxbandits` costs
+little more than `import jax`.
 """
 
 import lazy_loader

@@ -1,7 +1,7 @@
-"""The command line: `jaxbandits run FILE`, `worker FILE --shard i/n`, `reproduce PAPER/FIGURE`, `list`, `plot DIR`, `audit NAME|--all`,
-`check MODULE:FACTORY`.
+"""The command line: `jaxbandits` and its sub-commands run, worker, reproduce, list, plot, audit and check.
 
-A TOML file is a program: its names `module:function` are imported, and run. Bad input is one line and exit code 2, what went wrong later (a full disk, an error in an algorithm) one line and exit code 1.
+A TOML file is a program: its names `module:function` are imported, and run. Bad input is one line and exit code 2. What
+goes wrong later, such as a full disk or an error in an algorithm, is one line and exit code 1.
 """
 
 import argparse
@@ -181,7 +181,7 @@ def run(given) -> int:
 
 
 def worker(given) -> int:
-    """`jaxbandits worker FILE --shard i/n`: compute one share of a sweep into DIR, for job arrays over a shared disk."""
+    """`jaxbandits worker FILE --shard i/n`: compute one share of a sweep into DIR, for job arrays."""
     match = re.fullmatch(r"(\d+)/(\d+)", given.shard)
     if not match or not 0 <= int(match[1]) <= int(match[2]) or int(match[2]) < 1:
         raise ValueError(f"--shard {given.shard}: give i/n with i from 0 to n - 1, or from 1 to n")

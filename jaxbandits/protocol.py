@@ -1,13 +1,16 @@
-"""Who sees what: the contract of every algorithm, environment and adversary. Imports nothing of the package while it runs.
+"""Who sees what: the contract of every algorithm, environment and adversary. It imports nothing of the package.
+
+::
 
     environment --context--> act --action--> environment --reward--> reward adversary (here a reward may be corrupted)
       --> encode --message--> message adversary (here a message may be corrupted) --> relay --> update
     recorder: sees the truth, folds it into O(1) memory, is never seen by the learner
 
-`reward_adversary=` and `message_adversary=` of a run fill these two places: `jaxbandits.adversaries.huber` either, `poison` the
-first, `byzantine` the second.
+`reward_adversary=` and `message_adversary=` of a run fill these two places: `jaxbandits.adversaries.huber` either,
+`poison` the first, `byzantine` the second.
 
-Axes: [P] plays offered by a window, [A] arms, [d] features, [N] agents, [C] checkpoints, [K] arms of an instance, [V] values.
+Axes: [P] plays offered by a window, [A] arms, [d] features, [N] agents, [C] checkpoints, [K] arms of an instance,
+[V] values.
 Every function below is written for one lane (one seed, one parameter point); `vmap` is applied outside.
 `t` is the 1-based play index, int32. `draws` are addressed random streams (`jaxbandits.random.Draws`).
 """
@@ -41,8 +44,8 @@ class Act(Protocol):
     """The arms of a window, chosen under one frozen policy.
 
     Returns `action` int32 [P] (or [P, N] for agents, or [1] where `Hints.one_arm` says that the window plays one arm),
-    `used`, how many of the offered plays are used (None: all; else the length of a prefix), and a `note` for `encode` and
-    `update`.
+    `used`, how many of the offered plays are used (None: all; else the length of a prefix), and a `note` for `encode`
+    and `update`.
     """
 
     def __call__(
@@ -161,9 +164,9 @@ SPAN_DONE = -2  # the lane plays nothing more before the span is closed
 class Hints(NamedTuple):
     """What a program may say about itself so that it runs faster. Leaving all of it out changes no law."""
 
-    # params, state -> the arm played to the horizon whatever comes, int32; or UNDECIDED; or SPAN_DONE. Where regret follows from
-    # pull counts, the plays of a decided lane are counted and not made (`act` plays that arm wherever they have to be made),
-    # and lanes that only wait are offered no window.
+    # params, state -> the arm played to the horizon whatever comes, int32; or UNDECIDED; or SPAN_DONE. Where regret
+    # follows from pull counts, the plays of a decided lane are counted and not made (`act` plays that arm wherever they
+    # have to be made), and lanes that only wait are offered no window.
     rest: Callable[[Params, State], Int[Array, ""]] | None = None
     # Every window plays one arm: `act` returns action [1], and is spared a look at each play.
     one_arm: bool = False
@@ -176,7 +179,7 @@ class Hints(NamedTuple):
 class Program(NamedTuple):
     """An algorithm's seven functions.
 
-    Made only by a `functools.cache`d builder of hashable static values: equality is identity.
+    Made only by a builder of hashable static values under `functools.cache`: equality is identity.
     """
 
     init: Init
@@ -202,8 +205,8 @@ class Guarantee(NamedTuple):
     events: Callable[[Params], tuple[Any, ...]] = _no_events
     # the epsilon asked for, where the factory has no argument `epsilon` of its own: that of the algorithm it wraps
     claimed: float | None = None
-    # the algorithm -> the size of its privacy noise at the horizon, as a share of the information gathered by then. Above one
-    # half a run warns that noise swamps the data
+    # the algorithm -> the size of its privacy noise at the horizon, as a share of the information gathered by then.
+    # Above one half a run warns that noise swamps the data
     noise_share: Callable[["Algorithm"], float] = _no_noise
 
 
@@ -212,7 +215,7 @@ class Rewards(NamedTuple):
 
     low: float = float("-inf")
     high: float = float("inf")
-    # "clip": counts as the nearer end; "zero": counts as 0; "accept": taken as it is, though the theory does not hold then.
+    # "clip": counts as the nearer end; "zero": counts as 0; "accept": taken as it is, though the theory does not hold.
     # About finite rewards: every algorithm has a rule of its own for those that are not
     outside: str = "accept"
 
@@ -263,7 +266,7 @@ class Observe(Protocol):
 
 
 class Reward(Protocol):
-    """The rewards [P] (or [P, N]) of the actions. What an arm would have paid is defined for every arm: draws do not depend on it."""
+    """The rewards [P] (or [P, N]) of the actions. Draws do not depend on the action: every arm's reward is defined."""
 
     def __call__(
         self,
@@ -312,7 +315,8 @@ class Environment(NamedTuple):
 
     world: World
     params: Params
-    # num_arms, dim, num_agents, num_experts, actions: what `sweep` fills in; means [K] for exact regret; reward_range (low, high)
+    # num_arms, dim, num_agents, num_experts, actions: what `sweep` fills in; means [K] for exact regret; reward_range
+    # (low, high)
     facts: dict[str, Any]
     remake: Callable[..., "Environment"] | None  # the factory as a partial: grid keys `environment.x` call it again
     config: dict[str, Any]
@@ -343,7 +347,7 @@ class AttackInit(Protocol):
 
 
 class Corrupt(Protocol):
-    """The payload as the attack leaves it, whom it hit (a mask of robust regret: [N] | [P, N] | False), and the new state."""
+    """The payload after the attack, whom it hit (a mask of robust regret: [N] | [P, N] | False), and the new state."""
 
     def __call__(
         self, params: Params, state: State, draws: "Draws", t: Int[Array, " P"], payload: Any, view: AdversaryView, /

@@ -77,8 +77,8 @@ def to_laplace(bits: UInt32[Array, "..."], dtype: Any = jnp.float32) -> Float[Ar
 class Draws:
     """The random streams of one lane under one path. `child` moves to another path and costs nothing.
 
-    Methods take play indices `t` (any integer shape [...]) and the shape of one play's draw, and return [...,
-    *shape]. Two different draws inside one function must take two children.
+    Methods take play indices `t` (any integer shape [...]) and the shape of one play's draw, and return
+    `[..., *shape]`. Two different draws inside one function must take two children.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class Draws:
     def words(
         self, t: Int[Array, "..."], shape: tuple[int, ...] = (), first: int = 0
     ) -> tuple[UInt32[Array, "..."], UInt32[Array, "..."]]:
-        """Two independent uint32 words at positions first, first + 1, ...: each [..., *shape]."""
+        """Two independent uint32 words at positions first, first + 1, ...: each `[..., *shape]`."""
         shape = tuple(shape)
         t = self._play(t)
         if not shape:
@@ -142,7 +142,7 @@ class Draws:
         return self.words_at(t, position)[0]
 
     def bits(self, t: Int[Array, "..."], shape: tuple[int, ...] = ()) -> UInt32[Array, "..."]:
-        """uint32 words, both words of each block used: [..., *shape]."""
+        """uint32 words, both words of each block used: `[..., *shape]`."""
         shape = tuple(shape)
         if math.prod(shape) == 1:
             return self.words(t, shape)[0]

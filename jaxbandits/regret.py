@@ -8,7 +8,7 @@ from jaxbandits.typing import Float, Int, Tensor
 
 
 def regret_of_counts(counts: Int[Tensor, "... K"], means: Float[Tensor, " K"]) -> Float[np.ndarray, "..."]:
-    """What the pulls of every arm cost against the best arm, exactly: float64, arms in their order whatever stands beside."""
+    """What the pulls of every arm cost against the best arm: exact, in float64, arms added in their order."""
     counts, expected = np.asarray(counts), np.asarray(means, np.float64)
     regret: Any = np.zeros(counts.shape[:-1])
     for arm, gap in enumerate(expected.max() - expected):

@@ -1,6 +1,7 @@
 """The arithmetic of a schedule: which plays a window of a span stands for. Numbers may be traced.
 
-A full span plays `repeats` batches of `length` plays. A batch is cut into windows of `slots` plays, the last one shorter.
+A full span plays `repeats` batches of `length` plays. A batch is cut into windows of `slots` plays, the last one
+shorter.
 Windows of a span are numbered from 0, over all its batches.
 """
 
@@ -22,14 +23,14 @@ def windows_per_batch(length: Any, slots: int) -> Any:
 
 
 def windows_offered(span: Span, checkpoints: int = 0) -> int:
-    """How many windows a span has. Where the algorithm decides how many plays a window uses, a checkpoint may cut one."""
+    """How many windows a span has. Where the algorithm says how many plays a window uses, checkpoints may cut them."""
     if span.full:
         return span.repeats * windows_per_batch(batch_length(span), span.slots)
     return span.repeats + (0 if span.whole else checkpoints)
 
 
 def place_of_window(window: Any, start: Any, length: Any, slots: int) -> tuple[Any, Any]:
-    """Plays made before a window of a full span that starts after `start` plays, and plays of its batch that are left."""
+    """Plays made before a window of a full span that starts after `start` plays, and plays left of its batch."""
     per_batch = windows_per_batch(length, slots)
     batch, part = window // per_batch, window % per_batch
     return start + batch * length + part * slots, length - part * slots

@@ -57,7 +57,7 @@ def _per(draws, t, shape, by_play):
 
 
 def below_threshold(state: Any, share: Float[Array, ""]) -> Float[Array, ""]:
-    """|v| at which a share of outliers +v and -v brings a filter's top eigenvalue to its threshold.
+    """`|v|` at which a share of outliers +v and -v brings a filter's top eigenvalue to its threshold.
 
     alpha v^2 + rho^2 = 4 n lambda; `docs/formulas/robust_linear.md#adversaries`.
     """
@@ -173,8 +173,8 @@ def huber(
         What a reward r is replaced by [static], with v = value. "fixed": v. "swapped": a fresh reward of the
         arm whose mean has the mirrored rank (as it is, without a client's noise, where it replaces a report).
         "gaussian": N(v, scale^2). "cauchy": v + scale * Cauchy. "sign_flip": -v * r. "random_sign": v or -v.
-        "target": -|v| on the best arm, |v| on the others. "subthreshold": as "target" with |v| = value sqrt((4
-        n lambda - rho^2) / corruption), just under what the filter of `robust_elimination` notices, read from
+        "target": minus `|v|` on the best arm, `|v|` on the others. "subthreshold": as "target" with `|v|` = value
+        sqrt((4 n lambda - rho^2) / corruption), just under what the filter of `robust_elimination` notices, read from
         the learner's state. "burst": as "fixed", in one batch of the learner only.
     value : float or {"inf", "-inf", "nan"}, optional
         v. None: 10 for "fixed", "random_sign", "target" and "burst", 1 for "sign_flip", 0.99 for

@@ -22,7 +22,7 @@ JOINT_SIZES = (4, 32, 256)  # how many numbers are looked at jointly
 class Score(NamedTuple):
     """A number that tends to be larger for runs on the second input.
 
-    kind "linear": <weights, x>; "laplace": the sum of weights (|x - first| - |x - second|).
+    kind "linear": <weights, x>; "laplace": the sum of weights (`|x - first|` - `|x - second|`).
     """
 
     kind: Literal["linear", "laplace"]

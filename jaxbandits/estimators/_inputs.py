@@ -55,7 +55,7 @@ def decreasing_root(
     Where a step would leave the bracket it is halved instead.
     `function` takes theta [...] and returns the values and the slopes of their negatives. Several roots are sought
     together; those that are not `wanted` stay at `start`. Roots are exact to four units in the last place of
-    |theta| + scale.
+    `|theta|` + scale.
     """
     eps = 4 * jnp.finfo(start.dtype).eps
 

@@ -12,7 +12,7 @@ from jaxbandits.typing import Array, Float, Scalar, Vector
 
 
 def influence(y: Float[Array, "..."]) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
-    """The influence psi(y) = sgn(y) ln(1 + |y| + y^2/2) and its derivative, elementwise."""
+    """The influence psi(y) = sgn(y) ln(1 + `|y|` + y^2/2) and its derivative, elementwise."""
     size = jnp.minimum(jnp.abs(y), 1e150 if y.dtype == jnp.float64 else 1e18)  # the square stays finite
     inner = size + size * size / 2
     return jnp.sign(y) * jnp.log1p(inner), (1 + size) / (1 + inner)
@@ -26,7 +26,7 @@ def width(pulls: Any, variance: Any, log_term: Any) -> Float[Array, "..."]:
 def catoni_mean(x: Vector, variance: Scalar | Array, failure_prob: Scalar | Array) -> Float[Array, ""]:
     """Catoni's M-estimator of a mean, for values of which only the variance is bounded.
 
-    It is the root theta of sum_i psi(a (x_i - theta)) with psi(y) = sgn(y) ln(1 + |y| + y^2/2) and, with
+    It is the root theta of sum_i psi(a (x_i - theta)) with psi(y) = sgn(y) ln(1 + `|y|` + y^2/2) and, with
     l = ln(1 / failure_prob), a = sqrt(2 l / (n (v + 2 v l / (n - 2 l)))).
 
     Parameters

@@ -42,7 +42,7 @@ def histogram_mean(
     rewards : array of shape [2n]
         In the order in which they came, at least two, of any value. An odd last one is dropped.
     clip : float
-        Values x of the second half with |x - J| above it count as J, where J is the bin's left edge. In units of a
+        Values x of the second half with `|x - J|` above it count as J, where J is the bin's left edge. In units of a
         reward, at least 0; it may be traced.
     mean_bound : float
         Bound D on the size of the mean, in units of a reward: the bins cover [-D, D). At least `bin_width`.

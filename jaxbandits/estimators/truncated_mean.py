@@ -19,7 +19,7 @@ def truncated_mean(rewards: Vector, clip: Scalar | Array) -> Float[Array, ""]:
     Returns
     -------
     float array of shape []
-        (1/n) sum_i x_i 1{|x_i| <= clip}. Changing one reward moves it by at most 2 clip / n.
+        (1/n) sum_i x_i 1{`|x_i|` <= clip}. Changing one reward moves it by at most 2 clip / n.
 
     Notes
     -----

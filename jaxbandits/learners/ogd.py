@@ -50,7 +50,7 @@ def ogd(
     gradient_bound : float or jax.Array
         A bound G > 0 on the norm of gradients, read by `step="sqrt"` only. A number, or a traced scalar.
     step : {"adanorm", "sqrt", "strong"}, default "adanorm"
-        The step size a_t. "adanorm": sqrt(2) D / sqrt(sum of |g|^2, the current one included), which needs no
+        The step size a_t. "adanorm": sqrt(2) D / sqrt(sum of `|g|^2`, the current one included), which needs no
         bound, and 0 while the sum is 0. "sqrt": 2 D / (G sqrt(t)). "strong": 1 / (strong_convexity t).
     strong_convexity : float or jax.Array, default 1.0
         The losses' constant of strong convexity mu > 0, read by `step="strong"` only. A number, or a traced scalar.

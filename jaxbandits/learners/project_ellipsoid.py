@@ -21,7 +21,7 @@ ITERATIONS = 16  # Newton steps of the public function; 8 leave an error of 4e-6
 
 
 def to_unit_sphere(y: Float[Array, "d L"], inverse: Float[Array, "n L"], iterations: int = 8) -> Float[Array, "d L"]:
-    """The projections of points y, every |y| > 1, onto the unit ball in the norm of A; lanes are the last axis.
+    """The projections of points y, every `|y|` > 1, onto the unit ball in the norm of A; lanes are the last axis.
 
     inverse is A^-1, packed (`numerics.packed`). For step code: eight steps leave an error of 4e-6 at condition
     numbers up to 1e3. A itself is never needed, since (I + m A^-1) x = y.
@@ -53,7 +53,7 @@ def _dot(x, y):
 
 
 def project_ellipsoid(y: Vector, A: Matrix, radius: Scalar | jax.Array) -> Float[Array, " d"]:
-    """Project a point onto a ball in the norm of a matrix: argmin over |x| <= radius of (x - y)' A (x - y).
+    """Project a point onto a ball in the norm of a matrix: argmin over `|x|` <= radius of (x - y)' A (x - y).
 
     Parameters
     ----------
@@ -78,10 +78,10 @@ def project_ellipsoid(y: Vector, A: Matrix, radius: Scalar | jax.Array) -> Float
     Notes
     -----
     16 Newton steps on (A + m I) x = A y, with A divided by a bound on its largest eigenvalue, by Cholesky
-    factors; then x is scaled to |x| = radius, which is exact up to rounding.
+    factors; then x is scaled to `|x|` = radius, which is exact up to rounding.
 
-    In float32 |x - exact| stays below (3e-7 + 6e-8 times the condition number) times the radius, measured up to
-    condition number 1e3 and |y| = 1e3 radius. Rounding A's entries already costs as much, and refinement did
+    In float32 `|x - exact|` stays below (3e-7 + 6e-8 times the condition number) times the radius, measured up to
+    condition number 1e3 and `|y|` = 1e3 radius. Rounding A's entries already costs as much, and refinement did
     not help.
 
     References

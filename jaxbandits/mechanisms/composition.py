@@ -220,6 +220,22 @@ def composed_epsilon(epsilon: float, count: int, delta: float) -> float:
     (3/2) count epsilon^2 + sqrt(6 count log(1/delta)) epsilon and count epsilon. `mechanisms.compose` counts
     better.
 
+    Parameters
+    ----------
+    epsilon : float
+        The privacy budget of one release, above 0.
+    count : int
+        The number of releases, at least 1.
+    delta : float
+        The failure probability of the composition, in (0, 1).
+
+    Returns
+    -------
+    float
+        The epsilon of all releases together.
+
+    Examples
+    --------
     >>> round(composed_epsilon(0.01, 10_000, 1e-3), 3), composed_epsilon(0.5, 4, 1e-3)
     (7.938, 2.0)
     """
@@ -373,6 +389,6 @@ def guarantee(
 
 
 def claimed_epsilon(algorithm: Algorithm) -> float | None:
-    """The epsilon that an algorithm was given, or that its guarantee says was asked for; None where neither names one."""
+    """The epsilon that an algorithm was given, or that its guarantee says was asked for; None where there is none."""
     given = algorithm.config.get("epsilon")
     return algorithm.guarantee.claimed if given is None else float(given)

@@ -27,9 +27,10 @@ class Tree(NamedTuple):
     Parameters
     ----------
     init : callable
-        dtype -> state: [levels, *shape] the latest node of each level, or [*shape] for increments.
+        dtype -> state: `[levels, *shape]` the latest node of each level, or `[*shape]` for increments.
     release : callable
-        state, n (int32, 1, 2, ... in turn), fresh [*shape] standard normals -> state, noise [*shape] of the sum of n.
+        state, n (int32, 1, 2, ... in turn), fresh standard normals `[*shape]` -> state, and the noise `[*shape]` of
+        the sum of n.
     """
 
     init: Callable[[Any], Float[Array, "..."]]
@@ -76,8 +77,9 @@ def tree(num_releases: int, shape: Sequence[int], form: Literal["tree", "increme
     shape : sequence of int
         Shape of a message.
     form : {"tree", "increment"}, default "tree"
-        "tree": sums of popcount(n) independent nodes, in a state of shape [bit_length(num_releases), *shape].
-        "increment": noise on every message, n of them in the n-th sum, in a state of shape [*shape].
+        "tree": sums of popcount(n) independent nodes, in a state of shape
+        `[bit_length(num_releases), *shape]`.
+        "increment": noise on every message, n of them in the n-th sum, in a state of shape `[*shape]`.
 
     Returns
     -------

@@ -66,7 +66,7 @@ def materialize_all(arrays: Sequence[Array]) -> list[Array]:
 
 
 def cond_any(wanted: Bool[Array, ""], function: Callable[..., Tree], x: Tree, *args: Any) -> Tree:
-    """function(x, *args) where `wanted`, else x: for rare and costly work in a step.
+    """`function(x, *args)` where `wanted`, else x: for rare and costly work in a step.
 
     Under vmap `lax.cond` computes both branches for every lane. Here the function runs, for all lanes, only
     when some lane wants it. So it may run for a lane that does not want it, and must then give back x. Whatever

@@ -35,7 +35,7 @@ def online_ucb_sensitivity(private_features: bool = True, feature_norm: Scalar =
     Returns
     -------
     float
-        sqrt(4 L^2 + 1) for the pair (x, y) with |x| <= L and y in [0, 1]; 1 for y alone.
+        sqrt(4 L^2 + 1) for the pair (x, y) with `|x|` <= L and y in [0, 1]; 1 for y alone.
 
     Raises
     ------
@@ -140,7 +140,7 @@ def online_ucb_gradient_bound(
     perturbation : float, default 0.0
         Extra perturbation Delta of the features, at least 0.
     log : float, optional
-        log(2 T / beta), for the paper's bound with high probability (|x| <= 1). Default: the practical bound, which
+        log(2 T / beta), for the paper's bound with high probability (`|x|` <= 1). Default: the practical bound, which
         leaves out both factors sqrt(2 log) and log; it is as large as a gradient typically is.
 
     Returns
@@ -213,7 +213,7 @@ def online_ucb_deviation(
     theta_bound: Scalar = 1.0,
     perturbation: Scalar = 0.0,
 ) -> float:
-    """The deviation K_N at N = T, with its unknown sum S of |theta_t - theta|^2 at a bound.
+    """The deviation K_N at N = T, with its unknown sum S of `|theta_t - theta|^2` at a bound.
 
     S = (G^2 / mu^2 + G D / mu) log T + (G^2 / mu^2) log(1 / beta) with mu = 2 curvature.
 

@@ -41,7 +41,7 @@ WRONG = {
     'jb.algorithms.ucb1(num_arms="three", horizon=100)': 'Argument "num_arms" to "ucb1" has incompatible type "str"',
     'jb.algorithms.ldp_exp3(num_arms=3, horizon=100, epsilon="1")':
         'Argument "epsilon" to "ldp_exp3" has incompatible type "str"',
-    "jb.algorithms.ucb2(num_arms=3, horizon=100)": 'Module has no attribute "ucb2"; maybe "ucb1"?',
+    "jb.algorithms.ucb2(num_arms=3, horizon=100)": 'Module has no attribute "ucb2"',
     "jb.environments.bernoulli_arms(means=0.5)": 'Argument "means" to "bernoulli_arms" has incompatible type "float"',
     "jb.environments.bernoulli_arms()": 'Missing named argument "means" for "bernoulli_arms"',
     'jb.adversaries.huber(corruption=0.1, kind="swaped")': 'Argument "kind" to "huber" has incompatible type',

@@ -362,8 +362,8 @@ def test_another_version_number_is_another_key(monkeypatch):
     assert describe_part(made()) != describe_part(raised(made))
     inner = A.exp3(num_arms=3, horizon=10)
     versions = [("private_batched", 1, (3, ("exp3", n, (3, True)), 7)) for n in (1, 2)]
-    assert description._numbers_of(versions[0]) == ["private_batched", 1, ["exp3", 1]]
-    assert description._numbers_of(versions[0]) != description._numbers_of(versions[1])
+    assert description.version_numbers(versions[0]) == ["private_batched", 1, ["exp3", 1]]
+    assert description.version_numbers(versions[0]) != description.version_numbers(versions[1])
     assert inner.version[0] == "exp3"
     nested = describe_part(A.bandit_to_experts(num_arms=3, num_experts=4, horizon=100, base=PRIVATE))
     assert nested[1] == ["bandit_to_experts", 1, ["private_batched", 1, ["exp3", 1]]]
@@ -622,8 +622,8 @@ def test_a_file_that_moved_orphans_nothing(package, tmp_path):
 def test_an_edit_of_an_installed_copy_is_computed_anew(package, tmp_path):
     here = copied(package, tmp_path)
     path = here / "algorithms" / "adversarial" / "exp3.py"
-    assert "1 - reward[0], 1))" in path.read_text()
-    path.write_text(path.read_text().replace("1 - reward[0], 1))", "2 - reward[0], 1))"))
+    assert "-params.learning_rate * message" in path.read_text()
+    path.write_text(path.read_text().replace("-params.learning_rate * message", "-2 * params.learning_rate * message"))
     assert computed(tmp_path, tmp_path / "store") == 2  # whose code it is cannot be told: both are taken for users' own
     assert computed(tmp_path, tmp_path / "store") == 0  # and found again by what they compute
 

@@ -85,7 +85,7 @@ def htinf(*, num_arms: int, horizon: int, tail_scale: Scalar | None = None, tail
     """Follow the regularised leader with Tsallis entropy and skip losses too large to trust: for heavy tails.
 
     Update t has step size 1 / s_t, s_t = sigma t^(1/alpha), and adds loss / x_I to the estimate of the played arm I,
-    drawn with probability x_I; the loss is 1 - reward. Where |loss| exceeds Theta_alpha s_t x_I^(1/alpha) the update
+    drawn with probability x_I; the loss is 1 - reward. Where `|loss|` exceeds Theta_alpha s_t x_I^(1/alpha) the update
     is skipped.
 
     Parameters

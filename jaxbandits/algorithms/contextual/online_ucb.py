@@ -209,7 +209,7 @@ def online_ucb(
     The arm of the largest <x, theta> + w sqrt(x' V^-1 x) is played. A user sends x~ = x + noise and y~ = y +
     noise, sigma N(0, I) each. V = I + sum x~ x~' and theta = V^-1 sum <theta_t, x~> x~, where theta_t is the
     prediction of an online learner in the ball of radius theta_bound. The learner gets the gradient of (<x~,
-    theta> - y~)^2 - sigma^2 |theta|^2 at theta_t, clipped to G: y~ reaches V and theta only through it.
+    theta> - y~)^2 - sigma^2 `|theta|^2` at theta_t, clipped to G: y~ reaches V and theta only through it.
 
     Parameters
     ----------

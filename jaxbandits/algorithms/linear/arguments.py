@@ -95,7 +95,7 @@ def noise(noise_scale: Scalar, epsilon: Scalar) -> tuple[float, float]:
 
 
 def clamp(noise_scale: float, b: float) -> float:
-    """Largest |report| taken at face value: the square of a larger one would overflow sums."""
+    """Largest `|report|` taken at face value: the square of a larger one would overflow sums."""
     return max(1e6, 100 * (1 + noise_scale + b))
 
 

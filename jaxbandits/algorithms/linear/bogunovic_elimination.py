@@ -59,7 +59,7 @@ def bogunovic_elimination(
     horizon : int
         Total plays T. Filled in from the run.
     corruption_budget : float, optional
-        C >= 0, the sum over plays of |corruption|, such as share * horizon * largest size. None: unknown; batch
+        C >= 0, the sum over plays of `|corruption|`, such as share * horizon * largest size. None: unknown; batch
         h then uses min(sqrt(T) / log T, sqrt(d) 2^(H-h)), H being the last batch that can begin.
     weight_floor : float, optional
         v in (0, 1]. None: 1/m_0.

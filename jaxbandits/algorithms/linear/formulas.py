@@ -160,8 +160,8 @@ def gamma_practical(
     """Half of the gap at which an arm is dropped: a Bernstein half-width of the noise, plus the bias of corruption.
 
     The noise is Gaussian and Laplace. The width is sampling_scale max_x [sqrt(2 V L) + c L] over active x, with
-    w_a = <x, M^-1 a>. M1: V = (sigma^2 + 2 b^2) sum n_a w_a^2 and c = b max_a |w_a|. M2:
-    V = sum w_a^2 (sigma^2 / n_a + 2 (b / n_a)^2) and c = max_a |w_a| b / n_a. Under corruption
+    w_a = <x, M^-1 a>. M1: V = (sigma^2 + 2 b^2) sum n_a w_a^2 and c = b max_a `|w_a|`. M2:
+    V = sum w_a^2 (sigma^2 / n_a + 2 (b / n_a)^2) and c = max_a `|w_a|` b / n_a. Under corruption
     corruption_scale sqrt(rho^2 alpha) + bias_scale alpha is added.
 
     Parameters

@@ -411,7 +411,7 @@ def robust_elimination(
     design_slack : float
         >= 0. The design stops at leverage (1 + design_slack) rank.
     presieve : bool
-        Drop |report| > 1 + noise_scale sqrt(2 h / n_a) + b h / n_a before the filter, with h = log(2 n /
+        Drop `|report|` > 1 + noise_scale sqrt(2 h / n_a) + b h / n_a before the filter, with h = log(2 n /
         failure_prob), b = 2 / epsilon, and n_a = 1 in M1.
     refit : bool
         Fit by least squares what the filter leaves [static].

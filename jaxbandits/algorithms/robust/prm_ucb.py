@@ -250,7 +250,7 @@ def prm_ucb(
         which the paper's theorems hold.
     moment : {"raw", "central"}, default "raw"
         What is known of an arm's rewards X [static]. ``"raw"``: E|X|^k <= u, and means are truncated around 0.
-        ``"central"``: E|X - mean|^k <= u and |mean| <= D; one half of the data finds a bin near the mean, the other
+        ``"central"``: E|X - mean|^k <= u and `|mean|` <= D; one half of the data finds a bin near the mean, the other
         half is truncated around it.
     moment_order : float, default 2.0
         Order k of the moment, at least 2. The default asks for a finite variance only.

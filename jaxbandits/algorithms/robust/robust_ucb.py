@@ -34,7 +34,7 @@ def robust_ucb(
     estimator : {"truncated", "median_of_means", "catoni"}, default "truncated"
         How an arm's mean is estimated, and the bonus that belongs to it [static].
 
-        * ``"truncated"``: the sum of the i-th rewards with |x_i| <= sqrt(u i / ln t^2), divided by N; bonus
+        * ``"truncated"``: the sum of the i-th rewards with `|x_i|` <= sqrt(u i / ln t^2), divided by N; bonus
           sqrt(16 u ln t^2 / N). A play takes constant time.
         * ``"median_of_means"``: the median of the means of h = max(1, floor(min(8 ln(e^(1/8) t^2), N/2))) blocks of
           floor(N/h) consecutive rewards; bonus sqrt(12 u * 32 ln t^2 / N).
