@@ -116,11 +116,17 @@ def ledger(
     epsilon, delta = map(float, claim.spend(params))
     events = tuple(claim.events(params))
     if not events and claim.model != "none" and epsilon > 0:  # declared as a whole
-        events = (Event("other", "all that is seen", math.nan, math.nan, 1, epsilon, delta),)
+        whole = Event(
+            mechanism="other", what="all that is seen", sensitivity=math.nan, scale=math.nan, times=1, epsilon=epsilon,
+            delta=delta,
+        )  # fmt: skip
+        events = (whole,)
     if environment is not None and overspent(algorithm, environment):
         events = tuple(event._replace(sensitivity=math.inf, epsilon=math.inf) for event in events)
         epsilon, delta = math.inf, 0.0
-    return Ledger(events, epsilon, delta, algorithm.version[0], claim.model, claim.unit)
+    return Ledger(
+        events=events, epsilon=epsilon, delta=delta, algorithm=algorithm.version[0], model=claim.model, unit=claim.unit
+    )
 
 
 _PAPERS = {

@@ -24,7 +24,7 @@ from jaxbandits.typing import Array, Bool, Float, Int, UInt32
 
 # The largest number of trials of a binomial draw: the error of its float32 acceptance grows with them (measured
 # on 2e6 draws: a chi-squared test finds no fault at 2^14, and has p-values of 1e-9 at 2^20).
-MOST_TRIALS = 2**14
+MAX_TRIALS = 2**14
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
 
@@ -177,7 +177,7 @@ class Draws:
     def multinomial(self, t: Int[Array, ""], number: Any, probabilities: Float[Array, " n"]) -> Int[Array, " n"]:
         """How often each of n outcomes comes up in `number` trials at one t: int32 [n].
 
-        At most `MOST_TRIALS` trials. By binomials of what is left (`jax.random.binomial`, float32), one after
+        At most `MAX_TRIALS` trials. By binomials of what is left (`jax.random.binomial`, float32), one after
         another on children of this stream.
         """
         left, counts = jnp.asarray(number, jnp.int32), []

@@ -144,7 +144,15 @@ def simulate(
     if history and algorithm.program.hints.tally:
         raise ValueError("history=True shows single rewards, shortcut=True draws none: leave one of them out")
     times = checkpoint_times(horizon, checkpoints)
-    cell = Cell(algorithm.version[0], algorithm, environment, first, second, horizon, ())
+    cell = Cell(
+        label=algorithm.version[0],
+        algorithm=algorithm,
+        environment=environment,
+        reward_adversary=first,
+        message_adversary=second,
+        horizon=horizon,
+        place=(),
+    )
     parts = simulator.parts_of(algorithm, environment, first, second, dtype)
     case, _ = stacked([host_case(cell)], dtype)
     with jax.enable_x64(dtype == "float64"):
@@ -171,7 +179,7 @@ def simulate(
         error = contract_faults.verdict([cell], {horizon: times}, dtype, list(faults), stacklevel=2)
         if error is not None:
             raise error
-    return Run(regret, times, pulls, lane.algorithm, diagnostics, plays)
+    return Run(regret=regret, t=times, pulls=pulls, state=lane.algorithm, diagnostics=diagnostics, history=plays)
 
 
 def algorithm_for(algorithm: "Algorithm | AlgorithmFactory | str", environment: Environment) -> Algorithm:
@@ -301,7 +309,7 @@ def flattened(windows: Sequence[Window], traced: bool) -> History:
             keep, used = np.asarray(play), np.asarray(used)
             t, action, reward, play = t[keep], action[keep], reward[keep], keep[keep]
             message, released = jax.tree.map(lambda x, used=used: x[used], (message, released))
-        parts.append(History(t, action, reward, message, released, play))
+        parts.append(History(t=t, action=action, reward=reward, message=message, released=released, play=play))
     if len(parts) == 1:
         return parts[0]
     join = np.concatenate if not traced else jnp.concatenate

@@ -13,7 +13,7 @@ from jaxbandits.algorithms.robust.prm_elimination import prm_elimination
 from jaxbandits.algorithms.robust.prm_thompson import prm_thompson
 from jaxbandits.algorithms.robust.prm_ucb import prm_ucb
 from jaxbandits.algorithms.stochastic import integer_sums
-from jaxbandits.random import MOST_TRIALS
+from jaxbandits.random import MAX_TRIALS
 
 MEANS = [0.9, 0.7, 0.5]
 bernoulli = partial(jb.environments.bernoulli_arms, means=MEANS)
@@ -42,7 +42,7 @@ def test_counted_and_single_values_have_the_same_sum(seed):
     units = [round(float(x) * 2**23 / ceiling) for x in values]
     total, exact = integer_sums.nothing(jnp.float32), 0
     for _ in range(50):
-        plays = rng.multinomial(MOST_TRIALS, rng.dirichlet(np.ones(6) * 0.3))
+        plays = rng.multinomial(MAX_TRIALS, rng.dirichlet(np.ones(6) * 0.3))
         total = integer_sums.added(total, jnp.asarray(values), ceiling, jnp.asarray(plays, jnp.int32))
         exact += sum(n * u for n, u in zip(plays.tolist(), units, strict=True))
         assert int(total.high) * 2**23 + int(total.low) == exact and 0 <= int(total.low) < 2**23

@@ -13,7 +13,7 @@ import jaxbandits as jb
 from jaxbandits import simulator
 from jaxbandits.algorithms.robust.prm_elimination import prm_elimination
 from jaxbandits.numerics import cond_any
-from jaxbandits.random import MOST_TRIALS, Draws
+from jaxbandits.random import MAX_TRIALS, Draws
 from jaxbandits.sweeps.compilation import compiled
 from jaxbandits.sweeps.plan import plan
 
@@ -183,19 +183,19 @@ def test_seldom_runs_only_where_wanted():
 
 
 def test_counts_of_outcomes_have_their_law():
-    probabilities, number = jnp.array([0.25, 0.7, 0.05, 0.0]), jnp.int32(MOST_TRIALS)
+    probabilities, number = jnp.array([0.25, 0.7, 0.05, 0.0]), jnp.int32(MAX_TRIALS)
     draw = jax.vmap(lambda seed: Draws(seed, "x").multinomial(jnp.int32(1), number, probabilities))
     counts = np.asarray(draw(jnp.arange(4000, dtype=jnp.uint32)), np.int64)
-    assert np.all(counts.sum(axis=1) == MOST_TRIALS) and np.all(counts >= 0) and not counts[:, 3].any()
+    assert np.all(counts.sum(axis=1) == MAX_TRIALS) and np.all(counts >= 0) and not counts[:, 3].any()
     for i, p in enumerate(np.asarray(probabilities[:3], np.float64)):
-        law = stats.binom(MOST_TRIALS, p)
+        law = stats.binom(MAX_TRIALS, p)
         assert (
             stats.kstest(
                 counts[:, i] + np.random.default_rng(i).random(4000) - 1, lambda x, law=law: _smooth(law, x)
             ).pvalue
             > 1e-3
         )
-        wrong = stats.binom(MOST_TRIALS, p + 0.1 * law.std() / MOST_TRIALS)  # a tenth of a standard deviation is seen
+        wrong = stats.binom(MAX_TRIALS, p + 0.1 * law.std() / MAX_TRIALS)  # a tenth of a standard deviation is seen
         assert stats.kstest(counts[:, i] + 0.0, wrong.cdf).pvalue < 1e-3
 
 

@@ -23,7 +23,7 @@ from jaxbandits.algorithms.stochastic import integer_sums
 from jaxbandits.mechanisms.composition import guarantee, view_released
 from jaxbandits.numerics import argmax, count, materialize
 from jaxbandits.protocol import UNDECIDED, Algorithm, Hints, Program, Report, Rewards, Span
-from jaxbandits.random import MOST_TRIALS
+from jaxbandits.random import MAX_TRIALS
 from jaxbandits.typing import Array, Bool, Float, Int, Scalar
 from jaxbandits.validation import array, choice, factory, integer, number
 
@@ -349,7 +349,7 @@ def prm_elimination(
     )
     if shortcut and exploration == "round":
         raise ValueError("shortcut=True plays one arm a window: use exploration='batch' or 'greedy'")
-    slots = MOST_TRIALS if shortcut else _slots(horizon)
+    slots = MAX_TRIALS if shortcut else _slots(horizon)
     folds = 2 if prm.central else 1  # each fold of a block ends in a window that is partly used
     span = Span(slots, -(-horizon // slots) + folds * num_arms * len(sizes), full=False, whole=bool(shortcut))
     static = (

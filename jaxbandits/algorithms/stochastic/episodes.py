@@ -19,7 +19,7 @@ from jaxbandits.algorithms.stochastic import integer_sums
 from jaxbandits.mechanisms.composition import guarantee, view_released
 from jaxbandits.numerics import argmax, tree_where
 from jaxbandits.protocol import Guarantee, Hints, Program, Report, Span
-from jaxbandits.random import MOST_TRIALS
+from jaxbandits.random import MAX_TRIALS
 from jaxbandits.typing import Array, Bool, Float, Int
 
 # The length of an episode that only the horizon ends.
@@ -114,7 +114,7 @@ def schedule(horizon: int, others: int, shortcut: bool = False) -> tuple[Span, .
     often. With the shortcut slots cost nothing, and a checkpoint does not cut what is drawn at once.
     """
     slots = (
-        MOST_TRIALS if shortcut else min(integer_sums.MAX_PLAYS, max(8, 2 ** round(math.log2(max(horizon, 1) / 256))))
+        MAX_TRIALS if shortcut else min(integer_sums.MAX_PLAYS, max(8, 2 ** round(math.log2(max(horizon, 1) / 256))))
     )
     return (Span(slots, -(-horizon // slots) + others, full=False, whole=shortcut),)
 

@@ -222,6 +222,6 @@ def claims(results: Results) -> list[Claim]:
 
 
 STUDY = Study(
-    "What plain EXP3 gives away", "Appendix G.1 and its figure", sweeps,
-    {"forced": draw_forced, "empirical": draw_free}, claims, computed,
+    title="What plain EXP3 gives away", source="Appendix G.1 and its figure", sweeps=sweeps,
+    figures={"forced": draw_forced, "empirical": draw_free}, claims=claims, computed=computed,
 )  # fmt: skip
