@@ -1,6 +1,7 @@
 """Where a reward is corrupted: as `reward_adversary` each reward is replaced with probability `corruption`.
 
-In the other slot, `message_adversary`, the same is done to the reports of clients, after their privacy noise.
+That happens after the environment has paid and before the client encodes the reward (`window.py` calls it). In the
+other slot, `message_adversary`, the same is done to the reports of clients, after their privacy noise.
 
 Huber 1964; `docs/formulas/private_robust_mab.md#contamination` and `docs/formulas/robust_linear.md#adversaries`.
 Axes: [P] plays of a window, [A] arms, [N] agents, [K] arms of an instance, [V] values of rewards.

@@ -1,4 +1,4 @@
-"""The Laplace mechanism (Dwork, McSherry, Nissim and Smith 2006)."""
+"""How large Laplace noise must be (Dwork, McSherry, Nissim and Smith 2006). It is drawn by `jaxbandits.random.Draws.laplace`."""
 
 import math
 

@@ -110,8 +110,9 @@ def exp3(
     mixing : float, optional
         Probability, in [0, 1], with which a play ignores the weights and draws a uniform arm. It keeps every arm's
         probability at least mixing / K, so that one noisy loss moves a log weight by a bounded amount. Default: 0
-        when `feedback_scale` is 0, else that of `theory.exp3_noisy_tuning`, 4 learning_rate lam K log(K T) with lam =
-        `feedback_scale`. Zero mixing is a compiled program of its own.
+        when `feedback_scale` is 0. Otherwise that of `theory.exp3_noisy_tuning`: 4 eta lam K log(K T), where lam is
+        `feedback_scale` and eta is the theory's learning rate, whatever rate is given. Inside `private_batched` that
+        of `theory.exp3_tuning`. Zero mixing is a compiled program of its own.
     feedback_scale : float
         Scale lam of the Laplace noise that the losses already carry, at least 0. The algorithm adds no noise itself:
         this only chooses the defaults of `learning_rate` and `mixing`.

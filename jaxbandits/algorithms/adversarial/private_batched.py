@@ -153,8 +153,9 @@ def private_batched(
         An algorithm that learns from `Loss` messages [static]: `exp3`, `exp3_ix`, `htinf`, `tsallis_inf` or `ftpl`.
         It is given the paper's tuning (`exp3`: Corollary E.1, `ftpl`: Corollary E.3, `htinf`: Corollary 3.2; with a
         given `window` the general forms of `jaxbandits.theory`); `exp3_ix` and `tsallis_inf` keep their own defaults.
-        A base of your own that takes `feedback_scale` gets the noise's scale there, one that takes `tail_scale` that
-        of HTINF. What the partial binds wins.
+        A base of your own is told of the noise where it asks for it: as `feedback_scale` it is given the scale of the
+        noise, as `tail_scale` the value sqrt(2 + 4 scale^2) that HTINF needs under noise of scale above 1. What the
+        partial binds wins.
     window : int, optional
         Plays of a batch, in [1, T]. It is data: it can be swept. Default: `theory.window(epsilon)`, about 1 /
         epsilon; 1 at epsilon inf.
@@ -213,7 +214,8 @@ def private_batched(
     rounds, inner_span = -(-horizon // window), inner.schedule[0]
     span = Span(slots(window), rounds, full=True, length=window)
     if not inner_span.full:
-        # windows for the plays, and those the base may sit out; whole, so that sums do not depend on checkpoints
+        # There are windows for the plays, and more for those that the base may sit out. No checkpoint cuts a window, so
+        # that sums do not depend on checkpoints.
         windows = rounds * -(-window // span.slots) + inner_span.repeats
         span = Span(span.slots, min(windows, 2**30), full=False, whole=True)
     version = ("private_batched", 1, (num_arms, inner.version))

@@ -24,7 +24,7 @@ WIDE_VECTORS: dict[str, str | bool] = {"xla_cpu_prefer_vector_width": "512"}
 
 
 def _axes(marks: tuple[int, ...], treedef: Any) -> Case:
-    """The axes of `vmap` over points: 0 for params that differ between them, None for the others, whose mark is -1."""
+    """The axes of `vmap` over points, from their marks: 0 marks params that differ between points, -1 those that do not."""
     return jax.tree.unflatten(treedef, [None if mark < 0 else mark for mark in marks])
 
 
@@ -117,8 +117,8 @@ class Compiled:
         return program(*args)
 
 
-# a group's code takes 100 to 160 memory maps, and a process that asks for more than the system's limit (65,530 on
-# Linux) dies
+# A group's code takes 100 to 160 memory maps, and a process that asks for more than the system's limit (65,530 on
+# Linux) dies: 256 groups stay below it.
 @lru_cache(maxsize=256)
 def compiled(parts: Parts, marks: tuple[int, ...], treedef: Any, points: int, checkpoints: int) -> Compiled:
     """The functions of a group. Equal groups of later sweeps get the same ones, unless 256 others were used since."""
@@ -131,7 +131,7 @@ class LaneShape(NamedTuple):
     state: int  # bytes it carries from window to window
     kept: int  # of these, bytes a window only writes into (`Hints.kept`)
     record: int  # bytes of its checkpoints
-    # bytes of a window's context; 0 where all lanes have the same, or it lies in the lane's own state
+    # bytes of a window's context; 0 where all lanes share one context, and where it is part of the lane's own state
     context: int
     counted: bool  # regret follows from pull counts and the arms' means
     arms: int | None  # length of the pull counts

@@ -56,7 +56,7 @@ def identified(plan: Plan, platform: str, stored: bool) -> Identified:
     """Trace what is not this package's own, once a group, and name every cell.
 
     platform: the kind of device, such as "cpu". stored: whether keys are wanted. If not, only users' own parts are
-    traced, so that no code compiled for an earlier state of theirs is used again. Errors inside a user's functions
+    traced: they may have changed, and code that was compiled before the change must not be used again. Errors inside a user's functions
     pass through.
     """
     describe = Describer()
@@ -112,7 +112,10 @@ def traced_now(
 
 
 def _traced(group: Group, plan: Plan, stored: bool) -> tuple[str, str | NoIdentity]:
-    """What a group computes, for this process and for the store; NoIdentity for the latter where traces differ."""
+    """What a group computes, as two names: one for this process and one for the store.
+
+    Where two traces of the same functions differ, nothing lasting names them: a NoIdentity stands in the second place.
+    """
     cell = plan.cells[group.cells[0]]
     trace = functools.partial(traced_now, group.parts, group.schedule, cell, group.times, plan.dtype)
     if not stored:
@@ -175,8 +178,8 @@ class Describer:
             "schedule": [[int(x) for x in span] for span in cell.algorithm.schedule],
             "means": None if (means := cell.environment.facts.get("means")) is None else bits(_float64(means)),
             "baseline": self._baseline(cell.environment, group.times),
-            # A user raises the version number where nothing here changes, as when a baseline reads a file for later
-            # seeds.
+            # A version number covers what no entry above shows, such as a baseline that reads a file for later seeds:
+            # its author gives it a higher number.
             "versions": [str(cell.algorithm.version[1:2]), *(str(part and part.version) for part in cell[2:5])],
         }
 
