@@ -1,4 +1,4 @@
-"""How large Laplace noise must be (Dwork, McSherry, Nissim and Smith 2006). It is drawn by `jaxbandits.random.Draws.laplace`."""
+"""The scale of Laplace noise (Dwork, McSherry, Nissim and Smith 2006). `jaxbandits.random.Draws.laplace` draws it."""
 
 import math
 

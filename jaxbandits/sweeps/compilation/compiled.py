@@ -24,7 +24,7 @@ WIDE_VECTORS: dict[str, str | bool] = {"xla_cpu_prefer_vector_width": "512"}
 
 
 def _axes(marks: tuple[int, ...], treedef: Any) -> Case:
-    """The axes of `vmap` over points, from their marks: 0 marks params that differ between points, -1 those that do not."""
+    """The axes of `vmap` over points. Params that differ between points are marked 0, those that do not -1."""
     return jax.tree.unflatten(treedef, [None if mark < 0 else mark for mark in marks])
 
 

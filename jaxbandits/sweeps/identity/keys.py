@@ -56,8 +56,8 @@ def identified(plan: Plan, platform: str, stored: bool) -> Identified:
     """Trace what is not this package's own, once a group, and name every cell.
 
     platform: the kind of device, such as "cpu". stored: whether keys are wanted. If not, only users' own parts are
-    traced: they may have changed, and code that was compiled before the change must not be used again. Errors inside a user's functions
-    pass through.
+    traced: they may have changed, and code that was compiled before the change must not be used again. Errors
+    inside a user's functions pass through.
     """
     describe = Describer()
     described = [describe.cell(cell) for cell in plan.cells]
