@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import tqdm
 import xarray as xr
 
 import jaxbandits as jb
@@ -891,12 +892,12 @@ def test_the_rate_of_the_bar_begins_where_the_run_does(monkeypatch):
 
     bars = []
 
-    class Bar(execution.tqdm):
+    class Bar(tqdm.tqdm):
         def close(self):
             bars.append((self.initial, self.n, self.total))
             super().close()
 
-    monkeypatch.setattr(execution, "tqdm", Bar)
+    monkeypatch.setattr(tqdm, "tqdm", Bar)
 
     def run(plan, calls, machine, *, report, sink, **others):
         report(200, restored=True)
