@@ -13,7 +13,7 @@ import xarray as xr
 import jaxbandits as jb
 from jaxbandits import papers
 from jaxbandits.cli import main
-from jaxbandits.papers import study
+from jaxbandits.papers import study as machinery
 from jaxbandits.papers.private_adversarial import exp3_leak, experts_map, lower_bound
 from jaxbandits.papers.study import Claim, Study, Sweep, Tuning, claims_table, reproduce
 
@@ -39,7 +39,7 @@ def small_study(**changes):
 
 
 def test_tuned_values_are_those_of_least_regret_on_the_tuning_seeds(tmp_path):
-    ds, chosen = study.run(Sweep(SETTINGS, tuning()), tmp_path, progress=False)
+    ds, chosen = machinery.run(Sweep(SETTINGS, tuning()), tmp_path, progress=False)
     plain = {"progress": False, **SETTINGS, "algorithms": {"EXP3": SETTINGS["algorithms"]["EXP3"]}}
     grid = SETTINGS["grid"] | {"base.learning_rate": RATES}
     tried = jb.sweep(**plain | {"seeds": range(100, 108), "grid": grid}).regret.isel(t=-1, algorithm=0).mean("seed")
@@ -58,7 +58,7 @@ def test_tuned_values_are_those_of_least_regret_on_the_tuning_seeds(tmp_path):
 
 
 def test_an_unknown_key_is_tuned_for_its_worst_value(tmp_path):
-    _, chosen = study.run(Sweep(SETTINGS, tuning(unknown=("environment.gap",))), tmp_path, progress=False)
+    _, chosen = machinery.run(Sweep(SETTINGS, tuning(unknown=("environment.gap",))), tmp_path, progress=False)
     assert chosen["epsilon"].tolist() == [1.0, 0.1] and "environment.gap" not in chosen
     plain = SETTINGS | {
         "algorithms": {"EXP3": SETTINGS["algorithms"]["EXP3"]},
@@ -82,7 +82,7 @@ def test_keys_that_concern_one_label_only(tmp_path):
     grid = {("epsilon", "experts.base.epsilon"): [0.1, 1.0]}
     settings = SETTINGS | {"algorithms": made, "environment": environment, "grid": grid}
     grids = {"experts": {"base.base.tail_scale": [0.5, 2.0]}, "local": {"learning_rate": [0.01, 0.1]}}
-    ds, chosen = study.run(Sweep(settings, Tuning(grids, range(50, 54))), tmp_path, progress=False)
+    ds, chosen = machinery.run(Sweep(settings, Tuning(grids, range(50, 54))), tmp_path, progress=False)
     assert ds.regret.dims == ("algorithm", "epsilon", "seed", "t")
     assert (
         chosen["algorithm"].tolist() == ["experts", "experts", "local", "local"]
@@ -100,7 +100,7 @@ def test_keys_that_concern_one_label_only(tmp_path):
 )
 def test_bad_tunings_say_so(tmp_path, changes, given, message):
     with pytest.raises(ValueError, match=message):
-        study.run(Sweep(SETTINGS | changes, given), tmp_path, progress=False)
+        machinery.run(Sweep(SETTINGS | changes, given), tmp_path, progress=False)
 
 
 def test_a_reproduction_resumes_and_writes_everything(tmp_path, monkeypatch):
@@ -121,7 +121,7 @@ def test_a_reproduction_resumes_and_writes_everything(tmp_path, monkeypatch):
 
 
 def test_an_interrupted_reproduction_goes_on(tmp_path, monkeypatch):
-    calls, plain = [], study.sweep
+    calls, plain = [], machinery.sweep
 
     def breaks(**settings):
         calls.append(settings["store"])
@@ -129,7 +129,7 @@ def test_an_interrupted_reproduction_goes_on(tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return plain(**settings)
 
-    monkeypatch.setattr(study, "sweep", breaks)
+    monkeypatch.setattr(machinery, "sweep", breaks)
     with pytest.raises(KeyboardInterrupt):
         reproduce(small_study(), tmp_path, progress=False)
     kept = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.npz")}
@@ -156,7 +156,7 @@ def test_worst_takes_each_point_at_its_own_worst_value():
     ds = xr.Dataset(
         {"regret": (("algorithm", "gap", "seed", "t"), values)}, {"algorithm": ["a", "b"], "gap": [1, 2], "t": [9]}
     )
-    found = study.worst(ds, "gap").regret
+    found = machinery.worst(ds, "gap").regret
     assert found.dims == ("algorithm", "seed", "t") and found.squeeze().values.tolist() == [[9.0, 8.0], [5.0, 5.0]]
 
 
@@ -170,7 +170,7 @@ def test_horizons_join_as_a_sweep_over_horizons_gives_them():
     settings["algorithms"] = {"EXP3": partial(a.private_batched, base=partial(a.exp3, mixing=0.05, learning_rate=0.1))}
     parts = [jb.sweep(**settings | {"horizon": h}) for h in (30, 60)]
     both = jb.sweep(**settings | {"horizon": [30, 60]})
-    joined = study.over_horizons(parts)
+    joined = machinery.over_horizons(parts)
     np.testing.assert_array_equal(joined.regret, both.regret)
     assert joined.regret.dims == both.regret.dims
     pd.testing.assert_frame_equal(jb.summary(joined), jb.summary(both))
@@ -334,7 +334,7 @@ def test_quick_sizes(tmp_path, capsys, name):
     claims = pd.read_csv(home / "claims.csv")
     assert len(claims) >= 3 and claims["measured"].notna().all()
     results = {
-        key: study.run(one, home / "sweeps" / key, progress=False)[0] for key, one in study.sweeps(False).items()
+        key: machinery.run(one, home / "sweeps" / key, progress=False)[0] for key, one in study.sweeps(False).items()
     }
     for draw in study.figures.values():
         assert jb.plot.overlaps(draw(results | study.computed(False)).figure) == []
