@@ -214,7 +214,7 @@ def markdown(frame: pd.DataFrame) -> str:
     --------
     >>> print(markdown(table().head(1)))
     | paper | algorithm | model | neighbours differ in one | claimed ε | as printed | here | δ here |
-    `|---|`---`|---|`---`|---:|`---:`|---:|`---:|
+    |---|---|---|---|---:|---:|---:|---:|
     | Asi et al. 2025 | `private_batched` | central | loss vector | 0.2 | 0.2 | 0.2 | 0 |
     <BLANKLINE>
     """

@@ -213,7 +213,7 @@ def markdown(rows: Sequence[Sequence[str]], right: int = 0) -> str:
 
     >>> print(markdown([["algorithm", "regret"], ["a", "4"]], right=1))
     | algorithm | regret |
-    `|---|`---:|
+    |---|---:|
     | a | 4 |
     """
 

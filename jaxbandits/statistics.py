@@ -322,7 +322,7 @@ def table(ds: xr.Dataset, format: Literal["markdown", "latex"] = "markdown") -> 
     >>> ds = xr.Dataset({"regret": (dims, np.arange(9.0).reshape(1, 9, 1))}, {"algorithm": ["a"], "t": [9]})
     >>> print(table(ds))
     | algorithm | regret |
-    `|---|`---|
+    |---|---|
     | a | 4.0 ± 2.1 |
     <BLANKLINE>
     Mean ± half-width of the 95% interval over 9 seeds.

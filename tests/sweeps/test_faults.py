@@ -61,7 +61,7 @@ from jaxbandits.sweeps.engines import local
 from jaxbandits.sweeps.storage import store
 import jaxbandits as jb
 jb.cores(1)
-keeper.KEEP_SECONDS, keeper.KEEP_SHARE = 0.1, 0.5
+keeping.KEEP_SECONDS, keeping.KEEP_SHARE = 0.1, 0.5
 play, write = local.run_task, store.Store._write
 def run_task(task, *args, **keywords):
     say("play", task.cells, task.first, keywords["begun"][0].window if keywords.get("begun") else 0)
@@ -336,7 +336,7 @@ def test_sigterm_on_a_cluster_is_a_ctrl_c(tmp_path):
     file, out, log = tmp_path / "run.toml", tmp_path / "out", tmp_path / "log"
     file.write_text(FILE.format(horizon=2_000_000))  # more than can be played before the signal
     with open(log, "w") as told:
-        command = [sys.executable, "-m", "jaxbandits.cli", "run", str(file), "--out", str(out), "--engine", "ray"]
+        command = [sys.executable, "-m", "jaxbandits", "run", str(file), "--out", str(out), "--engine", "ray"]
         child = subprocess.Popen(command, stdout=told, stderr=told)
         try:
             until = time.monotonic() + 120
