@@ -1,7 +1,7 @@
 # Every target sets itself up on a fresh machine: a .venv with the package and its development tools.
 
 # The newest Python of those that `make test-matrix` runs on; pip gives it the newest JAX that pyproject.toml allows.
-PYTHON ?= $(shell bash tests/interpreter.sh 3.11 3.12 3.13)
+PYTHON ?= $(shell bash tests/interpreter.sh 3.13 3.12 3.11)
 MATRIX ?= 3.11-0.10 3.12-0.11 3.13-0.12
 WORKERS ?= 2
 

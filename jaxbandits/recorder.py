@@ -112,7 +112,7 @@ def write_window(
             new_pulls = _with_plays(record, window.arm[0], jnp.clip(times - before, 0, window.used))
             new_regret: Any = ()
         else:  # by prefix sums over the window
-            keep = window.play & (window.t <= times[:, None])
+            keep = window.play[None] & (window.t[None] <= times[:, None])
             new_pulls, new_regret = jax.vmap(lambda k: add(record, window, k))(keep)
         pulls_at, regret_at = record.pulls_at, record.regret_at
         if counts(record):

@@ -10,6 +10,7 @@ import jax
 import pytest
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
+jax.config.update("jax_numpy_rank_promotion", "raise")
 
 
 @pytest.fixture(autouse=True, scope="module")

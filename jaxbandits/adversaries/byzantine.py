@@ -76,7 +76,7 @@ def byzantine_attack(kind: str, part: str) -> Attack:
 
         mean_gram, mean_vector = average(gram), average(vector)
         if kind == "alie":
-            spread = jnp.sqrt(average((vector - mean_vector) ** 2))
+            spread = jnp.sqrt(average((vector - mean_vector[None]) ** 2))
             return mean_gram, mean_vector - c * spread * jnp.sign(mean_vector)
         if kind == "inner_product":
             return mean_gram, -c * mean_vector

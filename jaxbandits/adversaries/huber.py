@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from jaxbandits.numerics import UNROLL, argmax, count, pick
 from jaxbandits.protocol import Adversary, Attack, Report
@@ -44,7 +45,7 @@ def mirrored(means: Float[Array, "... A"], action: Int[Array, "..."]) -> Int[Arr
         order = jnp.argsort(means, axis=-1, stable=True).astype(jnp.int32)
         rank = jnp.argmax(order == action[..., None], axis=-1).astype(jnp.int32)
         return pick(order, n - 1 - rank)
-    earlier = np.tri(n, k=-1, dtype=bool)  # [i, j]: j < i
+    earlier = lax.broadcast_to_rank(np.tri(n, k=-1, dtype=bool), means.ndim + 1)  # [..., i, j]: j < i
     other, own = means[..., None, :], means[..., :, None]
     rank = count((other < own) | ((other == own) & earlier))
     return jnp.argmax(rank == (n - 1 - pick(rank, action))[..., None], axis=-1).astype(jnp.int32)

@@ -38,7 +38,7 @@ def poison_attack() -> Attack:
                 "federated_linear"
             )
         agents = payload.shape[1]
-        hit = attackers(params.corruption, agents) & (draws.child("prob").uniform(t, (agents,)) < params.prob)
+        hit = attackers(params.corruption, agents)[None] & (draws.child("prob").uniform(t, (agents,)) < params.prob)
         # r = <x, theta> + eta becomes -<x, theta> + eta: the noise stays, so bounded rewards stay bounded
         mean = rounded(pick(means, view.action), t)
         return jnp.where(hit, payload - 2 * mean, payload), hit, state

@@ -277,7 +277,8 @@ def classification_world(n: int, num_arms: int, per_arm: int) -> World:
 
     def observe(params, state, draws, t):
         x = jnp.asarray(params.features, draws.dtype)[row(state, t)]
-        blocks = jnp.asarray(np.eye(num_arms), draws.dtype)[:, :, None] * x[:, None, None, :]  # arm k's block k holds x
+        # arm k's block k holds x
+        blocks = jnp.asarray(np.eye(num_arms), draws.dtype)[None, :, :, None] * x[:, None, None, :]
         return blocks.reshape(t.shape[0], num_arms, num_arms * per_arm), state
 
     def reward(params, state, draws, t, context, action):

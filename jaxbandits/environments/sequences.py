@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from jaxbandits.numerics import UNROLL, count
 from jaxbandits.random import to_uniform
@@ -109,7 +110,7 @@ class Switching(NamedTuple):
 def _switching_mean(params, t, action):
     cuts, arms = (jnp.asarray(x).astype(jnp.int32) for x in (params.cuts, params.arms))
     if cuts.shape[0] <= UNROLL:
-        segment = count(cuts < t[..., None]) - 1
+        segment = count(lax.broadcast_to_rank(cuts, t.ndim + 1) < t[..., None]) - 1
     else:
         segment = jnp.searchsorted(cuts, t, side="left").astype(jnp.int32) - 1
     return params.base - params.gap * (arms[segment] == action).astype(jnp.asarray(params.base).dtype)

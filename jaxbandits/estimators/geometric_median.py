@@ -31,12 +31,12 @@ def weighted_middle(x: Float[Array, "N ..."], weights: Float[Array, "N ..."]) ->
 
     def look(low, point):
         value, weight = point
-        upto = fixed_sum(jnp.where(x <= value, weights, 0), axis=0)
+        upto = fixed_sum(jnp.where(x <= value[None], weights, 0), axis=0)
         return jnp.where((upto >= half) & (weight > 0), jnp.minimum(low, value), low), None
 
     low = lax.scan(look, jnp.full(x.shape[1:], jnp.inf, x.dtype), (x, weights))[0]
-    upto = fixed_sum(jnp.where(x <= low, weights, 0), axis=0)
-    above = jnp.min(jnp.where((x > low) & (weights > 0), x, jnp.inf), axis=0)
+    upto = fixed_sum(jnp.where(x <= low[None], weights, 0), axis=0)
+    above = jnp.min(jnp.where((x > low[None]) & (weights > 0), x, jnp.inf), axis=0)
     middle = jnp.where((upto == half) & jnp.isfinite(above), low / 2 + above / 2, low)
     return materialize(jnp.where(jnp.isfinite(low), middle, 0))  # 0: no weight at all
 
@@ -45,7 +45,7 @@ def _nearest(d, weights):
     """One-hot over [N, ...] of the nearest point with a weight, lowest index on ties."""
     index = jnp.arange(d.shape[0], dtype=jnp.int32).reshape(-1, *(1,) * (d.ndim - 1))
     d = jnp.where(weights > 0, d, jnp.inf)
-    return index == jnp.min(jnp.where(d == jnp.min(d, axis=0), index, d.shape[0]), axis=0)
+    return index == jnp.min(jnp.where(d == jnp.min(d, axis=0)[None], index, d.shape[0]), axis=0)[None]
 
 
 def _norm(x, axis):
@@ -56,7 +56,7 @@ def _reach(d, weights):
     """D >= ||z* - z||: the least of 2 (sum of the near w_i d_i) / (1 - 2 M), far points of weight M < 1/2."""
 
     def look(best, edge):
-        near = jnp.where(d <= edge, weights, 0)
+        near = jnp.where(d <= edge[None], weights, 0)
         weight, inside = fixed_sum(near, axis=0), fixed_sum(near * d, axis=0)
         majority = 2 * weight - 1
         return jnp.where(majority > 0, jnp.minimum(best, 2 * inside / jnp.where(majority > 0, majority, 1)), best), None
@@ -77,18 +77,18 @@ def certificate(
     rounding.
     """
     eps = 8 * jnp.finfo(points.dtype).eps
-    away = z - points
+    away = z[None] - points
     d = materialize(_norm(away, axis=1))
     near = _nearest(d, weights)
     weight = fixed_sum(jnp.where(near, weights, 0), axis=0)
 
     unit = away / jnp.maximum(d, smoothing)[:, None]
     rest = materialize(weighted_mean(unit, jnp.where(near, 0, weights)))
-    own = -rest / jnp.maximum(jnp.maximum(weight, _norm(rest, axis=0)), jnp.finfo(d.dtype).tiny)
-    unit = jnp.where(near[:, None], own, unit)
-    unit = materialize(unit - (rest + weight * own))
+    own = -rest / jnp.maximum(jnp.maximum(weight, _norm(rest, axis=0)), jnp.finfo(d.dtype).tiny)[None]
+    unit = jnp.where(near[:, None], own[None], unit)
+    unit = materialize(unit - (rest + weight[None] * own)[None])
     longest = jnp.max(jnp.where(weights > 0, _norm(unit, axis=1), 1), axis=0)
-    along = fixed_sum(unit * away, axis=1) / jnp.maximum(longest, 1)
+    along = fixed_sum(unit * away, axis=1) / jnp.maximum(longest, 1)[None]
     first = fixed_sum(weights * (d - along), axis=0) + eps * fixed_sum(weights * d, axis=0)
 
     reach = _reach(d, weights)
@@ -113,14 +113,14 @@ def _normal_form(points, weights):
     """
     far = jnp.asarray(2.0 ** (jnp.finfo(points.dtype).maxexp * 3 // 8), points.dtype)
     centre = weighted_middle(points, weights[:, None])
-    points = points - centre
+    points = points - centre[None]
     size = materialize(safe_norm(points, axis=1))
     unit = weighted_middle(size, weights)
     # unit is 0 where half the weight and more is in one place
     unit = jnp.where(unit > 0, unit, jnp.max(jnp.where(weights > 0, size, 0), axis=0))
     unit = jnp.where(unit > 0, unit, 1)
     tiny = jnp.finfo(points.dtype).tiny
-    points = (points / jnp.maximum(size, tiny)[:, None]) * jnp.minimum(size / unit, far)[:, None]
+    points = (points / jnp.maximum(size, tiny)[:, None]) * jnp.minimum(size / unit[None], far)[:, None]
     # materialized: a product contracted into a later difference would make equal points differ
     return materialize(points), centre, unit
 
@@ -131,7 +131,7 @@ def _snapped(points, weights, near):
     It is where the others' unit pulls do not exceed the weight of its copies.
     """
     point = materialize(fixed_sum(jnp.where(near[:, None], points, 0), axis=0))
-    away = point - points
+    away = point[None] - points
     d = materialize(_norm(away, axis=1))
     pull = weighted_mean(away, jnp.where(d > 0, weights / jnp.where(d > 0, d, 1), 0))
     return _norm(pull, axis=0) <= fixed_sum(jnp.where(d > 0, 0, weights), axis=0), point
@@ -142,18 +142,19 @@ def _solver(iterations: int, started: bool, early: bool):
     def solve(points, weights, start, tolerance):
         # `materialize`: what many loops read is computed once, not fused into each
         finite = jnp.all(jnp.isfinite(points), axis=1)
-        points = original = materialize(jnp.where(finite[:, None], points, 0))
+        points = materialize(jnp.where(finite[:, None], points, 0))
         weights = materialize(jnp.where(finite, weights, 0))
         # beyond 2^120 differences of points might overflow
         shrink = jnp.where(jnp.max(jnp.abs(points), axis=(0, 1)) > 2.0**120, 2.0**-8, 1.0).astype(points.dtype)
-        points, centre, unit = _normal_form(points * shrink, weights)
+        original = points * shrink[None, None]
+        points, centre, unit = _normal_form(original, weights)
         total = fixed_sum(weights, axis=0)
-        weights = materialize(weights / jnp.where(total > 0, total, 1))
+        weights = materialize(weights / jnp.where(total > 0, total, 1)[None])
         smoothing = jnp.asarray(SMOOTHING, points.dtype)
         z = jnp.zeros_like(centre)
         if started:
             far = jnp.asarray(2.0**40, points.dtype)
-            z = jnp.clip(jnp.nan_to_num((start * shrink - centre) / unit), -far, far)
+            z = jnp.clip(jnp.nan_to_num((start * shrink[None] - centre) / unit[None]), -far, far)
         else:  # off the centre, which may be a data point: Weiszfeld leaves one slowly
             z = materialize(step(points, weights, z, jnp.ones_like(smoothing)))
 
@@ -167,7 +168,7 @@ def _solver(iterations: int, started: bool, early: bool):
             def improve(carry):
                 z, gap, steps = carry
                 moved = step(points, weights, z, smoothing)
-                z = jnp.where(gap > goal, moved, z)
+                z = jnp.where((gap > goal)[None], moved, z)
                 return z, certificate(points, weights, z, smoothing), steps + 1
 
             z = lax.while_loop(pending, improve, (z, certificate(points, weights, z, smoothing), jnp.int32(0)))[0]
@@ -176,13 +177,13 @@ def _solver(iterations: int, started: bool, early: bool):
 
         near = _nearest(materialize(distances(points, z)), weights)
         snapped, at = _snapped(points, weights, near)
-        value = jnp.where(snapped, fixed_sum(jnp.where(near[:, None], original * shrink, 0), axis=0), centre + unit * z)
-        value = materialize(value)
+        nearest = fixed_sum(jnp.where(near[:, None], original, 0), axis=0)
+        value = materialize(jnp.where(snapped[None], nearest, centre + unit[None] * z))
         # what is returned is certified, not what was computed
-        at = materialize(jnp.where(snapped, at, (value - centre) / unit))
+        at = materialize(jnp.where(snapped[None], at, (value - centre) / unit[None]))
         gap = certificate(points, weights, at, smoothing) * unit / shrink
-        objective = fixed_sum(safe_norm(original * shrink - value, axis=1) * weights, axis=0) / shrink
-        return GeometricMedian(value / shrink, objective, jnp.where(total > 0, gap, jnp.inf))
+        objective = fixed_sum(safe_norm(original - value[None], axis=1) * weights, axis=0) / shrink
+        return GeometricMedian(value / shrink[None], objective, jnp.where(total > 0, gap, jnp.inf))
 
     return jax.jit(lanes_last(solve))
 

@@ -76,7 +76,7 @@ def _of_all(points, attacked):
     neighbours = min(max(1, n - attacked - 2), n - 1)
 
     def score(i):
-        away = points - points[i]
+        away = points - points[i][None]
         return krum_scores(fixed_sum(away * away), jnp.arange(n) == i, neighbours)
 
     scores = lax.map(score, jnp.arange(n))  # one point after the other: N^2 p numbers never lie side by side

@@ -54,5 +54,6 @@ def random_groups(uniforms: Vector, num_groups: int) -> Int[Array, " N"]:
 def groups_of(uniforms: Float[Array, " N"], num_groups: Any) -> Int[Array, " N"]:
     """`random_groups` without checks, where the int32 number of groups may be traced."""
     index = jnp.arange(len(uniforms), dtype=jnp.int32)
-    before = (uniforms < uniforms[:, None]) | ((uniforms == uniforms[:, None]) & (index < index[:, None]))
+    row, column = (uniforms[None], index[None]), (uniforms[:, None], index[:, None])
+    before = (row[0] < column[0]) | ((row[0] == column[0]) & (row[1] < column[1]))
     return count(before) % num_groups

@@ -392,5 +392,5 @@ def layout(arms: Int[Array, " n"], num_arms: int, size: int) -> tuple[Int[Array,
     first_report, first_block = jnp.cumsum(counts) - counts, jnp.cumsum(used) - used
     rank = jnp.zeros(n, jnp.int32).at[order].set(jnp.arange(n, dtype=jnp.int32)) - first_report[arms]
     blocks = jnp.arange(n // size + num_arms, dtype=jnp.int32)
-    block_arm = jnp.clip(count(first_block <= blocks[:, None]) - 1, 0, num_arms - 1)
+    block_arm = jnp.clip(count(first_block[None] <= blocks[:, None]) - 1, 0, num_arms - 1)
     return first_block[arms] * size + rank, block_arm

@@ -140,7 +140,7 @@ def unpack(packed: Tensor) -> Float[Array, "... d d"]:
         raise ValueError(f"packed has shape {packed.shape}; its last axis must be d (d + 1) / 2 long: 1, 3, 6, 10, ...")
     place = _indices(dim)[2]
     scale = np.where(np.eye(dim, dtype=bool), 1, math.sqrt(0.5))
-    return packed[..., place] * jnp.asarray(scale, packed.dtype)
+    return packed[..., place] * lax.broadcast_to_rank(jnp.asarray(scale, packed.dtype), packed.ndim + 1)
 
 
 # ---- products and least squares

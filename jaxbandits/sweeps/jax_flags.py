@@ -18,7 +18,6 @@ _CHECKS = {
 BREAKING: dict[str, tuple[tuple[Any, ...], Any, str]] = {
     "jax_disable_jit": ((True,), False, "programs are compiled before they run"),
     "jax_no_tracing": ((True,), False, "programs are traced before they run"),
-    "jax_numpy_rank_promotion": (("raise",), "allow", "algorithms broadcast"),
     **_GUARDS,
     **_CHECKS,
 }

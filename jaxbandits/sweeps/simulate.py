@@ -326,7 +326,7 @@ def _regret(record: Any, environment: Environment, parts: Parts, seed: Any, time
         means = np.asarray(environment.facts["means"], np.float64)
         if traced:
             gaps = jnp.asarray(means.max() - means, parts.dtype)
-            regret = fixed_sum(record.pulls_at.astype(parts.dtype) * gaps)
+            regret = fixed_sum(record.pulls_at.astype(parts.dtype) * gaps[None])
         else:
             regret = regret_of_counts(record.pulls_at, means)
     if parts.world.baseline is not None:

@@ -138,7 +138,7 @@ def test_draws_of_a_clock_of_its_own():
 def test_a_base_without_features():
     """Three arms: each of UCB1's epochs begins with the arms in order."""
     found = doubling(num_arms=3, horizon=20, base=ucb1)
-    actions, _, _ = on_tape(found, jnp.zeros((20, 1)), jnp.ones((20, 3)) * jnp.array([0.1, 0.2, 0.3]))
+    actions, _, _ = on_tape(found, jnp.zeros((20, 1)), jnp.tile(jnp.array([0.1, 0.2, 0.3]), (20, 1)))
     assert actions[[3, 4, 5, 7, 8, 9, 15, 16, 17]].tolist() == [0, 1, 2] * 3
     assert (
         jb.sweep(partial(doubling, base=ucb1), bernoulli_arms(means=[0.2, 0.8]), horizon=50, seeds=8, progress=False)

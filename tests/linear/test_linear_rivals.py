@@ -277,7 +277,7 @@ def test_central_noise_has_its_scale(mechanism):
 
     seeds = jnp.arange(4000, dtype=jnp.uint32)
     np.testing.assert_allclose(theta(seeds[0], 0.0), THETA, atol=1e-6)
-    noise = np.asarray(jax.vmap(theta, (0, None))(seeds, 1.0) - THETA.astype(np.float32))
+    noise = np.asarray(jax.vmap(theta, (0, None))(seeds, 1.0)) - THETA.astype(np.float32)
     law = stats.laplace(scale=4.0) if mechanism == "laplace" else stats.norm(scale=4 * math.sqrt(2 * math.log(125)))
     for a in range(4):
         assert stats.kstest(noise[:, a] * counts[a], law.cdf).pvalue > 1e-4

@@ -779,7 +779,7 @@ def test_free_memory_is_a_number_of_bytes():
 
 
 FLAGS = [
-    ("jax_disable_jit", True), ("jax_numpy_rank_promotion", "raise"), ("jax_transfer_guard", "disallow"),
+    ("jax_disable_jit", True), ("jax_transfer_guard", "disallow"),
     ("jax_transfer_guard_host_to_device", "disallow_explicit"), ("jax_no_tracing", True),
     ("jax_error_checking_behavior_nan", "raise"), ("jax_error_checking_behavior_oob", "raise"),
 ]  # fmt: skip

@@ -88,7 +88,7 @@ def literal_program(num_arms: int) -> Program:
         begins, max_tries = jnp.asarray(used) > 0, jnp.asarray(params.tries).astype(jnp.int32)
         action, loss = jnp.where(begins, action, state.action), jnp.where(begins, message.total, state.loss)
         tried = jnp.where(begins, 0, state.tries)
-        position = (tried + order)[:, None] * num_arms + np.arange(num_arms, dtype=np.int32)
+        position = (tried + order)[:, None] * num_arms + np.arange(num_arms, dtype=np.int32)[None]
         noise = to_laplace(draws.child("tries").at(t, position), draws.dtype)  # [block, K]
         leads = argmin(state.estimate + noise / params.learning_rate) == action
         first = jnp.min(jnp.where(leads & (tried + order < max_tries), order, block))

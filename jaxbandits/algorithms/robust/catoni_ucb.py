@@ -87,8 +87,8 @@ def program(num_arms: int, places: int) -> Program:
             def add(i, sums):
                 x, arm = (lax.dynamic_slice(v, (i * block,), (block,)) for v in (rewards, arms))
                 value, slope = influence(a[arm] * (x - theta[arm]))
-                of_arm = arm == arm_index
-                return sums[0] + jnp.where(of_arm, value, 0), sums[1] + jnp.where(of_arm, slope, 0)
+                of_arm = arm[None] == arm_index
+                return sums[0] + jnp.where(of_arm, value[None], 0), sums[1] + jnp.where(of_arm, slope[None], 0)
 
             zeros = jnp.zeros((num_arms, block), message.dtype)
             value, slope = lax.fori_loop(0, (t + block - 1) // block, add, (zeros, zeros))
