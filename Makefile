@@ -1,7 +1,8 @@
 # Every target sets itself up on a fresh machine: a .venv with the package and its development tools.
 
-# The newest Python of those that `make test-matrix` runs on; pip gives it the newest JAX that pyproject.toml allows.
-PYTHON ?= $(shell bash tests/interpreter.sh 3.13 3.12 3.11)
+# The first of these that is found. Python 3.11, whose last JAX is 0.10, comes first: every promise of docs/determinism.md
+# is kept there. pip gives each Python the newest JAX that it can have.
+PYTHON ?= $(shell bash tests/interpreter.sh 3.11 3.12 3.13)
 MATRIX ?= 3.11-0.10 3.12-0.11 3.13-0.12
 WORKERS ?= 2
 

@@ -104,7 +104,7 @@ def huber_attack(kind: str) -> Attack:
         if arm is view.action:
             return fresh
         if x.ndim == fresh.ndim == 1:
-            return fresh[jnp.argmax(view.action == arm[:, None], axis=-1)]
+            return fresh[jnp.argmax(view.action[None] == arm[:, None], axis=-1)]
         return fresh[0]
 
     def corrupt(params, state, draws, t, payload, view):

@@ -289,7 +289,7 @@ def classification_world(n: int, num_arms: int, per_arm: int) -> World:
         return Score(arm=action, regret=loss.astype(jnp.asarray(params.features).dtype))
 
     def truth(params, state, t, context):
-        hit = label(params, state, t)[:, None] == jnp.arange(num_arms, dtype=jnp.int32)
+        hit = label(params, state, t)[:, None] == jnp.arange(num_arms, dtype=jnp.int32)[None]
         return Truth(means=hit.astype(jnp.asarray(params.features).dtype))
 
     def baseline(params, seed, times):

@@ -6,6 +6,7 @@ from typing import TypeVar, cast
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from jaxbandits.numerics.fusion import lanes_last, materialize_all
 from jaxbandits.numerics.sums import UNROLL, count, fixed_cumsum
@@ -97,4 +98,4 @@ def played(context: Float[Array, "P N A d"], action: Int[Array, "P N"]) -> list[
 
 def one_hot(index: Int[Array, "..."], n: int) -> Bool[Array, "... n"]:
     """Boolean one-hot over a new last axis."""
-    return index[..., None] == jnp.arange(n, dtype=jnp.int32)
+    return index[..., None] == lax.broadcast_to_rank(jnp.arange(n, dtype=jnp.int32), jnp.ndim(index) + 1)

@@ -7,6 +7,7 @@ import numpy as np
 import optax
 import pytest
 from against_reference import planted
+from newer_jax import last_bits_vary
 from reference import optimizers as literal
 
 import jaxbandits as jb
@@ -117,6 +118,7 @@ BITWISE = {
 }
 
 
+@last_bits_vary
 @pytest.mark.parametrize("dim", [3, 40])
 @pytest.mark.parametrize("name", BITWISE)
 def test_lanes_beside_it_change_no_bit(name, dim):

@@ -1,6 +1,7 @@
 """Arms with heavy tails: laws against SciPy, exact moments against numerical integration, rewards free of windows."""
 
 import functools
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +12,7 @@ from scipy import stats
 from jaxbandits import environments as e
 from jaxbandits.environments import moments
 from jaxbandits.random import Draws
+from jaxbandits.sweeps.compilation.compiled import WIDE_VECTORS
 
 N = 40_000
 MEANS = np.array([0.9, 0.5, 2.0])
@@ -83,7 +85,7 @@ def test_rewards_are_the_same_bits_in_windows_of_any_length_and_whatever_else_is
     seeds = jnp.arange(lanes, dtype=jnp.uint32)
     params = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), environment.params)
 
-    @jax.jit
+    @partial(jax.jit, compiler_options=WIDE_VECTORS)  # as the engine compiles
     def many(params, t, action):
         def lane(seed):
             return environment.world.reward(params, (), Draws(seed, "environment/reward"), t, (), action)

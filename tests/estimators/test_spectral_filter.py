@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from newer_jax import last_bits_vary
 
 from jaxbandits.estimators import spectral_filter
 from jaxbandits.estimators._top_eigenvector import MIN_DIM_OF_PRODUCT
@@ -114,6 +115,7 @@ def test_law_of_two_removals():
     assert statistic < 20.5  # chi-squared with five degrees of freedom: 0.1%
 
 
+@last_bits_vary
 @pytest.mark.parametrize("d, num_arms", [(3, 5), (MIN_DIM_OF_PRODUCT, 20)])
 def test_bits_do_not_depend_on_the_batch(d, num_arms):
     """Below and above the size from which matrix products are the library's."""

@@ -30,9 +30,9 @@ def world(seed, scale=0.3, bounded=False):
     return x, lambda t, i, arm: x[t - 1, i, arm] @ THETA + noise[t - 1, i]
 
 
-def nodes(seed):
+def nodes(*seed):
     def node(level, end):
-        return np.random.default_rng((seed, level, end)).normal(size=(N, D + 1, D + 1))
+        return np.random.default_rng((*seed, level, end)).normal(size=(N, D + 1, D + 1))
 
     return node
 
@@ -269,7 +269,7 @@ def test_variance_of_what_is_released(form):
     for n in (5, 6, 7, 8):
         H, h = [], []
         for seed in range(500):
-            tree = privacy.Privatizer(form, 2.0, nodes((seed, n)))
+            tree = privacy.Privatizer(form, 2.0, nodes(seed, n))
             for _ in range(n):
                 tree.receive(np.zeros((N, D, D)), np.zeros((N, D)))
             gram, vector = tree.release()

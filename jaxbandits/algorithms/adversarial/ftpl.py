@@ -90,7 +90,7 @@ def literal_program(num_arms: int) -> Program:
         tried = jnp.where(begins, 0, state.tries)
         position = (tried + order)[:, None] * num_arms + np.arange(num_arms, dtype=np.int32)[None]
         noise = to_laplace(draws.child("tries").at(t, position), draws.dtype)  # [block, K]
-        leads = argmin(state.estimate + noise / params.learning_rate) == action
+        leads = argmin(state.estimate[None] + noise / params.learning_rate) == action
         first = jnp.min(jnp.where(leads & (tried + order < max_tries), order, block))
         tried, matched = tried + jnp.minimum(first + 1, block), first < block
         count = jnp.where(matched, tried.astype(loss.dtype), params.failed_tries)
