@@ -24,7 +24,7 @@ def world(num_arms: int) -> World:
     def means(params, t):  # [P] -> [P, K]
         start, end = jnp.asarray(params.start), jnp.asarray(params.end)
         done = jnp.minimum(t.astype(start.dtype) / params.duration, 1)[:, None]
-        return (1 - done) * start + done * end
+        return (1 - done) * start[None] + done * end[None]
 
     def of(params, t, action):  # mean of the played arm [P]
         return jnp.take_along_axis(means(params, t), action[:, None], axis=1)[:, 0]

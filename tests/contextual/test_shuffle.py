@@ -51,7 +51,7 @@ def test_encoding_is_unbiased_and_decodes_within_a_step():
     uniform = Draws(jnp.uint32(3), "x").uniform(jnp.arange(20_000, dtype=jnp.int32), (41,))
     decoded = decode(code, encode(code, uniform, jnp.broadcast_to(value, uniform.shape)), 1.0)
     step = 1.5 / code.levels
-    assert np.abs(np.asarray(decoded - value)).max() <= step * 1.0001
+    assert np.abs(np.asarray(decoded) - np.asarray(value)).max() <= step * 1.0001
     np.testing.assert_allclose(np.asarray(decoded).mean(0), value, atol=5 * step / 2 / math.sqrt(20_000))
 
 
