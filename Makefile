@@ -1,7 +1,7 @@
 # Every target sets itself up on a fresh machine: a .venv with the package and its development tools.
 
-# The first of these that is found. Python 3.11, whose last JAX is 0.10, comes first: every promise of docs/determinism.md
-# is kept there. pip gives each Python the newest JAX that it can have.
+# The first of these that is found. Python 3.11, whose last JAX is 0.10, comes first: there the tests compare bits that newer
+# releases do not keep (tests/last_bits.py). pip gives each Python the newest JAX that it can have.
 PYTHON ?= $(shell bash tests/interpreter.sh 3.11 3.12 3.13)
 MATRIX ?= 3.11-0.10 3.12-0.11 3.13-0.12
 WORKERS ?= 2
