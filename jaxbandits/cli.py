@@ -1,4 +1,5 @@
-"""The command line: `jaxbandits` and its sub-commands run, worker, reproduce, list, plot, audit and check.
+"""The command line: `jaxbandits` and its sub-commands run, worker, reproduce, list, plot, audit, check
+and cache.
 
 A TOML file is a program: its names `module:function` are imported, and run. Bad input is one line and exit code 2. What
 goes wrong later, such as a full disk or an error in an algorithm, is one line and exit code 1.
@@ -81,6 +82,8 @@ def parser() -> argparse.ArgumentParser:
         "--environment", metavar="NAME", help="a name of the package, or MODULE:FACTORY (default: one that fits)"
     )
     checking.add_argument("--audit", action="store_true", help="also audit a private algorithm's claim")
+    caching = commands.add_parser("cache", help="say what is kept of compiled programs, or delete it")
+    caching.add_argument("what", choices=["info", "clear"])
     return top
 
 
@@ -91,7 +94,7 @@ def main(arguments=None) -> int:
         with _terminable(), _plain_warnings():
             commands = {
                 "run": run, "worker": worker, "reproduce": reproduce, "list": listing, "plot": draw, "audit": audit,
-                "check": check,
+                "check": check, "cache": cache,
             }  # fmt: skip
             return commands[given.command](given)
     except KeyboardInterrupt:
@@ -310,5 +313,12 @@ def audit(given) -> int:
 def check(given) -> int:
     """`jaxbandits check MODULE:FACTORY`."""
     from jaxbandits.commands import check as command
+
+    return command.run(given)
+
+
+def cache(given) -> int:
+    """`jaxbandits cache info|clear`."""
+    from jaxbandits.commands import cache as command
 
     return command.run(given)

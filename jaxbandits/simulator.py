@@ -5,7 +5,8 @@ calls `advance` in segments with a donated lane. Between segments it shows progr
 Axes: [P] plays of a window, [A] arms, [N] agents, [C] checkpoints.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -14,9 +15,10 @@ from jaxtyping import Array, Int
 
 from jaxbandits import lane_faults, recorder
 from jaxbandits.contract import runs_own_code
+from jaxbandits.numerics import count
 from jaxbandits.protocol import UNDECIDED, Adversary, Algorithm, Attack, Case, Environment
 from jaxbandits.recorder import Record, Window
-from jaxbandits.spans import place_of_window, plays_of_window
+from jaxbandits.spans import Segment, place_of_window, plays_of_window
 from jaxbandits.window import Lane, Parts, offer, spoiled_before, streams
 
 
@@ -80,66 +82,67 @@ def begin(parts: Parts, case: Case, seed: Any, checkpoints: int) -> Lane:
     return lane._replace(record=recorder.empty(window, parts.world.num_arms, checkpoints))
 
 
-def _advance_single(
-    parts: Parts, case: Case, seed: Any, lane: Lane, times: Any, start: Any, first: Any, number: Any
-) -> tuple[Lane, Any]:
+class OverLanes(Protocol):
+    """Applies a function of (case, seed, lane) to every lane of a call. It gives a lane.
+
+    With `beside` it gives a lane and a number that all lanes share.
+    """
+
+    def __call__(self, function: Callable[[Case, Any, Lane], Any], lane: Lane, *, beside: bool = False) -> Any: ...
+
+
+def _advance_single(parts: Parts, over: OverLanes, lane: Lane, times: Any, segment: Segment) -> tuple[Lane, Any]:
     """Full windows of one play. The outer loop is over checkpoints, so that no play tests whether it is at one."""
-    low, high = start + first, jnp.minimum(start + first + number, times[-1])
+    low, high = segment.before, jnp.minimum(segment.before + segment.windows, times[-1])
 
     def one_play(before, lane):
-        lane, window = offer(parts, case, seed, 1, lane, before, None)
-        pulls, regret = recorder.add(lane.record, window, None)
-        return lane._replace(record=lane.record._replace(pulls=pulls, regret=regret))
+        def play(case, seed, lane):
+            lane, window = offer(parts, case, seed, 1, lane, before, None)
+            pulls, regret = recorder.add(lane.record, window, None)
+            return lane._replace(record=lane.record._replace(pulls=pulls, regret=regret))
+
+        return over(play, lane)
 
     def up_to(k, lane):
-        lane = lax.fori_loop(
-            jnp.maximum(low, jnp.where(k > 0, times[k - 1], 0)), jnp.minimum(high, times[k]), one_play, lane
-        )
-        return lane._replace(record=recorder.write(lane.record, k, lane.record.pulls, lane.record.regret))
+        def write(case, seed, lane):
+            return lane._replace(record=recorder.write(lane.record, k, lane.record.pulls, lane.record.regret))
 
-    first_row, last_row = jnp.searchsorted(times, low + 1), jnp.searchsorted(times, high)
-    return lax.fori_loop(first_row.astype(jnp.int32), last_row.astype(jnp.int32) + 1, up_to, lane), high
+        first, last = jnp.maximum(low, jnp.where(k > 0, times[k - 1], 0)), jnp.minimum(high, times[k])
+        return over(write, lax.fori_loop(first, last, one_play, lane))
+
+    return lax.fori_loop(segment.row, count(times < high) + 1, up_to, lane), high
 
 
 def _advance_full(
-    parts: Parts,
-    slots: int,
-    case: Case,
-    seed: Any,
-    lane: Lane,
-    times: Any,
-    start: Any,
-    length: Any,
-    first: Any,
-    number: Any,
+    parts: Parts, slots: int, over: OverLanes, lane: Lane, times: Any, segment: Segment
 ) -> tuple[Lane, Any]:
-    """Full windows of several plays. Play indices follow from the loop index; a window may hold several checkpoints."""
+    """Full windows of several plays. Play indices are the same for all lanes; a window may hold several checkpoints."""
 
-    def one_window(w, carry):
-        lane, row = carry
-        before, left = place_of_window(w, start, length, slots)
+    def one_window(_, carry):
+        lane, row, before, left = carry
         limit = plays_of_window(left, slots, before, times[-1])
-        lane, window = offer(parts, case, seed, slots, lane, before, limit)
         last = before + limit
-
-        def write(carry):
-            record, row = carry
-            keep = window.play & (window.t <= times[jnp.minimum(row, times.shape[0] - 1)])
-            return recorder.write(record, row, *recorder.add(record, window, keep)), row + 1
 
         def pending(carry):
             return (carry[1] < times.shape[0]) & (times[jnp.minimum(carry[1], times.shape[0] - 1)] <= last)
 
-        record, row = lax.while_loop(pending, write, (lane.record, row))
-        pulls, regret = recorder.add(record, window, window.play)
-        return lane._replace(record=record._replace(pulls=pulls, regret=regret)), row
+        def play(case, seed, lane):
+            lane, window = offer(parts, case, seed, slots, lane, before, limit)
 
-    def before(w):
-        return jnp.minimum(place_of_window(w, start, length, slots)[0], times[-1])
+            def write(carry):
+                record, row = carry
+                keep = window.play & (window.t <= times[jnp.minimum(row, times.shape[0] - 1)])
+                return recorder.write(record, row, *recorder.add(record, window, keep)), row + 1
 
-    row = jnp.searchsorted(times, before(first) + 1).astype(jnp.int32)
-    lane, _ = lax.fori_loop(first, first + number, one_window, (lane, row))
-    return lane, before(first + number)
+            record, after = lax.while_loop(pending, write, (lane.record, row))
+            pulls, regret = recorder.add(record, window, window.play)
+            return lane._replace(record=record._replace(pulls=pulls, regret=regret)), after
+
+        lane, row = over(play, lane, beside=True)
+        return lane, row, last, jnp.where(left > slots, left - slots, segment.length)
+
+    lane, _, done, _ = lax.fori_loop(0, segment.windows, one_window, (lane, segment.row, segment.before, segment.left))
+    return lane, done
 
 
 def resting(parts: Parts, case: Case, lane: Lane) -> Int[Array, ""] | None:
@@ -202,26 +205,36 @@ def advance(
     seed: Any,
     lane: Lane,
     times: Int[Array, " C"],
-    start: Any,
-    length: Any,
-    first: Any,
-    number: Any,
+    segment: Segment,
 ) -> Lane:
-    """Play windows first .. first + number - 1 of a span.
+    """Play the windows of a segment.
 
-    kind: (slots, full, whole), static. times: checkpoints, the last is the horizon. start: plays before the span;
-    length: plays of a batch; both for full spans. All but parts and kind may be traced.
+    kind: (slots, full, whole), static. times: checkpoints, the last is the horizon. All but parts and kind may be
+    traced.
     """
-    slots, full, _ = kind
-    if full:
-        if slots == 1:
-            lane, done = _advance_single(parts, case, seed, lane, times, start, first, number)
-        else:
-            lane, done = _advance_full(parts, slots, case, seed, lane, times, start, length, first, number)
-        row = jnp.searchsorted(times, done, side="right").astype(jnp.int32)
-        return lane._replace(plays=done, next=row)
-    lane = lax.fori_loop(0, number, lambda _, lane: one_counted(parts, kind, case, seed, lane, times)[0], lane)
+    if kind[1]:
+
+        def over_one(function, lane, *, beside=False):
+            return function(case, seed, lane)
+
+        return advance_full(parts, kind[0], over_one, lane, times, segment)
+    lane = lax.fori_loop(0, segment.windows, lambda _, lane: one_counted(parts, kind, case, seed, lane, times)[0], lane)
     return count_rest(parts, case, lane, times)
+
+
+def advance_full(
+    parts: Parts, slots: int, over: OverLanes, lane: Lane, times: Int[Array, " C"], segment: Segment
+) -> Lane:
+    """Play the windows of a segment of a full span, for all lanes together: they are at the same play.
+
+    The loops are outside of `vmap`, under which JAX traces the body of a loop several times.
+    """
+    if slots == 1:
+        lane, done = _advance_single(parts, over, lane, times, segment)
+    else:
+        lane, done = _advance_full(parts, slots, over, lane, times, segment)
+    row = count(times <= done)
+    return over(lambda case, seed, lane: lane._replace(plays=done, next=row), lane)
 
 
 def nth_window(

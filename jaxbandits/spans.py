@@ -5,11 +5,30 @@ shorter.
 Windows of a span are numbered from 0, over all its batches.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 
 from jaxbandits.protocol import Span
+
+
+class Segment(NamedTuple):
+    """Where some windows of a span begin, int32 each. Spans that are not full need only their number."""
+
+    before: Any  # plays made before
+    left: Any  # plays left of the batch
+    length: Any  # plays of a batch
+    row: Any  # the first checkpoint after `before`
+    windows: Any  # how many
+
+
+def segment(span: Span, start: int, first: int, windows: int, times: np.ndarray[Any, Any]) -> Segment:
+    """Windows first .. first + windows - 1 of a span that begins after `start` plays; times: checkpoints."""
+    length = batch_length(span)
+    before, left = place_of_window(first, start, length, span.slots) if span.full else (0, 0)
+    row = np.searchsorted(times, before, side="right")
+    return Segment(*(np.int32(x) for x in (before, left, length, row, windows)))
 
 
 def batch_length(span: Span) -> int:

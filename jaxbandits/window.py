@@ -63,6 +63,8 @@ def offer(parts: Parts, case: Case, seed: Any, slots: int, lane: Lane, before: A
     if program.hints.tally:
         return _tallied(parts, case, root, lane, world_state, before, used, t, context, action, note)
     reward = world.reward(case.environment, world_state, environment.child("reward"), t, context, action)
+    if slots > 1:  # the algorithm and the record read the rewards: materialized, they are drawn only once
+        reward = materialize(reward)
     score = world.score(case.environment, world_state, t, context, action)
     # Where the window plays one arm, clients and adversaries still see an action and a reward for every play.
     reward = jnp.broadcast_to(reward, (slots, *reward.shape[1:]))

@@ -252,14 +252,16 @@ def _play(
     # `watched` makes every play, also those that a lane at rest only counts
     lane = watched = begin_lane(parts, case, seed, len(times))
     spans_played: list[Window] = []
-    start, horizon, times = 0, int(times[-1]), jnp.asarray(times, jnp.int32)
+    checkpoints, times = times, jnp.asarray(times, jnp.int32)
+    start, horizon = 0, int(checkpoints[-1])
     for span in schedule:
         kind, windows = (span.slots, span.full, span.whole), spans.windows_offered(span, len(times))
-        where = (times, jnp.int32(start), jnp.int32(spans.batch_length(span)))
         if history:
+            where = (times, jnp.int32(start), jnp.int32(spans.batch_length(span)))
             watched, span_windows = watch_windows(parts, kind, windows, case, seed, watched, *where)
             spans_played.append(span_windows)
-        lane = advance_lane(parts, kind, case, seed, lane, *where, jnp.int32(0), jnp.int32(windows))
+        segment = spans.segment(span, start, 0, windows, checkpoints)
+        lane = advance_lane(parts, kind, case, seed, lane, times, segment)
         if span.close:
             lane = close_span(parts, case, seed, lane)
             watched = close_span(parts, case, seed, watched) if history else watched

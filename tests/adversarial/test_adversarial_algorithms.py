@@ -279,14 +279,15 @@ def test_lanes_that_try_on_do_not_hold_up_the_others(private):
 
 
 def test_slots():
-    assert [slots(n) for n in (1, 2, 7, 8, 9, 100, 255, 256, 257, 300, 512, 1000)] == [
-        1, 2, 7, 8, 10, 112, 256, 256, 160, 160, 256, 256,
+    assert [slots(n) for n in range(1, 17)] == list(range(1, 17))
+    assert [slots(n) for n in (17, 20, 23, 33, 49, 50, 64, 100, 256, 257, 1000)] == [
+        9, 10, 8, 11, 10, 10, 8, 10, 8, 10, 10,
     ]  # fmt: skip
 
 
 def test_schedule_and_params_by_hand():
     made = private_batched(num_arms=3, horizon=1003, epsilon=1 / 49)
-    assert made.schedule == ((56, 21, True, False, False, 49),)
+    assert made.schedule == ((10, 21, True, False, False, 49),)
     assert made.params.window == 49 and made.params.noise_scale == pytest.approx(1.0)
     assert made.params.base.tail_scale == pytest.approx(math.sqrt(6))
     assert made.guarantee.spend(made.params) == (pytest.approx(1 / 49), 0.0)
@@ -373,7 +374,7 @@ def test_actions_do_not_depend_on_the_windows(base):
 
 @pytest.mark.parametrize("window", [300, 600])
 def test_checkpoints_inside_a_batch_of_several_windows(window):
-    """A batch above 256 plays is cut into windows:
+    """A batch above 16 plays is cut into windows:
     a checkpoint counts every play up to it, not those of the first window.
     """
     table = np.random.default_rng(3).random((1200, 3))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxbandits import simulator
+from jaxbandits import simulator, spans
 from jaxbandits.algorithms.stochastic.ucb1 import ucb1
 from jaxbandits.environments.contextual import contextual_linear
 from jaxbandits.environments.experts import rotating_experts
@@ -354,8 +354,8 @@ def test_a_run_records_loss_minus_baseline():
     @jax.jit
     def run(seed):
         lane = simulator.begin(parts, case, seed, 3)
-        number = [jnp.int32(x) for x in (0, 1, 0, 300)]
-        return simulator.advance(parts, (1, True, False), case, seed, lane, times, *number).record
+        segment = spans.segment(algorithm.schedule[0], 0, 0, 300, np.asarray(times))
+        return simulator.advance(parts, (1, True, False), case, seed, lane, times, segment).record
 
     record = run(jnp.uint32(0))
     loss = np.asarray(record.regret_at[0], float) + np.asarray(record.regret_at[1], float)

@@ -1,5 +1,6 @@
-"""Compiled programs are kept on disk between processes:
-the package's own, while the user's programs stay where they were.
+"""JAX's cache of compiled programs: of the package's own in its place, while the user's programs stay where they were.
+
+What `sweep` compiles is kept otherwise: see test_executables.py.
 """
 
 import json
@@ -11,7 +12,7 @@ import threading
 import jax
 import pytest
 
-from jaxbandits.sweeps.compilation.compilation_cache import programs_on_disk
+from jaxbandits.sweeps.compilation.compilation_cache import compiled_anew, programs_on_disk
 
 CHILD = """
 import json, os, sys
@@ -28,12 +29,12 @@ names = [name for name in jax.config.values if "compilation_cache" in name or "p
 before = {name: getattr(jax.config, name) for name in names}
 files = lambda place: sorted(p.name for p in Path(place).rglob("*-cache")) if place and Path(place).exists() else []
 arms = jb.environments.bernoulli_arms(means=[0.2, 0.8])
-jb.sweep(jb.algorithms.uniform, arms, horizon=4, seeds=2, checkpoints=2, progress=False)
-swept = files(ours), len(hits)
+jb.simulate(jb.algorithms.uniform(num_arms=2, horizon=4), arms, checkpoints=2)
+made = files(ours), len(hits)
 assert {name: getattr(jax.config, name) for name in names} == before
 jax.jit(lambda x: x * 3 + 1)(2.0)  # the user's own
-more = len(files(ours)) - len(swept[0])
-print(json.dumps({"ours": swept[0], "hits": swept[1], "more": more, "theirs": len(files(theirs))}))
+more = len(files(ours)) - len(made[0])
+print(json.dumps({"ours": made[0], "hits": made[1], "more": more, "theirs": len(files(theirs))}))
 """
 
 
@@ -47,7 +48,7 @@ def child(tmp_path, cache, theirs=""):
     return json.loads(run.stdout)
 
 
-def test_a_sweep_keeps_its_programs_and_leaves_the_users_alone(tmp_path):
+def test_one_run_keeps_its_programs_and_leaves_the_users_alone(tmp_path):
     first = child(tmp_path, tmp_path / "ours")
     assert first["ours"] and not first["hits"] and first["more"] == 0
     second = child(tmp_path, tmp_path / "ours")  # another process finds every program
@@ -90,3 +91,29 @@ def test_settings_come_back_when_the_last_of_several_threads_is_through(tmp_path
     finally:
         go.set()
         jax.config.update("jax_compilation_cache_dir", before)
+
+
+def test_what_is_written_out_is_compiled_without_the_cache(tmp_path, monkeypatch):
+    """An executable that came out of JAX's cache cannot be written out again, so no thread may find one meanwhile."""
+    monkeypatch.setenv("JAXBANDITS_CACHE", str(tmp_path))
+    names = ("jax_enable_compilation_cache", "jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
+
+    def now():
+        return tuple(getattr(jax.config, name) for name in names)
+
+    before = now()
+    jax.config.update("jax_compilation_cache_dir", None)
+    try:
+        outside = now()
+        with programs_on_disk():
+            assert now()[0] and str(now()[1]).startswith(str(tmp_path)) and now()[2] == 0
+            inside = now()
+            with compiled_anew():
+                assert now() == (False, *outside[1:])
+                with programs_on_disk():
+                    assert not now()[0]
+            assert now() == inside
+        assert now() == outside
+    finally:
+        jax.config.update("jax_compilation_cache_dir", before[1])
+    assert now() == before

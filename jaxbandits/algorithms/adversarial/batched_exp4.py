@@ -9,7 +9,6 @@ from jax import lax
 from jaxbandits import theory
 from jaxbandits.algorithms.adversarial.exp4 import State as Weights
 from jaxbandits.algorithms.adversarial.exp4 import follow, moved, start, summed_columns
-from jaxbandits.algorithms.adversarial.private_batched import slots
 from jaxbandits.learners.observed_loss import clipped_loss
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_released
 from jaxbandits.numerics import materialize
@@ -192,7 +191,8 @@ def batched_exp4(
         delta=float(delta),
         mechanism_scale=1.0,
     )
-    span = Span(slots(window, MAX_WINDOW_PLAYS), -(-horizon // window), full=True, length=window)
+    slots = -(-window // -(-window // MAX_WINDOW_PLAYS))  # batches are split evenly
+    span = Span(slots, -(-horizon // window), full=True, length=window)
     events = partial(_events, num_arms, num_experts)
     claim = guarantee("central", "loss_vector", events, view_released, delta=lambda params: params.delta)
     version = ("batched_exp4", 2, (num_arms, num_experts))

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from jaxbandits import theory
 from jaxbandits.algorithms.adversarial.batch_tuning import Batches, tuning_of
@@ -20,8 +21,8 @@ from jaxbandits.random import Draws
 from jaxbandits.typing import AlgorithmFactory, Array, Float, Int, Scalar
 from jaxbandits.validation import base_algorithm, factory, integer, number, shown, unwrapped
 
-# The most plays of one window: longer batches are split evenly.
-MAX_WINDOW_PLAYS = 256
+# The most plays of one window. Longer batches are cut: from 8 plays a window on, all sizes cost about the same.
+MAX_WINDOW_PLAYS = 16
 
 
 class Params(NamedTuple):
@@ -70,14 +71,20 @@ def program(base: Program, waits: bool = False) -> Program:
         return State(state, jnp.int32(0), note, jnp.int32(0), jnp.zeros((), draws.dtype))
 
     def act(params, state, draws, t, context):
-        ready: Any
-        action, ready, note = base.act(params.base, state.base, draws.child("base"), t[:1], ())
-        action, note = tree_where(state.done == 0, (action[0], note), (state.action, state.note))
-        used: Any = None
+        def chosen():
+            action, ready, note = base.act(params.base, state.base, draws.child("base"), t[:1], ())
+            return action[0], note, ready
+
+        window: Any = jnp.asarray(params.window).astype(jnp.int32)
         if waits:
-            left: Any = jnp.asarray(params.window).astype(jnp.int32) - state.done
-            used = jnp.where((state.done > 0) | (ready > 0), jnp.minimum(left, t.shape[0]), 0)
-        return jnp.full(t.shape, action), used, (action, note)
+            action, note, ready = chosen()
+            action, note = tree_where(state.done == 0, (action, note), (state.action, state.note))
+            used = jnp.where((state.done > 0) | (ready > 0), jnp.minimum(window - state.done, t.shape[0]), 0)
+            return jnp.full(t.shape, action), used, (action, note)
+        # The play alone says whether a batch begins: the base is asked then only, and one answer holds for all lanes.
+        begins = (t[0] - 1) % window == 0
+        action, note = lax.cond(begins, lambda: chosen()[:2], lambda: (state.action, state.note))
+        return jnp.full(t.shape, action), None, (action, note)
 
     def encode(params, note, draws, t, context, action, reward, play):
         return Loss(fixed_sum(jnp.where(play, clipped_loss(reward), 0)))
@@ -86,15 +93,21 @@ def program(base: Program, waits: bool = False) -> Program:
         action, base_note = note
         window = jnp.asarray(params.window)
         done, total = state.done + used, state.total + message.total
-        full = done >= window.astype(jnp.int32)
-        noise = params.mechanism_scale * params.noise_scale * draws.laplace(t)
-        fed = materialize(total / window.astype(total.dtype) + noise)
-        fed_plays: Any = full.astype(jnp.int32) if waits else 1
-        fresh, _ = base.update(params.base, state.base, draws.child("base"), t, base_note, Loss(fed), fed_plays)
-        moves = full | (done == 0) if waits else full
+
+        def learnt(plays):
+            noise = params.mechanism_scale * params.noise_scale * draws.laplace(t)
+            fed = materialize(total / window.astype(total.dtype) + noise)
+            return *base.update(params.base, state.base, draws.child("base"), t, base_note, Loss(fed), plays)[:1], fed
+
+        if waits:
+            full = done >= window.astype(jnp.int32)
+            fresh, fed = learnt(full.astype(jnp.int32))
+            learner, fed = tree_where(full | (done == 0), fresh, state.base), jnp.where(full, fed, jnp.nan)
+        else:
+            full = t % window.astype(jnp.int32) == 0
+            learner, fed = lax.cond(full, lambda: learnt(1), lambda: (state.base, jnp.full_like(total, jnp.nan)))
         done, total = jnp.where(full, 0, done), jnp.where(full, 0, total)
-        learner = tree_where(moves, fresh, state.base)
-        return State(learner, action, base_note, done, total), jnp.where(full, fed, jnp.nan)
+        return State(learner, action, base_note, done, total), fed
 
     def diagnose(params, state):
         return base.diagnose(params.base, state.base)
@@ -102,14 +115,15 @@ def program(base: Program, waits: bool = False) -> Program:
     return Program(init, act, encode, update, diagnose=diagnose)
 
 
-def slots(window: int, max_plays: int = MAX_WINDOW_PLAYS) -> int:
-    """Plays offered at once: the batch, split evenly above `max_plays`.
+def slots(window: int) -> int:
+    """Plays offered at once: the batch, or the size that leaves least of a longer batch's last window empty.
 
-    Rounded up to three significant bits, so that many batch lengths share few shapes.
+    So all batch lengths share at most `MAX_WINDOW_PLAYS` programs. Of sizes that leave as little the nearest to 10.
     """
-    size = -(-window // -(-window // max_plays))
-    unit = 1 << max(size.bit_length() - 3, 0)
-    return -(-size // unit) * unit
+    if window <= MAX_WINDOW_PLAYS:
+        return window
+    sizes = range(MAX_WINDOW_PLAYS // 2, MAX_WINDOW_PLAYS + 1)
+    return min(sizes, key=lambda size: (-window % size, abs(size - 10)))
 
 
 def _shapes(params) -> tuple:
@@ -218,7 +232,7 @@ def private_batched(
         # that sums do not depend on checkpoints.
         windows = rounds * -(-window // span.slots) + inner_span.repeats
         span = Span(span.slots, min(windows, 2**30), full=False, whole=True)
-    version = ("private_batched", 1, (num_arms, inner.version))
+    version = ("private_batched", 2, (num_arms, inner.version))
     return Algorithm(
         program=program(inner.program, not inner_span.full),
         schedule=(span,),

@@ -14,57 +14,84 @@ import jax
 from jax.experimental.compilation_cache import compilation_cache
 
 _lock = threading.Lock()
-_inside = 0  # threads that compile for the package right now
+_inside = {"kept": 0, "apart": 0}  # threads in `programs_on_disk` and in `compiled_anew`
 _before: dict[str, Any] = {}  # the process's own settings, while they are replaced
 
 
-@contextlib.contextmanager
-def programs_on_disk() -> Iterator[None]:
-    """Use the package's own cache of compiled programs on disk inside the block.
+def programs_on_disk() -> contextlib.AbstractContextManager[None]:
+    """Use JAX's cache of compiled programs inside the block, in a directory of this package.
 
     Nothing changes where the user chose a directory for JAX's cache, or JAXBANDITS_CACHE=off. JAX has one cache a
     process: what another thread compiles meanwhile goes to the same place. Afterwards the process's own settings hold
     again.
     """
-    global _inside
+    return _settings_of("kept")
+
+
+def compiled_anew() -> contextlib.AbstractContextManager[None]:
+    """Compile inside the block without JAX's cache on disk.
+
+    An executable that came out of that cache cannot be written out again: it loads, and then lacks its functions.
+    While one thread is inside, no thread uses the cache.
+    """
+    return _settings_of("apart")
+
+
+@contextlib.contextmanager
+def _settings_of(way: str) -> Iterator[None]:
+    _count(way, 1)
+    try:
+        yield
+    finally:
+        _count(way, -1)
+
+
+def _count(way: str, change: int) -> None:
+    """Note that a thread goes in or out, and set what holds for those that are inside."""
     with _lock:
-        directory = None if _inside else _directory()
-        if directory is not None:
-            ours = {
+        _inside[way] += change
+        wanted: dict[str, Any] = {}
+        if _inside["apart"]:
+            wanted = {"jax_enable_compilation_cache": False}
+        elif _inside["kept"] and (directory := _directory()) is not None:
+            wanted = {
                 "jax_compilation_cache_dir": str(directory),
                 "jax_persistent_cache_min_compile_time_secs": 0.0,
                 "jax_persistent_cache_min_entry_size_bytes": -1,
             }
-            _before.update({name: getattr(jax.config, name) for name in ours})
-            _set(ours)
-        _inside += 1
-    try:
-        yield
-    finally:
-        with _lock:
-            _inside -= 1
-            if _inside == 0 and _before:
-                _set(_before)
-                _before.clear()
+        config: Any = jax.config  # its attributes are made at run time
+        changed = {name: value for name, value in (_before | wanted).items() if getattr(config, name) != value}
+        for name in wanted:
+            _before.setdefault(name, getattr(config, name))
+        for name, value in changed.items():
+            jax.config.update(name, value)
+        for name in [name for name in _before if name not in wanted]:
+            del _before[name]
+        if changed:
+            compilation_cache.reset_cache()  # JAX looks at its settings once
 
 
-def _set(settings: dict[str, Any]) -> None:
-    for name, value in settings.items():
-        jax.config.update(name, value)
-    compilation_cache.reset_cache()  # JAX looks at its settings once
+def root() -> Path | None:
+    """The directory of everything compiled that this package keeps, or None where it keeps nothing."""
+    chosen = os.environ.get("JAXBANDITS_CACHE", "")
+    if chosen == "off":
+        return None
+    return Path(chosen or Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "jaxbandits" / "xla")
+
+
+def processor() -> str:
+    """A name for this kind of processor: code compiled for one may not run on another, and homes are shared."""
+    return f"{platform.machine()}-{zlib.crc32(_features().encode()):08x}"
 
 
 def _directory() -> Path | None:
-    """Where programs are kept, or None where the package keeps none.
-
-    There is one directory for a kind of processor: code compiled for one may not run on another, and homes are shared.
-    """
-    config: Any = jax.config  # its attributes are made at run time
-    chosen = os.environ.get("JAXBANDITS_CACHE", "")
-    if chosen == "off" or config.jax_compilation_cache_dir is not None:
+    """Where JAX's cache is kept for this package, or None where it is not."""
+    config: Any = jax.config
+    home = root()
+    chosen = _before.get("jax_compilation_cache_dir", config.jax_compilation_cache_dir)
+    if home is None or chosen is not None:
         return None
-    home = Path(chosen or Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "jaxbandits" / "xla")
-    home = home / f"{platform.machine()}-{zlib.crc32(_features().encode()):08x}"
+    home = home / processor()
     try:
         home.mkdir(parents=True, exist_ok=True)
     except OSError:  # a read-only home only costs compile time

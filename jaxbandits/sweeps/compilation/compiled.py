@@ -14,7 +14,8 @@ from jax import lax
 
 from jaxbandits import simulator
 from jaxbandits.protocol import Case
-from jaxbandits.sweeps.compilation.compilation_cache import programs_on_disk
+from jaxbandits.sweeps.compilation.compilation_cache import compiled_anew, programs_on_disk
+from jaxbandits.sweeps.compilation.executables import executable, key_of, name_of_parts, remembered
 from jaxbandits.sweeps.compilation.unread_code import without_unread
 from jaxbandits.window import Lane, Parts, streams
 
@@ -32,6 +33,7 @@ class Compiled:
     """The jitted functions of one group. Lanes are [S, M, ...]; what depends on the seed alone is [S, ...]."""
 
     def __init__(self, parts: Parts, marks: tuple[int, ...], treedef: Any, points: int, checkpoints: int) -> None:
+        self.name, self.about = name_of_parts(parts), (marks, str(treedef), points, checkpoints)
         axes = _axes(marks, treedef)
         environment_moves = any(mark >= 0 for mark in jax.tree.leaves(jax.tree.unflatten(treedef, marks).environment))
         lane_axes = Lane(
@@ -53,23 +55,22 @@ class Compiled:
             inner = jax.vmap(one, (axes, None), lane_axes, axis_size=points)
             return jax.vmap(inner, (None, 0))(case, seeds)
 
-        def advance(kind, case, seeds, lane, times, start, length, first, number):
-            def over_lanes(function, lane, out=lane_axes):
-                inner = jax.vmap(function, (axes, None, lane_axes), out, axis_size=points)
-                return jax.vmap(inner, (None, 0, 0))(case, seeds, lane)
+        def advance(kind, case, seeds, lane, times, segment):
+            def over_lanes(function, lane, *, beside=False, out=lane_axes):
+                inner_out, outer_out = ((out, None), (0, None)) if beside else (out, 0)
+                inner = jax.vmap(function, (axes, None, lane_axes), inner_out, axis_size=points)
+                return jax.vmap(inner, (None, 0, 0), outer_out)(case, seeds, lane)
 
             if kind[1]:
-                return over_lanes(
-                    lambda case, seed, lane: simulator.advance(
-                        parts, kind, case, seed, lane, times, start, length, first, number
-                    ),
-                    lane,
-                )
+                return simulator.advance_full(parts, kind[0], over_lanes, lane, times, segment)
 
             # one loop over all lanes, which ends as soon as none has a play to make
             def busy(carry):
-                moves = over_lanes(lambda case, seed, lane: simulator.moves(parts, case, lane, times[-1]), carry[1], 0)
-                return (carry[0] < number) & jnp.any(moves)
+                def moving(case, seed, lane):
+                    return simulator.moves(parts, case, lane, times[-1])
+
+                moves = over_lanes(moving, carry[1], out=0)
+                return (carry[0] < segment.windows) & jnp.any(moves)
 
             def window(carry):
                 def one(case, seed, lane):
@@ -110,9 +111,15 @@ class Compiled:
                 if program is None:
                     static = () if kind is None else (kind,)
                     options = WIDE_VECTORS if device.platform == "cpu" else None
-                    lowered = self.functions[name].lower(*static, *args)
-                    with programs_on_disk():
-                        program = lowered.compile(compiler_options=options)
+
+                    found = key_of(self.name, device, *self.about, name, kind, shapes, options)
+
+                    def build():
+                        lowered = self.functions[name].lower(*static, *args)
+                        with programs_on_disk() if found is None else compiled_anew():
+                            return lowered.compile(compiler_options=options)
+
+                    program = executable(found, device, build)
                     self.programs[key] = program
         return program(*args)
 
@@ -147,6 +154,12 @@ def lane_shape(parts: Parts, case: Case, checkpoints: int, slots: int) -> LaneSh
 
 @lru_cache(maxsize=1024)  # tracing a window takes up to a second
 def _lane_shape(parts: Parts, leaves: tuple[Any, ...], treedef: Any, checkpoints: int, slots: int) -> LaneShape:
+    about = ("lane shape", [str(leaf) for leaf in leaves], str(treedef), checkpoints, slots, parts.program.hints.kept)
+    key = key_of(name_of_parts(parts), None, *about)
+    return LaneShape(*remembered(key, lambda: tuple(_traced_lane_shape(parts, leaves, treedef, checkpoints, slots))))
+
+
+def _traced_lane_shape(parts: Parts, leaves: tuple[Any, ...], treedef: Any, checkpoints: int, slots: int) -> LaneShape:
     case = jax.tree.unflatten(treedef, leaves)
     seed = jax.ShapeDtypeStruct((), jnp.uint32)
 

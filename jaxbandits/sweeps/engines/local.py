@@ -19,7 +19,7 @@ import numpy as np
 
 from jaxbandits.recorder import Record
 from jaxbandits.regret import regret_of_counts
-from jaxbandits.spans import batch_length, next_start, windows_offered
+from jaxbandits.spans import next_start, segment, windows_offered
 from jaxbandits.sweeps.compilation.compiled import compiled
 from jaxbandits.sweeps.engines.calls import Keys, Machine, Task, default_memory
 from jaxbandits.sweeps.engines.chunk import Chunk
@@ -183,7 +183,7 @@ class _Call:
         self.schedule, self.device = group.schedule, device
         self.case = jax.device_put(host, device)
         self.seeds = jax.device_put(np.arange(task.first, task.first + task.lanes, dtype=np.uint32), device)
-        self.times = jax.device_put(group.times.astype(np.int32), device)
+        self.checkpoints, self.times = group.times, jax.device_put(group.times.astype(np.int32), device)
 
     def begin(self) -> Any:
         return self.run("begin", self.device, self.case, self.seeds)
@@ -191,9 +191,9 @@ class _Call:
     def advance(self, lane: Any, number: int, start: int, first: int, count: int) -> Any:
         """Play `count` windows of a span from the one numbered `first`."""
         span = self.schedule[number]
-        numbers = [np.int32(x) for x in (start, batch_length(span), first, count)]
+        where = segment(span, start, first, count, self.checkpoints)
         kind = (span.slots, span.full, span.whole)
-        return self.run("advance", self.device, self.case, self.seeds, lane, self.times, *numbers, kind=kind)
+        return self.run("advance", self.device, self.case, self.seeds, lane, self.times, where, kind=kind)
 
     def close(self, lane: Any) -> Any:
         return self.run("close", self.device, self.case, self.seeds, lane)

@@ -21,6 +21,7 @@ import numpy as np
 
 from jaxbandits.protocol import Environment, Span
 from jaxbandits.source_places import place_of_error, place_of_function
+from jaxbandits.sweeps.compilation.executables import HERE, directory
 from jaxbandits.sweeps.compilation.program_digest import NoIdentity, fingerprint, naming
 from jaxbandits.sweeps.identity import pinned_code
 from jaxbandits.sweeps.identity.library_parts import Altered, bits, describe_part, is_altered, numbers
@@ -118,15 +119,15 @@ def _traced(group: Group, plan: Plan, stored: bool) -> tuple[str, str | NoIdenti
     """
     cell = plan.cells[group.cells[0]]
     trace = functools.partial(traced_now, group.parts, group.schedule, cell, group.times, plan.dtype)
-    if not stored:
-        return (trace(lasting=False),) * 2
+    if not stored and directory() is None:
+        return (HERE + trace(lasting=False),) * 2
     try:
         program = trace(lasting=True)
         if not program.startswith(trace(lasting=True, batch=False)):
             raise NoIdentity("its functions compute something else each time they are traced, as with `np.random`")
         return program, program
     except NoIdentity as reason:
-        return trace(lasting=False), reason
+        return HERE + trace(lasting=False), reason
 
 
 def versions(platform: str) -> list[Any]:

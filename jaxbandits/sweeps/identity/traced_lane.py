@@ -16,6 +16,7 @@ from jax.extend import core
 from jaxbandits import simulator
 from jaxbandits.contract import inner_programs
 from jaxbandits.protocol import Case, Span
+from jaxbandits.spans import Segment
 from jaxbandits.sweeps.compilation.compiled import Compiled
 from jaxbandits.window import Parts
 
@@ -32,20 +33,20 @@ def lane_programs(
     kinds = list(dict.fromkeys((span.slots, span.full, span.whole) for span in schedule))
     closes = any(span.close for span in schedule)
 
-    def lane(case, seed, times, numbers):
+    def lane(case, seed, times, segment):
         before = simulator.begin(parts, case, seed, checkpoints)
-        after = [simulator.advance(parts, kind, case, seed, before, times, *numbers) for kind in kinds]
+        after = [simulator.advance(parts, kind, case, seed, before, times, segment) for kind in kinds]
         closed = simulator.close(parts, case, seed, before) if closes else ()
         return before, after, closed, simulator.finish(parts, case, before)
 
     shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(np.shape(x), x.dtype), case)
     number, seed = jax.ShapeDtypeStruct((), jnp.int32), jax.ShapeDtypeStruct((), jnp.uint32)
-    times, numbers = jax.ShapeDtypeStruct((checkpoints,), jnp.int32), (number,) * 4
-    program, out = jax.make_jaxpr(lane, return_shape=True)(shapes, seed, times, numbers)
+    times, segment = jax.ShapeDtypeStruct((checkpoints,), jnp.int32), Segment(*(number,) * len(Segment._fields))
+    program, out = jax.make_jaxpr(lane, return_shape=True)(shapes, seed, times, segment)
     record, diagnostics = out[3]
     programs = [program]
     for moves in (False, True) if batch and "custom_vmap_call" in _operations(program.jaxpr) else ():
-        programs += _batch_programs(parts, kinds, closes, shapes, times, numbers, moves)
+        programs += _batch_programs(parts, kinds, closes, shapes, times, segment, moves)
     return programs, [str(jax.tree.structure(record)), sorted(diagnostics)]
 
 
@@ -55,7 +56,7 @@ def _batch_programs(
     closes: bool,
     case: Case,
     times: jax.ShapeDtypeStruct,
-    numbers: tuple[jax.ShapeDtypeStruct, ...],
+    segment: Segment,
     moves: bool,
 ) -> Iterator[core.ClosedJaxpr]:
     """The engine's programs for two points and two seeds. moves: the params differ from point to point."""
@@ -67,7 +68,7 @@ def _batch_programs(
     begin, lane = jax.make_jaxpr(run["begin"], return_shape=True)(case, seeds)
     yield begin
     for kind in kinds:
-        yield jax.make_jaxpr(run["advance"], static_argnums=0)(kind, case, seeds, lane, times, *numbers)
+        yield jax.make_jaxpr(run["advance"], static_argnums=0)(kind, case, seeds, lane, times, segment)
     if closes:
         yield jax.make_jaxpr(run["close"])(case, seeds, lane)
     yield jax.make_jaxpr(run["finish"])(case, lane)

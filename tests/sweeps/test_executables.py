@@ -1,0 +1,250 @@
+"""Compiled programs on disk: found by a fresh process, and never by one that would compute something else."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import jaxbandits as jb
+from jaxbandits.cli import main
+from jaxbandits.sweeps.compilation import code_names, executables
+from jaxbandits.sweeps.compilation.compiled import compiled
+
+PACKAGE = Path(jb.__file__).parent
+
+# Sweeps an algorithm in a fresh process and says what was loaded and built, in which order, with the regrets.
+CHILD = """
+import json, sys
+from jaxbandits.sweeps.compilation import executables
+built, kept = [], executables._kept
+def watched(key, build, *ways):
+    def counted():
+        built.append(key)
+        return build()
+    value = kept(key, counted, *ways)
+    asked.append(key)
+    return value
+asked = []
+executables._kept = watched
+import jaxbandits as jb
+arms = jb.environments.bernoulli_arms(means=[0.2, 0.5, 0.8])
+algorithm = jb.algorithms.ucb1
+if len(sys.argv) > 1:
+    sys.path.insert(0, sys.argv[1])
+    import mine
+    algorithm = mine.mine
+ds = jb.sweep({"a": algorithm}, arms, horizon=200, seeds=16, checkpoints=4, progress=False)
+print(json.dumps({"asked": len(asked), "named": len([1 for key in asked if key]), "built": len(built),
+                  "regret": ds.regret.values.tolist()}))
+"""
+MINE = """
+import jax.numpy as jnp
+from jaxbandits.algorithms import ucb1
+BONUS = 1.0
+def act(params, state, draws, t, context):
+    action, used, note = library.act(params, state, draws, t, context)
+    return (action * BONUS).astype(jnp.int32), used, note
+def mine(*, num_arms, horizon):
+    made = ucb1(num_arms=num_arms, horizon=horizon)
+    return made._replace(program=made.program._replace(act=act), version=("mine", 1, ()))
+library = ucb1(num_arms=3, horizon=200).program
+"""
+
+
+def child(cache, *arguments, package=PACKAGE, **environment):
+    kept = {name: x for name, x in os.environ.items() if not name.startswith(("JAX_COMPILATION", "JAX_PERSISTENT"))}
+    kept |= {"JAXBANDITS_CACHE": str(cache), "PYTHONPATH": str(package.parent), **environment}
+    command = [sys.executable, "-W", "always", "-c", CHILD, *map(str, arguments)]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=cache.parent, env=kept, check=False)
+    assert run.returncode == 0, run.stderr[-2000:]
+    return json.loads(run.stdout.splitlines()[-1]) | {"warned": run.stderr}
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory):
+    """A directory of programs, and what the process that filled it computed."""
+    cache = tmp_path_factory.mktemp("programs") / "cache"
+    return cache, child(cache)
+
+
+@pytest.fixture
+def copied(first, tmp_path):
+    """A copy of the package whose programs are kept, for edits."""
+    shutil.copytree(PACKAGE, tmp_path / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__"))
+    cache = tmp_path / "cache"
+    return cache, child(cache, package=tmp_path / PACKAGE.name), tmp_path / PACKAGE.name
+
+
+def edit(path, old, new):
+    text = path.read_text()
+    assert text.count(old) == 1, (path, old)
+    path.write_text(text.replace(old, new))
+
+
+def test_a_fresh_process_builds_nothing(first):
+    cache, before = first
+    assert before["built"] == before["asked"] == before["named"] >= 4
+    again = child(cache)
+    assert again["asked"] == before["asked"] and again["built"] == 0
+    assert again["regret"] == before["regret"]
+
+
+@pytest.mark.parametrize(
+    "file, old, new",
+    [
+        ("simulator.py", '"""One lane: windows', '"""One  lane: windows'),
+        ("algorithms/stochastic/ucb1.py", "2 * jnp.log", "3 * jnp.log"),
+    ],
+)
+def test_an_edit_of_the_package_finds_nothing(copied, file, old, new):
+    cache, before, package = copied
+    assert child(cache, package=package)["built"] == 0
+    edit(package / file, old, new)
+    after = child(cache, package=package)
+    assert after["built"] == after["asked"]
+    assert (after["regret"] != before["regret"]) == ("jnp.log" in old)
+
+
+def test_a_users_part_is_found_by_what_it_computes(tmp_path):
+    cache, home = tmp_path / "cache", tmp_path / "home"
+    home.mkdir()
+    (home / "mine.py").write_text(MINE)
+    before = child(cache, home)
+    assert before["built"] == before["asked"] == before["named"]
+    (home / "mine.py").write_text("# a comment\n" + MINE)
+    again = child(cache, home)
+    assert again["built"] == 0 and again["regret"] == before["regret"]
+    edit(home / "mine.py", "BONUS = 1.0", "BONUS = 0.0")
+    after = child(cache, home)
+    assert after["built"] == after["asked"] and after["regret"] != before["regret"]
+
+
+def test_numbers_of_a_random_generator_have_no_name(tmp_path):
+    cache, home = tmp_path / "cache", tmp_path / "home"
+    home.mkdir()
+    text = MINE.replace("BONUS)", "np.random.rand())").replace(
+        "import jax.numpy", "import numpy as np\nimport jax.numpy"
+    )
+    (home / "mine.py").write_text(text)
+    found = child(cache, home)
+    assert found["named"] == 0 and found["built"] == found["asked"]
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda content: b"", lambda content: content[:-1], lambda content: content[:40] + b"x" + content[41:]]
+)
+def test_damaged_entries_are_built_again(first, tmp_path, damage):
+    cache = tmp_path / "cache"
+    shutil.copytree(first[0], cache)
+    entries = [path for path in (cache / "executables").rglob("*") if path.is_file()]
+    for path in entries:
+        path.write_bytes(damage(path.read_bytes()))
+    again = child(cache)
+    assert again["built"] == again["asked"] == len(entries) and again["regret"] == first[1]["regret"]
+    assert child(cache)["built"] == 0
+
+
+def test_entries_that_cannot_be_opened_are_built_again(first, tmp_path):
+    cache = tmp_path / "cache"
+    shutil.copytree(first[0], cache)
+    for path in (cache / "executables").rglob("*"):
+        if path.is_file():  # whole, and of something else
+            path.write_bytes(executables.hashlib.sha256(b"no pickle").digest() + b"no pickle")
+    again = child(cache)
+    assert again["built"] == again["asked"] and again["regret"] == first[1]["regret"]
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="needs permissions of POSIX")
+def test_a_directory_that_others_may_write_is_not_used(first, tmp_path):
+    cache = tmp_path / "cache"
+    shutil.copytree(first[0], cache)
+    next((cache / "executables").iterdir()).chmod(0o777)
+    again = child(cache)
+    assert again["built"] == again["asked"] and "others may write" in again["warned"]
+
+
+def test_off_is_off(tmp_path):
+    found = child(tmp_path / "cache", JAXBANDITS_CACHE="off")
+    assert found["built"] == found["asked"] and not (tmp_path / "cache").exists()
+
+
+def test_other_settings_find_nothing(first):
+    assert child(first[0], JAX_DEFAULT_MATMUL_PRECISION="highest")["built"]
+    assert child(first[0], XLA_FLAGS="--xla_cpu_enable_fast_min_max=true")["built"]
+
+
+def test_the_command_says_and_clears(first, tmp_path, monkeypatch, capsys):
+    cache = tmp_path / "cache"
+    shutil.copytree(first[0], cache)
+    monkeypatch.setenv("JAXBANDITS_CACHE", str(cache))
+    files = [path for path in cache.rglob("*") if path.is_file()]
+    assert main(["cache", "info"]) == 0
+    said = capsys.readouterr().out
+    assert f"{len(files)} files" in said and str(cache) in said and "2,147.5 MB" in said
+    assert main(["cache", "clear"]) == 0
+    assert f"{len(files)} files deleted" in capsys.readouterr().out
+    assert not [path for path in cache.rglob("*") if path.is_file()]
+    monkeypatch.setenv("JAXBANDITS_CACHE", "off")
+    assert main(["cache", "info"]) == 0 and "nowhere" in capsys.readouterr().out
+
+
+def test_the_least_recently_used_go_first(tmp_path, monkeypatch):
+    monkeypatch.setenv("JAXBANDITS_CACHE", str(tmp_path))
+    for i in range(5):
+        (tmp_path / str(i)).write_bytes(bytes(100))
+        os.utime(tmp_path / str(i), (i, i))
+    os.utime(tmp_path / "0", (9, 9))  # used again
+    assert executables.prune(250) == (3, 300)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "4"]
+
+
+def test_names_tell_functions_apart():
+    def adding(amount):
+        return lambda x: x + amount
+
+    ours = [jb.numerics.argmax, jb.numerics.argmin, partial(jb.numerics.argmax, tie=0.0), jb.numerics.fixed_sum]
+    names = [code_names.name_of(function) for function in ours]
+    assert None not in names and len(set(names)) == len(names)
+    assert code_names.name_of(adding(1)) is None  # a user's
+    arrays = [np.zeros(3), np.zeros(3, np.float32), np.zeros((3, 1)), np.array([0.0, 0.0, -0.0]), jax.numpy.ones(3)]
+    names = [code_names.name_of((jb.numerics.argmax, x)) for x in arrays]
+    assert None not in names and len(set(names)) == len(names)
+    assert code_names.name_of(np.array([object()])) is None
+    numbers = [1, 1.0, True, "1", None, (1,), [1], {"a": 1}, np.float32(1)]
+    assert len({code_names.name_of(x) for x in numbers}) == len(numbers)
+
+
+def test_static_values_of_one_builder_have_names_of_their_own():
+    parts = [jb.algorithms.ucb1(num_arms=k, horizon=10).program for k in (2, 3, 2)]
+    names = [code_names.name_of(tuple(program)) for program in parts]
+    assert names[0] == names[2] != names[1]
+
+
+def test_a_file_that_changed_meanwhile_is_noticed(monkeypatch):
+    assert code_names.sources() is not None
+    monkeypatch.setattr(code_names, "_LOADED", 0.0)
+    assert code_names.sources() is None
+
+
+def test_programs_from_disk_change_no_bit(tmp_path, monkeypatch):
+    """A sweep of another kind, in this process: batches, contexts, floats; compiled twice and loaded once."""
+    monkeypatch.setenv("JAXBANDITS_CACHE", str(tmp_path / "cache"))
+    executables._checked.cache_clear()
+    contexts = jb.environments.contextual_linear(num_arms=4, dim=3)
+
+    def run():
+        compiled.cache_clear()
+        return jb.sweep(
+            jb.algorithms.linucb, contexts, horizon=100, seeds=16, grid={"radius_scale": [0.2, 0.5]}, progress=False
+        )
+
+    first, second = run(), run()
+    np.testing.assert_array_equal(first.regret, second.regret)
+    executables._checked.cache_clear()
