@@ -16,7 +16,7 @@ from jaxtyping import Array, Int
 from jaxbandits import lane_faults, recorder
 from jaxbandits.contract import runs_own_code
 from jaxbandits.numerics import count
-from jaxbandits.protocol import UNDECIDED, Adversary, Algorithm, Attack, Case, Environment
+from jaxbandits.protocol import UNDECIDED, Adversary, Algorithm, Attack, Case, Environment, Program
 from jaxbandits.recorder import Record, Window
 from jaxbandits.spans import Segment, place_of_window, plays_of_window
 from jaxbandits.window import Lane, Parts, offer, spoiled_before, streams
@@ -265,6 +265,11 @@ def close(parts: Parts, case: Case, seed: Any, lane: Lane) -> Lane:
     state = parts.program.close(case.algorithm, lane.algorithm, draws, lane.plays)
     faults = lane_faults.state(lane.faults, (), (), state, lane.plays, 1, lambda: spoiled_before(lane))
     return lane._replace(algorithm=state, faults=faults)
+
+
+def diagnoses(parts: Parts) -> bool:
+    """Whether `finish` may give any diagnostics."""
+    return parts.reward_attack is not None or parts.program.diagnose is not Program._field_defaults["diagnose"]
 
 
 def finish(parts: Parts, case: Case, lane: Lane) -> tuple[Record, dict[str, Any]]:

@@ -50,8 +50,10 @@ def place_of_error(error: BaseException) -> str:
 def place_of_function(function: Any) -> str:
     """Where an author's function, or the function inside a partial or a decorator, is defined."""
     for _ in range(20):  # wrappers inside wrappers; a mock object wraps itself for ever
-        function = unwrapped(function).function
+        outer, function = function, unwrapped(function).function
         function = getattr(function, "__wrapped__", function)
+        if function is outer:
+            break
     code = getattr(function, "__code__", None)
     return place_of_frames([(code.co_filename, code.co_firstlineno)]) if code is not None else ""
 

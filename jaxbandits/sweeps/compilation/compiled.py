@@ -100,8 +100,7 @@ class Compiled:
 
     def __call__(self, name: str, device: jax.Device, *args: Any, kind: tuple[int, bool, bool] | None = None) -> Any:
         """Run one function. It is compiled on first use for these shapes on this device."""
-        shapes = tuple((x.shape, str(x.dtype)) for x in jax.tree.leaves(args))
-        key = (name, kind, device, shapes)
+        key = (name, kind, device, *((x.shape, x.dtype) for x in jax.tree.leaves(args)))
         program = self.programs.get(key)
         if program is None:
             with _lock:
@@ -111,7 +110,7 @@ class Compiled:
                 if program is None:
                     static = () if kind is None else (kind,)
                     options = WIDE_VECTORS if device.platform == "cpu" else None
-
+                    shapes = tuple((x.shape, str(x.dtype)) for x in jax.tree.leaves(args))
                     found = key_of(self.name, device, *self.about, name, kind, shapes, options)
 
                     def build():

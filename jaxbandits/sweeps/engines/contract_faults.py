@@ -54,7 +54,7 @@ def found_in(
     wrong = {name: (0 < x) & (x < NEVER) for name, x in plays.items()}
     clean = ~wrong["action"] if "action" in wrong else np.ones(regret.shape[:2], bool)
     if pulls is not None:
-        wrong["pulls"] = clean & (pulls.sum(axis=-1, dtype=np.int64) != times[-1])
+        wrong["pulls"] = clean & (np.einsum("smk->sm", pulls, dtype=np.int64) != times[-1])
         plays["pulls"] = np.full(clean.shape, times[-1])
         clean &= ~wrong["pulls"]
     if not np.isfinite(regret.sum()):  # one look at all of it costs nothing beside the plays

@@ -12,15 +12,18 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
+from jaxbandits import simulator
 from jaxbandits.recorder import Record
-from jaxbandits.regret import regret_of_counts
+from jaxbandits.regret import gaps_of, regret_of_counts
 from jaxbandits.spans import next_start, segment, windows_offered
-from jaxbandits.sweeps.compilation.compiled import compiled
+from jaxbandits.sweeps.compilation.compiled import Compiled, compiled
+from jaxbandits.sweeps.compilation.regret_program import compiled_regret
 from jaxbandits.sweeps.engines.calls import Keys, Machine, Task, default_memory
 from jaxbandits.sweeps.engines.chunk import Chunk
 from jaxbandits.sweeps.engines.contract_faults import found_in
@@ -110,6 +113,7 @@ def run_task(
     keep: Callable[..., None] | None = None,
     begun: tuple[Begun, list[np.ndarray[Any, Any]]] | None = None,
     opening: int = FIRST_SEGMENT,
+    shared: "Callable[[int, tuple[int, ...], jax.Device], Shared] | None" = None,
 ) -> Chunk:
     """Play one call to its horizon in segments of about half a second.
 
@@ -132,6 +136,9 @@ def run_task(
         Where the call was saved earlier, and the arrays of its lanes.
     opening : int
         Windows of the first segment, which may have to be compiled.
+    shared : callable, optional
+        `shared(group, cells, device)` gives what the calls of these cells have in common, where it is kept between
+        calls.
 
     Returns
     -------
@@ -140,7 +147,7 @@ def run_task(
     """
     group = plan.groups[task.group]
     with jax.enable_x64(plan.dtype == "float64"), jax.default_device(device):
-        call = _Call(task, plan, device)
+        call = _Call(task, plan, device, (shared or partial(shared_by_calls, plan))(task.group, task.cells, device))
         lane = call.begin()
         progress = _Progress(report, task, int(group.times[-1]))
         first_span = first_window = start = 0
@@ -160,7 +167,7 @@ def run_task(
             raise RuntimeError(
                 f"{label!r} stopped after {short} of {progress.horizon} plays: its schedule offers too few windows"
             )
-        record, diagnostics = call.finish(lane)
+        diagnostics, record = call.diagnostics(lane), lane.record
         progress.finished()
         regret = regret_of(record, group.parts, plan, task)
         pulls = None if isinstance(record.pulls, tuple) else np.array(record.pulls)[: task.seeds]
@@ -171,19 +178,34 @@ def run_task(
         )  # fmt: skip
 
 
+class Shared(NamedTuple):
+    """What the calls of some cells have in common: their compiled functions, and numbers on the device."""
+
+    run: Compiled
+    case: Any
+    times: Any  # [C] int32
+
+
+def shared_by_calls(plan: Plan, number: int, cells: tuple[int, ...], device: jax.Device) -> Shared:
+    """What the calls of some cells of a group have in common. Short calls notice the time that it takes."""
+    group = plan.groups[number]
+    host, marks = stacked([host_case(plan.cells[c]) for c in cells], plan.dtype)
+    leaves, treedef = jax.tree.flatten(marks)
+    with _compiling:  # two threads would compile the same functions
+        run = compiled(group.parts, tuple(leaves), treedef, len(cells), len(group.times))
+    return Shared(run, *jax.device_put((host, group.times.astype(np.int32)), device))
+
+
 class _Call:
     """The compiled functions of a call, with the numbers that they are given, on its device."""
 
-    def __init__(self, task: Task, plan: Plan, device: jax.Device) -> None:
+    def __init__(self, task: Task, plan: Plan, device: jax.Device, shared: Shared) -> None:
         group = plan.groups[task.group]
-        host, marks = stacked([host_case(plan.cells[c]) for c in task.cells], plan.dtype)
-        leaves, treedef = jax.tree.flatten(marks)
-        with _compiling:  # two threads would compile the same functions
-            self.run = compiled(group.parts, tuple(leaves), treedef, len(task.cells), len(group.times))
-        self.schedule, self.device = group.schedule, device
-        self.case = jax.device_put(host, device)
-        self.seeds = jax.device_put(np.arange(task.first, task.first + task.lanes, dtype=np.uint32), device)
-        self.checkpoints, self.times = group.times, jax.device_put(group.times.astype(np.int32), device)
+        self.schedule, self.device, self.diagnosed = group.schedule, device, simulator.diagnoses(group.parts)
+        self.run, self.case, self.times = shared
+        self.checkpoints = group.times
+        # a NumPy array: compiled functions take it faster than `jax.device_put` does
+        self.seeds = np.arange(task.first, task.first + task.lanes, dtype=np.uint32)
 
     def begin(self) -> Any:
         return self.run("begin", self.device, self.case, self.seeds)
@@ -198,8 +220,11 @@ class _Call:
     def close(self, lane: Any) -> Any:
         return self.run("close", self.device, self.case, self.seeds, lane)
 
-    def finish(self, lane: Any) -> Any:
-        return self.run("finish", self.device, self.case, lane)
+    def diagnostics(self, lane: Any) -> dict[str, Any]:
+        if not self.diagnosed:
+            return {}
+        lane = lane._replace(record=Record((), (), (), ()))  # otherwise all of it would be copied
+        return self.run("finish", self.device, self.case, lane)[1]
 
     def restored(self, lane: Any, leaves: list[np.ndarray[Any, Any]]) -> Any:
         """The lanes that were saved, in the form of these."""
@@ -309,14 +334,13 @@ def regret_of(record: Record, parts: Parts, plan: Plan, task: Task) -> np.ndarra
     """Regret [S, M, C] in float64 on the host: exact from counts where losses do not change, else compensated sums."""
     group = plan.groups[task.group]
     if record.regret_at:
-        high, low = (np.asarray(x)[: task.seeds].astype(np.float64) for x in record.regret_at)
-        regret = high + low
+        high, low = (np.asarray(x)[: task.seeds] for x in record.regret_at)
+        regret = np.add(high, low, dtype=np.float64)
     else:
-        counts = np.asarray(record.pulls_at)[: task.seeds]  # [S, M, C, K]
-        means = [plan.cells[c].environment.facts["means"] for c in task.cells]
-        regret = np.stack([regret_of_counts(counts[:, m], mean) for m, mean in enumerate(means)], axis=1)
+        regret = _counted_regret(record.pulls_at, plan, task)
     baseline = parts.world.baseline
     if baseline is not None:
+        regret = np.require(regret, requirements="W")
         environments = [plan.cells[c].environment.params for c in task.cells]
         # the loop over seeds is the outer one: cells share what a seed's baseline needs
         for s in range(task.seeds if parts.world.seeded else 1):
@@ -326,6 +350,18 @@ def regret_of(record: Record, parts: Parts, plan: Plan, task: Task) -> np.ndarra
                     best[id(params)] = baseline(params, task.first + s, group.times)
                 regret[rows, m] -= best[id(params)]
     return regret
+
+
+def _counted_regret(pulls_at: Any, plan: Plan, task: Task) -> np.ndarray[Any, Any]:
+    """Regret from counts [S, M, C, K]: in compiled code where that saves time, with the same bits."""
+    means = [plan.cells[c].environment.facts["means"] for c in task.cells]
+    gaps = np.stack([gaps_of(mean) for mean in means])
+    total = len(plan.groups[task.group].cells) * len(plan.seeds) * pulls_at.shape[2] * pulls_at.shape[3]
+    regret = compiled_regret(pulls_at, gaps, total)
+    if regret is not None:
+        return regret[: task.seeds]
+    counts = np.asarray(pulls_at)[: task.seeds]
+    return np.stack([regret_of_counts(counts[:, m], mean) for m, mean in enumerate(means)], axis=1)
 
 
 def described(error: BaseException) -> tuple[str, str]:
@@ -360,6 +396,7 @@ class Local:
         of a file.
         """
         stop, lock = threading.Event(), threading.Lock()
+        shared = lru_cache(maxsize=2 * machine.workers)(partial(shared_by_calls, plan))
         free = list(machine.devices) if len(machine.devices) > 1 else machine.devices * machine.workers
 
         def work(task: Task) -> Chunk:
@@ -367,7 +404,7 @@ class Local:
                 device = free.pop()
             try:
                 resumed: Mapping[str, Any] = {} if store is None else saved(store, task, keys)
-                return run_task(task, plan, device, stopped=stop.is_set, report=report, **resumed)
+                return run_task(task, plan, device, stopped=stop.is_set, report=report, shared=shared, **resumed)
             finally:
                 with lock:
                     free.append(device)
