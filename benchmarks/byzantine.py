@@ -33,16 +33,16 @@ def swept(seeds: int, grid=None, **changes):
     )
 
 
-def looped(seeds: int):
-    episodes = range(1, math.ceil(HORIZON / WINDOW) + 1)
-    setting = {"window": WINDOW, "horizon": HORIZON, "num_agents": 10, "dim": 4}
+def looped(seeds: int, horizon: int = HORIZON):
+    episodes = range(1, math.ceil(horizon / WINDOW) + 1)
+    setting = {"window": WINDOW, "horizon": horizon, "num_agents": 10, "dim": 4}
     ridge = np.array([0.1 * jb.theory.byzantine_ridge(k, **setting) for k in episodes])
-    terms = jb.algorithms.byzantine_ucb(**SIZES, horizon=HORIZON, window=WINDOW).params.constants
+    terms = jb.algorithms.byzantine_ucb(**SIZES, horizon=horizon, window=WINDOW).params.constants
     root = np.sqrt(ridge)
     radius = 0.03 * (
         terms.lead * root + (terms.numerator * np.sqrt(np.arange(len(ridge))) + terms.excess) / root + terms.tail
     )
-    return numba_byzantine.byzantine_ucb(10, 10, 4, ridge, radius, 0.4, HORIZON, WINDOW, 8, seeds, 1)
+    return numba_byzantine.byzantine_ucb(10, 10, 4, ridge, radius, 0.4, horizon, WINDOW, 8, seeds, 1)
 
 
 def main(seeds: int, everything: bool) -> None:

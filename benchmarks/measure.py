@@ -16,6 +16,12 @@ def one_core() -> None:
     numba.set_num_threads(1)
 
 
+def several_cores(number: int) -> None:
+    """Both sides on `number` cores: before anything is computed."""
+    jb.cores(number)
+    numba.set_num_threads(number)
+
+
 def best_of(rounds: int, *functions) -> list[float]:
     """Least CPU seconds of each function, run in turns: other processes on the machine are not counted."""
     seconds: list[list[float]] = [[] for _ in functions]

@@ -61,7 +61,8 @@ def _weiszfeld(points, w, z, iterations, d, ahead):
 
 
 @nb.njit(**_INLINE)
-def _invert(a):
+def invert(a):
+    """Gauss and Jordan in place, without a choice of pivots."""
     for k in range(a.shape[0]):
         pivot = F32(1) / a[k, k]
         for j in range(a.shape[0]):
@@ -103,7 +104,7 @@ def _loop(agents, arms, dim):
                             inverse[i, j] = inverse[j, i] = z_gram[p] if i == j else z_gram[p] / root
                             p += 1
                         inverse[i, i] += ridge[k]
-                    _invert(inverse)
+                    invert(inverse)
                     for i in range(dim):
                         theta[i] = F32(0)
                         for j in range(dim):

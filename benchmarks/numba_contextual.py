@@ -14,6 +14,7 @@ from functools import cache
 
 import numba as nb
 import numpy as np
+from numba_byzantine import invert
 from numba_loops import _INLINE, _LOOP, F32, U32, U64, _advanced, _hash32, _normal, _seeded
 
 GENERATORS = ("circles", "normals", "ziggurat")
@@ -238,3 +239,80 @@ def linucb(num_arms, dim, horizon, lanes, seed, contexts="fixed", generator="cir
     width = math.sqrt(dim) + 0.5 * math.sqrt(dim * math.log(horizon * (1 + horizon)))
     loop = _linucb(num_arms, dim, contexts == "redraw", generator)
     return loop(horizon, F32(width), float(ridge), lanes, seed)
+
+
+@cache
+def _ldp_linucb(arms, dim, generator):
+    """The loop for redrawn arms and shapes fixed at compilation; the sums are kept in float64."""
+    draw, half, entries = _features(arms, dim, generator), F32(math.sqrt(0.5)), dim * (dim + 1) // 2 + dim
+    draw_theta = _features(1, dim, "normals")
+
+    @nb.njit(**_LOOP)
+    def loop(width, ridge, diagonal, off_diagonal, vector_scale, lanes, seed):
+        horizon = width.shape[0]
+        regret = np.zeros(lanes)
+        for lane in nb.prange(lanes):
+            s0, s1 = _seeded(seed, lane)
+            x, theta = np.full((dim, arms), half), np.full((dim, 1), half)
+            index, mean, noise = np.empty(arms, F32), np.empty(arms, F32), np.empty(entries, F32)
+            gram, vector, inverse = np.zeros((dim, dim)), np.zeros(dim), np.zeros((dim, dim))
+            p, u = np.empty((dim, dim), F32), np.zeros(dim, F32)
+            draw_theta(theta, U32(s0), s0, s1)
+            key, noise_key, total = U32(s0 >> U64(32)), U32(s1 >> U64(32)), 0.0
+            for t in range(horizon):
+                s0, s1 = draw(x, U32(key + U32(t) * U32(0x85EBCA6B)), s0, s1)
+                for i in range(dim):
+                    for j in range(dim):
+                        inverse[i, j] = gram[i, j]
+                    inverse[i, i] += ridge[t]
+                invert(inverse)
+                for i in range(dim):
+                    u[i] = F32(0)
+                    for j in range(dim):
+                        u[i] += F32(inverse[i, j] * vector[j])
+                        p[i, j] = F32(inverse[i, j] * (1 if i == j else 2))
+                wide = width[t]
+                for k in range(arms):  # unrolled over features: in registers
+                    q, s, m = F32(0), F32(0), F32(0)
+                    for i in range(dim):
+                        z = F32(0)
+                        for j in range(i, dim):
+                            z += p[i, j] * x[j, k]
+                        q += z * x[i, k]
+                        s += u[i] * x[i, k]
+                        m += theta[i, 0] * x[i, k]
+                    q = q if q > F32(0) else F32(0)
+                    index[k], mean[k] = s + wide * math.sqrt(q), m
+                top, best = F32(-3e38), F32(-1)
+                for k in range(arms):
+                    top = index[k] if index[k] > top else top
+                    best = mean[k] if mean[k] > best else best
+                a = min(_lowest(index, top, arms), np.int32(arms - 1))
+                uniform = F32((s0 + s1) >> U64(40)) * F32(2.0**-24)
+                s0, s1 = _advanced(s0, s1)
+                reward = 1.0 if uniform < mean[a] else 0.0
+                total += best - mean[a]
+                row = U32(_hash32(U32(noise_key + U32(t) * U32(0xC2B2AE35))))
+                for k in range(entries):
+                    noise[k] = _normal(_hash32(U32(row + U32(k) * U32(0x9E3779B9))))
+                k = 0
+                for i in range(dim):
+                    for j in range(i, dim):
+                        gram[i, j] += x[i, a] * x[j, a] + (diagonal if i == j else off_diagonal) * noise[k]
+                        gram[j, i] = gram[i, j]
+                        k += 1
+                for i in range(dim):
+                    vector[i] += x[i, a] * reward + vector_scale * noise[k + i]
+            regret[lane] = total
+        return regret
+
+    return loop
+
+
+def ldp_linucb(num_arms, dim, params, horizon, lanes, seed, generator="circles"):
+    """LinUCB with local privacy on redrawn arms with the numbers of the package's `params`: noise on x x' and x y."""
+    own, rule, t = params.statistics, params.selection, np.arange(1, horizon + 1)
+    width = rule.base + rule.quartic * t**0.25 + rule.slope * np.sqrt(rule.offset + np.log1p(rule.growth * t))
+    tables = (rule.radius_scale * width).astype(F32), own.ridge + own.ridge_root * np.sqrt(t)
+    scales = float(own.diagonal), float(own.off_diagonal), float(own.vector)
+    return _ldp_linucb(num_arms, dim, generator)(*tables, *scales, lanes, seed)

@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
+from jaxbandits.algorithms.stochastic import arm_columns
 from jaxbandits.algorithms.stochastic.arm_rows import rows_before_play, with_reward
-from jaxbandits.numerics import argmax
+from jaxbandits.numerics import UNROLL, argmax
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import factory, integer, number
@@ -22,15 +23,19 @@ class Params(NamedTuple):
 @cache
 def program(num_arms: int) -> Program:
     """UCB1's functions. The index is in `act`: mean + bonus_scale sqrt(2 ln t / N)."""
+    few = num_arms <= UNROLL
 
-    # state [K, 3]: the rows of `arm_rows`. A play writes one row.
+    # state: `arm_columns.Columns` of few arms, the rows [K, 3] of `arm_rows` of many
     def init(params, draws):
-        return rows_before_play(num_arms, draws.dtype)
+        return (arm_columns.columns_before_play if few else rows_before_play)(num_arms, draws.dtype)
 
     def act(params, state, draws, t, context):
         bonus = params.bonus_scale * jnp.sqrt(2 * jnp.log(t[0].astype(draws.dtype)))
-        index = state[:, 0] + bonus * state[:, 1]  # mean + bonus_scale sqrt(2 ln t / N)
-        action = argmax(index)
+        if few:
+            index = [mean + bonus * root for mean, root in zip(state.mean, state.inverse_root, strict=True)]
+            action = arm_columns.leader(index)
+        else:
+            action = argmax(state[:, 0] + bonus * state[:, 1])
         return jnp.full(t.shape, action), None, action
 
     def encode(params, note, draws, t, context, action, reward, play):
@@ -39,7 +44,7 @@ def program(num_arms: int) -> Program:
     def update(params, state, draws, t, note, message, used):
         # here and not in `encode`: reports may be corrupted on their way
         message = jnp.where(jnp.isfinite(message), message, 0)
-        return with_reward(state, note, message), ()
+        return (arm_columns.with_reward if few else with_reward)(state, note, message), ()
 
     return Program(init, act, encode, update)
 
