@@ -26,7 +26,7 @@ from jaxbandits.sweeps.identity import pinned_code
 from jaxbandits.sweeps.plan import Cell, plan
 from jaxbandits.sweeps.storage.store import Begun
 
-SEEDS = 32  # four calls of eight lanes: one for each of four devices
+SEEDS = 32
 CASES, ALGORITHMS = catalogue.EVERYTHING, catalogue.ALGORITHMS
 FEW = 2  # kinds of windows: histories of designs with more take long to compile
 
@@ -81,8 +81,8 @@ def digest(ds):
 
 
 def in_small_calls(example):
-    """A sweep in as many calls as there can be, so that every device has some."""
-    return run(example, memory=budget_for(example, LEAST_LANES))
+    """A sweep in as many calls as there can be: one for each of four devices."""
+    return run(example, seeds=4 * LEAST_LANES, memory=budget_for(example, LEAST_LANES))
 
 
 @pytest.fixture(scope="module")

@@ -309,7 +309,7 @@ BUGS = {
     "rewards as they come": Planted("bad_rewards", own(encode=unclean, claim=Guarantee()), "makes state.mean NaN",
         update),
     "a lane that reads others": Planted("lane_alone", own(update=shared_state), "another"),
-    "calls that differ": Planted("chunks", own(update=shared_state), "calls of 16 and of 8 lanes", shared_state),
+    "calls that differ": Planted("chunks", own(update=shared_state), "calls of 32 and of 16 lanes", shared_state),
     "windows for plays": Planted(
         "checkpoints", own(act=by_windows, update=counts_windows, schedule=open_span), "count plays (used)",
         counts_windows),

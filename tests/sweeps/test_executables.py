@@ -15,6 +15,7 @@ import pytest
 import jaxbandits as jb
 from jaxbandits.cli import main
 from jaxbandits.sweeps.compilation import code_names, executables
+from jaxbandits.sweeps.compilation.compilation_cache import compiled_anew
 from jaxbandits.sweeps.compilation.compiled import compiled
 
 PACKAGE = Path(jb.__file__).parent
@@ -248,3 +249,11 @@ def test_programs_from_disk_change_no_bit(tmp_path, monkeypatch):
     first, second = run(), run()
     np.testing.assert_array_equal(first.regret, second.regret)
     executables._checked.cache_clear()
+
+
+def test_keys_do_not_depend_on_what_another_thread_compiles():
+    """While one thread compiles, JAX's own cache is off for all: a key that showed it would not be found again."""
+    device = jax.devices()[0]
+    before = executables.key_of("a", device, 1)
+    with compiled_anew():
+        assert executables.key_of("a", device, 1) == before is not None

@@ -116,7 +116,7 @@ def tsallis_inf(
         schedule=(Span(1, horizon),),
         params=params,
         guarantee=Guarantee(),
-        version=("tsallis_inf", 1, (num_arms,)),
+        version=("tsallis_inf", 2, (num_arms,)),
         config={},
         rewards=Rewards(0.0, 1.0),
     )

@@ -32,7 +32,10 @@ from jaxbandits.window import Parts
 LIMIT = 1 << 31  # bytes on disk, with what JAX's own cache keeps for this package; the least recently used go first
 _CHECK = hashlib.sha256().digest_size
 # Settings of JAX that say where things are kept or shown, and not what is computed.
-_BESIDE = ("jax_compilation_cache", "jax_persistent_cache", "jax_log", "jax_dump", "jax_debug_log", "jax_traceback")
+_BESIDE = (
+    "jax_compilation_cache", "jax_enable_compilation_cache", "jax_persistent_cache", "jax_log", "jax_dump",
+    "jax_debug_log", "jax_traceback",
+)  # fmt: skip
 HERE = "in this process"  # how `Parts.traced` begins where it says nothing to another process
 _lock = threading.Lock()
 _unlooked = LIMIT  # bytes written since the directory was last looked at: it is looked at once a process at least

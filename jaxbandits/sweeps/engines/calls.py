@@ -18,7 +18,7 @@ from jaxbandits.sweeps.part_checks import structure
 from jaxbandits.sweeps.plan import Group, Plan, host_case, stacked
 from jaxbandits.sweeps.storage.store import Begun, Piece
 
-LEAST_LANES = 8  # results are promised equal for chunks of at least this many lanes
+LEAST_LANES = 16  # a vector of float32: the lanes of a call that do not fill one are rounded another way
 CPU_LANES = 2048
 CPU_SLOTS = 2**15  # where a call waits for its slowest lane: plays a step, enough to fill the vector units
 CACHE_BYTES = 512 * 1024  # half of a core's second-level cache
@@ -131,7 +131,12 @@ def resumed(
         cells = tuple(position.get(key, -1) for key in call.keys)
         groups = {home.get(c) for c in cells}
         span = (call.first, call.first + call.seeds)
-        if len(groups) > 1 or None in groups or any(without([span], wanted[c]) for c in cells):
+        if (
+            len(groups) > 1
+            or None in groups
+            or call.lanes % LEAST_LANES
+            or any(without([span], wanted[c]) for c in cells)
+        ):
             continue
         task = Task(home[cells[0]], cells, call.first, call.lanes, call.seeds)
         if task_bytes(task, plan, shapes) <= machine.memory:  # otherwise it may be what the last run died of
@@ -152,7 +157,7 @@ def tasks_of(plan: Plan, wanted: list[list[Interval]], machine: Machine, shapes:
     tasks = _cut(plan, wanted, sizes)
     while len(tasks) < 2 * machine.workers and machine.workers > 1:
         largest = max((g for g, stretch in enumerate(longest) if stretch), key=lambda g: sizes[g][0], default=None)
-        if largest is None or sizes[largest][0] < 16 * LEAST_LANES:
+        if largest is None or sizes[largest][0] < 8 * LEAST_LANES:
             break
         sizes[largest] = (sizes[largest][0] // 2, sizes[largest][1])
         tasks = _cut(plan, wanted, sizes)
