@@ -16,6 +16,7 @@ import pytest
 import jaxbandits as jb
 from jaxbandits.mechanisms import gaussian_delta, gaussian_epsilon, gaussian_scale
 from jaxbandits.simulator import advance, begin, case_of, parts_of
+from jaxbandits.spans import segment
 
 a = jb.algorithms
 SHAPE = {"num_arms": 4, "dim": 3}
@@ -137,17 +138,16 @@ STEPS = {
 def test_no_step_calls_a_solver_of_the_backend(name, dim):
     algorithm = STEPS[name](num_arms=4, dim=dim, horizon=40)
     environment, window = jb.environments.contextual_linear(num_arms=4, dim=dim), algorithm.schedule[0].slots
-    parts, zero = parts_of(algorithm, environment, None, None, "float32"), jnp.int32(0)
+    parts, times = parts_of(algorithm, environment, None, None, "float32"), jnp.array([40], jnp.int32)
+    whole = segment(algorithm.schedule[0], 0, 0, 40 // window, np.array([40]))
     case = jax.tree.map(
         lambda x: jnp.asarray(x, jnp.float32 if np.asarray(x).dtype.kind == "f" else jnp.int32),
         case_of(algorithm, environment),
     )
 
     def lane(seed):
-        start, times = begin(parts, case, seed, 1), jnp.array([40], jnp.int32)
-        return advance(
-            parts, (window, True, False), case, seed, start, times, zero, jnp.int32(40), zero, jnp.int32(40 // window)
-        )
+        start = begin(parts, case, seed, 1)
+        return advance(parts, (window, True, False), case, seed, start, times, whole)
 
     text = jax.jit(jax.vmap(lane)).lower(jnp.arange(8, dtype=jnp.uint32)).as_text()
     assert "stablehlo.dot_general" not in text and "custom_call" not in text

@@ -517,8 +517,8 @@ def test_a_save_too_large_for_the_memory_is_not_taken_up(whole, tmp_path, monkey
     monkeypatch.setattr(local, "_cores", 2)  # they share the memory
     interrupted(tmp_path, monkeypatch)
     short.clear()
-    kept = jb.sweep({"exp3": A.exp3}, ARMS, **SMALL, store=tmp_path, memory="9KB")
-    assert short.count(0) == 5  # calls of eight seeds, each from its beginning
+    kept = jb.sweep({"exp3": A.exp3}, ARMS, **SMALL, store=tmp_path, memory="18KB")
+    assert short.count(0) == 3  # calls of sixteen seeds, each from its beginning
     np.testing.assert_array_equal(kept.regret[0], whole.regret.sel(algorithm="exp3"))
     assert not list((tmp_path / "chunks" / "begun").iterdir())
 

@@ -43,7 +43,7 @@ def test_shapes_and_names(whole):
     assert whole.attrs["schema_version"] == 1 and json.loads(whole.attrs["config"])["horizon"] == 120
 
 
-BUDGETS = ["6KB", "12KB", "40KB", None]
+BUDGETS = ["12KB", "24KB", "40KB", None]
 
 
 @pytest.mark.parametrize("memory", BUDGETS)
@@ -59,14 +59,14 @@ def test_chunks_and_cores_change_no_bit(whole, memory, cores):
 
 
 def test_chunk_sizes_really_differ():
-    """The budgets above give chunks of 8, 16 and 64 lanes."""
+    """The budgets above give chunks of 16, 32 and 64 lanes."""
     wanted = owned(laid_out(), 1, None)
     machines = {m: Machine([], 1, "cpu", parse_memory(m) or default_memory("cpu")) for m in BUDGETS}
     lanes = {
         memory: {task.lanes for task in tasks_of(laid_out(), wanted, m, shapes_of(laid_out()))}
         for memory, m in machines.items()
     }
-    assert lanes == {"6KB": {8}, "12KB": {16}, "40KB": {64}, None: {64}}
+    assert lanes == {"12KB": {16}, "24KB": {32}, "40KB": {64}, None: {64}}
 
 
 def test_a_lane_is_the_same_whatever_else_runs(whole):
@@ -180,11 +180,11 @@ def test_one_program_serves_every_batch_length_of_a_window():
         grid = {"epsilon": [epsilon], "base.learning_rate": [rate]}
         return jb.sweep(maker, losses, horizon=horizon, grid=grid, **settings)
 
-    run(100, 1 / 10, 0.05)
+    run(100, 1 / 20, 0.05)
     programs = sum(len(c.programs) for c in list_compiled())
-    run(100, 1 / 9, 0.05)
-    run(100, 1 / 10, 0.01)
-    run(140, 1 / 9, 0.02)
+    run(100, 1 / 30, 0.05)
+    run(100, 1 / 20, 0.01)
+    run(140, 1 / 30, 0.02)
     assert sum(len(c.programs) for c in list_compiled()) == programs
     made = [
         jb.algorithms.private_batched(num_arms=3, horizon=1000, epsilon=e)
