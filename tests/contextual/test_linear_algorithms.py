@@ -20,6 +20,7 @@ from jaxbandits.environments.linear import linear_arms
 from jaxbandits.estimators.g_optimal import g_optimal_design
 from jaxbandits.random import Draws
 from jaxbandits.simulator import advance, begin, case_of, close, finish, parts_of
+from jaxbandits.spans import Segment, segment
 
 
 def cast(tree):
@@ -29,7 +30,8 @@ def cast(tree):
 @partial(jax.jit, static_argnums=(0, 1))
 def advanced(parts, kind, case, lanes, lane, times, number):
     def one(seed, lane):
-        return advance(parts, kind, case, seed, lane, times, jnp.int32(0), jnp.int32(kind[0]), jnp.int32(0), number)
+        where = Segment(jnp.int32(0), jnp.int32(kind[0]), jnp.int32(kind[0]), jnp.int32(0), number)
+        return advance(parts, kind, case, seed, lane, times, where)
 
     return jax.vmap(one)(lanes, lane)
 
@@ -146,14 +148,12 @@ def test_presets_share_a_program_and_contexts_are_drawn_once():
     assert algorithm.program is make(preset="theory", feature_norm=2.0).program
     parts = parts_of(algorithm, environment, None, None, "float32")
     case, times = cast(case_of(algorithm, environment)), jnp.array([50], jnp.int32)
-    zero = jnp.int32(0)
+    where = segment(algorithm.schedule[0], 0, 0, 50, np.array([50]))
 
     def run(seed, scale):
         one = case._replace(algorithm=case.algorithm._replace(radius_scale=scale))
         lane = begin(parts, one, seed, 1)
-        return advance(
-            parts, (1, True, False), one, seed, lane, times, zero, jnp.int32(1), zero, jnp.int32(50)
-        ).record.regret
+        return advance(parts, (1, True, False), one, seed, lane, times, where).record.regret
 
     def words(points):
         """Elements whose bits are shifted left in the traced loop: blocks of random words, for every seed."""

@@ -184,7 +184,7 @@ def test_devices_change_no_bit(subjects, tmp_path):
     )
     whole = {name: in_small_calls(example) for name, example in ALGORITHMS.items()}
     for name, ds in whole.items():
-        np.testing.assert_array_equal(ds.regret.values[0], subjects[name].played()["regret"])
+        np.testing.assert_array_equal(ds.regret.values[0][:SEEDS], subjects[name].played()["regret"])
     expected = {name: digest(ds) for name, ds in whole.items()}
     for devices in (2, 4):
         environment = os.environ | {"JAX_NUM_CPU_DEVICES": str(devices), "JAXBANDITS_CACHE": str(tmp_path / "cache")}

@@ -15,9 +15,10 @@ from jaxbandits.algorithms.federated.isolated_linucb import isolated_linucb
 from jaxbandits.environments.federated import federated_linear
 from jaxbandits.numerics import fixed_sum, matvec
 from jaxbandits.numerics.linear_algebra import floored_inverse
-from jaxbandits.protocol import Adversary, Attack, Moments
+from jaxbandits.protocol import Adversary, Attack, Moments, Span
 from jaxbandits.random import Draws
 from jaxbandits.simulator import advance, begin, case_of, parts_of
+from jaxbandits.spans import segment
 from jaxbandits.sweeps.compilation.unread_code import without_unread
 
 mean_ucb = partial(byzantine_ucb, aggregate="mean")
@@ -33,11 +34,11 @@ def play(algorithm, environment, times, seeds, *, adversary=None):
     parts = parts_of(algorithm, environment, None, adversary, "float32")
     case, times = cast(case_of(algorithm, environment, None, adversary)), jnp.asarray(times, jnp.int32)
     (span,) = algorithm.schedule
+    whole = segment(span, 0, 0, span.repeats, np.asarray(times))
 
     def lane(seed):
-        start, zero = begin(parts, case, seed, len(times)), jnp.int32(0)
-        kind, number = (span.slots, span.full, span.whole), jnp.int32(span.repeats)
-        return advance(parts, kind, case, seed, start, times, zero, jnp.int32(span.slots), zero, number).record
+        start, kind = begin(parts, case, seed, len(times)), (span.slots, span.full, span.whole)
+        return advance(parts, kind, case, seed, start, times, whole).record
 
     return np.asarray(jax.jit(without_unread(jax.vmap(lane)))(jnp.arange(seeds, dtype=jnp.uint32)).regret_at[0])
 
@@ -190,12 +191,15 @@ def test_eigenvalue_floor(dim):
 
 def test_nothing_calls_a_solver_of_the_backend():
     algorithm, environment = byzantine_ucb(**SHAPE, horizon=40, window=10), federated_linear(**SHAPE)
-    parts, zero = parts_of(algorithm, environment, None, None, "float32"), jnp.int32(0)
+    parts, whole = (
+        parts_of(algorithm, environment, None, None, "float32"),
+        segment(Span(10, 4), 0, 0, 4, np.array([40])),
+    )
     case, times = cast(case_of(algorithm, environment)), jnp.array([40], jnp.int32)
 
     def lane(seed):
         start = begin(parts, case, seed, 1)
-        return advance(parts, (10, True, True), case, seed, start, times, zero, jnp.int32(10), zero, jnp.int32(4))
+        return advance(parts, (10, True, True), case, seed, start, times, whole)
 
     text = jax.jit(without_unread(jax.vmap(lane))).lower(jnp.arange(8, dtype=jnp.uint32)).as_text()
     assert "stablehlo.dot_general" not in text and "custom_call" not in text

@@ -366,7 +366,7 @@ def test_another_version_number_is_another_key(monkeypatch):
     assert description.version_numbers(versions[0]) != description.version_numbers(versions[1])
     assert inner.version[0] == "exp3"
     nested = describe_part(A.bandit_to_experts(num_arms=3, num_experts=4, horizon=100, base=PRIVATE))
-    assert nested[1] == ["bandit_to_experts", 1, ["private_batched", 1, ["exp3", 1]]]
+    assert nested[1] == ["bandit_to_experts", 1, ["private_batched", 2, ["exp3", 1]]]
     environment = E.bernoulli_arms(means=MEANS)
     environment.config.built = (*environment.config.built[:-1], 99)
     assert describe_part(environment._replace(version=environment.config.built[-1])) != describe_part(ARMS)

@@ -80,19 +80,20 @@ def program(base: Program, waits: bool = False) -> Program:
             action, note, ready = chosen()
             action, note = tree_where(state.done == 0, (action, note), (state.action, state.note))
             used = jnp.where((state.done > 0) | (ready > 0), jnp.minimum(window - state.done, t.shape[0]), 0)
-            return jnp.full(t.shape, action), used, (action, note)
-        # The play alone says whether a batch begins: the base is asked then only, and one answer holds for all lanes.
-        begins = (t[0] - 1) % window == 0
-        action, note = lax.cond(begins, lambda: chosen()[:2], lambda: (state.action, state.note))
-        return jnp.full(t.shape, action), None, (action, note)
+            return jnp.full(t.shape, action), used, (action, note, state.done)
+        # The play alone says how much of the batch is done: the base is asked at its beginning only, for all lanes.
+        done = (t[0] - 1) % window
+        action, note = lax.cond(done == 0, lambda: chosen()[:2], lambda: (state.action, state.note))
+        return jnp.full(t.shape, action), None, (action, note, done)
 
     def encode(params, note, draws, t, context, action, reward, play):
         return Loss(fixed_sum(jnp.where(play, clipped_loss(reward), 0)))
 
     def update(params, state, draws, t, note, message, used):
-        action, base_note = note
+        action, base_note, before = note
         window = jnp.asarray(params.window)
-        done, total = state.done + used, state.total + message.total
+        done, total = before + used, state.total + message.total
+        full = done >= window.astype(jnp.int32)
 
         def learnt(plays):
             noise = params.mechanism_scale * params.noise_scale * draws.laplace(t)
@@ -100,11 +101,9 @@ def program(base: Program, waits: bool = False) -> Program:
             return *base.update(params.base, state.base, draws.child("base"), t, base_note, Loss(fed), plays)[:1], fed
 
         if waits:
-            full = done >= window.astype(jnp.int32)
             fresh, fed = learnt(full.astype(jnp.int32))
             learner, fed = tree_where(full | (done == 0), fresh, state.base), jnp.where(full, fed, jnp.nan)
         else:
-            full = t % window.astype(jnp.int32) == 0
             learner, fed = lax.cond(full, lambda: learnt(1), lambda: (state.base, jnp.full_like(total, jnp.nan)))
         done, total = jnp.where(full, 0, done), jnp.where(full, 0, total)
         return State(learner, action, base_note, done, total), fed

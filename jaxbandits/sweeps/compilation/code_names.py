@@ -33,7 +33,8 @@ def name_of(value: Any) -> str | None:
     >>> from jaxbandits.numerics import argmax
     >>> name_of((argmax, 3)) == name_of((argmax, 3)), name_of((argmax, 3)) == name_of((argmax, 4))
     (True, False)
-    >>> name_of(lambda x: x) is None
+    >>> import json
+    >>> name_of(json.dumps) is None
     True
     """
     sha = hashlib.sha256()
