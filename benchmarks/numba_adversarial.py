@@ -9,8 +9,8 @@ from functools import cache
 
 import numba as nb
 import numpy as np
-from numba_loops import _LOOP, F32, U32
-from numba_vectors import I32, LANES, exp, log, positive_uniform, seed_words, uniform, whole_blocks, words
+from numba_loops import _LOOP, F32, U32, log
+from numba_vectors import I32, LANES, exp, positive_uniform, seed_words, uniform, whole_blocks, words
 
 RENORMALISED = 32  # plays between two computations of the sum of weights
 SKIP_SHARE = 1 - 2 ** (-1 / 3)  # HTINF's threshold at tail index 2

@@ -11,8 +11,8 @@ import numba as nb
 import numpy as np
 from numba_byzantine import invert
 from numba_filter import _filter
-from numba_loops import _INLINE, _LOOP, F32, U32
-from numba_vectors import log, positive_uniform, seed_words, uniform, words
+from numba_loops import _INLINE, _LOOP, F32, U32, log
+from numba_vectors import positive_uniform, seed_words, uniform, words
 
 BLOCK = 32  # reports of one arm that are drawn and summed at once
 

@@ -186,12 +186,8 @@ def _hash32(x):
 
 
 @nb.njit(**_INLINE)
-def _normal(bits):
-    """A standard normal by Giles's (2012) single-precision inverse error function,
-    its logarithm by Cephes' polynomial.
-    """
-    x = (F32(np.int32(bits >> U32(9))) + F32(0.5)) * F32(2.0**-22) - F32(1)
-    y = (F32(1) - x) * (F32(1) + x)  # in (2^-23, 1]
+def log(y):
+    """The logarithm of a positive normal number, by Cephes' polynomial."""
     word = F32(y).view(np.int32)
     exponent = F32(np.int32(np.int32(word >> np.int32(23)) - np.int32(126)))
     m = np.int32((word & np.int32(0x7FFFFF)) | np.int32(0x3F000000)).view(F32)  # in [1/2, 1)
@@ -208,7 +204,14 @@ def _normal(bits):
     p = p * m - F32(2.4999993993e-1)
     p = p * m + F32(3.3333331174e-1)
     square = m * m
-    w = -(m + (p * m * square - F32(0.5) * square) + exponent * F32(0.69314718056))
+    return m + (p * m * square - F32(0.5) * square) + exponent * F32(0.69314718056)
+
+
+@nb.njit(**_INLINE)
+def _normal(bits):
+    """A standard normal by Giles's (2012) single-precision inverse error function."""
+    x = (F32(np.int32(bits >> U32(9))) + F32(0.5)) * F32(2.0**-22) - F32(1)
+    w = -log((F32(1) - x) * (F32(1) + x))  # of a number in (2^-23, 1]
     near, far = w - F32(2.5), math.sqrt(w) - F32(3)
     a = F32(2.81022636e-08)
     a = a * near + F32(3.43273939e-07)

@@ -10,8 +10,8 @@ from functools import cache
 
 import numba as nb
 import numpy as np
-from numba_loops import _INLINE, _LOOP, F32, U32
-from numba_vectors import I32, LANES, exp, log, positive_uniform, seed_words, uniform, words
+from numba_loops import _INLINE, _LOOP, F32, U32, log
+from numba_vectors import I32, LANES, exp, positive_uniform, seed_words, uniform, words
 
 
 @nb.njit(**_INLINE)

@@ -9,8 +9,8 @@ from functools import cache
 
 import numba as nb
 import numpy as np
-from numba_loops import _INLINE, _LOOP, F32, U32, _normal
-from numba_vectors import I32, LANES, exp, log, positive_uniform, seed_words, uniform, whole_blocks, words
+from numba_loops import _INLINE, _LOOP, F32, U32, _normal, log
+from numba_vectors import I32, LANES, exp, positive_uniform, seed_words, uniform, whole_blocks, words
 
 
 @cache

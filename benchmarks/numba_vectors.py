@@ -53,28 +53,6 @@ def positive_uniform(word):
 
 
 @nb.njit(**_INLINE)
-def log(y):
-    """The logarithm of a positive normal number, by Cephes' polynomial."""
-    bits = F32(y).view(np.int32)
-    exponent = F32(I32(I32(bits >> I32(23)) - I32(126)))
-    m = I32((bits & I32(0x7FFFFF)) | I32(0x3F000000)).view(F32)  # in [1/2, 1)
-    small = m < F32(0.70710678)
-    exponent = exponent - F32(1) if small else exponent
-    m = (m + m if small else m) - F32(1)
-    p = F32(7.0376836292e-2)
-    p = p * m - F32(1.1514610310e-1)
-    p = p * m + F32(1.1676998740e-1)
-    p = p * m - F32(1.2420140846e-1)
-    p = p * m + F32(1.4249322787e-1)
-    p = p * m - F32(1.6668057665e-1)
-    p = p * m + F32(2.0000714765e-1)
-    p = p * m - F32(2.4999993993e-1)
-    p = p * m + F32(3.3333331174e-1)
-    square = m * m
-    return m + (p * m * square - F32(0.5) * square) + exponent * F32(0.69314718056)
-
-
-@nb.njit(**_INLINE)
 def exp(x):
     """The exponential of a number in [-87, 87], by Cephes' polynomial."""
     scaled = x * F32(1.44269504)

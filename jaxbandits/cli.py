@@ -1,5 +1,4 @@
-"""The command line: `jaxbandits` and its sub-commands run, worker, reproduce, list, plot, audit, check
-and cache.
+"""The command line: `jaxbandits` with the sub-commands run, worker, reproduce, list, plot, audit, check and cache.
 
 A TOML file is a program: its names `module:function` are imported, and run. Bad input is one line and exit code 2. What
 goes wrong later, such as a full disk or an error in an algorithm, is one line and exit code 1.

@@ -27,6 +27,7 @@ def segment(span: Span, start: int, first: int, windows: int, times: np.ndarray[
     """Windows first .. first + windows - 1 of a span that begins after `start` plays; times: checkpoints."""
     length = batch_length(span)
     before, left = place_of_window(first, start, length, span.slots) if span.full else (0, 0)
+    before = min(before, int(times[-1]))
     row = np.searchsorted(times, before, side="right")
     return Segment(*(np.int32(x) for x in (before, left, length, row, windows)))
 

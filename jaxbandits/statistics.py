@@ -359,7 +359,7 @@ def table(ds: xr.Dataset, format: Literal["markdown", "latex"] = "markdown") -> 
 
 
 def _half_width(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    from scipy.special import stdtrit  # Student's quantile; the import of scipy.stats takes four times as long
+    from scipy.special import stdtrit  # Student's quantile; scipy.stats takes several times as long to import
 
     seeds = values.shape[-1]
     if seeds < 2:
