@@ -21,9 +21,6 @@ from jaxbandits.random import Draws
 from jaxbandits.typing import AlgorithmFactory, Array, Float, Int, Scalar
 from jaxbandits.validation import base_algorithm, factory, integer, number, shown, unwrapped
 
-# The most plays of one window. Longer batches are cut: from 8 plays a window on, all sizes cost about the same.
-MAX_WINDOW_PLAYS = 16
-
 
 class Params(NamedTuple):
     """The numbers of the base and of the noise."""
@@ -112,17 +109,6 @@ def program(base: Program, waits: bool = False) -> Program:
         return base.diagnose(params.base, state.base)
 
     return Program(init, act, encode, update, diagnose=diagnose)
-
-
-def slots(window: int) -> int:
-    """Plays offered at once: the batch, or the size that leaves least of a longer batch's last window empty.
-
-    So all batch lengths share at most `MAX_WINDOW_PLAYS` programs. Of sizes that leave as little the nearest to 10.
-    """
-    if window <= MAX_WINDOW_PLAYS:
-        return window
-    sizes = range(MAX_WINDOW_PLAYS // 2, MAX_WINDOW_PLAYS + 1)
-    return min(sizes, key=lambda size: (-window % size, abs(size - 10)))
 
 
 def _shapes(params) -> tuple:
@@ -225,12 +211,10 @@ def private_batched(
         )
     params = Params(inner.params, window, laplace_scale(1 / window, epsilon), 1.0)
     rounds, inner_span = -(-horizon // window), inner.schedule[0]
-    span = Span(slots(window), rounds, full=True, length=window)
-    if not inner_span.full:
-        # There are windows for the plays, and more for those that the base may sit out. No checkpoint cuts a window, so
-        # that sums do not depend on checkpoints.
-        windows = rounds * -(-window // span.slots) + inner_span.repeats
-        span = Span(span.slots, min(windows, 2**30), full=False, whole=True)
+    # Windows of one play: all lengths of batches share one program, which is no slower than longer windows.
+    span = Span(1, rounds, full=True, length=window)
+    if not inner_span.full:  # windows for the plays, and more for those that the base may sit out
+        span = Span(1, min(horizon + inner_span.repeats, 2**30), full=False)
     version = ("private_batched", 2, (num_arms, inner.version))
     return Algorithm(
         program=program(inner.program, not inner_span.full),
