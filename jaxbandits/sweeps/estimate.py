@@ -1,23 +1,20 @@
-"""What a sweep will cost, printed before it runs: its size from the plan, its time from a trial of every program."""
+"""What a sweep costs, printed: its size before it runs, its time once programs are compiled and some plays are made."""
 
 import sys
-import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from jaxbandits.sweeps.engines.calls import Machine, Task, task_bytes, total_bytes, weight
-from jaxbandits.sweeps.engines.local import Interrupted, run_task
+from jaxbandits.sweeps.engines.local import Played
 from jaxbandits.sweeps.plan import Plan
 
 if TYPE_CHECKING:
     from jaxbandits.sweeps.execution import Job
 
-FIRST_WINDOWS = 16  # windows of the segment that compiles; up to eight times as many are timed
-LONG_WINDOWS = 1024  # a schedule of fewer windows is over before a trial of it is
+LOOK = 5.0  # seconds after the last program is compiled until the time is said
 
 
 def announce(job: "Job", tasks: list[Task], machine: Machine) -> None:
-    """Print the size and the memory, then the time once every program is compiled and tried."""
+    """Print the size and the memory."""
     plan: Plan = job.plan
     lanes = sum(task.seeds * len(task.cells) for task in tasks)
     whole = len(plan.cells) * len(plan.seeds)
@@ -33,52 +30,39 @@ def announce(job: "Job", tasks: list[Task], machine: Machine) -> None:
     flight = f"{size(largest * machine.workers)} for calls in flight"
     where = "in memory" if job.directory is None else f"in {job.directory}"
     say(f"memory: {flight}; results: {size(total_bytes(plan, job.shapes))} {where}")
-    seconds = glance(plan, tasks, machine) if machine.devices else None  # a cluster's devices are not here
+
+
+class Left:
+    """The seconds that a run still takes, from the speeds of the segments that were played."""
+
+    def __init__(self, plan: Plan, tasks: list[Task]) -> None:
+        self.plays: dict[int, int] = {}  # of every group, not yet made
+        for task in tasks:
+            self.plays[task.group] = self.plays.get(task.group, 0) + weight(task, plan)
+        self.timed: dict[int, tuple[int, float]] = {}  # plays of every group that were timed, and their seconds
+
+    def note(self, played: Played) -> None:
+        """Count what was played."""
+        self.plays[played.group] -= played.plays
+        if played.seconds:
+            plays, seconds = self.timed.get(played.group, (0, 0.0))
+            self.timed[played.group] = plays + played.plays, seconds + played.seconds
+
+    def seconds(self) -> float | None:
+        """For one worker. A group that has not been timed is taken to be as fast as the others. None: not known yet."""
+        speeds = {group: seconds / plays for group, (plays, seconds) in self.timed.items() if plays}
+        if not speeds:
+            return None
+        usual = sum(speeds.values()) / len(speeds)
+        return sum(plays * speeds.get(group, usual) for group, plays in self.plays.items())
+
+
+def say_time(left: Left, calls: int, machine: Machine) -> None:
+    """Print about how long the rest takes."""
+    seconds = left.seconds()
     if seconds is not None:
-        say(f"time: about {duration(seconds)} on {machine.workers} {unit(machine)}, programs compiled")
-
-
-def glance(plan: Plan, tasks: list[Task], machine: Machine) -> float | None:
-    """Seconds of the tasks, from two short segments of every program that is long enough; None where none is."""
-    first: dict[int, Task] = {}
-    for task in tasks:
-        first.setdefault(task.group, task)
-    long = [t for t in first.values() if sum(s.repeats for s in plan.groups[t.group].schedule) > LONG_WINDOWS]
-    if not long:
-        return None
-    devices = machine.devices
-
-    def look(i: int) -> tuple[float, float]:
-        """Seconds to compile, and seconds for a play of a lane of the result."""
-        began, looks = time.perf_counter(), list[tuple[float, int]]()
-        played = 0
-
-        def report(plays: int, restored: bool = False) -> None:
-            nonlocal played
-            played += plays
-
-        def stopped() -> bool:
-            looks.append((time.perf_counter(), played))
-            return len(looks) == 3  # the first segment compiles, the second is timed
-
-        try:
-            run_task(long[i], plan, devices[i % len(devices)], stopped=stopped, report=report, opening=FIRST_WINDOWS)
-        except Interrupted:
-            pass
-        except Exception:  # the run itself will raise it, after it has stored what does not fail
-            return 0.0, 0.0
-        if len(looks) < 3 or looks[2][1] == looks[1][1]:
-            return time.perf_counter() - began, 0.0
-        return looks[1][0] - began, (looks[2][0] - looks[1][0]) / (looks[2][1] - looks[1][1])
-
-    with ThreadPoolExecutor(machine.workers) as pool:
-        compiled = list(pool.map(look, range(len(long))))
-        timed = list(pool.map(look, range(len(long))))  # again: a thread that compiles disturbs another's clock
-    speeds = {t.group: (a[0], b[1]) for t, a, b in zip(long, compiled, timed, strict=True)}
-    # programs that were not tried are taken to compile as long as the others
-    compiling = sum(seconds for seconds, _ in speeds.values()) / len(speeds) * (len(first) - len(speeds))
-    work = sum(weight(t, plan) * speeds[t.group][1] for t in tasks if t.group in speeds)
-    return (work + compiling) / min(machine.workers, len(tasks))
+        at_once = min(machine.workers, calls)
+        say(f"time: about {duration(seconds / at_once)} more on {machine.workers} {unit(machine)}")
 
 
 def size(number: float) -> str:

@@ -1,10 +1,12 @@
 """From a planned sweep to a Dataset: finished chunks are looked up, the rest is computed, and everything is merged."""
 
 import errno
+import math
 import os
 import shutil
 import sys
 import threading
+import time
 import uuid
 import warnings
 from collections.abc import Callable
@@ -18,6 +20,7 @@ from jaxbandits.sweeps.engines.calls import Interval, Task, owned, seeds_of, wit
 from jaxbandits.sweeps.engines.chunk import Chunk
 from jaxbandits.sweeps.engines.contract_faults import Fault, broken_cells, verdict
 from jaxbandits.sweeps.engines.keeping import keep_chunk
+from jaxbandits.sweeps.engines.local import Played
 from jaxbandits.sweeps.identity.keys import identified
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.storage import computing_time
@@ -177,25 +180,41 @@ class Job:
                 warnings.warn(f"{label!r} broke the contract, the other calls go on", RuntimeWarning, stacklevel=2)
             seen.extend(chunk.faults)
 
-        lock, quiet = threading.Lock(), not sys.stderr.isatty()
+        lock, quiet, left = threading.Lock(), not sys.stderr.isatty(), estimate.Left(plan, tasks)
+        lanes, compiled = f"{sum(task.seeds * len(task.cells) for task in tasks):,} lanes", math.inf
         with tqdm(
-            total=total, unit="play", unit_scale=True, leave=False, disable=not self.progress,
-            desc=f"{sum(task.seeds * len(task.cells) for task in tasks):,} lanes", mininterval=30 if quiet else 0.1,
+            total=total, unit="play", unit_scale=True, leave=False, disable=not self.progress, desc=lanes,
+            mininterval=30 if quiet else 0.1,
         ) as bar:  # fmt: skip
 
-            def report(plays: int, restored: bool = False) -> None:
+            def report(played: Played) -> None:
+                nonlocal compiled
                 with lock:
-                    plays = min(plays, total - bar.n)
-                    if restored and not bar.disable:  # an earlier run played these: they do not count for the rate
+                    plays = min(played.plays, total - bar.n)
+                    if (
+                        played.restored and not bar.disable
+                    ):  # an earlier run played these: they do not count for the rate
                         bar.initial += plays
                         bar.last_print_n += plays
                         bar.n += plays
                     else:
                         bar.update(plays)
+                    left.note(played)
+                    if self.progress and time.monotonic() - compiled > estimate.LOOK and left.seconds() is not None:
+                        bar.clear()
+                        estimate.say_time(left, len(tasks), machine)
+                        compiled = math.inf  # said once
+
+            def compiling(done: int, of: int) -> None:
+                nonlocal compiled
+                with lock:
+                    bar.set_description(lanes if done == of else f"{lanes}, compiling {done} of {of}", refresh=False)
+                    if done == of:
+                        compiled = time.monotonic()
 
             self.engine.run(
                 plan, tasks, machine, keys=self.keys, store=store, block=self.block, sink=finished, report=report,
-                failed=None if store is None else failed,
+                compiling=compiling, failed=None if store is None else failed,
             )  # fmt: skip
         self.computed += total
         self.lanes_computed += sum(task.seeds * len(task.cells) for task in tasks)

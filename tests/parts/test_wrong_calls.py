@@ -872,7 +872,8 @@ def test_the_bar_does_not_count_restored_plays(tmp_path, monkeypatch):
     def keep(span, window, leaves, last=False):
         saved.append((span, window, leaves()))
 
-    whole = local.run_task(task, planned, device, keep=keep, opening=20)
+    monkeypatch.setattr(local, "FIRST_SEGMENT", 20)
+    whole = local.run_task(task, planned, device, keep=keep)
     span, window, leaves = saved[0]
 
     class At:
@@ -880,7 +881,7 @@ def test_the_bar_does_not_count_restored_plays(tmp_path, monkeypatch):
 
     At.span, At.window = span, window
     again = local.run_task(
-        task, planned, device, begun=(At, leaves), report=lambda plays, restored=False: seen.append((plays, restored))
+        task, planned, device, begun=(At, leaves), report=lambda played: seen.append((played.plays, played.restored))
     )
     np.testing.assert_array_equal(whole.regret, again.regret)
     assert window == 20 and [plays for plays, restored in seen if restored] == [20 * 8]
@@ -889,6 +890,7 @@ def test_the_bar_does_not_count_restored_plays(tmp_path, monkeypatch):
 
 def test_the_rate_of_the_bar_begins_where_the_run_does(monkeypatch):
     from jaxbandits.sweeps import execution
+    from jaxbandits.sweeps.engines.local import Played
 
     bars = []
 
@@ -900,8 +902,8 @@ def test_the_rate_of_the_bar_begins_where_the_run_does(monkeypatch):
     monkeypatch.setattr(tqdm, "tqdm", Bar)
 
     def run(plan, calls, machine, *, report, sink, **others):
-        report(200, restored=True)
-        report(56)
+        report(Played(0, 200, restored=True))
+        report(Played(0, 56))
 
     planned = execution.Job(laid_out(), {}, {}, engine_of(run))
     planned._run(execution.owned(planned.plan, 1, None), None)

@@ -21,6 +21,8 @@ from jaxbandits.cli import main
 from jaxbandits.sweeps import estimate, free_space
 from jaxbandits.sweeps.dataset import Results
 from jaxbandits.sweeps.engines import calls, keeping, local
+from jaxbandits.sweeps.engines.calls import Task
+from jaxbandits.sweeps.engines.local import Played
 from jaxbandits.sweeps.storage import dataset_file, store
 from jaxbandits.sweeps.storage.digest_file import Damaged, pack, unpack
 from jaxbandits.sweeps.storage.store import Store
@@ -287,13 +289,30 @@ def test_an_error_in_one_algorithm_keeps_the_others(tmp_path, played, monkeypatc
     assert not played
     with pytest.raises(ZeroDivisionError):  # nothing to keep: said at once
         jb.sweep({"broken": broken, **BOTH}, ARMS, **SMALL)
-    # the glance before a run meets the error first, and leaves it to the run
-    monkeypatch.setattr(estimate, "LONG_WINDOWS", 1)
-    monkeypatch.setattr(local, "segments", lambda windows, begin, done=0: ((i, 1) for i in range(done, windows)))
-    settings = SMALL | {"progress": True, "horizon": 8}
+    # the thread that compiles may meet the error first, and leaves it to the call
     with pytest.warns(RuntimeWarning, match="'broken' failed"), pytest.raises(jb.SweepError):
-        jb.sweep({"broken": broken, **BOTH}, ARMS, **settings, store=tmp_path / "glance")
-    assert len(chunks(tmp_path / "glance")) == 3
+        jb.sweep({"broken": broken, **BOTH}, ARMS, **SMALL | {"progress": True}, store=tmp_path / "shown")
+    assert len(chunks(tmp_path / "shown")) == 3
+
+
+def test_the_time_is_said_once_from_segments_that_were_played(monkeypatch, capsys):
+    monkeypatch.setattr(estimate, "LOOK", 0.0)
+    monkeypatch.setattr(local, "segments", lambda windows, begin, done=0: ((i, 1) for i in range(done, windows)))
+    jb.sweep(BOTH, ARMS, **SMALL | {"progress": True})  # its programs are compiled now
+    capsys.readouterr()
+    jb.sweep(BOTH, ARMS, **SMALL | {"progress": True})
+    said = capsys.readouterr().err
+    assert said.count("time: about ") == 1 and " more on " in said
+    plan = prepared(BOTH, ARMS, settings_of(SMALL), progress=False).plan
+    tasks = [Task(group, (group,), 0, 16, 10) for group in range(2)]
+    left, horizon = estimate.Left(plan, tasks), int(plan.groups[0].times[-1])
+    assert left.seconds() is None
+    left.note(Played(0, 2 * horizon, seconds=0.0))  # its first segment: compiling is not playing
+    assert left.seconds() is None
+    left.note(Played(0, 4 * horizon, seconds=8.0 * horizon))  # two seconds a play, also of the other group
+    assert left.seconds() == pytest.approx(2.0 * (4 + 10) * horizon)
+    left.note(Played(1, 5 * horizon, seconds=5.0 * horizon))
+    assert left.seconds() == pytest.approx(2.0 * 4 * horizon + 1.0 * 5 * horizon)
 
 
 def test_an_error_of_tracing_names_its_algorithm(tmp_path):

@@ -100,6 +100,10 @@ class Compiled:
 
     def __call__(self, name: str, device: jax.Device, *args: Any, kind: tuple[int, bool, bool] | None = None) -> Any:
         """Run one function. It is compiled on first use for these shapes on this device."""
+        return self.program(name, device, *args, kind=kind)(*args)
+
+    def program(self, name: str, device: jax.Device, *args: Any, kind: tuple[int, bool, bool] | None = None) -> Any:
+        """One function, compiled. Of the arguments only shapes and dtypes matter."""
         key = (name, kind, device, *((x.shape, x.dtype) for x in jax.tree.leaves(args)))
         program = self.programs.get(key)
         if program is None:
@@ -120,7 +124,7 @@ class Compiled:
 
                     program = executable(found, device, build)
                     self.programs[key] = program
-        return program(*args)
+        return program
 
 
 # A group's code takes 100 to 160 memory maps, and a process that asks for more than the system's limit (65,530 on

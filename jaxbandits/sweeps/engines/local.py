@@ -5,13 +5,14 @@ anything, and JAX needs no restart (measured: 1.9x on two cores, as much as two 
 several devices, one thread feeds each.
 """
 
+import contextlib
 import itertools
 import os
 import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, as_completed, wait
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -103,16 +104,24 @@ def this_machine(devices: int | Sequence[jax.Device] | None, memory: int | None)
     return Machine(chosen, workers, platform, (memory or default_memory(platform)) // workers)
 
 
+class Played(NamedTuple):
+    """Plays of a call since the last time it was told, over all lanes."""
+
+    group: int
+    plays: int
+    seconds: float = 0.0  # they took; 0 where it is not known
+    restored: bool = False  # an earlier run made them
+
+
 def run_task(
     task: Task,
     plan: Plan,
     device: jax.Device,
     *,
     stopped: Callable[[], bool] = lambda: False,
-    report: Callable[..., None] = lambda plays, restored=False: None,
+    report: Callable[[Played], None] = lambda played: None,
     keep: Callable[..., None] | None = None,
     begun: tuple[Begun, list[np.ndarray[Any, Any]]] | None = None,
-    opening: int = FIRST_SEGMENT,
     shared: "Callable[[int, tuple[int, ...], jax.Device], Shared] | None" = None,
 ) -> Chunk:
     """Play one call to its horizon in segments of about half a second.
@@ -128,14 +137,11 @@ def run_task(
     stopped : callable
         Asked before each segment; where it says yes, `Interrupted` is raised.
     report : callable
-        It is told how many plays were made since the last time; with `restored=True`, how many the saved lanes had
-        made.
+        It is told what was played since the last time.
     keep : callable, optional
         `keep(span, window, leaves)` is offered the lanes after each segment, to save them now and then.
     begun : tuple, optional
         Where the call was saved earlier, and the arrays of its lanes.
-    opening : int
-        Windows of the first segment, which may have to be compiled.
     shared : callable, optional
         `shared(group, cells, device)` gives what the calls of these cells have in common, where it is kept between
         calls.
@@ -158,7 +164,7 @@ def run_task(
         for number, span in enumerate(group.schedule):
             if number >= first_span:
                 done = first_window if number == first_span else 0
-                lane = _play_span(call, number, lane, start, done, progress, stopped, keep, opening)
+                lane = _play_span(call, number, lane, start, done, progress, stopped, keep)
                 if span.close:
                     lane = call.close(lane)
             start = next_start(span, start, progress.horizon)
@@ -207,6 +213,25 @@ class _Call:
         # a NumPy array: compiled functions take it faster than `jax.device_put` does
         self.seeds = np.arange(task.first, task.first + task.lanes, dtype=np.uint32)
 
+    def compile_begin(self) -> Any:
+        """Compile `begin`. Returns the shapes of the lanes that it gives."""
+        return self.run.program("begin", self.device, self.case, self.seeds).out_info
+
+    def others(self, lane: Any) -> dict[Any, Callable[[], Any]]:
+        """What else has to be compiled, by name. lane: shapes."""
+        jobs: dict[Any, Callable[[], Any]] = {}
+        for span in self.schedule:
+            kind = (span.slots, span.full, span.whole)
+            where = segment(span, 0, 0, 1, self.checkpoints)
+            given = ("advance", self.device, self.case, self.seeds, lane, self.times, where)
+            jobs.setdefault(kind, partial(self.run.program, *given, kind=kind))
+            if span.close:
+                jobs["close"] = partial(self.run.program, "close", self.device, self.case, self.seeds, lane)
+        if self.diagnosed:
+            without = lane._replace(record=Record((), (), (), ()))
+            jobs["finish"] = partial(self.run.program, "finish", self.device, self.case, without)
+        return jobs
+
     def begin(self) -> Any:
         return self.run("begin", self.device, self.case, self.seeds)
 
@@ -234,21 +259,24 @@ class _Call:
 class _Progress:
     """Tells how many plays were made. Lanes may be at different plays: their mean counts, rounded down."""
 
-    def __init__(self, report: Callable[..., None], task: Task, horizon: int) -> None:
-        self.report, self.horizon = report, horizon
+    def __init__(self, report: Callable[[Played], None], task: Task, horizon: int) -> None:
+        self.report, self.horizon, self.group = report, horizon, task.group
         self.lanes, self.told = task.seeds * len(task.cells), 0
+        self.since: float | None = None  # the end of the segment before; None in the first, which may be compiled
 
     def restored(self, lane: Any) -> None:
         self.told = int(np.asarray(lane.plays).mean(dtype=np.float64))
-        self.report(self.told * self.lanes, restored=True)
+        self.report(Played(self.group, self.told * self.lanes, restored=True))
 
     def tell(self, plays: np.ndarray[Any, Any]) -> None:
+        now = time.perf_counter()
         mean = int(plays.sum(dtype=np.int64)) // plays.size
-        self.report((mean - self.told) * self.lanes)
-        self.told = mean
+        seconds = 0.0 if self.since is None else now - self.since
+        self.report(Played(self.group, (mean - self.told) * self.lanes, seconds))
+        self.told, self.since = mean, now
 
     def finished(self) -> None:
-        self.report((self.horizon - self.told) * self.lanes)
+        self.report(Played(self.group, (self.horizon - self.told) * self.lanes))
 
 
 class _SpanEnd:
@@ -279,13 +307,12 @@ def _play_span(
     progress: _Progress,
     stopped: Callable[[], bool],
     keep: Callable[..., None] | None,
-    opening: int,
 ) -> Any:
     """The lanes after a span of which `done` windows are done."""
     span, end = call.schedule[number], _SpanEnd()
     windows = windows_offered(span, len(call.times))
     # the windows for checkpoints that cut others come last and often are not needed: the first segment ends before them
-    first_segment = opening if span.full else min(opening, span.repeats + 8)
+    first_segment = FIRST_SEGMENT if span.full else min(FIRST_SEGMENT, span.repeats + 8)
     for first, count in segments(windows, first_segment, done):
         if stopped():
             if keep is not None:
@@ -328,6 +355,68 @@ def segments(windows: int, begin: int, done: int = 0) -> Iterator[tuple[int, int
         seconds = max(time.perf_counter() - began, 1e-6)
         grown = number * min(8.0, SEGMENT_SECONDS / seconds)
         number = max(1, min(windows - first, int(grown)))
+
+
+@contextlib.contextmanager
+def _compiled_ahead(
+    plan: Plan, tasks: Sequence[Task], devices: Sequence[jax.Device], tell: Callable[[int, int], None]
+) -> Iterator[None]:
+    """Compile the programs of the tasks in threads of their own, while what is inside the block plays."""
+    over = threading.Event()
+    thread = threading.Thread(target=_compile, args=(plan, tasks, devices, over.is_set, tell))
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _compile(
+    plan: Plan,
+    tasks: Sequence[Task],
+    devices: Sequence[jax.Device],
+    stopped: Callable[[], bool],
+    tell: Callable[[int, int], None],
+) -> None:
+    """Compile all programs of the tasks, those of small lanes first: they compile fast, and their calls can play.
+
+    An error is left to the call that meets it again.
+    """
+    first: dict[Any, Task] = {}  # calls of one group and shape share their programs
+    for task in tasks:
+        first.setdefault((task.group, len(task.cells), task.lanes), task)
+
+    def inside(function: Callable[[], Any]) -> Any:
+        if stopped():
+            return None
+        with contextlib.suppress(Exception), jax.enable_x64(plan.dtype == "float64"):
+            return function()
+        return None
+
+    with ThreadPoolExecutor(cores()) as pool:
+
+        def opened(task: Task, device: jax.Device) -> Any:
+            call = _Call(task, plan, device, shared_by_calls(plan, task.group, task.cells, device))
+            return call, call.compile_begin()
+
+        begun = [
+            x
+            for x in pool.map(inside, [partial(opened, *both) for both in itertools.product(first.values(), devices)])
+            if x is not None
+        ]
+        jobs: dict[Any, tuple[int, Callable[[], Any]]] = {}
+        for call, lane in begun:
+            size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(lane.algorithm)) // len(call.seeds)
+            for name, job in call.others(lane).items():
+                jobs.setdefault((id(call.run), call.device, len(call.seeds), name), (size, job))
+        programs = len({(id(call.run), call.device, len(call.seeds)) for call, _ in begun})
+        done, of = programs, programs + len(jobs)
+        tell(done, of)
+        waiting = [pool.submit(inside, job) for _, job in sorted(jobs.values(), key=lambda pair: pair[0])]
+        for _ in as_completed(waiting):
+            done += 1
+            tell(done, of)
 
 
 def regret_of(record: Record, parts: Parts, plan: Plan, task: Task) -> np.ndarray[Any, Any]:
@@ -385,10 +474,13 @@ class Local:
         store: Store | None,
         block: int,
         sink: Callable[[Task, Chunk], None],
-        report: Callable[..., None],
+        report: Callable[[Played], None],
+        compiling: Callable[[int, int], None],
         failed: Callable[[Task, str, str], None] | None,
     ) -> None:
         """Run every task.
+
+        Programs are compiled in threads of their own while others play already: `compiling(done, of)` is told.
 
         `sink(task, chunk)` is called in the calling thread as calls finish. `failed(task, reason, traceback)` is told
         of a Python error while the others go on; where it is None the error is raised. When the calling thread is
@@ -409,7 +501,8 @@ class Local:
                 with lock:
                     free.append(device)
 
-        with ThreadPoolExecutor(machine.workers) as pool:
+        ahead = _compiled_ahead(plan, tasks, list(dict.fromkeys(free)), compiling)
+        with ahead, ThreadPoolExecutor(machine.workers) as pool:
             waiting, pending = iter(tasks), dict[Future[Chunk], Task]()
             try:
                 while True:

@@ -22,10 +22,10 @@ import jax
 
 from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.sweeps.arguments import labelled
-from jaxbandits.sweeps.engines.calls import Keys, Machine, Task, default_memory
+from jaxbandits.sweeps.engines.calls import Keys, Machine, Task, default_memory, weight
 from jaxbandits.sweeps.engines.chunk import Chunk
 from jaxbandits.sweeps.engines.keeping import keep_chunk, saved
-from jaxbandits.sweeps.engines.local import described, run_task
+from jaxbandits.sweeps.engines.local import Played, described, run_task
 from jaxbandits.sweeps.identity.keys import versions as installed_versions
 from jaxbandits.sweeps.plan import Plan, plan
 from jaxbandits.sweeps.storage.dataset_file import CHUNKS
@@ -78,7 +78,8 @@ class Ray:
         store: Store | None,
         block: int,
         sink: Callable[[Task, Chunk], None],
-        report: Callable[..., None],
+        report: Callable[[Played], None],
+        compiling: Callable[[int, int], None],
         failed: Callable[[Task, str, str], None] | None,
     ) -> None:
         """As `Local.run`."""
@@ -107,7 +108,7 @@ class Ray:
                         chunk, error = None, described(lost)
                     if error is None:
                         sink(task, chunk)
-                        report(int(plan.groups[task.group].times[-1]) * len(task.cells) * task.seeds)
+                        report(Played(task.group, weight(task, plan)))
                     elif failed is None:
                         raise RuntimeError(f"a call failed on the cluster:\n{error[1]}")
                     else:
