@@ -94,15 +94,15 @@ def metered() -> Meter:
 
     from jaxbandits.sweeps import execution
     from jaxbandits.sweeps.compilation.compiled import Compiled
-    from jaxbandits.sweeps.engines import local
+    from jaxbandits.sweeps.engines import local, one_call
     from jaxbandits.sweeps.storage.store import Store
 
     sweep = importlib.import_module("jaxbandits.sweeps.sweep")  # its package has a function of this name
     meter = Meter()
     kinds = {"begin": PLAYS, "advance": PLAYS, "close": PLAYS}
     meter.wrap(Compiled, "__call__", lambda _, name, *args: kinds.get(name, FINISH), jax.block_until_ready)
-    meter.wrap(local, "regret_of", REGRET)
-    meter.wrap(local, "found_in", FAULTS)
+    meter.wrap(one_call, "regret_of", REGRET)
+    meter.wrap(one_call, "found_in", FAULTS)
     meter.wrap(local, "run_task", CALLS)
     for method in ("__init__", "put", "dataset"):
         meter.wrap(execution.Results, method, DATASET)

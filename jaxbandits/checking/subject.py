@@ -13,8 +13,8 @@ from jaxbandits.checking.traces import CHECKPOINTS, Traces, traced
 from jaxbandits.contract import runs_own_code
 from jaxbandits.protocol import Case
 from jaxbandits.spans import batch_length, next_start, windows_offered
-from jaxbandits.sweeps.engines import local
 from jaxbandits.sweeps.engines.calls import LEAST_LANES, Task
+from jaxbandits.sweeps.engines.one_call import run_task
 from jaxbandits.sweeps.grid import PARTS
 from jaxbandits.sweeps.identity.keys import identified
 from jaxbandits.sweeps.plan import Cell, Plan, host_case, plan, stacked
@@ -121,7 +121,7 @@ class Subject:
             calls = []
             for start in range(first, first + seeds, lanes):
                 task = Task(0, (0,), start, lanes, min(lanes, first + seeds - start))
-                calls.append(local.run_task(task, laid_out, jax.local_devices()[0]).of(0))
+                calls.append(run_task(task, laid_out, jax.local_devices()[0]).of(0))
             self._played[key] = {name: np.concatenate([call[name] for call in calls]) for name in calls[0]}
         return self._played[key]
 

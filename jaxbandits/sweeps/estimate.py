@@ -4,7 +4,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from jaxbandits.sweeps.engines.calls import Machine, Task, task_bytes, total_bytes, weight
-from jaxbandits.sweeps.engines.local import Played
+from jaxbandits.sweeps.engines.one_call import Played
 from jaxbandits.sweeps.plan import Plan
 
 if TYPE_CHECKING:

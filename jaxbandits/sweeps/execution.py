@@ -20,7 +20,7 @@ from jaxbandits.sweeps.engines.calls import Interval, Task, owned, seeds_of, wit
 from jaxbandits.sweeps.engines.chunk import Chunk
 from jaxbandits.sweeps.engines.contract_faults import Fault, broken_cells, verdict
 from jaxbandits.sweeps.engines.keeping import keep_chunk
-from jaxbandits.sweeps.engines.local import Played
+from jaxbandits.sweeps.engines.one_call import Played
 from jaxbandits.sweeps.identity.keys import identified
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.storage import computing_time
@@ -191,9 +191,7 @@ class Job:
                 nonlocal compiled
                 with lock:
                     plays = min(played.plays, total - bar.n)
-                    if (
-                        played.restored and not bar.disable
-                    ):  # an earlier run played these: they do not count for the rate
+                    if played.restored and not bar.disable:  # by an earlier run: they do not count for the rate
                         bar.initial += plays
                         bar.last_print_n += plays
                         bar.n += plays

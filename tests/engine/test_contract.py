@@ -20,7 +20,7 @@ from jaxbandits import catalogue, checking
 from jaxbandits.checking.findings import found_by
 from jaxbandits.checking.subject import Subject
 from jaxbandits.checking.traces import CHECKPOINTS
-from jaxbandits.sweeps.engines import local
+from jaxbandits.sweeps.engines import one_call
 from jaxbandits.sweeps.engines.calls import LEAST_LANES, Machine, Task, owned, shapes_of, tasks_of
 from jaxbandits.sweeps.identity import pinned_code
 from jaxbandits.sweeps.plan import Cell, plan
@@ -164,13 +164,13 @@ def test_a_saved_lane_goes_on(name, monkeypatch):
     def keep(span, window, leaves, last=False):
         saved.setdefault(span, []).append((window, leaves()))
 
-    monkeypatch.setattr(local, "segments", segments)
+    monkeypatch.setattr(one_call, "segments", segments)
     task, device = Task(0, (0,), 0, 8, 8), jax.local_devices()[0]
-    whole = local.run_task(task, laid_out, device, keep=keep)
+    whole = one_call.run_task(task, laid_out, device, keep=keep)
     assert saved
     for span in {min(saved), max(saved)}:
         window, leaves = saved[span][len(saved[span]) // 2]
-        again = local.run_task(task, laid_out, device, begun=(Begun(("key",), 0, 8, 8, span, window), leaves))
+        again = one_call.run_task(task, laid_out, device, begun=(Begun(("key",), 0, 8, 8, span, window), leaves))
         chex.assert_trees_all_equal(whole, again, strict=True)
 
 

@@ -862,7 +862,7 @@ def test_a_run_says_what_it_found_and_what_it_took(tmp_path, capsys):
 
 def test_the_bar_does_not_count_restored_plays(tmp_path, monkeypatch):
     """A call taken up at play 20 of 32 begins there: its rate is that of the twelve plays left."""
-    from jaxbandits.sweeps.engines import local
+    from jaxbandits.sweeps.engines import one_call
     from jaxbandits.sweeps.engines.calls import Task
 
     planned = laid_out()
@@ -872,15 +872,15 @@ def test_the_bar_does_not_count_restored_plays(tmp_path, monkeypatch):
     def keep(span, window, leaves, last=False):
         saved.append((span, window, leaves()))
 
-    monkeypatch.setattr(local, "FIRST_SEGMENT", 20)
-    whole = local.run_task(task, planned, device, keep=keep)
+    monkeypatch.setattr(one_call, "FIRST_SEGMENT", 20)
+    whole = one_call.run_task(task, planned, device, keep=keep)
     span, window, leaves = saved[0]
 
     class At:
         pass
 
     At.span, At.window = span, window
-    again = local.run_task(
+    again = one_call.run_task(
         task, planned, device, begun=(At, leaves), report=lambda played: seen.append((played.plays, played.restored))
     )
     np.testing.assert_array_equal(whole.regret, again.regret)
@@ -890,7 +890,7 @@ def test_the_bar_does_not_count_restored_plays(tmp_path, monkeypatch):
 
 def test_the_rate_of_the_bar_begins_where_the_run_does(monkeypatch):
     from jaxbandits.sweeps import execution
-    from jaxbandits.sweeps.engines.local import Played
+    from jaxbandits.sweeps.engines.one_call import Played
 
     bars = []
 

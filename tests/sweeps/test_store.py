@@ -20,9 +20,9 @@ import jaxbandits as jb
 from jaxbandits.cli import main
 from jaxbandits.sweeps import estimate, free_space
 from jaxbandits.sweeps.dataset import Results
-from jaxbandits.sweeps.engines import calls, keeping, local
+from jaxbandits.sweeps.engines import calls, keeping, local, one_call
 from jaxbandits.sweeps.engines.calls import Task
-from jaxbandits.sweeps.engines.local import Played
+from jaxbandits.sweeps.engines.one_call import Played
 from jaxbandits.sweeps.storage import dataset_file, store
 from jaxbandits.sweeps.storage.digest_file import Damaged, pack, unpack
 from jaxbandits.sweeps.storage.store import Store
@@ -297,7 +297,7 @@ def test_an_error_in_one_algorithm_keeps_the_others(tmp_path, played, monkeypatc
 
 def test_the_time_is_said_once_from_segments_that_were_played(monkeypatch, capsys):
     monkeypatch.setattr(estimate, "LOOK", 0.0)
-    monkeypatch.setattr(local, "segments", lambda windows, begin, done=0: ((i, 1) for i in range(done, windows)))
+    monkeypatch.setattr(one_call, "segments", lambda windows, begin, done=0: ((i, 1) for i in range(done, windows)))
     jb.sweep(BOTH, ARMS, **SMALL | {"progress": True})  # its programs are compiled now
     capsys.readouterr()
     jb.sweep(BOTH, ARMS, **SMALL | {"progress": True})
@@ -482,7 +482,7 @@ def short(monkeypatch):
             log.append(first)
             yield first, min(7, windows - first)
 
-    monkeypatch.setattr(local, "segments", segments)
+    monkeypatch.setattr(one_call, "segments", segments)
     monkeypatch.setattr(keeping, "KEEP_SECONDS", 0.0)
     monkeypatch.setattr(keeping, "KEEP_SHARE", float("inf"))
     return log

@@ -275,7 +275,7 @@ def test_an_algorithms_error_comes_out(monkeypatch):
     broken = ARMS._replace(facts={"num_arms": 3}, remake=lambda: broken)
     with pytest.raises(ValueError, match="means"):
         jb.sweep(jb.algorithms.ucb1, broken, **SMALL)
-    monkeypatch.setattr("jaxbandits.sweeps.engines.local.regret_of", lambda *_: 1 / 0)
+    monkeypatch.setattr("jaxbandits.sweeps.engines.one_call.regret_of", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         jb.sweep(jb.algorithms.ucb1, ARMS, **SMALL)
 

@@ -25,7 +25,8 @@ from jaxbandits.sweeps.arguments import labelled
 from jaxbandits.sweeps.engines.calls import Keys, Machine, Task, default_memory, weight
 from jaxbandits.sweeps.engines.chunk import Chunk
 from jaxbandits.sweeps.engines.keeping import keep_chunk, saved
-from jaxbandits.sweeps.engines.local import Played, described, run_task
+from jaxbandits.sweeps.engines.local import described
+from jaxbandits.sweeps.engines.one_call import Played, run_task
 from jaxbandits.sweeps.identity.keys import versions as installed_versions
 from jaxbandits.sweeps.plan import Plan, plan
 from jaxbandits.sweeps.storage.dataset_file import CHUNKS

@@ -1,0 +1,75 @@
+"""Programs are compiled in threads of their own, while calls whose programs are there already play."""
+
+import contextlib
+import itertools
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import partial
+from typing import Any
+
+import jax
+
+from jaxbandits.sweeps.engines.calls import Task
+from jaxbandits.sweeps.engines.one_call import Call, shared_by_calls
+from jaxbandits.sweeps.plan import Plan
+
+
+@contextlib.contextmanager
+def compiled_ahead(
+    plan: Plan, tasks: Sequence[Task], devices: Sequence[jax.Device], threads: int, tell: Callable[[int, int], None]
+) -> Iterator[None]:
+    """Compile the programs of the tasks in threads of their own, while what is inside the block plays.
+
+    `tell(done, of)` is called with the number of programs that are compiled, and of all. An error is left to the call
+    that meets it again.
+    """
+    over = threading.Event()
+
+    def inside(function: Callable[[], Any]) -> Any:
+        """What a function gives, in the settings of the sweep. None: it failed, or the block is left."""
+        if not over.is_set():
+            with contextlib.suppress(Exception), jax.enable_x64(plan.dtype == "float64"):
+                return function()
+        return None
+
+    thread = threading.Thread(target=_compile, args=(plan, tasks, devices, threads, inside, tell))
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _compile(
+    plan: Plan,
+    tasks: Sequence[Task],
+    devices: Sequence[jax.Device],
+    threads: int,
+    inside: Callable[[Callable[[], Any]], Any],
+    tell: Callable[[int, int], None],
+) -> None:
+    """Compile `begin` of all calls, which says what their lanes hold, then the rest, calls of small lanes first."""
+    first: dict[Any, Task] = {}  # calls of one group and shape share their programs
+    for task in tasks:
+        first.setdefault((task.group, len(task.cells), task.lanes), task)
+
+    def begun(task: Task, device: jax.Device) -> Any:
+        call = Call(task, plan, device, shared_by_calls(plan, task.group, task.cells, device))
+        return call, call.compile_begin()
+
+    with ThreadPoolExecutor(threads) as pool:
+        starts = [partial(begun, *both) for both in itertools.product(first.values(), devices)]
+        begins, rest = set[Any](), dict[Any, tuple[int, Callable[[], Any]]]()
+        for call, lane in filter(None, pool.map(inside, starts)):
+            program = call.run, call.device, len(call.seeds)
+            begins.add(program)
+            size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(lane.algorithm)) // len(call.seeds)
+            for name, job in call.others(lane).items():
+                rest.setdefault((*program, name), (size, job))
+        done, of = len(begins), len(begins) + len(rest)
+        tell(done, of)
+        for _ in as_completed([pool.submit(inside, job) for _, job in sorted(rest.values(), key=lambda x: x[0])]):
+            done += 1
+            tell(done, of)
