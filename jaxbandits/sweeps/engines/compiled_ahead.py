@@ -11,7 +11,7 @@ from typing import Any
 import jax
 
 from jaxbandits.sweeps.engines.calls import Task
-from jaxbandits.sweeps.engines.one_call import Call, shared_by_calls
+from jaxbandits.sweeps.engines.one_call import Call, settings_of, shared_by_calls
 from jaxbandits.sweeps.plan import Plan
 
 
@@ -26,14 +26,14 @@ def compiled_ahead(
     """
     over = threading.Event()
 
-    def inside(function: Callable[[], Any]) -> Any:
-        """What a function gives, in the settings of the sweep. None: it failed, or the block is left."""
+    def on(device: jax.Device, function: Callable[[], Any]) -> Any:
+        """What a function gives on a device. None: it failed, or the block is left."""
         if not over.is_set():
-            with contextlib.suppress(Exception), jax.enable_x64(plan.dtype == "float64"):
+            with contextlib.suppress(Exception), settings_of(plan, device):
                 return function()
         return None
 
-    thread = threading.Thread(target=_compile, args=(plan, tasks, devices, threads, inside, tell))
+    thread = threading.Thread(target=_compile, args=(plan, tasks, devices, threads, on, tell))
     thread.start()
     try:
         yield
@@ -47,7 +47,7 @@ def _compile(
     tasks: Sequence[Task],
     devices: Sequence[jax.Device],
     threads: int,
-    inside: Callable[[Callable[[], Any]], Any],
+    on: Callable[[jax.Device, Callable[[], Any]], Any],
     tell: Callable[[int, int], None],
 ) -> None:
     """Compile `begin` of all calls, which says what their lanes hold, then the rest, calls of small lanes first."""
@@ -60,16 +60,17 @@ def _compile(
         return call, call.compile_begin()
 
     with ThreadPoolExecutor(threads) as pool:
-        starts = [partial(begun, *both) for both in itertools.product(first.values(), devices)]
+        both = list(itertools.product(first.values(), devices))
+        starts = [pool.submit(on, device, partial(begun, task, device)) for task, device in both]
         begins, rest = set[Any](), dict[Any, tuple[int, Callable[[], Any]]]()
-        for call, lane in filter(None, pool.map(inside, starts)):
+        for call, lane in filter(None, (start.result() for start in starts)):
             program = call.run, call.device, len(call.seeds)
             begins.add(program)
             size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(lane.algorithm)) // len(call.seeds)
             for name, job in call.others(lane).items():
-                rest.setdefault((*program, name), (size, job))
+                rest.setdefault((*program, name), (size, partial(on, call.device, job)))
         done, of = len(begins), len(begins) + len(rest)
         tell(done, of)
-        for _ in as_completed([pool.submit(inside, job) for _, job in sorted(rest.values(), key=lambda x: x[0])]):
+        for _ in as_completed([pool.submit(job) for _, job in sorted(rest.values(), key=lambda x: x[0])]):
             done += 1
             tell(done, of)

@@ -1,5 +1,6 @@
 """One call: the lanes of some cells on some seeds, played to their horizon in segments."""
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -79,7 +80,7 @@ def run_task(
         What its lanes give, on the host.
     """
     group = plan.groups[task.group]
-    with jax.enable_x64(plan.dtype == "float64"), jax.default_device(device):
+    with settings_of(plan, device):
         call = Call(task, plan, device, (shared or partial(shared_by_calls, plan))(task.group, task.cells, device))
         lane = call.begin()
         progress = _Progress(report, task, int(group.times[-1]))
@@ -109,6 +110,13 @@ def run_task(
             diagnostics={name: np.asarray(x)[: task.seeds] for name, x in diagnostics.items()},
             faults=found_in(task.cells, task.first, lane.faults, regret, pulls, group.times),
         )  # fmt: skip
+
+
+@contextlib.contextmanager
+def settings_of(plan: Plan, device: jax.Device) -> Iterator[None]:
+    """JAX's settings in which calls are traced, compiled and played. Kept programs are found by them too."""
+    with jax.enable_x64(plan.dtype == "float64"), jax.default_device(device):
+        yield
 
 
 class Shared(NamedTuple):
