@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.numerics import fixed_sum, inverse_cdf
+from jaxbandits.numerics import columns, fixed_sum, inverse_cdf
 from jaxbandits.typing import Array, Bool, Float, Int, UInt32
 
 # The largest number of trials of a binomial draw: the error of its float32 acceptance grows with them (measured
@@ -149,6 +149,13 @@ class Draws:
         n = math.prod(shape)
         low, high = self.words(t, ((n + 1) // 2,))
         return jnp.concatenate([low, high], axis=-1)[..., :n].reshape(jnp.shape(t) + shape)
+
+    def columns(self, t: Int[Array, ""], number: int) -> Any:
+        """The words of `bits(t, (number,))` as `numerics.columns`."""
+        if number > columns.UNROLL:
+            return self.bits(t, (number,))
+        pairs = [self.words(t, (), i) for i in range((number + 1) // 2)]
+        return tuple(pair[side] for side in (0, 1) for pair in pairs)[:number]
 
     def uniform(self, t: Int[Array, "..."], shape: tuple[int, ...] = ()) -> Float[Array, "..."]:
         """Uniform in (0, 1)."""

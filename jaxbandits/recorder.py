@@ -9,17 +9,19 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from jaxbandits.numerics import count, fixed_sum, one_hot, two_sum
+from jaxbandits.numerics import columns, count, fixed_sum, one_hot, two_sum
 
 # The checkpoints that a window of one arm may hold. So many rows are written in every window; with fewer, checkpoints
 # cut more windows short.
 CHECKPOINTS_INSIDE = 4
+# Up to so many arms, counts are kept apart while single plays are counted: one loop a count is faster than a scatter.
+COUNTED_APART = 16
 
 
 class Record(NamedTuple):
     """Running totals and their values at the checkpoints. Unused fields are ()."""
 
-    pulls: Any  # [A] int32
+    pulls: Any  # [A] int32; `columns` while single plays of a few arms are counted
     regret: Any  # (high, low), a compensated sum
     pulls_at: Any  # [C, A] int32, only where regret follows from counts
     regret_at: Any  # ([C], [C])
@@ -57,7 +59,10 @@ def counts(record: Record) -> bool:
 def add(record: Record, window: Window, keep: Bool[Array, " P"] | None) -> tuple[Any, Any]:
     """Totals of pulls and regret after those plays of a window that `keep` marks; None for a window of one play."""
     pulls, regret = record.pulls, record.regret
-    if window.arm is not None:  # a scatter touches one arm where a one-hot sum would touch all
+    if window.arm is not None and isinstance(pulls, tuple):  # `in_columns`
+        played = columns.marks(pulls, window.arm[0])
+        pulls = columns.each(lambda number, here: number + here.astype(jnp.int32), pulls, played)
+    elif window.arm is not None:  # a scatter touches one arm where a one-hot sum would touch all
         plays = 1 if keep is None else keep.astype(jnp.int32) if window.arm.shape == keep.shape else count(keep)
         pulls = pulls.at[window.arm].add(plays)
     if window.regret is not None:
@@ -66,11 +71,24 @@ def add(record: Record, window: Window, keep: Bool[Array, " P"] | None) -> tuple
     return pulls, regret
 
 
+def in_columns(record: Record) -> Record:
+    """The record while windows of one play are counted: the pulls of a few arms as `columns`."""
+    if isinstance(record.pulls, tuple) or len(record.pulls) > COUNTED_APART:
+        return record
+    return record._replace(pulls=columns.apart(record.pulls))
+
+
+def in_rows(record: Record) -> Record:
+    """The record of `in_columns` in its own form again."""
+    pulls = record.pulls
+    return record._replace(pulls=columns.together(pulls)) if isinstance(pulls, tuple) and pulls else record
+
+
 def write(record: Record, row: Int[Array, ""], pulls: Any, regret: Any) -> Record:
     """Write totals at the checkpoint `row`; rows past the last are dropped."""
     pulls_at, regret_at = record.pulls_at, record.regret_at
     if not isinstance(pulls_at, tuple):
-        pulls_at = pulls_at.at[row].set(pulls, mode="drop")
+        pulls_at = pulls_at.at[row].set(columns.together(pulls), mode="drop")
     if regret_at:
         regret_at = tuple(column.at[row].set(x, mode="drop") for column, x in zip(regret_at, regret, strict=True))
     return record._replace(pulls_at=pulls_at, regret_at=regret_at)

@@ -2,7 +2,7 @@
 
 import jax.numpy as jnp
 
-from jaxbandits.numerics import fixed_sum, materialize, one_hot
+from jaxbandits.numerics import columns, materialize
 from jaxbandits.typing import Array, Float, Int
 
 FLOOR = 1e-37  # smallest stored weight: an arm that fell further recovers from here
@@ -10,14 +10,16 @@ LARGEST_STEP = 80.0  # the most that a log weight moves in one update: exp(80) i
 
 
 def reweigh(
-    weights: Float[Array, " n"], action: Int[Array, ""], weight: Float[Array, ""], step: Float[Array, ""]
-) -> Float[Array, " n"]:
+    weights: columns.Columns, action: Int[Array, ""], weight: Float[Array, ""], step: Float[Array, ""]
+) -> columns.Columns:
     """Normalised weights after the log weight of `action`, whose weight is `weight`, moved by `step`.
 
     The sum is taken anew each time: assuming it to be 1 is unstable, an error in it grows like exp(total loss *
     rate).
     """
     factor = jnp.exp(jnp.clip(step, -LARGEST_STEP, LARGEST_STEP))
-    scale = materialize(1 / (fixed_sum(weights) + weight * (factor - 1)))
-    moved = weights * jnp.where(one_hot(action, weights.shape[-1]), factor * scale, scale)
-    return jnp.maximum(moved, FLOOR)
+    scale = materialize(1 / (columns.total(weights) + weight * (factor - 1)))
+    own = factor * scale
+    return columns.each(
+        lambda w, here: jnp.maximum(w * jnp.where(here, own, scale), FLOOR), weights, columns.marks(weights, action)
+    )

@@ -10,7 +10,7 @@ from jaxbandits import theory
 from jaxbandits.algorithms.adversarial.batch_tuning import Batches, tuned_in_batches
 from jaxbandits.learners.exponential import reweigh
 from jaxbandits.learners.observed_loss import observed_loss
-from jaxbandits.numerics import UNROLL, fixed_sum, inverse_cdf, materialize
+from jaxbandits.numerics import columns, materialize
 from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Rewards, Span
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import factory, integer, number
@@ -30,14 +30,14 @@ def _encode(params, note, draws, t, context, action, reward, play):
 
 
 def _unmixed(num_arms: int) -> Program:
-    # state [K]: normalised weights, one exponential a play. They are kept above 1e-37: an arm at that floor is never
-    # drawn, and it comes back when the others have fallen by a factor 1e37.
+    # state, `columns` [K]: normalised weights, one exponential a play. They are kept above 1e-37: an arm at that floor
+    # is never drawn, and it comes back when the others have fallen by a factor 1e37.
     def init(params, draws):
-        return jnp.full(num_arms, 1 / num_arms, draws.dtype)
+        return columns.full(num_arms, 1 / num_arms, draws.dtype)
 
     def act(params, weights, draws, t, context):
-        action = materialize(inverse_cdf(weights, draws.uniform(t[0])))
-        return jnp.full(t.shape, action), None, (action, weights[action])
+        action = materialize(columns.inverse_cdf(weights, draws.uniform(t[0])))
+        return jnp.full(t.shape, action), None, (action, columns.entry(weights, action))
 
     def update(params, weights, draws, t, note, message, used):
         action, weight = note
@@ -47,34 +47,28 @@ def _unmixed(num_arms: int) -> Program:
 
 
 def _mixed(num_arms: int) -> Program:
-    # state [K]: log weights, the largest 0. Mixing draws every arm, so a weight may sink without limit and must come
-    # back.
+    # state, `columns` [K]: log weights, the largest 0. Mixing draws every arm, so a weight may sink without limit and
+    # must come back.
     def init(params, draws):
-        return jnp.zeros(num_arms, draws.dtype)
+        return columns.full(num_arms, 0, draws.dtype)
 
     def act(params, logs, draws, t, context):
-        weights = jnp.exp(logs)
-        total = materialize(fixed_sum(weights))
+        weights = columns.each(lambda log: materialize(jnp.exp(log)), logs)
+        total = materialize(columns.total(weights))
         floor = params.mixing / num_arms
-        shares = (1 - params.mixing) * weights + floor * total
-        action = materialize(inverse_cdf(shares, draws.uniform(t[0]) * total))
-        return jnp.full(t.shape, action), None, (action, (1 - params.mixing) * jnp.exp(logs[action]) / total + floor)
+        shares = columns.each(lambda weight: (1 - params.mixing) * weight + floor * total, weights)
+        action = materialize(columns.inverse_cdf(shares, draws.uniform(t[0]) * total))
+        p = (1 - params.mixing) * columns.entry(weights, action) / total + floor
+        return jnp.full(t.shape, action), None, (action, p)
 
     def update(params, logs, draws, t, note, message, used):
         action, p = note
-        logs = logs.at[action].set(materialize(logs[action] - params.learning_rate * message.total / p))
-        return logs - materialize(_largest(logs)), ()
+        step = materialize(params.learning_rate * message.total / p)
+        logs = columns.added(logs, action, -step)
+        top = materialize(columns.largest(logs))
+        return columns.each(lambda log: jnp.minimum(log - top, 0), logs), ()
 
     return Program(init, act, _encode, update)
-
-
-def _largest(x):
-    if x.shape[-1] > UNROLL:
-        return jnp.max(x)
-    top = x[0]
-    for i in range(1, x.shape[-1]):
-        top = jnp.maximum(top, x[i])
-    return top
 
 
 @cache

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxbandits.algorithms.adversarial.batch_tuning import tuned_in_batches, untuned
 from jaxbandits.learners.exponential import reweigh
 from jaxbandits.learners.observed_loss import observed_loss
-from jaxbandits.numerics import inverse_cdf, materialize
+from jaxbandits.numerics import columns, materialize
 from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Rewards, Span
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import factory, integer, number
@@ -27,13 +27,13 @@ class Params(NamedTuple):
 def program(num_arms: int) -> Program:
     """EXP3-IX's functions."""
 
-    # state [K]: normalised weights
+    # state, `columns` [K]: normalised weights
     def init(params, draws):
-        return jnp.full(num_arms, 1 / num_arms, draws.dtype)
+        return columns.full(num_arms, 1 / num_arms, draws.dtype)
 
     def act(params, weights, draws, t, context):
-        action = materialize(inverse_cdf(weights, draws.uniform(t[0])))
-        return jnp.full(t.shape, action), None, (action, weights[action])
+        action = materialize(columns.inverse_cdf(weights, draws.uniform(t[0])))
+        return jnp.full(t.shape, action), None, (action, columns.entry(weights, action))
 
     def encode(params, note, draws, t, context, action, reward, play):
         return Loss(observed_loss(reward[0]))

@@ -10,7 +10,7 @@ from jaxbandits import theory
 from jaxbandits.algorithms.adversarial.batch_tuning import Batches, tuned_in_batches
 from jaxbandits.learners.observed_loss import observed_loss
 from jaxbandits.learners.perturbed import leader_probability
-from jaxbandits.numerics import argmin, materialize
+from jaxbandits.numerics import argmin, columns, materialize, tree_where
 from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Rewards, Span
 from jaxbandits.random import to_laplace
 from jaxbandits.typing import Array, Float, Int, Scalar
@@ -31,34 +31,44 @@ class Params(NamedTuple):
 def program(num_arms: int) -> Program:
     """FTPL's functions, the number of tries drawn from its law."""
 
-    # state [K]: estimated losses, the smallest 0
+    # state, `columns` [K]: estimated losses, the smallest 0
     def init(params, draws):
-        return jnp.zeros(num_arms, draws.dtype)
+        return columns.full(num_arms, 0, draws.dtype)
 
     def act(params, estimate, draws, t, context):
-        action = materialize(argmin(estimate + draws.laplace(t[0], (num_arms,)) / params.learning_rate))
+        def perturbed(value, word):
+            return value + to_laplace(word, draws.dtype) / params.learning_rate
+
+        action = materialize(columns.argmin(columns.each(perturbed, estimate, draws.columns(t[0], num_arms))))
         return jnp.full(t.shape, action), None, action
 
     def encode(params, note, draws, t, context, action, reward, play):
         return Loss(observed_loss(reward[0]))
 
     def update(params, estimate, draws, t, action, message, used):
-        p = leader_probability(params.learning_rate * estimate, action)
+        gaps = columns.each(lambda value: params.learning_rate * value, estimate)
+        p = leader_probability(gaps, action, message.total != 0)  # a loss of 0 changes nothing, whatever the tries
         inner = jnp.clip(p, 1e-12, 1 - jnp.finfo(p.dtype).epsneg)  # keeps both logarithms finite
-        geometric = 1 + jnp.floor(jnp.log(draws.uniform(t)) / jnp.log1p(-inner))
+        geometric = 1 + jnp.floor(jnp.log(draws.uniform(t)) / log_rest(inner))
         tries = jnp.where(geometric > params.tries, params.failed_tries, geometric)
         tries = jnp.where(p < 1e-12, params.failed_tries, jnp.where(p >= 1, 1, tries))
-        estimate = estimate.at[action].add(materialize(message.total * tries))
-        return estimate - materialize(jnp.min(estimate)), ()
+        estimate = columns.added(estimate, action, materialize(message.total * tries))
+        return columns.above_least(estimate), ()
 
     return Program(init, act, encode, update)
+
+
+def log_rest(p: Float[Array, ""]) -> Float[Array, ""]:
+    """log(1 - p) for p in (0, 1), small ones by a series: `jnp.log1p` would branch, lane by lane."""
+    series = p * (1 + p * (1 / 2 + p * (1 / 3 + p * (1 / 4 + p * (1 / 5 + p * (1 / 6 + p * (1 / 7)))))))
+    return jnp.where(p < 0.125, -series, jnp.log(1 - p))
 
 
 class Resampling(NamedTuple):
     """State of the literal form: a lane plays, or goes on trying while others play."""
 
-    # estimated summed losses, shifted so that the smallest is 0
-    estimate: Float[Array, " K"]
+    # `columns` [K], estimated summed losses, shifted so that the smallest is 0
+    estimate: columns.Columns
     # the arm whose update is pending, and its loss
     action: Int[Array, ""]
     loss: Float[Array, ""]
@@ -90,14 +100,14 @@ def literal_program(num_arms: int) -> Program:
         tried = jnp.where(begins, 0, state.tries)
         position = (tried + order)[:, None] * num_arms + np.arange(num_arms, dtype=np.int32)[None]
         noise = to_laplace(draws.child("tries").at(t, position), draws.dtype)  # [block, K]
-        leads = argmin(state.estimate[None] + noise / params.learning_rate) == action
+        leads = argmin(columns.together(state.estimate)[None] + noise / params.learning_rate) == action
         first = jnp.min(jnp.where(leads & (tried + order < max_tries), order, block))
         tried, matched = tried + jnp.minimum(first + 1, block), first < block
         count = jnp.where(matched, tried.astype(loss.dtype), params.failed_tries)
         pending = begins | (state.tries > 0)
         done = pending & (matched | (tried >= max_tries))
-        added = state.estimate.at[action].add(materialize(loss * count))
-        estimate = jnp.where(done, added - materialize(jnp.min(added)), state.estimate)
+        added = columns.above_least(columns.added(state.estimate, action, materialize(loss * count)))
+        estimate = tree_where(done, added, state.estimate)
         return Resampling(estimate, action, loss, jnp.where(pending & ~done, tried, 0)), ()
 
     return Program(init, act, base.encode, update)
@@ -168,7 +178,7 @@ def ftpl(
     --------
     >>> import jaxbandits as jb
     >>> jb.algorithms.ftpl(num_arms=3, horizon=100).version
-    ('ftpl', 2, (3,))
+    ('ftpl', 3, (3,))
     """
     num_arms = integer("num_arms", num_arms, 2)
     horizon = integer("horizon", horizon, 1)
@@ -186,13 +196,13 @@ def ftpl(
             schedule=(Span(1, horizon),),
             params=params,
             guarantee=Guarantee(),
-            version=("ftpl", 2, (num_arms,)),
+            version=("ftpl", 3, (num_arms,)),
             config={},
             rewards=Rewards(0.0, 1.0),
         )
     # enough windows even if every update takes every try
     windows = min(horizon * -(-tries // tries_at_once(num_arms)), 2**30)
-    version = ("ftpl", 2, (num_arms, "literal"))
+    version = ("ftpl", 3, (num_arms, "literal"))
     return Algorithm(
         program=literal_program(num_arms),
         schedule=(Span(1, windows, full=False),),

@@ -12,9 +12,9 @@ import jax.numpy as jnp
 
 from jaxbandits.learners import tsallis
 from jaxbandits.learners.observed_loss import observed_loss
-from jaxbandits.numerics import materialize
+from jaxbandits.numerics import columns, materialize
 from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Rewards, Span
-from jaxbandits.typing import Array, Float, Int, Scalar
+from jaxbandits.typing import Array, Int, Scalar
 from jaxbandits.validation import factory, integer, number
 
 # Losses are divided by a weight of at least this: smaller than what a uniform of 32 bits can draw, and the quotient
@@ -32,8 +32,8 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """What HTINF remembers."""
 
-    # estimated summed losses, shifted so that the smallest is 0
-    estimate: Float[Array, " K"]
+    # `columns` [K], estimated summed losses, shifted so that the smallest is 0
+    estimate: columns.Columns
     updates: Int[Array, ""]
     skips: Int[Array, ""]
 
@@ -52,14 +52,15 @@ def program(num_arms: int, tail_index: float) -> Program:
 
     def scale(params, state):
         # s_t = sigma t^(1/alpha), t the coming update: the same for the weights and the threshold
-        t = (state.updates + 1).astype(state.estimate.dtype)
+        t = (state.updates + 1).astype(columns.dtype(state.estimate))
         return params.tail_scale * (jnp.sqrt(t) if tail_index == 2.0 else t ** (1 / tail_index))
 
     def init(params, draws):
-        return State(jnp.zeros(num_arms, draws.dtype), jnp.int32(0), jnp.int32(0))
+        return State(columns.full(num_arms, 0, draws.dtype), jnp.int32(0), jnp.int32(0))
 
     def act(params, state, draws, t, context):
-        gaps = state.estimate * materialize(1 / scale(params, state))
+        rate = materialize(1 / scale(params, state))
+        gaps = columns.each(lambda estimate: jnp.maximum(estimate * rate, 0), state.estimate)
         action, weight = tsallis.draw(gaps, draws.uniform(t[0]), tail_index)
         return jnp.full(t.shape, action), None, (action, jnp.maximum(weight, MIN_WEIGHT))
 
@@ -70,9 +71,10 @@ def program(num_arms: int, tail_index: float) -> Program:
         action, weight = note
         root = jnp.sqrt(weight) if tail_index == 2.0 else weight ** (1 / tail_index)
         keep = jnp.abs(message.total) <= share * scale(params, state) * root
-        estimate = state.estimate.at[action].add(materialize(jnp.where(keep, message.total / weight, 0)))
+        added = materialize(jnp.where(keep, message.total / weight, 0))
+        estimate = columns.added(state.estimate, action, added)
         skips = state.skips + (~keep).astype(jnp.int32)
-        return State(estimate - materialize(jnp.min(estimate)), state.updates + 1, skips), ()
+        return State(columns.above_least(estimate), state.updates + 1, skips), ()
 
     def diagnose(params, state):
         return {"skips": state.skips}
@@ -126,7 +128,7 @@ def htinf(*, num_arms: int, horizon: int, tail_scale: Scalar | None = None, tail
     --------
     >>> import jaxbandits as jb
     >>> jb.algorithms.htinf(num_arms=3, horizon=100).version
-    ('htinf', 1, (3, 2.0))
+    ('htinf', 2, (3, 2.0))
     """
     num_arms = integer("num_arms", num_arms, 2)
     horizon = integer("horizon", horizon, 1)
@@ -137,7 +139,7 @@ def htinf(*, num_arms: int, horizon: int, tail_scale: Scalar | None = None, tail
         schedule=(Span(1, horizon),),
         params=Params(tail_scale),
         guarantee=Guarantee(),
-        version=("htinf", 1, (num_arms, tail_index)),
+        version=("htinf", 2, (num_arms, tail_index)),
         config={},
         rewards=Rewards(),
     )

@@ -9,9 +9,9 @@ from jaxbandits.algorithms.adversarial.batch_tuning import tuned_in_batches, unt
 from jaxbandits.algorithms.adversarial.htinf import MIN_WEIGHT
 from jaxbandits.learners import tsallis
 from jaxbandits.learners.observed_loss import observed_loss
-from jaxbandits.numerics import materialize
+from jaxbandits.numerics import columns, materialize
 from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Rewards, Span
-from jaxbandits.typing import Array, Float, Int, Scalar
+from jaxbandits.typing import Array, Int, Scalar
 from jaxbandits.validation import factory, integer, number
 
 
@@ -25,8 +25,8 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """What Tsallis-INF remembers."""
 
-    # estimated summed losses, shifted so that the smallest is 0
-    estimate: Float[Array, " K"]
+    # `columns` [K], estimated summed losses, shifted so that the smallest is 0
+    estimate: columns.Columns
     updates: Int[Array, ""]
 
 
@@ -35,11 +35,12 @@ def program(num_arms: int) -> Program:
     """Tsallis-INF's functions."""
 
     def init(params, draws):
-        return State(jnp.zeros(num_arms, draws.dtype), jnp.int32(0))
+        return State(columns.full(num_arms, 0, draws.dtype), jnp.int32(0))
 
     def act(params, state, draws, t, context):
-        step = params.learning_rate / jnp.sqrt((state.updates + 1).astype(draws.dtype))
-        action, weight = tsallis.draw(state.estimate * materialize(step), draws.uniform(t[0]), mixing=params.mixing)
+        step = materialize(params.learning_rate / jnp.sqrt((state.updates + 1).astype(draws.dtype)))
+        gaps = columns.each(lambda estimate: jnp.maximum(estimate * step, 0), state.estimate)
+        action, weight = tsallis.draw(gaps, draws.uniform(t[0]), mixing=params.mixing)
         return jnp.full(t.shape, action), None, (action, jnp.maximum(weight, MIN_WEIGHT))
 
     def encode(params, note, draws, t, context, action, reward, play):
@@ -47,8 +48,8 @@ def program(num_arms: int) -> Program:
 
     def update(params, state, draws, t, note, message, used):
         action, weight = note
-        estimate = state.estimate.at[action].add(materialize(message.total / weight))
-        return State(estimate - materialize(jnp.min(estimate)), state.updates + 1), ()
+        estimate = columns.added(state.estimate, action, materialize(message.total / weight))
+        return State(columns.above_least(estimate), state.updates + 1), ()
 
     return Program(init, act, encode, update)
 
@@ -103,7 +104,7 @@ def tsallis_inf(
     --------
     >>> import jaxbandits as jb
     >>> jb.algorithms.tsallis_inf(num_arms=3, horizon=100).version
-    ('tsallis_inf', 2, (3,))
+    ('tsallis_inf', 3, (3,))
     """
     num_arms = integer("num_arms", num_arms, 2)
     horizon = integer("horizon", horizon, 1)

@@ -5,13 +5,12 @@ loops over lanes in full vectors. The rows of `arm_rows` are read with a stride,
 `UNROLL` arms (measured: UCB1 on ten arms 9.3 to 6.3 ns a play) and compiles faster beyond.
 """
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
 from jaxbandits.algorithms.stochastic.arm_rows import UNPLAYED, counted
-from jaxbandits.numerics import materialize
+from jaxbandits.numerics import columns, materialize
 from jaxbandits.typing import Array, Float, Int
 
 
@@ -32,34 +31,13 @@ def columns_before_play(num_arms: int, dtype: Any) -> Columns:
     return Columns((jnp.full((), UNPLAYED, dtype),) * num_arms, (zero,) * num_arms, (zero,) * num_arms)
 
 
-def leader(index: Sequence[Float[Array, ""]]) -> Int[Array, ""]:
-    """The lowest arm of the largest index."""
-    action, top = jnp.int32(0), index[0]
-    for arm in range(1, len(index)):
-        above = index[arm] > top
-        action, top = jnp.where(above, arm, action), jnp.where(above, index[arm], top)
-    return materialize(action.astype(jnp.int32))
-
-
-def entry(column: Sequence[Float[Array, ""]], arm: Int[Array, ""]) -> Float[Array, ""]:
-    """The entry of one arm."""
-    value = column[0]
-    for other in range(1, len(column)):
-        value = jnp.where(arm == other, column[other], value)
-    return value
-
-
-def with_reward(columns: Columns, arm: Int[Array, ""], reward: Float[Array, ""]) -> Columns:
+def with_reward(state: Columns, arm: Int[Array, ""], reward: Float[Array, ""]) -> Columns:
     """The columns after an arm paid `reward`."""
-    mean = entry(columns.mean, arm)
-    pulls, inverse, inverse_root = counted(entry(columns.pulls, arm))
+    mean = columns.entry(state.mean, arm)
+    pulls, inverse, inverse_root = counted(columns.entry(state.pulls, arm))
     mean = materialize(jnp.where(pulls == 1, reward, mean + (reward - mean) * inverse))
-
-    def replaced(column, value):
-        return tuple(jnp.where(arm == other, value, old) for other, old in enumerate(column))
-
     return Columns(
-        mean=replaced(columns.mean, mean),
-        inverse_root=replaced(columns.inverse_root, inverse_root),
-        pulls=replaced(columns.pulls, pulls),
+        mean=columns.replaced(state.mean, arm, mean),
+        inverse_root=columns.replaced(state.inverse_root, arm, inverse_root),
+        pulls=columns.replaced(state.pulls, arm, pulls),
     )

@@ -5,17 +5,21 @@ divergence, t the index of the coming play.
 """
 
 from functools import cache
+from typing import NamedTuple
 
 import jax.numpy as jnp
-from jax import lax
 
-from jaxbandits.numerics import argmin, materialize
+from jaxbandits.learners._few import at_the_few
+from jaxbandits.numerics import argmax, columns, lanes_last, materialize, materialize_all
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
-from jaxbandits.typing import Array, Float
+from jaxbandits.typing import Array, Bool, Float, Int
 from jaxbandits.validation import factory, integer
 
 # Steps of Halley's method. One leaves an error of 3e-5, two of 4e-15 in exact arithmetic, at every mean and level.
 HALLEY_STEPS = 2
+# An arm surely has a smaller index where its N d exceeds ln t by more than rounding may: an error of d, and a share of
+# ln t.
+ABSOLUTE, RELATIVE = 2e-6, 1e-4
 
 
 def room_above(mean: Float[Array, "..."], level: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -42,20 +46,61 @@ def room_above(mean: Float[Array, "..."], level: Float[Array, "..."]) -> Float[A
     return rest * jnp.exp(-w)
 
 
+class State(NamedTuple):
+    """What KL-UCB remembers of the arms, `columns` [K]."""
+
+    mean: columns.Columns
+    pulls: columns.Columns
+    # mean log mean + (1 - mean) log (1 - mean)
+    entropy: columns.Columns
+    # the arm played last
+    leader: Int[Array, ""]
+
+
+def index_room(mean, pulls, log_t):
+    """1 - index of an arm; -1 before its first play. Any equal shapes."""
+    return jnp.where(pulls > 0, room_above(mean, log_t / jnp.maximum(pulls, 1)), -1)
+
+
+def surely_leads(state: State, log_t: Float[Array, ""]) -> Bool[Array, ""]:
+    """Whether the arm played last has the largest index, by more than rounding.
+
+    Its index q alone is solved for. Arm k's is below q where q > mean and N d(mean, q) > ln t.
+    """
+    room = index_room(columns.entry(state.mean, state.leader), columns.entry(state.pulls, state.leader), log_t)
+    low, high, room = materialize_all([jnp.log(1 - room), jnp.log(room), room])
+
+    def beaten(mean, pulls, entropy, here):
+        divergence = entropy - mean * low - (1 - mean) * high
+        return here | ((pulls * (divergence - ABSOLUTE) > log_t * (1 + RELATIVE)) & (1 - room > mean))
+
+    arms = columns.marks(state.mean, state.leader)
+    return columns.every(columns.each(beaten, state.mean, state.pulls, state.entropy, arms))
+
+
+@lanes_last
+def leader_of(sure, state, log_t):
+    """The lowest arm of the largest index. Lanes that are `sure` of the arm played last solve for no other index."""
+
+    def solved(_, mean, pulls, log_t):
+        return argmax(-index_room(mean, pulls, log_t), axis=0)[None]
+
+    mean, pulls = (columns.together(x) for x in (state.mean, state.pulls))
+    rows = (x.reshape(x.shape[0], -1) for x in (state.leader[None], mean, pulls, log_t[None]))
+    return at_the_few(~sure.reshape(-1), solved, *rows).reshape(jnp.shape(state.leader))
+
+
 @cache
 def program(num_arms: int) -> Program:
     """KL-UCB's functions."""
 
-    # state [K, 2]: mean reward, pulls
     def init(params, draws):
-        return jnp.zeros((num_arms, 2), draws.dtype)
+        zeros = columns.full(num_arms, 0, draws.dtype)
+        return State(zeros, zeros, zeros, jnp.int32(0))
 
     def act(params, state, draws, t, context):
-        mean, pulls = state[:, 0], state[:, 1]
-        level = jnp.log(t[0].astype(draws.dtype)) / jnp.maximum(pulls, 1)
-        # Arm by arm: each step is then a loop over the lanes in full vectors, not over K (twice as fast at K = 10).
-        room = lax.map(lambda arm: room_above(*arm), (mean, level))
-        action = argmin(jnp.where(pulls > 0, room, -1))  # an unplayed arm first, in index order
+        log_t = jnp.log(t[0].astype(draws.dtype))
+        action = materialize(leader_of(materialize(surely_leads(state, log_t).astype(jnp.int32)) > 0, state, log_t))
         return jnp.full(t.shape, action), None, action
 
     def encode(params, note, draws, t, context, action, reward, play):
@@ -63,12 +108,22 @@ def program(num_arms: int) -> Program:
 
     def update(params, state, draws, t, note, message, used):
         message = unit_reward(message)  # again here: reports may be corrupted on their way
-        mean, pulls = state[note]
-        pulls = materialize(pulls + 1)
-        mean = jnp.clip(mean + (message - mean) / pulls, 0, 1)
-        return state.at[note].set(jnp.stack([materialize(mean), pulls])), ()
+        mean, pulls = columns.entry(state.mean, note), materialize(columns.entry(state.pulls, note) + 1)
+        mean = materialize(jnp.clip(mean + (message - mean) / pulls, 0, 1))
+        entropy = materialize(x_log_x(mean) + x_log_x(1 - mean))
+        return State(
+            mean=columns.replaced(state.mean, note, mean),
+            pulls=columns.replaced(state.pulls, note, pulls),
+            entropy=columns.replaced(state.entropy, note, entropy),
+            leader=note,
+        ), ()
 
     return Program(init, act, encode, update)
+
+
+def x_log_x(x: Float[Array, ""]) -> Float[Array, ""]:
+    """x log x, 0 at 0."""
+    return x * jnp.log(jnp.maximum(x, 1e-30))
 
 
 def unit_reward(reward: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -113,7 +168,7 @@ def kl_ucb(*, num_arms: int, horizon: int) -> Algorithm:
     --------
     >>> import jaxbandits as jb
     >>> jb.algorithms.kl_ucb(num_arms=3, horizon=100).version
-    ('kl_ucb', 1, (3,))
+    ('kl_ucb', 2, (3,))
     """
     num_arms = integer("num_arms", num_arms, 2)
     horizon = integer("horizon", horizon, 1)
@@ -122,7 +177,7 @@ def kl_ucb(*, num_arms: int, horizon: int) -> Algorithm:
         schedule=(Span(1, horizon),),
         params=(),
         guarantee=Guarantee(),
-        version=("kl_ucb", 1, (num_arms,)),
+        version=("kl_ucb", 2, (num_arms,)),
         config={},
         rewards=Rewards(0.0, 1.0, "clip"),
     )

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from jaxbandits.algorithms.stochastic import arm_columns
 from jaxbandits.algorithms.stochastic.arm_rows import rows_before_play, with_reward
-from jaxbandits.numerics import UNROLL, argmax
+from jaxbandits.numerics import UNROLL, argmax, columns, materialize
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import factory, integer, number
@@ -32,8 +32,8 @@ def program(num_arms: int) -> Program:
     def act(params, state, draws, t, context):
         bonus = params.bonus_scale * jnp.sqrt(2 * jnp.log(t[0].astype(draws.dtype)))
         if few:
-            index = [mean + bonus * root for mean, root in zip(state.mean, state.inverse_root, strict=True)]
-            action = arm_columns.leader(index)
+            index = columns.each(lambda mean, root: mean + bonus * root, state.mean, state.inverse_root)
+            action = materialize(columns.argmax(index))
         else:
             action = argmax(state[:, 0] + bonus * state[:, 1])
         return jnp.full(t.shape, action), None, action
