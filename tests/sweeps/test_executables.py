@@ -5,15 +5,19 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import namedtuple
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import jaxbandits as jb
 from jaxbandits.cli import main
+from jaxbandits.protocol import Program
 from jaxbandits.sweeps.compilation import code_names, executables
 from jaxbandits.sweeps.compilation.compilation_cache import compiled_anew
 from jaxbandits.sweeps.compilation.compiled import compiled
@@ -247,6 +251,32 @@ def test_programs_from_disk_change_no_bit(tmp_path, monkeypatch):
         )
 
     first, second = run(), run()
+    np.testing.assert_array_equal(first.regret, second.regret)
+    executables._checked.cache_clear()
+
+
+def test_classes_of_one_name_are_told_apart(tmp_path, monkeypatch):
+    """Two modules hold a class of one name, and algorithms that compute the same."""
+    monkeypatch.setenv("JAXBANDITS_CACHE", str(tmp_path / "cache"))
+    executables._checked.cache_clear()
+    arms, made = jb.environments.bernoulli_arms(means=[0.2, 0.8]), jb.algorithms.ucb1(num_arms=2, horizon=50)
+
+    def mine(module):
+        Params = namedtuple("Params", ["arm"], module=module)
+        monkeypatch.setitem(sys.modules, module, SimpleNamespace(Params=Params))  # so that it can be pickled
+
+        def act(params, state, draws, t, context):
+            return jnp.full(t.shape, params.arm.astype(jnp.int32)), None, ()
+
+        program = Program(
+            init=lambda params, draws: (),
+            act=act,
+            encode=lambda params, note, draws, t, context, action, reward, play: (),
+            update=lambda params, state, draws, t, note, message, used: (state, ()),
+        )
+        return lambda *, num_arms, horizon: made._replace(program=program, params=Params(1.0), version=("mine", 1, ()))
+
+    first, second = (jb.sweep(mine(x), arms, horizon=50, seeds=16, progress=False) for x in ("here", "there"))
     np.testing.assert_array_equal(first.regret, second.regret)
     executables._checked.cache_clear()
 

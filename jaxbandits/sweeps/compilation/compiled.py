@@ -15,7 +15,7 @@ from jax import lax
 from jaxbandits import simulator
 from jaxbandits.protocol import Case
 from jaxbandits.sweeps.compilation.compilation_cache import compiled_anew, programs_on_disk
-from jaxbandits.sweeps.compilation.executables import executable, key_of, name_of_parts, remembered
+from jaxbandits.sweeps.compilation.executables import classes_of, executable, key_of, name_of_parts, remembered
 from jaxbandits.sweeps.compilation.unread_code import without_unread
 from jaxbandits.window import Lane, Parts, streams
 
@@ -33,7 +33,7 @@ class Compiled:
     """The jitted functions of one group. Lanes are [S, M, ...]; what depends on the seed alone is [S, ...]."""
 
     def __init__(self, parts: Parts, marks: tuple[int, ...], treedef: Any, points: int, checkpoints: int) -> None:
-        self.name, self.about = name_of_parts(parts), (marks, str(treedef), points, checkpoints)
+        self.name, self.about = name_of_parts(parts), (marks, str(treedef), classes_of(treedef), points, checkpoints)
         axes = _axes(marks, treedef)
         environment_moves = any(mark >= 0 for mark in jax.tree.leaves(jax.tree.unflatten(treedef, marks).environment))
         lane_axes = Lane(
@@ -122,7 +122,7 @@ class Compiled:
                         with programs_on_disk() if found is None else compiled_anew():
                             return lowered.compile(compiler_options=options)
 
-                    program = executable(found, device, build)
+                    program = executable(found, device, build, jax.tree.structure((args, {})))
                     self.programs[key] = program
         return program
 

@@ -73,11 +73,23 @@ def _settings() -> list[tuple[str, str]]:
     return [(name, str(getattr(config, name, config.values[name]))) for name in names]
 
 
-def executable(key: str | None, device: jax.Device, build: Callable[[], Any]) -> Any:
-    """The compiled program of a key: from disk where it is there, else built and kept."""
+def classes_of(tree: Any) -> list[str]:
+    """The classes of the nodes of a tree's structure, with their modules, which its text does not show."""
+    about = tree.node_data()
+    own = [] if about is None else [f"{about[0].__module__}.{about[0].__qualname__}"]
+    return own + [name for child in tree.children() for name in classes_of(child)]
+
+
+def executable(key: str | None, device: jax.Device, build: Callable[[], Any], structure: Any) -> Any:
+    """The compiled program of a key: from disk where it is there, else built and kept.
+
+    structure: of the arguments. Another class of the same name may have been in its place.
+    """
 
     def load(content: bytes) -> Any:
         serialized, inputs, outputs = pickle.loads(content)
+        if inputs != structure:
+            raise ValueError("compiled for other classes")
         return serialize_executable.deserialize_and_load(serialized, inputs, outputs, execution_devices=[device])
 
     return _kept(key, build, lambda program: pickle.dumps(serialize_executable.serialize(program)), load)

@@ -65,14 +65,15 @@ def _program(shape: tuple[int, ...], device: jax.Device) -> Any:
     sources = code_names.sources()
     key = key_of(None if sources is None else f"{sources} regret", device, shape, options)
 
+    counts = jax.ShapeDtypeStruct(shape, np.int32, sharding=there)
+    gaps = jax.ShapeDtypeStruct((shape[1], shape[3]), np.float64, sharding=there)
+
     def build():
-        counts = jax.ShapeDtypeStruct(shape, np.int32, sharding=there)
-        gaps = jax.ShapeDtypeStruct((shape[1], shape[3]), np.float64, sharding=there)
         lowered = jax.jit(regret).lower(counts, gaps)
         with programs_on_disk() if key is None else compiled_anew():
             return lowered.compile(compiler_options=options)
 
-    return executable(key, device, build)
+    return executable(key, device, build, jax.tree.structure(((counts, gaps), {})))
 
 
 def regret(counts: Int[Array, "S M C K"], gaps: Float[Array, "M K"]) -> Float[Array, "S M C"]:
