@@ -2,7 +2,6 @@
 
     python benchmarks/engine.py            every figure below, a few minutes
     python benchmarks/engine.py rates      UCB1 and EXP3, 10 Bernoulli arms, T = 10,000: one pinned core and all cores
-    python benchmarks/engine.py compile    seconds to compile a program, cold and from the warm cache
     python benchmarks/engine.py sharing    linucb: eight values of a parameter against one, on the same seeds
     python benchmarks/engine.py htinf      HTINF against EXP3; useful plays / executed slots for seven epsilons
     python benchmarks/engine.py memory     peak memory of 100,000 lanes, T = 2,000 and T = 10,000
@@ -10,7 +9,7 @@
                                            pinned core
 
 Every figure is taken in a process of its own. Rates are lanes x plays / s of wall clock, best of several rounds in
-which both sides take turns; compilation is left out of rates and shown by `compile`.
+which both sides take turns; compilation is left out of rates (`first_result.py` shows it).
 """
 
 import json
@@ -18,7 +17,6 @@ import os
 import resource
 import subprocess
 import sys
-import tempfile
 import time
 from functools import partial
 from math import e, log, sqrt
@@ -66,24 +64,6 @@ def rates(cores: int, lanes: int = 16_384, rounds: int = 5) -> dict:
         pairs = [(timed(run), timed(loop)) for _ in range(rounds)]
         ours, theirs = (lanes * HORIZON / min(times) for times in zip(*pairs, strict=True))
         found[name] = {"ours": ours, "numba": theirs, "ratio": ours / theirs, "regret": [ours_regret, theirs_regret]}
-    return found
-
-
-def compile_seconds() -> dict:
-    """Seconds from nothing to the end of a sweep of eight lanes and ten plays: tracing, lowering and compiling."""
-    import jax
-
-    import jaxbandits as jb
-
-    jax.block_until_ready(jax.numpy.zeros(3) + 1)  # starting JAX is not compiling
-    a = jb.algorithms
-    arms = jb.environments.bernoulli_arms(means=MEANS)
-    found = {}
-    for name, factory in {
-        "ucb1": a.ucb1, "exp3": a.exp3, "htinf": a.htinf,
-        "private_batched(htinf)": partial(a.private_batched, epsilon=0.5, base=a.htinf),
-    }.items():  # fmt: skip
-        found[name] = timed(partial(jb.sweep, factory, arms, horizon=1000, seeds=8, checkpoints=10, progress=False))
     return found
 
 
@@ -186,15 +166,12 @@ def checks(lanes: int = 16_384, turns: int = 20) -> dict:
     }  # fmt: skip
 
 
-def apart(call: str, *, pinned: bool = False, cache: str | None = None, module: str = "engine"):
+def apart(call: str, *, pinned: bool = False, module: str = "engine"):
     """Evaluate a call of this module (or another beside it) in a fresh process and return what it gives."""
-    environment = dict(os.environ)
-    if cache is not None:
-        environment["JAXBANDITS_CACHE"] = cache
     here = os.path.dirname(os.path.abspath(__file__))
     code = f"import sys, json; sys.path.insert(0, {here!r}); import {module}; print('::' + json.dumps({module}.{call}))"
     pin = (lambda: os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[-1]})) if pinned else None
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, preexec_fn=pin)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, preexec_fn=pin)
     lines = [line for line in done.stdout.splitlines() if line.startswith("::")]
     if not lines:
         raise SystemExit(f"{call} failed:\n{done.stderr}")
@@ -231,10 +208,6 @@ def main(chosen: list[str]) -> None:
     if everything or "rates" in chosen:
         show("rates, one pinned core", apart("rates(1)", pinned=True))
         show(f"rates, all {cores} cores", apart(f"rates({cores})"))
-    if everything or "compile" in chosen:
-        with tempfile.TemporaryDirectory() as empty:
-            show("seconds to compile and run a program, cold", apart("compile_seconds()", cache=empty))
-            show("the same from the warm cache", apart("compile_seconds()", cache=empty))
     if everything or "sharing" in chosen:
         show("linucb, 100 redrawn contexts, d = 5, one pinned core: seconds", apart("sharing()", pinned=True))
     if everything or "htinf" in chosen:

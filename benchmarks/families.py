@@ -1,12 +1,19 @@
 """One row for each family of algorithms: the public `sweep` against the best loop that we can write in Numba.
 
     python benchmarks/families.py [--json FILE] [--cores N] [--turns N] [--lanes N] [NAME ...]
+    python benchmarks/families.py --costs [--json FILE] [--turns N] [--lanes N] [--horizon N] [NAME ...]
 
 A row plays one instance on both sides: the same arms, horizon, number of lanes and parameters, draws of their own. Both
 take turns in one process, after a first call that compiles. With one core (the default) the process is pinned to it and
 CPU seconds count; with `--cores N` wall clock. Printed are plays of all lanes per second (medians of the turns), the
 loop's time over ours, so above 1 we are faster, and the mean final regrets with their standard errors. A `!` marks
 regrets that differ by more than four joint standard errors. `--lanes` replaces every row's number of lanes.
+
+`--costs` prints instead what a play of a row costs us and what its parts take, in ns (see `parts.py`), for rows and, by
+their cases of the catalogue, for every other algorithm that takes more than 100 ns a play. A NAME may be one of the
+catalogue then. *Bound*: the ratio that a row would reach if only the parts named there were left; they are the fewest
+that bring it below 1. Draws, functions and sums stand there at the best speed of this machine, the rewards as `sweep`
+plays them under a learner that goes round the arms.
 
 The loops are in `numba_*.py` beside this file; those that play blocks of lanes in vectors say how in `numba_vectors`.
 """
@@ -289,6 +296,98 @@ def line(found: dict[str, Any]) -> str:
     return f"| {' | '.join(cells)} |" + ("" if agree(found) else " !")
 
 
+# ---- the parts of a play
+
+COSTLY = 100  # ns a play: from there on every algorithm of the catalogue is shown
+CASE_HORIZON = 5_000  # of the catalogue's cases
+NEEDED = ("rewards", "draws", "functions", "linear algebra")  # what no other arrangement of a step saves
+
+
+def case_of(row: Row) -> Any:
+    """The arguments of `sweep` of a row."""
+    import parts
+
+    return parts.Case(row.ours["algorithms"], row.ours["environment"], row.ours.get("reward_adversary"))
+
+
+def bound(taken: dict[str, float], loop: float) -> str:
+    """The fewest parts without which the loop could not be reached, and the ratio that they leave; ns."""
+    spent, named = 0.0, []
+    for part in sorted(NEEDED, key=lambda part: -taken[part]):
+        spent, named = spent + taken[part], [*named, part]
+        if spent > loop:
+            return f"{' + '.join(named)}: {loop / spent:.2f}"
+    return f"none: {loop / spent:.2f}"
+
+
+def parts_of_row(name: str, horizon: int | None, lanes: int | None, turns: int) -> dict[str, Any] | None:
+    """What a play of a row, or of a case of the catalogue, costs and what its parts take. None below `COSTLY`."""
+    import parts
+    import sweeps
+
+    from jaxbandits.catalogue import ALGORITHMS
+
+    loop = None
+    if name in SIZES:
+        length, number = SIZES[name]
+        length, number = horizon or length, lanes or number
+        row = rows()[name](length, number)
+        row.loop()  # compiled now
+        loop = 1e9 * statistics.median(seconds(time.process_time, row.loop) for _ in range(turns)) / (length * number)
+        case = case_of(row)
+    else:
+        case, length, number = ALGORITHMS[name], horizon or CASE_HORIZON, lanes
+        if number is None:
+            found = sweeps.cost(name, case, length, sweeps.COST_SECONDS, sweeps.COST_LANES)
+            number = found["lanes"]
+            if 1e9 * found["play"] < COSTLY:
+                return None
+    found = parts.costs_of(case, length, number, turns)
+    taken = {"rewards": found.rewards, **found.parts}
+    counts = {kind: list(map(float, both)) for kind, both in zip(parts.KINDS, found.counts.T, strict=True)}
+    return {
+        "name": name, "horizon": length, "lanes": found.lanes, "kernels": found.kernels, "bytes": found.bytes,
+        "play": found.play, "loop": loop, "parts": taken, "rest": found.rest, "counts": counts,
+        "bound": "" if loop is None else bound(taken, loop),
+    }  # fmt: skip
+
+
+def print_costs(names: list[str], options: argparse.Namespace) -> None:
+    """The table of parts, rows first."""
+    from jaxbandits.catalogue import ALGORITHMS
+
+    measure.one_core()
+    rest = [name for name in ALGORITHMS if name not in SIZES]
+    tables = [[n for n in names if n in SIZES], [n for n in names if n not in SIZES]] if names else [list(SIZES), rest]
+    found = []
+    columns = [*NEEDED, "by index", "stored once", "passes", "launches"]
+    print(f"ns of a play and lane, CPU seconds of one pinned core; load {os.getloadavg()[0]:.2f} before")
+    for known, listed in zip((True, False), tables, strict=True):
+        if not listed:
+            continue
+        head = ["row" if known else "algorithm", "lanes a call", "kernels", "ours", *(["loop"] if known else [])]
+        head += [*columns, "rest", *(["bound"] if known else [])]
+        print(f"\n| {' | '.join(head)} |\n|{'---|' * len(head)}", flush=True)
+        for name in listed:
+            row = parts_of_row(name, options.horizon, options.lanes, options.turns)
+            if row is None:
+                continue
+            found.append(row)
+            cells = [f"`{name}`", f"{row['lanes']:,}", f"{row['kernels']:.0f}", _ns(row["play"])]
+            shown = [row["loop"]] if known else []
+            cells += map(_ns, [*shown, *(row["parts"][part] for part in columns), row["rest"]])
+            print(f"| {' | '.join(cells + [row['bound']] * known)} |", flush=True)
+            if options.json:
+                with open(options.json, "w", encoding="utf-8") as file:
+                    json.dump(found, file, indent=1)
+
+
+def _ns(nanoseconds: float) -> str:
+    """Nanoseconds in about three digits."""
+    size = abs(nanoseconds)
+    return f"{nanoseconds:,.0f}" if size >= 100 else f"{nanoseconds:.1f}" if size >= 10 else f"{nanoseconds:.2f}"
+
+
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0], prog="families.py")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"rows: {', '.join(SIZES)}")
@@ -296,15 +395,23 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--cores", type=int, default=1, metavar="N")
     parser.add_argument("--turns", type=int, default=TURNS, metavar="N", help="timed calls of each side")
     parser.add_argument("--lanes", type=int, metavar="N", help="of every row, instead of its own number")
+    parser.add_argument("--costs", action="store_true", help="what a play costs and what its parts take")
+    parser.add_argument("--horizon", type=int, metavar="N", help="with --costs: of every row, instead of its own")
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in SIZES]
+    if unknown and options.costs:
+        from jaxbandits.catalogue import ALGORITHMS
+
+        unknown = [name for name in unknown if name not in ALGORITHMS]
     if unknown:
         print(f"families.py: no row {unknown[0]!r}; the rows are {', '.join(SIZES)}", file=sys.stderr)
         return 2
-    least = min(options.cores, options.turns, 1 if options.lanes is None else options.lanes)
-    if least < 1:
-        print("families.py: --cores, --turns and --lanes must be at least 1", file=sys.stderr)
+    if min(options.cores, options.turns, *(1 if x is None else x for x in (options.lanes, options.horizon))) < 1:
+        print("families.py: --cores, --turns, --lanes and --horizon must be at least 1", file=sys.stderr)
         return 2
+    if options.costs:
+        print_costs(options.names, options)
+        return 0
     if options.cores == 1:
         measure.one_core()
     else:

@@ -2,16 +2,17 @@
 
     python benchmarks/sweeps.py            every figure below, about twenty minutes and 5 GB of temporary files
     python benchmarks/sweeps.py overhead   the quickstart in memory, against a store with progress shown
-    python benchmarks/sweeps.py cores      EXP3 and UCB1 on one core and on two
-    python benchmarks/sweeps.py cache      compiling the quickstart in a fresh process, cold and from the warm cache
+    python benchmarks/sweeps.py cores      four algorithms on one pinned core and on all
     python benchmarks/sweeps.py lanes      100,000 lanes with a store, T = 10,000 and T = 100,000: time and peak memory
     python benchmarks/sweeps.py points     10,000 grid points x 100 seeds: planning, running, merging
     python benchmarks/sweeps.py costs      seconds and bytes of a play, for every algorithm of the catalogue
+    python benchmarks/sweeps.py costs --write PAGE   the same, and put the table into a page between its two marks
 
 Every figure is taken in a process of its own: peak memory and compiled programs do not carry over. Temporary stores lie
 where `tempfile` puts them (TMPDIR chooses), so the figures hold for that disk.
 """
 
+import argparse
 import contextlib
 import os
 import resource
@@ -30,7 +31,8 @@ HERE = Path(__file__).resolve().parent
 QUICKSTART = HERE.parent / "examples" / "quickstart.toml"
 
 OVERHEAD_ROUNDS = 3
-CORES_LANES, CORES_HORIZON, CORES_ROUNDS = 16_384, 10_000, 3
+CORES_LANES = {"ucb1": 16_384, "exp3": 16_384, "htinf": 8_192, "kl_ucb": 4_096}
+CORES_HORIZON, CORES_ROUNDS = 10_000, 5
 LANES, LANES_HORIZONS = 100_000, (10_000, 100_000)
 POINTS, POINTS_SEEDS = 100, 100  # POINTS learning rates x POINTS mixings
 POINTS_RUNS = ((64, 8), (256, 200))  # (horizon, checkpoints)
@@ -95,35 +97,22 @@ def overhead(rounds: int) -> dict:
     return dict(zip(("in memory", "in a store, progress shown"), zip(*pairs, strict=True), strict=True))
 
 
-def cores(lanes: int, horizon: int, rounds: int) -> dict:
-    """{algorithm: {cores: (seconds, cores kept busy) of every round}}."""
+def cores(number: int, horizon: int, rounds: int) -> dict:
+    """{algorithm: (plays x lanes / s of wall clock, ns of a core for a play)}, the best of some rounds each."""
     import jaxbandits as jb
 
-    arms = jb.environments.bernoulli_arms(means=MEANS)
-    found: dict = {}
-
-    def look(run, n: int) -> tuple[float, float]:
-        jb.cores(n)
-        busy = time.process_time()
-        seconds = timed(run)
-        return seconds, (time.process_time() - busy) / seconds
-
-    for name in ("exp3", "ucb1"):
-        run = partial(jb.sweep, getattr(jb.algorithms, name), arms, horizon=horizon, seeds=lanes, progress=False)
-        look(run, 1), look(run, 2)
-        turns = [(look(run, 1), look(run, 2)) for _ in range(rounds)]
-        found[name] = dict(zip((1, 2), zip(*turns, strict=True), strict=True))
+    jb.cores(number)
+    arms, found = jb.environments.bernoulli_arms(means=MEANS), {}
+    for name, seeds in CORES_LANES.items():
+        run = partial(jb.sweep, getattr(jb.algorithms, name), arms, horizon=horizon, seeds=seeds, progress=False)
+        run()  # compiled now
+        turns = []
+        for _ in range(rounds):
+            began = time.process_time()
+            turns.append((timed(run), time.process_time() - began))
+        wall, spent = (min(column) for column in zip(*turns, strict=True))
+        found[name] = seeds * horizon / wall, 1e9 * spent / (seeds * horizon)
     return found
-
-
-def compiling() -> dict:
-    """Seconds of the quickstart's first run in this process, eight seeds, and of the next two:
-    the rest is compiling.
-    """
-    started()
-    run = partial(quickstart(), seeds=8, progress=False)
-    first, *later = (timed(run) for _ in range(3))
-    return {"first": first, "later": min(later)}
 
 
 def lanes(horizon: int, number: int) -> dict:
@@ -163,37 +152,39 @@ def points(directory: str, side: int, seeds: int, horizon: int, checkpoints: int
     }  # fmt: skip
 
 
-def costs(horizon: int, target: float, most: int) -> list[dict]:
-    """One row an algorithm of the catalogue: seconds of a core, the best of three, compilation left out."""
-    from jaxbandits.catalogue import ALGORITHMS
+def cost(name: str, example, horizon: int, target: float, most: int) -> dict:
+    """Seconds of a core for a case of the catalogue, the best of three, compilation left out."""
     from jaxbandits.sweeps.sweep import prepared
 
-    rows = []
-    for name, example in ALGORITHMS.items():
+    def ready(seeds):
+        adversaries = {"reward_adversary": example.reward_adversary, "message_adversary": example.message_adversary}
+        settings = {"horizon": horizon, "seeds": seeds, **adversaries}
+        job = prepared({name: example.algorithm}, example.environment, settings, progress=False)
+        job.dataset()  # compiled now
+        return job, busy(job.dataset)
 
-        def ready(seeds, name=name, example=example):
-            adversaries = {"reward_adversary": example.reward_adversary, "message_adversary": example.message_adversary}
-            settings = {"horizon": horizon, "seeds": seeds, **adversaries}
-            job = prepared({name: example.algorithm}, example.environment, settings, progress=False)
-            job.dataset()  # compiled now
-            return job, busy(job.dataset)
-
-        number = 64
+    number = min(64, most)
+    job, seconds = ready(number)
+    while seconds < target / 2 and number < most:  # enough lanes to fill the chunks, and a time worth reading
+        number = min(most, number * 2 ** max(1, int(np.log2(target / max(seconds, 1e-3)))))
         job, seconds = ready(number)
-        while seconds < target / 2 and number < most:  # enough lanes to fill the chunks, and a time worth reading
-            number = min(most, number * 2 ** max(1, int(np.log2(target / max(seconds, 1e-3)))))
-            job, seconds = ready(number)
-        seconds = min(seconds, busy(job.dataset), busy(job.dataset))
-        shape, cell = job.shapes[0], job.plan.cells[0]
-        facts, checkpoints = cell.environment.facts, len(job.plan.times[horizon])
-        kept = 8 * checkpoints + 4 * (shape.arms or 0) + 8 * len(shape.diagnostics)
-        sizes = [(facts.get(key), short) for key, short in FACTS.items()]
-        rows.append({
-            "name": name, "case": ", ".join(f"{short}={x}" for x, short in sizes if x is not None), "lanes": number,
-            "seconds": seconds, "play": seconds / (number * horizon), "carried": shape.state, "context": shape.context,
-            "recorded": shape.record, "kept": kept,
-        })  # fmt: skip
-    return rows
+    seconds = min(seconds, busy(job.dataset), busy(job.dataset))
+    shape, cell = job.shapes[0], job.plan.cells[0]
+    facts, checkpoints = cell.environment.facts, len(job.plan.times[horizon])
+    kept = 8 * checkpoints + 4 * (shape.arms or 0) + 8 * len(shape.diagnostics)
+    sizes = [(facts.get(key), short) for key, short in FACTS.items()]
+    return {
+        "name": name, "case": ", ".join(f"{short}={x}" for x, short in sizes if x is not None), "lanes": number,
+        "seconds": seconds, "play": seconds / (number * horizon), "carried": shape.state, "context": shape.context,
+        "recorded": shape.record, "kept": kept,
+    }  # fmt: skip
+
+
+def costs(horizon: int, target: float, most: int) -> list[dict]:
+    """One row an algorithm of the catalogue."""
+    from jaxbandits.catalogue import ALGORITHMS
+
+    return [cost(name, example, horizon, target, most) for name, example in ALGORITHMS.items()]
 
 
 FACTS = {"num_experts": "experts", "num_agents": "N", "num_arms": "K", "dim": "d"}
@@ -240,25 +231,28 @@ def show_overhead() -> None:
 
 
 def show_cores() -> None:
-    found, rows, ratios = apart(f"cores({CORES_LANES}, {CORES_HORIZON}, {CORES_ROUNDS})"), [], []
-    for name, turns in found.items():
-        seconds = {n: statistics.median(t for t, _ in rounds) for n, rounds in turns.items()}
-        busy = {n: statistics.median(b for _, b in rounds) for n, rounds in turns.items()}
-        ratios.append(seconds["1"] / seconds["2"])
-        rows.append([name, *(CORES_LANES * CORES_HORIZON / t for t in seconds.values()), ratios[-1], *busy.values()])
-    title = f"{CORES_LANES:,} lanes, T = {CORES_HORIZON:,}, 10 arms: plays x lanes / s"
-    head = ["", "one core", "two cores", "ratio", "cores busy of one", "of two"]
-    show(title, head, rows, asked("two cores over one", min(ratios), 1.8, at_least=True))
-
-
-def show_cache() -> None:
-    with tempfile.TemporaryDirectory() as empty:
-        found = {"cold": apart("compiling()", cache=empty)}
-        found["from the warm cache"] = apart("compiling()", cache=empty)
-        files, size = on_disk(empty)
-    rows = [[name, t["first"], t["later"], t["first"] - t["later"]] for name, t in found.items()]
-    title = f"The quickstart on eight seeds in a fresh process ({files} cache entries, {megabytes(size)}): seconds"
-    show(title, ["", "first run", "later runs", "difference: tracing and compiling"], rows)
+    number = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    one = apart(f"cores(1, {CORES_HORIZON}, {CORES_ROUNDS})", pinned=True)
+    every = apart(f"cores({number}, {CORES_HORIZON}, {CORES_ROUNDS})")
+    rows, shares = [], []
+    for name in one:
+        (rate, spent), (rates, spent_by_all) = one[name], every[name]
+        shares.append(rates / rate / number)
+        rows.append(
+            [f"`{name}`", CORES_LANES[name], rate, rates, shares[-1], spent, spent_by_all, spent / spent_by_all]
+        )
+    head = [
+        "", "lanes", "one core", f"{number} cores", f"of {number} x one core", "ns of a core, one", f"ns, {number}",
+        "one / all",
+    ]  # fmt: skip
+    title = f"T = {CORES_HORIZON:,}, 10 arms: plays x lanes / s of wall clock, and CPU time of a play"
+    claim = asked(f"{number} cores over {number} x one core", min(shares), 0.95, at_least=True)
+    show(
+        title,
+        head,
+        rows,
+        claim + ". Where others use the cores, the CPU time of one core by that of all shows the same",
+    )
 
 
 def show_lanes() -> None:
@@ -295,34 +289,51 @@ def show_points() -> None:
     show(title, head, rows, claim)
 
 
-def show_costs() -> None:
-    found = apart(f"costs({COST_HORIZON}, {COST_SECONDS}, {COST_LANES})", pinned=True)
-    head = [
-        "algorithm", "case", "lanes", "ns a play", "plays / s", "carried, B a lane", "context, B a window",
-        "recorded, B a lane", "kept, B a lane",
-    ]  # fmt: skip
-    rows = [
-        [row["name"], row["case"], row["lanes"], 1e9 * row["play"], 1 / row["play"],
-         row["carried"], row["context"], row["recorded"], row["kept"]]
-        for row in found
-    ]  # fmt: skip
-    show(f"One core, T = {COST_HORIZON:,}, 200 checkpoints, the catalogue's cases", head, rows)
+def cost_table(found: list[dict]) -> str:
+    """The table of costs, in markdown."""
+    head = ["algorithm", "case", "lanes", "ns a play", "core-hours per 10^12 plays", "carried, B a lane", "recorded"]
+    head.append("kept")
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    for row in found:
+        nanoseconds = 1e9 * row["play"]
+        numbers = [row["lanes"], nanoseconds, nanoseconds / 3.6, row["carried"], row["recorded"], row["kept"]]
+        cells = [f"{x:,}" if isinstance(x, int) else f"{x:,.0f}" if x >= 100 else f"{x:.3g}" for x in numbers]
+        lines.append(f"| {' | '.join(['`' + row['name'] + '`', row['case'], *cells])} |")
+    return "\n".join(lines) + "\n"
+
+
+def put_between(page: Path, name: str, table: str) -> None:
+    """Replace the table that stands in a page between the marks of its name."""
+    begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
+    before, rest = page.read_text(encoding="utf-8").split(begin)
+    page.write_text(f"{before}{begin}\n{table}\n{end}{rest.split(end)[1]}", encoding="utf-8")
+
+
+def show_costs(page: Path | None = None) -> None:
+    table = cost_table(apart(f"costs({COST_HORIZON}, {COST_SECONDS}, {COST_LANES})", pinned=True))
+    print(f"One core, T = {COST_HORIZON:,}, 200 checkpoints, the catalogue's cases\n\n{table}", flush=True)
+    if page is not None:
+        put_between(page, "costs", table)
 
 
 SECTIONS = {
-    "overhead": show_overhead, "cores": show_cores, "cache": show_cache, "lanes": show_lanes, "points": show_points,
-    "costs": show_costs,
+    "overhead": show_overhead, "cores": show_cores, "lanes": show_lanes, "points": show_points, "costs": show_costs,
 }  # fmt: skip
 
 
-def main(chosen: list[str]) -> None:
+def main(arguments: list[str]) -> None:
+    reading = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    reading.add_argument("sections", nargs="*", metavar="SECTION")
+    reading.add_argument("--write", type=Path, metavar="PAGE", help="a page with the marks of the table of costs")
+    given = reading.parse_args(arguments)
+    chosen = given.sections
     unknown = [name for name in chosen if name not in SECTIONS]
     if unknown:
         raise SystemExit(f"no section {unknown[0]!r}: choose from {', '.join(SECTIONS)}")
     for name in chosen or SECTIONS:
         load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
         print(f"## {name} (load {load:.2f} before)\n")
-        SECTIONS[name]()
+        SECTIONS[name](*([given.write] if name == "costs" else []))
 
 
 if __name__ == "__main__":
