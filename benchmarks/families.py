@@ -1,7 +1,7 @@
 """One row for each family of algorithms: the public `sweep` against the best loop that we can write in Numba.
 
     python benchmarks/families.py [--json FILE] [--cores N] [--turns N] [--lanes N] [NAME ...]
-    python benchmarks/families.py --costs [--json FILE] [--turns N] [--lanes N] [--horizon N] [NAME ...]
+    python benchmarks/families.py --costs [--json FILE] [--write PAGE] [--turns N] [--lanes N] [--horizon N] [NAME ...]
 
 A row plays one instance on both sides: the same arms, horizon, number of lanes and parameters, draws of their own. Both
 take turns in one process, after a first call that compiles. With one core (the default) the process is pinned to it and
@@ -10,10 +10,17 @@ loop's time over ours, so above 1 we are faster, and the mean final regrets with
 regrets that differ by more than four joint standard errors. `--lanes` replaces every row's number of lanes.
 
 `--costs` prints instead what a play of a row costs us and what its parts take, in ns (see `parts.py`), for rows and, by
-their cases of the catalogue, for every other algorithm that takes more than 100 ns a play. A NAME may be one of the
-catalogue then. *Bound*: the ratio that a row would reach if only the parts named there were left; they are the fewest
-that bring it below 1. Draws, functions and sums stand there at the best speed of this machine, the rewards as `sweep`
-plays them under a learner that goes round the arms.
+their cases of the catalogue, for every other algorithm that takes more than 100 ns a play; a NAME may be one of the
+catalogue then. The least of the turns counts. The parts are measured alone and need not add up to the whole: *rest* is
+what they leave, and is below 0 where they overlap.
+
+    rewards         the environment, played by `sweep` under a learner that goes round the arms
+    draws, functions, linear algebra, by index, stored once
+                    what the learner adds: operations counted while it runs, at the machine's best speed
+    passes          what the learner's kernels read and write besides, at the speed of the second-level cache
+    launches        what does not grow with the lanes of a call, without the environment's share
+    bound           the fewest of the first four parts that alone take longer than the loop, and the ratio that would be
+                    reached if nothing else were left; `none` where all four together take less than the loop
 
 The loops are in `numba_*.py` beside this file; those that play blocks of lanes in vectors say how in `numba_vectors`.
 """
@@ -27,6 +34,7 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import measure
@@ -333,7 +341,7 @@ def parts_of_row(name: str, horizon: int | None, lanes: int | None, turns: int) 
         length, number = horizon or length, lanes or number
         row = rows()[name](length, number)
         row.loop()  # compiled now
-        loop = 1e9 * statistics.median(seconds(time.process_time, row.loop) for _ in range(turns)) / (length * number)
+        loop = 1e9 * min(seconds(time.process_time, row.loop) for _ in range(turns)) / (length * number)
         case = case_of(row)
     else:
         case, length, number = ALGORITHMS[name], horizon or CASE_HORIZON, lanes
@@ -353,33 +361,58 @@ def parts_of_row(name: str, horizon: int | None, lanes: int | None, turns: int) 
 
 
 def print_costs(names: list[str], options: argparse.Namespace) -> None:
-    """The table of parts, rows first."""
+    """The tables of parts: of rows, and of other algorithms."""
+    import sweeps
+
     from jaxbandits.catalogue import ALGORITHMS
 
     measure.one_core()
     rest = [name for name in ALGORITHMS if name not in SIZES]
-    tables = [[n for n in names if n in SIZES], [n for n in names if n not in SIZES]] if names else [list(SIZES), rest]
+    tables = {"rows": [n for n in names if n in SIZES], "others": [n for n in names if n not in SIZES]}
+    tables = tables if names else {"rows": list(SIZES), "others": rest}
     found = []
-    columns = [*NEEDED, "by index", "stored once", "passes", "launches"]
-    print(f"ns of a play and lane, CPU seconds of one pinned core; load {os.getloadavg()[0]:.2f} before")
-    for known, listed in zip((True, False), tables, strict=True):
+    print(f"ns of a play and lane, CPU seconds of one pinned core; load {os.getloadavg()[0]:.2f} before", flush=True)
+    for table, listed in tables.items():
         if not listed:
             continue
-        head = ["row" if known else "algorithm", "lanes a call", "kernels", "ours", *(["loop"] if known else [])]
-        head += [*columns, "rest", *(["bound"] if known else [])]
-        print(f"\n| {' | '.join(head)} |\n|{'---|' * len(head)}", flush=True)
+        lines = _cost_head(table == "rows")
+        print("", *lines, sep="\n", flush=True)
         for name in listed:
             row = parts_of_row(name, options.horizon, options.lanes, options.turns)
             if row is None:
                 continue
             found.append(row)
-            cells = [f"`{name}`", f"{row['lanes']:,}", f"{row['kernels']:.0f}", _ns(row["play"])]
-            shown = [row["loop"]] if known else []
-            cells += map(_ns, [*shown, *(row["parts"][part] for part in columns), row["rest"]])
-            print(f"| {' | '.join(cells + [row['bound']] * known)} |", flush=True)
+            lines.append(cost_line(row))
+            print(lines[-1], flush=True)
             if options.json:
                 with open(options.json, "w", encoding="utf-8") as file:
                     json.dump(found, file, indent=1)
+        if options.write:
+            sweeps.put_between(options.write, table, "\n".join(lines) + "\n")
+
+
+COLUMNS = (*NEEDED, "by index", "stored once", "passes", "launches")
+
+
+def _cost_head(looped: bool) -> list[str]:
+    """The head of a table of parts. looped: whether there are loops beside it."""
+    head = ["row" if looped else "algorithm", "lanes a call", "kernels", "ours", *["loop"] * looped, *COLUMNS, "rest"]
+    head += ["bound"] * looped
+    return [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+
+
+def cost_line(row: dict[str, Any]) -> str:
+    """A line of a table of parts."""
+    looped = row["loop"] is not None
+    times = [row["play"], *[row["loop"]] * looped, *(row["parts"][part] for part in COLUMNS), row["rest"]]
+    cells = [
+        f"`{row['name']}`",
+        f"{row['lanes']:,}",
+        f"{row['kernels']:.0f}",
+        *map(_ns, times),
+        *[row["bound"]] * looped,
+    ]
+    return f"| {' | '.join(cells)} |"
 
 
 def _ns(nanoseconds: float) -> str:
@@ -396,6 +429,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--turns", type=int, default=TURNS, metavar="N", help="timed calls of each side")
     parser.add_argument("--lanes", type=int, metavar="N", help="of every row, instead of its own number")
     parser.add_argument("--costs", action="store_true", help="what a play costs and what its parts take")
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="with --costs: a page with the tables' marks")
     parser.add_argument("--horizon", type=int, metavar="N", help="with --costs: of every row, instead of its own")
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in SIZES]

@@ -21,14 +21,13 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parents[1]
 
-# Every child prints one line of JSON: seconds by name.
-QUICKSTART = """
-import json, os, sys, time
-began = time.perf_counter()
-import jax
+# What a child notes of JAX's work: seconds of wall clock, in which a moment counts once.
+SPANS = """
+import time
 spans = {"tracing": [], "compiling": []}
 kinds = {"trace": "tracing", "mlir": "tracing", "backend_compile": "compiling", "retrieval": "compiling"}
 def note(event, seconds, **_):
@@ -36,6 +35,20 @@ def note(event, seconds, **_):
         if word in event:
             spans[kind].append((time.perf_counter() - seconds, time.perf_counter()))
             return
+def union(pairs):
+    total, reached = 0.0, 0.0
+    for first, last in sorted(pairs):
+        total += max(0.0, last - max(first, reached))
+        reached = max(reached, last)
+    return total
+"""
+# Every child prints one line of JSON: seconds by name.
+QUICKSTART = (
+    SPANS
+    + """
+import json, os, sys, time
+began = time.perf_counter()
+import jax
 jax.monitoring.register_event_duration_secs_listener(note)
 written = []
 replace = os.replace
@@ -50,12 +63,6 @@ jaxbandits.sweep, jaxbandits.algorithms.private_batched
 imported = time.perf_counter()
 assert main(["run", sys.argv[1], "--out", sys.argv[2], "--quiet"]) == 0
 ended = time.perf_counter()
-def union(pairs):
-    total, reached = 0.0, 0.0
-    for first, last in sorted(pairs):
-        total += max(0.0, last - max(first, reached))
-        reached = max(reached, last)
-    return total
 tracing = union(spans["tracing"])
 compiling = union(spans["tracing"] + spans["compiling"]) - tracing
 print(json.dumps({
@@ -64,6 +71,7 @@ print(json.dumps({
     "programs": len([1 for pair in spans["compiling"]]),
 }))
 """
+)
 IMPORTS = """
 import json, time
 began = time.process_time()
@@ -92,24 +100,31 @@ regret = jb.sweep("ucb1", arms, horizon=1000, seeds=100, progress=False).regret[
 json.dumps(float(regret))
 print(json.dumps({"import jax": imported - began, "from there to the result": time.perf_counter() - imported}))
 """
-CATALOGUE = """
-import json, os, time
+CATALOGUE = (
+    SPANS
+    + """
+import json, os
 os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 import jax
 import jaxbandits as jb
 from jaxbandits import catalogue
 jb.cores(1)
 jax.block_until_ready(jax.numpy.zeros(3) + 1)
-seconds = {}
+jax.monitoring.register_event_duration_secs_listener(note)
+found = {"seconds": {}, "tracing": {}, "compiling": {}, "programs": {}}
 for name, case in catalogue.ALGORITHMS.items():
-    began = time.perf_counter()
+    began, spans = time.perf_counter(), {"tracing": [], "compiling": []}
     jb.sweep(
         {name: case.algorithm}, case.environment, horizon=case.horizon, seeds=2, checkpoints=2, progress=False,
         reward_adversary=case.reward_adversary, message_adversary=case.message_adversary,
     )
-    seconds[name] = time.perf_counter() - began
-print(json.dumps(seconds))
+    found["seconds"][name] = time.perf_counter() - began
+    found["tracing"][name] = union(spans["tracing"])
+    found["compiling"][name] = union(spans["tracing"] + spans["compiling"]) - found["tracing"][name]
+    found["programs"][name] = len(spans["compiling"])
+print(json.dumps(found))
 """
+)
 
 
 def child(script: str, *arguments: str, tree: Path, cache: Path) -> dict[str, float]:
@@ -177,11 +192,12 @@ def sweep(trees: dict[str, Path], turns: int, room: Path) -> dict[str, dict[str,
 
 
 def catalogue(trees: dict[str, Path], turns: int, room: Path) -> dict[str, dict[str, float]]:
-    """Cold seconds of every algorithm of the catalogue on one core, the slowest first."""
+    """Cold seconds of every algorithm of the catalogue on one core, the slowest first, and what they went into."""
     cache = room / "catalogue"
     cache.mkdir()
-    figures = child(CATALOGUE, tree=HERE, cache=cache)
-    return {"here": dict(sorted(figures.items(), key=lambda pair: -pair[1]))}
+    found: Any = child(CATALOGUE, tree=HERE, cache=cache)
+    order = sorted(found["seconds"], key=lambda name: -found["seconds"][name])
+    return {f"here, {what}": {name: values[name] for name in order} for what, values in found.items()}
 
 
 SECTIONS = {"quickstart": quickstart, "imports": imports, "sweep": sweep, "catalogue": catalogue}

@@ -12,7 +12,6 @@ import functools
 import math
 import operator
 import re
-import statistics
 import time
 from collections.abc import Callable
 from functools import cache, partial
@@ -25,7 +24,7 @@ from jax import lax
 
 from jaxbandits import random
 from jaxbandits.numerics import materialize
-from jaxbandits.protocol import Algorithm, Hints, Program
+from jaxbandits.protocol import Algorithm, Guarantee, Hints, Program
 from jaxbandits.simulator import arms_of
 from jaxbandits.sweeps.compilation.compiled import WIDE_VECTORS, Compiled
 from jaxbandits.sweeps.compilation.unread_code import without_unread
@@ -519,7 +518,7 @@ def idle(algorithm: Algorithm, arms: int) -> Algorithm:
         init=lambda params, draws: jnp.int32(0), act=act, encode=encode, update=update,
         hints=Hints(one_arm=other.hints.one_arm, tally=other.hints.tally),
     )  # fmt: skip
-    return algorithm._replace(program=program, params=NoParams())
+    return algorithm._replace(program=program, params=NoParams(), guarantee=Guarantee(), config={}, rewards=None)
 
 
 class Case(NamedTuple):
@@ -548,9 +547,9 @@ def busy(function: Callable[[], Any]) -> float:
 
 
 def seconds_of(job: Any, turns: int) -> float:
-    """CPU seconds of a sweep, the median of some turns after one that compiles."""
+    """CPU seconds of a sweep, the least of some turns after one that compiles."""
     job.dataset()
-    return statistics.median(busy(job.dataset) for _ in range(turns))
+    return min(busy(job.dataset) for _ in range(turns))
 
 
 class Costs(NamedTuple):

@@ -144,13 +144,13 @@ def curves() -> dict[str, Curve]:
                     lambda n: contextual(n, seeds=512, horizon=1_000, checkpoints=20), (2, 3, 5, 8, 12, 16, 24),
                 ),
                 "robust_elimination": (
-                    lambda n: fixed_actions(n, seeds=512, horizon=20_000, checkpoints=20), (2, 3, 5, 8, 12),
+                    lambda n: fixed_actions(n, seeds=512, horizon=20_000, checkpoints=20), (2, 5, 10),
                 ),
             },
         ),
         "agents": Curve(
             "agents N", "ten arms, d = 4, T = 500, 128 lanes",
-            {"byzantine_ucb": (lambda n: federated(n, seeds=128, horizon=500, checkpoints=20), (2, 5, 10, 20, 40))},
+            {"byzantine_ucb": (lambda n: federated(n, seeds=128, horizon=500, checkpoints=20), (2, 5, 10, 20))},
         ),
     }  # fmt: skip
 
@@ -204,7 +204,7 @@ def roofline(small: bool) -> dict[str, Any]:
         counts = parts.counted(parts.sweep_of(case, horizon, min(cost["lanes"], parts.COUNTED_LANES)))
         needed = parts.parts_of(counts.sum(0))
         found[name] = {
-            "family": family(name), "case": cost["case"], "play": 1e9 * cost["play"], "needed": needed,
+            "family": family(name), "cost": cost, "play": 1e9 * cost["play"], "needed": needed,
             "counts": dict(zip(parts.KINDS, map(float, counts.sum(0)), strict=True)),
         }  # fmt: skip
         print(f"{name}: {found[name]['play']:.4g} ns, needed {needed_ns(found[name]):.3g} ns", flush=True)
@@ -240,7 +240,7 @@ def roofline_table(found: dict[str, Any]) -> str:
         needed = needed_ns(row)
         numbers = [*(row["needed"][part] for part in NEEDED), needed, row["play"], row["play"] / needed]
         cells = [f"{x:,.0f}" if x >= 100 else f"{x:.1f}" if x >= 10 else f"{x:.2f}" for x in numbers]
-        lines.append(f"| {' | '.join(['`' + name + '`', row['case'], *cells])} |")
+        lines.append(f"| {' | '.join(['`' + name + '`', row['cost']['case'], *cells])} |")
     return "\n".join(lines) + "\n"
 
 
@@ -308,7 +308,7 @@ def draw_roofline(found: dict[str, Any], path: Path) -> None:
         axes.set_ylabel("ns a play and lane, measured")
         axes.set_title("The catalogue's cases, T = 5,000, one core")
         axes.grid(alpha=0.2, linewidth=0.5)
-        axes.legend(frameon=False, loc="upper left", ncols=2)
+        axes.legend(frameon=False, loc="lower right", ncols=2)
         name_points(figure, axes, {name: (needed_ns(row), row["play"]) for name, row in found.items()})
         layout.save(figure, path)
 
@@ -316,6 +316,7 @@ def draw_roofline(found: dict[str, Any], path: Path) -> None:
 def name_points(figure: Any, axes: Any, points: dict[str, tuple[float, float]]) -> None:
     """Write names beside points, each at the first place around its point that is still free."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.text import Text
 
     FigureCanvasAgg(figure).draw()
     renderer = figure.canvas.get_renderer()
@@ -324,21 +325,23 @@ def name_points(figure: Any, axes: Any, points: dict[str, tuple[float, float]]) 
     inside = axes.get_window_extent(renderer).extents
     angles = np.linspace(0, 2 * np.pi, 24, endpoint=False)
     places = [(r * np.cos(a), r * np.sin(a)) for r in (6, 11, 17, 24, 32, 42, 55, 70) for a in angles]
-    for (name, point), _ in zip(sorted(points.items(), key=lambda pair: -pair[1][1]), marks, strict=True):
+    for name, point in sorted(points.items(), key=lambda pair: -pair[1][1]):
         for right, up in places:
             sides = {"ha": "left" if right > 1 else "right" if right < -1 else "center", "va": "center"}
             text = axes.annotate(
                 name, point, (right, up), textcoords="offset points", fontsize=5.5, **sides,
                 arrowprops={"arrowstyle": "-", "linewidth": 0.3, "color": "0.5", "shrinkA": 0, "shrinkB": 2},
             )  # fmt: skip
-            x0, y0, x1, y1 = text.get_window_extent(renderer).extents
+            text.set_in_layout(False)
+            text.update_positions(renderer)
+            x0, y0, x1, y1 = Text.get_window_extent(text, renderer).extents  # without the line to its point
             free = inside[0] < x0 and x1 < inside[2] and inside[1] < y0 and y1 < inside[3]
             if free and not any(x0 < b[2] and b[0] < x1 and y0 < b[3] and b[1] < y1 for b in taken):
                 break
             text.remove()
         else:
             text = axes.annotate(name, point, fontsize=5.5)
-        taken.append(text.get_window_extent(renderer).extents)
+        taken.append(Text.get_window_extent(text, renderer).extents)
 
 
 # ---- all of it

@@ -154,18 +154,17 @@ def points(directory: str, side: int, seeds: int, horizon: int, checkpoints: int
 
 def cost(name: str, example, horizon: int, target: float, most: int) -> dict:
     """Seconds of a core for a case of the catalogue, the best of three, compilation left out."""
-    from jaxbandits.sweeps.sweep import prepared
+    import parts
 
     def ready(seeds):
-        adversaries = {"reward_adversary": example.reward_adversary, "message_adversary": example.message_adversary}
-        settings = {"horizon": horizon, "seeds": seeds, **adversaries}
-        job = prepared({name: example.algorithm}, example.environment, settings, progress=False)
+        job = parts.sweep_of(example, horizon, seeds)
         job.dataset()  # compiled now
         return job, busy(job.dataset)
 
-    number = min(64, most)
+    call = parts.first_call(parts.sweep_of(example, horizon, most)).lanes  # so many lanes are compiled for, once
+    number = call
     job, seconds = ready(number)
-    while seconds < target / 2 and number < most:  # enough lanes to fill the chunks, and a time worth reading
+    while seconds < target / 2 and number < most:  # a time worth reading
         number = min(most, number * 2 ** max(1, int(np.log2(target / max(seconds, 1e-3)))))
         job, seconds = ready(number)
     seconds = min(seconds, busy(job.dataset), busy(job.dataset))

@@ -1,20 +1,31 @@
-"""`benchmarks/families.py` at tiny sizes: it runs, both sides agree, and a name that it does not know is refused."""
+"""The benchmarks behind the pages at tiny sizes: they run, count what there is, and write what the pages show."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import pytest
+from jax import lax
+
+from jaxbandits.catalogue import ALGORITHMS
 
 pytest.importorskip("numba")
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "families.py"
+ROOT = Path(__file__).parents[2]
 
 
-def run(*arguments: object) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, str(SCRIPT), *map(str, arguments)], capture_output=True, text=True, timeout=300
-    )
+def run(*arguments: object, script: str = "families.py") -> subprocess.CompletedProcess:
+    command = [sys.executable, str(ROOT / "benchmarks" / script), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+
+
+@pytest.fixture
+def benchmarks(monkeypatch):
+    """The folder of the scripts can be imported from."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
 
 
 @pytest.mark.slow
@@ -37,3 +48,147 @@ def test_an_unknown_row_is_refused_in_one_line():
     assert done.stdout == ""
     (line,) = done.stderr.splitlines()
     assert "'ucb2'" in line and "kl_ucb" in line
+
+
+# ---- what a play is made of
+
+
+def counts_of(function, *arguments) -> dict[str, float]:
+    """What `parts.evaluate` counts while it runs a function, without what is not there."""
+    import parts
+
+    traced = jax.make_jaxpr(function)(*arguments)
+    found, counts = jax.jit(lambda *leaves: parts.evaluate(traced.jaxpr, traced.consts, leaves, False))(*arguments)
+    assert jnp.allclose(jnp.asarray(found[0]), function(*arguments))
+    return {kind: float(n) for kind, n in zip(parts.KINDS, counts.sum(0), strict=True) if n}
+
+
+def test_a_loop_counts_as_often_as_it_turns(benchmarks):
+    x = jnp.linspace(0.1, 0.9, 8)
+    assert counts_of(jnp.exp, x) == {"exp": 8}
+    found = counts_of(lambda x, n: lax.fori_loop(0, n, lambda _, x: jnp.log(x + 2), x), x, jnp.int32(5))
+    assert found["log"] == 5 * 8
+
+
+def test_a_branch_counts_where_it_is_taken(benchmarks):
+    def step(x, wanted):
+        return lax.cond(wanted, lambda: jnp.exp(x), lambda: jnp.sqrt(x))
+
+    x = jnp.linspace(0.1, 0.9, 8)
+    assert counts_of(step, x, jnp.bool_(True)).keys() >= {"exp"}
+    assert "exp" not in counts_of(step, x, jnp.bool_(False))
+
+
+def test_a_loop_whose_end_differs_between_lanes_gives_the_same(benchmarks):
+    def halved(x):
+        return lax.while_loop(lambda x: x > 1, lambda x: x / 2, x)
+
+    assert counts_of(jax.vmap(halved), jnp.array([1.0, 8.0, 3.0]))["division"] == 3 * 3
+
+
+def test_a_draw_is_a_threefry_block(benchmarks):
+    from jaxbandits.random import Draws
+
+    def drawn(seeds, t):
+        return jax.vmap(lambda seed: Draws(seed, "alg").uniform(t))(seeds)
+
+    found = counts_of(drawn, jnp.arange(4_000, dtype=jnp.uint32), jnp.int32(3))
+    assert found["threefry"] == pytest.approx(4_000, rel=0.11)  # of which the first rounds see no seed
+
+
+def test_counts_of_a_play_tell_the_learner_from_the_rest(benchmarks):
+    import parts
+
+    counts = parts.counted(parts.sweep_of(ALGORITHMS["exp3"], 50, 16, checkpoints=2))
+    learner, rest = (dict(zip(parts.KINDS, row, strict=True)) for row in counts)
+    assert learner["threefry"] == pytest.approx(1, rel=0.2) and rest["threefry"] == pytest.approx(1, rel=0.2)
+    assert 4 <= learner["exp"] <= 6 and rest["exp"] == 0  # of four weights, and of few numbers beside them
+
+
+HLO = """HloModule one
+
+%body.1 (p: (s32[], f32[64])) -> (s32[], f32[64]) {
+  %p = (s32[], f32[64]{0}) parameter(0)
+  %i = s32[] get-tuple-element(%p), index=0
+  %x = f32[64]{0} get-tuple-element(%p), index=1
+  %y = f32[64]{0} fusion(%x), kind=kLoop, calls=%inside
+  %z = f32[64]{0} fusion(%x, %y), kind=kLoop, calls=%inside
+  ROOT %out = (s32[], f32[64]{0}) tuple(%i, %z)
+}
+
+ENTRY %main (a: f32[64]) -> f32[64] {
+  %a = f32[64]{0} parameter(0)
+  %w = (s32[], f32[64]{0}) while(%a), condition=%test, body=%body.1
+  ROOT %r = f32[64]{0} get-tuple-element(%w), index=1
+}
+"""
+
+
+def test_kernels_are_counted_with_the_bytes_that_they_touch(benchmarks):
+    import parts
+
+    assert parts.kernels_of(HLO, 1) == (2, 4 * 64 * (2 + 3))
+
+
+def test_a_bound_names_the_fewest_parts_that_bring_a_row_below_one(benchmarks):
+    import families
+
+    taken = {"rewards": 3.0, "draws": 1.0, "functions": 2.0, "linear algebra": 0.5}
+    assert families.bound(taken, 2.0) == "rewards: 0.67"
+    assert families.bound(taken, 4.0) == "rewards + functions: 0.80"
+    assert families.bound(taken, 13.0) == "none: 2.00"
+
+
+@pytest.mark.slow
+def test_the_parts_of_a_play_are_printed(tmp_path):
+    file = tmp_path / "costs.json"
+    done = run("--costs", "--turns", 1, "--lanes", 32, "--horizon", 100, "--json", file, "exp3_ix")
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(file.read_text())
+    for part in ("rewards", "draws", "functions", "linear algebra", "by index"):
+        assert row["parts"][part] > 0, part
+    assert min(row["parts"].values()) >= 0 and row["play"] > 0 and row["kernels"] > 1
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("| `exp3_ix`")]
+    assert len(line.split("|")) == len(done.stdout.splitlines()[2].split("|"))
+
+
+@pytest.mark.slow
+def test_performance_writes_its_figures(tmp_path):
+    done = run("machine", "roofline", "--small", "--out", tmp_path, script="performance.py")
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "performance.json").read_text())
+    assert min(found["machine"]["operations"].values()) > 0
+    for name in ("ucb1", "exp3", "linucb"):
+        assert sum(found["roofline"][name]["needed"].values()) > 0 and found["roofline"][name]["play"] > 0
+        assert f"| `{name}` |" in done.stdout
+    assert (tmp_path / "performance-roofline.png").stat().st_size > 10_000
+
+
+def test_a_picture_of_rates_has_no_texts_that_collide(benchmarks, tmp_path, monkeypatch):
+    import performance
+
+    from jaxbandits.reports import layout
+
+    drawn = []
+    monkeypatch.setattr(layout, "save", lambda figure, path: drawn.append(figure))
+    for name, curve in performance.curves().items():
+        lines = {label: [[n, 1e8 / n] for n in numbers] for label, (_, numbers) in curve.lines.items()}
+        performance.draw_curve(name, lines, tmp_path / "rates.png")
+    assert [layout.overlaps(figure) for figure in drawn] == [[]] * len(drawn)
+
+
+@pytest.mark.parametrize("page", ["scaling.md", "performance.md"])
+def test_every_algorithm_stands_in_the_table_of_costs(page):
+    text = (ROOT / "docs" / page).read_text()
+    name = {"scaling.md": "costs", "performance.md": "roofline"}[page]
+    table = text.split(f"<!-- {name}: begin -->")[1].split(f"<!-- {name}: end -->")[0]
+    assert sorted(re.findall(r"^\| `(\w+)` ", table, flags=re.M)) == sorted(ALGORITHMS)
+
+
+def test_a_table_is_put_between_its_marks(benchmarks, tmp_path):
+    import sweeps
+
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- costs: begin -->\nold\n<!-- costs: end -->\nafter\n")
+    sweeps.put_between(page, "costs", "| new |\n")
+    assert page.read_text() == "before\n<!-- costs: begin -->\n\n| new |\n\n<!-- costs: end -->\nafter\n"
