@@ -289,7 +289,7 @@ def draw_roofline(found: dict[str, Any], path: Path) -> None:
 
     families = sorted({row["family"] for row in found.values()})
     with layout.style():
-        figure = Figure(figsize=(7.5, 6.5), layout="constrained")
+        figure = Figure(figsize=(8.5, 8.5), layout="constrained")
         axes = figure.subplots()
         for number, kind in enumerate(families):
             points = [(needed_ns(row), row["play"]) for row in found.values() if row["family"] == kind]
