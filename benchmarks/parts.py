@@ -29,7 +29,7 @@ from jaxbandits.simulator import arms_of
 from jaxbandits.sweeps.compilation.compiled import WIDE_VECTORS, Compiled
 from jaxbandits.sweeps.compilation.unread_code import without_unread
 from jaxbandits.sweeps.engines.calls import fitting, owned
-from jaxbandits.sweeps.engines.local import Shared, run_task, shared_by_calls
+from jaxbandits.sweeps.engines.one_call import Shared, run_task, shared_by_calls
 from jaxbandits.sweeps.plan import host_case, stacked
 from jaxbandits.sweeps.sweep import prepared
 
