@@ -104,7 +104,7 @@ def tsallis_inf(
     --------
     >>> import jaxbandits as jb
     >>> jb.algorithms.tsallis_inf(num_arms=3, horizon=100).version
-    ('tsallis_inf', 3, (3,))
+    ('tsallis_inf', 2, (3,))
     """
     num_arms = integer("num_arms", num_arms, 2)
     horizon = integer("horizon", horizon, 1)
