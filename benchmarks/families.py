@@ -388,7 +388,8 @@ def print_costs(names: list[str], options: argparse.Namespace) -> None:
                 with open(options.json, "w", encoding="utf-8") as file:
                     json.dump(found, file, indent=1)
         if options.write:
-            sweeps.put_between(options.write, table, "\n".join(lines) + "\n")
+            put = sweeps.put_rows if names else sweeps.put_between
+            put(options.write, table, "\n".join(lines) + "\n")
 
 
 COLUMNS = (*NEEDED, "by index", "stored once", "passes", "launches")
@@ -429,7 +430,12 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--turns", type=int, default=TURNS, metavar="N", help="timed calls of each side")
     parser.add_argument("--lanes", type=int, metavar="N", help="of every row, instead of its own number")
     parser.add_argument("--costs", action="store_true", help="what a play costs and what its parts take")
-    parser.add_argument("--write", type=Path, metavar="PAGE", help="with --costs: a page with the tables' marks")
+    parser.add_argument(
+        "--write",
+        type=Path,
+        metavar="PAGE",
+        help="with --costs: a page with the tables' marks; of NAMEs their rows",
+    )
     parser.add_argument("--horizon", type=int, metavar="N", help="with --costs: of every row, instead of its own")
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in SIZES]

@@ -308,6 +308,15 @@ def put_between(page: Path, name: str, table: str) -> None:
     page.write_text(f"{before}{begin}\n{table}\n{end}{rest.split(end)[1]}", encoding="utf-8")
 
 
+def put_rows(page: Path, name: str, table: str) -> None:
+    """Replace rows, by their first cells, of a table in a page between the marks of its name; add new ones."""
+    old = page.read_text(encoding="utf-8").split(f"<!-- {name}: begin -->\n")[1].split(f"<!-- {name}: end -->\n")[0]
+    head, bar, *rows = table.strip().splitlines()
+    found = {line.split("|")[1]: line for line in old.strip().splitlines()[2:]}
+    found |= {line.split("|")[1]: line for line in rows}
+    put_between(page, name, "\n".join([head, bar, *found.values()]) + "\n")
+
+
 def show_costs(page: Path | None = None) -> None:
     table = cost_table(apart(f"costs({COST_HORIZON}, {COST_SECONDS}, {COST_LANES})", pinned=True))
     print(f"One core, T = {COST_HORIZON:,}, 200 checkpoints, the catalogue's cases\n\n{table}", flush=True)

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.numerics import columns, fixed_sum, inverse_cdf
+from jaxbandits.numerics import columns, fixed_sum, inverse_cdf, materialize
 from jaxbandits.typing import Array, Bool, Float, Int, UInt32
 
 # The largest number of trials of a binomial draw: the error of its float32 acceptance grows with them (measured
@@ -150,8 +150,11 @@ class Draws:
         low, high = self.words(t, ((n + 1) // 2,))
         return jnp.concatenate([low, high], axis=-1)[..., :n].reshape(jnp.shape(t) + shape)
 
-    def columns(self, t: Int[Array, ""], number: int) -> Any:
-        """The words of `bits(t, (number,))` as `numerics.columns`."""
+    def columns(self, t: Int[Array, "..."], number: int) -> Any:
+        """The words of `bits(t, (number,))` apart: as many arrays of t's shape, or one array beyond `columns.UNROLL`.
+
+        Each array is contiguous over the lanes: draws of such words are loops in full vectors.
+        """
         if number > columns.UNROLL:
             return self.bits(t, (number,))
         pairs = [self.words(t, (), i) for i in range((number + 1) // 2)]
@@ -163,7 +166,15 @@ class Draws:
 
     def normal(self, t: Int[Array, "..."], shape: tuple[int, ...] = ()) -> Float[Array, "..."]:
         """Standard normal."""
-        return to_normal(self.bits(t, shape), self.dtype)
+        return materialize(to_normal(self.bits(t, shape), self.dtype), long=True)
+
+    def normals(self, t: Int[Array, "..."], number: int) -> tuple[Float[Array, "..."], ...]:
+        """The entries of `normal(t, (number,))`, each an array of t's shape, as `columns` draws them."""
+        words = self.columns(t, number)
+        if isinstance(words, tuple):
+            return tuple(materialize(to_normal(word, self.dtype), long=True) for word in words)
+        drawn = self.normal(t, (number,))
+        return tuple(drawn[..., i] for i in range(number))
 
     def exponential(self, t: Int[Array, "..."], shape: tuple[int, ...] = ()) -> Float[Array, "..."]:
         """Exponential of mean 1."""

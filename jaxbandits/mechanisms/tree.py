@@ -27,14 +27,17 @@ class Tree(NamedTuple):
     Parameters
     ----------
     init : callable
-        dtype -> state: `[levels, *shape]` the latest node of each level, or `[*shape]` for increments.
+        dtype -> state: `[levels + 1, *shape]` the latest sum that ended with each level, or `[*shape]` for increments.
     release : callable
         state, n (int32, 1, 2, ... in turn), fresh standard normals `[*shape]` -> state, and the noise `[*shape]` of
         the sum of n.
+    noise : callable
+        state, n -> that noise again, where n messages were released; 0 for n = 0.
     """
 
     init: Callable[[Any], Float[Array, "..."]]
     release: Callable[[Any, Any, Any], tuple[Float[Array, "..."], Float[Array, "..."]]]
+    noise: Callable[[Any, Any], Float[Array, "..."]]
 
 
 def tree_levels(num_releases: int, calibration: Literal["exact", "zcdp", "paper"] = "exact") -> int:
@@ -78,14 +81,14 @@ def tree(num_releases: int, shape: Sequence[int], form: Literal["tree", "increme
         Shape of a message.
     form : {"tree", "increment"}, default "tree"
         "tree": sums of popcount(n) independent nodes, in a state of shape
-        `[bit_length(num_releases), *shape]`.
+        `[bit_length(num_releases) + 1, *shape]`.
         "increment": noise on every message, n of them in the n-th sum, in a state of shape `[*shape]`.
 
     Returns
     -------
     Tree
-        ``init(dtype) -> state`` and ``release(state, n, fresh) -> state, noise``. The noise of n has
-        popcount(n) (increments: n) times the variance of a fresh draw.
+        ``init(dtype) -> state``, ``release(state, n, fresh) -> state, noise`` and ``noise(state, n)``. The noise of
+        n has popcount(n) (increments: n) times the variance of a fresh draw.
 
     Raises
     ------
@@ -104,7 +107,7 @@ def tree(num_releases: int, shape: Sequence[int], form: Literal["tree", "increme
     Examples
     --------
     >>> import jax.numpy as jnp
-    >>> init, release = tree(3, ())
+    >>> init, release, _ = tree(3, ())
     >>> state = init(jnp.float32)
     >>> for n, fresh in enumerate([1.0, 10.0, 100.0], start=1):
     ...     state, noise = release(state, jnp.int32(n), jnp.float32(fresh))
@@ -115,22 +118,27 @@ def tree(num_releases: int, shape: Sequence[int], form: Literal["tree", "increme
     """
     levels, shape = max(1, tree_levels(integer("num_releases", num_releases, 0))), tuple(shape)
     if choice("form", form, FORMS) == "increment":
-        return Tree(lambda dtype: jnp.zeros(shape, dtype), lambda state, n, fresh: (state + fresh,) * 2)
+
+        def added(state, n, fresh):
+            return (state + fresh,) * 2
+
+        return Tree(lambda dtype: jnp.zeros(shape, dtype), added, lambda state, n: state)
+
+    # Kept for every level is the last sum whose lowest bit it was, and at the end 0, the sum of no message.
+    def noise(state, n):
+        return state[jnp.where(n == 0, levels, _lowest_bit(n))]
 
     def release(state, n, fresh):
-        bits = (n >> jnp.arange(levels, dtype=n.dtype)) & 1
-        lowest = lax.population_count((n & -n) - 1)  # the level of the node that ends with message n
-        level = jnp.arange(levels, dtype=n.dtype)
-        wide = (levels,) + (1,) * len(shape)
-        # levels below the lowest bit keep stale nodes: no sum reads them before they are drawn anew
-        state = jnp.where((level == lowest).reshape(wide), fresh, state)
-        parts = jnp.where((bits == 1).reshape(wide), state, 0)
-        noise = parts[0]
-        for j in range(1, levels):
-            noise = noise + parts[j]
-        return state, noise
+        # the sum of n is that of n without its lowest bit, released earlier, and of the node that ends now
+        total = noise(state, n & (n - 1)) + fresh
+        return state.at[_lowest_bit(n)].set(total), total
 
-    return Tree(lambda dtype: jnp.zeros((levels, *shape), dtype), release)
+    return Tree(lambda dtype: jnp.zeros((levels + 1, *shape), dtype), release, noise)
+
+
+def _lowest_bit(n: Any) -> Any:
+    """The number of the lowest bit that is set."""
+    return lax.population_count((n & -n) - 1)
 
 
 def _nodes(num_releases: Any, calibration: Any, form: str) -> int:

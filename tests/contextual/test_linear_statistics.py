@@ -15,7 +15,7 @@ from reference.ldp_contextual.comparators import dyadic_nodes, simplified_nodes
 from jaxbandits import sweep
 from jaxbandits.algorithms import jdp_linucb, ldp_linucb, linucb, uniform
 from jaxbandits.algorithms.contextual.selection import width
-from jaxbandits.algorithms.contextual.statistics import bounded, joint, local, tree_nodes
+from jaxbandits.algorithms.contextual.statistics import TREES, bounded, joint, local, tree_nodes
 from jaxbandits.environments import contextual_linear
 from jaxbandits.mechanisms import gaussian_scale
 from jaxbandits.numerics.packed import pairs, symmetric_inverse
@@ -158,13 +158,14 @@ def test_noise_of_the_sums_at_every_play(form):
     statistics = joint(2, form, tree_nodes(form, horizon))
     params = jdp_linucb(num_arms=5, dim=2, horizon=horizon, epsilon=1.0, tree=form).params.statistics
     state = statistics.init(params, stream(5, "alg/init"))
-    noise_of = noises(form, 5, horizon, entries=5)
+    noise_of, (_, _, noise) = noises(form, 5, horizon, entries=5), TREES[form](tree_nodes(form, horizon), 5)
     feature, one = [jnp.zeros(1)] * 2, jnp.ones(1)
     for t in range(1, horizon + 1):
-        np.testing.assert_allclose(state.noise, noise_of(t), atol=1e-5)
+        np.testing.assert_allclose(noise(state.source, jnp.int32(t - 1)), noise_of(t), atol=1e-5)
         message = statistics.encode(params, 1.0, stream(5, "alg/encode"), jnp.array([t]), feature, one, None)
         state, released = statistics.update(params, 1.0, state, stream(5, "alg/update"), jnp.int32(t), message, 1)
-        np.testing.assert_allclose(released.vector, params.vector * state.noise[3:], rtol=1e-6)
+        drawn = jnp.stack(noise(state.source, jnp.int32(t)))
+        np.testing.assert_allclose(released.vector, params.vector * drawn[3:], rtol=1e-6)
 
 
 def test_nodes_of_a_horizon():

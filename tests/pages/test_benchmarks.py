@@ -192,3 +192,12 @@ def test_a_table_is_put_between_its_marks(benchmarks, tmp_path):
     page.write_text("before\n<!-- costs: begin -->\nold\n<!-- costs: end -->\nafter\n")
     sweeps.put_between(page, "costs", "| new |\n")
     assert page.read_text() == "before\n<!-- costs: begin -->\n\n| new |\n\n<!-- costs: end -->\nafter\n"
+    sweeps.put_between(page, "costs", "| name | ns |\n|---|---|\n| `a` | 1 |\n| `b` | 2 |\n")
+    sweeps.put_rows(page, "costs", "| name | ns |\n|---|---|\n| `b` | 3 |\n| `c` | 4 |\n")
+    assert page.read_text().splitlines()[3:8] == [
+        "| name | ns |",
+        "|---|---|",
+        "| `a` | 1 |",
+        "| `b` | 3 |",
+        "| `c` | 4 |",
+    ]

@@ -82,9 +82,10 @@ def test_the_state_is_the_literal_tree(last):
         np.random.default_rng(0).integers(-1000, 1000, (last + 1, 2)).astype(np.float32)
     )  # sums of integers are exact
     nodes = {(j, n): fresh[n] for n in range(1, last + 1) for j in range(7) if n % 2**j == 0 and (n >> j) % 2 == 1}
-    init, release = m.tree(last, (2,))
+    init, release, again = m.tree(last, (2,))
     state = init(jnp.float32)
-    assert state.shape == (last.bit_length(), 2)
+    assert state.shape == (last.bit_length() + 1, 2)
+    assert again(state, jnp.int32(0)).tolist() == [0, 0]
     for n in range(1, last + 1):
         state, noise = release(state, jnp.int32(n), fresh[n])
         end, wanted, used = n, np.zeros(2), 0
@@ -92,13 +93,13 @@ def test_the_state_is_the_literal_tree(last):
             j = (end & -end).bit_length() - 1
             wanted, end, used = wanted + nodes[j, end], end - 2**j, used + 1
         assert used == n.bit_count()
-        assert noise.tolist() == wanted.tolist()
+        assert noise.tolist() == again(state, jnp.int32(n)).tolist() == wanted.tolist()
 
 
 def test_variances_of_the_noise():
     fresh = np.random.default_rng(1).normal(size=(16, 20_000)).astype(np.float32)
     for form, variance in [("tree", int.bit_count), ("increment", lambda n: n)]:
-        init, release = m.tree(15, (20_000,), form)
+        init, release, _ = m.tree(15, (20_000,), form)
         state = init(jnp.float32)
         for n in range(1, 16):
             state, noise = release(state, jnp.int32(n), fresh[n])

@@ -90,4 +90,4 @@ def linear_thompson(
     part, plays = chosen_part(statistics, protocol, window, s)
     scale = number("posterior_scale", posterior_scale, 0.0)
     posterior = scale * REWARD_SCALE * math.sqrt(9 * s.dim * 2 * math.log(s.horizon))
-    return arguments.assembled("linear_thompson", 1, part, s, thompson, ThompsonParams(posterior), plays)
+    return arguments.assembled("linear_thompson", 2, part, s, thompson, ThompsonParams(posterior), plays)

@@ -126,9 +126,9 @@ def program(num_arms: int, dim: int, learner: Any, step: Any, longest: int) -> P
         x, y = bounded([feature[j] for j in range(dim)], reward[0], params.feature_norm)
         noise = params.mechanism_scale * params.feature_noise
         spread = jnp.sqrt(noise * noise + params.perturbation**2)  # one draw has the law of both
-        z = draws.child("feature").normal(t[0], (dim,))
+        z = draws.child("feature").normals(t[0], dim)
         y = y + params.mechanism_scale * params.reward_noise * draws.child("reward").normal(t[0])
-        sent = materialize(jnp.stack([*(x[j] + spread * z[j] for j in range(dim)), y]))
+        sent = materialize(jnp.stack([*(x[j] + spread * z[j] for j in range(dim)), y]), long=True)
         return Message(sent[:dim], sent[dim])
 
     def update(params, state, draws, t, note, message, used):
@@ -347,7 +347,7 @@ def online_ucb(
         schedule=(Span(1, horizon),),
         params=params,
         guarantee=claim,
-        version=("online_ucb", 1, static),
+        version=("online_ucb", 2, static),
         config={},
         rewards=Rewards(0.0, 1.0, "clip"),
     )

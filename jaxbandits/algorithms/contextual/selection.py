@@ -78,8 +78,7 @@ def thompson(
     """argmax <x, theta + v C z> with C C' = P and z [d] normal: draws act/posterior. Pivots of P below 0 count as 0."""
     dim = len(features)
     factor = cholesky(estimate.inverse, dim)
-    noise = draws.child("posterior").normal(t, (dim,))
-    moved = lower_product(factor, [noise[:, j] for j in range(dim)])
+    moved = lower_product(factor, draws.child("posterior").normals(t, dim))
     sample = materialize_all([estimate.theta[j] + params.posterior * moved[j] for j in range(dim)])
     score: Any = sum(x * theta[:, None] for x, theta in zip(features, sample, strict=True))
     return argmax(score, TIE)

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxbandits.mechanisms.tree import tree, tree_levels
-from jaxbandits.numerics import fixed_sum, materialize, safe_norm
+from jaxbandits.numerics import fixed_sum, safe_norm
 from jaxbandits.numerics.packed import outer, pairs, rank_one, ridge_estimate
 from jaxbandits.typing import Array, Float, Int
 
@@ -92,8 +92,6 @@ class JointState(NamedTuple):
     """The true sums at a trusted server, and the noise under which they are released."""
 
     sums: Sums
-    # of the sums now: standard normals summed
-    noise: Float[Array, " n"]
     # what the noise is made from
     source: Any
 
@@ -106,12 +104,12 @@ def bounded(feature: Sequence[Array], reward: Array, norm: Any) -> tuple[list[Ar
     return [x * shrink for x in feature], jnp.where(jnp.isfinite(reward), jnp.clip(reward, 0, 1), 0)
 
 
-def noisy(params: PrivateParams, scale: Any, noise: Float[Array, "... n"], sums: Sums, dim: int) -> Sums:
-    """Sums plus standard normals times their scales; no noise at scale 0."""
+def noisy(params: PrivateParams, scale: Any, noise: Sequence[Array], sums: Sums, dim: int) -> Sums:
+    """Sums plus n standard normals times their scales; no noise at scale 0."""
     entry = scale * params.vector
     size = [scale * (params.diagonal if i == j else params.off_diagonal) for i, j in pairs(dim)]
-    gram = tuple(v + size[k] * noise[..., k] for k, v in enumerate(sums.gram))
-    return Sums(gram, tuple(u + entry * noise[..., len(gram) + j] for j, u in enumerate(sums.vector)))
+    gram = tuple(v + size[k] * noise[k] for k, v in enumerate(sums.gram))
+    return Sums(gram, tuple(u + entry * noise[len(gram) + j] for j, u in enumerate(sums.vector)))
 
 
 def zeros(dim: int, dtype: Any) -> Sums:
@@ -167,7 +165,7 @@ def local(dim: int) -> Statistics:
 
     def encode(params, scale, draws, t, feature, reward, play):
         feature, reward = bounded(feature, reward, params.feature_norm)
-        noise = materialize(draws.child("noise").normal(t, (entries,)))
+        noise = draws.child("noise").normals(t, entries)
         return noisy(params, scale, noise, report(feature, reward), dim)
 
     def update(params, scale, state, draws, t, message, used):
@@ -180,19 +178,20 @@ def local(dim: int) -> Statistics:
 
 
 def _tree(nodes: int, entries: int):
-    """The binary tree's noise.
+    """The binary tree's noise, a tree for each entry: three functions.
 
-    start(draws) -> source, noise of no report; move(source, draws, n) -> the same after n reports.
+    start(draws) -> source; move(source, draws, n) -> the source after n reports; noise(source, n) -> their noise.
     """
-    begin, release = tree(2**nodes - 1, (entries,))
+    begin, release, noise = tree(2**nodes - 1, ())
 
     def start(draws):
-        return begin(draws.dtype), jnp.zeros(entries, draws.dtype)
+        return (begin(draws.dtype),) * entries
 
     def move(source, draws, n):
-        return release(source, n, materialize(draws.child("noise").normal(n, (entries,))))
+        fresh = draws.child("noise").normals(n, entries)
+        return tuple(release(sums, n, z)[0] for sums, z in zip(source, fresh, strict=True))
 
-    return start, move
+    return start, move, lambda source, n: tuple(noise(sums, n) for sums in source)
 
 
 def _nested(nodes: int, entries: int):
@@ -204,13 +203,13 @@ def _nested(nodes: int, entries: int):
         sums = [drawn[0]]
         for node in drawn[1:]:
             sums.append(sums[-1] + node)
-        return jnp.stack(sums), sums[0]
+        return jnp.stack(sums)
 
-    def move(source, draws, n):
+    def noise(source, n):
         level = sum(((n + 1 >= first).astype(jnp.int32) for first in starts), jnp.int32(0))
-        return source, lax.dynamic_index_in_dim(source, level, keepdims=False)
+        return tuple(lax.dynamic_index_in_dim(source, level, keepdims=False))
 
-    return start, move
+    return start, lambda source, draws, n: source, noise
 
 
 TREES = {"binary": _tree, "simplified": _nested}
@@ -227,22 +226,24 @@ def joint(dim: int, form: str, nodes: int) -> Statistics:
 
     Windows are of one play, params are `PrivateParams`. form: a key of `TREES`; nodes: `tree_nodes`.
     """
-    start, move = TREES[form](nodes, len(pairs(dim)) + dim)
+    start, move, noise = TREES[form](nodes, len(pairs(dim)) + dim)
 
     def init(params, draws):
-        source, noise = start(draws)
-        return JointState(zeros(dim, draws.dtype), noise, source)
+        return JointState(zeros(dim, draws.dtype), start(draws))
 
     def encode(params, scale, draws, t, feature, reward, play):
         return report(*bounded(feature, reward, params.feature_norm))
 
+    def released(params, scale, state, n):
+        return noisy(params, scale, noise(state.source, n), state.sums, dim)
+
     def update(params, scale, state, draws, t, message, used):
-        source, noise = move(state.source, draws, t)
-        sums = add(state.sums, message, used)
-        return JointState(sums, noise, source), noisy(params, scale, noise, sums, dim)
+        state = JointState(add(state.sums, message, used), move(state.source, draws, t))
+        return state, released(params, scale, state, t)
 
     def estimate(params, scale, state, t):
-        sums = noisy(params, scale, state.noise, state.sums, dim)
+        # the noise is read from what is kept, and not handed over: its draws would be computed twice
+        sums = released(params, scale, state, t - 1)
         return Estimate(*ridge_estimate(sums.gram, sums.vector, ridge_at(params, t, sums.vector[0].dtype)))
 
     return Statistics(init, encode, update, estimate)

@@ -360,7 +360,7 @@ def byzantine_ucb(
         schedule=(Span(window, episodes, whole=True),),
         params=params,
         guarantee=claim,
-        version=("byzantine_ucb", 3, (num_arms, *static)),
+        version=("byzantine_ucb", 4, (num_arms, *static)),
         config={},
         rewards=Rewards(-1.0, 1.0) if privacy else Rewards(),
     )

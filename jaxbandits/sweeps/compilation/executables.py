@@ -31,10 +31,10 @@ from jaxbandits.window import Parts
 
 LIMIT = 1 << 31  # bytes on disk, with what JAX's own cache keeps for this package; the least recently used go first
 _CHECK = hashlib.sha256().digest_size
-# Settings of JAX that say where things are kept or shown, and not what is computed.
+# Settings of JAX that say where things are kept or shown or what else is there, and not what is computed.
 _BESIDE = (
     "jax_compilation_cache", "jax_enable_compilation_cache", "jax_persistent_cache", "jax_log", "jax_dump",
-    "jax_debug_log", "jax_traceback",
+    "jax_debug_log", "jax_traceback", "jax_num_cpu_devices",
 )  # fmt: skip
 HERE = "in this process"  # how `Parts.traced` begins where it says nothing to another process
 _lock = threading.Lock()
