@@ -2,12 +2,35 @@
 
 from importlib import import_module
 
-from jaxbandits.papers.study import Claim, Study, Sweep, Tuning, claims_table, reproduce
+from jaxbandits.papers.study import (
+    Claim,
+    Exact,
+    Exponent,
+    Interval,
+    Study,
+    Sweep,
+    Tuning,
+    claims_table,
+    reproduce,
+)
 from jaxbandits.validation import nearest
 
 PAPERS = ("private_adversarial", "private_robust_mab", "robust_linear", "byzantine", "ldp_contextual")
 
-__all__ = ["PAPERS", "Claim", "Study", "Sweep", "Tuning", "claims_table", "find", "known", "reproduce"]
+__all__ = [
+    "PAPERS",
+    "Claim",
+    "Exact",
+    "Exponent",
+    "Interval",
+    "Study",
+    "Sweep",
+    "Tuning",
+    "claims_table",
+    "find",
+    "known",
+    "reproduce",
+]
 
 
 def known() -> dict[str, Study]:

@@ -14,8 +14,9 @@ import pandas as pd
 
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
-from jaxbandits import statistics, theory
+from jaxbandits import theory
 from jaxbandits.papers.study import Claim, Results, Study, Sweep, Tuning, crossing, over_horizons, worst
+from jaxbandits.papers.tables import exponent
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 from jaxbandits.statistics import mean_interval
@@ -172,12 +173,9 @@ def slopes(ds, exponents, key, sign, uniform):
             measured = f"regret is below half of random play's at {len(learnt)} of {ds.sizes[key]} points only"
             entries.append(Claim(statement, f"at most {rate:.2f}", measured))
             continue
-        row = statistics.slope(ds.sel({"algorithm": [label], key: learnt}), over=key).iloc[0]
-        low, high = sorted((sign * row.ci_low, sign * row.ci_high))
-        measured = f"{sign * row.slope:.2f} [{low:.2f}, {high:.2f}] over {len(learnt)} points"
-        entries.append(
-            Claim(statement, f"at most {rate:.2f}", measured, False if low > rate else True if high <= rate else None)
-        )
+        learnt_ds = ds.sel({"algorithm": [label], key: learnt})
+        slope, evidence = exponent(learnt_ds, key, sign=sign, at_most=rate)
+        entries.append(Claim(statement, f"at most {rate:.2f}", f"{slope:.2f} over {len(learnt)} points", evidence))
     return entries
 
 
@@ -193,7 +191,7 @@ def claims(results: Results) -> list[Claim]:
     mean = final_regret(arms).mean("seed")
     epsilons, horizon = mean["epsilon"].values, int(arms.t[-1])
     many = np.geomspace(10 / horizon, 1, 200)
-    cheaper = "√(KT/ε) < √(KT log KT)/ε for every ε ≤ 1"
+    cheaper = "upper bounds: √(KT/ε) < √(KT log KT)/ε for every ε ≤ 1"
     for name in BASES:
         apart = final_regret(arms).sel(algorithm=name) - final_regret(arms).sel(
             algorithm=LOCAL
@@ -204,8 +202,8 @@ def claims(results: Results) -> list[Claim]:
         paper = f"{cheaper}; by the bounds with constants {_where(many, bounds[:, 0] - bounds[:, 1])}, but {below}"
         clear = ", ".join(f"{x:g}" for x, a, b in zip(epsilons, low, high, strict=True) if a <= 0 <= b)
         where_less = _where(epsilons, difference) + (f"; within noise at {clear}" if clear else "")
-        holds = True if (high < 0).all() else False if (low > 0).any() else None
-        entries.append(Claim(f"{name} in batches has less regret than {LOCAL}", paper, where_less, holds))
+        # The paper compares upper bounds: whose regret is smaller on one instance cannot contradict it.
+        entries.append(Claim(f"{name} in batches has less regret than {LOCAL}", paper, where_less))
     ratios = final_regret(arms).sel(algorithm=["HTINF", LOCAL, "no privacy"]).mean("seed")
     free = ratios.sel(algorithm="no privacy")
     measured = ", ".join(

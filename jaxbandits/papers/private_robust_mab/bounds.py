@@ -70,7 +70,7 @@ def claims(results: Results) -> list[Claim]:
 
 STUDY = Study(
     "Regret between the lower and the upper bound",
-    "Theorems 4.1 and 6.5; docs/reproductions/private_robust_mab.md",
+    "Theorems 4.1 and 6.2; docs/reproductions/private_robust_mab.md",
     sweeps,
     {"epsilon": draw("epsilon"), "share": draw("share")},
     claims,

@@ -121,14 +121,11 @@ def claims(results: Results) -> list[Claim]:
     sizes = [(len(MEANS), int(next(iter(results.values())).t[-1]), epsilon, share) for _, epsilon, share in mean.index]
     upper = np.array([theory.prm_raw_bound(k, t, epsilon, corruption_bound=share) for k, t, epsilon, share in sizes])
     ratio = mean["PRM elimination"].to_numpy() / upper
-    measured = f"in {int((ratio <= 1).sum())} of {len(ratio)} cells; {ratio.min():.2f} to {ratio.max():.2f} of it"
+    measured = (
+        f"{ratio.min():.2f} to {ratio.max():.2f} of it; at most 1 in {int((ratio <= 1).sum())} of {len(ratio)} cells"
+    )
     entries.append(
-        Claim(
-            "PRM elimination is below the order of Theorem 6.5",
-            "constants unspecified",
-            measured,
-            bool((ratio <= 1).all()),
-        )
+        Claim("PRM elimination against the order of Theorem 6.2", "at most the order, constants hidden", measured)
     )
     for (name, epsilon, share), row in mean.iterrows():
         if epsilon == EPSILON:
@@ -140,7 +137,7 @@ def claims(results: Results) -> list[Claim]:
 
 STUDY = Study(
     "Heavy tails, contamination and privacy at once: rewards with a bounded raw moment",
-    "Theorem 6.5; docs/reproductions/private_robust_mab.md",
+    "Theorem 6.2; docs/reproductions/private_robust_mab.md",
     sweeps,
     {"time": draw_time, "epsilon": draw_epsilon, "share": draw_share},
     claims,
