@@ -13,6 +13,7 @@ from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret, grid_dims
 
 WINDOW, BROKEN = 10, 2.0
+CUTS = (0.0, 1.1, 1.2, 1.4, 1.7, BROKEN, 3.0, 10.0, 1000.0)  # of the colours: most ratios are between 1 and 2
 ATTACKS = {
     "target": partial(v.byzantine, kind="target", scale=5.0),
     "sign flip": partial(v.byzantine, kind="sign_flip", scale=5.0),
@@ -78,7 +79,7 @@ def draw(results: Results) -> plot.Plot:
     frame = pd.concat([frame[frame["algorithm"] == label] for label in RULES])
     names = {"share": "share of attacked agents"}
     return plot.heatmap(
-        frame, "share", "attack", "ratio", panel="algorithm", text="text", hatched="broke", names=names,
+        frame, "share", "attack", "ratio", panel="algorithm", text="text", hatched="broke", names=names, cuts=CUTS,
         hatch=f"more than {BROKEN:g} times", caption="regret of an honest agent relative to the mean without an attack",
     )  # fmt: skip
 

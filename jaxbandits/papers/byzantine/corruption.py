@@ -38,7 +38,8 @@ def per_agent(ds):
 def draw(results: Results) -> plot.Plot:
     """Regret an honest agent against the share of attacked agents."""
     caption = f"{NUM_AGENTS} agents, regret of an honest one; target attack of scale {SCALE:g}"
-    return plot.against(per_agent(results["rules"]), "corruption_bound", caption=caption, width=5.5)
+    names = {"corruption_bound": "share of attacked agents"}
+    return plot.against(per_agent(results["rules"]), "corruption_bound", names=names, caption=caption, width=5.5)
 
 
 def claims(results: Results) -> list[Claim]:

@@ -44,8 +44,9 @@ def together(results):
 def draw(results: Results) -> plot.Plot:
     """Final regret against the plays of an episode."""
     return plot.against(
-        together(results), "window", caption=f"regret of an honest agent; target attack of scale {SCALE:g}", width=5.5
-    )
+        together(results), "window", names={"window": "plays L of an episode"}, width=5.5,
+        caption=f"regret of an honest agent; target attack of scale {SCALE:g}",
+    )  # fmt: skip
 
 
 def claims(results: Results) -> list[Claim]:

@@ -27,11 +27,11 @@ FIXED, TUNED, PRIVATE = f"EXP3, learning rate {FIXED_RATE}", "EXP3, rate √(log
 
 
 def forced(plays, rate=RATE, primed=False) -> np.ndarray:
-    """Probability of action 2 at each play of the paper's appendix G.1 [plays], float64: the paper's listing, on d =
-    log w_2 - log w_1.
+    """Probability of arm 1 at each play of the paper's appendix G.1 [plays], float64: the paper's listing, on d =
+    log w_1 - log w_0.
 
-    Even plays (from 0) are forced onto action 2, odd ones onto action 1, all losses are 1; without `primed` the first
-    is 0.
+    Arms count from 0: the paper's actions 1 and 2 are arms 0 and 1. Even plays (from 0) are forced onto arm 1, odd
+    ones onto arm 0, all losses are 1; without `primed` the first is 0.
     """
     out, d = np.empty(plays), 0.0
     for t in range(plays):
@@ -150,13 +150,14 @@ def draw_forced(results: Results) -> plot.Plot:
     """The figure of the paper's appendix G.1, every 500th play."""
     p = results["forced"]
     t = np.arange(0, p.shape[1], 500)
-    names = ("P_t(2) on l", "P_t(2) on l', the neighbour")
+    names = ("on l", "on l', the neighbour")
     frame = pd.concat(
         [pd.DataFrame({"t": t, "probability": row[t], "data": name}) for row, name in zip(p, names, strict=True)]
     )
-    words = {"t": "play t", "probability": "probability of action 2"}
+    words = {"t": "play t", "probability": "probability of arm 1"}
     caption = (
-        "EXP3 on two tables that differ in the first play, actions forced to alternate; learning rate = mixing = 0.0001"
+        "EXP3 on two tables that differ in the first play, actions forced to alternate; learning rate = mixing = "
+        "0.0001; arm 1 is the paper's action 2"
     )
     return plot.lines(frame, "t", "probability", line="data", names=words, caption=caption, width=4.5)
 

@@ -36,7 +36,8 @@ ASKED_OF = {
     "PRM elimination": "the paper's",
 }
 EPSILON, SHARE = 0.5, 0.05  # of the figures that vary something else
-SHARES = ("corruption_bound", "reward_adversary.corruption")
+SHARES = ("corruption_bound", "reward_adversary.corruption")  # the learner knows the share
+AXES = {"corruption_bound": "share of contaminated rewards"}
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
@@ -81,7 +82,7 @@ def draw_time(results: Results) -> plot.Plot:
     """Regret against plays, one panel a share."""
     name = first(results)
     caption = f"Pareto rewards; contamination: {name}; ε = {EPSILON}"
-    return plot.regret(results[name], select={"epsilon": EPSILON}, log="both", caption=caption)
+    return plot.regret(results[name], select={"epsilon": EPSILON}, log="both", names=AXES, caption=caption)
 
 
 def draw_epsilon(results: Results) -> plot.Plot:
@@ -100,8 +101,8 @@ def draw_share(results: Results) -> plot.Plot:
     ds = results[name]
     caption = f"Pareto rewards; contamination: {name}; ε = {EPSILON}"
     return plot.against(
-        ds, "corruption_bound", select={"epsilon": EPSILON}, reference=orders(ds, "corruption_bound"), caption=caption,
-        width=5.5,
+        ds, "corruption_bound", select={"epsilon": EPSILON}, reference=orders(ds, "corruption_bound"), names=AXES,
+        caption=caption, width=5.5,
     )  # fmt: skip
 
 

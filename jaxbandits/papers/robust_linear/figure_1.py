@@ -175,6 +175,8 @@ def claims(results: Results) -> list[Claim]:
         listed = frame[frame["line"].isin(DOTTED[panel].values())]
         for line, part in listed.groupby("line", sort=False):
             points = ", ".join(f"{y:,.0f} at {at:g}" for at, y in zip(part[x], part["regret"], strict=True))
+            if part["regret"].nunique() == 1:  # a line across the panel
+                points = f"{part['regret'].iloc[0]:,.0f}"
             entries.append(Claim(f"{panel}, {line}: regret", "", points))
     first = theory.robust_linear_reward_bound(CENTER_DIM, HORIZON, CENTER_EPSILON)
     second, proof = (

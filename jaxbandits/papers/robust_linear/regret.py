@@ -106,7 +106,10 @@ def draw_share(results: Results) -> plot.Plot:
     horizon = int(results["share"].t[-1])
     first, _ = orders(lambda x: (horizon, float("inf"), x)).items()
     caption = f"rewards of ±1, ε = ∞; corrupted reports: -{VALUE:g} on the best arm, {VALUE:g} elsewhere"
-    return plot.against(results["share"], "corruption_bound", reference=dict([first]), width=5.5, caption=caption)
+    return plot.against(
+        results["share"], "corruption_bound", names={"corruption_bound": "share of corrupted reports"},
+        reference=dict([first]), width=5.5, caption=caption,
+    )  # fmt: skip
 
 
 def claims(results: Results) -> list[Claim]:
