@@ -118,7 +118,7 @@ def regret(
             layout.axis(axes.xaxis, own["t"], log in ("x", "both"))
             layout.axis(axes.yaxis, own[["centre", "low", "high"]].to_numpy(), log in ("y", "both"))
             if value is not None:
-                axes.set_title(f"{(names or {}).get(panel_key, _words(panel_key))} = {_text(value)}")
+                axes.set_title(f"{(names or {}).get(str(panel_key), _words(panel_key))} = {_text(value)}")
         layout.name_axes(panels, "plays t", "cumulative regret", shared=panel_key != "horizon")
         layout.finish(figure, panels[0], labels, _over(ds, bands), caption)
     return _done(figure, frame, path)

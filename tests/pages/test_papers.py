@@ -3,7 +3,9 @@ the quick sizes end to end.
 """
 
 import math
+import re
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,6 +17,7 @@ from jaxbandits import papers
 from jaxbandits.cli import main
 from jaxbandits.papers import study as machinery
 from jaxbandits.papers.private_adversarial import exp3_leak, experts_map, lower_bound
+from jaxbandits.papers.robust_linear import breakdown
 from jaxbandits.papers.study import (
     Claim,
     Exact,
@@ -461,12 +464,51 @@ def test_the_lemma_says_nothing_about_a_player_of_even_odds_or_one_that_never_ex
     assert len(early) and (early["tau_0"] + early["window"] <= 300 + early["p"]).all()
 
 
+# ---- where estimators break
+
+
+def test_the_sizes_of_corrupted_reports_have_rows_of_equal_height():
+    """From 1 to a million: on a logarithmic axis the six rows would overprint each other."""
+    shares, sizes = [0.0, 0.01, 0.2], [1.0, 3.0, 10.0, 30.0, 100.0, 1e6]
+    labels, dims = list(breakdown.FIRST), ("algorithm", "corruption_bound", "seed", "t")
+    regret = np.random.default_rng(0).uniform(1, 2, size=(len(labels), len(shares), 3, 1))
+    coordinates = {"algorithm": labels, "corruption_bound": shares, "seed": range(3), "t": [9]}
+    ds = xr.Dataset({"regret": (dims, regret)}, coordinates)
+    figure = breakdown.draw(breakdown.FIRST)({f"{size:g}": ds for size in sizes}).figure
+    heights = {round(p.get_height(), 6) for axes in figure.axes for p in axes.patches if p.get_height()}
+    assert heights == {1.0} and jb.plot.overlaps(figure) == []
+    assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["1", "3", "10", "30", "100", "1M"]
+
+
 # ---- the map of the experts
 
 
 def test_cells_without_a_theory_tuning_are_known():
     assert not experts_map.valid("batched EXP4", 64, 100_000, 0.01) and experts_map.valid("batched EXP4", 4, 10**9, 0.1)
     assert experts_map.valid("experts as arms", 64, 1000, 0.01) and not experts_map.valid("local EXP4", 64, 5, 0.1)
+
+
+# ---- the pages
+
+PAGES = sorted((Path(__file__).parents[2] / "docs" / "reproductions").glob("*.md"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_the_pages_keep_the_rule_of_verdicts(page):
+    """A verdict has what the paper says beside it and an interval, unless its value is exact."""
+    rows = [re.split(r"(?<!\\)\|", line)[1:-1] for line in page.read_text().splitlines() if line.startswith("| ")]
+    rows = [[cell.strip() for cell in row] for row in rows if len(row) == 4 and row[1].strip() != "the paper says"]
+    assert rows
+    for statement, paper, measured, verdict in rows:
+        assert verdict in (("yes", "**no**", "-") if paper else ("",)), statement
+        if verdict in ("yes", "**no**"):
+            assert re.search(r"\[.+, .+\]", measured) or statement in EXACT, statement
+
+
+EXACT = {  # no draw enters
+    "end value on l", "end value on l'", "the printed variance bound lets the filter remove something",
+    "center, the orders at T = 10,000",
+}  # fmt: skip
 
 
 # ---- quick sizes, through the command line

@@ -1,6 +1,7 @@
 """The growth of an honest agent's regret with the horizon, beside the theorems' exponents.
 
-The three algorithms differ in their constants, too: a tenth of the theorems' for the medians, all of them for the mean.
+The three algorithms differ in their constants, too: ridge and radius are a tenth of the theorems' for the medians and
+the theorems' for the mean, whose episodes have one play.
 """
 
 from functools import partial
@@ -50,8 +51,10 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 
 def draw(results: Results) -> plot.Plot:
     """Final regret against the horizon, on logarithmic axes."""
-    caption = f"regret of an honest agent; target attack of scale {SCALE:g}; radius: the medians' {RATE:g} times the "
-    caption += "theorems', the mean's theirs, with episodes of one play"
+    caption = (
+        f"regret of an honest agent; target attack of scale {SCALE:g}; scales of ridge and radius: {RATE:g} for the "
+    )
+    caption += "medians, 1 for the mean, whose episodes have one play"
     return plot.against(together(results), "horizon", caption=caption, width=5.5)
 
 

@@ -137,7 +137,7 @@ def claims(results: Results) -> list[Claim]:
             entries.append(_of(alike(here, list(labels)), f"{reading}, {words}"))
     for reading, algorithm in (("as printed", PRINTED), ("reward only", REWARD_ONLY)):
         measured = "; ".join(f"ε = {eps:g}: {delivered(algorithm, epsilon=eps)[0]:.3g}" for eps in EPSILONS)
-        entries.append(Claim(f"{reading}: privacy delivered", "ε at δ = 0.1", measured))
+        entries.append(Claim(f"{reading}: privacy delivered, ε at δ = 0.1", "", measured))
     return entries
 
 
