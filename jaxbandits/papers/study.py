@@ -18,6 +18,7 @@ from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret, grid_dims, markdown
 from jaxbandits.sweeps import sweep
 from jaxbandits.sweeps.grid import PARTS, Axis, axes_of, takes
+from jaxbandits.sweeps.storage import computing_time
 from jaxbandits.typing import Vector
 
 Results: TypeAlias = dict[str, Any]
@@ -119,12 +120,16 @@ class Study(NamedTuple):
 
 
 class Reproduction(NamedTuple):
-    """What a study gave: results, figures and claims, and the files written."""
+    """What a study gave: results, figures and claims, the files written, and the seconds that its sweeps took.
+
+    The seconds are those that all runs together have computed, compilation included.
+    """
 
     results: dict[str, Any]
     figures: dict[str, plot.Plot]
     claims: list[Claim]
     paths: list[Path]
+    seconds: float
 
 
 def reproduce(
@@ -154,7 +159,7 @@ def reproduce(
     Returns
     -------
     Reproduction
-        Results, figures and claims, and the files written.
+        Results, figures and claims, the files written, and the seconds that its sweeps took in all runs.
 
     Raises
     ------
@@ -164,10 +169,12 @@ def reproduce(
         A claim with a verdict given by hand.
     """
     home = Path(directory) / ("full" if full else "quick")
-    results, paths = dict(study.computed(full)), []
+    results, paths, seconds = dict(study.computed(full)), [], 0.0
     for declared in (study.sweeps, lambda full: study.following(full, results)):
         for name, one in declared(full).items():
-            results[name], chosen = run(one, home / "sweeps" / name, progress=progress)
+            store = home / "sweeps" / name
+            results[name], chosen = run(one, store, progress=progress)
+            seconds += sum(computing_time.seconds(chunks) for chunks in store.rglob("chunks"))
             if chosen is not None:
                 paths.append(home / f"{name}_tuning.csv")
                 chosen.to_csv(paths[-1], index=False)
@@ -183,7 +190,7 @@ def reproduce(
     rows = [(claim.statement, claim.paper, claim.measured, claim.holds) for claim in claims]
     pd.DataFrame(rows, columns=["statement", "paper", "measured", "holds"]).to_csv(paths[-2], index=False)
     paths[-1].write_text(f"{claims_table(claims)}\n")
-    return Reproduction(results, figures, claims, paths)
+    return Reproduction(results, figures, claims, paths, seconds)
 
 
 def run(one: Sweep, store: str | Path, *, progress: bool = True) -> tuple[xr.Dataset, pd.DataFrame | None]:

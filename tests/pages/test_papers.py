@@ -11,10 +11,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from PIL import Image
 
 import jaxbandits as jb
 from jaxbandits import papers
 from jaxbandits.cli import main
+from jaxbandits.papers import pages, verdicts
 from jaxbandits.papers import study as machinery
 from jaxbandits.papers.private_adversarial import exp3_leak, experts_map, lower_bound
 from jaxbandits.papers.robust_linear import breakdown
@@ -32,6 +34,7 @@ from jaxbandits.papers.study import (
     reproduce,
 )
 from jaxbandits.papers.tables import exponent, ratio_interval
+from jaxbandits.reports import layout
 
 a, e = jb.algorithms, jb.environments
 SETTINGS = {
@@ -490,14 +493,20 @@ def test_cells_without_a_theory_tuning_are_known():
 
 # ---- the pages
 
-PAGES = sorted((Path(__file__).parents[2] / "docs" / "reproductions").glob("*.md"))
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = sorted((DOCS / "reproductions").glob("*.md"))
+
+
+def rows_of(text):
+    """The rows of the tables of claims in a text, as lists of their four cells."""
+    rows = [re.split(r"(?<!\\)\|", line)[1:-1] for line in text.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in row] for row in rows if len(row) == 4 and row[1].strip() != "the paper says"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
 def test_the_pages_keep_the_rule_of_verdicts(page):
     """A verdict has what the paper says beside it and an interval, unless its value is exact."""
-    rows = [re.split(r"(?<!\\)\|", line)[1:-1] for line in page.read_text().splitlines() if line.startswith("| ")]
-    rows = [[cell.strip() for cell in row] for row in rows if len(row) == 4 and row[1].strip() != "the paper says"]
+    rows = rows_of(page.read_text())
     assert rows
     for statement, paper, measured, verdict in rows:
         assert verdict in (("yes", "**no**", "-") if paper else ("",)), statement
@@ -511,22 +520,177 @@ EXACT = {  # no draw enters
 }  # fmt: skip
 
 
-# ---- quick sizes, through the command line
+def test_a_page_is_written_between_the_marks_of_its_study(tmp_path):
+    home, figures = tmp_path / "reproductions", tmp_path / "figures" / "a-paper"
+    home.mkdir()
+    page = home / "a_paper.md"
+    begin, end = pages.marks("a-paper/one")
+    page.write_text(f"# Title\n\n{begin}\nwas here before\n{end}\n\nwords \\1\n")
+    done = reproduce(small_study(), tmp_path / "run", full=True, progress=False)
+    paths = pages.write("a-paper/one", done, tmp_path)
+    assert paths == [page, figures / "one-curve.csv", figures / "one-curve.png"]
+    table = pages.written("a-paper/one", tmp_path)
+    assert page.read_text() == f"# Title\n\n{begin}{table}{end}\n\nwords \\1\n" and "before" not in table
+    assert rows_of(table) == [["regret", "finite", done.claims[0].measured, "yes"]]
+    command = "`jaxbandits reproduce a-paper/one --full`"
+    assert done.seconds > 0 and f"{command}: {done.seconds:,.0f} s, seeds 0 to 11, T = 60," in table
+    assert "[curve](../figures/a-paper/one-curve.csv)" in table
+    assert paths[1].read_text() == (tmp_path / "run" / "full" / "curve.csv").read_text()
+    again = reproduce(small_study(), tmp_path / "run", full=True, progress=False)  # from the store
+    assert again.seconds == done.seconds
+    first = page.read_text()
+    pages.write("a-paper/one", again, tmp_path)
+    assert page.read_text() == first
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("# Title\n", "0 places"), ("{0}\n{1}\n{0}\n{1}\n", "2 places"), ("{1}\n{0}\n", "0 places")]
+)
+def test_a_page_without_its_marks_is_said_before_any_work(tmp_path, capsys, monkeypatch, text, message):
+    monkeypatch.setattr(papers, "reproduce", lambda *args, **kwargs: pytest.fail("ran"))
+    command = ["reproduce", "byzantine/rate", "--docs", str(tmp_path)]
+    assert main(command) == 2 and "add --full" in capsys.readouterr().err
+    assert main([*command, "--full"]) == 2 and "there is no page" in capsys.readouterr().err
+    (tmp_path / "reproductions").mkdir()
+    (tmp_path / "reproductions" / "byzantine.md").write_text(text.format(*pages.marks("byzantine/rate")))
+    assert main([*command, "--full"]) == 2 and message in capsys.readouterr().err
+
+
+def test_every_study_has_its_place_on_a_page_and_its_pictures_beside_it():
+    pictures = set()
+    for name, study in papers.known().items():
+        paper, figure = name.split("/")
+        text = pages.page_of(name, DOCS).read_text()
+        assert rows_of(pages.written(name, DOCS)), name
+        for key in study.figures:
+            pictures.add(f"{paper}/{figure}-{key}.png")
+            assert f"](../figures/{paper}/{figure}-{key}.png)" in text, f"{name}: {key} is not shown"
+    there = {f"{path.parent.name}/{path.name}" for path in (DOCS / "figures").glob("*/*.png")}
+    assert there == pictures
+
+
+# ---- the page of verdicts
+
+NAMED = r"(Theorem|Corollary|Lemma|Proposition|Figure|Table|Remark)s? ([A-Z0-9]+(?:\.[0-9]+)*)"
+
+
+def numbers_of(row):
+    """What a row is about, such as {"Lemma A.3", "Lemma A.4"} for "Lemmas A.3 and A.4", with those between for "to"."""
+    kind, found = "", set()
+    for word, number in re.findall(
+        r"(?:(Theorem|Corollary|Lemma|Proposition|Figure|Table|Remark)\w*,? )?\b([A-Z]?[0-9.]*\d)\b", row
+    ):
+        kind = word or {"Corollarie": "Corollary"}.get(kind, kind)
+        found.add(f"{kind} {number}")
+    ends = re.search(r"([A-Z]\.)(\d+) to [A-Z]\.(\d+)", row)
+    return found | ({f"{kind} {ends[1]}{n}" for n in range(int(ends[2]), int(ends[3]) + 1)} if ends else set())
+
+
+def test_the_page_of_verdicts_is_what_the_other_pages_say():
+    text = (DOCS / "verdicts.md").read_text()
+    assert text.split(verdicts.BEGIN)[1].split(verdicts.END)[0] == f"\n{verdicts.tables(DOCS, papers.known())}\n"
+
+
+@pytest.mark.parametrize("paper", papers.PAPERS)
+def test_every_numbered_claim_that_a_page_names_has_a_verdict_and_no_row_is_empty(paper):
+    _, rows = verdicts.rows(DOCS)[paper.replace("_", "-")]
+    covered = {number for row in rows for number in numbers_of(row.number)}
+    named = {" ".join(match) for match in re.findall(NAMED, (DOCS / "reproductions" / f"{paper}.md").read_text())}
+    sources = " ".join(
+        study.source for name, study in papers.known().items() if name.startswith(paper.replace("_", "-"))
+    )
+    assert named | {" ".join(match) for match in re.findall(NAMED, sources)} <= covered
+    for row in rows:
+        assert row.claim and row.ground and row.verdict in verdicts.WORDS, row.number
+        assert bool(row.study) == bool(row.statement), row.number
+    assert len({row.number for row in rows}) == len(rows)
+
+
+def test_what_a_row_is_about():
+    assert numbers_of("Lemmas A.3 and A.4") == {"Lemma A.3", "Lemma A.4"}
+    assert numbers_of("Theorem 6.5 and Corollary 6.6") == {"Theorem 6.5", "Corollary 6.6"}
+    assert numbers_of("Lemmas A.3 to A.5") == {"Lemma A.3", "Lemma A.4", "Lemma A.5"}
+
+
+def test_a_row_that_names_what_is_not_there_says_so(tmp_path):
+    known, row = papers.known(), verdicts.Verdict("Theorem 1", "c", "holds", "g", "byzantine/rate", "none such")
+    with pytest.raises(ValueError, match=r"Theorem 1: .*byzantine.md has no row 'none such' of byzantine/rate"):
+        verdicts.cells(row, DOCS, known)
+    with pytest.raises(ValueError, match="no study 'byzantine/none'"):
+        verdicts.cells(row._replace(study="byzantine/none"), DOCS, known)
+    with pytest.raises(ValueError, match="no audit of 'nobody'"):
+        verdicts.cells(row._replace(study="", audited="nobody"), DOCS, known)
+    with pytest.raises(ValueError, match="verdict = 'maybe'"):
+        verdicts.cells(row._replace(verdict="maybe"), DOCS, known)
+    (tmp_path / "verdicts.md").write_text("no marks")
+    with pytest.raises(ValueError, match="one pair of lines"):
+        verdicts.write(tmp_path, known)
+
+
+# ---- quick sizes, and what the pages show of the full ones
+
+# Drawn before a picture kept its words: to be drawn again with the next full run of their studies.
+OLD_PICTURES = (
+    "private-adversarial/price-of-privacy", "private-adversarial/experts-map", "private-adversarial/exp3-leak",
+    "private-robust-mab/bernoulli", "robust-linear/regret", "ldp-contextual/map", "ldp-contextual/equal-budget",
+)  # fmt: skip
+
+
+def labels_of(study):
+    """The labels of algorithms, sweeps and values of the grid at full size, the longest first."""
+    found = set()
+    for name, one in study.sweeps(True).items():
+        found |= {name, *one.settings["algorithms"]}
+        for values in one.settings.get("grid", {}).values():
+            found |= {str(value) for value in values if isinstance(value, str)}
+    return sorted(found, key=len, reverse=True)
+
+
+def shape(text, labels):
+    """A text with @ for a label and # for a number, or for a list of them: of both a full run has more."""
+    for label in labels:
+        text = re.sub(rf"(?<!\w){re.escape(label)}(?!\w)", "@", text)
+    text = re.sub(r"∞|\binf\b|(?<![\w.])[-+∓±]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?%?", "#", text)
+    return re.sub(r"([@#])(?:(?:, | and |; )[@#])+", r"\1", text)
+
+
+def test_the_shape_of_a_text():
+    assert shape("target: trimmed mean at 0, 0.1, 0.2", ["trimmed mean"]) == "target: @ at #"
+    assert shape("M1, M2 and UCB1 at ε = ∞, 5% of ±30", ["M1", "M2"]) == "@ and UCB1 at ε = # of #"
+    assert shape("below JDP", ["JDP"]) != shape("above JDP", ["JDP"])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(papers.known()))
-def test_quick_sizes(tmp_path, capsys, name):
-    assert main(["reproduce", name, "--out", str(tmp_path), "--quiet"]) == 0
-    study, home = papers.known()[name], tmp_path / "quick"
+def test_quick_sizes(tmp_path, name):
+    """A quick run ends, its pictures are legible, and the page has the same claims and labels."""
+    study = papers.known()[name]
+    done = reproduce(study, tmp_path, formats=(), progress=False)
+    assert len(done.claims) >= 3 and all(claim.measured for claim in done.claims)
+    labels = labels_of(study)
+    here, there = rows_of(claims_table(done.claims)), rows_of(pages.written(name, DOCS))
+    assert {shape(row[0], labels) for row in here} == {shape(row[0], labels) for row in there}
+    assert {shape(row[1], labels) for row in here} <= {shape(row[1], labels) for row in there}
+    paper, figure = name.split("/")
+    for key, picture in done.figures.items():
+        assert jb.plot.overlaps(picture.figure) == []
+        assert len(pd.read_csv(tmp_path / "quick" / f"{key}.csv")) > 1
+        kept = Image.open(DOCS / "figures" / paper / f"{figure}-{key}.png").text.get("Description")
+        assert (kept is None) == (name in OLD_PICTURES)
+        if kept is not None:
+            here, there = (
+                {shape(word, labels) for word in words} for words in (layout.words(picture.figure), kept.splitlines())
+            )
+            assert here <= there
+            data = pd.read_csv(DOCS / "figures" / paper / f"{figure}-{key}.csv")
+            assert data.columns.tolist() == picture.data.columns.tolist()
+
+
+def test_a_study_through_the_command_line(tmp_path, capsys):
+    assert main(["reproduce", "private-adversarial/exp3-leak", "--out", str(tmp_path), "--quiet"]) == 0
+    study, home = papers.known()["private-adversarial/exp3-leak"], tmp_path / "quick"
     said = capsys.readouterr().out
-    assert "| the paper says | we measure |" in said and study.title in said
+    assert "| the paper says | we measure |" in said and study.title in said and "quick size" in said
     for figure in study.figures:
         assert (home / f"{figure}.png").stat().st_size > 5000 and len(pd.read_csv(home / f"{figure}.csv")) > 1
-    claims = pd.read_csv(home / "claims.csv")
-    assert len(claims) >= 3 and claims["measured"].notna().all()
-    results = {
-        key: machinery.run(one, home / "sweeps" / key, progress=False)[0] for key, one in study.sweeps(False).items()
-    }
-    for draw in study.figures.values():
-        assert jb.plot.overlaps(draw(results | study.computed(False)).figure) == []
+    assert len(pd.read_csv(home / "claims.csv")) >= 3
