@@ -632,7 +632,7 @@ def test_a_row_that_names_what_is_not_there_says_so(tmp_path):
 # Drawn before a picture kept its words: to be drawn again with the next full run of their studies.
 OLD_PICTURES = (
     "private-adversarial/price-of-privacy", "private-adversarial/experts-map", "private-adversarial/exp3-leak",
-    "private-robust-mab/bernoulli", "robust-linear/regret", "ldp-contextual/map", "ldp-contextual/equal-budget",
+    "private-robust-mab/bernoulli", "ldp-contextual/map", "ldp-contextual/equal-budget",
 )  # fmt: skip
 
 
