@@ -63,12 +63,12 @@ def write(name: str, done: Reproduction, docs: Path) -> list[Path]:
 def how_it_was_run(name: str, done: Reproduction) -> str:
     """The command, the seconds, the seeds and horizons, and the data of the pictures, as a paragraph of Markdown."""
     datasets = [ds for ds in done.results.values() if isinstance(ds, xr.Dataset)]
-    parts = [f"version {__version__}"]
+    parts = [f"{done.seconds:,.0f} s", f"version {__version__}"]
     if datasets:
         seeds = sorted({f"{int(ds['seed'].min()):,} to {int(ds['seed'].max()):,}" for ds in datasets}, key=len)
         horizons = np.unique(np.concatenate([horizons_of(ds) for ds in datasets]))
         ends = " to ".join(dict.fromkeys(f"{int(x):,}" for x in horizons[[0, -1]]))
-        parts = [f"{done.seconds:,.0f} s", f"seeds {' and '.join(seeds)}", f"T = {ends}", *parts]
+        parts[1:1] = [f"seeds {' and '.join(seeds)}", f"T = {ends}"]
     text = f"`jaxbandits reproduce {name} --full`: {', '.join(parts)}."
     paper, figure = name.split("/")
     links = [f"[{key}](../figures/{paper}/{figure}-{key}.csv)" for key in done.figures]

@@ -5,6 +5,7 @@ run that was interrupted goes on where it stopped, and a study that grew compute
 """
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
@@ -120,9 +121,10 @@ class Study(NamedTuple):
 
 
 class Reproduction(NamedTuple):
-    """What a study gave: results, figures and claims, the files written, and the seconds that its sweeps took.
+    """What a study gave: results, figures and claims, the files written, and the seconds that it took.
 
-    The seconds are those that all runs together have computed, compilation included.
+    The seconds are those that all runs together have computed its sweeps, compilation included, and those of this run
+    for what is no sweep.
     """
 
     results: dict[str, Any]
@@ -159,7 +161,7 @@ def reproduce(
     Returns
     -------
     Reproduction
-        Results, figures and claims, the files written, and the seconds that its sweeps took in all runs.
+        Results, figures and claims, the files written, and the seconds that it took.
 
     Raises
     ------
@@ -169,7 +171,9 @@ def reproduce(
         A claim with a verdict given by hand.
     """
     home = Path(directory) / ("full" if full else "quick")
-    results, paths, seconds = dict(study.computed(full)), [], 0.0
+    began = time.perf_counter()
+    results, paths = dict(study.computed(full)), []
+    seconds = round(time.perf_counter() - began, 1)
     for declared in (study.sweeps, lambda full: study.following(full, results)):
         for name, one in declared(full).items():
             store = home / "sweeps" / name

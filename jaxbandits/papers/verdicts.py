@@ -116,7 +116,7 @@ def cells(row: Verdict, docs: Path, studies: dict[str, Study]) -> list[str]:
     if row.study:
         if row.study not in studies:
             raise ValueError(f"{row.number}: there is no study {row.study!r}")
-        measured.append(f"{_measured(row, docs)} ({_seeds(studies[row.study])})")
+        measured.append(f"{_measured(row, docs)}{_seeds(studies[row.study])}")
         measured.append(f"`jaxbandits reproduce {row.study} --full`")
         if row.picture:
             paper, figure = row.study.split("/")
@@ -160,10 +160,10 @@ def _measured(row: Verdict, docs: Path) -> str:
 
 
 def _seeds(study: Study) -> str:
-    """How many seeds a study has at full size."""
+    """How many seeds the sweeps of a study have at full size, in brackets."""
     seeds = [one.settings["seeds"] for one in study.sweeps(True).values()]
     most = max((x if isinstance(x, int) else len(x) for x in seeds), default=0)
-    return f"{most:,} seeds" if most else "no draw"
+    return f" ({most:,} seeds)" if most else ""
 
 
 def _audit(row: Verdict, docs: Path) -> str:

@@ -516,6 +516,7 @@ def test_the_pages_keep_the_rule_of_verdicts(page):
 
 EXACT = {  # no draw enters
     "end value on l", "end value on l'", "the printed variance bound lets the filter remove something",
+    "reports that the printed threshold removes",
     "center, the orders at T = 10,000",
 }  # fmt: skip
 
