@@ -12,7 +12,7 @@ exclude_patterns = ["_build"]
 html_theme = "furo"
 smartquotes = False  # API texts quote code
 html_title = f"jaxbandits {release}"
-myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
+myst_enable_extensions = ["dollarmath", "colon_fence", "deflist", "html_image"]  # html_image: thumbnails
 myst_heading_anchors = 3
 
 default_role = "literal"  # `name` in a docstring is code

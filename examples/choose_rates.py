@@ -3,7 +3,7 @@
     python examples/choose_rates.py      about two minutes on two cores; prints the [[tied]] table of the quickstart
 
 Every algorithm is run over a grid of learning rates at every epsilon on seeds 10,000 to 10,099; the rate of lowest mean
-regret at the horizon is kept. The quickstart reports on seeds 0 to 399.
+regret at the horizon is kept. The quickstart reports on seeds 0 to 199.
 """
 
 from functools import partial

@@ -42,10 +42,18 @@ def parser() -> argparse.ArgumentParser:
     share.set_defaults(engine="local")
     again = commands.add_parser("reproduce", help="run a paper's figures and tables, or go on with them")
     again.add_argument(
-        "name", metavar="PAPER/FIGURE", help="a figure, or a paper for all of them; `list papers` names them"
+        "name", metavar="PAPER/FIGURE", help="a figure, a paper for all of its own, or all; `list papers` names them"
     )
     again.add_argument("--full", action="store_true", help="full size: minutes to hours instead of seconds")
-    again.add_argument("--out", metavar="DIR", type=Path, help="where to write (default: runs/<PAPER>/<FIGURE>)")
+    again.add_argument(
+        "--out",
+        metavar="DIR",
+        type=Path,
+        help="where to write (default: runs/<PAPER>/<FIGURE>, with --docs runs/reproductions/<PAPER>/<FIGURE>)",
+    )
+    again.add_argument(
+        "--docs", metavar="DOCS", type=Path, help="with --full: put tables and pictures into the pages of DOCS, too"
+    )
     again.add_argument("--format", default="png", metavar="png,pdf", help="picture formats: png, pdf, svg")
     again.add_argument("--quiet", action="store_true", help="no estimates and no progress bars")
     listing = commands.add_parser("list", help="list what is there, or what one of them takes")
@@ -221,6 +229,7 @@ def _command(given, command: str) -> str:
     if command == "reproduce":
         words = ["jaxbandits", command, given.name, *(["--full"] if given.full else [])]
         words += ["--out", str(given.out)] if given.out else []
+        words += ["--docs", str(given.docs)] if given.docs else []
         return shlex.join(words + (["--format", given.format] if given.format != "png" else []))
     words = ["jaxbandits", command, str(given.file), "--out", str(_directory(given))]
     words += ["--shard", given.shard] if command == "worker" else []
@@ -252,22 +261,40 @@ def _check_figure(figure, settings: dict) -> None:
 def reproduce(given) -> int:
     """`jaxbandits reproduce PAPER/FIGURE`: compute what is missing, write figures, data and the table of claims."""
     from jaxbandits import papers
+    from jaxbandits.papers import pages, verdicts
 
     wanted, studies = formats(given.format), papers.find(given.name)
+    if given.docs:
+        if not given.full or "png" not in wanted:
+            raise ValueError(f"--docs {given.docs}: the pages show full runs and png: add --full, and keep png")
+        for name in studies:  # before any work
+            pages.written(name, given.docs)
     for name, study in studies.items():
-        figure = name.split("/")[1]
-        home = (given.out / figure if len(studies) > 1 else given.out) if given.out else Path("runs") / name
+        home = _home(given, name, studies)
         print(f"{name}: {study.title} ({study.source})", flush=True)
         began = time.perf_counter()
         done = papers.reproduce(study, home, full=given.full, formats=wanted, progress=not given.quiet)
         print(papers.claims_table(done.claims))
         written = sorted({path.name for path in done.paths})
         print(f"{time.perf_counter() - began:.1f} s; written to {done.paths[-1].parent}: {', '.join(written)}")
+        if given.docs:
+            print(f"and into {', '.join(map(str, pages.write(name, done, given.docs)))}")
         if not given.full:
             print(
                 "This was the quick size, too small for the paper's claims: --full runs the sizes of the documentation."
             )
+    if given.docs:
+        print(f"and the verdicts into {verdicts.write(given.docs, papers.known())}")
     return 0
+
+
+def _home(given, name: str, studies) -> Path:
+    """Where a study is written: the directory that was given if it is the only one, else one of its own in it."""
+    if not given.out:
+        return (Path("runs/reproductions") if given.docs else Path("runs")) / name
+    if len(studies) == 1:
+        return given.out
+    return given.out / (name if len({other.split("/")[0] for other in studies}) > 1 else name.split("/")[1])
 
 
 def listing(given) -> int:

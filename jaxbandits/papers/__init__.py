@@ -2,12 +2,35 @@
 
 from importlib import import_module
 
-from jaxbandits.papers.study import Claim, Study, Sweep, Tuning, claims_table, reproduce
+from jaxbandits.papers.study import (
+    Claim,
+    Exact,
+    Exponent,
+    Interval,
+    Study,
+    Sweep,
+    Tuning,
+    claims_table,
+    reproduce,
+)
 from jaxbandits.validation import nearest
 
 PAPERS = ("private_adversarial", "private_robust_mab", "robust_linear", "byzantine", "ldp_contextual")
 
-__all__ = ["PAPERS", "Claim", "Study", "Sweep", "Tuning", "claims_table", "find", "known", "reproduce"]
+__all__ = [
+    "PAPERS",
+    "Claim",
+    "Exact",
+    "Exponent",
+    "Interval",
+    "Study",
+    "Sweep",
+    "Tuning",
+    "claims_table",
+    "find",
+    "known",
+    "reproduce",
+]
 
 
 def known() -> dict[str, Study]:
@@ -20,17 +43,17 @@ def known() -> dict[str, Study]:
 
 
 def find(name: str) -> dict[str, Study]:
-    """The study PAPER/FIGURE, or all of PAPER. Dashes and underscores are equal. ValueError lists what there is.
+    """The study PAPER/FIGURE, all of PAPER, or "all". Dashes and underscores are equal. ValueError lists what there is.
 
     >>> list(find("private_adversarial/exp3_leak"))
     ['private-adversarial/exp3-leak']
     """
     studies, wanted = known(), name.strip("/").replace("_", "-").lower()
-    matching = {key: study for key, study in studies.items() if wanted in (key, key.split("/")[0])}
+    matching = {key: study for key, study in studies.items() if wanted in ("all", key, key.split("/")[0])}
     if not matching:
         papers = list(dict.fromkeys(key.split("/")[0] for key in studies))
         raise ValueError(
-            f"nothing is called {name!r}{nearest(wanted, [*studies, *papers])}: give a paper ({', '.join(papers)}) "
-            f"or one of its figures ({', '.join(studies)})"
+            f"nothing is called {name!r}{nearest(wanted, [*studies, *papers])}: give a paper ({', '.join(papers)}), "
+            f"all, or a figure ({', '.join(studies)})"
         )
     return matching

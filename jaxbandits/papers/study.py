@@ -5,6 +5,7 @@ run that was interrupted goes on where it stopped, and a study that grew compute
 """
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
@@ -18,6 +19,7 @@ from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret, grid_dims, markdown
 from jaxbandits.sweeps import sweep
 from jaxbandits.sweeps.grid import PARTS, Axis, axes_of, takes
+from jaxbandits.sweeps.storage import computing_time
 from jaxbandits.typing import Vector
 
 Results: TypeAlias = dict[str, Any]
@@ -44,13 +46,61 @@ class Sweep(NamedTuple):
     tuning: Tuning | None = None
 
 
+MIN_DECADES = 2.0  # of the axis along which an exponent is fitted, for a verdict
+
+
+class Exact(NamedTuple):
+    """A value that no draw enters, and the limits that the paper sets it."""
+
+    value: float
+    at_least: float = -math.inf
+    at_most: float = math.inf
+
+
+class Interval(NamedTuple):
+    """The 95% interval of a mean, a difference, a ratio or a probability, and the constant that the paper states."""
+
+    what: str  # whose interval it is, as the table shows it
+    low: float
+    high: float
+    at_least: float = -math.inf
+    at_most: float = math.inf
+
+
+class Exponent(NamedTuple):
+    """The 95% interval of a log-log slope, its bias, the axis it was fitted along, and the exponent that is stated.
+
+    The bias is how far the slope may be from that of a longer axis: `papers.tables.exponent` estimates it.
+    """
+
+    low: float
+    high: float
+    bias: float
+    first: float  # the ends of the axis, positive
+    last: float
+    at_least: float = -math.inf
+    at_most: float = math.inf
+
+
+Evidence: TypeAlias = Exact | Interval | Exponent
+
+
 class Claim(NamedTuple):
-    """One line of the table "the paper says, we measure"."""
+    """One line of the table "the paper says, we measure".
+
+    A verdict is never given by hand: it follows from `evidence`, what can contradict the statement. Without evidence,
+    where the evidence leaves it open, and in a quick run there is none.
+    """
 
     statement: str
-    paper: str
+    paper: str  # what the paper says; empty where it says nothing
     measured: str
-    holds: bool | None = None  # None: the paper says nothing that could fail
+    evidence: Evidence | None = None
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the statement holds; None: it cannot be decided here, or says nothing that could fail."""
+        return None if self.evidence is None else _verdict(self.evidence)
 
 
 class Study(NamedTuple):
@@ -71,12 +121,17 @@ class Study(NamedTuple):
 
 
 class Reproduction(NamedTuple):
-    """What a study gave: results, figures and claims, and the files written."""
+    """What a study gave: results, figures and claims, the files written, and the seconds that it took.
+
+    The seconds are those that all runs together have computed its sweeps, compilation included, and those of this run
+    for what is no sweep.
+    """
 
     results: dict[str, Any]
     figures: dict[str, plot.Plot]
     claims: list[Claim]
     paths: list[Path]
+    seconds: float
 
 
 def reproduce(
@@ -106,18 +161,24 @@ def reproduce(
     Returns
     -------
     Reproduction
-        Results, figures and claims, and the files written.
+        Results, figures and claims, the files written, and the seconds that it took.
 
     Raises
     ------
     ValueError
-        What `jb.sweep` raises.
+        What `jb.sweep` raises; a claim whose evidence cannot decide anything.
+    TypeError
+        A claim with a verdict given by hand.
     """
     home = Path(directory) / ("full" if full else "quick")
+    began = time.perf_counter()
     results, paths = dict(study.computed(full)), []
+    seconds = round(time.perf_counter() - began, 1)
     for declared in (study.sweeps, lambda full: study.following(full, results)):
         for name, one in declared(full).items():
-            results[name], chosen = run(one, home / "sweeps" / name, progress=progress)
+            store = home / "sweeps" / name
+            results[name], chosen = run(one, store, progress=progress)
+            seconds += sum(computing_time.seconds(chunks) for chunks in store.rglob("chunks"))
             if chosen is not None:
                 paths.append(home / f"{name}_tuning.csv")
                 chosen.to_csv(paths[-1], index=False)
@@ -128,11 +189,12 @@ def reproduce(
         figure.data.to_csv(home / f"{name}.csv", index=False)
         for suffix in formats:
             plot.save(figure, home / f"{name}.{suffix}")
-    claims = study.claims(results)
+    claims = judged(study.claims(results), full=full)
     paths += [home / "claims.csv", home / "claims.md"]
-    pd.DataFrame(claims, columns=Claim._fields).to_csv(paths[-2], index=False)
+    rows = [(claim.statement, claim.paper, claim.measured, claim.holds) for claim in claims]
+    pd.DataFrame(rows, columns=["statement", "paper", "measured", "holds"]).to_csv(paths[-2], index=False)
     paths[-1].write_text(f"{claims_table(claims)}\n")
-    return Reproduction(results, figures, claims, paths)
+    return Reproduction(results, figures, claims, paths, seconds)
 
 
 def run(one: Sweep, store: str | Path, *, progress: bool = True) -> tuple[xr.Dataset, pd.DataFrame | None]:
@@ -261,12 +323,115 @@ def crossing(x: Vector, difference: Vector) -> float:
     return math.nan
 
 
+def judged(claims: list[Claim], *, full: bool) -> list[Claim]:
+    """The claims of a study with their intervals in what is measured; those of a quick run lose their evidence.
+
+    This is the rule of docs/reproductions.md: a verdict needs a statement that can fail and evidence against which it
+    could, and a quick run gives none.
+
+    Raises
+    ------
+    ValueError
+        Evidence without a statement of the paper or without a limit, an interval that is none, a bias that is none.
+    TypeError
+        Evidence that is no Exact, Interval or Exponent, such as a verdict given by hand.
+    """
+    return [_judged(claim, full) for claim in claims]
+
+
+def _judged(claim: Claim, full: bool) -> Claim:
+    evidence, name = claim.evidence, f"claim {claim.statement!r}"
+    if evidence is None:
+        return claim
+    if not isinstance(evidence, Exact | Interval | Exponent):
+        raise TypeError(
+            f"{name}: evidence = {evidence!r} is no verdict's ground: give Exact, Interval or Exponent, or leave it "
+            "out, and the table says '-'"
+        )
+    if not claim.paper:
+        raise ValueError(f"{name}: paper is empty: write what it states, or leave evidence out")
+    if math.isinf(evidence.at_least) and math.isinf(evidence.at_most):
+        raise ValueError(f"{name}: evidence has no limit: name at_least or at_most, or leave it out")
+    if math.isnan(evidence.at_least) or math.isnan(evidence.at_most) or evidence.at_least > evidence.at_most:
+        raise ValueError(
+            f"{name}: at_least = {evidence.at_least} and at_most = {evidence.at_most} leave no value: give a range"
+        )
+    if isinstance(evidence, Exact):
+        if math.isnan(evidence.value):
+            raise ValueError(f"{name}: value = {evidence.value} is no value: leave evidence out")
+    elif not evidence.low <= evidence.high:
+        raise ValueError(
+            f"{name}: low = {evidence.low} and high = {evidence.high} are no interval: give it from several seeds, "
+            "or leave evidence out"
+        )
+    if isinstance(evidence, Exponent):
+        if not 0 <= evidence.bias < math.inf:
+            raise ValueError(f"{name}: bias = {evidence.bias} is none: estimate it with papers.tables.exponent")
+        if not 0 < evidence.first <= evidence.last:
+            raise ValueError(
+                f"{name}: first = {evidence.first} and last = {evidence.last} are no axis: give its positive ends"
+            )
+    shown = claim._replace(measured="; ".join(part for part in (claim.measured, _interval_text(evidence)) if part))
+    return shown if full else shown._replace(evidence=None)
+
+
+def _interval_text(evidence: Evidence) -> str:
+    if isinstance(evidence, Exact):
+        return ""
+    limits = f"[{number_text(evidence.low)}, {number_text(evidence.high)}]"
+    if isinstance(evidence, Interval):
+        return f"{evidence.what} {limits}"
+    return f"exponent {limits} over {_decades(evidence):.1f} decades, bias {evidence.bias:.2f}"
+
+
+def _decades(evidence: Exponent) -> float:
+    return math.log10(evidence.last / evidence.first)
+
+
+def _verdict(evidence: Evidence) -> bool | None:
+    if isinstance(evidence, Exact):
+        low = high = evidence.value
+    elif isinstance(evidence, Interval):
+        low, high = evidence.low, evidence.high
+    elif _decades(evidence) < MIN_DECADES - 1e-9:
+        return None
+    else:
+        low, high = evidence.low - evidence.bias, evidence.high + evidence.bias
+    if evidence.at_least <= low and high <= evidence.at_most:
+        return True
+    return False if high < evidence.at_least or low > evidence.at_most else None
+
+
+def decisive(intervals: Sequence[Interval]) -> Interval:
+    """Of several intervals with upper limits, which must all be met, the one that decides whether they are.
+
+    >>> decisive([Interval("a", -2, -1, at_most=0), Interval("b", -3, 1, at_most=0)]).what
+    'b'
+    """
+    above = [x for x in intervals if _verdict(x) is False]
+    return max(above or intervals, key=lambda x: (x.low if above else x.high) - x.at_most)
+
+
+def number_text(x: float) -> str:
+    """A number as the tables show it.
+
+    >>> number_text(12345.6), number_text(0.12345), number_text(math.inf)
+    ('12,346', '0.123', '∞')
+    """
+    if math.isinf(x):
+        return "∞" if x > 0 else "-∞"
+    return f"{x:,.0f}" if abs(x) >= 100 else f"{x:.3g}"
+
+
 def claims_table(claims: list[Claim]) -> str:
-    """The claims as Markdown."""
-    words = {True: "yes", False: "**no**", None: ""}
+    """The claims as Markdown.
+
+    The last column is "-" where the paper's statement cannot be decided here, and empty where it says nothing.
+    """
+    words = {True: "yes", False: "**no**", None: "-"}
     return markdown(
         [
             ["", "the paper says", "we measure", "holds"],
-            *([c.statement, c.paper, c.measured, words[c.holds]] for c in claims),
+            *([c.statement, c.paper, c.measured, words[c.holds] if c.paper else ""] for c in claims),
         ]
     )

@@ -1,10 +1,17 @@
-"""What the studies share: final regrets as rows."""
+"""What the studies share: final regrets as rows, ratios and exponents with their intervals."""
 
+import math
+from typing import Any
+
+import numpy as np
 import pandas as pd
 import xarray as xr
 
+from jaxbandits import statistics
+from jaxbandits.papers.study import Exponent
 from jaxbandits.selection import final_regret, grid_dims, tidy
 from jaxbandits.statistics import mean_interval
+from jaxbandits.typing import Tensor
 
 
 def regrets(ds: xr.Dataset) -> pd.DataFrame:
@@ -12,6 +19,40 @@ def regrets(ds: xr.Dataset) -> pd.DataFrame:
     final = final_regret(ds).transpose("algorithm", *grid_dims(ds), "seed")
     mean, low, high = mean_interval(final.values)
     return tidy(final.isel(seed=0, drop=True), {"mean": mean, "low": low, "high": high})
+
+
+def ratio_interval(numerator: Tensor, denominator: Tensor) -> tuple[Any, Any, Any]:
+    """Ratio of two means over the last axis with its 95% interval; the values are paired, seed by seed.
+
+    The interval is that of numerator - ratio * denominator, divided by the mean of the denominator.
+
+    >>> [round(float(x), 2) for x in ratio_interval(np.array([2.0, 4.0]), np.array([1.0, 2.0]))]
+    [2.0, 2.0, 2.0]
+    """
+    above, below = np.broadcast_arrays(np.asarray(numerator, np.float64), np.asarray(denominator, np.float64))
+    ratio = above.mean(-1) / below.mean(-1)
+    _, low, high = mean_interval((above - ratio[..., None] * below) / below.mean(-1)[..., None])
+    return ratio, ratio + low, ratio + high
+
+
+def exponent(
+    ds: xr.Dataset, over: str, *, sign: int = 1, at_least: float = -math.inf, at_most: float = math.inf
+) -> tuple[float, Exponent]:
+    """The log-log slope of one algorithm's final regret along a key, and the evidence that it is.
+
+    Its bias is the distance between the slope along the whole key and that along its upper half (its lower one where
+    `sign` is -1, towards which the regret grows). It needs three values of the key at least.
+    """
+    ordered = ds.sortby(over, ascending=sign > 0)
+    values = ordered[over].values
+    if len(values) < 3:
+        raise ValueError(f"over = {over!r} has {len(values)} values: an exponent and its bias need three")
+    row = statistics.slope(ordered, over=over).iloc[0]
+    end = statistics.slope(ordered.isel({over: slice((len(values) - 1) // 2, None)}), over=over).iloc[0]
+    low, high = sorted((sign * row.ci_low, sign * row.ci_high))
+    ends = sorted((float(values[0]), float(values[-1])))
+    bias = abs(float(end.slope) - float(row.slope))
+    return sign * float(row.slope), Exponent(float(low), float(high), bias, ends[0], ends[1], at_least, at_most)
 
 
 def share_text(share: float) -> str:

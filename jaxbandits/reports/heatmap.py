@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 HATCH = "////"
-NUM_LEVELS = 6  # colours of a map of numbers
+NUM_LEVELS = 6  # colours of a map of numbers without cuts
 MAX_CELLS_WITH_TEXT = 60  # of a panel; in a larger one no text is written
 
 
@@ -32,6 +32,7 @@ def heatmap(
     hatched: str | None = None,
     names: Mapping[str, str] | None = None,
     hatch: str = "not valid",
+    cuts: Sequence[float] | None = None,
     caption: str = "",
     width: float | None = None,
     path: str | Path | None = None,
@@ -58,6 +59,9 @@ def heatmap(
         `{column: label of its axis}`.
     hatch : str
         What the legend calls hatched cells.
+    cuts : sequence of float, optional
+        For numbers: where one colour ends and the next begins, rising, at least two. By default six colours share the
+        range of the values; values of which most are close together need cuts.
     caption : str
         Text added below.
     width : float, optional
@@ -73,7 +77,8 @@ def heatmap(
     Raises
     ------
     ValueError
-        For a column that is not there, and where an axis holds numbers that are not finite.
+        For a column that is not there, where an axis holds numbers that are not finite, and for cuts that do not rise
+        or do not hold every value.
 
     Examples
     --------
@@ -95,7 +100,7 @@ def heatmap(
         raise ValueError(
             f"panel = {panel!r} has {len(parts)} values and a figure {len(layout.SHAPES)} panels: select some"
         )
-    colour, legend = _colours(frame[value])
+    colour, legend = _colours(frame[value], cuts)
     with layout.style(**{"hatch.linewidth": 0.5}):
         figure, panels = layout.panels(len(parts), width)
         for axes, (title, part) in zip(panels, parts, strict=True):
@@ -182,7 +187,7 @@ def _middle(ends: tuple[float, float], values: Any) -> float:
     return math.sqrt(low * high) if _log(values) else (low + high) / 2
 
 
-def _colours(values: pd.Series) -> tuple[Callable[[Any], Any], dict[str, Any]]:
+def _colours(values: pd.Series, given: Sequence[float] | None) -> tuple[Callable[[Any], Any], dict[str, Any]]:
     """A function from a cell's value to its colour, and the legend {label: colour}."""
     import matplotlib as mpl
     import pandas as pd
@@ -193,19 +198,23 @@ def _colours(values: pd.Series) -> tuple[Callable[[Any], Any], dict[str, Any]]:
         table = {name: mpl.colors.to_rgb(COLOURS[i % len(COLOURS)]) for i, name in enumerate(known) if name in here}
         return (lambda name: table.get(name, (1.0, 1.0, 1.0))), table
     finite = values[np.isfinite(values)].astype(float)
-    if finite.empty or finite.min() == finite.max():
+    if given is not None:
+        cuts = np.asarray(given, np.float64)
+        if len(cuts) < 2 or not (np.diff(cuts) > 0).all():
+            raise ValueError(f"cuts = {list(given)} do not rise: give at least two numbers in rising order")
+        if not finite.empty and (finite.min() < cuts[0] or finite.max() > cuts[-1]):
+            raise ValueError(
+                f"cuts = {list(given)} leave out values from {finite.min():g} to {finite.max():g}: widen them"
+            )
+    elif finite.empty or finite.min() == finite.max():
         low, high = (0.0, 1.0) if finite.empty else (finite.min() - 0.5, finite.max() + 0.5)
         cuts = np.linspace(low, high, NUM_LEVELS + 1)
     else:
         cuts = (np.geomspace if finite.min() > 0 else np.linspace)(finite.min(), finite.max(), NUM_LEVELS + 1)
-    shades = [mpl.colors.to_rgb(c) for c in mpl.colormaps["viridis"](np.linspace(0.05, 1, NUM_LEVELS))]
+    shades = [mpl.colors.to_rgb(c) for c in mpl.colormaps["viridis"](np.linspace(0.05, 1, len(cuts) - 1))]
 
     def colour(v):
-        return (
-            (1.0, 1.0, 1.0)
-            if not np.isfinite(v)
-            else shades[int(np.clip(np.searchsorted(cuts[1:-1], v), 0, NUM_LEVELS - 1))]
-        )
+        return (1.0, 1.0, 1.0) if not np.isfinite(v) else shades[int(np.searchsorted(cuts[1:-1], v))]
 
     labels = [f"{_short(a)} to {_short(b)}" for a, b in itertools.pairwise(cuts)]
     return colour, dict(zip(labels, shades, strict=True))

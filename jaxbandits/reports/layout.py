@@ -142,12 +142,32 @@ def overlaps(figure: Figure) -> list[str]:
 
 
 def render(figure: Figure, kind: str) -> bytes:
-    """The file's content. It holds no dates: the same data give the same file."""
-    metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(kind)
+    """The file's content. It holds no dates: the same data give the same file. A png says its words, too."""
+    metadata: dict[str, Any] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(kind, {})
+    if kind == "png":
+        metadata["Description"] = "\n".join(words(figure))
     out = io.BytesIO()
     with style():
         figure.savefig(out, format=kind, metadata=metadata)
     return out.getvalue()
+
+
+def words(figure: Figure) -> list[str]:
+    """The texts of a figure that have letters, each once: names of axes, panels, lines and rows, and the caption.
+
+    >>> from matplotlib.figure import Figure
+    >>> figure = Figure()
+    >>> _ = figure.text(0, 0, "regret\\nof an agent"), figure.text(1, 1, "10")
+    >>> words(figure)
+    ['regret of an agent']
+    """
+    from matplotlib.text import Text
+
+    with style():
+        figure.draw_without_rendering()
+    texts: list[Any] = figure.findobj(Text)
+    shown = (" ".join(text.get_text().split()) for text in texts if text.get_visible())
+    return list(dict.fromkeys(text for text in shown if any(letter.isalpha() for letter in text)))
 
 
 def panels(count: int, width: float | None) -> tuple[Figure, list[Any]]:

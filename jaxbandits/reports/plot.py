@@ -43,6 +43,7 @@ def regret(
     bands: Literal["interval", "quantile"] = "interval",
     log: Literal["x", "y", "both", "none"] | None = None,
     dotted: Mapping[str, str] | Iterable[str] = (),
+    names: Mapping[str, str] | None = None,
     caption: str = "",
     width: float | None = None,
     path: str | Path | None = None,
@@ -62,6 +63,8 @@ def regret(
     dotted : dict or sequence of str
         `{label: partner}`: drawn dotted in the partner's colour. A sequence of labels takes the other label that each
         one starts with.
+    names : dict, optional
+        `{key: its name in the panels' titles}`.
     caption : str
         Text added below.
     width : float, optional
@@ -115,7 +118,7 @@ def regret(
             layout.axis(axes.xaxis, own["t"], log in ("x", "both"))
             layout.axis(axes.yaxis, own[["centre", "low", "high"]].to_numpy(), log in ("y", "both"))
             if value is not None:
-                axes.set_title(f"{_words(panel_key)} = {_text(value)}")
+                axes.set_title(f"{(names or {}).get(str(panel_key), _words(panel_key))} = {_text(value)}")
         layout.name_axes(panels, "plays t", "cumulative regret", shared=panel_key != "horizon")
         layout.finish(figure, panels[0], labels, _over(ds, bands), caption)
     return _done(figure, frame, path)
@@ -128,6 +131,7 @@ def against(
     select: Mapping[str, Any] | None = None,
     dotted: Mapping[str, str] | Iterable[str] = (),
     reference: Mapping[str, Callable[[Any], Any]] | None = None,
+    names: Mapping[str, str] | None = None,
     caption: str = "",
     width: float | None = None,
     path: str | Path | None = None,
@@ -149,6 +153,8 @@ def against(
         one starts with.
     reference : dict, optional
         `{name: function of the key's values [V]}`: thin grey lines, such as the order of a bound.
+    names : dict, optional
+        `{key: label of its axis}`.
     caption : str
         Text added below.
     width : float, optional
@@ -220,7 +226,7 @@ def against(
             look = {"color": "0.55", "linestyle": dashes, "linewidth": 0.8, "zorder": 1}
             axes.plot(order[key], order["centre"], label=order["algorithm"].iloc[0], **look)
         frame = pd.concat([frame.assign(kind="algorithm"), *orders])
-        layout.name_axes([axes], _words(key), f"cumulative regret after {_plays(ds)}")
+        layout.name_axes([axes], (names or {}).get(key, _words(key)), f"cumulative regret after {_plays(ds)}")
         layout.finish(figure, axes, labels + list(reference or {}), _over(ds, "interval"), caption)
     return _done(figure, frame.reset_index(drop=True), path)
 

@@ -4,9 +4,10 @@ The radii and thresholds that a run computes are in `jaxbandits.algorithms.linea
 """
 
 import math
+from typing import Literal
 
 from jaxbandits.typing import Scalar
-from jaxbandits.validation import integer, number
+from jaxbandits.validation import choice, integer, number
 
 
 def robust_linear_reward_bound(
@@ -30,7 +31,8 @@ def robust_linear_reward_bound(
     epsilon : float
         Privacy budget of a reward, in (0, inf]; inf: no privacy.
     corruption : float
-        The share alpha of corrupted rewards, in [0, 1/4).
+        The share alpha of corrupted rewards, in [0, 1/2]. The theorem covers shares below 1/4; the paper's Figure 1
+        draws the formula up to 1/2.
     max_gap : float, optional
         The bound is at most max_gap T; None: no limit.
 
@@ -49,6 +51,9 @@ def robust_linear_reward_bound(
     The theorem's maximum lost its radicals in our copy. The remark on alpha < 1/d fixes them, while the proof's
     own radius gives T d sqrt(alpha).
 
+    With unit arms and a unit theta no gap exceeds 2, so that a value of 2 T and more says nothing. That is so for
+    alpha d >= 4 / (1 + 1 / epsilon)^2 below alpha d = 1: at d = 5 and epsilon = 1 from alpha = 0.2 on, whatever T.
+
     References
     ----------
     Theorem 1.3; `docs/formulas/robust_linear.md#bounds`.
@@ -59,18 +64,24 @@ def robust_linear_reward_bound(
     (200.0, 4400.0)
     """
     dim, horizon, epsilon = _checked(dim, horizon, epsilon)
-    share = number("corruption", corruption, 0.0, 0.25, open_high=True) * dim
+    share = number("corruption", corruption, 0.0, 0.5) * dim
     return _clipped(
         (math.sqrt(dim * horizon) + horizon * max(math.sqrt(share), share)) * (1 + 1 / epsilon), horizon, max_gap
     )
 
 
 def robust_linear_action_bound(
-    dim: int, horizon: Scalar, epsilon: Scalar = math.inf, *, max_gap: Scalar | None = None
+    dim: int,
+    horizon: Scalar,
+    epsilon: Scalar = math.inf,
+    *,
+    source: Literal["proof", "theorem"] = "proof",
+    max_gap: Scalar | None = None,
 ) -> float:
     """Order of the regret in model M2, a client an action, without corruption and at weight_floor of about 1 / d.
 
-    It is d sqrt(T) + d^(3/2) ln(T) / epsilon; other logarithms and constants are dropped.
+    It is d sqrt(T) + d^(3/2) ln(T) / epsilon by the proof, and d sqrt(T) + d / epsilon in the informal theorem, which
+    the paper's Figure 1 draws; other logarithms and constants are dropped.
 
     Parameters
     ----------
@@ -80,6 +91,8 @@ def robust_linear_action_bound(
         Plays T, at least 1.
     epsilon : float
         Privacy budget of a client, in (0, inf]; inf: no privacy.
+    source : {"proof", "theorem"}, default "proof"
+        Which of the two: they differ in the private term, by sqrt(d) ln(T).
     max_gap : float, optional
         The bound is at most max_gap T; None: no limit.
 
@@ -93,17 +106,27 @@ def robust_linear_action_bound(
     ValueError
         If an argument is out of range.
 
+    Notes
+    -----
+    The proof bounds the norm of every arm by sqrt(2 d) (Lemma 3.7), and that factor also multiplies the private term.
+    With an exactly G-optimal design no weight exceeds 1 / d, the norm is at most 1, and the theorem's term follows:
+    `docs/deviations/robust_linear.md#order-of-m2`.
+
     References
     ----------
-    Equation 58; `docs/formulas/robust_linear.md#bounds`.
+    Equation 58 and Theorem 1.4; `docs/formulas/robust_linear.md#bounds`.
 
     Examples
     --------
     >>> robust_linear_action_bound(4, 10_000)
     400.0
+    >>> robust_linear_action_bound(4, 10_000, 0.1, source="theorem")
+    440.0
     """
     dim, horizon, epsilon = _checked(dim, horizon, epsilon)
-    return _clipped(dim * math.sqrt(horizon) + dim**1.5 * math.log(horizon) / epsilon, horizon, max_gap)
+    choice("source", source, ("proof", "theorem"))
+    private = dim if source == "theorem" else dim**1.5 * math.log(horizon)
+    return _clipped(dim * math.sqrt(horizon) + private / epsilon, horizon, max_gap)
 
 
 def _checked(dim: int, horizon: Scalar, epsilon: Scalar) -> tuple[int, float, float]:

@@ -79,7 +79,7 @@ def prm_raw_bound(
 
     References
     ----------
-    Wu, Zhou, Tao and Wang 2023, Theorem 6.5 and its clean case: `docs/formulas/private_robust_mab.md#regret-bounds`.
+    Wu, Zhou, Tao and Wang 2023, Theorem 6.2 and its clean case: `docs/formulas/private_robust_mab.md#regret-bounds`.
 
     Examples
     --------

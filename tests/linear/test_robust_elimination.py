@@ -110,9 +110,40 @@ def test_order_lines():
     assert theory.robust_linear_reward_bound(20, 100, corruption=0.2) == pytest.approx(np.sqrt(2000) + 400)
     assert theory.robust_linear_reward_bound(20, 100, corruption=0.2, max_gap=2.0) == 200
     assert theory.robust_linear_action_bound(4, 10_000, 2.0) == pytest.approx(400 + 4 * np.log(10_000))
-    for bad in ({"dim": 0}, {"epsilon": 0.0}, {"corruption": 0.25}):
+    for bad in ({"dim": 0}, {"epsilon": 0.0}, {"corruption": 0.51}):
         with pytest.raises(ValueError, match=next(iter(bad))):
             theory.robust_linear_reward_bound(**{"dim": 2, "horizon": 100, **bad})
+
+
+def test_order_lines_of_figure_1():
+    """The right panel ends at 0.5; at the center's parameters both orders of M2 are offered, on either side of M1's."""
+    assert theory.robust_linear_reward_bound(5, 100, 1.0, corruption=0.5) == pytest.approx(2 * (np.sqrt(500) + 250))
+    center = {"dim": 50, "horizon": 10_000, "epsilon": 0.1}
+    first = theory.robust_linear_reward_bound(**center)
+    assert first == pytest.approx(11 * np.sqrt(500_000))
+    theorem, proof = (theory.robust_linear_action_bound(**center, source=name) for name in ("theorem", "proof"))
+    assert theorem == pytest.approx(5000 + 500) and proof == pytest.approx(5000 + 50**1.5 * np.log(10_000) * 10)
+    assert theorem < first < proof == theory.robust_linear_action_bound(**center)
+    with pytest.raises(ValueError, match="source"):
+        theory.robust_linear_action_bound(**center, source="figure")
+
+
+def test_an_exactly_optimal_design_has_unweighted_norms_of_one():
+    """No weight of a G-optimal design exceeds 1 / d, so that M of model M2 is at least d times that of the design.
+
+    The paper's Lemma 3.7 has 2 d for approximate designs, which is where d^(3/2) in the order of M2 comes from.
+    """
+    rng = np.random.default_rng(0)
+    for dim, num_arms in ((3, 12), (5, 40), (8, 60)):
+        actions = rng.normal(size=(num_arms, dim))
+        actions /= np.linalg.norm(actions, axis=1, keepdims=True)
+        weights = np.full(num_arms, 1 / num_arms)
+        for _ in range(20_000):  # the multiplicative algorithm for D-optimal designs
+            leverage = ((actions @ np.linalg.inv(actions.T * weights @ actions)) * actions).sum(1)
+            weights *= leverage / dim
+        assert leverage.max() < dim * 1.01 and weights.max() < 1.01 / dim
+        support = actions[weights > 1e-4]
+        assert ((actions @ np.linalg.inv(support.T @ support)) * actions).sum(1).max() < 1.02
 
 
 # a batch

@@ -334,6 +334,40 @@ def test_a_map_over_names_has_equal_cells_in_order_of_appearance():
     assert drawn.data["attack"].tolist() == frame["attack"].tolist() and plot.overlaps(drawn.figure) == []
 
 
+def test_cuts_tell_values_apart_that_are_close_together():
+    frame = pd.DataFrame({"a": [0, 1, 0, 1], "b": [1, 1, 2, 2], "v": [1.0, 1.15, 1.3, 300.0]})
+
+    def colours(**cuts):
+        drawn = plot.heatmap(frame, "a", "b", "v", **cuts)
+        return len({p.get_facecolor() for p in drawn.figure.axes[0].patches if p.get_width()}), drawn
+
+    assert colours()[0] == 2  # six colours share the range from 1 to 300
+    number, drawn = colours(cuts=(1.0, 1.1, 1.2, 2.0, 1000.0))
+    assert number == 4
+    assert [text.get_text() for text in drawn.figure.legends[0].get_texts()] == [
+        "1 to 1.1", "1.1 to 1.2", "1.2 to 2", "2 to 1,000",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("cuts", "message"),
+    [([1.0], "two numbers"), ([1.0, 3.0, 2.0], "do not rise"), ([1.0, 2.0], "leave out values from 1 to 300")],
+)
+def test_cuts_must_rise_and_hold_every_value(cuts, message):
+    frame = pd.DataFrame({"a": [0, 1], "b": [1, 1], "v": [1.0, 300.0]})
+    with pytest.raises(ValueError, match=message):
+        plot.heatmap(frame, "a", "b", "v", cuts=cuts)
+
+
+def test_keys_have_the_names_that_are_given():
+    ds = result(SHORT, {"corruption_bound": [0.0, 0.2]})
+    names = {"corruption_bound": "share of attacked agents"}
+    assert plot.against(ds, "corruption_bound").figure.axes[0].get_xlabel() == "corruption bound"
+    assert plot.against(ds, "corruption_bound", names=names).figure.axes[0].get_xlabel() == names["corruption_bound"]
+    titles = [axes.get_title().replace("\n", " ") for axes in plot.regret(ds, names=names).figure.axes]
+    assert titles == ["share of attacked agents = 0", "share of attacked agents = 0.2"]
+
+
 def test_lines_of_a_table():
     frame = pd.DataFrame(
         {

@@ -171,8 +171,8 @@ def ftpl(
 
     References
     ----------
-    Asi, Raman and Talwar 2025, Algorithm 4, Lemma E.4; Neu and Bartok 2013. The listing's argmax is read as argmin:
-    `docs/formulas/private_adversarial.md#ftpl`.
+    Asi, Raman and Talwar 2025, Algorithm 4, Lemma E.4; Neu and Bartok 2013. The argmax in line 10 of the listing is
+    read as argmin: `docs/formulas/private_adversarial.md#ftpl`.
 
     Examples
     --------

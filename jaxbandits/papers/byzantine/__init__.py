@@ -3,9 +3,10 @@
 The paper has no experiments: these are ours, see docs/reproductions/byzantine.md.
 """
 
-from jaxbandits.papers.byzantine import attacks, corruption, episodes, privacy, rate
+from jaxbandits.papers.byzantine import attacks, corruption, episodes, isolated, privacy, rate
 
 STUDIES = {
+    "isolated": isolated.STUDY,
     "rate": rate.STUDY,
     "corruption": corruption.STUDY,
     "episodes": episodes.STUDY,

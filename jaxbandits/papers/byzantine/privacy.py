@@ -7,7 +7,7 @@ import numpy as np
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.papers.byzantine.instance import DIM, NUM_AGENTS, NUM_ARMS
-from jaxbandits.papers.study import Claim, Results, Study, Sweep
+from jaxbandits.papers.study import Claim, Results, Study, Sweep, number_text
 from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import plot
 
@@ -40,13 +40,19 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     return {"calibrations": Sweep(settings)}
 
 
+def per_agent(results):
+    """The Dataset with regret an agent, all of whom are honest here."""
+    ds = results["calibrations"]
+    return ds.assign(regret=ds["regret"] / NUM_AGENTS)
+
+
 def draw(window):
     """Final regret against epsilon for one length of an episode."""
 
     def picture(results: Results) -> plot.Plot:
-        ds = results["calibrations"]
+        ds = per_agent(results)
         chosen = window if window in ds["window"].values else int(ds["window"].values[-1])
-        caption = f"no attack, |r| ≤ 1, L = {chosen}"
+        caption = f"regret of an agent; no attack, |r| ≤ 1, episodes of L = {chosen}"
         return plot.against(ds, "epsilon", select={"window": chosen}, caption=caption, width=5.5)
 
     return picture
@@ -55,10 +61,10 @@ def draw(window):
 def claims(results: Results) -> list[Claim]:
     """Regret at every epsilon and length of an episode."""
     entries = []
-    cells = regrets(results["calibrations"]).set_index(["window", "epsilon", "algorithm"])["mean"].unstack()
+    cells = regrets(per_agent(results)).set_index(["window", "epsilon", "algorithm"])["mean"].unstack()
     for (window, epsilon), row in cells.iterrows():
-        measured = ", ".join(f"{label} {row[label]:,.0f}" for label in CALIBRATIONS)
-        entries.append(Claim(f"regret, L = {window}, ε = {epsilon:g}", "", measured))
+        measured = ", ".join(f"{label} {number_text(row[label])}" for label in CALIBRATIONS)
+        entries.append(Claim(f"regret of an agent, L = {window}, ε = {epsilon:g}", "", measured))
     private = cells[np.isfinite(cells.index.get_level_values("epsilon"))]
     fewer = private["exact"] <= private["paper"]
     measured = (

@@ -3,6 +3,11 @@
 Figure 1, and which of its claims hold under which reading.
 """
 
-from jaxbandits.papers.ldp_contextual import equal_budget, figure_1, readings
+from jaxbandits.papers.ldp_contextual import equal_budget, figure_1, readings, widths
 
-STUDIES = {"figure-1": figure_1.STUDY, "map": readings.STUDY, "equal-budget": equal_budget.STUDY}
+STUDIES = {
+    "figure-1": figure_1.STUDY,
+    "map": readings.STUDY,
+    "widths": widths.STUDY,
+    "equal-budget": equal_budget.STUDY,
+}

@@ -7,6 +7,8 @@ import numpy as np
 
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
+from jaxbandits.papers.study import Interval
+from jaxbandits.papers.tables import ratio_interval
 from jaxbandits.statistics import mean_interval
 
 NUM_ARMS, DIM, HORIZON = 100, 5, 20_000
@@ -24,6 +26,18 @@ SDP = ["SDP-Amp", "SDP-Vec"]  # the paper does not say which of the two it drew:
 BELOW = {0.2: ["LDP"], 1.0: list(PRIVATE_RIVALS), 10.0: list(PRIVATE_RIVALS)}  # whom OnlineUCB is claimed to beat
 ORDERS = {0.2: "O1", 1.0: "O2", 10.0: "O3"}
 ALIKE = 0.2  # "as good as": means within this share
+
+
+def below(what, difference) -> Interval:
+    """That a paired difference [seed] is below zero on average: its 95% interval."""
+    _, low, high = mean_interval(np.asarray(difference))
+    return Interval(what, float(low), float(high), at_most=0.0)
+
+
+def as_good(what, numerator, denominator) -> tuple[float, Interval]:
+    """A ratio of mean regrets [seed] and its 95% interval, paired, which `ALIKE` asks to be near 1."""
+    ratio, low, high = ratio_interval(numerator, denominator)
+    return float(ratio), Interval(what, float(low), float(high), 1 - ALIKE, 1 + ALIKE)
 
 
 def excess(ours, rivals) -> tuple[float, float, float, str]:

@@ -1,22 +1,24 @@
 """The pair of loss sequences of Lemma 5.1, the lemma's statistics, and the regret of every base on both.
 
 Two arms. l costs (1/2, 1) always; l' the same up to play tau_0 and (1/2, 0) after it. An algorithm that rarely plays
-arm 1 under l cannot notice the change soon, if it is private. The theorem is about algorithms that satisfy the
-lemma's conditions: they are checked.
+arm 1 under l cannot notice the change soon, if it is private. The lemma is about algorithms for which some gamma, p
+and tau_0 satisfy its conditions: all three are searched, and the largest bound that they yield is drawn.
 """
 
 import math
 from functools import partial
-from typing import Any
+from itertools import product
 
 import numpy as np
 import pandas as pd
 import xarray as xr
+from scipy import stats
 
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, worst
+from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep, worst
 from jaxbandits.reports import plot
+from jaxbandits.statistics import mean_interval
 
 ALGORITHMS = {
     "HTINF": partial(a.private_batched, base=a.htinf),
@@ -25,7 +27,12 @@ ALGORITHMS = {
     "EXP3, rate 0.1": partial(a.private_batched, base=partial(a.exp3, learning_rate=0.1, mixing=0.02)),
     "noise on every play": a.ldp_exp3,
 }
-CONDITIONS = {"rare": "γ ≤ 1/2", "early": "2γτ₀ ≤ p", "room": "p ≤ γ(T - τ₀)"}
+# What the lemma leaves open is searched: gamma as parts of the median share of arm 1, p as multiples of 1 / epsilon
+# (below log 2, where the lemma's second term is positive), and tau_0 at every checkpoint below T / 2 and at 0.
+PARTS_OF_MEDIAN = tuple(0.8**k for k in range(16))
+MULTIPLES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.65)
+TRIPLE = ("gamma", "p", "tau_0", "window", "calm", "second", "first")
+SURE = 0.95  # confidence that a probability is at least 1/2, one-sided
 # Every play up to this one is a checkpoint: the lemma's conditions ask for an early change and a short window.
 LAST_DENSE_CHECKPOINT = 1000
 CHECKPOINT_STEP = 20  # plays between checkpoints afterwards
@@ -71,66 +78,89 @@ def plays_of_arm_1(regret, times, change=None) -> np.ndarray:
     return np.rint(np.where(times <= change, before, after))
 
 
-def lemma(plays, times, change, epsilon, primed=None) -> dict[str, Any]:
-    """The lemma's statistics for one algorithm from plays of arm 1 under l, [S, C] at `times` [C] (the last is T).
+def triples(plays, times, epsilon, sure=False) -> pd.DataFrame:
+    """The triples (gamma, p, tau_0) that satisfy the lemma, from plays of arm 1 under l, [S, C] at `times` [C].
 
-    gamma: median share of arm 1, so that E_gamma has probability 1/2 at least; p = 1 / (2 epsilon); `window`: floor(p
-    / gamma) plays after `change` (its end rounded up to a checkpoint, T at the latest); `calm`: the share of seeds
-    with at most p plays of arm 1 in it (E_p), `calm_primed` under l'. Conditions: `rare` gamma <= 1/2, `early` tau_0
-    < T/2 and 2 gamma tau_0 <= p, `room` p <= gamma (T - tau_0); `applies`: all of them, and E_p has probability 1/2.
-    `second`: what the lemma then says beside gamma T / 4, which the regret on l reaches under E_gamma alone.
+    The last time is T. The conditions are gamma <= 1/2, tau_0 < T/2, 2 gamma tau_0 <= p <= gamma (T - tau_0), and
+    probability 1/2 at least for both events: E_gamma, a share gamma of plays of arm 1, and E_p, at most p of them in
+    the floor(p / gamma) plays after tau_0 (whose end is rounded up to a checkpoint, which only makes E_p rarer). The
+    probabilities are shares of seeds; `sure`: the seeds must show it at 95%.
+
+    Columns: `gamma`, `p`, `tau_0`, `window`, `calm` (the share of seeds in E_p), `first` (gamma T / 4, about l) and
+    `second` (about l'): the worst-case regret is at least the larger of the two.
     """
-    times, horizon = np.asarray(times), int(times[-1])
-    gamma, p = float(np.median(plays[:, -1])) / horizon, 1 / (2 * epsilon)
-    end = min(change + math.floor(p / gamma), horizon) if gamma > 0 else horizon
-    stop = int(np.searchsorted(times, end))
-
-    def calm(counts):
-        before = counts[:, np.searchsorted(times, change)] if change else 0
-        return float((counts[:, stop] - before <= p).mean())
-
-    fits = {
-        "rare": gamma <= 0.5,
-        "early": change < horizon / 2 and 2 * gamma * change <= p,
-        "room": p <= gamma * (horizon - change),
-    }
-    applies = bool(all(fits.values()) and calm(plays) >= 0.5)
-    second = (1 - math.exp(epsilon * p) / 2) * (p / gamma - p) / 2 - change / 2 if applies else -math.inf
-    return fits | {
-        "gamma": gamma, "p": p, "tau_0": change, "window": float(times[stop]) - change, "calm": calm(plays),
-        "calm_primed": math.nan if primed is None else calm(primed), "applies": applies,
-        "second": second, "bound": max(gamma * horizon / 4, second),
-    }  # fmt: skip
+    times, horizon, seeds = np.asarray(times), int(times[-1]), len(plays)
+    needed = seeds / 2
+    if sure:
+        counts = np.arange(seeds + 1)
+        needed = counts[stats.binom.sf(counts - 1, seeds, 0.5) <= 1 - SURE].min(initial=seeds + 1)
+    median, found = float(np.median(plays[:, -1])) / horizon, []
+    starts = np.concatenate([[0], times[times < horizon / 2]])
+    before = np.concatenate([np.zeros((seeds, 1)), plays[:, : len(starts) - 1]], axis=1)
+    for gamma, multiple in product([median * part for part in PARTS_OF_MEDIAN], MULTIPLES):
+        p = multiple / epsilon
+        if not 0 < gamma <= 0.5 or (plays[:, -1] >= gamma * horizon).sum() < needed:
+            continue
+        fits = (2 * gamma * starts <= p) & (p <= gamma * (horizon - starts))
+        tau_0 = starts[fits]
+        stop = np.searchsorted(times, tau_0 + math.floor(p / gamma))
+        calm = (plays[:, stop] - before[:, fits] <= p).sum(axis=0)
+        second = (1 - math.exp(multiple) / 2) * (p / gamma - p) / 2 - tau_0 / 2
+        columns = {"tau_0": tau_0, "window": times[stop] - tau_0, "calm": calm / seeds, "second": second}
+        rows = pd.DataFrame({"gamma": gamma, "p": p, **columns, "first": gamma * horizon / 4})
+        found.append(rows[calm >= needed])
+    return pd.concat(found, ignore_index=True) if found else pd.DataFrame({key: [] for key in TRIPLE})
 
 
 def statistics_frame(results: Results) -> pd.DataFrame:
-    """For each algorithm and epsilon the lemma's statistics and the regrets on l and l'.
+    """For each algorithm and epsilon what the lemma yields, and the regrets on l and on the worst of the l'.
 
-    The row is of the earliest tau_0 played at which the lemma applies, else at which P(E_p) >= 1/2, else of the
-    calmest. E_p and the conditions are about l alone, so that every checkpoint below T/2, and 0, can be tau_0 without
-    its l' being played: `applying` counts those at which the lemma applies, `first_calm` is the earliest with P(E_p)
-    >= 1/2.
+    `satisfying` and `sure` count the triples that satisfy the lemma, by the share of seeds and at 95%, `latest` is the
+    largest tau_0 of the former. The triple of
+    the largest bound is shown, with that `bound`; `second` is the largest second term of all of them. Both are NaN
+    where no triple does. `calm_primed` is the probability of E_p on l' for the best triple whose tau_0 was played.
     """
-    changes = sorted(int(key.removeprefix("l'-")) for key in results if key.startswith("l'-"))
     plain, times = results["l"], results["l"]["t"].values
+    changes = sorted(int(key.removeprefix("l'-")) for key in results if key.startswith("l'-"))
     rows = []
-    for label in plain["algorithm"].values:
-        for epsilon in plain["epsilon"].values:
-            at = {"algorithm": label, "epsilon": epsilon}
-            plays = plays_of_arm_1(plain["regret"].sel(at).values, times)
-            every = [lemma(plays, times, change, epsilon) for change in changes]
-            good = [row for row in every if row["applies"]] or [row for row in every if row["calm"] >= 0.5]
-            change = (good or [max(every, key=lambda row: row["calm"])])[0]["tau_0"]
-            regret = results[f"l'-{change}"]["regret"].sel(at).values
-            row = lemma(plays, times, change, epsilon, plays_of_arm_1(regret, times, change))
-            ends = (plain["regret"].sel(at).values[:, -1], regret[:, -1])
-            row["regret_l"], row["regret_primed"] = (float(x.mean()) for x in ends)
-            row["rate"] = math.sqrt(times[-1] / epsilon)
-            fine = [lemma(plays, times, int(n), epsilon) for n in (0, *times[times < times[-1] / 2])]
-            row["applying"] = sum(x["applies"] for x in fine)
-            row["first_calm"] = next((x["tau_0"] for x in fine if x["calm"] >= 0.5), math.nan)
-            rows.append({"algorithm": label, "epsilon": float(epsilon), **row})
+    for label, epsilon in product(plain["algorithm"].values, plain["epsilon"].values):
+        at = {"algorithm": label, "epsilon": epsilon}
+        regret = plain["regret"].sel(at).values
+        plays = plays_of_arm_1(regret, times)
+        found = triples(plays, times, epsilon)
+        bound = found[["first", "second"]].max(axis=1)
+        best = found.loc[bound.idxmax()].to_dict() if len(found) else dict.fromkeys(TRIPLE, math.nan)
+        primed = {change: results[f"l'-{change}"]["regret"].sel(at).values for change in changes}
+        worst = max(primed, key=lambda change: primed[change][:, -1].mean())
+        regrets = max(regret[:, -1], primed[worst][:, -1], key=np.mean)
+        mean, low, _ = mean_interval(regrets)
+        rows.append(
+            {"algorithm": label, "epsilon": float(epsilon), "median_share": np.median(plays[:, -1]) / times[-1]}
+            | {key: best[key] for key in ("gamma", "p", "tau_0", "window", "calm")}
+            | _played(found[found["tau_0"].isin(changes)], primed, times)
+            | {
+                "satisfying": len(found), "sure": len(triples(plays, times, epsilon, sure=True)),
+                "latest": found["tau_0"].max(),
+                "bound": bound.max(), "second": found["second"].max(), "regret_l": regret[:, -1].mean(),
+                "regret_primed": primed[worst][:, -1].mean(), "worst": mean, "worst_low": low,
+                "rate": math.sqrt(times[-1] / epsilon),
+            }
+        )  # fmt: skip
     return pd.DataFrame(rows)
+
+
+def _played(found, primed, times):
+    """P(E_p) on l and l' for the triple of the largest bound among those whose l' was played."""
+    if not len(found):
+        return {"calm_played": math.nan, "calm_primed": math.nan}
+    best = found.loc[found[["first", "second"]].max(axis=1).idxmax()]
+    change = int(best["tau_0"])
+    plays = plays_of_arm_1(primed[change], times, change)
+    start, stop = np.searchsorted(times, [change, change + best["window"]])
+    return {
+        "calm_played": best["calm"],
+        "calm_primed": float((plays[:, stop] - plays[:, start] <= best["p"]).mean()),
+    }
 
 
 def worse(results: Results) -> xr.Dataset:
@@ -150,54 +180,69 @@ def draw(results: Results) -> plot.Plot:
 
 
 def draw_bound(results: Results) -> plot.Plot:
-    """The worse of the two regrets and what is proved about it, both as ratios to sqrt(T / epsilon)."""
+    """The worse of the two regrets and the best bound of the lemma, both as ratios to sqrt(T / epsilon).
+
+    A bound is marked where the lemma is satisfied, and drawn nowhere else.
+    """
     frame = statistics_frame(results)
-    values = {"regret": frame[["regret_l", "regret_primed"]].max(axis=1), "bound": frame["bound"]}
     parts = [
-        frame.assign(ratio=value / frame["rate"], line=frame["algorithm"] + f": {name}")
-        for name, value in values.items()
+        frame.assign(ratio=frame[column] / frame["rate"], line=frame["algorithm"] + f": {name}", markers=marked)
+        for name, column, marked in (("regret", "worst", False), ("bound", "bound", True))
     ]
     words = {"ratio": "divided by √(T/ε)"}
     caption = (
-        "the worse of the regrets on l and l', and the lemma's bound "
-        f"where it applies ({int(frame['applies'].sum())} of {len(frame)}"
+        "lines: the worse of the regrets on l and l'; marks: the largest bound of Lemma 5.1 over its γ, p and τ₀, "
+        f"where some satisfy it ({int((frame['satisfying'] > 0).sum())} of {len(frame)} points)"
     )
-    caption += " points), else γT/4"
-    table = pd.concat(parts, ignore_index=True)
-    dotted = {f"{label}: bound": f"{label}: regret" for label in dict.fromkeys(frame["algorithm"])}
+    table = pd.concat(parts, ignore_index=True).dropna(subset="ratio")
+    here = set(table["line"])
+    dotted = {
+        f"{label}: bound": f"{label}: regret"
+        for label in dict.fromkeys(frame["algorithm"])
+        if f"{label}: bound" in here
+    }
     return plot.lines(
         table, "epsilon", "ratio", line="line", log="both", dotted=dotted, names=words, caption=caption, width=5.5
     )
 
 
 def claims(results: Results) -> list[Claim]:
-    """Where the lemma applies, what it says there, and the regrets."""
+    """What the lemma yields for each algorithm and epsilon, and the regrets."""
     frame, entries = statistics_frame(results), []
     for row in frame.to_dict("records"):
+        measured = f"regrets {row['regret_l']:,.0f} on l, {row['regret_primed']:,.0f} on the worst l'"
+        statement, evidence = f"{row['algorithm']}, ε = {row['epsilon']:g}", None
+        if not row["satisfying"]:
+            entries.append(Claim(statement, "satisfied by no triple: says nothing", measured))
+            continue
+        paper = f"{row['satisfying']:,} triples; regret at least {row['bound']:,.0f} = "
+        paper += f"{row['bound'] / row['rate']:.2f} √(T/ε)"
         measured = (
-            f"γ = {row['gamma']:.3g}; P(E_p) first 1/2 at τ₀ = {row['first_calm']:,.0f}; "
-            f"at τ₀ = {row['tau_0']:,}: {row['calm']:.2f} on l, "
+            f"γ = {row['gamma']:.3g}, p = {row['p']:.3g}, τ₀ = {row['tau_0']:,.0f}: P(E_p) = {row['calm']:.2f}; "
+            f"largest τ₀ {row['latest']:,.0f}; {row['sure']:,} triples at 95%; {measured}"
         )
-        measured += f"{row['calm_primed']:.2f} on l'; regrets {row['regret_l']:,.0f} and {row['regret_primed']:,.0f}"
-        measured = measured.replace("first 1/2 at τ₀ = nan", "below 1/2 at every τ₀")
-        failing = [name for name in CONDITIONS if not row[name]] + ([] if row["calm"] >= 0.5 else ["P(E_p) ≥ 1/2"])
-        paper = f"applies at {row['applying']:,} τ₀; " if row["applying"] else "applies at no τ₀; "
-        paper += (
-            f"at this one: {row['bound']:,.1f}"
-            if row["applies"]
-            else f"here {', '.join(CONDITIONS.get(x, x) for x in failing)} fails"
-        )
-        regret = max(row["regret_l"], row["regret_primed"])
-        # gamma T / 4 is half the median of what the regret on l is half the mean of: only the second term could fail
-        holds = bool(regret >= row["second"]) if row["applies"] and row["second"] > 0 else None
-        entries.append(Claim(f"{row['algorithm']}, ε = {row['epsilon']:g}", paper, measured, holds))
-    measured = f"at {int((frame['applying'] > 0).sum())} of {len(frame)} points; its second term exceeds γT/4 at "
-    measured += f"{int((frame['second'] > frame['gamma'] * int(results['l'].t[-1]) / 4).sum())} of them"
-    entries.append(Claim("the lemma's conditions hold for some τ₀", "asked of every private algorithm", measured))
-    ratio = worse(results)["regret"].isel(t=-1).mean("seed") / np.sqrt(
-        int(results["l"].t[-1]) / results["l"]["epsilon"]
+        if row["second"] > 0:
+            # gamma T / 4 is half a median of what the regret on l is half the mean of: only the second term could
+            # fail. The regret on the worst sequence is at least the one measured: the interval has no upper end.
+            what = f"second term {row['second']:,.0f}, worst regret {row['worst']:,.0f}"
+            evidence = Interval(what, row["worst_low"], math.inf, at_least=row["second"])
+        entries.append(Claim(statement, paper, measured, evidence))
+    applies = frame["satisfying"] > 0
+    measured = f"at {int(applies.sum())} of {len(frame)} points"
+    entries.append(Claim("some γ, p and τ₀ satisfy the lemma", "", measured))
+    early = bool((frame["latest"][applies] < np.ceil(1 / frame["epsilon"][applies])).all())
+    measured = f"{'in all' if early else 'not in all'} of these triples"
+    entries.append(Claim("τ₀ lies within the first batch of ⌈1/ε⌉ plays", "", measured))
+    share = frame["second"] / frame["rate"]
+    measured = (
+        f"at most {share.max():.3f} √(T/ε); above γT/4 at {int((frame['second'] >= frame['bound']).sum())} points"
     )
-    measured = f"between {float(ratio.min()):.2f} and {float(ratio.max()):.2f}"
+    entries.append(Claim("the lemma's second term, the one about privacy", "", measured))
+    for label, part in frame.groupby("algorithm", sort=False):
+        counts = ", ".join(f"{n:,} at ε = {x:g}" for n, x in zip(part["satisfying"], part["epsilon"], strict=True))
+        entries.append(Claim(f"triples that satisfy the lemma, {label}", "", counts))
+    ratio = frame["worst"] / frame["rate"]
+    measured = f"between {ratio.min():.2f} and {ratio.max():.2f}"
     return [*entries, Claim("worst regret over √(T/ε)", "at least a constant where the lemma applies", measured)]
 
 

@@ -14,8 +14,9 @@ import pandas as pd
 
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
-from jaxbandits import statistics, theory
+from jaxbandits import theory
 from jaxbandits.papers.study import Claim, Results, Study, Sweep, Tuning, crossing, over_horizons, worst
+from jaxbandits.papers.tables import exponent
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 from jaxbandits.statistics import mean_interval
@@ -66,7 +67,7 @@ def _arms(horizon, epsilons, gaps, seeds, tuned, leave_out=()) -> Sweep:
     return Sweep(settings, Tuning(grids, range(TUNED_SEEDS, TUNED_SEEDS + tuned), unknown=("environment.gap",)))
 
 
-def _experts(horizon, epsilons, seeds, tuned) -> Sweep:
+def _experts(horizon, epsilons, seeds, tuned, leave_out=()) -> Sweep:
     single = {"epsilon": epsilons[0]} if len(epsilons) == 1 else {}
     algorithms = {
         "experts as arms": partial(a.bandit_to_experts, base=partial(a.private_batched, base=a.htinf, **single)),
@@ -77,12 +78,13 @@ def _experts(horizon, epsilons, seeds, tuned) -> Sweep:
         "experts as arms (theory)": algorithms["experts as arms"],
         "local EXP4 (theory)": partial(a.local_exp4, **single),
     }
+    algorithms = {label: algorithms[label] for label in algorithms if label not in leave_out}
     # inside `bandit_to_experts` the privacy level is the base's
-    keys = ("epsilon", "experts as arms.base.epsilon", "experts as arms (theory).base.epsilon")
-    grid = {keys: epsilons} if len(epsilons) > 1 else {}
+    inside = [f"{label}.base.epsilon" for label in algorithms if label.startswith("experts as arms")]
+    grid = {("epsilon", *inside): epsilons} if len(epsilons) > 1 else {}
     losses = e.fixed_gap_losses(num_arms=3, best=2, gap=GAP)
-    grids = {label: keys for label, keys in TRIED.items() if label in algorithms}
-    grids["batched EXP4"] = grids["batched EXP4"] | {"window": [horizon // 100, horizon // 25, horizon // 10]}
+    windows = {"batched EXP4": {"window": [horizon // 100, horizon // 25, horizon // 10]}}
+    grids = {label: keys | windows.get(label, {}) for label, keys in TRIED.items() if label in algorithms}
     environment = e.rotating_experts(losses=losses, num_experts=NUM_EXPERTS, spread=SPREAD)
     settings = {
         "algorithms": algorithms,
@@ -100,11 +102,13 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     horizon, horizons = (50_000, [2000, 6000, 20_000, 60_000, 200_000]) if full else (300, [300, 1000])
     epsilons, gaps = ([0.01, 0.03, 0.1, 0.3, 1.0], [0.03, 0.06, 0.12, 0.24, 0.48]) if full else ([0.1, 1.0], [0.1, 0.4])
     seeds, tuned = (200, 20) if full else (8, 2)
-    declared = {"arms": _arms(horizon, epsilons, gaps, seeds, tuned)}
-    slow = () if full else ("FTPL", "FTPL (theory)")  # most of what a quick run would compile
-    declared |= {f"arms-{t}": _arms(t, [EPSILON], gaps, seeds, tuned, slow) for t in horizons}
+    # what a quick run would spend its time on, compiling
+    slow: tuple[str, ...] = () if full else ("FTPL", "FTPL (theory)")
+    slower = () if full else (*slow, "EXP3", "EXP3 (theory)", "batched EXP4", "experts as arms (theory)")
+    declared = {"arms": _arms(horizon, epsilons, gaps, seeds, tuned, slow)}
+    declared |= {f"arms-{t}": _arms(t, [EPSILON], gaps, seeds, tuned, slower) for t in horizons}
     declared |= {"experts": _experts(horizon, epsilons, seeds, tuned)}
-    return declared | {f"experts-{t}": _experts(t, [EPSILON], seeds, tuned) for t in horizons}
+    return declared | {f"experts-{t}": _experts(t, [EPSILON], seeds, tuned, slower) for t in horizons}
 
 
 def horizons_of(results, kind):
@@ -172,12 +176,9 @@ def slopes(ds, exponents, key, sign, uniform):
             measured = f"regret is below half of random play's at {len(learnt)} of {ds.sizes[key]} points only"
             entries.append(Claim(statement, f"at most {rate:.2f}", measured))
             continue
-        row = statistics.slope(ds.sel({"algorithm": [label], key: learnt}), over=key).iloc[0]
-        low, high = sorted((sign * row.ci_low, sign * row.ci_high))
-        measured = f"{sign * row.slope:.2f} [{low:.2f}, {high:.2f}] over {len(learnt)} points"
-        entries.append(
-            Claim(statement, f"at most {rate:.2f}", measured, False if low > rate else True if high <= rate else None)
-        )
+        learnt_ds = ds.sel({"algorithm": [label], key: learnt})
+        slope, evidence = exponent(learnt_ds, key, sign=sign, at_most=rate)
+        entries.append(Claim(statement, f"at most {rate:.2f}", f"{slope:.2f} over {len(learnt)} points", evidence))
     return entries
 
 
@@ -193,8 +194,8 @@ def claims(results: Results) -> list[Claim]:
     mean = final_regret(arms).mean("seed")
     epsilons, horizon = mean["epsilon"].values, int(arms.t[-1])
     many = np.geomspace(10 / horizon, 1, 200)
-    cheaper = "√(KT/ε) < √(KT log KT)/ε for every ε ≤ 1"
-    for name in BASES:
+    cheaper = "upper bounds: √(KT/ε) < √(KT log KT)/ε for every ε ≤ 1"
+    for name in [name for name in BASES if name in arms["algorithm"]]:
         apart = final_regret(arms).sel(algorithm=name) - final_regret(arms).sel(
             algorithm=LOCAL
         )  # lane by lane: same seeds
@@ -204,8 +205,8 @@ def claims(results: Results) -> list[Claim]:
         paper = f"{cheaper}; by the bounds with constants {_where(many, bounds[:, 0] - bounds[:, 1])}, but {below}"
         clear = ", ".join(f"{x:g}" for x, a, b in zip(epsilons, low, high, strict=True) if a <= 0 <= b)
         where_less = _where(epsilons, difference) + (f"; within noise at {clear}" if clear else "")
-        holds = True if (high < 0).all() else False if (low > 0).any() else None
-        entries.append(Claim(f"{name} in batches has less regret than {LOCAL}", paper, where_less, holds))
+        # The paper compares upper bounds: whose regret is smaller on one instance cannot contradict it.
+        entries.append(Claim(f"{name} in batches has less regret than {LOCAL}", paper, where_less))
     ratios = final_regret(arms).sel(algorithm=["HTINF", LOCAL, "no privacy"]).mean("seed")
     free = ratios.sel(algorithm="no privacy")
     measured = ", ".join(

@@ -1,7 +1,7 @@
 """E4: regret against epsilon and against the share of contaminated rewards, between the lower and the upper bound."""
 
 from jaxbandits import statistics
-from jaxbandits.papers.private_robust_mab.raw_moments import ATTACKS, PARETO, PRM, SHARES, order_lines
+from jaxbandits.papers.private_robust_mab.raw_moments import ATTACKS, AXES, PARETO, PRM, SHARES, order_lines
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import plot
@@ -33,7 +33,8 @@ def draw(name):
     def picture(results: Results) -> plot.Plot:
         key, reference = along(results, name)
         given = "no contamination" if name == "epsilon" else "swapped rewards, ε = 1"
-        return plot.against(results[name], key, reference=reference, caption=f"Pareto rewards; {given}", width=5.5)
+        caption = f"Pareto rewards; {given}"
+        return plot.against(results[name], key, reference=reference, names=AXES, caption=caption, width=5.5)
 
     return picture
 
@@ -70,7 +71,7 @@ def claims(results: Results) -> list[Claim]:
 
 STUDY = Study(
     "Regret between the lower and the upper bound",
-    "Theorems 4.1 and 6.5; docs/reproductions/private_robust_mab.md",
+    "Theorems 4.1 and 6.2; docs/reproductions/private_robust_mab.md",
     sweeps,
     {"epsilon": draw("epsilon"), "share": draw("share")},
     claims,

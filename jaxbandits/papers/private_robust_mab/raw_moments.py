@@ -36,7 +36,8 @@ ASKED_OF = {
     "PRM elimination": "the paper's",
 }
 EPSILON, SHARE = 0.5, 0.05  # of the figures that vary something else
-SHARES = ("corruption_bound", "reward_adversary.corruption")
+SHARES = ("corruption_bound", "reward_adversary.corruption")  # the learner knows the share
+AXES = {"corruption_bound": "share of contaminated rewards"}
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
@@ -81,7 +82,7 @@ def draw_time(results: Results) -> plot.Plot:
     """Regret against plays, one panel a share."""
     name = first(results)
     caption = f"Pareto rewards; contamination: {name}; ε = {EPSILON}"
-    return plot.regret(results[name], select={"epsilon": EPSILON}, log="both", caption=caption)
+    return plot.regret(results[name], select={"epsilon": EPSILON}, log="both", names=AXES, caption=caption)
 
 
 def draw_epsilon(results: Results) -> plot.Plot:
@@ -100,8 +101,8 @@ def draw_share(results: Results) -> plot.Plot:
     ds = results[name]
     caption = f"Pareto rewards; contamination: {name}; ε = {EPSILON}"
     return plot.against(
-        ds, "corruption_bound", select={"epsilon": EPSILON}, reference=orders(ds, "corruption_bound"), caption=caption,
-        width=5.5,
+        ds, "corruption_bound", select={"epsilon": EPSILON}, reference=orders(ds, "corruption_bound"), names=AXES,
+        caption=caption, width=5.5,
     )  # fmt: skip
 
 
@@ -121,14 +122,11 @@ def claims(results: Results) -> list[Claim]:
     sizes = [(len(MEANS), int(next(iter(results.values())).t[-1]), epsilon, share) for _, epsilon, share in mean.index]
     upper = np.array([theory.prm_raw_bound(k, t, epsilon, corruption_bound=share) for k, t, epsilon, share in sizes])
     ratio = mean["PRM elimination"].to_numpy() / upper
-    measured = f"in {int((ratio <= 1).sum())} of {len(ratio)} cells; {ratio.min():.2f} to {ratio.max():.2f} of it"
+    measured = (
+        f"{ratio.min():.2f} to {ratio.max():.2f} of it; at most 1 in {int((ratio <= 1).sum())} of {len(ratio)} cells"
+    )
     entries.append(
-        Claim(
-            "PRM elimination is below the order of Theorem 6.5",
-            "constants unspecified",
-            measured,
-            bool((ratio <= 1).all()),
-        )
+        Claim("PRM elimination against the order of Theorem 6.2", "at most the order, constants hidden", measured)
     )
     for (name, epsilon, share), row in mean.iterrows():
         if epsilon == EPSILON:
@@ -140,7 +138,7 @@ def claims(results: Results) -> list[Claim]:
 
 STUDY = Study(
     "Heavy tails, contamination and privacy at once: rewards with a bounded raw moment",
-    "Theorem 6.5; docs/reproductions/private_robust_mab.md",
+    "Theorem 6.2; docs/reproductions/private_robust_mab.md",
     sweeps,
     {"time": draw_time, "epsilon": draw_epsilon, "share": draw_share},
     claims,

@@ -3,6 +3,11 @@
 The paper has no experiments and one figure of bounds: the instance and the sizes are ours.
 """
 
-from jaxbandits.papers.robust_linear import breakdown, figure_1, regret
+from jaxbandits.papers.robust_linear import breakdown, figure_1, printed_filter, regret
 
-STUDIES = {"regret": regret.STUDY, "breakdown": breakdown.STUDY, "figure-1": figure_1.STUDY}
+STUDIES = {
+    "regret": regret.STUDY,
+    "breakdown": breakdown.STUDY,
+    "filter": printed_filter.STUDY,
+    "figure-1": figure_1.STUDY,
+}

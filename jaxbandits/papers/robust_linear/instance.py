@@ -15,13 +15,14 @@ NUM_ARMS, DIM = 20, 5
 GROWTH = 10  # of batches: horizon^(1 / num_batches) where the horizon is a power of ten
 
 
-def _unit(x):
+def unit(x):
+    """Rows of norm 1."""
     return x / np.linalg.norm(x, axis=-1, keepdims=True)
 
 
 _RNG = np.random.default_rng(2023)
-ACTIONS = _unit(_RNG.normal(size=(NUM_ARMS, DIM)))
-THETA = _unit(_RNG.normal(size=DIM))
+ACTIONS = unit(_RNG.normal(size=(NUM_ARMS, DIM)))
+THETA = unit(_RNG.normal(size=DIM))
 PRIVATE = partial(
     e.linear_arms, actions=ACTIONS, theta=THETA, noise="rademacher"
 )  # |r| <= 1: the claimed epsilon is true

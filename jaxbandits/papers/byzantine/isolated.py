@@ -1,0 +1,77 @@
+"""Proposition 1: without communication the regret grows as alpha N T; with it, it does not.
+
+A share of the agents has half of its rewards drawn from the instance -theta, so that the rewards of such an agent say
+nothing about theta. Regret counts the plays that were not attacked.
+"""
+
+from functools import partial
+
+import numpy as np
+
+from jaxbandits import adversaries as v
+from jaxbandits import algorithms as a
+from jaxbandits.papers.byzantine.instance import FEDERATED, NUM_AGENTS
+from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep
+from jaxbandits.papers.tables import ratio_interval, regrets
+from jaxbandits.reports import plot
+from jaxbandits.selection import final_regret
+
+SHARE, PROB = 0.2, 0.5  # of attacked agents, and of their attacked plays
+ALONE, TOGETHER = "isolated agents", "Byzantine-UCB"
+# The verdict's limit, fixed before the run: where regret grows as T, at least this share of the regret a play is left
+# at the longest horizon. Growth as T^(3/4) leaves 0.35 of it.
+LINEAR = 0.5
+
+
+def sweeps(full: bool) -> dict[str, Sweep]:
+    """Agents alone and together over horizons; the server knows the share of attacked agents."""
+    seeds, horizons = (64, [512, 2048, 8192, 32_768]) if full else (4, [64, 256])
+    algorithms = {ALONE: a.isolated_linucb, TOGETHER: partial(a.byzantine_ucb, corruption_bound=SHARE)}
+    settings = {
+        "algorithms": algorithms, "environment": FEDERATED, "horizon": horizons, "seeds": seeds, "checkpoints": 1,
+        "reward_adversary": partial(v.poison, corruption=SHARE, prob=PROB),
+    }  # fmt: skip
+    return {"poisoned": Sweep(settings)}
+
+
+def draw(results: Results) -> plot.Plot:
+    """Regret of all agents against the horizon, with a line that grows as T."""
+    ds = results["poisoned"]
+    reference = {"α N T / 20": lambda xs: SHARE * NUM_AGENTS * np.asarray(xs) / 20}
+    caption = (
+        f"regret summed over {NUM_AGENTS} agents and the plays that were not attacked; "
+        f"{SHARE:.0%} of the agents have half of their rewards from -θ"
+    )
+    return plot.against(ds, "horizon", reference=reference, caption=caption, width=5.5)
+
+
+def claims(results: Results) -> list[Claim]:
+    """Regret a play where the horizon ends over that where it begins, and the regrets."""
+    ds = results["poisoned"]
+    final, horizons = final_regret(ds), ds["horizon"].values
+    first, last = int(horizons[0]), int(horizons[-1])
+    entries = []
+    statements = {
+        ALONE: "at least c α N T for a constant c (Proposition 1)",
+        TOGETHER: "Õ(T^(3/4)) (Theorem 2), constants hidden",
+    }
+    for label, paper in statements.items():
+        here = final.sel(algorithm=label)
+        ratio, low, high = ratio_interval(here.sel(horizon=last).values / last, here.sel(horizon=first).values / first)
+        measured = f"{float(ratio):.3g} of the regret a play is left when T grows {last // first}-fold"
+        evidence = Interval("share left", float(low), float(high), at_least=LINEAR)
+        entries.append(Claim(f"{label}: regret", paper, measured, evidence if label == ALONE else None))
+    for label, part in regrets(ds).groupby("algorithm", sort=False):
+        points = ", ".join(f"{row.mean:,.1f} at {row.horizon:,}" for row in part.itertuples())
+        entries.append(Claim(f"{label}: regret at each T", "", points))
+    end = float(final.sel(algorithm=ALONE, horizon=last).mean() / (SHARE * NUM_AGENTS * last))
+    return [*entries, Claim("isolated agents: regret over α N T at the longest horizon", "", f"{end:.3f}")]
+
+
+STUDY = Study(
+    "Without communication the regret is linear",
+    "Proposition 1; Theorem 2",
+    sweeps,
+    {"horizon": draw},
+    claims,
+)

@@ -1,0 +1,88 @@
+"""Does any width make the printed algorithm keep Figure 1's orders? From none at all to a hundred times the default.
+
+The map has three widths. Here features and reward are perturbed, as Algorithm 1 has it, with the printed noise and with
+the least that delivers the claim.
+"""
+
+from functools import partial
+
+from jaxbandits import algorithms as a
+from jaxbandits.papers.ldp_contextual.instance import BELOW, CONTEXTUAL, EPSILONS, HORIZON, ORDERS, RIVALS, excess
+from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep
+from jaxbandits.papers.tables import regrets
+from jaxbandits.reports import plot
+from jaxbandits.selection import final_regret
+
+OGD = partial(a.online_ucb, learner="ogd")
+NOISES = {
+    "printed noise": partial(OGD, calibration="paper"),
+    "least noise": partial(OGD, calibration="exact"),
+}
+GREEDY = {f"{label}, no width": partial(algorithm, radius_scale=0.0) for label, algorithm in NOISES.items()}
+KEYS = tuple(f"{label}.radius_scale" for label in NOISES)
+WIDTHS = [0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0]
+
+
+def sweeps(full: bool) -> dict[str, Sweep]:
+    """Both noises at every width and epsilon, without a width, and the rivals; contexts redrawn."""
+    settings = {
+        "algorithms": NOISES | GREEDY | RIVALS, "environment": CONTEXTUAL, "horizon": HORIZON if full else 100,
+        "seeds": 200 if full else 4, "checkpoints": 1,
+        "grid": {KEYS: [(x, x) for x in (WIDTHS if full else WIDTHS[1:6:2])], "epsilon": EPSILONS},
+    }  # fmt: skip
+    return {"widths": Sweep(settings)}
+
+
+def by_width(results: Results):
+    """The Dataset along `width`."""
+    ds = results["widths"]
+    axis = next(dim for dim in ds.dims if str(dim) in KEYS)
+    ds = ds.rename({axis: "width"})
+    return ds.assign_coords(width=[float(str(x).strip("()").split(",")[0]) for x in ds["width"].values])
+
+
+def draw(epsilon):
+    """Final regret against the scale of the width, at one epsilon."""
+
+    def picture(results: Results) -> plot.Plot:
+        caption = f"OnlineUCB with OGD, features and reward perturbed, ε = {epsilon:g}; contexts redrawn"
+        ds, names = by_width(results), {"width": "scale of the width"}
+        return plot.against(ds, "width", select={"epsilon": epsilon}, names=names, caption=caption, width=6.0)
+
+    return picture
+
+
+def claims(results: Results) -> list[Claim]:
+    """The figure's orders at the width of least regret, which favours them, and the regrets."""
+    ds = by_width(results)
+    final, entries = final_regret(ds), []
+    for epsilon in EPSILONS:
+        here = final.sel(epsilon=epsilon)
+        rivals = {name: here.sel(algorithm=name).isel(width=0).values for name in BELOW[epsilon]}
+        for label in NOISES:
+            at = {float(x): here.sel(algorithm=label, width=x).values for x in ds["width"].values}
+            at[0.0] = here.sel(algorithm=f"{label}, no width").isel(width=0).values
+            best = min(at, key=lambda x: at[x].mean())
+            mean, low, high, worst = excess(at[best], rivals)
+            measured = f"width {best:g}: regret {at[best].mean():,.0f}; nearest rival {worst}: {mean:+,.0f}"
+            statement = f"{ORDERS[epsilon]}, ε = {epsilon:g}: {label}, at the width of least regret"
+            evidence = Interval("interval", low, high, at_most=0.0)
+            entries.append(Claim(statement, f"below {', '.join(BELOW[epsilon])}", measured, evidence))
+    cells = regrets(ds).set_index(["epsilon", "algorithm", "width"])["mean"]
+    for epsilon in EPSILONS:
+        for label in NOISES:
+            points = [(0.0, cells[epsilon, f"{label}, no width"].iloc[0]), *cells[epsilon, label].items()]
+            measured = ", ".join(f"{y:,.0f} at {x:g}" for x, y in points)
+            entries.append(Claim(f"regret by width, ε = {epsilon:g}: {label}", "", measured))
+        measured = ", ".join(f"{name} {cells[epsilon, name].iloc[0]:,.0f}" for name in RIVALS)
+        entries.append(Claim(f"rivals, ε = {epsilon:g}", "", measured))
+    return entries
+
+
+STUDY = Study(
+    "Figure 1's orders at every width",
+    "Figure 1",
+    sweeps,
+    {f"epsilon-{epsilon:g}": draw(epsilon) for epsilon in EPSILONS},
+    claims,
+)

@@ -1,0 +1,80 @@
+"""A study's part of the documentation: its table and how it was run, between the study's marks, and its pictures.
+
+A page is docs/reproductions/<paper>.md. What a study writes stands between `<!-- PAPER/FIGURE: begin -->` and
+`<!-- PAPER/FIGURE: end -->`; the text around it is written by hand. Pictures and their data are
+docs/figures/<PAPER>/<FIGURE>-<name>.png and .csv.
+"""
+
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+
+from jaxbandits.papers.study import Reproduction, claims_table
+from jaxbandits.version import __version__
+
+
+def page_of(name: str, docs: Path) -> Path:
+    """The page of the study PAPER/FIGURE."""
+    return docs / "reproductions" / f"{name.split('/')[0].replace('-', '_')}.md"
+
+
+def marks(name: str) -> tuple[str, str]:
+    """The lines between which a study writes.
+
+    >>> marks("byzantine/rate")
+    ('<!-- byzantine/rate: begin -->', '<!-- byzantine/rate: end -->')
+    """
+    return f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+
+
+def written(name: str, docs: Path) -> str:
+    """What stands between a study's marks now.
+
+    Raises
+    ------
+    ValueError
+        There is no such page, or the marks are not there once each and in order.
+    """
+    page, (begin, end) = page_of(name, docs), marks(name)
+    if not page.exists():
+        raise ValueError(f"--docs {docs}: there is no page {page} for {name}: write one with its marks")
+    found = re.findall(rf"^{re.escape(begin)}$(.*?)^{re.escape(end)}$", page.read_text(), flags=re.M | re.S)
+    if len(found) != 1:
+        raise ValueError(f"{page}: {len(found)} places for {name}: give it one pair of lines, {begin} and {end}")
+    return found[0]
+
+
+def write(name: str, done: Reproduction, docs: Path) -> list[Path]:
+    """Put a study's full run into its page and its pictures and their data beside; the paths written."""
+    page, (begin, end) = page_of(name, docs), marks(name)
+    block = f"{begin}\n{claims_table(done.claims)}\n\n{how_it_was_run(name, done)}\n{end}"
+    before = f"{begin}{written(name, docs)}{end}"
+    page.write_text(page.read_text().replace(before, block))
+    paper, figure = name.split("/")
+    directory = docs / "figures" / paper
+    directory.mkdir(parents=True, exist_ok=True)
+    pictures = [path for path in done.paths if path.stem in done.figures and path.suffix in (".png", ".csv")]
+    return [page, *(Path(shutil.copyfile(path, directory / f"{figure}-{path.name}")) for path in pictures)]
+
+
+def how_it_was_run(name: str, done: Reproduction) -> str:
+    """The command, the seconds, the seeds and horizons, and the data of the pictures, as a paragraph of Markdown."""
+    datasets = [ds for ds in done.results.values() if isinstance(ds, xr.Dataset)]
+    parts = [f"{done.seconds:,.0f} s", f"version {__version__}"]
+    if datasets:
+        seeds = sorted({f"{int(ds['seed'].min()):,} to {int(ds['seed'].max()):,}" for ds in datasets}, key=len)
+        horizons = np.unique(np.concatenate([horizons_of(ds) for ds in datasets]))
+        ends = " to ".join(dict.fromkeys(f"{int(x):,}" for x in horizons[[0, -1]]))
+        parts[1:1] = [f"seeds {' and '.join(seeds)}", f"T = {ends}"]
+    text = f"`jaxbandits reproduce {name} --full`: {', '.join(parts)}."
+    paper, figure = name.split("/")
+    links = [f"[{key}](../figures/{paper}/{figure}-{key}.csv)" for key in done.figures]
+    return f"{text} Data of the pictures: {', '.join(links)}." if links else text
+
+
+def horizons_of(ds: xr.Dataset) -> np.ndarray:
+    """The horizons of a sweep, from the key `horizon` of its grid or from its last checkpoint."""
+    return np.asarray(ds["horizon"] if "horizon" in ds.dims else ds["t"][-1:], np.int64)

@@ -1,0 +1,119 @@
+"""The bounds with their constants where they say something: two arms, two experts, a million plays.
+
+At the sizes of Table 1 they exceed T. With two arms they do not, and a regret above one would contradict it.
+"""
+
+from functools import partial
+
+import pandas as pd
+
+from jaxbandits import algorithms as a
+from jaxbandits import environments as e
+from jaxbandits import theory
+from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep
+from jaxbandits.papers.tables import regrets
+from jaxbandits.reports import plot
+
+NUM_ARMS = NUM_EXPERTS = 2
+DELTA = 1e-5  # of batched EXP4, whose bound is not used
+ARMS = {
+    "HTINF in batches": (partial(a.private_batched, base=a.htinf), "htinf", "Corollary 3.2"),
+    "EXP3 in batches": (partial(a.private_batched, base=a.exp3), "exp3", "Corollary E.1"),
+}
+_EXPERTS_AS_ARMS = partial(a.bandit_to_experts, base=partial(a.private_batched, base=a.htinf))
+EXPERTS = {
+    "experts as arms": (_EXPERTS_AS_ARMS, "bandit_to_experts", "Corollary 4.3"),
+    "local EXP4": (a.local_exp4, "local_exp4", "Theorem 4.4"),
+}
+UNIFORM, ORDER = "uniform play", "printed bound"
+EPSILONS = [0.1, 0.3, 1.0]
+
+
+def sweeps(full: bool) -> dict[str, Sweep]:
+    """Arms and experts with the paper's own tunings, at each epsilon and gap."""
+    horizon, seeds = (1_000_000, 20) if full else (2000, 4)
+    gaps = [0.01, 0.1, 1.0] if full else [0.1, 1.0]
+    losses = partial(e.fixed_gap_losses, num_arms=NUM_ARMS, best=1, base=1.0)
+    settings = {"horizon": horizon, "seeds": seeds, "checkpoints": 1}
+    arms = {label: algorithm for label, (algorithm, _, _) in ARMS.items()} | {UNIFORM: a.uniform}
+    experts = {label: algorithm for label, (algorithm, _, _) in EXPERTS.items()}
+    declared = {
+        "arms": Sweep(
+            settings
+            | {"algorithms": arms, "environment": losses, "grid": {"environment.gap": gaps, "epsilon": EPSILONS}}
+        )
+    }
+    for gap in gaps:
+        environment = e.rotating_experts(losses=losses(gap=gap), num_experts=NUM_EXPERTS, spread=0.0)
+        grid = {("epsilon", "experts as arms.base.epsilon"): EPSILONS}
+        declared[f"experts-{gap:g}"] = Sweep(
+            settings | {"algorithms": experts, "environment": environment, "grid": grid}
+        )
+    return declared
+
+
+def bound(label: str, horizon: int, epsilon: float) -> float:
+    """The printed bound of an algorithm, constants included."""
+    if label in ARMS:
+        return theory.arms_bounds(NUM_ARMS, horizon, epsilon, corrected=False)[ARMS[label][1]]
+    sizes = (NUM_ARMS, NUM_EXPERTS)
+    return theory.experts_bounds(*sizes, horizon, epsilon, DELTA)[EXPERTS[label][1]]
+
+
+def largest(results: Results) -> pd.DataFrame:
+    """For each algorithm and epsilon the largest mean regret over the gaps, with its interval."""
+    frames = [
+        regrets(ds).assign(gap=float(name.partition("-")[2]))
+        if name != "arms"
+        else regrets(ds).rename(columns={"environment.gap": "gap"})
+        for name, ds in results.items()
+    ]
+    frame = pd.concat(frames, ignore_index=True)
+    return frame.loc[frame.groupby(["algorithm", "epsilon"], sort=False)["mean"].idxmax()].reset_index(drop=True)
+
+
+def draw(results: Results) -> plot.Plot:
+    """Measured regret and printed bounds against epsilon, with uniform play above."""
+    frame, horizon = largest(results), int(results["arms"].t[-1])
+    parts, dotted = [], {}
+    for label, part in frame.groupby("algorithm", sort=False):
+        parts.append(part[["epsilon", "mean", "low", "high"]].assign(line=label))
+        if label != UNIFORM:
+            values = [bound(label, horizon, x) for x in part["epsilon"]]
+            name = f"{label}: {ORDER}"
+            parts.append(
+                pd.DataFrame({"epsilon": part["epsilon"], "mean": values, "low": values, "high": values, "line": name})
+            )
+            dotted[name] = label
+    table = pd.concat(parts, ignore_index=True).rename(columns={"mean": "regret"})
+    caption = f"two arms, two experts, T = {horizon:,}: the largest mean regret over the gaps; dotted: printed bounds"
+    words = {"epsilon": "privacy level ε", "regret": "cumulative regret"}
+    return plot.lines(
+        table, "epsilon", "regret", line="line", log="both", dotted=dotted, names=words, caption=caption, width=5.5
+    )
+
+
+def claims(results: Results) -> list[Claim]:
+    """Each algorithm's largest mean regret beside its printed bound; a verdict where the bound is below T."""
+    horizon, entries = int(results["arms"].t[-1]), []
+    sources = {label: source for label, (_, _, source) in (ARMS | EXPERTS).items()}
+    for row in largest(results).itertuples():
+        statement = f"{row.algorithm}, ε = {row.epsilon:g}: largest mean regret"
+        measured = f"{row.mean:,.0f} at a gap of {row.gap:g}"
+        if row.algorithm == UNIFORM:
+            entries.append(Claim(statement, "", measured))
+            continue
+        limit = bound(row.algorithm, horizon, row.epsilon)
+        evidence = Interval("interval", row.low, row.high, at_most=limit) if limit < horizon / 2 else None
+        paper = f"at most {limit:,.0f} ({sources[row.algorithm]})"
+        entries.append(Claim(statement, paper, f"{measured}, {row.mean / limit:.3f} of it", evidence))
+    return entries
+
+
+STUDY = Study(
+    "The bounds with their constants, where they are below what uniform play costs",
+    "Corollaries 3.2, 4.3 and E.1, Theorem 4.4",
+    sweeps,
+    {"epsilon": draw},
+    claims,
+)
