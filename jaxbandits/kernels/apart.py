@@ -22,8 +22,8 @@ COMPARISONS = {"eq": lax.eq, "ge": lax.ge}
 ELEMENTWISE = frozenset(
     """abs add and atan2 bitcast_convert_type cbrt ceil clamp clz convert_element_type cos div eq erf erf_inv erfc exp
     exp2 expm1 floor ge gt integer_pow is_finite le log log1p logistic lt mul ne neg nextafter not or population_count
-    pow reduce_precision rem rsqrt select_n shift_left shift_right_arithmetic shift_right_logical sign sin sqrt square sub
-    tanh xor""".split()
+    pow reduce_precision rem rsqrt select_n shift_left shift_right_arithmetic shift_right_logical sign sin sqrt
+    square sub tanh xor""".split()
 )
 
 
@@ -55,10 +55,12 @@ class Apart:
         values: dict[Any, Elements] = {}
 
         def read(variable: Any) -> Elements:
-            return held_apart(variable.val) if isinstance(variable, Literal) else values[variable]
+            return (
+                values[variable] if not isinstance(variable, Literal) else held_apart(variable.val, variable.aval.dtype)
+            )
 
         for variable, constant in zip(jaxpr.constvars, consts, strict=True):
-            values[variable] = held_apart(constant)
+            values[variable] = held_apart(constant, variable.aval.dtype)
         values |= dict(zip(jaxpr.invars, operands, strict=True))
         for eqn in jaxpr.eqns:
             values |= dict(zip(eqn.outvars, self._results(eqn, [read(x) for x in eqn.invars]), strict=True))

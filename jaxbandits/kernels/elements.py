@@ -38,9 +38,9 @@ def single(element: Any) -> Elements:
     return filled((), lambda _: element)
 
 
-def held_apart(array: Any) -> Elements:
+def held_apart(array: Any, dtype: Any = None) -> Elements:
     """A host array as known elements."""
-    array = np.asarray(array)
+    array = np.asarray(array, dtype)
     return filled(array.shape, lambda index: array[index])
 
 
