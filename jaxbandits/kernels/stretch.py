@@ -68,16 +68,21 @@ class Rows(NamedTuple):
     places: list[tuple[int, int]]  # of each element: which array, which row
 
 
+def stored_as(dtype: Any) -> Any:
+    """The type in which numbers of a type lie in memory: truth values as int32."""
+    return np.dtype(np.int32) if np.dtype(dtype).kind == "b" else np.dtype(dtype)
+
+
 def rows_of(shapes: Any) -> Rows:
     """The places of the elements of a tree of shapes."""
     dtypes: list[Any] = []
     taken: list[int] = []
     places = []
     for x in jax.tree.leaves(shapes):
-        if x.dtype not in dtypes:
-            dtypes.append(x.dtype)
+        if stored_as(x.dtype) not in dtypes:
+            dtypes.append(stored_as(x.dtype))
             taken.append(0)
-        number = dtypes.index(x.dtype)
+        number = dtypes.index(stored_as(x.dtype))
         for _ in range(int(np.prod(x.shape))):
             places.append((number, taken[number]))
             taken[number] += 1
@@ -88,7 +93,8 @@ def gathered(rows: Rows, tree: Any) -> list[Any]:
     """Leaves [S, M, ...] as one array [M, rows, S] a type."""
     found: list[list[Any]] = [[] for _ in rows.dtypes]
     for x in jax.tree.leaves(tree):
-        found[rows.dtypes.index(x.dtype)].append(jnp.moveaxis(x.reshape(*x.shape[:2], -1), 0, -1))
+        dtype = stored_as(x.dtype)
+        found[rows.dtypes.index(dtype)].append(jnp.moveaxis(x.reshape(*x.shape[:2], -1), 0, -1).astype(dtype))
     return [jnp.concatenate(each, axis=1) for each in found]
 
 
@@ -96,9 +102,9 @@ def spread(rows: Rows, arrays: Sequence[Any], shapes: Any) -> Any:
     """The tree of leaves [S, M, ...] that `gathered` was given."""
     taken, leaves = [0] * len(rows.dtypes), []
     for x in jax.tree.leaves(shapes):
-        number, size = rows.dtypes.index(x.dtype), int(np.prod(x.shape))
+        number, size = rows.dtypes.index(stored_as(x.dtype)), int(np.prod(x.shape))
         some = arrays[number][:, taken[number] : taken[number] + size]
-        leaves.append(jnp.moveaxis(some, -1, 0).reshape(some.shape[-1], some.shape[0], *x.shape))
+        leaves.append(jnp.moveaxis(some, -1, 0).reshape(some.shape[-1], some.shape[0], *x.shape).astype(x.dtype))
         taken[number] += size
     return jax.tree.unflatten(jax.tree.structure(shapes), leaves)
 
@@ -126,7 +132,7 @@ def advance(
     one : OnePlay
         What a play does.
     case : Case
-        Numbers [M, ...] of the points.
+        Numbers of the points: [M, ...], or [1, ...] where they are the same for all.
     seeds : array
         Seeds [S], a multiple of `block`.
     lane : Lane
@@ -180,16 +186,19 @@ def advance(
                     table[0, k, i, :] = element
             return flat
 
-        flat = [of_state[number][0, at, :] for number, at in rows.places]
+        types = packed_lane(one, Apart(block, platform)).dtypes
+        flat = [
+            of_state[number][0, at, :].astype(dtype) for (number, at), dtype in zip(rows.places, types, strict=True)
+        ]
         flat = lax.fori_loop(limit[2], limit[2] + limit[3], up_to, flat)
         for (number, at), element in zip(rows.places, flat, strict=True):
-            state_outs[number][0, at, :] = element
+            state_outs[number][0, at, :] = element.astype(rows.dtypes[number])
 
     def whole(x: Any) -> pl.BlockSpec:
         return pl.BlockSpec(x.shape, lambda m, s: (0,) * x.ndim)
 
     def of_point(x: Any) -> pl.BlockSpec:
-        return pl.BlockSpec((1, *x.shape[1:]), lambda m, s: (m, 0))
+        return pl.BlockSpec((1, *x.shape[1:]), lambda m, s: (m if x.shape[0] > 1 else 0, 0))
 
     def of_lanes(x: Any) -> pl.BlockSpec:
         return pl.BlockSpec((1, *x.shape[1:-1], block), lambda m, s: (m, *(0,) * (x.ndim - 2), s))
