@@ -39,10 +39,11 @@ class Apart:
     lanes : int
         Lanes of a block, B.
     platform : str
-        Which of the forms of `lax.platform_dependent` is taken.
+        Which of the forms of `lax.platform_dependent` is taken: that of a GPU, also where a kernel is interpreted.
+        Default: "cuda".
     """
 
-    def __init__(self, lanes: int, platform: str) -> None:
+    def __init__(self, lanes: int, platform: str = "cuda") -> None:
         self.block, self.platform = (lanes,), platform
         self._compared: dict[Any, tuple[Any, Any]] = {}
 

@@ -1,6 +1,7 @@
 """Loops and branches over elements held apart."""
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import jax
@@ -8,7 +9,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxbandits.kernels.elements import Elements, as_number, call, known, listed, select, single
+from jaxbandits.kernels.elements import (
+    Elements,
+    as_number,
+    call,
+    either,
+    filled,
+    known,
+    listed,
+    select,
+    single,
+)
 
 Operands = list[Elements]
 LONGEST_UNROLLED = 64  # steps of a scan that are written out, where it has inputs or outputs
@@ -46,9 +57,12 @@ def varies(element: Any) -> bool:
 
 
 def _loop(
-    run: Any, start: Operands, condition: Callable[[Operands], Any], body: Callable[[Operands], Operands]
+    run: Any, start: Operands, condition: Callable[[Operands], Elements], body: Callable[[Operands], Operands]
 ) -> Operands:
-    """Repeat a body while a condition holds, in each lane for itself."""
+    """Repeat a body while a condition holds, in each lane for itself.
+
+    Where conditions are an array, as `vmap` inside of a lane makes them, each is for its own rows of the state.
+    """
     packed = Packed(start, run.block)
     wide = [varies(x) for array in start for x in array.reshape(-1)]
     while True:  # what the body makes different between lanes differs in the next turn: until nothing new does
@@ -56,7 +70,8 @@ def _loop(
 
         def trial(*flat: Any, found: dict[str, Any] = found) -> tuple[()]:
             with run.scope():
-                found["apart"] = varies(condition(packed.arrays(flat)))
+                conditions = condition(packed.arrays(flat))
+                found["apart"] = any(map(varies, conditions.reshape(-1)))
                 found["wide"] = [varies(x) for array in body(packed.arrays(flat)) for x in array.reshape(-1)]
             return ()
 
@@ -71,20 +86,24 @@ def _loop(
 
     def goes_on(flat: Any) -> Any:
         with run.scope():
-            on = condition(packed.arrays(flat))
+            on = reduce(either, condition(packed.arrays(flat)).reshape(-1))
             return jnp.max(on.astype(jnp.int32)) > 0 if found["apart"] else jnp.asarray(on)
 
     def turn(flat: Any) -> Any:
         with run.scope():
             before = packed.arrays(flat)
             after = body(before)
-            if found["apart"]:
-                on = condition(before)
-                after = [listed(map(select, [on] * a.size, a.reshape(-1), b.reshape(-1))).reshape(a.shape)
-                         for a, b in zip(after, before, strict=True)]  # fmt: skip
+            on = condition(before)
+            if found["apart"] or on.ndim:
+                after = [_where(on, a, b) for a, b in zip(after, before, strict=True)]
             return packed.flat(after, wide)
 
     return packed.arrays(lax.while_loop(goes_on, turn, packed.flat(start, wide)))
+
+
+def _where(on: Elements, new: Elements, old: Elements) -> Elements:
+    """`new` in the rows whose condition holds, else `old`."""
+    return filled(new.shape, lambda index: select(on[index[: on.ndim]], new[index], old[index]))
 
 
 def _while(run: Any, operands: Operands, eqn: Any) -> Operands:
@@ -92,8 +111,8 @@ def _while(run: Any, operands: Operands, eqn: Any) -> Operands:
     first, second = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
     for_condition, for_body, start = operands[:first], operands[first:second], operands[second:]
 
-    def condition(state: Operands) -> Any:
-        return run.closed(p["cond_jaxpr"], [*for_condition, *state])[0][()]
+    def condition(state: Operands) -> Elements:
+        return run.closed(p["cond_jaxpr"], [*for_condition, *state])[0]
 
     return _loop(run, start, condition, lambda state: run.closed(p["body_jaxpr"], [*for_body, *state]))
 
@@ -111,8 +130,8 @@ def _scan(run: Any, operands: Operands, eqn: Any) -> Operands:
                 *run.closed(p["jaxpr"], [*fixed, *state[1:]]),
             ]
 
-        def before_end(state: Operands) -> Any:
-            return call(lax.lt, state[0][()], as_number(length, np.int32))
+        def before_end(state: Operands) -> Elements:
+            return single(call(lax.lt, state[0][()], as_number(length, np.int32)))
 
         return _loop(run, [single(as_number(0, np.int32)), *state], before_end, turn)[1:]
     if length > LONGEST_UNROLLED:
@@ -134,8 +153,7 @@ def _cond(run: Any, operands: Operands, eqn: Any) -> Operands:
         chosen = results[0]
         for k, other in enumerate(results[1:], 1):
             here = index if index.dtype == bool else run.compared("eq", index, k)
-            chosen = [listed(map(select, [here] * a.size, b.reshape(-1), a.reshape(-1))).reshape(a.shape)
-                      for a, b in zip(chosen, other, strict=True)]  # fmt: skip
+            chosen = [_where(single(here), b, a) for a, b in zip(chosen, other, strict=True)]
         return chosen
     return _shared_branch(run, index, branches, operands[1:])
 

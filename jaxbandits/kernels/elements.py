@@ -82,6 +82,11 @@ def both(a: Any, b: Any) -> Any:
     return apply(lax.and_p, [a, b])
 
 
+def either(a: Any, b: Any) -> Any:
+    """Whether one of two conditions holds."""
+    return apply(lax.or_p, [a, b])
+
+
 def as_number(element: Any, dtype: Any) -> Any:
     """A number of a type, not traced."""
     return np.asarray(element, dtype)[()]

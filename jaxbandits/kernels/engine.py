@@ -1,7 +1,8 @@
 """Which programs of a sweep run as kernels on an accelerator, and how they fit among its other programs."""
 
 from functools import lru_cache
-from typing import Any
+from math import gcd
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,39 +19,62 @@ from jaxbandits.window import Lane, Parts
 BLOCK = 128  # lanes of a block of threads, one a thread
 # A thread has 255 registers; what is alive at once beside addresses and counters must fit, or it is spilled.
 MOST_ALIVE = 200
-MOST_OPERATIONS = 4_000  # longer straight lines take more than ten seconds to compile
+MOST_OPERATIONS = 4_000  # longer straight lines take compilers too long
 MOST_NUMBERS = 1_024  # of a case: each is held apart
 
 
-def fits(census: Census) -> bool:
-    """Whether one play can be a kernel that holds its lane in registers."""
-    return census.alive <= MOST_ALIVE and census.operations <= MOST_OPERATIONS
+class Choice(NamedTuple):
+    """What the windows of a span run as on a GPU."""
+
+    window: stretch.OneWindow | None  # a window of one play; None where a case has too many numbers
+    census: Census | None  # of it; None where it is not written out
+    reason: str  # why it is no kernel; "" where it is one
+
+
+def refusal(census: Census) -> str:
+    """Why a window that is written out is no kernel. Empty where a thread can hold its lane in registers."""
+    if census.alive > MOST_ALIVE:
+        return f"{census.alive} numbers alive at once, at most {MOST_ALIVE}"
+    if census.operations > MOST_OPERATIONS:
+        return f"{census.operations} operations, at most {MOST_OPERATIONS}"
+    return ""
+
+
+def choice(parts: Parts, case: Case, checkpoints: int, kind: tuple[int, bool, bool]) -> Choice:
+    """What a span's windows run as.
+
+    case: numbers of one point, or their shapes. kind: (slots, full, whole), as `simulator.advance` takes it.
+    """
+    leaves, treedef = jax.tree.flatten(jax.tree.map(jax.typeof, case))
+    return _choice(parts, tuple(leaves), treedef, checkpoints, kind, bool(jax.config.jax_enable_x64))
 
 
 @lru_cache(maxsize=256)
-def _one_play(parts: Parts, leaves: tuple[Any, ...], treedef: Any, checkpoints: int) -> stretch.OnePlay | None:
-    """One play of a case of these shapes, traced; None where it cannot be a kernel."""
-    if sum(int(np.prod(x.shape)) for x in leaves) > MOST_NUMBERS:
-        return None
+def _choice(
+    parts: Parts, leaves: tuple[Any, ...], treedef: Any, checkpoints: int, kind: tuple[int, bool, bool], x64: bool
+) -> Choice:
+    slots, full, _ = kind
+    numbers = sum(int(np.prod(x.shape)) for x in leaves)
+    if numbers > MOST_NUMBERS:
+        return Choice(None, None, f"{numbers} numbers in a case, at most {MOST_NUMBERS}")
     case = jax.tree.unflatten(treedef, leaves)
     seed = jax.ShapeDtypeStruct((), np.uint32)
     lane = jax.eval_shape(lambda case, seed: simulator.begin(parts, case, seed, checkpoints), case, seed)
-    one = stretch.one_play(parts, case, lane)
+    window = stretch.one_window(parts, case, lane)
+    if not full:
+        return Choice(window, None, "the algorithm decides how long its windows are")
+    if slots > 1:
+        return Choice(window, None, f"windows of {slots} plays")
     try:
-        return one if fits(census_of(one)) else None
-    except Unsupported:
-        return None
-
-
-def kernel_of(parts: Parts, case: Case, checkpoints: int) -> stretch.OnePlay | None:
-    """One play of a case, traced, where it can be a kernel. case: numbers of one point, or their shapes."""
-    leaves, treedef = jax.tree.flatten(jax.tree.map(jax.typeof, case))
-    return _one_play(parts, tuple(leaves), treedef, checkpoints)
+        census = census_of(window)
+    except Unsupported as error:
+        return Choice(window, None, f"{error} is not written out")
+    return Choice(window, census, refusal(census))
 
 
 def advance(
-    one: stretch.OnePlay, marks: tuple[int, ...], case: Case, seeds: Any, lane: Lane, times: Any, segment: Segment, *,
-    block: int = BLOCK, platform: str = "cuda", interpret: bool = False,
+    one: stretch.OneWindow, marks: tuple[int, ...], case: Case, seeds: Any, lane: Lane, times: Any, segment: Segment, *,
+    interpret: bool = False,
 ) -> Lane:  # fmt: skip
     """The lanes [S, M, ...] after a segment of a full span of windows of one play.
 
@@ -65,16 +89,15 @@ def advance(
     high = jnp.minimum(segment.before + segment.windows, times[-1])
     reached = jnp.sum(times < high, dtype=jnp.int32)
     bounds = stretch.Bounds(segment.before, high, segment.row, reached + 1 - segment.row)
-    after = stretch.advance(
-        one, numbers, seeds, lane, times, bounds, block=block, platform=platform, interpret=interpret
-    )
+    block = gcd(BLOCK, seeds.shape[0])
+    after = stretch.advance(one, numbers, seeds, lane, times, bounds, block=block, interpret=interpret)
     if shared:
         after = after._replace(environment=jax.tree.map(lambda x: x[:, 0], after.environment))
     row = jnp.sum(times <= high, dtype=jnp.int32)
     return after._replace(plays=jnp.full_like(after.plays, high), next=jnp.full_like(after.next, row))
 
 
-def _shared(one: stretch.OnePlay, lane: Lane) -> bool:
+def _shared(one: stretch.OneWindow, lane: Lane) -> bool:
     """Whether points share the state of the environment, which then has no axis of points."""
     pairs = zip(jax.tree.leaves(lane.environment), jax.tree.leaves(one.lane.environment), strict=True)
     return any(x.ndim == one.ndim + 1 for x, one in pairs)

@@ -9,6 +9,7 @@ import numpy as np
 from jax import lax
 
 from jaxbandits.kernels.elements import Elements, Index, apply, as_number, both, call, filled, known, select
+from jaxbandits.kernels.reduction_rules import largest, smallest
 
 Operands = list[Elements]
 
@@ -150,5 +151,6 @@ RULES = {
     "gather": _gather,
     "scatter": partial(_scatter, lambda old, new: new),
     "scatter-add": partial(_scatter, _added),
-    "scatter_add": partial(_scatter, _added),
+    "scatter-max": partial(_scatter, largest),
+    "scatter-min": partial(_scatter, smallest),
 }

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxbandits.kernels.elements import Elements, apply, as_number, call, filled, known, select, single
+from jaxbandits.kernels.elements import Elements, apply, as_number, both, call, either, filled, known, select, single
 
 Operands = list[Elements]
 LONGEST_SORT = 40  # a network of n (n - 1) / 2 exchanges
@@ -16,20 +16,20 @@ LONGEST_SORT = 40  # a network of n (n - 1) / 2 exchanges
 
 def largest(a: Any, b: Any) -> Any:
     """The larger of two elements; NaN where either is, which hardware does not promise."""
-    return _extreme(lax.gt, a, b)
+    return _extreme(lax.gt, lax.ge, a, b)
 
 
 def smallest(a: Any, b: Any) -> Any:
     """The smaller of two elements; NaN where either is."""
-    return _extreme(lax.lt, a, b)
+    return _extreme(lax.lt, lax.le, a, b)
 
 
-def _extreme(beats: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+def _extreme(beats: Callable[[Any, Any], Any], reaches: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
     if not jnp.issubdtype(a.dtype, jnp.inexact):
         return call(lambda a, b: lax.select(beats(a, b), a, b), a, b)
     a, b = (a, b) if known(b) else (b, a)
-    if known(b) and b == b:  # one comparison: what is not comparable is a
-        return call(lambda a, b: lax.select(beats(b, a) | (a == b), b, a), a, b)
+    if known(b) and b == b:  # one comparison: where it fails, a is NaN or the answer
+        return call(lambda a, b: lax.select(reaches(b, a), b, a), a, b)
     return call(lambda a, b: lax.select(beats(a, b) | (a != a), a, b), a, b)
 
 
@@ -143,14 +143,6 @@ def _product(a: Any, b: Any) -> Any:
     return apply(lax.mul_p, [a, b])
 
 
-def _both(a: Any, b: Any) -> Any:
-    return apply(lax.and_p, [a, b])
-
-
-def _either(a: Any, b: Any) -> Any:
-    return apply(lax.or_p, [a, b])
-
-
 def _pairwise(combine: Callable[[Any, Any], Any], run: Any, operands: Operands, eqn: Any) -> Operands:
     a, b = np.broadcast_arrays(*operands)
     return [filled(eqn.outvars[0].aval.shape, lambda index: combine(a[index], b[index]))]
@@ -166,10 +158,10 @@ RULES = {
     "max": partial(_pairwise, largest),
     "min": partial(_pairwise, smallest),
     "reduce": _reduce,
-    "reduce_and": partial(_folded, _both, True),
+    "reduce_and": partial(_folded, both, True),
     "reduce_max": partial(_folded, largest, None),
     "reduce_min": partial(_folded, smallest, None),
-    "reduce_or": partial(_folded, _either, False),
+    "reduce_or": partial(_folded, either, False),
     "reduce_prod": partial(_folded, _product, 1),
     "reduce_sum": partial(_folded, _sum, 0),
     "sort": _sort,

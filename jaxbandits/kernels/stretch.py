@@ -14,6 +14,7 @@ from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 from jax.extend.core import ClosedJaxpr
+from jax.interpreters.partial_eval import dce_jaxpr
 
 from jaxbandits import recorder
 from jaxbandits.kernels.apart import Apart
@@ -23,8 +24,8 @@ from jaxbandits.protocol import Case
 from jaxbandits.window import Lane, Parts, offer
 
 
-class OnePlay(NamedTuple):
-    """One play of one lane, traced. Its operands are the numbers of the case, the seed, the lane and the play."""
+class OneWindow(NamedTuple):
+    """A window of one play of one lane, traced. Its operands: numbers of the case, seed, lane, plays made before."""
 
     traced: ClosedJaxpr
     lane: Any  # shapes of a lane, without its rows at the checkpoints
@@ -36,7 +37,7 @@ def without_rows(lane: Lane) -> Lane:
     return lane._replace(record=lane.record._replace(pulls_at=(), regret_at=()))
 
 
-def one_play(parts: Parts, case: Case, lane: Lane) -> OnePlay:
+def one_window(parts: Parts, case: Case, lane: Lane) -> OneWindow:
     """Trace a window of one play. case, lane: shapes of one lane."""
     lane = without_rows(lane)
 
@@ -46,16 +47,18 @@ def one_play(parts: Parts, case: Case, lane: Lane) -> OnePlay:
         return lane._replace(record=lane.record._replace(pulls=pulls, regret=regret))
 
     seed, before = jax.ShapeDtypeStruct((), np.uint32), jax.ShapeDtypeStruct((), np.int32)
-    return OnePlay(jax.make_jaxpr(play)(case, seed, lane, before), lane, case)
+    traced = jax.make_jaxpr(play)(case, seed, lane, before)
+    read, _ = dce_jaxpr(traced.jaxpr, [True] * len(traced.out_avals), instantiate=True)  # without what nothing reads
+    return OneWindow(ClosedJaxpr(read, traced.consts), lane, case)
 
 
-def packed_lane(one: OnePlay, run: Apart) -> Packed:
+def packed_lane(one: OneWindow, run: Apart) -> Packed:
     """How the elements of a lane lie in a flat list."""
     return Packed([held_apart(np.zeros(x.shape, x.dtype)) for x in jax.tree.leaves(one.lane)], run.block)
 
 
-def played(one: OnePlay, run: Apart, case: Sequence[Elements], seed: Any, lane: list[Any], before: Any) -> list[Any]:
-    """The elements of a lane after one more play, each [B]."""
+def played(one: OneWindow, run: Apart, case: Sequence[Elements], seed: Any, lane: list[Any], before: Any) -> list[Any]:
+    """The elements of a lane after one more window, each [B]."""
     packed = packed_lane(one, run)
     arrays = run.closed(one.traced, [*case, single(seed), *packed.arrays(lane), single(before)])
     return packed.flat(arrays, [True] * len(lane))
@@ -122,15 +125,15 @@ class Bounds(NamedTuple):
 
 
 def advance(
-    one: OnePlay, case: Case, seeds: Any, lane: Lane, times: Any, bounds: Bounds, *,
-    block: int, platform: str, interpret: bool = False,
+    one: OneWindow, case: Case, seeds: Any, lane: Lane, times: Any, bounds: Bounds, *,
+    block: int, interpret: bool = False,
 ) -> Lane:  # fmt: skip
     """The lanes after a stretch of windows of one play each. `plays` and `next` stay as they are.
 
     Parameters
     ----------
-    one : OnePlay
-        What a play does.
+    one : OneWindow
+        What a window of one play does.
     case : Case
         Numbers of the points: [M, ...], or [1, ...] where they are the same for all.
     seeds : array
@@ -143,8 +146,6 @@ def advance(
         Which plays are made.
     block : int
         Lanes that one block of threads plays.
-    platform : str
-        Which of the forms of `lax.platform_dependent` is taken: "cuda", or "cpu" to interpret.
     interpret : bool
         Whether the kernel is interpreted, on any platform. Default: False.
 
@@ -173,12 +174,12 @@ def advance(
         ]
 
         def play(before: Any, flat: list[Any]) -> list[Any]:
-            return played(one, Apart(block, platform), values, seed, flat, before)
+            return played(one, Apart(block), values, seed, flat, before)
 
         def up_to(k: Any, flat: list[Any]) -> list[Any]:
             begun = jnp.where(k > 0, time[jnp.maximum(k - 1, 0)], 0)
             flat = lax.fori_loop(jnp.maximum(limit[0], begun), jnp.minimum(limit[1], time[k]), play, flat)
-            arrays = packed_lane(one, Apart(block, platform)).arrays(flat)
+            arrays = packed_lane(one, Apart(block)).arrays(flat)
             now = jax.tree.unflatten(jax.tree.structure(one.lane), arrays)
             totals = [x for column, x in zip(record_columns(lane), record_totals(now), strict=True) if column]
             for table, total in zip(table_outs, totals, strict=True):
@@ -186,7 +187,7 @@ def advance(
                     table[0, k, i, :] = element
             return flat
 
-        types = packed_lane(one, Apart(block, platform)).dtypes
+        types = packed_lane(one, Apart(block)).dtypes
         flat = [
             of_state[number][0, at, :].astype(dtype) for (number, at), dtype in zip(rows.places, types, strict=True)
         ]

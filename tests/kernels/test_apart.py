@@ -20,7 +20,7 @@ def apart(function, *arrays):
 
     def on_block(*arrays):
         operands = [filled(x.shape[1:], lambda index, x=x: x[(slice(None), *index)]) for x in arrays]
-        found = Apart(LANES, "cpu").closed(traced, operands)
+        found = Apart(LANES).closed(traced, operands)
         return [
             jnp.stack([jnp.broadcast_to(jnp.asarray(e), (LANES,)) for e in x.reshape(-1)], -1).reshape(LANES, *x.shape)
             for x in found
@@ -47,7 +47,7 @@ def positions(*shape, low=-2, high=7, seed=1):
     lambda x: x.reshape(2, 6).T[::-1, 1:],
     lambda x: jnp.concatenate([x, jnp.pad(x, ((1, 0), (0, 2)), constant_values=3.0)[:3, :4]]),
     lambda x: jnp.stack([x, -x], axis=1).sum((0, 2)),
-    lambda x: jnp.arange(4.0) + x,
+    lambda x: jnp.arange(4.0)[None] + x,
     lambda x: jnp.broadcast_to(x[:, None], (3, 2, 4)),
     lambda x: jnp.split(x, [1, 3], axis=1),
     lambda x: (jnp.cumsum(x, 1), lax.cummax(x, 0, reverse=True), jnp.cumprod(x, 1)),
@@ -80,6 +80,7 @@ def test_reading_at_a_position(mode):
 def test_writing_at_a_position(mode):
     same(lambda x, i, v: x.at[i].set(v, mode=mode), numbers(5), positions(low=0, high=9), numbers(seed=3))
     same(lambda x, i, v: x.at[i].add(v, mode=mode), numbers(5, 3), positions(low=0, high=9), numbers(3, seed=3))
+    same(lambda x, i, v: x.at[i].max(v, mode=mode), numbers(5), positions(4, low=0, high=9), numbers(4, seed=3))
     same(lambda x, i, v: x.at[i].add(v, mode=mode), numbers(5), positions(4, low=0, high=9), numbers(4, seed=3))
     same(
         lambda x, i, v: x.at[i[0], i[1]].set(v, mode=mode), numbers(5, 4), positions(2, low=0, high=9), numbers(seed=3)
@@ -112,6 +113,13 @@ def test_each_lane_leaves_a_loop_by_itself():
     )
 
 
+def test_rows_of_a_lane_leave_a_loop_by_themselves():
+    def halved(x, n):
+        return lax.while_loop(lambda s: (s[0] > 0.1) & (s[1] < n), lambda s: (s[0] / 2, s[1] + 1), (jnp.abs(x), 0))
+
+    same(lambda x, n: jax.vmap(halved)(x, n), numbers(3), positions(3, low=0, high=6))
+
+
 def test_a_scan_with_inputs_and_outputs():
     same(lambda x: lax.scan(lambda s, row: (s + row.sum(), s * row), jnp.float32(1), x, reverse=True), numbers(3, 2))
 
@@ -129,7 +137,7 @@ def test_a_branch_that_lanes_share_is_a_branch():
     traced = jax.make_jaxpr(lambda x, i: lax.cond(i > 3, lambda: jnp.sin(x), lambda: x * 0))(1.0, 0)
 
     def on_block(x, i):
-        return Apart(LANES, "cpu").closed(traced, [filled((), lambda _: x), filled((), lambda _: i)])[0][()]
+        return Apart(LANES).closed(traced, [filled((), lambda _: x), filled((), lambda _: i)])[0][()]
 
     x = jnp.asarray(numbers())
     np.testing.assert_array_equal(on_block(x, jnp.int32(4)), jnp.sin(x))
@@ -141,7 +149,7 @@ def test_what_is_known_while_tracing_costs_nothing():
     traced = jax.make_jaxpr(lambda x: x[jnp.arange(4)[2]] * jnp.float32(3).astype(jnp.int32))(np.ones(4, np.int32))
 
     def on_block(x):
-        return Apart(LANES, "cpu").closed(traced, [filled((4,), lambda index: x[index])])[0][()]
+        return Apart(LANES).closed(traced, [filled((4,), lambda index: x[index])])[0][()]
 
     made = jax.make_jaxpr(on_block)(jnp.ones((4, LANES), jnp.int32))
     assert [eqn.primitive.name for eqn in made.jaxpr.eqns if eqn.primitive.name in ("mul", "select_n", "gather")] == [
@@ -152,4 +160,4 @@ def test_what_is_known_while_tracing_costs_nothing():
 def test_what_is_not_written_out_is_named():
     traced = jax.make_jaxpr(jnp.linalg.eigh)(np.eye(3, dtype=np.float32))
     with pytest.raises(Unsupported, match="eigh"):
-        Apart(LANES, "cpu").closed(traced, [filled((3, 3), lambda _: jnp.ones(LANES))])
+        Apart(LANES).closed(traced, [filled((3, 3), lambda _: jnp.ones(LANES))])

@@ -4,21 +4,23 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from laid_out import plan_of
 
-from jaxbandits import catalogue
-from jaxbandits.checking.subject import Subject
+from jaxbandits import algorithms, catalogue
 from jaxbandits.kernels import engine
 from jaxbandits.spans import segment
 from jaxbandits.sweeps.compilation.compiled import compiled
 from jaxbandits.sweeps.plan import host_case, plan, stacked
 
-SEEDS, BLOCK = 32, 16
-# Their sums are rounded differently where a compiler multiplies and adds in one operation: arms may differ afterwards.
-ROUNDED = {"gradient_bandit", "htinf", "tsallis_inf", "exp4", "linucb"}
+SEEDS = 32
+KIND = (1, True, False)
 SMALL = (
-    "exp3", "exp3_ix", "exp4", "gradient_bandit", "htinf", "kl_ucb", "ldp_exp3", "ldp_ucb", "linucb", "moss",
-    "private_batched", "successive_elimination", "thompson", "tsallis_inf", "ucb1", "uniform",
+    "exp3", "exp4", "gradient_bandit", "htinf", "kl_ucb", "ldp_ucb", "linucb", "private_batched", "thompson", "ucb1",
 )  # fmt: skip
+# Compilers round the sums of these in another way, by multiplying and adding in one operation: later arms may differ.
+ROUNDED = {"exp4", "gradient_bandit", "linucb"}
+SAME_ACTIONS = 0.9  # the least share of lanes of these that play the same arms at every checkpoint
+ULPS = 8  # in those lanes, by how many units in the last place of the largest number others may differ
 
 
 def both(laid_out, cells, first, count):
@@ -33,60 +35,46 @@ def both(laid_out, cells, first, count):
 
     def played(lane, number, windows):
         where = segment(span, 0, number, windows, group.times)
-        return run("advance", device, case, seeds, lane, times, where, kind=(1, True, False))
+        return run("advance", device, case, seeds, lane, times, where, kind=KIND)
 
     start = run("begin", device, case, seeds)
     if first:
         start = played(start, 0, first)
     kept = jax.tree.map(jnp.array, start)  # `advance` takes over the memory of its lanes
-    one = engine.kernel_of(group.parts, host_case(laid_out.cells[cells[0]]), len(group.times))
-    assert one is not None
+    one = engine.choice(group.parts, host_case(laid_out.cells[cells[0]]), len(group.times), KIND).window
     where = segment(span, 0, first, count, group.times)
     ours = jax.jit(lambda lane: engine.advance(
-        one, tuple(marked), case, jnp.asarray(seeds), lane, times, where, block=BLOCK, platform="cpu", interpret=True
+        one, tuple(marked), case, jnp.asarray(seeds), lane, times, where, interpret=True
     ))(kept)  # fmt: skip
     return ours, played(start, first, count)
 
 
+def near(ours, wanted):
+    """In which lanes [S] arrays [S, M, ...] are the same, but for a few units in the last place."""
+    rest = tuple(range(1, wanted.ndim))
+    if wanted.dtype.kind != "f":
+        return np.all(ours == wanted, rest)
+    # at least 1: what a sum leaves behind is compared as a part of it
+    largest = np.max(np.abs(wanted), rest, keepdims=True, initial=1)
+    return np.all(np.abs(ours - wanted) <= ULPS * np.spacing(np.broadcast_to(largest, wanted.shape)), rest)
+
+
 @pytest.mark.parametrize("name", SMALL)
 def test_a_kernel_plays_what_a_cpu_plays(name):
-    example = catalogue.ALGORITHMS[name]
-    laid_out = Subject(example.algorithm, example.environment, example.reward_adversary, example.message_adversary).plan
-    ours, wanted = both(laid_out, [0], 13, 60)
-    if name in ROUNDED:
-        np.testing.assert_array_equal(ours.plays, wanted.plays)
-        same = np.all(np.asarray(ours.record.pulls) == np.asarray(wanted.record.pulls), -1)
-        assert same.mean() > 0.9
-    else:
+    ours, wanted = jax.tree.map(np.asarray, both(plan_of(catalogue.ALGORITHMS[name]), [0], 13, 60))
+    if name not in ROUNDED:
         jax.tree.map(np.testing.assert_array_equal, ours, wanted)
+        return
+    same = np.all([near(a, b) for a, b in zip(*map(jax.tree.leaves, (ours.record, wanted.record)), strict=True)], 0)
+    assert same.mean() >= SAME_ACTIONS
+    for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(wanted), strict=True):
+        assert np.all(near(a, b)[same])
 
 
 def test_points_have_numbers_of_their_own():
-    example = catalogue.ALGORITHMS["exp3"]
     laid_out = plan(
-        {"x": example.algorithm}, example.environment, horizon=96, seeds=SEEDS, points=None, reward_adversary=None,
+        {"x": algorithms.exp3}, catalogue.losses, horizon=96, seeds=SEEDS, points=None, reward_adversary=None,
         grid={"learning_rate": [0.01, 0.1, 1.0]}, message_adversary=None, checkpoints=6, dtype="float32",
     )  # fmt: skip
     ours, wanted = both(laid_out, [0, 1, 2], 0, 96)
     jax.tree.map(np.testing.assert_array_equal, ours, wanted)
-
-
-@pytest.mark.parametrize("name", SMALL)
-def test_it_lowers_for_a_gpu(name):
-    """No device is needed to see that every operation has a form there."""
-    example = catalogue.ALGORITHMS[name]
-    laid_out = Subject(example.algorithm, example.environment, example.reward_adversary, example.message_adversary).plan
-    group = laid_out.groups[0]
-    host, marks = stacked([host_case(laid_out.cells[0])], laid_out.dtype)
-    marked, treedef = jax.tree.flatten(marks)
-    run = compiled(group.parts, tuple(marked), treedef, 1, len(group.times))
-    lane = jax.eval_shape(run.functions["begin"], host, jnp.arange(128, dtype=jnp.uint32))
-    one = engine.kernel_of(group.parts, host_case(laid_out.cells[0]), len(group.times))
-    where = segment(group.schedule[0], 0, 0, 60, group.times)
-
-    def advance(case, lane):
-        seeds = jnp.arange(128, dtype=jnp.uint32)
-        return engine.advance(one, tuple(marked), case, seeds, lane, jnp.asarray(group.times, jnp.int32), where)
-
-    text = jax.jit(advance).trace(host, lane).lower(lowering_platforms=("cuda",)).as_text()
-    assert "triton" in text and "while" not in text
