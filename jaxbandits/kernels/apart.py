@@ -27,6 +27,11 @@ ELEMENTWISE = frozenset(
 )
 
 
+def dtype_of(variable: Any) -> Any:
+    """The type of a traced variable's numbers."""
+    return variable.aval.dtype
+
+
 class Unsupported(NotImplementedError):
     """A one-lane function holds an operation that is not written out."""
 
@@ -56,12 +61,10 @@ class Apart:
         values: dict[Any, Elements] = {}
 
         def read(variable: Any) -> Elements:
-            return (
-                values[variable] if not isinstance(variable, Literal) else held_apart(variable.val, variable.aval.dtype)
-            )
+            return held_apart(variable.val, dtype_of(variable)) if isinstance(variable, Literal) else values[variable]
 
         for variable, constant in zip(jaxpr.constvars, consts, strict=True):
-            values[variable] = held_apart(constant, variable.aval.dtype)
+            values[variable] = held_apart(constant, dtype_of(variable))
         values |= dict(zip(jaxpr.invars, operands, strict=True))
         for eqn in jaxpr.eqns:
             values |= dict(zip(eqn.outvars, self._results(eqn, [read(x) for x in eqn.invars]), strict=True))

@@ -8,7 +8,7 @@ import numpy as np
 from jax.extend.core import Jaxpr, Literal
 from jax.interpreters.partial_eval import dce_jaxpr
 
-from jaxbandits.kernels.apart import Apart
+from jaxbandits.kernels.apart import Apart, dtype_of
 from jaxbandits.kernels.elements import listed
 from jaxbandits.kernels.stretch import OneWindow, packed_lane, played
 
@@ -69,7 +69,7 @@ def _differs(variable: Any) -> bool:
 
 
 def _counted(jaxpr: Jaxpr) -> Census:
-    last = {x: -1 for x in jaxpr.invars if _differs(x)}
+    last: dict[Any, int] = {x: -1 for x in jaxpr.invars if _differs(x)}
     for k, eqn in enumerate(jaxpr.eqns):
         last |= {x: k for x in eqn.invars if _differs(x)}
     last |= {x: len(jaxpr.eqns) for x in jaxpr.outvars if _differs(x)}
@@ -100,6 +100,6 @@ def _merged(jaxpr: Jaxpr) -> int:
         names = [each.primitive.name for each in once]
         if eqn.primitive.name == "or" and sorted(names) == ["shift_left", "shift_right_logical"]:
             merged += 2 if once[0].invars[0] is once[1].invars[0] else 0
-        if eqn.primitive.name in ("add", "sub") and "mul" in names and eqn.outvars[0].aval.dtype.kind == "f":
+        if eqn.primitive.name in ("add", "sub") and "mul" in names and dtype_of(eqn.outvars[0]).kind == "f":
             merged += 1
     return merged

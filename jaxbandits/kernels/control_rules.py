@@ -46,9 +46,17 @@ class Packed:
         """The flat list of arrays, [B] where `wide`."""
         elements = [x for array in arrays for x in array.reshape(-1)]
         return [
-            jnp.broadcast_to(jnp.asarray(x, dtype), self.block if w else ())
+            jnp.broadcast_to(jnp.asarray(x, dtype), self.block) if w else _computed(x)
             for x, dtype, w in zip(elements, self.dtypes, wide, strict=True)
         ]
+
+
+def _computed(x: Any) -> Any:
+    """A number () as the result of an operation: loops of a kernel cannot carry constants."""
+    if not known(x):
+        return x
+    zero = as_number(0, x.dtype)
+    return lax.bitwise_or(x, zero) if x.dtype == bool else lax.sub(x, zero)
 
 
 def varies(element: Any) -> bool:
@@ -98,7 +106,11 @@ def _loop(
                 after = [_where(on, a, b) for a, b in zip(after, before, strict=True)]
             return packed.flat(after, wide)
 
-    return packed.arrays(lax.while_loop(goes_on, turn, packed.flat(start, wide)))
+    # Backwards: what looks like (i, n, ...) while i < n is lowered by Triton in jax 0.10.2 as a counted loop, in which
+    # a body that reads i + 1 or n finds nothing.
+    begun = packed.flat(start, wide)[::-1]
+    ended = lax.while_loop(lambda flat: goes_on(flat[::-1]), lambda flat: turn(flat[::-1])[::-1], begun)
+    return packed.arrays(ended[::-1])
 
 
 def _where(on: Elements, new: Elements, old: Elements) -> Elements:

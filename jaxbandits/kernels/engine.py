@@ -46,7 +46,8 @@ def choice(parts: Parts, case: Case, checkpoints: int, kind: tuple[int, bool, bo
     case: numbers of one point, or their shapes. kind: (slots, full, whole), as `simulator.advance` takes it.
     """
     leaves, treedef = jax.tree.flatten(jax.tree.map(jax.typeof, case))
-    return _choice(parts, tuple(leaves), treedef, checkpoints, kind, bool(jax.config.jax_enable_x64))
+    config: Any = jax.config
+    return _choice(parts, tuple(leaves), treedef, checkpoints, kind, config.jax_enable_x64)
 
 
 @lru_cache(maxsize=256)
@@ -83,7 +84,7 @@ def advance(
     """
     points, shared = lane.plays.shape[1], _shared(one, lane)
     leaves, treedef = jax.tree.flatten(case)
-    numbers = treedef.unflatten([x[None] if mark < 0 else x for x, mark in zip(leaves, marks, strict=True)])
+    numbers = jax.tree.unflatten(treedef, [x[None] if mark < 0 else x for x, mark in zip(leaves, marks, strict=True)])
     if shared:
         lane = lane._replace(environment=jax.tree.map(lambda x: jnp.repeat(x[:, None], points, 1), lane.environment))
     high = jnp.minimum(segment.before + segment.windows, times[-1])

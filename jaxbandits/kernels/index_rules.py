@@ -23,7 +23,11 @@ def _chosen(run: Any, element_at: Callable[[Index], Any], starts: Sequence[Any],
         positions = [min(max(int(start), 0), top)]
     else:
         positions = list(range(top + 1))
-    rest = [_chosen(run, lambda at, i=i: element_at((i, *at)), starts, tops) for i in positions]
+
+    def behind(i: int) -> Any:
+        return _chosen(run, lambda at: element_at((i, *at)), starts, tops)
+
+    rest = list(map(behind, positions))
     found = rest[0]
     for i, other in zip(positions[1:], rest[1:], strict=True):
         found = select(run.compared("ge", start, i), other, found)

@@ -78,6 +78,7 @@ RULES = {
     "copy_p": _same,
     "expand_dims": _reshape,
     "iota": _iota,
+    "materialize": _same,
     "optimization_barrier": _same,
     "pad": _pad,
     "reshape": _reshape,

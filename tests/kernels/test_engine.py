@@ -15,10 +15,11 @@ from jaxbandits.sweeps.plan import host_case, plan, stacked
 SEEDS = 32
 KIND = (1, True, False)
 SMALL = (
-    "exp3", "exp4", "gradient_bandit", "htinf", "kl_ucb", "ldp_ucb", "linucb", "private_batched", "thompson", "ucb1",
+    "classification", "contextual_linear", "exp3", "exp4", "gradient_bandit", "kl_ucb", "ldp_ucb", "linucb",
+    "private_batched", "thompson", "ucb1",
 )  # fmt: skip
 # Compilers round the sums of these in another way, by multiplying and adding in one operation: later arms may differ.
-ROUNDED = {"exp4", "gradient_bandit", "linucb"}
+ROUNDED = {"contextual_linear", "exp4", "gradient_bandit", "linucb"}
 SAME_ACTIONS = 0.9  # the least share of lanes of these that play the same arms at every checkpoint
 ULPS = 8  # in those lanes, by how many units in the last place of the largest number others may differ
 
@@ -61,7 +62,7 @@ def near(ours, wanted):
 
 @pytest.mark.parametrize("name", SMALL)
 def test_a_kernel_plays_what_a_cpu_plays(name):
-    ours, wanted = jax.tree.map(np.asarray, both(plan_of(catalogue.ALGORITHMS[name]), [0], 13, 60))
+    ours, wanted = jax.tree.map(np.asarray, both(plan_of(catalogue.EVERYTHING[name]), [0], 13, 60))
     if name not in ROUNDED:
         jax.tree.map(np.testing.assert_array_equal, ours, wanted)
         return

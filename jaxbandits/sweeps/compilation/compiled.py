@@ -96,7 +96,7 @@ class Compiled:
         def by_kernel(kind, form, case, seeds, lane, times, segment):
             from jaxbandits.kernels import engine
 
-            window = self.choice(kind, case).window
+            window: Any = self.choice(kind, case).window
             return engine.advance(window, marks, case, seeds, lane, times, segment, interpret=form == "interpreted")
 
         self.parts, self.marks, self.checkpoints = parts, marks, checkpoints
@@ -146,10 +146,8 @@ class Compiled:
         from jaxbandits.kernels import engine  # tracing and counting are not needed where plays are scanned
 
         leaves, treedef = jax.tree.flatten(case)
-        one = treedef.unflatten(
-            [jax.ShapeDtypeStruct(x.shape[mark >= 0 :], x.dtype) for x, mark in zip(leaves, self.marks, strict=True)]
-        )
-        return engine.choice(self.parts, one, self.checkpoints, kind)
+        one = [jax.ShapeDtypeStruct(x.shape[mark >= 0 :], x.dtype) for x, mark in zip(leaves, self.marks, strict=True)]
+        return engine.choice(self.parts, jax.tree.unflatten(treedef, one), self.checkpoints, kind)
 
 
 # A group's code takes 100 to 160 memory maps, and a process that asks for more than the system's limit (65,530 on
