@@ -8,22 +8,23 @@ import jax
 
 Form = Literal["kernel", "interpreted", "scan"]
 GPUS = ("gpu", "cuda", "rocm")  # what JAX calls the platform of a GPU
-_interpreted = False
+_forced: Form | None = None
 
 
 def form_on(device: jax.Device) -> Form:
     """The form on a device: kernels on a GPU, elsewhere the scan over plays."""
-    if _interpreted:
-        return "interpreted"
-    return "kernel" if device.platform in GPUS else "scan"
+    return _forced or ("kernel" if device.platform in GPUS else "scan")
 
 
 @contextlib.contextmanager
-def interpreted() -> Iterator[None]:
-    """Inside, sweeps on any platform play by interpreted kernels what a GPU would play by kernels. For tests: slow."""
-    global _interpreted
-    before, _interpreted = _interpreted, True
+def forced(form: Form) -> Iterator[None]:
+    """Inside, every device plays in one form, to compare them.
+
+    "interpreted" plays on any machine what a GPU would play by kernels. It is slow.
+    """
+    global _forced
+    before, _forced = _forced, form
     try:
         yield
     finally:
-        _interpreted = before
+        _forced = before

@@ -38,7 +38,7 @@ def kept(monkeypatch):
 
 def by_kernels(*args, **options):
     """A sweep by interpreted kernels."""
-    with forms.interpreted():
+    with forms.forced("interpreted"):
         return jb.sweep(*args, progress=False, **options)
 
 
@@ -80,7 +80,7 @@ def test_a_users_own_algorithm_becomes_a_kernel(kept):
 
 def test_only_a_gpu_gets_kernels():
     assert forms.form_on(jax.devices("cpu")[0]) == "scan"
-    with forms.interpreted():
+    with forms.forced("interpreted"):
         assert forms.form_on(jax.devices("cpu")[0]) == "interpreted"
     assert forms.form_on(jax.devices("cpu")[0]) == "scan"
     assert forms.form_on(type("Device", (), {"platform": "gpu"})()) == "kernel"
