@@ -19,7 +19,8 @@ from jaxbandits.window import Lane, Parts
 BLOCK = 128  # lanes of a block of threads, one a thread
 # A thread has 255 registers; what is alive at once beside addresses and counters must fit, or it is spilled.
 MOST_ALIVE = 200
-MOST_OPERATIONS = 4_000  # longer straight lines take compilers too long
+# Operations times numbers alive. The time that compilers take grows with both: about ten seconds of one core here.
+MOST_WORK = 100_000
 MOST_NUMBERS = 1_024  # of a case: each is held apart
 
 
@@ -32,12 +33,11 @@ class Choice(NamedTuple):
 
 
 def refusal(census: Census) -> str:
-    """Why a window that is written out is no kernel. Empty where a thread can hold its lane in registers."""
+    """Why a window that is written out is no kernel. Empty where registers hold its lane and it compiles in time."""
     if census.alive > MOST_ALIVE:
         return f"{census.alive} numbers alive at once, at most {MOST_ALIVE}"
-    if census.operations > MOST_OPERATIONS:
-        return f"{census.operations} operations, at most {MOST_OPERATIONS}"
-    return ""
+    work = census.operations * census.alive
+    return "" if work <= MOST_WORK else f"operations times numbers alive {work}, at most {MOST_WORK}"
 
 
 def choice(parts: Parts, case: Case, checkpoints: int, kind: tuple[int, bool, bool]) -> Choice:

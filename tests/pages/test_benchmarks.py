@@ -241,8 +241,8 @@ def test_the_loop_over_plays_is_found_in_machine_code(benchmarks):
 
     # around it the loop over checkpoints, inside of it a shorter loop
     text = code(
-        "MOV R1", ".L_x_1:", "LDG R2", ".L_x_2:", "FADD R3", ".L_x_3:", "FMUL R4", "@P0 BRA `(.L_x_3)", "NOP", "IADD R5",
-        "@P1 BRA `(.L_x_2)", "STG R6", "@P2 BRA `(.L_x_1)", "EXIT",
+        "MOV R1", ".L_x_1:", "LDG R2", ".L_x_2:", "FADD R3", ".L_x_3:", "FMUL R4", "@P0 BRA `(.L_x_3)", "NOP",
+        "IADD R5", "@P1 BRA `(.L_x_2)", "STG R6", "@P2 BRA `(.L_x_1)", "EXIT",
     )  # fmt: skip
     assert gpu_static.loop_over_plays(text) == 5
 
