@@ -50,12 +50,12 @@ def gpu() -> Any:
     return next((device for device in jax.devices() if device.platform in forms.GPUS), None)
 
 
-def played(name: str, lanes: int, horizon: int, first: int = 0) -> Any:
-    """The result of one sweep."""
+def played(name: str, lanes: int, horizon: int, device: Any, first: int = 0) -> Any:
+    """The result of one sweep on one device."""
     algorithm, environment, _ = FAMILIES[name]
     return jb.sweep(
         {name: algorithm}, environment, horizon=horizon, seeds=range(first, first + lanes), checkpoints=CHECKPOINTS,
-        progress=False,
+        progress=False, devices=[device],
     )  # fmt: skip
 
 
@@ -67,16 +67,16 @@ def seconds(function: Callable[[], Any]) -> float:
     return time.perf_counter() - began
 
 
-def rate(name: str, lanes: int) -> dict[str, float]:
+def rate(name: str, lanes: int, device: Any) -> dict[str, float]:
     """Plays a second with and without kernels, and the seconds that are no plays."""
     horizon = FAMILIES[name][2]
     with forms.forced("scan"):
-        scan = seconds(partial(played, name, lanes, horizon))
-    ours = seconds(partial(played, name, lanes, horizon))
+        scan = seconds(partial(played, name, lanes, horizon, device))
+    ours = seconds(partial(played, name, lanes, horizon, device))
     return {
         "rate": lanes * horizon / ours,
         "scan": lanes * horizon / scan,
-        "pull": seconds(partial(played, name, lanes, 1)),
+        "pull": seconds(partial(played, name, lanes, 1, device)),
         "seconds": ours,
     }
 
@@ -86,8 +86,7 @@ def checked(name: str, device: Any) -> dict[str, Any]:
     horizon = min(FAMILIES[name][2], 1_000)
 
     def final(where: Any, first: int, lanes: int = CHECKED_LANES) -> np.ndarray[Any, Any]:
-        with jax.default_device(where):
-            return np.asarray(played(name, lanes, horizon, first).regret.isel(t=-1)).ravel()
+        return np.asarray(played(name, lanes, horizon, where, first).regret.isel(t=-1)).ravel()
 
     here, cpu = final(device, 0), final(jax.devices("cpu")[0], CHECKED_LANES)
     spread = math.sqrt(here.var() / here.size + cpu.var() / cpu.size)
@@ -114,7 +113,7 @@ def measured(device: Any, until: float, lanes: tuple[int, ...]) -> Iterator[tupl
     jobs: list[tuple[str, str, Callable[[], Any]]] = [
         ("correct", name, partial(checked, name, device)) for name in FAMILIES
     ]
-    jobs += [("rates", f"{name} {many}", partial(rate, name, many)) for many in lanes for name in FAMILIES]
+    jobs += [("rates", f"{name} {many}", partial(rate, name, many, device)) for many in lanes for name in FAMILIES]
     for section, row, job in jobs:
         if time.monotonic() > until:
             yield section, row, None
