@@ -6,9 +6,9 @@
     python benchmarks/gpu_static.py --json FILE         write the figures there too
 
 Nothing here was measured on a GPU. A row says whether plays run as one kernel or as XLA compiles them, with the
-operations a play and the numbers alive that the package counts itself. `modelled` is a bound from above: every
-operation as an integer one, of which a multiprocessor starts 64 a cycle, blocks of 128 lanes spread evenly, and memory
-at the vendor's bandwidth.
+operations a play and the numbers alive that the package counts itself. The modelled rate takes
+every operation for an integer one, of which a multiprocessor starts 64 a cycle (of mixed kinds it starts up to 128),
+blocks of 128 lanes spread evenly, and memory at the vendor's bandwidth. Launches and the host are not in it.
 
 Where JAX's CUDA plugin is installed (`jax_cuda12_plugin`, and `nvidia-cuda-nvcc-cu12` for ptxas), programs are also
 compiled for the device, which need not be there: registers, spills, and instructions in the loop over plays (these

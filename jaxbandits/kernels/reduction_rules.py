@@ -33,15 +33,18 @@ def _extreme(beats: Callable[[Any, Any], Any], reaches: Callable[[Any, Any], Any
     return call(lambda a, b: lax.select(beats(a, b) | (a != a), a, b), a, b)
 
 
-def _position(beats: Callable[[Any, Any], Any], run: Any, operands: Operands, eqn: Any) -> Operands:
-    """argmax and argmin: the first of equals, and the first NaN before all numbers."""
+def _position(loses: Callable[[Any, Any], Any], run: Any, operands: Operands, eqn: Any) -> Operands:
+    """argmax and argmin: the first of equals, and the first NaN before all numbers.
+
+    loses: whether an element does not come before an earlier one. It is False where either is NaN.
+    """
     [axis], out = eqn.params["axes"], eqn.outvars[0].aval
     rows = np.moveaxis(operands[0], axis, -1)
 
     def better(new: Any, best: Any) -> Any:
         if not jnp.issubdtype(new.dtype, jnp.inexact):
-            return call(beats, new, best)
-        return call(lambda new, best: beats(new, best) | ((new != new) & (best == best)), new, best)
+            return call(lambda new, best: ~loses(new, best), new, best)
+        return call(lambda new, best: ~loses(new, best) & (best == best), new, best)
 
     def first(index: Any) -> Any:
         best, at = rows[index][0], as_number(0, out.dtype)
@@ -149,8 +152,8 @@ def _pairwise(combine: Callable[[Any, Any], Any], run: Any, operands: Operands, 
 
 
 RULES = {
-    "argmax": partial(_position, lax.gt),
-    "argmin": partial(_position, lax.lt),
+    "argmax": partial(_position, lax.le),
+    "argmin": partial(_position, lax.ge),
     "cummax": partial(_cumulative, largest),
     "cumprod": partial(_cumulative, _product),
     "cumsum": partial(_cumulative, _sum),
