@@ -114,13 +114,6 @@ def evaluate(jaxpr: Any, constants: Any, arguments: Any, learner: bool) -> tuple
     return [x.val if hasattr(x, "val") else values[x] for x in jaxpr.outvars], counts
 
 
-def materializes(params: dict[str, Any], given: list[Any]) -> bool:
-    """Whether a reduction is `numerics.materialize`, which returns what it is given."""
-    shape, start = given[0].shape, given[-1]
-    pairs = tuple(params["dimensions"]) == (len(shape) - 1,) and shape[-1] == 2
-    return pairs and not isinstance(start, jax.core.Tracer) and np.ndim(start) == 0 and int(start) == 2
-
-
 def apply(equation: Any, given: list[Any], learner: bool) -> tuple[list[Any], Any]:
     """What one operation gives, and its counts."""
     name, params = equation.primitive.name, equation.params
@@ -171,10 +164,9 @@ def apply(equation: Any, given: list[Any], learner: bool) -> tuple[list[Any], An
         inner = next(params[key] for key in ("jaxpr", "call_jaxpr", "call") if key in params)
         closed = hasattr(inner, "consts")
         return evaluate(inner.jaxpr if closed else inner, inner.consts if closed else (), given, learner)
-    if name == "reduce" and materializes(params, given):
-        arrays = [x[..., 0] for x in given[: len(given) // 2]]
-        stored = sum(x.size for x in arrays[:-1])  # the last one is the position
-        return arrays, nothing.at[0 if learner else 1, KINDS.index("materialize")].set(stored)
+    if name == "materialize":
+        stored = sum(x.size for x in given)
+        return given, nothing.at[0 if learner else 1, KINDS.index("materialize")].set(stored)
     found = equation.primitive.bind(*given, **params)
     found = list(found) if equation.primitive.multiple_results else [found]
     counted_as = work(equation)

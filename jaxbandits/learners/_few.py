@@ -1,7 +1,7 @@
-"""Costly work that few lanes need: the lanes that do are gathered into blocks, worked on, and put back.
+"""Costly work that few lanes need: on a CPU the lanes that do are gathered into blocks, worked on, and put back.
 
 Under vmap a branch computes both sides for every lane. Here, inside `lanes_last`, only the lanes that want the
-work cost anything.
+work cost anything. An accelerator does the work in every lane: gathering would make all lanes wait for each other.
 """
 
 from collections.abc import Callable
@@ -25,6 +25,17 @@ def at_the_few(
     The function is elementwise over lanes; which lanes share a block with it does not change a bit of a lane's
     result.
     """
+
+    def gathered(wanted, x, *args):
+        return _in_blocks(wanted, function, x, *args)
+
+    def everywhere(wanted, x, *args):
+        return jnp.where(wanted, function(x, *args), x)
+
+    return lax.platform_dependent(wanted, x, *args, cpu=gathered, default=everywhere)
+
+
+def _in_blocks(wanted, function, x, *args):
     lanes = wanted.shape[0]
     block = min(BLOCK, -(-lanes // 16) * 16)
     words = -(-lanes // WORD)

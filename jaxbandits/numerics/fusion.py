@@ -6,6 +6,9 @@ from typing import Any, TypeVar, cast
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import core
+from jax.extend.core import Primitive
+from jax.interpreters import batching, mlir
 
 from jaxbandits.typing import Array, Bool, Float, Int
 
@@ -33,24 +36,18 @@ def lanes_last(function: F) -> F:
 
 
 def materialize(x: Array, *, long: bool = False) -> Array:
-    """x itself, computed once and stored.
+    """x itself, on a CPU computed once and stored.
 
     XLA on a CPU fuses a producer into every consumer and computes it again in each; a two-operand reduction is
     the one cheap thing that it does not fuse away. Around a step's action and its few new scalars this is worth
-    a factor of two (measured: EXP3 2.1e7 to 6.6e7 plays/s, UCB1 3.4e7 to 8.5e7).
+    a factor of two (measured: EXP3 2.1e7 to 6.6e7 plays/s, UCB1 3.4e7 to 8.5e7). An accelerator needs no such
+    thing, and there it would only cut a kernel in two.
 
     long: x takes dozens of operations, as a normal does. Then it is not stacked, which compiles it twice and behind a
     branch, without vectors (measured: a normal 37 to 5.5 ns; but UCB1's and EXP3's few operations the other way
     round, 5.9 and 13 ns a play where stacked ones take 4.4 and 5.5).
     """
-    pair = jnp.broadcast_to(x[..., None], (*x.shape, 2)) if long else jnp.stack([x, x], axis=-1)
-    position = jax.lax.broadcasted_iota(jnp.int32, pair.shape, pair.ndim - 1)
-
-    def first(a, b):
-        later = b[1] < a[1]
-        return jnp.where(later, b[0], a[0]), jnp.where(later, b[1], a[1])
-
-    return jax.lax.reduce((pair, position), (jnp.zeros((), x.dtype), jnp.int32(2)), first, (pair.ndim - 1,))[0]
+    return _materialize.bind(jnp.asarray(x), long=long)[0]
 
 
 def materialize_all(arrays: Sequence[Array]) -> list[Array]:
@@ -58,7 +55,17 @@ def materialize_all(arrays: Sequence[Array]) -> list[Array]:
 
     One by one each would compute it again (measured: four features of unit vectors 3.2e8 to 8.4e8 draws/s).
     """
-    pairs = [jnp.stack([x, x], axis=-1) for x in arrays]
+    return list(_materialize.bind(*map(jnp.asarray, arrays), long=False))
+
+
+# An operation of its own: `lax.platform_dependent` would trace, and lower for a CPU, a branch for every platform.
+_materialize = Primitive("materialize")
+_materialize.multiple_results = True
+
+
+def _stored(*arrays: Array, long: bool) -> list[Array]:
+    """The arrays, by a reduction of two equal entries to the first one."""
+    pairs = [jnp.broadcast_to(x[..., None], (*x.shape, 2)) if long else jnp.stack([x, x], axis=-1) for x in arrays]
     position = jax.lax.broadcasted_iota(jnp.int32, pairs[0].shape, pairs[0].ndim - 1)
 
     def first(a, b):
@@ -67,6 +74,25 @@ def materialize_all(arrays: Sequence[Array]) -> list[Array]:
 
     start = (*(jnp.zeros((), x.dtype) for x in arrays), jnp.int32(2))
     return list(jax.lax.reduce((*pairs, position), start, first, (position.ndim - 1,))[:-1])
+
+
+def _over_lanes(arrays: Sequence[Array], axes: Sequence[int | None], *, long: bool) -> tuple[list[Array], list[int]]:
+    """The rule for `vmap`: all arrays get the axis of the lanes, where the first that has one has it."""
+    axis, size = next((axis, x.shape[axis]) for x, axis in zip(arrays, axes, strict=True) if axis is not None)
+
+    def moved(x: Array, own: int | None) -> Array:
+        if own is None:
+            return jnp.broadcast_to(jnp.expand_dims(x, axis), (*x.shape[:axis], size, *x.shape[axis:]))
+        return jnp.moveaxis(x, own, axis)
+
+    return _materialize.bind(*map(moved, arrays, axes), long=long), [axis] * len(arrays)
+
+
+_materialize.def_impl(jax.jit(_materialize.bind, static_argnames="long"))
+_materialize.def_abstract_eval(lambda *arrays, long: [core.ShapedArray(x.shape, x.dtype) for x in arrays])
+batching.primitive_batchers[_materialize] = _over_lanes
+mlir.register_lowering(_materialize, lambda _, *arrays, long: arrays)
+mlir.register_lowering(_materialize, mlir.lower_fun(_stored, multiple_results=True), platform="cpu")
 
 
 def cond_any(wanted: Bool[Array, ""], function: Callable[..., Tree], x: Tree, *args: Any) -> Tree:

@@ -201,3 +201,82 @@ def test_a_table_is_put_between_its_marks(benchmarks, tmp_path):
         "| `b` | 3 |",
         "| `c` | 4 |",
     ]
+
+
+# ---- GPUs, without one
+
+
+def test_a_gpu_is_modelled_without_one(tmp_path):
+    file = tmp_path / "rows.json"
+    done = run("--json", file, "ucb1", "adap_ucb", "ftpl", script="gpu_static.py")
+    assert done.returncode == 0, done.stderr
+    kernel, windows, large = json.loads(file.read_text())["rows"]
+    assert (kernel["name"], kernel["form"], kernel["reason"]) == ("ucb1", "kernel", "")
+    assert kernel["host_syncs_per_segment"] == 0 and kernel["kernels_per_play"] < 0.01
+    # three counts of eight numbers of 4 bytes, read and written once in 10,000 plays, and a row a checkpoint: under 1
+    assert 0 < kernel["bytes_per_play"] < 1
+    # an H200 starts 64 integer operations a cycle in each of 132 multiprocessors, at 1.755 GHz
+    work = kernel["instructions_per_play"] or kernel["operations_per_play"]
+    most = 132 * 64 * 1.755e9 / work
+    rates = kernel["modelled_plays_per_second"]
+    assert list(rates) == ["100,000", "1,000,000"] and all(0.9 * most < rate <= most for rate in rates.values())
+    assert (windows["form"], large["form"]) == ("xla", "xla")
+    assert "windows" in windows["reason"] and "alive" in large["reason"]
+    assert windows["modelled_plays_per_second"] is None
+    assert done.stdout.count("\n") == 5
+
+
+def test_a_tpu_has_no_kernels(tmp_path):
+    file = tmp_path / "rows.json"
+    done = run("--json", file, "--target", "tpu_v5e", "uniform", script="gpu_static.py")
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(file.read_text())["rows"]
+    assert row["form"] == "xla" and row["modelled_plays_per_second"] is None
+    assert row["operations_per_play"] > 0
+
+
+def test_an_unknown_algorithm_is_refused_by_the_model():
+    done = run("ucb2", script="gpu_static.py")
+    assert done.returncode == 2 and "no algorithm 'ucb2'" in done.stderr
+
+
+def test_the_loop_over_plays_is_found_in_machine_code(benchmarks):
+    import gpu_static
+
+    def code(*lines):
+        return "\n".join(
+            line if line.endswith(":") else f"        /*{i:04x}*/  {line} ;" for i, line in enumerate(lines)
+        )
+
+    # around it the loop over checkpoints, inside of it a shorter loop
+    text = code(
+        "MOV R1", ".L_x_1:", "LDG R2", ".L_x_2:", "FADD R3", ".L_x_3:", "FMUL R4", "@P0 BRA `(.L_x_3)", "NOP",
+        "IADD R5", "@P1 BRA `(.L_x_2)", "STG R6", "@P2 BRA `(.L_x_1)", "EXIT",
+    )  # fmt: skip
+    assert gpu_static.loop_over_plays(text) == 5
+
+
+def test_without_a_gpu_nothing_is_measured():
+    done = run(script="gpu.py")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "no GPU here: nothing was measured\n"
+
+
+def test_what_a_gpu_run_reports(benchmarks, monkeypatch, tmp_path):
+    """The same on this machine: every section is there, and rows that no time is left for are named."""
+    import gpu
+
+    monkeypatch.setattr(gpu, "FAMILIES", {"ucb1": (*gpu.FAMILIES["ucb1"][:2], 60)})
+    monkeypatch.setattr(gpu, "CHECKED_LANES", 64)
+    monkeypatch.setattr(sys, "argv", ["gpu.py", "--anywhere", "--lanes", "64", "--out", str(tmp_path)])
+    gpu.main()
+    found = json.loads((tmp_path / "report.json").read_text())
+    correct, rates = found["correct"]["ucb1"], found["rates"]["ucb1 64"]
+    assert correct["agrees"] and correct["lanes_alone"] and correct["mean"] != correct["mean_cpu"]
+    assert min(rates.values()) > 0
+    monkeypatch.setattr(
+        sys, "argv", ["gpu.py", "--anywhere", "--lanes", "64", "--out", str(tmp_path), "--minutes", "0"]
+    )
+    gpu.main()
+    assert json.loads((tmp_path / "report.json").read_text())["rates"]["ucb1 64"] is None
+    assert "`ucb1 64`: no time was left" in (tmp_path / "report.md").read_text()

@@ -6,18 +6,22 @@ points and is drawn once for all of them. Functions are compiled ahead of time, 
 
 import threading
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
 from jaxbandits import simulator
+from jaxbandits.kernels.forms import form_on
 from jaxbandits.protocol import Case
 from jaxbandits.sweeps.compilation.compilation_cache import compiled_anew, programs_on_disk
 from jaxbandits.sweeps.compilation.executables import classes_of, executable, key_of, name_of_parts, remembered
 from jaxbandits.sweeps.compilation.unread_code import without_unread
 from jaxbandits.window import Lane, Parts, streams
+
+if TYPE_CHECKING:
+    from jaxbandits.kernels.engine import Choice
 
 _lock = threading.Lock()
 # XLA takes vectors of 256 bits by default, also where a processor has 512. A processor that has less is not affected.
@@ -89,9 +93,17 @@ class Compiled:
             inner = jax.vmap(partial(simulator.finish, parts), (axes, lane_axes), axis_size=points)
             return jax.vmap(inner, (None, 0))(case, lane)
 
+        def by_kernel(kind, form, case, seeds, lane, times, segment):
+            from jaxbandits.kernels import engine
+
+            window: Any = self.choice(kind, case).window
+            return engine.advance(window, marks, case, seeds, lane, times, segment, interpret=form == "interpreted")
+
+        self.parts, self.marks, self.checkpoints = parts, marks, checkpoints
         self.functions = {
             "begin": jax.jit(without_unread(begin)),
             "advance": jax.jit(without_unread(advance, static=(0,)), static_argnums=0, donate_argnums=3),
+            "kernel": jax.jit(by_kernel, static_argnums=(0, 1), donate_argnums=4),
             "close": jax.jit(without_unread(close), donate_argnums=2),
             "finish": jax.jit(without_unread(finish)),
         }
@@ -104,7 +116,8 @@ class Compiled:
 
     def program(self, name: str, device: jax.Device, *args: Any, kind: tuple[int, bool, bool] | None = None) -> Any:
         """One function, compiled. Of the arguments only shapes and dtypes matter."""
-        key = (name, kind, device, *((x.shape, x.dtype) for x in jax.tree.leaves(args)))
+        form = "scan" if kind is None else form_on(device)
+        key = (name, kind, form, device, *((x.shape, x.dtype) for x in jax.tree.leaves(args)))
         program = self.programs.get(key)
         if program is None:
             with _lock:
@@ -112,19 +125,29 @@ class Compiled:
             with own:  # otherwise two threads would compile the same program twice; different ones compile side by side
                 program = self.programs.get(key)
                 if program is None:
-                    static = () if kind is None else (kind,)
+                    function, static = name, () if kind is None else (kind,)
+                    if kind is not None and form != "scan" and not self.choice(kind, args[0]).reason:
+                        function, static = "kernel", (kind, form)
                     options = WIDE_VECTORS if device.platform == "cpu" else None
                     shapes = tuple((x.shape, str(x.dtype)) for x in jax.tree.leaves(args))
-                    found = key_of(self.name, device, *self.about, name, kind, shapes, options)
+                    found = key_of(self.name, device, *self.about, function, *static, shapes, options)
 
                     def build():
-                        lowered = self.functions[name].lower(*static, *args)
+                        lowered = self.functions[function].lower(*static, *args)
                         with programs_on_disk() if found is None else compiled_anew():
                             return lowered.compile(compiler_options=options)
 
                     program = executable(found, device, build, jax.tree.structure((args, {})))
                     self.programs[key] = program
         return program
+
+    def choice(self, kind: tuple[int, bool, bool], case: Any) -> "Choice":
+        """Whether windows of a kind can be kernels, and why not. case: numbers of the points, or their shapes."""
+        from jaxbandits.kernels import engine  # tracing and counting are not needed where plays are scanned
+
+        leaves, treedef = jax.tree.flatten(case)
+        one = [jax.ShapeDtypeStruct(x.shape[mark >= 0 :], x.dtype) for x, mark in zip(leaves, self.marks, strict=True)]
+        return engine.choice(self.parts, jax.tree.unflatten(treedef, one), self.checkpoints, kind)
 
 
 # A group's code takes 100 to 160 memory maps, and a process that asks for more than the system's limit (65,530 on

@@ -6,7 +6,7 @@ and when.
 """
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import jax
@@ -22,8 +22,9 @@ LEAST_LANES = 16  # a vector of float32: the lanes of a call that do not fill on
 CPU_LANES = 2048
 CPU_SLOTS = 2**15  # where a call waits for its slowest lane: plays a step, enough to fill the vector units
 CACHE_BYTES = 512 * 1024  # half of a core's second-level cache
-# Points of a call. More would share draws a little further, in calls of fewer seeds and so in more files.
+# Points of a call on a CPU. More would share draws a little further, in calls of fewer seeds and so in more files.
 MAX_POINTS = 16
+ACCELERATOR_LANES = 2**20  # of a call: more would not keep an accelerator busier
 Interval = tuple[int, int]
 Keys = Sequence[str] | Mapping[int, str]  # of cells, by position
 
@@ -223,7 +224,8 @@ def chunk_shape(group: Group, plan: Plan, longest: int, machine: Machine, shape:
     checkpoints = len(group.times)
     # windows whose plays the algorithm counts share no draws between points, which are done at different times
     shared = any(span.full and span.repeats for span in group.schedule)
-    points = min(len(group.cells), MAX_POINTS if shared else 1)
+    on_cpu = machine.platform == "cpu"
+    points = min(len(group.cells), MAX_POINTS if shared else 1) if on_cpu else 1
 
     def fits(seeds: int, points: int) -> bool:
         return call_bytes(shape, seeds, points, checkpoints) <= machine.memory
@@ -237,20 +239,35 @@ def chunk_shape(group: Group, plan: Plan, longest: int, machine: Machine, shape:
             f"memory = {machine.memory * at_once} bytes cannot hold {LEAST_LANES} lanes of "
             f"{plan.cells[group.cells[0]].label!r}, which need {need}: raise memory or use fewer checkpoints"
         )
+    if not on_cpu:
+        return _accelerator_shape(len(group.cells), longest, machine.workers, fits)
     seeds = LEAST_LANES
     drawn = 1 if group.parts.program.hints.tally else max(span.slots for span in group.schedule)
     max_lanes = CPU_LANES if shared else min(CPU_LANES, CPU_SLOTS // drawn)
-    while fits(2 * seeds, points) and seeds < 2**20:
-        in_cache = 2 * seeds * (points * (shape.state - shape.kept) + shape.context) <= CACHE_BYTES
-        if machine.platform == "cpu" and not (in_cache and 2 * seeds * points <= max_lanes):
+    while fits(2 * seeds, points) and 2 * seeds * points <= max_lanes:
+        if 2 * seeds * (points * (shape.state - shape.kept) + shape.context) > CACHE_BYTES:
             break
         seeds *= 2
     while seeds > LEAST_LANES and seeds >= 2 * longest:
         seeds //= 2
-    if machine.platform == "cpu" and not shared:  # padding costs as much as other lanes: calls of equal size need least
+    if not shared:  # padding costs as much as other lanes: calls of equal size need least
         even = -(-longest // -(-longest // seeds))
         seeds = -(-even // LEAST_LANES) * LEAST_LANES
     return seeds, points
+
+
+def _accelerator_shape(cells: int, longest: int, workers: int, fits: Callable[[int, int], bool]) -> tuple[int, int]:
+    """Seeds and points of one call that fill an accelerator, or its memory: all seeds first, then points."""
+    seeds = LEAST_LANES
+    while seeds < longest and 2 * seeds <= ACCELERATOR_LANES and fits(2 * seeds, 1):
+        seeds *= 2
+    points = min(cells, ACCELERATOR_LANES // seeds)
+    while points > 1 and not fits(seeds, points):
+        points -= 1
+    calls = -(-cells // points)
+    if workers > 1:  # two calls for every device, where there are enough points
+        calls = max(calls, min(cells, -(-2 * workers // -(-longest // seeds))))
+    return seeds, -(-cells // calls)
 
 
 def default_memory(platform: str) -> int:

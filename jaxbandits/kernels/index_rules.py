@@ -1,0 +1,160 @@
+"""Reading and writing at a position that is not known while tracing: a choice among all elements."""
+
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxbandits.kernels.elements import Elements, Index, apply, as_number, both, call, filled, known, select
+from jaxbandits.kernels.reduction_rules import largest, smallest
+
+Operands = list[Elements]
+
+
+def _chosen(run: Any, element_at: Callable[[Index], Any], starts: Sequence[Any], tops: Sequence[int]) -> Any:
+    """The element at a position, each coordinate moved into 0 .. top."""
+    if not starts:
+        return element_at(())
+    (start, *starts), (top, *tops) = starts, tops
+    if known(start):
+        positions = [min(max(int(start), 0), top)]
+    else:
+        positions = list(range(top + 1))
+
+    def behind(i: int) -> Any:
+        return _chosen(run, lambda at: element_at((i, *at)), starts, tops)
+
+    rest = list(map(behind, positions))
+    found = rest[0]
+    for i, other in zip(positions[1:], rest[1:], strict=True):
+        found = select(run.compared("ge", start, i), other, found)
+    return found
+
+
+def _inside(run: Any, start: Any, top: int) -> Any:
+    """Whether a coordinate lies in 0 .. top."""
+    low = run.compared("ge", start, 0)
+    return both(low, call(lax.le, start, as_number(top, start.dtype)))
+
+
+def _into_range(start: Any, top: int) -> Any:
+    """A coordinate moved into 0 .. top."""
+    low, high = as_number(0, start.dtype), as_number(top, start.dtype)
+    return call(lambda x, low, high: lax.min(lax.max(x, low), high), start, low, high)
+
+
+def _dynamic_slice(run: Any, operands: Operands, eqn: Any) -> Operands:
+    x, sizes = operands[0], eqn.params["slice_sizes"]
+    starts, tops = [start[()] for start in operands[1:]], [n - m for n, m in zip(x.shape, sizes, strict=True)]
+
+    def element(index: Index) -> Any:
+        return _chosen(run, lambda at: x[tuple(map(sum, zip(at, index, strict=True)))], starts, tops)
+
+    return [filled(sizes, element)]
+
+
+def _dynamic_update_slice(run: Any, operands: Operands, eqn: Any) -> Operands:
+    x, new = operands[0].copy(), operands[1]
+    tops = [n - m for n, m in zip(x.shape, new.shape, strict=True)]
+    starts = [_into_range(start[()], top) for start, top in zip(operands[2:], tops, strict=True)]
+    for index in np.ndindex(x.shape):
+        for offset in np.ndindex(new.shape):
+            at = [i - j for i, j in zip(index, offset, strict=True)]
+            if all(0 <= i <= top for i, top in zip(at, tops, strict=True)):
+                hit = reduce(both, [run.compared("eq", *pair) for pair in zip(starts, at, strict=True)], np.bool_(True))
+                x[index] = select(hit, new[offset], x[index])
+    return [x]
+
+
+def _gather(run: Any, operands: Operands, eqn: Any) -> Operands:
+    x, index = operands
+    numbers, sizes, out = eqn.params["dimension_numbers"], eqn.params["slice_sizes"], eqn.outvars[0].aval
+    batch = [d for d in range(len(out.shape)) if d not in numbers.offset_dims]
+    dropped = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
+    kept = [d for d in range(x.ndim) if d not in dropped]
+    dims = numbers.start_index_map
+    tops = [x.shape[d] - sizes[d] for d in dims]
+
+    def element(at: Index) -> Any:
+        row = tuple(at[d] for d in batch)
+        offset = [0] * x.ndim
+        for d, k in zip(numbers.offset_dims, kept, strict=True):
+            offset[k] = at[d]
+        for d, k in zip(numbers.start_indices_batching_dims, numbers.operand_batching_dims, strict=True):
+            offset[k] = row[d]
+        starts = [index[(*row, k)] for k in range(len(dims))]
+
+        def there(position: Index) -> Any:
+            where = list(offset)
+            for d, i in zip(dims, position, strict=True):
+                where[d] += i
+            return x[tuple(where)]
+
+        found = _chosen(run, there, starts, tops)
+        if eqn.params["mode"] != lax.GatherScatterMode.FILL_OR_DROP:
+            return found
+        inside = reduce(both, [_inside(run, *pair) for pair in zip(starts, tops, strict=True)], np.bool_(True))
+        return select(inside, found, _fill(eqn.params["fill_value"], out.dtype))
+
+    return [filled(out.shape, element)]
+
+
+def _fill(value: Any, dtype: Any) -> Any:
+    """What a gather gives outside of its array."""
+    if value is None:
+        if jnp.issubdtype(dtype, jnp.inexact):
+            value = np.nan
+        elif jnp.issubdtype(dtype, jnp.bool_):
+            value = True
+        else:
+            value = jnp.iinfo(dtype).min if jnp.issubdtype(dtype, jnp.signedinteger) else jnp.iinfo(dtype).max
+    return as_number(value, dtype)
+
+
+def _scatter(combine: Callable[[Any, Any], Any], run: Any, operands: Operands, eqn: Any) -> Operands:
+    x, index, new = operands[0].copy(), operands[1], operands[2]
+    numbers = eqn.params["dimension_numbers"]
+    dropped = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
+    kept = [d for d in range(x.ndim) if d not in dropped]
+    batch = [d for d in range(new.ndim) if d not in numbers.update_window_dims]
+    dims = numbers.scatter_dims_to_operand_dims
+    sizes = dict(zip(kept, (new.shape[d] for d in numbers.update_window_dims), strict=True))
+    tops = {d: x.shape[d] - sizes.get(d, 1) for d in dims}
+    for at in np.ndindex(new.shape):
+        row = tuple(at[d] for d in batch)
+        offset = [0] * x.ndim
+        for d, k in zip(numbers.update_window_dims, kept, strict=True):
+            offset[k] = at[d]
+        for d, k in zip(numbers.scatter_indices_batching_dims, numbers.operand_batching_dims, strict=True):
+            offset[k] = row[d]
+        starts = {d: index[(*row, k)] for k, d in enumerate(dims)}
+        if eqn.params["mode"] == lax.GatherScatterMode.CLIP:
+            starts = {d: _into_range(start, tops[d]) for d, start in starts.items()}
+        for position in np.ndindex(*(tops[d] + 1 for d in dims)):
+            where = list(offset)
+            for d, i in zip(dims, position, strict=True):
+                where[d] += i
+            pairs = zip(starts.values(), position, strict=True)
+            hit = reduce(both, [run.compared("eq", start, i) for start, i in pairs], np.bool_(True))
+            place = tuple(where)
+            if not (known(hit) and not hit):
+                x[place] = select(hit, combine(x[place], new[at]), x[place])
+    return [x]
+
+
+def _added(a: Any, b: Any) -> Any:
+    return apply(lax.add_p, [a, b])
+
+
+RULES = {
+    "dynamic_slice": _dynamic_slice,
+    "dynamic_update_slice": _dynamic_update_slice,
+    "gather": _gather,
+    "scatter": partial(_scatter, lambda old, new: new),
+    "scatter-add": partial(_scatter, _added),
+    "scatter-max": partial(_scatter, largest),
+    "scatter-min": partial(_scatter, smallest),
+}

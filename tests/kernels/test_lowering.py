@@ -1,0 +1,55 @@
+"""Every program of a sweep lowers for a GPU and for a TPU. No device and no plugin is needed for that."""
+
+import jax
+import numpy as np
+import pytest
+from laid_out import plan_of
+
+from jaxbandits.catalogue import EVERYTHING
+from jaxbandits.spans import segment
+from jaxbandits.sweeps.compilation.compiled import compiled
+from jaxbandits.sweeps.plan import host_case, stacked
+
+LANES = 128
+# One of each family in the quick tests.
+QUICK = {"ucb1", "exp3", "exp4", "linucb", "adap_ucb"}
+names = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in EVERYTHING]
+
+
+def programs(name):
+    """What a sweep of a case compiles, traced: (name, traced, whether it is a kernel)."""
+    laid_out = plan_of(EVERYTHING[name])
+    group = laid_out.groups[0]
+    host, marks = stacked([host_case(laid_out.cells[0])], laid_out.dtype)
+    marked, treedef = jax.tree.flatten(marks)
+    run = compiled(group.parts, tuple(marked), treedef, 1, len(group.times))
+    case = jax.tree.map(jax.typeof, host)
+    seeds, times = np.arange(LANES, dtype=np.uint32), group.times.astype(np.int32)
+    begin = run.functions["begin"].trace(case, seeds)
+    yield "begin", begin, False
+    lane = begin.out_info
+    for kind in dict.fromkeys((span.slots, span.full, span.whole) for span in group.schedule if span.repeats):
+        span = next(span for span in group.schedule if (span.slots, span.full, span.whole) == kind)
+        given = case, seeds, lane, times, segment(span, 0, 0, 1, group.times)
+        yield "advance", run.functions["advance"].trace(kind, *given), False
+        if not run.choice(kind, case).reason:
+            yield "kernel", run.functions["kernel"].trace(kind, "kernel", *given), True
+    if any(span.close for span in group.schedule):
+        yield "close", run.functions["close"].trace(case, seeds, lane), False
+    yield "finish", run.functions["finish"].trace(case, lane), False
+
+
+@pytest.mark.parametrize("name", names)
+def test_every_program_lowers(name):
+    kinds = set()
+    for function, traced, is_kernel in programs(name):
+        text = traced.lower(lowering_platforms=("cuda",) if is_kernel else ("cuda", "tpu")).as_text()
+        kinds.add(function)
+        assert "f64" not in text, function  # nothing of a float32 sweep is computed in float64
+        called = text.count("stablehlo.custom_call")
+        if is_kernel:  # the whole stretch of plays is one kernel, and no loop is left outside of it
+            assert text.count("@__gpu$xla.gpu.triton(") == called == 1
+            assert "stablehlo.while" not in text
+        else:  # no library is called, which a compiler could not put together with the rest
+            assert called == text.count("stablehlo.custom_call @Sharding"), function
+    assert kinds >= {"begin", "advance", "finish"}

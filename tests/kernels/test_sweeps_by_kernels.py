@@ -1,0 +1,86 @@
+"""Whole sweeps whose plays are made by interpreted kernels: what a user of a GPU would get."""
+
+from functools import partial
+
+import jax
+import numpy as np
+import pytest
+
+import jaxbandits as jb
+from jaxbandits import catalogue
+from jaxbandits.kernels import engine, forms
+from jaxbandits.protocol import Span
+from jaxbandits.sweeps.compilation import compiled
+
+ARMS = partial(jb.environments.bernoulli_arms, means=[0.2, 0.5, 0.8])
+
+
+@pytest.fixture
+def kept(monkeypatch):
+    """Nothing comes from disk. Returns the keys of what is compiled, and how often plays were put into a kernel."""
+    keys, kernels = [], []
+
+    def executable(key, device, build, structure):
+        keys.append(key)
+        return build()
+
+    def advance(*args, **options):
+        kernels.append(options)
+        return given(*args, **options)
+
+    given = engine.advance
+    monkeypatch.setattr(compiled, "executable", executable)
+    monkeypatch.setattr(engine, "advance", advance)
+    compiled.compiled.cache_clear()
+    yield keys, kernels
+    compiled.compiled.cache_clear()
+
+
+def by_kernels(*args, **options):
+    """A sweep by interpreted kernels."""
+    with forms.forced("interpreted"):
+        return jb.sweep(*args, progress=False, **options)
+
+
+def test_a_sweep_by_kernels_gives_the_same_dataset(kept):
+    """Over points and seeds, with an adversary, beside an algorithm whose windows are no kernel."""
+    algorithms = {"ucb1": jb.algorithms.ucb1, "adap_ucb": partial(jb.algorithms.adap_ucb, epsilon=1.0)}
+    adversary = partial(jb.adversaries.huber, kind="fixed", value=0.0)
+    settings = {"horizon": 300, "seeds": 40, "checkpoints": 7, "reward_adversary": adversary}
+    settings["grid"] = {"reward_adversary.corruption": [0.0, 0.2]}
+    plain = jb.sweep(algorithms, ARMS, progress=False, **settings)
+    keys, kernels = kept
+    before = set(keys)
+    ours = by_kernels(algorithms, ARMS, **settings)
+    assert kernels == [{"interpret": True}]
+    assert len(set(keys) - before) == 1  # the kernel has a key of its own, all else is as before
+    assert ours.drop_attrs().identical(plain.drop_attrs())
+
+
+def test_in_double_precision(kept):
+    environment, settings = partial(jb.environments.gaussian_arms, means=[0.0, 0.5]), {"dtype": "float64", "seeds": 16}
+    ours = by_kernels(jb.algorithms.ucb1, environment, horizon=64, **settings)
+    assert kept[1]
+    plain = jb.sweep(jb.algorithms.ucb1, environment, horizon=64, progress=False, **settings)
+    np.testing.assert_array_equal(ours.regret, plain.regret)
+
+
+def test_a_users_own_algorithm_becomes_a_kernel(kept):
+    """Nothing is said about it anywhere: its one-lane functions are enough."""
+    algorithm, _ = catalogue.case("uniform")
+    program = algorithm.program._replace(act=lambda params, state, draws, t, context: (t % 3, None, ()))
+
+    def in_turn(*, num_arms, horizon):
+        return algorithm._replace(program=program, schedule=(Span(1, horizon),), config={})
+
+    ours = by_kernels({"in_turn": in_turn}, ARMS, horizon=30, seeds=16)
+    assert kept[1]
+    np.testing.assert_array_equal(ours.pulls, np.full(ours.pulls.shape, 10))
+
+
+def test_only_a_gpu_gets_kernels():
+    assert forms.form_on(jax.devices("cpu")[0]) == "scan"
+    with forms.forced("interpreted"):
+        assert forms.form_on(jax.devices("cpu")[0]) == "interpreted"
+    assert forms.form_on(jax.devices("cpu")[0]) == "scan"
+    assert forms.form_on(type("Device", (), {"platform": "gpu"})()) == "kernel"
