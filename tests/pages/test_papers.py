@@ -644,7 +644,7 @@ def labels_of(study):
         found |= {name, *one.settings["algorithms"]}
         for values in one.settings.get("grid", {}).values():
             found |= {str(value) for value in values if isinstance(value, str)}
-    return sorted(found, key=len, reverse=True)
+    return sorted((label for label in found if re.search(r"[^\W\d]", label)), key=len, reverse=True)
 
 
 def shape(text, labels):
