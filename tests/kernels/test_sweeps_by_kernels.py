@@ -84,3 +84,14 @@ def test_only_a_gpu_gets_kernels():
         assert forms.form_on(jax.devices("cpu")[0]) == "interpreted"
     assert forms.form_on(jax.devices("cpu")[0]) == "scan"
     assert forms.form_on(type("Device", (), {"platform": "gpu"})()) == "kernel"
+
+
+def test_a_kernel_that_cannot_be_compiled_costs_no_result(kept, monkeypatch):
+    def fails(*args, **options):
+        raise NotImplementedError("no such operation here")
+
+    monkeypatch.setattr(engine, "advance", fails)
+    with pytest.warns(RuntimeWarning, match="no kernel could be compiled.*no such operation here"):
+        ours = by_kernels(jb.algorithms.ucb1, ARMS, horizon=30, seeds=16)
+    plain = jb.sweep(jb.algorithms.ucb1, ARMS, horizon=30, seeds=16, progress=False)
+    np.testing.assert_array_equal(ours.pulls, plain.pulls)

@@ -5,6 +5,7 @@ points and is drawn once for all of them. Functions are compiled ahead of time, 
 """
 
 import threading
+import warnings
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxbandits import simulator
-from jaxbandits.kernels.forms import form_on
+from jaxbandits.kernels.forms import Form, form_on
 from jaxbandits.protocol import Case
 from jaxbandits.sweeps.compilation.compilation_cache import compiled_anew, programs_on_disk
 from jaxbandits.sweeps.compilation.executables import classes_of, executable, key_of, name_of_parts, remembered
@@ -125,21 +126,36 @@ class Compiled:
             with own:  # otherwise two threads would compile the same program twice; different ones compile side by side
                 program = self.programs.get(key)
                 if program is None:
-                    function, static = name, () if kind is None else (kind,)
-                    if kind is not None and form != "scan" and not self.choice(kind, args[0]).reason:
-                        function, static = "kernel", (kind, form)
-                    options = WIDE_VECTORS if device.platform == "cpu" else None
-                    shapes = tuple((x.shape, str(x.dtype)) for x in jax.tree.leaves(args))
-                    found = key_of(self.name, device, *self.about, function, *static, shapes, options)
-
-                    def build():
-                        lowered = self.functions[function].lower(*static, *args)
-                        with programs_on_disk() if found is None else compiled_anew():
-                            return lowered.compile(compiler_options=options)
-
-                    program = executable(found, device, build, jax.tree.structure((args, {})))
-                    self.programs[key] = program
+                    program = self.programs[key] = self._made(name, device, kind, form, args)
         return program
+
+    def _made(self, name: str, device: jax.Device, kind: Any, form: Form, args: tuple[Any, ...]) -> Any:
+        """One function as a kernel where it can be one, else as it stands."""
+        if kind is not None and form != "scan" and not self.choice(kind, args[0]).reason:
+            try:
+                return self._executable("kernel", device, (kind, form), args)
+            except Exception as error:  # a compiler of kernels that cannot take it: results need none
+                reason = (str(error).splitlines() or [type(error).__name__])[0]
+                warnings.warn(
+                    f"no kernel could be compiled for {device.device_kind}, so plays are scanned, which is slower: "
+                    f"{reason}",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+        return self._executable(name, device, () if kind is None else (kind,), args)
+
+    def _executable(self, function: str, device: jax.Device, static: tuple[Any, ...], args: tuple[Any, ...]) -> Any:
+        """A function of `functions`, compiled: from disk, or now."""
+        options = WIDE_VECTORS if device.platform == "cpu" else None
+        shapes = tuple((x.shape, str(x.dtype)) for x in jax.tree.leaves(args))
+        found = key_of(self.name, device, *self.about, function, *static, shapes, options)
+
+        def build():
+            lowered = self.functions[function].lower(*static, *args)
+            with programs_on_disk() if found is None else compiled_anew():
+                return lowered.compile(compiler_options=options)
+
+        return executable(found, device, build, jax.tree.structure((args, {})))
 
     def choice(self, kind: tuple[int, bool, bool], case: Any) -> "Choice":
         """Whether windows of a kind can be kernels, and why not. case: numbers of the points, or their shapes."""
