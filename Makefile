@@ -14,7 +14,7 @@ ONE_THREAD := NPROC=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MPLBACKEND=Agg JA
 TEST_ENV := $(ONE_THREAD) JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.venv/xla-cache
 PYTEST := $(TEST_ENV) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
-.PHONY: demo test check test-matrix pins fuzz bench reproductions docs lint types wheel clean
+.PHONY: demo test check test-matrix pins fuzz bench gpu-static reproductions docs lint types wheel clean
 .DEFAULT_GOAL := check
 
 demo: $(INSTALLED)
@@ -46,6 +46,10 @@ bench: $(INSTALLED)
 # STUDY: a paper, or PAPER/FIGURE.
 reproductions: $(INSTALLED)
 	$(BIN)/jaxbandits reproduce $(or $(STUDY),all) --full --docs docs
+
+# What every algorithm would do on a GPU. It is also compiled for one where JAX's CUDA plugin is installed (docs/performance.md).
+gpu-static: $(INSTALLED)
+	$(BIN)/python benchmarks/gpu_static.py
 
 docs: $(INSTALLED)
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
