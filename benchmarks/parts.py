@@ -143,8 +143,11 @@ def apply(equation: Any, given: list[Any], learner: bool) -> tuple[list[Any], An
 
         return lax.while_loop(goes_on, turn, (carried, nothing))
     if name == "scan":
-        inner, constants, carried = params["jaxpr"], params["num_consts"], params["num_carry"]
-        fixed, start, rows = given[:constants], given[constants : constants + carried], given[constants + carried :]
+        inner, steps = params["jaxpr"], params["jaxpr"].out_avals
+        # rows have an axis more than a step has; releases of JAX have other names for these numbers
+        carried = sum(x.aval.ndim == step.ndim for x, step in zip(equation.outvars, steps, strict=True))
+        kept = sum(x.aval.ndim == step.ndim for x, step in zip(equation.invars, inner.in_avals, strict=True))
+        fixed, start, rows = given[: kept - carried], given[kept - carried : kept], given[kept:]
 
         def step(carry, row):
             found, more = evaluate(inner.jaxpr, inner.consts, [*fixed, *carry[0], *row], learner)

@@ -131,9 +131,11 @@ def _while(run: Any, operands: Operands, eqn: Any) -> Operands:
 
 def _scan(run: Any, operands: Operands, eqn: Any) -> Operands:
     p, length = eqn.params, eqn.params["length"]
-    consts, carried = p["num_consts"], p["num_consts"] + p["num_carry"]
+    # inputs and outputs have an axis more than a step has; releases of JAX have other names for their numbers
+    outputs = sum(x.aval.ndim > step.ndim for x, step in zip(eqn.outvars, p["jaxpr"].out_avals, strict=True))
+    carried = sum(x.aval.ndim == step.ndim for x, step in zip(eqn.invars, p["jaxpr"].in_avals, strict=True))
+    consts = carried - (len(eqn.outvars) - outputs)
     fixed, state, inputs = operands[:consts], operands[consts:carried], operands[carried:]
-    outputs = len(eqn.outvars) - p["num_carry"]
     if not inputs and not outputs and length >= SHORTEST_LOOP:
 
         def turn(state: Operands) -> Operands:

@@ -28,3 +28,9 @@ def forced(form: Form) -> Iterator[None]:
         yield
     finally:
         _forced = before
+
+
+def absent_gpu(kind: str = "NVIDIA H200") -> contextlib.AbstractContextManager[object]:
+    """Inside, kernels are lowered for a GPU of a kind that is not here. JAX 0.11 and later ask which one."""
+    device = jax.sharding.AbstractDevice(device_kind=kind, num_cores=None, platform="gpu")
+    return jax.sharding.use_abstract_mesh(jax.sharding.AbstractMesh((), (), abstract_device=device))

@@ -652,7 +652,7 @@ def shape(text, labels):
     for label in labels:
         text = re.sub(rf"(?<!\w){re.escape(label)}(?!\w)", "@", text)
     text = re.sub(r"∞|\binf\b|(?<![\w.])[-+∓±]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?%?", "#", text)
-    return re.sub(r"([@#])(?:(?:, | and |; )[@#])+", r"\1", text)
+    return re.sub(r"([@#])(?:(?:, | and |; | )[@#])+", r"\1", text)
 
 
 def test_the_shape_of_a_text():
