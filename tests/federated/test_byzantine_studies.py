@@ -10,8 +10,8 @@ from jaxbandits.papers.byzantine.instance import honest
 
 def finals(regret):
     """A Dataset of one algorithm: final regret by share of attacked agents."""
-    values = np.tile(np.array(list(regret.values()), float)[None, :, None, None], (1, 1, 3, 1))
-    coords = {"algorithm": ["mean"], "corruption_bound": list(regret), "seed": range(3), "t": [100]}
+    values = np.tile(np.array(list(regret.values()), float)[None, :, None, None, None], (1, 1, 1, 3, 1))
+    coords = {"algorithm": ["mean"], "corruption_bound": list(regret), "window": [25], "seed": range(3), "t": [100]}
     return xr.Dataset({"regret": (tuple(coords), values)}, coords)
 
 
