@@ -31,7 +31,7 @@ HERE = Path(__file__).resolve().parent
 QUICKSTART = HERE.parent / "examples" / "quickstart.toml"
 
 OVERHEAD_ROUNDS = 3
-CORES_LANES = {"ucb1": 16_384, "exp3": 16_384, "htinf": 8_192, "kl_ucb": 4_096}
+CORES_LANES = {"ucb1": 16_384, "exp3": 16_384, "htinf": 16_384, "kl_ucb": 16_384}
 CORES_HORIZON, CORES_ROUNDS = 10_000, 5
 LANES, LANES_HORIZONS = 100_000, (10_000, 100_000)
 POINTS, POINTS_SEEDS = 100, 100  # POINTS learning rates x POINTS mixings
