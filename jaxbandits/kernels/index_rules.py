@@ -69,6 +69,21 @@ def _dynamic_update_slice(run: Any, operands: Operands, eqn: Any) -> Operands:
     return [x]
 
 
+def _offset(
+    rank: int, at: Index, windows: list[tuple[int, int]], row: Index, batching: list[tuple[int, int]]
+) -> list[int]:
+    """Where an element lies beside the start of its slice, from its place in the slice and from its row of indices.
+
+    windows, batching: axes of the slices, or of the indices, with the array's axes that they run along.
+    """
+    offset = [0] * rank
+    for d, k in windows:
+        offset[k] = at[d]
+    for d, k in batching:
+        offset[k] = row[d]
+    return offset
+
+
 def _gather(run: Any, operands: Operands, eqn: Any) -> Operands:
     x, index = operands
     numbers, sizes, out = eqn.params["dimension_numbers"], eqn.params["slice_sizes"], eqn.outvars[0].aval
@@ -77,14 +92,12 @@ def _gather(run: Any, operands: Operands, eqn: Any) -> Operands:
     kept = [d for d in range(x.ndim) if d not in dropped]
     dims = numbers.start_index_map
     tops = [x.shape[d] - sizes[d] for d in dims]
+    batching = list(zip(numbers.start_indices_batching_dims, numbers.operand_batching_dims, strict=True))
+    windows = list(zip(numbers.offset_dims, kept, strict=True))
 
     def element(at: Index) -> Any:
         row = tuple(at[d] for d in batch)
-        offset = [0] * x.ndim
-        for d, k in zip(numbers.offset_dims, kept, strict=True):
-            offset[k] = at[d]
-        for d, k in zip(numbers.start_indices_batching_dims, numbers.operand_batching_dims, strict=True):
-            offset[k] = row[d]
+        offset = _offset(x.ndim, at, windows, row, batching)
         starts = [index[(*row, k)] for k in range(len(dims))]
 
         def there(position: Index) -> Any:
@@ -123,13 +136,11 @@ def _scatter(combine: Callable[[Any, Any], Any], run: Any, operands: Operands, e
     dims = numbers.scatter_dims_to_operand_dims
     sizes = dict(zip(kept, (new.shape[d] for d in numbers.update_window_dims), strict=True))
     tops = {d: x.shape[d] - sizes.get(d, 1) for d in dims}
+    batching = list(zip(numbers.scatter_indices_batching_dims, numbers.operand_batching_dims, strict=True))
+    windows = list(zip(numbers.update_window_dims, kept, strict=True))
     for at in np.ndindex(new.shape):
         row = tuple(at[d] for d in batch)
-        offset = [0] * x.ndim
-        for d, k in zip(numbers.update_window_dims, kept, strict=True):
-            offset[k] = at[d]
-        for d, k in zip(numbers.scatter_indices_batching_dims, numbers.operand_batching_dims, strict=True):
-            offset[k] = row[d]
+        offset = _offset(x.ndim, at, windows, row, batching)
         starts = {d: index[(*row, k)] for k, d in enumerate(dims)}
         if eqn.params["mode"] == lax.GatherScatterMode.CLIP:
             starts = {d: _into_range(start, tops[d]) for d, start in starts.items()}

@@ -31,7 +31,7 @@ from jaxbandits.window import Parts
 
 LIMIT = 1 << 31  # bytes on disk, with what JAX's own cache keeps for this package; the least recently used go first
 _CHECK = hashlib.sha256().digest_size
-# Settings of JAX that say where things are kept or shown or what else is there, and not what is computed.
+# Settings of JAX that do not change what is computed: where things are kept or shown, and how many devices there are.
 _BESIDE = (
     "jax_compilation_cache", "jax_enable_compilation_cache", "jax_persistent_cache", "jax_log", "jax_dump",
     "jax_debug_log", "jax_traceback", "jax_num_cpu_devices",
