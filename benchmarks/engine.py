@@ -7,6 +7,8 @@
     python benchmarks/engine.py memory     peak memory of 100,000 lanes, T = 2,000 and T = 10,000
     python benchmarks/engine.py checks     UCB1 with the check that actions are arms and without: CPU seconds, one
                                            pinned core
+    python benchmarks/engine.py host       what a lane costs outside of compiled programs, which is all that a host
+                                           does for an accelerator: calls of 131,072 lanes, 50 and 200 checkpoints
 
 Every figure is taken in a process of its own. Rates are lanes x plays / s of wall clock, best of several rounds in
 which both sides take turns; compilation is left out of rates (`first_result.py` shows it).
@@ -166,6 +168,51 @@ def checks(lanes: int = 16_384, turns: int = 20) -> dict:
     }  # fmt: skip
 
 
+def host(lanes: int = 131_072, turns: int = 5) -> dict:
+    """Microseconds of CPU time a lane, of UCB1: in the host's own code, and in compiled ones beside the plays."""
+    import jax
+
+    import jaxbandits as jb
+    from jaxbandits.sweeps.compilation import regret_program
+    from jaxbandits.sweeps.compilation.compiled import Compiled
+    from jaxbandits.sweeps.engines import calls
+
+    jb.cores(1)
+    calls.CPU_LANES, calls.CACHE_BYTES = lanes, 1 << 40  # one call, as an accelerator gets it
+    spent = {"plays": 0.0, "regret, compiled": 0.0}
+
+    def watched(name: str, program):
+        def run(*args):
+            began = time.process_time()
+            result = jax.block_until_ready(program(*args))
+            spent[name] += time.process_time() - began
+            return result
+
+        return run
+
+    made, of_regret = Compiled.program, regret_program._program
+    Compiled.__call__ = lambda self, name, device, *args, kind=None: watched(
+        "plays", made(self, name, device, *args, kind=kind)
+    )(*args)
+    regret_program._program = lambda *args: watched("regret, compiled", of_regret(*args))
+    found = {}
+    for checkpoints in (50, 200):
+        run = partial(
+            jb.sweep, jb.algorithms.ucb1, jb.environments.bernoulli_arms(means=MEANS), horizon=1_000, seeds=lanes,
+            checkpoints=checkpoints, progress=False,
+        )  # fmt: skip
+        run()
+        rows = []
+        for _ in range(turns):
+            spent.update(dict.fromkeys(spent, 0.0))
+            began = time.process_time()
+            run()
+            rows.append({"host": time.process_time() - began - sum(spent.values()), **spent})
+        least = min(rows, key=lambda row: row["host"])
+        found[f"{checkpoints} checkpoints"] = {name: 1e6 * seconds / lanes for name, seconds in least.items()}
+    return found
+
+
 def apart(call: str, *, pinned: bool = False, module: str = "engine"):
     """Evaluate a call of this module (or another beside it) in a fresh process and return what it gives."""
     here = os.path.dirname(os.path.abspath(__file__))
@@ -214,6 +261,8 @@ def main(chosen: list[str]) -> None:
         show("htinf, 10 arms, one pinned core", apart("htinf()", pinned=True))
     if everything or "checks" in chosen:
         show("ucb1, 10 arms, one pinned core: CPU seconds with the check of actions", apart("checks()", pinned=True))
+    if everything or "host" in chosen:
+        show("ucb1, 10 arms, one pinned core: us of CPU time a lane", apart("host()", pinned=True))
     if everything or "memory" in chosen:
         for horizon in (2_000, 10_000):
             show(f"100,000 lanes of UCB1, T = {horizon:,}", apart(f"memory({horizon})"))

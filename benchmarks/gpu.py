@@ -6,6 +6,8 @@
 Every rate is plays of all lanes per second of wall clock through the public `sweep`, the second of two equal runs, so
 that compilation is not in it. `scan` is the same sweep without kernels. `pull` is what is left of the time when the
 plays are taken away: a sweep of one play. Regrets are compared with those of the CPU on as many other seeds.
+Estimators and Maler (`estimator_cases.py`) are called alone: seconds a call by their kernel and by XLA's operations,
+and the largest difference between the two.
 """
 
 import argparse
@@ -21,9 +23,11 @@ from typing import Any
 
 import jax
 import numpy as np
+from estimator_cases import CASES
 
 import jaxbandits as jb
 from jaxbandits.kernels import forms
+from jaxbandits.numerics import device_forms
 
 MEANS = np.linspace(0.1, 0.9, 10)
 ARMS = partial(jb.environments.bernoulli_arms, means=MEANS)
@@ -41,6 +45,7 @@ FAMILIES: dict[str, tuple[Any, Any, int]] = {
     "prm_elimination": (partial(jb.algorithms.prm_elimination, epsilon=1.0), ARMS, 1_000),
 }
 LANES = (10_000, 100_000, 1_000_000)
+ESTIMATOR_LANES = 100_000  # the most that estimators are called with
 CHECKED_LANES, CHECKPOINTS = 2_000, 50
 MOST_APART = 5.0  # standard errors by which mean regrets of two devices may differ
 
@@ -98,6 +103,20 @@ def checked(name: str, device: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def estimated(name: str, lanes: int, device: Any) -> dict[str, float]:
+    """Seconds a call of an estimator, by its kernel and in XLA's operations, and how far their results lie apart."""
+    arrays = jax.device_put(CASES[name].arrays(lanes), device)
+    found, took = {}, {}
+    for form in ("kernel", "xla"):
+        with device_forms.forced(None if form == "kernel" else "xla"):
+            program = jax.jit(jax.vmap(CASES[name].function)).lower(*arrays).compile()
+        found[form] = jax.block_until_ready(program(*arrays))
+        took[form] = seconds(lambda program=program: jax.block_until_ready(program(*arrays)))
+    pairs = zip(jax.tree.leaves(found["kernel"]), jax.tree.leaves(found["xla"]), strict=True)
+    apart = [np.max(np.abs(np.float64(a) - np.float64(b)), initial=0) for a, b in pairs]
+    return {**took, "ratio": took["xla"] / took["kernel"], "apart": float(max(apart))}
+
+
 def about(device: Any) -> dict[str, Any]:
     """The device, its memory, and its power where nvidia-smi says it."""
     memory = device.memory_stats() or {}
@@ -112,6 +131,12 @@ def measured(device: Any, until: float, lanes: tuple[int, ...]) -> Iterator[tupl
     """(section, row, figures), what matters most first; None for a row that no time was left for."""
     jobs: list[tuple[str, str, Callable[[], Any]]] = [
         ("correct", name, partial(checked, name, device)) for name in FAMILIES
+    ]
+    jobs += [
+        ("estimators", f"{name} {many}", partial(estimated, name, many, device))
+        for many in lanes
+        if many <= ESTIMATOR_LANES
+        for name in CASES
     ]
     jobs += [("rates", f"{name} {many}", partial(rate, name, many, device)) for many in lanes for name in FAMILIES]
     for section, row, job in jobs:
@@ -128,7 +153,7 @@ def report(found: dict[str, Any]) -> str:
     """The figures as a page."""
     lines = ["# On a GPU", ""]
     lines += [f"* {name}: {value}" for name, value in found["about"].items()]
-    for section in ("correct", "rates"):
+    for section in ("correct", "estimators", "rates"):
         lines += ["", f"## {section}", ""]
         for row, figures in found[section].items():
             shown = "no time was left" if figures is None else ", ".join(f"{k} {_shown(v)}" for k, v in figures.items())
@@ -153,7 +178,7 @@ def main() -> None:
         return
     until, folder = time.monotonic() + 60 * chosen.minutes, Path(chosen.out)
     folder.mkdir(parents=True, exist_ok=True)
-    found: dict[str, Any] = {"about": about(device), "correct": {}, "rates": {}}
+    found: dict[str, Any] = {"about": about(device), "correct": {}, "estimators": {}, "rates": {}}
     for section, row, figures in measured(device, until, tuple(chosen.lanes)):
         found[section][row] = figures
         found["about"] = about(device)

@@ -1,19 +1,25 @@
 """What every algorithm of the catalogue would do on a GPU, found without one.
 
-    python benchmarks/gpu_static.py                     every algorithm
+    python benchmarks/gpu_static.py                     every algorithm, and some with ten arms (ucb1-10) or 100
     python benchmarks/gpu_static.py ucb1 exp3           only these
+    python benchmarks/gpu_static.py spectral_filter     or geometric_median, warm_median, maler
     python benchmarks/gpu_static.py --target a100       for another device: h200 (default), a100, t4, tpu_v5e
     python benchmarks/gpu_static.py --json FILE         write the figures there too
 
 Nothing here was measured on a GPU. A row says whether plays run as one kernel or as XLA compiles them, with the
-operations a play and the numbers alive that the package counts itself. The modelled rate takes
+operations a play and the numbers alive that the package counts itself. Where a window holds several plays, its counts
+are shared out among them, as if every window were full. The modelled rate takes
 every operation for an integer one, of which a multiprocessor starts 64 a cycle (of mixed kinds it starts up to 128),
 blocks of 128 lanes spread evenly, and memory at the vendor's bandwidth. Launches and the host are not in it.
 
 Where JAX's CUDA plugin is installed (`jax_cuda12_plugin`, and `nvidia-cuda-nvcc-cu12` for ptxas), programs are also
 compiled for the device, which need not be there: registers, spills, and instructions in the loop over plays (these
-with `nvidia-cuda-nvdisasm`). Then the rate is modelled from instructions. What is not known is null in the file and
-a dash in the table.
+with `nvidia-cuda-nvdisasm`). Then the rate is modelled from instructions. With `libtpu` installed, programs are also
+compiled for a TPU: the kernels a play, all of which XLA makes there. What is not known is null in the file and a dash
+in the table.
+
+A second table holds estimators and Maler (`estimator_cases.py`), each one kernel over lanes: its counts, loops counted
+once, and the kernels of the same function in XLA's operations.
 """
 
 import argparse
@@ -32,6 +38,7 @@ PLAYS, ROWS = 10_000, 200  # of the stretch whose bytes a play are shown: plays,
 LANES = {"100,000": 100_000, "1,000,000": 1_000_000}
 COMPILED_LANES = 131_072
 PLUGINS = ("jax_cuda12_plugin", "jax_cuda13_plugin")
+TPU_PLUGINS = ("libtpu",)
 
 
 class Target(NamedTuple):
@@ -55,17 +62,41 @@ TARGETS: dict[str, Target | None] = {
     "t4": Target("Tesla T4", (7, 5), 40, 64, 1.59e9, 3.2e11, 15_800_000_000, 4_194_304, 65_536, 1024),
     "tpu_v5e": None,  # no kernels there: every program runs as XLA compiles it, and no rate is modelled
 }
+TPU = "v5e:2x2"  # as `libtpu` names it
+
+
+def cases() -> dict[str, Any]:
+    """The catalogue's cases, and further ones at other sizes: ten arms, and 100 arms drawn anew at every play."""
+    from functools import partial
+
+    import numpy as np
+
+    from jaxbandits import algorithms as a
+    from jaxbandits import environments as e
+    from jaxbandits.catalogue import ALGORITHMS, Example
+
+    means = np.linspace(0.1, 0.9, 10)
+    arms, losses = partial(e.bernoulli_arms, means=means), partial(e.bernoulli_losses, means=means)
+    contexts = partial(e.contextual_linear, num_arms=100, dim=5, reward="bernoulli")
+    return {
+        **ALGORITHMS,
+        "ucb1-10": Example(a.ucb1, arms),
+        "moss-10": Example(a.moss, arms),
+        "exp3-10": Example(a.exp3, losses),
+        "exp3-mixing-10": Example(partial(a.exp3, learning_rate=0.05, mixing=0.1), losses),
+        "htinf-10": Example(a.htinf, losses),
+        "linucb-100": Example(a.linucb, contexts),
+    }
 
 
 def laid_out(name: str) -> tuple[Any, Any, Any, Any]:
     """The group of an algorithm's case, its compiled functions, and its numbers as shapes, without a device."""
     import jax
 
-    from jaxbandits.catalogue import ALGORITHMS
     from jaxbandits.sweeps.compilation.compiled import compiled
     from jaxbandits.sweeps.plan import host_case, plan, stacked
 
-    row = ALGORITHMS[name]
+    row = cases()[name]
     laid_out = plan(
         {name: row.algorithm}, row.environment, horizon=row.horizon, seeds=16, grid=None, points=None,
         reward_adversary=row.reward_adversary, message_adversary=row.message_adversary, checkpoints=8, dtype="float32",
@@ -82,23 +113,25 @@ def counted(name: str, target: str) -> dict[str, Any]:
     import jax
     import numpy as np
 
-    from jaxbandits.kernels.apart import Unsupported
-    from jaxbandits.kernels.census import census_of
+    from jaxbandits.kernels.engine import plays_of
+    from jaxbandits.kernels.stretch import OneWindow
 
     group, run, case, span = laid_out(name)
     choice = run.choice((span.slots, span.full, span.whole), case)
     reason = choice.reason if TARGETS[target] else "kernels are for GPUs"
-    try:
-        census = choice.census or census_of(choice.window)
-    except Unsupported:
-        census = None
+    census, plays = choice.census, plays_of(choice.window)
+    single = isinstance(choice.window, OneWindow | None)
     row: dict[str, Any] = {
         "name": name, "form": "xla" if reason else "kernel", "reason": reason,
-        "operations_per_play": census and census.operations, "numbers_alive": census and census.alive,
-        "loops": census and census.loops, "kernels_per_play": None, "host_syncs_per_segment": None, "registers": None,
+        "plays_per_window": None if single else plays,
+        "operations_per_play": census and -(-census.operations // plays),
+        "numbers_alive": census and census.alive, "loops": census and census.loops,
+        "kernels_per_play": None, "host_syncs_per_segment": None, "registers": None,
         "spills": None, "instructions_per_play": None, "bytes_per_play": None, "modelled_plays_per_second": None,
     }  # fmt: skip
     if not reason:
+        # many arms lie across the threads of a warp
+        row["threads_per_lane"] = 1 if getattr(choice.window, "long", None) is None else 32
         lane = jax.eval_shape(run.functions["begin"], case, np.zeros(1, np.uint32))
         record = lane.record
         written = bytes_of((record.pulls_at, record.regret_at))
@@ -116,7 +149,7 @@ def bytes_of(tree: Any) -> int:
 
 def modelled(row: dict[str, Any], target: Target) -> dict[str, float]:
     """Plays a second of all lanes, by the number of lanes."""
-    work = row["instructions_per_play"] or row["operations_per_play"]
+    work = row["threads_per_lane"] * (row["instructions_per_play"] or row["operations_per_play"])
     rates = {}
     for title, lanes in LANES.items():
         blocks = -(-lanes // 128)
@@ -150,16 +183,26 @@ device_description_str: "{target.title}"
 """
 
 
-def compile_here(name: str, target: Target, form: str) -> None:
+def absent(target: Target | None) -> Any:
+    """A device that need not be there, as the place of arrays."""
+    import jax
+    from jax.experimental import topologies
+
+    if target is None:
+        topology = topologies.get_topology_desc(TPU, platform="tpu")
+    else:
+        topology = topologies.get_topology_desc(platform="cuda", target_config=description(target), topology="1x1x1")
+    return jax.sharding.SingleDeviceSharding(topology.devices[0])
+
+
+def compile_here(name: str, target: Target | None, form: str) -> None:
     """Compile one program for the device, and print its kernels. XLA_FLAGS says where its machine code is left."""
     import jax
     import numpy as np
-    from jax.experimental import topologies
 
     from jaxbandits.spans import segment
 
-    topology = topologies.get_topology_desc(platform="cuda", target_config=description(target), topology="1x1x1")
-    device = jax.sharding.SingleDeviceSharding(topology.devices[0])
+    device = absent(target)
     group, run, case, span = laid_out(name)
     kind = span.slots, span.full, span.whole
 
@@ -174,6 +217,24 @@ def compile_here(name: str, target: Target, form: str) -> None:
     print(json.dumps({"kernels": kernels_in(text)}))
 
 
+def compile_estimator(name: str, target: Target, form: str) -> None:
+    """The same for one function of `estimator_cases`."""
+    import jax
+    import numpy as np
+    from estimator_cases import CASES
+
+    from jaxbandits.kernels.forms import absent_gpu
+    from jaxbandits.numerics import device_forms
+
+    device, case = absent(target), CASES[name]
+    given = jax.tree.map(
+        lambda x: jax.ShapeDtypeStruct((COMPILED_LANES, *np.shape(x)[1:]), x.dtype, sharding=device), case.arrays(1)
+    )
+    with absent_gpu(), device_forms.forced("xla" if form == "xla" else None):
+        text = jax.jit(jax.vmap(case.function)).lower(*given).compile().as_text()
+    print(json.dumps({"kernels": kernels_in(text)}))
+
+
 def kernels_in(text: str) -> int:
     """Kernels of the part of a compiled program that has most of them: what is repeated, or all of it."""
     parts = re.split(r"\n(?=\S.*\{$)", text)
@@ -181,26 +242,34 @@ def kernels_in(text: str) -> int:
 
 
 def compiled_for(row: dict[str, Any], name: str, target: str) -> dict[str, Any]:
-    """What the compiler says of a row, in a process of its own; {} where it fails, with a line that says so."""
+    """What the compiler says of a row; {} where it fails, with a line that says so."""
+    kernels, assembled = compiled_apart(name, target, row["form"], row["plays_per_window"])
+    if row["form"] == "kernel" and kernels is not None:
+        kernels /= PLAYS
+    return {} if kernels is None else {"kernels_per_play": kernels, **assembled}
+
+
+def compiled_apart(name: str, target: str, form: str, plays: int | None = None) -> tuple[Any, dict[str, int]]:
+    """A program's kernels and, of one kernel, the machine code, by a process of its own; None where it fails."""
     with tempfile.TemporaryDirectory() as folder:
         flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_dump_to={folder}"
         done = subprocess.run(
-            [sys.executable, __file__, "--compile", row["form"], "--target", target, name],
+            [sys.executable, __file__, "--compile", form, "--target", target, name],
             env={**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}, capture_output=True, text=True,
         )  # fmt: skip
         if done.returncode:
             print(f"{name}: {(done.stderr.strip() or 'no message').splitlines()[-1][:150]}", file=sys.stderr)
-            return {}
+            return None, {}
         kernels = json.loads(done.stdout.splitlines()[-1])["kernels"]
-        if row["form"] != "kernel":
-            return {"kernels_per_play": kernels}
         codes = [path for path in Path(folder).glob("*.ptx") if ".entry kernel(" in path.read_text()]
-        assembled = machine_code(codes[0], TARGETS[target]) if codes else {}
-        return {"kernels_per_play": kernels / PLAYS, **assembled}
+        return kernels, machine_code(codes[0], TARGETS[target], plays) if form == "kernel" and codes else {}
 
 
-def machine_code(ptx: Path, target: Target | None) -> dict[str, int]:
-    """Registers, spilled bytes and instructions in the loop over plays, of a kernel that holds one such loop."""
+def machine_code(ptx: Path, target: Target | None, plays: int | None) -> dict[str, int]:
+    """Registers, spilled bytes and instructions a play, of a kernel that holds one loop over plays or windows.
+
+    plays: of a window; None where single plays lie between checkpoints.
+    """
     ptxas, nvdisasm = tool("ptxas"), tool("nvdisasm")
     if ptxas is None or target is None:
         return {}
@@ -211,12 +280,22 @@ def machine_code(ptx: Path, target: Target | None) -> dict[str, int]:
     row = {"registers": int(re.findall(r"Used (\d+) registers", said)[0]), "spills": spills}
     if nvdisasm is not None:
         text = subprocess.run([nvdisasm, "-c", str(found)], capture_output=True, text=True, check=True).stdout
-        row["instructions_per_play"] = loop_over_plays(text)
+        row["instructions_per_play"] = -(-loop_over_plays(text, plays is None) // (plays or 1))
+        row["instructions"] = len(instructions_of(text))
     return row
 
 
-def loop_over_plays(text: str) -> int:
-    """Instructions of the longest loop inside the longest loop, which is over checkpoints."""
+def instructions_of(text: str) -> list[str]:
+    """The instructions of disassembled machine code, without those that do nothing."""
+    found = re.findall(r"/\*[0-9a-f]{4,}\*/\s+(.*?);", text)
+    return [each for each in found if "NOP" not in each]
+
+
+def loop_over_plays(text: str, single: bool = True) -> int:
+    """Instructions of the longest loop, which is over windows.
+
+    single: whether it is over checkpoints, and the loop over plays is the longest one inside of it.
+    """
     labels, instructions = {}, 0
     loops: list[tuple[int, int]] = []
     for line in text.splitlines():
@@ -229,7 +308,7 @@ def loop_over_plays(text: str) -> int:
             instructions += "NOP" not in code[1]
     first, last = max(loops, key=lambda loop: loop[1] - loop[0])
     inside = [b - a + 1 for a, b in loops if (a, b) != (first, last) and first <= a and b <= last]
-    return max(inside, default=last - first + 1)
+    return max(inside if single else [], default=last - first + 1)
 
 
 def tool(name: str) -> str | None:
@@ -244,7 +323,7 @@ def tool(name: str) -> str | None:
 
 def rows(names: list[str], target: str) -> Iterator[dict[str, Any]]:
     device = TARGETS[target]
-    compiles = device is not None and any(importlib.util.find_spec(plugin) for plugin in PLUGINS)
+    compiles = any(map(importlib.util.find_spec, TPU_PLUGINS if device is None else PLUGINS))
     for name in names:
         row = counted(name, target)
         if compiles:
@@ -254,15 +333,40 @@ def rows(names: list[str], target: str) -> Iterator[dict[str, Any]]:
         yield row
 
 
+def estimator_rows(names: list[str], target: str) -> Iterator[dict[str, Any]]:
+    from estimator_cases import CASES
+
+    device = TARGETS[target]
+    compiles = device is not None and any(importlib.util.find_spec(plugin) for plugin in PLUGINS)
+    for name in names:
+        census = CASES[name].census()
+        row: dict[str, Any] = {
+            "name": name, "title": CASES[name].title, "operations": census.operations, "numbers_alive": census.alive,
+            "registers": None, "spills": None, "instructions": None, "kernels_of_xla": None,
+        }  # fmt: skip
+        if compiles:
+            found = compiled_apart(name, target, "kernel")[1]
+            row |= {key: found.get(key) for key in ("registers", "spills", "instructions")}
+            row["kernels_of_xla"] = compiled_apart(name, target, "xla")[0]
+        yield row
+
+
+def estimator_line(row: dict[str, Any]) -> str:
+    """A row of the second table."""
+    figures = [cell(value) for key, value in row.items() if key not in ("name", "title")]
+    return f"| {' | '.join([row['title'], *figures])} |"
+
+
+def cell(value: Any) -> str:
+    """A figure of a table."""
+    return "-" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.2g}"
+
+
 def line(row: dict[str, Any]) -> str:
     """A row of the table."""
-
-    def cell(value: Any) -> str:
-        return "-" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.2g}"
-
     names = (
-        "operations_per_play", "numbers_alive", "loops", "kernels_per_play", "host_syncs_per_segment", "registers",
-        "spills", "instructions_per_play", "bytes_per_play",
+        "plays_per_window", "operations_per_play", "numbers_alive", "loops", "kernels_per_play",
+        "host_syncs_per_segment", "registers", "spills", "instructions_per_play", "bytes_per_play",
     )  # fmt: skip
     rates = (row["modelled_plays_per_second"] or dict.fromkeys(LANES)).values()
     form = row["form"] if not row["reason"] else f"{row['form']}: {row['reason']}"
@@ -279,25 +383,38 @@ def main() -> None:
     parser.add_argument("--compile", choices=("kernel", "xla"), help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     os.environ["JAX_PLATFORMS"] = "cpu"  # before JAX is loaded: nothing is computed, and no device is asked for
-    from jaxbandits.catalogue import ALGORITHMS
+    from estimator_cases import CASES
 
-    unknown = [name for name in chosen.names if name not in ALGORITHMS]
+    algorithms = cases()
+    unknown = [name for name in chosen.names if name not in {**algorithms, **CASES}]
     if unknown:
-        parser.error(f"no algorithm {unknown[0]!r}: choose from {', '.join(ALGORITHMS)}")
+        parser.error(f"no algorithm {unknown[0]!r}: choose from {', '.join([*algorithms, *CASES])}")
     if chosen.compile:
-        compile_here(chosen.names[0], TARGETS[chosen.target], chosen.compile)
+        compile_one = compile_estimator if chosen.names[0] in CASES else compile_here
+        compile_one(chosen.names[0], TARGETS[chosen.target], chosen.compile)
         return
+    names = chosen.names or [*algorithms, *CASES]
     print(
-        "| algorithm | form | operations a play | numbers alive | loops | kernels a play | host waits a segment "
-        "| registers | spilled bytes | instructions a play | bytes a play | modelled plays/s, 100,000 lanes "
-        f"| 1,000,000 lanes |\n|{'---|' * 13}"
+        "| algorithm | form | plays a window | operations a play | numbers alive | loops | kernels a play "
+        "| host waits a segment | registers | spilled bytes | instructions a play | bytes a play "
+        f"| modelled plays/s, 100,000 lanes | 1,000,000 lanes |\n|{'---|' * 14}"
     )
-    found = []
-    for row in rows(chosen.names or list(ALGORITHMS), chosen.target):
+    found, of_estimators = [], []
+    for row in rows([name for name in names if name in algorithms], chosen.target):
         found.append(row)
         print(line(row), flush=True)
+    estimators = [name for name in names if name in CASES]
+    if estimators:
+        heads = (
+            "one call | operations | numbers alive | registers | spilled bytes | instructions | kernels of XLA's form"
+        )
+        print(f"\n| {heads} |\n|{'---|' * 7}")
+    for row in estimator_rows(estimators, chosen.target):
+        of_estimators.append(row)
+        print(estimator_line(row), flush=True)
     if chosen.json:
-        Path(chosen.json).write_text(json.dumps({"target": chosen.target, "rows": found}, indent=2) + "\n")
+        found_there = {"target": chosen.target, "rows": found, "estimators": of_estimators}
+        Path(chosen.json).write_text(json.dumps(found_there, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -65,7 +65,9 @@ PARTS = {
     "stored once": ("materialize",),
 }
 ROTATIONS = 20  # of a Threefry block, each of them one shift to the left
-INNER = ("pjit", "jit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remat", "checkpoint")
+INNER = (
+    "pjit", "jit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remat", "checkpoint", "with_form",
+)  # fmt: skip
 # Counting runs once: it is compiled in less time.
 HASTY: dict[str, str | bool] = {"xla_backend_optimization_level": "0", "xla_llvm_disable_expensive_passes": True}
 COUNTED_LANES = 64
@@ -164,7 +166,7 @@ def apply(equation: Any, given: list[Any], learner: bool) -> tuple[list[Any], An
 
         return lax.switch(given[0], [partial(taken, branch) for branch in params["branches"]], *given[1:])
     if name in INNER or name.startswith("custom_vmap"):
-        inner = next(params[key] for key in ("jaxpr", "call_jaxpr", "call") if key in params)
+        inner = next(params[key] for key in ("jaxpr", "call_jaxpr", "call", "plain") if key in params)
         closed = hasattr(inner, "consts")
         return evaluate(inner.jaxpr if closed else inner, inner.consts if closed else (), given, learner)
     if name == "materialize":

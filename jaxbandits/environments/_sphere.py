@@ -59,9 +59,24 @@ def direction(words: Callable[[int], tuple[Array, Array]], dim: int, dtype: Any)
     return [inner * z for z in first] + [outer * z for z in second]
 
 
+def gaussian(words: Callable[[int], tuple[Array, Array]], dim: int, dtype: Any) -> list[Array]:
+    """`dim` independent standard normal components, by the method of Box and Muller.
+
+    words(k): both words of every vector's counter block k.
+    """
+    return [math.sqrt(2) * z for z in _half_variance(words, dim, dtype)[0]]
+
+
 def _gaussian(words, dim: int, dtype) -> list:
+    x, squares = _half_variance(words, dim, dtype)
+    inverse = jax.lax.rsqrt(squares)
+    return [z * inverse for z in x]
+
+
+def _half_variance(words, dim: int, dtype) -> tuple[list, Any]:
+    """Normal components of variance 1/2, and their squared norm."""
     x: list = []
-    squares = 0.0  # from the exponentials, within 1e-6: from the coordinates it takes half as long again
+    squares: Any = 0.0  # from the exponentials, within 1e-6: from the coordinates it takes half as long again
     for pair in range((dim + 1) // 2):
         length, angle = words(pair)
         square = -jnp.log(to_uniform(length, dtype))
@@ -70,5 +85,4 @@ def _gaussian(words, dim: int, dtype) -> list:
         both = 2 * pair + 1 < dim
         x += [radius * cosine, radius * sine] if both else [radius * cosine]
         squares = squares + (square if both else square * cosine * cosine)
-    inverse = jax.lax.rsqrt(squares)
-    return [z * inverse for z in x]
+    return x, squares

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.environments._sphere import direction
+from jaxbandits.environments._sphere import direction, gaussian
 from jaxbandits.numerics import materialize, materialize_all, pick, rounded
 from jaxbandits.protocol import Environment, Score, Truth, World
 from jaxbandits.random import Draws
@@ -25,6 +25,15 @@ class Params(NamedTuple):
 
     # standard deviation of Gaussian rewards
     noise_scale: Any
+
+
+class SpreadParams(NamedTuple):
+    """The numbers where the arms of a play have something in common."""
+
+    # standard deviation of Gaussian rewards
+    noise_scale: Any
+    # how far apart the arms of a play are, from 0 (all alike) to below 1 (independent)
+    spread: Any
 
 
 class State(NamedTuple):
@@ -49,20 +58,54 @@ def unit_vectors(draws: Draws, t: Int[Array, "..."], rows: int, dim: int) -> lis
     return materialize_all(direction(lambda k: draws.words_at(t, position + np.uint32(k * rows)), dim, draws.dtype))
 
 
+def normal_vectors(draws: Draws, t: Int[Array, "..."], rows: int, dim: int) -> list[Float[Array, "... rows"]]:
+    """As `unit_vectors`, with independent normal components of variance 1 / (4 dim)."""
+    t, position = jnp.asarray(t)[..., None], jnp.arange(rows, dtype=jnp.uint32)
+    z = gaussian(lambda k: draws.words_at(t, position + np.uint32(k * rows)), dim, draws.dtype)
+    return materialize_all([x / (2 * math.sqrt(dim)) for x in z])
+
+
 def inner(x: Sequence[Array], theta: Any) -> Array:
     """<x, theta>, summed feature by feature: x has d arrays, theta d numbers."""
     product: Any = sum(x[j] * theta[j] for j in range(len(x)))
     return product
 
 
-@cache
-def contextual_world(num_arms: int, dim: int, reward_kind: str, contexts: str, features: str) -> World:
-    """The world of contextual linear bandits."""
-    first, last = (math.sqrt(0.5), math.sqrt(0.5)) if features == "unit" else (1.0, 1.0)
+def squared_norm(x: Sequence[Array]) -> Array:
+    """Of vectors whose components are separate arrays."""
+    return inner(x, x)
 
-    def arms_at(draws, t):
+
+def drawn_together(spread: Any, own: Sequence[Array], common: Sequence[Array], unit: bool) -> list[Array]:
+    """spread * own + (1 - spread) * common, scaled to norm 1 (`unit`), or to the variance that both have."""
+    mixed = [spread * u + (1 - spread) * c for u, c in zip(own, common, strict=True)]
+    square = squared_norm(mixed) if unit else spread * spread + (1 - spread) * (1 - spread)
+    scale = 1 / jnp.sqrt(jnp.maximum(square, jnp.finfo(mixed[0].dtype).tiny))
+    return materialize_all([x * scale for x in mixed])
+
+
+@cache
+def contextual_world(
+    num_arms: int, dim: int, reward_kind: str, contexts: str, features: str, independent: bool = True
+) -> World:
+    """The world of contextual linear bandits; `independent`: the arms of a play have nothing in common."""
+    first, last = (1.0, 1.0) if features == "reference" else (math.sqrt(0.5), math.sqrt(0.5))
+    vectors = normal_vectors if features == "gaussian" else unit_vectors
+
+    def free_parts(params, draws, t):
+        """The d - 1 features of a decision set that are drawn, each [..., A], before `first` scales them."""
+        own = vectors(draws, t, num_arms, dim - 1)
+        if not independent:
+            common = vectors(draws.child("common"), t, 1, dim - 1)
+            own = drawn_together(params.spread, own, common, unit=features != "gaussian")
+        if features == "gaussian":  # longer ones are cut: means must stay in [0, 1]
+            cut = materialize(jnp.minimum(1, 1 / jnp.sqrt(squared_norm(own))))
+            own = [x * cut for x in own]
+        return own
+
+    def arms_at(params, draws, t):
         """The d features of a decision set, each [..., A]."""
-        x = [first * u for u in unit_vectors(draws, t, num_arms, dim - 1)]
+        x = [first * u for u in free_parts(params, draws, t)]
         x.append(jnp.full(x[0].shape, last, draws.dtype))
         if features == "reference":  # the published code's first d arms: e_i + e_d for i < d, then e_d
             arm = np.arange(num_arms)
@@ -73,17 +116,17 @@ def contextual_world(num_arms: int, dim: int, reward_kind: str, contexts: str, f
 
     def init(params, draws):
         u = [z[0] for z in unit_vectors(draws.child("theta"), jnp.int32(0), 1, dim - 1)]
-        scale, constant = (math.sqrt(0.5), math.sqrt(0.5)) if features == "unit" else (0.5, 0.5)
+        scale, constant = (0.5, 0.5) if features == "reference" else (math.sqrt(0.5), math.sqrt(0.5))
         theta = [*(scale * z for z in u), jnp.asarray(constant, draws.dtype)]
         if contexts == "redraw":
             return State(theta, (), (), ())
-        arms = materialize_all(arms_at(draws.child("arms"), jnp.int32(0)))
+        arms = materialize_all(arms_at(params, draws.child("arms"), jnp.int32(0)))
         means = materialize(inner(arms, theta))
         return State(theta, arms, means, jnp.max(means))
 
     def observe(params, state, draws, t):
         if contexts == "redraw":
-            return jnp.stack(arms_at(draws, t), -1), state
+            return jnp.stack(arms_at(params, draws, t), -1), state
         return jnp.stack([jnp.broadcast_to(x, (*t.shape, num_arms)) for x in state.arms], -1), state
 
     def means_of(state, context):
@@ -119,8 +162,9 @@ def contextual_linear(
     dim: int,
     reward: Literal["bernoulli", "gaussian"] = "bernoulli",
     contexts: Literal["redraw", "fixed"] = "redraw",
-    features: Literal["unit", "reference"] = "unit",
+    features: Literal["unit", "reference", "gaussian"] = "unit",
     noise_scale: Scalar = 0.5,
+    spread: Scalar = 1.0,
 ) -> Environment:
     """Every play shows a feature vector for each arm; mean rewards are inner products with an unknown theta.
 
@@ -137,12 +181,19 @@ def contextual_linear(
         The law of a reward [static]: 0 or 1, or the mean plus Gaussian noise.
     contexts : {"redraw", "fixed"}
         Whether arms are fresh at every play or drawn once per trial [static].
-    features : {"unit", "reference"}
+    features : {"unit", "reference", "gaussian"}
         How arms and theta are drawn [static]. "unit": both are (u, 1) / sqrt 2, of norm 1. "reference", as in the
         published code: arms (u, 1), of which the first dim are e_i + e_dim (i < dim) and e_dim, and theta = (u, 1) /
-        2; their norms are sqrt 2 and 1 / sqrt 2, and num_arms must be at least dim.
+        2; their norms are sqrt 2 and 1 / sqrt 2, and num_arms must be at least dim. "gaussian": as "unit", with arms
+        (z, 1) / sqrt 2, where z has dim - 1 independent normal components of variance 1 / (4 (dim - 1)) and is
+        scaled down to norm 1 where it is longer (0.3% of arms at dim = 5).
     noise_scale : float
         Standard deviation of "gaussian" rewards, at least 0.
+    spread : float
+        How far apart the arms of a play are, in [0, 1]. At 1 they are independent, at 0 they are all alike. In between
+        arm a has the direction of spread * u_a + (1 - spread) * u_0 in the place of u_a, where u_0 is drawn once a play
+        for all arms ("gaussian": that sum of z_a and z_0, scaled to the variance of either). The first dim arms of
+        "reference" stay as they are.
 
     Returns
     -------
@@ -168,19 +219,23 @@ def contextual_linear(
     num_arms, dim = integer("num_arms", num_arms, 2), integer("dim", dim, 2)
     choice("reward", reward, ("bernoulli", "gaussian"))
     choice("contexts", contexts, ("redraw", "fixed"))
-    choice("features", features, ("unit", "reference"))
+    choice("features", features, ("unit", "reference", "gaussian"))
     if features == "reference" and num_arms < dim:
         raise ValueError(
             f"num_arms = {num_arms} must be at least dim = {dim} with features='reference': "
             "its first dim arms are fixed"
         )
-    params = Params(number("noise_scale", noise_scale, 0.0))
+    params: Params | SpreadParams = Params(number("noise_scale", noise_scale, 0.0))
+    spread = number("spread", spread, 0.0, 1.0)
     noisy = reward == "gaussian" and params.noise_scale > 0
     facts = {
         "num_arms": num_arms,
         "dim": dim,
-        "feature_norm": 1.0 if features == "unit" else math.sqrt(2),
+        "feature_norm": math.sqrt(2) if features == "reference" else 1.0,
         "contexts": contexts,
         "reward_range": (-math.inf, math.inf) if noisy else (0.0, 1.0),
     }
-    return Environment(contextual_world(num_arms, dim, reward, contexts, features), params, facts, None, {}, version=2)
+    world = contextual_world(num_arms, dim, reward, contexts, features, spread == 1)
+    if spread < 1:  # independent arms have a program of their own, which draws nothing common and is faster
+        params = SpreadParams(params.noise_scale, spread)
+    return Environment(world, params, facts, None, {}, version=2)

@@ -9,7 +9,8 @@ from jax import lax
 
 from jaxbandits.estimators._inputs import checked, cloud
 from jaxbandits.estimators.weiszfeld import SMOOTHING, distances, step, weighted_mean
-from jaxbandits.numerics import fixed_sum, lanes_last, materialize, safe_norm
+from jaxbandits.numerics import fixed_sum, materialize, safe_norm
+from jaxbandits.numerics.device_forms import lane_kernel
 from jaxbandits.typing import Array, Float, Matrix, Scalar, Vector
 from jaxbandits.validation import array, integer
 
@@ -185,7 +186,7 @@ def _solver(iterations: int, started: bool, early: bool):
         objective = fixed_sum(safe_norm(original - value[None], axis=1) * weights, axis=0) / shrink
         return GeometricMedian(value / shrink[None], objective, jnp.where(total > 0, gap, jnp.inf))
 
-    return jax.jit(lanes_last(solve))
+    return jax.jit(lane_kernel(solve))
 
 
 def geometric_median(

@@ -25,6 +25,7 @@ from jaxbandits.estimators._inputs import checked
 from jaxbandits.estimators._lanes import first_above, ladder, total
 from jaxbandits.estimators._top_eigenvector import top_eigenvector
 from jaxbandits.numerics import count, fixed_sum, materialize, materialize_all, tree_where
+from jaxbandits.numerics.device_forms import with_form
 from jaxbandits.random import Draws, to_uniform
 from jaxbandits.typing import Array, Bool, Float, Int, Matrix, Scalar, Vector
 from jaxbandits.validation import integer
@@ -89,7 +90,7 @@ def _of_rows(rows: Float[Array, "bs ..."]) -> _Sums:
     return _Sums(size, mean, materialize(total(apart * apart)))
 
 
-def _uniform(stream: Any, t: Any, step: Any) -> Float[Array, " L"]:
+def uniform_of(stream: Any, t: Any, step: Any) -> Float[Array, " L"]:
     """The uniform variable of one removal, for every lane."""
     if isinstance(stream, Draws):
         return to_uniform(stream.at(t, step), stream.dtype)
@@ -123,8 +124,10 @@ def _whole_batch(
     directions: Float[Array, "L K d"],
     bound: Float[Array, " L"],
     limit: Int[Array, " L"],
+    *,
+    tiles: bool,
 ) -> FilteredBlocks:
-    """The filter for all lanes at once."""
+    """The filter for all lanes at once; tiles: see `top_eigenvector`."""
     lanes, num_blocks, size = values.shape
     dtype = values.dtype
     lane = jnp.arange(lanes, dtype=jnp.int32)
@@ -140,7 +143,8 @@ def _whole_batch(
         number = materialize(jnp.maximum(total(at.arms.size), 1))
         share = at.arms.size / number[None]
         mean = materialize(total((share * at.arms.mean)[:, None] * u))
-        v = top_eigenvector(at.arms.spread / number[None] + share * at.arms.mean * at.arms.mean, u, mean, at.todo)
+        weights = at.arms.spread / number[None] + share * at.arms.mean * at.arms.mean
+        v = top_eigenvector(weights, u, mean, at.todo, tiles=tiles)
         along, centre = materialize(total(jnp.moveaxis(u * v[None], 1, 0))), materialize(total(v * mean))
 
         def scores(groups, along):
@@ -156,7 +160,7 @@ def _whole_batch(
         above = at.todo & (value >= threshold) & (value > 0) & (number > 1)
         todo = above & (at.removed < limit)
 
-        a, rest = first_above(tau, _uniform(stream, t, at.step) * sum_tau)
+        a, rest = first_above(tau, uniform_of(stream, t, at.step) * sum_tau)
         of_arm = jnp.arange(num_arms, dtype=jnp.int32)[:, None] == a[None]
         along = materialize(total(jnp.where(of_arm, along, 0)))
         own = arm == a[None]
@@ -208,16 +212,22 @@ def _whole_batch(
     )
 
 
+def as_xla(history: int, *args: Any, tiles: bool = True) -> FilteredBlocks:
+    """The filter of all lanes in XLA's operations. Lanes lead; few of them are filled up. args: see `_whole_batch`."""
+    lanes = args[1].shape[0]
+    fill = -lanes % max(MIN_LANES, 2 ** (lanes.bit_length() - 3))
+    args = jax.tree.map(lambda x: jnp.concatenate([x, jnp.repeat(x[:1], fill, 0)]), args) if fill else args
+    return jax.tree.map(lambda x: x[:lanes], _whole_batch(history, *args, tiles=tiles))
+
+
 def _batched(history: int) -> Callable[..., FilteredBlocks]:
-    """`_whole_batch` under any nesting of vmap: nested axes become one."""
+    """`as_xla` under any nesting of vmap, or on a GPU its kernel: nested axes become one."""
 
     @jax.custom_batching.custom_vmap
     def many(*args):
         # Lanes are filled up here, after every vmap.
-        lanes = args[1].shape[0]
-        fill = -lanes % max(MIN_LANES, 2 ** (lanes.bit_length() - 3))
-        args = jax.tree.map(lambda x: jnp.concatenate([x, jnp.repeat(x[:1], fill, 0)]), args) if fill else args
-        return jax.tree.map(lambda x: x[:lanes], _whole_batch(history, *args))
+        about = history, jax.tree.structure(args)
+        return with_form("spectral_filter", about, partial(as_xla, history), *args)
 
     @many.def_vmap
     def _(axis_size, batched, *args):

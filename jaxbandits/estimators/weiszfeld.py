@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.numerics import count, fixed_sum, lanes_last, materialize
+from jaxbandits.numerics import count, fixed_sum, materialize
+from jaxbandits.numerics.device_forms import lane_kernel
 from jaxbandits.typing import Array, Bool, Float
 
 SMOOTHING = 1e-4  # nu_s, in units of the median distance: smaller distances count as this much
@@ -114,7 +115,7 @@ def _warm(iterations: int):
 
         return lax.scan(next_pair, (z, weights), length=iterations)[0]
 
-    return lanes_last(solve)
+    return lane_kernel(solve)
 
 
 def warm_start(num_points: int, dim: int, dtype: Any, present: Bool[Array, " N"] | None = None) -> Warm:

@@ -16,6 +16,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
 from jaxbandits.kernels import control_rules, index_rules, reduction_rules, shape_rules
 from jaxbandits.kernels.elements import Elements, apply, as_number, call, filled, held_apart, known, single
+from jaxbandits.kernels.long_axis import LongAxis
 
 COMPARISONS = {"eq": lax.eq, "ge": lax.ge}
 # Primitives that act on each element alone, by the name that JAX gives them.
@@ -46,11 +47,14 @@ class Apart:
     platform : str
         Which of the forms of `lax.platform_dependent` is taken: that of a GPU, also where a kernel is interpreted.
         Default: "cuda".
+    long : LongAxis, optional
+        The axis that is not held apart. Default: none.
     """
 
-    def __init__(self, lanes: int, platform: str = "cuda") -> None:
-        self.block, self.platform = (lanes,), platform
+    def __init__(self, lanes: int, platform: str = "cuda", long: LongAxis | None = None) -> None:
+        self.block, self.platform, self.long = (lanes,) if long is None else (lanes, 1), platform, long
         self._compared: dict[Any, tuple[Any, Any]] = {}
+        self.extremes: dict[Any, reduction_rules.Extreme] = {}
 
     def closed(self, function: ClosedJaxpr, operands: Iterable[Elements]) -> list[Elements]:
         """What a traced function gives."""
@@ -61,10 +65,12 @@ class Apart:
         values: dict[Any, Elements] = {}
 
         def read(variable: Any) -> Elements:
-            return held_apart(variable.val, dtype_of(variable)) if isinstance(variable, Literal) else values[variable]
+            return (
+                self.constant(variable.val, dtype_of(variable)) if isinstance(variable, Literal) else values[variable]
+            )
 
         for variable, constant in zip(jaxpr.constvars, consts, strict=True):
-            values[variable] = held_apart(constant, dtype_of(variable))
+            values[variable] = self.constant(constant, dtype_of(variable))
         values |= dict(zip(jaxpr.invars, operands, strict=True))
         for eqn in jaxpr.eqns:
             values |= dict(zip(eqn.outvars, self._results(eqn, [read(x) for x in eqn.invars]), strict=True))
@@ -79,14 +85,27 @@ class Apart:
             self._compared[key] = call(COMPARISONS[how], element, as_number(number, element.dtype)), element
         return self._compared[key][0]
 
+    def held(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """The shape of the elements of an array of a shape."""
+        return tuple(shape) if self.long is None else self.long.held(shape)
+
+    def constant(self, array: Any, dtype: Any) -> Elements:
+        """The elements of an array that is known while tracing."""
+        return held_apart(array, dtype) if self.long is None else self.long.constant(self, np.asarray(array, dtype))
+
+    def runs_along(self, shape: Sequence[int], axis: int) -> bool:
+        """Whether an axis of an array is the one that is not held apart."""
+        return self.long is not None and shape[axis] == self.long.length
+
     @contextlib.contextmanager
     def scope(self) -> Iterator[None]:
         """The body of a loop or branch: what is asked inside holds inside only."""
-        before, self._compared = self._compared, dict(self._compared)
+        before = self._compared, self.extremes
+        self._compared, self.extremes = dict(self._compared), dict(self.extremes)
         try:
             yield
         finally:
-            self._compared = before
+            self._compared, self.extremes = before
 
     def unsupported(self, what: str) -> Unsupported:
         """The error for something that is not written out."""
@@ -94,10 +113,12 @@ class Apart:
 
     def _results(self, eqn: Any, operands: list[Elements]) -> list[Elements]:
         name = eqn.primitive.name
+        if self.long is not None and any(x.aval.shape.count(self.long.length) > 1 for x in eqn.outvars):
+            raise Unsupported(f"{name} with two axes of {self.long.length}")
         if name in RULES:
             return RULES[name](self, operands, eqn)
         if name in ELEMENTWISE:
-            shape = eqn.outvars[0].aval.shape
+            shape = self.held(eqn.outvars[0].aval.shape)
             spread = [np.broadcast_to(x, shape) for x in operands]
             return [filled(shape, lambda index: apply(eqn.primitive, [x[index] for x in spread], **eqn.params))]
         raise Unsupported(name)
@@ -123,7 +144,7 @@ def _ordered(comparison: Any) -> Any:
 
     def rule(run: Apart, operands: list[Elements], eqn: Any) -> list[Elements]:
         a, b = np.broadcast_arrays(*operands)
-        return [filled(eqn.outvars[0].aval.shape, lambda index: call(comparison, a[index], b[index]))]
+        return [filled(a.shape, lambda index: call(comparison, a[index], b[index]))]
 
     return rule
 
@@ -156,4 +177,5 @@ RULES: dict[str, Any] = {
     "pjit": _call("jaxpr"),
     "platform_index": _platform,
     "round": _round,
+    "with_form": _call("plain"),
 }

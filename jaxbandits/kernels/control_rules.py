@@ -22,15 +22,16 @@ from jaxbandits.kernels.elements import (
 )
 
 Operands = list[Elements]
+Shape = tuple[int, ...]
 LONGEST_UNROLLED = 64  # steps of a scan that are written out, where it has inputs or outputs
 SHORTEST_LOOP = 5  # steps of a scan without inputs and outputs from which it stays a loop
 
 
 class Packed:
-    """Arrays of elements as one flat list of arrays (), or [B] where lanes differ, and back."""
+    """Arrays of elements as one flat list of arrays, each of a shape such as () or [B], and back."""
 
-    def __init__(self, arrays: Operands, block: tuple[int, ...]) -> None:
-        self.block, self.shapes = block, [x.shape for x in arrays]
+    def __init__(self, arrays: Operands) -> None:
+        self.shapes = [x.shape for x in arrays]
         self.dtypes = [x.dtype for array in arrays for x in array.reshape(-1)]
 
     def arrays(self, flat: Any) -> Operands:
@@ -42,12 +43,12 @@ class Packed:
             at += size
         return found
 
-    def flat(self, arrays: Operands, wide: list[bool]) -> list[Any]:
-        """The flat list of arrays, [B] where `wide`."""
+    def flat(self, arrays: Operands, shapes: list[Shape]) -> list[Any]:
+        """The flat list of arrays, each of its shape."""
         elements = [x for array in arrays for x in array.reshape(-1)]
         return [
-            jnp.broadcast_to(jnp.asarray(x, dtype), self.block) if w else _computed(x)
-            for x, dtype, w in zip(elements, self.dtypes, wide, strict=True)
+            jnp.broadcast_to(jnp.asarray(x, dtype), shape) if shape else _computed(x)
+            for x, dtype, shape in zip(elements, self.dtypes, shapes, strict=True)
         ]
 
 
@@ -61,7 +62,12 @@ def _computed(x: Any) -> Any:
 
 def varies(element: Any) -> bool:
     """Whether lanes differ in an element."""
-    return not known(element) and element.ndim > 0
+    return bool(np.shape(element))
+
+
+def shapes_of(arrays: Operands) -> list[Shape]:
+    """The shapes of all elements of some arrays."""
+    return [np.shape(x) for array in arrays for x in array.reshape(-1)]
 
 
 def _loop(
@@ -71,8 +77,8 @@ def _loop(
 
     Where conditions are an array, as `vmap` inside of a lane makes them, each is for its own rows of the state.
     """
-    packed = Packed(start, run.block)
-    wide = [varies(x) for array in start for x in array.reshape(-1)]
+    packed = Packed(start)
+    shapes = shapes_of(start)
     while True:  # what the body makes different between lanes differs in the next turn: until nothing new does
         found: dict[str, Any] = {}
 
@@ -80,17 +86,15 @@ def _loop(
             with run.scope():
                 conditions = condition(packed.arrays(flat))
                 found["apart"] = any(map(varies, conditions.reshape(-1)))
-                found["wide"] = [varies(x) for array in body(packed.arrays(flat)) for x in array.reshape(-1)]
+                found["shapes"] = shapes_of(body(packed.arrays(flat)))
             return ()
 
-        shapes = [
-            jax.ShapeDtypeStruct(run.block if w else (), dtype) for w, dtype in zip(wide, packed.dtypes, strict=True)
-        ]
-        jax.eval_shape(trial, *shapes)
-        grown = [w or new or found["apart"] for w, new in zip(wide, found["wide"], strict=True)]
-        if grown == wide:
+        jax.eval_shape(trial, *map(jax.ShapeDtypeStruct, shapes, packed.dtypes))
+        least: Shape = run.block if found["apart"] else ()
+        grown = [np.broadcast_shapes(*both, least) for both in zip(shapes, found["shapes"], strict=True)]
+        if grown == shapes:
             break
-        wide = grown
+        shapes = grown
 
     def goes_on(flat: Any) -> Any:
         with run.scope():
@@ -104,11 +108,11 @@ def _loop(
             on = condition(before)
             if found["apart"] or on.ndim:
                 after = [_where(on, a, b) for a, b in zip(after, before, strict=True)]
-            return packed.flat(after, wide)
+            return packed.flat(after, shapes)
 
     # Backwards: what looks like (i, n, ...) while i < n is lowered by Triton in jax 0.10.2 as a counted loop, in which
     # a body that reads i + 1 or n finds nothing.
-    begun = packed.flat(start, wide)[::-1]
+    begun = packed.flat(start, shapes)[::-1]
     ended = lax.while_loop(lambda flat: goes_on(flat[::-1]), lambda flat: turn(flat[::-1])[::-1], begun)
     return packed.arrays(ended[::-1])
 
@@ -174,23 +178,23 @@ def _cond(run: Any, operands: Operands, eqn: Any) -> Operands:
 
 def _shared_branch(run: Any, index: Any, branches: Any, operands: Operands) -> Operands:
     """A branch that all lanes of a block take together: only one of them is computed."""
-    found: list[list[bool]] = []
+    found: list[list[Shape]] = []
     packed: list[Packed] = []
 
     def looked_at(branch: Any) -> None:
         with run.scope():
             arrays = run.closed(branch, operands)
-            found.append([varies(x) for array in arrays for x in array.reshape(-1)])
-            packed.append(Packed(arrays, run.block))
+            found.append(shapes_of(arrays))
+            packed.append(Packed(arrays))
 
     for branch in branches:
         jax.eval_shape(lambda branch=branch: looked_at(branch))
-    wide = [any(each) for each in zip(*found, strict=True)]
+    shapes = [np.broadcast_shapes(*each) for each in zip(*found, strict=True)]
 
     def taken(branch: Any) -> Callable[[], list[Any]]:
         def result() -> list[Any]:
             with run.scope():
-                return packed[0].flat(run.closed(branch, operands), wide)
+                return packed[0].flat(run.closed(branch, operands), shapes)
 
         return result
 

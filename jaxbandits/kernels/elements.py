@@ -5,6 +5,9 @@ An array of shape s is a NumPy array of objects of shape s. An element is one of
 * a NumPy number, known while tracing: arithmetic on it is done at once and costs nothing;
 * a traced number (): the same for all lanes of a block, such as a parameter or the play;
 * a traced vector [B]: one number a lane.
+
+Where one axis is too long to be held apart (`long_axis`), lanes are [B, 1], an array has one element for all of that
+axis, and a fourth kind of element is [B, n]: a lane's numbers along the axis.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -105,6 +108,6 @@ def _of_truth(name: str, a: Any, b: Any) -> Any:
 
 
 def _of_one_shape(operands: Sequence[Any]) -> list[Any]:
-    """Operands as traced arrays: where one is a vector, all are."""
-    block = next((x.shape for x in operands if not known(x) and x.ndim), ())
-    return [jnp.broadcast_to(x, block) if block and not np.ndim(x) else jnp.asarray(x) for x in operands]
+    """Operands as traced arrays of one shape: where one is a vector, all are."""
+    shape = np.broadcast_shapes(*(np.shape(x) for x in operands))
+    return [jnp.broadcast_to(x, shape) if np.shape(x) != shape else jnp.asarray(x) for x in operands]

@@ -46,18 +46,39 @@ def _into_range(start: Any, top: int) -> Any:
     return call(lambda x, low, high: lax.min(lax.max(x, low), high), start, low, high)
 
 
+def _picks(run: Any, shape: Any, sizes: Any, axis: int) -> bool:
+    """Whether slices take one number each of the axis that is not held apart."""
+    return run.runs_along(shape, axis) and sizes[axis] == 1
+
+
+def _whole(run: Any, shape: Any, sizes: Any) -> None:
+    """Raise where slices take a part of the axis that is not held apart."""
+    for d in range(len(shape)):
+        if run.runs_along(shape, d) and sizes[d] not in (1, shape[d]):
+            raise run.unsupported(f"a part of an axis of {shape[d]}")
+
+
 def _dynamic_slice(run: Any, operands: Operands, eqn: Any) -> Operands:
-    x, sizes = operands[0], eqn.params["slice_sizes"]
-    starts, tops = [start[()] for start in operands[1:]], [n - m for n, m in zip(x.shape, sizes, strict=True)]
+    x, shape, sizes = operands[0], eqn.invars[0].aval.shape, eqn.params["slice_sizes"]
+    _whole(run, shape, sizes)
+    starts = [start[()] for start in operands[1:]]
+    tops = [0 if run.runs_along(shape, d) else n - m for d, (n, m) in enumerate(zip(shape, sizes, strict=True))]
+    places = [start for d, start in enumerate(starts) if _picks(run, shape, sizes, d)]
 
     def element(index: Index) -> Any:
-        return _chosen(run, lambda at: x[tuple(map(sum, zip(at, index, strict=True)))], starts, tops)
+        found = _chosen(run, lambda at: x[tuple(map(sum, zip(at, index, strict=True)))], starts, tops)
+        return run.long.picked(run, found, places[0]) if places else found
 
-    return [filled(sizes, element)]
+    return [filled(run.held(sizes), element)]
 
 
 def _dynamic_update_slice(run: Any, operands: Operands, eqn: Any) -> Operands:
     x, new = operands[0].copy(), operands[1]
+    if any(
+        n != m and run.runs_along(eqn.invars[0].aval.shape, d)
+        for d, (n, m) in enumerate(zip(eqn.invars[0].aval.shape, eqn.invars[1].aval.shape, strict=True))
+    ):
+        raise run.unsupported(f"writing a part of an axis of {run.long.length}")
     tops = [n - m for n, m in zip(x.shape, new.shape, strict=True)]
     starts = [_into_range(start[()], top) for start, top in zip(operands[2:], tops, strict=True)]
     for index in np.ndindex(x.shape):
@@ -87,11 +108,13 @@ def _offset(
 def _gather(run: Any, operands: Operands, eqn: Any) -> Operands:
     x, index = operands
     numbers, sizes, out = eqn.params["dimension_numbers"], eqn.params["slice_sizes"], eqn.outvars[0].aval
+    shape = eqn.invars[0].aval.shape
+    _whole(run, shape, sizes)
     batch = [d for d in range(len(out.shape)) if d not in numbers.offset_dims]
     dropped = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
     kept = [d for d in range(x.ndim) if d not in dropped]
     dims = numbers.start_index_map
-    tops = [x.shape[d] - sizes[d] for d in dims]
+    tops = [shape[d] - sizes[d] for d in dims]
     batching = list(zip(numbers.start_indices_batching_dims, numbers.operand_batching_dims, strict=True))
     windows = list(zip(numbers.offset_dims, kept, strict=True))
 
@@ -106,13 +129,17 @@ def _gather(run: Any, operands: Operands, eqn: Any) -> Operands:
                 where[d] += i
             return x[tuple(where)]
 
-        found = _chosen(run, there, starts, tops)
+        apart = [0 if run.runs_along(shape, d) else top for d, top in zip(dims, tops, strict=True)]
+        found = _chosen(run, there, starts, apart)
+        for d, start in zip(dims, starts, strict=True):
+            if _picks(run, shape, sizes, d):
+                found = run.long.picked(run, found, start)
         if eqn.params["mode"] != lax.GatherScatterMode.FILL_OR_DROP:
             return found
         inside = reduce(both, [_inside(run, *pair) for pair in zip(starts, tops, strict=True)], np.bool_(True))
         return select(inside, found, _fill(eqn.params["fill_value"], out.dtype))
 
-    return [filled(out.shape, element)]
+    return [filled(run.held(out.shape), element)]
 
 
 def _fill(value: Any, dtype: Any) -> Any:
@@ -127,15 +154,17 @@ def _fill(value: Any, dtype: Any) -> Any:
     return as_number(value, dtype)
 
 
-def _scatter(combine: Callable[[Any, Any], Any], run: Any, operands: Operands, eqn: Any) -> Operands:
+def _scatter(combine: Callable[[Any, Any, Any], Any], run: Any, operands: Operands, eqn: Any) -> Operands:
     x, index, new = operands[0].copy(), operands[1], operands[2]
-    numbers = eqn.params["dimension_numbers"]
+    numbers, shape = eqn.params["dimension_numbers"], eqn.invars[0].aval.shape
     dropped = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
     kept = [d for d in range(x.ndim) if d not in dropped]
     batch = [d for d in range(new.ndim) if d not in numbers.update_window_dims]
     dims = numbers.scatter_dims_to_operand_dims
-    sizes = dict(zip(kept, (new.shape[d] for d in numbers.update_window_dims), strict=True))
-    tops = {d: x.shape[d] - sizes.get(d, 1) for d in dims}
+    sizes = dict(zip(kept, (eqn.invars[2].aval.shape[d] for d in numbers.update_window_dims), strict=True))
+    tops = {d: shape[d] - sizes.get(d, 1) for d in dims}
+    if any(run.runs_along(eqn.invars[2].aval.shape, d) for d in batch):
+        raise run.unsupported(f"writing at {run.long.length} places")
     batching = list(zip(numbers.scatter_indices_batching_dims, numbers.operand_batching_dims, strict=True))
     windows = list(zip(numbers.update_window_dims, kept, strict=True))
     for at in np.ndindex(new.shape):
@@ -144,19 +173,24 @@ def _scatter(combine: Callable[[Any, Any], Any], run: Any, operands: Operands, e
         starts = {d: index[(*row, k)] for k, d in enumerate(dims)}
         if eqn.params["mode"] == lax.GatherScatterMode.CLIP:
             starts = {d: _into_range(start, tops[d]) for d, start in starts.items()}
-        for position in np.ndindex(*(tops[d] + 1 for d in dims)):
+        for position in np.ndindex(*(1 if run.runs_along(shape, d) else tops[d] + 1 for d in dims)):
             where = list(offset)
             for d, i in zip(dims, position, strict=True):
                 where[d] += i
-            pairs = zip(starts.values(), position, strict=True)
-            hit = reduce(both, [run.compared("eq", start, i) for start, i in pairs], np.bool_(True))
+            hits = [
+                call(lax.eq, run.long.places(run), start.astype(jnp.int32))
+                if run.runs_along(shape, d) and tops[d]
+                else run.compared("eq", start, i)
+                for (d, start), i in zip(starts.items(), position, strict=True)
+            ]
+            hit = reduce(both, hits, np.bool_(True))
             place = tuple(where)
             if not (known(hit) and not hit):
-                x[place] = select(hit, combine(x[place], new[at]), x[place])
+                x[place] = select(hit, combine(run, x[place], new[at]), x[place])
     return [x]
 
 
-def _added(a: Any, b: Any) -> Any:
+def _added(run: Any, a: Any, b: Any) -> Any:
     return apply(lax.add_p, [a, b])
 
 
@@ -164,7 +198,7 @@ RULES = {
     "dynamic_slice": _dynamic_slice,
     "dynamic_update_slice": _dynamic_update_slice,
     "gather": _gather,
-    "scatter": partial(_scatter, lambda old, new: new),
+    "scatter": partial(_scatter, lambda run, old, new: new),
     "scatter-add": partial(_scatter, _added),
     "scatter-max": partial(_scatter, largest),
     "scatter-min": partial(_scatter, smallest),

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial, reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,23 +14,44 @@ Operands = list[Elements]
 LONGEST_SORT = 40  # a network of n (n - 1) / 2 exchanges
 
 
-def largest(a: Any, b: Any) -> Any:
+class Extreme(NamedTuple):
+    """What the largest or smallest of some elements was made of."""
+
+    element: Any  # kept too, so that no other gets its id
+    ordered: Any  # the answer where none is NaN
+    nan: Any  # whether one of the elements is NaN, beside the odd one
+    odd: tuple[Any, ...]  # at most one element that has not been asked: hardware asks two at once
+
+
+def largest(run: Any, a: Any, b: Any) -> Any:
     """The larger of two elements; NaN where either is, which hardware does not promise."""
-    return _extreme(lax.gt, lax.ge, a, b)
+    return _extreme(run, lax.max, lax.ge, a, b)
 
 
-def smallest(a: Any, b: Any) -> Any:
+def smallest(run: Any, a: Any, b: Any) -> Any:
     """The smaller of two elements; NaN where either is."""
-    return _extreme(lax.lt, lax.le, a, b)
+    return _extreme(run, lax.min, lax.le, a, b)
 
 
-def _extreme(beats: Callable[[Any, Any], Any], reaches: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+def _extreme(run: Any, best: Callable[..., Any], reaches: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
     if not jnp.issubdtype(a.dtype, jnp.inexact):
-        return call(lambda a, b: lax.select(beats(a, b), a, b), a, b)
+        return call(best, a, b)
     a, b = (a, b) if known(b) else (b, a)
-    if known(b) and b == b:  # one comparison: where it fails, a is NaN or the answer
+    if known(b) and b == b and (best, id(a)) not in run.extremes:  # where it fails, a is NaN or the answer
         return call(lambda a, b: lax.select(reaches(b, a), b, a), a, b)
-    return call(lambda a, b: lax.select(beats(a, b) | (a != a), a, b), a, b)
+    first, second = (run.extremes.get((best, id(x))) or Extreme(x, x, np.bool_(False), (x,)) for x in (a, b))
+    ordered, nan, odd = call(best, first.ordered, second.ordered), either(first.nan, second.nan), first.odd + second.odd
+    if len(odd) == 2:
+        nan, odd = either(nan, either(*map(_is_nan, odd))), ()
+    # of an extreme that becomes part of another one this is not read
+    element = select(reduce(either, map(_is_nan, odd), nan), as_number(np.nan, a.dtype), ordered)
+    if not known(element):
+        run.extremes[best, id(element)] = Extreme(element, ordered, nan, odd)
+    return element
+
+
+def _is_nan(x: Any) -> Any:
+    return call(lambda x: x != x, x)
 
 
 def _position(loses: Callable[[Any, Any], Any], run: Any, operands: Operands, eqn: Any) -> Operands:
@@ -40,6 +61,9 @@ def _position(loses: Callable[[Any, Any], Any], run: Any, operands: Operands, eq
     """
     [axis], out = eqn.params["axes"], eqn.outvars[0].aval
     rows = np.moveaxis(operands[0], axis, -1)
+    if run.runs_along(eqn.invars[0].aval.shape, axis):
+        how = "max" if loses is lax.le else "min"
+        return [filled(rows.shape[:-1], lambda index: _place(run, how, rows[index][0], out.dtype))]
 
     def better(new: Any, best: Any) -> Any:
         if not jnp.issubdtype(new.dtype, jnp.inexact):
@@ -56,28 +80,52 @@ def _position(loses: Callable[[Any, Any], Any], run: Any, operands: Operands, eq
     return [filled(rows.shape[:-1], first)]
 
 
+def _place(run: Any, how: str, x: Any, dtype: Any) -> Any:
+    """The place of the largest or smallest number along the axis that is not held apart."""
+    best, places = run.long.across(run, how, x), run.long.places(run)
+    # the best is NaN where one is: the first of those
+    here = call(lambda x, best: (x == best) | (x != x), x, best)
+    nowhere = as_number(run.long.length - 1, np.int32)
+    return run.long.across(run, "min", select(here, places, nowhere)).astype(dtype)
+
+
+def _along(run: Any, how: str, x: Elements, eqn: Any) -> tuple[Elements, list[int]]:
+    """An array folded along the axis that is not held apart, if it is one of those, and its other axes to fold."""
+    axes = list(eqn.params["axes"])
+    for axis in axes:
+        if run.runs_along(eqn.invars[0].aval.shape, axis):
+            folded = filled(x.shape, lambda index: run.long.across(run, how, x[index]))
+            return np.squeeze(folded, axis), [d - (d > axis) for d in axes if d != axis]
+    return x, axes
+
+
 def _rows(x: Elements, axes: Any) -> Elements:
     """An array whose last axis runs over the given axes."""
     kept = [d for d in range(x.ndim) if d not in axes]
     return np.transpose(x, [*kept, *axes]).reshape([*(x.shape[d] for d in kept), -1])
 
 
-def _folded(combine: Callable[[Any, Any], Any], empty: Any, run: Any, operands: Operands, eqn: Any) -> Operands:
-    rows, dtype = _rows(operands[0], eqn.params["axes"]), eqn.outvars[0].aval.dtype
+def _folded(
+    combine: Callable[[Any, Any, Any], Any], empty: Any, how: str, run: Any, operands: Operands, eqn: Any
+) -> Operands:
+    x, axes = _along(run, how, operands[0], eqn)
+    rows, dtype = _rows(x, axes), eqn.outvars[0].aval.dtype
 
     def total(index: Any) -> Any:
-        return reduce(combine, rows[index]) if rows.shape[-1] else as_number(empty, dtype)
+        return reduce(partial(combine, run), rows[index]) if rows.shape[-1] else as_number(empty, dtype)
 
     return [filled(rows.shape[:-1], total)]
 
 
-def _cumulative(combine: Callable[[Any, Any], Any], run: Any, operands: Operands, eqn: Any) -> Operands:
+def _cumulative(combine: Callable[[Any, Any, Any], Any], run: Any, operands: Operands, eqn: Any) -> Operands:
+    if run.runs_along(eqn.invars[0].aval.shape, eqn.params["axis"]):
+        raise run.unsupported(f"{eqn.primitive.name} along an axis of {run.long.length}")
     rows = np.moveaxis(operands[0], eqn.params["axis"], -1).copy()
     order = range(rows.shape[-1])[::-1] if eqn.params["reverse"] else range(rows.shape[-1])
     for index in np.ndindex(rows.shape[:-1]):
         last: Any = None
         for k in order:
-            last = rows[(*index, k)] if last is None else combine(last, rows[(*index, k)])
+            last = rows[(*index, k)] if last is None else combine(run, last, rows[(*index, k)])
             rows[(*index, k)] = last
     return [np.moveaxis(rows, -1, eqn.params["axis"])]
 
@@ -85,6 +133,8 @@ def _cumulative(combine: Callable[[Any, Any], Any], run: Any, operands: Operands
 def _reduce(run: Any, operands: Operands, eqn: Any) -> Operands:
     """A reduction by a function of its own, such as the one that materializes."""
     half = len(operands) // 2
+    if any(run.runs_along(eqn.invars[0].aval.shape, axis) for axis in eqn.params["dimensions"]):
+        raise run.unsupported(f"a reduction of its own along an axis of {run.long.length}")
     arrays, starts = [_rows(x, eqn.params["dimensions"]) for x in operands[:half]], operands[half:]
     function = eqn.params["jaxpr"]
     outs = [np.empty(arrays[0].shape[:-1], object) for _ in arrays]
@@ -100,6 +150,8 @@ def _reduce(run: Any, operands: Operands, eqn: Any) -> Operands:
 
 def _dot_general(run: Any, operands: Operands, eqn: Any) -> Operands:
     (left_summed, right_summed), (left_batch, right_batch) = eqn.params["dimension_numbers"]
+    if any(run.runs_along(eqn.invars[0].aval.shape, axis) for axis in left_summed):
+        raise run.unsupported(f"products summed along an axis of {run.long.length}")
 
     def rows(x: Elements, batch: Any, summed: Any) -> Elements:
         free = [d for d in range(x.ndim) if d not in (*batch, *summed)]
@@ -111,15 +163,15 @@ def _dot_general(run: Any, operands: Operands, eqn: Any) -> Operands:
 
     def product(index: Any) -> Any:
         a, b = left[index[: batch + free]], right[(*index[:batch], *index[batch + free :])]
-        return reduce(_sum, [apply(lax.mul_p, pair) for pair in zip(a, b, strict=True)])
+        return reduce(partial(_sum, run), [apply(lax.mul_p, pair) for pair in zip(a, b, strict=True)])
 
-    return [filled(eqn.outvars[0].aval.shape, product)]
+    return [filled(run.held(eqn.outvars[0].aval.shape), product)]
 
 
 def _sort(run: Any, operands: Operands, eqn: Any) -> Operands:
     """A network of exchanges between neighbours, which keeps the order of equals. NaN comes last."""
-    axis, length = eqn.params["dimension"], operands[0].shape[eqn.params["dimension"]]
-    if eqn.params["num_keys"] != 1 or length > LONGEST_SORT:
+    axis, length = eqn.params["dimension"], eqn.invars[0].aval.shape[eqn.params["dimension"]]
+    if eqn.params["num_keys"] != 1 or length > LONGEST_SORT or run.runs_along(eqn.invars[0].aval.shape, axis):
         raise run.unsupported(f"sort of {length} elements by {eqn.params['num_keys']} keys")
     arrays = [np.moveaxis(x, axis, -1).copy() for x in operands]
 
@@ -138,17 +190,25 @@ def _sort(run: Any, operands: Operands, eqn: Any) -> Operands:
     return [np.moveaxis(x, -1, axis) for x in arrays]
 
 
-def _sum(a: Any, b: Any) -> Any:
+def _sum(run: Any, a: Any, b: Any) -> Any:
     return apply(lax.add_p, [a, b])
 
 
-def _product(a: Any, b: Any) -> Any:
+def _product(run: Any, a: Any, b: Any) -> Any:
     return apply(lax.mul_p, [a, b])
 
 
-def _pairwise(combine: Callable[[Any, Any], Any], run: Any, operands: Operands, eqn: Any) -> Operands:
+def _and(run: Any, a: Any, b: Any) -> Any:
+    return both(a, b)
+
+
+def _or(run: Any, a: Any, b: Any) -> Any:
+    return either(a, b)
+
+
+def _pairwise(combine: Callable[[Any, Any, Any], Any], run: Any, operands: Operands, eqn: Any) -> Operands:
     a, b = np.broadcast_arrays(*operands)
-    return [filled(eqn.outvars[0].aval.shape, lambda index: combine(a[index], b[index]))]
+    return [filled(a.shape, lambda index: combine(run, a[index], b[index]))]
 
 
 RULES = {
@@ -161,11 +221,11 @@ RULES = {
     "max": partial(_pairwise, largest),
     "min": partial(_pairwise, smallest),
     "reduce": _reduce,
-    "reduce_and": partial(_folded, both, True),
-    "reduce_max": partial(_folded, largest, None),
-    "reduce_min": partial(_folded, smallest, None),
-    "reduce_or": partial(_folded, either, False),
-    "reduce_prod": partial(_folded, _product, 1),
-    "reduce_sum": partial(_folded, _sum, 0),
+    "reduce_and": partial(_folded, _and, True, "min"),
+    "reduce_max": partial(_folded, largest, None, "max"),
+    "reduce_min": partial(_folded, smallest, None, "min"),
+    "reduce_or": partial(_folded, _or, False, "max"),
+    "reduce_prod": partial(_folded, _product, 1, "product"),
+    "reduce_sum": partial(_folded, _sum, 0, "sum"),
     "sort": _sort,
 }

@@ -4,7 +4,7 @@ One thread plays one lane from checkpoint to checkpoint. A block holds lanes of 
 numbers that the whole block shares. Nothing crosses from lane to lane.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -13,23 +13,30 @@ import numpy as np
 from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
-from jax.extend.core import ClosedJaxpr
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 from jax.interpreters.partial_eval import dce_jaxpr
 
 from jaxbandits import recorder
 from jaxbandits.kernels.apart import Apart
 from jaxbandits.kernels.control_rules import Packed
 from jaxbandits.kernels.elements import Elements, held_apart, listed, single
+from jaxbandits.kernels.long_axis import LongAxis
+from jaxbandits.kernels.order import few_alive
 from jaxbandits.protocol import Case
 from jaxbandits.window import Lane, Parts, offer
 
 
 class OneWindow(NamedTuple):
-    """A window of one play of one lane, traced. Its operands: numbers of the case, seed, lane, plays made before."""
+    """A window of one lane, traced. Its operands: numbers of the case, seed, lane, and numbers that say which plays.
+
+    Of a window of one play, that is how many plays were made before. It gives the lane, and what else is asked for.
+    """
 
     traced: ClosedJaxpr
     lane: Any  # shapes of a lane, without its rows at the checkpoints
     case: Any  # shapes of the numbers of a case
+    apart: bool = False  # whether the numbers that say which plays differ between lanes
+    long: LongAxis | None = None  # the axis that is not held apart
 
 
 def without_rows(lane: Lane) -> Lane:
@@ -48,20 +55,53 @@ def one_window(parts: Parts, case: Case, lane: Lane) -> OneWindow:
 
     seed, before = jax.ShapeDtypeStruct((), np.uint32), jax.ShapeDtypeStruct((), np.int32)
     traced = jax.make_jaxpr(play)(case, seed, lane, before)
-    read, _ = dce_jaxpr(traced.jaxpr, [True] * len(traced.out_avals), instantiate=True)  # without what nothing reads
-    return OneWindow(ClosedJaxpr(read, traced.consts), lane, case)
+    return OneWindow(read_only(traced), lane, case)
 
 
 def packed_lane(one: OneWindow, run: Apart) -> Packed:
     """How the elements of a lane lie in a flat list."""
-    return Packed([held_apart(np.zeros(x.shape, x.dtype)) for x in jax.tree.leaves(one.lane)], run.block)
+    return Packed([held_apart(np.zeros(run.held(x.shape), x.dtype)) for x in jax.tree.leaves(one.lane)])
 
 
-def played(one: OneWindow, run: Apart, case: Sequence[Elements], seed: Any, lane: list[Any], before: Any) -> list[Any]:
-    """The elements of a lane after one more window, each [B]."""
-    packed = packed_lane(one, run)
-    arrays = run.closed(one.traced, [*case, single(seed), *packed.arrays(lane), single(before)])
-    return packed.flat(arrays, [True] * len(lane))
+def written_out(one: OneWindow, lanes: int) -> ClosedJaxpr:
+    """A window on a block of lanes with every element held apart, in an order that keeps few numbers alive.
+
+    Its operands are numbers: the elements of the lane, [B] each, seeds [B], the numbers that say which plays, the
+    numbers of the case. It gives the elements of the lane, and then the others that are asked for.
+    """
+    run = Apart(lanes, long=one.long)
+    packed, numbers = packed_lane(one, run), jax.tree.leaves(one.case)
+    which = len(one.traced.in_avals) - len(numbers) - 1 - len(packed.shapes)
+
+    def play(flat: list[Any], seed: Any, which: list[Any], case: list[list[Any]]) -> list[Any]:
+        values = [listed(each).reshape(x.shape) for each, x in zip(case, numbers, strict=True)]
+        arrays = run.closed(one.traced, [*values, single(seed), *packed.arrays(flat), *map(single, which)])
+        lane, others = arrays[: len(packed.shapes)], arrays[len(packed.shapes) :]
+        return [*packed.flat(lane, [run.block] * len(flat)), *(x for array in others for x in array.reshape(-1))]
+
+    def block(dtype: Any) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct(run.block, dtype)
+
+    traced = jax.make_jaxpr(play)(
+        [block(dtype) for dtype in packed.dtypes],
+        block(np.uint32),
+        [block(np.int32) if one.apart else jax.ShapeDtypeStruct((), np.int32)] * which,
+        [[jax.ShapeDtypeStruct((), x.dtype)] * int(np.prod(x.shape)) for x in numbers],
+    )
+    return ClosedJaxpr(few_alive(read_only(traced).jaxpr), traced.consts)
+
+
+def read_only(traced: ClosedJaxpr) -> ClosedJaxpr:
+    """A traced function without what nothing reads."""
+    read, _ = dce_jaxpr(traced.jaxpr, [True] * len(traced.out_avals), instantiate=True)
+    return ClosedJaxpr(read, traced.consts)
+
+
+def played(step: ClosedJaxpr, case: Sequence[Elements], seed: Any, lane: list[Any], which: Sequence[Any]) -> list[Any]:
+    """What a window gives that is `written_out`: the elements of its lane, then the others."""
+    numbers = [x for array in case for x in array.reshape(-1)]
+    found: list[Any] = jaxpr_as_fun(step)(*lane, seed, *which, *numbers)
+    return found
 
 
 class Rows(NamedTuple):
@@ -130,10 +170,57 @@ def advance(
 ) -> Lane:  # fmt: skip
     """The lanes after a stretch of windows of one play each. `plays` and `next` stay as they are.
 
+    bounds: which plays are made. The others are as `over_blocks` takes them.
+    """
+
+    def plays(inside: Inside, flat: list[Any]) -> list[Any]:
+        limit, time, step = inside.limits, inside.times, written_out(one, block)
+
+        # Always 0, which no compiler knows: a play that is plainly counted would get a register for each of its sums.
+        nothing = limit[2] >> jnp.int32(31)
+
+        def play(before: Any, flat: list[Any]) -> list[Any]:
+            return played(step, inside.case, inside.seed, flat, [before ^ nothing])
+
+        def up_to(k: Any, flat: list[Any]) -> list[Any]:
+            begun = jnp.where(k > 0, time[jnp.maximum(k - 1, 0)], 0)
+            flat = lax.fori_loop(jnp.maximum(limit[0], begun), jnp.minimum(limit[1], time[k]), play, flat)
+            arrays = packed_lane(one, Apart(block, long=one.long)).arrays(flat)
+            write(inside, k, record_totals(lane, jax.tree.unflatten(jax.tree.structure(one.lane), arrays)))
+            return flat
+
+        return lax.fori_loop(limit[2], limit[2] + limit[3], up_to, flat)
+
+    return over_blocks(one, case, seeds, lane, times, bounds, plays, block=block, interpret=interpret)
+
+
+class Inside(NamedTuple):
+    """What a block of threads reads and writes beside the numbers of its lanes."""
+
+    limits: Any  # a reference: the numbers that say what is played, int32, the same for all lanes
+    times: Any  # a reference: the checkpoints
+    seed: Any  # [B]
+    case: list[Elements]
+    tables: list[Any]  # references [1, C, n, B]: what is written at checkpoints
+
+
+def write(inside: Inside, row: Any, totals: Sequence[Elements]) -> None:
+    """Write the totals at a checkpoint, the same one for all lanes."""
+    for table, total in zip(inside.tables, totals, strict=True):
+        for i, element in enumerate(total.reshape(-1)):
+            table[0, row, i, :] = element.reshape(-1)
+
+
+def over_blocks(
+    one: OneWindow, case: Case, seeds: Any, lane: Lane, times: Any, limits: Sequence[Any],
+    plays: Callable[[Inside, list[Any]], list[Any]], *, block: int, interpret: bool = False,
+) -> Lane:  # fmt: skip
+    """The lanes after plays that are made in one kernel.
+
     Parameters
     ----------
     one : OneWindow
-        What a window of one play does.
+        The shapes of a lane and of the numbers of a case.
     case : Case
         Numbers of the points: [M, ...], or [1, ...] where they are the same for all.
     seeds : array
@@ -142,8 +229,10 @@ def advance(
         The lanes before, [S, M, ...].
     times : array
         The checkpoints [C], int32.
-    bounds : Bounds
-        Which plays are made.
+    limits : sequence of numbers
+        What says which plays are made, int32 each.
+    plays : function
+        Given what a block reads and the elements of its lanes, the elements after.
     block : int
         Lanes that one block of threads plays.
     interpret : bool
@@ -156,44 +245,33 @@ def advance(
     """
     rows, points = rows_of(one.lane), lane.plays.shape[1]
     numbers = [x.reshape(x.shape[0], -1) for x in jax.tree.leaves(case)]
-    states = gathered(rows, without_rows(lane))
+    states = [filled_up(x, block) for x in gathered(rows, without_rows(lane))]
     written = jax.tree.leaves((lane.record.pulls_at, lane.record.regret_at))
     tables = [jnp.moveaxis(x.reshape(*x.shape[:3], -1), 0, -1) for x in written]  # [M, C, n, S]
-    limits = jnp.stack([jnp.asarray(x, jnp.int32) for x in bounds])
-    inputs = [limits, times, seeds, *numbers, *states, *tables]
+    shared = jnp.stack([jnp.asarray(x, jnp.int32) for x in limits])
+    inputs = [shared, times, seeds, *numbers, *states, *tables]
 
     def kernel(*refs: Any) -> None:
         ins, outs = refs[: len(inputs)], refs[len(inputs) :]
-        limit, time, seed = ins[0], ins[1], ins[2][...]
         of_case, of_state = ins[3 : 3 + len(numbers)], ins[3 + len(numbers) : 3 + len(numbers) + len(states)]
-        state_outs, table_outs = outs[: len(states)], outs[len(states) :]
         shapes = [x.shape for x in jax.tree.leaves(one.case)]
         values = [
             listed([ref[0, i] for i in range(int(np.prod(shape)))]).reshape(shape)
             for ref, shape in zip(of_case, shapes, strict=True)
         ]
-
-        def play(before: Any, flat: list[Any]) -> list[Any]:
-            return played(one, Apart(block), values, seed, flat, before)
-
-        def up_to(k: Any, flat: list[Any]) -> list[Any]:
-            begun = jnp.where(k > 0, time[jnp.maximum(k - 1, 0)], 0)
-            flat = lax.fori_loop(jnp.maximum(limit[0], begun), jnp.minimum(limit[1], time[k]), play, flat)
-            arrays = packed_lane(one, Apart(block)).arrays(flat)
-            now = jax.tree.unflatten(jax.tree.structure(one.lane), arrays)
-            totals = [x for column, x in zip(record_columns(lane), record_totals(now), strict=True) if column]
-            for table, total in zip(table_outs, totals, strict=True):
-                for i, element in enumerate(total.reshape(-1)):
-                    table[0, k, i, :] = element
-            return flat
-
-        types = packed_lane(one, Apart(block)).dtypes
+        run = Apart(block, long=one.long)
+        begun = [read_rows(ref, block) for ref in of_state]
         flat = [
-            of_state[number][0, at, :].astype(dtype) for (number, at), dtype in zip(rows.places, types, strict=True)
+            begun[number][at].reshape(run.block).astype(dtype)
+            for (number, at), dtype in zip(rows.places, packed_lane(one, run).dtypes, strict=True)
         ]
-        flat = lax.fori_loop(limit[2], limit[2] + limit[3], up_to, flat)
-        for (number, at), element in zip(rows.places, flat, strict=True):
-            state_outs[number][0, at, :] = element.astype(rows.dtypes[number])
+        seed = ins[2][...].reshape(run.block)
+        flat = plays(Inside(ins[0], ins[1], seed, values, list(outs[len(states) :])), flat)
+        ended: list[list[Any]] = [[] for _ in rows.dtypes]
+        for (number, _), element in zip(rows.places, flat, strict=True):
+            ended[number].append(element.reshape(block).astype(rows.dtypes[number]))
+        for ref, elements in zip(outs[: len(ended)], ended, strict=True):
+            write_rows(ref, elements)
 
     def whole(x: Any) -> pl.BlockSpec:
         return pl.BlockSpec(x.shape, lambda m, s: (0,) * x.ndim)
@@ -205,23 +283,68 @@ def advance(
         return pl.BlockSpec((1, *x.shape[1:-1], block), lambda m, s: (m, *(0,) * (x.ndim - 2), s))
 
     carried = [*states, *tables]
+    warps = max(1, block // 32) if one.long is None else block
     after = pl.pallas_call(
         kernel,
         grid=(points, seeds.shape[0] // block),
         in_specs=[
-            whole(limits), whole(times), pl.BlockSpec((block,), lambda m, s: (s,)), *map(of_point, numbers),
+            whole(shared), whole(times), pl.BlockSpec((block,), lambda m, s: (s,)), *map(of_point, numbers),
             *map(of_lanes, carried),
         ],
         out_specs=list(map(of_lanes, carried)),
         out_shape=[jax.ShapeDtypeStruct(x.shape, x.dtype) for x in carried],
         input_output_aliases={len(inputs) - len(carried) + i: i for i in range(len(carried))},
-        compiler_params=None if interpret else triton.CompilerParams(num_warps=max(1, block // 32), num_stages=1),
+        compiler_params=None if interpret else triton.CompilerParams(num_warps=warps, num_stages=1),
         interpret=interpret,
     )(*inputs)  # fmt: skip
     small = spread(rows, after[: len(states)], one.lane)
     columns = [jnp.moveaxis(x, -1, 0).reshape(old.shape) for x, old in zip(after[len(states) :], written, strict=True)]
     at = jax.tree.unflatten(jax.tree.structure((lane.record.pulls_at, lane.record.regret_at)), columns)
     return small._replace(record=small.record._replace(pulls_at=at[0], regret_at=at[1]))
+
+
+# Compilers follow every single load and store through the whole kernel: with 178 of them `jdp_linucb` took 28 s of
+# one core to compile, and read at once 3 to 6.
+FEW_ROWS = 16  # so many rows are read and written one by one; of more, so many at once as a power of two is
+MOST_ROWS = 64  # that are read or written at once: they pass through memory that threads share
+
+
+def at_once(rows: int, block: int) -> int:
+    """How many of some rows are read or written at once. Compilers refuse it for blocks of one lane."""
+    return 1 if rows <= FEW_ROWS or block == 1 else min(MOST_ROWS, 1 << (rows - 1).bit_length())
+
+
+def filled_up(x: Any, block: int) -> Any:
+    """Rows [M, rows, S] with further ones, so that they can be read as many at once."""
+    return jnp.pad(x, ((0, 0), (0, -x.shape[1] % at_once(x.shape[1], block)), (0, 0)))
+
+
+def read_rows(ref: Any, block: int) -> list[Any]:
+    """The rows of a reference [1, rows, B], each [B]."""
+    size = at_once(ref.shape[1], block)
+    if size == 1:
+        return [ref[0, at, :] for at in range(ref.shape[1])]
+    parts = [lax.split(ref[0, at : at + size, :], (1,) * size, axis=0) for at in range(0, ref.shape[1], size)]
+    return [x.reshape(block) for part in parts for x in part]
+
+
+def write_rows(ref: Any, rows: list[Any]) -> None:
+    """Write rows [B] into a reference [1, rows, B]; what it is filled up with does not matter."""
+    size = at_once(*ref.shape[1:])
+    rows = rows + rows[:1] * (ref.shape[1] - len(rows))
+    for at in range(0, len(rows), size):
+        if size == 1:
+            ref[0, at, :] = rows[at]
+        else:
+            ref[0, at : at + size, :] = _side_by_side(rows[at : at + size]).T
+
+
+def _side_by_side(columns: list[Any]) -> Any:
+    """Columns [B], as many as a power of two is, as an array [B, n]: those of even and of odd places take turns."""
+    if len(columns) == 1:
+        return columns[0][:, None]
+    pair = [_side_by_side(columns[first::2])[..., None] for first in (0, 1)]
+    return lax.concatenate(pair, 2).reshape(-1, len(columns))
 
 
 def record_columns(lane: Lane) -> list[bool]:
@@ -232,6 +355,10 @@ def record_columns(lane: Lane) -> list[bool]:
     ] * (2 if record.regret else 0)
 
 
-def record_totals(lane: Lane) -> list[Any]:
-    """The totals of a record: pulls, and the two parts of regret."""
-    return [*([] if isinstance(lane.record.pulls, tuple) else [lane.record.pulls]), *lane.record.regret]
+def record_totals(lane: Lane, now: Lane) -> list[Any]:
+    """What is written at a checkpoint of the totals that lanes have now: pulls, and the two parts of regret.
+
+    lane: lanes with their rows at the checkpoints.
+    """
+    totals = [*([] if isinstance(now.record.pulls, tuple) else [now.record.pulls]), *now.record.regret]
+    return [x for written, x in zip(record_columns(lane), totals, strict=True) if written]

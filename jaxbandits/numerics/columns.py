@@ -8,10 +8,13 @@ XLA compiles a loop of a single operation without vectors: what `each` computes 
 Axes: [K] arms.
 """
 
+import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax.numpy as jnp
+from jax import lax
 
 from jaxbandits.numerics import choice
 from jaxbandits.numerics.fusion import materialize
@@ -58,10 +61,16 @@ def entry(x: Columns, arm: Int[Array, ""]) -> Array:
     """The entry of one arm."""
     if not isinstance(x, tuple):
         return x[arm]
-    value = x[0]
-    for i in range(1, len(x)):
-        value = jnp.where(arm == i, x[i], value)
-    return value
+
+    def chosen(how: Any, arm: Array, *x: Array) -> Array:
+        value = x[0]
+        for i in range(1, len(x)):
+            value = jnp.where(how(arm, i), x[i], value)
+        return value
+
+    # a CPU asks the same questions as `marks`, once; the conditions of all arms are more than a GPU can hold at once
+    by_place, by_order = partial(chosen, operator.eq), partial(chosen, operator.ge)
+    return lax.platform_dependent(arm, *x, cpu=by_place, default=by_order)
 
 
 def replaced(x: Columns, arm: Int[Array, ""], value: Array) -> Columns:

@@ -25,14 +25,24 @@ def lanes_last(function: F) -> F:
 
     @mapped.def_vmap
     def _(axis_size, batched, *args):
-        def moved(moves, x):
-            return jnp.moveaxis(x, 0, -1) if moves else jnp.broadcast_to(x[..., None], (*jnp.shape(x), axis_size))
-
-        out = mapped(*jax.tree.map(moved, tuple(batched), args))
-        out = jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), out)
-        return out, jax.tree.map(lambda _: True, out)
+        return leading(mapped(*appended(axis_size, batched, args)))
 
     return cast(F, mapped)
+
+
+def appended(axis_size: int, batched: Any, args: Sequence[Any]) -> Any:
+    """Arguments of a rule for `vmap`, the axis of the lanes moved from the front to the end, or appended."""
+
+    def moved(moves, x):
+        return jnp.moveaxis(x, 0, -1) if moves else jnp.broadcast_to(x[..., None], (*jnp.shape(x), axis_size))
+
+    return jax.tree.map(moved, tuple(batched), args)
+
+
+def leading(out: Any) -> Any:
+    """Results of a rule for `vmap`, the axis of the lanes moved from the end to the front, and that all have it."""
+    out = jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), out)
+    return out, jax.tree.map(lambda _: True, out)
 
 
 def materialize(x: Array, *, long: bool = False) -> Array:

@@ -1,4 +1,7 @@
-"""The papers' figures and tables, to be run again: `jaxbandits reproduce PAPER/FIGURE`. One module a paper."""
+"""The papers' figures and tables, to be run again: `jaxbandits reproduce PAPER/FIGURE`.
+
+One module a paper, and `across` for what concerns several.
+"""
 
 from importlib import import_module
 
@@ -15,7 +18,7 @@ from jaxbandits.papers.study import (
 )
 from jaxbandits.validation import nearest
 
-PAPERS = ("private_adversarial", "private_robust_mab", "robust_linear", "byzantine", "ldp_contextual")
+PAPERS = ("private_adversarial", "private_robust_mab", "robust_linear", "byzantine", "ldp_contextual", "across")
 
 __all__ = [
     "PAPERS",

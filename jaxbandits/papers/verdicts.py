@@ -38,6 +38,7 @@ class Verdict(NamedTuple):
     picture: str = ""  # of that study
     bound: str = ""  # one of `BOUNDS`
     audited: str = ""  # an algorithm whose privacy was audited
+    drawn: bool = True  # whether the row that is shown comes from seeds
 
 
 EPSILON, DELTA, ARMS, EXPERTS = 0.1, 1e-5, (8,), (3, 16)  # the sizes of `private-adversarial/price-of-privacy`
@@ -116,7 +117,7 @@ def cells(row: Verdict, docs: Path, studies: dict[str, Study]) -> list[str]:
     if row.study:
         if row.study not in studies:
             raise ValueError(f"{row.number}: there is no study {row.study!r}")
-        measured.append(f"{_measured(row, docs)}{_seeds(studies[row.study])}")
+        measured.append(_measured(row, docs) + (_seeds(studies[row.study]) if row.drawn else ""))
         measured.append(f"`jaxbandits reproduce {row.study} --full`")
         if row.picture:
             paper, figure = row.study.split("/")
@@ -129,8 +130,10 @@ def cells(row: Verdict, docs: Path, studies: dict[str, Study]) -> list[str]:
     ground = row.ground
     if row.bound:
         bound, sizes = BOUNDS[row.bound]
-        plays = float(f"{useful_from(bound):.1e}")  # two digits
-        ground += f" With its constants the bound is below T only from {plays:,.0f} plays on ({sizes})."
+        plays = useful_from(bound)
+        step = 10 ** max(0, len(str(plays)) - 2)
+        plays += -plays % step  # two digits, rounded up
+        ground += f" With constants the bound is below T only from {plays:,} plays on ({sizes})."
     texts = [text.replace("|", "\\|").replace("<", "&lt;") for text in (row.number, row.claim, row.verdict, ground)]
     return [*texts, "<br>".join(measured), picture]
 
@@ -160,10 +163,10 @@ def _measured(row: Verdict, docs: Path) -> str:
 
 
 def _seeds(study: Study) -> str:
-    """How many seeds the sweeps of a study have at full size, in brackets."""
-    seeds = [one.settings["seeds"] for one in study.sweeps(True).values()]
-    most = max((x if isinstance(x, int) else len(x) for x in seeds), default=0)
-    return f" ({most:,} seeds)" if most else ""
+    """How many seeds the sweeps of a study have at full size, in brackets: the fewest and the most."""
+    given = [one.settings["seeds"] for one in study.sweeps(True).values()]
+    numbers = sorted({x if isinstance(x, int) else len(x) for x in given})
+    return f" ({' to '.join(f'{x:,}' for x in dict.fromkeys([numbers[0], numbers[-1]]))} seeds)" if numbers else ""
 
 
 def _audit(row: Verdict, docs: Path) -> str:

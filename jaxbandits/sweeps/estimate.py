@@ -27,7 +27,7 @@ def announce(job: "Job", tasks: list[Task], machine: Machine) -> None:
         f"{len({t.group for t in tasks})} programs, {plays:.2g} plays"
     )
     largest = max(task_bytes(t, plan, job.shapes) for t in tasks)
-    flight = f"{size(largest * machine.workers)} for calls in flight"
+    flight = f"{size(largest * machine.workers * machine.at_once)} for calls in flight"
     where = "in memory" if job.directory is None else f"in {job.directory}"
     say(f"memory: {flight}; results: {size(total_bytes(plan, job.shapes))} {where}")
 

@@ -254,7 +254,7 @@ def ftpl_bound(num_arms: int, horizon: int, epsilon: Scalar) -> float:
     """Regret of FTPL inside Algorithm 1, with constants of this package.
 
     (2/epsilon)(10 sqrt(K n log K (1 + 10 L^2)) + 6 log K sqrt(K n)(1 + 4 log n) + sqrt(K n)/e + 1) + 2/epsilon,
-    with n = epsilon T and L = log(K n).
+    with n = max(epsilon T, 1) and L = log(K n).
 
     Parameters
     ----------
@@ -279,7 +279,7 @@ def ftpl_bound(num_arms: int, horizon: int, epsilon: Scalar) -> float:
     ----------
     Asi, Raman and Talwar 2025, Corollary E.3: `docs/formulas/private_adversarial.md#ftpl`.
     """
-    n, log_k = epsilon * horizon, math.log(num_arms)
+    n, log_k = max(epsilon * horizon, 1.0), math.log(num_arms)
     kn = num_arms * n
     inner = 10 * math.sqrt(kn * log_k * (1 + 10 * math.log(kn) ** 2))
     inner += 6 * log_k * math.sqrt(kn) * (1 + 4 * math.log(n)) + math.sqrt(kn) / math.e + 1

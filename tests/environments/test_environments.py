@@ -10,6 +10,7 @@ from scipy import stats
 
 from jaxbandits import simulator, spans
 from jaxbandits.algorithms.stochastic.ucb1 import ucb1
+from jaxbandits.environments import contextual
 from jaxbandits.environments.contextual import contextual_linear
 from jaxbandits.environments.experts import rotating_experts
 from jaxbandits.environments.federated import federated_linear
@@ -72,6 +73,8 @@ WORLDS = {
     "linear": linear_arms(actions=np.eye(3), theta=[0.1, 0.5, -0.3]),
     "rademacher": linear_arms(actions=np.eye(3), theta=[0.1, 0.5, -0.3], noise="rademacher"),
     "contextual": contextual_linear(num_arms=6, dim=4),
+    "contextual_spread": contextual_linear(num_arms=6, dim=4, spread=0.3),
+    "contextual_gaussian": contextual_linear(num_arms=6, dim=4, features="gaussian"),
     "contextual_fixed": contextual_linear(num_arms=6, dim=4, contexts="fixed", features="reference", reward="gaussian"),
     "federated": federated_linear(num_agents=3, num_arms=4, dim=3),
     "experts": rotating_experts(losses=INNER, num_experts=5),
@@ -336,6 +339,60 @@ def test_contextual_directions_are_uniform_on_the_sphere(dim):
             assert stats.kstest(angle, "uniform", (-np.pi, 2 * np.pi)).pvalue > 1e-3
 
 
+@pytest.mark.parametrize("features", ["unit", "reference", "gaussian"])
+@pytest.mark.parametrize("contexts", ["redraw", "fixed"])
+@pytest.mark.parametrize("spread", [0.0, 0.3, 0.9])
+def test_arms_that_have_something_in_common(features, contexts, spread):
+    """Against the formula in NumPy, from the two streams' own draws."""
+    arms, dim, n = 12, 5, 40
+    environment = contextual_linear(num_arms=arms, dim=dim, features=features, contexts=contexts, spread=spread)
+    t = np.arange(1, n + 1)
+    context, _, _, truth = play(environment, t, np.zeros(n, int))
+    if contexts == "fixed":
+        draws, t = ROOT.child("instance").child("arms"), np.zeros(n, np.int32)
+    else:
+        draws = ROOT.child("context")
+    vectors = contextual.normal_vectors if features == "gaussian" else contextual.unit_vectors
+    own = np.stack(vectors(draws, t, arms, dim - 1), -1).astype(float)
+    common = np.stack(vectors(draws.child("common"), t, 1, dim - 1), -1).astype(float)
+    expected = spread * own + (1 - spread) * common
+    if features == "gaussian":
+        expected /= np.hypot(spread, 1 - spread)
+        expected /= np.maximum(1, np.linalg.norm(expected, axis=-1, keepdims=True))
+    else:
+        expected /= np.linalg.norm(expected, axis=-1, keepdims=True)
+    scale, free = (1.0, slice(dim, None)) if features == "reference" else (2**-0.5, slice(None))
+    np.testing.assert_allclose(context[:, free, :-1], scale * expected[:, free], atol=2e-6)
+    np.testing.assert_allclose(context[:, free, -1], scale, rtol=1e-6)
+    assert np.asarray(truth.means).min() > -1e-6 and np.asarray(truth.means).max() < 1 + 1e-6
+    if spread == 0 and features != "reference":
+        assert (np.asarray(context) == np.asarray(context)[:, :1]).all()
+
+
+def test_gaussian_features_are_normal_and_cut():
+    n, arms, dim = 4000, 5, 5
+    environment = contextual_linear(num_arms=arms, dim=dim, features="gaussian")
+    context = np.asarray(play(environment, np.arange(1, n + 1), np.zeros(n, int))[0], float)
+    z = context[..., :-1].reshape(-1, dim - 1) * np.sqrt(2)
+    length = np.linalg.norm(z, axis=1)
+    assert length.max() <= 1 + 1e-6 and environment.facts["feature_norm"] == 1.0
+    beyond = stats.chi(dim - 1, scale=0.25).sf(1)
+    assert abs((length > 1 - 1e-6).mean() - beyond) < 4 * np.sqrt(beyond / len(z))
+    for j in range(dim - 1):
+        assert stats.kstest(z[length < 1 - 1e-6, j], stats.norm(0, 0.25).cdf).pvalue > 1e-3
+        assert stats.kstest(z[length < 1 - 1e-6, j], stats.norm(0, 0.27).cdf).pvalue < 1e-3
+    assert np.abs(np.corrcoef(context[..., :-1].reshape(n, -1).T) - np.eye(arms * (dim - 1))).max() < 5.5 / np.sqrt(n)
+
+
+def test_a_spread_of_one_is_what_there_was_before():
+    plain = contextual_linear(num_arms=4, dim=3)
+    assert contextual_linear(num_arms=4, dim=3, spread=1.0).world is plain.world
+    assert contextual_linear(num_arms=4, dim=3, spread=1).params == plain.params
+    assert (
+        contextual_linear(num_arms=4, dim=3, spread=0.2).world is contextual_linear(num_arms=4, dim=3, spread=0).world
+    )
+
+
 def test_gaussian_contextual_rewards():
     n = 20_000
     environment = contextual_linear(num_arms=3, dim=3, reward="gaussian", noise_scale=0.3)
@@ -372,6 +429,7 @@ BAD = [
     (linear_arms, {"actions": np.eye(2), "theta": [1.0, 0], "noise": "gausian"}, "did you mean 'gaussian'"),
     (contextual_linear, {"num_arms": 3, "dim": 5, "features": "reference"}, "num_arms = 3"),
     (contextual_linear, {"num_arms": 3, "dim": 1}, "dim = 1"),
+    (contextual_linear, {"num_arms": 3, "dim": 2, "spread": 1.5}, "spread = 1.5"),
     (federated_linear, {"num_agents": 3, "num_arms": 2, "dim": 4, "theta_norm": 3.0}, "theta_norm = 3.0"),
     (loss_table, {"losses": [[0.1, 0.2], [0.3, np.nan]]}, "row 1, column 1 = nan"),
     (loss_table, {"losses": [[0.1, 1.2], [0.3, 0.1]]}, "row 0, column 1 = 1.2"),

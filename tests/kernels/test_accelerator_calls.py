@@ -1,12 +1,24 @@
 """What the planner sends to an accelerator: few large calls, as the memory allows."""
 
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import jaxbandits as jb
-from jaxbandits.sweeps.engines.calls import ACCELERATOR_LANES, Machine, owned, shapes_of, task_bytes, tasks_of
+from jaxbandits.sweeps.engines import local
+from jaxbandits.sweeps.engines.calls import (
+    ACCELERATOR_LANES,
+    Machine,
+    call_bytes,
+    fitting,
+    owned,
+    shapes_of,
+    task_bytes,
+    tasks_of,
+)
+from jaxbandits.sweeps.engines.local import this_machine
 from jaxbandits.sweeps.plan import plan
 
 ARMS = partial(jb.environments.bernoulli_arms, means=np.linspace(0.1, 0.9, 10))
@@ -55,3 +67,20 @@ def test_a_million_lanes_are_enough_for_a_call():
 def test_every_device_gets_calls():
     grid = {"bonus_scale": np.linspace(0.1, 0.9, 100)}
     assert len(calls(jb.algorithms.ucb1, 100, grid, workers=4)) == 8
+
+
+def test_an_accelerator_plays_one_call_while_another_is_copied(monkeypatch):
+    """Two calls share its memory; where that is not enough for two, one is made at a time."""
+    grid, memory = {"bonus_scale": np.linspace(0.1, 0.9, 100)}, MEMORY // 1000
+    laid_out = plan(
+        {"x": jb.algorithms.ucb1}, ARMS, horizon=10_000, seeds=16, grid=grid, points=None, reward_adversary=None,
+        message_adversary=None, checkpoints=200, dtype="float32",
+    )  # fmt: skip
+    shapes, wanted = shapes_of(laid_out), owned(laid_out, 1, None)
+    monkeypatch.setattr(local, "pick_devices", lambda devices: [SimpleNamespace(platform="gpu")])
+    machine = this_machine(None, memory)
+    assert (machine.workers, machine.at_once, machine.memory) == (1, 2, memory // 2)
+    assert fitting(laid_out, wanted, machine, shapes)[0] == machine
+    least = call_bytes(shapes[0], 16, 1, len(laid_out.groups[0].times))
+    small = this_machine(None, least)
+    assert fitting(laid_out, wanted, small, shapes)[0] == small._replace(at_once=1, memory=2 * small.memory)

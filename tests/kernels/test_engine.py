@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from laid_out import plan_of
+from laid_out import ULPS, near, plan_of
 
 from jaxbandits import algorithms, catalogue
 from jaxbandits.kernels import engine
@@ -15,13 +15,14 @@ from jaxbandits.sweeps.plan import host_case, plan, stacked
 SEEDS = 32
 KIND = (1, True, False)
 SMALL = (
-    "classification", "contextual_linear", "exp3", "exp4", "gradient_bandit", "kl_ucb", "ldp_ucb", "linucb",
-    "private_batched", "thompson", "ucb1",
+    "bandit_combiner", "classification", "contextual_linear", "exp3", "exp4", "gradient_bandit", "jdp_linucb", "kl_ucb",
+    "ldp_ucb", "linucb", "private_batched", "thompson", "ucb1",
 )  # fmt: skip
 # Compilers round the sums of these in another way, by multiplying and adding in one operation: later arms may differ.
-ROUNDED = {"contextual_linear", "exp4", "gradient_bandit", "linucb"}
+ROUNDED = {"bandit_combiner", "contextual_linear", "exp4", "gradient_bandit", "jdp_linucb", "linucb"}
 SAME_ACTIONS = 0.9  # the least share of lanes of these that play the same arms at every checkpoint
-ULPS = 8  # in those lanes, by how many units in the last place of the largest number others may differ
+# Here noise is much larger than what it hides, so that its rounding moves the estimate.
+NOISY, SAME_NOISY, ULPS_NOISY = {"bandit_combiner", "jdp_linucb"}, 0.8, 64
 
 
 def both(laid_out, cells, first, count):
@@ -50,16 +51,6 @@ def both(laid_out, cells, first, count):
     return ours, played(start, first, count)
 
 
-def near(ours, wanted):
-    """In which lanes [S] arrays [S, M, ...] are the same, but for a few units in the last place."""
-    rest = tuple(range(1, wanted.ndim))
-    if wanted.dtype.kind != "f":
-        return np.all(ours == wanted, rest)
-    # at least 1: what a sum leaves behind is compared as a part of it
-    largest = np.max(np.abs(wanted), rest, keepdims=True, initial=1)
-    return np.all(np.abs(ours - wanted) <= ULPS * np.spacing(np.broadcast_to(largest, wanted.shape)), rest)
-
-
 @pytest.mark.parametrize("name", SMALL)
 def test_a_kernel_plays_what_a_cpu_plays(name):
     ours, wanted = jax.tree.map(np.asarray, both(plan_of(catalogue.EVERYTHING[name]), [0], 13, 60))
@@ -67,9 +58,10 @@ def test_a_kernel_plays_what_a_cpu_plays(name):
         jax.tree.map(np.testing.assert_array_equal, ours, wanted)
         return
     same = np.all([near(a, b) for a, b in zip(*map(jax.tree.leaves, (ours.record, wanted.record)), strict=True)], 0)
-    assert same.mean() >= SAME_ACTIONS
+    share, ulps = (SAME_NOISY, ULPS_NOISY) if name in NOISY else (SAME_ACTIONS, ULPS)
+    assert same.mean() >= share
     for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(wanted), strict=True):
-        assert np.all(near(a, b)[same])
+        assert np.all(near(a, b, ulps)[same])
 
 
 def test_points_have_numbers_of_their_own():

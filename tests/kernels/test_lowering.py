@@ -14,6 +14,8 @@ from jaxbandits.sweeps.plan import host_case, stacked
 LANES = 128
 # One of each family in the quick tests.
 QUICK = {"ucb1", "exp3", "exp4", "linucb", "adap_ucb"}
+# Whose filter, median or learner is a kernel over lanes on a GPU.
+WITH_ESTIMATORS = {"robust_elimination", "byzantine_ucb", "online_ucb", "poison"}
 names = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in EVERYTHING]
 
 
@@ -44,7 +46,7 @@ def programs(name):
 
 @pytest.mark.parametrize("name", names)
 def test_every_program_lowers(name):
-    kinds = set()
+    kinds, estimated = set(), 0
     for function, traced, is_kernel in programs(name):
         with absent_gpu():
             text = traced.lower(lowering_platforms=("cuda",) if is_kernel else ("cuda", "tpu")).as_text()
@@ -55,5 +57,8 @@ def test_every_program_lowers(name):
             assert text.count("@__gpu$xla.gpu.triton(") == called == 1
             assert "stablehlo.while" not in text
         else:  # no library is called, which a compiler could not put together with the rest
-            assert called == text.count("stablehlo.custom_call @Sharding"), function
+            kernels = text.count("@__gpu$xla.gpu.triton(")
+            assert called == kernels + text.count("stablehlo.custom_call @Sharding"), function
+            estimated += kernels
     assert kinds >= {"begin", "advance", "finish"}
+    assert (estimated > 0) == (name in WITH_ESTIMATORS)

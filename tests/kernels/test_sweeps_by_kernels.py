@@ -1,6 +1,7 @@
 """Whole sweeps whose plays are made by interpreted kernels: what a user of a GPU would get."""
 
-from functools import partial
+import warnings
+from functools import cache, partial
 
 import jax
 import numpy as np
@@ -36,15 +37,37 @@ def kept(monkeypatch):
     compiled.compiled.cache_clear()
 
 
+@cache
+def going_round(num_arms):
+    """A user's own program."""
+    algorithm, _ = catalogue.case("uniform")
+    return algorithm.program._replace(act=lambda params, state, draws, t, context: (t % num_arms, None, ()))
+
+
+def in_turn(slots):
+    """An algorithm that goes round the arms, in windows of some plays."""
+
+    def make(*, num_arms, horizon):
+        schedule = (Span(slots, -(-horizon // slots)),)
+        return catalogue.case("uniform")[0]._replace(program=going_round(num_arms), schedule=schedule, config={})
+
+    return make
+
+
 def by_kernels(*args, **options):
-    """A sweep by interpreted kernels."""
-    with forms.forced("interpreted"):
+    """A sweep by interpreted kernels, which fails where one cannot be made."""
+    with forms.forced("interpreted"), warnings.catch_warnings():
+        warnings.filterwarnings("error", "no kernel could be compiled")
         return jb.sweep(*args, progress=False, **options)
 
 
 def test_a_sweep_by_kernels_gives_the_same_dataset(kept):
-    """Over points and seeds, with an adversary, beside an algorithm whose windows are no kernel."""
-    algorithms = {"ucb1": jb.algorithms.ucb1, "adap_ucb": partial(jb.algorithms.adap_ucb, epsilon=1.0)}
+    """Over points and seeds, with an adversary: single plays, counted windows, and windows that are no kernel."""
+    algorithms = {
+        "ucb1": jb.algorithms.ucb1,
+        "counted": partial(jb.algorithms.adap_ucb, epsilon=1.0),
+        "no kernel": in_turn(engine.MOST_SLOTS + 1),
+    }
     adversary = partial(jb.adversaries.huber, kind="fixed", value=0.0)
     settings = {"horizon": 300, "seeds": 40, "checkpoints": 7, "reward_adversary": adversary}
     settings["grid"] = {"reward_adversary.corruption": [0.0, 0.2]}
@@ -52,28 +75,23 @@ def test_a_sweep_by_kernels_gives_the_same_dataset(kept):
     keys, kernels = kept
     before = set(keys)
     ours = by_kernels(algorithms, ARMS, **settings)
-    assert kernels == [{"interpret": True}]
-    assert len(set(keys) - before) == 1  # the kernel has a key of its own, all else is as before
+    assert kernels == [{"interpret": True}] * 2
+    assert len(set(keys) - before) == 2  # kernels have keys of their own, all else is as before
     assert ours.drop_attrs().identical(plain.drop_attrs())
 
 
 def test_in_double_precision(kept):
     environment, settings = partial(jb.environments.gaussian_arms, means=[0.0, 0.5]), {"dtype": "float64", "seeds": 16}
-    ours = by_kernels(jb.algorithms.ucb1, environment, horizon=64, **settings)
-    assert kept[1]
-    plain = jb.sweep(jb.algorithms.ucb1, environment, horizon=64, progress=False, **settings)
+    algorithms = {"single plays": jb.algorithms.ucb1, "counted windows": partial(jb.algorithms.adap_ucb, epsilon=1.0)}
+    ours = by_kernels(algorithms, environment, horizon=64, **settings)
+    assert len(kept[1]) >= 2
+    plain = jb.sweep(algorithms, environment, horizon=64, progress=False, **settings)
     np.testing.assert_array_equal(ours.regret, plain.regret)
 
 
 def test_a_users_own_algorithm_becomes_a_kernel(kept):
     """Nothing is said about it anywhere: its one-lane functions are enough."""
-    algorithm, _ = catalogue.case("uniform")
-    program = algorithm.program._replace(act=lambda params, state, draws, t, context: (t % 3, None, ()))
-
-    def in_turn(*, num_arms, horizon):
-        return algorithm._replace(program=program, schedule=(Span(1, horizon),), config={})
-
-    ours = by_kernels({"in_turn": in_turn}, ARMS, horizon=30, seeds=16)
+    ours = by_kernels({"in_turn": in_turn(1)}, ARMS, horizon=30, seeds=16)
     assert kept[1]
     np.testing.assert_array_equal(ours.pulls, np.full(ours.pulls.shape, 10))
 
@@ -91,7 +109,8 @@ def test_a_kernel_that_cannot_be_compiled_costs_no_result(kept, monkeypatch):
         raise NotImplementedError("no such operation here")
 
     monkeypatch.setattr(engine, "advance", fails)
-    with pytest.warns(RuntimeWarning, match="no kernel could be compiled.*no such operation here"):
-        ours = by_kernels(jb.algorithms.ucb1, ARMS, horizon=30, seeds=16)
+    said = pytest.warns(RuntimeWarning, match="no kernel could be compiled.*no such operation here")
+    with said, forms.forced("interpreted"):
+        ours = jb.sweep(jb.algorithms.ucb1, ARMS, horizon=30, seeds=16, progress=False)
     plain = jb.sweep(jb.algorithms.ucb1, ARMS, horizon=30, seeds=16, progress=False)
     np.testing.assert_array_equal(ours.pulls, plain.pulls)

@@ -208,9 +208,9 @@ def test_a_table_is_put_between_its_marks(benchmarks, tmp_path):
 
 def test_a_gpu_is_modelled_without_one(tmp_path):
     file = tmp_path / "rows.json"
-    done = run("--json", file, "ucb1", "adap_ucb", "ftpl", script="gpu_static.py")
+    done = run("--json", file, "ucb1", "adap_ucb", "shuffle_linucb", "robust_ucb", script="gpu_static.py")
     assert done.returncode == 0, done.stderr
-    kernel, windows, large = json.loads(file.read_text())["rows"]
+    kernel, windows, long, large = json.loads(file.read_text())["rows"]
     assert (kernel["name"], kernel["form"], kernel["reason"]) == ("ucb1", "kernel", "")
     assert kernel["host_syncs_per_segment"] == 0 and kernel["kernels_per_play"] < 0.01
     # three counts of eight numbers of 4 bytes, read and written once in 10,000 plays, and a row a checkpoint: under 1
@@ -220,10 +220,12 @@ def test_a_gpu_is_modelled_without_one(tmp_path):
     most = 132 * 64 * 1.755e9 / work
     rates = kernel["modelled_plays_per_second"]
     assert list(rates) == ["100,000", "1,000,000"] and all(0.9 * most < rate <= most for rate in rates.values())
-    assert (windows["form"], large["form"]) == ("xla", "xla")
-    assert "windows" in windows["reason"] and "alive" in large["reason"]
-    assert windows["modelled_plays_per_second"] is None
-    assert done.stdout.count("\n") == 5
+    assert (windows["form"], windows["plays_per_window"]) == ("kernel", 8)  # the work of a window is that of its plays
+    assert windows["operations_per_play"] < kernel["operations_per_play"]
+    assert (long["form"], large["form"]) == ("xla", "xla")
+    assert "operations" in long["reason"] and "alive" in large["reason"]
+    assert long["modelled_plays_per_second"] is None
+    assert done.stdout.count("\n") == 6
 
 
 def test_a_tpu_has_no_kernels(tmp_path):
@@ -254,6 +256,7 @@ def test_the_loop_over_plays_is_found_in_machine_code(benchmarks):
         "IADD R5", "@P1 BRA `(.L_x_2)", "STG R6", "@P2 BRA `(.L_x_1)", "EXIT",
     )  # fmt: skip
     assert gpu_static.loop_over_plays(text) == 5
+    assert gpu_static.loop_over_plays(text, single=False) == 8
 
 
 def test_without_a_gpu_nothing_is_measured():

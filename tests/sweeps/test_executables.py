@@ -131,6 +131,23 @@ def test_a_users_part_is_found_by_what_it_computes(tmp_path):
     assert after["built"] == after["asked"] and after["regret"] != before["regret"]
 
 
+def test_a_program_that_calls_a_library_is_not_kept(tmp_path):
+    """A process that had read it from disk died: LAPACK is made ready where such a program is built."""
+    cache, home = tmp_path / "cache", tmp_path / "home"
+    home.mkdir()
+    (home / "mine.py").write_text(
+        MINE.replace("_replace(act=act)", "_replace(act=act, diagnose=diagnose)")
+        + """
+def diagnose(params, state):
+    return {"least": jnp.linalg.eigvalsh(jnp.eye(2) + jax.tree.leaves(state)[0].sum())[0]}
+import jax
+"""
+    )
+    before = child(cache, home)
+    again = child(cache, home)
+    assert again["regret"] == before["regret"] and again["built"] == 1
+
+
 def test_numbers_of_a_random_generator_have_no_name(tmp_path):
     cache, home = tmp_path / "cache", tmp_path / "home"
     home.mkdir()

@@ -168,6 +168,7 @@ SAME = {
         combined(partial(DOUBLE, power=0.125), partial(A.online_ucb, epsilon=4)),
         {"algorithm": COMBINER, "environment": partial(E.contextual_linear, num_arms=6, dim=3)},
         {"algorithm": COMBINER, "environment": E.contextual_linear(dim=3, num_arms=6, features="unit")},
+        {"algorithm": COMBINER, "environment": E.contextual_linear(dim=3, num_arms=6, spread=1)},
     ],
     "an environment in an environment": [
         advised(),

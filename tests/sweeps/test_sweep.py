@@ -1,6 +1,7 @@
 """`sweep`: what it computes does not depend on how; keys, fill-in and errors."""
 
 import json
+import sys
 from functools import partial
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 import jaxbandits as jb
 from jaxbandits.sweeps.checkpoints import checkpoint_times
+from jaxbandits.sweeps.compilation import compiled as compilation
 from jaxbandits.sweeps.compilation.compiled import compiled
 from jaxbandits.sweeps.engines.calls import Machine, default_memory, owned, shapes_of, tasks_of
 from jaxbandits.sweeps.plan import plan
@@ -105,6 +107,34 @@ def test_grid_points_and_tied_keys_agree():
     assert tied.regret.dims == ("algorithm", "learning_rate", "seed", "t")
     pair = jb.sweep(partial(jb.algorithms.exp3, learning_rate=0.1, mixing=0.1), ARMS, **common)
     np.testing.assert_array_equal(tied.regret[0, 1], pair.regret[0])
+
+
+def test_arms_tied_to_a_number(tmp_path):
+    """Rows of an array and a number: their configuration is written, and each row is the sweep of its own values."""
+    rows = {"near": ([0.4, 0.5], 0.1), "far": ([0.1, 0.9], 0.3)}
+    common = SMALL | {"seeds": 8}
+    environment = jb.environments.bernoulli_arms
+    exp3 = partial(jb.algorithms.exp3, mixing=0.1)
+    grid = {("environment.means", "learning_rate"): rows}
+    ds = jb.sweep(exp3, environment, **common, grid=grid, store=tmp_path)
+    assert ds["environment.means"].values.tolist() == ["near", "far"]
+    for row, (means, rate) in zip(ds.regret[0], rows.values(), strict=True):
+        alone = jb.sweep(partial(exp3, learning_rate=rate), environment(means=means), **common)
+        np.testing.assert_array_equal(row, alone.regret[0])
+
+
+def test_code_is_let_go_where_memory_maps_run_out(monkeypatch):
+    """A process that asks for more memory maps than the system gives it dies."""
+    common = SMALL | {"seeds": 8}
+    taken, limit = compilation.memory_maps()
+    assert sys.platform != "linux" or 100 < taken < limit
+    jb.sweep({"ucb1": jb.algorithms.ucb1, "exp3": EXP3}, ARMS, **common)
+    before = jb.sweep(EXP3, ARMS, **common)
+    assert compiled.cache_info().currsize >= 2
+    monkeypatch.setattr(compilation, "memory_maps", lambda: (40_000, 65_530))
+    jb.sweep(jb.algorithms.moss, ARMS, **common)
+    assert compiled.cache_info().currsize == 1
+    np.testing.assert_array_equal(jb.sweep(EXP3, ARMS, **common).regret, before.regret)
 
 
 def test_points_alike_to_an_algorithm_are_computed_once(tmp_path):

@@ -133,6 +133,7 @@ def test_bounds_by_hand():
         1 + 4 * math.log(n)
     )
     assert theory.ftpl_bound(k, t, eps) == pytest.approx(20 * (inner + math.sqrt(kn) / math.e + 1) + 20)
+    assert theory.ftpl_bound(k, 2, eps) == theory.ftpl_bound(k, 10, eps) > 10  # below 1 / eps plays: one batch
     size, log_nt = 4 * math.log(1000), math.log(4e6)
     first = size ** (1 / 6) * math.sqrt(3) * 1e4 * log_nt ** (1 / 3) * math.log(4) ** (1 / 3) / 0.1 ** (1 / 3)
     want = 100 * (first + math.sqrt(size) * log_nt * math.log(4) / 0.1)

@@ -3,13 +3,15 @@
 The paper has no experiments: these are ours, see docs/reproductions/byzantine.md.
 """
 
-from jaxbandits.papers.byzantine import attacks, corruption, episodes, isolated, privacy, rate
+from jaxbandits.papers.byzantine import aggregate, attacks, corruption, episodes, isolated, price, privacy, rate
 
 STUDIES = {
     "isolated": isolated.STUDY,
     "rate": rate.STUDY,
+    "price": price.STUDY,
     "corruption": corruption.STUDY,
     "episodes": episodes.STUDY,
     "privacy": privacy.STUDY,
     "attacks": attacks.STUDY,
+    "aggregate": aggregate.STUDY,
 }

@@ -71,7 +71,7 @@ def claims(results: Results) -> list[Claim]:
         f"in {int(fewer.sum())} of {len(private)} cells; on average "
         f"{float((private['exact'] / private['paper']).mean()):.2f} of it"
     )
-    entries.append(Claim("exact calibration has no more regret than the printed noise", "", measured))
+    entries.append(Claim("exact calibration has no more regret than the reconstructed noise", "", measured))
     return entries
 
 

@@ -43,7 +43,7 @@ VALUES: dict[str, list] = {
     "environment.features": ["unit", "reference"],
     "delta": [0.1, 0.001],
 }
-QUICK = {"calibration": ["paper", "reference"], "radius_scale": [1.0], "environment.contexts": ["fixed"],
+QUICK = {"calibration": ["paper"], "radius_scale": [1.0], "environment.contexts": ["fixed"],
          "environment.features": ["unit"], "delta": [0.1]}  # fmt: skip
 DELTAS = VALUES["delta"]
 COMBINATIONS = ["O1, O2, O3", "O1, O2", "O1, O3", "O2, O3", "O1", "O2", "O3"]

@@ -3,11 +3,12 @@
 The paper has no experiments and one figure of bounds: the instance and the sizes are ours.
 """
 
-from jaxbandits.papers.robust_linear import breakdown, figure_1, printed_filter, regret
+from jaxbandits.papers.robust_linear import breakdown, dimension, figure_1, printed_filter, regret
 
 STUDIES = {
     "regret": regret.STUDY,
     "breakdown": breakdown.STUDY,
+    "dimension": dimension.STUDY,
     "filter": printed_filter.STUDY,
     "figure-1": figure_1.STUDY,
 }

@@ -81,7 +81,7 @@ def _measured(frame, x, line) -> pd.DataFrame:
 def left(results: Results) -> pd.DataFrame:
     """M1 with privacy and without, against epsilon."""
     horizon = int(results["left"].t[-1])
-    frame, xs = regrets(results["left"]), np.linspace(0.02, 1.0, 50)
+    frame, xs = regrets(results["left"]), np.linspace(0.02, 1.0, 99)
     private, free = frame[np.isfinite(frame["epsilon"])], frame[np.isinf(frame["epsilon"])].iloc[0]
     orders = [theory.robust_linear_reward_bound(DIM, horizon, x) for x in xs]
     ceiling = largest_gap(ACTIONS, THETA) * horizon

@@ -4,9 +4,11 @@ The inner `vmap` is over points, the outer over seeds: a draw that depends on th
 points and is drawn once for all of them. Functions are compiled ahead of time, once for a shape and device.
 """
 
+import gc
 import threading
 import warnings
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -14,7 +16,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxbandits import simulator
-from jaxbandits.kernels.forms import Form, form_on
+from jaxbandits.kernels.forms import GPUS, Form, form_on
+from jaxbandits.numerics import device_forms
 from jaxbandits.protocol import Case
 from jaxbandits.sweeps.compilation.compilation_cache import compiled_anew, programs_on_disk
 from jaxbandits.sweeps.compilation.executables import classes_of, executable, key_of, name_of_parts, remembered
@@ -150,10 +153,22 @@ class Compiled:
         shapes = tuple((x.shape, str(x.dtype)) for x in jax.tree.leaves(args))
         found = key_of(self.name, device, *self.about, function, *static, shapes, options)
 
-        def build():
+        def compile_now():
             lowered = self.functions[function].lower(*static, *args)
             with programs_on_disk() if found is None else compiled_anew():
                 return lowered.compile(compiler_options=options)
+
+        def build():
+            try:
+                return compile_now()
+            except Exception as error:  # a compiler of kernels that cannot take one of them
+                if device.platform not in GPUS or function == "kernel":
+                    raise
+                reason = (str(error).splitlines() or [type(error).__name__])[0]
+                text = f"estimators and learners have no kernels on {device.device_kind}, which is slower: {reason}"
+                warnings.warn(text, RuntimeWarning, stacklevel=2)
+                with device_forms.forced("xla"):
+                    return compile_now()
 
         return executable(found, device, build, jax.tree.structure((args, {})))
 
@@ -166,12 +181,27 @@ class Compiled:
         return engine.choice(self.parts, jax.tree.unflatten(treedef, one), self.checkpoints, kind)
 
 
-# A group's code takes 100 to 160 memory maps, and a process that asks for more than the system's limit (65,530 on
-# Linux) dies: 256 groups stay below it.
 @lru_cache(maxsize=256)
 def compiled(parts: Parts, marks: tuple[int, ...], treedef: Any, points: int, checkpoints: int) -> Compiled:
-    """The functions of a group. Equal groups of later sweeps get the same ones, unless 256 others were used since."""
+    """The functions of a group. Equal groups of later sweeps get the same ones, unless 256 others were used since.
+
+    The code of a group takes 100 to 900 memory maps, and a process that asks for more than the system's limit (65,530
+    on most Linux machines) dies. So at half of it the groups are let go that no call uses.
+    """
+    taken, limit = memory_maps()
+    if taken > limit // 2 and compiled.cache_info().currsize > 1:
+        compiled.cache_clear()
+        gc.collect()  # a group's functions refer to the group
     return Compiled(parts, marks, treedef, points, checkpoints)
+
+
+def memory_maps() -> tuple[int, int]:
+    """How many memory maps this process has, and may have; none of any number where the system does not say."""
+    try:
+        taken = Path("/proc/self/maps").read_bytes().count(b"\n")
+        return taken, int(Path("/proc/sys/vm/max_map_count").read_text())
+    except (OSError, ValueError):
+        return 0, 1
 
 
 class LaneShape(NamedTuple):

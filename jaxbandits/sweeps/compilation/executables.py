@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import os
 import pickle
+import re
 import sys
 import threading
 import uuid
@@ -30,6 +31,7 @@ from jaxbandits.sweeps.compilation.compilation_cache import processor, root
 from jaxbandits.window import Parts
 
 LIMIT = 1 << 31  # bytes on disk, with what JAX's own cache keeps for this package; the least recently used go first
+_CALLED = re.compile(r'custom_call_target="([^"]+)"')
 _CHECK = hashlib.sha256().digest_size
 # Settings of JAX that do not change what is computed: where things are kept or shown, and how many devices there are.
 _BESIDE = (
@@ -92,7 +94,15 @@ def executable(key: str | None, device: jax.Device, build: Callable[[], Any], st
             raise ValueError("compiled for other classes")
         return serialize_executable.deserialize_and_load(serialized, inputs, outputs, execution_devices=[device])
 
-    return _kept(key, build, lambda program: pickle.dumps(serialize_executable.serialize(program)), load)
+    def packed(program: Any) -> bytes:
+        # A process that only reads it would not have made the library ready that it calls, such as LAPACK, and would
+        # die in it. What begins with two underscores is part of the compiler itself.
+        called = [target for target in _CALLED.findall(program.as_text()) if not target.startswith("__")]
+        if called:
+            raise ValueError(f"calls {called[0]}")
+        return pickle.dumps(serialize_executable.serialize(program))
+
+    return _kept(key, build, packed, load)
 
 
 def remembered(key: str | None, build: Callable[[], Any]) -> Any:
@@ -116,7 +126,7 @@ def _kept(
                 os.utime(path)  # used now
             return value
     value = build()
-    # a full disk, or a program that this backend cannot write out: it only has to be built again next time
+    # a full disk, or a program that cannot be written out: it only has to be built again next time
     with contextlib.suppress(Exception):
         content = pack(value)
         _write(path, hashlib.sha256(content).digest() + content)

@@ -13,6 +13,7 @@ import numpy as np
 from jax.extend import core
 
 from jaxbandits.contract import expansion
+from jaxbandits.numerics.device_forms import plain_program
 from jaxbandits.source_places import place_of_equation, place_of_error
 from jaxbandits.sweeps.wording import in_brackets
 
@@ -165,7 +166,7 @@ class _Writer:
         if name in ("jit", "pjit", "closed_call", "core_call"):  # how it is compiled does not matter, what is
             return self.value(params.get("jaxpr", params.get("call_jaxpr")))
         if name == "custom_vmap_call":  # its rule shows in the program of a batch
-            return self.value(params["call"])
+            return self.value(plain_program(params["call"]))
         expanded = expansion(equation)
         if expanded is not None:
             return self.value(expanded)

@@ -30,12 +30,13 @@ Keys = Sequence[str] | Mapping[int, str]  # of cells, by position
 
 
 class Machine(NamedTuple):
-    """Where calls run: `workers` of them at a time, each within `memory` bytes."""
+    """Where calls run, each within `memory` bytes: every worker has `at_once` of them under way."""
 
     devices: list[jax.Device]
     workers: int
     platform: str
     memory: int
+    at_once: int = 1
 
 
 class Task(NamedTuple):
@@ -182,8 +183,12 @@ def _cut(plan: Plan, wanted: list[list[Interval]], sizes: list[tuple[int, int]])
 
 
 def call_bytes(shape: LaneShape, seeds: int, points: int, checkpoints: int) -> int:
-    """Memory of one call: the record is held on the device, then on the host as counts and as float64 regret."""
-    lane = shape.state + 2 * shape.record + 8 * checkpoints
+    """Memory of one call.
+
+    The record is held on the device, then on the host as counts and as float64 regret. While windows are played,
+    compiled code holds up to as much again as a lane carries, and its record where that is laid out for a kernel.
+    """
+    lane = 2 * shape.state + 2 * shape.record + 8 * checkpoints
     return seeds * (points * lane + 2 * shape.context)
 
 
@@ -233,7 +238,8 @@ def chunk_shape(group: Group, plan: Plan, longest: int, machine: Machine, shape:
     while points > 1 and not fits(LEAST_LANES, points):
         points = (points + 1) // 2
     if not fits(LEAST_LANES, points):
-        at_once = machine.workers if machine.devices else 1  # on a cluster each call has a memory of its own
+        # on a cluster each call has a memory of its own
+        at_once = machine.workers * machine.at_once if machine.devices else 1
         need = call_bytes(shape, LEAST_LANES, 1, checkpoints) * at_once
         raise ValueError(
             f"memory = {machine.memory * at_once} bytes cannot hold {LEAST_LANES} lanes of "
@@ -281,11 +287,14 @@ def default_memory(platform: str) -> int:
 def fitting(
     plan: Plan, wanted: list[list[Interval]], machine: Machine, shapes: list[LaneShape]
 ) -> tuple[Machine, list[Task]]:
-    """The machine with as many workers as the memory is enough for, and their calls."""
+    """The machine with as many calls at a time as the memory is enough for, and the calls."""
     while True:
         try:
             return machine, tasks_of(plan, wanted, machine, shapes)
         except ValueError:
+            if machine.at_once > 1:
+                machine = machine._replace(at_once=1, memory=machine.memory * machine.at_once)
+                continue
             if machine.workers == 1 or not machine.devices:
                 raise
             workers = machine.workers // 2

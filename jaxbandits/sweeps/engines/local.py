@@ -2,7 +2,8 @@
 
 On a CPU one thread a core runs whole calls on one device: XLA releases the interpreter, the executions do not share
 anything, and JAX needs no restart (measured: 1.9x on two cores, as much as two devices under shard_map). Where JAX has
-several devices, one thread feeds each.
+several devices, one thread feeds each. An accelerator is fed by two: while the results of one call are copied, added up
+and written, it plays the other.
 """
 
 import itertools
@@ -24,6 +25,7 @@ from jaxbandits.sweeps.engines.one_call import Played, run_task, shared_by_calls
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.storage.store import Store
 
+CALLS_OF_AN_ACCELERATOR = 2
 _cores: int | None = None
 
 
@@ -85,7 +87,9 @@ def this_machine(devices: int | Sequence[jax.Device] | None, memory: int | None)
     chosen = pick_devices(devices)
     platform = chosen[0].platform
     workers = len(chosen) if len(chosen) > 1 or platform != "cpu" else cores()
-    return Machine(chosen, workers, platform, (memory or default_memory(platform)) // workers)
+    at_once = 1 if platform == "cpu" else CALLS_OF_AN_ACCELERATOR
+    each = (memory or default_memory(platform)) // (workers * at_once)
+    return Machine(chosen, workers, platform, each, at_once)
 
 
 def described(error: BaseException) -> tuple[str, str]:
@@ -123,8 +127,9 @@ class Local:
         of a file.
         """
         stop, lock = threading.Event(), threading.Lock()
-        shared = lru_cache(maxsize=2 * machine.workers)(partial(shared_by_calls, plan))
-        free = list(machine.devices) if len(machine.devices) > 1 else machine.devices * machine.workers
+        threads = machine.workers * machine.at_once
+        shared = lru_cache(maxsize=2 * threads)(partial(shared_by_calls, plan))
+        free = machine.devices * (machine.at_once if len(machine.devices) > 1 else threads)
 
         def work(task: Task) -> Chunk:
             with lock:
@@ -137,12 +142,12 @@ class Local:
                     free.append(device)
 
         ahead = compiled_ahead(plan, tasks, list(dict.fromkeys(free)), cores(), compiling)
-        with ahead, ThreadPoolExecutor(machine.workers) as pool:
+        with ahead, ThreadPoolExecutor(threads) as pool:
             waiting, pending = iter(tasks), dict[Future[Chunk], Task]()
             try:
                 while True:
                     # few calls are in flight, so that memory does not grow with their number
-                    for task in itertools.islice(waiting, 2 * machine.workers - len(pending)):
+                    for task in itertools.islice(waiting, 2 * threads - len(pending)):
                         pending[pool.submit(work, task)] = task
                     if not pending:
                         return

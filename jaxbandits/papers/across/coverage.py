@@ -1,0 +1,267 @@
+"""Coverage: how often the truth leaves a confidence set, beside the failure probability that the set is built for.
+
+Every set here is built for a failure probability of 0.05. OnlineUCB, Byzantine-UCB and elimination promise that all
+sets of a run hold the truth together, PRM that one block's interval does. What is measured is the error of an estimate
+over the radius of its set: above 1 the truth is outside.
+"""
+
+from functools import partial
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from jaxbandits import adversaries as v
+from jaxbandits import algorithms as a
+from jaxbandits import environments as e
+from jaxbandits.auditing.bounds import clopper_pearson
+from jaxbandits.environments.contextual import State as ContextualState
+from jaxbandits.papers import watched as w
+from jaxbandits.papers.byzantine.instance import DIM as AGENT_DIM
+from jaxbandits.papers.byzantine.instance import FEDERATED
+from jaxbandits.papers.byzantine.instance import target as pointing_away
+from jaxbandits.papers.private_robust_mab.raw_moments import MEANS, PARETO
+from jaxbandits.papers.robust_linear.instance import PRIVATE, THETA, batches, target
+from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep
+from jaxbandits.protocol import Algorithm, Environment
+from jaxbandits.reports import plot
+from jaxbandits.typing import AlgorithmFactory
+from jaxbandits.validation import factory
+
+FAILURE = 0.05  # the failure probability that every set is built for
+ATTACKED, CORRUPTED = 0.2, 0.05  # shares of attacked agents, and of contaminated rewards and reports: all are told
+EPSILON = 0.5  # of PRM
+NUM_ARMS, DIM = 20, 5
+KNOWN = (0.5, 0.5, 0.0, 0.0, 2**-0.5)  # the true parameter (u, 1) / √2 of the contextual instance, |u| = 1
+AGENT_THETA = np.full(AGENT_DIM, AGENT_DIM**-0.5)  # that of `federated_linear`
+
+
+@factory
+def known_contextual() -> Environment:
+    """`contextual_linear` with fresh arms, whose parameter is `KNOWN` in every run."""
+    plain = e.contextual_linear(num_arms=NUM_ARMS, dim=DIM)
+    return plain._replace(world=_KNOWN_WORLD)
+
+
+def _known_world():
+    def init(params, draws):
+        return ContextualState([jnp.asarray(x, draws.dtype) for x in KNOWN], (), (), ())
+
+    return e.contextual_linear(num_arms=NUM_ARMS, dim=DIM).world._replace(init=init)
+
+
+_KNOWN_WORLD = _known_world()
+
+
+@factory
+def watched_online(*, num_arms: int, dim: int, horizon: int, epsilon: float, base: AlgorithmFactory) -> Algorithm:
+    """OnlineUCB, watched."""
+    made = base(num_arms=num_arms, dim=dim, horizon=horizon, epsilon=epsilon)
+    return w.watched(made, np.array(KNOWN), updated=w.online_ucb_error)
+
+
+@factory
+def watched_byzantine(
+    *, num_agents: int, num_arms: int, dim: int, horizon: int, base: AlgorithmFactory, corruption_bound: float = 0.0
+) -> Algorithm:
+    """Byzantine-UCB, watched."""
+    sizes = {"num_agents": num_agents, "num_arms": num_arms, "dim": dim, "horizon": horizon}
+    return w.watched(base(corruption_bound=corruption_bound, **sizes), AGENT_THETA, updated=w.byzantine_error)
+
+
+@factory
+def watched_prm(
+    *, num_arms: int, horizon: int, base: AlgorithmFactory, failure_prob: float, corruption_bound: float = 0.0
+) -> Algorithm:
+    """PRM elimination, watched."""
+    made = base(num_arms=num_arms, horizon=horizon, failure_prob=failure_prob, corruption_bound=corruption_bound)
+    return w.watched(made, np.array(MEANS), updated=w.block_error)
+
+
+@factory
+def watched_elimination(
+    *, actions: Any, horizon: int, base: AlgorithmFactory, epsilon: float = np.inf, corruption_bound: float = 0.0
+) -> Algorithm:
+    """Robust elimination, watched."""
+    made = base(actions=actions, horizon=horizon, epsilon=epsilon, corruption_bound=corruption_bound)
+    return w.watched(made, THETA, closed=w.batch_error(made.version[2]))
+
+
+def _online(**settings: Any) -> Any:
+    return partial(watched_online, base=partial(a.online_ucb, failure_prob=FAILURE, **settings))
+
+
+def _agents(**settings: Any) -> Any:
+    return partial(watched_byzantine, base=partial(a.byzantine_ucb, failure_prob=FAILURE, window=10, **settings))
+
+
+def _blocks(**settings: Any) -> Any:
+    return partial(watched_prm, base=partial(a.prm_elimination, epsilon=EPSILON, **settings))
+
+
+def _batches(horizon: int, **settings: Any) -> Any:
+    own = {"failure_prob": FAILURE, "num_batches": batches(horizon), "presieve": True} | settings
+    return partial(watched_elimination, base=partial(a.robust_elimination, **own))
+
+
+ONLINE = {
+    "pair, default width": _online(),
+    "pair, printed form": _online(width="theory", gradient_bound="theory"),
+    "reward only, default width": _online(private_features=False),
+    "reward only, printed form": _online(private_features=False, width="theory", gradient_bound="theory"),
+}
+PRINTED = {"ridge_scale": 1.0, "radius_scale": 1.0}
+PRIVATE_AGENTS = {"privacy": "tree", "constants": "dp", "epsilon": 4.0}
+GROUPED = {"aggregate": "median_of_means", "constants": "median_of_means"}
+AGENTS = {
+    "median, printed": _agents(**PRINTED),
+    "median, default": _agents(),
+    "median of means, printed": _agents(**GROUPED, **PRINTED),
+    "median of means, default": _agents(**GROUPED),
+    "private, printed": _agents(**PRINTED, **PRIVATE_AGENTS, calibration="paper"),
+    "private, default": _agents(**PRIVATE_AGENTS),
+}
+ONES = {"sampling_scale": 1.0, "privacy_scale": 1.0, "corruption_scale": 1.0}
+CENTRAL = {"moment": "central", "mean_bound": 10.0, "guard_bins": 1}
+BLOCKS = {
+    "raw, default": _blocks(),
+    "raw, constants of 1": _blocks(**ONES),
+    "raw, explicit": _blocks(radius="explicit"),
+    "central, default": _blocks(**CENTRAL),
+    "central, constants of 1": _blocks(**CENTRAL, **ONES),
+    "central, explicit": _blocks(**CENTRAL, radius="explicit"),
+}
+
+
+# As printed, with every constant stated: only here can the share contradict the paper, whose Lemmas 4, 12 and 14 hold
+# with probability 1 - 3 delta / 4.
+STATED = ("median, printed", "median of means, printed", "private, printed")
+# As printed, with the constants that the paper leaves open at 1.
+OPEN = ("printed form", "constants of 1")
+
+
+def eliminations(horizon: int, models: tuple[str, ...]) -> dict[str, Any]:
+    """Models of robust elimination with both radii."""
+    return {
+        f"{model}, {words}": _batches(horizon, model=model, radius=radius)
+        for model in models
+        for words, radius in (("default", "practical"), ("constants of 1", "paper"))
+    }
+
+
+def sweeps(full: bool) -> dict[str, Sweep]:
+    """A sweep for each kind of set."""
+    horizon = 2000 if full else 100
+    common: dict[str, Any] = {"seeds": 1000 if full else 4, "checkpoints": 1}
+    told = ("corruption_bound", "message_adversary.corruption")
+    rewards = ("corruption_bound", "reward_adversary.corruption")
+    few = lambda sets, number: sets if full else dict(list(sets.items())[:number])  # each kind is compiled apart
+    online = {"algorithms": few(ONLINE, 2), "environment": known_contextual, "horizon": horizon}
+    agents = {"algorithms": few(AGENTS, 2), "environment": FEDERATED, "horizon": horizon}
+    plays, long = (20_000, 10_000) if full else (2000, 1000)
+    blocks = {"algorithms": few(BLOCKS, 3), "environment": PARETO, "horizon": plays}
+    linear = eliminations(long, ("M1", "M2") if full else ("M1",))
+    return {
+        "OnlineUCB": Sweep(common | online | {"grid": {"epsilon": [0.2, 1.0, 10.0] if full else [1.0, 10.0]}}),
+        "Byzantine-UCB": Sweep(
+            common | agents | {"grid": {told: [0.0, ATTACKED]}, "message_adversary": pointing_away(5.0)}
+        ),
+        "PRM": Sweep(
+            common | blocks | {
+                "grid": {"failure_prob": [FAILURE, 1 / plays], rewards: [0.0, CORRUPTED]},
+                "reward_adversary": partial(v.huber, kind="fixed", value=50.0),
+            }
+        ),
+        "elimination": Sweep(
+            common | {
+                "algorithms": linear, "environment": PRIVATE, "horizon": long, "message_adversary": target(30.0),
+                "grid": {"epsilon": [1.0, np.inf], told: [0.0, CORRUPTED]},
+            }
+        ),
+    }  # fmt: skip
+
+
+ONE_SET = ("PRM",)  # the promise is about one set, the first one; elsewhere about all sets of a run
+WORDS = {
+    "epsilon": lambda x: "no privacy" if np.isinf(x) else f"ε = {x:g}",
+    "corruption_bound": lambda x: f"{x:.0%} corrupted",
+    "failure_prob": lambda x: "δ = 0.05" if x == FAILURE else "δ = 1/T",
+}
+
+
+def cells(results: Results, name: str) -> pd.DataFrame:
+    """A row for each algorithm and setting of a sweep.
+
+    Columns: `set`, `setting`, `runs`, `failures` (runs in which the truth was outside), its share `outside` with the
+    exact 95% interval `low` and `high`, `any` (the share of runs in which any set failed) and `ratio`, the median over
+    runs of the error over the radius, at its largest.
+    """
+    ds: xr.Dataset = results[name]
+    keys = [str(key) for key in ds["largest_error"].dims if key not in ("algorithm", "seed")]
+    promised = "first_error" if name in ONE_SET else "largest_error"
+    rows = []
+    for label in ds["algorithm"].values:
+        here = ds.sel(algorithm=label)
+        for place in np.ndindex(*(here.sizes[key] for key in keys)):
+            cell = here.isel(dict(zip(keys, place, strict=True)))
+            setting = ",\n".join(WORDS[key](float(cell[key])) for key in keys)
+            failures, runs = int((cell[promised] > 1).sum()), max(1, int(np.isfinite(cell[promised]).sum()))
+            low, high = clopper_pearson(failures, runs, 0.025)
+            rows.append({
+                "set": label, "setting": setting, "runs": runs, "failures": failures, "outside": failures / runs,
+                "low": float(low), "high": float(high), "any": float((cell["largest_error"] > 1).mean()),
+                "ratio": float(cell[promised].median()),
+            })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+CUTS = (0.0, 0.01, 0.05, 0.2, 0.5, 1.0)
+
+
+def draw(name: str):
+    """The map of one kind of set."""
+
+    def picture(results: Results) -> plot.Plot:
+        frame = cells(results, name)
+        frame["text"] = [f"{x:.0%} ({y:.2f})" for x, y in zip(frame["outside"], frame["ratio"], strict=True)]
+        caption = "share of runs with the truth outside; in brackets: error over radius, median over runs"
+        parts = [part for _, part in frame.groupby("set", sort=False)]
+        return plot.heatmap(
+            pd.concat(parts[::-1]), "setting", "set", "outside", text="text", cuts=CUTS,
+            names={"setting": "", "set": ""}, caption=caption, width=6.0,
+        )  # fmt: skip
+
+    return picture
+
+
+def claims(results: Results) -> list[Claim]:
+    """The share of runs with the truth outside, beside the failure probability, for every set and setting."""
+    entries = []
+    for name in results:
+        for row in cells(results, name).to_dict("records"):
+            setting = row["setting"].replace("\n", " ")
+            measured = f"outside in {row['failures']} of {row['runs']} runs, error {row['ratio']:.2g} of the radius"
+            if name in ONE_SET:
+                measured += f"; any set of a run: {row['any']:.0%}"
+            interval = Interval("share", row["low"], row["high"], at_most=0.75 * FAILURE)
+            paper, evidence = "", None
+            if row["set"] in STATED:
+                paper, evidence = f"at most {0.75 * FAILURE:g} (3δ/4)", interval
+            else:
+                measured += f"; share [{row['low']:.3f}, {row['high']:.3f}]"
+            if any(row["set"].endswith(words) for words in OPEN):
+                paper = "at most δ, constants hidden"
+            entries.append(Claim(f"{name}: {row['set']}, {setting}", paper, measured, evidence))
+    return entries
+
+
+PICTURES = {"online": "OnlineUCB", "agents": "Byzantine-UCB", "blocks": "PRM", "elimination": "elimination"}
+STUDY = Study(
+    "Coverage of confidence sets and radii",
+    "all papers that have a radius",
+    sweeps,
+    {key: draw(name) for key, name in PICTURES.items()},
+    claims,
+)

@@ -1,0 +1,199 @@
+"""How far the server's aggregate is from the mean of the honest agents' statistics: Lemmas 3, 10, 11 and 13.
+
+Lemmas 3, 11 and 13 bound the distance for matrices and for vectors, in all episodes of a run together, with
+probability at least 1 - delta / 2, and state every constant. Lemma 10, from which they follow, has no probability in
+it: it is searched for a violation. The questions were fixed before the run: in what share of the runs is a bound
+exceeded, and does any placement of points violate Lemma 10?
+"""
+
+from functools import partial
+from typing import Any
+
+import jax.numpy as jnp
+import pandas as pd
+
+from jaxbandits import adversaries as v
+from jaxbandits import algorithms as a
+from jaxbandits.auditing.bounds import clopper_pearson
+from jaxbandits.numerics import count, fixed_sum, safe_norm
+from jaxbandits.numerics.linear_algebra import symmetric_eigen
+from jaxbandits.numerics.packed import unpack
+from jaxbandits.papers import watched as w
+from jaxbandits.papers.byzantine import placements
+from jaxbandits.papers.byzantine.instance import SHARES
+from jaxbandits.papers.byzantine.privacy import BOUNDED
+from jaxbandits.papers.study import Claim, Exact, Interval, Results, Study, Sweep
+from jaxbandits.protocol import Algorithm
+from jaxbandits.reports import plot
+from jaxbandits.typing import AlgorithmFactory
+from jaxbandits.validation import factory
+
+FAILURE = 0.05  # delta: each lemma may fail with half of it
+WINDOW = 10
+
+
+def aggregate_error(params, before, after, note, released):
+    """The larger of |E_k|_2 and |e_k|_2 over what the lemma allows, once an episode that is followed by another.
+
+    The honest mean is that of the sums without noise, over all but the attacked agents, which have the lowest numbers;
+    the server believes in as many as there are. The oracle's error epsilon is taken as 0, which allows the least.
+    """
+    c, root = params.inner.constants, jnp.sqrt(before.episode.astype(after.gram.dtype))  # sqrt(k - 1)
+    honest = jnp.arange(after.gram.shape[0]) >= params.inner.num_attacked
+
+    def off(points, memory):
+        mean = fixed_sum(jnp.where(honest[:, None], points, 0), axis=0) / count(honest).astype(points.dtype)
+        return memory.value - mean
+
+    matrix, vector = off(after.gram, after.memory[0]), off(after.vector, after.memory[1])
+    size = jnp.max(jnp.abs(symmetric_eigen(unpack(matrix))[0])) / ((c.shift + c.growth * root) / 2)
+    length = safe_norm(vector) / (c.numerator * root + c.excess)
+    return jnp.where(after.episode > before.episode, jnp.maximum(size, length), jnp.nan)
+
+
+@factory
+def watched_aggregate(
+    *, num_agents: int, num_arms: int, dim: int, horizon: int, base: AlgorithmFactory, corruption_bound: float = 0.0
+) -> Algorithm:
+    """Byzantine-UCB with a geometric median, of agents or of means, watched."""
+    sizes = {"num_agents": num_agents, "num_arms": num_arms, "dim": dim, "horizon": horizon}
+    return w.watched(base(corruption_bound=corruption_bound, **sizes), (), updated=aggregate_error)
+
+
+def _printed(**settings: Any) -> Any:
+    own: dict[str, Any] = {
+        "failure_prob": FAILURE,
+        "window": WINDOW,
+        "noise_scale": 0.3,
+        "ridge_scale": 1.0,
+        "radius_scale": 1.0,
+    }
+    return partial(watched_aggregate, base=partial(a.byzantine_ucb, **own, **settings))
+
+
+PRIVATE = {"privacy": "tree", "epsilon": 4.0, "calibration": "paper"}
+GROUPED = {"aggregate": "median_of_means", "constants": "median_of_means"}
+MEDIANS = {"Lemma 3, median": _printed(), "Lemma 11, private median": _printed(**PRIVATE, constants="dp")}
+MEANS = {
+    "Lemma 13, median of means": _printed(**GROUPED),
+    "Lemma 13, private median of means": _printed(**PRIVATE, **GROUPED),
+}
+ATTACKS = {
+    "constant 1e30": partial(v.byzantine, kind="constant", scale=1e30),
+    "constant of norm L": partial(v.byzantine, kind="constant", scale=0.5),  # L I / 2 and -L 1 / 2, in 4 dimensions
+    "ALIE": partial(v.byzantine, kind="alie", scale=1.5),
+}
+QUIET = "no attack"
+
+
+def sweeps(full: bool) -> dict[str, Sweep]:
+    """A sweep for each attack and for none; the median of means up to 1/4, where its lemma ends, and from one attacker.
+
+    Without attackers it has no groups.
+    """
+    settings: dict[str, Any] = {
+        "environment": BOUNDED, "horizon": 2000 if full else 100, "seeds": 1000 if full else 4, "checkpoints": 1,
+    }  # fmt: skip
+    attacks = ATTACKS if full else {"ALIE": ATTACKS["ALIE"]}
+    first = next(iter(MEANS))
+    means = MEANS if full else {first: MEANS[first]}  # each is compiled apart
+    declared = {QUIET: Sweep(settings | {"algorithms": MEDIANS, "grid": {"corruption_bound": [0.0]}})}
+    for name, attack in attacks.items():
+        attacked = settings | {"message_adversary": attack}
+        declared[name] = Sweep(attacked | {"algorithms": MEDIANS, "grid": {SHARES: [0.2, 0.4]}})
+        declared[f"{name}, groups"] = Sweep(attacked | {"algorithms": means, "grid": {SHARES: [0.1, 0.2]}})
+    return declared
+
+
+def computed(full: bool) -> dict[str, Any]:
+    """The search of Lemma 10."""
+    return {"placements": placements.search(*(400, 5, 400) if full else (10, 1, 5))}
+
+
+def cells(results: Results) -> pd.DataFrame:
+    """A row for each lemma, attack and share.
+
+    Columns: `rule`, `attack`, `share`, `runs`, `failures` (runs in which a bound is exceeded in some episode), `low`
+    and `high` (the exact 95% interval of their share) and `ratio`, the largest distance over its bound in all runs.
+    """
+    rows = []
+    for name, ds in results.items():
+        if name == "placements":
+            continue
+        for cell in (ds.sel(algorithm=x, corruption_bound=y) for x in ds["algorithm"] for y in ds["corruption_bound"]):
+            ratio = cell["largest_error"].values
+            failures = int((~(ratio <= 1)).sum())
+            low, high = clopper_pearson(failures, ratio.size, 0.025)
+            rows.append({
+                "rule": str(cell["algorithm"].values), "attack": name.removesuffix(", groups"),
+                "share": float(cell["corruption_bound"]), "runs": ratio.size, "failures": failures,
+                "low": float(low), "high": float(high), "ratio": float(ratio.max()),
+            })  # fmt: skip
+    frame = pd.DataFrame(rows)
+    frame["rule"] = pd.Categorical(frame["rule"], [*MEDIANS, *MEANS])
+    return frame.sort_values("rule", kind="stable").astype({"rule": str})
+
+
+def setting(row: dict[str, Any]) -> str:
+    """Attack and share of a cell in words."""
+    return QUIET if row["attack"] == QUIET else f"{row['attack']}, {row['share']:.0%} attacked"
+
+
+def draw(results: Results) -> plot.Plot:
+    """The largest distance over its bound."""
+    frame = cells(results)
+    frame["setting"] = [setting(row) for row in frame.to_dict("records")]
+    frame["rule"] = frame["rule"].str.replace(", ", ",\n")
+    frame["text"] = [f"{x:.2g}" for x in frame["ratio"]]
+    frame = frame.sort_values("share", kind="stable")
+    caption = (
+        "distance of the aggregate to the honest mean over the lemma's bound, the largest of all episodes and runs; "
+        "above 1 the bound is exceeded"
+    )
+    return plot.heatmap(
+        frame, "rule", "setting", "ratio", text="text", cuts=(0.0, 0.001, 0.002, 0.003, 0.004, 0.006, 1.0),
+        names={"rule": "", "setting": ""}, caption=caption, width=7.0,
+    )  # fmt: skip
+
+
+def claims(results: Results) -> list[Claim]:
+    """The share of runs in which a bound is exceeded beside delta / 2; the largest ratios of Lemma 10's search."""
+    entries = []
+    for row in cells(results).to_dict("records"):
+        measured = f"exceeded in {row['failures']} of {row['runs']} runs, at most {row['ratio']:.2g} of the bound"
+        interval = Interval("share", row["low"], row["high"], at_most=FAILURE / 2)
+        entries.append(
+            Claim(f"{row['rule']}: {setting(row)}", f"exceeded in at most {FAILURE / 2:g}", measured, interval)
+        )
+    return entries + search_claims(results["placements"])
+
+
+def search_claims(found: pd.DataFrame) -> list[Claim]:
+    """The largest ratios of Lemma 10's search: one above 1 contradicts it; that none is found proves nothing."""
+    ways = {
+        "random": (
+            "at random",
+            f"{found['placements'].sum():,} placements of 5 and 10 points in 1, 2 and 4 dimensions",
+        ),
+        "climbed": (
+            "after climbing",
+            f"{found['moves'].sum():,} moves from the worst of them, kept where the ratio grows",
+        ),
+        "line": ("the worst case of the proof", "exact, half of the points at z_0 and half at the median"),
+    }
+    entries = []
+    for key, (name, words) in ways.items():
+        worst = float(found[key].max())
+        evidence = Exact(worst, at_most=1.0) if key == "line" or worst > 1 else None
+        entries.append(Claim(f"Lemma 10, {name}", "at most 1", f"{worst:.6g} of the bound: {words}", evidence))
+    return entries
+
+
+STUDY = Study(
+    "How far the aggregate is from the honest mean",
+    "Lemmas 3, 10, 11 and 13",
+    sweeps,
+    {"map": draw},
+    claims,
+    computed,
+)

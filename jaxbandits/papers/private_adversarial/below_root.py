@@ -1,0 +1,129 @@
+"""Central against local privacy where epsilon falls with the horizon, as T^-a: the paper's headline below 1 / sqrt(T).
+
+Corollary 3.2 has regret of order sqrt(T / epsilon) = T^((1 + a) / 2), below T for every a < 1. With noise on every
+play, which is local privacy, the bound is sqrt(T) / epsilon, and no local algorithm has less than order T from a = 1/2
+on. The questions, fixed before the run: does the conversion keep its exponent along epsilon = T^-a; and is at least
+half of the regret a play left to the local algorithm at a >= 1/2 from the shortest horizon to the longest? That an
+exponent is read only where regret is below half of uniform play's was added after a first run, with the longest T.
+"""
+
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from jaxbandits import algorithms as a
+from jaxbandits import environments as e
+from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep
+from jaxbandits.papers.tables import exponent, ratio_interval
+from jaxbandits.reports import plot
+from jaxbandits.selection import final_regret
+from jaxbandits.statistics import mean_interval
+
+NUM_ARMS = 2
+POWERS = [0.25, 0.5, 0.6, 0.75]  # a
+GAPS = [0.1, 0.3, 1.0]
+CENTRAL, LOCAL = "HTINF in batches", "HTINF, noise on every play"
+ALGORITHMS = {CENTRAL: a.private_batched, LOCAL: partial(a.private_batched, window=1)}
+LEARNT = 0.5  # of uniform play's regret: below it an exponent says something about the algorithm
+STAYS = 0.5  # the share of the local algorithm's regret a play that must be left
+
+
+def sweeps(full: bool) -> dict[str, Sweep]:
+    """A sweep a horizon: every gap at each epsilon = T^-a."""
+    horizons, seeds = ([2000, 20_000, 200_000, 2_000_000, 20_000_000], 16) if full else ([200, 800], 4)
+    losses = partial(e.fixed_gap_losses, num_arms=NUM_ARMS, best=1, base=1.0)
+    settings = {"algorithms": ALGORITHMS, "environment": losses, "seeds": seeds, "checkpoints": 1}
+    return {
+        f"{horizon}": Sweep(
+            settings
+            | {"horizon": horizon, "grid": {"environment.gap": GAPS, "epsilon": [horizon**-power for power in POWERS]}}
+        )
+        for horizon in horizons
+    }
+
+
+def shares(results: Results) -> xr.DataArray:
+    """Regret over what uniform play costs at a gap of 1, at the gap that costs most.
+
+    Dimensions: algorithm, power, horizon, seed.
+    """
+    parts = []
+    for name, ds in results.items():
+        uniform = int(name) * (NUM_ARMS - 1) / NUM_ARMS
+        share = final_regret(ds).assign_coords(epsilon=POWERS).rename(epsilon="power") / uniform
+        parts.append(share.isel({"environment.gap": share.mean("seed").argmax("environment.gap")}))
+    joined = xr.concat(parts, pd.Index([int(x) for x in results], name="horizon"), coords="minimal", compat="override")
+    return joined.transpose("algorithm", "power", "horizon", "seed")
+
+
+def draw(results: Results) -> plot.Plot:
+    """Shares against the horizon, a line for each power and algorithm."""
+    share, rows, dotted = shares(results), [], {}
+    for power in POWERS:
+        for label, kind in ((CENTRAL, "batches"), (LOCAL, "noise on every play")):
+            line = f"{kind}, ε = T^-{power:g}"
+            for t in share["horizon"].values:
+                mean, low, high = mean_interval(share.sel(algorithm=label, power=power, horizon=t).values)
+                rows.append({"horizon": int(t), "share": mean, "low": low, "high": high, "line": line})
+            if label == LOCAL:
+                dotted[line] = f"batches, ε = T^-{power:g}"
+    caption = "HTINF, two arms; the gap of 0.1, 0.3 and 1 that costs most; dotted: noise on every play (local)"
+    words = {"horizon": "plays T", "share": "regret over that of uniform play"}
+    return plot.lines(
+        pd.DataFrame(rows), "horizon", "share", line="line", log="both", dotted=dotted, names=words, caption=caption,
+        width=6.5,
+    )  # fmt: skip
+
+
+def curve(share: xr.DataArray) -> xr.Dataset:
+    """Regret along the horizon of one algorithm at one power, as a Dataset with which an exponent is fitted."""
+    regret = (share * share["horizon"]).expand_dims("algorithm").expand_dims("t", -1).assign_coords(t=[1])
+    ordered = regret.transpose("algorithm", "horizon", "seed", "t").reset_coords(drop=True)
+    return ordered.to_dataset(name="regret").assign_attrs(constant_along="{}")
+
+
+def claims(results: Results) -> list[Claim]:
+    """Exponents along epsilon = T^-a, the local algorithm's share, and all shares."""
+    share, entries = shares(results), []
+    first, last = (int(share["horizon"][i]) for i in (0, -1))
+    for power in POWERS:
+        stated, here = (1 + power) / 2, share.sel(algorithm=CENTRAL, power=power)
+        learnt = here.isel(horizon=(here.mean("seed") < LEARNT).values)
+        paper = f"at most {stated:g}: √(KT/ε) (Corollary 3.2)"
+        statement = f"exponent of T along ε = T^-{power:g}: {CENTRAL}"
+        if learnt.sizes["horizon"] < 3:
+            measured = f"regret is below half of uniform play's at {learnt.sizes['horizon']} of {len(results)} horizons"
+            entries.append(Claim(statement, paper, measured))
+        else:
+            fitted, evidence = exponent(curve(learnt), "horizon", at_most=stated)
+            entries.append(Claim(statement, paper, f"{fitted:.2f}", evidence))
+    for power in POWERS:
+        here = share.sel(algorithm=LOCAL, power=power)
+        ratio, low, high = ratio_interval(here.sel(horizon=last).values, here.sel(horizon=first).values)
+        measured = f"{float(ratio):.2f} of the regret a play is left when T grows {last // first:,}-fold"
+        evidence = Interval("share left", float(low), float(high), at_least=STAYS)
+        bound = "of order T under local privacy (introduction)" if power >= 0.5 else "√(KT)/ε, below T"
+        statement = f"regret a play along ε = T^-{power:g}: {LOCAL}"
+        entries.append(Claim(statement, bound, measured, evidence if power >= 0.5 else None))
+    for power in POWERS:
+        for label in ALGORITHMS:
+            means = share.sel(algorithm=label, power=power).mean("seed")
+            points = ", ".join(f"{float(y):.3f} at {int(t):,}" for t, y in zip(means["horizon"], means, strict=True))
+            entries.append(Claim(f"regret over uniform play's along ε = T^-{power:g}: {label}", "", points))
+    for power in POWERS:
+        ends = [np.asarray(share.sel(algorithm=label, power=power, horizon=last)) for label in (CENTRAL, LOCAL)]
+        ratio, low, high = (float(x) for x in ratio_interval(*ends))
+        measured = f"{ratio:.3f} [{low:.3f}, {high:.3f}] of the local regret at T = {last:,}, ε = {last**-power:.2g}"
+        entries.append(Claim(f"central over local along ε = T^-{power:g}", "", measured))
+    return entries
+
+
+STUDY = Study(
+    "Central against local privacy below epsilon = 1 / sqrt(T)",
+    "Corollary 3.2 and the introduction",
+    sweeps,
+    {"share": draw},
+    claims,
+)

@@ -1,0 +1,313 @@
+"""The spectral filter, geometric medians and Maler as kernels over lanes, interpreted, against XLA's operations."""
+
+import re
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxbandits as jb
+from jaxbandits import catalogue
+from jaxbandits.estimators import _top_eigenvector, geometric_median, spectral_filter
+from jaxbandits.estimators.geometric_median import _solver
+from jaxbandits.estimators.spectral_filter import filter_blocks
+from jaxbandits.estimators.weiszfeld import _warm, warm_median, warm_start
+from jaxbandits.kernels import over_lanes
+from jaxbandits.kernels import spectral_filter as filter_kernel
+from jaxbandits.kernels.forms import absent_gpu
+from jaxbandits.learners import maler
+from jaxbandits.learners.maler import _kernel, num_pairs
+from jaxbandits.numerics import device_forms
+from jaxbandits.numerics.device_forms import forced
+from jaxbandits.protocol import Span
+from jaxbandits.random import Draws
+from jaxbandits.sweeps.compilation import compiled
+
+ULPS = 8  # units in the last place of a lane's largest number
+SAME_REMOVALS = 0.95  # the least share of lanes that remove the same reports: sums are rounded in another order
+
+
+@pytest.fixture
+def kernels(monkeypatch):
+    """The kernels that were laid out to be run, by the modules they belong to."""
+    laid_out = []
+    for module in (over_lanes, filter_kernel):
+
+        def by_kernel(*args, module=module, given=module.by_kernel, interpret=False):
+            laid_out.extend([module] * interpret)
+            return given(*args, interpret=interpret)
+
+        monkeypatch.setattr(module, "by_kernel", by_kernel)
+    return laid_out
+
+
+def both(function, *arrays):
+    """What lanes [L, ...] give by an interpreted kernel, wherever they lie, and by XLA's operations."""
+    found = []
+    for kind in ("interpreted", "xla"):
+        with forced(kind):
+            program = jax.jit(lambda *x: jax.vmap(function)(*x))  # a new function: JAX keeps what it compiled
+            found.append(jax.tree.map(np.asarray, program(*arrays)))
+            if kind == "interpreted":
+                turned = program(*(x[::-1] for x in arrays))
+                jax.tree.map(lambda x, y: np.testing.assert_array_equal(x[::-1], y), turned, found[0])
+    return found
+
+
+def assert_near(ours, wanted, ulps=ULPS):
+    """Leaves [L, ...] are the same but for a few units in the last place of the lane's largest number, at least 1."""
+    for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(wanted), strict=True):
+        if b.dtype.kind != "f":
+            np.testing.assert_array_equal(a, b)
+            continue
+        np.testing.assert_array_equal(np.isfinite(a), np.isfinite(b))
+        np.testing.assert_array_equal(a[~np.isfinite(b)], b[~np.isfinite(b)])
+        a, b = np.where(np.isfinite(b), a, 0), np.where(np.isfinite(b), b, 0)
+        largest = np.max(np.abs(b), tuple(range(1, b.ndim)), keepdims=True, initial=1)
+        assert np.all(np.abs(a - b) <= ulps * np.spacing(np.broadcast_to(largest, b.shape)))
+
+
+def clouds(lanes, count, dim):
+    """Points of many lanes. Some lanes hold what is not finite, far points, equal points."""
+    points = np.random.default_rng(count).normal(size=(lanes, count, dim)).astype(np.float32)
+    points[1, 0], points[2, 1, 0], points[3, 0, 0] = np.nan, np.inf, 1e30
+    points[4] = points[4, 0]
+    points[5] = np.nan
+    return points
+
+
+@pytest.mark.parametrize(("lanes", "count", "dim", "tolerance"), [(131, 3, 2, 1e-3)])
+def test_geometric_median(kernels, lanes, count, dim, tolerance):
+    function = partial(geometric_median, iterations=12, tolerance=tolerance)
+    ours, wanted = both(function, clouds(lanes, count, dim))
+    assert set(kernels) == {over_lanes}  # how often is JAX's choice
+    assert_near(ours, wanted)
+    assert np.isinf(ours.gap[5]) and np.all(np.isfinite(np.delete(ours.gap, 5)))
+
+
+def test_warm_median(kernels):
+    """In step code, where some points do not count, under two nested `vmap`s."""
+
+    def one(points, present):
+        return warm_median(points, warm_start(4, 3, jnp.float32, present), 3, present=present)
+
+    points = np.nan_to_num(clouds(140, 4, 3), posinf=3, neginf=-3, nan=1).clip(-9, 9)
+    present = np.ones((70, 4), bool)
+    present[::2, 1] = False
+    ours, wanted = both(one, points, np.repeat(present, 2, 0))
+    assert_near(ours, wanted)
+    nested, _ = both(jax.vmap(one, (0, None)), points.reshape(70, 2, 4, 3), present)
+    jax.tree.map(lambda x, y: np.testing.assert_array_equal(x.reshape(y.shape), y), nested, ours)
+    assert set(kernels) == {over_lanes}  # how often is JAX's choice
+
+
+def test_maler(kernels):
+    learner = maler(dim=2, horizon=50, theta_bound=1.0, gradient_bound=4.0)
+    target = np.random.default_rng(0).normal(size=(40, 2)).astype(np.float32)
+
+    def plays(target):
+        def play(state, _):
+            return learner.update(state, learner.predict(state) - target), None
+
+        return jax.lax.scan(play, learner.init(), length=9)[0]
+
+    ours, wanted = both(plays, target)
+    assert set(kernels) == {over_lanes}  # how often is JAX's choice
+    assert_near(ours, wanted, ulps=32)  # after nine updates, each from the one before
+    assert np.all(ours.t == 9)
+
+
+def test_one_lane_and_what_is_too_large_are_no_kernels(kernels):
+    median = partial(geometric_median, iterations=2)
+    with forced("interpreted"):
+        jax.jit(lambda x: jax.vmap(median)(x)).lower(floats(6, 12, 4))
+        jax.jit(lambda x: median(x)).lower(floats(4, 2))
+        assert not kernels
+        jax.jit(lambda x: jax.vmap(median)(x)).lower(floats(6, 4, 2))
+        assert set(kernels) == {over_lanes}  # how often is JAX's choice
+
+
+def reports(lanes, count, dim, arms, seed):
+    """Uniforms, reports of which a tenth are far off, their arms, and the arms' directions."""
+    rng = np.random.default_rng(seed)
+    directions = rng.normal(size=(arms, dim))
+    directions *= np.sqrt(dim) / np.linalg.norm(directions, axis=1, keepdims=True)
+    values = np.where(rng.random((lanes, count)) < 0.1, 12.0, rng.normal(size=(lanes, count)))
+    values[1], values[2, 3:9], values[3] = np.nan, np.inf, 0  # none, some that are not finite, all equal
+    return (
+        rng.random((lanes, count)).astype(np.float32), values.astype(np.float32),
+        rng.integers(arms, size=(lanes, count)).astype(np.int32), directions.astype(np.float32),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("lanes", "count", "dim", "arms", "most"), [(45, 40, 3, 5, None), (6, 20, 1, 1, 2)])
+def test_spectral_filter(kernels, lanes, count, dim, arms, most):
+    """By given uniforms, with the history of eigenvalues."""
+    *given, directions = reports(lanes, count, dim, arms, 0)
+    one = partial(spectral_filter, directions=directions, bound=0.5, max_removals=most)
+    ours, wanted = both(lambda u, x, a: one(u, x, a), *given)
+    assert set(kernels) == {filter_kernel}  # how often is JAX's choice
+    same = np.all(ours.keep == wanted.keep, 1)
+    assert same.mean() >= SAME_REMOVALS and wanted.num_removed.max() >= (most or 5)
+    assert_near(*(jax.tree.map(lambda x: x[same], found) for found in (ours, wanted)), ulps=32)
+    assert wanted.num_removed[1] == wanted.num_removed[3] == 0 and np.all(ours.mean[1] == 0)
+    assert ours.exhausted.any() == (most is not None)
+
+
+def test_spectral_filter_draws_in_the_kernel(kernels):
+    """As the end of a batch uses it: a stream of draws a lane, without a history."""
+    _, values, arms, directions = reports(33, 32, 2, 4, 1)
+    values = np.nan_to_num(values, posinf=1, nan=1).reshape(33, 4, 8)
+    arms = np.sort(arms[:, :4], 1)
+
+    def one(seed, values, arms):
+        present = jnp.arange(32).reshape(4, 8) % 7 != 3
+        return filter_blocks(Draws(seed, "filter"), 5, values, present, arms, directions, 0.3)
+
+    ours, wanted = both(one, np.arange(33, dtype=np.uint32), values, arms)
+    assert set(kernels) == {filter_kernel}  # how often is JAX's choice
+    same = np.all(ours.keep == wanted.keep, (1, 2))
+    assert same.mean() >= SAME_REMOVALS and wanted.num_removed.max() > 3
+    assert_near(*(jax.tree.map(lambda x: x[same], found) for found in (ours, wanted)), ulps=32)
+
+
+@pytest.mark.parametrize("dim", [1, 3, 14])
+def test_top_eigenvector_without_tiles(dim):
+    """All lanes at once give the bits of tiles, where these are elementwise too."""
+    rng = np.random.default_rng(dim)
+    weights, directions = rng.random((4, 64)), rng.normal(size=(4, dim, 64))
+    mean, wanted = rng.normal(size=(dim, 64)), rng.random(64) < 0.9
+    given = *(jnp.asarray(x, jnp.float32) for x in (weights, directions, 0.1 * mean)), jnp.asarray(wanted)
+    tiled, whole = (
+        np.asarray(jax.jit(partial(_top_eigenvector.top_eigenvector, tiles=tiles))(*given)) for tiles in (True, False)
+    )
+    if dim < _top_eigenvector.MIN_DIM_OF_PRODUCT:
+        np.testing.assert_array_equal(whole, tiled)
+    else:  # the library's product rounds in another way
+        np.testing.assert_allclose(whole[:, wanted], tiled[:, wanted], atol=1e-5)
+
+
+@pytest.mark.parametrize("dim", [1, 3])
+def test_top_eigenvector_of_packed_matrices(dim):
+    rng = np.random.default_rng(dim)
+    roots, wanted = rng.normal(size=(40, dim, dim)), rng.random(40) < 0.9
+    matrices = roots @ np.diag([*[0.5] * (dim - 1), 1.0]) @ roots.swapaxes(1, 2)
+    packed = matrices[:, *np.triu_indices(dim)].T.astype(np.float32)
+    found = np.asarray(jax.jit(partial(_top_eigenvector.of_packed, dim=dim))(packed, wanted))
+    vectors = np.linalg.eigh(matrices)[1][:, :, -1].T
+    np.testing.assert_allclose(np.abs(np.sum(vectors * found, 0))[wanted], 1, atol=1e-4)
+
+
+def floats(*shape):
+    return jax.ShapeDtypeStruct(shape, jnp.float32)
+
+
+def median_of(count, dim):
+    return over_lanes.one_lane(
+        _solver(64, False, False).__wrapped__, floats(count, dim), floats(count), floats(dim), floats()
+    )
+
+
+def warm_of(count, dim):
+    present = jax.ShapeDtypeStruct((count,), bool)
+    return over_lanes.one_lane(_warm(8), floats(count, dim), present, floats(count), floats(dim))
+
+
+def maler_of(dim, horizon):
+    learner = maler(dim=dim, horizon=horizon, theta_bound=1.0, gradient_bound=4.0)
+    return over_lanes.one_lane(_kernel(dim, num_pairs(horizon)), jax.eval_shape(learner.init), floats(dim))
+
+
+# At most so many operations and numbers alive; why it is no kernel.
+CENSUS = {
+    "geometric_median, 5 points, 3 coordinates": (partial(median_of, 5, 3), 2185, 88, ""),
+    "geometric_median, 20 points, 20 coordinates": (partial(median_of, 20, 20), None, None, "about 56934 oper.*"),
+    "geometric_median, 200 points, 9 coordinates": (partial(median_of, 200, 9), None, None, ".* at most 1024"),
+    "warm_median, 5 points, 9 coordinates": (partial(warm_of, 5, 9), 598, 124, ""),
+    "warm_median, 20 points, 5 coordinates": (partial(warm_of, 20, 5), 2579, 757, "757 numbers alive .*"),
+    "maler, 3 features, T = 5,000": (partial(maler_of, 3, 5_000), 1691, 223, ""),
+    "maler, 3 features, T = 10^6": (partial(maler_of, 3, 10**6), 2312, 304, "304 numbers alive .*"),
+}
+FILTER_CENSUS = {1: (282, 22), 3: (441, 35), 8: (1571, 124)}  # features: operations, numbers alive
+SLACK = 1.03  # other releases of JAX trace a few operations more
+
+
+@pytest.mark.parametrize("name", CENSUS)
+def test_census(name):
+    laid_out, operations, alive, reason = CENSUS[name]
+    found = laid_out()
+    assert re.fullmatch(reason, found.reason), found.reason
+    assert (found.census is None) == (operations is None)
+    if found.census:
+        assert found.census.operations <= SLACK * operations and found.census.alive <= SLACK * alive, found.census
+        assert found.census.loops == 1 and found.census.branches == 0
+
+
+@pytest.mark.parametrize("dim", FILTER_CENSUS)
+def test_census_of_the_filter(dim):
+    census, (operations, alive) = filter_kernel.census_of(dim, np.dtype(np.float32)), FILTER_CENSUS[dim]
+    assert census.operations <= SLACK * operations and census.alive <= SLACK * alive, census
+    assert census.branches == 1 and not over_lanes.refusal(census)
+
+
+def test_a_filter_of_many_features_is_no_kernel():
+    """Nor is one whose reports have more places than an int32 counts."""
+    shapes = [floats(8), floats(8), floats(8, 4, 8), floats(8, 4, 8), floats(8, 4), floats(8, 3, 14)]
+    assert "operations" in filter_kernel.refused(shapes)
+    shapes = [floats(8), floats(8), floats(2**20, 64, 32), floats(8, 4, 8), floats(8, 4), floats(8, 3, 2)]
+    assert "2147483648 numbers" in filter_kernel.refused(shapes)
+
+
+def test_lowered_for_a_gpu():
+    """One kernel each on a GPU, no library and no kernel on a TPU."""
+    learner = maler(dim=2, horizon=50, theta_bound=1.0, gradient_bound=4.0)
+    *given, directions = (jax.typeof(x) for x in reports(40, 20, 2, 3, 0))
+    programs = {
+        "median": (partial(geometric_median, iterations=4), (floats(40, 4, 2),)),
+        "maler": (lambda g: learner.update(learner.init(), g), (floats(40, 2),)),
+        "filter": (lambda u, x, a: spectral_filter(u, x, a, jnp.ones(directions.shape), 1.0), given),
+    }
+    for function, args in programs.values():
+        for platform, kernels in (("cuda", 1), ("tpu", 0), ("cpu", 0)):
+            with absent_gpu():
+                text = jax.jit(jax.vmap(function)).trace(*args).lower(lowering_platforms=(platform,)).as_text()
+            assert text.count("stablehlo.custom_call") == text.count("@__gpu$xla.gpu.triton(") == kernels
+
+
+def of_medians(*, num_arms, horizon):
+    """Plays in turn, and computes a median of draws at every play."""
+    algorithm, _ = catalogue.case("uniform")
+
+    def act(params, state, draws, t, context):
+        points = draws.uniform(t[0], (3, 2))
+        value = warm_median(points, warm_start(3, 2, points.dtype), 2).value
+        return (t + (value[0] > 2).astype(t.dtype)) % num_arms, None, ()
+
+    program = algorithm.program._replace(act=act)
+    return algorithm._replace(program=program, schedule=(Span(1, horizon),), config={})
+
+
+def test_in_a_sweep_and_where_a_kernel_cannot_be_compiled(kernels, monkeypatch):
+    monkeypatch.setattr(compiled, "executable", lambda key, device, build, structure: build())  # nothing from disk
+    monkeypatch.setattr(compiled, "GPUS", ("cpu",))
+    arms = partial(jb.environments.bernoulli_arms, means=[0.2, 0.5, 0.8])
+
+    def sweep():
+        compiled.compiled.cache_clear()
+        device_forms._forced.set_global("interpreted")  # in the threads of the sweep too
+        try:
+            return jb.sweep({"of_medians": of_medians}, arms, horizon=9, seeds=16, progress=False)
+        finally:
+            device_forms._forced.set_global(None)
+            compiled.compiled.cache_clear()
+
+    assert np.all(sweep().pulls == 3) and set(kernels) == {over_lanes}
+
+    def fails(*args, **options):
+        raise NotImplementedError("no such operation here")
+
+    monkeypatch.setattr(over_lanes, "by_kernel", fails)
+    with pytest.warns(RuntimeWarning, match="learners have no kernels on cpu.*no such operation here"):
+        assert np.all(sweep().pulls == 3)

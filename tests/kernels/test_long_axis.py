@@ -1,0 +1,184 @@
+"""An axis across the threads of a warp: one-lane functions, and a kernel of many arms, against the usual form."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from laid_out import choices, near, plan_of
+
+from jaxbandits import algorithms as a
+from jaxbandits import environments as e
+from jaxbandits.catalogue import Example
+from jaxbandits.kernels import engine
+from jaxbandits.kernels.apart import Apart, Unsupported
+from jaxbandits.kernels.elements import filled
+from jaxbandits.kernels.forms import absent_gpu
+from jaxbandits.kernels.long_axis import LongAxis
+from jaxbandits.spans import segment
+from jaxbandits.sweeps.compilation.compiled import compiled
+from jaxbandits.sweeps.plan import host_case, stacked
+
+LANES, LENGTH = 4, 37
+NAN, INF = np.nan, np.inf
+AXIS = LongAxis(LENGTH)
+
+
+def along(x):
+    """An array [LANES, ...] as elements: [LANES, n] along the long axis, [LANES, 1] where there is none."""
+    axes = [d for d, n in enumerate(x.shape) if n == LENGTH]
+
+    def element(index):
+        row = x[(slice(None), *(slice(None) if d + 1 in axes else i for d, i in enumerate(index)))]
+        return jnp.pad(row, ((0, 0), (0, AXIS.padded - LENGTH))) if axes else row[:, None]
+
+    return filled(AXIS.held(x.shape[1:]), element)
+
+
+def by_threads(function, *arrays):
+    """The function on every lane, with the long axis in one element."""
+    traced = jax.make_jaxpr(function)(*(x[0] for x in arrays))
+
+    def on_block(*arrays):
+        found = []
+        for x, out in zip(Apart(LANES, long=AXIS).closed(traced, map(along, arrays)), traced.out_avals, strict=True):
+            rows = [jnp.broadcast_to(jnp.asarray(each), (LANES, AXIS.padded)) for each in x.reshape(-1)]
+            whole = jnp.stack(rows, 1).reshape(LANES, *x.shape, AXIS.padded)
+            axes = [d for d, n in enumerate(out.shape) if n == LENGTH]
+            whole = jnp.moveaxis(whole, -1, axes[0] + 1)[..., :] if axes else whole[..., 0]
+            whole = jnp.squeeze(whole, axes[0] + 2) if axes else whole
+            found.append(lax.slice_in_dim(whole, 0, LENGTH, axis=axes[0] + 1) if axes else whole)
+        return found
+
+    return jax.jit(on_block)(*map(jnp.asarray, arrays))
+
+
+def same(function, *arrays):
+    wanted = jax.tree.leaves(jax.jit(jax.vmap(function))(*map(jnp.asarray, arrays)))
+    for ours, other in zip(by_threads(function, *arrays), wanted, strict=True):
+        np.testing.assert_allclose(ours, other, rtol=2e-6, atol=2e-6)  # sums are taken in another order
+
+
+def numbers(*shape, seed=0):
+    return np.random.default_rng(seed).normal(size=(LANES, *shape)).astype(np.float32)
+
+
+def places(low=0, high=LENGTH, seed=1):
+    return np.random.default_rng(seed).integers(low, high, size=LANES).astype(np.int32)
+
+
+SPECIAL = np.stack([np.full(LENGTH, 2.0)] * LANES).astype(np.float32)
+SPECIAL[0, 5], SPECIAL[1, [7, 9]], SPECIAL[2, [3, 30]], SPECIAL[3, 36] = NAN, (INF, NAN), (-INF, -INF), 3.0
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: (x.max(0), x.min(0), x.sum(0), x.max(), x.min(), x.sum()),
+    lambda x: (jnp.argmax(x, 0), jnp.argmin(x[:, 1])),
+    lambda x: ((x > 1).any(0), (x > -9).all(0), (x > 0).sum(0)),
+    lambda x: jnp.arange(LENGTH, dtype=jnp.float32) * 2 + x[:, 0],
+    lambda x: jnp.where(jnp.arange(LENGTH)[:, None] % 3 == 0, x, -x),
+    lambda x: jnp.stack([x[:, 0], x[:, 2]], axis=1) * x[:, 1:],
+    lambda x: jnp.concatenate([x, x[:, :1]], axis=1).T,
+    lambda x: x - x.mean(0)[None],
+    lambda x: (x[4], x[-1:, 1], x[:1].sum()),
+    lambda x: x @ x[0],
+])  # fmt: skip
+def test_operations(function):
+    same(function, numbers(LENGTH, 3))
+
+
+def test_nan_and_equals_go_where_jax_sends_them():
+    same(lambda x: (jnp.argmax(x), jnp.argmin(x), x.max(), x.min()), SPECIAL)
+
+
+@pytest.mark.parametrize("mode", ["clip", "fill", "promise_in_bounds"])
+def test_reading_at_a_place(mode):
+    at = places() if mode == "promise_in_bounds" else places(0, 60)
+    same(lambda x, i: x.at[i].get(mode=mode), numbers(LENGTH), at)
+    same(lambda x, i: x.at[i].get(mode=mode), numbers(LENGTH, 2), at)
+    same(lambda x, i: x.at[1, i].get(mode=mode), numbers(3, LENGTH), at)
+    same(lambda x, i: lax.dynamic_index_in_dim(x, i, 0), numbers(LENGTH), places(-9, 60))
+    same(lambda x, i: jnp.take_along_axis(x, i[None, None], axis=1)[:, 0], numbers(1, LENGTH), places())
+
+
+def test_writing_at_a_place():
+    same(lambda x, i: (x.at[i].set(7.0), x.at[i].add(x[3])), numbers(LENGTH), places(0, 60))
+    same(lambda x, i: x.at[i].set(jnp.array([1.0, 2.0])), numbers(LENGTH, 2), places())
+
+
+def test_a_loop_carries_the_axis():
+    def function(x, n):
+        return lax.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] * 0.5 + c[1].max()), (jnp.int32(0), x))[1]
+
+    same(function, numbers(LENGTH), places(0, 5))
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: jnp.cumsum(x), jnp.sort, lambda x: x[3:9], lambda x: x[::-1], lambda x: x.reshape(-1)[jnp.argsort(x)],
+    lambda x: jnp.concatenate([x, x]), lambda x: x @ x, lambda x: x.prod(),
+    lambda x: x * np.random.default_rng(0).normal(size=LENGTH), lambda x: jnp.stack(list(x[:, None]), 0),
+    lambda x: x[:, None] * x[None],
+])  # fmt: skip
+def test_what_is_not_taken_apart_is_named(function):
+    with pytest.raises(Unsupported, match=f"{LENGTH}"):
+        by_threads(function, numbers(LENGTH))
+
+
+# ---- many arms as a kernel
+
+MANY = Example(a.linucb, partial(e.contextual_linear, num_arms=40, dim=3))
+
+
+def laid_out_lanes(seeds):
+    laid_out = plan_of(MANY)
+    group = laid_out.groups[0]
+    host, marks = stacked([host_case(laid_out.cells[0])], laid_out.dtype)
+    marked, treedef = jax.tree.flatten(marks)
+    run = compiled(group.parts, tuple(marked), treedef, 1, len(group.times))
+    window = engine.choice(group.parts, host_case(laid_out.cells[0]), len(group.times), (1, True, False)).window
+    return group, run, tuple(marked), host, np.arange(seeds, dtype=np.uint32), window
+
+
+def test_many_arms_play_as_on_a_cpu():
+    group, run, marks, host, seeds, window = laid_out_lanes(16)
+    device = jax.devices()[0]
+    case, times = jax.device_put((host, group.times.astype(np.int32)), device)
+    lane = run("begin", device, case, seeds)
+    where = segment(group.schedule[0], 0, 0, 20, group.times)
+    ours = jax.jit(partial(engine.advance, window, marks, interpret=True), static_argnames=())(
+        case, jnp.asarray(seeds), jax.tree.map(jnp.array, lane), times, where
+    )
+    wanted = run("advance", device, case, seeds, lane, times, where, kind=(1, True, False))
+    ours, wanted = jax.tree.map(np.asarray, (ours, wanted))
+    same_plays = np.all(
+        [near(x, y) for x, y in zip(*map(jax.tree.leaves, (ours.record, wanted.record)), strict=True)], 0
+    )
+    assert same_plays.mean() >= 0.9
+    for x, y in zip(jax.tree.leaves(ours), jax.tree.leaves(wanted), strict=True):
+        assert np.all(near(x, y)[same_plays])
+
+
+def test_the_kernel_of_many_arms_lowers():
+    group, run, _, host, seeds, _ = laid_out_lanes(128)
+    case = jax.tree.map(jax.typeof, host)
+    lane = run.functions["begin"].trace(case, seeds).out_info
+    where = segment(group.schedule[0], 0, 0, 1, group.times)
+    with absent_gpu():
+        traced = run.functions["kernel"].trace(
+            (1, True, False), "kernel", case, seeds, lane, group.times.astype(np.int32), where
+        )
+        text = traced.lower(lowering_platforms=("cuda",)).as_text()
+    assert text.count("@__gpu$xla.gpu.triton(") == 1 and "stablehlo.while" not in text
+
+
+def test_counts_and_refusals_of_many_arms():
+    contexts = partial(e.contextual_linear, num_arms=100, dim=5)
+    [(_, choice)] = choices(Example(a.linucb, contexts))
+    assert not choice.reason and choice.window.long == LongAxis(100)
+    assert choice.census.operations <= 1540 and choice.census.alive <= 84
+    [(_, carried)] = choices(Example(a.ucb1, partial(e.bernoulli_arms, means=np.linspace(0.1, 0.9, 100))))
+    assert carried.reason == "100 arms that are carried from play to play"
+    [(_, several)] = choices(Example(partial(a.shuffle_linucb, epsilon=1.0), contexts))
+    assert several.reason == "windows of several plays with 100 arms"

@@ -1,0 +1,99 @@
+"""Studies across the papers: watched algorithms play as without, what is measured, shown linear arms."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+import jaxbandits as jb
+from jaxbandits.papers import watched as w
+from jaxbandits.papers.across import coverage, named_epsilon
+from jaxbandits.papers.across.shown_linear import shown_linear
+from jaxbandits.papers.byzantine.instance import FEDERATED
+from jaxbandits.papers.private_robust_mab.raw_moments import MEANS, PARETO
+from jaxbandits.papers.robust_linear.instance import ACTIONS, PRIVATE, THETA
+
+a = jb.algorithms
+SHAPE = {"num_arms": coverage.NUM_ARMS, "dim": coverage.DIM}
+AGENTS = {"num_agents": 10, "num_arms": 10, "dim": 4}
+
+
+def cases():
+    """Name -> (algorithm, its truth, what measures it, its environment)."""
+    quickly = {"num_batches": 3, "epsilon": 1.0, "variance_bound": "observed"}  # without a filter to compile
+    batch = a.robust_elimination(actions=ACTIONS, horizon=400, **quickly)
+    return {
+        "online": (
+            a.online_ucb(**SHAPE, horizon=60, epsilon=1.0, learner="ogd"), np.array(coverage.KNOWN),
+            {"updated": w.online_ucb_error}, coverage.known_contextual(),
+        ),
+        "agents": (
+            a.byzantine_ucb(**AGENTS, horizon=60, window=10, aggregate="mean"), coverage.AGENT_THETA,
+            {"updated": w.byzantine_error}, FEDERATED(),
+        ),
+        "blocks": (
+            a.prm_elimination(num_arms=5, horizon=2000, epsilon=0.5, failure_prob=0.05, radius="explicit"),
+            np.array(MEANS), {"updated": w.block_error}, PARETO(),
+        ),
+        "elimination": (batch, THETA, {"closed": w.batch_error(batch.version[2])}, PRIVATE()),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["online", "agents", "blocks", "elimination"])
+def test_a_watched_algorithm_plays_as_without_and_a_wrong_truth_lies_outside(name):
+    plain, truth, measures, environment = cases()[name]
+    alone = jb.simulate(plain, environment, seed=3, checkpoints=5)
+    watched = jb.simulate(w.watched(plain, truth, **measures), environment, seed=3, checkpoints=5)
+    np.testing.assert_array_equal(alone.regret, watched.regret)
+    right = float(watched.diagnostics["largest_error"])
+    assert 0 < float(watched.diagnostics["first_error"]) <= right
+    wrong = jb.simulate(w.watched(plain, truth + 1000, **measures), environment, seed=3, checkpoints=5)
+    assert float(wrong.diagnostics["first_error"]) > max(1, right)
+
+
+def test_the_first_set_of_online_ucb_by_hand():
+    """The first prediction is 0, so that theta is 0 and V = I + x x' for the noisy feature x."""
+    plain, truth, measures, environment = cases()["online"]
+    run = jb.simulate(w.watched(plain, truth, **measures), environment, seed=5, checkpoints=1, history=True)
+    x = np.asarray(run.history.message.feature, np.float64).reshape(-1, coverage.DIM)[0]
+    expected = np.sqrt(truth @ truth + (x @ truth) ** 2) / plain.params.width
+    assert float(run.diagnostics["first_error"]) == pytest.approx(expected, rel=1e-4)
+
+
+def test_the_first_set_of_byzantine_ucb_by_hand():
+    """The mean as the rule: theta_2 = Lambda^-1 b from the first messages, with lambda_2 and beta_2 as printed."""
+    truth, scales = coverage.AGENT_THETA, {"ridge_scale": 1.0, "radius_scale": 1.0, "window": 10}
+    plain = a.byzantine_ucb(**AGENTS, horizon=20, aggregate="mean", **scales)
+    made = w.watched(plain, truth, updated=w.byzantine_error)
+    run = jb.simulate(made, FEDERATED(), seed=6, checkpoints=1, history=True)
+    message = run.history.message
+    gram = np.asarray(message.gram, np.float64).reshape(-1, 10, 4, 4)[0].mean(0)
+    vector = np.asarray(message.vector, np.float64).reshape(-1, 10, 4)[0].mean(0)
+    iota = np.log(128 * 10 * 20 / 0.05)
+    level = max(10, 8 * 2 * np.sqrt(10 * iota) * np.sqrt(2))  # L and 8 C sigma sqrt(L iota) sqrt(k), C = 2, sigma = 1
+    width = 3 * np.sqrt(4 * level) + 4 * 2 * 1.5 * np.sqrt(10 * 4 * iota) / np.sqrt(level) + np.sqrt(4 * iota / 10)
+    matrix = gram + level * np.eye(4)
+    error = np.linalg.solve(matrix, vector) - truth
+    assert float(run.diagnostics["first_error"]) == pytest.approx(np.sqrt(error @ matrix @ error) / width, rel=1e-3)
+
+
+def test_shown_linear_arms_pay_what_they_show():
+    actions, theta = [[0.6, 0.8], [0.8, 0.6]], [0.6, 0.8]
+    environment = partial(shown_linear, actions=actions, theta=theta)
+    run = jb.simulate(partial(a.uniform, horizon=20_000), environment, seed=1, checkpoints=1, history=True)
+    action, reward = np.asarray(run.history.action), np.asarray(run.history.reward)
+    assert set(np.unique(reward)) == {0.0, 1.0}
+    assert reward[action == 0].mean() == 1.0 and reward[action == 1].mean() == pytest.approx(0.96, abs=0.01)
+    with pytest.raises(ValueError, match="give probabilities"):
+        shown_linear(actions=actions, theta=[-0.6, 0.8])
+
+
+def test_a_verdict_on_what_is_spent_follows_from_composition_or_from_the_audit():
+    row = {"mechanism": "LDP-UCB", 0.1: 0.1, 1.0: 1.0, 10.0: 10.0, "exact": True, "audited": 0.9}
+    assert named_epsilon._spending(row).holds is True
+    assert named_epsilon._spending(row | {10.0: 10.2}).holds is False
+    assert named_epsilon._spending(row | {10.0: 10.2, "mechanism": "DP-DPE, Gaussian"}).holds is True  # proved to 1
+    assert named_epsilon._spending(row | {10.0: 10.2, "mechanism": "OnlineUCB, printed"}).holds is False
+    assert named_epsilon._spending(row | {1.0: 3.0, "exact": False}).holds is None  # a bound, and 0.9 is proven
+    assert named_epsilon._spending(row | {1.0: 3.0, "exact": False, "audited": 1.3}).holds is False
+    assert named_epsilon._spending(row | {"mechanism": "OnlineUCB, exact", 1.0: 3.0}).holds is None  # ours
