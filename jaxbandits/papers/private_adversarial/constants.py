@@ -1,8 +1,12 @@
 """The bounds with their constants where they say something: two arms, two experts, a million plays.
 
 At the sizes of Table 1 they exceed T. With two arms they do not, and a regret above one would contradict it.
+
+Lemma E.4 is about FTPL on losses with Laplace noise of scale lambda: that is the conversion with batches of one play
+and epsilon = 1 / lambda. Its bound has the factor lambda, so that it is asked whether the lemma holds at every lambda.
 """
 
+import math
 from functools import partial
 
 import pandas as pd
@@ -19,6 +23,7 @@ DELTA = 1e-5  # of batched EXP4, whose bound is not used
 ARMS = {
     "HTINF in batches": (partial(a.private_batched, base=a.htinf), "htinf", "Corollary 3.2"),
     "EXP3 in batches": (partial(a.private_batched, base=a.exp3), "exp3", "Corollary E.1"),
+    "FTPL in batches": (partial(a.private_batched, base=a.ftpl), "ftpl", "Corollary E.3 with Lemma E.4's constants"),
 }
 _EXPERTS_AS_ARMS = partial(a.bandit_to_experts, base=partial(a.private_batched, base=a.htinf))
 EXPERTS = {
@@ -27,6 +32,8 @@ EXPERTS = {
 }
 UNIFORM, ORDER = "uniform play", "printed bound"
 EPSILONS = [0.1, 0.3, 1.0]
+NOISY = "FTPL, noise of scale λ"  # without batches: a message a play
+SCALES = [1.0, 0.1, 0.01, 0.001]  # lambda; the conversion's is at least 1/2
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
@@ -43,6 +50,9 @@ def sweeps(full: bool) -> dict[str, Sweep]:
             | {"algorithms": arms, "environment": losses, "grid": {"environment.gap": gaps, "epsilon": EPSILONS}}
         )
     }
+    plain = {NOISY: partial(a.private_batched, base=a.ftpl, window=1)}
+    grid = {"environment.gap": gaps, "epsilon": [1 / scale for scale in SCALES]}
+    declared["noisy"] = Sweep(settings | {"algorithms": plain, "environment": losses, "grid": grid})
     for gap in gaps:
         environment = e.rotating_experts(losses=losses(gap=gap), num_experts=NUM_EXPERTS, spread=0.0)
         grid = {("epsilon", "experts as arms.base.epsilon"): EPSILONS}
@@ -53,18 +63,29 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 
 
 def bound(label: str, horizon: int, epsilon: float) -> float:
-    """The printed bound of an algorithm, constants included."""
+    """The printed bound of an algorithm, constants included.
+
+    FTPL's is what Theorem 3.1 makes of Lemma E.4: 2/epsilon (R + 1) with R for epsilon T updates and lambda = 1.
+    """
+    if label == "FTPL in batches":
+        return 2 / epsilon * (lemma_e4(epsilon * horizon, 1.0) + 1)
     if label in ARMS:
         return theory.arms_bounds(NUM_ARMS, horizon, epsilon, corrected=False)[ARMS[label][1]]
     sizes = (NUM_ARMS, NUM_EXPERTS)
     return theory.experts_bounds(*sizes, horizon, epsilon, DELTA)[EXPERTS[label][1]]
 
 
+def lemma_e4(updates: float, scale: float) -> float:
+    """Lemma E.4 as read here: 11 lambda sqrt(K T log K) log(K T) + 10 for T updates."""
+    size = NUM_ARMS * updates
+    return 11 * scale * math.sqrt(size * math.log(NUM_ARMS)) * math.log(size) + 10
+
+
 def largest(results: Results) -> pd.DataFrame:
     """For each algorithm and epsilon the largest mean regret over the gaps, with its interval."""
     frames = [
         regrets(ds).assign(gap=float(name.partition("-")[2]))
-        if name != "arms"
+        if name not in ("arms", "noisy")
         else regrets(ds).rename(columns={"environment.gap": "gap"})
         for name, ds in results.items()
     ]
@@ -75,6 +96,7 @@ def largest(results: Results) -> pd.DataFrame:
 def draw(results: Results) -> plot.Plot:
     """Measured regret and printed bounds against epsilon, with uniform play above."""
     frame, horizon = largest(results), int(results["arms"].t[-1])
+    frame = frame[frame["algorithm"] != NOISY]
     parts, dotted = [], {}
     for label, part in frame.groupby("algorithm", sort=False):
         parts.append(part[["epsilon", "mean", "low", "high"]].assign(line=label))
@@ -98,6 +120,14 @@ def claims(results: Results) -> list[Claim]:
     horizon, entries = int(results["arms"].t[-1]), []
     sources = {label: source for label, (_, _, source) in (ARMS | EXPERTS).items()}
     for row in largest(results).itertuples():
+        if row.algorithm == NOISY:
+            scale = 1 / row.epsilon
+            limit = lemma_e4(horizon, scale)
+            evidence = Interval("interval", row.low, row.high, at_most=limit)
+            statement = f"{NOISY} = {scale:g}: largest mean regret"
+            measured = f"{row.mean:,.0f} at a gap of {row.gap:g}, {row.mean / limit:.3f} of it"
+            entries.append(Claim(statement, f"at most {limit:,.0f} (Lemma E.4)", measured, evidence))
+            continue
         statement = f"{row.algorithm}, ε = {row.epsilon:g}: largest mean regret"
         measured = f"{row.mean:,.0f} at a gap of {row.gap:g}"
         if row.algorithm == UNIFORM:
@@ -112,7 +142,7 @@ def claims(results: Results) -> list[Claim]:
 
 STUDY = Study(
     "The bounds with their constants, where they are below what uniform play costs",
-    "Corollaries 3.2, 4.3 and E.1, Theorem 4.4",
+    "Corollaries 3.2, 4.3, E.1 and E.3, Theorem 4.4, Lemma E.4",
     sweeps,
     {"epsilon": draw},
     claims,

@@ -153,7 +153,7 @@ def figure(kind, key):
         dotted = {x: x.removesuffix(" (theory)") for x in ds["algorithm"].values if x.endswith(" (theory)")}
         caption = (
             f"{given}; tuned on other seeds, theory tunings dotted; rates and "
-            "bounds are min(·, T), those that are T throughout not drawn"
+            "bounds are min(·, T), a bound that is T throughout is not drawn"
         )
         return plot.against(ds, key, dotted=dotted, reference=references(kind, of, ends), caption=caption, width=5.5)
 

@@ -130,7 +130,8 @@ def claims(results: Results) -> list[Claim]:
     )
     for (name, epsilon, share), row in mean.iterrows():
         if epsilon == EPSILON:
-            attack = f"{share_text(share)} {name}" if share else "no contamination"
+            words = name if name == "swapped" else f"replaced by {name}"
+            attack = f"{share_text(share)} {words}" if share else "no contamination"
             measured = ", ".join(f"{label} {row[label]:,.0f}" for label in PRM | RIVALS)
             entries.append(Claim(f"regret, ε = {epsilon:g}, {attack}", "", measured))
     return entries
