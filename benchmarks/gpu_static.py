@@ -66,7 +66,7 @@ TPU = "v5e:2x2"  # as `libtpu` names it
 
 
 def cases() -> dict[str, Any]:
-    """The catalogue's cases, and further ones at other sizes: ten arms, and 100 arms drawn anew at every play."""
+    """The catalogue's cases, and further ones with ten arms, 100 arms, and 100 arms that are drawn anew."""
     from functools import partial
 
     import numpy as np
@@ -77,6 +77,8 @@ def cases() -> dict[str, Any]:
 
     means = np.linspace(0.1, 0.9, 10)
     arms, losses = partial(e.bernoulli_arms, means=means), partial(e.bernoulli_losses, means=means)
+    hundred = np.linspace(0.1, 0.9, 100)
+    many, many_losses = partial(e.bernoulli_arms, means=hundred), partial(e.bernoulli_losses, means=hundred)
     contexts = partial(e.contextual_linear, num_arms=100, dim=5, reward="bernoulli")
     return {
         **ALGORITHMS,
@@ -85,6 +87,13 @@ def cases() -> dict[str, Any]:
         "exp3-10": Example(a.exp3, losses),
         "exp3-mixing-10": Example(partial(a.exp3, learning_rate=0.05, mixing=0.1), losses),
         "htinf-10": Example(a.htinf, losses),
+        "ucb1-100": Example(a.ucb1, many),
+        "kl_ucb-100": ALGORITHMS["kl_ucb"]._replace(environment=many),
+        "thompson-100": Example(a.thompson, many),
+        "exp3-100": Example(a.exp3, many_losses),
+        "htinf-100": Example(a.htinf, many_losses),
+        "private_batched-100": ALGORITHMS["private_batched"]._replace(environment=many_losses),
+        "prm_elimination-100": ALGORITHMS["prm_elimination"]._replace(environment=many),
         "linucb-100": Example(a.linucb, contexts),
     }
 
@@ -113,7 +122,7 @@ def counted(name: str, target: str) -> dict[str, Any]:
     import jax
     import numpy as np
 
-    from jaxbandits.kernels.engine import plays_of
+    from jaxbandits.kernels.engine import plays_of, single_of
     from jaxbandits.kernels.stretch import OneWindow
 
     group, run, case, span = laid_out(name)
@@ -131,7 +140,7 @@ def counted(name: str, target: str) -> dict[str, Any]:
     }  # fmt: skip
     if not reason:
         # many arms lie across the threads of a warp
-        row["threads_per_lane"] = 1 if getattr(choice.window, "long", None) is None else 32
+        row["threads_per_lane"] = 1 if single_of(choice.window).long is None else 32
         lane = jax.eval_shape(run.functions["begin"], case, np.zeros(1, np.uint32))
         record = lane.record
         written = bytes_of((record.pulls_at, record.regret_at))

@@ -89,6 +89,14 @@ class Apart:
         """The shape of the elements of an array of a shape."""
         return tuple(shape) if self.long is None else self.long.held(shape)
 
+    def blocks(self, shapes: Iterable[Sequence[int]]) -> list[tuple[int, ...]]:
+        """Of arrays of some shapes the shapes of all elements that differ between lanes."""
+        return [
+            self.block if self.long is None or self.long.length not in shape else (self.block[0], self.long.padded)
+            for shape in shapes
+            for _ in range(int(np.prod(self.held(shape))))
+        ]
+
     def constant(self, array: Any, dtype: Any) -> Elements:
         """The elements of an array that is known while tracing."""
         return held_apart(array, dtype) if self.long is None else self.long.constant(self, np.asarray(array, dtype))
@@ -132,6 +140,14 @@ def _call(name: str) -> Any:
     return lambda run, operands, eqn: run.closed(eqn.params[name], operands)
 
 
+def _jit(run: Apart, operands: list[Elements], eqn: Any) -> list[Elements]:
+    """A traced function; sums in a fixed order along the axis that is not held apart go by their names."""
+    rule = reduction_rules.BY_NAME.get(eqn.params["name"])
+    if rule is not None and run.runs_along(eqn.invars[0].aval.shape, -1):
+        return [rule(run, operands[0])]
+    return run.closed(eqn.params["jaxpr"], operands)
+
+
 def _platform(run: Apart, operands: list[Elements], eqn: Any) -> list[Elements]:
     for i, names in enumerate(eqn.params["platforms"]):
         if names is None or run.platform in names:
@@ -171,10 +187,10 @@ RULES: dict[str, Any] = {
     "closed_call": _call("call_jaxpr"),
     "custom_jvp_call": _call("call_jaxpr"),
     "custom_vmap_call": _call("call"),
-    "jit": _call("jaxpr"),
+    "jit": _jit,
     "le_to": _ordered(lax.le),
     "lt_to": _ordered(lax.lt),
-    "pjit": _call("jaxpr"),
+    "pjit": _jit,
     "platform_index": _platform,
     "round": _round,
     "with_form": _call("plain"),

@@ -3,13 +3,11 @@
 from collections import Counter
 from typing import Any, NamedTuple
 
-import jax
-import numpy as np
 from jax.extend.core import Jaxpr, Literal
 
-from jaxbandits.kernels.apart import dtype_of
-from jaxbandits.kernels.liveness import alive, differs, inner, numbers
-from jaxbandits.kernels.stretch import OneWindow, written_out
+from jaxbandits.kernels.apart import Apart, dtype_of
+from jaxbandits.kernels.liveness import alive, differs, inner, numbers, of_thread
+from jaxbandits.kernels.stretch import OneWindow, element_shapes, written_out
 
 FREE = frozenset(["broadcast_in_dim", "reshape", "squeeze", "convert_element_type", "pjit", "jit", "copy"])
 LANES = 32  # of the block that is traced; the counts do not depend on it
@@ -23,14 +21,14 @@ class Census(NamedTuple):
     # operation, and a product is part of the only sum that reads it.
     operations: int
     alive: int  # the most numbers of a lane that are needed at once
-    carried: int  # numbers of a lane from window to window
+    carried: int  # numbers of a thread from window to window
     loops: int  # loops that are left
     branches: int  # branches that are left
 
 
 def census_of(one: OneWindow) -> Census:
     """Count what is left of a window once every array element is held apart."""
-    carried = sum(int(np.prod(x.shape)) for x in jax.tree.leaves(one.lane))
+    carried = sum(map(of_thread, element_shapes(one, Apart(LANES, long=one.long))))
     return counted(written_out(one, LANES).jaxpr)._replace(carried=carried)
 
 

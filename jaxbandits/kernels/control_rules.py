@@ -84,14 +84,14 @@ def _loop(
 
         def trial(*flat: Any, found: dict[str, Any] = found) -> tuple[()]:
             with run.scope():
-                conditions = condition(packed.arrays(flat))
-                found["apart"] = any(map(varies, conditions.reshape(-1)))
+                conditions = shapes_of([condition(packed.arrays(flat))])
+                found["apart"] = any(conditions)
+                found["least"] = np.broadcast_shapes(*conditions)
                 found["shapes"] = shapes_of(body(packed.arrays(flat)))
             return ()
 
         jax.eval_shape(trial, *map(jax.ShapeDtypeStruct, shapes, packed.dtypes))
-        least: Shape = run.block if found["apart"] else ()
-        grown = [np.broadcast_shapes(*both, least) for both in zip(shapes, found["shapes"], strict=True)]
+        grown = [np.broadcast_shapes(*both, found["least"]) for both in zip(shapes, found["shapes"], strict=True)]
         if grown == shapes:
             break
         shapes = grown
@@ -99,6 +99,7 @@ def _loop(
     def goes_on(flat: Any) -> Any:
         with run.scope():
             on = reduce(either, condition(packed.arrays(flat)).reshape(-1))
+            on = on if run.long is None else run.long.inside(run, on)
             return jnp.max(on.astype(jnp.int32)) > 0 if found["apart"] else jnp.asarray(on)
 
     def turn(flat: Any) -> Any:

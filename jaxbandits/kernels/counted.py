@@ -17,7 +17,7 @@ from jax.extend.core import ClosedJaxpr
 from jaxbandits import recorder, simulator
 from jaxbandits.kernels.apart import Apart
 from jaxbandits.kernels.elements import Elements, single
-from jaxbandits.kernels.stretch import Inside, over_blocks, packed_lane, read_only, written_out
+from jaxbandits.kernels.stretch import Inside, element_shapes, over_blocks, packed_lane, read_only, written_out
 from jaxbandits.kernels.windows import LATER, Windows, as_lane, play_window, totals_at, traced_windows
 from jaxbandits.protocol import Case
 from jaxbandits.recorder import Window
@@ -63,10 +63,16 @@ def counted_windows(parts: Parts, case: Case, lane: Lane, kind: tuple[int, bool,
 
 def write_apart(inside: Inside, rows: Any, here: Any, totals: Sequence[Elements]) -> None:
     """Write the totals at checkpoints, in each lane that is at one at a row of its own. rows, here: [B]."""
-    lanes = jnp.arange(rows.shape[0])
+    block = rows.shape[0]
+    rows, here, lanes = rows.reshape(block), here.reshape(block), jnp.arange(block)
     for table, total in zip(inside.tables, totals, strict=True):
         for i, element in enumerate(total.reshape(-1)):
-            triton.store(table.at[0, rows, i, lanes], jnp.broadcast_to(element, rows.shape), mask=here)
+            at: Any = (0, rows, i, lanes)
+            value, mask = element.reshape(-1) if table.ndim == 4 else element, here
+            if table.ndim == 5:
+                at, mask = (0, rows[:, None], i, lanes[:, None], jnp.arange(table.shape[4])[None]), here[:, None]
+            shape = np.broadcast_shapes(*map(np.shape, at))
+            triton.store(table.at[at], jnp.broadcast_to(value, shape), mask=jnp.broadcast_to(mask, shape))
 
 
 def advance(
@@ -84,7 +90,7 @@ def advance(
         return jnp.max(condition.astype(jnp.int32)) > 0
 
     def plays(inside: Inside, flat: list[Any]) -> list[Any]:
-        limit, time, run = inside.limits[0], inside.times, Apart(block)
+        limit, time, run = inside.limits[0], inside.times, Apart(block, long=one.long)
         horizon, step = time[last_row], written_out(one, block)
 
         def time_of(rows: Any) -> Any:
@@ -94,11 +100,11 @@ def advance(
             with run.scope():
                 given = [*inside.case, *packed_lane(one, run).arrays(carry[:-1]), single(horizon)]
                 [moves] = run.closed(counted.moves, given)
-                return (carry[-1] > 0) & any_lane(jnp.broadcast_to(moves[()], (block,)))
+                return (carry[-1] > 0) & any_lane(jnp.broadcast_to(moves[()], run.block))
 
         def one_window(carry: Any) -> Any:
             row = as_lane(one, packed_lane(one, run).arrays(carry[:-1])).next[()]
-            stop = jnp.full((block,), horizon)
+            stop = jnp.full(run.block, horizon)
             if counted.ahead is not None:
                 stop = time[jnp.minimum(row + counted.ahead, last_row)]
             with run.scope():
@@ -113,7 +119,7 @@ def advance(
 
                 _, row = lax.while_loop(lambda carry: any_lane(carry[0] <= done), at_checkpoint, (time_of(row), row))
                 arrays = jax.tree.leaves(window.lane._replace(next=single(row)))
-                return [*packed_lane(one, run).flat(arrays, [run.block] * (len(carry) - 1)), carry[-1] - 1]
+                return [*packed_lane(one, run).flat(arrays, element_shapes(one, run)), carry[-1] - 1]
 
         return lax.while_loop(goes_on, one_window, [*flat, limit])[:-1]
 

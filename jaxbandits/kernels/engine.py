@@ -67,16 +67,14 @@ def _choice(
     parts: Parts, leaves: tuple[Any, ...], treedef: Any, checkpoints: int, kind: tuple[int, bool, bool], x64: bool
 ) -> Choice:
     slots, full, whole = kind
-    numbers = sum(int(np.prod(x.shape)) for x in leaves)
+    long = LongAxis(parts.arms) if parts.arms is not None and parts.arms > LONGEST_APART else None
+    numbers = sum(int(np.prod(x.shape if long is None else long.held(x.shape))) for x in leaves)
     if numbers > MOST_NUMBERS:
         return Choice(None, None, f"{numbers} numbers in a case, at most {MOST_NUMBERS}")
     case = jax.tree.unflatten(treedef, leaves)
     seed = jax.ShapeDtypeStruct((), np.uint32)
     lane = jax.eval_shape(lambda case, seed: simulator.begin(parts, case, seed, checkpoints), case, seed)
-    window = stretch.one_window(parts, case, lane)
-    if parts.arms is not None and parts.arms > LONGEST_APART:
-        return _with_long_axis(window, parts.arms, kind)
-    single = _judged(window)
+    single = _judged(stretch.one_window(parts, case, lane), long)
     if single.reason or (full and slots == 1):  # what holds too much for one play holds too much for several
         return single
     fixed = full or whole
@@ -86,23 +84,13 @@ def _choice(
     if fixed and single.census is not None and single.census.operations * slots > 2 * MOST_OPERATIONS:
         return single._replace(reason=f"{slots} plays of {single.census.operations} operations")
     if full:
-        return _judged(full_windows(parts, case, lane, slots))
+        return _judged(full_windows(parts, case, lane, slots), long)
     # Checkpoints may cut these windows anywhere, so that a span of shorter ones is the same: the longest that fits.
     for plays in [slots] if fixed else _halvings(min(slots, MOST_SLOTS)):
-        chosen = _judged(counted_windows(parts, case, lane, kind, plays))
+        chosen = _judged(counted_windows(parts, case, lane, kind, plays), long)
         if not chosen.reason:
             break
     return chosen
-
-
-def _with_long_axis(window: stretch.OneWindow, arms: int, kind: tuple[int, bool, bool]) -> Choice:
-    """Single plays of many arms."""
-    if kind[:2] != (1, True):
-        return Choice(window, None, f"windows of several plays with {arms} arms")
-    carried = sum(arms in x.shape for x in jax.tree.leaves((window.lane, window.case)))
-    if carried:
-        return Choice(window, None, f"{arms} arms that are carried from play to play")
-    return _judged(window._replace(long=LongAxis(arms)))
 
 
 def _halvings(number: int) -> list[int]:
@@ -110,13 +98,23 @@ def _halvings(number: int) -> list[int]:
     return [number] if number == 1 else [number, *_halvings(-(-number // 2))]
 
 
-def _judged(window: Any) -> Choice:
-    """A window with its census, and why it is no kernel."""
+def _judged(window: Any, long: LongAxis | None) -> Choice:
+    """A window with its census, and why it is no kernel. long: the axis that lies across threads."""
+    window = _along(window, long)
     try:
         census = census_of(single_of(window))
     except Unsupported as error:
         return Choice(window, None, f"{error} is not written out")
     return Choice(window, census, refusal(census))
+
+
+def _along(window: Any, long: LongAxis | None) -> Any:
+    """A window of any kind with an axis across threads."""
+    if isinstance(window, Counted):
+        return window._replace(windows=_along(window.windows, long))
+    if isinstance(window, Windows):
+        return window._replace(one=window.one._replace(long=long))
+    return window._replace(long=long)
 
 
 def single_of(window: Any) -> stretch.OneWindow:
@@ -148,8 +146,8 @@ def advance(
     numbers = jax.tree.unflatten(treedef, [x[None] if mark < 0 else x for x, mark in zip(leaves, marks, strict=True)])
     if shared:
         lane = lane._replace(environment=jax.tree.map(lambda x: jnp.repeat(x[:, None], points, 1), lane.environment))
-    most = BLOCK if one.long is None else LONG_BLOCK
-    block = gcd(COUNTED_BLOCK if isinstance(window, Counted) else most, seeds.shape[0])
+    most = LONG_BLOCK if one.long else COUNTED_BLOCK if isinstance(window, Counted) else BLOCK
+    block = gcd(most, seeds.shape[0])
     sizes: Any = {"block": block, "interpret": interpret}
     if isinstance(window, Counted):
         after = counted.advance(window, numbers, seeds, lane, times, segment.windows, **sizes)

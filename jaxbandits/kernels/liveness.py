@@ -1,6 +1,6 @@
 """How many numbers of a lane a traced function of vectors of lanes needs at once."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any
 
@@ -49,4 +49,9 @@ def differs(variable: Any) -> bool:
 
 def numbers(variables: Iterable[Any]) -> int:
     """How many numbers of a thread some variables are."""
-    return sum(max(1, prod(x.aval.shape[1:]) // WARP) for x in variables)
+    return sum(of_thread(x.aval.shape) for x in variables)
+
+
+def of_thread(shape: Sequence[int]) -> int:
+    """How many numbers of a thread an element of a shape is."""
+    return max(1, prod(shape[1:]) // WARP)

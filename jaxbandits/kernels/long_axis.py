@@ -72,6 +72,30 @@ class LongAxis(NamedTuple):
         bad = jnp.max(jnp.where(inside & (x != x), 1, 0), axis=1, keepdims=True)
         return jnp.where(bad > 0, jnp.full_like(found, np.nan), found)
 
+    def inside(self, run: Any, condition: Any) -> Any:
+        """A condition, and False in the places that are filled up."""
+        if np.shape(condition)[1:] != (self.padded,):
+            return condition
+        return condition & (self.places(run) < self.length)
+
+    def sums(self, run: Any, element: Any) -> Any:
+        """The sums of the numbers up to each place of the axis."""
+        x = jnp.broadcast_to(jnp.asarray(element), (run.block[0], self.padded))
+        return jnp.cumsum(jnp.where(self.places(run) < self.length, x, jnp.zeros_like(x)), axis=1, dtype=x.dtype)
+
+    def last(self, x: Any, begin: int) -> Any:
+        """An array [..., *shape], shape after its first `begin` axes, as [..., r, n]: the axis last, filled up."""
+        axis = begin + x.shape[begin:].index(self.length)
+        rows = jnp.moveaxis(x, axis, -1).reshape(*x.shape[:begin], -1, self.length)
+        return jnp.pad(rows, [(0, 0)] * (rows.ndim - 1) + [(0, self.padded - self.length)])
+
+    def back(self, rows: Any, shape: Sequence[int]) -> Any:
+        """The array [..., *shape] of which `last` made rows [..., r, n]."""
+        axis, begin = list(shape).index(self.length), rows.ndim - 2
+        others = [n for d, n in enumerate(shape) if d != axis]
+        cut = rows[..., : self.length].reshape(*rows.shape[:begin], *others, self.length)
+        return jnp.moveaxis(cut, -1, begin + axis)
+
     def picked(self, run: Any, element: Any, place: Any) -> Any:
         """The number at a place of the axis, which is moved inside; other numbers may be NaN."""
         if not np.shape(element)[1:] or np.shape(element)[1] == 1:  # the same everywhere

@@ -119,7 +119,9 @@ def _folded(
 
 def _cumulative(combine: Callable[[Any, Any, Any], Any], run: Any, operands: Operands, eqn: Any) -> Operands:
     if run.runs_along(eqn.invars[0].aval.shape, eqn.params["axis"]):
-        raise run.unsupported(f"{eqn.primitive.name} along an axis of {run.long.length}")
+        if combine is not _sum or eqn.params["reverse"]:
+            raise run.unsupported(f"{eqn.primitive.name} along an axis of {run.long.length}")
+        return [filled(operands[0].shape, lambda index: run.long.sums(run, operands[0][index]))]
     rows = np.moveaxis(operands[0], eqn.params["axis"], -1).copy()
     order = range(rows.shape[-1])[::-1] if eqn.params["reverse"] else range(rows.shape[-1])
     for index in np.ndindex(rows.shape[:-1]):
@@ -128,6 +130,16 @@ def _cumulative(combine: Callable[[Any, Any, Any], Any], run: Any, operands: Ope
             last = rows[(*index, k)] if last is None else combine(run, last, rows[(*index, k)])
             rows[(*index, k)] = last
     return [np.moveaxis(rows, -1, eqn.params["axis"])]
+
+
+def _sum_along(run: Any, x: Elements) -> Elements:
+    """`numerics.sums.halved_sum`, in another order."""
+    return filled(x.shape[:-1], lambda index: run.long.across(run, "sum", x[index][0]))
+
+
+def _sums_along(run: Any, x: Elements) -> Elements:
+    """`numerics.sums.doubled_cumsum`, in another order."""
+    return filled(x.shape, lambda index: run.long.sums(run, x[index]))
 
 
 def _reduce(run: Any, operands: Operands, eqn: Any) -> Operands:
@@ -210,6 +222,8 @@ def _pairwise(combine: Callable[[Any, Any, Any], Any], run: Any, operands: Opera
     a, b = np.broadcast_arrays(*operands)
     return [filled(a.shape, lambda index: combine(run, a[index], b[index]))]
 
+
+BY_NAME = {"halved_sum": _sum_along, "doubled_cumsum": _sums_along}  # traced functions
 
 RULES = {
     "argmax": partial(_position, lax.le),

@@ -63,32 +63,44 @@ def packed_lane(one: OneWindow, run: Apart) -> Packed:
     return Packed([held_apart(np.zeros(run.held(x.shape), x.dtype)) for x in jax.tree.leaves(one.lane)])
 
 
+def element_shapes(one: OneWindow, run: Apart) -> list[tuple[int, ...]]:
+    """The shapes of the elements of a lane."""
+    return run.blocks(x.shape for x in jax.tree.leaves(one.lane))
+
+
 def written_out(one: OneWindow, lanes: int) -> ClosedJaxpr:
     """A window on a block of lanes with every element held apart, in an order that keeps few numbers alive.
 
     Its operands are numbers: the elements of the lane, [B] each, seeds [B], the numbers that say which plays, the
-    numbers of the case. It gives the elements of the lane, and then the others that are asked for.
+    elements of the case. It gives the elements of the lane, and then the others that are asked for.
     """
     run = Apart(lanes, long=one.long)
     packed, numbers = packed_lane(one, run), jax.tree.leaves(one.case)
-    which = len(one.traced.in_avals) - len(numbers) - 1 - len(packed.shapes)
+    which, shapes = len(one.traced.in_avals) - len(numbers) - 1 - len(packed.shapes), element_shapes(one, run)
 
     def play(flat: list[Any], seed: Any, which: list[Any], case: list[list[Any]]) -> list[Any]:
-        values = [listed(each).reshape(x.shape) for each, x in zip(case, numbers, strict=True)]
+        values = [listed(each).reshape(run.held(x.shape)) for each, x in zip(case, numbers, strict=True)]
         arrays = run.closed(one.traced, [*values, single(seed), *packed.arrays(flat), *map(single, which)])
         lane, others = arrays[: len(packed.shapes)], arrays[len(packed.shapes) :]
-        return [*packed.flat(lane, [run.block] * len(flat)), *(x for array in others for x in array.reshape(-1))]
-
-    def block(dtype: Any) -> jax.ShapeDtypeStruct:
-        return jax.ShapeDtypeStruct(run.block, dtype)
+        return [*packed.flat(lane, shapes), *(x for array in others for x in array.reshape(-1))]
 
     traced = jax.make_jaxpr(play)(
-        [block(dtype) for dtype in packed.dtypes],
-        block(np.uint32),
-        [block(np.int32) if one.apart else jax.ShapeDtypeStruct((), np.int32)] * which,
-        [[jax.ShapeDtypeStruct((), x.dtype)] * int(np.prod(x.shape)) for x in numbers],
+        list(map(jax.ShapeDtypeStruct, shapes, packed.dtypes)),
+        jax.ShapeDtypeStruct(run.block, np.uint32),
+        [jax.ShapeDtypeStruct(run.block if one.apart else (), np.int32)] * which,
+        [[shared_number(one, x)] * int(np.prod(run.held(x.shape))) for x in numbers],
     )
     return ClosedJaxpr(few_alive(read_only(traced).jaxpr), traced.consts)
+
+
+def lies_along(one: OneWindow, shape: Sequence[int]) -> bool:
+    """Whether an array of one lane has the axis that is not held apart."""
+    return one.long is not None and one.long.length in shape
+
+
+def shared_number(one: OneWindow, x: Any) -> jax.ShapeDtypeStruct:
+    """The shape of an element of an array of a case, which all lanes of a block share."""
+    return jax.ShapeDtypeStruct((1, one.long.padded) if one.long and lies_along(one, x.shape) else (), x.dtype)
 
 
 def read_only(traced: ClosedJaxpr) -> ClosedJaxpr:
@@ -105,9 +117,12 @@ def played(step: ClosedJaxpr, case: Sequence[Elements], seed: Any, lane: list[An
 
 
 class Rows(NamedTuple):
-    """Where the elements of some arrays lie in one array [rows, lanes] a type."""
+    """Where the elements of some arrays lie in arrays [rows, lanes], one a type.
 
-    dtypes: list[Any]  # of the arrays [rows, lanes]
+    Arrays of the axis that is not held apart lie in arrays [rows, lanes, n], one a type too.
+    """
+
+    kinds: list[tuple[Any, bool]]  # of the arrays: type, whether they have a last axis [n]
     places: list[tuple[int, int]]  # of each element: which array, which row
 
 
@@ -116,40 +131,57 @@ def stored_as(dtype: Any) -> Any:
     return np.dtype(np.int32) if np.dtype(dtype).kind == "b" else np.dtype(dtype)
 
 
-def rows_of(shapes: Any) -> Rows:
-    """The places of the elements of a tree of shapes."""
-    dtypes: list[Any] = []
-    taken: list[int] = []
-    places = []
-    for x in jax.tree.leaves(shapes):
-        if stored_as(x.dtype) not in dtypes:
-            dtypes.append(stored_as(x.dtype))
-            taken.append(0)
-        number = dtypes.index(stored_as(x.dtype))
-        for _ in range(int(np.prod(x.shape))):
+def kind_of(one: OneWindow, x: Any) -> tuple[Any, bool]:
+    """In which of the arrays of rows an array of one lane lies."""
+    return stored_as(x.dtype), lies_along(one, x.shape)
+
+
+def rows_of(one: OneWindow) -> Rows:
+    """The places of the elements of a lane."""
+    run, leaves = Apart(1, long=one.long), jax.tree.leaves(one.lane)
+    kinds = list(dict.fromkeys(kind_of(one, x) for x in leaves))
+    taken, places = [0] * len(kinds), []
+    for x in leaves:
+        number = kinds.index(kind_of(one, x))
+        for _ in range(int(np.prod(run.held(x.shape)))):
             places.append((number, taken[number]))
             taken[number] += 1
-    return Rows(dtypes, places)
+    return Rows(kinds, places)
 
 
-def gathered(rows: Rows, tree: Any) -> list[Any]:
-    """Leaves [S, M, ...] as one array [M, rows, S] a type."""
-    found: list[list[Any]] = [[] for _ in rows.dtypes]
-    for x in jax.tree.leaves(tree):
-        dtype = stored_as(x.dtype)
-        found[rows.dtypes.index(dtype)].append(jnp.moveaxis(x.reshape(*x.shape[:2], -1), 0, -1).astype(dtype))
+def rows_last(one: OneWindow, x: Any, shape: Sequence[int], begin: int) -> Any:
+    """An array [..., *shape] with `begin` first axes as rows [..., r], or [..., r, n]."""
+    if one.long is not None and lies_along(one, shape):
+        return one.long.last(x, begin)
+    return x.reshape(*x.shape[:begin], -1)
+
+
+def gathered(one: OneWindow, rows: Rows, tree: Any) -> list[Any]:
+    """Leaves [S, M, ...] as arrays [M, rows, S] or [M, rows, S, n]."""
+    found: list[list[Any]] = [[] for _ in rows.kinds]
+    for x, shape in zip(jax.tree.leaves(tree), jax.tree.leaves(one.lane), strict=True):
+        kind = kind_of(one, shape)
+        each = rows_last(one, x, shape.shape, 2).astype(kind[0])
+        found[rows.kinds.index(kind)].append(jnp.moveaxis(each, 0, 2))
     return [jnp.concatenate(each, axis=1) for each in found]
 
 
-def spread(rows: Rows, arrays: Sequence[Any], shapes: Any) -> Any:
+def spread(one: OneWindow, rows: Rows, arrays: Sequence[Any]) -> Any:
     """The tree of leaves [S, M, ...] that `gathered` was given."""
-    taken, leaves = [0] * len(rows.dtypes), []
-    for x in jax.tree.leaves(shapes):
-        number, size = rows.dtypes.index(stored_as(x.dtype)), int(np.prod(x.shape))
-        some = arrays[number][:, taken[number] : taken[number] + size]
-        leaves.append(jnp.moveaxis(some, -1, 0).reshape(some.shape[-1], some.shape[0], *x.shape).astype(x.dtype))
+    run, taken, leaves = Apart(1, long=one.long), [0] * len(rows.kinds), []
+    for x in jax.tree.leaves(one.lane):
+        number, size = rows.kinds.index(kind_of(one, x)), int(np.prod(run.held(x.shape)))
+        some = jnp.moveaxis(arrays[number][:, taken[number] : taken[number] + size], 2, 0)
+        leaves.append(back_from(one, some, x.shape).astype(x.dtype))
         taken[number] += size
-    return jax.tree.unflatten(jax.tree.structure(shapes), leaves)
+    return jax.tree.unflatten(jax.tree.structure(one.lane), leaves)
+
+
+def back_from(one: OneWindow, rows: Any, shape: Sequence[int]) -> Any:
+    """The array [..., *shape] of which `rows_last` made rows."""
+    if one.long is not None and lies_along(one, shape):
+        return one.long.back(rows, shape)
+    return rows.reshape(*rows.shape[:-1], *shape)
 
 
 # ---- the kernel
@@ -201,14 +233,14 @@ class Inside(NamedTuple):
     times: Any  # a reference: the checkpoints
     seed: Any  # [B]
     case: list[Elements]
-    tables: list[Any]  # references [1, C, n, B]: what is written at checkpoints
+    tables: list[Any]  # references [1, C, r, B] or [1, C, r, B, n]: what is written at checkpoints
 
 
 def write(inside: Inside, row: Any, totals: Sequence[Elements]) -> None:
     """Write the totals at a checkpoint, the same one for all lanes."""
     for table, total in zip(inside.tables, totals, strict=True):
         for i, element in enumerate(total.reshape(-1)):
-            table[0, row, i, :] = element.reshape(-1)
+            table[0, row, i] = jnp.broadcast_to(element, table.shape[3:]) if table.ndim > 4 else element.reshape(-1)
 
 
 def over_blocks(
@@ -243,33 +275,40 @@ def over_blocks(
     Lane
         The lanes after, [S, M, ...].
     """
-    rows, points = rows_of(one.lane), lane.plays.shape[1]
-    numbers = [x.reshape(x.shape[0], -1) for x in jax.tree.leaves(case)]
-    states = [filled_up(x, block) for x in gathered(rows, without_rows(lane))]
+    rows, points = rows_of(one), lane.plays.shape[1]
+    numbers = [
+        rows_last(one, x, shape.shape, 1)
+        for x, shape in zip(jax.tree.leaves(case), jax.tree.leaves(one.case), strict=True)
+    ]
+    states = [filled_up(x, block) for x in gathered(one, rows, without_rows(lane))]
     written = jax.tree.leaves((lane.record.pulls_at, lane.record.regret_at))
-    tables = [jnp.moveaxis(x.reshape(*x.shape[:3], -1), 0, -1) for x in written]  # [M, C, n, S]
+    tables = [jnp.moveaxis(rows_last(one, x, x.shape[3:], 3), 0, 3) for x in written]  # [M, C, r, S] or [M, C, r, S, n]
     shared = jnp.stack([jnp.asarray(x, jnp.int32) for x in limits])
     inputs = [shared, times, seeds, *numbers, *states, *tables]
 
     def kernel(*refs: Any) -> None:
         ins, outs = refs[: len(inputs)], refs[len(inputs) :]
         of_case, of_state = ins[3 : 3 + len(numbers)], ins[3 + len(numbers) : 3 + len(numbers) + len(states)]
-        shapes = [x.shape for x in jax.tree.leaves(one.case)]
-        values = [
-            listed([ref[0, i] for i in range(int(np.prod(shape)))]).reshape(shape)
-            for ref, shape in zip(of_case, shapes, strict=True)
-        ]
         run = Apart(block, long=one.long)
+        values = [
+            listed([ref[0, i] if ref.ndim == 2 else ref[0, i, :][None] for i in range(ref.shape[1])]).reshape(
+                run.held(x.shape)
+            )
+            for ref, x in zip(of_case, jax.tree.leaves(one.case), strict=True)
+        ]
         begun = [read_rows(ref, block) for ref in of_state]
         flat = [
-            begun[number][at].reshape(run.block).astype(dtype)
-            for (number, at), dtype in zip(rows.places, packed_lane(one, run).dtypes, strict=True)
+            begun[number][at].reshape(shape).astype(dtype)
+            for (number, at), shape, dtype in zip(
+                rows.places, element_shapes(one, run), packed_lane(one, run).dtypes, strict=True
+            )
         ]
         seed = ins[2][...].reshape(run.block)
         flat = plays(Inside(ins[0], ins[1], seed, values, list(outs[len(states) :])), flat)
-        ended: list[list[Any]] = [[] for _ in rows.dtypes]
+        ended: list[list[Any]] = [[] for _ in rows.kinds]
         for (number, _), element in zip(rows.places, flat, strict=True):
-            ended[number].append(element.reshape(block).astype(rows.dtypes[number]))
+            dtype, along = rows.kinds[number]
+            ended[number].append(element.reshape(*element.shape[:1], *element.shape[1:] * along).astype(dtype))
         for ref, elements in zip(outs[: len(ended)], ended, strict=True):
             write_rows(ref, elements)
 
@@ -277,28 +316,33 @@ def over_blocks(
         return pl.BlockSpec(x.shape, lambda m, s: (0,) * x.ndim)
 
     def of_point(x: Any) -> pl.BlockSpec:
-        return pl.BlockSpec((1, *x.shape[1:]), lambda m, s: (m if x.shape[0] > 1 else 0, 0))
+        return pl.BlockSpec((1, *x.shape[1:]), lambda m, s: (m if x.shape[0] > 1 else 0, *(0,) * (x.ndim - 1)))
 
-    def of_lanes(x: Any) -> pl.BlockSpec:
-        return pl.BlockSpec((1, *x.shape[1:-1], block), lambda m, s: (m, *(0,) * (x.ndim - 2), s))
+    def of_lanes(x: Any, lanes: int) -> pl.BlockSpec:
+        shape = (1, *x.shape[1:lanes], block, *x.shape[lanes + 1 :])
+        return pl.BlockSpec(shape, lambda m, s: (m, *(0,) * (lanes - 1), s, *(0,) * (x.ndim - lanes - 1)))
 
     carried = [*states, *tables]
+    blocks = [*(of_lanes(x, 2) for x in states), *(of_lanes(x, 3) for x in tables)]
     warps = max(1, block // 32) if one.long is None else block
     after = pl.pallas_call(
         kernel,
         grid=(points, seeds.shape[0] // block),
         in_specs=[
             whole(shared), whole(times), pl.BlockSpec((block,), lambda m, s: (s,)), *map(of_point, numbers),
-            *map(of_lanes, carried),
+            *blocks,
         ],
-        out_specs=list(map(of_lanes, carried)),
+        out_specs=blocks,
         out_shape=[jax.ShapeDtypeStruct(x.shape, x.dtype) for x in carried],
         input_output_aliases={len(inputs) - len(carried) + i: i for i in range(len(carried))},
         compiler_params=None if interpret else triton.CompilerParams(num_warps=warps, num_stages=1),
         interpret=interpret,
     )(*inputs)  # fmt: skip
-    small = spread(rows, after[: len(states)], one.lane)
-    columns = [jnp.moveaxis(x, -1, 0).reshape(old.shape) for x, old in zip(after[len(states) :], written, strict=True)]
+    small = spread(one, rows, after[: len(states)])
+    columns = [
+        back_from(one, jnp.moveaxis(x, 3, 0), old.shape[3:])
+        for x, old in zip(after[len(states) :], written, strict=True)
+    ]
     at = jax.tree.unflatten(jax.tree.structure((lane.record.pulls_at, lane.record.regret_at)), columns)
     return small._replace(record=small.record._replace(pulls_at=at[0], regret_at=at[1]))
 
@@ -315,26 +359,26 @@ def at_once(rows: int, block: int) -> int:
 
 
 def filled_up(x: Any, block: int) -> Any:
-    """Rows [M, rows, S] with further ones, so that they can be read as many at once."""
-    return jnp.pad(x, ((0, 0), (0, -x.shape[1] % at_once(x.shape[1], block)), (0, 0)))
+    """Rows [M, rows, S, ...] with further ones, so that they can be read as many at once."""
+    return jnp.pad(x, ((0, 0), (0, -x.shape[1] % at_once(x.shape[1], block)), *((0, 0),) * (x.ndim - 2)))
 
 
 def read_rows(ref: Any, block: int) -> list[Any]:
-    """The rows of a reference [1, rows, B], each [B]."""
+    """The rows of a reference [1, rows, B], each [B], or of one [1, rows, B, n], each [B, n]."""
     size = at_once(ref.shape[1], block)
     if size == 1:
-        return [ref[0, at, :] for at in range(ref.shape[1])]
+        return [ref[0, at] for at in range(ref.shape[1])]
     parts = [lax.split(ref[0, at : at + size, :], (1,) * size, axis=0) for at in range(0, ref.shape[1], size)]
     return [x.reshape(block) for part in parts for x in part]
 
 
 def write_rows(ref: Any, rows: list[Any]) -> None:
-    """Write rows [B] into a reference [1, rows, B]; what it is filled up with does not matter."""
-    size = at_once(*ref.shape[1:])
+    """Write rows into a reference that `read_rows` reads; what it is filled up with does not matter."""
+    size = at_once(*ref.shape[1:3])
     rows = rows + rows[:1] * (ref.shape[1] - len(rows))
     for at in range(0, len(rows), size):
         if size == 1:
-            ref[0, at, :] = rows[at]
+            ref[0, at] = rows[at]
         else:
             ref[0, at : at + size, :] = _side_by_side(rows[at : at + size]).T
 

@@ -19,6 +19,7 @@ from jaxbandits.kernels.elements import Elements, held_apart, single
 from jaxbandits.kernels.stretch import (
     Inside,
     OneWindow,
+    element_shapes,
     over_blocks,
     packed_lane,
     played,
@@ -132,7 +133,7 @@ def play_window(
     found = played(step, inside.case, inside.seed, flat, which)
     record = as_lane(windows.one, packed.arrays(flat)).record
     others = Packed(
-        [held_apart(np.zeros(x.shape, x.dtype)) for x in windows.one.traced.out_avals[len(packed.shapes) :]]
+        [held_apart(np.zeros(run.held(x.shape), x.dtype)) for x in windows.one.traced.out_avals[len(packed.shapes) :]]
     )
     return Played(
         as_lane(windows.one, packed.arrays(found[: len(flat)])), jax.tree.leaves((record.pulls, record.regret)),
@@ -157,7 +158,11 @@ def advance(
     slots, last_row = windows.slots, times.shape[0] - 1
 
     def plays(inside: Inside, flat: list[Any]) -> list[Any]:
-        limit, time, run = Limits(*(inside.limits[i] for i in range(len(Limits._fields)))), inside.times, Apart(block)
+        limit, time, run = (
+            Limits(*(inside.limits[i] for i in range(len(Limits._fields)))),
+            inside.times,
+            Apart(block, long=windows.one.long),
+        )
         step = written_out(windows.one, block)
 
         def time_of(row: Any) -> Any:
@@ -175,13 +180,15 @@ def advance(
 
                 reached = before + made
                 _, row = lax.while_loop(lambda carry: carry[0] <= reached, at_checkpoint, (time_of(row), row))
-                after = packed_lane(windows.one, run).flat(jax.tree.leaves(window.lane), [run.block] * len(flat))
+                after = packed_lane(windows.one, run).flat(
+                    jax.tree.leaves(window.lane), element_shapes(windows.one, run)
+                )
             return after, row, reached, jnp.where(left > slots, left - slots, limit.length)
 
         start = flat, limit.row, limit.before, limit.left
         flat, row, before, _ = lax.fori_loop(0, limit.windows, one_window, start)
         packed = packed_lane(windows.one, run)
         after = as_lane(windows.one, packed.arrays(flat))._replace(plays=single(before), next=single(row))
-        return packed.flat(jax.tree.leaves(after), [run.block] * len(flat))
+        return packed.flat(jax.tree.leaves(after), element_shapes(windows.one, run))
 
     return over_blocks(windows.one, case, seeds, lane, times, limits, plays, block=block, interpret=interpret)

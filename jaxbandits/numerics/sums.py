@@ -6,6 +6,7 @@ elementwise operations in a fixed order. Short sums are written out, so that a s
 lanes.
 """
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -18,12 +19,22 @@ UNROLL = 32  # above this many terms, halve instead of unrolling: compile time g
 def fixed_sum(x: Array, axis: int = -1) -> Array:
     """Sum over one axis in a fixed order: left to right up to `UNROLL` terms, pairwise halves above."""
     x = jnp.moveaxis(x, axis, -1)
+    return halved_sum(x) if x.shape[-1] > UNROLL else _left_to_right(x)
+
+
+@jax.jit  # kernels know it by its name
+def halved_sum(x: Array) -> Array:
+    """Sum over the last axis by pairwise halves, until `UNROLL` terms are left."""
     while x.shape[-1] > UNROLL:
         n = x.shape[-1]
         half = (n + 1) // 2
         tail = x[..., half:]
         head = x[..., : n - half] + tail
         x = head if n % 2 == 0 else jnp.concatenate([head, x[..., n - half : half]], axis=-1)
+    return _left_to_right(x)
+
+
+def _left_to_right(x: Array) -> Array:
     if x.shape[-1] == 0:
         return jnp.zeros(x.shape[:-1], x.dtype)
     total = x[..., 0]
@@ -34,6 +45,12 @@ def fixed_sum(x: Array, axis: int = -1) -> Array:
 
 def fixed_cumsum(x: Array) -> Array:
     """Cumulative sum over the last axis in a fixed order (doubling strides)."""
+    return doubled_cumsum(x)
+
+
+@jax.jit  # kernels know it by its name
+def doubled_cumsum(x: Array) -> Array:
+    """Cumulative sum over the last axis by doubling strides."""
     n, stride = x.shape[-1], 1
     while stride < n:
         shifted = jnp.concatenate([jnp.zeros_like(x[..., :stride]), x[..., :-stride]], axis=-1)
