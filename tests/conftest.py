@@ -65,8 +65,6 @@ def quickly_compiled(_little_optimized):
         patch.setattr(compilation, "WIDE_VECTORS", _little_optimized)
         for name, static in PIECES.items():
             function = getattr(simulate, name).__wrapped__
-            patch.setattr(
-                simulate, name, jax.jit(function, static_argnums=static, compiler_options=_little_optimized)
-            )
+            patch.setattr(simulate, name, jax.jit(function, static_argnums=static, compiler_options=_little_optimized))
         yield
     compilation.compiled.cache_clear()
