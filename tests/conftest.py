@@ -1,6 +1,7 @@
 """Settings of every test: strict dtype promotion, one place for compiled programs, forgotten after each file."""
 
 import gc
+import importlib
 import os
 from pathlib import Path
 
@@ -11,6 +12,17 @@ import pytest
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+# Programs are optimized less, and the slowest part of XLA's compiler for CPUs is left out.
+LITTLE_OPTIMIZED = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+# the functions that `jb.simulate` compiles one by one, with their static arguments
+PIECES = {
+    "begin_lane": (0, 3),
+    "advance_lane": (0, 1),
+    "close_span": (0,),
+    "finish_lane": (0,),
+    "watch_windows": (0, 1, 2),
+}
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -24,3 +36,35 @@ def _forget_programs():
     compiled.cache_clear()
     jax.clear_caches()
     gc.collect()
+
+
+@pytest.fixture(scope="session")
+def _little_optimized():
+    """The options of `LITTLE_OPTIMIZED` that the installed JAX has."""
+
+    def known(name, value):
+        try:
+            jax.jit(lambda x: x).lower(1.0).compile(compiler_options={name: value})
+        except Exception:  # another release, whose compiler has no such option
+            return False
+        return True
+
+    return {name: value for name, value in LITTLE_OPTIMIZED.items() if known(name, value)}
+
+
+@pytest.fixture(scope="module")
+def quickly_compiled(_little_optimized):
+    """Runs of a file whose programs take longer to compile than to run, and whose bits nobody looks at.
+
+    Not for comparisons of bits with pinned results, other devices, other numbers of lanes or other engines.
+    """
+    compilation = importlib.import_module("jaxbandits.sweeps.compilation.compiled")
+    simulate = importlib.import_module("jaxbandits.sweeps.simulate")
+    compilation.compiled.cache_clear()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compilation, "WIDE_VECTORS", _little_optimized)
+        for name, static in PIECES.items():
+            function = getattr(simulate, name).__wrapped__
+            patch.setattr(simulate, name, jax.jit(function, static_argnums=static, compiler_options=_little_optimized))
+        yield
+    compilation.compiled.cache_clear()

@@ -665,17 +665,15 @@ def test_the_shape_of_a_text():
 
 
 @pytest.fixture
-def quickly_compiled(monkeypatch):
-    """Programs are optimized less: at quick size they take longer to compile than to run."""
-    monkeypatch.setattr(compilation, "WIDE_VECTORS", {"xla_backend_optimization_level": 0})
-    compilation.compiled.cache_clear()
+def forgotten(quickly_compiled):
+    """The programs of a study are let go at its end."""
     yield
     compilation.compiled.cache_clear()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(papers.known()))
-def test_quick_sizes(tmp_path, name, quickly_compiled):
+def test_quick_sizes(tmp_path, name, forgotten):
     """A quick run ends, its pictures are legible, and the page has the same claims and labels."""
     study = papers.known()[name]
     done = reproduce(study, tmp_path, formats=(), progress=False)
