@@ -89,8 +89,8 @@ class Apart:
         """The shape of the elements of an array of a shape."""
         return tuple(shape) if self.long is None else self.long.held(shape)
 
-    def blocks(self, shapes: Iterable[Sequence[int]]) -> list[tuple[int, ...]]:
-        """Of arrays of some shapes the shapes of all elements that differ between lanes."""
+    def element_shapes(self, shapes: Iterable[Sequence[int]]) -> list[tuple[int, ...]]:
+        """The shape of every element of arrays of some shapes, where lanes differ in them."""
         return [
             self.block if self.long is None or self.long.length not in shape else (self.block[0], self.long.padded)
             for shape in shapes
@@ -120,11 +120,14 @@ class Apart:
         return Unsupported(what)
 
     def _results(self, eqn: Any, operands: list[Elements]) -> list[Elements]:
-        name = eqn.primitive.name
-        if self.long is not None and any(x.aval.shape.count(self.long.length) > 1 for x in eqn.outvars):
+        name, shapes = eqn.primitive.name, [x.aval.shape for x in eqn.outvars]
+        if self.long is not None and not all(map(self.long.fits, shapes)):
             raise Unsupported(f"{name} with two axes of {self.long.length}")
         if name in RULES:
-            return RULES[name](self, operands, eqn)
+            found = RULES[name](self, operands, eqn)
+            if self.long is not None and [x.shape for x in found] != list(map(self.held, shapes)):
+                raise Unsupported(f"{name} that makes an axis of {self.long.length}")
+            return found
         if name in ELEMENTWISE:
             shape = self.held(eqn.outvars[0].aval.shape)
             spread = [np.broadcast_to(x, shape) for x in operands]
@@ -143,8 +146,8 @@ def _call(name: str) -> Any:
 def _jit(run: Apart, operands: list[Elements], eqn: Any) -> list[Elements]:
     """A traced function; sums in a fixed order along the axis that is not held apart go by their names."""
     rule = reduction_rules.BY_NAME.get(eqn.params["name"])
-    if rule is not None and run.runs_along(eqn.invars[0].aval.shape, -1):
-        return [rule(run, operands[0])]
+    if rule is not None and rule.fits(run, eqn):
+        return [rule.along(run, operands[0])]
     return run.closed(eqn.params["jaxpr"], operands)
 
 

@@ -20,7 +20,7 @@ class Census(NamedTuple):
     # On numbers that differ between lanes; those in a loop's body once. As on a GPU, bits are turned around in one
     # operation, and a product is part of the only sum that reads it.
     operations: int
-    alive: int  # the most numbers of a lane that are needed at once
+    alive: int  # the most numbers of a thread that are needed at once
     carried: int  # numbers of a thread from window to window
     loops: int  # loops that are left
     branches: int  # branches that are left
@@ -34,7 +34,7 @@ def census_of(one: OneWindow) -> Census:
 
 def _operations(eqn: Any) -> int:
     """Of a thread, for an operation on vectors of lanes."""
-    if eqn.primitive.name.startswith("reduce_") and len(eqn.invars[0].aval.shape) > 1:
+    if eqn.primitive.name.startswith(("reduce_", "cumsum")) and len(eqn.invars[0].aval.shape) > 1:
         return numbers(eqn.invars) + HALVINGS
     return numbers(x for x in eqn.outvars if differs(x))
 

@@ -86,7 +86,7 @@ def _loop(
             with run.scope():
                 conditions = shapes_of([condition(packed.arrays(flat))])
                 found["apart"] = any(conditions)
-                found["least"] = np.broadcast_shapes(*conditions)
+                found["least"] = np.broadcast_shapes(*conditions)  # what is chosen by it has its shape
                 found["shapes"] = shapes_of(body(packed.arrays(flat)))
             return ()
 
@@ -155,6 +155,8 @@ def _scan(run: Any, operands: Operands, eqn: Any) -> Operands:
         return _loop(run, [single(as_number(0, np.int32)), *state], before_end, turn)[1:]
     if length > LONGEST_UNROLLED:
         raise run.unsupported(f"scan of {length} steps with inputs or outputs")
+    if run.long is not None and length == run.long.length:
+        raise run.unsupported(f"scan along an axis of {length}")
     rows: list[Any] = [None] * length
     for k in range(length)[::-1] if p["reverse"] else range(length):
         row = [x[k] if x.ndim > 1 else single(x[k]) for x in inputs]

@@ -67,12 +67,14 @@ def write_apart(inside: Inside, rows: Any, here: Any, totals: Sequence[Elements]
     rows, here, lanes = rows.reshape(block), here.reshape(block), jnp.arange(block)
     for table, total in zip(inside.tables, totals, strict=True):
         for i, element in enumerate(total.reshape(-1)):
-            at: Any = (0, rows, i, lanes)
-            value, mask = element.reshape(-1) if table.ndim == 4 else element, here
-            if table.ndim == 5:
-                at, mask = (0, rows[:, None], i, lanes[:, None], jnp.arange(table.shape[4])[None]), here[:, None]
-            shape = np.broadcast_shapes(*map(np.shape, at))
-            triton.store(table.at[at], jnp.broadcast_to(value, shape), mask=jnp.broadcast_to(mask, shape))
+            if table.ndim == 4:
+                triton.store(table.at[0, rows, i, lanes], jnp.broadcast_to(element.reshape(-1), (block,)), mask=here)
+                continue
+            shape = block, table.shape[4]
+            at = rows[:, None], i, lanes[:, None], jnp.arange(shape[1])[None]
+            triton.store(
+                table.at[(0, *at)], jnp.broadcast_to(element, shape), mask=jnp.broadcast_to(here[:, None], shape)
+            )
 
 
 def advance(

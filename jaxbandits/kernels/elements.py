@@ -7,7 +7,7 @@ An array of shape s is a NumPy array of objects of shape s. An element is one of
 * a traced vector [B]: one number a lane.
 
 Where one axis is too long to be held apart (`long_axis`), lanes are [B, 1], an array has one element for all of that
-axis, and a fourth kind of element is [B, n]: a lane's numbers along the axis.
+axis, and a fourth kind of element is a lane's numbers along the axis, [B, n], or [1, n] where lanes share them.
 """
 
 from collections.abc import Callable, Iterable, Sequence

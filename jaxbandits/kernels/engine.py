@@ -28,7 +28,7 @@ MOST_ALIVE = 200
 MOST_OPERATIONS = 5_000  # of a window. Compilers take a second or two of one core for a thousand
 # Operations times numbers alive where a loop is left: `online_ucb` with 2,359 x 164 took 11 s to compile.
 MOST_WORK_WITH_LOOP = 126_000
-MOST_NUMBERS = 1_024  # of a case: each is held apart
+MOST_NUMBERS = 1_024  # elements of a case
 LONGEST_APART = 32  # arms that are held apart; more lie across the threads of a warp, which plays one lane
 LONG_BLOCK = 1  # lanes of a block then: a warp plays one, and waits for no other
 

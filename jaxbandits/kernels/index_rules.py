@@ -52,10 +52,10 @@ def _picks(run: Any, shape: Any, sizes: Any, axis: int) -> bool:
 
 
 def _whole(run: Any, shape: Any, sizes: Any) -> None:
-    """Raise where slices take a part of the axis that is not held apart."""
-    for d in range(len(shape)):
-        if run.runs_along(shape, d) and sizes[d] not in (1, shape[d]):
-            raise run.unsupported(f"a part of an axis of {shape[d]}")
+    """Raise where slices take a part of the axis that is not held apart, or such an axis from a longer one."""
+    for n, size in zip(shape, sizes, strict=True):
+        if run.long is not None and n != size and (size == run.long.length or (n == run.long.length and size != 1)):
+            raise run.unsupported(f"{size} of an axis of {n}")
 
 
 def _dynamic_slice(run: Any, operands: Operands, eqn: Any) -> Operands:
@@ -74,6 +74,7 @@ def _dynamic_slice(run: Any, operands: Operands, eqn: Any) -> Operands:
 
 def _dynamic_update_slice(run: Any, operands: Operands, eqn: Any) -> Operands:
     x, new = operands[0].copy(), operands[1]
+    _whole(run, eqn.invars[0].aval.shape, eqn.invars[1].aval.shape)
     if any(
         n != m and run.runs_along(eqn.invars[0].aval.shape, d)
         for d, (n, m) in enumerate(zip(eqn.invars[0].aval.shape, eqn.invars[1].aval.shape, strict=True))
@@ -163,6 +164,7 @@ def _scatter(combine: Callable[[Any, Any, Any], Any], run: Any, operands: Operan
     dims = numbers.scatter_dims_to_operand_dims
     sizes = dict(zip(kept, (eqn.invars[2].aval.shape[d] for d in numbers.update_window_dims), strict=True))
     tops = {d: shape[d] - sizes.get(d, 1) for d in dims}
+    _whole(run, shape, [sizes.get(d, 1) for d in range(x.ndim)])
     if any(run.runs_along(eqn.invars[2].aval.shape, d) for d in batch):
         raise run.unsupported(f"writing at {run.long.length} places")
     batching = list(zip(numbers.scatter_indices_batching_dims, numbers.operand_batching_dims, strict=True))

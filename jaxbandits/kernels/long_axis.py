@@ -24,6 +24,10 @@ class LongAxis(NamedTuple):
         """The power of two that holds the axis."""
         return 1 << (self.length - 1).bit_length()
 
+    def fits(self, shape: Sequence[int]) -> bool:
+        """Whether an array has the axis at most once."""
+        return list(shape).count(self.length) <= 1
+
     def held(self, shape: Sequence[int]) -> tuple[int, ...]:
         """The shape of the elements of an array of a shape."""
         return tuple(1 if n == self.length else n for n in shape)
@@ -54,14 +58,15 @@ class LongAxis(NamedTuple):
 
     def across(self, run: Any, how: str, element: Any) -> Any:
         """The sum, the largest or the smallest along the axis, as one number a lane. NaN where one is."""
-        if element.dtype == bool and how != "sum":  # all or any
+        if element.dtype == bool:  # all or any, which is what a sum of truth values is
+            how = "max" if how == "sum" else how
             return self.across(run, how, call(lambda x: x.astype(jnp.int32), element)) > 0
         if how not in ("sum", "max", "min"):
             raise run.unsupported(f"a {how} along an axis of {self.length}")
         x = jnp.broadcast_to(jnp.asarray(element), (run.block[0], self.padded))
         inside = self.places(run) < self.length
         if how == "sum":
-            return jnp.sum(jnp.where(inside, x, jnp.zeros_like(x)), axis=1, keepdims=True)
+            return jnp.sum(jnp.where(inside, x, jnp.zeros_like(x)), axis=1, keepdims=True, dtype=x.dtype)
         floats = jnp.issubdtype(x.dtype, jnp.inexact)
         least, most = (-np.inf, np.inf) if floats else (jnp.iinfo(x.dtype).min, jnp.iinfo(x.dtype).max)
         empty = as_number(least if how == "max" else most, x.dtype)
@@ -97,7 +102,7 @@ class LongAxis(NamedTuple):
         return jnp.moveaxis(cut, -1, begin + axis)
 
     def picked(self, run: Any, element: Any, place: Any) -> Any:
-        """The number at a place of the axis, which is moved inside; other numbers may be NaN."""
+        """The number at a place of the axis, which is moved inside; other numbers may be NaN. -0.0 becomes 0.0."""
         if not np.shape(element)[1:] or np.shape(element)[1] == 1:  # the same everywhere
             return element
         if known(place):
@@ -107,7 +112,4 @@ class LongAxis(NamedTuple):
         else:
             place = call(lambda x: jnp.clip(x.astype(jnp.int32), 0, self.length - 1), place)
         here = call(lambda k, place: k == place, self.places(run), place)
-        if element.dtype == bool:
-            chosen = select(here, element.astype(jnp.int32), as_number(0, np.int32))
-            return self.across(run, "sum", chosen) > 0
         return self.across(run, "sum", select(here, element, as_number(0, element.dtype)))

@@ -132,13 +132,24 @@ def _cumulative(combine: Callable[[Any, Any, Any], Any], run: Any, operands: Ope
     return [np.moveaxis(rows, -1, eqn.params["axis"])]
 
 
+class Named(NamedTuple):
+    """How a traced function with a name is taken along the axis that is not held apart."""
+
+    along: Callable[[Any, Elements], Elements]
+    keeps: bool  # whether its result has the axis, which is the last one
+
+    def fits(self, run: Any, eqn: Any) -> bool:
+        """Whether it is taken along that axis. `vmap` moves axes and leaves the name."""
+        shape = eqn.invars[0].aval.shape
+        wanted = shape if self.keeps else shape[:-1]
+        return run.runs_along(shape, -1) and [x.aval.shape for x in eqn.outvars] == [wanted]
+
+
 def _sum_along(run: Any, x: Elements) -> Elements:
-    """`numerics.sums.halved_sum`, in another order."""
     return filled(x.shape[:-1], lambda index: run.long.across(run, "sum", x[index][0]))
 
 
 def _sums_along(run: Any, x: Elements) -> Elements:
-    """`numerics.sums.doubled_cumsum`, in another order."""
     return filled(x.shape, lambda index: run.long.sums(run, x[index]))
 
 
@@ -223,7 +234,11 @@ def _pairwise(combine: Callable[[Any, Any, Any], Any], run: Any, operands: Opera
     return [filled(a.shape, lambda index: combine(run, a[index], b[index]))]
 
 
-BY_NAME = {"halved_sum": _sum_along, "doubled_cumsum": _sums_along}  # traced functions
+# Sums of `numerics.sums` in a fixed order; threads add up in an order of their own.
+BY_NAME = {
+    "jaxbandits_halved_sum": Named(_sum_along, keeps=False),
+    "jaxbandits_doubled_cumsum": Named(_sums_along, keeps=True),
+}
 
 RULES = {
     "argmax": partial(_position, lax.le),

@@ -58,8 +58,10 @@ def _slice(run: Any, operands: Operands, eqn: Any) -> Operands:
         zip(eqn.params["start_indices"], eqn.params["limit_indices"], steps, strict=True)
     ):
         along = run.runs_along(shape, d)
-        if along and limit - start not in (1, shape[d]):
-            raise run.unsupported(f"a part of an axis of {shape[d]}")
+        if (along and limit - start not in (1, shape[d])) or (
+            run.runs_along(eqn.outvars[0].aval.shape, d) and not along
+        ):
+            raise run.unsupported(f"{eqn.outvars[0].aval.shape[d]} of an axis of {shape[d]}")
         picks += [start] * (along and limit - start == 1)
         places.append(slice(0, 1) if along else slice(start, limit, step))
     x = operands[0][tuple(places)]

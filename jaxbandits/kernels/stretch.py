@@ -1,7 +1,7 @@
 """A stretch of plays as one kernel: lanes, their record and the play's counters stay in registers.
 
-One thread plays one lane from checkpoint to checkpoint. A block holds lanes of one point, so that parameters are
-numbers that the whole block shares. Nothing crosses from lane to lane.
+One thread plays one lane from checkpoint to checkpoint; where there are many arms, a warp does. A block holds lanes of
+one point, so that parameters are numbers that the whole block shares. Nothing crosses from lane to lane.
 """
 
 from collections.abc import Callable, Sequence
@@ -65,16 +65,18 @@ def packed_lane(one: OneWindow, run: Apart) -> Packed:
 
 def element_shapes(one: OneWindow, run: Apart) -> list[tuple[int, ...]]:
     """The shapes of the elements of a lane."""
-    return run.blocks(x.shape for x in jax.tree.leaves(one.lane))
+    return run.element_shapes(x.shape for x in jax.tree.leaves(one.lane))
 
 
 def written_out(one: OneWindow, lanes: int) -> ClosedJaxpr:
     """A window on a block of lanes with every element held apart, in an order that keeps few numbers alive.
 
-    Its operands are numbers: the elements of the lane, [B] each, seeds [B], the numbers that say which plays, the
-    elements of the case. It gives the elements of the lane, and then the others that are asked for.
+    Its operands are the elements of the lane, seeds [B], the numbers that say which plays, and the elements of the
+    case. It gives the elements of the lane, and then the others that are asked for.
     """
     run = Apart(lanes, long=one.long)
+    if one.long is not None and not all(one.long.fits(x.shape) for x in one.traced.in_avals):
+        raise run.unsupported(f"an array with two axes of {one.long.length}")
     packed, numbers = packed_lane(one, run), jax.tree.leaves(one.case)
     which, shapes = len(one.traced.in_avals) - len(numbers) - 1 - len(packed.shapes), element_shapes(one, run)
 

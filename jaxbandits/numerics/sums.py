@@ -19,11 +19,11 @@ UNROLL = 32  # above this many terms, halve instead of unrolling: compile time g
 def fixed_sum(x: Array, axis: int = -1) -> Array:
     """Sum over one axis in a fixed order: left to right up to `UNROLL` terms, pairwise halves above."""
     x = jnp.moveaxis(x, axis, -1)
-    return halved_sum(x) if x.shape[-1] > UNROLL else _left_to_right(x)
+    return jaxbandits_halved_sum(x) if x.shape[-1] > UNROLL else _left_to_right(x)
 
 
 @jax.jit  # kernels know it by its name
-def halved_sum(x: Array) -> Array:
+def jaxbandits_halved_sum(x: Array) -> Array:
     """Sum over the last axis by pairwise halves, until `UNROLL` terms are left."""
     while x.shape[-1] > UNROLL:
         n = x.shape[-1]
@@ -45,11 +45,11 @@ def _left_to_right(x: Array) -> Array:
 
 def fixed_cumsum(x: Array) -> Array:
     """Cumulative sum over the last axis in a fixed order (doubling strides)."""
-    return doubled_cumsum(x)
+    return jaxbandits_doubled_cumsum(x)
 
 
 @jax.jit  # kernels know it by its name
-def doubled_cumsum(x: Array) -> Array:
+def jaxbandits_doubled_cumsum(x: Array) -> Array:
     """Cumulative sum over the last axis by doubling strides."""
     n, stride = x.shape[-1], 1
     while stride < n:

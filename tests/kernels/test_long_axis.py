@@ -19,7 +19,7 @@ from jaxbandits.kernels.apart import Apart, Unsupported
 from jaxbandits.kernels.elements import filled
 from jaxbandits.kernels.forms import absent_gpu, forced
 from jaxbandits.kernels.long_axis import LongAxis
-from jaxbandits.numerics import fixed_cumsum, fixed_sum
+from jaxbandits.numerics import argmax, fixed_cumsum, fixed_sum
 from jaxbandits.spans import segment
 from jaxbandits.sweeps.compilation.compiled import compiled
 from jaxbandits.sweeps.plan import host_case, stacked
@@ -30,12 +30,16 @@ AXIS = LongAxis(LENGTH)
 
 
 def along(x):
-    """An array [LANES, ...] as elements: [LANES, n] along the long axis, [LANES, 1] where there is none."""
+    """An array [LANES, ...] as elements: [LANES, n] along the long axis, [LANES, 1] where there is none.
+
+    Nothing may depend on what the axis is filled up with.
+    """
+    outside = {"f": NAN, "b": True}.get(np.dtype(x.dtype).kind, 99)
     axes = [d for d, n in enumerate(x.shape) if n == LENGTH]
 
     def element(index):
         row = x[(slice(None), *(slice(None) if d + 1 in axes else i for d, i in enumerate(index)))]
-        return jnp.pad(row, ((0, 0), (0, AXIS.padded - LENGTH))) if axes else row[:, None]
+        return jnp.pad(row, ((0, 0), (0, AXIS.padded - LENGTH)), constant_values=outside) if axes else row[:, None]
 
     return filled(AXIS.held(x.shape[1:]), element)
 
@@ -89,6 +93,7 @@ SPECIAL[0, 5], SPECIAL[1, [7, 9]], SPECIAL[2, [3, 30]], SPECIAL[3, 36] = NAN, (I
     lambda x: x @ x[0],
     lambda x: (jnp.cumsum(x, 0), fixed_sum(x, axis=0), fixed_sum(x[:, 1])),
     lambda x: fixed_cumsum(x.T),
+    lambda x: jax.vmap(fixed_cumsum, in_axes=1, out_axes=1)(x.T),
     lambda x: jax.vmap(lambda y: lax.while_loop(lambda z: z < y, lambda z: z + 0.5, -3.0))(x[:, 0]),
 ])  # fmt: skip
 def test_operations(function):
@@ -126,7 +131,12 @@ def test_a_loop_carries_the_axis():
     lambda x: x[3:9], lambda x: x[::-1], lambda x: x.reshape(-1)[jnp.argsort(x)],
     lambda x: jnp.concatenate([x, x]), lambda x: x @ x, lambda x: x.prod(),
     lambda x: x * np.random.default_rng(0).normal(size=LENGTH), lambda x: jnp.stack(list(x[:, None]), 0),
-    lambda x: x[:, None] * x[None],
+    lambda x: x[:, None] * x[None], lambda x: jnp.repeat(x[0], LENGTH + 2)[2:],
+    lambda x: lax.dynamic_slice(jnp.repeat(x[0], 80), (jnp.int32(x[1]),), (LENGTH,)),
+    lambda x: lax.dynamic_update_slice(jnp.repeat(x[0], 80), x, (jnp.int32(x[1]),)),
+    lambda x: jnp.repeat(x[0], 80).at[2 : 2 + LENGTH].set(x), lambda x: x.at[3:9].set(1.0),
+    lambda x: jnp.repeat(x[0], 2 * LENGTH)[::2], lambda x: lax.scan(lambda c, y: (c + y, c), x[0], x),
+    lambda x: jnp.stack([x[0]] * LENGTH),
 ])  # fmt: skip
 def test_what_is_not_taken_apart_is_named(function):
     with pytest.raises(Unsupported, match=f"{LENGTH}"):
@@ -140,7 +150,10 @@ ARMS = partial(e.bernoulli_arms, means=MEANS)
 LOSSES = partial(e.bernoulli_losses, means=MEANS)
 MANY = Example(a.linucb, partial(e.contextual_linear, num_arms=40, dim=3))
 UNTIL_STOPPED = Example(partial(a.adap_ucb, epsilon=1.0), ARMS)
-CARRIED = {"single plays": Example(a.ucb1, ARMS), "windows that the algorithm ends": UNTIL_STOPPED}
+CARRIED = {
+    "single plays": Example(a.ucb1, ARMS), "running sums": Example(a.exp3, LOSSES),
+    "windows that the algorithm ends": UNTIL_STOPPED,
+}  # fmt: skip
 
 
 def laid_out_lanes(seeds, example=MANY):
@@ -179,7 +192,6 @@ def test_many_arms_play_as_on_a_cpu():
     [
         (a.ucb1, ARMS),
         (a.exp3, LOSSES),
-        (a.thompson, ARMS),  # no kernel
         (partial(a.private_batched, epsilon=1.0), LOSSES),
         (partial(a.adap_ucb, epsilon=1.0), ARMS),
     ],
@@ -187,14 +199,42 @@ def test_many_arms_play_as_on_a_cpu():
 def test_what_is_carried_for_each_of_many_arms_is_that_of_a_cpu(algorithm, environment):
     """With arms of the case, of the state and of the record, over two points and some checkpoints."""
     points = [{"environment.means": MEANS}, {"environment.means": MEANS[::-1]}]
-    assert all(bool(x.reason) == (algorithm is a.thompson) for _, x in choices(Example(algorithm, environment)))
+    if algorithm is a.exp3:  # points share the means
+        points = [{"learning_rate": 0.05}, {"learning_rate": 0.2}]
     options = {"horizon": 150, "seeds": 6, "checkpoints": 5, "points": points, "progress": False}
+    assert [x.reason for _, x in choices(Example(algorithm, environment))] == [""]
     plain = jb.sweep(algorithm, environment, **options)
     with forced("interpreted"), warnings.catch_warnings():
         warnings.filterwarnings("error", "no kernel could be compiled")
         ours = jb.sweep(algorithm, environment, **options)
     assert np.mean(ours.pulls.values == plain.pulls.values) > 0.95
     np.testing.assert_array_equal(ours.pulls.sum("arm"), plain.pulls.sum("arm"))
+    played_alike = (ours.pulls == plain.pulls).all("arm").values
+    np.testing.assert_allclose(ours.regret.values[played_alike], plain.regret.values[played_alike], rtol=1e-5)
+
+
+def test_many_arms_in_double_precision():
+    options = {"horizon": 60, "seeds": 4, "dtype": "float64", "progress": False}
+    plain = jb.sweep(UNTIL_STOPPED.algorithm, ARMS, **options)
+    with forced("interpreted"), warnings.catch_warnings():
+        warnings.filterwarnings("error", "no kernel could be compiled")
+        ours = jb.sweep(UNTIL_STOPPED.algorithm, ARMS, **options)
+    np.testing.assert_array_equal(ours.regret, plain.regret)
+
+
+def test_truth_values_of_many_arms_have_a_first_one():
+    marks = np.zeros((3, 40), bool)
+    marks[0, 7:9], marks[1, 39] = True, True
+    np.testing.assert_array_equal(argmax(jnp.asarray(marks)), [7, 39, 0])
+    np.testing.assert_array_equal(argmax(jnp.asarray(np.arange(200), jnp.uint8)), 199)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int8", "bool", "float64"])
+def test_numbers_of_other_types(dtype):
+    x = (numbers(LENGTH, 3) * 9).astype(dtype)
+    with jax.enable_x64(True):
+        same(lambda x, i: (x[i, 0], fixed_sum(x[:, 1]), x.max(0), jnp.argmax(x[:, 2])), x, places())
+        same(lambda x: jnp.sum(x[:, 1], dtype=x.dtype), x)
 
 
 @pytest.mark.parametrize("example", [MANY, *CARRIED.values()], ids=["drawn anew", *CARRIED])

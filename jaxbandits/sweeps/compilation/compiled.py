@@ -134,9 +134,10 @@ class Compiled:
 
     def _made(self, name: str, device: jax.Device, kind: Any, form: Form, args: tuple[Any, ...]) -> Any:
         """One function as a kernel where it can be one, else as it stands."""
-        if kind is not None and form != "scan" and not self.choice(kind, args[0]).reason:
+        if kind is not None and form != "scan":
             try:
-                return self._executable("kernel", device, (kind, form), args)
+                if not self.choice(kind, args[0]).reason:
+                    return self._executable("kernel", device, (kind, form), args)
             except Exception as error:  # a compiler of kernels that cannot take it: results need none
                 reason = (str(error).splitlines() or [type(error).__name__])[0]
                 warnings.warn(
