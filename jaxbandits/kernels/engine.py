@@ -14,6 +14,7 @@ from jaxbandits.kernels.apart import Unsupported
 from jaxbandits.kernels.census import Census, census_of
 from jaxbandits.kernels.counted import Counted, counted_windows
 from jaxbandits.kernels.long_axis import LongAxis
+from jaxbandits.kernels.one_window import OneWindow, one_window
 from jaxbandits.kernels.windows import Limits, Windows, full_windows
 from jaxbandits.protocol import Case
 from jaxbandits.spans import Segment
@@ -37,7 +38,7 @@ class Choice(NamedTuple):
     """What the windows of a span run as on a GPU."""
 
     # a window; one of a single play where one of several is refused; None where a case has too many numbers
-    window: stretch.OneWindow | Windows | Counted | None
+    window: OneWindow | Windows | Counted | None
     census: Census | None  # of it; None where it is not written out
     reason: str  # why it is no kernel; "" where it is one
 
@@ -74,7 +75,7 @@ def _choice(
     case = jax.tree.unflatten(treedef, leaves)
     seed = jax.ShapeDtypeStruct((), np.uint32)
     lane = jax.eval_shape(lambda case, seed: simulator.begin(parts, case, seed, checkpoints), case, seed)
-    single = _judged(stretch.one_window(parts, case, lane), long)
+    single = _judged(one_window(parts, case, lane), long)
     if single.reason or (full and slots == 1):  # what holds too much for one play holds too much for several
         return single
     fixed = full or whole
@@ -117,11 +118,11 @@ def _along(window: Any, long: LongAxis | None) -> Any:
     return window._replace(long=long)
 
 
-def single_of(window: Any) -> stretch.OneWindow:
+def single_of(window: Any) -> OneWindow:
     """What a window of any kind does, traced."""
     if isinstance(window, Counted):
         return window.windows.one
-    one: stretch.OneWindow = window.one if isinstance(window, Windows) else window
+    one: OneWindow = window.one if isinstance(window, Windows) else window
     return one
 
 
@@ -132,7 +133,7 @@ def plays_of(window: Any) -> int:
 
 
 def advance(
-    window: stretch.OneWindow | Windows | Counted, marks: tuple[int, ...], case: Case, seeds: Any, lane: Lane,
+    window: OneWindow | Windows | Counted, marks: tuple[int, ...], case: Case, seeds: Any, lane: Lane,
     times: Any, segment: Segment, *, interpret: bool = False,
 ) -> Lane:  # fmt: skip
     """The lanes [S, M, ...] after a segment of a span.
@@ -162,7 +163,7 @@ def advance(
 
 
 def _single_plays(
-    window: stretch.OneWindow, numbers: Case, seeds: Any, lane: Lane, times: Any, segment: Segment, sizes: Any
+    window: OneWindow, numbers: Case, seeds: Any, lane: Lane, times: Any, segment: Segment, sizes: Any
 ) -> Lane:
     """Windows of one play: all lanes are at the same play."""
     high = jnp.minimum(segment.before + segment.windows, times[-1])
@@ -185,7 +186,7 @@ def _at_rest(window: Counted, marks: tuple[int, ...], case: Case, lane: Lane, ti
     return rested
 
 
-def _shared(one: stretch.OneWindow, lane: Lane) -> bool:
+def _shared(one: OneWindow, lane: Lane) -> bool:
     """Whether points share the state of the environment, which then has no axis of points."""
     pairs = zip(jax.tree.leaves(lane.environment), jax.tree.leaves(one.lane.environment), strict=True)
     return any(x.ndim == one.ndim + 1 for x, one in pairs)

@@ -9,184 +9,16 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
-from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
-from jax.interpreters.partial_eval import dce_jaxpr
 
-from jaxbandits import recorder
 from jaxbandits.kernels.apart import Apart
-from jaxbandits.kernels.control_rules import Packed
-from jaxbandits.kernels.elements import Elements, held_apart, listed, single
-from jaxbandits.kernels.long_axis import LongAxis
-from jaxbandits.kernels.order import few_alive
+from jaxbandits.kernels.elements import Elements, listed
+from jaxbandits.kernels.one_window import OneWindow, element_shapes, packed_lane, played, without_rows, written_out
+from jaxbandits.kernels.rows import back_from, filled_up, gathered, read_rows, rows_last, rows_of, spread, write_rows
 from jaxbandits.protocol import Case
-from jaxbandits.window import Lane, Parts, offer
-
-
-class OneWindow(NamedTuple):
-    """A window of one lane, traced. Its operands: numbers of the case, seed, lane, and numbers that say which plays.
-
-    Of a window of one play, that is how many plays were made before. It gives the lane, and what else is asked for.
-    """
-
-    traced: ClosedJaxpr
-    lane: Any  # shapes of a lane, without its rows at the checkpoints
-    case: Any  # shapes of the numbers of a case
-    apart: bool = False  # whether the numbers that say which plays differ between lanes
-    long: LongAxis | None = None  # the axis that is not held apart
-
-
-def without_rows(lane: Lane) -> Lane:
-    """A lane without what is written at checkpoints only."""
-    return lane._replace(record=lane.record._replace(pulls_at=(), regret_at=()))
-
-
-def one_window(parts: Parts, case: Case, lane: Lane) -> OneWindow:
-    """Trace a window of one play. case, lane: shapes of one lane."""
-    lane = without_rows(lane)
-
-    def play(case: Case, seed: Any, lane: Lane, before: Any) -> Lane:
-        lane, window = offer(parts, case, seed, 1, lane, before, None)
-        pulls, regret = recorder.add(lane.record, window, None)
-        return lane._replace(record=lane.record._replace(pulls=pulls, regret=regret))
-
-    seed, before = jax.ShapeDtypeStruct((), np.uint32), jax.ShapeDtypeStruct((), np.int32)
-    traced = jax.make_jaxpr(play)(case, seed, lane, before)
-    return OneWindow(read_only(traced), lane, case)
-
-
-def packed_lane(one: OneWindow, run: Apart) -> Packed:
-    """How the elements of a lane lie in a flat list."""
-    return Packed([held_apart(np.zeros(run.held(x.shape), x.dtype)) for x in jax.tree.leaves(one.lane)])
-
-
-def element_shapes(one: OneWindow, run: Apart) -> list[tuple[int, ...]]:
-    """The shapes of the elements of a lane."""
-    return run.element_shapes(x.shape for x in jax.tree.leaves(one.lane))
-
-
-def written_out(one: OneWindow, lanes: int) -> ClosedJaxpr:
-    """A window on a block of lanes with every element held apart, in an order that keeps few numbers alive.
-
-    Its operands are the elements of the lane, seeds [B], the numbers that say which plays, and the elements of the
-    case. It gives the elements of the lane, and then the others that are asked for.
-    """
-    run = Apart(lanes, long=one.long)
-    if one.long is not None and not all(one.long.fits(x.shape) for x in one.traced.in_avals):
-        raise run.unsupported(f"an array with two axes of {one.long.length}")
-    packed, numbers = packed_lane(one, run), jax.tree.leaves(one.case)
-    which, shapes = len(one.traced.in_avals) - len(numbers) - 1 - len(packed.shapes), element_shapes(one, run)
-
-    def play(flat: list[Any], seed: Any, which: list[Any], case: list[list[Any]]) -> list[Any]:
-        values = [listed(each).reshape(run.held(x.shape)) for each, x in zip(case, numbers, strict=True)]
-        arrays = run.closed(one.traced, [*values, single(seed), *packed.arrays(flat), *map(single, which)])
-        lane, others = arrays[: len(packed.shapes)], arrays[len(packed.shapes) :]
-        return [*packed.flat(lane, shapes), *(x for array in others for x in array.reshape(-1))]
-
-    traced = jax.make_jaxpr(play)(
-        list(map(jax.ShapeDtypeStruct, shapes, packed.dtypes)),
-        jax.ShapeDtypeStruct(run.block, np.uint32),
-        [jax.ShapeDtypeStruct(run.block if one.apart else (), np.int32)] * which,
-        [[shared_number(one, x)] * int(np.prod(run.held(x.shape))) for x in numbers],
-    )
-    return ClosedJaxpr(few_alive(read_only(traced).jaxpr), traced.consts)
-
-
-def lies_along(one: OneWindow, shape: Sequence[int]) -> bool:
-    """Whether an array of one lane has the axis that is not held apart."""
-    return one.long is not None and one.long.length in shape
-
-
-def shared_number(one: OneWindow, x: Any) -> jax.ShapeDtypeStruct:
-    """The shape of an element of an array of a case, which all lanes of a block share."""
-    return jax.ShapeDtypeStruct((1, one.long.padded) if one.long and lies_along(one, x.shape) else (), x.dtype)
-
-
-def read_only(traced: ClosedJaxpr) -> ClosedJaxpr:
-    """A traced function without what nothing reads."""
-    read, _ = dce_jaxpr(traced.jaxpr, [True] * len(traced.out_avals), instantiate=True)
-    return ClosedJaxpr(read, traced.consts)
-
-
-def played(step: ClosedJaxpr, case: Sequence[Elements], seed: Any, lane: list[Any], which: Sequence[Any]) -> list[Any]:
-    """What a window gives that is `written_out`: the elements of its lane, then the others."""
-    numbers = [x for array in case for x in array.reshape(-1)]
-    found: list[Any] = jaxpr_as_fun(step)(*lane, seed, *which, *numbers)
-    return found
-
-
-class Rows(NamedTuple):
-    """Where the elements of some arrays lie in arrays [rows, lanes], one a type.
-
-    Arrays of the axis that is not held apart lie in arrays [rows, lanes, n], one a type too.
-    """
-
-    kinds: list[tuple[Any, bool]]  # of the arrays: type, whether they have a last axis [n]
-    places: list[tuple[int, int]]  # of each element: which array, which row
-
-
-def stored_as(dtype: Any) -> Any:
-    """The type in which numbers of a type lie in memory: truth values as int32."""
-    return np.dtype(np.int32) if np.dtype(dtype).kind == "b" else np.dtype(dtype)
-
-
-def kind_of(one: OneWindow, x: Any) -> tuple[Any, bool]:
-    """In which of the arrays of rows an array of one lane lies."""
-    return stored_as(x.dtype), lies_along(one, x.shape)
-
-
-def rows_of(one: OneWindow) -> Rows:
-    """The places of the elements of a lane."""
-    run, leaves = Apart(1, long=one.long), jax.tree.leaves(one.lane)
-    kinds = list(dict.fromkeys(kind_of(one, x) for x in leaves))
-    taken, places = [0] * len(kinds), []
-    for x in leaves:
-        number = kinds.index(kind_of(one, x))
-        for _ in range(int(np.prod(run.held(x.shape)))):
-            places.append((number, taken[number]))
-            taken[number] += 1
-    return Rows(kinds, places)
-
-
-def rows_last(one: OneWindow, x: Any, shape: Sequence[int], begin: int) -> Any:
-    """An array [..., *shape] with `begin` first axes as rows [..., r], or [..., r, n]."""
-    if one.long is not None and lies_along(one, shape):
-        return one.long.last(x, begin)
-    return x.reshape(*x.shape[:begin], -1)
-
-
-def gathered(one: OneWindow, rows: Rows, tree: Any) -> list[Any]:
-    """Leaves [S, M, ...] as arrays [M, rows, S] or [M, rows, S, n]."""
-    found: list[list[Any]] = [[] for _ in rows.kinds]
-    for x, shape in zip(jax.tree.leaves(tree), jax.tree.leaves(one.lane), strict=True):
-        kind = kind_of(one, shape)
-        each = rows_last(one, x, shape.shape, 2).astype(kind[0])
-        found[rows.kinds.index(kind)].append(jnp.moveaxis(each, 0, 2))
-    return [jnp.concatenate(each, axis=1) for each in found]
-
-
-def spread(one: OneWindow, rows: Rows, arrays: Sequence[Any]) -> Any:
-    """The tree of leaves [S, M, ...] that `gathered` was given."""
-    run, taken, leaves = Apart(1, long=one.long), [0] * len(rows.kinds), []
-    for x in jax.tree.leaves(one.lane):
-        number, size = rows.kinds.index(kind_of(one, x)), int(np.prod(run.held(x.shape)))
-        some = jnp.moveaxis(arrays[number][:, taken[number] : taken[number] + size], 2, 0)
-        leaves.append(back_from(one, some, x.shape).astype(x.dtype))
-        taken[number] += size
-    return jax.tree.unflatten(jax.tree.structure(one.lane), leaves)
-
-
-def back_from(one: OneWindow, rows: Any, shape: Sequence[int]) -> Any:
-    """The array [..., *shape] of which `rows_last` made rows."""
-    if one.long is not None and lies_along(one, shape):
-        return one.long.back(rows, shape)
-    return rows.reshape(*rows.shape[:-1], *shape)
-
-
-# ---- the kernel
+from jaxbandits.window import Lane
 
 
 class Bounds(NamedTuple):
@@ -347,50 +179,6 @@ def over_blocks(
     ]
     at = jax.tree.unflatten(jax.tree.structure((lane.record.pulls_at, lane.record.regret_at)), columns)
     return small._replace(record=small.record._replace(pulls_at=at[0], regret_at=at[1]))
-
-
-# Compilers follow every single load and store through the whole kernel: with 178 of them `jdp_linucb` took 28 s of
-# one core to compile, and read at once 3 to 6.
-FEW_ROWS = 16  # so many rows are read and written one by one; of more, so many at once as a power of two is
-MOST_ROWS = 64  # that are read or written at once: they pass through memory that threads share
-
-
-def at_once(rows: int, block: int) -> int:
-    """How many of some rows are read or written at once. Compilers refuse it for blocks of one lane."""
-    return 1 if rows <= FEW_ROWS or block == 1 else min(MOST_ROWS, 1 << (rows - 1).bit_length())
-
-
-def filled_up(x: Any, block: int) -> Any:
-    """Rows [M, rows, S, ...] with further ones, so that they can be read as many at once."""
-    return jnp.pad(x, ((0, 0), (0, -x.shape[1] % at_once(x.shape[1], block)), *((0, 0),) * (x.ndim - 2)))
-
-
-def read_rows(ref: Any, block: int) -> list[Any]:
-    """The rows of a reference [1, rows, B], each [B], or of one [1, rows, B, n], each [B, n]."""
-    size = at_once(ref.shape[1], block)
-    if size == 1:
-        return [ref[0, at] for at in range(ref.shape[1])]
-    parts = [lax.split(ref[0, at : at + size, :], (1,) * size, axis=0) for at in range(0, ref.shape[1], size)]
-    return [x.reshape(block) for part in parts for x in part]
-
-
-def write_rows(ref: Any, rows: list[Any]) -> None:
-    """Write rows into a reference that `read_rows` reads; what it is filled up with does not matter."""
-    size = at_once(*ref.shape[1:3])
-    rows = rows + rows[:1] * (ref.shape[1] - len(rows))
-    for at in range(0, len(rows), size):
-        if size == 1:
-            ref[0, at] = rows[at]
-        else:
-            ref[0, at : at + size, :] = _side_by_side(rows[at : at + size]).T
-
-
-def _side_by_side(columns: list[Any]) -> Any:
-    """Columns [B], as many as a power of two is, as an array [B, n]: those of even and of odd places take turns."""
-    if len(columns) == 1:
-        return columns[0][:, None]
-    pair = [_side_by_side(columns[first::2])[..., None] for first in (0, 1)]
-    return lax.concatenate(pair, 2).reshape(-1, len(columns))
 
 
 def record_columns(lane: Lane) -> list[bool]:

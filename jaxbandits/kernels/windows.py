@@ -16,19 +16,16 @@ from jaxbandits import recorder
 from jaxbandits.kernels.apart import Apart
 from jaxbandits.kernels.control_rules import Packed
 from jaxbandits.kernels.elements import Elements, held_apart, single
-from jaxbandits.kernels.stretch import (
-    Inside,
+from jaxbandits.kernels.one_window import (
     OneWindow,
     element_shapes,
-    over_blocks,
     packed_lane,
     played,
     read_only,
-    record_totals,
     without_rows,
-    write,
     written_out,
 )
+from jaxbandits.kernels.stretch import Inside, over_blocks, record_totals, write
 from jaxbandits.protocol import Case
 from jaxbandits.recorder import Window
 from jaxbandits.spans import plays_of_window
