@@ -140,6 +140,7 @@ ALGORITHMS: dict[str, Example] = {
     "dp_se": Example(partial(a.dp_se, epsilon=1.0), partial(arms, means=[0.48, 0.6]), horizon=3500),
     "adap_ucb": Example(partial(a.adap_ucb, epsilon=1.0), arms, horizon=600),
     "adap_kl_ucb": Example(partial(a.adap_kl_ucb, epsilon=1.0), arms, horizon=600),
+    "adac_ucb": Example(partial(a.adac_ucb, rho=0.5, delta=0.01), arms, horizon=600),
     "dprse": Example(partial(a.dprse, epsilon=1.0, moment_bound=0.02), partial(arms, means=[0.48, 0.6]), horizon=6000),
     "prm_ucb": Example(partial(a.prm_ucb, epsilon=1.0), arms, horizon=600),
     "prm_thompson": Example(

@@ -8,7 +8,7 @@ import warnings
 from typing import TYPE_CHECKING, NamedTuple
 
 from jaxbandits import catalogue
-from jaxbandits.mechanisms.composition import SIMULATED, Event, claimed_epsilon, compose
+from jaxbandits.mechanisms.composition import SIMULATED, Event, claimed_epsilon, compose, gdp, zcdp
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.selection import markdown as cells
 from jaxbandits.sweeps.assumptions import overspent
@@ -37,6 +37,16 @@ class Ledger(NamedTuple):
     # what neighbouring inputs differ in: "loss_vector" | "reward" | "user" | "message"
     unit: str = ""
 
+    @property
+    def rho(self) -> float:
+        """What they cost together as zero-concentrated privacy; inf where they have none."""
+        return zcdp(self.events) if self.epsilon < math.inf else math.inf
+
+    @property
+    def g(self) -> float:
+        """What they cost together as Gaussian privacy; inf where noise is not Gaussian."""
+        return gdp(self.events) if self.epsilon < math.inf else math.inf
+
     def rows(self) -> pd.DataFrame:
         """A row for each kind of release; `epsilon` is that of one release, at `delta` where it has Gaussian noise."""
         import pandas as pd
@@ -54,6 +64,8 @@ class Ledger(NamedTuple):
         if self.model == "none":
             return f"{self.algorithm}: no guarantee"
         together = f"epsilon = {self.epsilon:.4g}, delta = {self.delta:.3g}"
+        for name, cost in (("rho of zCDP", self.rho), ("g of Gaussian privacy", self.g)):
+            together += f", {name} = {cost:.4g}" if 0 < cost < math.inf else ""
         return (
             f"{self.algorithm}, {self.model} model, neighbours differ in one {self.unit.replace('_', ' ')}: {together}"
         )
@@ -134,6 +146,7 @@ _PAPERS = {
     "Wu et al. 2023": (
         "prm_elimination", "prm_ucb", "prm_thompson", "dp_se", "adap_ucb", "adap_kl_ucb", "dprse", "ldp_ucb",
     ),
+    "Azize and Basu 2023": ("adac_ucb",),
     "Robust linear bandits": (
         "robust_elimination", "phased_elimination", "private_elimination", "median_elimination", "trimmed_elimination",
     ),

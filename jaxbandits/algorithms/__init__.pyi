@@ -107,6 +107,9 @@ from .robust import (
     robust_ucb as robust_ucb,
 )
 from .stochastic import (
+    adac_ucb as adac_ucb,
+)
+from .stochastic import (
     adap_kl_ucb as adap_kl_ucb,
 )
 from .stochastic import (

@@ -4,10 +4,12 @@ from jaxbandits.mechanisms.composition import (
     Event,
     compose,
     gaussian_event,
+    gdp,
     guarantee,
     laplace_event,
     other_event,
     response_event,
+    zcdp,
 )
 from jaxbandits.mechanisms.gaussian import gaussian_delta, gaussian_epsilon, gaussian_scale, zcdp_rho
 from jaxbandits.mechanisms.laplace import laplace_scale
@@ -25,6 +27,7 @@ __all__ = [
     "gaussian_epsilon",
     "gaussian_event",
     "gaussian_scale",
+    "gdp",
     "guarantee",
     "laplace_event",
     "laplace_scale",
@@ -39,5 +42,6 @@ __all__ = [
     "tree_scale",
     "vector_code",
     "vector_epsilon",
+    "zcdp",
     "zcdp_rho",
 ]

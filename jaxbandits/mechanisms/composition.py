@@ -285,10 +285,10 @@ def compose(events: Iterable[Event], delta: Scalar = 0.0) -> tuple[float, float]
     True
     """
     delta = number("delta", delta, 0.0, 1.0, open_high=True)
-    entered = [event for event in events if integer("times", event.times, 0) > 0]
+    entered = _entered(events)
     normal = [event for event in entered if event.mechanism == "gaussian"]
     rest = [event for event in entered if event.mechanism != "gaussian"]
-    ratio = math.hypot(*(math.sqrt(event.times) * _ratio(event.sensitivity, event.scale) for event in normal))
+    ratio = math.hypot(*(_normal_ratio(event) for event in normal))
     epsilon = math.fsum(event.times * event.epsilon for event in rest)
     used = math.fsum(event.times * event.delta for event in rest)
     if math.isinf(ratio) or math.isinf(epsilon):
@@ -305,6 +305,77 @@ def compose(events: Iterable[Event], delta: Scalar = 0.0) -> tuple[float, float]
     if used == 0 and len(epsilons) == 1:
         together = min(together, composed_epsilon(epsilons.pop(), sum(event.times for event in rest), delta))
     return (together, delta) if together < epsilon else (epsilon, used)
+
+
+def gdp(events: Iterable[Event]) -> float:
+    """What releases with Gaussian noise cost together as Gaussian differential privacy.
+
+    Parameters
+    ----------
+    events : iterable of Event
+        The releases that one unit enters.
+
+    Returns
+    -------
+    float
+        The least g for which they are g-GDP: sqrt(sum of times (sensitivity / scale)^2). inf where a release has no
+        noise, or noise that is not Gaussian.
+
+    References
+    ----------
+    Dong, Roth and Su 2022, Corollary 2
+
+    Examples
+    --------
+    >>> gdp([gaussian_event("sum", 1.0, 2.0, times=4)]), gdp([laplace_event("sum", 1.0, 2.0)])
+    (1.0, inf)
+    """
+    return math.hypot(*(_normal_ratio(event) for event in _entered(events)))
+
+
+def zcdp(events: Iterable[Event]) -> float:
+    """What releases cost together as zero-concentrated differential privacy.
+
+    Parameters
+    ----------
+    events : iterable of Event
+        The releases that one unit enters.
+
+    Returns
+    -------
+    float
+        rho: a Gaussian release costs (sensitivity / scale)^2 / 2, a pure one epsilon^2 / 2. inf where a release has no
+        noise, or is private with a delta > 0 only.
+
+    References
+    ----------
+    Bun and Steinke 2016, Propositions 1.4 and 1.6, Lemma 1.7
+
+    Examples
+    --------
+    >>> zcdp([gaussian_event("sum", 1.0, 2.0, times=4)]), zcdp([laplace_event("sum", 1.0, 2.0)])
+    (0.5, 0.125)
+    """
+    return math.fsum(event.times * _squared(event) / 2 for event in _entered(events))
+
+
+def _entered(events: Iterable[Event]) -> list[Event]:
+    """The releases that a unit does enter."""
+    return [event for event in events if integer("times", event.times, 0) > 0]
+
+
+def _normal_ratio(event: Event) -> float:
+    """What all the releases of one kind cost as g-GDP."""
+    if event.mechanism == "gaussian":
+        return math.sqrt(event.times) * _ratio(event.sensitivity, event.scale)
+    return 0.0 if event.epsilon == 0 and event.delta == 0 else math.inf
+
+
+def _squared(event: Event) -> float:
+    """Twice what one release costs in rho."""
+    if event.mechanism == "gaussian":
+        return _ratio(event.sensitivity, event.scale) ** 2
+    return math.inf if event.delta > 0 else event.epsilon**2
 
 
 def _counted(events: Sequence[Event]) -> dict[tuple[str, float, float], int]:

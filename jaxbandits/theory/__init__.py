@@ -59,6 +59,7 @@ from jaxbandits.theory.tunings import (
     refuse,
     window,
 )
+from jaxbandits.theory.zero_concentrated import adac_ucb_bound
 
 __all__ = [
     "window",
@@ -105,4 +106,5 @@ __all__ = [
     "online_ucb_learner_regret",
     "online_ucb_deviation",
     "online_ucb_width",
+    "adac_ucb_bound",
 ]

@@ -68,6 +68,11 @@ TIGHT = {
     ),
     "adap_ucb": (partial(a.adap_ucb, **SMALL, epsilon=1.0), 2 * RUNS),
     "adap_kl_ucb": (partial(a.adap_kl_ucb, **SMALL, epsilon=1.0), 2 * RUNS),
+    # delta such that the best event is not rare
+    "adac_ucb": (
+        partial(a.adac_ucb, **SMALL, rho=0.5 / gaussian_scale(1.0, 1.0, 0.1, "analytic") ** 2, delta=0.1),
+        2 * RUNS,
+    ),
     "dp_se": (partial(a.dp_se, num_arms=2, horizon=1000, epsilon=1.0, failure_prob=0.9), 2 * RUNS),
     "prm_elimination": (partial(a.prm_elimination, **SMALL, epsilon=1.0), 2 * RUNS),
     "prm_ucb": (partial(a.prm_ucb, **SMALL, epsilon=1.0), 2 * RUNS),
@@ -299,7 +304,8 @@ half = params_times("mechanism_scale", 0.5)
 HALVED = [
     "ldp_exp3", "local_exp4", "ldp_ucb", "ldp_ucb, flips", "robust_elimination", "robust_elimination, M2",
     "phased_elimination",
-    "median_elimination", "trimmed_elimination", "private_batched", "adap_ucb", "byzantine_ucb", "online_ucb",
+    "median_elimination", "trimmed_elimination", "private_batched", "adap_ucb", "adac_ucb",
+    "byzantine_ucb", "online_ucb",
     "online_ucb, reward",
     "ldp_linucb", "linear_thompson", "jdp_linucb", "doubling", "bandit_combiner",
 ]  # fmt: skip

@@ -186,3 +186,27 @@ def adap_ucb(rewards, laplace, **settings):
 
 def adap_kl_ucb(rewards, laplace, **settings):
     return adap(rewards, laplace, adap_kl_index, **settings)
+
+
+def adac_index(mean, n, t, rho, index_scale):
+    """AdaC-UCB, before play t."""
+    return mean + math.sqrt((1 / (2 * n) + scaled(1 / n**2, rho)) * index_scale * math.log(t))
+
+
+def adac_ucb(rewards, normal, *, num_arms, horizon, rho, index_scale=3.1, mechanism_scale=1.0):
+    """AdaP-UCB's episodes; the sum of an episode carries a normal draw of variance 1 / (2 rho)."""
+    plays = Plays(rewards, horizon, clipped)
+    mean, behind, total = [0.0] * num_arms, [0] * num_arms, [0] * num_arms
+    arm, length = 0, 1
+    while (x := plays.block(arm, length)) is not None:
+        t = len(plays.actions)
+        deviation = mechanism_scale * math.sqrt(scaled(1 / 2, rho))
+        mean[arm] = (sum(x) + noise(deviation, lambda t=t: normal(t))) / length
+        behind[arm], total[arm] = length, total[arm] + length
+        plays.released.append((t, arm, mean[arm]))
+        if 0 in total:
+            arm, length = total.index(0), 1
+            continue
+        arm = first_max([adac_index(mean[a], behind[a], t + 1, rho, index_scale) for a in range(num_arms)])
+        length = total[arm]
+    return plays.result()

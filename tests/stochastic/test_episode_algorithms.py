@@ -16,6 +16,7 @@ from jaxbandits.algorithms.robust.dprse import dprse
 from jaxbandits.algorithms.robust.prm_thompson import prm_thompson
 from jaxbandits.algorithms.robust.prm_ucb import prm_ucb
 from jaxbandits.algorithms.stochastic import episodes, integer_sums
+from jaxbandits.algorithms.stochastic.adac_ucb import adac_ucb
 from jaxbandits.algorithms.stochastic.adap_kl_ucb import adap_kl_ucb, largest_mean
 from jaxbandits.algorithms.stochastic.adap_ucb import adap_ucb
 from jaxbandits.algorithms.stochastic.dp_se import dp_se
@@ -162,6 +163,7 @@ ENVIRONMENT = partial(gaussian_arms, means=[0.2, 0.7, 0.5], scale=0.4)
 EACH = {
     "adap_ucb": partial(adap_ucb, epsilon=1.0),
     "adap_kl_ucb": partial(adap_kl_ucb, epsilon=1.0),
+    "adac_ucb": partial(adac_ucb, rho=0.1),
     "dp_se": partial(dp_se, epsilon=1.0),
     "dprse": partial(dprse, epsilon=1.0, moment_bound=0.01),
     "prm_ucb": partial(prm_ucb, epsilon=1.0),

@@ -1,5 +1,6 @@
 """Stochastic bandits: every arm pays from one law, plain and private."""
 
+from jaxbandits.algorithms.stochastic.adac_ucb import adac_ucb
 from jaxbandits.algorithms.stochastic.adap_kl_ucb import adap_kl_ucb
 from jaxbandits.algorithms.stochastic.adap_ucb import adap_ucb
 from jaxbandits.algorithms.stochastic.dp_se import dp_se
@@ -24,4 +25,5 @@ __all__ = [
     "dp_se",
     "adap_ucb",
     "adap_kl_ucb",
+    "adac_ucb",
 ]

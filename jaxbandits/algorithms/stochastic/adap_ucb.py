@@ -10,7 +10,8 @@ import jax.numpy as jnp
 from jaxbandits.algorithms.stochastic import episodes
 from jaxbandits.mechanisms.composition import laplace_event
 from jaxbandits.numerics import materialize
-from jaxbandits.protocol import Algorithm, Rewards
+from jaxbandits.protocol import Algorithm, Guarantee, Rewards
+from jaxbandits.random import Draws
 from jaxbandits.typing import Array, Float, Int, Scalar
 from jaxbandits.validation import factory, integer, number
 
@@ -27,7 +28,7 @@ class Params(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """What AdaP-UCB remembers of the arms."""
+    """What is remembered of the arms."""
 
     # noisy mean of each arm's last episode
     mean: Float[Array, " K"]
@@ -48,15 +49,21 @@ def optimistic(
     return mean + jnp.sqrt(0.5 * width) + params.inverse_epsilon * width
 
 
+def laplace_noise(params: Params, draws: Draws, t: Int[Array, ""]) -> Float[Array, ""]:
+    """Noise for the sum of an episode that ends at play t."""
+    scale = params.mechanism_scale * params.inverse_epsilon
+    return scale * draws.child("mean").laplace(t)
+
+
 # params, mean [K], samples [K], log t -> the index of every arm [K]
-Index: TypeAlias = Callable[[Params, Any, Any, Any], Array]
+Index: TypeAlias = Callable[[Any, Any, Any, Any], Array]
 
 
 @cache
-def rules(num_arms: int, index: Index) -> episodes.Rules:
+def rules(num_arms: int, index: Index, noise: Callable[[Any, Draws, Any], Array]) -> episodes.Rules:
     """Doubling episodes of the arm of largest `index`, which is given log t of the coming play t.
 
-    Draws: `mean`, one Laplace an episode, at its last play.
+    Draws: `mean`, one number an episode, at its last play, from which `noise` makes that of the episode's sum.
     """
 
     def init(params, draws):
@@ -69,8 +76,7 @@ def rules(num_arms: int, index: Index) -> episodes.Rules:
     def end(params, memory, draws, t, arm, total):
         dtype = total.dtype
         length = jnp.maximum(memory.pulls[arm], 1)
-        scale = params.mechanism_scale * params.inverse_epsilon
-        mean = materialize((total + scale * draws.child("mean").laplace(t)) / length.astype(dtype))
+        mean = materialize((total + noise(params, draws, t)) / length.astype(dtype))
         memory = Memory(memory.mean.at[arm].set(mean), memory.pulls.at[arm].add(length))
         log_t = jnp.log((t + 1).astype(dtype))
         value = index(params, memory.mean, samples(memory.pulls).astype(dtype), log_t)
@@ -85,6 +91,21 @@ def _events(params):
     return (laplace_event("sum of an episode's rewards in [0, 1]", 1.0, scale),)
 
 
+def algorithm_of_rules(
+    name: str, played: episodes.Rules, num_arms: int, horizon: int, params: Any, claim: Guarantee
+) -> Algorithm:
+    """An algorithm of doubling episodes for rewards in [0, 1]."""
+    return Algorithm(
+        program=episodes.program(played),
+        schedule=episodes.schedule(horizon, num_arms * (horizon.bit_length() + 1)),
+        params=params,
+        guarantee=claim,
+        version=(name, 1, (num_arms,)),
+        config={},
+        rewards=Rewards(0.0, 1.0, "clip"),
+    )
+
+
 def algorithm_of_index(
     name: str, index: Index, num_arms: int, horizon: int, epsilon: Scalar, index_scale: Scalar
 ) -> Algorithm:
@@ -93,15 +114,8 @@ def algorithm_of_index(
     epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False)
     index_scale = number("index_scale", index_scale, 0.0, open_low=True)
     params = Params(index_scale, 0.0 if math.isinf(epsilon) else 1 / epsilon, 1.0)
-    return Algorithm(
-        program=episodes.program(rules(num_arms, index)),
-        schedule=episodes.schedule(horizon, num_arms * (horizon.bit_length() + 1)),
-        params=params,
-        guarantee=episodes.claim(_events),
-        version=(name, 1, (num_arms,)),
-        config={},
-        rewards=Rewards(0.0, 1.0, "clip"),
-    )
+    played = rules(num_arms, index, laplace_noise)
+    return algorithm_of_rules(name, played, num_arms, horizon, params, episodes.claim(_events))
 
 
 @factory

@@ -1,0 +1,115 @@
+"""AdaC-UCB (Azize and Basu 2023): AdaP-UCB with Gaussian noise, for zero-concentrated privacy."""
+
+import math
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+
+from jaxbandits.algorithms.stochastic.adap_ucb import algorithm_of_rules, rules
+from jaxbandits.mechanisms.composition import gaussian_event, guarantee, view_released
+from jaxbandits.protocol import Algorithm
+from jaxbandits.random import Draws
+from jaxbandits.typing import Array, Float, Int, Scalar
+from jaxbandits.validation import factory, integer, number
+
+
+class Params(NamedTuple):
+    """The numbers of AdaC-UCB."""
+
+    # beta
+    index_scale: Any
+    # 1 / rho, 0 without noise
+    inverse_rho: Any
+    # standard deviation of the noise on a sum, 1 / sqrt(2 rho)
+    deviation: Any
+    # multiplies all privacy noise
+    mechanism_scale: Any
+    # of the claim in (epsilon, delta)
+    delta: Any
+
+
+def optimistic(
+    params: Params, mean: Float[Array, " K"], samples: Float[Array, " K"], log_t: Float[Array, ""]
+) -> Float[Array, " K"]:
+    """AdaC-UCB's index [K]."""
+    width = params.index_scale * log_t / samples
+    return mean + jnp.sqrt(0.5 * width + params.inverse_rho * width / samples)
+
+
+def gaussian_noise(params: Params, draws: Draws, t: Int[Array, ""]) -> Float[Array, ""]:
+    """Noise for the sum of an episode that ends at play t."""
+    scale = params.mechanism_scale * params.deviation
+    return scale * draws.child("mean").normal(t)
+
+
+def _events(params):
+    scale = params.deviation * params.mechanism_scale
+    return (gaussian_event("sum of an episode's rewards in [0, 1]", 1.0, scale),)
+
+
+def _delta(params):
+    return float(params.delta)
+
+
+@factory
+def adac_ucb(*, num_arms: int, horizon: int, rho: Scalar, index_scale: Scalar = 3.1, delta: Scalar = 1e-5) -> Algorithm:
+    """Play the arm of largest index until its pulls have doubled, then release the episode's mean with normal noise.
+
+    The index is mean + sqrt((1 / (2 n) + 1 / (rho n^2)) index_scale ln t). The mean is that of the arm's last
+    episode, of n pulls, plus N(0, 1 / (2 rho n^2)); t is the index of the coming play. Each arm is played once, then
+    in episodes of 1, 2, 4, ... pulls.
+
+    Parameters
+    ----------
+    num_arms : int
+        Number of arms K, at least 2 [static]. Filled in from the environment.
+    horizon : int
+        Number of plays T, at least 1. Filled in from the sweep.
+    rho : float
+        Budget of zero-concentrated privacy, in (0, inf]; at inf there is no noise.
+    index_scale : float
+        Multiplies ln t in the index, above 0; the analysis asks for more than 3.
+    delta : float
+        Only for stating the guarantee in (epsilon, delta), in (0, 1).
+
+    Returns
+    -------
+    Algorithm
+        rho-zCDP in the central model for rewards that differ in one play: each reward enters one release. Its
+        `guarantee.spend` states that as the exact (epsilon, delta) of the Gaussian noise.
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its range.
+
+    Notes
+    -----
+    Rewards are clipped to [0, 1]; NaN counts as 0. Ties go to the lowest index. An arm's first single pull enters the
+    index with n = 1. With rho = inf the plays are those of `adap_ucb` with epsilon = inf.
+
+    References
+    ----------
+    Azize and Basu 2023 (arXiv 2309.00557), AdaC-UCB: the algorithm is recalled, its index derived again, see
+    `docs/formulas/private_frontier.md#adac-ucb`.
+
+    Examples
+    --------
+    >>> import jaxbandits as jb
+    >>> algorithm = jb.algorithms.adac_ucb(num_arms=3, horizon=1000, rho=0.125)
+    >>> algorithm.params.deviation, round(jb.mechanisms.zcdp(algorithm.guarantee.events(algorithm.params)), 6)
+    (2.0, 0.125)
+    """
+    num_arms, horizon = integer("num_arms", num_arms, 2), integer("horizon", horizon, 1)
+    rho = number("rho", rho, 0.0, open_low=True, finite=False, remedy="use float('inf') for no noise")
+    remedy = "Gaussian noise has no pure guarantee: give delta > 0"
+    params = Params(
+        index_scale=number("index_scale", index_scale, 0.0, open_low=True),
+        inverse_rho=0.0 if math.isinf(rho) else 1 / rho,
+        deviation=0.0 if math.isinf(rho) else 1 / math.sqrt(2 * rho),
+        mechanism_scale=1.0,
+        delta=number("delta", delta, 0.0, 1.0, open_low=True, open_high=True, remedy=remedy),
+    )
+    claim = guarantee("central", "reward", _events, view_released, delta=_delta)
+    claim = claim._replace(claimed=claim.spend(params)[0])
+    return algorithm_of_rules("adac_ucb", rules(num_arms, optimistic, gaussian_noise), num_arms, horizon, params, claim)
