@@ -146,6 +146,9 @@ _PAPERS = {
     "Wu et al. 2023": (
         "prm_elimination", "prm_ucb", "prm_thompson", "dp_se", "adap_ucb", "adap_kl_ucb", "dprse", "ldp_ucb",
     ),
+    "Hu and Hegde 2022": ("lazy_dp_ts",),
+    "Hu et al. 2025": ("dp_ts_ucb",),
+    "Ou et al. 2024": ("gdp_thompson",),
     "Azize and Basu 2023": ("adac_ucb",),
     "Robust linear bandits": (
         "robust_elimination", "phased_elimination", "private_elimination", "median_elimination", "trimmed_elimination",

@@ -119,10 +119,19 @@ from .stochastic import (
     dp_se as dp_se,
 )
 from .stochastic import (
+    dp_ts_ucb as dp_ts_ucb,
+)
+from .stochastic import (
+    gdp_thompson as gdp_thompson,
+)
+from .stochastic import (
     gradient_bandit as gradient_bandit,
 )
 from .stochastic import (
     kl_ucb as kl_ucb,
+)
+from .stochastic import (
+    lazy_dp_ts as lazy_dp_ts,
 )
 from .stochastic import (
     ldp_ucb as ldp_ucb,

@@ -73,6 +73,10 @@ TIGHT = {
         partial(a.adac_ucb, **SMALL, rho=0.5 / gaussian_scale(1.0, 1.0, 0.1, "analytic") ** 2, delta=0.1),
         2 * RUNS,
     ),
+    "lazy_dp_ts": (partial(a.lazy_dp_ts, **SMALL, epsilon=1.0), 2 * RUNS),
+    # one draw that depends on the first reward: a budget of one, or two plays
+    "dp_ts_ucb": (partial(a.dp_ts_ucb, num_arms=2, horizon=4, tradeoff=0.0, budget=1, epsilon=1.0, delta=0.05), 2 * RUNS),
+    "gdp_thompson": (partial(a.gdp_thompson, num_arms=2, horizon=3, pre_pulls=1, epsilon=1.0, delta=0.1), 2 * RUNS),
     "dp_se": (partial(a.dp_se, num_arms=2, horizon=1000, epsilon=1.0, failure_prob=0.9), 2 * RUNS),
     "prm_elimination": (partial(a.prm_elimination, **SMALL, epsilon=1.0), 2 * RUNS),
     "prm_ucb": (partial(a.prm_ucb, **SMALL, epsilon=1.0), 2 * RUNS),
@@ -304,7 +308,8 @@ half = params_times("mechanism_scale", 0.5)
 HALVED = [
     "ldp_exp3", "local_exp4", "ldp_ucb", "ldp_ucb, flips", "robust_elimination", "robust_elimination, M2",
     "phased_elimination",
-    "median_elimination", "trimmed_elimination", "private_batched", "adap_ucb", "adac_ucb",
+    "median_elimination", "trimmed_elimination", "private_batched", "adap_ucb", "adac_ucb", "lazy_dp_ts",
+    "dp_ts_ucb", "gdp_thompson",
     "byzantine_ucb", "online_ucb",
     "online_ucb, reward",
     "ldp_linucb", "linear_thompson", "jdp_linucb", "doubling", "bandit_combiner",

@@ -4,8 +4,11 @@ from jaxbandits.algorithms.stochastic.adac_ucb import adac_ucb
 from jaxbandits.algorithms.stochastic.adap_kl_ucb import adap_kl_ucb
 from jaxbandits.algorithms.stochastic.adap_ucb import adap_ucb
 from jaxbandits.algorithms.stochastic.dp_se import dp_se
+from jaxbandits.algorithms.stochastic.dp_ts_ucb import dp_ts_ucb
+from jaxbandits.algorithms.stochastic.gdp_thompson import gdp_thompson
 from jaxbandits.algorithms.stochastic.gradient_bandit import gradient_bandit
 from jaxbandits.algorithms.stochastic.kl_ucb import kl_ucb
+from jaxbandits.algorithms.stochastic.lazy_dp_ts import lazy_dp_ts
 from jaxbandits.algorithms.stochastic.ldp_ucb import ldp_ucb
 from jaxbandits.algorithms.stochastic.moss import moss
 from jaxbandits.algorithms.stochastic.successive_elimination import successive_elimination
@@ -26,4 +29,7 @@ __all__ = [
     "adap_ucb",
     "adap_kl_ucb",
     "adac_ucb",
+    "lazy_dp_ts",
+    "dp_ts_ucb",
+    "gdp_thompson",
 ]

@@ -61,6 +61,11 @@ def gammas(draws: Draws, t: Int[Array, ""], shapes: Float[Array, " n"]) -> Float
     return lax.while_loop(lambda carry: ~jnp.all(carry[1]), retry, (value, done, jnp.int32(0)))[0]
 
 
+def normals(draws: Draws, t: Int[Array, ""], num_arms: int) -> Float[Array, " K"]:
+    """A standard normal variable of every arm, computed one arm after the other, as in `gammas`."""
+    return lax.map(lambda word: to_normal(word, draws.dtype), draws.bits(t, (num_arms,)))
+
+
 @cache
 def program(num_arms: int, posterior: str) -> Program:
     """The functions of Thompson sampling."""
@@ -77,8 +82,7 @@ def program(num_arms: int, posterior: str) -> Program:
             failed, won = gammas(draws, t[0], 1 + state.T.reshape(-1).astype(draws.dtype)).reshape(2, num_arms)
             sample = won / (failed + won)
         else:
-            noise = lax.map(lambda word: to_normal(word, draws.dtype), draws.bits(t[0], (num_arms,)))  # as in `gammas`
-            sample = state[:, 0] + params.noise_scale * state[:, 1] * noise
+            sample = state[:, 0] + params.noise_scale * state[:, 1] * normals(draws, t[0], num_arms)
         action = materialize(argmax(materialize(sample)))
         return jnp.full(t.shape, action), None, action
 

@@ -1,0 +1,156 @@
+"""Lazy-DP-TS (Hu and Hegde 2022): Thompson sampling on noisy means of epochs that double, with optimism for the noise.
+
+Draws: `alg/act/gamma` and `alg/act/again/...` (Beta posterior), `alg/encode` itself (rounding to bits), and
+`alg/update/mean`, one Laplace an epoch, at its last play.
+"""
+
+import math
+from functools import cache
+from typing import Any, Literal, NamedTuple
+
+import jax.numpy as jnp
+
+from jaxbandits.algorithms.stochastic.episodes import clip01
+from jaxbandits.algorithms.stochastic.kl_ucb import unit_reward
+from jaxbandits.algorithms.stochastic.thompson import gammas
+from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_released
+from jaxbandits.numerics import argmax, materialize
+from jaxbandits.protocol import Algorithm, Program, Rewards, Span
+from jaxbandits.typing import Array, Float, Int, Scalar
+from jaxbandits.validation import choice, factory, integer, number
+
+LOGARITHMS = {"binary": 1 / math.log(2), "natural": 1.0}
+
+
+class Params(NamedTuple):
+    """The numbers of Lazy-DP-TS."""
+
+    # 1 / epsilon, 0 without noise
+    inverse_epsilon: Any
+    # 3 / (epsilon log b): optimism a unit of ln t
+    optimism: Any
+    # multiplies all privacy noise
+    mechanism_scale: Any
+
+
+class State(NamedTuple):
+    """What is kept of every arm."""
+
+    # noisy mean of the last epoch
+    mean: Float[Array, " K"]
+    # how many rewards that were; 0 before the first play
+    size: Int[Array, " K"]
+    # sum and number of the bits since
+    fresh_sum: Int[Array, " K"]
+    fresh: Int[Array, " K"]
+
+
+@cache
+def program(num_arms: int) -> Program:
+    """The functions of Lazy-DP-TS."""
+
+    def init(params, draws):
+        none = jnp.zeros(num_arms, jnp.int32)
+        return State(mean=jnp.zeros(num_arms, draws.dtype), size=none, fresh_sum=none, fresh=none)
+
+    def act(params, state, draws, t, context):
+        first = t[0] <= num_arms
+        size = jnp.maximum(state.size, 1).astype(draws.dtype)
+        hopeful = clip01(state.mean + params.optimism * jnp.log(t[0].astype(draws.dtype)) / size)
+        won, failed = gammas(draws, t[0], 1 + jnp.concatenate([hopeful * size, (1 - hopeful) * size])).reshape(
+            2, num_arms
+        )
+        chosen = argmax(materialize(won / (won + failed)))
+        action = materialize(jnp.where(first, t[0] - 1, chosen).astype(jnp.int32))
+        return jnp.full(t.shape, action), None, action
+
+    def encode(params, note, draws, t, context, action, reward, play):
+        return (draws.uniform(t[0]) < unit_reward(reward[0])).astype(jnp.int32)
+
+    def update(params, state, draws, t, note, message, used):
+        dtype = draws.dtype
+        bit = (message.astype(dtype) > 0.5).astype(jnp.int32)  # a corrupted report counts as the bit that is nearer
+        played = jnp.arange(num_arms, dtype=jnp.int32) == note
+        fresh_sum = state.fresh_sum + jnp.where(played, bit, 0)
+        fresh = state.fresh + played.astype(jnp.int32)
+        # the first epoch is the first play, the second is of two plays
+        ended = played & (fresh == jnp.maximum(2 * state.size, 1))
+        noise = params.mechanism_scale * params.inverse_epsilon * draws.child("mean").laplace(t)
+        mean = materialize((fresh_sum.astype(dtype) + noise) / jnp.maximum(fresh, 1).astype(dtype))
+        after = State(
+            mean=jnp.where(ended, mean, state.mean),
+            size=jnp.where(ended, fresh, state.size),
+            fresh_sum=jnp.where(ended, 0, fresh_sum),
+            fresh=jnp.where(ended, 0, fresh),
+        )
+        return after, jnp.where(jnp.any(ended), jnp.sum(jnp.where(played, mean, 0)), jnp.nan)
+
+    return Program(init, act, encode, update)
+
+
+def _events(params):
+    scale = params.inverse_epsilon * params.mechanism_scale
+    return (laplace_event("sum of an epoch's fresh rewards in [0, 1]", 1.0, scale),)
+
+
+@factory
+def lazy_dp_ts(
+    *, num_arms: int, horizon: int, epsilon: Scalar, logarithm: Literal["binary", "natural"] = "binary"
+) -> Algorithm:
+    """Thompson sampling on a noisy mean of every arm's last epoch, which is raised by what the noise may hide.
+
+    Each arm is played once. Then every play draws theta_a from Beta(u n + 1, (1 - u) n + 1) and plays the largest,
+    with u = clip(mean + 3 log(t) / (epsilon n)) to [0, 1]. The mean is that of the arm's last epoch, of n rewards, plus
+    Lap(1 / (epsilon n)); epochs have 1, 2, 4, ... plays.
+
+    Parameters
+    ----------
+    num_arms : int
+        Number of arms K, at least 2 [static]. Filled in from the environment.
+    horizon : int
+        Number of plays T, at least 1. Filled in from the sweep.
+    epsilon : float
+        Privacy budget, in (0, inf]; at inf there is neither noise nor optimism.
+    logarithm : {"binary", "natural"}
+        The base of log(t): 2 as printed, for which the theorem is proved; e as in the publication's figures.
+
+    Returns
+    -------
+    Algorithm
+        epsilon-private in the central model for rewards that differ in one play: each reward enters one release.
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its range.
+
+    Notes
+    -----
+    Rewards are clipped to [0, 1], NaN counting as 0, and one strictly between is rounded to 0 or 1 at random, with the
+    reward as the probability of 1. Ties go to the lowest index. At epsilon = inf half of an arm's rewards are behind
+    its posterior, so this is not `thompson`.
+
+    References
+    ----------
+    Hu and Hegde 2022 (UAI, PMLR 180), Algorithm 2 and Theorems 3 and 4; `docs/formulas/private_frontier.md#lazy-dp-ts`.
+
+    Examples
+    --------
+    >>> import jaxbandits as jb
+    >>> jb.algorithms.lazy_dp_ts(num_arms=3, horizon=1000, epsilon=0.5).params.inverse_epsilon
+    2.0
+    """
+    num_arms, horizon = integer("num_arms", num_arms, 2), integer("horizon", horizon, 1)
+    epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False, remedy="use float('inf') for no noise")
+    per_log = LOGARITHMS[choice("logarithm", logarithm, LOGARITHMS)]
+    inverse = 0.0 if math.isinf(epsilon) else 1 / epsilon
+    params = Params(inverse_epsilon=inverse, optimism=3 * per_log * inverse, mechanism_scale=1.0)
+    return Algorithm(
+        program=program(num_arms),
+        schedule=(Span(1, horizon),),
+        params=params,
+        guarantee=guarantee("central", "reward", _events, view_released),
+        version=("lazy_dp_ts", 1, (num_arms,)),
+        config={},
+        rewards=Rewards(0.0, 1.0, "clip"),
+    )
