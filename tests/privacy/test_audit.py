@@ -74,8 +74,8 @@ TIGHT = {
         2 * RUNS,
     ),
     "lazy_dp_ts": (partial(a.lazy_dp_ts, **SMALL, epsilon=1.0), 2 * RUNS),
-    # one draw that depends on the first reward: a budget of one, or two plays
-    "dp_ts_ucb": (partial(a.dp_ts_ucb, num_arms=2, horizon=4, tradeoff=0.0, budget=1, epsilon=1.0, delta=0.05), 2 * RUNS),
+    # as many draws that depend on the first reward as the claim counts
+    "dp_ts_ucb": (partial(a.dp_ts_ucb, num_arms=2, horizon=4, budget=2, epsilon=1.0, delta=0.1), 2 * RUNS),
     "gdp_thompson": (partial(a.gdp_thompson, num_arms=2, horizon=3, pre_pulls=1, epsilon=1.0, delta=0.1), 2 * RUNS),
     "dp_se": (partial(a.dp_se, num_arms=2, horizon=1000, epsilon=1.0, failure_prob=0.9), 2 * RUNS),
     "prm_elimination": (partial(a.prm_elimination, **SMALL, epsilon=1.0), 2 * RUNS),
