@@ -140,6 +140,8 @@ ALGORITHMS: dict[str, Example] = {
     "dp_se": Example(partial(a.dp_se, epsilon=1.0), partial(arms, means=[0.48, 0.6]), horizon=3500),
     "adap_ucb": Example(partial(a.adap_ucb, epsilon=1.0), arms, horizon=600),
     "adap_kl_ucb": Example(partial(a.adap_kl_ucb, epsilon=1.0), arms, horizon=600),
+    "dp_klucb": Example(partial(a.dp_klucb, epsilon=1.0), arms, horizon=600),
+    "dp_imed": Example(partial(a.dp_imed, epsilon=1.0, batch_ratio=1.5, first_batch=4), arms, horizon=600),
     "lazy_dp_ts": Example(partial(a.lazy_dp_ts, epsilon=1.0), arms, horizon=600),
     "dp_ts_ucb": Example(partial(a.dp_ts_ucb, epsilon=4.0, budget=8, delta=0.01), arms, horizon=600),
     "gdp_thompson": Example(partial(a.gdp_thompson, pre_pulls=10, epsilon=4.0, delta=0.01), arms, horizon=200),

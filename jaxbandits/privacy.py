@@ -146,6 +146,7 @@ _PAPERS = {
     "Wu et al. 2023": (
         "prm_elimination", "prm_ucb", "prm_thompson", "dp_se", "adap_ucb", "adap_kl_ucb", "dprse", "ldp_ucb",
     ),
+    "Azize et al. 2025": ("dp_klucb", "dp_imed"),
     "Hu and Hegde 2022": ("lazy_dp_ts",),
     "Hu et al. 2025": ("dp_ts_ucb",),
     "Ou et al. 2024": ("gdp_thompson",),

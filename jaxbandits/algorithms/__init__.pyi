@@ -116,6 +116,12 @@ from .stochastic import (
     adap_ucb as adap_ucb,
 )
 from .stochastic import (
+    dp_imed as dp_imed,
+)
+from .stochastic import (
+    dp_klucb as dp_klucb,
+)
+from .stochastic import (
     dp_se as dp_se,
 )
 from .stochastic import (

@@ -4,6 +4,7 @@
 * `byzantine_*`: Jadbabaie, Li, Qian and Tian, Byzantine-robust federated linear bandits.
 * `robust_linear_*`: Robust and private stochastic linear bandits (ICML 2023).
 * `online_ucb_*`: Improved rate for locally differentially private linear bandits.
+* `private_kl_*`, `private_bandit_*`, `private_minimax_*`, `dp_index_bound`, `adac_ucb_bound`: private bandits of today.
 * All others: Asi, Raman and Talwar, Faster Rates for Private Adversarial Bandits (ICML 2025).
 
 K arms, N experts, T plays, n = epsilon T; `log` is natural. A bound may exceed T: plot min(bound, T). Where the
@@ -37,6 +38,13 @@ from jaxbandits.theory.federated import (
     byzantine_window,
 )
 from jaxbandits.theory.linear import robust_linear_action_bound, robust_linear_reward_bound
+from jaxbandits.theory.private_arms import (
+    dp_index_bound,
+    private_bandit_lower_bound,
+    private_kl_divergence,
+    private_kl_lower_bound,
+    private_minimax_lower_bound,
+)
 from jaxbandits.theory.private_linear import (
     online_ucb_deviation,
     online_ucb_gradient_bound,
@@ -107,4 +115,9 @@ __all__ = [
     "online_ucb_deviation",
     "online_ucb_width",
     "adac_ucb_bound",
+    "dp_index_bound",
+    "private_bandit_lower_bound",
+    "private_kl_divergence",
+    "private_kl_lower_bound",
+    "private_minimax_lower_bound",
 ]

@@ -73,6 +73,8 @@ TIGHT = {
         partial(a.adac_ucb, **SMALL, rho=0.5 / gaussian_scale(1.0, 1.0, 0.1, "analytic") ** 2, delta=0.1),
         2 * RUNS,
     ),
+    "dp_klucb": (partial(a.dp_klucb, **SMALL, epsilon=1.0), 2 * RUNS),
+    "dp_imed": (partial(a.dp_imed, **SMALL, epsilon=1.0), 2 * RUNS),
     "lazy_dp_ts": (partial(a.lazy_dp_ts, **SMALL, epsilon=1.0), 2 * RUNS),
     # as many draws that depend on the first reward as the claim counts
     "dp_ts_ucb": (partial(a.dp_ts_ucb, num_arms=2, horizon=4, budget=2, epsilon=1.0, delta=0.1), 2 * RUNS),
@@ -309,6 +311,7 @@ HALVED = [
     "ldp_exp3", "local_exp4", "ldp_ucb", "ldp_ucb, flips", "robust_elimination", "robust_elimination, M2",
     "phased_elimination",
     "median_elimination", "trimmed_elimination", "private_batched", "adap_ucb", "adac_ucb", "lazy_dp_ts",
+    "dp_klucb", "dp_imed",
     "dp_ts_ucb", "gdp_thompson",
     "byzantine_ucb", "online_ucb",
     "online_ucb, reward",

@@ -3,6 +3,8 @@
 from jaxbandits.algorithms.stochastic.adac_ucb import adac_ucb
 from jaxbandits.algorithms.stochastic.adap_kl_ucb import adap_kl_ucb
 from jaxbandits.algorithms.stochastic.adap_ucb import adap_ucb
+from jaxbandits.algorithms.stochastic.dp_imed import dp_imed
+from jaxbandits.algorithms.stochastic.dp_klucb import dp_klucb
 from jaxbandits.algorithms.stochastic.dp_se import dp_se
 from jaxbandits.algorithms.stochastic.dp_ts_ucb import dp_ts_ucb
 from jaxbandits.algorithms.stochastic.gdp_thompson import gdp_thompson
@@ -28,6 +30,8 @@ __all__ = [
     "dp_se",
     "adap_ucb",
     "adap_kl_ucb",
+    "dp_klucb",
+    "dp_imed",
     "adac_ucb",
     "lazy_dp_ts",
     "dp_ts_ucb",

@@ -1,0 +1,89 @@
+"""How far two Bernoulli means are apart under privacy, and the indices made of it: `dp_klucb` and `dp_imed`.
+
+Azize, Wu, Honda, Orabona, Ito and Basu 2025. Indices of a mean q are on the scale -log(1 - q), on which those close to
+1 stay apart in float32. `epsilon` is finite here: `UNBOUNDED` stands for none.
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax import lax
+from jax.scipy.special import xlog1py, xlogy
+
+from jaxbandits.algorithms.stochastic.adap_kl_ucb import largest_mean
+from jaxbandits.typing import Array, Float
+
+# So much privacy budget that no noise is left, while products with it stay below float32's 3e38.
+UNBOUNDED = 1e20
+GOLDEN_STEPS = 45
+
+
+def kl(x: Float[Array, "..."], y: Float[Array, "..."]) -> Float[Array, "..."]:
+    """The Kullback-Leibler divergence of Bernoulli laws with means x < y."""
+    return xlogy(x, x) - xlogy(x, y) + xlog1py(1 - x, -x) - xlog1py(1 - x, -y)
+
+
+def divergence(x: Float[Array, "..."], y: Float[Array, "..."], epsilon: Any) -> Float[Array, "..."]:
+    """d_eps(x, y), the least eps |z - x| + kl(z, y) for z between x <= y, both in [0, 1]; 0 where x >= y."""
+    apart = jnp.log(y) + jnp.log1p(-x) - jnp.log(x) - jnp.log1p(-y)  # logit y - logit x
+    # log(1 - y (1 - e^-eps)): the second form is for epsilons whose e^-eps vanishes beside 1
+    small = jnp.log1p(y * jnp.expm1(-epsilon))
+    large = jnp.logaddexp(jnp.log1p(-y), jnp.log(y) - epsilon)
+    far = -epsilon * x - jnp.where(epsilon < 10, small, large)
+    return jnp.where(x < y, jnp.maximum(jnp.where(apart <= epsilon, kl(x, y), far), 0), 0)
+
+
+def upper_index(p: Float[Array, "..."], level: Float[Array, "..."], epsilon: Any) -> Float[Array, "..."]:
+    """-log(1 - q) for the largest q in [p, 1] with d_eps(p, q) <= level; inf where that is 1."""
+    left = epsilon * (1 - p) - level
+    # kl(p, q0), where logit q0 = logit p + eps: up to there d_eps is kl
+    small = jnp.log1p(p * jnp.expm1(jnp.minimum(epsilon, 10.0))) - p * epsilon
+    large = epsilon * (1 - p) + jnp.log(p + (1 - p) * jnp.exp(-epsilon))
+    near = (p > 0) & (level <= jnp.where(epsilon < 10, small, large))
+    beyond = level + epsilon * p + jnp.log(-jnp.expm1(-epsilon)) - jnp.log(-jnp.expm1(-jnp.maximum(left, 0)))
+    return jnp.where((p < 1) & (left > 0), jnp.where(near, largest_mean(p, level), beyond), jnp.inf)
+
+
+def _largest_value(function: Any, like: Float[Array, "..."]) -> Float[Array, "..."]:
+    """The largest value of a function on (0, 1) that rises, then falls, elementwise: golden sections."""
+    ratio = (5**0.5 - 1) / 2
+
+    def step(_, ends):
+        low, high = ends
+        first, second = high - ratio * (high - low), low + ratio * (high - low)
+        rises = function(first) < function(second)
+        return jnp.where(rises, first, low), jnp.where(rises, high, second)
+
+    low, high = lax.fori_loop(0, GOLDEN_STEPS, step, (jnp.zeros_like(like), jnp.ones_like(like)))
+    return function((low + high) / 2)
+
+
+def counted_divergence(
+    x: Float[Array, "..."],
+    y: Float[Array, "..."],
+    pulls: Float[Array, "..."],
+    noises: Float[Array, "..."],
+    epsilon: Any,
+) -> Float[Array, "..."]:
+    """D_m(x, y; n) of n pulls whose sum carries m Laplace draws, from Chernoff's bound; 0 where x >= y."""
+
+    def exponent(share):
+        rate = share * epsilon
+        return -rate * pulls * x - pulls * jnp.log1p(y * jnp.expm1(-rate)) + noises * jnp.log1p(-share * share)
+
+    private = jnp.maximum(_largest_value(exponent, x + y + pulls), 0)
+    return jnp.where(x < y, jnp.where(epsilon < UNBOUNDED, private, pulls * kl(x, y)), 0)
+
+
+def counted_upper_index(
+    p: Float[Array, "..."], level: Float[Array, "..."], pulls: Float[Array, "..."], noises: Float[Array, "..."],
+    epsilon: Any,
+) -> Float[Array, "..."]:  # fmt: skip
+    """-log(1 - q) for the largest q in [p, 1] with D_m(p, q; n) <= n level."""
+
+    def below_one(share):  # 1 - q
+        rate = share * epsilon
+        return jnp.expm1(rate * (1 - p) - level + noises / pulls * jnp.log1p(-share * share)) / jnp.expm1(rate)
+
+    room = jnp.clip(_largest_value(below_one, p + level + pulls), 0, 1 - p)
+    return jnp.where(epsilon < UNBOUNDED, -jnp.log(room), largest_mean(p, level))
