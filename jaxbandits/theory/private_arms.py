@@ -28,7 +28,7 @@ def _epsilon(epsilon: Scalar) -> float:
 
 
 def private_kl_divergence(x: Scalar, y: Scalar, epsilon: Scalar) -> float:
-    """How far two Bernoulli means are apart under privacy: the least eps |z - x| + kl(z, y), z between them.
+    """How far two Bernoulli means are apart for an epsilon-private algorithm.
 
     Parameters
     ----------
@@ -40,7 +40,8 @@ def private_kl_divergence(x: Scalar, y: Scalar, epsilon: Scalar) -> float:
     Returns
     -------
     float
-        d_eps(x, y): at most kl(x, y) and at most epsilon |x - y|; it is finite at y = 1.
+        d_eps(x, y): the least ``epsilon |z - x| + kl(z, y)`` over z between them. It is at most kl(x, y) and at most
+        ``epsilon |x - y|``, and finite at y = 1.
 
     Raises
     ------

@@ -10,7 +10,14 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("jaxbandits", "tests", "benchmarks", "docs", "examples", "notebooks")
-FORMULAS = ("private_adversarial", "private_robust_mab", "robust_linear", "byzantine", "ldp_contextual")
+FORMULAS = (
+    "private_adversarial",
+    "private_robust_mab",
+    "robust_linear",
+    "byzantine",
+    "ldp_contextual",
+    "private_frontier",
+)
 
 # `docs/formulas/byzantine.md#attacks` and `formulas/byzantine.md#attacks`; any other page after `docs/`. Not a part
 # of a longer path

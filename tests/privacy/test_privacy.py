@@ -376,13 +376,15 @@ def test_the_gaussian_mechanism_says_what_the_classic_formula_delivers():
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan])
 @pytest.mark.parametrize("name", PRIVATE)
-def test_bad_epsilons_are_named(name, epsilon):
+def test_bad_budgets_are_named(name, epsilon):
     example = catalogue.ALGORITHMS[name]
-    given: dict = {"epsilon": epsilon}
-    if "epsilon" not in inspect.signature(maker(name)).parameters:
+    arguments = inspect.signature(maker(name)).parameters
+    budget = "rho" if "rho" in arguments else "epsilon"
+    given: dict = {budget: epsilon}
+    if budget not in arguments:
         base = example.algorithm.keywords["base"]  # a conversion has its base's budget
         given = {"base": partial(base, epsilon=epsilon)}
-    with pytest.raises(ValueError, match="epsilon"):
+    with pytest.raises(ValueError, match=budget):
         case(name, **given)
 
 
