@@ -33,6 +33,7 @@ MARKERS = "osD^vPX*<>"
 MAX_TICKS = 8  # fewer grid values than this are ticks themselves
 BLOCK_BYTES = 1 << 26  # of regret in memory at a time
 MAX_LINEAR_SPREAD = 30.0  # lines whose final regrets differ by a larger factor cannot be read on a linear axis
+GREY: dict[str, Any] = {"color": "0.55", "linewidth": 0.8, "zorder": 1}  # of a bound or an order
 CENTRE = {"interval": "mean and 95% interval", "quantile": "median and 5% to 95% band"}
 
 
@@ -43,6 +44,7 @@ def regret(
     bands: Literal["interval", "quantile"] = "interval",
     log: Literal["x", "y", "both", "none"] | None = None,
     dotted: Mapping[str, str] | Iterable[str] = (),
+    bounds: Mapping[str, Callable[[Any], Any] | Any] | None = None,
     names: Mapping[str, str] | None = None,
     caption: str = "",
     width: float | None = None,
@@ -63,6 +65,9 @@ def regret(
     dotted : dict or sequence of str
         `{label: partner}`: drawn dotted in the partner's colour. A sequence of labels takes the other label that each
         one starts with.
+    bounds : dict, optional
+        `{name: function of the plays [C], or its values there}`: thin grey lines in every panel, such as a lower bound
+        of `jb.theory`; a function may return one number for all plays.
     names : dict, optional
         `{key: its name in the panels' titles}`.
     caption : str
@@ -75,7 +80,7 @@ def regret(
     Returns
     -------
     Plot
-        The figure and the tidy table of what it shows.
+        The figure and the tidy table of what it shows; with `bounds` its column `kind` tells "algorithm" from "bound".
 
     Raises
     ------
@@ -103,6 +108,7 @@ def regret(
     log = _scales(frame, log)
     labels = [str(a) for a in ds["algorithm"].values]
     styles = _styles(labels, _partners(dotted, labels))
+    limits = _bounds(bounds, np.unique(frame["t"].to_numpy()))
     with layout.style():
         figure, panels = layout.panels(len(values), width)
         for axes, value in zip(panels, values, strict=True):
@@ -116,11 +122,26 @@ def regret(
                 axes.fill_between(line["t"], line["low"], line["high"], color=colour, alpha=0.18, linewidth=0)
             own = here if panel_key == "horizon" else frame
             layout.axis(axes.xaxis, own["t"], log in ("x", "both"))
-            layout.axis(axes.yaxis, own[["centre", "low", "high"]].to_numpy(), log in ("y", "both"))
+            shown_limits = [
+                limit["centre"].where(limit["centre"] > 0) if log in ("y", "both") else limit["centre"]
+                for limit in limits
+            ]
+            layout.axis(
+                axes.yaxis,
+                own[["centre", "low", "high"]].to_numpy(),
+                log in ("y", "both"),
+                also=[limit.dropna() for limit in shown_limits],
+            )
+            for limit, centre, dashes in zip(limits, shown_limits, itertools.cycle(DASHES[1:])):
+                axes.plot(limit["t"], centre, label=limit["algorithm"].iloc[0], linestyle=dashes, **GREY)
             if value is not None:
                 axes.set_title(f"{(names or {}).get(str(panel_key), _words(panel_key))} = {_text(value)}")
         layout.name_axes(panels, "plays t", "cumulative regret", shared=panel_key != "horizon")
-        layout.finish(figure, panels[0], labels, _over(ds, bands), caption)
+        layout.finish(figure, panels[0], labels + list(bounds or {}), _over(ds, bands), caption)
+    if limits:
+        import pandas as pd
+
+        frame = pd.concat([frame.assign(kind="algorithm"), *limits], ignore_index=True)
     return _done(figure, frame, path)
 
 
@@ -223,8 +244,7 @@ def against(
         layout.axis(axes.yaxis, frame[["centre", "low", "high"]].to_numpy(), log_y, also=[o["centre"] for o in orders])
         layout.axis(axes.xaxis, finite, log_x, ticks=finite if finite.size < MAX_TICKS else None, infinity=beyond)
         for order, dashes in zip(orders, itertools.cycle(DASHES[1:])):
-            look = {"color": "0.55", "linestyle": dashes, "linewidth": 0.8, "zorder": 1}
-            axes.plot(order[key], order["centre"], label=order["algorithm"].iloc[0], **look)
+            axes.plot(order[key], order["centre"], label=order["algorithm"].iloc[0], linestyle=dashes, **GREY)
         frame = pd.concat([frame.assign(kind="algorithm"), *orders])
         layout.name_axes([axes], (names or {}).get(key, _words(key)), f"cumulative regret after {_plays(ds)}")
         layout.finish(figure, axes, labels + list(reference or {}), _over(ds, "interval"), caption)
@@ -379,6 +399,24 @@ def _partners(dotted: Any, labels: list[str]) -> dict[str, Any]:
         if main not in labels or main in dotted:
             raise ValueError(f"dotted: {label!r} has no partner {main!r}: give {{{label!r}: another of {labels}}}")
     return dict(dotted)
+
+
+def _bounds(bounds: Mapping[str, Callable[[Any], Any] | Any] | None, t: Any) -> list[pd.DataFrame]:
+    """The bounds at the plays t, a tidy table each."""
+    import pandas as pd
+
+    frames = []
+    for name, bound in (bounds or {}).items():
+        values = np.asarray(bound(t.astype(float)) if callable(bound) else bound, float)
+        if values.ndim > 0 and values.shape != t.shape:
+            raise ValueError(
+                f"bounds[{name!r}] has shape {values.shape}; give a function of the plays, or a value for each of the "
+                f"{len(t)} checkpoints"
+            )
+        frames.append(
+            pd.DataFrame({"algorithm": name, "t": t, "centre": np.broadcast_to(values, t.shape), "kind": "bound"})
+        )
+    return frames
 
 
 def _orders(

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from functools import partial
 
 import matplotlib as mpl
 import numpy as np
@@ -11,6 +12,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+import jaxbandits as jb
 from jaxbandits import statistics
 from jaxbandits.reports import plot
 
@@ -394,3 +396,23 @@ def test_a_maps_categories_keep_their_colours():
         handles = figure.axes[0].get_legend_handles_labels()
         looks.append(dict(zip(handles[1], (h.get_facecolor() for h in handles[0]), strict=True)))
     assert set(looks[0]) == {"u", "v"} and set(looks[1]) == {"v"} and looks[0]["v"] == looks[1]["v"]
+
+
+def test_bounds_are_drawn_in_every_panel_and_told_apart_in_the_table():
+    arms = partial(jb.environments.bernoulli_arms, means=[0.75, 0.5])
+    ds = jb.sweep(jb.algorithms.dp_klucb, arms, horizon=200, seeds=4, grid={"epsilon": [0.5, 2.0]},
+                  checkpoints=5, progress=False)  # fmt: skip
+    lower = jb.theory.private_kl_lower_bound([0.75, 0.5], 0.5)
+    plays = ds["t"].values
+    drawn = plot.regret(ds, bounds={"lower bound": lambda t: lower * np.log(t), "T": plays, "one": 3.0})
+    assert len(drawn.figure.axes) == 2
+    for axes in drawn.figure.axes:
+        lines = {line.get_label(): line for line in axes.lines}
+        np.testing.assert_allclose(lines["lower bound"].get_ydata(), lower * np.log(plays))
+        np.testing.assert_allclose(lines["one"].get_ydata(), 3.0)
+    assert (drawn.data["kind"] == "bound").sum() == 3 * len(plays)
+    assert "kind" not in plot.regret(ds).data
+    with pytest.raises(ValueError, match="checkpoints"):
+        plot.regret(ds, bounds={"short": [1.0, 2.0]})
+    logarithmic = plot.regret(ds, log="y", bounds={"from zero": lambda t: t - t[0]})
+    assert np.isnan({line.get_label(): line for line in logarithmic.figure.axes[0].lines}["from zero"].get_ydata()[0])
