@@ -11,6 +11,7 @@ from jaxbandits.mechanisms.composition import (
     response_event,
     zcdp,
 )
+from jaxbandits.mechanisms.counters import Counter, counter
 from jaxbandits.mechanisms.gaussian import gaussian_delta, gaussian_epsilon, gaussian_scale, zcdp_rho
 from jaxbandits.mechanisms.laplace import laplace_scale
 from jaxbandits.mechanisms.randomized_response import randomized_response
@@ -18,11 +19,13 @@ from jaxbandits.mechanisms.shuffle import VectorCode, amplified_epsilon, shuffle
 from jaxbandits.mechanisms.tree import Tree, tree, tree_epsilon, tree_event, tree_levels, tree_scale
 
 __all__ = [
+    "Counter",
     "Event",
     "Tree",
     "VectorCode",
     "amplified_epsilon",
     "compose",
+    "counter",
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_event",

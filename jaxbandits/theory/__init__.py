@@ -5,6 +5,7 @@
 * `robust_linear_*`: Robust and private stochastic linear bandits (ICML 2023).
 * `online_ucb_*`: Improved rate for locally differentially private linear bandits.
 * `private_kl_*`, `private_bandit_*`, `private_minimax_*`, `dp_index_bound`, `adac_ucb_bound`: private bandits of today.
+* `counting_*`: private running sums.
 * All others: Asi, Raman and Talwar, Faster Rates for Private Adversarial Bandits (ICML 2025).
 
 K arms, N experts, T plays, n = epsilon T; `log` is natural. A bound may exceed T: plot min(bound, T). Where the
@@ -29,6 +30,7 @@ from jaxbandits.theory.bounds import (
     htinf_window_bound,
     local_exp4_bound,
 )
+from jaxbandits.theory.counting import counting_error, counting_lower_bound
 from jaxbandits.theory.federated import (
     byzantine_radius,
     byzantine_ridge,
@@ -114,6 +116,8 @@ __all__ = [
     "online_ucb_learner_regret",
     "online_ucb_deviation",
     "online_ucb_width",
+    "counting_error",
+    "counting_lower_bound",
     "adac_ucb_bound",
     "dp_index_bound",
     "private_bandit_lower_bound",

@@ -1,0 +1,140 @@
+"""Noise on running sums whose number is not known: epochs that double (Chan, Shi and Song 2011), normalised.
+
+Epoch j holds messages 2^j to 2^(j + 1) - 1. Its last release adds a total with noise of variance 1 / share for the
+whole epoch; before that a fresh counter of 2^j - 1 releases runs. A message enters one total and one counter, so the
+column norm is 1 for ever.
+"""
+
+import math
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxbandits.mechanisms.counters import nodes
+from jaxbandits.mechanisms.counters.blt import blt, column
+from jaxbandits.mechanisms.counters.blt import functions as blt_functions
+from jaxbandits.mechanisms.counters.form import Form
+
+EPOCHS = 31  # the messages that an int32 can count
+
+
+class Params(NamedTuple):
+    """What the counter of every epoch and the totals are multiplied by."""
+
+    # 1 / sqrt(share)
+    total_scale: Any
+    # column norm of an epoch's counter over sqrt(1 - share) [EPOCHS]
+    counter_scale: Any
+    # the counters' own params, epoch by epoch
+    counters: Any
+
+
+@cache
+def functions(inside: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+    """begin, move and noise with begin, move and noise of the counters."""
+    start, step, heard = inside
+
+    def place(t):
+        """The epoch of message t, and the message's number in it."""
+        epoch = lax.population_count(_filled(t)) - 1
+        return epoch, t - (jnp.int32(1) << epoch) + 1
+
+    def own(params, epoch):
+        return params._replace(counters=tuple(jnp.asarray(x)[epoch] for x in params.counters))
+
+    def begin(shape, dtype):
+        return jnp.zeros(shape, dtype), start(shape, dtype)
+
+    def move(params, state, draws, t, shape):
+        totals, counter = state
+        epoch, i = place(t)
+        last = i == jnp.int32(1) << epoch
+        fresh = draws.normal(t, shape)
+        # a new epoch's counter begins with nothing; the last message of an epoch does not enter it
+        counter = jnp.where(i == 1, 0, counter)
+        after = step(own(params, epoch).counters, counter, Given(fresh), i, shape)
+        scale = jnp.asarray(params.total_scale, fresh.dtype)
+        return jnp.where(last, totals + scale * fresh, totals), jnp.where(last, 0, after)
+
+    def noise(params, state, t):
+        totals, counter = state
+        epoch, i = place(jnp.maximum(t, 1))
+        running = (i < jnp.int32(1) << epoch) & (t > 0)
+        scale = jnp.asarray(params.counter_scale, totals.dtype)[epoch]
+        return totals + jnp.where(running, scale * heard(own(params, epoch).counters, counter, i), 0)
+
+    return begin, move, noise
+
+
+class Given(NamedTuple):
+    """The draw that a message was given already."""
+
+    fresh: Any
+
+    def normal(self, t: Any, shape: Any) -> Any:
+        """That draw."""
+        return self.fresh
+
+
+def _filled(t: Any) -> Any:
+    """All bits up to the highest one of t."""
+    for shift in (1, 2, 4, 8, 16):
+        t = t | (t >> shift)
+    return t
+
+
+def unknown_horizon(form: str, error: str, buffers: int, share: float) -> Form:
+    """The form with counters of one form inside."""
+    made = [_inside(form, 2**epoch, error, buffers) for epoch in range(EPOCHS)]
+    if form == "blt":
+        rows = max(len(np.asarray(one.params.gap)) for one in made)
+        padded = [[np.pad(x, (0, rows - len(x))) for x in one.params] for one in made]
+        counters: tuple[Any, ...] = tuple(np.stack(column) for column in zip(*padded, strict=True))
+        inside = _padded_blt(rows - 1)
+    else:
+        counters = ()
+        inside = (nodes.tree_functions if form == "tree" else nodes.honaker_functions)(EPOCHS)
+    scale = np.array([one.column_norm for one in made]) / math.sqrt(1 - share)
+
+    def deviation(t):
+        t = np.asarray(t, np.int64)
+        epoch = np.floor(np.log2(t)).astype(int)
+        i = t - 2**epoch + 1
+        reached = sorted({int(j) for j in np.ravel(epoch)})
+        own = np.select([epoch == j for j in reached], [made[j].deviation(np.minimum(i, _used(2**j))) for j in reached])
+        running = np.sqrt(epoch / share + (scale[epoch] * own) ** 2)
+        return np.where(i == 2**epoch, np.sqrt((epoch + 1) / share), running)
+
+    params = Params(1 / math.sqrt(share), scale, counters)
+    return Form(params, *functions(inside), deviation=deviation, column_norm=1.0, size=made[-1].size + 1)
+
+
+def _inside(form: str, releases: int, error: str, buffers: int) -> Form:
+    if form == "blt":
+        return blt(_used(releases), error, buffers, 1, 1)
+    return (nodes.tree if form == "tree" else nodes.honaker)(_used(releases), 1, 1)
+
+
+def _used(messages: int) -> int:
+    """How many releases of an epoch its counter makes: all but the last."""
+    return max(messages - 1, 1)
+
+
+@cache
+def _padded_blt(buffers: int) -> tuple[Any, Any, Any]:
+    """The buffered form with its params as a pair of rows; an epoch with fewer buffers has weights of 0."""
+    begin, _, _ = blt_functions(buffers)
+
+    def move(params, state, draws, t, shape):
+        gap, _ = params
+        return state - column(gap, state) * state + draws.normal(t, shape)[None]
+
+    def noise(params, state, t):
+        _, weight = params
+        total = column(weight, state) * state
+        return sum((total[i] for i in range(1, buffers + 1)), total[0])
+
+    return begin, move, noise

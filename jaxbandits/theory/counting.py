@@ -1,0 +1,94 @@
+"""Errors of private running sums, on the host. Formulas: docs/formulas/counting.md."""
+
+import math
+from typing import Literal
+
+import numpy as np
+
+from jaxbandits.mechanisms.counters import toeplitz
+from jaxbandits.mechanisms.counters.counter import ERRORS, FORMS, form_of
+from jaxbandits.validation import choice, integer
+
+
+def counting_error(
+    form: Literal["blt", "tree", "honaker", "square_root", "banded", "k_ary", "increment"],
+    n: int,
+    error: Literal["max", "mean"] = "max",
+    *,
+    buffers: int = 4,
+) -> float:
+    """The noise of n private running sums at equal privacy: column norm times deviation.
+
+    Parameters
+    ----------
+    form : {"blt", "tree", "honaker", "square_root", "banded", "k_ary", "increment"}
+        As in `mechanisms.counter`; "blt" and "k_ary" with the parameters for `error`, "banded" with min(256, n) bands.
+        "increment" is noise on every message.
+    n : int
+        Running sums that are released, in [1, 2^20].
+    error : {"max", "mean"}, default "max"
+        The largest deviation, or their root mean square.
+    buffers : int, default 4
+        Of "blt".
+
+    Returns
+    -------
+    float
+        Standard deviation of the noise for a unit of sensitivity 1 and unit noise. That of "k_ary" is for the 1-norm
+        and Laplace noise, and does not compare with the others.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside these ranges.
+
+    References
+    ----------
+    docs/formulas/counting.md#error
+
+    Examples
+    --------
+    >>> [round(counting_error(form, 1000), 3) for form in ("blt", "square_root", "honaker", "tree", "increment")]
+    [3.265, 3.265, 6.736, 9.487, 31.623]
+    """
+    choice("form", form, (*FORMS, "increment"))
+    n = integer("n", n, 1, 2**20)
+    choice("error", error, ERRORS)
+    if form == "increment":
+        return math.sqrt(n if error == "max" else (n + 1) / 2)
+    if form == "square_root":
+        made = toeplitz.square_root(n, 1, 1)
+    else:
+        made = form_of(form, n, error, buffers, 1, 1, None, None, 0.5)
+    deviation = np.asarray(made.deviation(np.arange(1, n + 1)), np.float64)
+    return made.column_norm * float(deviation.max() if error == "max" else math.sqrt(np.mean(deviation**2)))
+
+
+def counting_lower_bound(n: int) -> float:
+    """The least largest error that any factorization of n running sums can have.
+
+    Parameters
+    ----------
+    n : int
+        Running sums that are released, at least 1.
+
+    Returns
+    -------
+    float
+        (2 + log((2 n + 1) / 3)) / pi.
+
+    Raises
+    ------
+    ValueError
+        For n below 1.
+
+    References
+    ----------
+    Matousek, Nikolov and Talwar 2020, as the abstract of arXiv 2509.14334 quotes it: docs/formulas/counting.md#error
+
+    Examples
+    --------
+    >>> round(counting_lower_bound(1000), 3)
+    2.706
+    """
+    return (2 + math.log((2 * integer("n", n, 1) + 1) / 3)) / math.pi

@@ -1,0 +1,438 @@
+"""Private running sums: forms against their matrices, noise against its draws, privacy, limits, bad arguments."""
+
+import itertools
+import math
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxbandits import mechanisms, theory
+from jaxbandits.mechanisms.counters import blt_parameters, k_ary, toeplitz
+from jaxbandits.random import Draws
+
+FORMS = ("blt", "tree", "honaker", "square_root", "banded", "k_ary")
+NORMAL = FORMS[:-1]
+SIZES = (1, 2, 3, 5, 13, 16, 31, 40)
+
+
+@pytest.fixture(autouse=True)
+def _quick(quickly_compiled):
+    """Nothing here is about the last bits of a user's own options."""
+
+
+# ---------------------------------------------------------------- matrices: L of the noise, R of the sensitivity
+
+
+def square_root_column(n):
+    return np.array([math.comb(2 * k, k) / 4**k for k in range(n)])
+
+
+def lower_toeplitz(column):
+    n = len(column)
+    return np.array([[column[t - i] if i <= t else 0.0 for i in range(n)] for t in range(n)])
+
+
+def tree_matrices(n):
+    """Nodes by level and place: L picks those of t's bits, R says which messages a node holds."""
+    nodes = [(level, start) for level in range(n.bit_length()) for start in range(0, n - 2**level + 1, 2**level)]
+    right = np.array([[float(start <= i < start + 2**level) for i in range(n)] for level, start in nodes])
+    left = np.zeros((n, len(nodes)))
+    for t in range(1, n + 1):
+        start = 0
+        for level in reversed(range(n.bit_length())):
+            if t >> level & 1:
+                left[t - 1, nodes.index((level, start))] = 1
+                start += 2**level
+    return left, right
+
+
+def honaker_covariance(n):
+    """Of all releases, where every node, left or right, is estimated from all noise below it."""
+    levels = n.bit_length()
+    whole = 2**levels
+    names = {}
+    for level in range(levels + 1):
+        for start in range(0, whole, 2**level):
+            names[level, start] = len(names)
+
+    def raw(level, start):
+        z = np.zeros(len(names))
+        z[names[level, start]] = 1
+        if level:
+            z = z + (raw(level - 1, start) + raw(level - 1, start + 2 ** (level - 1))) / 2
+        return z
+
+    rows = []
+    for t in range(1, n + 1):
+        start, row = 0, np.zeros(len(names))
+        for level in reversed(range(levels)):
+            if t >> level & 1:
+                row = row + raw(level, start) / (2 - 2.0**-level)
+                start += 2**level
+        rows.append(row)
+    return np.array(rows) @ np.array(rows).T
+
+
+def matrices(form, n, count):
+    """L and R, built from what the form is."""
+    A = np.tril(np.ones((n, n)))
+    if form == "square_root":
+        L = lower_toeplitz(square_root_column(n))
+        return L, L
+    if form == "banded":
+        bands = min(256, n)
+        R = lower_toeplitz(np.where(np.arange(n) < bands, square_root_column(n), 0))
+        return A @ np.linalg.inv(R), R
+    if form == "blt":
+        gaps = blt_parameters.gaps_of(n, 4, "max")
+        theta, zeta = 1 - gaps.theta, 1 - gaps.zeta
+        omega = [
+            np.prod(own - zeta) / np.prod([own - other for j, other in enumerate(theta) if j != i])
+            for i, own in enumerate(theta)
+        ]
+        R = lower_toeplitz([1.0] + [float(np.dot(omega, theta ** (k - 1))) for k in range(1, n)])
+        return A @ np.linalg.inv(R), R
+    if form == "tree":
+        return tree_matrices(n)
+    if form == "honaker":
+        L = np.linalg.cholesky(honaker_covariance(n))
+        return L, np.linalg.solve(L, A)
+    raise AssertionError(form)
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("form", NORMAL)
+def test_deviations_and_the_column_norm_are_those_of_the_matrices(form, n):
+    count = mechanisms.counter(form, horizon=n)
+    L, R = matrices(form, n, count)
+    np.testing.assert_allclose(L @ R, np.tril(np.ones((n, n))), atol=1e-9)
+    np.testing.assert_allclose(count.deviation(np.arange(1, n + 1)), np.linalg.norm(L, axis=1), rtol=1e-8)
+    assert count.column_norm == pytest.approx(np.linalg.norm(R, axis=0).max(), rel=1e-8)
+
+
+@pytest.mark.parametrize(("n", "arity"), [(1, 3), (13, 3), (40, 3), (40, 5), (30, 7)])
+def test_blocks_of_k_ary_numbers(n, arity):
+    """Blocks laid out by hand: how many a sum needs, and in how many used ones a message lies."""
+    h = k_ary.height(n, arity)
+    count = mechanisms.counter("k_ary", horizon=n, arity=arity)
+    used = {}
+    for t in range(1, n + 1):
+        left, place, blocks = t, 0, []
+        for level in reversed(range(h)):
+            size = arity**level
+            digit = round(left / size) if level else left  # |what is left| <= (size - 1) / 2
+            for j in range(abs(digit)):
+                start = place + j * size if digit > 0 else place - (j + 1) * size
+                blocks.append((level, start, math.copysign(1, digit)))
+            place, left = place + digit * size, left - digit * size
+        assert left == 0
+        row = np.zeros(3 * arity**h)
+        for level, start, sign in blocks:
+            row[start + arity**h : start + arity**level + arity**h] += sign
+            used[level, start] = True
+        np.testing.assert_array_equal(row[arity**h :], (np.arange(2 * arity**h) < t).astype(float))
+        assert count.deviation(t) == pytest.approx(math.sqrt(2 * len(blocks)))
+    most = max(sum(start <= i < start + arity**level for level, start in used) for i in range(n))
+    assert most <= count.column_norm == h
+
+
+def run(count, n, shape=(), seed=0, dtype="float64", scale=1.0, values=None):
+    """Releases after every message [n, *shape]."""
+    values = np.zeros((n, *shape)) if values is None else values
+    with jax.enable_x64(dtype == "float64"):
+        kind = jnp.float64 if dtype == "float64" else jnp.float32
+        draws = Draws(jnp.uint32(seed), "noise", kind)
+
+        def step(state, given):
+            t, value = given
+            state = count.add(count.params, state, value, draws, t)
+            return state, count.release(count.params, state, scale)
+
+        given = jnp.arange(1, n + 1, dtype=jnp.int32), jnp.asarray(values, kind)
+        return np.asarray(jax.jit(lambda: jax.lax.scan(step, count.init(shape, kind), given)[1])())
+
+
+def normals(n, shape=(), seed=0):
+    with jax.enable_x64(True):
+        draws = Draws(jnp.uint32(seed), "noise", jnp.float64)
+        return np.asarray(jax.vmap(lambda t: draws.normal(t, shape))(jnp.arange(1, n + 1, dtype=jnp.int32)))
+
+
+@pytest.mark.parametrize("form", NORMAL)
+def test_the_noise_is_made_of_the_draws_as_the_matrix_says(form):
+    n, shape = 37, (2, 3)
+    count = mechanisms.counter(form, horizon=n)
+    z = normals(n, shape)
+    if form == "tree":  # a node's draw is that of its last message
+        L = np.array([[float(i in _last_messages(t)) for i in range(1, n + 1)] for t in range(1, n + 1)])
+    elif form == "honaker":  # lower triangular, with the covariance of the full tree
+        L = np.linalg.cholesky(honaker_covariance(n))
+    else:
+        L = matrices(form, n, count)[0]
+    np.testing.assert_allclose(run(count, n, shape), np.einsum("ti,iab->tab", L, z), atol=1e-9)
+
+
+def _last_messages(t):
+    """The last message of every node in the sum of t."""
+    found = []
+    while t:
+        found.append(t)
+        t &= t - 1
+    return found
+
+
+def test_the_tree_has_the_bits_it_had():
+    n, shape = 30, (4,)
+    count = mechanisms.counter("tree", horizon=n)
+    old = mechanisms.tree(n, shape)
+    z, state, want = normals(n, shape), None, []
+    with jax.enable_x64(True):
+        state = old.init(jnp.float64)
+        for t in range(1, n + 1):
+            state, noise = old.release(state, jnp.int32(t), jnp.asarray(z[t - 1]))
+            want.append(noise)
+    np.testing.assert_array_equal(run(count, n, shape), np.asarray(want))
+
+
+def test_laplace_noise_of_k_ary_numbers_has_its_variance_and_is_shared():
+    n, lanes = 40, 4000
+    count = mechanisms.counter("k_ary", horizon=n, arity=3)
+
+    def lane(seed):
+        draws = Draws(seed, "noise")
+
+        def step(state, t):
+            state = count.add(count.params, state, jnp.float32(0), draws, t)
+            return state, count.release(count.params, state)
+
+        return jax.lax.scan(step, count.init((), jnp.float32), jnp.arange(1, n + 1, dtype=jnp.int32))[1]
+
+    noise = np.asarray(jax.jit(jax.vmap(lane))(jnp.arange(lanes, dtype=jnp.uint32)))
+    want = count.deviation(np.arange(1, n + 1)) ** 2
+    np.testing.assert_allclose(noise.var(0), want, rtol=0.2)
+    # sums of 13 and 14 begin with the block of 27 less 13: they share it, and its noise
+    shared = np.cov(noise[:, 13], noise[:, 14])[0, 1]
+    assert shared == pytest.approx(_shared(14, 15, 3), rel=0.25, abs=0.3)
+
+
+def _shared(s, t, arity, h=4):
+    """Covariance of the noises of two sums: 2 for every signed block that both use."""
+
+    def blocks(t):
+        left, place, found = t, 0, {}
+        for level in reversed(range(h)):
+            size = arity**level
+            digit = round(left / size) if level else left
+            for j in range(abs(digit)):
+                start = place + j * size if digit > 0 else place - (j + 1) * size
+                found[level, start, digit > 0] = math.copysign(1, digit)
+            place, left = place + digit * size, left - digit * size
+        return found
+
+    first, second = blocks(s), blocks(t)
+    return sum(2 * sign * second[block] for block, sign in first.items() if block in second)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_without_noise_the_sum_is_exact_and_beyond_the_horizon_nothing_is_added(form):
+    count = mechanisms.counter(form, horizon=9)
+    values = np.random.default_rng(0).normal(size=(12, 2, 2))
+    found = run(count, 12, (2, 2), scale=0.0, values=values)
+    np.testing.assert_allclose(found[:9], np.cumsum(values[:9], 0), rtol=1e-12)
+    np.testing.assert_array_equal(found[9:], found[[8, 8, 8]])
+    noisy = run(count, 12, (2, 2), scale=2.0, values=values)
+    np.testing.assert_array_equal(noisy[9:], noisy[[8, 8, 8]])
+    once, twice = (run(count, 9, (2, 2), scale=s, values=values[:9]) - found[:9] for s in (1.0, 2.0))
+    np.testing.assert_allclose(twice, 2 * once, rtol=1e-9, atol=1e-12)  # one noise for every scale
+
+
+def test_scales_may_differ_between_entries_and_before_the_first_message_there_is_nothing():
+    count = mechanisms.counter(horizon=5)
+    state = count.init((3,), jnp.float32)
+    np.testing.assert_array_equal(count.release(count.params, state), 0)
+    state = count.add(count.params, state, jnp.ones(3), Draws(jnp.uint32(1)), jnp.int32(1))
+    scaled = count.release(count.params, state, jnp.array([0.0, 1.0, 3.0]))
+    unit = count.release(count.params, state)
+    np.testing.assert_allclose(scaled, [1.0, unit[1], 1 + 3 * (unit[2] - 1)], rtol=1e-6)
+    with jax.debug_nans(True):
+        np.testing.assert_array_equal(count.release(count.params, state, 0.0), 1)
+
+
+def test_values_of_others():
+    build, every = mechanisms.counter, lambda n: np.arange(1, n + 1)
+    norm = lambda *form, **given: build(*form, **given).column_norm
+    assert norm("square_root", horizon=64) == pytest.approx(1.54558989, abs=1e-8)
+    assert norm("square_root", horizon=1000) == pytest.approx(1.80693195, abs=1e-8)
+    assert norm("honaker", horizon=1000) == pytest.approx(2.92524479, abs=1e-8)
+    assert build("honaker", horizon=100).deviation(7) == pytest.approx(1.49602648, abs=1e-8)
+    assert norm("tree", horizon=1000) == pytest.approx(3.16227766, abs=1e-8)
+    assert norm("banded", horizon=1000, bands=16) == pytest.approx(1.39423056, abs=1e-8)
+    assert build("banded", horizon=1000, bands=16).deviation(1000) == pytest.approx(7.14926156, abs=1e-8)
+    assert k_ary.best_arity(1000, "max") == 13 and norm("k_ary", horizon=1000) == 3
+    assert k_ary.best_arity(64, "mean") == 13 and norm("k_ary", horizon=64, error="mean") == 2
+    assert build("k_ary", horizon=40, arity=3).deviation(5) == pytest.approx(2.44948974, abs=1e-8)
+    several = norm("square_root", horizon=256, participations=4, separation=16)
+    assert several == pytest.approx(5.01105059, abs=1e-8)
+    for given, want in (
+        ({"horizon": 256, "buffers": 3}, 2.83183401), ({"horizon": 1000}, 3.26537953),
+        ({"horizon": 4096, "buffers": 2}, 3.85130118),
+        ({"horizon": 1024, "participations": 4, "separation": 256}, 7.67554745),
+    ):  # fmt: skip
+        count = build("blt", **given)
+        assert count.column_norm * count.deviation(every(given["horizon"])).max() == pytest.approx(want, rel=1e-4)
+
+
+@pytest.mark.parametrize(("form", "n", "largest", "mean"), [
+    ("tree", 4096, 12.490, 8.832), ("honaker", 4096, 8.711, 6.160), ("square_root", 4096, 3.714, 3.551),
+    ("banded", 4096, 6.458, 4.888), ("increment", 4096, 64.0, 45.26), ("tree", 64, 6.481, 4.594),
+    ("honaker", 64, 4.808, 3.407),
+])  # fmt: skip
+def test_errors_at_equal_privacy(form, n, largest, mean):
+    assert theory.counting_error(form, n) == pytest.approx(largest, abs=6e-3)
+    assert theory.counting_error(form, n, "mean") == pytest.approx(mean, abs=6e-3)
+
+
+@pytest.mark.parametrize("n", [10, 64, 100, 1000, 4096, 20_000, 100_000])
+def test_the_buffered_form_is_between_the_lower_bound_and_half_of_the_tree(n):
+    best = theory.counting_error("square_root", n)
+    assert theory.counting_lower_bound(n) < best <= theory.counting_error("blt", n) * (1 + 1e-9)
+    assert theory.counting_error("blt", n) <= best * 1.007
+    assert theory.counting_error("blt", n, "mean") < theory.counting_error("blt", n)
+    if n >= 64:
+        assert theory.counting_error("blt", n) < 0.5 * theory.counting_error("tree", n)
+
+
+def test_limits_of_one_form_are_other_forms():
+    t = np.arange(1, 41)
+    whole, banded = mechanisms.counter("square_root", horizon=40), mechanisms.counter("banded", horizon=40, bands=99)
+    np.testing.assert_allclose(banded.deviation(t), whole.deviation(t), rtol=1e-9)
+    assert banded.column_norm == pytest.approx(whole.column_norm)
+    single = mechanisms.counter("banded", horizon=40, bands=1)
+    np.testing.assert_allclose(single.deviation(t), np.sqrt(t), rtol=1e-9)
+    assert single.column_norm == 1
+    for form in FORMS:
+        one = mechanisms.counter(form, horizon=1)
+        assert one.column_norm == 1
+        assert one.deviation(1) == pytest.approx(math.sqrt(2) if form == "k_ary" else 1)
+        none = mechanisms.counter(form, horizon=0)
+        assert (none.column_norm, none.size) == (0.0, 0)
+        state = none.add(none.params, none.init((), jnp.float32), jnp.float32(3), Draws(jnp.uint32(0)), jnp.int32(1))
+        assert float(none.release(none.params, state)) == 0
+
+
+@pytest.mark.parametrize("form", NORMAL)
+def test_a_longer_horizon_and_more_messages_of_a_unit_cost_more(form):
+    norm = lambda n, k=1, b=1: mechanisms.counter(form, horizon=n, participations=k, separation=b).column_norm
+    lengths = [norm(n) for n in (1, 2, 3, 8, 15, 16, 40, 100)]
+    assert lengths == sorted(lengths)
+    if form == "blt":  # its parameters follow the unit, so the error is what can be compared
+        norm = lambda n, k, b=1: blt_parameters.loss(blt_parameters.gaps_of(n, 4, "max", k, b), n, "max", k, b)
+        assert norm(100, 1) <= norm(100, 2, 10) <= norm(100, 4, 10) <= norm(100, 8, 10)
+        assert norm(100, 4, 40) <= norm(100, 4, 10) <= norm(100, 4, 1)
+    elif form != "banded":  # its bands follow from the separation
+        assert norm(100, 1) <= norm(100, 2, 10) <= norm(100, 4, 10) <= norm(100, 8, 10)
+        assert norm(100, 4, 40) <= norm(100, 4, 10) <= norm(100, 4, 1)
+
+
+@pytest.mark.parametrize("form", ["square_root", "banded", "blt", "tree", "honaker"])
+def test_no_pattern_of_a_unit_exceeds_the_column_norm(form):
+    n, k, b = 13, 3, 4
+    count = mechanisms.counter(form, horizon=n, participations=k, separation=b)
+    if form == "blt":
+        gaps = blt_parameters.gaps_of(n, 4, "max", k, b)
+        R = lower_toeplitz(blt_parameters.coefficients(gaps, n))
+    elif form == "banded":
+        R = lower_toeplitz(np.where(np.arange(n) < b, square_root_column(n), 0))
+    else:
+        R = matrices(form, n, count)[1]
+    patterns = [p for p in range(2**n) if bin(p).count("1") <= k]
+    places = [[i for i in range(n) if p >> i & 1] for p in patterns]
+    worst = max(np.linalg.norm(R[:, at].sum(1)) for at in places if all(y - x >= b for x, y in itertools.pairwise(at)))
+    assert worst <= count.column_norm * (1 + 1e-9)
+    if form in ("square_root", "banded", "blt"):
+        assert worst == pytest.approx(count.column_norm, rel=1e-9)
+
+
+@pytest.mark.parametrize("form", ["blt", "honaker", "tree"])
+def test_an_unknown_horizon(form):
+    count, n = mechanisms.counter(form, horizon=None), 31
+    assert count.column_norm == 1
+    assert count.deviation(511) == pytest.approx(4.24264069, abs=1e-8)
+    assert count.deviation(1) == pytest.approx(1.41421356, abs=1e-8)
+    # the matrix that the code applies to unit draws, one draw at a time
+    z = normals(n)
+    found = run(count, n)
+    L = np.linalg.lstsq(*_many_runs(count, n), rcond=None)[0].T
+    np.testing.assert_allclose(L @ z, found, atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(L, axis=1), count.deviation(np.arange(1, n + 1)), rtol=1e-5)
+    np.testing.assert_allclose(np.triu(L, 1), 0, atol=1e-6)
+    R = np.linalg.solve(L, np.tril(np.ones((n, n))))
+    assert np.linalg.norm(R, axis=0).max() <= 1 + 1e-6
+    with pytest.raises(ValueError, match="horizon"):
+        mechanisms.counter("banded", horizon=None)
+
+
+def _many_runs(count, n, lanes=80):
+    """Draws [lanes, n] and noises [lanes, n] of independent runs."""
+    with jax.enable_x64(True):
+
+        def lane(seed):
+            draws = Draws(seed, "noise", jnp.float64)
+
+            def step(state, t):
+                state = count.add(count.params, state, jnp.float64(0), draws, t)
+                return state, (draws.normal(t), count.release(count.params, state))
+
+            return jax.lax.scan(step, count.init((), jnp.float64), jnp.arange(1, n + 1, dtype=jnp.int32))[1]
+
+        return tuple(map(np.asarray, jax.jit(jax.vmap(lane))(jnp.arange(1, lanes + 1, dtype=jnp.uint32))))
+
+
+def test_an_unknown_horizon_costs_what_is_said():
+    t = np.arange(1, 1001)
+    for form, largest, mean in (("blt", 6.04, 5.50), ("tree", 12.7, 9.0)):
+        deviation = mechanisms.counter(form, horizon=None).deviation(t)
+        assert deviation.max() == pytest.approx(largest, rel=5e-3)
+        assert math.sqrt(np.mean(deviation**2)) == pytest.approx(mean, rel=5e-3)
+
+
+def test_long_runs_in_single_precision_lose_nothing():
+    count, n = mechanisms.counter(horizon=100_000), 100_000
+    single, double = (run(count, n, dtype=dtype) for dtype in ("float32", "float64"))
+    # the draws themselves differ in their last bits
+    assert np.abs(single - double).max() <= 1e-3 * np.abs(double).max()
+    drift = np.abs((single - double)[-1000:].mean())
+    assert drift <= 1e-4
+
+
+def test_two_horizons_share_a_program():
+    for form in ("blt", "tree", "honaker"):
+        first, second = (mechanisms.counter(form, horizon=n) for n in (900, 1000))
+        assert first.add is second.add and first.release is second.release
+        assert jax.tree.structure(first.params) == jax.tree.structure(second.params)
+
+
+@pytest.mark.parametrize(("given", "named"), [
+    ({"form": "fibonacci"}, "form"), ({"error": "least"}, "error"), ({"horizon": -1}, "horizon"),
+    ({"buffers": 0}, "buffers"), ({"bands": 0, "form": "banded"}, "bands"), ({"arity": 4, "form": "k_ary"}, "arity"),
+    ({"arity": 1, "form": "k_ary"}, "arity"), ({"participations": 0}, "participations"), ({"separation": 0}, "sep"),
+    ({"share": 1.0, "horizon": None}, "share"), ({"form": "square_root", "horizon": 1025}, "square_root"),
+    ({"form": "k_ary", "horizon": None}, "horizon"), ({"horizon": None, "participations": 2}, "participations"),
+])  # fmt: skip
+def test_bad_arguments_are_named(given, named):
+    with pytest.raises(ValueError, match=named):
+        mechanisms.counter(**{"horizon": 10, **given})
+
+
+@pytest.mark.parametrize("t", [0, 11, 1.5, [1, 12]])
+def test_deviations_beyond_the_horizon_are_refused(t):
+    with pytest.raises(ValueError, match="whole numbers"):
+        mechanisms.counter(horizon=10).deviation(t)
+
+
+def test_coefficients_are_binomial():
+    np.testing.assert_allclose(toeplitz.coefficients(30), square_root_column(30), rtol=1e-12)
+    assert partial(theory.counting_error, "square_root")(7) == pytest.approx(float(np.sum(square_root_column(7) ** 2)))
