@@ -146,6 +146,18 @@ def _nodes(num_releases: Any, calibration: Any, form: str) -> int:
     return levels if choice("form", form, FORMS) == "tree" else min(levels, 1)
 
 
+def node_scale(bound: Scalar, epsilon: Scalar, delta: Scalar, calibration: str = "exact") -> float:
+    """Scale of noise on one sum of messages (U, u) that makes it private; `bound` and the rest as in `tree_scale`."""
+    bound = number("bound", bound, 0.0, open_low=True)
+    choice("calibration", calibration, CALIBRATIONS)
+    rule: Literal["zcdp", "analytic"] = "zcdp" if calibration == "zcdp" else "analytic"
+    # a change of sqrt(12) bound, over a matrix whose noise has scale sqrt(2) s
+    per_node = gaussian_scale(math.sqrt(6) * bound, epsilon, delta, rule)
+    if calibration == "paper" and per_node > 0:
+        per_node = 8 * bound * math.log(4 / delta) / epsilon
+    return float(per_node)
+
+
 def tree_scale(
     bound: Scalar,
     num_releases: int,
@@ -199,14 +211,8 @@ def tree_scale(
     >>> [round(tree_scale(1.0, 1, epsilon, 1e-3), 4) for epsilon in (4.0, 1.0, float("inf"))]
     [2.0161, 6.3066, 0.0]
     """
-    bound = number("bound", bound, 0.0, open_low=True)
     nodes = _nodes(num_releases, calibration, form)
-    rule: Literal["zcdp", "analytic"] = "zcdp" if calibration == "zcdp" else "analytic"
-    # a change of sqrt(12) bound, over a matrix whose noise has scale sqrt(2) s
-    per_node = gaussian_scale(math.sqrt(6) * bound, epsilon, delta, rule)
-    if calibration == "paper" and per_node > 0:
-        per_node = 8 * bound * math.log(4 / delta) / epsilon
-    return float(math.sqrt(nodes) * per_node)
+    return float(math.sqrt(nodes) * node_scale(bound, epsilon, delta, calibration))
 
 
 def tree_event(bound: Scalar, num_releases: int, scale: Scalar, *, form: str = "tree") -> Event:

@@ -107,7 +107,21 @@ def local_tuning(preset: str, horizon: int, dim: int, epsilon: float, delta: flo
     return local_theory_tuning(4 * math.sqrt(2 * math.log(1.25 / delta)) / epsilon, horizon, dim)
 
 
-def joint_tuning(preset: str, horizon: int, dim: int, epsilon: float, delta: float, feature_norm: float) -> Tuning:
+class RunningSums(NamedTuple):
+    """How a form of private running sums compares with the binary tree over as many reports, at equal spend."""
+
+    # column norm over that of the tree: what multiplies the noise of a draw
+    noise: float
+    # the largest deviation of a sum, in draws
+    deviation: float
+    # column norm times deviation, over those of the tree: what multiplies ridge and width
+    error: float
+
+
+def joint_tuning(
+    preset: str, horizon: int, dim: int, epsilon: float, delta: float, feature_norm: float,
+    sums: RunningSums | None = None,
+) -> Tuning:  # fmt: skip
     """LinUCB with joint privacy: `docs/formulas/ldp_contextual.md#joint-privacy`.
 
     "reference" has s = sqrt(log T) log(2.5 / delta) / epsilon and Gamma = s sqrt(d log T).
@@ -116,17 +130,24 @@ def joint_tuning(preset: str, horizon: int, dim: int, epsilon: float, delta: flo
     adds (Z + Z') / sqrt(2) to the Gram matrix of (x, y). With Upsilon = s sqrt(2 m) (4 sqrt(d) + 2 log(2 T /
     alpha)) the ridge is 2 Upsilon, and w_t = sqrt(3 Upsilon) D + s sqrt(m / Upsilon) (sqrt(d) + sqrt(2 log(2 T /
     alpha))) + R sqrt(2 log(2 / alpha) + d log(3 + t L^2 / (d Upsilon))).
+
+    sums: of another form than the tree. Its draws have the scale that spends as much, and ridge and width follow what
+    its sums carry: in "theory" sqrt(m), the draws in a sum, is its largest deviation.
     """
     if math.isinf(epsilon):
         return plain_tuning(preset, horizon, dim, feature_norm)
     log = math.log(max(horizon, 2))  # one play needs noise too
     if preset == "reference":
         scale = math.sqrt(log) * math.log(2.5 / delta) / epsilon
-        return reference_tuning(scale, scale * math.sqrt(dim * log), horizon, dim, feature_norm)
+        noise, error = (sums.noise, sums.error) if sums else (1.0, 1.0)
+        return reference_tuning(noise * scale, error * scale * math.sqrt(dim * log), horizon, dim, feature_norm)
     levels, tail = (horizon - 1).bit_length() + 1, math.log(2 * horizon / FAILURE_PROB)
     scale = 4 * math.sqrt(levels) * (feature_norm**2 + 1) * math.log(4 / delta) / epsilon
-    shift = scale * math.sqrt(2 * levels) * (4 * math.sqrt(dim) + 2 * tail)
-    base = math.sqrt(3 * shift) + scale * math.sqrt(levels / shift) * (math.sqrt(dim) + math.sqrt(2 * tail))
+    in_a_sum = math.sqrt(levels)
+    if sums:
+        scale, in_a_sum = sums.noise * scale, sums.deviation
+    shift = scale * math.sqrt(2) * in_a_sum * (4 * math.sqrt(dim) + 2 * tail)
+    base = math.sqrt(3 * shift) + scale * in_a_sum / math.sqrt(shift) * (math.sqrt(dim) + math.sqrt(2 * tail))
     offset = 2 * math.log(2 / FAILURE_PROB) / dim + math.log(3)
     width = Width(base, slope=REWARD_SCALE * math.sqrt(dim), offset=offset, growth=feature_norm**2 / (3 * dim * shift))
     return Tuning(

@@ -161,10 +161,10 @@ def test_noise_of_the_sums_at_every_play(form):
     noise_of, (_, _, noise) = noises(form, 5, horizon, entries=5), TREES[form](tree_nodes(form, horizon), 5)
     feature, one = [jnp.zeros(1)] * 2, jnp.ones(1)
     for t in range(1, horizon + 1):
-        np.testing.assert_allclose(noise(state.source, jnp.int32(t - 1)), noise_of(t), atol=1e-5)
+        np.testing.assert_allclose(noise(params, state.source, jnp.int32(t - 1)), noise_of(t), atol=1e-5)
         message = statistics.encode(params, 1.0, stream(5, "alg/encode"), jnp.array([t]), feature, one, None)
         state, released = statistics.update(params, 1.0, state, stream(5, "alg/update"), jnp.int32(t), message, 1)
-        drawn = jnp.stack(noise(state.source, jnp.int32(t)))
+        drawn = jnp.stack(noise(params, state.source, jnp.int32(t)))
         np.testing.assert_allclose(released.vector, params.vector * drawn[3:], rtol=1e-6)
 
 

@@ -15,7 +15,7 @@ from jaxbandits import catalogue
 from jaxbandits.auditing import Edit, bounds, neighbours, scores
 from jaxbandits.cli import main
 from jaxbandits.commands import audit_table as table
-from jaxbandits.mechanisms import gaussian_scale
+from jaxbandits.mechanisms import counter, gaussian_scale
 from jaxbandits.numerics.packed import pack
 from jaxbandits.privacy import asked
 from jaxbandits.random import Draws
@@ -23,7 +23,7 @@ from jaxbandits.reports import layout
 
 a, e = jb.algorithms, jb.environments
 RUNS = 20_000
-FAMILY = 60  # audits that CI makes, at most: together they refute a true claim with probability 0.1%
+FAMILY = 100  # audits that CI makes, at most: together they refute a true claim with probability 0.1%
 CONFIDENCE = 1 - 1e-3 / FAMILY
 ACTIONS = [[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]
 SMALL = {"num_arms": 2, "horizon": 40}
@@ -102,6 +102,15 @@ TIGHT = {
     "shuffle_linucb, alone": (spending(a.shuffle_linucb, **USERS, delta=0.05, window=1), 8 * RUNS),
     # three nodes of the tree, each released by itself: Gaussian noise composes exactly
     "jdp_linucb": (spending(a.jdp_linucb, num_arms=2, dim=2, horizon=7, delta=0.05, tree="binary"), 8 * RUNS),
+    # all running sums are one Gaussian release of the first message, whose column is the longest
+    "jdp_linucb, blt": (spending(a.jdp_linucb, num_arms=2, dim=2, horizon=7, delta=0.05, tree="blt"), 8 * RUNS),
+    "byzantine_ucb, blt": (
+        partial(
+            a.byzantine_ucb, num_agents=3, num_arms=2, dim=2, horizon=64, window=4, privacy="counter", epsilon=1.0,
+            delta=0.05
+        ),
+        8 * RUNS,
+    ),
     "doubling": (
         partial(a.doubling, **USERS, base=partial(a.online_ucb, epsilon=1.0, delta=0.05, learner="ogd")), 8 * RUNS
     ),
@@ -315,7 +324,8 @@ HALVED = [
     "dp_ts_ucb", "gdp_thompson",
     "byzantine_ucb", "online_ucb",
     "online_ucb, reward",
-    "ldp_linucb", "linear_thompson", "jdp_linucb", "doubling", "bandit_combiner",
+    "ldp_linucb", "linear_thompson", "jdp_linucb", "jdp_linucb, blt", "byzantine_ucb, blt", "doubling",
+    "bandit_combiner",
 ]  # fmt: skip
 MUTANTS = {
     **{f"half noise, {family}": Mutant(family, half) for family in HALVED},
@@ -331,6 +341,15 @@ MUTANTS = {
     "sensitivity off by 2, phased_elimination": Mutant("phased_elimination", params_times("noise_scale", 0.5)),
     "sensitivity off by 2, private_batched": Mutant("private_batched", params_times("noise_scale", 0.5)),
     "sensitivity off by 2, byzantine_ucb": Mutant("byzantine_ucb", params_times("node_scale", 0.5)),
+    # what one release needs, without the column norm
+    "no column norm, byzantine_ucb": Mutant(
+        "byzantine_ucb, blt", params_times("node_scale", 1 / counter(horizon=15, error="mean").column_norm), 8 * RUNS
+    ),
+    "no column norm, jdp_linucb": Mutant(
+        "jdp_linucb, blt",
+        statistics_times(**dict.fromkeys(("diagonal", "off_diagonal", "vector"), 1 / counter(horizon=7).column_norm)),
+        4 * RUNS,
+    ),
     "wrong side, ldp_exp3": Mutant("ldp_exp3", program_with(encode=noise_after, update=late_laplace)),
     "wrong side, ldp_ucb": Mutant("ldp_ucb", program_with(encode=noise_after, update=late_laplace)),
     "wrong side, private_batched": Mutant("private_batched", program_with(update=clean_release)),

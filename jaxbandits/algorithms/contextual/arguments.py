@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 
 from jaxbandits.algorithms.contextual.selection import Params, UcbParams, linear_bandit, ucb
 from jaxbandits.algorithms.contextual.statistics import (
@@ -18,11 +19,27 @@ from jaxbandits.algorithms.contextual.statistics import (
     tree_nodes,
 )
 from jaxbandits.mechanisms.composition import Event, gaussian_event, guarantee, view_message, view_released
+from jaxbandits.mechanisms.counters.counter import form_of
 from jaxbandits.protocol import Algorithm, Guarantee, Rewards, Span
-from jaxbandits.theory.linear_widths import Tuning, joint_tuning, local_tuning, moment_sensitivity, plain_tuning
+from jaxbandits.theory.linear_widths import (
+    RunningSums,
+    Tuning,
+    joint_tuning,
+    local_tuning,
+    moment_sensitivity,
+    plain_tuning,
+)
 from jaxbandits.validation import choice, integer, number
 
 CLIPPED = Rewards(0.0, 1.0, "clip")  # what every client reads whose privacy is calibrated
+# Noise of running sums: as published, and forms of `mechanisms.counter`
+PUBLISHED = ("simplified", "binary")
+COUNTERS = {
+    "blt": "a buffered Toeplitz counter",
+    "honaker": "a tree with Honaker's estimates",
+    "square_root": "the square-root Toeplitz form",
+    "banded": "a banded Toeplitz form",
+}
 MAX_PARAMETER = 1e16  # products of two stay below float32's 3e38
 
 
@@ -126,7 +143,9 @@ def joint_part(preset: str, tree: str | None, s: Setting) -> Part:
     """The server adds noise. tree None: "simplified" with the reference preset, "binary" with theory."""
     choice("preset", preset, ("reference", "theory"))
     tree = ("simplified" if preset == "reference" else "binary") if tree is None else tree
-    nodes = tree_nodes(choice("tree", tree, ("simplified", "binary")), s.horizon)
+    if choice("tree", tree, (*PUBLISHED, *COUNTERS)) in COUNTERS:
+        return counted_part(preset, tree, s)
+    nodes = tree_nodes(tree, s.horizon)
     tuning = joint_tuning(preset, s.horizon, s.dim, s.epsilon, s.delta, s.feature_norm)
     # releases of the simplified tree that share their noise differ by one user's exact (x x', x y)
     draws = nodes if tree == "binary" else math.inf
@@ -135,13 +154,38 @@ def joint_part(preset: str, tree: str | None, s: Setting) -> Part:
     return Part(joint(s.dim, tree, nodes), private_params(tuning, s), tuning, claim, (tree, nodes))
 
 
+def counted_events(what: str, column_norm: float, params: Params) -> tuple[Event, ...]:
+    """All running sums of a user's pair (x, y) as one Gaussian release."""
+    p = params.statistics
+    scale = float(p.diagonal) * float(params.mechanism_scale)
+    return (gaussian_event(what, change(p) * column_norm if scale > 0 else math.inf, scale),)
+
+
+def counted_part(preset: str, form: str, s: Setting) -> Part:
+    """The server adds the noise of a form of `mechanisms.counter`, at the spend of the binary tree."""
+    sums = form_of(form, s.horizon, "max", 4, 1, 1, None, None, 0.5)
+    plays = np.arange(1, s.horizon + 1)
+    largest = float(np.max(sums.deviation(plays)))
+    levels, in_a_sum = math.sqrt(s.horizon.bit_length()), math.sqrt(np.bitwise_count(plays).max())
+    noise = sums.column_norm / levels
+    compared = RunningSums(noise, largest, noise * largest / in_a_sum)
+    tuning = joint_tuning(preset, s.horizon, s.dim, s.epsilon, s.delta, s.feature_norm, compared)
+    what = f"running sums of x x' and x y by {COUNTERS[form]}"
+    claim = guarantee(
+        "central", "user", partial(counted_events, what, sums.column_norm), view_released, delta=claimed_delta
+    )
+    params = private_params(tuning, s)._replace(sums=sums.params)
+    statistics = joint(s.dim, "counter", (sums.begin, sums.move, sums.noise))
+    return Part(statistics, params, tuning, claim, (form, sums.size))
+
+
 def assembled(
     name: str, version: int, part: Part, s: Setting, select: Callable[..., Any], selection: Any, window: int = 1
 ) -> Algorithm:
     """The statistics with a selection rule and its numbers, in windows of `window` plays."""
     schedule = (Span(1, s.horizon),) if window == 1 else (Span(window, 1, length=s.horizon),)
     key, params = (name, version, (s.num_arms, s.dim, *part.static)), Params(part.params, selection, 1.0)
-    largest = max(abs(float(x)) for x in jax.tree.leaves(params))
+    largest = max(float(np.max(np.abs(x), initial=0)) for x in jax.tree.leaves(params))
     if not largest <= MAX_PARAMETER:
         raise ValueError(
             f"epsilon = {s.epsilon:g} and feature_norm = {s.feature_norm:g} give noise, a ridge or a width of "

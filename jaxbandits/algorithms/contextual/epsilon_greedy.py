@@ -26,6 +26,7 @@ def epsilon_greedy(
     exploration: Scalar = 0.1,
     protocol: Literal["amplified", "vector"] = "amplified",
     window: int = 20,
+    tree: Literal["binary", "simplified", "blt", "honaker", "square_root", "banded"] = "simplified",
     feature_norm: Scalar = 1.0,
 ) -> Algorithm:
     """Linear epsilon-greedy: play an arm at random with a probability that falls as 1 / t, else the best one so far.
@@ -54,6 +55,8 @@ def epsilon_greedy(
         Of `shuffle_linucb`; matters for `statistics="shuffle"` only [static].
     window : int, default 20
         Users of a batch, in [1, horizon]; matters for `statistics="shuffle"` only [static].
+    tree : {"simplified", "binary", "blt", "honaker", "square_root", "banded"}, default "simplified"
+        Of `jdp_linucb`; matters for `statistics="jdp"` only [static].
     feature_norm : float, default 1.0
         The largest norm L > 0 of a feature. Private clients scale longer features down to it.
 
@@ -87,6 +90,6 @@ def epsilon_greedy(
     10.0
     """
     s = arguments.setting(num_arms, dim, horizon, epsilon, delta, feature_norm)
-    part, plays = chosen_part(statistics, protocol, window, s)
+    part, plays = chosen_part(statistics, protocol, window, tree, s)
     rate = number("exploration", exploration, 0.0) * s.num_arms
     return arguments.assembled("epsilon_greedy", 2, part, s, greedy, GreedyParams(rate), plays)

@@ -21,7 +21,7 @@ def jdp_linucb(
     epsilon: Scalar,
     delta: Scalar = 0.1,
     preset: Literal["reference", "theory"] = "reference",
-    tree: Literal["binary", "simplified"] | None = None,
+    tree: Literal["binary", "simplified", "blt", "honaker", "square_root", "banded"] | None = None,
     radius_scale: Scalar = 1.0,
     feature_norm: Scalar = 1.0,
 ) -> Algorithm:
@@ -55,11 +55,12 @@ def jdp_linucb(
         ridge is rho = 2 Upsilon and the width w_t = sqrt(3 Upsilon) + s sqrt(m / Upsilon) (sqrt(d) + sqrt(2
         log(20 T))) + R sqrt(2 log(20) + d log(3 + t L^2 / (d Upsilon))). It plays nearly uniformly for T of
         1e4.
-    tree : {"binary", "simplified"}, optional
+    tree : {"binary", "simplified", "blt", "honaker", "square_root", "banded"}, optional
         Which noise the sums carry [static]. "binary": after n reports that of n's dyadic nodes. "simplified",
         as in the published code: at play t the first floor(ln t) + 1 of nodes drawn in advance; sums that share
-        their noise differ by one user's exact data, so that epsilon is infinite. The default: simplified with
-        the reference preset, binary with theory.
+        their noise differ by one user's exact data, so that epsilon is infinite. The others are forms of
+        `mechanisms.counter`: they spend what the binary tree would and have less noise ("blt" about a third), which
+        ridge and width follow. The default: simplified with the reference preset, binary with theory.
     radius_scale : float, default 1.0
         Multiplies the width w, at least 0.
     feature_norm : float, default 1.0
@@ -87,7 +88,7 @@ def jdp_linucb(
     References
     ----------
     Shariff and Sheffet 2018; docs/formulas/ldp_contextual.md#joint-privacy, docs/formulas/ldp_contextual.md#tree and
-    docs/formulas/ldp_contextual.md#reference-presets
+    docs/formulas/ldp_contextual.md#reference-presets; counters: docs/formulas/counting.md
 
     Examples
     --------

@@ -24,6 +24,7 @@ def linear_thompson(
     posterior_scale: Scalar = 0.3,
     protocol: Literal["amplified", "vector"] = "amplified",
     window: int = 20,
+    tree: Literal["binary", "simplified", "blt", "honaker", "square_root", "banded"] = "simplified",
     feature_norm: Scalar = 1.0,
 ) -> Algorithm:
     """Linear Thompson sampling: draw a parameter from the posterior at every play, and play the best arm for it.
@@ -54,6 +55,8 @@ def linear_thompson(
         Of `shuffle_linucb`; matters for `statistics="shuffle"` only [static].
     window : int, default 20
         Users of a batch, in [1, horizon]; matters for `statistics="shuffle"` only [static].
+    tree : {"simplified", "binary", "blt", "honaker", "square_root", "banded"}, default "simplified"
+        Of `jdp_linucb`; matters for `statistics="jdp"` only [static].
     feature_norm : float, default 1.0
         The largest norm L > 0 of a feature. Private clients scale longer features down to it.
 
@@ -87,7 +90,7 @@ def linear_thompson(
     4.4782
     """
     s = arguments.setting(num_arms, dim, horizon, epsilon, delta, feature_norm)
-    part, plays = chosen_part(statistics, protocol, window, s)
+    part, plays = chosen_part(statistics, protocol, window, tree, s)
     scale = number("posterior_scale", posterior_scale, 0.0)
     posterior = scale * REWARD_SCALE * math.sqrt(9 * s.dim * 2 * math.log(s.horizon))
     return arguments.assembled("linear_thompson", 2, part, s, thompson, ThompsonParams(posterior), plays)

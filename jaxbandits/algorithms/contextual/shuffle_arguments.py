@@ -5,6 +5,8 @@ from functools import partial
 from typing import Any
 
 from jaxbandits.algorithms.contextual.arguments import (
+    COUNTERS,
+    PUBLISHED,
     Part,
     Setting,
     change,
@@ -62,10 +64,11 @@ def shuffle_part(preset: str, protocol: str, window: int, s: Setting) -> Part:
     return Part(statistics, params, tuning, claim, (protocol, window))
 
 
-def chosen_part(statistics: str, protocol: str, window: Any, s: Setting) -> tuple[Part, int]:
+def chosen_part(statistics: str, protocol: str, window: Any, tree: str, s: Setting) -> tuple[Part, int]:
     """Statistics by their name, with the noise and ridge of the preset "reference", and their plays a window."""
     choice("statistics", statistics, ("none", "ldp", "jdp", "shuffle"))
     choice("protocol", protocol, ("amplified", "vector"))
+    choice("tree", tree, (*PUBLISHED, *COUNTERS))
     plays = batch(window, s.horizon) if statistics == "shuffle" else 1
     if statistics == "none":
         if s.epsilon < float("inf"):
@@ -77,7 +80,7 @@ def chosen_part(statistics: str, protocol: str, window: Any, s: Setting) -> tupl
     elif statistics == "ldp":
         part = local_part("reference", s)
     elif statistics == "jdp":
-        part = joint_part("reference", None, s)
+        part = joint_part("reference", tree, s)
     else:
         part = shuffle_part("reference", protocol, plays, s)
     return part._replace(static=(statistics, *part.static)), plays

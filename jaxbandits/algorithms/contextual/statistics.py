@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
+from jaxbandits.mechanisms.counters.form import Given
 from jaxbandits.mechanisms.tree import tree, tree_levels
 from jaxbandits.numerics import fixed_sum, safe_norm
 from jaxbandits.numerics.packed import outer, pairs, rank_one, ridge_estimate
@@ -86,6 +87,8 @@ class PrivateParams(NamedTuple):
     feature_norm: Any
     # of the guarantee; no function here reads it
     delta: Any
+    # of a form of `mechanisms.counter`: its own numbers
+    sums: Any = ()
 
 
 class JointState(NamedTuple):
@@ -180,18 +183,33 @@ def local(dim: int) -> Statistics:
 def _tree(nodes: int, entries: int):
     """The binary tree's noise, a tree for each entry: three functions.
 
-    start(draws) -> source; move(source, draws, n) -> the source after n reports; noise(source, n) -> their noise.
+    start(draws) -> source; move(params, source, draws, n) -> the source after n reports; noise(params, source, n) ->
+    their noise.
     """
     begin, release, noise = tree(2**nodes - 1, ())
 
     def start(draws):
         return (begin(draws.dtype),) * entries
 
-    def move(source, draws, n):
+    def move(params, source, draws, n):
         fresh = draws.child("noise").normals(n, entries)
         return tuple(release(sums, n, z)[0] for sums, z in zip(source, fresh, strict=True))
 
-    return start, move, lambda source, n: tuple(noise(sums, n) for sums in source)
+    return start, move, lambda params, source, n: tuple(noise(sums, n) for sums in source)
+
+
+def _counter(functions: tuple[Callable[..., Any], ...], entries: int):
+    """The noise of a form of `mechanisms.counter`, one for each entry; functions: its begin, move and noise."""
+    begin, step, noise = functions
+
+    def start(draws):
+        return (begin((), draws.dtype),) * entries
+
+    def move(params, source, draws, n):
+        fresh = draws.child("noise").normals(n, entries)
+        return tuple(step(params.sums, own, Given(z), n, ()) for own, z in zip(source, fresh, strict=True))
+
+    return start, move, lambda params, source, n: tuple(noise(params.sums, own, n) for own in source)
 
 
 def _nested(nodes: int, entries: int):
@@ -205,14 +223,14 @@ def _nested(nodes: int, entries: int):
             sums.append(sums[-1] + node)
         return jnp.stack(sums)
 
-    def noise(source, n):
+    def noise(params, source, n):
         level = sum(((n + 1 >= first).astype(jnp.int32) for first in starts), jnp.int32(0))
         return tuple(lax.dynamic_index_in_dim(source, level, keepdims=False))
 
-    return start, lambda source, draws, n: source, noise
+    return start, lambda params, source, draws, n: source, noise
 
 
-TREES = {"binary": _tree, "simplified": _nested}
+TREES = {"binary": _tree, "simplified": _nested, "counter": _counter}
 
 
 def tree_nodes(form: str, horizon: int) -> int:
@@ -221,10 +239,11 @@ def tree_nodes(form: str, horizon: int) -> int:
 
 
 @cache
-def joint(dim: int, form: str, nodes: int) -> Statistics:
+def joint(dim: int, form: str, nodes: Any) -> Statistics:
     """Joint privacy: the server adds the noise of a running sum to (V, u).
 
-    Windows are of one play, params are `PrivateParams`. form: a key of `TREES`; nodes: `tree_nodes`.
+    Windows are of one play, params are `PrivateParams`. form: a key of `TREES`; nodes: `tree_nodes`, or the functions
+    of a counter.
     """
     start, move, noise = TREES[form](nodes, len(pairs(dim)) + dim)
 
@@ -235,10 +254,10 @@ def joint(dim: int, form: str, nodes: int) -> Statistics:
         return report(*bounded(feature, reward, params.feature_norm))
 
     def released(params, scale, state, n):
-        return noisy(params, scale, noise(state.source, n), state.sums, dim)
+        return noisy(params, scale, noise(params, state.source, n), state.sums, dim)
 
     def update(params, scale, state, draws, t, message, used):
-        state = JointState(add(state.sums, message, used), move(state.source, draws, t))
+        state = JointState(add(state.sums, message, used), move(params, state.source, draws, t))
         return state, released(params, scale, state, t)
 
     def estimate(params, scale, state, t):

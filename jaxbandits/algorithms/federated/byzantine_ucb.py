@@ -10,6 +10,7 @@ from functools import cache, partial
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import jax.numpy as jnp
+import numpy as np
 
 from jaxbandits.algorithms.federated.agents import (
     FLOOR,
@@ -28,8 +29,12 @@ from jaxbandits.algorithms.federated.agents import (
 from jaxbandits.algorithms.federated.agents import constants as _constants
 from jaxbandits.algorithms.federated.aggregation import RULES, Crowd, whole
 from jaxbandits.estimators.random_groups import groups_of
-from jaxbandits.mechanisms.composition import guarantee, view_released
+from jaxbandits.mechanisms.composition import gaussian_event, guarantee, view_released
+from jaxbandits.mechanisms.counters.counter import ERRORS, form_of
+from jaxbandits.mechanisms.counters.form import Given
+from jaxbandits.mechanisms.counters.toeplitz import MOST_RELEASES
 from jaxbandits.mechanisms.tree import CALIBRATIONS, FORMS, tree, tree_event, tree_levels, tree_scale
+from jaxbandits.mechanisms.tree import node_scale as one_release
 from jaxbandits.numerics import count, matvec, tree_where
 from jaxbandits.numerics.linear_algebra import floored_inverse
 from jaxbandits.numerics.packed import pack, unpack
@@ -41,6 +46,13 @@ Aggregate: TypeAlias = Literal[
     "geometric_median", "median_of_means", "mean", "coordinate_median", "trimmed_mean", "krum"
 ]
 
+COUNTERS = {
+    "blt": "running sums by a buffered Toeplitz counter",
+    "tree": "running sums by a binary tree",
+    "honaker": "running sums by a tree with Honaker's estimates",
+    "square_root": "running sums by the square-root Toeplitz form",
+    "banded": "running sums by a banded Toeplitz form",
+}
 MAX_NODE_SCALE = 1e15  # squared distances between noise of this scale stay below float32's 3e38
 
 
@@ -58,13 +70,15 @@ class Params(NamedTuple):
     mechanism_scale: Any
     # of the privacy claim
     delta: Any
+    # of a form of `mechanisms.counter`: its own numbers
+    sums: Any = ()
 
 
 class State(NamedTuple):
     # sums of accepted messages
     gram: Float[Array, "N p"]
     vector: Float[Array, "N d"]
-    # of the mechanism: [levels, N, p + d] | [N, p + d] | ()
+    # of the mechanism: [levels, N, p + d] | [N, p + d] | () | of a counter [size, N, p + d]
     noise: Any
     # of the aggregation rule: for matrices and for vectors
     memory: tuple[Any, Any]
@@ -79,16 +93,30 @@ class State(NamedTuple):
     refused: Int[Array, ""]
 
 
+def _noise(privacy: str, levels: int, sums: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
+    """dtype -> state; params, state, n, fresh normals -> state, the noise of the sum of n messages."""
+    if privacy == "counter":
+        begin, move, noise = sums
+
+        def add(params, state, n, fresh):
+            state = move(params.sums, state, Given(fresh), n, shape)
+            return state, noise(params.sums, state, n)
+
+        return lambda dtype: begin(shape, dtype), add
+    mechanism = tree(2**levels - 1, shape, privacy)
+    return mechanism.init, lambda params, state, n, fresh: mechanism.release(state, n, fresh)
+
+
 @cache
 def program(
-    num_agents: int, dim: int, window: int, aggregate: str, iterations: int, privacy: Any, levels: int
+    num_agents: int, dim: int, window: int, aggregate: str, iterations: int, privacy: Any, levels: int, sums: Any = None
 ) -> Program:
-    """levels: nodes of a tree that a message can lie in; 0 without a tree.
+    """levels: nodes of a tree that a message can lie in; 0 without a tree. sums: begin, move and noise of a counter.
 
     Draws: alg/init/groups, alg/update/gram and alg/update/vector (noise).
     """
     rule, packed = RULES[aggregate](iterations), dim * (dim + 1) // 2
-    mechanism = tree(2**levels - 1, (num_agents, packed + dim), privacy) if privacy else None
+    begin_noise, add_noise = _noise(privacy, levels, sums, (num_agents, packed + dim)) if privacy else (None, None)
 
     def init(params, draws):
         dtype, level = draws.dtype, ridge(params.constants, jnp.int32(1), draws.dtype)
@@ -99,7 +127,7 @@ def program(
         return State(
             gram=jnp.zeros((num_agents, packed), dtype),
             vector=jnp.zeros((num_agents, dim), dtype),
-            noise=mechanism.init(dtype) if mechanism else (),
+            noise=begin_noise(dtype) if begin_noise else (),
             memory=(rule.begin(num_agents, packed, dtype), rule.begin(num_agents, dim, dtype)),
             group=group,
             theta=jnp.zeros(dim, dtype),
@@ -117,13 +145,13 @@ def program(
 
     def publish(params, state, draws, t, gram, vector):
         """The statistics the server aggregates: the sums, under privacy with noise on every agent's."""
-        if mechanism is None:
+        if add_noise is None:
             return gram, vector, ()
         fresh = (
             math.sqrt(2) * draws.child("gram").normal(t, gram.shape),
             draws.child("vector").normal(t, vector.shape),
         )
-        noise, total = mechanism.release(state.noise, state.episode, jnp.concatenate(fresh, axis=1))
+        noise, total = add_noise(params, state.noise, state.episode, jnp.concatenate(fresh, axis=1))
         scale = jnp.asarray(params.node_scale * params.mechanism_scale, gram.dtype)
         return gram + scale * total[:, :packed], vector + scale * total[:, packed:], noise
 
@@ -166,15 +194,20 @@ def _events(form: str, params: Params):
     return (tree_event(window, int(params.episodes) - 1, scale, form=form),)
 
 
-def noise_share(algorithm: Algorithm) -> float:
+def _counted_events(what: str, column_norm: float, params: Params):
+    """All noisy sums as one release: a message moves them by the column norm times what it moves one."""
+    scale, window = float(params.node_scale * params.mechanism_scale), float(params.constants.window)
+    return (gaussian_event(what, math.sqrt(6) * window * column_norm, scale),)
+
+
+def noise_share(nodes: float, algorithm: Algorithm) -> float:
     """Privacy noise against data at the end of a run.
 
-    The noise: an eigenvalue 2 s sqrt(d m / N) of the mean agent's noise, of m nodes (half of a tree's levels, or all
-    increments). The data: T / d, an eigenvalue of the mean agent's information.
+    The noise: an eigenvalue 2 s sqrt(d m / N) of the mean agent's noise, of m = `nodes` draws. The data: T / d, an
+    eigenvalue of the mean agent's information.
     """
     p, config = algorithm.params, algorithm.config
-    releases, dim = int(p.episodes) - 1, config["dim"]
-    nodes = tree_levels(releases) / 2 if config["privacy"] == "tree" else releases
+    dim = config["dim"]
     noise = 2 * p.node_scale * p.mechanism_scale * math.sqrt(dim * nodes / config["num_agents"])
     return float(noise * dim / config["horizon"])
 
@@ -188,11 +221,14 @@ def byzantine_ucb(
     horizon: int,
     window: int | None = None,
     aggregate: Aggregate = "geometric_median",
-    privacy: Literal["tree", "increment"] | None = None,
+    privacy: Literal["tree", "increment", "counter"] | None = None,
     epsilon: Scalar = math.inf,
     delta: Scalar = 1e-3,
     calibration: Literal["exact", "zcdp", "paper"] = "exact",
     node_scale: Scalar | None = None,
+    counter: Literal["blt", "tree", "honaker", "square_root", "banded"] = "blt",
+    counter_error: Literal["mean", "max"] = "mean",
+    buffers: int = 4,
     constants: ConstantsKind = "geometric_median",
     corruption_bound: Scalar = 0.0,
     feature_spread: Scalar = 1.0,
@@ -227,9 +263,10 @@ def byzantine_ucb(
         = 0: the mean); "mean"; "coordinate_median"; "trimmed_mean", without the N_1 smallest and largest of
         each coordinate; "krum", with max(1, N - N_1 - 2) neighbours (N_1 >= (N - 2) / 2 lets colluders be
         chosen).
-    privacy : {"tree", "increment"}, optional
-        None: no noise. Otherwise noise of node scale s on every agent's sums: "tree", by a binary tree, or
-        "increment", on each message (less noise up to 16 episodes) [static].
+    privacy : {"tree", "increment", "counter"}, optional
+        None: no noise. Otherwise noise of scale s on every agent's sums: "tree", by a binary tree as in the paper,
+        "increment", on each message (less than a tree up to 16 episodes), or "counter", by a form of
+        `mechanisms.counter`, whose noise is less than half of the tree's [static].
     epsilon : float
         Privacy of one message of one agent, in (0, inf]; inf: no noise.
     delta : float
@@ -239,6 +276,12 @@ def byzantine_ucb(
         "paper" is reconstructed and spends 0.32 of 4.
     node_scale : float, optional
         s >= 0 itself. None: from epsilon, delta and calibration.
+    counter : {"blt", "tree", "honaker", "square_root", "banded"}
+        The form, for privacy="counter" only [static]. "square_root" keeps every draw: at most 1,024 episodes.
+    counter_error : {"mean", "max"}
+        Whether the root mean square or the largest noise is least, for counter="blt".
+    buffers : int
+        Of counter="blt", at least 1 [static].
     constants : {"geometric_median", "dp", "median_of_means"}
         Of lambda_k and beta_k, whatever `aggregate` and `privacy` are (`theory.byzantine_ridge`,
         `theory.byzantine_radius`). The privacy terms of the latter two need privacy and a finite epsilon.
@@ -282,8 +325,8 @@ def byzantine_ucb(
     ----------
     Jadbabaie, Li, Qian and Tian, "Byzantine-robust federated linear bandits", Algorithm 1, Theorems 2, 6 and 7;
     `docs/formulas/byzantine.md#algorithm`, `docs/formulas/byzantine.md#constants`,
-    `docs/formulas/byzantine.md#aggregation-rules`, `docs/formulas/byzantine.md#privacy-noise`. Departures:
-    `docs/deviations/byzantine.md`.
+    `docs/formulas/byzantine.md#aggregation-rules`, `docs/formulas/byzantine.md#privacy-noise`;
+    of counters: `docs/formulas/counting.md`. Departures: `docs/deviations/byzantine.md`.
 
     Examples
     --------
@@ -298,7 +341,10 @@ def byzantine_ucb(
     """
     num_agents, num_arms, dim, horizon, window = sizes(num_agents, num_arms, dim, horizon, window)
     choice("aggregate", aggregate, RULES)
-    choice("privacy", privacy, (None, *FORMS))
+    choice("privacy", privacy, (None, *FORMS, "counter"))
+    choice("counter", counter, COUNTERS)
+    choice("counter_error", counter_error, ERRORS)
+    buffers = integer("buffers", buffers, 1)
     choice("calibration", calibration, CALIBRATIONS)
     iterations = integer("iterations", iterations, 1)
     epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False, remedy="use float('inf') for no noise")
@@ -306,7 +352,7 @@ def byzantine_ucb(
     delta = number("delta", delta, 0.0, 1.0, open_low=True, open_high=True, remedy=remedy)
     if privacy is None and (node_scale is not None or not math.isinf(epsilon)):
         given = f"epsilon = {epsilon!r}" if node_scale is None else f"node_scale = {node_scale!r}"
-        raise ValueError(f"{given} adds no noise without privacy: give privacy='tree' or 'increment'")
+        raise ValueError(f"{given} adds no noise without privacy: give privacy='counter', 'tree' or 'increment'")
     chosen = _constants(
         constants,
         num_agents=num_agents,
@@ -330,11 +376,21 @@ def byzantine_ucb(
                 f"num_agents = {num_agents} cannot form 3 N_1 = {3 * attacked} groups: lower corruption_bound"
             )
     episodes = -(-horizon // window)
+    releases, sums = episodes - 1, None
+    if privacy == "counter":
+        if counter == "square_root" and releases > MOST_RELEASES:
+            raise ValueError(
+                f"counter = 'square_root' keeps every draw, of at most {MOST_RELEASES} episodes; here are {releases}: "
+                "give counter='blt', whose noise is the same to 0.2%"
+            )
+        sums = form_of(counter, max(releases, 1), counter_error, buffers, 1, 1, None, None, 0.5)
     scale = 0.0
     if node_scale is not None:
         scale = number("node_scale", node_scale, 0.0)
+    elif sums:
+        scale = sums.column_norm * one_release(window, epsilon, delta, calibration) if releases else 0.0
     elif privacy:
-        scale = tree_scale(window, episodes - 1, epsilon, delta, calibration=calibration, form=privacy)
+        scale = tree_scale(window, releases, epsilon, delta, calibration=calibration, form=privacy)
     if scale > MAX_NODE_SCALE or chosen.shift > MAX_NODE_SCALE**2:
         given = f"epsilon = {epsilon!r}" if node_scale is None else f"node_scale = {node_scale!r}"
         raise ValueError(f"{given} needs numbers whose squares float32 cannot hold: raise epsilon or lower node_scale")
@@ -346,21 +402,26 @@ def byzantine_ucb(
         node_scale=scale,
         mechanism_scale=1.0,
         delta=delta,
+        sums=sums.params if sums else (),
     )
     steps = iterations if RULES[aggregate](iterations).iterative else 0
-    levels = tree_levels(episodes - 1) if privacy == "tree" else 0
+    levels = sums.size if sums else tree_levels(releases) if privacy == "tree" else 0
     static = (num_agents, dim, window, aggregate, steps, privacy, levels)
     claim = Guarantee()
     if privacy:
-        events = partial(_events, privacy)
+        nodes = tree_levels(releases) / 2 if privacy == "tree" else releases
+        events: Any = partial(_events, privacy)
+        if sums:
+            nodes = float(np.mean(sums.deviation(np.arange(1, max(releases, 1) + 1)) ** 2)) if releases else 0.0
+            events = partial(_counted_events, COUNTERS[counter], sums.column_norm if releases else 0.0)
         claim = guarantee("federated", "message", events, view_released, delta=lambda params: params.delta)
-        claim = claim._replace(noise_share=noise_share)
+        claim = claim._replace(noise_share=partial(noise_share, nodes))
     return Algorithm(
-        program=program(*static),
+        program=program(*static, (sums.begin, sums.move, sums.noise) if sums else None),
         schedule=(Span(window, episodes, whole=True),),
         params=params,
         guarantee=claim,
-        version=("byzantine_ucb", 4, (num_arms, *static)),
+        version=("byzantine_ucb", 4, (num_arms, *static, *((counter,) if sums else ()))),
         config={},
         rewards=Rewards(-1.0, 1.0) if privacy else Rewards(),
     )

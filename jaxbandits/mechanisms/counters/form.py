@@ -25,3 +25,13 @@ class Form(NamedTuple):
     column_norm: float
     # numbers that the noise of one entry needs
     size: int
+
+
+class Given(NamedTuple):
+    """In place of `Draws`: the normal draw that a message was given already."""
+
+    fresh: Any
+
+    def normal(self, t: Any, shape: Any) -> Any:
+        """That draw."""
+        return self.fresh

@@ -16,7 +16,7 @@ from jax import lax
 from jaxbandits.mechanisms.counters import nodes
 from jaxbandits.mechanisms.counters.blt import blt, column
 from jaxbandits.mechanisms.counters.blt import functions as blt_functions
-from jaxbandits.mechanisms.counters.form import Form
+from jaxbandits.mechanisms.counters.form import Form, Given
 
 EPOCHS = 31  # the messages that an int32 can count
 
@@ -67,16 +67,6 @@ def functions(inside: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
         return totals + jnp.where(running, scale * heard(own(params, epoch).counters, counter, i), 0)
 
     return begin, move, noise
-
-
-class Given(NamedTuple):
-    """The draw that a message was given already."""
-
-    fresh: Any
-
-    def normal(self, t: Any, shape: Any) -> Any:
-        """That draw."""
-        return self.fresh
 
 
 def _filled(t: Any) -> Any:

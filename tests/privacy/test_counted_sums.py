@@ -1,0 +1,178 @@
+"""Algorithms whose running sums `mechanisms.counter` releases: noise, spend, constants, regret, bad arguments."""
+
+import math
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxbandits as jb
+from jaxbandits import mechanisms
+from jaxbandits.algorithms import byzantine_ucb, epsilon_greedy, jdp_linucb, linear_thompson
+from jaxbandits.numerics.packed import pack
+from jaxbandits.random import Draws
+
+TREES = ("blt", "honaker", "square_root", "banded")
+COUNTERS = ("tree", *TREES)
+USERS = jb.environments.contextual_linear(num_arms=3, dim=2)
+AGENTS = jb.environments.federated_linear(
+    num_agents=3, num_arms=3, dim=2, reward="bounded", theta_norm=0.7, noise_scale=0.3
+)
+T = 24
+
+
+@pytest.fixture(autouse=True)
+def _quick(quickly_compiled):
+    """Nothing here is about the last bits of a user's own options."""
+
+
+def noise(form, draws, shape, releases, **options):
+    """What the form makes of normals [releases, *shape] that were drawn already, at unit scale."""
+    count = mechanisms.counter(form, horizon=releases, **options)
+
+    class Drawn:
+        def normal(self, t, shape):
+            return jnp.asarray(draws)[t - 1]
+
+    with jax.enable_x64(True):
+        state, found = count.init(shape, jnp.float64), []
+        for t in range(1, releases + 1):
+            state = count.add(count.params, state, jnp.zeros(shape), Drawn(), jnp.int32(t))
+            found.append(np.asarray(count.release(count.params, state)))
+    return np.array(found)
+
+
+def drawn(path, seed, releases, shape):
+    with jax.enable_x64(True):
+        plays = jnp.arange(1, releases + 1, dtype=jnp.int32)
+        return np.asarray(jax.vmap(lambda t: Draws(jnp.uint32(seed), path, jnp.float64).normal(t, shape))(plays))
+
+
+@pytest.mark.parametrize("form", TREES)
+def test_users_sums_carry_the_noise_of_the_form(form):
+    algorithm = jdp_linucb(num_arms=3, dim=2, horizon=T, epsilon=1.0, delta=1e-3, tree=form)
+    history = jb.simulate(algorithm, USERS, seed=5, history=True, checkpoints=1, dtype="float64").history
+    p = algorithm.params.statistics
+    unit = noise(form, drawn("alg/update/noise", 5, T, (5,)), (5,), T)
+    scale = [p.diagonal, p.off_diagonal, p.diagonal, p.vector, p.vector]
+    exact = np.cumsum(np.stack([*history.message.gram, *history.message.vector], -1).reshape(T, 5), 0)
+    released = np.stack([*history.released.gram, *history.released.vector], -1).reshape(T, 5)
+    np.testing.assert_allclose(released, exact + np.array(scale) * unit, atol=1e-8)
+
+
+@pytest.mark.parametrize("form", COUNTERS)
+def test_agents_sums_carry_the_noise_of_the_form(form):
+    algorithm = byzantine_ucb(
+        num_agents=3, num_arms=3, dim=2, horizon=T, window=1, privacy="counter", counter=form, epsilon=2.0
+    )
+    history = jb.simulate(algorithm, AGENTS, seed=3, history=True, checkpoints=1, dtype="float64").history
+    gram, vector = history.released
+    normals = drawn("alg/update/gram", 3, T - 1, (3, 3)), drawn("alg/update/vector", 3, T - 1, (3, 2))
+    unit = noise(form, np.concatenate([math.sqrt(2) * normals[0], normals[1]], -1), (3, 5), T - 1, error="mean")
+    with jax.enable_x64(True):
+        exact = np.concatenate([pack(jnp.asarray(history.message.gram)), history.message.vector], -1)[: T - 1]
+    want = np.cumsum(exact, 0) + algorithm.params.node_scale * unit
+    np.testing.assert_allclose(np.concatenate([gram, vector], -1)[: T - 1], want, atol=1e-8)
+    assert np.isnan(gram[-1]).all()  # the last episode's message is not used
+
+
+@pytest.mark.parametrize("preset", ["reference", "theory"])
+@pytest.mark.parametrize("form", TREES)
+def test_users_spend_what_the_binary_tree_spends_with_less_noise(form, preset):
+    build = partial(jdp_linucb, num_arms=20, dim=5, horizon=900, epsilon=1.0, delta=1e-3, preset=preset)
+    tree, other = build(tree="binary"), build(tree=form)
+    spent = tree.guarantee.spend(tree.params)
+    if preset == "reference":
+        assert other.guarantee.spend(other.params) == pytest.approx(spent, rel=1e-9)
+    else:  # the theory's preset counts a node more than the tree has
+        assert other.guarantee.spend(other.params)[0] == pytest.approx(spent[0], rel=1e-9)
+    half = other.params._replace(mechanism_scale=0.5)
+    assert other.guarantee.spend(half)[0] > spent[0]
+    (event,) = other.guarantee.events(other.params)
+    assert event.times == 1 and event.mechanism == "gaussian"
+    assert other.params.statistics.ridge < tree.params.statistics.ridge
+
+
+def test_ridges_follow_the_noise():
+    made = jdp_linucb(num_arms=20, dim=5, horizon=5000, epsilon=1.0, delta=1e-3, tree="honaker")
+    assert made.params.statistics.ridge == pytest.approx(207.847349, rel=1e-8)
+    assert made.guarantee.spend(made.params)[0] == pytest.approx(0.838383, abs=1e-6)
+    sums = mechanisms.counter("honaker", horizon=5000)
+    tree = mechanisms.counter("tree", horizon=5000)
+    plays = np.arange(1, 5001)
+    share = sums.column_norm * sums.deviation(plays).max() / (tree.column_norm * tree.deviation(plays).max())
+    binary = jdp_linucb(num_arms=20, dim=5, horizon=5000, epsilon=1.0, delta=1e-3, tree="binary")
+    assert made.params.statistics.ridge == pytest.approx(share * binary.params.statistics.ridge, rel=1e-9)
+
+
+def test_without_a_budget_it_is_linucb():
+    run = partial(jb.sweep, environment=USERS, horizon=60, seeds=4, progress=False, dtype="float64", checkpoints=10)
+    private = run(partial(jdp_linucb, epsilon=math.inf, tree="blt"))
+    binary = run(partial(jdp_linucb, epsilon=math.inf, tree="binary"))
+    np.testing.assert_array_equal(private.regret, binary.regret)
+
+
+@pytest.mark.parametrize("form", COUNTERS)
+def test_agents_spend_the_claim(form):
+    build = partial(byzantine_ucb, num_agents=10, num_arms=10, dim=4, horizon=2000, window=10, privacy="counter")
+    made = build(counter=form, epsilon=1.0, delta=1e-3)
+    assert made.guarantee.spend(made.params) == (pytest.approx(1.0, rel=1e-9), 1e-3)
+    half = made.params._replace(mechanism_scale=0.5)
+    assert made.guarantee.spend(half)[0] > 1.5
+    if form == "square_root":
+        assert made.params.node_scale == pytest.approx(104.598035, rel=1e-8)
+    silent = build(counter=form)
+    assert silent.params.node_scale == 0 and silent.guarantee.spend(silent.params)[0] == math.inf
+    once = byzantine_ucb(num_agents=3, num_arms=3, dim=2, horizon=5, window=5, privacy="counter", epsilon=1.0)
+    assert once.guarantee.spend(once.params) == (0.0, 1e-3) or once.guarantee.spend(once.params)[0] == 0
+
+
+def test_the_counters_tree_is_the_papers_tree():
+    """Of the same scale, so of the same plays; only the events are written otherwise."""
+    build = partial(byzantine_ucb, window=1, epsilon=4.0)
+    found = jb.sweep(
+        {"tree": partial(build, privacy="tree"), "counter": partial(build, privacy="counter", counter="tree")}, AGENTS,
+        horizon=40, seeds=4, progress=False, dtype="float64",
+    )  # fmt: skip
+    np.testing.assert_allclose(found.regret.sel(algorithm="tree"), found.regret.sel(algorithm="counter"), rtol=1e-9)
+
+
+def test_regrets_are_those_of_another_transcription():
+    users = partial(jb.environments.contextual_linear, num_arms=20, dim=5)
+    learn = partial(jdp_linucb, epsilon=2.0, delta=1e-3, tree="blt")
+    found = jb.sweep(learn, users, horizon=2000, seeds=64, checkpoints=1, progress=False).regret.values.ravel()
+    assert abs(found.mean() - 317.31) <= 4 * math.hypot(1.8, found.std(ddof=1) / 8)
+    agents = partial(
+        jb.environments.federated_linear, num_agents=10, num_arms=10, dim=4, reward="bounded", theta_norm=0.7,
+        noise_scale=0.3,
+    )  # fmt: skip
+    learn = partial(byzantine_ucb, window=1, noise_scale=0.3, delta=1e-3, epsilon=4.0, privacy="counter")
+    found = jb.sweep(
+        partial(learn, counter_error="max"), agents, horizon=4000, seeds=24, checkpoints=1, progress=False
+    ).regret.values.ravel()
+    assert abs(found.mean() - 153.7) <= 4 * math.hypot(8.4, found.std(ddof=1) / math.sqrt(24))
+
+
+@pytest.mark.parametrize("factory", [linear_thompson, epsilon_greedy])
+def test_other_learners_take_the_forms(factory):
+    made = factory(num_arms=3, dim=2, horizon=50, statistics="jdp", epsilon=1.0, tree="blt")
+    tree = factory(num_arms=3, dim=2, horizon=50, statistics="jdp", epsilon=1.0, tree="binary")
+    assert made.guarantee.spend(made.params) == pytest.approx(tree.guarantee.spend(tree.params))
+    run = jb.simulate(made, USERS, checkpoints=2)
+    assert np.isfinite(run.regret).all()
+
+
+@pytest.mark.parametrize(("factory", "given", "named"), [
+    (jdp_linucb, {"tree": "k_ary"}, "tree"), (jdp_linucb, {"tree": "square_root", "horizon": 2000}, "square_root"),
+    (byzantine_ucb, {"counter": "k_ary"}, "counter"), (byzantine_ucb, {"counter_error": "least"}, "counter_error"),
+    (byzantine_ucb, {"buffers": 0}, "buffers"),
+    (byzantine_ucb, {"counter": "square_root", "horizon": 2000, "window": 1}, "counter"),
+])  # fmt: skip
+def test_bad_arguments_are_named(factory, given, named):
+    common = {"num_arms": 3, "dim": 2, "horizon": 50, "epsilon": 1.0}
+    if factory is byzantine_ucb:
+        common |= {"num_agents": 3, "privacy": "counter"}
+    with pytest.raises(ValueError, match=named):
+        factory(**common | given)
