@@ -230,7 +230,7 @@ def _nested(nodes: int, entries: int):
     return start, lambda params, source, draws, n: source, noise
 
 
-TREES = {"binary": _tree, "simplified": _nested, "counter": _counter}
+TREES: dict[str, Callable[..., Any]] = {"binary": _tree, "simplified": _nested, "counter": _counter}
 
 
 def tree_nodes(form: str, horizon: int) -> int:

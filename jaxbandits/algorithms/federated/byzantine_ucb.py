@@ -93,7 +93,7 @@ class State(NamedTuple):
     refused: Int[Array, ""]
 
 
-def _noise(privacy: str, levels: int, sums: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
+def _noise(privacy: Any, levels: int, sums: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
     """dtype -> state; params, state, n, fresh normals -> state, the noise of the sum of n messages."""
     if privacy == "counter":
         begin, move, noise = sums
@@ -389,7 +389,7 @@ def byzantine_ucb(
         scale = number("node_scale", node_scale, 0.0)
     elif sums:
         scale = sums.column_norm * one_release(window, epsilon, delta, calibration) if releases else 0.0
-    elif privacy:
+    elif privacy == "tree" or privacy == "increment":
         scale = tree_scale(window, releases, epsilon, delta, calibration=calibration, form=privacy)
     if scale > MAX_NODE_SCALE or chosen.shift > MAX_NODE_SCALE**2:
         given = f"epsilon = {epsilon!r}" if node_scale is None else f"node_scale = {node_scale!r}"
