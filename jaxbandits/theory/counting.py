@@ -89,6 +89,6 @@ def counting_lower_bound(n: int) -> float:
     Examples
     --------
     >>> round(counting_lower_bound(1000), 3)
-    2.706
+    2.707
     """
     return (2 + math.log((2 * integer("n", n, 1) + 1) / 3)) / math.pi
