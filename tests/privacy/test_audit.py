@@ -382,7 +382,7 @@ MUTANTS = {
     "wrong side, jdp_linucb": Mutant("jdp_linucb", program_with(update=clean_release)),
     "wrong side, vector": Mutant("vector", program_with(encode=noise_after, update=late_normal)),
     "wrong side, amplified": Mutant("amplified", program_with(encode=noise_after, update=late_normal)),
-    "spent twice, online_ucb": Mutant("online_ucb", program_with(encode=sent_twice, update=first_used)),
+    "spent twice, online_ucb": Mutant("online_ucb", program_with(encode=sent_twice, update=first_used), 4 * RUNS),
     "spent twice, ldp_linucb": Mutant("ldp_linucb", program_with(encode=sent_twice, update=first_used)),
 }
 CENTRAL = SMALL | {"epsilon": 1.0, "moment": "central", "mean_bound": 30.0, "histogram_scale": 0.0}

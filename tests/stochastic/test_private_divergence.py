@@ -95,6 +95,8 @@ def test_counted_noises_are_what_a_search_finds_and_the_inverse_of_each_other():
             assert found == pytest.approx(reference.counted(p, q, n, m, epsilon), rel=1e-4, abs=1e-6)
             back = fast.counted_upper_index(*number(p, found / n, n, m, epsilon))
             assert -math.expm1(-float(back)) == pytest.approx(q, abs=1e-6)
+            sure = fast.counted_divergence(*(jnp.float32(z) for z in (0.9, 1.0, n, m, 30.0)))
+            assert float(sure) == pytest.approx(reference.counted(0.9, 1.0, n, m, 30.0), rel=1e-3)
             none = float(fast.counted_divergence(*number(p, q, n, 0, epsilon)))
             assert none == pytest.approx(n * theory.private_kl_divergence(p, q, epsilon), rel=1e-6)
             assert float(fast.counted_divergence(*number(p, q, n, m, 1e20))) == pytest.approx(n * reference.kl(p, q))
@@ -194,8 +196,10 @@ def test_each_reward_enters_one_release():
 @pytest.mark.parametrize("factory", [dp_klucb, dp_imed])
 @pytest.mark.parametrize(("arguments", "named"), [
     ({"epsilon": 0.0}, "epsilon"), ({"epsilon": 1.0, "batch_ratio": 1.0}, "batch_ratio"),
-    ({"epsilon": 1.0, "first_batch": 0}, "first_batch"), ({"epsilon": 1.0, "index": "newest"}, "index"),
+    ({"epsilon": 1.0, "first_batch": 0}, "first_batch"), ({"epsilon": 1.0, "horizon": 2**31 - 1}, "horizon"),
+    ({"epsilon": 1.0, "horizon": 10**6, "batch_ratio": 1 + 1e-9}, "batch_ratio"),
+    ({"epsilon": 1.0, "index": "newest"}, "index"),
 ])  # fmt: skip
 def test_bad_arguments_are_named(factory, arguments, named):
     with pytest.raises(ValueError, match=named):
-        factory(num_arms=2, horizon=10, **arguments)
+        factory(**{"num_arms": 2, "horizon": 10, **arguments})

@@ -19,6 +19,7 @@ from jaxbandits.validation import choice, integer, number
 INDICES = ("printed", "coupled")
 # Tables are as long as the next power of two above this, so that horizons share a program.
 TABLE_ROWS = 64
+MOST_BATCHES = 1 << 14
 
 
 class Params(NamedTuple):
@@ -52,6 +53,10 @@ def targets(horizon: int, batch_ratio: float, first_batch: int) -> np.ndarray:
     ends = [min(first_batch, episodes.FOREVER)]
     while ends[-1] <= horizon:
         ends.append(min(max(ends[-1] + 1, math.ceil(batch_ratio * ends[-1] - 1e-9)), episodes.FOREVER))
+        if len(ends) > MOST_BATCHES:
+            raise ValueError(
+                f"batch_ratio = {batch_ratio:g} makes more than {MOST_BATCHES:,} batches of an arm: give a larger one"
+            )
     size = max(TABLE_ROWS, 2 ** math.ceil(math.log2(len(ends) + 1)))
     return np.array(ends + [episodes.FOREVER] * (size - len(ends)), np.int32)
 
@@ -105,7 +110,7 @@ def algorithm_of_index(
     batch_ratio: Scalar, first_batch: int,
 ) -> Algorithm:  # fmt: skip
     """The algorithm that plays the arm of largest index in growing batches, its arguments validated."""
-    num_arms, horizon = integer("num_arms", num_arms, 2), integer("horizon", horizon, 1)
+    num_arms, horizon = integer("num_arms", num_arms, 2), integer("horizon", horizon, 1, episodes.FOREVER - 1)
     epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False, remedy="use float('inf') for no noise")
     batch_ratio = number("batch_ratio", batch_ratio, 1.0, open_low=True)
     choice("index", index, INDICES)

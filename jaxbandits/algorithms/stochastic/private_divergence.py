@@ -23,13 +23,16 @@ def kl(x: Float[Array, "..."], y: Float[Array, "..."]) -> Float[Array, "..."]:
     return xlogy(x, x) - xlogy(x, y) + xlog1py(1 - x, -x) - xlog1py(1 - x, -y)
 
 
+def _thinned(y: Float[Array, "..."], rate: Any) -> Float[Array, "..."]:
+    """log(1 - y (1 - e^-rate)): the second form is for rates whose e^-rate vanishes beside 1."""
+    small = jnp.log1p(y * jnp.expm1(-jnp.minimum(rate, 10.0)))
+    return jnp.where(rate < 10, small, jnp.logaddexp(jnp.log1p(-y), jnp.log(y) - rate))
+
+
 def divergence(x: Float[Array, "..."], y: Float[Array, "..."], epsilon: Any) -> Float[Array, "..."]:
     """d_eps(x, y), the least eps |z - x| + kl(z, y) for z between x <= y, both in [0, 1]; 0 where x >= y."""
     apart = jnp.log(y) + jnp.log1p(-x) - jnp.log(x) - jnp.log1p(-y)  # logit y - logit x
-    # log(1 - y (1 - e^-eps)): the second form is for epsilons whose e^-eps vanishes beside 1
-    small = jnp.log1p(y * jnp.expm1(-epsilon))
-    large = jnp.logaddexp(jnp.log1p(-y), jnp.log(y) - epsilon)
-    far = -epsilon * x - jnp.where(epsilon < 10, small, large)
+    far = -epsilon * x - _thinned(y, epsilon)
     return jnp.where(x < y, jnp.maximum(jnp.where(apart <= epsilon, kl(x, y), far), 0), 0)
 
 
@@ -69,7 +72,7 @@ def counted_divergence(
 
     def exponent(share):
         rate = share * epsilon
-        return -rate * pulls * x - pulls * jnp.log1p(y * jnp.expm1(-rate)) + noises * jnp.log1p(-share * share)
+        return -rate * pulls * x - pulls * _thinned(y, rate) + noises * jnp.log1p(-share * share)
 
     private = jnp.maximum(_largest_value(exponent, x + y + pulls), 0)
     return jnp.where(x < y, jnp.where(epsilon < UNBOUNDED, private, pulls * kl(x, y)), 0)
