@@ -119,7 +119,7 @@ def ledger(
     >>> import jaxbandits as jb
     >>> algorithms, actions = jb.algorithms, [[1, 0], [0, 1]]
     >>> jb.privacy.ledger(algorithms.private_elimination(actions=actions, horizon=1000, epsilon=0.5, num_batches=3))
-    private_elimination, central model, neighbours differ in one reward: epsilon = 0.5, delta = 0
+    private_elimination, central model, neighbours differ in one reward: epsilon = 0.5, delta = 0, rho of zCDP = 0.125
                                         release   noise  sensitivity  scale  times  epsilon
      sum by arm of a batch's rewards in [-1, 1] laplace            2      4      1      0.5
     """
