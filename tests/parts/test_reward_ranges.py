@@ -314,7 +314,10 @@ def test_static_arguments():
     }
     assert static == {
         "kl_ucb": ["num_arms"], "thompson": ["num_arms", "posterior"], "ftpl": ["num_arms", "resampling"],
-        "byzantine_ucb": ["num_agents", "num_arms", "dim", "horizon", "window", "aggregate", "privacy", "iterations"],
+        "byzantine_ucb": [
+            "num_agents", "num_arms", "dim", "horizon", "window", "aggregate", "privacy", "counter", "buffers",
+            "iterations",
+        ],
         "linucb": ["num_arms", "dim", "contexts"],
     }  # fmt: skip
     assert listing.record("private_batched")["static"] == ["num_arms", "base"]  # its window is data
