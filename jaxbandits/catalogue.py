@@ -3,6 +3,7 @@
 A public factory without a case here fails a test.
 """
 
+import math
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -146,6 +147,10 @@ ALGORITHMS: dict[str, Example] = {
     "dp_ts_ucb": Example(partial(a.dp_ts_ucb, epsilon=4.0, budget=8, delta=0.01), arms, horizon=600),
     "gdp_thompson": Example(partial(a.gdp_thompson, pre_pulls=10, epsilon=4.0, delta=0.01), arms, horizon=200),
     "adac_ucb": Example(partial(a.adac_ucb, rho=0.5, delta=0.01), arms, horizon=600),
+    "local_robust_elimination": Example(
+        partial(a.local_robust_elimination, epsilon=2.0, moment_order=math.inf, corruption_after=0.02), arms,
+        message_adversary=partial(v.huber, corruption=0.02, kind="target", value="inf"), horizon=600,
+    ),
     "dprse": Example(partial(a.dprse, epsilon=1.0, moment_bound=0.02), partial(arms, means=[0.48, 0.6]), horizon=6000),
     "prm_ucb": Example(partial(a.prm_ucb, epsilon=1.0), arms, horizon=600),
     "prm_thompson": Example(

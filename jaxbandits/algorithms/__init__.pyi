@@ -95,6 +95,9 @@ from .robust import (
     huber_ucb as huber_ucb,
 )
 from .robust import (
+    local_robust_elimination as local_robust_elimination,
+)
+from .robust import (
     prm_elimination as prm_elimination,
 )
 from .robust import (

@@ -7,6 +7,7 @@ from jaxbandits.estimators.geometric_median import GeometricMedian, geometric_me
 from jaxbandits.estimators.histogram_mean import HistogramMean, histogram_mean
 from jaxbandits.estimators.huber_location import huber_location
 from jaxbandits.estimators.krum import krum
+from jaxbandits.estimators.local_mean import local_mean
 from jaxbandits.estimators.median_of_means import median_of_means
 from jaxbandits.estimators.random_groups import random_groups
 from jaxbandits.estimators.shorth_mean import shorth_mean
@@ -27,6 +28,7 @@ __all__ = [
     "histogram_mean",
     "huber_location",
     "krum",
+    "local_mean",
     "median_of_means",
     "pack",
     "random_groups",

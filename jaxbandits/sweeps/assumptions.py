@@ -89,6 +89,8 @@ def exceeded(algorithm: Algorithm, environment: Environment) -> tuple[float, str
     bound, order = config.get("moment_bound"), config.get("moment_order")
     if moment is None or bound is None or order is None:
         return None
+    if np.isinf(order):  # rewards are bounded then, which `Rewards` declares
+        return None
     central = config.get("moment") == "central" or config.get("estimator") in CENTRAL_ESTIMATORS
     excesses = list[tuple[float, str]]()
     sizes = moment(order, central)

@@ -5,6 +5,7 @@
 * `robust_linear_*`: Robust and private stochastic linear bandits (ICML 2023).
 * `online_ucb_*`: Improved rate for locally differentially private linear bandits.
 * `private_kl_*`, `private_bandit_*`, `private_minimax_*`, `dp_index_bound`, `adac_ucb_bound`: private bandits of today.
+* `local_mean_rate`, `local_robust_rate`: locally private reports of which some are corrupted.
 * `counting_*`: private running sums.
 * All others: Asi, Raman and Talwar, Faster Rates for Private Adversarial Bandits (ICML 2025).
 
@@ -40,6 +41,7 @@ from jaxbandits.theory.federated import (
     byzantine_window,
 )
 from jaxbandits.theory.linear import robust_linear_action_bound, robust_linear_reward_bound
+from jaxbandits.theory.local_privacy import local_mean_rate, local_robust_rate
 from jaxbandits.theory.private_arms import (
     dp_index_bound,
     private_bandit_lower_bound,
@@ -119,6 +121,8 @@ __all__ = [
     "counting_error",
     "counting_lower_bound",
     "adac_ucb_bound",
+    "local_mean_rate",
+    "local_robust_rate",
     "dp_index_bound",
     "private_bandit_lower_bound",
     "private_kl_divergence",

@@ -210,3 +210,64 @@ def adac_ucb(rewards, normal, *, num_arms, horizon, rho, index_scale=3.1, mechan
         arm = first_max([adac_index(mean[a], behind[a], t + 1, rho, index_scale) for a in range(num_arms)])
         length = total[arm]
     return plays.result()
+
+
+def local_level(n, c, order, unit, before, after, log):
+    """M of a block of n reports."""
+    if math.isinf(order):
+        return unit
+    parts = [(n / (c * c * log)) ** (1 / (2 * order))]
+    if before > 0:
+        parts.append(before ** (-1 / order))
+    if after > 0:
+        parts.append((c * after) ** (-1 / order))
+    return unit * min(parts)
+
+
+def local_radius(n, level, c, order, unit, before, after, failure, radius, truncation):
+    """Beta of a block of n reports."""
+    if radius == "order":
+        power = 1 if math.isinf(order) else 1 - 1 / order
+        private = 0.75 * (c * math.sqrt(math.log(1 / failure) / n)) ** power
+        return unit * (private + 0.5 * (before**power + (c * after) ** power))
+    tail = 0.0
+    if not math.isinf(order):
+        q = 1.0 if truncation == "zero" else (order - 1) ** (order - 1) / order**order
+        tail = q * unit**order * level ** (1 - order)
+    noise = c * level * math.sqrt(2 * math.log(2 / failure) / n)
+    client = (1 - before) * tail + before * (level + unit)
+    return noise + (1 - after) * client + after * (c * level + unit)
+
+
+def local_report(x, uniform, level, c, truncation):
+    """One bit of c M, as a reward of size M or less asks for."""
+    if truncation == "zero":
+        x = x if abs(x) <= level else 0.0
+    else:
+        x = 0.0 if math.isnan(x) else max(-level, min(level, x))
+    return c * level if uniform < 1 / 2 + x / (2 * c * level) else -c * level
+
+
+def local_robust_elimination(
+    rewards, uniform, *, num_arms, horizon, epsilon, order=2.0, bound=1.0, before=0.0, after=0.0, radius="order",
+    truncation="zero",
+):  # fmt: skip
+    """Batches of 2, 4, 8, ... plays of every active arm in index order; a client reports one bit a play."""
+    plays = Plays(rewards, horizon, lambda x: x)
+    c = 1.0 if math.isinf(epsilon) else (math.exp(epsilon) + 1) / (math.exp(epsilon) - 1)
+    unit = bound if math.isinf(order) else bound ** (1 / order)
+    active, n = list(range(num_arms)), 1
+    while len(active) > 1:
+        n, means = 2 * n, {}
+        level = local_level(n, c, order, unit, before, after, math.log(horizon))
+        beta = local_radius(n, level, c, order, unit, before, after, 1 / horizon, radius, truncation)
+        for arm in active:
+            if (x := plays.block(arm, n)) is None:
+                return plays.result()
+            last = len(plays.actions)
+            reports = [local_report(x[i], uniform(last - n + 1 + i), level, c, truncation) for i in range(n)]
+            means[arm] = sum(reports) / n
+            plays.released.append((last, arm, means[arm]))
+        active = [a for a in active if max(means.values()) - means[a] <= 2 * beta]
+    plays.block(active[0], horizon + 1)
+    return plays.result()

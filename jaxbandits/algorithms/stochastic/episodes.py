@@ -40,6 +40,10 @@ class Rules(NamedTuple):
     diagnose: Callable[..., dict[str, Any]] = lambda params, memory: {}
     # params, memory -> the arm played until the horizon, or UNDECIDED
     rest: Callable[..., Any] | None = None
+    # params, memory -> what a client is told beside its arm
+    note: Callable[..., Any] = lambda params, memory: ()
+    # params, note, draws, t[P], value[P] -> what clients report in place of their rewards [P]
+    encode: Callable[..., Any] = lambda params, note, draws, t, value: value
 
 
 class State(NamedTuple):
@@ -75,10 +79,10 @@ def program(rules: Rules, shortcut: bool = False) -> Program:
         return State(memory, arm, length, integer_sums.nothing(draws.dtype))
 
     def act(params, state, draws, t, context):
-        return state.arm[None], jnp.minimum(state.left, t.shape[0]), ()
+        return state.arm[None], jnp.minimum(state.left, t.shape[0]), rules.note(params, state.memory)
 
     def encode(params, note, draws, t, context, action, reward, play):
-        return Report(reward, action, play)
+        return Report(rules.encode(params, note, draws, t, reward), action, play)
 
     def update(params, state, draws, t, note, message, used):
         dtype = message.value.dtype
