@@ -338,6 +338,8 @@ class AdversaryView(NamedTuple):
     state: Any
     note: Any
     sample: Callable[[Any], Any]  # action -> reward drawn on the contamination stream
+    # draws, rewards [P] -> what honest clients would send of these rewards; None where rewards are attacked
+    encode: Callable[[Any, Any], Any] | None = None
 
 
 class AttackInit(Protocol):

@@ -73,12 +73,13 @@ def offer(parts: Parts, case: Case, seed: Any, slots: int, lane: Lane, before: A
     hits, nonfinite = [], lane.nonfinite
     reward_state, message_state = lane.reward_adversary, lane.message_adversary
 
-    def adversary_view(stream: Draws) -> AdversaryView:
+    def adversary_view(stream: Draws, encode: Any = None) -> AdversaryView:
         truth = world.truth(case.environment, world_state, t, context)
         again = stream.child("reward")
         return AdversaryView(
             t=t, context=context, action=action, play=play, truth=truth, params=params, state=lane.algorithm, note=note,
             sample=lambda other: world.reward(case.environment, world_state, again, t, context, other),
+            encode=encode,
         )  # fmt: skip
 
     if parts.reward_attack is not None:
@@ -93,8 +94,12 @@ def offer(parts: Parts, case: Case, seed: Any, slots: int, lane: Lane, before: A
         nonfinite = nonfinite + jnp.sum(bad, dtype=jnp.int32)
     sent = message = program.encode(params, note, alg.child("encode"), t, context, action, reward, play)
     if parts.message_attack is not None:
+
+        def honest(draws: Draws, rewards: Any) -> Any:
+            return program.encode(params, note, draws, t, context, action, rewards, play)
+
         message, hit, message_state = parts.message_attack.corrupt(
-            case.message_adversary, message_state, attack, t, message, adversary_view(attack)
+            case.message_adversary, message_state, attack, t, message, adversary_view(attack, honest)
         )
         hits.append(hit)
     last = before + used

@@ -14,19 +14,33 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from jax import lax, tree
 
-from jaxbandits.numerics import UNROLL, argmax, count, pick
-from jaxbandits.protocol import Adversary, Attack, Report
+from jaxbandits.numerics import UNROLL, argmax, count, fixed_sum, pick
+from jaxbandits.protocol import Adversary, Attack, Loss, Moments, Report
 from jaxbandits.typing import Array, Float, Int, Scalar
 from jaxbandits.validation import choice, factory, integer, number, shown
 
 Kind: TypeAlias = Literal[
-    "fixed", "swapped", "gaussian", "cauchy", "sign_flip", "random_sign", "target", "subthreshold", "burst"
+    "fixed", "swapped", "gaussian", "cauchy", "sign_flip", "random_sign", "target", "subthreshold", "burst", "in_range"
 ]
-KINDS = ("fixed", "swapped", "gaussian", "cauchy", "sign_flip", "random_sign", "target", "subthreshold", "burst")
+KINDS = (
+    "fixed", "swapped", "gaussian", "cauchy", "sign_flip", "random_sign", "target", "subthreshold", "burst", "in_range",
+)  # fmt: skip
 # what value=None means; otherwise 0
-VALUES = {"fixed": 10.0, "random_sign": 10.0, "target": 10.0, "burst": 10.0, "sign_flip": 1.0, "subthreshold": 0.99}
+VALUES = {
+    "fixed": 10.0,
+    "random_sign": 10.0,
+    "target": 10.0,
+    "burst": 10.0,
+    "sign_flip": 1.0,
+    "subthreshold": 0.99,
+    "in_range": 1.0,
+}
+# kinds that read nothing but the numbers they replace, so that any message can be attacked by them
+BLIND = ("fixed", "gaussian", "cauchy", "sign_flip", "random_sign")
+# how many honest reports "in_range" chooses from
+CHOICES = 16
 # kinds that add few values, whatever the learner does
 POINTS = ("fixed", "swapped", "sign_flip", "random_sign", "target")
 
@@ -78,7 +92,22 @@ def huber_attack(kind: str) -> Attack:
     def init(params, draws):
         return ()
 
-    def bad_values(params, draw, x, arm, view):
+    def most_misleading(params, draws, arm, view):
+        """Of some honest reports about a low reward of the best arm, or a high one of another, the lowest or highest.
+
+        A loss is the other way round.
+        """
+        if view.encode is None:
+            raise ValueError("huber(kind='in_range') sends reports: use it as message_adversary")
+        best = argmax(view.truth.means)
+        pretended = jnp.where(view.action == best, -1, 1).astype(draws.dtype) * jnp.abs(params.value)
+        sent = [view.encode(draws.child(f"choice{i}"), pretended.astype(draws.dtype)) for i in range(CHOICES)]
+        values = jnp.stack([told.value if isinstance(told, Report) else tree.leaves(told)[0] for told in sent])
+        best = best if best.shape in ((), arm.shape) else best[0]
+        lowest = (arm == best) != isinstance(sent[0], Loss)
+        return jnp.where(lowest, jnp.min(values, axis=0), jnp.max(values, axis=0))
+
+    def bad_values(params, draw, x, arm, view, loss=False):
         value = jnp.asarray(params.value, x.dtype)
         if kind in ("fixed", "burst"):
             return jnp.broadcast_to(value, x.shape)
@@ -97,26 +126,50 @@ def huber_attack(kind: str) -> Attack:
         if kind in ("target", "subthreshold"):
             best = argmax(view.truth.means)
             best = best if best.shape in ((), arm.shape) else best[0]  # means that change with the play, one report
-            return jnp.where(arm == best, -jnp.abs(value), jnp.abs(value))
+            worse = jnp.where((arm == best) != loss, -1, 1).astype(x.dtype)  # a good arm is made worse
+            return worse * jnp.abs(value)
         # as many rewards as plays are drawn; a report that stands for several plays takes the first one's
         means = jnp.broadcast_to(view.truth.means, (*view.action.shape, view.truth.means.shape[-1]))
         fresh = view.sample(mirrored(means, view.action)).astype(x.dtype)
         if arm is view.action:
             return fresh
+        if loss:
+            return fixed_sum(jnp.where(view.play, 1 - fresh, 0))
         if x.ndim == fresh.ndim == 1:
             return fresh[jnp.argmax(view.action[None] == arm[:, None], axis=-1)]
         return fresh[0]
 
+    def entries(params, draws, t, payload, view):
+        """A message of several numbers: where it is hit each of them is replaced."""
+        if kind not in BLIND:
+            raise ValueError(
+                f"huber(kind={kind!r}) replaces one number for a play, and {type(payload).__name__} holds several: "
+                f"choose one of {', '.join(map(repr, BLIND))}"
+            )
+        hit = (draws.child("hit").uniform(t[0]) < params.corruption) & jnp.any(view.play)
+
+        def replaced(number, x):
+            if not jnp.issubdtype(x.dtype, jnp.floating):
+                return x
+            draw = _per(draws.child(f"entry{number}"), t, x.shape, by_play=False)
+            return jnp.where(hit, bad_values(params, draw, x, None, view), x)
+
+        leaves, structure = tree.flatten(payload)
+        return tree.unflatten(structure, [replaced(i, x) for i, x in enumerate(leaves)])
+
     def corrupt(params, state, draws, t, payload, view):
+        loss = isinstance(payload, Loss)
         if isinstance(payload, Report):  # as message_adversary
             x, arm, may = payload.value, payload.arm, payload.present
+        elif loss:
+            x, arm, may = payload.total, view.action[0], jnp.any(view.play)
         elif hasattr(payload, "shape"):  # as reward_adversary
             x, may = payload, True
             arm = view.action if x.shape == view.action.shape else view.action[0]
+        elif isinstance(payload, Moments):
+            raise ValueError("huber corrupts rewards or reports, not Moments, the sums of agents: use byzantine")
         else:
-            raise ValueError(
-                f"huber corrupts rewards or reports, not {type(payload).__name__}: use it as reward_adversary"
-            )
+            return entries(params, draws, t, payload, view), False, state
         # Reports that stand for several plays may be as many as the window's plays: those of one play carry its own
         # action.
         draw = _per(draws, t, x.shape, not isinstance(payload, Report) or payload.arm is view.action)
@@ -128,7 +181,13 @@ def huber_attack(kind: str) -> Attack:
                     "robust_elimination"
                 )
             hit = hit & (view.state.batch + 1 == jnp.asarray(params.batch).astype(jnp.int32))
-        x = jnp.where(hit, bad_values(params, draw, x, arm, view), x)
+        if kind == "in_range":
+            bad = most_misleading(params, draws, arm, view)
+        else:
+            bad = bad_values(params, draw, x, arm, view, loss)
+        x = jnp.where(hit, bad, x)
+        if loss:
+            return payload._replace(total=x), False, state
         return (payload._replace(value=x) if isinstance(payload, Report) else x), False, state
 
     def law(params, values, probabilities, truth):
@@ -177,10 +236,12 @@ def huber(
         "gaussian": N(v, scale^2). "cauchy": v + scale * Cauchy. "sign_flip": -v * r. "random_sign": v or -v.
         "target": minus `|v|` on the best arm, `|v|` on the others. "subthreshold": as "target" with `|v|` = value
         sqrt((4 n lambda - rho^2) / corruption), just under what the filter of `robust_elimination` notices, read from
-        the learner's state. "burst": as "fixed", in one batch of the learner only.
+        the learner's state. "burst": as "fixed", in one batch of the learner only. "in_range": the report, of 16
+        that an honest client could have sent about a reward -`|v|` (best arm) or `|v|` (others), that misleads most;
+        message adversary only. A loss, 1 - reward, is raised for the best arm where a reward would be lowered.
     value : float or {"inf", "-inf", "nan"}, optional
-        v. None: 10 for "fixed", "random_sign", "target" and "burst", 1 for "sign_flip", 0.99 for
-        "subthreshold", else 0.
+        v. None: 10 for "fixed", "random_sign", "target" and "burst", 1 for "sign_flip" and "in_range",
+        0.99 for "subthreshold", else 0.
     scale : float
         >= 0, for "gaussian" and "cauchy".
     batch : int
@@ -195,7 +256,14 @@ def huber(
     ------
     ValueError
         If an argument is out of range. When a run begins: if "subthreshold" meets a learner without a filter,
-        or "burst" one without batches.
+        or "burst" one without batches; if "in_range" is a reward adversary, or a kind that needs to know the arm
+        meets messages of several numbers.
+
+    Notes
+    -----
+    Messages of several numbers, as linear bandits send, are hit as a whole: each number is replaced, by the kinds
+    "fixed", "gaussian", "cauchy", "sign_flip" and "random_sign". The sums of agents are for `byzantine`. Learners from
+    losses have no defence: an infinite loss spoils them, and the run says so.
 
     References
     ----------

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import jaxbandits as jb
 from jaxbandits.adversaries.byzantine import byzantine
 from jaxbandits.adversaries.huber import huber, mirrored
 from jaxbandits.adversaries.poison import poison
-from jaxbandits.protocol import AdversaryView, Moments, Report, Truth
+from jaxbandits.protocol import AdversaryView, Loss, Moments, Report, Truth
 from jaxbandits.random import Draws
 
 N, A = 4000, 5
@@ -209,7 +210,7 @@ def test_byzantine_agents_attack_with_the_given_chance_in_each_window():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: huber(kind="bursts"), "'sign_flip', 'random_sign', 'target', 'subthreshold', 'burst'"),
+        (lambda: huber(kind="bursts"), "'sign_flip', 'random_sign', 'target', 'subthreshold', 'burst', 'in_range'"),
         (lambda: huber(kind="burst", batch=0), "batch = 0"),
         (lambda: huber(value="infinite"), "'inf', '-inf' or 'nan'"),
         (lambda: huber(corruption=1.1), "corruption = 1.1"),
@@ -231,3 +232,81 @@ def test_attacks_refuse_what_they_do_not_know():
         byzantine().attack.corrupt(byzantine().params, (), Draws(np.uint32(0)), jnp.arange(1), jnp.zeros(1), None)
     with pytest.raises(ValueError, match="rewards or reports"):
         huber().attack.corrupt(huber().params, (), Draws(np.uint32(0)), jnp.arange(1), Moments(0, 0), None)
+
+
+def attacked_message(kind, payload, action=BEST, value=3.0, encode=None, plays=4):
+    t = jnp.arange(1, plays + 1, dtype=jnp.int32)
+    seen = AdversaryView(
+        t, (), jnp.full(plays, action), t <= 3, Truth(jnp.asarray(MEANS)), (), (), (),
+        lambda a: jnp.full(plays, 0.25), encode,
+    )  # fmt: skip
+    adversary = huber(corruption=1.0, kind=kind, value=value)
+    params = jax.tree.map(jnp.float32, adversary.params)
+    return adversary.attack.corrupt(params, (), Draws(np.uint32(1), "attack"), t, payload, seen)[0]
+
+
+def test_huber_on_losses_makes_a_good_arm_look_worse():
+    loss = Loss(jnp.float32(0.4))
+    assert float(attacked_message("fixed", loss).total) == 3
+    assert float(attacked_message("sign_flip", loss, value=2.0).total) == pytest.approx(-0.8)
+    assert float(attacked_message("target", loss).total) == 3
+    assert float(attacked_message("target", loss, action=0).total) == -3
+    assert float(attacked_message("swapped", loss).total) == pytest.approx(3 * 0.75)  # of the three plays made
+
+
+def test_huber_on_messages_of_several_numbers_replaces_them_all():
+    message = {"gram": jnp.ones((2, 2)), "vector": jnp.arange(3.0), "count": jnp.int32(7)}
+    got = attacked_message("fixed", message)
+    assert (np.asarray(got["gram"]) == 3).all() and (np.asarray(got["vector"]) == 3).all() and int(got["count"]) == 7
+    normal = attacked_message("gaussian", message)
+    assert len(np.unique(np.concatenate([np.ravel(normal["gram"]), normal["vector"]]))) == 7
+    with pytest.raises(ValueError, match="kind='target'"):
+        attacked_message("target", message)
+
+
+def test_an_attacker_in_range_sends_what_an_honest_client_could_have_sent():
+    def encode(draws, rewards):  # one bit a play, of size 2
+        t = jnp.arange(1, rewards.shape[0] + 1)
+        sent = jnp.where(draws.uniform(t) < 0.5 + rewards / 20, 2.0, -2.0)
+        return Report(sent, None, None) if rewards.shape[0] == 4 else Loss(-sent[0])
+
+    plain = Report(jnp.zeros(4), jnp.full(4, BEST), jnp.ones(4, bool))
+    np.testing.assert_array_equal(attacked_message("in_range", plain, encode=encode).value, -2.0)
+    other = plain._replace(arm=jnp.zeros(4, jnp.int32))
+    np.testing.assert_array_equal(attacked_message("in_range", other, action=0, encode=encode).value, 2.0)
+    assert float(attacked_message("in_range", Loss(jnp.float32(0)), encode=encode, plays=1).total) == 2
+    with pytest.raises(ValueError, match="message_adversary"):
+        attacked_message("in_range", jnp.zeros(4))
+
+
+@pytest.mark.parametrize("name", ["exp3", "ldp_exp3", "private_batched", "htinf"])
+def test_losses_under_attack_cost_regret(name):
+    a = jb.algorithms
+    made = {
+        "exp3": a.exp3, "htinf": a.htinf, "ldp_exp3": functools.partial(a.ldp_exp3, epsilon=4.0),
+        "private_batched": functools.partial(a.private_batched, epsilon=1.0, base=a.exp3),
+    }[name]  # fmt: skip
+    losses = functools.partial(jb.environments.bernoulli_losses, means=[0.1, 0.9])
+    settings = {"horizon": 1000, "seeds": 8, "checkpoints": 1, "progress": False}
+    clean = jb.sweep(made, losses, **settings)
+    grid = {"message_adversary.corruption": [0.0, 0.4]}
+    attack = functools.partial(huber, kind="target", value=5.0)
+    found = jb.sweep(made, losses, message_adversary=attack, grid=grid, **settings)
+    regret = found.regret.squeeze().transpose("message_adversary.corruption", "seed").values
+    np.testing.assert_array_equal(regret[0], clean.regret.squeeze().values)
+    assert regret[1].mean() > 1.3 * regret[0].mean()
+
+
+def test_an_attack_in_range_is_the_strongest_that_a_clipping_server_lets_through():
+    arms = functools.partial(jb.environments.bernoulli_arms, means=[0.8, 0.2])
+    local = functools.partial(jb.algorithms.local_robust_elimination, epsilon=1.0, moment_order=np.inf)
+    settings = {"horizon": 20_000, "seeds": 16, "checkpoints": 1, "progress": False}
+    attacks = {
+        "infinite": {"message_adversary": functools.partial(huber, corruption=0.1, kind="target", value="inf")},
+        "in range": {"message_adversary": functools.partial(huber, corruption=0.1, kind="in_range")},
+        "before": {"reward_adversary": functools.partial(huber, corruption=0.1, kind="target", value=1.0)},
+        "none": {},
+    }
+    regret = {name: float(jb.sweep(local, arms, **more, **settings).regret.mean()) for name, more in attacks.items()}
+    assert regret["in range"] == pytest.approx(regret["infinite"], rel=0.02)
+    assert regret["in range"] > regret["before"] > regret["none"]

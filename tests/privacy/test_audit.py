@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.optimize import brentq
-from scipy.stats import norm
+from scipy.stats import binom, norm
 
 import jaxbandits as jb
 from jaxbandits import catalogue
@@ -586,3 +586,34 @@ def test_users_features_come_in_any_direction_and_beyond_any_norm():
     for angle in (60, 90, 120, 180):
         assert np.isclose(cosines, np.cos(np.radians(angle))).any()
     assert max(np.linalg.norm(edit.feature) for edit in neighbours.edits("user", [1], bound=1.0, dim=3)) < 2
+
+
+def false_alarms(monkeypatch, honest, seeds=40):
+    """Audits of identical inputs that claim to have proven anything; not `honest`: counted on the runs that chose."""
+    made, runs, edit = a.private_batched(**SMALL, epsilon=1.0, window=4), 4000, Edit(1)
+    real, seen, alarms = scores.chosen, {}, 0
+
+    def spying(candidates, negative, positive, delta, confidence):
+        seen.update(negative=negative, positive=positive)
+        # undoes the caution of the choice
+        return seen.setdefault("choice", real(candidates, negative, positive, delta, 1 - 100 * (1 - confidence)))
+
+    for seed in range(seeds):
+        if honest:
+            alarms += jb.audit(made, runs=runs, seed=seed, pairs=[(edit, edit)]).epsilon_lower > 0
+            continue
+        seen.clear()
+        with monkeypatch.context() as patched:
+            patched.setattr(scores, "chosen", spying)
+            jb.audit(made, runs=runs, seed=seed, pairs=[(edit, edit)])
+        choice = seen["choice"]
+        told = [choice.sign * choice.score(seen[name]) for name in ("negative", "positive")]
+        fp, tp = (int(np.sum(x >= choice.threshold)) for x in told[:: choice.sign])
+        alarms += bounds.epsilon_lower(tp, fp, len(told[0]), 0.0, 0.95) > 0
+    return alarms
+
+
+def test_identical_inputs_raise_no_alarm_beyond_the_confidence(monkeypatch):
+    """`benchmarks/audit.py` measures more; an auditor that counts on the runs it chose on fails the same test."""
+    most = next(k for k in range(41) if binom.sf(k, 40, 0.05) < 1e-6)  # 12: by chance once in a million
+    assert false_alarms(monkeypatch, honest=True) <= most < false_alarms(monkeypatch, honest=False)

@@ -138,6 +138,9 @@ def check_functions(
             def sample(other):
                 return world.reward(params, inner, stream.child("reward"), t, context, other)
 
+            def encode(draws, rewards):
+                return program.encode(algorithm, note, draws, t, context, action, rewards, play)
+
             view = AdversaryView(
                 t=t,
                 context=context,
@@ -148,6 +151,7 @@ def check_functions(
                 state=state,
                 note=note,
                 sample=sample,
+                encode=encode if slot == "messages" else None,
             )
             return attack.corrupt(numbers, attacker, stream, t, payload, view)
 

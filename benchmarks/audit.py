@@ -1,0 +1,148 @@
+"""How often the audit errs, and how much it finds.
+
+    python benchmarks/audit.py [--seeds N] [--out DIR] [--write PAGE] [nulls | power]
+
+`nulls`: audits of identical inputs. Nothing is spent between them, so whatever an audit claims to have proven is a
+false alarm; a share of at most 1 - confidence may be.
+
+`power`: a Laplace mechanism that spends x% more than it claims, audited with n runs: how many audits refute the claim,
+of an eighth as many seeds.
+Figures are written to `audit.json` and drawn in `audit-power.png`.
+"""
+
+import argparse
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import measure
+import sweeps
+from scipy.stats import binomtest
+
+import jaxbandits as jb
+from jaxbandits.auditing import Edit
+from jaxbandits.reports import layout
+
+FIGURES = Path(__file__).resolve().parent.parent / "docs" / "figures"
+SEEDS = 400
+NULL_RUNS = 4000
+LEAKS = (0.0, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0)
+POWER_RUNS = (2_000, 8_000, 32_000, 128_000)
+a, SMALL = jb.algorithms, {"num_arms": 2, "horizon": 40}
+USER = Edit(1, 0.5, [1.0, 0.0])
+# label -> what is audited, and the edit that is compared with itself
+NULLS = {
+    "ldp_ucb": (partial(a.ldp_ucb, **SMALL, epsilon=1.0), Edit(1)),
+    "ldp_exp3": (partial(a.ldp_exp3, **SMALL, epsilon=1.0), Edit(1)),
+    "private_batched": (partial(a.private_batched, **SMALL, epsilon=1.0, window=4), Edit(1)),
+    "dp_klucb": (partial(a.dp_klucb, **SMALL, epsilon=1.0), Edit(1)),
+    "prm_elimination": (partial(a.prm_elimination, **SMALL, epsilon=1.0), Edit(1)),
+    "online_ucb": (partial(a.online_ucb, **SMALL, dim=2, epsilon=1.0, delta=0.01), USER),
+}
+CLAIM = (1.0, 0.0)
+
+
+def share(hits: int, seeds: int) -> dict[str, Any]:
+    """How many of the audits, and the exact interval of 95% of their share."""
+    found = binomtest(hits, seeds).proportion_ci()
+    return {"hits": hits, "seeds": seeds, "low": found.low, "high": found.high}
+
+
+def nulls(seeds: int) -> dict[str, Any]:
+    """False alarms of audits of identical inputs, at the default confidence of 0.95."""
+    found = {}
+    for name, (factory, edit) in NULLS.items():
+        made = factory()
+        told = [jb.audit(made, runs=NULL_RUNS, seed=seed, pairs=[(edit, edit)]).epsilon_lower for seed in range(seeds)]
+        found[name] = share(sum(lower > 0 for lower in told), seeds) | {"largest": max(told)}
+        print(name, found[name], flush=True)
+    return found
+
+
+def leaking(leak: float) -> Any:
+    """Laplace reports of epsilon = 1 + leak that claim epsilon = 1."""
+    made = a.ldp_ucb(**SMALL, epsilon=1.0)
+    params = made.params._replace(mechanism_scale=1 / (1 + leak))
+    return made._replace(params=params, guarantee=made.guarantee._replace(spend=lambda params: CLAIM))
+
+
+def power(seeds: int) -> dict[str, Any]:
+    """Audits that refute the claim, by leak and runs."""
+    found: dict[str, Any] = {}
+    for runs in POWER_RUNS:
+        for leak in LEAKS:
+            told = [jb.audit(leaking(leak), runs=runs, seed=seed).refuted for seed in range(max(seeds // 8, 2))]
+            found.setdefault(str(runs), {})[str(leak)] = share(sum(told), len(told))
+        print(runs, {leak: row["hits"] for leak, row in found[str(runs)].items()}, flush=True)
+    return found
+
+
+def nulls_table(found: dict[str, Any]) -> str:
+    """False alarms."""
+    lines = ["| algorithm | audits | false alarms | share, 95% | largest bound |", "|---|---:|---:|---:|---:|"]
+    for name, row in found.items():
+        interval = f"[{100 * row['low']:.1f}%, {100 * row['high']:.1f}%]"
+        lines.append(f"| `{name}` | {row['seeds']:,} | {row['hits']} | {interval} | {row['largest']:.3f} |")
+    return "\n".join(lines) + "\n"
+
+
+def power_table(found: dict[str, Any]) -> str:
+    """Shares of audits that refute."""
+    head = [f"{100 * float(leak):.0f}% more" for leak in next(iter(found.values()))]
+    lines = [f"| runs | {' | '.join(head)} |", "|---:" * (len(head) + 1) + "|"]
+    for runs, row in found.items():
+        shares = (f"{100 * cell['hits'] / cell['seeds']:.0f}%" for cell in row.values())
+        lines.append(f"| {int(runs):,} | {' | '.join(shares)} |")
+    return "\n".join(lines) + "\n"
+
+
+def draw(found: dict[str, Any], path: Path) -> None:
+    """Share of audits that refute against the leak, a line for each number of runs."""
+    from matplotlib.figure import Figure
+
+    with layout.style():
+        figure = Figure(figsize=(4.8, 3.0), layout="constrained")
+        axes = figure.subplots()
+        for (runs, row), colour, marker in zip(found.items(), layout.COLOURS, "os^v", strict=False):
+            leaks = [100 * float(leak) for leak in row]
+            middle = [100 * cell["hits"] / cell["seeds"] for cell in row.values()]
+            axes.plot(leaks, middle, label=f"{int(runs):,} runs", color=colour, marker=marker)
+            low, high = ([100 * cell[end] for cell in row.values()] for end in ("low", "high"))
+            axes.fill_between(leaks, low, high, color=colour, alpha=0.15, linewidth=0)
+        axes.set_xlabel("spent beyond the claim, %")
+        axes.set_ylabel("audits that refute the claim, %")
+        axes.set_title("Laplace reports that claim epsilon = 1")
+        axes.grid(alpha=0.25, linewidth=0.5)
+        axes.legend(frameon=False)
+        layout.save(figure, path)
+
+
+SECTIONS = {"nulls": (nulls, nulls_table), "power": (power, power_table)}
+
+
+def main() -> None:
+    """Measure, print and write."""
+    reading = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    reading.add_argument("sections", nargs="*", choices=[[], *SECTIONS], metavar="SECTION")
+    reading.add_argument("--seeds", type=int, default=SEEDS)
+    reading.add_argument("--out", type=Path, default=FIGURES, metavar="DIR")
+    reading.add_argument("--write", type=Path, metavar="PAGE")
+    given = reading.parse_args()
+    measure.one_core()
+    given.out.mkdir(parents=True, exist_ok=True)
+    file = given.out / "audit.json"
+    found = json.loads(file.read_text()) if file.exists() else {}
+    for name in given.sections or SECTIONS:
+        measured, table = SECTIONS[name]
+        found[name] = measured(given.seeds)
+        file.write_text(json.dumps(found, indent=1) + "\n")
+        print(f"\n{table(found[name])}", flush=True)
+        if name == "power":
+            draw(found[name], given.out / "audit-power.png")
+        if given.write is not None:
+            sweeps.put_between(given.write, f"audit-{name}", table(found[name]))
+
+
+if __name__ == "__main__":
+    main()
