@@ -99,6 +99,8 @@ def huber_attack(kind: str) -> Attack:
         """
         if view.encode is None:
             raise ValueError("huber(kind='in_range') sends reports: use it as message_adversary")
+        if view.truth.means is None:
+            raise ValueError("huber(kind='in_range') needs an environment with arm means: choose another kind")
         best = argmax(view.truth.means)
         pretended = jnp.where(view.action == best, -1, 1).astype(draws.dtype) * jnp.abs(params.value)
         sent = [view.encode(draws.child(f"choice{i}"), pretended.astype(draws.dtype)) for i in range(CHOICES)]
