@@ -1,0 +1,145 @@
+"""Corruption before or after local privacy: what the same share costs where rewards, or private reports, are changed.
+
+The setting of Zhou and Zhang (NeurIPS 2024), with algorithms of this package.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import xarray as xr
+
+from jaxbandits import adversaries as v
+from jaxbandits import algorithms as a
+from jaxbandits import environments as e
+from jaxbandits.papers.private_robust_mab.raw_moments import PARETO
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
+from jaxbandits.papers.tables import ratio_interval, regrets
+from jaxbandits.reports import plot
+from jaxbandits.selection import final_regret
+
+SHARE = 0.05
+CLEAN, BEFORE, BOTH, IN_RANGE, AFTER = "none", "before", "both", "in-range", "after"
+LABELS = {
+    CLEAN: "no corruption",
+    BEFORE: "rewards",
+    BOTH: "half rewards, half reports by outliers",
+    IN_RANGE: "reports, by honest ones",
+    AFTER: "reports, by outliers",
+}
+
+
+class Where(NamedTuple):
+    """Which shares of rewards and of reports are corrupted, and by what."""
+
+    before: float
+    after: float
+    adversaries: dict[str, Any]  # by slot, without their shares
+
+
+def _outliers(slot: str, value: float | str) -> dict[str, Any]:
+    return {slot: partial(v.huber, kind="target", value=value)}
+
+
+def _places(reward: float | str, report: float) -> dict[str, Where]:
+    """By name; what is corrupted becomes the value given, or minus it, whichever misleads."""
+    rewards, reports = _outliers("reward_adversary", reward), _outliers("message_adversary", report)
+    return {
+        CLEAN: Where(0.0, 0.0, {}),
+        BEFORE: Where(SHARE, 0.0, rewards),
+        BOTH: Where(SHARE / 2, SHARE / 2, rewards | reports),
+        IN_RANGE: Where(0.0, SHARE, {"message_adversary": partial(v.huber, kind="in_range")}),
+        AFTER: Where(0.0, SHARE, reports),
+    }
+
+
+LDP_UCB, NOT_TOLD, TOLD = "LDP-UCB", "elimination, told of none", "elimination, told the share"
+ELIMINATION = a.local_robust_elimination
+# by kind of reward: a corrupted reward, an outlying report, the environment, the algorithms
+KINDS: dict[str, tuple[Any, ...]] = {
+    "binary": (
+        1.0,
+        10.0,
+        partial(e.bernoulli_arms, means=[0.9, 0.7, 0.5, 0.3, 0.1]),
+        {LDP_UCB: partial(a.ldp_ucb, mechanism="randomized_response")}
+        | dict.fromkeys((NOT_TOLD, TOLD), partial(ELIMINATION, moment_order=float("inf"))),
+    ),
+    "heavy": ("inf", 1000.0, PARETO, dict.fromkeys((NOT_TOLD, TOLD), partial(ELIMINATION, truncation="clip"))),
+}
+
+
+def sweeps(full: bool) -> dict[str, Sweep]:
+    """A sweep for each kind of reward and each place of corruption."""
+    common: dict[str, Any] = {
+        "horizon": 100_000 if full else 2000, "seeds": 200 if full else 4, "checkpoints": 1,
+        "grid": {"epsilon": [0.5, 1.0, 2.0, 4.0] if full else [1.0, 4.0]},
+    }  # fmt: skip
+    declared = {}
+    for kind, (reward, report, environment, algorithms) in KINDS.items():
+        for name, (before, after, adversaries) in _places(reward, report).items():
+            told = partial(algorithms[TOLD], corruption_before=before, corruption_after=after)
+            shares = {"reward_adversary": before, "message_adversary": after}
+            attack = {slot: partial(one, corruption=shares[slot]) for slot, one in adversaries.items()}
+            learners = {"algorithms": algorithms | {TOLD: told}, "environment": environment}
+            declared[f"{kind}-{name}"] = Sweep(common | learners | attack)
+    few = (f"-{BEFORE}", f"-{IN_RANGE}")
+    return {key: one for key, one in declared.items() if full or key.endswith(few)}
+
+
+def placed(results: Results, kind: str, algorithm: str) -> xr.Dataset:
+    """One algorithm's regret, with the place of corruption as the `algorithm` of a curve."""
+    parts = []
+    for name, ds in results.items():
+        where, _, place = name.partition("-")
+        if where == kind:
+            one = ds[["regret"]].sel(algorithm=[algorithm])
+            parts.append(one.assign_coords(algorithm=[LABELS[place]]))
+    return xr.concat(parts, "algorithm", combine_attrs="override")
+
+
+def draw(kind: str, algorithm: str, caption: str):
+    """Regret of one algorithm against epsilon, a curve for each place of corruption."""
+
+    def picture(results: Results) -> plot.Plot:
+        text = f"{algorithm}; {caption}; {100 * SHARE:g}% corrupted"
+        return plot.against(placed(results, kind, algorithm), "epsilon", caption=text, width=6.0)
+
+    return picture
+
+
+def claims(results: Results) -> list[Claim]:
+    """Regret by place and epsilon, and what corruption after privacy costs over corruption before it."""
+    entries = []
+    for kind, (*_, algorithms) in KINDS.items():
+        for label in algorithms:
+            entries += _of_one(kind, label, placed(results, kind, label))
+    return entries
+
+
+def _of_one(kind: str, label: str, ds: xr.Dataset) -> list[Claim]:
+    entries = []
+    for epsilon, part in regrets(ds).groupby("epsilon"):
+        measured = "; ".join(f"{row.algorithm} {row.mean:,.0f}" for row in part.itertuples())
+        entries.append(Claim(f"{kind}: regret of {label} at ε = {epsilon:g}", "", measured))
+    final, compared = final_regret(ds), []
+    for epsilon in final["epsilon"].values:
+        here = final.sel(epsilon=epsilon)
+        ratio, low, high = ratio_interval(
+            here.sel(algorithm=LABELS[IN_RANGE]).values, here.sel(algorithm=LABELS[BEFORE]).values
+        )
+        compared.append(f"{ratio:.2f} [{low:.2f}, {high:.2f}] at {epsilon:g}")
+    said = "in the worst case c^(1 - 1/k) times as much, constants hidden"
+    return [*entries, Claim(f"{kind}: {label}, reports by honest ones over rewards", said, ", ".join(compared))]
+
+
+STUDY = Study(
+    "Corruption before or after local privacy",
+    "docs/formulas/private_frontier.md#local-privacy-and-corruption",
+    sweeps,
+    {
+        "ldp-ucb": draw("binary", LDP_UCB, "rewards of 0 and 1"),
+        "elimination": draw("binary", TOLD, "rewards of 0 and 1"),
+        "elimination-not-told": draw("binary", NOT_TOLD, "rewards of 0 and 1"),
+        "heavy": draw("heavy", TOLD, "Pareto rewards"),
+    },
+    claims,
+)

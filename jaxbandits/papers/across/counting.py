@@ -1,0 +1,123 @@
+"""What better counting buys: regret, not variance, under each form of a private running sum, at the same epsilon.
+
+Agents who share their sums with a server (Byzantine-UCB), and users who trust one (jointly private LinUCB).
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import xarray as xr
+
+from jaxbandits import algorithms as a
+from jaxbandits import environments as e
+from jaxbandits.papers.byzantine.privacy import BOUNDED, DP
+from jaxbandits.papers.study import Claim, Results, Study, Sweep, number_text
+from jaxbandits.papers.tables import ratio_interval
+from jaxbandits.reports import plot
+from jaxbandits.selection import final_regret, grid_dims
+
+TREE, BEST = "binary tree", "BLT, root mean square"
+DELTA = 1e-3
+COUNTED = partial(DP, privacy="counter", delta=DELTA)
+AGENTS = {
+    TREE: partial(DP, delta=DELTA),
+    "Honaker": partial(COUNTED, counter="honaker"),
+    "BLT, largest": partial(COUNTED, counter="blt", counter_error="max"),
+    BEST: partial(COUNTED, counter="blt", counter_error="mean"),
+}
+# these keep many past draws, and are run where there are at most 1,024 episodes
+KEPT = {"banded": partial(COUNTED, counter="banded"), "square root": partial(COUNTED, counter="square_root")}
+JOINT = partial(a.jdp_linucb, delta=DELTA)
+USERS = {
+    TREE: partial(JOINT, tree="binary"), "Honaker": partial(JOINT, tree="honaker"),
+    "banded": partial(JOINT, tree="banded"), "BLT, largest": partial(JOINT, tree="blt"),
+}  # fmt: skip
+LINEAR = partial(e.contextual_linear, num_arms=20, dim=5)
+HORIZON = 5000  # of the picture of users by epsilon
+
+
+def sweeps(full: bool) -> dict[str, Sweep]:
+    """Agents that send after every play, or after several; users at several horizons."""
+    common: dict[str, Any] = {"seeds": 200 if full else 4, "checkpoints": 1}
+    epsilon = [0.5, 1.0, 2.0, 4.0] if full else [1.0, 4.0]
+    few = {TREE: AGENTS[TREE], BEST: AGENTS[BEST]}
+    agents = common | {"environment": BOUNDED, "horizon": 4000 if full else 64}
+    windows = [4, 20, 80] if full else [4]
+    horizons = [1000, HORIZON, 20_000] if full else [200, 250]
+    users = {label: one for label, one in USERS.items() if full or label in (TREE, "BLT, largest")}
+    declared = {
+        "every-play": agents | {"algorithms": AGENTS if full else few, "grid": {"epsilon": epsilon, "window": [1]}},
+        "episodes": agents | {
+            "algorithms": AGENTS | KEPT if full else few, "grid": {"epsilon": epsilon, "window": windows}
+        },
+        "users": common | {
+            "environment": LINEAR, "horizon": horizons, "algorithms": users, "grid": {"epsilon": epsilon}
+        },
+    }  # fmt: skip
+    return {name: Sweep(settings) for name, settings in declared.items()}
+
+
+def draw_every_play(results: Results) -> plot.Plot:
+    """Agents' regret against epsilon, a message after every play."""
+    caption = "Byzantine-UCB, ten agents, no attack; a message after every play"
+    return plot.against(results["every-play"].squeeze("window", drop=True), "epsilon", caption=caption, width=6.0)
+
+
+def draw_episodes(results: Results) -> plot.Plot:
+    """Agents' regret against the number of plays in an episode, at epsilon = 1."""
+    names = {"window": "plays L of an episode"}
+    caption = "Byzantine-UCB, ten agents, no attack; ε = 1"
+    return plot.against(results["episodes"], "window", select={"epsilon": 1.0}, names=names, caption=caption, width=6.0)
+
+
+def draw_users(results: Results) -> plot.Plot:
+    """Users' regret against epsilon at one horizon."""
+    ds = results["users"]
+    horizon = HORIZON if HORIZON in ds["horizon"].values else int(ds["horizon"].values[-1])
+    caption = "jointly private LinUCB, 20 arms, d = 5"
+    return plot.against(ds, "epsilon", select={"horizon": horizon}, caption=caption, width=6.0)
+
+
+def draw_horizons(results: Results) -> plot.Plot:
+    """Users' regret against the horizon, at epsilon = 1."""
+    caption = "jointly private LinUCB, 20 arms, d = 5; ε = 1"
+    return plot.against(results["users"], "horizon", select={"epsilon": 1.0}, caption=caption, width=6.0)
+
+
+def points(ds: xr.Dataset) -> Iterator[tuple[str, xr.DataArray]]:
+    """The final regrets [algorithm, seed] of every cell of a sweep, by what the cell is."""
+    letters = {"window": "L", "horizon": "T", "epsilon": "ε"}
+    final = final_regret(ds).stack(cell=grid_dims(ds))
+    for cell in final["cell"].values:
+        values = dict(zip(grid_dims(ds), cell, strict=True))
+        yield ", ".join(f"{letters[key]} = {x:,g}" for key, x in values.items()), final.sel(cell=cell)
+
+
+def claims(results: Results) -> list[Claim]:
+    """Regret of every form in every cell, and the better form's over the tree's."""
+    entries = []
+    for name, ds in results.items():
+        who = "users" if name == "users" else "agents"
+        best = "BLT, largest" if who == "users" else BEST
+        below, cells = 0, 0
+        for where, regret in points(ds):
+            mean = {str(label): float(regret.sel(algorithm=label).mean()) for label in regret["algorithm"].values}
+            measured = ", ".join(f"{label} {number_text(x)}" for label, x in mean.items())
+            ratio, low, high = ratio_interval(regret.sel(algorithm=best).values, regret.sel(algorithm=TREE).values)
+            measured += f"; {best} over {TREE}: {ratio:.2f} [{low:.2f}, {high:.2f}]"
+            entries.append(Claim(f"regret of {who}, {where}", "", measured))
+            below, cells = below + int(high < 1), cells + 1
+        what = "a message after every play" if name == "every-play" else "in episodes" if who == "agents" else ""
+        statement = f"{who}: {best} has less regret than the tree" + (f", {what}" if what else "")
+        entries.append(Claim(statement, "", f"beyond chance in {below} of {cells} cells"))
+    return entries
+
+
+STUDY = Study(
+    "What better counting buys",
+    "docs/formulas/counting.md",
+    sweeps,
+    {"agents": draw_every_play, "episodes": draw_episodes, "users": draw_users, "horizons": draw_horizons},
+    claims,
+)
