@@ -147,6 +147,7 @@ ALGORITHMS: dict[str, Example] = {
     "dp_ts_ucb": Example(partial(a.dp_ts_ucb, epsilon=4.0, budget=8, delta=0.01), arms, horizon=600),
     "gdp_thompson": Example(partial(a.gdp_thompson, pre_pulls=10, epsilon=4.0, delta=0.01), arms, horizon=200),
     "adac_ucb": Example(partial(a.adac_ucb, rho=0.5, delta=0.01), arms, horizon=600),
+    "dist_elimination": Example(partial(a.dist_elimination, epsilon=1.0, radius_scale=0.3), arms, horizon=600),
     "local_robust_elimination": Example(
         partial(a.local_robust_elimination, epsilon=2.0, moment_order=math.inf, corruption_after=0.02), arms,
         message_adversary=partial(v.huber, corruption=0.02, kind="target", value="inf"), horizon=600,

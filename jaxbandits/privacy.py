@@ -151,6 +151,7 @@ _PAPERS = {
     "Hu et al. 2025": ("dp_ts_ucb",),
     "Ou et al. 2024": ("gdp_thompson",),
     "Azize and Basu 2023": ("adac_ucb",),
+    "Chowdhury and Zhou 2023": ("dist_elimination",),
     "Zhou and Zhang 2024 (setting)": ("local_robust_elimination",),
     "Robust linear bandits": (
         "robust_elimination", "phased_elimination", "private_elimination", "median_elimination", "trimmed_elimination",

@@ -119,6 +119,9 @@ from .stochastic import (
     adap_ucb as adap_ucb,
 )
 from .stochastic import (
+    dist_elimination as dist_elimination,
+)
+from .stochastic import (
     dp_imed as dp_imed,
 )
 from .stochastic import (

@@ -13,6 +13,7 @@ from jaxbandits import environments
 from jaxbandits.auditing import bounds, neighbours, scores
 from jaxbandits.auditing.neighbours import Edit, Input
 from jaxbandits.auditing.transcripts import Setting, clients_alone, lanes, transcripts
+from jaxbandits.mechanisms.composition import view_released
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.random import Draws
 from jaxbandits.spans import windows_offered
@@ -292,7 +293,7 @@ def _prepared(
         )
     dim = shape.shape[-1] if user else 0
     attack = neighbours.MESSAGE if guarantee.unit == "message" else None
-    sent = guarantee.model in ("local", "shuffle")
+    sent = guarantee.model in ("local", "shuffle") and guarantee.view is not view_released
     program = clients_alone(algorithm.program) if sent else algorithm.program
     parts = Parts(program, neighbours.world_of(world, user), None, attack, jnp.float32)
     horizon = int(algorithm.config["horizon"])

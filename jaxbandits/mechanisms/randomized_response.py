@@ -1,5 +1,6 @@
 """Randomized response (Warner 1965)."""
 
+import math
 from typing import Any
 
 import jax.numpy as jnp
@@ -46,3 +47,12 @@ def randomized_response(uniform: Any, value: Any, scale: Any) -> Float[Array, ".
     flip = jnp.where(scale > 0, 1 / (1 + jnp.exp(1 / jnp.maximum(scale, 1e-30))), 0)
     bit = uniform < flip + (1 - 2 * flip) * value
     return (jnp.where(bit, 1, 0) - flip) / (1 - 2 * flip)
+
+
+def response_bound(epsilon: float) -> float:
+    """c = (e^epsilon + 1) / (e^epsilon - 1), the size of an unbiased bit of values in [-1, 1]; 1 without noise.
+
+    >>> round(response_bound(1.0), 4), response_bound(float("inf"))
+    (2.164, 1.0)
+    """
+    return 1.0 if math.isinf(epsilon) else 1 / math.tanh(epsilon / 2)

@@ -3,6 +3,7 @@
 import math
 from typing import Literal
 
+from jaxbandits.mechanisms.randomized_response import response_bound
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import choice, integer, number
 
@@ -13,7 +14,7 @@ def _shares(epsilon: Scalar, moment_order: Scalar, corruption: Scalar, order: st
     power = 1 - 1 / number("moment_order", moment_order, 2.0, finite=False)
     share = number("corruption", corruption, 0.0, 0.5, open_high=True)
     choice("order", order, ("after", "before"))
-    c = 1.0 if math.isinf(epsilon) else 1 / math.tanh(epsilon / 2)
+    c = response_bound(epsilon)
     return c, power, ((c * share) if order == "after" else share) ** power
 
 

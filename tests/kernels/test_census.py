@@ -66,6 +66,7 @@ TABLE = {
     "gdp_thompson": (600, 40, 0, 0, 1, ""),
     "local_robust_elimination": (2681, 51, 0, 0, 8, ""),
     "adac_ucb": (1100, 61, 0, 0, 8, ""),
+    "dist_elimination": (2592, 49, 0, 0, 8, ""),
     "adap_kl_ucb": (1731, 53, 0, 0, 8, ""),
     "dprse": (1274, 43, 0, 0, 8, ""),
     "prm_ucb": (1499, 61, 0, 0, 8, ""),

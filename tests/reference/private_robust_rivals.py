@@ -271,3 +271,51 @@ def local_robust_elimination(
         active = [a for a in active if max(means.values()) - means[a] <= 2 * beta]
     plays.block(active[0], horizon + 1)
     return plays.result()
+
+
+def modular_sum(integers, noise, n, g, tau):
+    """What the server makes of a block's integers: their sum with noise, modulo n g + 2 tau + 1, back to a number."""
+    m = n * g + 2 * tau + 1
+    y = (sum(integers) + noise) % m
+    return (y - m) / g if y > n * g + tau else y / g
+
+
+def modular_numbers(n, epsilon, noise, failure, s=10.0):
+    """Levels g and margin tau of a block of n plays."""
+    if noise == "laplace":
+        g = math.ceil(epsilon * math.sqrt(n))
+        return g, math.ceil(g / epsilon * math.log(2 / failure))
+    g = math.ceil(s * epsilon * math.sqrt(n))
+    return g, math.ceil(2 * g / epsilon * math.sqrt(math.log(2 / failure)) + math.sqrt(2) * math.log(2 / failure))
+
+
+def modular_radius(n, b, k, epsilon, noise, failure, s=10.0):
+    """Of the mean of a block of batch b with k arms left."""
+    v, h = (math.sqrt(2) / epsilon, 1 / epsilon)
+    if noise == "skellam":
+        v, h = 2 / epsilon + math.sqrt(2) / (s * epsilon), 1 / (s * epsilon)
+    log = math.log(2 * k * b * b / failure)
+    return math.sqrt(math.log(4 * k * b * b / failure) / (2 * n)) + (v * math.sqrt(log) + h * log) / n
+
+
+def dist_elimination(
+    rewards, uniform, drawn, *, num_arms, horizon, epsilon, noise="laplace", s=10.0, radius_scale=1.0, failure=None
+):
+    """Batches of 2, 4, ... plays of every active arm; `drawn(t, spread)`: the noise of a block that ends at play t."""
+    plays = Plays(rewards, horizon, lambda x: min(max(x, 0.0), 1.0))
+    failure = 1 / horizon if failure is None else failure
+    active, n, b = list(range(num_arms)), 1, 0
+    while len(active) > 1:
+        n, b, means = 2 * n, b + 1, {}
+        g, tau = modular_numbers(n, epsilon, noise, failure, s)
+        beta = radius_scale * modular_radius(n, b, len(active), epsilon, noise, failure, s)
+        for arm in active:
+            if (x := plays.block(arm, n)) is None:
+                return plays.result()
+            last = len(plays.actions)
+            z = [math.floor(y * g) + (uniform(last - n + 1 + i) < y * g - math.floor(y * g)) for i, y in enumerate(x)]
+            means[arm] = modular_sum(z, drawn(last, g / epsilon), n, g, tau) / n
+            plays.released.append((last, arm, means[arm]))
+        active = [a for a in active if means[a] + beta >= max(means.values()) - beta]
+    plays.block(active[0], horizon + 1)
+    return plays.result()

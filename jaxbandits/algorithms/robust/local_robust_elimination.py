@@ -15,9 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.algorithms.stochastic import episodes, integer_sums
+from jaxbandits.algorithms.stochastic.elimination import after_block
 from jaxbandits.estimators.local_mean import within
 from jaxbandits.mechanisms.composition import guarantee, response_event, view_message
-from jaxbandits.mechanisms.randomized_response import randomized_response
+from jaxbandits.mechanisms.randomized_response import randomized_response, response_bound
 from jaxbandits.numerics import count, materialize
 from jaxbandits.protocol import UNDECIDED, Algorithm, Rewards
 from jaxbandits.typing import Array, Bool, Float, Int, Numeric, Scalar
@@ -59,7 +60,6 @@ class Memory(NamedTuple):
 @cache
 def rules(num_arms: int, truncation: str) -> episodes.Rules:
     """Elimination in batches of doubling length; a client truncates its reward and reports one private bit."""
-    arms = np.arange(num_arms, dtype=np.int32)
 
     def init(params, draws):
         memory = Memory(jnp.ones(num_arms, bool), jnp.zeros(num_arms, draws.dtype), jnp.int32(0))
@@ -85,15 +85,11 @@ def rules(num_arms: int, truncation: str) -> episodes.Rules:
         sizes = jnp.asarray(params.sizes)
         own = materialize(total / sizes[memory.batch].astype(total.dtype))
         estimate = memory.estimate.at[arm].set(own)
-        following = jnp.min(jnp.where(memory.active & (arms > arm), arms, num_arms))
-        ends = following == num_arms
-        best = jnp.max(jnp.where(memory.active, estimate, -jnp.inf))
-        keeps = memory.active & (best - estimate <= 2 * jnp.asarray(params.radius)[memory.batch])
-        active = jnp.where(ends, keeps, memory.active)
+        slack = 2 * jnp.asarray(params.radius)[memory.batch]
+        active, ends, following = after_block(memory.active, estimate, arm, slack)
         batch = jnp.minimum(memory.batch + ends.astype(jnp.int32), BATCHES - 1)
-        first = jnp.argmax(active).astype(jnp.int32)
         length = jnp.where(count(active) == 1, episodes.FOREVER, sizes[batch])
-        return Memory(active, estimate, batch), own, jnp.where(ends, first, following), length
+        return Memory(active, estimate, batch), own, following, length
 
     def diagnose(params, memory):
         return {"active_arms": count(memory.active), "batches": memory.batch}
@@ -106,11 +102,6 @@ def rules(num_arms: int, truncation: str) -> episodes.Rules:
 
 def _events(params):
     return (response_event("bit of one play's reward", params.noise_scale * params.mechanism_scale, bits=23),)
-
-
-def response_bound(epsilon: float) -> float:
-    """c = (e^epsilon + 1) / (e^epsilon - 1), the size of an unbiased bit; 1 without noise."""
-    return 1.0 if math.isinf(epsilon) else 1 / math.tanh(epsilon / 2)
 
 
 def clip_level(

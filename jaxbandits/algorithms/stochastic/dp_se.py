@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.algorithms.stochastic import episodes
+from jaxbandits.algorithms.stochastic.elimination import after_block
 from jaxbandits.mechanisms.composition import Event, laplace_event
 from jaxbandits.numerics import count, materialize
 from jaxbandits.protocol import UNDECIDED, Algorithm, Rewards
@@ -51,7 +52,6 @@ def rules(num_arms: int, bounded: bool) -> episodes.Rules:
 
     Draws: `mean`, one Laplace an episode, at its last play.
     """
-    arms = np.arange(num_arms, dtype=np.int32)
 
     def row(params, memory):
         """The tables' row and column for the running epoch."""
@@ -77,15 +77,10 @@ def rules(num_arms: int, bounded: bool) -> episodes.Rules:
         noise = params.mechanism_scale * jnp.asarray(params.noise_scale)[at] * draws.child("mean").laplace(t)
         own = materialize(total / pulls.astype(total.dtype) + noise)
         estimate = memory.estimate.at[arm].set(own)
-        following = jnp.min(jnp.where(memory.active & (arms > arm), arms, num_arms))
-        ends = following == num_arms
-        best = jnp.max(jnp.where(memory.active, estimate, -jnp.inf))
-        keeps = memory.active & (best - estimate <= jnp.asarray(params.slack)[at])
-        active = jnp.where(ends, keeps, memory.active)
+        active, ends, following = after_block(memory.active, estimate, arm, jnp.asarray(params.slack)[at])
         memory = Memory(active, estimate, memory.epoch + ends.astype(jnp.int32))
-        first = jnp.argmax(active).astype(jnp.int32)
         length = jnp.where(count(active) == 1, episodes.FOREVER, jnp.asarray(params.pulls)[row(params, memory)])
-        return memory, own, jnp.where(ends, first, following), length
+        return memory, own, following, length
 
     def diagnose(params, memory):
         return {"active_arms": count(memory.active), "epochs": memory.epoch}

@@ -14,7 +14,7 @@ from jaxbandits.algorithms.stochastic.arm_rows import rows_before_play, with_rew
 from jaxbandits.algorithms.stochastic.kl_ucb import unit_reward
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, response_event, view_message
 from jaxbandits.mechanisms.laplace import laplace_scale
-from jaxbandits.mechanisms.randomized_response import randomized_response
+from jaxbandits.mechanisms.randomized_response import randomized_response, response_bound
 from jaxbandits.numerics import argmax
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.typing import Scalar
@@ -141,7 +141,7 @@ def ldp_ucb(
     if mechanism == "laplace":
         radius_scale, min_pulls = math.sqrt(8 * (0.25 + 2 * scale**2)), 4.0
     else:
-        radius_scale, min_pulls = math.sqrt(2) / (math.tanh(1 / (2 * scale)) if scale > 0 else 1.0), 0.0
+        radius_scale, min_pulls = math.sqrt(2) * response_bound(float(epsilon)), 0.0
     params = Params(scale, radius_scale, min_pulls, 1.0)
     claim = guarantee("local", "reward", partial(_events, mechanism), view_message)
     version = ("ldp_ucb", 1, (num_arms, mechanism))
