@@ -83,6 +83,7 @@ ALGORITHMS: dict[str, Example] = {
     "linucb": Example(partial(a.linucb, preset="theory", radius_scale=0.2), contexts),
     "ldp_linucb": Example(partial(a.ldp_linucb, epsilon=1.0, radius_scale=0.2), contexts),
     "jdp_linucb": Example(partial(a.jdp_linucb, epsilon=2.0, tree="binary", radius_scale=0.2), contexts),
+    "adac_oful": Example(partial(a.adac_oful, rho=2.0, delta=0.01, radius_scale=0.2), contexts),
     "shuffle_linucb": Example(
         partial(a.shuffle_linucb, protocol="vector", window=7, epsilon=2.0, radius_scale=0.2), contexts
     ),
@@ -113,6 +114,9 @@ ALGORITHMS: dict[str, Example] = {
             a.private_elimination, mechanism="gaussian", epsilon=1.0, delta=0.05, sampling_scale=0.2, noise_scale=0.3
         ),
         bounded, horizon=1000,
+    ),
+    "adac_gope": Example(
+        partial(a.adac_gope, rho=0.5, delta=0.01, failure_prob=0.3, noise_scale=0.3), bounded, horizon=1000
     ),
     "median_elimination": Example(
         partial(a.median_elimination, num_batches=3, epsilon=8.0, corruption_bound=0.02, sampling_scale=0.2), bounded,

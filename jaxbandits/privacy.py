@@ -150,7 +150,7 @@ _PAPERS = {
     "Hu and Hegde 2022": ("lazy_dp_ts",),
     "Hu et al. 2025": ("dp_ts_ucb",),
     "Ou et al. 2024": ("gdp_thompson",),
-    "Azize and Basu 2023": ("adac_ucb",),
+    "Azize and Basu 2023": ("adac_ucb", "adac_gope", "adac_oful"),
     "Chowdhury and Zhou 2023": ("dist_elimination",),
     "Zhou and Zhang 2024 (setting)": ("local_robust_elimination",),
     "Robust linear bandits": (

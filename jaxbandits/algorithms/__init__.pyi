@@ -32,6 +32,9 @@ from .adversarial import (
     tsallis_inf as tsallis_inf,
 )
 from .contextual import (
+    adac_oful as adac_oful,
+)
+from .contextual import (
     bandit_combiner as bandit_combiner,
 )
 from .contextual import (
@@ -66,6 +69,9 @@ from .federated import (
 )
 from .federated import (
     oracle_linucb as oracle_linucb,
+)
+from .linear import (
+    adac_gope as adac_gope,
 )
 from .linear import (
     bogunovic_elimination as bogunovic_elimination,

@@ -23,11 +23,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
 
-from jaxbandits.learners._few import at_the_few
 from jaxbandits.learners.learner import Learner, gradient_of, positive
 from jaxbandits.learners.project_ellipsoid import to_unit_sphere
 from jaxbandits.numerics import count, fixed_sum, materialize, materialize_all
 from jaxbandits.numerics.device_forms import lane_kernel
+from jaxbandits.numerics.few import at_the_few
 from jaxbandits.numerics.packed import triangle
 from jaxbandits.typing import Array, Float, Int, Scalar
 from jaxbandits.validation import integer

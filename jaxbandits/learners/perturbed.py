@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxbandits.learners._few import at_the_few
 from jaxbandits.numerics import UNROLL, columns, fixed_sum, lanes_last, materialize
+from jaxbandits.numerics.few import at_the_few
 from jaxbandits.typing import Array, Bool, Float, Int
 
 # Above 0, the least gap, panels lie between these; beyond the last the integrand is nothing.

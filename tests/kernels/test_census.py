@@ -66,6 +66,8 @@ TABLE = {
     "gdp_thompson": (600, 40, 0, 0, 1, ""),
     "local_robust_elimination": (2681, 51, 0, 0, 8, ""),
     "adac_ucb": (1100, 61, 0, 0, 8, ""),
+    "adac_gope": (1551, 121, 0, 0, 8, ""),
+    "adac_oful": (1280, 78, 1, 0, 1, ""),
     "dist_elimination": (2592, 49, 0, 0, 8, ""),
     "adap_kl_ucb": (1731, 53, 0, 0, 8, ""),
     "dprse": (1274, 43, 0, 0, 8, ""),

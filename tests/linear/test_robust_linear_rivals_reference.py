@@ -76,6 +76,19 @@ def central(
     return made, run
 
 
+def concentrated(world, horizon, **settings):
+    made = algorithms.adac_gope(actions=ACTIONS, horizon=horizon, **settings)
+    normal = lambda label, place: world.draws("alg/close/sums", "normal", (K,))[place.end, place.arm]
+
+    def run(multiplier):
+        return rivals.adac_gope(
+            ACTIONS, world.reward, horizon=horizon, attack=world.attack, normal=normal, mechanism_scale=multiplier,
+            **settings,
+        )  # fmt: skip
+
+    return made, run
+
+
 def located(name, **options):
     """median_elimination and trimmed_elimination: `options` are (fast, literal) pairs of arguments."""
 
@@ -106,6 +119,10 @@ RIVALS = {
     "gaussian": (functools.partial(central, mechanism="gaussian"), 500, [
         {"epsilon": math.inf}, {"epsilon": 1.0, "delta": 0.01, "sampling_scale": 0.1},
         {"epsilon": 4.0, "privacy_scale": 0.3}]),
+    "concentrated": (concentrated, 2500, [
+        {"rho": math.inf, "failure_prob": 0.3, "noise_scale": 0.3},
+        {"rho": 1.0, "failure_prob": 0.9, "noise_scale": 0.2},
+        {"rho": 4.0, "failure_prob": 0.5, "noise_scale": 0.3, "design_slack": 0.1}]),
     "buckets": (located("median_elimination"), 2000, [
         BATCHES, {"epsilon": 2.0, "corruption_bound": 0.1, "sampling_scale": 0.2, **BATCHES},
         {"corruption_bound": 0.05, "corruption_scale": 0.1, **BATCHES}]),

@@ -73,6 +73,16 @@ TIGHT = {
         partial(a.adac_ucb, **SMALL, rho=0.5 / gaussian_scale(1.0, 1.0, 0.1, "analytic") ** 2, delta=0.1),
         2 * RUNS,
     ),
+    "adac_gope": (
+        partial(
+            a.adac_gope, actions=ACTIONS, horizon=60, failure_prob=0.5, noise_scale=0.1,
+            rho=0.5 / gaussian_scale(1.0, 1.0, 0.1, "analytic") ** 2, delta=0.1
+        ),
+        4 * RUNS,
+    ),
+    "adac_oful": (
+        partial(a.adac_oful, **USERS, rho=0.5 / gaussian_scale(1.0, 1.0, 0.1, "analytic") ** 2, delta=0.1), 4 * RUNS
+    ),
     "dist_elimination": (partial(a.dist_elimination, num_arms=2, horizon=40, epsilon=1.0), 2 * RUNS),
     "dp_klucb": (partial(a.dp_klucb, **SMALL, epsilon=1.0), 2 * RUNS),
     "dp_imed": (partial(a.dp_imed, **SMALL, epsilon=1.0), 2 * RUNS),
@@ -321,7 +331,7 @@ HALVED = [
     "ldp_exp3", "local_exp4", "ldp_ucb", "ldp_ucb, flips", "robust_elimination", "robust_elimination, M2",
     "phased_elimination",
     "median_elimination", "trimmed_elimination", "private_batched", "adap_ucb", "adac_ucb", "lazy_dp_ts",
-    "dist_elimination", "dp_klucb", "dp_imed",
+    "dist_elimination", "adac_gope", "adac_oful", "dp_klucb", "dp_imed",
     "dp_ts_ucb", "gdp_thompson",
     "byzantine_ucb", "online_ucb",
     "online_ucb, reward",

@@ -313,3 +313,58 @@ def trimmed_elimination(s: Setup, reward, *, estimator="trimmed", share=None, la
         return basis @ theta, keep, math.nan, 0
 
     return exploration(s, reward, laplace, attack, estimate_of)
+
+
+def gope_plays(g, h, eta, s, std, log):
+    """The least n whose half-width is eta."""
+    a, b = 2 * log * s**2 * g, 2 * log * std**2 * h
+    return (a + math.sqrt(a * a + 4 * b * eta * eta)) / (2 * eta * eta)
+
+
+def adac_gope(
+    actions, reward, *, horizon, rho, failure_prob, noise_scale=1.0, design_slack=1.0, normal=None, attack=unchanged,
+    mechanism_scale=1.0, relative_guard=0.0, last=None,
+):  # fmt: skip
+    """docs/formulas/private_frontier.md#adac-gope: batch l reaches a half-width of 2^-l by design, then drops arms by
+    the half-width of the plays made.
+    """
+    actions = np.asarray(actions, float)
+    arms, std = len(actions), 2 / math.sqrt(2 * rho)
+
+    def log_of(phase):
+        return math.log(2 * arms * (phase + 1) * (phase + 2) / failure_prob)
+
+    def reach(points, weights, active):
+        """The largest b' V^-1 b and the largest sum of (b' V^-1 a)^2 over arms that are played."""
+        inverse = np.linalg.inv(sum(w * np.outer(x, x) for w, x in zip(weights, points, strict=True)))
+        played = [a for a in range(arms) if weights[a] > 0]
+        g = [points[b] @ inverse @ points[b] for b in active]
+        h = [sum((points[b] @ inverse @ points[a]) ** 2 for a in played) for b in active]
+        return np.array(g), np.array(h)
+
+    def counts_of(phase, d, active):
+        g, h = reach(actions @ d.basis, d.weights, active)
+        n = guarded_ceil(
+            gope_plays(max(g), max(h), 2.0 ** -(phase + 1), noise_scale, std, log_of(phase)), relative_guard
+        )
+        return [guarded_ceil(n * w, relative_guard) if w > 0 else 0 for w in d.weights]
+
+    def estimate_of(phase, d, pulls, received, active):
+        points, done = actions @ d.basis, received["start"]
+        sums, kept = finite_sums(arms, received)
+        sums = sums * (sum(pulls) / kept) if kept else sums
+        end = done + sum(pulls)
+        for index, a in enumerate(np.flatnonzero(pulls)):
+            place = Place(phase + 1, index, int(a), done + 1, done + pulls[a], received["start"], end)
+            done += pulls[a]
+            if std * mechanism_scale > 0:
+                sums[a] += std * mechanism_scale * normal("sum", place)
+        g, h = reach(points, pulls, active)
+        half = np.sqrt(2 * log_of(phase) * (noise_scale**2 * g + std**2 * h)).max()
+        theta = least_squares(points, pulls, sums, sum(pulls)) if kept else None
+        return None if theta is None else d.basis @ theta, half
+
+    play_arm = local_reports(reward, None, attack, 0.0, largest(noise_scale, std))
+    return in_phases(
+        actions, play_arm, counts_of, estimate_of, horizon=horizon, slack=design_slack, ending="truncate", last=last
+    )

@@ -1,5 +1,6 @@
 """Linear bandits whose arms are new at every play: one user a play, plain and private."""
 
+from jaxbandits.algorithms.contextual.adac_oful import adac_oful
 from jaxbandits.algorithms.contextual.bandit_combiner import bandit_combiner
 from jaxbandits.algorithms.contextual.doubling import doubling
 from jaxbandits.algorithms.contextual.epsilon_greedy import epsilon_greedy
@@ -14,6 +15,7 @@ __all__ = [
     "linucb",
     "ldp_linucb",
     "jdp_linucb",
+    "adac_oful",
     "shuffle_linucb",
     "linear_thompson",
     "epsilon_greedy",

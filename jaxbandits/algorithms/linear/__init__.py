@@ -1,5 +1,6 @@
 """Linear bandits with a fixed set of arms: elimination in batches of a G-optimal design."""
 
+from jaxbandits.algorithms.linear.adac_gope import adac_gope
 from jaxbandits.algorithms.linear.bogunovic_elimination import bogunovic_elimination
 from jaxbandits.algorithms.linear.median_elimination import median_elimination
 from jaxbandits.algorithms.linear.phased_elimination import phased_elimination
@@ -12,6 +13,7 @@ __all__ = [
     "phased_elimination",
     "bogunovic_elimination",
     "private_elimination",
+    "adac_gope",
     "median_elimination",
     "trimmed_elimination",
 ]

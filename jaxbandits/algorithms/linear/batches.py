@@ -67,8 +67,8 @@ class Batch(NamedTuple):
 class Rules(NamedTuple):
     """What sets one algorithm apart."""
 
-    # params, number, design -> [K] plays before they are rounded up, for arms in the design
-    counts: Callable[[Any, Int[Array, ""], Design], Float[Array, " K"]]
+    # params, memory, design -> [K] plays of the coming batch before they are rounded up, for arms in the design
+    counts: Callable[[Any, Any, Design], Float[Array, " K"]]
     # params, draws, t, batch -> theta [d], slack [], sound []: where sound, arms further than slack below the best go
     judge: Callable[[Any, Any, Any, Batch], tuple[Float[Array, " d"], Float[Array, ""], Bool[Array, ""]]]
     # clients add Laplace noise
@@ -164,14 +164,15 @@ def begin_batch(rules: Rules, params: Params, memory: Memory, plays: Int[Array, 
     actions = params.actions
     basis = span_basis(actions, memory.active)
     design = design_on(actions, memory.active, basis, params.design_slack, 20 * basis.rank)
-    wanted, left = whole_counts(params, rules.counts(params, memory.batch, design), design, plays)
+    memory = memory._replace(basis=basis)
+    wanted, left = whole_counts(params, rules.counts(params, memory, design), design, plays)
     end = ends(wanted, left + 1)
     fits = end[-1] <= left
     end = jnp.minimum(end, left)
     counts = jnp.diff(end, prepend=jnp.zeros_like(end[:1]))
     done = memory.done | (basis.rank == 0) | (count(memory.active) == 1) | (memory.batch >= params.batches)
     done = done | (False if rules.truncates else ~fits)
-    return memory._replace(basis=basis, counts=jnp.where(done, 0, counts), whole=fits, position=jnp.int32(0), done=done)
+    return memory._replace(counts=jnp.where(done, 0, counts), whole=fits, position=jnp.int32(0), done=done)
 
 
 def played_batch(params: Params, state: State, stores_reports: bool) -> Batch:

@@ -24,8 +24,8 @@ class Own(NamedTuple):
     weight_floor: Any
 
 
-def _counts(params, batch, design):
-    return jnp.asarray(params.own.sizes)[batch] * jnp.maximum(design.weights, params.own.weight_floor)
+def _counts(params, memory, design):
+    return jnp.asarray(params.own.sizes)[memory.batch] * jnp.maximum(design.weights, params.own.weight_floor)
 
 
 def _judge(params, draws, t, batch):

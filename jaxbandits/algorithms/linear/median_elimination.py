@@ -31,8 +31,8 @@ class Own(NamedTuple):
     corruption_bound: Any
 
 
-def _counts(params, batch, design):
-    return jnp.asarray(params.own.sizes)[batch] * design.weights
+def _counts(params, memory, design):
+    return jnp.asarray(params.own.sizes)[memory.batch] * design.weights
 
 
 def run_sums(values: Float[Array, " n"], run: Int[Array, " n"]) -> Float[Array, " n"]:

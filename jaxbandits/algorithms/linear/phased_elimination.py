@@ -23,8 +23,8 @@ class Own(NamedTuple):
     slack: Any
 
 
-def _counts(params, phase, design):
-    return jnp.asarray(params.own.plays)[phase] * design.max_leverage * design.weights
+def _counts(params, memory, design):
+    return jnp.asarray(params.own.plays)[memory.batch] * design.max_leverage * design.weights
 
 
 def _judge(params, draws, t, batch):

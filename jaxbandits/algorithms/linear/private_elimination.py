@@ -17,7 +17,7 @@ from jaxbandits.algorithms.linear.batches import Batch, Params, Rules
 from jaxbandits.mechanisms.composition import gaussian_event, guarantee, laplace_event
 from jaxbandits.numerics import count, dot, fixed_sum, matvec
 from jaxbandits.protocol import Algorithm
-from jaxbandits.typing import Array, Float, Matrix, Scalar
+from jaxbandits.typing import Array, Bool, Float, Matrix, Scalar
 from jaxbandits.validation import choice, factory, integer, number
 
 
@@ -36,12 +36,12 @@ class Own(NamedTuple):
     delta: Any
 
 
-def _counts(params, batch, design):
-    return jnp.asarray(params.own.sizes)[batch] * design.weights
+def _counts(params, memory, design):
+    return jnp.asarray(params.own.sizes)[memory.batch] * design.weights
 
 
 class Influence(NamedTuple):
-    """Sums over the arms a in the batch of w_a(x) = <x, M^-1 a>, for every active arm x; 0 for the other x."""
+    """Sums over the arms a that are played of w_a(x) = <x, M^-1 a>, for every active arm x; 0 for the other x."""
 
     # sum_a n_a w_a^2 = x' M^-1 x
     variance: Float[Array, " K"]
@@ -49,25 +49,32 @@ class Influence(NamedTuple):
     squares: Float[Array, " K"]
 
 
-def influence(params: Params, batch: Batch) -> Influence:
-    """How the noise of single rewards and of sums by arm spreads to the estimates."""
+def influence(
+    actions: Float[Array, "K d"], active: Bool[Array, " K"], inverse: Float[Array, "d d"], played: Bool[Array, " K"]
+) -> Influence:
+    """How the noise of single rewards and of sums by arm spreads to the estimates. inverse: M^-1."""
 
     def of(x):
-        h = matvec(batch.inverse, x)
-        w = jnp.where(batch.counts > 0, dot(params.actions, h), 0)
+        h = matvec(inverse, x)
+        w = jnp.where(played, dot(actions, h), 0)
         return Influence(dot(x, h), fixed_sum(w * w))
 
-    return Influence(*(jnp.where(batch.active, x, 0) for x in lax.map(of, params.actions, batch_size=16)))
+    return Influence(*(jnp.where(active, x, 0) for x in lax.map(of, actions, batch_size=16)))
+
+
+def noisy_solution(params: Params, batch: Batch, noise: Float[Array, " K"]) -> tuple[Float[Array, " d"], Influence]:
+    """Least squares on sums by arm, to each of which `noise` of scale 1 is added; and its influence."""
+    drawn = params.mechanism_scale * params.noise_scale * noise
+    share = batch.plays.astype(drawn.dtype) / jnp.maximum(batch.finite, 1).astype(drawn.dtype)
+    # least squares sees sums only: noise on a mean of n rewards is noise n times as large on their sum
+    theta = batches.solution(params, batch, jnp.where(batch.counts > 0, share * batch.sums + drawn, 0))
+    return theta, influence(params.actions, batch.active, batch.inverse, batch.counts > 0)
 
 
 def _judge(noise):
     def judge(params, draws, t, batch):
         own = params.own
-        drawn = params.mechanism_scale * params.noise_scale * noise(draws, t, batch.counts.shape)
-        share = batch.plays.astype(drawn.dtype) / jnp.maximum(batch.finite, 1).astype(drawn.dtype)
-        # least squares sees sums only: noise on a mean of n rewards is noise n times as large on their sum
-        theta = batches.solution(params, batch, jnp.where(batch.counts > 0, share * batch.sums + drawn, 0))
-        reach = influence(params, batch)
+        theta, reach = noisy_solution(params, batch, noise(draws, t, batch.counts.shape))
         half = jnp.max(jnp.sqrt(own.spread * reach.variance + own.private_spread * reach.squares))
         arms_times_rank = (count(batch.counts > 0) * batch.basis.rank).astype(half.dtype)
         half = half + own.private_tail * arms_times_rank / jnp.asarray(own.sizes)[batch.number]

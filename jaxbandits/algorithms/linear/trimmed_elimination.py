@@ -27,8 +27,8 @@ class Own(NamedTuple):
     trim: Any
 
 
-def _counts(params, batch, design):
-    return jnp.asarray(params.own.sizes)[batch] * design.weights
+def _counts(params, memory, design):
+    return jnp.asarray(params.own.sizes)[memory.batch] * design.weights
 
 
 def _judge(median: bool):

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.learners._few import at_the_few
 from jaxbandits.numerics import argmax, columns, lanes_last, materialize, materialize_all
+from jaxbandits.numerics.few import at_the_few
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.typing import Array, Bool, Float, Int
 from jaxbandits.validation import factory, integer

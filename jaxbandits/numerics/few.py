@@ -10,7 +10,8 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.numerics import fixed_cumsum, materialize
+from jaxbandits.numerics.fusion import materialize
+from jaxbandits.numerics.sums import fixed_cumsum
 from jaxbandits.typing import Array, Bool, Float
 
 BLOCK = 128  # lanes worked on together, at most

@@ -1,0 +1,266 @@
+"""AdaC-OFUL (Azize and Basu 2023): optimism on sums that are released, with noise, when the design has grown enough.
+
+The published constants were not readable; widths are this package's: `docs/formulas/private_frontier.md#adac-oful`.
+Axes: [A] arms shown, [d] features. Draws: `alg/update/noise`, d normals at the play of a release.
+"""
+
+import math
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jax import lax
+
+from jaxbandits.algorithms.contextual.linucb import TIE, features_of
+from jaxbandits.algorithms.contextual.statistics import bounded
+from jaxbandits.mechanisms.composition import gaussian_event, guarantee, view_released
+from jaxbandits.numerics import argmax, dot, lanes_last, materialize, matvec, tree_where
+from jaxbandits.numerics.few import at_the_few
+from jaxbandits.numerics.packed import pairs, quadratic_form
+from jaxbandits.protocol import Algorithm, Program, Rewards, Span
+from jaxbandits.typing import Array, Bool, Float, Int, Scalar
+from jaxbandits.validation import factory, integer, number
+
+
+class Params(NamedTuple):
+    """Numbers of AdaC-OFUL."""
+
+    ridge: Any
+    # a release follows once the log-determinant has grown by more than this
+    growth: Any
+    # of the noise of one release
+    deviation: Any
+    radius_scale: Any
+    noise_scale: Any
+    # sqrt(ridge) theta_bound
+    shrinkage: Any
+    # of all confidence sets together
+    failure_prob: Any
+    # of the claim in (epsilon, delta); no play reads it
+    delta: Any
+    # multiplies the noise, not what the widths allow for
+    mechanism_scale: Any
+
+
+class Released(NamedTuple):
+    """What actions follow from until the next release."""
+
+    # the noisy sum of x r
+    sum: Float[Array, " d"]
+    theta: Float[Array, " d"]
+    # V^-1 of the release
+    inverse: Float[Array, "d d"]
+    # ln det V - ln det(ridge I)
+    log_det: Float[Array, ""]
+    width: Float[Array, ""]
+    releases: Int[Array, ""]
+
+
+class State(NamedTuple):
+    """The exact design so far, and the sum of x r since the last release."""
+
+    inverse: Float[Array, "d d"]
+    log_det: Float[Array, ""]
+    pending: Float[Array, " d"]
+    released: Released
+
+
+def _largest_eigenvalues(_: Any, entries: Float[Array, "n L"]) -> Float[Array, "1 L"]:
+    """Of positive definite matrices, n = d^2, to 1e-5 d: the mean eigenvalue, weighted by its 2^16th power."""
+    dim = math.isqrt(entries.shape[0])
+    matrix = entries.reshape(dim, dim, -1)
+
+    def trace(x):
+        return sum(x[i, i] for i in range(dim))
+
+    def square(_, power):
+        power = power / trace(power)[None, None]
+        return sum(power[:, k, None] * power[k, None] for k in range(dim))
+
+    power = lax.fori_loop(0, 16, square, matrix)
+    weighted = sum(matrix[i, j] * power[i, j] for i in range(dim) for j in range(dim))
+    return (weighted / trace(power))[None]
+
+
+@lanes_last
+def largest_eigenvalue(wanted: Bool[Array, " L"], matrix: Float[Array, "d d L"]) -> Float[Array, " L"]:
+    """The largest eigenvalue where it is wanted, else 1."""
+    ones, entries = jnp.ones((1, wanted.size), matrix.dtype), matrix.reshape(matrix.shape[0] ** 2, -1)
+    return at_the_few(wanted.reshape(-1), _largest_eigenvalues, ones, entries).reshape(wanted.shape)
+
+
+def width_of(params: Params, log_det: Any, releases: Any, largest: Any, dim: int) -> Any:
+    """The radius of the confidence set; `largest` is the largest eigenvalue of V^-1."""
+    own = params.noise_scale * jnp.sqrt(-2 * jnp.log(params.failure_prob / 2) + log_det)
+    tail = jnp.sqrt(2 * (2 * jnp.log(math.pi * jnp.maximum(releases, 1)) - jnp.log(3 * params.failure_prob)))
+    private = params.deviation * jnp.sqrt(releases * largest) * (math.sqrt(dim) + tail)
+    return own + params.shrinkage + private
+
+
+@cache
+def program(num_arms: int, dim: int) -> Program:
+    """The functions of AdaC-OFUL."""
+
+    def init(params, draws):
+        dtype = draws.dtype
+        zero, none = jnp.zeros((), dtype), jnp.zeros(dim, dtype)
+        inverse = jnp.eye(dim, dtype=dtype) / jnp.asarray(params.ridge, dtype)
+        width = width_of(params, zero, zero, zero, dim).astype(dtype)
+        return State(inverse, zero, none, Released(none, none, inverse, zero, width, jnp.int32(0)))
+
+    def act(params, state, draws, t, context):
+        x = [feature[0] for feature in features_of(context, dim)]
+        now = state.released
+        score = sum(x[j] * now.theta[j] for j in range(dim))
+        square = quadratic_form([now.inverse[i, j] for i, j in pairs(dim)], x)
+        index = score + params.radius_scale * now.width * jnp.sqrt(jnp.maximum(square, 0))
+        return jnp.full(t.shape, materialize(argmax(index, TIE))), None, ()
+
+    def encode(params, note, draws, t, context, action, reward, play):
+        feature = context[0, action[0]]
+        x, y = bounded([feature[j] for j in range(dim)], reward[0], 1.0)
+        return jnp.stack(x), y
+
+    def update(params, state, draws, t, note, message, used):
+        x, y = message
+        v = materialize(matvec(state.inverse, x))
+        square = materialize(dot(x, v))
+        inverse = state.inverse - v[:, None] * v[None, :] / (1 + square)
+        log_det, pending = state.log_det + jnp.log1p(square), state.pending + x * y
+        before = state.released
+        due = log_det - before.log_det > params.growth
+        noise = jnp.stack(draws.child("noise").normals(t, dim))
+        total = before.sum + pending + params.mechanism_scale * params.deviation * noise
+        releases = before.releases + 1
+        largest = largest_eigenvalue(due, inverse)
+        width = width_of(params, log_det, releases.astype(y.dtype), largest, dim)
+        theta = matvec(inverse, total)
+        now = tree_where(due, Released(total, theta, inverse, log_det, width, releases), before)
+        shown = jnp.where(due, total, jnp.nan)
+        return State(inverse, log_det, jnp.where(due, 0, pending), now), shown
+
+    def diagnose(params, state):
+        return {"releases": state.released.releases}
+
+    return Program(init, act, encode, update, diagnose=diagnose)
+
+
+def _events(params):
+    return (gaussian_event("sum of a phase's x r, r in [0, 1]", 1.0, params.deviation * params.mechanism_scale),)
+
+
+def _delta(params):
+    return float(params.delta)
+
+
+@factory
+def adac_oful(
+    *,
+    num_arms: int,
+    dim: int,
+    horizon: int,
+    rho: Scalar,
+    growth: Scalar = 1.0,
+    ridge: Scalar = 1.0,
+    noise_scale: Scalar = 0.5,
+    theta_bound: Scalar = 1.0,
+    radius_scale: Scalar = 1.0,
+    failure_prob: Scalar | None = None,
+    delta: Scalar = 1e-5,
+) -> Algorithm:
+    """OFUL on rarely released sums: contexts are public, rewards are protected by Gaussian noise.
+
+    V = ridge I + sum x x' is exact. Once ln det V exceeds its value at the last release by more than ln(1 + growth),
+    the sum of x r since then is added to the released one with N(0, I / (2 rho)). With theta = V0^-1 times that, V0 the
+    V of the release, the arm of largest <x, theta> + radius_scale width sqrt(x' V0^-1 x) is played; before the first
+    release theta = 0 and V0 = ridge I.
+
+    Parameters
+    ----------
+    num_arms : int
+        Arms K of a decision set, at least 2 [static]. Filled in from the environment.
+    dim : int
+        Features d of an arm, at least 1 [static]. Filled in from the environment.
+    horizon : int
+        Number of plays T, at least 1. Filled in by `sweep` and `simulate`.
+    rho : float
+        Budget of zero-concentrated privacy, in [1e-24, inf]; inf: no noise.
+    growth : float, default 1.0
+        By which share det V grows between releases, greater than 0.
+    ridge : float, default 1.0
+        Of the regression, in [1e-6, 1e6].
+    noise_scale : float, default 0.5
+        The rewards' sub-Gaussian scale, at least 0; 1/2 holds for rewards in [0, 1].
+    theta_bound : float, default 1.0
+        Largest norm of theta that the widths allow for, at least 0.
+    radius_scale : float, default 1.0
+        Multiplies the width, at least 0.
+    failure_prob : float, optional
+        Of all confidence sets together, in (0, 1). Default: 1 / horizon, and 1/2 at horizon 1.
+    delta : float, default 1e-5
+        At which `guarantee.spend` states the claim in (epsilon, delta), in (0, 1). It changes no action.
+
+    Returns
+    -------
+    Algorithm
+        rho-zCDP in the central model, exactly sqrt(2 rho)-GDP; the unit of privacy is the reward of one play, contexts
+        are public. Diagnostic: ``releases`` made by the horizon.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside these ranges.
+
+    Notes
+    -----
+    After m releases width = noise_scale sqrt(2 ln(2 / p) + ln(det V0 / det(ridge I))) + sqrt(ridge) theta_bound +
+    sqrt(m e / (2 rho)) (sqrt(d) + sqrt(2 ln(pi^2 m^2 / (3 p)))), p = failure_prob and e the largest eigenvalue of
+    V0^-1. Features of norm above 1 are scaled down to 1, rewards are clipped to [0, 1], and NaN counts as 0. Ties
+    within 1e-5 go to the lowest arm. Every reward enters one release; there are at most d ln(1 + T / (d ridge)) / ln(1
+    + growth).
+
+    References
+    ----------
+    Azize and Basu 2023 (arXiv 2309.00557), whose constants were not readable; widths are this package's:
+    `docs/formulas/private_frontier.md#adac-oful`.
+
+    Examples
+    --------
+    >>> import jaxbandits as jb
+    >>> algorithm = jb.algorithms.adac_oful(num_arms=20, dim=5, horizon=5000, rho=0.5)
+    >>> algorithm.params.deviation, round(jb.mechanisms.gdp(algorithm.guarantee.events(algorithm.params)), 6)
+    (1.0, 1.0)
+    """
+    num_arms, dim = integer("num_arms", num_arms, 2), integer("dim", dim, 1)
+    horizon = integer("horizon", horizon, 1)
+    rho = number("rho", rho, 1e-24, finite=False, remedy="use float('inf') for no noise")
+    growth = number("growth", growth, 0.0, open_low=True)
+    ridge = number("ridge", ridge, 1e-6, 1e6)
+    noise_scale = number("noise_scale", noise_scale, 0.0)
+    theta_bound = number("theta_bound", theta_bound, 0.0)
+    radius_scale = number("radius_scale", radius_scale, 0.0)
+    if failure_prob is None:
+        failure_prob = 1 / max(horizon, 2)
+    failure = number("failure_prob", failure_prob, 0.0, 1.0, open_low=True, open_high=True)
+    delta = number("delta", delta, 0.0, 1.0, open_low=True, open_high=True)
+    params = Params(
+        ridge=ridge,
+        growth=math.log1p(growth),
+        deviation=1 / math.sqrt(2 * rho),
+        radius_scale=radius_scale,
+        noise_scale=noise_scale,
+        shrinkage=math.sqrt(ridge) * theta_bound,
+        failure_prob=failure,
+        delta=delta,
+        mechanism_scale=1.0,
+    )
+    claim = guarantee("central", "reward", _events, view_released, delta=_delta)
+    return Algorithm(
+        program=program(num_arms, dim),
+        schedule=(Span(1, horizon),),
+        params=params,
+        guarantee=claim._replace(claimed=claim.spend(params)[0]),
+        version=("adac_oful", 1, (num_arms, dim)),
+        config={},
+        rewards=Rewards(0.0, 1.0, "clip"),
+    )

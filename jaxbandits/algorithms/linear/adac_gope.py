@@ -1,0 +1,179 @@
+"""AdaC-GOPE (Azize and Basu 2023): elimination on G-optimal designs with Gaussian noise, for concentrated privacy.
+
+The published constants were not readable; batches and widths are this package's:
+`docs/formulas/private_frontier.md#adac-gope`. Axes: [K] arms, [d] features, [B] batches.
+Draws: `close/sums`, one normal an arm at the last play of a batch.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandits.algorithms.linear import arguments
+from jaxbandits.algorithms.linear.batches import Rules
+from jaxbandits.algorithms.linear.private_elimination import influence, noisy_solution
+from jaxbandits.estimators.g_optimal import gram, regular_inverse
+from jaxbandits.mechanisms.composition import gaussian_event, guarantee
+from jaxbandits.protocol import Algorithm
+from jaxbandits.typing import Matrix, Scalar
+from jaxbandits.validation import factory, integer, number
+
+
+class Own(NamedTuple):
+    """Numbers of the rule. An arm's half-width is sqrt(spread x' V^-1 x + private_spread sum_a (x' V^-1 a)^2)."""
+
+    # [B], 2 L s^2
+    spread: Any
+    # [B], 2 L times the variance of the noise
+    private_spread: Any
+    # [B], the half-width that a batch is to reach
+    target: Any
+    # of the claim in (epsilon, delta); no play reads it
+    delta: Any
+
+
+def fewest_plays(spread: Any, private_spread: Any, target: Any) -> Any:
+    """The least n with spread / n + private_spread / n^2 <= target^2, before it is rounded up."""
+    return (spread + jnp.hypot(spread, 2 * target * jnp.sqrt(private_spread))) / (2 * target * target)
+
+
+def _counts(params, memory, design):
+    own, at = params.own, memory.batch
+    played = design.weights > 0
+    inverse = regular_inverse(gram(params.actions, design.weights), memory.basis)
+    reach = influence(params.actions, memory.active, inverse, played)
+    spread = jnp.asarray(own.spread)[at] * jnp.max(reach.variance)
+    private = jnp.asarray(own.private_spread)[at] * jnp.max(reach.squares)
+    return jnp.ceil(fewest_plays(spread, private, jnp.asarray(own.target)[at])) * design.weights
+
+
+def _judge(params, draws, t, batch):
+    own, at = params.own, batch.number
+    theta, reach = noisy_solution(params, batch, draws.child("sums").normal(t, batch.counts.shape))
+    spread, private = jnp.asarray(own.spread)[at], jnp.asarray(own.private_spread)[at]
+    half = jnp.max(jnp.sqrt(spread * reach.variance + private * reach.squares))
+    return theta, 2 * half, batch.finite > 0
+
+
+RULES = Rules(_counts, _judge, truncates=True)
+
+
+def _events(params):
+    scale = params.noise_scale * params.mechanism_scale
+    return (gaussian_event("sum by arm of a batch's rewards in [-1, 1]", 2.0, scale),)
+
+
+GUARANTEE = guarantee(
+    "central", "reward", _events, lambda message, released, action: (released, action),
+    delta=lambda params: params.own.delta, bound=1.0,
+)  # fmt: skip
+
+
+def most(spread: np.ndarray, private_spread: np.ndarray, target: np.ndarray, leverage: float, arms: int) -> np.ndarray:
+    """The most plays that a batch can ask for, from the largest leverage and the number of arms of a design."""
+    a, b = spread * leverage, private_spread * leverage**2 * arms
+    return (a + np.hypot(a, 2 * target * np.sqrt(b))) / (2 * target**2) + 1
+
+
+@factory
+def adac_gope(
+    *,
+    actions: Matrix,
+    horizon: int,
+    rho: Scalar,
+    delta: Scalar = 1e-5,
+    failure_prob: Scalar | None = None,
+    noise_scale: Scalar = 1.0,
+    design_slack: Scalar = 1.0,
+) -> Algorithm:
+    """Eliminate fixed linear arms by least squares along G-optimal designs, on sums with Gaussian noise.
+
+    Batch l = 1, 2, ... is long enough for a half-width of 2^-l. With a design w on the remaining arms, V its moment
+    matrix, g the largest b' V^-1 b, h the largest sum over its arms of (b' V^-1 a)^2 and L = ln(2 K l (l + 1) /
+    failure_prob), n is the least number with 2 L (s^2 g / n + v h / n^2) <= 4^-l, s = noise_scale and v = 2 / rho the
+    noise's variance. Arm a is played ceil(n w_a) times, in index order; its sum is released with N(0, v). An arm goes
+    when it is further below the best than twice the half-width of the plays made. Earlier batches are forgotten.
+
+    Parameters
+    ----------
+    actions : array [K, d]
+        Feature vectors of at least two arms, not all zero. Filled in from the environment.
+    horizon : int
+        Total plays T. Filled in from the run.
+    rho : float
+        Budget of zero-concentrated privacy, in [5e-25, inf]; inf: no noise.
+    delta : float, default 1e-5
+        At which `guarantee.spend` states the claim in (epsilon, delta), in (0, 1). It changes no action.
+    failure_prob : float, optional
+        Of all widths together, in (0, 1). Default: 1 / horizon, and 1/2 at horizon 1.
+    noise_scale : float, default 1.0
+        The rewards' sub-Gaussian scale s, in [0, 1e12]; 1 holds for rewards in [-1, 1].
+    design_slack : float, default 1.0
+        At least 0. The design stops at leverage (1 + design_slack) rank.
+
+    Returns
+    -------
+    Algorithm
+        rho-zCDP in the central model, exactly sqrt(2 rho)-GDP; the unit of privacy is one reward in [-1, 1].
+        Diagnostics: `active_arms` and `batches` (estimated).
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    The claim is for rewards in [-1, 1] (`linear_arms(noise="rademacher")`); each enters one released sum. Reports that
+    are not finite are left out of the mean. A batch that the horizon cuts is not estimated.
+
+    References
+    ----------
+    Azize and Basu 2023 (arXiv 2309.00557), whose constants were not readable; batches and widths are this package's:
+    `docs/formulas/private_frontier.md#adac-gope`.
+
+    Examples
+    --------
+    >>> import jaxbandits as jb
+    >>> algorithm = jb.algorithms.adac_gope(actions=[[1, 0], [0, 1]], horizon=1000, rho=0.5)
+    >>> algorithm.params.noise_scale, jb.mechanisms.zcdp(algorithm.guarantee.events(algorithm.params))
+    (2.0, 0.5)
+    """
+    features, horizon = arguments.checked_actions(actions), integer("horizon", horizon, 1)
+    num_arms, dim = features.shape
+    rho = number("rho", rho, 0.0, open_low=True, finite=False, remedy="use float('inf') for no noise")
+    deviation = math.sqrt(2 / rho)
+    if deviation > arguments.MAX_NOISE_SCALE:
+        raise ValueError(
+            f"rho = {rho!r} needs noise of scale {deviation:.3g}, whose square single precision cannot add up: use at "
+            f"least {2 / arguments.MAX_NOISE_SCALE**2:g}"
+        )
+    delta = arguments.probability("delta", delta)
+    failure = arguments.probability("failure_prob", 1 / max(horizon, 2) if failure_prob is None else failure_prob)
+    s = number("noise_scale", noise_scale, 0.0, arguments.MAX_NOISE_SCALE)
+    slack = number("design_slack", design_slack, 0.0)
+    batch = np.arange(1, arguments.TABLE_LENGTH + 1)
+    log, target = 2 * np.log(2 * num_arms * batch * (batch + 1) / failure), 2.0**-batch
+    own = Own(log * s**2, log * deviation**2, target, delta)
+    # the largest leverage and the largest sum of squares are at least 1
+    num_batches = arguments.fewest(most(own.spread, own.private_spread, target, 1.0, 1) - 1, horizon)
+    # a design that its last step leaves above (1 + slack) rank is far below 2 rank then
+    arms = arguments.support(num_arms, dim)
+    plays = most(own.spread, own.private_spread, target, (1 + max(slack, 1.0)) * dim, arms) + arms
+    algorithm = arguments.assembled(
+        "adac_gope",
+        RULES,
+        actions=features,
+        horizon=horizon,
+        most_plays=plays[:num_batches],
+        batches=num_batches,
+        design_slack=slack,
+        reward_scale=s,
+        noise_scale=deviation,
+        own=own,
+        guarantee=GUARANTEE,
+    )
+    claimed = GUARANTEE.spend(algorithm.params)[0]
+    return algorithm._replace(guarantee=GUARANTEE._replace(claimed=claimed))
