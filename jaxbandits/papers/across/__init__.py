@@ -1,6 +1,15 @@
 """Studies across the papers, see docs/reproductions/across.md."""
 
-from jaxbandits.papers.across import before_after, believed, counting, coverage, named_epsilon
+from jaxbandits.papers.across import (
+    atlas,
+    before_after,
+    believed,
+    counting,
+    coverage,
+    named_epsilon,
+    plain_thompson,
+    trust,
+)
 
 STUDIES = {
     "named-epsilon": named_epsilon.STUDY,
@@ -8,4 +17,7 @@ STUDIES = {
     "believed": believed.STUDY,
     "counting": counting.STUDY,
     "before-after": before_after.STUDY,
+    "trust": trust.STUDY,
+    "atlas": atlas.STUDY,
+    "plain-thompson": plain_thompson.STUDY,
 }

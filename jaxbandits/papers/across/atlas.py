@@ -1,0 +1,102 @@
+"""An atlas of private arms: the regret of every pure-epsilon algorithm over the lower bound, on an easy and a hard
+instance.
+"""
+
+import math
+from functools import partial
+from typing import Any
+
+import pandas as pd
+
+from jaxbandits import algorithms as a
+from jaxbandits import environments as e
+from jaxbandits import theory
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
+from jaxbandits.papers.tables import regrets
+from jaxbandits.reports import plot
+
+# the best in the middle: some algorithms play arm by arm, and barely finish one
+INSTANCES = {"easy": [0.5, 0.375, 0.75, 0.625, 0.25], "hard": [0.7, 0.7, 0.75, 0.7, 0.7]}
+PRIVATE = {
+    "DP-IMED": partial(a.dp_imed, batch_ratio=1.5),
+    "DP-KLUCB": partial(a.dp_klucb, batch_ratio=1.5),
+    "AdaP-KLUCB": a.adap_kl_ucb,
+    "AdaP-UCB": a.adap_ucb,
+    "Lazy-DP-TS": partial(a.lazy_dp_ts, logarithm="natural"),
+    "PRM-TS": a.prm_thompson,
+    "PRM-UCB": a.prm_ucb,
+    "PRM elimination": a.prm_elimination,
+    "DP-SE": a.dp_se,
+    "DPRSE": partial(a.dprse, moment_bound=1.0),
+    "HTINF in batches": partial(a.private_batched, base=a.htinf),
+    "dist. elimination": a.dist_elimination,
+    "LDP-UCB": partial(a.ldp_ucb, mechanism="randomized_response"),
+    "LDP-EXP3": a.ldp_exp3,
+}
+QUICK = ("DP-IMED", "AdaP-UCB", "LDP-UCB")
+BATCHED = ("DP-IMED", "DP-KLUCB")  # advised: batches that grow by 1.5 from 10 / epsilon on
+
+
+def sweeps(full: bool) -> dict[str, Sweep]:
+    """A sweep for each instance."""
+    algorithms = {label: one for label, one in PRIVATE.items() if full or label in QUICK}
+    keys = ("epsilon", *(f"{label}.first_batch" for label in BATCHED if label in algorithms))
+    epsilons = [0.1, 0.25, 0.5, 1.0] if full else [0.5, 1.0]
+    grid: dict[Any, Any] = {keys: {f"{x:g}": (x, *(math.ceil(10 / x) for _ in keys[1:])) for x in epsilons}}
+    settings = {
+        "algorithms": algorithms, "horizon": 100_000 if full else 1000, "seeds": 100 if full else 4, "grid": grid,
+        "checkpoints": 1,
+    }  # fmt: skip
+    chosen = INSTANCES if full else {"easy": INSTANCES["easy"]}
+    return {
+        name: Sweep(settings | {"environment": partial(e.bernoulli_arms, means=means)})
+        for name, means in chosen.items()
+    }
+
+
+def cells(results: Results) -> pd.DataFrame:
+    """A row for each instance, algorithm and epsilon: `ratio` of regret to the bound, and to that of uniform play."""
+    frames = []
+    for name, ds in results.items():
+        frame, means, horizon = regrets(ds), INSTANCES[name], int(ds.t[-1])
+        bound = [theory.private_kl_lower_bound(means, float(x)) * math.log(horizon) for x in frame["epsilon"]]
+        uniform = horizon * (max(means) - sum(means) / len(means))
+        frames.append(frame.assign(instance=name, ratio=frame["mean"] / bound, uniform=frame["mean"] / uniform))
+    table = pd.concat(frames, ignore_index=True)
+    return table.assign(text=[f"{x:.1f}" if x < 100 else f"{x:.0f}" for x in table["ratio"]])
+
+
+CUTS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 1000.0)
+
+
+def draw(instance: str):
+    """The map of one instance."""
+
+    def picture(results: Results) -> plot.Plot:
+        frame = cells({instance: results[instance]} if instance in results else results)
+        frame = pd.concat([frame[frame["algorithm"] == label] for label in list(PRIVATE)[::-1]])
+        return plot.heatmap(
+            frame, "epsilon", "algorithm", "ratio", text="text", cuts=CUTS, names={"epsilon": "ε", "algorithm": ""},
+            caption=f"{instance} instance; regret over ln T times the coefficient of the central lower bound",
+            width=6.0,
+        )  # fmt: skip
+
+    return picture
+
+
+def claims(results: Results) -> list[Claim]:
+    """Every algorithm's ratio to the bound, by instance and epsilon."""
+    entries = []
+    for (instance, label), part in cells(results).groupby(["instance", "algorithm"], sort=False):
+        measured = ", ".join(f"{row.ratio:.2f} at {row.epsilon}" for row in part.itertuples())
+        entries.append(Claim(f"{instance}: {label} over the lower bound", "", measured))
+    return entries
+
+
+STUDY = Study(
+    "An atlas of private arms: regret over the lower bound",
+    "docs/formulas/private_frontier.md#lower-bounds",
+    sweeps,
+    {name: draw(name) for name in INSTANCES},
+    claims,
+)

@@ -1,0 +1,84 @@
+"""How private is plain Thompson sampling? What its own draws deliver by composition, and what an audit proves."""
+
+import math
+from functools import partial
+from typing import Any
+
+import pandas as pd
+
+from jaxbandits import algorithms as a
+from jaxbandits import privacy
+from jaxbandits.auditing.audit import audit
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
+from jaxbandits.reports import plot
+
+NUM_ARMS, DELTA = 5, 1e-2
+FORMS = {
+    "plain": partial(a.gdp_thompson, delta=DELTA),
+    "50 pulls first, c = 100": partial(a.gdp_thompson, pre_pulls=50, variance_scale=100.0, delta=DELTA),
+}
+CLAIMED, PROVEN = "claimed", "proven by an audit"
+
+
+def computed(full: bool) -> dict[str, Any]:
+    """g and epsilon by horizon, and a lower bound on epsilon at short ones."""
+    rows = []
+    for label, form in FORMS.items():
+        for horizon in (300, 1000, 10_000, 100_000, 1_000_000):
+            algorithm = form(num_arms=NUM_ARMS, horizon=horizon)
+            claim = privacy.ledger(algorithm)
+            rows.append({"form": label, "horizon": horizon, "g": claim.g, "epsilon": claim.epsilon})
+    audited = []
+    for horizon in (2, 5, 20, 100) if full else (2, 5):
+        algorithm = FORMS["plain"](num_arms=NUM_ARMS, horizon=horizon)
+        found = audit(algorithm, runs=400_000 if full else 4000, delta=DELTA)
+        audited.append({"horizon": horizon, CLAIMED: found.claimed[0], PROVEN: found.epsilon_lower})
+    return {"claims": pd.DataFrame(rows), "audits": pd.DataFrame(audited)}
+
+
+def sweeps(full: bool) -> dict[str, Sweep]:
+    """Nothing is simulated but what the audit plays."""
+    return {}
+
+
+def draw(results: Results) -> plot.Plot:
+    """g of Gaussian privacy by horizon."""
+    names = {"horizon": "plays T", "g": "g of Gaussian privacy"}
+    caption = f"{NUM_ARMS} arms; by composition over all plays"
+    return plot.lines(
+        results["claims"], "horizon", "g", line="form", log="both", names=names, caption=caption, width=6.0
+    )
+
+
+def draw_audits(results: Results) -> plot.Plot:
+    """What is claimed and what is proven, at short horizons."""
+    frame = results["audits"].melt("horizon", var_name="bound", value_name="epsilon")
+    names = {"horizon": "plays T", "epsilon": f"ε at δ = {DELTA:g}"}
+    return plot.lines(frame, "horizon", "epsilon", line="bound", log="both", names=names, width=6.0)
+
+
+def claims(results: Results) -> list[Claim]:
+    """The claim at T = 10,000, and every audit."""
+    entries = []
+    for label, part in results["claims"].groupby("form", sort=False):
+        measured = ", ".join(
+            f"g = {row.g:.3g}, ε = {row.epsilon:.4g} at T = {row.horizon:,}" for row in part.itertuples()
+        )
+        entries.append(Claim(f"{label}: Gaussian privacy", "", measured))
+    plain = results["claims"].query("form == 'plain' and horizon == 10000").iloc[0]
+    said = "of the order 1, constants hidden"
+    entries.append(Claim("plain: g over √T at T = 10,000", said, f"{plain['g'] / math.sqrt(10_000):.3f}"))
+    for row in results["audits"].to_dict("records"):
+        measured = f"claimed {row[CLAIMED]:.3g}, proven {row[PROVEN]:.3g}"
+        entries.append(Claim(f"plain: ε at T = {row['horizon']:g}", "", measured))
+    return entries
+
+
+STUDY = Study(
+    "How private is plain Thompson sampling?",
+    "docs/formulas/private_frontier.md#gdp-thompson",
+    sweeps,
+    {"g": draw, "audits": draw_audits},
+    claims,
+    computed,
+)
