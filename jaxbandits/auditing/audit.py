@@ -13,7 +13,7 @@ from jaxbandits import environments
 from jaxbandits.auditing import bounds, neighbours, scores
 from jaxbandits.auditing.neighbours import Edit, Input
 from jaxbandits.auditing.transcripts import Setting, clients_alone, lanes, transcripts
-from jaxbandits.mechanisms.composition import view_released
+from jaxbandits.mechanisms.composition import compose, view_released
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.random import Draws
 from jaxbandits.spans import windows_offered
@@ -50,10 +50,21 @@ class Event(NamedTuple):
     trials: int
 
 
+class Bound(NamedTuple):
+    """What was proven at one delta."""
+
+    delta: float
+    epsilon_lower: float
+    # what is claimed at this delta: the claim's epsilon, or what the declared releases spend here where that is less
+    claimed: float
+    event: Event
+
+
 class Audit(NamedTuple):
     """What an audit measured. Prints as one line.
 
-    `epsilon_lower` above the claim refutes the claim, with error probability 1 - confidence.
+    A bound above what is claimed at its delta refutes the claim. All bounds hold together, with error probability 1 -
+    confidence.
     """
 
     algorithm: str
@@ -70,11 +81,13 @@ class Audit(NamedTuple):
     runs: int
     confidence: float
     seed: int
+    # one for each delta, the first of which is told above
+    bounds: tuple[Bound, ...]
 
     @property
     def refuted(self) -> bool:
-        """Whether the claim is refuted."""
-        return self.epsilon_lower > self.claimed[0]
+        """Whether the claim is refuted, at any delta."""
+        return any(bound.epsilon_lower > bound.claimed for bound in self.bounds)
 
     @property
     def ratio(self) -> float:
@@ -88,6 +101,10 @@ class Audit(NamedTuple):
             f"{self.algorithm}: epsilon >= {self.epsilon_lower:.4g} at delta = {self.delta:.3g} "
             f"(confidence {self.confidence:.6g}) {verdict} the claim "
             f"({epsilon:.4g}, {delta:.3g}), {self.model}, one {self.unit.replace('_', ' ')}; event: {self.event.score}"
+            + "".join(
+                f"; epsilon >= {bound.epsilon_lower:.4g} of {bound.claimed:.4g} at delta = {bound.delta:.3g}"
+                for bound in self.bounds[1:]
+            )
         )
 
 
@@ -133,7 +150,7 @@ def audit(
     *,
     runs: int,
     confidence: float = 0.95,
-    delta: float = 0.0,
+    delta: float | Iterable[float] = 0.0,
     environment: Environment | EnvironmentFactory | None = None,
     seed: int = 0,
     pairs: Iterable[tuple[Edit, Edit]] | None = None,
@@ -148,8 +165,9 @@ def audit(
         Independent runs on both inputs together, at least 2000. A million of a small instance take seconds.
     confidence : float
         In (0, 1): of the bound.
-    delta : float
-        In [0, 1). Where the claim has a larger one, that is used, since nothing is claimed at smaller ones.
+    delta : float or sequence of float
+        In [0, 1). Where the claim has a larger one, that is used, since nothing is claimed at smaller ones. Several are
+        tested on the same runs: each has an event of its own, and all bounds hold together.
     environment : Environment or factory, optional
         Where public contexts come from: a factory or a called part; its rewards are replaced. By default one that
         fits the algorithm's arguments.
@@ -174,7 +192,8 @@ def audit(
     The algorithm's own functions run on two neighbouring inputs, and an attacker tells apart what the view of its
     guarantee shows of them. Half of the runs choose the pair of inputs and an event, by common random numbers and
     then by fitted likelihood ratios. The other half count how often the event happens on either input:
-    Clopper-Pearson bounds on both shares give epsilon >= log((TPR - delta) / FPR). A transcript ends 128 plays after
+    Clopper-Pearson bounds on both shares give epsilon >= log((TPR - delta) / FPR), with confidence 1 - (1 - confidence)
+    / m where there are m deltas. The pair is that of the first delta. A transcript ends 128 plays after
     its start (in the local model with the fourth message), or with the first release.
 
     Examples
@@ -183,10 +202,16 @@ def audit(
     >>> report = jb.audit(jb.algorithms.ldp_ucb(num_arms=2, horizon=100, epsilon=1.0), runs=20_000)
     >>> report.claimed, report.refuted, report.ratio > 0.8
     ((1.0, 0.0), False, True)
+    >>> gaussian = jb.algorithms.adac_ucb(num_arms=2, horizon=40, rho=0.5, delta=0.01)
+    >>> [(bound.delta, round(bound.claimed, 3)) for bound in jb.audit(gaussian, runs=2000, delta=[0.01, 0.1]).bounds]
+    [(0.01, 2.318), (0.1, 1.16)]
     """
     runs = integer("runs", runs, MIN_RUNS, remedy="half of them choose an event, the other half count it")
     confidence = number("confidence", confidence, 0.0, 1.0, open_low=True, open_high=True)
-    delta = number("delta", delta, 0.0, 1.0, open_high=True)
+    given = list(delta) if isinstance(delta, Iterable) else [delta]
+    if not given:
+        raise ValueError("delta = []: give one at least, in [0, 1)")
+    given = [number("delta", one, 0.0, 1.0, open_high=True) for one in given]
     seed = integer("seed", seed, 0)
     algorithm, built_environment = built_parts(algorithm, environment)
     guarantee, name = algorithm.guarantee, algorithm.version[0]
@@ -194,8 +219,11 @@ def audit(
         raise ValueError(f"algorithm = {name} has no guarantee: an audit needs a private algorithm")
     if algorithm.program.hints.tally:
         raise ValueError(f"{name}: shortcut=True draws no single rewards, so none can be changed: leave it out")
-    claimed = tuple(map(float, guarantee.spend(algorithm.params)))
-    delta = max(delta, claimed[1])
+    epsilon, least_delta = guarantee.spend(algorithm.params)
+    claimed = float(epsilon), float(least_delta)
+    deltas = list(dict.fromkeys(max(one, claimed[1]) for one in given))
+    # of one bound; all of them hold together with `confidence`
+    each = confidence if len(deltas) == 1 else 1 - (1 - confidence) / len(deltas)
     played_in = built_environment or _environment(algorithm.config)
 
     seeds = _Seeds(seed)
@@ -209,32 +237,55 @@ def audit(
         tried = neighbours.checked(pairs, guarantee.unit, last, bound=guarantee.bound, dim=dim)
         _, columns = _furthest(runner, [edit for pair in tried for edit in pair], seeds)
 
-    def best_test(pair: Any, number: int) -> scores.Choice:
+    def best_tests(pair: Any, number: int, wanted: list[float]) -> list[scores.Choice]:
         one = runner.pair(pair, number // 2, seeds, columns)
         negative, positive = runner.pair(pair, number // 2, seeds, columns)
-        return scores.chosen(scores.fitted(*one), negative, positive, delta, confidence)
+        candidates = scores.fitted(*one)
+        return [scores.chosen(candidates, negative, positive, delta, each) for delta in wanted]
 
     if len(tried) > 1:
         few = max(64, runs // 16 // len(tried))  # on each input
-        expected = [best_test(pair, few).expected for pair in tried]
+        expected = [best_tests(pair, few, deltas[:1])[0].expected for pair in tried]
         tried = [tried[int(np.argmax(expected))]]
     pair = tried[0]
-    choice = best_test(pair, runs * 3 // 16)
-    return _certified(algorithm, claimed, delta, pair, choice, runner, columns, seeds, runs, confidence, seed)
+    choices = best_tests(pair, runs * 3 // 16, deltas)
+    counted = _counted(pair, choices, runner, columns, seeds, runs // 4)
+    certified = tuple(
+        _certified(algorithm, claimed, delta, pair, choice, *told, each)
+        for delta, choice, told in zip(deltas, choices, counted, strict=True)
+    )
+    return Audit(
+        algorithm=name,
+        model=guarantee.model,
+        unit=guarantee.unit,
+        epsilon_lower=certified[0].epsilon_lower,
+        claimed=claimed,
+        delta=deltas[0],
+        event=certified[0].event,
+        curve=bounds.trade_off(*counted[0], each),
+        runs=runs,
+        confidence=confidence,
+        seed=seed,
+        bounds=certified,
+    )
 
 
-def _certified(algorithm, claimed, delta, pair, choice, runner, columns, seeds, runs, confidence, seed) -> Audit:
-    trials, step = runs // 4, 1 << 16
-    counted = [
-        np.concatenate([
-            choice.sign * choice.score(runner.pair((edit,), min(step, trials - first), seeds, columns)[0])
-            for first in range(0, trials, step)
-        ])
-        for edit in pair
-    ]  # fmt: skip
-    negative, positive = counted if choice.sign == 1 else counted[::-1]
+def _counted(pair, choices, runner, columns, seeds, trials) -> list[tuple[Any, Any]]:
+    """For each choice the scores of fresh runs, of those that it takes for false and for true positives."""
+    step = 1 << 16
+    told: list[list[list[Any]]] = [[[], []] for _ in choices]
+    for side, edit in enumerate(pair):
+        for first in range(0, trials, step):
+            runs = runner.pair((edit,), min(step, trials - first), seeds, columns)[0]
+            for choice, sides in zip(choices, told, strict=True):
+                sides[side].append(choice.sign * choice.score(runs))
+    joined = [[np.concatenate(part) for part in sides] for sides in told]
+    return [(a, b) if choice.sign == 1 else (b, a) for choice, (a, b) in zip(choices, joined, strict=True)]
+
+
+def _certified(algorithm, claimed, delta, pair, choice, negative, positive, confidence) -> Bound:
+    trials = len(positive)
     tp, fp = (int(np.sum(x >= choice.threshold)) for x in (positive, negative))
-    lower = float(bounds.epsilon_lower(tp, fp, trials, delta, confidence))
     event = Event(
         pair=pair[:: -choice.sign],
         score=choice.score.name,
@@ -243,20 +294,10 @@ def _certified(algorithm, claimed, delta, pair, choice, runner, columns, seeds, 
         false_positives=fp,
         trials=trials,
     )
-    guarantee = algorithm.guarantee
-    return Audit(
-        algorithm=algorithm.version[0],
-        model=guarantee.model,
-        unit=guarantee.unit,
-        epsilon_lower=lower,
-        claimed=claimed,
-        delta=delta,
-        event=event,
-        curve=bounds.trade_off(negative, positive, confidence),
-        runs=runs,
-        confidence=confidence,
-        seed=seed,
-    )
+    epsilon = claimed[0]
+    if delta > claimed[1] and algorithm.guarantee.events is not None:
+        epsilon = min(epsilon, compose(algorithm.guarantee.events(algorithm.params), delta)[0])
+    return Bound(delta, float(bounds.epsilon_lower(tp, fp, trials, delta, confidence)), epsilon, event)
 
 
 def _environment(config: dict[str, Any]) -> Environment:

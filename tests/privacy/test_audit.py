@@ -15,7 +15,7 @@ from jaxbandits import catalogue
 from jaxbandits.auditing import Edit, bounds, neighbours, scores
 from jaxbandits.cli import main
 from jaxbandits.commands import audit_table as table
-from jaxbandits.mechanisms import counter, gaussian_scale
+from jaxbandits.mechanisms import compose, counter, gaussian_event, gaussian_scale
 from jaxbandits.numerics.packed import pack
 from jaxbandits.privacy import asked
 from jaxbandits.random import Draws
@@ -482,6 +482,35 @@ def test_delta_is_the_claims_or_larger():
     made = FAMILIES["byzantine_ucb"]()
     assert jb.audit(made, runs=RUNS).delta == 0.05
     assert jb.audit(made, runs=RUNS, delta=0.3).delta == 0.3
+
+
+def test_several_deltas_share_the_runs():
+    made = a.adac_ucb(**SMALL, rho=0.5 / gaussian_scale(1.0, 1.0, 0.05, "analytic") ** 2, delta=0.05)
+    one = jb.audit(made, runs=40_000, delta=0.1)
+    found = jb.audit(made, runs=40_000, delta=[0.0, 0.1, 0.3, 0.05])
+    assert [bound.delta for bound in found.bounds] == [0.05, 0.1, 0.3] and found.delta == 0.05
+    assert [round(bound.claimed, 3) for bound in found.bounds][:2] == [1.0, round(compose_at(made, 0.1), 3)]
+    assert found.bounds[0].event is found.event and found.bounds[0].epsilon_lower == found.epsilon_lower
+    for bound in found.bounds:
+        assert 0.6 * bound.claimed < bound.epsilon_lower <= bound.claimed or bound.claimed == 0
+    # the price of three at once is small, and no bound is better than it would be alone
+    assert 0.85 * one.epsilon_lower < found.bounds[1].epsilon_lower <= one.epsilon_lower * 1.05
+    assert not found.refuted and "at delta = 0.3" in repr(found)
+
+
+def test_a_leak_at_a_larger_delta_alone_is_found():
+    # claims little at 0.3, and what the noise delivers there is more
+    made = a.adac_ucb(**SMALL, rho=2.0, delta=0.05)
+    claim = made.guarantee._replace(
+        spend=lambda params: (20.0, 0.05), events=lambda params: (gaussian_event("a sum", 0.5, 1.0),)
+    )
+    liar = made._replace(guarantee=claim)
+    assert not jb.audit(liar, runs=20_000).refuted
+    assert jb.audit(liar, runs=20_000, delta=[0.05, 0.1]).refuted
+
+
+def compose_at(algorithm, delta):
+    return compose(algorithm.guarantee.events(algorithm.params), delta)[0]
 
 
 def test_clopper_pearson_covers_and_is_near():
