@@ -12,7 +12,8 @@ INSTALLED := .venv/.installed
 # One XLA thread and one BLAS thread per test worker; compiled programs are kept between processes and runs.
 ONE_THREAD := NPROC=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MPLBACKEND=Agg JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.2
 TEST_ENV := $(ONE_THREAD) JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.venv/xla-cache
-PYTEST := $(TEST_ENV) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+# Warnings that tests expect would bury the names of those that fail.
+PYTEST := $(TEST_ENV) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --disable-warnings
 
 .PHONY: demo test check test-matrix pins fuzz bench gpu-static reproductions docs lint types wheel clean
 .DEFAULT_GOAL := check
