@@ -35,6 +35,16 @@ def ratio_interval(numerator: Tensor, denominator: Tensor) -> tuple[Any, Any, An
     return ratio, ratio + low, ratio + high
 
 
+def ratios(final: xr.DataArray, ours: str, theirs: str, key: str = "epsilon") -> str:
+    """The regret of one algorithm over that of another at each value of a key, with its 95% interval, in words."""
+    parts = []
+    for value in final[key].values:
+        here = final.sel({key: value})
+        ratio, low, high = ratio_interval(here.sel(algorithm=ours).values, here.sel(algorithm=theirs).values)
+        parts.append(f"{ratio:.2f} [{low:.2f}, {high:.2f}] at {value:g}")
+    return ", ".join(parts)
+
+
 def exponent(
     ds: xr.Dataset, over: str, *, sign: int = 1, at_least: float = -math.inf, at_most: float = math.inf
 ) -> tuple[float, Exponent]:

@@ -193,6 +193,7 @@ def test_a_report_counts_for_no_more_than_an_honest_one():
     ({"precision_scale": 0.5}, "precision_scale"), ({"radius_scale": -1.0}, "radius_scale"),
     ({"failure_prob": 1.0}, "failure_prob"), ({"delta": 0.0}, "delta"),
     ({"horizon": 2**31 - 2}, "smaller horizon, epsilon"),
+    ({"epsilon": 1e-9}, "a larger epsilon"),
     ({"horizon": 10**6, "noise": "skellam", "epsilon": 9.0}, "precision_scale"),
 ])  # fmt: skip
 def test_bad_arguments_are_named(arguments, name):

@@ -13,9 +13,8 @@ import numpy as np
 
 from jaxbandits.algorithms.linear import arguments
 from jaxbandits.algorithms.linear.batches import Rules
-from jaxbandits.algorithms.linear.private_elimination import influence, noisy_solution
+from jaxbandits.algorithms.linear.private_elimination import GUARANTEE, influence, noisy_solution
 from jaxbandits.estimators.g_optimal import gram, regular_inverse
-from jaxbandits.mechanisms.composition import gaussian_event, guarantee
 from jaxbandits.protocol import Algorithm
 from jaxbandits.typing import Matrix, Scalar
 from jaxbandits.validation import factory, integer, number
@@ -30,7 +29,7 @@ class Own(NamedTuple):
     private_spread: Any
     # [B], the half-width that a batch is to reach
     target: Any
-    # of the claim in (epsilon, delta); no play reads it
+    # of the guarantee; no play reads it
     delta: Any
 
 
@@ -58,17 +57,6 @@ def _judge(params, draws, t, batch):
 
 
 RULES = Rules(_counts, _judge, truncates=True)
-
-
-def _events(params):
-    scale = params.noise_scale * params.mechanism_scale
-    return (gaussian_event("sum by arm of a batch's rewards in [-1, 1]", 2.0, scale),)
-
-
-GUARANTEE = guarantee(
-    "central", "reward", _events, lambda message, released, action: (released, action),
-    delta=lambda params: params.own.delta, bound=1.0,
-)  # fmt: skip
 
 
 def most(spread: np.ndarray, private_spread: np.ndarray, target: np.ndarray, leverage: float, arms: int) -> np.ndarray:

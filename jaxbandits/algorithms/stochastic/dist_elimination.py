@@ -224,13 +224,7 @@ def dist_elimination(
     ((0.5, 0.0), 16, 16577)
     """
     num_arms, horizon = integer("num_arms", num_arms, 2), integer("horizon", horizon, 1, episodes.FOREVER - 1)
-    epsilon = number(
-        "epsilon",
-        epsilon,
-        0.0,
-        open_low=True,
-        remedy="for no noise use successive_elimination",
-    )
+    epsilon = number("epsilon", epsilon, 0.0, open_low=True, remedy="for no noise use successive_elimination")
     choice("noise", noise, ("laplace", "skellam"))
     s = number("precision_scale", precision_scale, 1.0)
     radius_scale = number("radius_scale", radius_scale, 0.0)
@@ -252,13 +246,15 @@ def dist_elimination(
         spread = (levels / epsilon) ** 2
         deviation, tail = 2 / epsilon + math.sqrt(2) / (s * epsilon), 1 / (s * epsilon)
     modulus = sizes * levels + 2 * margin + 1
-    beyond = ends & ((modulus >= 2.0**31) | (levels > MOST_LEVELS))
+    reach = 32 * levels / epsilon  # which no draw exceeds
+    beyond = ends & ((np.maximum(modulus, reach) >= 2.0**31) | (levels > MOST_LEVELS))
     if beyond.any():
         first = int(np.argmax(beyond))
+        smaller = "a smaller horizon, epsilon" + (" or precision_scale" if noise == "skellam" else "")
         raise ValueError(
-            f"horizon = {horizon}: a block of {sizes[first]:.0f} plays needs integers up to {levels[first]:.3g} and a "
-            f"modulus of {modulus[first]:.3g}, beyond 2^24 and 2^31: give a smaller horizon, epsilon"
-            + (" or precision_scale" if noise == "skellam" else "")
+            f"horizon = {horizon}, epsilon = {epsilon:g}: a block of {sizes[first]:.0f} plays needs integers up to "
+            f"{levels[first]:.3g}, noise up to {reach[first]:.3g} and a modulus of {modulus[first]:.3g}, beyond 2^24, "
+            f"2^31 and 2^31: give {'a larger epsilon' if reach[first] > sizes[first] * levels[first] else smaller}"
         )
     levels, margin, modulus = (np.where(ends, x, low) for x, low in ((levels, 1.0), (margin, 0.0), (modulus, 1.0)))
     arms = np.arange(1.0, num_arms + 1)

@@ -13,7 +13,7 @@ from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.papers.private_robust_mab.raw_moments import PARETO
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
-from jaxbandits.papers.tables import ratio_interval, regrets
+from jaxbandits.papers.tables import ratios, regrets
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 
@@ -120,15 +120,9 @@ def _of_one(kind: str, label: str, ds: xr.Dataset) -> list[Claim]:
     for epsilon, part in regrets(ds).groupby("epsilon"):
         measured = "; ".join(f"{row.algorithm} {row.mean:,.0f}" for row in part.itertuples())
         entries.append(Claim(f"{kind}: regret of {label} at ε = {epsilon:g}", "", measured))
-    final, compared = final_regret(ds), []
-    for epsilon in final["epsilon"].values:
-        here = final.sel(epsilon=epsilon)
-        ratio, low, high = ratio_interval(
-            here.sel(algorithm=LABELS[IN_RANGE]).values, here.sel(algorithm=LABELS[BEFORE]).values
-        )
-        compared.append(f"{ratio:.2f} [{low:.2f}, {high:.2f}] at {epsilon:g}")
+    compared = ratios(final_regret(ds), LABELS[IN_RANGE], LABELS[BEFORE])
     said = "in the worst case c^(1 - 1/k) times as much, constants hidden"
-    return [*entries, Claim(f"{kind}: {label}, reports by honest ones over rewards", said, ", ".join(compared))]
+    return [*entries, Claim(f"{kind}: {label}, reports by honest ones over rewards", said, compared)]
 
 
 STUDY = Study(

@@ -20,7 +20,7 @@ from jaxbandits.papers.across.mechanisms import DELTA, GROUPS, NAMED, OURS, PROV
 from jaxbandits.papers.across.shown_linear import shown_linear
 from jaxbandits.papers.robust_linear.instance import batches, unit
 from jaxbandits.papers.study import Claim, Evidence, Exact, Interval, Results, Study, Sweep
-from jaxbandits.papers.tables import ratio_interval, regrets
+from jaxbandits.papers.tables import ratios, regrets
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 
@@ -190,12 +190,7 @@ def _spending(row: dict[Any, Any]) -> Claim:
 
 
 def _compared(problem: str, final: xr.DataArray, ours: str, theirs: str) -> Claim:
-    parts = []
-    for epsilon in final["epsilon"].values:
-        here = final.sel(epsilon=epsilon)
-        ratio, low, high = ratio_interval(here.sel(algorithm=ours).values, here.sel(algorithm=theirs).values)
-        parts.append(f"{ratio:.2f} [{low:.2f}, {high:.2f}] at {epsilon:g}")
-    return Claim(f"{problem}: regret of {ours} over that of {theirs}", "", ", ".join(parts))
+    return Claim(f"{problem}: regret of {ours} over that of {theirs}", "", ratios(final, ours, theirs))
 
 
 STUDY = Study(

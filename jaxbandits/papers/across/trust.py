@@ -12,7 +12,7 @@ from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.papers.across.atlas import INSTANCES
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
-from jaxbandits.papers.tables import ratio_interval, regrets
+from jaxbandits.papers.tables import ratios, regrets
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 from jaxbandits.theory import skellam_epsilon
@@ -73,12 +73,7 @@ def claims(results: Results) -> list[Claim]:
     final = final_regret(ds)
     for label in (SERVER, BITS):
         if label in final["algorithm"].values:
-            ratios = []
-            for epsilon in final["epsilon"].values:
-                here = final.sel(epsilon=epsilon)
-                ratio, low, high = ratio_interval(here.sel(algorithm=label).values, here.sel(algorithm=LAPLACE).values)
-                ratios.append(f"{ratio:.2f} [{low:.2f}, {high:.2f}] at {epsilon:g}")
-            entries.append(Claim(f"{label} over {LAPLACE}", "", ", ".join(ratios)))
+            entries.append(Claim(f"{label} over {LAPLACE}", "", ratios(final, label, LAPLACE)))
     return entries
 
 
