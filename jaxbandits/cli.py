@@ -71,9 +71,13 @@ def parser() -> argparse.ArgumentParser:
     drawing.add_argument("--against", metavar="KEY", help="grid key on the horizontal axis")
     auditing = commands.add_parser("audit", help="prove how much of a claimed privacy budget is spent")
     auditing.add_argument(
-        "name", metavar="NAME", nargs="?", help="an algorithm, at the catalogue's size, or your own as MODULE:FACTORY"
+        "name",
+        metavar="NAME",
+        nargs="?",
+        help="an algorithm, at the catalogue's size, your own as MODULE:FACTORY, or all of a sweep in FILE.toml",
     )
     auditing.add_argument("--all", action="store_true", help="every private algorithm of the catalogue")
+    auditing.add_argument("--whole", action="store_true", help="look at whole runs, not at their beginning alone")
     auditing.add_argument(
         "--runs", metavar="N", type=int, default=1_000_000, help="independent runs each (default: 1000000)"
     )

@@ -1,6 +1,7 @@
-"""`jaxbandits audit NAME|MODULE:FACTORY|--all`."""
+"""`jaxbandits audit NAME|MODULE:FACTORY|FILE.toml|--all`."""
 
 import argparse
+import re
 import sys
 from pathlib import Path
 
@@ -17,18 +18,20 @@ def run(given: argparse.Namespace, formats: tuple[str, ...]) -> int:
 
     out = given.out or Path("runs") / "audit"
     if given.all == (given.name is not None):
-        raise ValueError("audit: give the name of an algorithm, or --all")
+        raise ValueError("audit: give the name of an algorithm, a TOML file, or --all")
     names, rows, refuted = catalogue.private() if given.all else [given.name], [], []
-    first = table.case(names[0])  # a name that is known, before a directory is made for it
+    first = table.cases(names[0])  # a name that is known, before a directory is made for it
     table.prepare(out)
-    cases = (first if name == names[0] else table.case(name) for name in names)
+    cases = (case for name in names for case in (first if name == names[0] else table.cases(name)))
     for report, algorithm in table.audits(
-        cases, runs=given.runs, confidence=given.confidence, seed=given.seed, say=lambda line: print(line, flush=True)
-    ):
+        cases, runs=given.runs, confidence=given.confidence, seed=given.seed, whole=given.whole,
+        say=lambda line: print(line, flush=True),
+    ):  # fmt: skip
         rows.append(table.row(report, algorithm))
         paths = table.write(pd.DataFrame(rows), out)
         for kind in formats:
-            plot.trade_off(report, path=out / f"{report.algorithm}.{kind}")
+            name = re.sub(r"[^\w.]+", "-", report.algorithm)
+            plot.trade_off(report, path=out / f"{name}.{kind}")
         refuted += [report.algorithm] if report.refuted else []
     print(f"written to {out}: {', '.join(path.name for path in paths)} and a trade-off curve each")
     if refuted:

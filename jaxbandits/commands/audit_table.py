@@ -18,6 +18,8 @@ from jaxbandits.privacy import asked
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.selection import markdown as cells
 from jaxbandits.sweeps.simulate import algorithm_for
+from jaxbandits.sweeps.sweep import built_cells
+from jaxbandits.sweeps.toml_file import read_config
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,20 +52,38 @@ def case(name: str) -> tuple[Algorithm, Environment]:
     return algorithm, environment
 
 
+def cases(name: str) -> list[tuple[str, Algorithm, Environment]]:
+    """What a name stands for: one algorithm, or all private ones of a sweep in a TOML file, at every point of its grid.
+
+    Raises ValueError where there is none.
+    """
+    if not name.endswith(".toml"):
+        algorithm, environment = case(name)
+        return [(algorithm.version[0], algorithm, environment)]
+    here_first()
+    arguments = {key: x for key, x in read_config(name).items() if key not in ("figure", "caption", "memory")}
+    private = [cell for cell in built_cells(**arguments) if cell[1].guarantee.model != "none"]
+    if not private:
+        raise ValueError(f"audit = {name!r}: no algorithm of this sweep has a guarantee: an audit needs a private one")
+    return private
+
+
 def audits(
-    cases: Iterable[tuple[Algorithm, Environment]],
+    cases: Iterable[tuple[str, Algorithm, Environment]],
     *,
     runs: int,
     confidence: float,
     seed: int,
+    whole: bool = False,
     say: Callable[[Audit], Any] = print,
 ) -> Iterator[tuple[Audit, Algorithm]]:
-    """One audit after another of algorithms in their environments.
+    """One audit after another of algorithms in their environments, by label.
 
     `say` is called with each audit as soon as it is done.
     """
-    for algorithm, environment in cases:
-        report = audit(algorithm, runs=runs, confidence=confidence, seed=seed, environment=environment)
+    for label, algorithm, environment in cases:
+        report = audit(algorithm, runs=runs, confidence=confidence, seed=seed, environment=environment, whole=whole)
+        report = report._replace(algorithm=label)
         say(report)
         yield report, algorithm
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import jax
 import numpy as np
 
-from jaxbandits.protocol import Adversary, Environment
+from jaxbandits.protocol import Adversary, Algorithm, Environment
 from jaxbandits.sweeps import assumptions, jax_flags
 from jaxbandits.sweeps.arguments import PARTS, floating, labelled, name_of, part_factory, signature_of
 from jaxbandits.sweeps.configurations import jsonable
@@ -166,14 +166,9 @@ def prepared(
     `.dataset()` of it computes what is missing, `.compute(shard)` a shard of that. settings: the other arguments of
     `sweep`. fresh: compute everything, whatever the store holds.
     """
-    settings = DEFAULTS | settings
     engine, budget = choice("engine", engine, ("local", "ray")), parse_memory(memory)
     jax_flags.check()
-    algorithms = labelled(algorithms)
-    parts = {slot: settings.get(slot) for slot in PARTS} | {"environment": environment}
-    parts = {slot: x if isinstance(x, Environment | Adversary) else part_factory(x, slot) for slot, x in parts.items()}
-    environment = parts.pop("environment")
-    settings |= parts | {"dtype": floating(settings["dtype"])}
+    algorithms, environment, settings = _checked(algorithms, environment, settings)
     laid_out = plan(algorithms, environment, **settings)
     assumptions.warn([(c.label, c.algorithm, c.environment) for c in laid_out.cells], stacklevel=3)
     if store is not None and (not isinstance(store, os.PathLike | str) or str(store) == "" or "\0" in str(store)):
@@ -189,6 +184,27 @@ def prepared(
         runner = Local(devices, budget)
     config, common = json.loads(json.dumps([config, common]))
     return Job(laid_out, config, common, runner, store, progress=progress, fresh=fresh)
+
+
+def _checked(algorithms: Any, environment: Any, settings: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+    """Factories for names, and every setting that `plan` takes."""
+    settings, algorithms = DEFAULTS | settings, labelled(algorithms)
+    parts = {slot: settings.get(slot) for slot in PARTS} | {"environment": environment}
+    parts = {slot: x if isinstance(x, Environment | Adversary) else part_factory(x, slot) for slot, x in parts.items()}
+    environment = parts.pop("environment")
+    return algorithms, environment, settings | parts | {"dtype": floating(settings["dtype"])}
+
+
+def built_cells(algorithms: Any, environment: Any, **settings: Any) -> list[tuple[str, Algorithm, Environment]]:
+    """Every algorithm of a sweep at every point of its grid, built: its label and point in words, and both parts."""
+    algorithms, environment, settings = _checked(algorithms, environment, settings)
+    laid_out = plan(algorithms, environment, **settings)
+    found = []
+    for cell in laid_out.cells:
+        at = zip(laid_out.axes, cell.place, strict=True)
+        point = [f"{axis.name} = {axis.labels[i]}" for axis, i in at if i is not None]
+        found.append((", ".join([cell.label, *point]), cell.algorithm, cell.environment))
+    return found
 
 
 def config_of(algorithms: Any, environment: Any, *, brief: bool, **settings: Any) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import brentq
 from scipy.stats import binom, norm
@@ -13,6 +14,7 @@ from scipy.stats import binom, norm
 import jaxbandits as jb
 from jaxbandits import catalogue
 from jaxbandits.auditing import Edit, bounds, neighbours, scores
+from jaxbandits.auditing import runs as audit_runs
 from jaxbandits.cli import main
 from jaxbandits.commands import audit_table as table
 from jaxbandits.mechanisms import compose, counter, gaussian_event, gaussian_scale
@@ -496,6 +498,65 @@ def test_several_deltas_share_the_runs():
     # the price of three at once is small, and no bound is better than it would be alone
     assert 0.85 * one.epsilon_lower < found.bounds[1].epsilon_lower <= one.epsilon_lower * 1.05
     assert not found.refuted and "at delta = 0.3" in repr(found)
+
+
+def test_a_whole_run_shows_what_leaks_late():
+    made = a.ldp_ucb(**SMALL, epsilon=1.0)
+    encode = made.program.encode
+
+    def late(params, note, draws, t, context, action, reward, play):
+        return jnp.where(t[0] > 25, reward[0], encode(params, note, draws, t, context, action, reward, play))
+
+    leak = made._replace(program=made.program._replace(encode=late))
+    assert not jb.audit(leak, runs=20_000).refuted
+    found = jb.audit(leak, runs=20_000, whole=True)
+    assert found.refuted and found.event.pair[0].play > 25
+    assert not jb.audit(made, runs=20_000, whole=True).refuted
+    with pytest.raises(ValueError, match=r"whole = True.*5000 windows.*shorter horizon"):
+        jb.audit(a.ldp_ucb(num_arms=2, horizon=5000, epsilon=1.0), runs=20_000, whole=True)
+
+
+def test_numbers_that_differ_most_are_kept(monkeypatch):
+    monkeypatch.setattr(audit_runs, "MAX_COLUMNS", 8)
+    found = jb.audit(a.adap_ucb(**SMALL, epsilon=1.0), runs=20_000, whole=True)
+    assert 0.7 < found.epsilon_lower <= 1
+
+
+OWN_SWEEP = """
+horizon = 60
+seeds = 3
+[environment]
+name = "bernoulli_arms"
+means = [0.2, 0.6]
+[[algorithm]]
+name = "ucb1"
+[[algorithm]]
+name = "bits_and_pieces:own"
+label = "mine"
+[[algorithm]]
+name = "dp_klucb"
+[grid]
+epsilon = [0.5, 1.0]
+"""
+
+
+def test_the_command_audits_a_sweep_of_a_file(tmp_path, capsys, monkeypatch):
+    (tmp_path / "bits_and_pieces.py").write_text(
+        "import jaxbandits as jb\n\n\n"
+        "def own(*, num_arms, horizon, epsilon):\n"
+        "    return jb.algorithms.ldp_ucb(num_arms=num_arms, horizon=horizon, epsilon=epsilon)\n"
+    )
+    (tmp_path / "sweep.toml").write_text(OWN_SWEEP)
+    monkeypatch.chdir(tmp_path)
+    assert main(["audit", "sweep.toml", "--runs", "4000", "--whole", "--out", "out"]) == 0
+    rows = pd.read_csv(tmp_path / "out" / "audit.csv")
+    labels = [f"{label}, epsilon = {x}" for label in ("mine", "dp_klucb") for x in (0.5, 1.0)]
+    assert list(rows["algorithm"]) == labels and list(rows["spent"]) == [0.5, 1.0] * 2
+    assert (tmp_path / "out" / "mine-epsilon-0.5.png").exists()
+    (tmp_path / "plain.toml").write_text(OWN_SWEEP.split('[[algorithm]]\nname = "bits')[0])
+    assert main(["audit", "plain.toml", "--out", "new"]) == 2
+    assert "no algorithm of this sweep has a guarantee" in capsys.readouterr().err
+    assert main(["audit", "none.toml", "--out", "new"]) == 2 and not (tmp_path / "new").exists()
 
 
 def test_a_leak_at_a_larger_delta_alone_is_found():

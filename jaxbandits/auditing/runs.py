@@ -1,0 +1,205 @@
+"""Runs on edited inputs: what is private in them, how long their transcripts are, and which inputs to compare."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandits import environments
+from jaxbandits.auditing import neighbours
+from jaxbandits.auditing.neighbours import Edit, Input
+from jaxbandits.auditing.transcripts import Setting, clients_alone, lanes, transcripts
+from jaxbandits.mechanisms.composition import view_released
+from jaxbandits.protocol import Algorithm, Environment
+from jaxbandits.random import Draws
+from jaxbandits.spans import windows_offered
+from jaxbandits.sweeps.plan import stacked
+from jaxbandits.window import Parts
+
+# A transcript ends after so many plays, unless the first release comes later.
+TRANSCRIPT_PLAYS = 128
+# In the local model it ends after so many messages.
+TRANSCRIPT_MESSAGES = 4
+# The first release is looked for in so many windows at most.
+MAX_WINDOWS = 1 << 12
+# Numbers of the transcripts of one call, in float32, where whole runs are looked at.
+MAX_NUMBERS = 1 << 26
+# So many numbers of a transcript are kept, those that differ most between the inputs.
+MAX_COLUMNS = 4096
+# So many pairs of inputs come into the second stage of the search.
+MAX_PAIRS = 4
+# Runs on each edit in the first stage of the search.
+PROBE_RUNS = 16
+
+
+class Seeds:
+    """Consecutive seeds: no run is repeated, whatever it is for."""
+
+    def __init__(self, seed: int) -> None:
+        self.next = int(np.random.SeedSequence(seed).generate_state(1)[0])
+
+    def take(self, number: int) -> np.ndarray[Any, Any]:
+        start, self.next = self.next, self.next + number
+        return (np.arange(number, dtype=np.uint64) + np.uint64(start)).astype(np.uint32)
+
+
+class Runs(NamedTuple):
+    """Makes transcripts on any edit."""
+
+    setting: Setting
+    params: Any
+    environment: Input
+    # runs of a call
+    size: int
+
+    def on(self, edits: list[Edit], which: Any, seeds: Any, columns: Any = None) -> tuple[Any, Any, Any]:
+        stacked_edits = _stack(edits)
+        return transcripts(self.setting, self.params, self.environment, stacked_edits, which, seeds, columns, self.size)
+
+    def pair(self, pair: Any, number: int, seeds: Seeds, columns: Any) -> list[Any]:
+        """[number, F] runs on each edit of a pair."""
+        return [self.on([edit], np.zeros(number, int), seeds.take(number), columns)[0] for edit in pair]
+
+
+def _stack(edits: list[Edit]) -> Edit:
+    def join(*leaves: Any) -> np.ndarray[Any, Any]:
+        return np.stack([np.asarray(leaf, np.float32) for leaf in leaves])
+
+    stacked_edits = jax.tree.map(join, *edits)
+    return stacked_edits._replace(play=np.array([edit.play for edit in edits], np.int32))
+
+
+def default_environment(config: dict[str, Any]) -> Environment:
+    """An environment that offers what an algorithm of these arguments was built for."""
+    if config.get("num_experts"):
+        losses = environments.bernoulli_losses(means=[0.5] * config["num_arms"])
+        return environments.rotating_experts(losses=losses, num_experts=config["num_experts"])
+    sizes = {key: config[key] for key in ("num_agents", "num_arms", "dim") if config.get(key)}
+    if "num_agents" in sizes:
+        return environments.federated_linear(**sizes)
+    if "dim" in sizes:
+        return environments.contextual_linear(**sizes)
+    arms = config["num_arms"] if config.get("num_arms") else len(config["actions"])
+    return environments.bernoulli_arms(means=[0.5] * arms)
+
+
+def prepared(
+    algorithm: Algorithm, environment: Environment, seeds: Seeds, runs: int, whole: bool
+) -> tuple[Runs, list[int], int, int]:
+    """How transcripts are made, and what may be private in them.
+
+    Returns the runner, the plays whose input may be private, the last play seen, and the features' dimension (unit
+    "user").
+    """
+    guarantee, world = algorithm.guarantee, environment.world
+    params = stacked([algorithm.params], "float32")[0]
+    public = stacked([environment.params], "float32")[0]
+    draws, t = Draws(jnp.uint32(0), "environment"), jnp.ones(1, jnp.int32)
+    shape = jax.eval_shape(lambda: world.observe(public, world.init(public, draws), draws, t)[0])
+    user = guarantee.unit == "user"
+    if user and not hasattr(shape, "shape"):
+        raise ValueError(
+            f"environment: unit 'user' needs contexts of features, {environment.config.get('name')} has none"
+        )
+    dim = shape.shape[-1] if user else 0
+    attack = neighbours.MESSAGE if guarantee.unit == "message" else None
+    sent = guarantee.model in ("local", "shuffle") and guarantee.view is not view_released
+    program = clients_alone(algorithm.program) if sent else algorithm.program
+    parts = Parts(program, neighbours.world_of(world, user), None, attack, jnp.float32)
+    horizon = int(algorithm.config["horizon"])
+    schedule = algorithm.schedule
+    windows_of_spans = [windows_offered(span) for span in schedule]
+    offered = sum(windows_of_spans)
+    begun = next((int(n) for n in np.cumsum(windows_of_spans) if n), 1)
+    closes = any(span.close for span in schedule)  # what a close releases, the window after it tells
+    start = min(begun, TRANSCRIPT_MESSAGES) if sent else begun + 1 if closes else 64
+    if whole:
+        if offered > MAX_WINDOWS:
+            raise ValueError(
+                f"whole = True: a run of {algorithm.version[0]} with horizon = {horizon} has {offered} windows, and a "
+                f"transcript at most {MAX_WINDOWS}: give a shorter horizon"
+            )
+        start = offered
+    setting = Setting(
+        parts=parts,
+        schedule=schedule,
+        view=guarantee.view,
+        windows=min(start, offered),
+        horizon=horizon,
+        num_arms=environment.facts.get("num_arms", 0),
+        sent=sent,
+    )
+    first = neighbours.edits(guarantee.unit, [1], bound=guarantee.bound, dim=dim)[:1]
+    probes = seeds.take(8)
+    while True:  # short transcripts first: every further span is code to compile
+        size = 8 if whole else lanes(runs // 16)
+        runner = Runs(setting, params, Input(public, ()), size)
+        numbers, done, tells = runner.on(first, np.zeros(8, int), probes)
+        if tells.any() or setting.windows == min(offered, MAX_WINDOWS):
+            break
+        setting = setting._replace(windows=min((2 if closes else 16) * setting.windows, offered, MAX_WINDOWS))
+    if not tells.any() and sent:
+        raise ValueError(
+            f"{algorithm.version[0]} sent no number in its first {setting.windows} windows: raise its horizon"
+        )
+    if whole:  # as many runs of a call as their numbers have room
+        room = max(8, 1 << (MAX_NUMBERS // max(numbers.shape[1], 1)).bit_length() - 1)
+        runner = runner._replace(size=min(lanes(runs // 16), room))
+    at = int(np.argmax(tells.any(axis=0))) if tells.any() else 0  # actions alone: the start of the run
+    last = int(done[:, at].max())
+    before = int(done[:, at - 1].max()) if at else 0
+    plays = sorted({before + 1, last} if sent else {1, (1 + last) // 2, max(before, 1), last})
+    if whole:  # what leaks may leak late
+        end = int(done.max())
+        plays = sorted({*plays, *(1 + end * quarter // 4 for quarter in range(4)), end})
+    if not sent and not closes and not whole:
+        windows = max(
+            at + 1, min(int(np.searchsorted(done.max(axis=0), min(horizon, TRANSCRIPT_PLAYS))) + 1, len(tells[0]))
+        )
+        if 2 * windows < setting.windows:  # else it is not worth compiling again
+            runner = runner._replace(setting=setting._replace(windows=windows))
+    return runner, plays, int(done[:, runner.setting.windows - 1].max()), dim
+
+
+def furthest(runner: Runs, edits: list[Edit], seeds: Seeds) -> tuple[list[tuple[Edit, Edit]], np.ndarray[Any, Any]]:
+    """The most distant pairs of edits, and the numbers of a transcript that vary.
+
+    Distances are in units of each number's spread, over runs of common random numbers.
+    """
+    which, common = np.repeat(np.arange(len(edits)), PROBE_RUNS), np.tile(seeds.take(PROBE_RUNS), len(edits))
+    numbers = runner.on(edits, which, common)[0]
+    columns = np.flatnonzero(np.ptp(numbers, axis=0) > 0)
+    if len(columns) > MAX_COLUMNS:
+        columns = _most_different(numbers, len(edits), columns)
+    numbers = numbers[:, columns].astype(np.float64).reshape(len(edits), PROBE_RUNS, -1)
+    spread = np.sqrt(np.mean(numbers.var(axis=1), axis=0))
+    spread = np.maximum(spread, 1e-6 * np.abs(numbers).max(axis=(0, 1), initial=0) + 1e-30)
+    numbers = numbers / spread
+    distances: dict[tuple[int, int], float] = {}  # by pair of edits
+    for play in sorted({edit.play for edit in edits}):
+        mine = [i for i, edit in enumerate(edits) if edit.play == play]
+        for power in (1, 2):  # Laplace noise adds up distances, Gaussian noise their squares
+            far = np.zeros((len(mine), len(mine)))
+            for row, i in enumerate(mine):
+                apart = np.abs(numbers[mine] - numbers[i]) ** power
+                far[row] = np.mean(apart.sum(-1) ** (1 / power), axis=1)
+            a, b = np.unravel_index(int(np.argmax(far)), far.shape)
+            if far[a, b] > 0:
+                pair = mine[min(a, b)], mine[max(a, b)]
+                distances[pair] = max(far[a, b], distances.get(pair, 0))
+    best = sorted(distances, key=lambda pair: -distances[pair])[:MAX_PAIRS]
+    if not best:  # nothing told any two apart
+        best = [(0, next(i for i, edit in enumerate(edits) if i and edit.play == edits[0].play))]
+        columns = columns if len(columns) else np.zeros(1, int)
+    return [(edits[a], edits[b]) for a, b in best], columns
+
+
+def _most_different(numbers, edits: int, columns) -> np.ndarray[Any, Any]:
+    """The MAX_COLUMNS numbers whose means differ most between the inputs, in units of their spread."""
+    each = numbers[:, columns].astype(np.float64).reshape(edits, PROBE_RUNS, -1)
+    spread = np.sqrt(np.mean(each.var(axis=1), axis=0))
+    apart = np.ptp(each.mean(axis=1), axis=0) / np.maximum(spread, 1e-30)
+    return np.sort(columns[np.argsort(-apart, kind="stable")[:MAX_COLUMNS]])
