@@ -180,12 +180,12 @@ def audit(
     runner, plays, last, dim = prepared(algorithm, played_in, seeds, runs, whole)
     if pairs is None:
         candidates = neighbours.edits(guarantee.unit, plays, bound=guarantee.bound, dim=dim)
-        tried, columns = furthest(runner, candidates, seeds)
+        tried, columns = furthest(runner, candidates, seeds, whole)
         if np.isinf(guarantee.bound) and guarantee.unit in ("loss_vector", "reward"):
             tried = [furthest(runner, neighbours.finer(pair), seeds)[0][0] for pair in tried]
     else:
         tried = neighbours.checked(pairs, guarantee.unit, last, bound=guarantee.bound, dim=dim)
-        _, columns = furthest(runner, [edit for pair in tried for edit in pair], seeds)
+        _, columns = furthest(runner, [edit for pair in tried for edit in pair], seeds, whole)
 
     def best_tests(pair: Any, number: int, wanted: list[float]) -> list[scores.Choice]:
         one = runner.pair(pair, number // 2, seeds, columns)

@@ -27,8 +27,8 @@ TRANSCRIPT_MESSAGES = 4
 MAX_WINDOWS = 1 << 12
 # Numbers of the transcripts of one call, in float32, where whole runs are looked at.
 MAX_NUMBERS = 1 << 26
-# So many numbers of a transcript are kept, those that differ most between the inputs.
-MAX_COLUMNS = 4096
+# So many numbers of a whole run are kept, those that differ most between the inputs: more than any score reads.
+MAX_COLUMNS = 512
 # So many pairs of inputs come into the second stage of the search.
 MAX_PAIRS = 4
 # Runs on each edit in the first stage of the search.
@@ -164,7 +164,9 @@ def prepared(
     return runner, plays, int(done[:, runner.setting.windows - 1].max()), dim
 
 
-def furthest(runner: Runs, edits: list[Edit], seeds: Seeds) -> tuple[list[tuple[Edit, Edit]], np.ndarray[Any, Any]]:
+def furthest(
+    runner: Runs, edits: list[Edit], seeds: Seeds, whole: bool = False
+) -> tuple[list[tuple[Edit, Edit]], np.ndarray[Any, Any]]:
     """The most distant pairs of edits, and the numbers of a transcript that vary.
 
     Distances are in units of each number's spread, over runs of common random numbers.
@@ -172,7 +174,7 @@ def furthest(runner: Runs, edits: list[Edit], seeds: Seeds) -> tuple[list[tuple[
     which, common = np.repeat(np.arange(len(edits)), PROBE_RUNS), np.tile(seeds.take(PROBE_RUNS), len(edits))
     numbers = runner.on(edits, which, common)[0]
     columns = np.flatnonzero(np.ptp(numbers, axis=0) > 0)
-    if len(columns) > MAX_COLUMNS:
+    if whole and len(columns) > MAX_COLUMNS:
         columns = _most_different(numbers, len(edits), columns)
     numbers = numbers[:, columns].astype(np.float64).reshape(len(edits), PROBE_RUNS, -1)
     spread = np.sqrt(np.mean(numbers.var(axis=1), axis=0))
