@@ -1,27 +1,34 @@
 """How often the audit errs, and how much it finds.
 
-    python benchmarks/audit.py [--seeds N] [--out DIR] [--write PAGE] [nulls | power]
+    python benchmarks/audit.py [--seeds N] [--out DIR] [--write PAGE] [nulls | power | published]
 
 `nulls`: audits of identical inputs. Nothing is spent between them, so whatever an audit claims to have proven is a
 false alarm; a share of at most 1 - confidence may be.
 
 `power`: a Laplace mechanism that spends x% more than it claims, audited with n runs: how many audits refute the claim,
 of an eighth as many seeds.
+
+`published`: claims as they were published, with what their releases spend, what an audit of 1,000,000 runs proves, and
+what repairs them.
+
 Figures are written to `audit.json` and drawn in `audit-power.png`.
 """
 
 import argparse
 import json
+import math
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import measure
+import numpy as np
 import sweeps
 from scipy.stats import binomtest
 
 import jaxbandits as jb
 from jaxbandits.auditing import Edit
+from jaxbandits.protocol import Algorithm
 from jaxbandits.reports import layout
 
 FIGURES = Path(__file__).resolve().parent.parent / "docs" / "figures"
@@ -41,6 +48,84 @@ NULLS = {
     "online_ucb": (partial(a.online_ucb, **SMALL, dim=2, epsilon=1.0, delta=0.01), USER),
 }
 CLAIM = (1.0, 0.0)
+PUBLISHED_RUNS = 1_000_000
+
+
+class Published(NamedTuple):
+    """A claim as it was published, of an algorithm that does what was published."""
+
+    algorithm: Algorithm
+    # (epsilon, delta)
+    claimed: tuple[float, float]
+    # epsilon at that delta, by the ledger
+    spent: float
+    repair: str
+    whole: bool = False
+
+
+def claiming(
+    made: Algorithm, epsilon: float, delta: float, repair: str, whole: bool = False, **guarantee: Any
+) -> Published:
+    """The claim, put on an algorithm that spends something else. guarantee: fields of its `Guarantee`, replaced."""
+    spent = made.guarantee.spend(made.params)[0]
+    claim = made.guarantee._replace(spend=lambda params: (epsilon, delta), **guarantee)
+    return Published(made._replace(guarantee=claim), (epsilon, delta), float(spent), repair, whole)
+
+
+def published() -> dict[str, Published]:
+    """Claims by name."""
+    users, linear = {"num_arms": 4, "dim": 2}, {"actions": np.eye(2), "horizon": 400, "noise_scale": 0.3}
+    agents = {
+        "num_agents": 1, "num_arms": 4, "dim": 2, "horizon": 40, "window": 1, "aggregate": "mean", "privacy": "tree",
+        "epsilon": 1.0, "delta": 1e-3,
+    }  # fmt: skip
+    asked = a.byzantine_ucb(**agents, schedule="determinant", threshold=4.0)
+    asked = asked._replace(guarantee=a.byzantine_ucb(**agents).guarantee)
+    noiseless = a.dist_elimination(num_arms=4, horizon=400, epsilon=1.0)
+    noiseless = noiseless._replace(params=noiseless.params._replace(mechanism_scale=0.017 / 2.83))
+    unbounded = a.phased_elimination(**linear, epsilon=1.0)
+    return {
+        "FedUCB: rounds when the determinant has grown (Dubey and Pentland 2020)": Published(
+            asked, (1.0, 1e-3), math.inf, "`byzantine_ucb(schedule=\"fixed\")`"
+        ),
+        "Joint privacy of published code: a simplified tree": claiming(
+            a.jdp_linucb(**users, horizon=40, epsilon=1.0, tree="simplified"), 1.0, 0.1,
+            "`jdp_linucb(tree=\"blt\")` or `\"binary\"`", whole=True,
+        ),
+        "Linear elimination: Laplace noise on rewards without a bound": claiming(
+            unbounded, 1.0, 0.0, "bounded rewards: `linear_arms(noise=\"rademacher\")`", bound=math.inf
+        )._replace(spent=math.inf),
+        "Dist-DP-SE: the sampler of published code": claiming(
+            noiseless, 1.0, 0.0, "`dist_elimination`, whose noise has the paper's law"
+        ),
+        "DP-DPE: classic Gaussian formula at a large epsilon": claiming(
+            a.private_elimination(**linear, mechanism="gaussian", epsilon=10.0, delta=1e-3, sampling_scale=0.2),
+            10.0, 1e-3, "`adac_gope`, whose Gaussian noise is exact",
+        ),
+        "LDP-LinUCB: reference preset": claiming(
+            a.ldp_linucb(**users, horizon=40, epsilon=1.0), 1.0, 0.1, "`ldp_linucb(preset=\"theory\")`"
+        ),
+        "Joint privacy: reference preset": claiming(
+            a.jdp_linucb(**users, horizon=40, epsilon=2.0, tree="binary"), 2.0, 0.1, "`jdp_linucb(tree=\"blt\")`"
+        ),
+        "Locally private generalised UCB: paper's calibration": claiming(
+            a.online_ucb(**users, horizon=40, epsilon=10.0, delta=0.1, calibration="paper"), 10.0, 0.1,
+            "`online_ucb(calibration=\"exact\")`",
+        ),
+    }  # fmt: skip
+
+
+def audited(seeds: int) -> dict[str, Any]:
+    """What is claimed, spent and proven, claim by claim. One audit each, whatever `seeds`."""
+    found = {}
+    for name, one in published().items():
+        told = jb.audit(one.algorithm, runs=PUBLISHED_RUNS, whole=one.whole)
+        found[name] = {
+            "claimed": one.claimed, "spent": one.spent if math.isfinite(one.spent) else "inf", "proven": told.epsilon_lower, "refuted": told.refuted,
+            "repair": one.repair,
+        }  # fmt: skip
+        print(name, found[name], flush=True)
+    return found
 
 
 def share(hits: int, seeds: int) -> dict[str, Any]:
@@ -97,6 +182,20 @@ def power_table(found: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def published_table(found: dict[str, Any]) -> str:
+    """Claims."""
+    lines = [
+        "| published claim | claimed ε | δ | spent ε | audited ε at least | the audit | repair |",
+        "|---|---:|---:|---:|---:|---|---|",
+    ]
+    for name, row in found.items():
+        epsilon, delta = row["claimed"]
+        spent = "∞" if row["spent"] == "inf" else f"{row['spent']:.4g}"
+        says = "**refutes**" if row["refuted"] else "does not refute"
+        lines.append(f"| {name} | {epsilon:g} | {delta:g} | {spent} | {row['proven']:.2f} | {says} | {row['repair']} |")
+    return "\n".join(lines) + "\n"
+
+
 def draw(found: dict[str, Any], path: Path) -> None:
     """Share of audits that refute against the leak, a line for each number of runs."""
     from matplotlib.figure import Figure
@@ -118,7 +217,7 @@ def draw(found: dict[str, Any], path: Path) -> None:
         layout.save(figure, path)
 
 
-SECTIONS = {"nulls": (nulls, nulls_table), "power": (power, power_table)}
+SECTIONS = {"nulls": (nulls, nulls_table), "power": (power, power_table), "published": (audited, published_table)}
 
 
 def main() -> None:

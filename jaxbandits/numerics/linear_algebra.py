@@ -6,6 +6,7 @@ Which function inverts or factors which symmetric matrix:
 |---|---|---|
 | [d, d], definite | inverse, and whether it was definite | `sweep_inverse` |
 | [d, d], definite | L^-1 of its Cholesky factor | `inverse_cholesky` |
+| [d, d], definite | logarithm of its determinant | `log_determinant` |
 | [d, d], any | inverse after raising its eigenvalues | `floored_inverse` |
 | [d, d], any | eigenvalues and eigenvectors | `symmetric_eigen` |
 | packed, any | inverse | `packed.symmetric_inverse` |
@@ -70,6 +71,19 @@ def inverse_cholesky(matrix: Float[Array, "d d"]) -> Float[Array, "d d"]:
         return a, x.at[k].set(x[k] / jnp.sqrt(a[k, k]))
 
     return jax.lax.fori_loop(0, d, eliminate, (matrix, jnp.eye(d, dtype=matrix.dtype)))[1]
+
+
+@lanes_last
+def log_determinant(matrix: Float[Array, "d d ..."]) -> Float[Array, "..."]:
+    """Logarithm of the determinant of a symmetric positive definite [d, d]; far below 0 where it is not definite."""
+    tiny = jnp.finfo(matrix.dtype).tiny
+
+    def eliminate(k, carry):
+        a, total = carry
+        pivot = jnp.maximum(a[k, k], tiny)
+        return a - a[:, k][:, None] * (a[k] / pivot[None])[None, :], total + jnp.log(pivot)
+
+    return jax.lax.fori_loop(0, matrix.shape[0], eliminate, (matrix, jnp.zeros(matrix.shape[2:], matrix.dtype)))[1]
 
 
 def _rounds(n: int) -> list[int]:

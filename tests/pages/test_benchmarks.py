@@ -283,3 +283,27 @@ def test_what_a_gpu_run_reports(benchmarks, monkeypatch, tmp_path):
     gpu.main()
     assert json.loads((tmp_path / "report.json").read_text())["rates"]["ucb1 64"] is None
     assert "`ucb1 64`: no time was left" in (tmp_path / "report.md").read_text()
+
+
+# ---- published claims
+
+
+def test_published_claims_that_do_not_hold(benchmarks):
+    import audit
+
+    import jaxbandits as jb
+
+    shown = json.loads((ROOT / "docs" / "figures" / "audit.json").read_text())["published"]
+    claims = audit.published()
+    assert list(claims) == list(shown)
+    for name, one in claims.items():
+        assert one.spent > 1.1 * one.claimed[0] or one.spent == float("inf"), name
+        assert shown[name]["spent"] == ("inf" if one.spent == float("inf") else pytest.approx(one.spent, rel=1e-6)), (
+            name
+        )
+        told = jb.audit(one.algorithm, runs=40_000, whole=one.whole)
+        assert told.claimed == pytest.approx(one.claimed)
+        assert told.refuted == shown[name]["refuted"], name
+        assert told.epsilon_lower < one.spent
+    page = (ROOT / "docs" / "privacy.md").read_text()
+    assert audit.published_table(shown).strip() in page

@@ -18,6 +18,7 @@ from jaxbandits.validation import integer, number
 
 ConstantsKind: TypeAlias = Literal["geometric_median", "dp", "median_of_means"]
 Width: TypeAlias = Literal["schedule", "abbasi_yadkori"]
+Accounting: TypeAlias = Literal["repaired", "claimed"]
 
 FLOOR = 0.1  # eigenvalues of Lambda_k are raised to this share of lambda_k
 
@@ -102,6 +103,18 @@ def abbasi_yadkori(
         dim=float(dim),
         rate=pooled * window / (dim * ridge_scale),
     )
+
+
+def noise_ridge(
+    accounting: Accounting, num_agents: int, dim: int, node_scale: float, nodes: float, failure_prob: float
+) -> float:
+    """A ridge that the noise of a mean over all agents does not exceed, but with probability 2 `failure_prob`.
+
+    nodes: draws in one agent's noise, at most. "claimed" counts the noise of one agent instead of all. See
+    `docs/formulas/byzantine.md#noise-of-a-mean`.
+    """
+    level = node_scale * math.sqrt(nodes) * (2 * math.sqrt(dim) + 2 * math.sqrt(math.log(1 / failure_prob)))
+    return level / (math.sqrt(num_agents) if accounting == "repaired" else num_agents)
 
 
 def believed_attackers(corruption_bound: Scalar, num_agents: int) -> int:

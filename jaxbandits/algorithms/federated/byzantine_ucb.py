@@ -7,13 +7,14 @@ Axes: [L] plays, [N] agents, [A] arms, [d] features, [p] = d (d + 1) / 2 packed 
 
 import math
 from functools import cache, partial
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.algorithms.federated.agents import (
     FLOOR,
+    Accounting,
     Constants,
     ConstantsKind,
     accept,
@@ -22,6 +23,7 @@ from jaxbandits.algorithms.federated.agents import (
     bytes_of,
     choose,
     moments,
+    noise_ridge,
     radius,
     ridge,
     sizes,
@@ -36,7 +38,7 @@ from jaxbandits.mechanisms.counters.toeplitz import MOST_RELEASES
 from jaxbandits.mechanisms.tree import CALIBRATIONS, FORMS, tree, tree_event, tree_levels, tree_scale
 from jaxbandits.mechanisms.tree import node_scale as one_release
 from jaxbandits.numerics import count, matvec, tree_where
-from jaxbandits.numerics.linear_algebra import floored_inverse
+from jaxbandits.numerics.linear_algebra import floored_inverse, log_determinant, sweep_inverse
 from jaxbandits.numerics.packed import pack, unpack
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.typing import Array, Float, Int, Scalar
@@ -72,6 +74,18 @@ class Params(NamedTuple):
     delta: Any
     # of a form of `mechanisms.counter`: its own numbers
     sums: Any = ()
+    # of schedule="determinant"
+    threshold: Any = ()
+
+
+class Unsent(NamedTuple):
+    """What every agent has seen since the last round."""
+
+    gram: Float[Array, "N p"]
+    plays: Int[Array, ""]
+    # Lambda of the last round, and how many rounds there were
+    matrix: Float[Array, "d d"]
+    rounds: Int[Array, ""]
 
 
 class State(NamedTuple):
@@ -91,6 +105,8 @@ class State(NamedTuple):
     episode: Int[Array, ""]
     # messages counted as zero
     refused: Int[Array, ""]
+    # Unsent | () of the fixed schedule
+    unsent: Any = ()
 
 
 def _noise(privacy: Any, levels: int, sums: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
@@ -109,9 +125,19 @@ def _noise(privacy: Any, levels: int, sums: Any, shape: tuple[int, ...]) -> tupl
 
 @cache
 def program(
-    num_agents: int, dim: int, window: int, aggregate: str, iterations: int, privacy: Any, levels: int, sums: Any = None
+    num_agents: int,
+    dim: int,
+    window: int,
+    aggregate: str,
+    iterations: int,
+    privacy: Any,
+    levels: int,
+    sums: Any = None,
+    determinant: bool = False,
 ) -> Program:
     """levels: nodes of a tree that a message can lie in; 0 without a tree. sums: begin, move and noise of a counter.
+
+    determinant: whether agents ask for a round instead of having one after every window.
 
     Draws: alg/init/groups, alg/update/gram and alg/update/vector (noise).
     """
@@ -134,6 +160,14 @@ def program(
             inverse=jnp.eye(dim, dtype=dtype) / level,
             episode=jnp.int32(1),
             refused=jnp.int32(0),
+            unsent=Unsent(
+                jnp.zeros((num_agents, packed), dtype),
+                jnp.int32(0),
+                level * jnp.eye(dim, dtype=dtype),
+                jnp.int32(0),
+            )
+            if determinant
+            else (),
         )
 
     def act(params, state, draws, t, context):
@@ -154,6 +188,12 @@ def program(
         noise, total = add_noise(params, state.noise, state.episode, jnp.concatenate(fresh, axis=1))
         scale = jnp.asarray(params.node_scale * params.mechanism_scale, gram.dtype)
         return gram + scale * total[:, :packed], vector + scale * total[:, packed:], noise
+
+    def asked(params, unsent):
+        """Whether an agent's own plays since the last round would change the determinant by enough."""
+        own = unsent.matrix[None] + unpack(unsent.gram) / num_agents
+        growth = jnp.max(log_determinant(jnp.moveaxis(own, 0, -1))) - log_determinant(unsent.matrix)
+        return growth * unsent.plays.astype(growth.dtype) > params.threshold
 
     def update(params, state, draws, t, note, message, used):
         new = accept(message, 1e4 * window)
@@ -179,11 +219,23 @@ def program(
             refused=state.refused + count(~new.good),
         )
         going = state.episode < whole(params.episodes)  # message K is never used
+        if determinant:
+            seen = state.unsent._replace(
+                gram=state.unsent.gram + pack(new.gram), plays=state.unsent.plays + jnp.int32(window)
+            )
+            round_now = asked(params, seen)
+            sent = Unsent(
+                jnp.zeros_like(seen.gram), jnp.int32(0), sweep_inverse(inverse)[0], state.unsent.rounds + jnp.int32(1)
+            )
+            waiting = after._replace(memory=state.memory, theta=state.theta, inverse=state.inverse, unsent=seen)
+            after = tree_where(round_now, after._replace(unsent=sent), waiting)
         after = tree_where(going, after, state)
+        going = going & round_now if determinant else going
         return after, (jnp.where(going, gram, jnp.nan), jnp.where(going, vector, jnp.nan)) if privacy else ()
 
     def diagnose(params, state):
-        return {"bytes_sent": bytes_of(dim, params.episodes, state.theta.dtype), "refused_messages": state.refused}
+        rounds = state.unsent.rounds + jnp.int32(1) if determinant else params.episodes
+        return {"bytes_sent": bytes_of(dim, rounds, state.theta.dtype), "refused_messages": state.refused}
 
     return Program(init, act, encode, update, diagnose=diagnose)
 
@@ -198,6 +250,13 @@ def _counted_events(what: str, column_norm: float, params: Params):
     """All noisy sums as one release: a message moves them by the column norm times what it moves one."""
     scale, window = float(params.node_scale * params.mechanism_scale), float(params.constants.window)
     return (gaussian_event(what, math.sqrt(6) * window * column_norm, scale),)
+
+
+def worst_noise(privacy: str, releases: int, sums: Any) -> float:
+    """Most draws in one agent's noise, over all releases."""
+    if sums:
+        return float(np.max(sums.deviation(np.arange(1, releases + 1)) ** 2))
+    return float(tree_levels(releases) if privacy == "tree" else releases)
 
 
 def noise_share(nodes: float, algorithm: Algorithm) -> float:
@@ -229,6 +288,9 @@ def byzantine_ucb(
     counter: Literal["blt", "tree", "honaker", "square_root", "banded"] = "blt",
     counter_error: Literal["mean", "max"] = "mean",
     buffers: int = 4,
+    schedule: Literal["fixed", "determinant"] = "fixed",
+    threshold: Scalar | None = None,
+    accounting: Accounting | None = None,
     constants: ConstantsKind = "geometric_median",
     corruption_bound: Scalar = 0.0,
     feature_spread: Scalar = 1.0,
@@ -282,6 +344,17 @@ def byzantine_ucb(
         Whether the root mean square or the largest noise is least, for counter="blt".
     buffers : int
         Of counter="blt", at least 1 [static].
+    schedule : {"fixed", "determinant"}
+        When there is a round [static]. "fixed": after every window. "determinant": after a window at whose end an
+        agent's plays since the last round, together with their number, have changed the determinant of Lambda by more
+        than `threshold`, as in FedUCB. Everyone sees that time, and it follows from private data: then there is **no
+        privacy guarantee**.
+    threshold : float, optional
+        > 0, for schedule="determinant" only: a round is asked for when log(det(Lambda + V_own / N) / det(Lambda)) times
+        the plays since the last round exceeds it.
+    accounting : {"repaired", "claimed"}, optional
+        What is added to lambda_k for the noise of a mean over all agents, for aggregate="mean" under privacy. None:
+        nothing. "repaired": a bound of its norm. "claimed": the same for the noise of one agent, as FedUCB counts.
     constants : {"geometric_median", "dp", "median_of_means"}
         Of lambda_k and beta_k, whatever `aggregate` and `privacy` are (`theory.byzantine_ridge`,
         `theory.byzantine_radius`). The privacy terms of the latter two need privacy and a finite epsilon.
@@ -321,11 +394,16 @@ def byzantine_ucb(
     Under privacy neighbours differ in one message of one agent, and private is what the server aggregates.
     Rewards must lie in [-1, 1].
 
+    `aggregate="mean"` is FedUCB (Dubey and Pentland 2020) with rounds at fixed times. Zhou and Chowdhury (2024) found
+    that its own rounds tell private data, and that its noise is counted for one agent only; their repair has rounds
+    every sqrt(horizon / num_agents) plays (`window`).
+
     References
     ----------
     Jadbabaie, Li, Qian and Tian, "Byzantine-robust federated linear bandits", Algorithm 1, Theorems 2, 6 and 7;
     `docs/formulas/byzantine.md#algorithm`, `docs/formulas/byzantine.md#constants`,
-    `docs/formulas/byzantine.md#aggregation-rules`, `docs/formulas/byzantine.md#privacy-noise`;
+    `docs/formulas/byzantine.md#aggregation-rules`, `docs/formulas/byzantine.md#privacy-noise`,
+    `docs/formulas/byzantine.md#rounds-by-determinants`, `docs/formulas/byzantine.md#noise-of-a-mean`;
     of counters: `docs/formulas/counting.md`. Departures: `docs/deviations/byzantine.md`.
 
     Examples
@@ -346,6 +424,17 @@ def byzantine_ucb(
     choice("counter_error", counter_error, ERRORS)
     buffers = integer("buffers", buffers, 1)
     choice("calibration", calibration, CALIBRATIONS)
+    choice("schedule", schedule, ("fixed", "determinant"))
+    choice("accounting", accounting, (None, *get_args(Accounting)))
+    if (threshold is None) == (schedule == "determinant"):
+        remedy = "give one > 0" if threshold is None else "leave it out"
+        raise ValueError(f"threshold = {threshold!r} does not go with schedule = {schedule!r}: {remedy}")
+    if threshold is not None:
+        threshold = number("threshold", threshold, 0.0, open_low=True)
+    if accounting is not None and (aggregate != "mean" or privacy is None):
+        raise ValueError(
+            f"accounting = {accounting!r} counts the noise of a mean over all agents: give aggregate='mean' and privacy"
+        )
     iterations = integer("iterations", iterations, 1)
     epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False, remedy="use float('inf') for no noise")
     remedy = "Gaussian noise has no pure guarantee: give delta > 0"
@@ -394,6 +483,10 @@ def byzantine_ucb(
     if scale > MAX_NODE_SCALE or chosen.shift > MAX_NODE_SCALE**2:
         given = f"epsilon = {epsilon!r}" if node_scale is None else f"node_scale = {node_scale!r}"
         raise ValueError(f"{given} needs numbers whose squares float32 cannot hold: raise epsilon or lower node_scale")
+    if accounting is not None and releases:
+        draws = worst_noise(privacy, releases, sums)
+        level = noise_ridge(accounting, num_agents, dim, scale, draws, failure_prob)
+        chosen = chosen._replace(shift=chosen.shift + level / chosen.ridge_scale)
     params = Params(
         constants=chosen,
         num_attacked=attacked,
@@ -403,12 +496,14 @@ def byzantine_ucb(
         mechanism_scale=1.0,
         delta=delta,
         sums=sums.params if sums else (),
+        threshold=() if threshold is None else threshold,
     )
     steps = iterations if RULES[aggregate](iterations).iterative else 0
     levels = sums.size if sums else tree_levels(releases) if privacy == "tree" else 0
     static = (num_agents, dim, window, aggregate, steps, privacy, levels)
+    determinant = schedule == "determinant"
     claim = Guarantee()
-    if privacy:
+    if privacy and not determinant:
         nodes = tree_levels(releases) / 2 if privacy == "tree" else releases
         events: Any = partial(_events, privacy)
         if sums:
@@ -417,11 +512,15 @@ def byzantine_ucb(
         claim = guarantee("federated", "message", events, view_released, delta=lambda params: params.delta)
         claim = claim._replace(noise_share=partial(noise_share, nodes))
     return Algorithm(
-        program=program(*static, (sums.begin, sums.move, sums.noise) if sums else None),
+        program=program(*static, (sums.begin, sums.move, sums.noise) if sums else None, determinant),
         schedule=(Span(window, episodes, whole=True),),
         params=params,
         guarantee=claim,
-        version=("byzantine_ucb", 4, (num_arms, *static, *((counter,) if sums else ()))),
+        version=(
+            "byzantine_ucb",
+            4,
+            (num_arms, *static, *((counter,) if sums else ()), *((schedule,) if determinant else ())),
+        ),
         config={},
         rewards=Rewards(-1.0, 1.0) if privacy else Rewards(),
     )

@@ -1,0 +1,146 @@
+"""FedUCB as claimed and as repaired: rounds that agents ask for, and the ridge that covers the noise of a mean."""
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxbandits as jb
+from jaxbandits.algorithms import byzantine_ucb
+from jaxbandits.algorithms.federated.agents import noise_ridge
+from jaxbandits.numerics.linear_algebra import log_determinant
+from jaxbandits.protocol import Moments
+from jaxbandits.random import Draws
+
+N, D, WINDOWS = 2, 3, 40
+RNG = np.random.default_rng(1)
+X = RNG.normal(size=(WINDOWS, N, D))
+X /= np.linalg.norm(X, axis=-1, keepdims=True)
+GRAMS = np.einsum("kni,knj->knij", X, X).astype(np.float32)
+VECTORS = (0.5 * X).astype(np.float32)
+MEAN = {"num_agents": N, "num_arms": 4, "dim": D, "horizon": WINDOWS + 1, "window": 1, "aggregate": "mean"}
+
+
+@functools.cache
+def runner(program):
+    @jax.jit
+    def run(params, grams, vectors):
+        draws = Draws(np.uint32(3), "alg")
+
+        def one(state, new):
+            t, message = new
+            after, released = program.update(params, state, draws.child("update"), t, (), message, jnp.int32(1))
+            return after, (after, released)
+
+        plays = jnp.arange(1, len(grams) + 1, dtype=jnp.int32)
+        return jax.lax.scan(one, program.init(params, draws.child("init")), (plays, Moments(grams, vectors)))[1]
+
+    return run
+
+
+def served(grams=GRAMS, vectors=VECTORS, **settings):
+    """(states, released) after every window, and the algorithm."""
+    made = byzantine_ucb(**{**MEAN, **settings})
+    params = jax.tree.map(lambda x: np.float32(x) if isinstance(x, float) else np.int32(x), made.params)
+    return *jax.tree.map(np.asarray, runner(made.program)(params, grams, vectors)), made
+
+
+def test_the_logarithm_of_a_determinant():
+    a = RNG.normal(size=(4, 4, 7))
+    definite = np.einsum("ikl,jkl->ijl", a, a) + 0.1 * np.eye(4)[:, :, None]
+    want = np.linalg.slogdet(np.moveaxis(definite, -1, 0))[1]
+    np.testing.assert_allclose(log_determinant(jnp.asarray(definite, jnp.float32)), want, atol=1e-4)
+    assert log_determinant(-jnp.eye(3)) < -80
+
+
+@pytest.mark.parametrize("privacy", [{}, {"privacy": "tree", "epsilon": 1.0}])
+def test_a_round_after_every_window_is_the_fixed_schedule(privacy):
+    fixed, released, _ = served(**privacy)
+    asked, told, made = served(**privacy, schedule="determinant", threshold=1e-9)
+    for name in ("theta", "inverse", "gram", "vector", "episode"):
+        np.testing.assert_array_equal(getattr(asked, name), getattr(fixed, name), name)
+    jax.tree.map(np.testing.assert_array_equal, told, released)
+    assert asked.unsent.rounds[-1] == WINDOWS
+    assert made.version != byzantine_ucb(**MEAN).version
+
+
+def test_rounds_come_when_the_determinant_has_grown():
+    threshold = 2.0
+    kept, _, made = served(schedule="determinant", threshold=threshold)
+    c = made.params.constants
+
+    def level(k):
+        return c.ridge_scale * (c.shift + max(c.window, c.growth * math.sqrt(k)))
+
+    last, matrix, rounds, theta = 0, level(1) * np.eye(D), 0, np.zeros(D)
+    for k in range(1, WINDOWS + 1):
+        own = GRAMS[last:k].astype(np.float64).sum(0) / N
+        growth = max(np.linalg.slogdet(matrix + u)[1] for u in own) - np.linalg.slogdet(matrix)[1]
+        if growth * (k - last) > threshold:
+            matrix = GRAMS[:k].astype(np.float64).mean(1).sum(0) + level(k + 1) * np.eye(D)
+            theta = np.linalg.solve(matrix, VECTORS[:k].astype(np.float64).mean(1).sum(0))
+            last, rounds = k, rounds + 1
+        assert kept.unsent.rounds[k - 1] == rounds, k
+        np.testing.assert_allclose(kept.theta[k - 1], theta, atol=1e-4)
+    assert 3 <= rounds <= WINDOWS // 3
+    np.testing.assert_array_equal(made.program.diagnose(made.params, jax.tree.map(lambda x: x[-1], kept))["bytes_sent"],
+                                  4 * 9 * rounds)  # fmt: skip
+
+
+def test_the_time_of_a_round_tells_one_agent_what_another_saw():
+    """The first finding of Zhou and Chowdhury (2024): the second agent's data are the same in both runs."""
+    private = {"privacy": "tree", "epsilon": 0.01, "schedule": "determinant", "threshold": 0.002}
+    grams = GRAMS.copy()
+    grams[:, 1] = 0  # the second agent never asks
+    changed = grams.copy()
+    changed[:8, 0] = 0  # and the first had no features in its first eight plays
+    first, second = (served(seen, **private)[0].unsent.rounds for seen in (grams, changed))
+    assert np.argmax(first > 0) < np.argmax(second > 0)
+    made = byzantine_ucb(**MEAN, **private)
+    assert made.guarantee.model == "none" and made.guarantee.spend(made.params) == (math.inf, 0.0)
+    with pytest.raises(ValueError, match="has no guarantee"):
+        jb.audit(made, runs=2000)
+
+
+def test_the_repaired_ridge_covers_the_noise_of_a_mean():
+    agents, dim, nodes, failure, draws = 8, 4, 3, 0.3, 4000
+    z = RNG.normal(size=(draws, agents, nodes, dim, dim)).sum(2)
+    mean = ((z + np.swapaxes(z, -1, -2)) / math.sqrt(2)).mean(1)
+    norms = np.abs(np.linalg.eigvalsh(mean)).max(-1)
+    repaired, claimed = (noise_ridge(kind, agents, dim, 1.0, nodes, failure) for kind in ("repaired", "claimed"))
+    assert np.mean(norms > repaired) <= 2 * failure / 100
+    assert np.mean(norms > claimed) > 0.9
+    assert repaired == pytest.approx(math.sqrt(agents) * claimed)
+    assert repaired == pytest.approx(math.sqrt(nodes / agents) * (2 * 2 + 2 * math.sqrt(math.log(1 / failure))))
+
+
+@pytest.mark.parametrize("privacy", ["tree", "increment", "counter"])
+def test_accounting_is_added_to_the_ridge(privacy):
+    settings = MEAN | {"privacy": privacy, "epsilon": 1.0, "ridge_scale": 0.5}
+    plain, claimed, repaired = (byzantine_ucb(**settings, accounting=kind) for kind in (None, "claimed", "repaired"))
+    added = [0.5 * (made.params.constants.shift - plain.params.constants.shift) for made in (claimed, repaired)]
+    assert added[1] == pytest.approx(math.sqrt(N) * added[0]) and added[0] > 0
+    assert claimed.program is plain.program and claimed.guarantee.spend(claimed.params)[0] == pytest.approx(1.0)
+    nodes = {"tree": 6, "increment": WINDOWS}.get(privacy)
+    if nodes:
+        assert added[1] == pytest.approx(noise_ridge("repaired", N, D, plain.params.node_scale, nodes, 0.05))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"schedule": "determinant"}, "threshold = None does not go with schedule = 'determinant': give one > 0"),
+        ({"threshold": 2.0}, "threshold = 2.0 does not go with schedule = 'fixed': leave it out"),
+        ({"schedule": "determinant", "threshold": 0.0}, r"threshold = 0\.0 must be"),
+        ({"schedule": "sometimes"}, "schedule = 'sometimes'"),
+        ({"accounting": "repaired"}, "give aggregate='mean' and privacy"),
+        ({"accounting": "repaired", "privacy": "tree", "aggregate": "krum"}, "give aggregate='mean' and privacy"),
+        ({"accounting": "exact", "privacy": "tree"}, "accounting = 'exact'"),
+    ],
+)
+def test_bad_input(settings, message):
+    with pytest.raises(ValueError, match=message):
+        byzantine_ucb(**{**MEAN, **settings})
