@@ -121,9 +121,12 @@ def audited(seeds: int) -> dict[str, Any]:
     for name, one in published().items():
         told = jb.audit(one.algorithm, runs=PUBLISHED_RUNS, whole=one.whole)
         found[name] = {
-            "claimed": one.claimed, "spent": one.spent if math.isfinite(one.spent) else "inf", "proven": told.epsilon_lower, "refuted": told.refuted,
+            "claimed": one.claimed,
+            "spent": one.spent if math.isfinite(one.spent) else "inf",
+            "proven": told.epsilon_lower,
+            "refuted": told.refuted,
             "repair": one.repair,
-        }  # fmt: skip
+        }
         print(name, found[name], flush=True)
     return found
 
