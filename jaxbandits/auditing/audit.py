@@ -142,9 +142,8 @@ def audit(
     guarantee shows of them. Half of the runs choose the pair of inputs and an event, by common random numbers and
     then by fitted likelihood ratios. The other half count how often the event happens on either input:
     Clopper-Pearson bounds on both shares give epsilon >= log((TPR - delta) / FPR), with confidence 1 - (1 - confidence)
-    / m where there are m deltas. The pair is that of the first delta. A transcript ends 128 plays after
-    its start (in the local model with the fourth message), or with the first release, unless the `whole` run is asked
-    for.
+    / m where there are m deltas. The pair is that of the first delta. A transcript ends 128 plays after its start (in
+    the local model with the fourth message), or with the first release, unless the `whole` run is asked for.
 
     Examples
     --------

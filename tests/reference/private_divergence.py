@@ -37,12 +37,12 @@ def searched(x, y, epsilon, points=200_001):
     return float(np.min(epsilon * np.abs(z - x) + low + high))
 
 
-def upper(p, level, epsilon, divergence=d_eps):
+def upper(p, level, epsilon, divergence=d_eps, steps=200):
     """-ln(1 - q) for the largest q in [p, 1] with divergence(p, q) <= level, by bisection; inf where that is 1."""
     if p >= 1 or divergence(p, 1.0, epsilon) <= level:
         return math.inf
     low, high = p, 1.0
-    for _ in range(200):
+    for _ in range(steps):
         middle = (low + high) / 2
         low, high = (middle, high) if divergence(p, middle, epsilon) <= level else (low, middle)
     return -math.log1p(-low)
@@ -81,9 +81,14 @@ def played(rewards, laplace, choose, *, num_arms, horizon, epsilon, batch_ratio,
     return plays.result()
 
 
-def dp_klucb(rewards, laplace, *, num_arms, horizon, epsilon, batch_ratio=2.0, first_batch=1):
+def dp_klucb(rewards, laplace, *, num_arms, horizon, epsilon, batch_ratio=2.0, first_batch=1, index="printed"):
+    def value(p, n, m, a, t):
+        if index == "printed":
+            return upper(p[a], math.log(t) / n[a], epsilon)
+        return upper(p[a], math.log(t), epsilon, lambda x, y, epsilon: counted(x, y, n[a], m[a], epsilon), 50)
+
     def choose(p, n, m, t):
-        return first_max([upper(p[a], math.log(t) / n[a], epsilon) for a in range(num_arms)])
+        return first_max([value(p, n, m, a, t) for a in range(num_arms)])
 
     return played(rewards, laplace, choose, num_arms=num_arms, horizon=horizon, epsilon=epsilon,
                   batch_ratio=batch_ratio, first_batch=first_batch)  # fmt: skip

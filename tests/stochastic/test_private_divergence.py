@@ -124,6 +124,7 @@ CASES = {
     "dp_klucb": (dp_klucb, {"epsilon": 1.0}),
     "dp_klucb, often": (dp_klucb, {"epsilon": 8.0, "batch_ratio": 1.2, "first_batch": 3}),
     "dp_klucb, no noise": (dp_klucb, {"epsilon": math.inf, "batch_ratio": 1.5}),
+    "dp_klucb, coupled": (dp_klucb, {"epsilon": 2.0, "batch_ratio": 1.25, "index": "coupled"}),
     "dp_imed": (dp_imed, {"epsilon": 1.0}),
     "dp_imed, often": (dp_imed, {"epsilon": 8.0, "batch_ratio": 1.2, "first_batch": 3}),
     "dp_imed, no noise": (dp_imed, {"epsilon": math.inf, "batch_ratio": 1.5}),
@@ -160,6 +161,7 @@ def test_paths_and_releases_are_the_literal_ones(name):
     ("dp_klucb", "S[arm] + noisy", "noisy"), ("dp_klucb, often", "math.ceil(ratio", "math.floor(ratio"),
     ("dp_imed", "+ math.log(n[a])", ""), ("dp_imed", "epsilon * (z - x)", "2 * epsilon * (z - x)"),
     ("dp_imed, coupled", "m * np.log1p(", "2 * m * np.log1p("),
+    ("dp_klucb, coupled", "n[a], m[a], epsilon), 50", "n[a], 0, epsilon), 50"),
 ])  # fmt: skip
 def test_planted_errors_fork_the_path(name, old, new):
     wrong = planted(reference, old, new)

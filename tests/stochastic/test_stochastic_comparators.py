@@ -69,7 +69,7 @@ def test_kl_ucb_by_a_literal_loop():
 
 
 def test_the_index_of_kl_ucb_has_float32_precision():
-    room_above = importlib.import_module("jaxbandits.algorithms.stochastic.kl_ucb").room_above
+    room_above = importlib.import_module("jaxbandits.algorithms.stochastic.bernoulli_index").room_above
     rng = np.random.default_rng(0)
     mean = np.concatenate(
         [rng.uniform(size=600), 10 ** rng.uniform(-7, 0, 200), 1 - 10 ** rng.uniform(-7, 0, 200), [0, 0, 1]]

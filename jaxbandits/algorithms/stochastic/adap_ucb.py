@@ -92,7 +92,7 @@ def _events(params):
 
 
 def algorithm_of_rules(
-    name: str, played: episodes.Rules, num_arms: int, horizon: int, params: Any, claim: Guarantee
+    name: str, played: episodes.Rules, num_arms: int, horizon: int, params: Any, claim: Guarantee, version: int = 1
 ) -> Algorithm:
     """An algorithm of doubling episodes for rewards in [0, 1]."""
     return Algorithm(
@@ -100,14 +100,14 @@ def algorithm_of_rules(
         schedule=episodes.schedule(horizon, num_arms * (horizon.bit_length() + 1)),
         params=params,
         guarantee=claim,
-        version=(name, 1, (num_arms,)),
+        version=(name, version, (num_arms,)),
         config={},
         rewards=Rewards(0.0, 1.0, "clip"),
     )
 
 
 def algorithm_of_index(
-    name: str, index: Index, num_arms: int, horizon: int, epsilon: Scalar, index_scale: Scalar
+    name: str, index: Index, num_arms: int, horizon: int, epsilon: Scalar, index_scale: Scalar, version: int = 1
 ) -> Algorithm:
     """The algorithm that plays the arm of largest index in doubling episodes, its arguments validated."""
     num_arms, horizon = integer("num_arms", num_arms, 2), integer("horizon", horizon, 1)
@@ -115,7 +115,7 @@ def algorithm_of_index(
     index_scale = number("index_scale", index_scale, 0.0, open_low=True)
     params = Params(index_scale, 0.0 if math.isinf(epsilon) else 1 / epsilon, 1.0)
     played = rules(num_arms, index, laplace_noise)
-    return algorithm_of_rules(name, played, num_arms, horizon, params, episodes.claim(_events))
+    return algorithm_of_rules(name, played, num_arms, horizon, params, episodes.claim(_events), version)
 
 
 @factory

@@ -99,5 +99,5 @@ def dp_klucb(
     [1, 2, 3, 5, 8, 12, 18, 27]
     """
     return growing_batches.algorithm_of_index(
-        "dp_klucb", INDICES, index, num_arms, horizon, epsilon, batch_ratio, first_batch
+        "dp_klucb", INDICES, index, num_arms, horizon, epsilon, batch_ratio, first_batch, version=2
     )

@@ -107,7 +107,7 @@ def _events(params):
 
 def algorithm_of_index(
     name: str, indices: dict[str, Index], index: str, num_arms: int, horizon: int, epsilon: Scalar,
-    batch_ratio: Scalar, first_batch: int,
+    batch_ratio: Scalar, first_batch: int, version: int = 1,
 ) -> Algorithm:  # fmt: skip
     """The algorithm that plays the arm of largest index in growing batches, its arguments validated."""
     num_arms, horizon = integer("num_arms", num_arms, 2), integer("horizon", horizon, 1, episodes.FOREVER - 1)
@@ -126,7 +126,7 @@ def algorithm_of_index(
         schedule=episodes.schedule(horizon, num_arms * (int(np.sum(table <= horizon)) + 1)),
         params=params,
         guarantee=episodes.claim(_events),
-        version=(name, 1, (num_arms, index, len(table))),
+        version=(name, version, (num_arms, index, len(table))),
         config={},
         rewards=Rewards(0.0, 1.0, "clip"),
     )

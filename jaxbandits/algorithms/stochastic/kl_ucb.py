@@ -10,41 +10,16 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
+from jaxbandits.algorithms.stochastic.bernoulli_index import room_above
 from jaxbandits.numerics import argmax, columns, lanes_last, materialize, materialize_all
 from jaxbandits.numerics.few import at_the_few
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.typing import Array, Bool, Float, Int
 from jaxbandits.validation import factory, integer
 
-# Steps of Halley's method. One leaves an error of 3e-5, two of 4e-15 in exact arithmetic, at every mean and level.
-HALLEY_STEPS = 2
 # An arm surely has a smaller index where its N d exceeds ln t by more than rounding may: an error of d, and a share of
 # ln t.
 ABSOLUTE, RELATIVE = 2e-6, 1e-4
-
-
-def room_above(mean: Float[Array, "..."], level: Float[Array, "..."]) -> Float[Array, "..."]:
-    """1 - q for the largest q in [mean, 1] with d(mean, q) <= level: mean in [0, 1] and level >= 0, any equal shapes.
-
-    The equation is solved in w = -ln((1 - q) / (1 - mean)). In w the divergence d is convex, quadratic at 0 and
-    linear far out, and the start is right to third order at 0. d is a difference of nearly equal terms, so small
-    arguments of exp and log take their series. `jnp.log1p` and `jnp.expm1` would not do: their last bit may depend on
-    how many values are computed at once.
-    """
-    rest, p = 1 - mean, jnp.maximum(mean, 1e-15)
-    bent = (4 - 2 * mean) / 3 * level
-    w = (bent + jnp.sqrt(bent * bent + 8 * rest * mean * level)) / jnp.maximum(2 * rest, 1e-30)
-    for _ in range(HALLEY_STEPS):
-        series = w * (1 - w * (1 / 2) * (1 - w * (1 / 3) * (1 - w * (1 / 4) * (1 - w * (1 / 5)))))
-        share = jnp.where(w < 0.125, series, 1 - jnp.exp(-w))
-        x = rest * share  # q - mean
-        y = x / p
-        power = y * (1 - y * (1 / 2 - y * (1 / 3 - y * (1 / 4 - y * (1 / 5 - y * (1 / 6 - y * (1 / 7)))))))
-        value = rest * w - p * jnp.where(y < 0.125, power, jnp.log(1 + y)) - level
-        slope = x / (p + x)
-        bend = p * rest * (1 - share) / ((p + x) * (p + x))
-        w = jnp.maximum(w - 2 * value * slope / jnp.maximum(2 * slope * slope - value * bend, 1e-30), 0)
-    return rest * jnp.exp(-w)
 
 
 class State(NamedTuple):

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 from jax import lax
 from jax.scipy.special import xlog1py, xlogy
 
-from jaxbandits.algorithms.stochastic.adap_kl_ucb import largest_mean
+from jaxbandits.algorithms.stochastic.bernoulli_index import LEAST_ROOM, largest_mean, rise
+from jaxbandits.numerics import materialize
 from jaxbandits.typing import Array, Float
 
 # So much privacy budget that no noise is left, while products with it stay below float32's 3e38.
@@ -39,12 +40,13 @@ def divergence(x: Float[Array, "..."], y: Float[Array, "..."], epsilon: Any) -> 
 def upper_index(p: Float[Array, "..."], level: Float[Array, "..."], epsilon: Any) -> Float[Array, "..."]:
     """-log(1 - q) for the largest q in [p, 1] with d_eps(p, q) <= level; inf where that is 1."""
     left = epsilon * (1 - p) - level
-    # kl(p, q0), where logit q0 = logit p + eps: up to there d_eps is kl
-    small = jnp.log1p(p * jnp.expm1(jnp.minimum(epsilon, 10.0))) - p * epsilon
-    large = epsilon * (1 - p) + jnp.log(p + (1 - p) * jnp.exp(-epsilon))
-    near = (p > 0) & (level <= jnp.where(epsilon < 10, small, large))
+    risen = rise(p, level)
+    # d_eps is kl up to logit q = logit p + eps
+    near = (p > 0) & (risen <= epsilon + jnp.log(p + (1 - p) * jnp.exp(-epsilon)))
     beyond = level + epsilon * p + jnp.log(-jnp.expm1(-epsilon)) - jnp.log(-jnp.expm1(-jnp.maximum(left, 0)))
-    return jnp.where((p < 1) & (left > 0), jnp.where(near, largest_mean(p, level), beyond), jnp.inf)
+    index = jnp.where(near, risen - jnp.log(jnp.maximum(1 - p, LEAST_ROOM)), beyond)
+    # stored: within the search for the largest index it would be computed without vectors (24 instead of 14 ns a play)
+    return materialize(jnp.where((p < 1) & (left > 0), index, jnp.inf), long=True)
 
 
 def _largest_value(function: Any, like: Float[Array, "..."]) -> Float[Array, "..."]:
