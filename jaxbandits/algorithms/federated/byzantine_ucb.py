@@ -483,9 +483,9 @@ def byzantine_ucb(
     if scale > MAX_NODE_SCALE or chosen.shift > MAX_NODE_SCALE**2:
         given = f"epsilon = {epsilon!r}" if node_scale is None else f"node_scale = {node_scale!r}"
         raise ValueError(f"{given} needs numbers whose squares float32 cannot hold: raise epsilon or lower node_scale")
-    if accounting is not None and releases:
+    if accounting is not None and privacy and releases:
         draws = worst_noise(privacy, releases, sums)
-        level = noise_ridge(accounting, num_agents, dim, scale, draws, failure_prob)
+        level = noise_ridge(accounting, num_agents, dim, float(scale), draws, float(failure_prob))
         chosen = chosen._replace(shift=chosen.shift + level / chosen.ridge_scale)
     params = Params(
         constants=chosen,
