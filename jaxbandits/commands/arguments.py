@@ -57,7 +57,9 @@ def arguments(factory: Callable[..., Any], part: Algorithm | Environment | Adver
                 default=None if required else parameter.default,
                 required=required,
                 range=ranges.get(key),
-                static=_marked_static(key, entries) or _is_static(factory, given, key, part, ranges.get(key)),
+                static=_marked(key, entries, "[static")
+                or key in SHAPE_ARGUMENTS
+                or (not _marked(key, entries, "[data]") and _is_static(factory, given, key, part, ranges.get(key))),
                 text=entries.get(key, ("", ""))[1],
             )
         )
@@ -78,9 +80,9 @@ def _probe(factory: Callable[..., Any], given: dict[str, Any], key: str, ranges:
         ranges[key] = asked[key]
 
 
-def _marked_static(key: str, entries: dict[str, tuple[str, str]]) -> bool:
-    """Whether an argument fixes shapes, or the docstring says that it fixes the compiled program."""
-    return key in SHAPE_ARGUMENTS or "[static" in " ".join(entries.get(key, ()))
+def _marked(key: str, entries: dict[str, tuple[str, str]], mark: str) -> bool:
+    """Whether the docstring says so: [static] fixes the compiled program, [data] does not."""
+    return mark in " ".join(entries.get(key, ()))
 
 
 def _is_static(factory: Callable[..., Any], given: dict[str, Any], key: str, part: Any, asked: Range | None) -> bool:
@@ -102,7 +104,7 @@ def _is_static(factory: Callable[..., Any], given: dict[str, Any], key: str, par
         except (ValueError, TypeError):  # does not fit the other arguments
             continue
     if not tried and asked is not None and asked.kind == "choice":
-        return True  # text chooses functions
+        return True  # text chooses functions, unless the docstring says otherwise
     return any(program != programs[0] for program in programs)
 
 

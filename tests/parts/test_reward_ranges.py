@@ -316,7 +316,7 @@ def test_static_arguments():
         "kl_ucb": ["num_arms"], "thompson": ["num_arms", "posterior"], "ftpl": ["num_arms", "resampling"],
         "byzantine_ucb": [
             "num_agents", "num_arms", "dim", "horizon", "window", "aggregate", "privacy", "counter", "buffers",
-            "iterations",
+            "schedule", "iterations",
         ],
         "linucb": ["num_arms", "dim", "contexts"],
     }  # fmt: skip

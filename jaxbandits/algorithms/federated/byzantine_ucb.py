@@ -353,8 +353,8 @@ def byzantine_ucb(
         > 0, for schedule="determinant" only: a round is asked for when log(det(Lambda + V_own / N) / det(Lambda)) times
         the plays since the last round exceeds it.
     accounting : {"repaired", "claimed"}, optional
-        What is added to lambda_k for the noise of a mean over all agents, for aggregate="mean" under privacy. None:
-        nothing. "repaired": a bound of its norm. "claimed": the same for the noise of one agent, as FedUCB counts.
+        What is added to lambda_k for the noise of a mean over all agents, for aggregate="mean" under privacy [data].
+        None: nothing. "repaired": a bound of its norm. "claimed": the same for one agent's noise, as FedUCB counts.
     constants : {"geometric_median", "dp", "median_of_means"}
         Of lambda_k and beta_k, whatever `aggregate` and `privacy` are (`theory.byzantine_ridge`,
         `theory.byzantine_radius`). The privacy terms of the latter two need privacy and a finite epsilon.
