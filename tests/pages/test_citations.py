@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("jaxbandits", "tests", "benchmarks", "docs", "examples", "notebooks")
 PAPERS = ("private_adversarial", "private_robust_mab", "robust_linear", "byzantine", "ldp_contextual")
-FRONTIERS = ("private_frontier", "counting")
+FRONTIERS = ("private_frontier", "robust_frontier", "counting")
 
 # `docs/formulas/byzantine.md#attacks` and `formulas/byzantine.md#attacks`; any other page after `docs/`. Not a part
 # of a longer path
