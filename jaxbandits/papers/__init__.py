@@ -18,7 +18,7 @@ from jaxbandits.papers.study import (
 )
 from jaxbandits.validation import nearest
 
-PAPERS = ("private_adversarial", "private_robust_mab", "robust_linear", "byzantine", "ldp_contextual", "across")
+PAPERS = ("private_adversarial", "private_robust_mab", "robust_linear", "byzantine", "ldp_contextual", "across", "robust_frontier")
 
 __all__ = [
     "PAPERS",

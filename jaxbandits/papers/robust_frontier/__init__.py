@@ -1,0 +1,22 @@
+"""Budgets of corruption, the worst attack that a search finds, heavy tails in linear bandits, late feedback.
+
+See docs/reproductions/robust_frontier.md.
+"""
+
+from jaxbandits.papers.robust_frontier import (
+    budgets,
+    corrupted_regime,
+    delay,
+    heavy_linear,
+    linear_budgets,
+    shares,
+)
+
+STUDIES = {
+    "budgets": budgets.STUDY,
+    "corrupted-regime": corrupted_regime.STUDY,
+    "linear-budgets": linear_budgets.STUDY,
+    "heavy-linear": heavy_linear.STUDY,
+    "shares": shares.STUDY,
+    "delay": delay.STUDY,
+}

@@ -1,0 +1,93 @@
+"""Linear bandits with heavy-tailed noise: clipped residuals against least squares, with and without an attack."""
+
+import math
+from functools import partial
+from typing import Any
+
+from jaxbandits import adversaries as v
+from jaxbandits import algorithms as a
+from jaxbandits import environments as e
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
+from jaxbandits.papers.tables import regrets
+from jaxbandits.reports import plot
+from jaxbandits.selection import final_regret
+
+SHAPE = {"num_arms": 10, "dim": 5}
+NOISE = 0.5
+ORDER = 1.5  # of the moment that the learners are told; the laws with heavy tails have no variance
+OFUL_SCALE, HEAVY_SCALE = 0.3, 1e-4  # of the radii: the printed ones of Hvt-UCB play uniformly at these horizons
+BUDGET = 50.0
+LAWS: dict[str, dict[str, Any]] = {
+    "gaussian": {}, "student": {"df": 1.8}, "pareto": {"shape": 1.8}, "lognormal": {"sigma": 2.0},
+}  # fmt: skip
+QUICK_LAWS, QUICK = ("student",), ("OFUL", "Hvt-LinUCB")
+
+
+def environment(law: str) -> Any:
+    """Linear arms, fresh at each play, with noise of this law."""
+    return e.contextual_linear(**SHAPE, reward=law, noise_scale=NOISE, **LAWS[law])
+
+
+def learners(law: str) -> dict[str, Any]:
+    """Least squares, with weights and without, and clipped residuals, told the moment of the law."""
+    told = {
+        "moment_order": ORDER, "moment_scale": environment(law).facts["noise_moment"](ORDER) ** (1 / ORDER),
+        "radius_scale": HEAVY_SCALE,
+    }  # fmt: skip
+    return {
+        "OFUL": partial(a.cw_oful, corruption_budget=0.0, radius_scale=OFUL_SCALE),
+        "CW-OFUL": partial(a.cw_oful, corruption_budget=BUDGET, radius_scale=OFUL_SCALE),
+        "Hvt-LinUCB": partial(a.hvt_linucb, **told),
+        "robust OFUL": partial(a.robust_oful, corruption_budget=BUDGET, **told),
+    }
+
+
+def sweeps(full: bool) -> dict[str, Sweep]:
+    """Each law without an attack and with one that spends its budget early on the best arm."""
+    attack = partial(v.budgeted, low=-math.inf, high=math.inf)
+    return {
+        law: Sweep(
+            {
+                "algorithms": {k: one for k, one in learners(law).items() if full or k in QUICK},
+                "environment": environment(law), "horizon": 10_000 if full else 300, "seeds": 100 if full else 4,
+                "reward_adversary": attack, "grid": {"reward_adversary.total": [0.0, BUDGET] if full else [0.0]},
+            }
+        )
+        for law in (LAWS if full else QUICK_LAWS)
+    }  # fmt: skip
+
+
+def draw(law: str):
+    """Regret curves without an attack."""
+
+    def picture(results: Results) -> plot.Plot:
+        shown = law if law in results else QUICK_LAWS[0]
+        caption = f"{SHAPE['num_arms']} fresh arms a play in {SHAPE['dim']} dimensions, {shown} noise, no attack"
+        ds = results[shown].sel({"reward_adversary.total": 0.0})
+        return plot.regret(ds, log="none", caption=caption, width=6.0)
+
+    return picture
+
+
+def claims(results: Results) -> list[Claim]:
+    """Mean and largest regret by law and budget."""
+    entries = []
+    for law, ds in results.items():
+        worst = final_regret(ds).max("seed")
+        for label, part in regrets(ds).groupby("algorithm", sort=False):
+            points = ", ".join(
+                f"{row['mean']:,.0f} (largest {float(worst.sel({'algorithm': label, key: row[key]})):,.0f}) at {row[key]:g}"
+                for key in ("reward_adversary.total",)
+                for row in part.to_dict("records")
+            )
+            entries.append(Claim(f"{law}: regret of {label} by C", "", points))
+    return entries
+
+
+STUDY = Study(
+    "Linear bandits with heavy-tailed noise",
+    "docs/formulas/robust_frontier.md#hvt-linucb",
+    sweeps,
+    {"gaussian": draw("gaussian"), "student": draw("student"), "pareto": draw("pareto")},
+    claims,
+)
