@@ -8,6 +8,7 @@
 * `local_mean_rate`, `local_robust_rate`: locally private reports of which some are corrupted.
 * `skellam_*`: Skellam noise under secure aggregation.
 * `counting_*`: private running sums.
+* `expected_max`: the largest of several noisy means.
 * All others: Asi, Raman and Talwar, Faster Rates for Private Adversarial Bandits (ICML 2025).
 
 K arms, N experts, T plays, n = epsilon T; `log` is natural. A bound may exceed T: plot min(bound, T). Where the
@@ -33,6 +34,7 @@ from jaxbandits.theory.bounds import (
     local_exp4_bound,
 )
 from jaxbandits.theory.counting import counting_error, counting_lower_bound
+from jaxbandits.theory.extremes import expected_max
 from jaxbandits.theory.federated import (
     byzantine_radius,
     byzantine_ridge,
@@ -122,6 +124,7 @@ __all__ = [
     "online_ucb_width",
     "counting_error",
     "counting_lower_bound",
+    "expected_max",
     "adac_ucb_bound",
     "local_mean_rate",
     "local_robust_rate",
