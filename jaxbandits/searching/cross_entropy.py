@@ -75,7 +75,7 @@ def search(
 def first(
     dimensions: Sequence[Dimension], size: int, start: Sequence[float] | None, rng: np.random.Generator
 ) -> Float[np.ndarray, "M D"]:
-    """The first generation: the start, corners, then uniform points, with each listed value equally often, up to one.
+    """The first generation: the start, corners, then uniform points, with each listed value about equally often.
 
     The worst of attacks often is a corner of the ranges, which no normal distribution inside is likely to hit. Corners
     are tried with all combinations of listed values if that is at most half of the generation, else alone if they are.

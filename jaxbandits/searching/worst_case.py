@@ -198,7 +198,9 @@ def _checked_space(
     for key in space:
         if key not in names:
             takes = ", ".join(names) or "none, as it is no longer what a factory built"
-            raise ValueError(f"space key {key!r}: {name} has no such argument{nearest(key, names)}; it takes {takes}")
+            bare = str(key).rpartition(".")[2]
+            hint = f" (did you mean {bare!r}?)" if bare in names else nearest(key, names)
+            raise ValueError(f"space key {key!r}: {name} has no such argument{hint}; it takes {takes}")
         if key in TAKEN:
             raise ValueError(f"space key {key!r} is a name that every result has: rename the argument of {name}")
     if "horizon" in names and "horizon" not in bound:  # a sweep fills it in
