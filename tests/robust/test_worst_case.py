@@ -245,13 +245,14 @@ def test_messages_and_a_called_adversary():
 
 def test_a_search_goes_on_from_its_store(tmp_path, monkeypatch, capsys):
     space = {"value": (-10.0, 10.0)}
-    case = found(space, trials=17, store=tmp_path / "runs", progress=True)
-    assert "generation 2: 17 of 17 trials" in capsys.readouterr().err
+    monkeypatch.setattr(cross_entropy, "POPULATION", 3)
+    case = found(space, trials=4, store=tmp_path / "runs", progress=True)
+    assert "generation 2: 4 of 4 trials" in capsys.readouterr().err
     assert {path.name for path in (tmp_path / "runs").iterdir()} == {"generation-001", "generation-002", "report"}
     from jaxbandits.sweeps.engines.local import Local
 
     monkeypatch.setattr(Local, "run", lambda *args, **kwargs: pytest.fail("computed again"), raising=True)
-    again = found(space, trials=17, store=tmp_path / "runs")
+    again = found(space, trials=4, store=tmp_path / "runs")
     assert again.params == case.params and again.regret == case.regret
     xr.testing.assert_identical(again.trials.drop_attrs(), case.trials.drop_attrs())
 
