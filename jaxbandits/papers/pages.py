@@ -62,7 +62,7 @@ def write(name: str, done: Reproduction, docs: Path) -> list[Path]:
 
 
 def how_it_was_run(name: str, done: Reproduction) -> str:
-    """The command, the seconds, the seeds and horizons, what was searched, and the data of the pictures, as a paragraph of Markdown."""
+    """The command, seconds, seeds, horizons, searches, and the data of the pictures, as a paragraph of Markdown."""
     datasets = [ds for ds in done.results.values() if isinstance(ds, xr.Dataset)]
     parts = [f"{done.seconds:,.0f} s", f"version {__version__}"]
     if datasets:

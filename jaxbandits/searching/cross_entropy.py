@@ -57,7 +57,7 @@ def search(
     """
     rng = np.random.default_rng(seed)
     size = max(POPULATION, math.ceil(trials / 8))
-    points, values, generation = [], [], list[int]()
+    points, values, generation = list[np.ndarray[Any, Any]](), list[np.ndarray[Any, Any]](), list[int]()
     distribution = None
     while len(generation) < trials:
         number = len(points) + 1

@@ -12,7 +12,7 @@ import numpy as np
 from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.searching import cross_entropy
 from jaxbandits.searching.expression import written
-from jaxbandits.searching.space import Dimension, coordinate_of, dimensions_of
+from jaxbandits.searching.space import Dimension, coordinate_of, dimensions_of, point_at, value_at
 from jaxbandits.selection import final_regret
 from jaxbandits.statistics import mean_interval
 from jaxbandits.sweeps import estimate
@@ -151,7 +151,7 @@ def worst_case(
     trials = integer("trials", trials, 1)
     searched, reported = _disjoint(seeds, report_seeds)
     home = _directory(store)
-    run = partial(sweep, algorithms, environment, horizon=horizon, checkpoints=1, progress=False)
+    run: Any = partial(sweep, algorithms, environment, horizon=horizon, checkpoints=1, progress=False)
     regrets = list[np.ndarray[Any, Any]]()
 
     def mean_regret(number: int, points: list[dict[str, Any]]) -> np.ndarray[Any, Any]:
@@ -165,7 +165,7 @@ def worst_case(
         return means[-len(points) :]
 
     found = cross_entropy.search(mean_regret, dimensions, trials, start)
-    chosen = cross_entropy.point_at(dimensions, found.coordinates[found.best])
+    chosen = point_at(dimensions, found.coordinates[found.best])
     attack = partial(factory, **chosen)
     ds = run(seeds=reported, store=None if home is None else home / "report", **{part: attack})
     report = final_regret(ds).isel(algorithm=0).transpose("seed").values
@@ -289,8 +289,7 @@ def _dataset(
 
     def along(dimension: Dimension, column: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         if dimension.is_range:
-            points = [cross_entropy.point_at([dimension], [x])[dimension.key] for x in column]
-            return np.asarray(points)
+            return np.asarray([value_at(dimension, float(x)) for x in column])
         labels = [dimension.labels[int(x)] for x in column]
         plain = len({type(label) for label in labels}) == 1 and labels[0] is not None
         return np.asarray(labels) if plain else np.array([str(label) for label in labels])

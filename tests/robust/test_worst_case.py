@@ -247,7 +247,7 @@ def test_messages_and_a_called_adversary():
 
 def test_a_search_goes_on_from_its_store(tmp_path, monkeypatch, capsys):
     space = {"value": (-10.0, 10.0)}
-    monkeypatch.setattr(cross_entropy, "POPULATION", 3)
+    monkeypatch.setattr(cross_entropy, "POPULATION", 2)
     case = found(space, trials=4, store=tmp_path / "runs", progress=True)
     assert "generation 2: 4 of 4 trials" in capsys.readouterr().err
     assert {path.name for path in (tmp_path / "runs").iterdir()} == {"generation-001", "generation-002", "report"}
