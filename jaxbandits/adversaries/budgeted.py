@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import jax.numpy as jnp
 
 from jaxbandits.adversaries.huber import mirrored
-from jaxbandits.numerics import argmax, argmin, count, fixed_sum, one_hot, pick, rounded, two_sum
+from jaxbandits.numerics import argmax, argmin, count, fixed_sum, materialize_all, one_hot, pick, rounded, two_sum
 from jaxbandits.protocol import Adversary, Attack
 from jaxbandits.typing import Array, Float, Scalar
 from jaxbandits.validation import choice, factory, integer, number, shown
@@ -146,15 +146,18 @@ def budgeted_attack(kind: str, strength: str) -> Attack:
             most = jnp.where(may, params.size, 0)
             room = room - spent_before(most if weak else change(most), room)
         cap = jnp.where(may, jnp.clip(room, 0, params.size), 0)
-        # A sum over a window may exceed what is left by some units in its last place.
-        left = jnp.maximum((params.total - state.spent) - state.spent_low, 0)
-        charged = jnp.minimum(fixed_sum(cap if weak else change(cap)), left)
-        spent, spent_low = two_sum(state.spent, state.spent_low, charged)
-        state, new = state._replace(spent=spent, spent_low=spent_low), changed(cap)
+        new, charges = changed(cap), cap if weak else change(cap)
+        charged = fixed_sum(charges)
+        if t.shape[0] > 1:  # a sum may exceed what is left by some units in its last place
+            charged = jnp.minimum(charged, jnp.maximum((params.total - state.spent) - state.spent_low, 0))
+        account = [*two_sum(state.spent, state.spent_low, charged)]
         if weak:
             gaps = jnp.where(view.play, corrupted_gaps(params, cap, best, view), 0)
-            regret, regret_low = two_sum(state.regret, state.regret_low, fixed_sum(gaps))
-            state = state._replace(regret=regret, regret_low=regret_low)
+            account += two_sum(state.regret, state.regret_low, fixed_sum(gaps))
+        if t.shape[0] == 1:  # all of them in one loop over the lanes
+            first, *account = materialize_all([new[0], *account])
+            new = first[None]
+        state = State(*account, *((), ())[: 4 - len(account)], state.counts, state.sums)
         if watches:
             told = one_hot(view.action, means.shape[0]) & (view.play & finite)[:, None]
             counts = state.counts + count(told, axis=0)
@@ -166,18 +169,17 @@ def budgeted_attack(kind: str, strength: str) -> Attack:
     def corrupted_gaps(params, cap, best, view):
         """By how much the best arm's mean exceeds the played arm's when the attack is made on the means, [P]."""
         means = jnp.broadcast_to(view.truth.means, (*cap.shape, view.truth.means.shape[-1]))
-        best = jnp.broadcast_to(best, cap.shape)
-        worst = argmin(means)
+        action, worst, top = view.action, argmin(view.truth.means), jnp.max(view.truth.means, axis=-1)
 
-        def mean_of(arm):
-            mean = pick(means, arm)
+        def moved(arm, mean):
             if kind == "swap":
                 return mean + jnp.clip(pick(means, mirrored(means, arm)) - mean, -cap, cap)
             if kind == "raise_worst":
                 return mean + jnp.where(arm == worst, jnp.clip(params.high - mean, 0, cap), 0)
             return mean - jnp.where(arm == best, jnp.clip(mean - params.low, 0, cap), 0)
 
-        return mean_of(best) - mean_of(view.action)
+        of_best = moved(jnp.broadcast_to(best, cap.shape), jnp.broadcast_to(top, cap.shape))
+        return of_best - moved(action, pick(means, action))
 
     def diagnose(params, state):
         spent = {"corruption_spent": state.spent}
