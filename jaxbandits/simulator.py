@@ -88,7 +88,9 @@ def attack_state(attack: Attack, params: Any, draws: Any, arms: int | None) -> A
     if attack.per_arm is None:
         return state
     if arms is None:
-        raise ValueError("this adversary counts arms, and the environment does not say how many it has: facts['num_arms']")
+        raise ValueError(
+            "this adversary counts arms, and the environment does not say how many it has: facts['num_arms']"
+        )
     return attack.per_arm(state, arms)
 
 

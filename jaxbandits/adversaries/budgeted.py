@@ -14,7 +14,18 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import jax.numpy as jnp
 
 from jaxbandits.adversaries.huber import mirrored
-from jaxbandits.numerics import argmax, argmin, count, fixed_sum, materialize_all, one_hot, pick, rounded, two_sum
+from jaxbandits.numerics import (
+    argmax,
+    argmin,
+    count,
+    fixed_sum,
+    materialize,
+    materialize_all,
+    one_hot,
+    pick,
+    rounded,
+    two_sum,
+)
 from jaxbandits.protocol import Adversary, Attack
 from jaxbandits.typing import Array, Float, Scalar
 from jaxbandits.validation import choice, factory, integer, number, shown
@@ -92,18 +103,21 @@ def budgeted_attack(kind: str, strength: str) -> Attack:
     def per_arm(state, arms):
         return state._replace(counts=jnp.zeros(arms, jnp.int32), sums=jnp.zeros(arms, state.spent.dtype))
 
-    def lead_of_best(params, state, x, best, t):
-        """Empirical best: what brings the best arm's mean down to its rivals' with this reward, and whether it leads.
+    def ahead_of_rivals(params, state, best, t):
+        """Empirical best: x plus this is what brings the best arm's mean with a reward x down to its rivals'.
 
-        The rivals' is the largest mean that was delivered of another arm, less the margin. Without one nothing is done.
+        The rivals' is the largest mean that was delivered of another arm, less the margin: -inf without one. A weak
+        attack, which does not see x, is told whether the best arm's mean is above: inf, or -inf where it is not.
         """
-        means = state.sums / jnp.maximum(state.counts, 1).astype(x.dtype)
+        means = state.sums / jnp.maximum(state.counts, 1).astype(state.sums.dtype)
         rivals = (jnp.arange(means.shape[0], dtype=jnp.int32) != best) & (state.counts > 0)
         some = jnp.any(rivals)
-        aim = jnp.where(some, jnp.max(jnp.where(rivals, means - params.margin, -jnp.inf)), 0)
-        plays = pick(state.counts, best)
-        needed = (pick(state.sums, best) + x) - rounded((plays + 1).astype(x.dtype) * aim, t[0])
-        return jnp.where(some, jnp.maximum(needed, 0), 0), some & (plays > 0) & (pick(means, best) > aim)
+        aim = jnp.max(jnp.where(rivals, means, -jnp.inf)) - params.margin
+        plays, mean = pick(state.counts, best), pick(means, best)
+        if weak:
+            return materialize(jnp.where(some & (plays > 0) & (mean > aim), jnp.inf, -jnp.inf).astype(mean.dtype))
+        product = rounded((plays + 1).astype(mean.dtype) * jnp.where(some, aim, 0), t[0])
+        return materialize(jnp.where(some, pick(state.sums, best) - product, -jnp.inf))
 
     def corrupt(params, state, draws, t, payload, view):
         refuse(kind, payload, view)
@@ -114,8 +128,8 @@ def budgeted_attack(kind: str, strength: str) -> Attack:
         if watches:
             if isinstance(state.counts, tuple):  # begun without knowing how many arms there are
                 state = per_arm(state, means.shape[0])
-            needed, leads = lead_of_best(params, state, x, best, t)
-            may, needed = (may & leads, jnp.inf) if weak else (may, needed)
+            needed = jnp.maximum(ahead_of_rivals(params, state, best, t) + jnp.where(finite, x, 0), 0)
+            may, needed = (may & (needed > 0), jnp.inf) if weak else (may, needed)
         if kind == "swap":
             per_play = jnp.broadcast_to(means, (*x.shape, means.shape[-1]))
             difference = view.sample(mirrored(per_play, view.action)).astype(x.dtype) - x
@@ -157,13 +171,13 @@ def budgeted_attack(kind: str, strength: str) -> Attack:
         if t.shape[0] == 1:  # all of them in one loop over the lanes
             first, *account = materialize_all([new[0], *account])
             new = first[None]
-        state = State(*account, *((), ())[: 4 - len(account)], state.counts, state.sums)
+        state = state._replace(spent=account[0], spent_low=account[1])
+        if weak:
+            state = state._replace(regret=account[2], regret_low=account[3])
         if watches:
             told = one_hot(view.action, means.shape[0]) & (view.play & finite)[:, None]
             counts = state.counts + count(told, axis=0)
-            state = state._replace(
-                counts=counts, sums=state.sums + fixed_sum(jnp.where(told, new[:, None], 0), axis=0)
-            )
+            state = state._replace(counts=counts, sums=state.sums + fixed_sum(jnp.where(told, new[:, None], 0), axis=0))
         return new, False, state
 
     def corrupted_gaps(params, cap, best, view):

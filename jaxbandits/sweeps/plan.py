@@ -115,7 +115,8 @@ def with_horizon(factory: Any, horizon: int, slot: str) -> Any:
     given = bound.get("horizon")
     if given is not None and not _agrees(given, horizon):
         raise ValueError(
-            f"{slot}: horizon = {shown(given)} disagrees with the run's horizon {horizon}: leave it out, it is filled in"
+            f"{slot}: horizon = {shown(given)} disagrees with the run's horizon {horizon}: "
+            "leave it out, it is filled in"
         )
     return functools.partial(factory, horizon=horizon)
 
