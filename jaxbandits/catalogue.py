@@ -218,6 +218,7 @@ ADVERSARIES: dict[str, Example] = {
         partial(a.byzantine_ucb, window=8, aggregate="median_of_means", corruption_bound=0.2), federated,
         reward_adversary=partial(v.poison, corruption=0.2, prob=0.5),
     ),
+    "budgeted": Example(a.ucb1, arms, reward_adversary=partial(v.budgeted, total=4.0, size=0.5)),
 }  # fmt: skip
 
 EVERYTHING: dict[str, Example] = {**ALGORITHMS, **OPTIMIZED, **ENVIRONMENTS, **ADVERSARIES}

@@ -9,6 +9,7 @@
 * `skellam_*`: Skellam noise under secure aggregation.
 * `counting_*`: private running sums.
 * `expected_max`: the largest of several noisy means.
+* `budget_of_share`: budgets of corruption.
 * All others: Asi, Raman and Talwar, Faster Rates for Private Adversarial Bandits (ICML 2025).
 
 K arms, N experts, T plays, n = epsilon T; `log` is natural. A bound may exceed T: plot min(bound, T). Where the
@@ -33,6 +34,7 @@ from jaxbandits.theory.bounds import (
     htinf_window_bound,
     local_exp4_bound,
 )
+from jaxbandits.theory.budgets import budget_of_share
 from jaxbandits.theory.counting import counting_error, counting_lower_bound
 from jaxbandits.theory.extremes import expected_max
 from jaxbandits.theory.federated import (
@@ -135,4 +137,5 @@ __all__ = [
     "private_kl_divergence",
     "private_kl_lower_bound",
     "private_minimax_lower_bound",
+    "budget_of_share",
 ]
