@@ -158,6 +158,9 @@ from .stochastic import (
     moss as moss,
 )
 from .stochastic import (
+    stopping_elimination as stopping_elimination,
+)
+from .stochastic import (
     successive_elimination as successive_elimination,
 )
 from .stochastic import (
