@@ -8,6 +8,7 @@
 * `local_mean_rate`, `local_robust_rate`: locally private reports of which some are corrupted.
 * `skellam_*`: Skellam noise under secure aggregation.
 * `counting_*`: private running sums.
+* `wide_elimination_bound`: elimination under a budget of corruption.
 * All others: Asi, Raman and Talwar, Faster Rates for Private Adversarial Bandits (ICML 2025).
 
 K arms, N experts, T plays, n = epsilon T; `log` is natural. A bound may exceed T: plot min(bound, T). Where the
@@ -73,6 +74,7 @@ from jaxbandits.theory.tunings import (
     refuse,
     window,
 )
+from jaxbandits.theory.widened import wide_elimination_bound
 from jaxbandits.theory.zero_concentrated import adac_ucb_bound
 
 __all__ = [
@@ -132,4 +134,5 @@ __all__ = [
     "private_kl_divergence",
     "private_kl_lower_bound",
     "private_minimax_lower_bound",
+    "wide_elimination_bound",
 ]
