@@ -176,6 +176,10 @@ ALGORITHMS: dict[str, Example] = {
         partial(e.gaussian_arms, means=[0.0, 0.3, 0.6], scale=0.3),
     ),
     "cr_ucb": Example(partial(a.cr_ucb, noise_scale=0.3, corruption_bound=0.1), arms),
+    "crimed": Example(
+        partial(a.crimed, noise_scale=0.3), partial(e.gaussian_arms, means=[0.0, 0.3, 0.6], scale=0.3),
+        reward_adversary=partial(v.huber, corruption=0.05, value="inf"),
+    ),
 }  # fmt: skip
 
 # Further cases of algorithms that take an optax transformation. One object each: two equal calls of optax are unequal.

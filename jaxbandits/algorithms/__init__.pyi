@@ -95,6 +95,9 @@ from .robust import (
     cr_ucb as cr_ucb,
 )
 from .robust import (
+    crimed as crimed,
+)
+from .robust import (
     dprse as dprse,
 )
 from .robust import (

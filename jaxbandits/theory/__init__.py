@@ -9,6 +9,7 @@
 * `skellam_*`: Skellam noise under secure aggregation.
 * `counting_*`: private running sums.
 * `wide_elimination_bound`: elimination under a budget of corruption.
+* `median_shift`, `contaminated_divergence`: contaminated normal arms.
 * All others: Asi, Raman and Talwar, Faster Rates for Private Adversarial Bandits (ICML 2025).
 
 K arms, N experts, T plays, n = epsilon T; `log` is natural. A bound may exceed T: plot min(bound, T). Where the
@@ -33,6 +34,7 @@ from jaxbandits.theory.bounds import (
     htinf_window_bound,
     local_exp4_bound,
 )
+from jaxbandits.theory.contamination import contaminated_divergence, median_shift
 from jaxbandits.theory.counting import counting_error, counting_lower_bound
 from jaxbandits.theory.federated import (
     byzantine_radius,
@@ -135,4 +137,6 @@ __all__ = [
     "private_kl_lower_bound",
     "private_minimax_lower_bound",
     "wide_elimination_bound",
+    "median_shift",
+    "contaminated_divergence",
 ]
