@@ -1,5 +1,6 @@
 """CRIMED: its divergence, literal paths, law, regret, invariants, limits and refusals."""
 
+import importlib
 import math
 from functools import partial
 
@@ -12,6 +13,8 @@ import jaxbandits as jb
 from jaxbandits import theory
 from jaxbandits.algorithms import crimed
 
+compilation = importlib.import_module("jaxbandits.sweeps.compilation.compiled")
+FULLY = compilation.WIDE_VECTORS
 MEANS = [1.0, 0.0, 0.0, -1.0]
 K, T = 4, 400
 ARMS = partial(jb.environments.gaussian_arms, means=MEANS)
@@ -75,7 +78,7 @@ def test_planted_errors_fork_the_path(old, new):
 
 
 def test_the_law_is_that_of_the_literal_loop():
-    seeds, random, means = 250, np.random.default_rng(1), np.array(MEANS)
+    seeds, random, means = 200, np.random.default_rng(1), np.array(MEANS)
 
     def regret():
         noise, struck = random.standard_normal(T), random.random(T) < 0.1
@@ -91,7 +94,8 @@ def test_the_law_is_that_of_the_literal_loop():
     assert abs(ours.mean() - theirs.mean()) < 4 * math.hypot(ours.std(), theirs.std()) / math.sqrt(seeds)
 
 
-def test_regret_is_the_specified_one():
+def test_regret_is_the_specified_one(monkeypatch):
+    monkeypatch.setattr(compilation, "WIDE_VECTORS", FULLY)  # it plays for long
     found = jb.sweep(crimed, ARMS, horizon=3000, seeds=200, checkpoints=1, progress=False)
     regret = np.asarray(found.regret)[0, :, -1]
     assert abs(regret.mean() - 49.0) < 4 * math.hypot(regret.std() / math.sqrt(200), 1.0)
@@ -105,7 +109,7 @@ def test_values_of_the_divergence():
     assert theory.contaminated_divergence([1.0, 0.3, 0.2], 0.1) == pytest.approx(wanted, rel=1e-7)
     gaps = np.linspace(0, 40, 81)
     np.testing.assert_array_equal(theory.contaminated_divergence(gaps, 0.0), gaps * gaps / 2)
-    for eps in (1e-12, 1e-3, 0.05, 0.3, 0.49):
+    for eps in (1e-6, 1e-3, 0.05, 0.3, 0.49):
         found = theory.contaminated_divergence(gaps, eps)
         assert found == pytest.approx([reference.d(g, eps) for g in gaps], rel=1e-7, abs=1e-9)
         assert (found <= gaps * gaps / 2 + 1e-12).all() and (np.diff(found) > -1e-9).all()
@@ -148,8 +152,8 @@ def test_a_huge_reward_counts_as_an_infinite_one():
 def test_close_arms_are_explored_for_ever():
     """Gaps below 2 b have index ln N, so both arms are played alike."""
     close = partial(jb.environments.gaussian_arms, means=[0.0, 0.1])
-    found = jb.sweep(partial(crimed, corruption_bound=0.3), close, horizon=2000, seeds=8, progress=False)
-    assert (np.asarray(found.pulls).min(axis=-1) > 700).all()
+    found = jb.sweep(partial(crimed, corruption_bound=0.3), close, horizon=500, seeds=8, progress=False)
+    assert (np.asarray(found.pulls).min(axis=-1) > 200).all()
 
 
 def test_the_bound_and_the_scale_are_numbers():
