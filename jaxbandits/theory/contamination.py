@@ -1,4 +1,4 @@
-"""What contamination leaves of the distance between two normal arms. Formulas: docs/formulas/robust_frontier.md#crimed."""
+"""What contamination leaves of the distance of two normal arms. Formulas: docs/formulas/robust_frontier.md#crimed."""
 
 import math
 

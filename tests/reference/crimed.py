@@ -43,10 +43,8 @@ def d(g, eps):
         return 0.0
     c = c_of(g, eps)
     u = g / 2 + math.log(c) / g
-    l = g - u  # noqa: E741
-    return (1 - eps) * (
-        math.log(c) * (1 - 1 / c) * Phi(l) + g * g / 2 * (Phi(u) - Phi(l)) - g * (phi(l) - phi(u))
-    )
+    l = g - u
+    return (1 - eps) * (math.log(c) * (1 - 1 / c) * Phi(l) + g * g / 2 * (Phi(u) - Phi(l)) - g * (phi(l) - phi(u)))
 
 
 def tabulated(g, eps):

@@ -101,7 +101,9 @@ def test_numbers_are_the_specified_ones():
     for budget, want in ((0.0, 0.2736664153), (100.0, 1.273666415)):
         params = stopping(**four, corruption_budget=budget, failure_prob=0.05).params
         assert params.width / 10 + params.corruption_budget / 100 == pytest.approx(want, rel=1e-9)
-        assert reference.radius_known(100, **four, budget=budget, sigma=0.5, delta=0.05) == pytest.approx(want, rel=1e-9)
+        assert reference.radius_known(100, **four, budget=budget, sigma=0.5, delta=0.05) == pytest.approx(
+            want, rel=1e-9
+        )
     params = stopping(**four, failure_prob=0.05).params
     assert params.pulls[:4].tolist() == [8, 16, 32, 64] and reference.number_of_phases(4, 20_000) == 14
     for h in range(20):
@@ -208,7 +210,11 @@ def test_long_sums_of_inexact_rewards_are_exact():
 def test_the_known_form_keeps_the_contract():
     """The catalogue has the other one."""
     subject = Subject(
-        partial(stopping, corruption_budget=0.5, noise_scale=0.1, failure_prob=0.2), BERNOULLI, None, None, horizon=200,
+        partial(stopping, corruption_budget=0.5, noise_scale=0.1, failure_prob=0.2),
+        BERNOULLI,
+        None,
+        None,
+        horizon=200,
     )
     for rule in ("shapes", "addresses", "lane_alone", "checkpoints", "bad_rewards"):
         assert found_by(getattr(checking, rule), subject) == []

@@ -88,9 +88,7 @@ def table(corruption_bound: float) -> np.ndarray:
 
 
 @factory
-def crimed(
-    *, num_arms: int, horizon: int, corruption_bound: Scalar = 0.05, noise_scale: Scalar = 1.0
-) -> Algorithm:
+def crimed(*, num_arms: int, horizon: int, corruption_bound: Scalar = 0.05, noise_scale: Scalar = 1.0) -> Algorithm:
     """Play the normal arm whose contaminated rewards speak least against it.
 
     Every arm is played once, in index order. With N the arm's pulls, m the lower median of its rewards, m* the largest
@@ -127,8 +125,8 @@ def crimed(
 
     Notes
     -----
-    Rewards may be of any size: a contaminated one may as well be infinite. NaN is stored as plus infinity, and two equal
-    medians have distance 0. d_eps is read from a table in steps of 0.01 by straight lines, and is constant beyond 40.
+    Rewards may be of any size: a contaminated one may as well be infinite. NaN is stored as plus infinity, and two
+    equal medians have distance 0. d_eps is read from a table in steps of 0.01 by straight lines, constant beyond 40.
     Ties go to the lowest index. The lower median of N rewards is the one of rank floor((N + 1) / 2). Nothing is drawn
     at random.
 
