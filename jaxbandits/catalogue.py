@@ -154,7 +154,7 @@ ALGORITHMS: dict[str, Example] = {
     "dist_elimination": Example(partial(a.dist_elimination, epsilon=1.0, radius_scale=0.3), arms, horizon=600),
     "stopping_elimination": Example(
         partial(a.stopping_elimination, noise_scale=0.1, failure_prob=0.2),
-        partial(e.gaussian_arms, means=[0.2, 0.5, 0.8], scale=0.1), horizon=600,
+        partial(e.gaussian_arms, means=[0.0, 0.34, 0.7], scale=0.3), horizon=600,
     ),
     "local_robust_elimination": Example(
         partial(a.local_robust_elimination, epsilon=2.0, moment_order=math.inf, corruption_after=0.02), arms,
