@@ -152,6 +152,10 @@ ALGORITHMS: dict[str, Example] = {
     "gdp_thompson": Example(partial(a.gdp_thompson, pre_pulls=10, epsilon=4.0, delta=0.01), arms, horizon=200),
     "adac_ucb": Example(partial(a.adac_ucb, rho=0.5, delta=0.01), arms, horizon=600),
     "dist_elimination": Example(partial(a.dist_elimination, epsilon=1.0, radius_scale=0.3), arms, horizon=600),
+    "stopping_elimination": Example(
+        partial(a.stopping_elimination, noise_scale=0.1, failure_prob=0.2),
+        partial(e.gaussian_arms, means=[0.0, 0.34, 0.7], scale=0.3), horizon=600,
+    ),
     "local_robust_elimination": Example(
         partial(a.local_robust_elimination, epsilon=2.0, moment_order=math.inf, corruption_after=0.02), arms,
         message_adversary=partial(v.huber, corruption=0.02, kind="target", value="inf"), horizon=600,
@@ -172,6 +176,10 @@ ALGORITHMS: dict[str, Example] = {
         partial(e.gaussian_arms, means=[0.0, 0.3, 0.6], scale=0.3),
     ),
     "cr_ucb": Example(partial(a.cr_ucb, noise_scale=0.3, corruption_bound=0.1), arms),
+    "crimed": Example(
+        partial(a.crimed, noise_scale=0.3), partial(e.gaussian_arms, means=[0.0, 0.3, 0.6], scale=0.3),
+        reward_adversary=partial(v.huber, corruption=0.05, value="inf"),
+    ),
 }  # fmt: skip
 
 # Further cases of algorithms that take an optax transformation. One object each: two equal calls of optax are unequal.

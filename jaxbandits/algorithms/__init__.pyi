@@ -95,6 +95,9 @@ from .robust import (
     cr_ucb as cr_ucb,
 )
 from .robust import (
+    crimed as crimed,
+)
+from .robust import (
     dprse as dprse,
 )
 from .robust import (
@@ -156,6 +159,9 @@ from .stochastic import (
 )
 from .stochastic import (
     moss as moss,
+)
+from .stochastic import (
+    stopping_elimination as stopping_elimination,
 )
 from .stochastic import (
     successive_elimination as successive_elimination,

@@ -10,6 +10,8 @@
 * `counting_*`: private running sums.
 * `expected_max`: the largest of several noisy means.
 * `budget_of_share`: budgets of corruption.
+* `wide_elimination_bound`: elimination under a budget of corruption.
+* `median_shift`, `contaminated_divergence`: contaminated normal arms.
 * All others: Asi, Raman and Talwar, Faster Rates for Private Adversarial Bandits (ICML 2025).
 
 K arms, N experts, T plays, n = epsilon T; `log` is natural. A bound may exceed T: plot min(bound, T). Where the
@@ -35,6 +37,7 @@ from jaxbandits.theory.bounds import (
     local_exp4_bound,
 )
 from jaxbandits.theory.budgets import budget_of_share
+from jaxbandits.theory.contamination import contaminated_divergence, median_shift
 from jaxbandits.theory.counting import counting_error, counting_lower_bound
 from jaxbandits.theory.extremes import expected_max
 from jaxbandits.theory.federated import (
@@ -77,6 +80,7 @@ from jaxbandits.theory.tunings import (
     refuse,
     window,
 )
+from jaxbandits.theory.widened import wide_elimination_bound
 from jaxbandits.theory.zero_concentrated import adac_ucb_bound
 
 __all__ = [
@@ -138,4 +142,7 @@ __all__ = [
     "private_kl_lower_bound",
     "private_minimax_lower_bound",
     "budget_of_share",
+    "wide_elimination_bound",
+    "median_shift",
+    "contaminated_divergence",
 ]
