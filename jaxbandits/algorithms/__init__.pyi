@@ -125,6 +125,9 @@ from .stochastic import (
     adap_ucb as adap_ucb,
 )
 from .stochastic import (
+    barbar as barbar,
+)
+from .stochastic import (
     dist_elimination as dist_elimination,
 )
 from .stochastic import (

@@ -3,6 +3,7 @@
 from jaxbandits.algorithms.stochastic.adac_ucb import adac_ucb
 from jaxbandits.algorithms.stochastic.adap_kl_ucb import adap_kl_ucb
 from jaxbandits.algorithms.stochastic.adap_ucb import adap_ucb
+from jaxbandits.algorithms.stochastic.barbar import barbar
 from jaxbandits.algorithms.stochastic.dist_elimination import dist_elimination
 from jaxbandits.algorithms.stochastic.dp_imed import dp_imed
 from jaxbandits.algorithms.stochastic.dp_klucb import dp_klucb
@@ -38,4 +39,5 @@ __all__ = [
     "lazy_dp_ts",
     "dp_ts_ucb",
     "gdp_thompson",
+    "barbar",
 ]
