@@ -161,6 +161,9 @@ from .stochastic import (
     moss as moss,
 )
 from .stochastic import (
+    multilayer_elimination as multilayer_elimination,
+)
+from .stochastic import (
     successive_elimination as successive_elimination,
 )
 from .stochastic import (

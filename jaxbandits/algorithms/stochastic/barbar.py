@@ -174,7 +174,7 @@ def barbar(
     failure_prob = number("failure_prob", failure_prob, 0.0, 1.0, open_low=True, open_high=True)
     length_scale = number("length_scale", length_scale, LEAST_SCALE, 1e9)
     pulls_scale = length_scale * 1024 * math.log(8 * num_arms / failure_prob * math.log2(max(horizon, 2)))
-    slots = integer_sums.MAX_PLAYS if horizon > 4096 else 32
+    slots = integer_sums.MAX_PLAYS if horizon > 10_000 else 64
     windows = -(-horizon // slots) + most_epochs(num_arms, horizon, pulls_scale)
     return Algorithm(
         program=program(num_arms),
