@@ -11,28 +11,32 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.numerics import argmin, count, materialize
+from jaxbandits.numerics import columns, count, materialize
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.typing import Array, Float, Int, Scalar
 from jaxbandits.validation import factory, integer, number
 
+# Far below what is of use: its square stays a float32 number.
+LEAST_SCALE = 1e-6
+
 
 class Params(NamedTuple):
-    """The numbers of the race."""
+    """The numbers of the race, so that the width of n pulls is sqrt(`square` / n) + `linear` / n."""
 
-    # multiplies every width
-    width_scale: Any
-    # Lambda = ln(4 K T L / failure_prob)
-    log_term: Any
+    # width_scale^2 Lambda, Lambda = ln(4 K T L / failure_prob)
+    square: Any
+    # width_scale Lambda
+    linear: Any
 
 
 class State(NamedTuple):
     """Every layer's arms, and who is out where."""
 
-    # mean, width, pulls of an arm in a layer; the width is inf before its first pull
-    arms: Float[Array, "L K 3"]
-    # The highest layer that removed an arm, 0 while none did: the arm is out of that layer and of all below it.
-    removed: Int[Array, " K"]
+    # mean and pulls of an arm in a layer
+    arms: Float[Array, "L K 2"]
+    # `columns` [K]: the highest layer that removed an arm, 0 while none did. The arm is out of that layer and of all
+    # below it.
+    removed: columns.Columns
 
 
 def layer_of(word: Array, layers: int) -> Int[Array, "..."]:
@@ -41,21 +45,30 @@ def layer_of(word: Array, layers: int) -> Int[Array, "..."]:
     return jnp.where(layer > layers, 1, layer)
 
 
+def width(params: Params, pulls: Float[Array, "..."]) -> Float[Array, "..."]:
+    """How far a mean of so many pulls may be off, inf without any. No product: nothing to contract with a sum."""
+    return jnp.sqrt(params.square / pulls) + params.linear / pulls
+
+
 @cache
 def program(num_arms: int, layers: int) -> Program:
     """The functions of the race."""
 
     def init(params, draws):
-        arms = jnp.zeros((layers, num_arms, 3), draws.dtype).at[:, :, 1].set(jnp.inf)
-        return State(arms, jnp.zeros(num_arms, jnp.int32))
+        return State(jnp.zeros((layers, num_arms, 2), draws.dtype), columns.full(num_arms, 0, jnp.int32))
+
+    def layer_columns(state, layer):
+        row = state.arms[layer - 1]
+        active = columns.each(lambda highest: highest < layer, state.removed)
+        return columns.apart(row[:, 0]), columns.apart(row[:, 1]), active
 
     def act(params, state, draws, t, context):
         layer = materialize(layer_of(draws.child("layer").bits(t[0]), layers))
-        pulls = state.arms[layer - 1, :, 2]
-        active = state.removed < layer
-        least_pulled = argmin(jnp.where(active, pulls, jnp.inf))
+        _, pulls, active = layer_columns(state, layer)
+        fewest_first = columns.each(lambda n, here: jnp.where(here, -n, -jnp.inf), pulls, active)
         # the lowest layer with an active arm: those that the fewest layers have removed
-        action = materialize(jnp.where(jnp.any(active), least_pulled, argmin(state.removed)))
+        spare = columns.argmin(state.removed)
+        action = materialize(jnp.where(columns.largest(active), columns.argmax(fewest_first), spare))
         return jnp.full(t.shape, action), None, (layer, action)
 
     def encode(params, note, draws, t, context, action, reward, play):
@@ -65,22 +78,24 @@ def program(num_arms: int, layers: int) -> Program:
         # here and not in `encode`: reports may be corrupted on their way
         message = jnp.where(jnp.isfinite(message), message, 0)
         layer, arm = note
-        rows, active = state.arms[layer - 1], state.removed < layer
-        mean, _, pulls = rows[arm]
-        pulls = materialize(pulls + 1)
-        inverse = materialize(1 / pulls)
-        mean = materialize(mean + (message - mean) * inverse)
-        share = materialize(params.log_term * inverse)
-        width = materialize(params.width_scale * (jnp.sqrt(share) + share))
-        # in a layer without active arms nothing is learnt
-        row = jnp.where(jnp.any(active), jnp.stack([mean, width, pulls]), rows[arm])
-        rows = rows.at[arm].set(row)
-        lowest = materialize(jnp.max(jnp.where(active, rows[:, 0] - rows[:, 1], -jnp.inf)))
-        out = active & (rows[:, 0] + rows[:, 1] < lowest)
-        return State(state.arms.at[layer - 1, arm].set(row), jnp.where(out, layer, state.removed)), ()
+        mean, pulls, active = layer_columns(state, layer)
+        learns = columns.largest(active)
+        old = columns.entry(mean, arm)
+        number = materialize(columns.entry(pulls, arm) + learns.astype(old.dtype))
+        new = materialize(jnp.where(learns, old + (message - old) / jnp.maximum(number, 1), old))
+        mean, pulls = columns.replaced(mean, arm, new), columns.replaced(pulls, arm, number)
+        widths = columns.each(lambda n: width(params, n), pulls)
+        lower = columns.each(lambda here, m, w: jnp.where(here, m - w, -jnp.inf), active, mean, widths)
+        largest = materialize(columns.largest(lower))
+        removed = columns.each(
+            lambda here, m, w, highest: jnp.where(here & (m + w < largest), layer, highest),
+            active, mean, widths, state.removed,
+        )  # fmt: skip
+        return State(state.arms.at[layer - 1, arm].set(jnp.stack([new, number])), removed), ()
 
     def diagnose(params, state):
-        return {"active_arms": count(state.removed < layers), "empty_layers": jnp.min(state.removed)}
+        removed = columns.together(state.removed)
+        return {"active_arms": count(removed < layers), "empty_layers": jnp.min(removed)}
 
     return Program(init, act, encode, update, diagnose=diagnose)
 
@@ -107,7 +122,7 @@ def multilayer_elimination(
     failure_prob : float, optional
         Probability, in (0, 1), with which the confidence intervals may fail. Default: 1 / T.
     width_scale : float
-        Multiplies all widths, at least 0; 1 is the published constant. Widths of 1 are wide: at T = 20,000 they cost
+        Multiplies all widths, at least 1e-6; 1 is the published constant. Widths of 1 are wide: at T = 20,000 they cost
         18 times the regret of UCB1. In simulations 0.5 ended on no wrong arm, 0.25 on one in 11% of the attacked runs.
 
     Returns
@@ -136,7 +151,7 @@ def multilayer_elimination(
     --------
     >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.multilayer_elimination(num_arms=4, horizon=20_000, failure_prob=0.05)
-    >>> algorithm.version[2], round(algorithm.params.log_term, 6)
+    >>> algorithm.version[2], round(algorithm.params.linear, 6)
     ((4, 15), 18.37986)
     """
     num_arms = integer("num_arms", num_arms, 2)
@@ -147,7 +162,8 @@ def multilayer_elimination(
         log_term += math.log(horizon)
     else:
         log_term -= math.log(number("failure_prob", failure_prob, 0.0, 1.0, open_low=True, open_high=True))
-    params = Params(number("width_scale", width_scale, 0.0), log_term)
+    width_scale = number("width_scale", width_scale, LEAST_SCALE)
+    params = Params(square=width_scale**2 * log_term, linear=width_scale * log_term)
     return Algorithm(
         program=program(num_arms, layers),
         schedule=(Span(1, horizon),),
