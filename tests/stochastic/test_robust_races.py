@@ -74,6 +74,7 @@ def test_paths_are_the_literal_ones(name):
             assert int(run.diagnostics["empty_layers"]) == sum(not arms for arms in rest)
 
 
+@pytest.mark.filterwarnings("ignore:.*reads rewards in")
 def test_real_rewards_have_the_literal_path_too():
     """Rewards outside [0, 1] are clipped by one and accepted by the other."""
     arms = partial(jb.environments.gaussian_arms, means=[1.2, 0.4, 0.3, -0.2], scale=0.7)
@@ -84,7 +85,7 @@ def test_real_rewards_have_the_literal_path_too():
 
 @pytest.mark.parametrize(("name", "old", "new"), [
     ("race", "width_scale * (math", "2 * width_scale * (math"), ("race", "/ n[l][a]", "/ (n[l][a] + 1)"),
-    ("race", "range(1, l + 1)", "range(1, l)"), ("race, narrow", "else:\n            a = min(", "else:\n            a = max("),
+    ("race", "range(1, l + 1)", "range(1, l)"), ("race, narrow", "a = min(next(", "a = max(next("),
     ("barbar", "gap**2", "gap"), ("barbar", "gap / 16", "2 * gap"), ("barbar, short", "2.0**-m", "2.0**-(m + 1)"),
     ("barbar", "math.ceil(sum(n))", "math.floor(sum(n))"),
 ])  # fmt: skip
@@ -174,7 +175,7 @@ def test_constant_rewards_follow_the_recursion_of_the_gaps(dtype):
     assert len(epochs) >= 5
     scale = float(algorithm.params.pulls_scale)
     for (gaps, length, least), (want, N) in zip(found, epochs, strict=False):
-        np.testing.assert_allclose(gaps, want, rtol=1e-12 if dtype == jnp.float64 else 1e-5)
+        np.testing.assert_allclose(gaps, want, rtol=1e-9 if dtype == jnp.float64 else 1e-4)
         assert length == N or (dtype == jnp.float32 and abs(length - N) <= 1)
         if dtype == jnp.float64:
             assert length == math.ceil(np.sum(scale / gaps**2))

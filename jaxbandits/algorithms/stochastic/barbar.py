@@ -105,7 +105,7 @@ def program(num_arms: int) -> Program:
 
 
 def most_epochs(num_arms: int, horizon: int, pulls_scale: float) -> int:
-    """The most epochs that end within the horizon: in epoch m some arm has the gap 2^(1 - m), no arm has one above 1."""
+    """The most epochs that end within the horizon: in epoch m some gap is 2^(1 - m), and none is above 1."""
     epochs, plays = 0, 0.0
     while True:
         plays += max(1.0, pulls_scale * (4.0**epochs + num_arms - 1))
@@ -115,9 +115,7 @@ def most_epochs(num_arms: int, horizon: int, pulls_scale: float) -> int:
 
 
 @factory
-def barbar(
-    *, num_arms: int, horizon: int, failure_prob: Scalar | None = None, length_scale: Scalar = 1.0
-) -> Algorithm:
+def barbar(*, num_arms: int, horizon: int, failure_prob: Scalar | None = None, length_scale: Scalar = 1.0) -> Algorithm:
     """Draw every arm in proportion to 1 / gap^2 for an epoch, estimate the gaps anew from that epoch alone, and go on.
 
     Gaps are 1 at first. In epoch m = 1, 2, ... an arm of gap D has n = lambda / D^2 expected pulls, where lambda = 1024

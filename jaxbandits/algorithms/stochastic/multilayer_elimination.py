@@ -104,7 +104,7 @@ def program(num_arms: int, layers: int) -> Program:
 def multilayer_elimination(
     *, num_arms: int, horizon: int, failure_prob: Scalar | None = None, width_scale: Scalar = 1.0
 ) -> Algorithm:
-    """Race the arms in log2 T layers at once, each layer half as often played as the one below and so half as corrupted.
+    """Race the arms in log2 T layers at once, each played half as often as the one below and so half as corrupted.
 
     Every play draws a layer l = 1 .. L with probability 2^-l, L = ceil(log2 T), the rest going to layer 1. The layer's
     active arm with the fewest pulls in it is played, and only its mean in that layer moves. An arm with mean + width
@@ -138,8 +138,9 @@ def multilayer_elimination(
 
     Notes
     -----
-    For rewards in [0, 1]; others are accepted, though the confidence intervals do not hold for them. A non-finite reward
-    counts as 0. Ties go to the lowest index. What is claimed is for corruption that is chosen before the arm is known.
+    For rewards in [0, 1]; others are accepted, though the confidence intervals do not hold for them. A non-finite
+    reward counts as 0. Ties go to the lowest index. What is claimed is for corruption that is chosen before the arm
+    is known.
 
     References
     ----------
