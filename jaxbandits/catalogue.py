@@ -175,6 +175,8 @@ ALGORITHMS: dict[str, Example] = {
         partial(a.huber_ucb, noise_scale=0.3, min_pulls_scale=0.5),
         partial(e.gaussian_arms, means=[0.0, 0.3, 0.6], scale=0.3),
     ),
+    "multilayer_elimination": Example(partial(a.multilayer_elimination, width_scale=0.1), arms, horizon=600),
+    "barbar": Example(partial(a.barbar, length_scale=1 / 2048), arms, horizon=600),
     "cr_ucb": Example(partial(a.cr_ucb, noise_scale=0.3, corruption_bound=0.1), arms),
     "crimed": Example(
         partial(a.crimed, noise_scale=0.3), partial(e.gaussian_arms, means=[0.0, 0.3, 0.6], scale=0.3),

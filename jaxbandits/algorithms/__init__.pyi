@@ -128,6 +128,9 @@ from .stochastic import (
     adap_ucb as adap_ucb,
 )
 from .stochastic import (
+    barbar as barbar,
+)
+from .stochastic import (
     dist_elimination as dist_elimination,
 )
 from .stochastic import (
@@ -162,6 +165,7 @@ from .stochastic import (
 )
 from .stochastic import (
     stopping_elimination as stopping_elimination,
+    multilayer_elimination as multilayer_elimination,
 )
 from .stochastic import (
     successive_elimination as successive_elimination,

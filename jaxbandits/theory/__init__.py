@@ -6,6 +6,7 @@
 * `online_ucb_*`: Improved rate for locally differentially private linear bandits.
 * `private_kl_*`, `private_bandit_*`, `private_minimax_*`, `dp_index_bound`, `adac_ucb_bound`: private bandits of today.
 * `local_mean_rate`, `local_robust_rate`: locally private reports of which some are corrupted.
+* `multilayer_bound`, `barbar_bound`: races of arms under a budget of corruption.
 * `skellam_*`: Skellam noise under secure aggregation.
 * `counting_*`: private running sums.
 * `expected_max`: the largest of several noisy means.
@@ -66,6 +67,7 @@ from jaxbandits.theory.private_linear import (
     online_ucb_width,
 )
 from jaxbandits.theory.robust import private_robust_lower_bound, prm_central_bound, prm_raw_bound
+from jaxbandits.theory.robust_races import barbar_bound, multilayer_bound
 from jaxbandits.theory.skellam import skellam_epsilon, skellam_rdp
 from jaxbandits.theory.tunings import (
     batched_exp4_tuning,
@@ -145,4 +147,6 @@ __all__ = [
     "wide_elimination_bound",
     "median_shift",
     "contaminated_divergence",
+    "multilayer_bound",
+    "barbar_bound",
 ]

@@ -73,6 +73,8 @@ TABLE = {
     "stopping_elimination": (1330, 52, 0, 0, 8, ""),
     "adap_kl_ucb": (1377, 55, 0, 0, 8, ""),
     "dprse": (1274, 43, 0, 0, 8, ""),
+    "multilayer_elimination": (700, 110, 0, 0, 1, ""),
+    "barbar": (2300, 100, 0, 0, 8, ""),
     "prm_ucb": (1499, 61, 0, 0, 8, ""),
     "prm_thompson": (4539, 131, 0, 0, 8, ""),
     "robust_ucb": (2385, 430, 1, 0, 1, ALIVE),
