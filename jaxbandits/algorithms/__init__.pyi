@@ -38,6 +38,9 @@ from .contextual import (
     bandit_combiner as bandit_combiner,
 )
 from .contextual import (
+    cw_oful as cw_oful,
+)
+from .contextual import (
     doubling as doubling,
 )
 from .contextual import (

@@ -2,6 +2,7 @@
 
 from jaxbandits.algorithms.contextual.adac_oful import adac_oful
 from jaxbandits.algorithms.contextual.bandit_combiner import bandit_combiner
+from jaxbandits.algorithms.contextual.cw_oful import cw_oful
 from jaxbandits.algorithms.contextual.doubling import doubling
 from jaxbandits.algorithms.contextual.epsilon_greedy import epsilon_greedy
 from jaxbandits.algorithms.contextual.jdp_linucb import jdp_linucb
@@ -16,6 +17,7 @@ __all__ = [
     "ldp_linucb",
     "jdp_linucb",
     "adac_oful",
+    "cw_oful",
     "shuffle_linucb",
     "linear_thompson",
     "epsilon_greedy",
