@@ -11,12 +11,16 @@ from on_tape import on_tape
 from reference import weighted_linear as literal
 
 import jaxbandits as jb
-from jaxbandits.algorithms import cw_oful, linucb
+from jaxbandits.algorithms import cw_oful, hvt_linucb, linucb, robust_oful
+from jaxbandits.algorithms.contextual.hvt_linucb import onto_ball
 
 T, D = 300, 3
 users = functools.partial(jb.environments.contextual_linear, num_arms=6, dim=D)
 fixed = functools.partial(users, contexts="fixed")
-NAMES = {"budget": "corruption_budget", "failure": "failure_prob"}
+NAMES = {
+    "budget": "corruption_budget", "failure": "failure_prob", "scale": "moment_scale", "order": "moment_order",
+    "least": "least_scale",
+}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -149,3 +153,140 @@ def test_cw_bound_holds_and_needs_a_ridge():
 def test_wrong_arguments_of_cw_are_named(arguments, name):
     with pytest.raises(ValueError, match=f"{name} = .* must be"):
         made({}, **arguments)
+
+
+# Hvt-UCB and robust OFUL
+
+heavy = functools.partial(users, reward="student", df=1.8, noise_scale=0.3)
+HEAVY = {
+    "hvt": {"scale": 0.4, "radius_scale": 1e-4},
+    "hvt, no variance": {"scale": 0.5, "order": 1.4, "theta_norm": 0.7, "ridge": 0.5, "least": 0.2, "growth": 2.0}
+    | {"failure": 0.1, "radius_scale": 3e-4},
+    "robust": {"scale": 0.4, "budget": 30.0, "radius_scale": 1e-4},
+    "robust, default": {"scale": 0.3, "order": 1.5, "budget": math.sqrt(T), "theta_norm": 0.5, "radius_scale": 1e-3},
+}
+
+
+def heavy_made(case, **more):
+    numbers = {k: v for k, v in HEAVY[case].items() if (case, k) != ("robust, default", "budget")}
+    return made(numbers, factory=robust_oful if "robust" in case else hvt_linucb, **more)
+
+
+@pytest.mark.parametrize("case", HEAVY)
+def test_heavy_tailed_paths_are_the_literal_ones(case):
+    on_the_sphere = 0.0
+    for seed in range(3):
+        contexts, rewards, _ = exact_world(heavy, seed, T)
+        actions, thetas = literal.hvt_linucb(contexts, rewards, **HEAVY[case])
+        run = simulated(heavy_made(case), heavy, seed)
+        np.testing.assert_array_equal(run.history.action, actions)
+        on_the_sphere += np.isclose(np.linalg.norm(thetas, axis=1), HEAVY[case].get("theta_norm", 1.0)).mean()
+    assert on_the_sphere > 0.3  # the projection was at work
+
+
+def test_estimates_are_the_literal_ones():
+    contexts, rewards, _ = exact_world(heavy, 3, T)
+    rewards = rewards.copy()
+    rewards[[5, 50]], rewards[[9, 90]], rewards[20] = np.inf, -np.inf, np.nan
+    for case in ("hvt, no variance", "robust"):
+        with jb.random.jax.enable_x64(True):
+            actions, _, states = on_tape(heavy_made(case), contexts, rewards, dtype=jnp.float64)
+        want, thetas = literal.hvt_linucb(contexts, rewards, **HEAVY[case])
+        np.testing.assert_array_equal(actions, want)
+        np.testing.assert_allclose(states.theta, thetas, atol=1e-9)
+
+
+@pytest.mark.parametrize(("old", "new"), [
+    ("return radius_scale * (107", "return 2 * radius_scale * (107"), ("beta(max(t - 1, 1))", "beta(t + 1)"),
+    ("theta = projected(theta, v, theta_norm)", "theta = theta / max(1, np.linalg.norm(theta) / theta_norm)"),
+    ("growth * sigma**2)", "sigma**2)"), ("x, inverse, now = contexts[t - 1]", "x, inverse, now = contexts[t - 2]"),
+])  # fmt: skip
+def test_planted_errors_fork_heavy_tailed_paths(old, new):
+    wrong, case = planted(literal, old, new), "hvt, no variance"
+
+    def differs(seed):
+        contexts, rewards, _ = exact_world(heavy, seed, T)
+        run = simulated(heavy_made(case), heavy, seed)
+        return (run.history.action != wrong.hvt_linucb(contexts, rewards, **HEAVY[case])[0]).any()
+
+    assert any(differs(seed) for seed in range(4))
+
+
+def test_the_numbers_of_hvt():
+    given = {"num_arms": 2, "dim": 4, "horizon": 3000, "moment_scale": 1.0, "ridge": 1.0, "failure_prob": 0.05}
+    plain, robust = hvt_linucb(**given).params, robust_oful(**given).params
+    kappa = ((robust.offset - plain.offset) / 2) ** 2
+    assert kappa == pytest.approx(52.96059276, rel=1e-9) and plain.tau_0 == pytest.approx(2.31867835, rel=1e-9)
+    assert plain.offset + plain.slope == pytest.approx(4890.392162, rel=1e-9)
+    assert robust.corruption == pytest.approx(math.sqrt(3000 / 52.96059276)) and plain.corruption == 0
+    assert (plain.least_scale, plain.growth) == (1.0, 4.0) and hvt_linucb(**given | {"ridge": None}).params.ridge == 4
+    assert hvt_linucb(**given | {"moment_scale": 0}).params.least_scale == pytest.approx(3000**-0.5)
+
+
+def test_without_corruption_robust_oful_is_hvt():
+    ours, plain = made({"budget": 0.0, "scale": 0.4}, robust_oful), made({"scale": 0.4}, hvt_linucb)
+    assert ours.params == plain.params and ours.program is plain.program
+    assert ours.program is made({"budget": 9.0, "scale": 0.4, "order": 1.3}, robust_oful).program
+    unknown = made({"scale": 0.4}, robust_oful)
+    assert unknown.params == made({"budget": math.sqrt(T), "scale": 0.4}, robust_oful).params
+
+
+@pytest.mark.parametrize("dim", [1, 3, 10])
+def test_projection_onto_the_ball(dim):
+    random = np.random.default_rng(dim)
+    for size in (0.5, 1.0001, 3.0, 200.0):
+        root = random.normal(size=(dim, dim))
+        v = root @ root.T + 0.05 * np.eye(dim)
+        theta = random.normal(size=dim)
+        theta *= size / np.linalg.norm(theta)
+        found = onto_ball(jnp.asarray(theta, jnp.float32), jnp.asarray(np.linalg.inv(v), jnp.float32))
+        np.testing.assert_allclose(found, literal.projected(theta, v, 1.0), atol=2e-4)
+        assert np.linalg.norm(found) <= 1 + 1e-6 and (size > 1 or (found == jnp.asarray(theta, jnp.float32)).all())
+    assert (onto_ball(jnp.zeros(dim), jnp.eye(dim)) == 0).all()
+
+
+def test_infinite_rewards_and_features_of_zero_leave_states_finite():
+    context = np.random.default_rng(0).normal(size=(40, 6, D))
+    context[::5] = 0
+    for value in (np.inf, -np.inf, np.nan):
+        actions, _, states = on_tape(heavy_made("hvt"), context, np.full((40, 6), value))
+        assert np.isfinite(states.theta).all() and np.isfinite(states.inverse).all() and actions.max() < 6
+        assert (np.abs(states.theta).max() > 0.1) == (not np.isnan(value))
+
+
+def test_the_scale_is_that_of_the_decision():
+    """A late update takes the norm that its own play saw."""
+    algorithm = heavy_made("robust")
+    params = algorithm.params._replace(**{k: jnp.float32(v) for k, v in algorithm.params._asdict().items()})
+    state, draws = algorithm.program.init(params, jb.random.Draws(jnp.uint32(0), "alg")), None
+    x = jnp.zeros((1, 6, D)).at[0, 2].set(jnp.array([0.6, 0.0, 0.8]))
+    action, _, note = algorithm.program.act(params, state, draws, jnp.ones(1, jnp.int32), x)
+    assert action.tolist() == [2] and float(note) == pytest.approx(1 / D)
+    moved = []
+    for now in (state, state._replace(inverse=state.inverse / 4)):
+        after = algorithm.program.update(params, now, draws, jnp.int32(1), note, (x[0, 2], jnp.float32(0.01)), 1)[0]
+        moved.append(np.linalg.inv(after.inverse) - np.linalg.inv(now.inverse))
+    np.testing.assert_allclose(*moved, atol=2e-3)
+
+
+def test_clipping_survives_tails_that_ruin_oful():
+    """Student noise of 1.2 degrees of freedom has no variance: 200 seeds."""
+    tails = functools.partial(users, reward="student", df=1.2, noise_scale=0.3)
+    ours = functools.partial(hvt_linucb, moment_scale=0.6, moment_order=1.1, radius_scale=1e-5)
+    runs = jb.sweep({"ours": ours, "oful": functools.partial(cw_oful, corruption_budget=0.0, radius_scale=0.3)},
+        tails(), horizon=1000, seeds=200, progress=False, checkpoints=1)  # fmt: skip
+    regret = {name: runs.sel(algorithm=name).regret.values.reshape(200) for name in ("ours", "oful")}
+    error = math.hypot(*(r.std() / math.sqrt(200) for r in regret.values()))
+    assert regret["oful"].mean() - regret["ours"].mean() > 4 * error
+
+
+@pytest.mark.parametrize(("arguments", "name"), [
+    ({"moment_scale": -1.0}, "moment_scale"), ({"moment_order": 1.0}, "moment_order"),
+    ({"moment_order": 2.5}, "moment_order"), ({"theta_norm": 0.0}, "theta_norm"), ({"ridge": 0.0}, "ridge"),
+    ({"least_scale": 0.0}, "least_scale"), ({"growth": 0.0}, "growth"), ({"failure_prob": 0.0}, "failure_prob"),
+    ({"feature_norm": 0.0}, "feature_norm"), ({"radius_scale": -1.0}, "radius_scale"), ({"dim": 0}, "dim"),
+    ({"corruption_budget": -1.0}, "corruption_budget"),
+])  # fmt: skip
+def test_wrong_arguments_of_robust_oful_are_named(arguments, name):
+    with pytest.raises(ValueError, match=f"{name} = .* must be"):
+        made({}, robust_oful, **{"moment_scale": 1.0} | arguments)
