@@ -71,7 +71,7 @@ def projected(theta, v, radius):
     low, high = 0.0, 1.0
     while np.linalg.norm(at(high)) > radius:
         high *= 2
-    for _ in range(200):
+    for _ in range(80):
         middle = (low + high) / 2
         low, high = (middle, high) if np.linalg.norm(at(middle)) > radius else (low, middle)
     return at(high)
