@@ -83,6 +83,15 @@ ALGORITHMS: dict[str, Example] = {
     "linucb": Example(partial(a.linucb, preset="theory", radius_scale=0.2), contexts),
     "ldp_linucb": Example(partial(a.ldp_linucb, epsilon=1.0, radius_scale=0.2), contexts),
     "jdp_linucb": Example(partial(a.jdp_linucb, epsilon=2.0, tree="binary", radius_scale=0.2), contexts),
+    "cw_oful": Example(partial(a.cw_oful, corruption_budget=10.0, radius_scale=0.2), contexts),
+    "hvt_linucb": Example(
+        partial(a.hvt_linucb, moment_scale=0.8, moment_order=1.5, radius_scale=1e-4),
+        partial(contexts, reward="student", df=1.8, noise_scale=0.3),
+    ),
+    "robust_oful": Example(
+        partial(a.robust_oful, moment_scale=0.5, corruption_budget=5.0, radius_scale=1e-4), contexts,
+        reward_adversary=partial(v.huber, corruption=0.05, value="inf"),
+    ),
     "adac_oful": Example(partial(a.adac_oful, rho=2.0, delta=0.01, radius_scale=0.2), contexts),
     "shuffle_linucb": Example(
         partial(a.shuffle_linucb, protocol="vector", window=7, epsilon=2.0, radius_scale=0.2), contexts

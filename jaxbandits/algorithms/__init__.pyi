@@ -38,10 +38,16 @@ from .contextual import (
     bandit_combiner as bandit_combiner,
 )
 from .contextual import (
+    cw_oful as cw_oful,
+)
+from .contextual import (
     doubling as doubling,
 )
 from .contextual import (
     epsilon_greedy as epsilon_greedy,
+)
+from .contextual import (
+    hvt_linucb as hvt_linucb,
 )
 from .contextual import (
     jdp_linucb as jdp_linucb,
@@ -57,6 +63,9 @@ from .contextual import (
 )
 from .contextual import (
     online_ucb as online_ucb,
+)
+from .contextual import (
+    robust_oful as robust_oful,
 )
 from .contextual import (
     shuffle_linucb as shuffle_linucb,

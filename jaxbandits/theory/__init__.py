@@ -3,6 +3,7 @@
 * `prm_*` and `private_robust_*`: Wu, Zhou, Tao and Wang, On Private and Robust Bandits (NeurIPS 2023).
 * `byzantine_*`: Jadbabaie, Li, Qian and Tian, Byzantine-robust federated linear bandits.
 * `robust_linear_*`: Robust and private stochastic linear bandits (ICML 2023).
+* `cw_bound`: linear bandits under a budget of corruption.
 * `online_ucb_*`: Improved rate for locally differentially private linear bandits.
 * `private_kl_*`, `private_bandit_*`, `private_minimax_*`, `dp_index_bound`, `adac_ucb_bound`: private bandits of today.
 * `local_mean_rate`, `local_robust_rate`: locally private reports of which some are corrupted.
@@ -50,6 +51,7 @@ from jaxbandits.theory.federated import (
     byzantine_window,
 )
 from jaxbandits.theory.linear import robust_linear_action_bound, robust_linear_reward_bound
+from jaxbandits.theory.linear_robust import cw_bound
 from jaxbandits.theory.local_privacy import local_mean_rate, local_robust_rate
 from jaxbandits.theory.private_arms import (
     dp_index_bound,
@@ -124,6 +126,7 @@ __all__ = [
     "byzantine_ucb_dp_mom_bound",
     "robust_linear_reward_bound",
     "robust_linear_action_bound",
+    "cw_bound",
     "online_ucb_sensitivity",
     "online_ucb_noise",
     "online_ucb_gradient_bound",
