@@ -173,8 +173,10 @@ from .stochastic import (
     moss as moss,
 )
 from .stochastic import (
-    stopping_elimination as stopping_elimination,
     multilayer_elimination as multilayer_elimination,
+)
+from .stochastic import (
+    stopping_elimination as stopping_elimination,
 )
 from .stochastic import (
     successive_elimination as successive_elimination,

@@ -15,8 +15,8 @@ from jaxbandits.algorithms.stochastic.kl_ucb import kl_ucb
 from jaxbandits.algorithms.stochastic.lazy_dp_ts import lazy_dp_ts
 from jaxbandits.algorithms.stochastic.ldp_ucb import ldp_ucb
 from jaxbandits.algorithms.stochastic.moss import moss
-from jaxbandits.algorithms.stochastic.stopping_elimination import stopping_elimination
 from jaxbandits.algorithms.stochastic.multilayer_elimination import multilayer_elimination
+from jaxbandits.algorithms.stochastic.stopping_elimination import stopping_elimination
 from jaxbandits.algorithms.stochastic.successive_elimination import successive_elimination
 from jaxbandits.algorithms.stochastic.thompson import thompson
 from jaxbandits.algorithms.stochastic.ucb1 import ucb1
