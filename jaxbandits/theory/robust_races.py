@@ -97,7 +97,7 @@ def barbar_bound(
     Examples
     --------
     >>> round(barbar_bound([0.8, 0.6, 0.5, 0.3], 20_000, 100.0, failure_prob=0.05))
-    1084
+    1083
     """
     gaps, budget, odds = _checked(means, horizon, corruption_budget, failure_prob)
     worse = gaps[gaps > 0]
