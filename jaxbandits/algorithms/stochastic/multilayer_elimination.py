@@ -153,7 +153,7 @@ def multilayer_elimination(
     >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.multilayer_elimination(num_arms=4, horizon=20_000, failure_prob=0.05)
     >>> algorithm.version[2], round(algorithm.params.linear, 6)
-    ((4, 15), 18.37986)
+    ((4, 15), 18.379859)
     """
     num_arms = integer("num_arms", num_arms, 2)
     horizon = integer("horizon", horizon, 1)
