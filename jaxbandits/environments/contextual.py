@@ -228,7 +228,7 @@ def contextual_linear(
 
     References
     ----------
-    `docs/formulas/ldp_contextual.md#figure-1`; heavy tails: `docs/formulas/robust_frontier.md#noise`.
+    `docs/formulas/ldp_contextual.md#figure-1`; heavy tails: `docs/formulas/robust_frontier.md#heavy-tailed-noise`.
 
     Examples
     --------

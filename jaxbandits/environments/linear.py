@@ -121,7 +121,7 @@ def linear_arms(
 
     References
     ----------
-    `docs/formulas/robust_linear.md#model`; heavy tails: `docs/formulas/robust_frontier.md#noise`.
+    `docs/formulas/robust_linear.md#model`; heavy tails: `docs/formulas/robust_frontier.md#heavy-tailed-noise`.
 
     Examples
     --------

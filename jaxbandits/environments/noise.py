@@ -6,7 +6,8 @@ The laws are those of `student_arms`, `pareto_arms` and `lognormal_arms`, less t
 * "pareto": s (X - 1), X of Pareto's law with exponent `shape` and mean 1, at least -s / shape;
 * "lognormal": s (X - 1), X = exp(sigma Z - sigma^2 / 2) of mean 1, above -s.
 
-Moments: `docs/formulas/robust_frontier.md#noise`. One draw a play serves every arm. Draws: as those of the arms.
+Moments: `docs/formulas/robust_frontier.md#heavy-tailed-noise`. One draw a play serves every arm. Draws: as those of
+those arms.
 """
 
 import math

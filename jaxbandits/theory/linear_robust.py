@@ -1,7 +1,7 @@
 """Radii and bounds of linear bandits under corruption or heavy tails, on the host.
 
 CW-OFUL (He, Zhou, Zhang and Gu 2022) and Hvt-UCB (Wang, Zhang, Zhao and Zhou 2025), whose constants were not all
-readable: `docs/formulas/robust_frontier.md#cw-oful` and `#hvt-linucb` say what is derived here and what is recalled.
+readable: `docs/formulas/robust_frontier.md#cw-oful` and `#hvt-ucb` say what is derived here and what is recalled.
 T is the horizon, d the dimension, L the largest norm of a feature, B that of theta, C a budget of corruption.
 """
 

