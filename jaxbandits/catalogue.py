@@ -83,6 +83,15 @@ ALGORITHMS: dict[str, Example] = {
     "linucb": Example(partial(a.linucb, preset="theory", radius_scale=0.2), contexts),
     "ldp_linucb": Example(partial(a.ldp_linucb, epsilon=1.0, radius_scale=0.2), contexts),
     "jdp_linucb": Example(partial(a.jdp_linucb, epsilon=2.0, tree="binary", radius_scale=0.2), contexts),
+    "cw_oful": Example(partial(a.cw_oful, corruption_budget=10.0, radius_scale=0.2), contexts),
+    "hvt_linucb": Example(
+        partial(a.hvt_linucb, moment_scale=0.8, moment_order=1.5, radius_scale=1e-4),
+        partial(contexts, reward="student", df=1.8, noise_scale=0.3),
+    ),
+    "robust_oful": Example(
+        partial(a.robust_oful, moment_scale=0.5, corruption_budget=5.0, radius_scale=1e-4), contexts,
+        reward_adversary=partial(v.huber, corruption=0.05, value="inf"),
+    ),
     "adac_oful": Example(partial(a.adac_oful, rho=2.0, delta=0.01, radius_scale=0.2), contexts),
     "shuffle_linucb": Example(
         partial(a.shuffle_linucb, protocol="vector", window=7, epsilon=2.0, radius_scale=0.2), contexts
@@ -152,6 +161,10 @@ ALGORITHMS: dict[str, Example] = {
     "gdp_thompson": Example(partial(a.gdp_thompson, pre_pulls=10, epsilon=4.0, delta=0.01), arms, horizon=200),
     "adac_ucb": Example(partial(a.adac_ucb, rho=0.5, delta=0.01), arms, horizon=600),
     "dist_elimination": Example(partial(a.dist_elimination, epsilon=1.0, radius_scale=0.3), arms, horizon=600),
+    "stopping_elimination": Example(
+        partial(a.stopping_elimination, noise_scale=0.1, failure_prob=0.2),
+        partial(e.gaussian_arms, means=[0.0, 0.34, 0.7], scale=0.3), horizon=600,
+    ),
     "local_robust_elimination": Example(
         partial(a.local_robust_elimination, epsilon=2.0, moment_order=math.inf, corruption_after=0.02), arms,
         message_adversary=partial(v.huber, corruption=0.02, kind="target", value="inf"), horizon=600,
@@ -171,7 +184,13 @@ ALGORITHMS: dict[str, Example] = {
         partial(a.huber_ucb, noise_scale=0.3, min_pulls_scale=0.5),
         partial(e.gaussian_arms, means=[0.0, 0.3, 0.6], scale=0.3),
     ),
+    "multilayer_elimination": Example(partial(a.multilayer_elimination, width_scale=0.1), arms, horizon=600),
+    "barbar": Example(partial(a.barbar, length_scale=1 / 2048), arms, horizon=600),
     "cr_ucb": Example(partial(a.cr_ucb, noise_scale=0.3, corruption_bound=0.1), arms),
+    "crimed": Example(
+        partial(a.crimed, noise_scale=0.3), partial(e.gaussian_arms, means=[0.0, 0.3, 0.6], scale=0.3),
+        reward_adversary=partial(v.huber, corruption=0.05, value="inf"),
+    ),
 }  # fmt: skip
 
 # Further cases of algorithms that take an optax transformation. One object each: two equal calls of optax are unequal.
@@ -218,6 +237,7 @@ ADVERSARIES: dict[str, Example] = {
         partial(a.byzantine_ucb, window=8, aggregate="median_of_means", corruption_bound=0.2), federated,
         reward_adversary=partial(v.poison, corruption=0.2, prob=0.5),
     ),
+    "budgeted": Example(a.ucb1, arms, reward_adversary=partial(v.budgeted, total=4.0, size=0.5)),
 }  # fmt: skip
 
 EVERYTHING: dict[str, Example] = {**ALGORITHMS, **OPTIMIZED, **ENVIRONMENTS, **ADVERSARIES}

@@ -7,7 +7,7 @@
     recorder: sees the truth, folds it into O(1) memory, is never seen by the learner
 
 `reward_adversary=` and `message_adversary=` of a run fill these two places: `jaxbandits.adversaries.huber` either,
-`poison` the first, `byzantine` the second.
+`poison` and `budgeted` the first, `byzantine` the second.
 
 Axes: [P] plays offered by a window, [A] arms, [d] features, [N] agents, [C] checkpoints, [K] arms of an instance,
 [V] values.
@@ -363,6 +363,10 @@ class Attack(NamedTuple):
     corrupt: Corrupt
     # params, values [V], probabilities [K, V], truth -> values and probabilities of corrupted rewards
     law: Callable[[Params, Array, Array, Truth], tuple[Array, Array]] | None = None
+    # once, at the horizon. Where an attack has it, plays that an algorithm has decided are made and not only counted
+    diagnose: Diagnose = _diagnose
+    # state, number of arms -> the state, for attacks that keep something of each arm: it follows `init`
+    per_arm: Callable[[State, int], State] | None = None
 
 
 class Adversary(NamedTuple):

@@ -64,7 +64,7 @@ def begin(parts: Parts, case: Case, seed: Any, checkpoints: int) -> Lane:
     root, alg = streams(parts, seed), streams(parts, seed).child("alg")
 
     def attacker(attack: Attack | None, params: Any, name: str) -> Any:
-        return () if attack is None else attack.init(params, root.child(name))
+        return () if attack is None else attack_state(attack, params, root.child(name), parts.arms)
 
     state = parts.program.init(case.algorithm, alg.child("init"))
     lane = Lane(
@@ -80,6 +80,18 @@ def begin(parts: Parts, case: Case, seed: Any, checkpoints: int) -> Lane:
     )
     window = jax.eval_shape(lambda: offer(parts, case, seed, 1, lane, jnp.int32(0), None)[1])
     return lane._replace(record=recorder.empty(window, parts.world.num_arms, checkpoints))
+
+
+def attack_state(attack: Attack, params: Any, draws: Any, arms: int | None) -> Any:
+    """The state of an attack before the first play."""
+    state = attack.init(params, draws)
+    if attack.per_arm is None:
+        return state
+    if arms is None:
+        raise ValueError(
+            "this adversary counts arms, and the environment does not say how many it has: facts['num_arms']"
+        )
+    return attack.per_arm(state, arms)
 
 
 class OverLanes(Protocol):
@@ -150,9 +162,11 @@ def _advance_full(
 def resting(parts: Parts, case: Case, lane: Lane) -> Int[Array, ""] | None:
     """The arm of all remaining plays, which need only be counted, or UNDECIDED, or SPAN_DONE.
 
-    None where the program never names such an arm, or regret does not follow from counts.
+    None where the program never names such an arm, regret does not follow from counts, or an attack keeps an account of
+    the plays.
     """
-    if parts.program.hints.rest is None or not recorder.counts(lane.record):
+    accounts = any(map(gives_diagnostics, (parts.reward_attack, parts.message_attack)))
+    if parts.program.hints.rest is None or accounts or not recorder.counts(lane.record):
         return None
     return parts.program.hints.rest(case.algorithm, lane.algorithm)
 
@@ -269,14 +283,32 @@ def close(parts: Parts, case: Case, seed: Any, lane: Lane) -> Lane:
     return lane._replace(algorithm=state, faults=faults)
 
 
+def gives_diagnostics(part: Program | Attack | None) -> bool:
+    """Whether a part has diagnostics of its own."""
+    return part is not None and part.diagnose is not Program._field_defaults["diagnose"]
+
+
 def diagnoses(parts: Parts) -> bool:
     """Whether `finish` may give any diagnostics."""
-    return parts.reward_attack is not None or parts.program.diagnose is not Program._field_defaults["diagnose"]
+    return parts.reward_attack is not None or any(map(gives_diagnostics, (parts.program, parts.message_attack)))
 
 
 def finish(parts: Parts, case: Case, lane: Lane) -> tuple[Record, dict[str, Any]]:
-    """The record and the diagnostics of a finished lane."""
-    diagnostics = dict(parts.program.diagnose(case.algorithm, lane.algorithm))
+    """The record and the diagnostics of a finished lane. ValueError where two parts give one of the same name."""
+    diagnostics: dict[str, Any] = {}
+    owners: dict[str, str] = {}
+    for owner, part, params, state in (
+        ("the algorithm", parts.program, case.algorithm, lane.algorithm),
+        ("reward_adversary", parts.reward_attack, case.reward_adversary, lane.reward_adversary),
+        ("message_adversary", parts.message_attack, case.message_adversary, lane.message_adversary),
+    ):
+        for name, value in ({} if part is None else part.diagnose(params, state)).items():
+            if name in owners:
+                raise ValueError(
+                    f"{owners[name]} and {owner} both give a diagnostic {name!r}, and a result holds one of a name: "
+                    "call one of them otherwise"
+                )
+            diagnostics[name], owners[name] = value, owner
     if parts.reward_attack is not None:
         diagnostics["nonfinite_rewards"] = lane.nonfinite
     return lane.record, diagnostics

@@ -38,10 +38,16 @@ from .contextual import (
     bandit_combiner as bandit_combiner,
 )
 from .contextual import (
+    cw_oful as cw_oful,
+)
+from .contextual import (
     doubling as doubling,
 )
 from .contextual import (
     epsilon_greedy as epsilon_greedy,
+)
+from .contextual import (
+    hvt_linucb as hvt_linucb,
 )
 from .contextual import (
     jdp_linucb as jdp_linucb,
@@ -57,6 +63,9 @@ from .contextual import (
 )
 from .contextual import (
     online_ucb as online_ucb,
+)
+from .contextual import (
+    robust_oful as robust_oful,
 )
 from .contextual import (
     shuffle_linucb as shuffle_linucb,
@@ -95,6 +104,9 @@ from .robust import (
     cr_ucb as cr_ucb,
 )
 from .robust import (
+    crimed as crimed,
+)
+from .robust import (
     dprse as dprse,
 )
 from .robust import (
@@ -123,6 +135,9 @@ from .stochastic import (
 )
 from .stochastic import (
     adap_ucb as adap_ucb,
+)
+from .stochastic import (
+    barbar as barbar,
 )
 from .stochastic import (
     dist_elimination as dist_elimination,
@@ -156,6 +171,12 @@ from .stochastic import (
 )
 from .stochastic import (
     moss as moss,
+)
+from .stochastic import (
+    multilayer_elimination as multilayer_elimination,
+)
+from .stochastic import (
+    stopping_elimination as stopping_elimination,
 )
 from .stochastic import (
     successive_elimination as successive_elimination,

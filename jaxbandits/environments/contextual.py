@@ -6,12 +6,13 @@ Axes: [P] plays of a window, [A] arms, [d] features.
 
 import math
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandits.environments import noise as laws
 from jaxbandits.environments._sphere import direction, gaussian
 from jaxbandits.numerics import materialize, materialize_all, pick, rounded
 from jaxbandits.protocol import Environment, Score, Truth, World
@@ -23,14 +24,14 @@ from jaxbandits.validation import choice, factory, integer, number
 class Params(NamedTuple):
     """The numbers of the rewards."""
 
-    # standard deviation of Gaussian rewards
+    # of Gaussian rewards the standard deviation; where tails are heavy, with what else the law needs
     noise_scale: Any
 
 
 class SpreadParams(NamedTuple):
     """The numbers where the arms of a play have something in common."""
 
-    # standard deviation of Gaussian rewards
+    # of Gaussian rewards the standard deviation; where tails are heavy, with what else the law needs
     noise_scale: Any
     # how far apart the arms of a play are, from 0 (all alike) to below 1 (independent)
     spread: Any
@@ -142,7 +143,7 @@ def contextual_world(
         mean = rounded(mean, t)
         if reward_kind == "bernoulli":  # one uniform a play for every arm: counterfactual rewards are defined
             return (draws.uniform(t) < mean).astype(mean.dtype)
-        return mean + rounded(params.noise_scale * rounded(draws.normal(t), t), t)
+        return mean + laws.drawn(reward_kind, params.noise_scale, draws, t)
 
     def score(params, state, t, context, action):
         means = materialize(means_of(state, context))
@@ -160,11 +161,14 @@ def contextual_linear(
     *,
     num_arms: int,
     dim: int,
-    reward: Literal["bernoulli", "gaussian"] = "bernoulli",
+    reward: Literal["bernoulli", "gaussian", "student", "pareto", "lognormal"] = "bernoulli",
     contexts: Literal["redraw", "fixed"] = "redraw",
     features: Literal["unit", "reference", "gaussian"] = "unit",
     noise_scale: Scalar = 0.5,
     spread: Scalar = 1.0,
+    df: Scalar = 3.0,
+    shape: Scalar = 3.5,
+    sigma: Scalar = 1.0,
 ) -> Environment:
     """Every play shows a feature vector for each arm; mean rewards are inner products with an unknown theta.
 
@@ -177,8 +181,9 @@ def contextual_linear(
         Number of arms, at least 2 [static].
     dim : int
         Number of features, at least 2 [static].
-    reward : {"bernoulli", "gaussian"}
-        The law of a reward [static]: 0 or 1, or the mean plus Gaussian noise.
+    reward : {"bernoulli", "gaussian", "student", "pareto", "lognormal"}
+        The law of a reward [static]: 0 or 1, or the mean plus noise of mean 0, which is Gaussian or has heavy tails.
+        "student": noise_scale t, with Student's t. "pareto", "lognormal": noise_scale (X - 1), with X of mean 1.
     contexts : {"redraw", "fixed"}
         Whether arms are fresh at every play or drawn once per trial [static].
     features : {"unit", "reference", "gaussian"}
@@ -188,36 +193,54 @@ def contextual_linear(
         (z, 1) / sqrt 2, where z has dim - 1 independent normal components of variance 1 / (4 (dim - 1)) and is
         scaled down to norm 1 where it is longer (0.3% of arms at dim = 5).
     noise_scale : float
-        Standard deviation of "gaussian" rewards, at least 0.
+        Multiplies the noise, at least 0; not used by "bernoulli". It is the standard deviation of "gaussian" rewards,
+        and the mean that Pareto and log-normal noise had before it was centred. The variance is noise_scale^2 times
+        df / (df - 2) for "student" with df > 2, 1 / (shape (shape - 2)) for "pareto" with shape > 2, exp(sigma^2) - 1
+        for "lognormal".
     spread : float
         How far apart the arms of a play are, in [0, 1]. At 1 they are independent, at 0 they are all alike. In between
         arm a has the direction of spread * u_a + (1 - spread) * u_0 in the place of u_a, where u_0 is drawn once a play
         for all arms ("gaussian": that sum of z_a and z_0, scaled to the variance of either). The first dim arms of
         "reference" stay as they are.
+    df : float
+        Degrees of freedom of "student", above 1. Moments of order df and above are infinite.
+    shape : float
+        Exponent of the upper tail of "pareto", above 1. Moments of order `shape` and above are infinite.
+    sigma : float
+        Standard deviation of the logarithm in "lognormal", in [0, 5]. All moments are finite.
 
     Returns
     -------
     Environment
         The context of a play is [num_arms, dim]. Facts: `num_arms`, `dim`, `feature_norm` (the largest norm),
-        `contexts` and `reward_range`.
+        `contexts` and `reward_range`; but for "bernoulli" ``noise_moment(order)``: E|noise|^order, inf where it does
+        not exist.
 
     Raises
     ------
     ValueError
         For an argument outside its range.
 
+    Notes
+    -----
+    The 32 random bits of a draw end the tails, as those of `student_arms` and `pareto_arms`; with exponents near 1 the
+    mean of what is drawn is then below 0.
+
     References
     ----------
-    `docs/formulas/ldp_contextual.md#figure-1`.
+    `docs/formulas/ldp_contextual.md#figure-1`; heavy tails: `docs/formulas/robust_frontier.md#heavy-tailed-noise`.
 
     Examples
     --------
     >>> import jaxbandits as jb
+    >>> heavy = jb.environments.contextual_linear(num_arms=100, dim=5, reward="pareto", shape=1.8)
+    >>> round(heavy.facts["noise_moment"](1.5), 3), heavy.facts["noise_moment"](2)
+    (0.418, inf)
     >>> jb.environments.contextual_linear(num_arms=100, dim=5).facts["feature_norm"]
     1.0
     """
     num_arms, dim = integer("num_arms", num_arms, 2), integer("dim", dim, 2)
-    choice("reward", reward, ("bernoulli", "gaussian"))
+    choice("reward", reward, ("bernoulli", "gaussian", *laws.HEAVY))
     choice("contexts", contexts, ("redraw", "fixed"))
     choice("features", features, ("unit", "reference", "gaussian"))
     if features == "reference" and num_arms < dim:
@@ -225,16 +248,19 @@ def contextual_linear(
             f"num_arms = {num_arms} must be at least dim = {dim} with features='reference': "
             "its first dim arms are fixed"
         )
-    params: Params | SpreadParams = Params(number("noise_scale", noise_scale, 0.0))
+    numbers, arguments = laws.numbers_of(reward, noise_scale, df, shape, sigma)
+    params: Params | SpreadParams = Params(numbers)
     spread = number("spread", spread, 0.0, 1.0)
-    noisy = reward == "gaussian" and params.noise_scale > 0
     facts = {
         "num_arms": num_arms,
         "dim": dim,
         "feature_norm": math.sqrt(2) if features == "reference" else 1.0,
         "contexts": contexts,
-        "reward_range": (-math.inf, math.inf) if noisy else (0.0, 1.0),
+        "reward_range": (0.0, 1.0),
     }
+    if reward != "bernoulli":
+        facts["reward_range"] = laws.reward_range(reward, 0.0, 1.0, arguments)
+        facts["noise_moment"] = partial(laws.noise_moment, reward, arguments)
     world = contextual_world(num_arms, dim, reward, contexts, features, spread == 1)
     if spread < 1:  # independent arms have a program of their own, which draws nothing common and is faster
         params = SpreadParams(params.noise_scale, spread)

@@ -7,6 +7,7 @@ log-normal, both words of one block for Student. Nothing is rejected, so a play'
 
 import math
 from functools import partial
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,8 +16,8 @@ from jaxbandits.environments import moments
 from jaxbandits.environments.arms import make_arms, noisy_range
 from jaxbandits.numerics import rounded
 from jaxbandits.protocol import Environment
-from jaxbandits.random import to_exponential
-from jaxbandits.typing import Scalar, Vector
+from jaxbandits.random import Draws, to_exponential
+from jaxbandits.typing import Array, Float, Int, Scalar, Vector
 from jaxbandits.validation import array, factory, number
 
 # sin(pi u / 2) = u (c_0 + c_1 u^2 + ...) on [0, 1] within 4e-11, fitted. `jnp.cos` spends most of its time on reducing
@@ -41,12 +42,17 @@ def _grown(x, t):
     return jnp.where(x < 0.125, series, rounded(jnp.exp(x), t) - 1)
 
 
-def _student(params, draws, t, action):
+def standard_student(df: Any, draws: Draws, t: Int[Array, "..."]) -> Float[Array, "..."]:
+    """Student's t of the plays t, from both words of a block."""
     # Bailey 1994: sqrt(df (U^(-2/df) - 1)) cos(2 pi V) is Student's t for every df > 0; -log U is exponential
-    scale, df = params.scale
     first, second = draws.words(t)
     growth = rounded(to_exponential(first, draws.dtype) * (2 / df), t)
-    noise = jnp.sqrt(df * rounded(_grown(growth, t), t)) * _sine_of_random_angle(second, draws.dtype)
+    return jnp.sqrt(df * rounded(_grown(growth, t), t)) * _sine_of_random_angle(second, draws.dtype)
+
+
+def _student(params, draws, t, action):
+    scale, df = params.scale
+    noise = standard_student(df, draws, t)
     return params.means[action] + rounded(scale * rounded(noise, t), t)
 
 

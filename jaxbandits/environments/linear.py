@@ -3,17 +3,16 @@
 The model: `docs/formulas/robust_linear.md#model`.
 """
 
-from functools import cache
+from functools import cache, partial
 from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.environments.arms import noisy_range
-from jaxbandits.numerics import rounded
+from jaxbandits.environments import noise as laws
 from jaxbandits.protocol import Environment, Score, Truth, World
 from jaxbandits.typing import Matrix, Scalar, Vector
-from jaxbandits.validation import array, choice, factory, number
+from jaxbandits.validation import array, choice, factory
 
 # A norm may exceed 1 by this much: unit vectors given in float32 have norms up to 1 + 6e-8.
 NORM_TOLERANCE = 1e-6
@@ -26,6 +25,7 @@ class Params(NamedTuple):
     means: Any
     # [d]
     theta: Any
+    # the scale, with what else the law needs where tails are heavy
     noise_scale: Any
 
 
@@ -44,7 +44,7 @@ def linear_world(num_arms: int, noise: str) -> World:
         mean = params.means[action]
         if noise == "rademacher":
             return jnp.where(2 * draws.uniform(t) < 1 + mean, 1.0, -1.0).astype(mean.dtype)
-        return mean + rounded(params.noise_scale * rounded(draws.normal(t), t), t)
+        return mean + laws.drawn(noise, params.noise_scale, draws, t)
 
     def score(params, state, t, context, action):
         return Score(arm=action)
@@ -69,7 +69,14 @@ def in_unit_ball(name: str, rows: np.ndarray) -> np.ndarray:
 
 @factory
 def linear_arms(
-    *, actions: Matrix, theta: Vector, noise: Literal["gaussian", "rademacher"] = "gaussian", noise_scale: Scalar = 1.0
+    *,
+    actions: Matrix,
+    theta: Vector,
+    noise: Literal["gaussian", "rademacher", "student", "pareto", "lognormal"] = "gaussian",
+    noise_scale: Scalar = 1.0,
+    df: Scalar = 3.0,
+    shape: Scalar = 3.5,
+    sigma: Scalar = 1.0,
 ) -> Environment:
     """Fixed arms whose mean reward is the inner product of their feature vector with one unknown parameter theta.
 
@@ -79,30 +86,49 @@ def linear_arms(
         One feature vector for each of at least two arms, with norms of at most 1 and not all zero.
     theta : array_like of shape (d,)
         The unknown parameter, of norm at most 1.
-    noise : {"gaussian", "rademacher"}
+    noise : {"gaussian", "rademacher", "student", "pareto", "lognormal"}
         The law of a reward [static]. "gaussian": mean + noise_scale N(0, 1). "rademacher": +1 or -1 with the right
-        mean, bounded, so that a declared epsilon is true.
+        mean, bounded, so that a declared epsilon is true. The others have heavy tails and noise of mean 0: mean +
+        noise_scale t with Student's t, or mean + noise_scale (X - 1) with a Pareto or log-normal X of mean 1.
     noise_scale : float
-        Standard deviation of the Gaussian noise, at least 0; not used by "rademacher".
+        Multiplies the noise, at least 0; not used by "rademacher". It is the standard deviation of Gaussian noise, and
+        the mean that Pareto and log-normal noise had before it was centred. The variance is noise_scale^2 times df /
+        (df - 2) for "student" with df > 2, 1 / (shape (shape - 2)) for "pareto" with shape > 2, exp(sigma^2) - 1 for
+        "lognormal".
+    df : float
+        Degrees of freedom of "student", above 1. Moments of order df and above are infinite.
+    shape : float
+        Exponent of the upper tail of "pareto", above 1. Moments of order `shape` and above are infinite.
+    sigma : float
+        Standard deviation of the logarithm in "lognormal", in [0, 5]. All moments are finite.
 
     Returns
     -------
     Environment
-        Facts: `num_arms`, `dim`, `actions` [K, d], `means` [K] and `reward_range`, which is (-1, 1) or, for Gaussian
-        noise, infinite. Regret is exact: it follows from the pull counts.
+        Facts: `num_arms`, `dim`, `actions` [K, d], `means` [K] and `reward_range`, which is (-1, 1) for "rademacher"
+        and infinite on one or both sides otherwise; ``noise_moment(order)``, but for "rademacher": E|noise|^order, inf
+        where it does not exist. Regret is exact: it follows from the pull counts.
 
     Raises
     ------
     ValueError
         For other shapes, norms or numbers.
 
+    Notes
+    -----
+    The 32 random bits of a draw end the tails, as those of `student_arms` and `pareto_arms`; with exponents near 1 the
+    mean of what is drawn is then below 0.
+
     References
     ----------
-    `docs/formulas/robust_linear.md#model`.
+    `docs/formulas/robust_linear.md#model`; heavy tails: `docs/formulas/robust_frontier.md#heavy-tailed-noise`.
 
     Examples
     --------
     >>> import jaxbandits as jb
+    >>> tails = jb.environments.linear_arms(actions=[[1, 0], [0, 1]], theta=[0.6, 0.2], noise="student", df=4.0)
+    >>> round(tails.facts["noise_moment"](2), 6)
+    2.0
     >>> jb.environments.linear_arms(actions=[[1, 0], [0, 1]], theta=[0.6, 0.2]).facts["means"].tolist()
     [0.6, 0.2]
     """
@@ -114,8 +140,12 @@ def linear_arms(
         raise ValueError("actions are all zero: give at least one arm a non-zero feature vector")
     theta = array("theta", theta, 1, shape=(dim,), remedy="theta has one entry for each column of actions")
     in_unit_ball("theta", theta[None])
-    choice("noise", noise, ("gaussian", "rademacher"))
-    params = Params(actions @ theta, theta, number("noise_scale", noise_scale, 0.0))
-    pays = (-1.0, 1.0) if noise == "rademacher" else noisy_range(params.means, params.noise_scale)
-    facts = {"num_arms": num_arms, "dim": dim, "actions": actions, "means": params.means, "reward_range": pays}
+    choice("noise", noise, ("gaussian", "rademacher", *laws.HEAVY))
+    numbers, arguments = laws.numbers_of(noise, noise_scale, df, shape, sigma)
+    params = Params(actions @ theta, theta, numbers)
+    means = params.means
+    facts = {"num_arms": num_arms, "dim": dim, "actions": actions, "means": means, "reward_range": (-1.0, 1.0)}
+    if noise != "rademacher":
+        facts["reward_range"] = laws.reward_range(noise, float(means.min()), float(means.max()), arguments)
+        facts["noise_moment"] = partial(laws.noise_moment, noise, arguments)
     return Environment(linear_world(num_arms, noise), params, facts, None, {})

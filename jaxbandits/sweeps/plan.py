@@ -5,6 +5,7 @@ one group share functions, schedule and shapes, so they run in one call with the
 differ are not stacked, so that what depends on the seed alone is drawn once for the whole group.
 """
 
+import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -101,6 +102,23 @@ def built(
         if name in names and name not in bound and name not in given and names[name].default is names[name].empty:
             raise TypeError(f"{label}: {name_of(factory)} needs {name}, and this environment has none: {needed}")
     return fitting_in(call(factory, "algorithm", prefix, **given), facts, label)
+
+
+def with_horizon(factory: Any, horizon: int, slot: str) -> Any:
+    """The factory of an adversary with the run's horizon bound, where it has such an argument.
+
+    ValueError where another one is bound. None counts as not given.
+    """
+    names, bound = signature_of(factory)
+    if "horizon" not in names:
+        return factory
+    given = bound.get("horizon")
+    if given is not None and not _agrees(given, horizon):
+        raise ValueError(
+            f"{slot}: horizon = {shown(given)} disagrees with the run's horizon {horizon}: "
+            "leave it out, it is filled in"
+        )
+    return functools.partial(factory, horizon=horizon)
 
 
 def fitting_in(algorithm: Algorithm, facts: Mapping[str, Any], label: str) -> Algorithm:
@@ -215,8 +233,8 @@ class _Layout:
         return [*self.routes.algorithms[label], *others, *([(0, 0, "horizon")] if _has_horizons(self.axes) else [])]
 
     def _cell(self, label: str, factory: Any, place: tuple[int, ...], index: tuple[int | None, ...]) -> Cell:
-        environment, reward_adversary, message_adversary = (self._part(name, place) for name in PARTS)
         horizon = self.horizons[place[0]] if _has_horizons(self.axes) else self.horizons[0]
+        environment, reward_adversary, message_adversary = (self._part(name, place, horizon) for name in PARTS)
         limit = environment.facts.get("max_horizon")
         if limit is not None and horizon > limit:
             raise ValueError(f"horizon = {horizon} is longer than the environment's {limit} plays: lower it")
@@ -233,15 +251,19 @@ class _Layout:
             message_adversary=message_adversary, horizon=horizon, place=index,
         )  # fmt: skip
 
-    def _part(self, name: str, place: tuple[int, ...]) -> Any:
-        """The environment or an adversary at a place, called once for every setting of its own keys."""
-        keys = self.routes.parts[name]
-        setting = (name, *(place[i] for i, _, _ in keys))
+    def _part(self, name: str, place: tuple[int, ...], horizon: int) -> Any:
+        """The environment or an adversary at a place, called once for every setting of its own keys and horizon."""
+        maker, keys = self.makers[name], self.routes.parts[name]
+        if maker is None:
+            return None
+        filled = name != "environment" and "horizon" in signature_of(maker)[0]
+        setting = (name, *(place[i] for i, _, _ in keys), horizon if filled else None)
         if setting not in self._parts:
-            maker = self.makers[name]
-            for i, j, key in keys if maker is not None else ():
+            for i, j, key in keys:
                 maker = bind(maker, key, self.axes[i].values[place[i]][j])
-            self._parts[setting] = None if maker is None else call(maker, name, f"{name}.")
+            if filled:
+                maker = with_horizon(maker, horizon, name)
+            self._parts[setting] = call(maker, name, f"{name}.")
         return self._parts[setting]
 
 

@@ -23,7 +23,7 @@ from jaxbandits.sweeps.engines import contract_faults
 from jaxbandits.sweeps.identity.keys import traced_now
 from jaxbandits.sweeps.identity.library_parts import is_altered
 from jaxbandits.sweeps.part_checks import structure
-from jaxbandits.sweeps.plan import Cell, built, check_range, filled_in, fitting_in, host_case, stacked
+from jaxbandits.sweeps.plan import Cell, built, check_range, filled_in, fitting_in, host_case, stacked, with_horizon
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, Array, EnvironmentFactory, Int, Vector
 from jaxbandits.validation import integer
 from jaxbandits.window import Lane, Parts, Window
@@ -122,7 +122,6 @@ def simulate(
     environment = environment_of(environment)
     attackers = {"reward_adversary": reward_adversary, "message_adversary": message_adversary}
     makers = {slot: part_factory(a, slot) for slot, a in attackers.items()}
-    first, second = (None if maker is None else call(maker, slot) for slot, maker in makers.items())
     algorithm = algorithm_for(algorithm, environment)
     if "horizon" not in algorithm.config:
         raise ValueError(
@@ -130,6 +129,9 @@ def simulate(
             "jaxbandits.validation.factory"
         )
     horizon = integer("horizon", algorithm.config["horizon"], 1, 2**31 - 2)
+    first, second = (
+        None if maker is None else call(with_horizon(maker, horizon, slot), slot) for slot, maker in makers.items()
+    )
     if horizon > environment.facts.get("max_horizon", horizon):
         raise ValueError(
             f"horizon = {horizon} is longer than the environment's {environment.facts['max_horizon']} plays"

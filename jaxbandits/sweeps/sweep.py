@@ -102,7 +102,8 @@ def sweep(
     xarray.Dataset
         `regret (algorithm, <grid...>, seed, t)`, float64: cumulative expected regret; for loss sequences, that
         against the arm or expert that is best over plays 1..t. `pulls (..., seed, arm)`, where arms are finite: how
-        often each was played up to the horizon. Diagnostics of the algorithms under their own names.
+        often each was played up to the horizon. Diagnostics of the algorithms and adversaries under their own
+        names.
 
     Raises
     ------

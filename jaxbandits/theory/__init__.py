@@ -3,11 +3,17 @@
 * `prm_*` and `private_robust_*`: Wu, Zhou, Tao and Wang, On Private and Robust Bandits (NeurIPS 2023).
 * `byzantine_*`: Jadbabaie, Li, Qian and Tian, Byzantine-robust federated linear bandits.
 * `robust_linear_*`: Robust and private stochastic linear bandits (ICML 2023).
+* `cw_bound`: linear bandits under a budget of corruption.
 * `online_ucb_*`: Improved rate for locally differentially private linear bandits.
 * `private_kl_*`, `private_bandit_*`, `private_minimax_*`, `dp_index_bound`, `adac_ucb_bound`: private bandits of today.
 * `local_mean_rate`, `local_robust_rate`: locally private reports of which some are corrupted.
+* `multilayer_bound`, `barbar_bound`: races of arms under a budget of corruption.
 * `skellam_*`: Skellam noise under secure aggregation.
 * `counting_*`: private running sums.
+* `expected_max`: the largest of several noisy means.
+* `budget_of_share`: budgets of corruption.
+* `wide_elimination_bound`: elimination under a budget of corruption.
+* `median_shift`, `contaminated_divergence`: contaminated normal arms.
 * All others: Asi, Raman and Talwar, Faster Rates for Private Adversarial Bandits (ICML 2025).
 
 K arms, N experts, T plays, n = epsilon T; `log` is natural. A bound may exceed T: plot min(bound, T). Where the
@@ -32,7 +38,10 @@ from jaxbandits.theory.bounds import (
     htinf_window_bound,
     local_exp4_bound,
 )
+from jaxbandits.theory.budgets import budget_of_share
+from jaxbandits.theory.contamination import contaminated_divergence, median_shift
 from jaxbandits.theory.counting import counting_error, counting_lower_bound
+from jaxbandits.theory.extremes import expected_max
 from jaxbandits.theory.federated import (
     byzantine_radius,
     byzantine_ridge,
@@ -42,6 +51,7 @@ from jaxbandits.theory.federated import (
     byzantine_window,
 )
 from jaxbandits.theory.linear import robust_linear_action_bound, robust_linear_reward_bound
+from jaxbandits.theory.linear_robust import cw_bound
 from jaxbandits.theory.local_privacy import local_mean_rate, local_robust_rate
 from jaxbandits.theory.private_arms import (
     dp_index_bound,
@@ -59,6 +69,7 @@ from jaxbandits.theory.private_linear import (
     online_ucb_width,
 )
 from jaxbandits.theory.robust import private_robust_lower_bound, prm_central_bound, prm_raw_bound
+from jaxbandits.theory.robust_races import barbar_bound, multilayer_bound
 from jaxbandits.theory.skellam import skellam_epsilon, skellam_rdp
 from jaxbandits.theory.tunings import (
     batched_exp4_tuning,
@@ -73,6 +84,7 @@ from jaxbandits.theory.tunings import (
     refuse,
     window,
 )
+from jaxbandits.theory.widened import wide_elimination_bound
 from jaxbandits.theory.zero_concentrated import adac_ucb_bound
 
 __all__ = [
@@ -114,6 +126,7 @@ __all__ = [
     "byzantine_ucb_dp_mom_bound",
     "robust_linear_reward_bound",
     "robust_linear_action_bound",
+    "cw_bound",
     "online_ucb_sensitivity",
     "online_ucb_noise",
     "online_ucb_gradient_bound",
@@ -122,6 +135,7 @@ __all__ = [
     "online_ucb_width",
     "counting_error",
     "counting_lower_bound",
+    "expected_max",
     "adac_ucb_bound",
     "local_mean_rate",
     "local_robust_rate",
@@ -132,4 +146,10 @@ __all__ = [
     "private_kl_divergence",
     "private_kl_lower_bound",
     "private_minimax_lower_bound",
+    "budget_of_share",
+    "wide_elimination_bound",
+    "median_shift",
+    "contaminated_divergence",
+    "multilayer_bound",
+    "barbar_bound",
 ]

@@ -72,7 +72,13 @@ WORLDS = {
     **LOSSES,
     "linear": linear_arms(actions=np.eye(3), theta=[0.1, 0.5, -0.3]),
     "rademacher": linear_arms(actions=np.eye(3), theta=[0.1, 0.5, -0.3], noise="rademacher"),
+    "linear_student": linear_arms(actions=np.eye(3), theta=[0.1, 0.5, -0.3], noise="student", noise_scale=0.3),
+    "linear_pareto": linear_arms(actions=np.eye(3), theta=[0.1, 0.5, -0.3], noise="pareto", shape=1.5),
+    "linear_lognormal": linear_arms(actions=np.eye(3), theta=[0.1, 0.5, -0.3], noise="lognormal", sigma=2.0),
     "contextual": contextual_linear(num_arms=6, dim=4),
+    "contextual_student": contextual_linear(num_arms=6, dim=4, reward="student", df=1.5),
+    "contextual_pareto": contextual_linear(num_arms=6, dim=4, reward="pareto", spread=0.3),
+    "contextual_lognormal": contextual_linear(num_arms=6, dim=4, contexts="fixed", reward="lognormal"),
     "contextual_spread": contextual_linear(num_arms=6, dim=4, spread=0.3),
     "contextual_gaussian": contextual_linear(num_arms=6, dim=4, features="gaussian"),
     "contextual_fixed": contextual_linear(num_arms=6, dim=4, contexts="fixed", features="reference", reward="gaussian"),
@@ -403,6 +409,47 @@ def test_gaussian_contextual_rewards():
     )
 
 
+S = 0.6
+# law: (arguments, the noise's distribution, nearby ones that must be told apart, an order of which no moment exists)
+HEAVY = {
+    "student": ({"df": 2.5}, stats.t(2.5, 0, S), [stats.t(1.8, 0, S), stats.t(2.5, 0, 0.65), stats.norm(0, S)], 2.5),
+    "pareto": ({"shape": 2.5}, stats.pareto(2.5, -S, S * 1.5 / 2.5),
+        [stats.pareto(2.5, 0, S * 1.5 / 2.5), stats.pareto(2.3, -S, S * 1.3 / 2.3)], 2.5),
+    "lognormal": ({"sigma": 0.8}, stats.lognorm(0.8, -S, S * np.exp(-0.32)),
+        [stats.lognorm(0.8, -S, S), stats.lognorm(0.76, -S, S * np.exp(-0.76**2 / 2))], None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("where", ["linear", "contextual"])
+@pytest.mark.parametrize("law", HEAVY)
+def test_heavy_noise_of_mean_zero(law, where):
+    n, (arguments, want, others, infinite) = 40_000, HEAVY[law]
+    arguments = arguments | {"noise_scale": S}
+    if where == "linear":
+        environment = linear_arms(actions=np.eye(2), theta=[0.1, 0.5], noise=law, **arguments)
+    else:
+        environment = contextual_linear(num_arms=2, dim=3, reward=law, **arguments)
+    _, reward, _, truth = play(environment, np.arange(1, n + 1), np.ones(n))
+    noise = np.asarray(reward - np.broadcast_to(truth.means, (n, 2))[:, 1], float)
+    assert stats.kstest(noise, want.cdf).pvalue > 1e-3
+    assert all(stats.kstest(noise, other.cdf).pvalue < 1e-3 for other in others)
+    assert abs(want.mean()) < 1e-12 and abs(noise.mean()) < 4 * noise.std() / n**0.5
+    moment, (low, high) = environment.facts["noise_moment"], environment.facts["reward_range"]
+    assert moment(2) == pytest.approx(want.var(), rel=1e-9)
+    assert moment(1.2) == pytest.approx((np.abs(noise) ** 1.2).mean(), rel=0.05)
+    assert infinite is None or moment(infinite) == np.inf
+    assert low <= reward.min() and high == np.inf
+
+
+def test_heavy_noise_of_scale_zero_pays_the_mean():
+    for law in HEAVY:
+        environment = linear_arms(actions=np.eye(2), theta=[0.1, 0.5], noise=law, noise_scale=0.0)
+        assert environment.facts["reward_range"] == (0.1, 0.5) and environment.facts["noise_moment"](2) == 0.0
+        assert set(np.asarray(play(environment, np.arange(1, 9), np.ones(8))[1])) == {np.float32(0.5)}
+    with pytest.raises(ValueError, match=r"order = 0"):
+        environment.facts["noise_moment"](0)
+
+
 def test_a_run_records_loss_minus_baseline():
     environment, algorithm = LOSSES["lemma51"], ucb1(num_arms=2, horizon=300)
     parts = simulator.parts_of(algorithm, environment, None, None, "float32")
@@ -427,6 +474,10 @@ BAD = [
     (linear_arms, {"actions": np.zeros((2, 2)), "theta": [1.0, 0.0]}, "all zero"),
     (linear_arms, {"actions": np.eye(2), "theta": [1.0]}, "theta has shape"),
     (linear_arms, {"actions": np.eye(2), "theta": [1.0, 0], "noise": "gausian"}, "did you mean 'gaussian'"),
+    (linear_arms, {"actions": np.eye(2), "theta": [1.0, 0], "noise": "student", "df": 1.0}, "df = 1.0"),
+    (linear_arms, {"actions": np.eye(2), "theta": [1.0, 0], "shape": 0.9}, "shape = 0.9"),
+    (contextual_linear, {"num_arms": 3, "dim": 2, "reward": "lognormal", "sigma": 6.0}, "sigma = 6.0"),
+    (contextual_linear, {"num_arms": 3, "dim": 2, "reward": "cauchy"}, "'student'"),
     (contextual_linear, {"num_arms": 3, "dim": 5, "features": "reference"}, "num_arms = 3"),
     (contextual_linear, {"num_arms": 3, "dim": 1}, "dim = 1"),
     (contextual_linear, {"num_arms": 3, "dim": 2, "spread": 1.5}, "spread = 1.5"),

@@ -3,13 +3,14 @@
 Abbasi-Yadkori, Pál and Szepesvári 2011, in the closed form of OFUL.
 """
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.numerics import argmax, dot, materialize, materialize_all, matvec
+from jaxbandits.numerics import argmax, dot, materialize, materialize_all, matvec, pick
 from jaxbandits.numerics.packed import pairs, quadratic_form
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.theory.linear_widths import plain_tuning
@@ -40,7 +41,7 @@ class State(NamedTuple):
     # Fixed arms only, otherwise (): <x, theta> and x' P x of every arm, [A], as of the play before the last ...
     score: Any
     square: Any
-    # ... and what the last play added: P x of the played arm, [d]; 1 / (1 + x' P x); the error times that
+    # ... and what the last play added: P x of the played arm, [d]; w / (1 + w x' P x); the error times that
     last: Any
 
 
@@ -63,8 +64,42 @@ def refreshed(t: Int[Array, ""]) -> Bool[Array, ""]:
     return (t < REFRESH) | (t % REFRESH == 0)
 
 
+def scores(state: Any, x: list[Array]) -> tuple[Array, Array]:
+    """<x, theta> and x' P x of every arm, from a state that has `theta` and `inverse`: each [A]."""
+    packed = [state.inverse[i, j] for i, j in pairs(len(x))]
+    return sum(x[j] * state.theta[j] for j in range(len(x))), quadratic_form(packed, x)  # type: ignore[return-value]
+
+
+def optimistic(score: Array, square: Array, width: Any) -> Int[Array, ""]:
+    """The arm of the largest score + width sqrt(square), the lowest of those within `TIE`."""
+    return materialize(argmax(score + width * jnp.sqrt(jnp.maximum(square, 0)), TIE))
+
+
+def played_feature(dim: int, context: Any, action: Int[Array, " P"]) -> Float[Array, " d"]:
+    """The feature of the arm played in a window of one play."""
+    return jnp.stack([context[0, :, j][action[0]] for j in range(dim)])
+
+
+def plain_width(params: Params, time: Any) -> Any:
+    """The width of play `time`."""
+    return params.radius_scale * (
+        params.base + params.slope * jnp.sqrt(params.offset + jnp.log1p(params.growth * time))
+    )
+
+
 @cache
-def program(num_arms: int, dim: int, contexts: str) -> Program:
+def program(
+    num_arms: int,
+    dim: int,
+    contexts: str,
+    width_of: Callable[[Any, Any], Any] = plain_width,
+    weight_of: Callable[[Any, Any], Any] | None = None,
+) -> Program:
+    """The functions of optimism on a ridge regression.
+
+    width_of: params and the play -> the width. weight_of: params and x' P x of the played arm, both before the play ->
+    the weight of the play in the regression; None: 1.
+    """
     fixed = contexts == "fixed"
 
     def init(params, draws):
@@ -72,10 +107,6 @@ def program(num_arms: int, dim: int, contexts: str) -> Program:
         arms, none = (jnp.zeros(num_arms, draws.dtype), jnp.zeros(dim, draws.dtype)) if fixed else ((), ())
         inverse, last = one * jnp.eye(dim, dtype=draws.dtype), (none, zero, zero) if fixed else ()
         return State(inverse, jnp.zeros(dim, draws.dtype), arms, arms, last)
-
-    def computed(state, x):
-        packed = [state.inverse[i, j] for i, j in pairs(dim)]
-        return sum(x[j] * state.theta[j] for j in range(dim)), quadratic_form(packed, x)
 
     def followed(state, x):
         v, shrink, error = state.last
@@ -85,33 +116,33 @@ def program(num_arms: int, dim: int, contexts: str) -> Program:
     def act(params, state, draws, t, context):
         x = [feature[0] for feature in features_of(context, dim)]
         time = t[0].astype(draws.dtype)
-        width = params.radius_scale * (
-            params.base + params.slope * jnp.sqrt(params.offset + jnp.log1p(params.growth * time))
-        )
+        width = width_of(params, time)
         if fixed:
             score, square = materialize_all(followed(state, x))
             score, square = lax.while_loop(
                 lambda carry: carry[0],
-                lambda carry: (jnp.zeros((), bool), *computed(state, x)),
+                lambda carry: (jnp.zeros((), bool), *scores(state, x)),
                 (refreshed(t[0]), score, square),
             )[1:]
         else:
-            score, square = computed(state, x)
-        index = score + width * jnp.sqrt(jnp.maximum(square, 0))
-        action = materialize(argmax(index, TIE))
-        return jnp.full(t.shape, action), None, (score, square) if fixed else ()
+            score, square = scores(state, x)
+        action = optimistic(score, square, width)
+        # the weight is that of the decision: under delays P has moved when the reward arrives
+        weight = () if weight_of is None else weight_of(params, pick(square, action))
+        return jnp.full(t.shape, action), None, (weight, (score, square) if fixed else ())
 
     def encode(params, note, draws, t, context, action, reward, play):
-        feature = jnp.stack([context[0, :, j][action[0]] for j in range(dim)])
-        return feature, jnp.where(jnp.isfinite(reward[0]), reward[0], 0)
+        return played_feature(dim, context, action), jnp.where(jnp.isfinite(reward[0]), reward[0], 0)
 
     def update(params, state, draws, t, note, message, used):
         x, reward = message
+        weight, followed_scores = note
         v = materialize(matvec(state.inverse, x))
-        shrink, error = 1 / (1 + dot(x, v)), reward - dot(x, state.theta)
+        shrink = 1 / (1 + dot(x, v)) if weight_of is None else weight / (1 + weight * dot(x, v))
+        error = reward - dot(x, state.theta)
         shrink, error = materialize_all([shrink, error * shrink])
         inverse = state.inverse - v[:, None] * v[None, :] * shrink
-        score, square = note if fixed else ((), ())
+        score, square = followed_scores if fixed else ((), ())
         return State(inverse, state.theta + v * error, score, square, (v, shrink, error) if fixed else ()), ()
 
     return Program(init, act, encode, update)

@@ -1,6 +1,7 @@
 """Heavy tails and contaminated rewards, plain and private."""
 
 from jaxbandits.algorithms.robust.cr_ucb import cr_ucb
+from jaxbandits.algorithms.robust.crimed import crimed
 from jaxbandits.algorithms.robust.dprse import dprse
 from jaxbandits.algorithms.robust.huber_ucb import huber_ucb
 from jaxbandits.algorithms.robust.local_robust_elimination import local_robust_elimination
@@ -18,4 +19,5 @@ __all__ = [
     "robust_ucb",
     "huber_ucb",
     "cr_ucb",
+    "crimed",
 ]

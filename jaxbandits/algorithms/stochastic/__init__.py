@@ -3,6 +3,7 @@
 from jaxbandits.algorithms.stochastic.adac_ucb import adac_ucb
 from jaxbandits.algorithms.stochastic.adap_kl_ucb import adap_kl_ucb
 from jaxbandits.algorithms.stochastic.adap_ucb import adap_ucb
+from jaxbandits.algorithms.stochastic.barbar import barbar
 from jaxbandits.algorithms.stochastic.dist_elimination import dist_elimination
 from jaxbandits.algorithms.stochastic.dp_imed import dp_imed
 from jaxbandits.algorithms.stochastic.dp_klucb import dp_klucb
@@ -14,6 +15,8 @@ from jaxbandits.algorithms.stochastic.kl_ucb import kl_ucb
 from jaxbandits.algorithms.stochastic.lazy_dp_ts import lazy_dp_ts
 from jaxbandits.algorithms.stochastic.ldp_ucb import ldp_ucb
 from jaxbandits.algorithms.stochastic.moss import moss
+from jaxbandits.algorithms.stochastic.multilayer_elimination import multilayer_elimination
+from jaxbandits.algorithms.stochastic.stopping_elimination import stopping_elimination
 from jaxbandits.algorithms.stochastic.successive_elimination import successive_elimination
 from jaxbandits.algorithms.stochastic.thompson import thompson
 from jaxbandits.algorithms.stochastic.ucb1 import ucb1
@@ -35,7 +38,10 @@ __all__ = [
     "dp_imed",
     "adac_ucb",
     "dist_elimination",
+    "stopping_elimination",
     "lazy_dp_ts",
     "dp_ts_ucb",
     "gdp_thompson",
+    "multilayer_elimination",
+    "barbar",
 ]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.numerics import fixed_sum
+from jaxbandits.numerics import UNROLL, fixed_sum, materialize, one_hot
 from jaxbandits.typing import Array, Float, Int, Numeric
 
 # The most plays of one window. That many units of 2^23 still fit in 31 bits; with a ceiling twice as large 256 fit.
@@ -36,9 +36,9 @@ def _integers(dtype):
     return jnp.finfo(dtype).nmant, jnp.int64 if dtype == jnp.float64 else jnp.int32
 
 
-def nothing(dtype: Any) -> Sum:
-    """The sum of no rewards."""
-    zero = jnp.zeros((), _integers(dtype)[1])
+def nothing(dtype: Any, shape: tuple[int, ...] = ()) -> Sum:
+    """The sum of no rewards, or as many sums as `shape` says."""
+    zero = jnp.zeros(shape, _integers(dtype)[1])
     return Sum(zero, zero)
 
 
@@ -59,6 +59,18 @@ def added(total: Sum, value: Float[Array, " P"], ceiling: Any, plays: Int[Array,
         upper, lower = fixed_sum((units >> half) * plays), fixed_sum((units & (2**half - 1)) * plays)
         high = high + (upper >> (bits - half))
         low = low + ((upper & (2 ** (bits - half) - 1)) << half) + lower
+    return Sum(high + (low >> bits), low & (2**bits - 1))
+
+
+def added_by_arm(total: Sum, value: Float[Array, " P"], ceiling: Any, arm: Int[Array, " P"]) -> Sum:
+    """`total` of every arm [K] plus the rewards of a window in which each play has an arm of its own."""
+    bits, integer = _integers(value.dtype)
+    units = materialize(jnp.round(value * (2.0**bits / ceiling)).astype(integer))
+    high, low = total
+    if len(low) > UNROLL:
+        low = low.at[arm].add(units)
+    else:
+        low = low + fixed_sum(jnp.where(one_hot(arm, len(low)).T, units[None], 0))
     return Sum(high + (low >> bits), low & (2**bits - 1))
 
 

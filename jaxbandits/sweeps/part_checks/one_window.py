@@ -1,13 +1,13 @@
 """One window of a case, function by function, on abstract values: what one returns is what the next is given."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from jaxbandits.contract import runs_own_code
-from jaxbandits.protocol import AdversaryView, Attack, Case, Program, Score, Truth, World
+from jaxbandits.protocol import AdversaryView, Attack, Case, Score, Truth, World
 from jaxbandits.sweeps.part_checks.traced_functions import Examination
 from jaxbandits.sweeps.wording import (
     array_text,
@@ -101,7 +101,7 @@ def check_functions(
             raise trace.wrong(
                 "Hints.rest", program.hints.rest, f"must return one arm, int32, it returns {shape_text(arm)}"
             )
-    _check_diagnostics(trace, program, case.algorithm, state)
+    named = _check_diagnostics(trace, "Program", program.diagnose, case.algorithm, state)
     if program.hints.tally:  # rewards come as counts of values from the environment's law: `reward` is not called
         return trace.doubts
 
@@ -131,6 +131,14 @@ def check_functions(
     def corrupted(attack: Attack, numbers: Any, payload: Any, stream: Any, slot: str) -> Any:
         """The payload after an attack; numbers: the attack's params."""
         attacker = as_arrays(trace("Attack.init", attack.init, numbers, stream))
+        if attack.per_arm is not None:
+            if parts.arms is None:
+                raise trace.wrong(
+                    "Attack.per_arm", attack.per_arm,
+                    "counts arms, and the environment does not say how many it has: facts['num_arms']",
+                )  # fmt: skip
+            attacker = as_arrays(trace("Attack.per_arm", attack.per_arm, attacker, parts.arms))
+        named.extend(_check_diagnostics(trace, "Attack", attack.diagnose, numbers, attacker, named))
 
         def corrupt(numbers, attacker, stream, t, payload, *rest):
             params, inner, context, action, play, truth, algorithm, state, note = rest
@@ -235,20 +243,25 @@ def _check_score(trace: Examination, world: World, score: Any, slots: int, agent
         )
 
 
-def _check_diagnostics(trace: Examination, program: Program, params: Any, state: Any) -> None:
-    diagnostics = trace("Program.diagnose", program.diagnose, params, state)
+def _check_diagnostics(
+    trace: Examination, kind: str, diagnose: Callable[..., Any], params: Any, state: Any, taken: Iterable[str] = ()
+) -> list[str]:
+    """The names of a part's diagnostics. kind: "Program" or "Attack". taken: names that another part gives."""
+    where = f"{kind}.diagnose"
+    diagnostics = trace(where, diagnose, params, state)
     if not isinstance(diagnostics, dict):
-        raise trace.wrong(
-            "Program.diagnose", program.diagnose, f"must return a dict of numbers, not {what(diagnostics)}"
-        )
+        raise trace.wrong(where, diagnose, f"must return a dict of numbers, not {what(diagnostics)}")
     for name, value in diagnostics.items():
         if name in RESERVED_NAMES or (isinstance(name, str) and (not name.strip() or "/" in name)):
             raise trace.wrong(
-                "Program.diagnose", program.diagnose,
-                f"gives {name!r}, which a result cannot hold under that name: call it otherwise",
-            )  # fmt: skip
+                where, diagnose, f"gives {name!r}, which a result cannot hold under that name: call it otherwise"
+            )
+        if name in taken:
+            raise trace.wrong(
+                where, diagnose, f"gives {name!r}, and so does another part of this run: call one of them otherwise"
+            )
         if not isinstance(name, str) or not (is_scalar(value, jnp.number) or is_scalar(value, jnp.bool_)):
             raise trace.wrong(
-                "Program.diagnose", program.diagnose,
-                f"must return {{name: number}}, its entry {name!r} is {shape_text(value)}",
-            )  # fmt: skip
+                where, diagnose, f"must return {{name: number}}, its entry {name!r} is {shape_text(value)}"
+            )
+    return list(diagnostics)

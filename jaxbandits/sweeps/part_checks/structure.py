@@ -46,7 +46,7 @@ def check_part(part: Any, kind: type, factory: Any) -> None:
     if isinstance(part, Environment):
         _check_environment(part)
     elif isinstance(part, Adversary):
-        _check_functions(part.attack, Attack, "Adversary.attack", ("law",))
+        _check_functions(part.attack, Attack, "Adversary.attack", ("law", "per_arm"))
         _check_config(part, "Adversary")
         _check_numbers(part.params, "Adversary.params", part.attack.init)
 

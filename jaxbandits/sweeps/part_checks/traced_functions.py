@@ -43,6 +43,8 @@ ARGUMENTS = {
     "World.truth": "params, state, t, context",
     "Attack.init": "params, draws",
     "Attack.corrupt": "params, state, draws, t, payload, view",
+    "Attack.diagnose": "params, state",
+    "Attack.per_arm": "state, arms",
     "Guarantee.view": "message, released, action",
 }
 RESULTS = {

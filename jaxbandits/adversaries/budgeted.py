@@ -1,0 +1,313 @@
+"""Where rewards are corrupted up to a budget, as `reward_adversary`: what the attack is charged never exceeds `total`.
+
+Strong budgets are charged what is done to the reward of the arm that is played, weak ones the most that may be done to
+any arm: a weak adversary decides before it knows which arm is played. Lykouris, Mirrokni and Paes Leme 2018 (weak),
+Bogunovic et al. 2022 (strong); the attacks are ours; `docs/formulas/robust_frontier.md#robust-frontier-budgets`.
+
+Axes: [P] plays of a window, [A] arms, [K] arms of an instance.
+"""
+
+import math
+from functools import cache
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import jax.numpy as jnp
+
+from jaxbandits.adversaries.huber import mirrored
+from jaxbandits.numerics import (
+    argmax,
+    argmin,
+    count,
+    fixed_sum,
+    materialize,
+    materialize_all,
+    one_hot,
+    pick,
+    rounded,
+    two_sum,
+)
+from jaxbandits.protocol import Adversary, Attack
+from jaxbandits.typing import Array, Float, Scalar
+from jaxbandits.validation import choice, factory, integer, number, shown
+
+Kind: TypeAlias = Literal["lower_best", "raise_worst", "swap", "empirical_best"]
+Strength: TypeAlias = Literal["strong", "weak"]
+Schedule: TypeAlias = Literal["early", "late", "uniform", "burst"]
+KINDS = ("lower_best", "raise_worst", "swap", "empirical_best")
+SCHEDULES = ("early", "late", "uniform", "burst")
+LAST_PLAY = 2**31 - 1  # no run is longer
+
+
+class Params(NamedTuple):
+    total: Any
+    size: Any
+    low: Any
+    high: Any
+    margin: Any
+    start: Any  # plays start + 1 .. stop may be corrupted, int32
+    stop: Any
+    rate: Any  # after t plays at most rate * t is charged
+
+
+class State(NamedTuple):
+    spent: Any  # what was charged so far
+    spent_low: Any  # what that sum lost by rounding
+    regret: Any = ()  # weak: regret in corrupted means
+    regret_low: Any = ()
+    counts: Any = ()  # [K] int32, empirical_best: rewards delivered of each arm
+    sums: Any = ()  # [K], and their sum
+
+
+def spent_before(wants: Float[Array, " P"], bounds: Float[Array, " P"]) -> Float[Array, " P"]:
+    """What plays 1 .. i - 1 of a window spend, if play j spends `wants[j]` until all have spent `bounds[j]`.
+
+    A play makes s into min(s + want, bound). Such functions are composed pairwise, by doubling strides: a bound that
+    is reached stays exact, however large the wants are that follow.
+    """
+    n, stride = wants.shape[0], 1
+    nothing, anything = jnp.zeros_like(wants), jnp.full_like(bounds, jnp.inf)
+    while stride < n:
+        earlier = jnp.concatenate([nothing[:stride], wants[:-stride]])
+        reached = jnp.concatenate([anything[:stride], bounds[:-stride]])
+        wants, bounds = earlier + wants, jnp.minimum(reached + wants, bounds)
+        stride *= 2
+    return jnp.concatenate([nothing[:1], jnp.minimum(wants, bounds)[:-1]])
+
+
+def refuse(kind: str, payload: Any, view: Any) -> None:
+    """Raise ValueError where the attack does not fit what it is to corrupt."""
+    if view.encode is not None or not hasattr(payload, "ndim"):
+        raise ValueError("budgeted corrupts rewards: use it as reward_adversary, and huber or byzantine for messages")
+    if payload.ndim != 1:
+        raise ValueError(
+            "budgeted corrupts one reward a play, and this environment pays several agents: use poison or huber"
+        )
+    if view.truth.means is None:
+        raise ValueError("budgeted needs an environment with arm means: choose another environment, or huber")
+    if kind == "empirical_best" and view.truth.means.ndim != 1:
+        raise ValueError(
+            "budgeted(kind='empirical_best') needs arms whose means stay: choose kind='lower_best' where they change "
+            "with the play"
+        )
+
+
+@cache
+def budgeted_attack(kind: str, strength: str) -> Attack:
+    """The attack's functions. Draws: reward, for "swap" alone."""
+    weak, watches = strength == "weak", kind == "empirical_best"
+
+    def init(params, draws):
+        zero = jnp.zeros((), draws.dtype)
+        return State(zero, zero, *((zero, zero) if weak else ((), ())))
+
+    def per_arm(state, arms):
+        return state._replace(counts=jnp.zeros(arms, jnp.int32), sums=jnp.zeros(arms, state.spent.dtype))
+
+    def ahead_of_rivals(params, state, best, t):
+        """Empirical best: x plus this is what brings the best arm's mean with a reward x down to its rivals'.
+
+        The rivals' is the largest mean that was delivered of another arm, less the margin: -inf without one. A weak
+        attack, which does not see x, is told whether the best arm's mean is above: inf, or -inf where it is not.
+        """
+        means = state.sums / jnp.maximum(state.counts, 1).astype(state.sums.dtype)
+        rivals = (jnp.arange(means.shape[0], dtype=jnp.int32) != best) & (state.counts > 0)
+        some = jnp.any(rivals)
+        aim = jnp.max(jnp.where(rivals, means, -jnp.inf)) - params.margin
+        plays, mean = pick(state.counts, best), pick(means, best)
+        if weak:
+            return materialize(jnp.where(some & (plays > 0) & (mean > aim), jnp.inf, -jnp.inf).astype(mean.dtype))
+        product = rounded((plays + 1).astype(mean.dtype) * jnp.where(some, aim, 0), t[0])
+        return materialize(jnp.where(some, pick(state.sums, best) - product, -jnp.inf))
+
+    def corrupt(params, state, draws, t, payload, view):
+        refuse(kind, payload, view)
+        x, means = payload, view.truth.means
+        best, finite = argmax(means), jnp.isfinite(x)
+        may = view.play & (t > params.start) & (t <= params.stop)
+        needed = jnp.inf
+        if watches:
+            if isinstance(state.counts, tuple):  # begun without knowing how many arms there are
+                state = per_arm(state, means.shape[0])
+            needed = jnp.maximum(ahead_of_rivals(params, state, best, t) + jnp.where(finite, x, 0), 0)
+            may, needed = (may & (needed > 0), jnp.inf) if weak else (may, needed)
+        if kind == "swap":
+            per_play = jnp.broadcast_to(means, (*x.shape, means.shape[-1]))
+            difference = view.sample(mirrored(per_play, view.action)).astype(x.dtype) - x
+            hit = finite & ~jnp.isnan(difference)
+        else:
+            hit = finite & (view.action == (argmin(means) if kind == "raise_worst" else best))
+
+        def changed(cap):
+            """The rewards after an attack that changes each by `cap` at most."""
+            cap = jnp.minimum(cap, needed)
+            if kind == "swap":
+                new = x + jnp.clip(difference, -cap, cap)
+            elif kind == "raise_worst":
+                new = jnp.maximum(x, jnp.minimum(params.high, x + cap))
+            else:
+                new = jnp.minimum(x, jnp.maximum(params.low, x - cap))
+            # Rounding may carry the reward half a unit in its last place too far. Then it goes back by one unit:
+            # 5/8 of epsilon times itself is more than a half of one and less than one and a half.
+            unit = 0.625 * jnp.finfo(x.dtype).eps * jnp.abs(new)
+            new = jnp.where(jnp.abs(new - x) > cap, jnp.where(new > x, new - unit, new + unit), new)
+            return jnp.where(hit & (cap > 0), new, x)
+
+        def change(cap):
+            return jnp.where(hit, jnp.abs(changed(cap) - x), 0)
+
+        room = (jnp.minimum(params.total, params.rate * t.astype(x.dtype)) - state.spent) - state.spent_low
+        if t.shape[0] > 1:
+            most = jnp.where(may, params.size, 0)
+            room = room - spent_before(most if weak else change(most), room)
+        cap = jnp.where(may, jnp.clip(room, 0, params.size), 0)
+        new, charges = changed(cap), cap if weak else change(cap)
+        charged = fixed_sum(charges)
+        if t.shape[0] > 1:  # a sum may exceed what is left by some units in its last place
+            charged = jnp.minimum(charged, jnp.maximum((params.total - state.spent) - state.spent_low, 0))
+        account = [*two_sum(state.spent, state.spent_low, charged)]
+        if weak:
+            gaps = jnp.where(view.play, corrupted_gaps(params, cap, best, view), 0)
+            account += two_sum(state.regret, state.regret_low, fixed_sum(gaps))
+        if t.shape[0] == 1:  # all of them in one loop over the lanes
+            first, *account = materialize_all([new[0], *account])
+            new = first[None]
+        state = state._replace(spent=account[0], spent_low=account[1])
+        if weak:
+            state = state._replace(regret=account[2], regret_low=account[3])
+        if watches:
+            told = one_hot(view.action, means.shape[0]) & (view.play & finite)[:, None]
+            counts = state.counts + count(told, axis=0)
+            state = state._replace(counts=counts, sums=state.sums + fixed_sum(jnp.where(told, new[:, None], 0), axis=0))
+        return new, False, state
+
+    def corrupted_gaps(params, cap, best, view):
+        """By how much the best arm's mean exceeds the played arm's when the attack is made on the means, [P]."""
+        means = jnp.broadcast_to(view.truth.means, (*cap.shape, view.truth.means.shape[-1]))
+        action, worst, top = view.action, argmin(view.truth.means), jnp.max(view.truth.means, axis=-1)
+
+        def moved(arm, mean):
+            if kind == "swap":
+                return mean + jnp.clip(pick(means, mirrored(means, arm)) - mean, -cap, cap)
+            if kind == "raise_worst":
+                return mean + jnp.where(arm == worst, jnp.clip(params.high - mean, 0, cap), 0)
+            return mean - jnp.where(arm == best, jnp.clip(mean - params.low, 0, cap), 0)
+
+        of_best = moved(jnp.broadcast_to(best, cap.shape), jnp.broadcast_to(top, cap.shape))
+        return of_best - moved(action, pick(means, action))
+
+    def diagnose(params, state):
+        spent = {"corruption_spent": state.spent}
+        return spent | {"corrupted_regret": state.regret} if weak else spent
+
+    return Attack(init, corrupt, diagnose=diagnose, per_arm=per_arm if watches else None)
+
+
+@factory
+def budgeted(
+    *,
+    total: Scalar,
+    kind: Kind = "lower_best",
+    strength: Strength = "strong",
+    schedule: Schedule = "early",
+    size: Scalar = 1.0,
+    low: Scalar = 0.0,
+    high: Scalar = 1.0,
+    margin: Scalar = 0.1,
+    horizon: int | None = None,
+) -> Adversary:
+    """Corrupt rewards up to a budget: what is charged never exceeds `total`, in every run.
+
+    Used as `reward_adversary`. The best and the worst arm are those of largest and smallest true mean, the lowest
+    index on ties.
+
+    Parameters
+    ----------
+    total : float
+        The budget C of a run, >= 0, in units of a reward. At 0 rewards are bit-identical to a run without an
+        adversary.
+    kind : str
+        What is done to a reward r, by at most cap = min(size, what is left of the budget) [static].
+        "lower_best": r - cap of the best arm, not below `low`. "raise_worst": r + cap of the worst arm, not above
+        `high`. "swap": r moves towards a fresh reward of the arm whose mean has the mirrored rank. "empirical_best":
+        as "lower_best", and no more than brings the best arm's mean of delivered rewards down to the largest such
+        mean of another arm, less `margin`.
+    strength : str
+        Whom the budget is charged for [static]. "strong": the attack sees which arm is played and is charged what it
+        does to that arm's reward. "weak": it is decided for all arms before one is played, and is charged cap, the
+        most that it may do to any of them.
+    schedule : str
+        When: "early", from the first play; "late", in the second half; "uniform", at most total t / T by play t;
+        "burst", in ceil(T / 16) plays after the first quarter.
+    size : float
+        The most that one reward is changed by, in (0, inf].
+    low, high : float
+        Rewards are not lowered below `low` or raised above `high`; low < high, infinite ends allowed. A reward that is
+        already beyond its end stays. Give -inf and inf where rewards leave [0, 1].
+    margin : float
+        >= 0, for "empirical_best".
+    horizon : int, optional
+        Plays T of a run. `sweep` and `simulate` fill it in. Only "early" does without.
+
+    Returns
+    -------
+    Adversary
+        Regret is never masked: it is regret in clean means. Results hold `corruption_spent`, what was charged, and
+        with strength="weak" `corrupted_regret`, regret in means that the attack has changed.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or `horizon` is missing. When a run begins: if rewards are those of agents,
+        the environment has no arm means, "empirical_best" meets means that change with the play, or the attack is a
+        message adversary.
+
+    Notes
+    -----
+    Rewards that are not finite pass untouched; a strong attack is charged nothing for them. In a window of many plays
+    the budget is spent in their order, and plays that are offered and not made cost nothing; "empirical_best" goes by
+    the means at the window's start. No run rests under this attack: plays that an algorithm has decided are made, since
+    they may be charged.
+
+    References
+    ----------
+    Lykouris, Mirrokni and Paes Leme 2018 (weak budgets); Bogunovic et al. 2022 (strong ones);
+    `docs/formulas/robust_frontier.md#robust-frontier-budgets`. The attacks are ours.
+
+    Examples
+    --------
+    >>> import jaxbandits as jb
+    >>> arms = jb.environments.bernoulli_arms(means=[0.2, 0.8])
+    >>> attack = jb.adversaries.budgeted(total=12.5)
+    >>> run = jb.simulate(jb.algorithms.ucb1(num_arms=2, horizon=500), arms, reward_adversary=attack)
+    >>> float(run.diagnostics["corruption_spent"]) <= 12.5
+    True
+    """
+    choice("kind", kind, KINDS)
+    choice("strength", strength, ("strong", "weak"))
+    choice("schedule", schedule, SCHEDULES)
+    total = number("total", total, 0.0)
+    low, high = number("low", low, finite=False), number("high", high, finite=False)
+    if low >= high:
+        raise ValueError(f"low = {shown(low)} must be below high = {shown(high)}: no reward lies between them")
+    start, stop, rate = 0, LAST_PLAY, math.inf
+    if horizon is not None:
+        horizon = integer("horizon", horizon, 1, LAST_PLAY - 1)
+    elif schedule != "early":
+        raise ValueError(
+            f"schedule = {schedule!r} needs horizon, the plays of a run: give it, or leave the factory uncalled, as in "
+            f"functools.partial(budgeted, total={total:g}, schedule={schedule!r}), and it is filled in"
+        )
+    else:
+        horizon = LAST_PLAY
+    if schedule == "late":
+        start = horizon // 2
+    elif schedule == "burst":
+        start = horizon // 4
+        stop = start - (-horizon // 16)
+    elif schedule == "uniform":
+        rate = total / horizon
+    params = Params(
+        total=total, size=number("size", size, 0.0, open_low=True, finite=False), low=low, high=high,
+        margin=number("margin", margin, 0.0), start=start, stop=stop, rate=rate,
+    )  # fmt: skip
+    return Adversary(budgeted_attack(kind, strength), params, None, {})

@@ -1,0 +1,176 @@
+"""The multi-layer race of Lykouris, Mirrokni and Paes Leme 2018 (arXiv 1803.09353), recalled and compared with others'.
+
+Formulas: `docs/formulas/robust_frontier.md#multilayer-elimination`. Axes: [L] layers, [K] arms.
+Draws: `act/layer`, a word a play.
+"""
+
+import math
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jax import lax
+
+from jaxbandits.numerics import columns, count, materialize
+from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
+from jaxbandits.typing import Array, Float, Int, Scalar
+from jaxbandits.validation import factory, integer, number
+
+# Far below what is of use: its square stays a float32 number.
+LEAST_SCALE = 1e-6
+
+
+class Params(NamedTuple):
+    """The numbers of the race, so that the width of n pulls is sqrt(`square` / n) + `linear` / n."""
+
+    # width_scale^2 Lambda, Lambda = ln(4 K T L / failure_prob)
+    square: Any
+    # width_scale Lambda
+    linear: Any
+
+
+class State(NamedTuple):
+    """Every layer's arms, and who is out where."""
+
+    # mean and pulls of an arm in a layer
+    arms: Float[Array, "L K 2"]
+    # `columns` [K]: the highest layer that removed an arm, 0 while none did. The arm is out of that layer and of all
+    # below it.
+    removed: columns.Columns
+
+
+def layer_of(word: Array, layers: int) -> Int[Array, "..."]:
+    """The layer 1 .. L that a uniform word draws: l with probability 2^-l, and layer 1 with the 2^-L that is left."""
+    layer = lax.clz(word).astype(jnp.int32) + 1
+    return jnp.where(layer > layers, 1, layer)
+
+
+def width(params: Params, pulls: Float[Array, "..."]) -> Float[Array, "..."]:
+    """How far a mean of so many pulls may be off, inf without any. No product: nothing to contract with a sum."""
+    return jnp.sqrt(params.square / pulls) + params.linear / pulls
+
+
+@cache
+def program(num_arms: int, layers: int) -> Program:
+    """The functions of the race."""
+
+    def init(params, draws):
+        return State(jnp.zeros((layers, num_arms, 2), draws.dtype), columns.full(num_arms, 0, jnp.int32))
+
+    def layer_columns(state, layer):
+        row = state.arms[layer - 1]
+        active = columns.each(lambda highest: highest < layer, state.removed)
+        return columns.apart(row[:, 0]), columns.apart(row[:, 1]), active
+
+    def act(params, state, draws, t, context):
+        layer = materialize(layer_of(draws.child("layer").bits(t[0]), layers))
+        _, pulls, active = layer_columns(state, layer)
+        fewest_first = columns.each(lambda n, here: jnp.where(here, -n, -jnp.inf), pulls, active)
+        # the lowest layer with an active arm: those that the fewest layers have removed
+        spare = columns.argmin(state.removed)
+        action = materialize(jnp.where(columns.largest(active), columns.argmax(fewest_first), spare))
+        return jnp.full(t.shape, action), None, (layer, action)
+
+    def encode(params, note, draws, t, context, action, reward, play):
+        return reward[0]
+
+    def update(params, state, draws, t, note, message, used):
+        # here and not in `encode`: reports may be corrupted on their way
+        message = jnp.where(jnp.isfinite(message), message, 0)
+        layer, arm = note
+        mean, pulls, active = layer_columns(state, layer)
+        learns = columns.largest(active)
+        old = columns.entry(mean, arm)
+        number = materialize(columns.entry(pulls, arm) + learns.astype(old.dtype))
+        new = materialize(jnp.where(learns, old + (message - old) / jnp.maximum(number, 1), old))
+        mean, pulls = columns.replaced(mean, arm, new), columns.replaced(pulls, arm, number)
+        widths = columns.each(lambda n: width(params, n), pulls)
+        lower = columns.each(lambda here, m, w: jnp.where(here, m - w, -jnp.inf), active, mean, widths)
+        largest = materialize(columns.largest(lower))
+        removed = columns.each(
+            lambda here, m, w, highest: jnp.where(here & (m + w < largest), layer, highest),
+            active, mean, widths, state.removed,
+        )  # fmt: skip
+        return State(state.arms.at[layer - 1, arm].set(jnp.stack([new, number])), removed), ()
+
+    def diagnose(params, state):
+        removed = columns.together(state.removed)
+        return {"active_arms": count(removed < layers), "empty_layers": jnp.min(removed)}
+
+    return Program(init, act, encode, update, diagnose=diagnose)
+
+
+@factory
+def multilayer_elimination(
+    *, num_arms: int, horizon: int, failure_prob: Scalar | None = None, width_scale: Scalar = 1.0
+) -> Algorithm:
+    """Race the arms in log2 T layers at once, each played half as often as the one below and so half as corrupted.
+
+    Every play draws a layer l = 1 .. L with probability 2^-l, L = ceil(log2 T), the rest going to layer 1. The layer's
+    active arm with the fewest pulls in it is played, and only its mean in that layer moves. An arm with mean + width
+    below the largest mean - width of the layer's active arms is removed from this layer and from all below it. A layer
+    without active arms plays the arm of the lowest layer that has one, and learns nothing. The width of n pulls is
+    `width_scale` (sqrt(Lambda / n) + Lambda / n), Lambda = ln(4 K T L / failure_prob). No bound on the corruption is
+    asked for.
+
+    Parameters
+    ----------
+    num_arms : int
+        Number of arms K, at least 2 [static]. Filled in from the environment.
+    horizon : int
+        Number of plays T, at least 1. The number of layers follows from it [static]. Filled in from the sweep.
+    failure_prob : float, optional
+        Probability, in (0, 1), with which the confidence intervals may fail. Default: 1 / T.
+    width_scale : float
+        Multiplies all widths, at least 1e-6; 1 is the published constant. Widths of 1 are wide: at T = 20,000 they cost
+        18 times the regret of UCB1. In simulations 0.5 ended on no wrong arm, 0.25 on one in 11% of the attacked runs.
+
+    Returns
+    -------
+    Algorithm
+        Without a privacy guarantee. Diagnostics: `active_arms`, how many arms are left in layer L, and `empty_layers`,
+        how many layers have none, at the horizon.
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its range.
+
+    Notes
+    -----
+    For rewards in [0, 1]; others are accepted, though the confidence intervals do not hold for them. A non-finite
+    reward counts as 0. Ties go to the lowest index. What is claimed is for corruption that is chosen before the arm
+    is known.
+
+    References
+    ----------
+    Lykouris, Mirrokni and Paes Leme 2018 (arXiv 1803.09353): the abstract was read, the race is recalled and agrees
+    with an implementation of others but for its natural logarithm in the number of layers,
+    `docs/formulas/robust_frontier.md#multilayer-elimination`.
+
+    Examples
+    --------
+    >>> import jaxbandits as jb
+    >>> algorithm = jb.algorithms.multilayer_elimination(num_arms=4, horizon=20_000, failure_prob=0.05)
+    >>> algorithm.version[2], round(algorithm.params.linear, 6)
+    ((4, 15), 18.379859)
+    """
+    num_arms = integer("num_arms", num_arms, 2)
+    horizon = integer("horizon", horizon, 1)
+    layers = max(1, (horizon - 1).bit_length())
+    log_term = math.log(4 * num_arms * horizon * layers)
+    if failure_prob is None:
+        log_term += math.log(horizon)
+    else:
+        log_term -= math.log(number("failure_prob", failure_prob, 0.0, 1.0, open_low=True, open_high=True))
+    width_scale = number("width_scale", width_scale, LEAST_SCALE)
+    params = Params(square=width_scale**2 * log_term, linear=width_scale * log_term)
+    return Algorithm(
+        program=program(num_arms, layers),
+        schedule=(Span(1, horizon),),
+        params=params,
+        guarantee=Guarantee(),
+        version=("multilayer_elimination", 1, (num_arms, layers)),
+        config={},
+        rewards=Rewards(0.0, 1.0),
+    )

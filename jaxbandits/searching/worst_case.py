@@ -1,0 +1,311 @@
+"""`jb.worst_case`: the attack of a family that costs an algorithm most, and what it costs on fresh seeds."""
+
+import inspect
+import os
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from jaxbandits.protocol import Adversary, Environment
+from jaxbandits.searching import cross_entropy
+from jaxbandits.searching.expression import written
+from jaxbandits.searching.space import Dimension, coordinate_of, dimensions_of, point_at, value_at
+from jaxbandits.selection import final_regret
+from jaxbandits.statistics import mean_interval
+from jaxbandits.sweeps import estimate
+from jaxbandits.sweeps.arguments import call, labelled, name_of, part_factory, seed_range, signature_of
+from jaxbandits.sweeps.sweep import Seeds, sweep
+from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory
+from jaxbandits.validation import choice, integer, nearest, shown
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+SLOTS = ("reward", "message")
+TAKEN = ("trial", "seed", "report_seed", "generation", "search_value", "regret", "report_regret")
+
+
+class WorstCase(NamedTuple):
+    """The attack found, and its regret on seeds that the search did not see. Printed, it says how to run it again."""
+
+    params: dict[str, Any]  # of the attack found: one value for each key of the space
+    regret: float  # its mean regret over the report seeds
+    interval: tuple[float, float]  # at 95%
+    trials: "xr.Dataset"  # every trial of the search, and the regret of each report seed
+
+    def __repr__(self) -> str:
+        trials, about = self.trials, self.trials.attrs
+        values, (low, high) = trials["search_value"].values, self.interval
+        if len(values) > 1:
+            name, kind = "search value (biased upwards)", f"the largest of {len(values)} trials"
+        else:
+            name, kind = "search value", "of the only trial"
+        chosen = ", ".join(f"{key} = {shown(value)}" for key, value in self.params.items())
+        return "\n".join(
+            [
+                f"WorstCase: {about['algorithm']} under {about['adversary']} on {about['slot']}s, "
+                f"horizon {about['horizon']}",
+                f"  attack found: {chosen}",
+                f"  regret: {self.regret:.6g}, 95% interval [{low:.6g}, {high:.6g}], on report seeds "
+                f"{_ends(trials['report_seed'].values)}; that of the worst attack is no less",
+                f"  {name}: {values.max():.6g}, {kind} on seeds {_ends(trials['seed'].values)}; "
+                f"trial 1, the adversary's own values: {values[0]:.6g}",
+                f"  again: {about['command']}",
+            ]
+        )
+
+
+def worst_case(
+    algorithm: "str | AlgorithmFactory | Mapping[str, str | AlgorithmFactory]",
+    environment: "Environment | EnvironmentFactory | str",
+    adversary: "Adversary | AdversaryFactory | str",
+    *,
+    slot: Literal["reward", "message"] = "reward",
+    space: Mapping[str, Any],
+    horizon: int,
+    seeds: Seeds,
+    trials: int,
+    report_seeds: Seeds,
+    store: str | os.PathLike[str] | None = None,
+    progress: bool = True,
+) -> WorstCase:
+    """Search the parameters of an adversary for the attack that costs an algorithm most.
+
+    Parameters
+    ----------
+    algorithm : factory, str or dict
+        Who is attacked, as in `sweep`: one algorithm, or ``{label: factory}`` of one.
+    environment : Environment, factory or str
+        Where it plays, as in `sweep`.
+    adversary : Adversary, factory or str
+        Who attacks: a factory of `jaxbandits.adversaries`, a partial of it, its name, or a called adversary. What it
+        is given, and the defaults of the rest, are where the search starts.
+    slot : {"reward", "message"}
+        Whether it corrupts rewards, which is the default, or what clients send.
+    space : dict
+        ``{key: values}`` for arguments of the adversary: a range ``(low, high)``, ``(low, high, "log")`` or
+        ``(low, high, "int")``, ends included, or a list of values; a dict names them. It must hold the adversary's own
+        value of each key. Up to about six keys.
+    horizon : int
+        Plays of a run, at least 1.
+    seeds : int, range or sequence of int
+        The runs of each trial, as in `sweep`. All trials have the same.
+    trials : int
+        How many attacks are tried, at least 1. The first is the adversary with its own values; 1 evaluates that one.
+    report_seeds : int, range or sequence of int
+        The runs that `regret` and `interval` come from. None of them may be among `seeds`.
+    store : str or path, optional
+        A directory where each generation of trials is kept as a sweep. A search that was interrupted goes on where it
+        stopped. The default: everything stays in memory.
+    progress : bool
+        Print a line for each generation. The default: True.
+
+    Returns
+    -------
+    WorstCase
+        `params`, the attack of the largest mean regret over `seeds`; `regret`, its mean regret over `report_seeds`;
+        `interval`, the 95% Student interval of that mean; `trials`, a Dataset with `search_value (trial)`,
+        `generation (trial)`, every key of the space along `trial`, `regret (trial, seed)` and
+        `report_regret (report_seed)`. It prints as a report with the expression that runs the attack again.
+
+    Raises
+    ------
+    ValueError or TypeError
+        Before anything runs, where an argument is wrong. The text names the argument, the value and the remedy.
+    OSError, SweepError or ContractError
+        As `sweep` raises them.
+
+    Notes
+    -----
+    The regret is that of one attack, chosen before the report seeds were looked at: without bias, and its lower limit
+    bounds the worst case of the space from below. It is not the worst case. The search value is the largest of many
+    noisy means, so it is biased upwards; `theory.expected_max` says by how much at most.
+
+    The search is the cross-entropy method in generations of 16 trials, or of an eighth of all where that is more. The
+    first holds the adversary's own values and the corners of the ranges. A generation is one sweep in which the trials
+    are an axis. Each value of a static argument, such as `kind` of `huber`, is a program of its own, and so is each
+    number of trials that have it. The same arguments give the same result.
+
+    References
+    ----------
+    `docs/formulas/robust_frontier.md#robust-frontier-worst-case`
+
+    Examples
+    --------
+    >>> import jaxbandits as jb
+    >>> arms = jb.environments.bernoulli_arms(means=[0.2, 0.8])
+    >>> found = jb.worst_case("ucb1", arms, "huber", space={"value": (-10.0, 10.0)}, horizon=100, seeds=16, trials=16,
+    ...                       report_seeds=range(100, 116), progress=False)
+    >>> float(found.trials.search_value.max()) >= float(found.trials.search_value[0])
+    True
+    """
+    part = f"{choice('slot', slot, SLOTS)}_adversary"
+    algorithms = _one_algorithm(algorithm)
+    if adversary is None:
+        raise TypeError("adversary = None attacks nobody: give a factory of jb.adversaries, or its name")
+    factory = part_factory(adversary, part)
+    dimensions, start = _checked_space(space, factory, part, integer("horizon", horizon, 1, 2**31 - 2))
+    trials = integer("trials", trials, 1)
+    searched, reported = _disjoint(seeds, report_seeds)
+    home = _directory(store)
+    run: Any = partial(sweep, algorithms, environment, horizon=horizon, checkpoints=1, progress=False)
+    regrets = list[np.ndarray[Any, Any]]()
+
+    def mean_regret(number: int, points: list[dict[str, Any]]) -> np.ndarray[Any, Any]:
+        keyed = [{f"{part}.{key}": value for key, value in point.items()} for point in points]
+        where = None if home is None else home / f"generation-{number:03d}"
+        ds = run(seeds=searched, points=keyed, store=where, **{part: factory})
+        regrets.append(final_regret(ds).isel(algorithm=0).transpose("point", "seed").values)
+        means = np.concatenate(regrets).mean(-1)
+        if progress:
+            estimate.say(f"generation {number}: {len(means)} of {trials} trials, largest regret {means.max():.6g}")
+        return means[-len(points) :]
+
+    found = cross_entropy.search(mean_regret, dimensions, trials, start)
+    chosen = point_at(dimensions, found.coordinates[found.best])
+    attack = partial(factory, **chosen)
+    ds = run(seeds=reported, store=None if home is None else home / "report", **{part: attack})
+    report = final_regret(ds).isel(algorithm=0).transpose("seed").values
+    mean, low, high = (float(x) for x in mean_interval(report))
+    about = {
+        "algorithm": next(iter(algorithms)), "adversary": name_of(factory), "slot": slot, "horizon": int(horizon),
+        "command": _command(algorithms, environment, attack, part, int(horizon), reported),
+    }  # fmt: skip
+    kept = _dataset(dimensions, found, np.concatenate(regrets), report, searched, reported).assign_attrs(about)
+    return WorstCase(chosen, mean, (low, high), kept)
+
+
+def _one_algorithm(algorithm: Any) -> dict[str, Any]:
+    algorithms = labelled(algorithm)
+    if len(algorithms) > 1:
+        raise ValueError(
+            f"algorithm names {len(algorithms)} algorithms, {', '.join(algorithms)}: call worst_case for each of them"
+        )
+    return algorithms
+
+
+def _checked_space(
+    space: Any, factory: Any, part: str, horizon: int
+) -> tuple[tuple[Dimension, ...], tuple[float, ...]]:
+    """The dimensions of the space, and the coordinates of the adversary's own values.
+
+    Every end of a range and every listed value is built once, beside the adversary's own values of the other keys.
+    """
+    dimensions, (names, bound), name = dimensions_of(space), signature_of(factory), name_of(factory)
+    for key in space:
+        if key not in names:
+            takes = ", ".join(names) or "none, as it is no longer what a factory built"
+            bare = str(key).rpartition(".")[2]
+            hint = f" (did you mean {bare!r}?)" if bare in names else nearest(key, names)
+            raise ValueError(f"space key {key!r}: {name} has no such argument{hint}; it takes {takes}")
+        if key in TAKEN:
+            raise ValueError(f"space key {key!r} is a name that every result has: rename the argument of {name}")
+    if "horizon" in names and "horizon" not in bound:  # a sweep fills it in
+        factory = partial(factory, horizon=horizon)
+    empty = inspect.Parameter.empty
+    missing = [key for key in space if key not in bound and names[key].default is empty]
+    if missing:
+        given = ", ".join(f"{key}=..." for key in missing)
+        raise ValueError(
+            f"{name} has no default of {missing[0]!r}, where the search would start: give functools.partial(..., "
+            f"{given})"
+        )
+    built = call(factory, part)
+    start = tuple(_own_coordinate(d, bound.get(d.key, names[d.key].default), built, name) for d in dimensions)
+    for dimension in dimensions:
+        for value in (dimension.low, dimension.high) if dimension.is_range else dimension.values:
+            value = int(value) if dimension.kind == "int" else value
+            try:
+                call(partial(factory, **{dimension.key: value}), part)
+            except ValueError as error:
+                raise ValueError(f"space[{dimension.key!r}]: {name} refuses {shown(value)}: {error}") from error
+    return dimensions, start
+
+
+def _own_coordinate(dimension: Dimension, value: Any, built: Adversary, name: str) -> float:
+    """Where the adversary's own value lies. A None that stands for a number is the number it was built with."""
+    key = dimension.key
+    if value is None and (dimension.is_range or None not in dimension.values):
+        value = getattr(built.params, key, None)
+        value = value.item() if isinstance(value, np.generic) else value
+    try:
+        return coordinate_of(dimension, value)
+    except ValueError:
+        if dimension.is_range:
+            inside = f"[{dimension.low:g}, {dimension.high:g}]"
+        else:
+            inside = ", ".join(map(shown, dimension.labels))
+        raise ValueError(
+            f"space[{key!r}] does not hold {name}'s own {key} = {shown(value)}, where the search starts: it has "
+            f"{inside}; widen it, or give functools.partial(..., {key}=...)"
+        ) from None
+
+
+def _disjoint(seeds: Any, report_seeds: Any) -> tuple[range, range]:
+    searched, reported = seed_range(seeds), _named("report_seeds", report_seeds)
+    if max(searched.start, reported.start) < min(searched.stop, reported.stop):
+        raise ValueError(
+            f"report_seeds = {shown(reported)} meets seeds = {shown(searched)}, on which the attack is chosen: report "
+            f"on others, such as range({searched.stop}, {searched.stop + len(reported)})"
+        )
+    return searched, reported
+
+
+def _named(name: str, seeds: Any) -> range:
+    try:
+        return seed_range(seeds)
+    except ValueError as error:
+        raise ValueError(str(error).replace("seeds", name, 1)) from None
+
+
+def _directory(store: Any) -> Path | None:
+    if store is None:
+        return None
+    if not isinstance(store, os.PathLike | str) or str(store) == "" or "\0" in str(store):
+        raise ValueError(f"store = {shown(store)} must be a directory's name")
+    return Path(store)
+
+
+def _command(
+    algorithms: dict[str, Any], environment: Any, attack: Any, part: str, horizon: int, reported: Sequence[int]
+) -> str:
+    """The expression that runs an attack on the report seeds again."""
+    ((label, algorithm),) = algorithms.items()
+    who = written(algorithm) if name_of(algorithm) == label else f"{{{label!r}: {written(algorithm)}}}"
+    return (
+        f"jb.sweep({who}, {written(environment)}, horizon={horizon}, seeds={reported!r}, checkpoints=1, "
+        f"{part}={written(attack)})"
+    )
+
+
+def _dataset(
+    dimensions: Sequence[Dimension], found: cross_entropy.Found, regrets: Any, report: Any, searched: range,
+    reported: range,
+) -> "xr.Dataset":  # fmt: skip
+    import xarray as xr
+
+    def along(dimension: Dimension, column: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        if dimension.is_range:
+            return np.asarray([value_at(dimension, float(x)) for x in column])
+        labels = [dimension.labels[int(x)] for x in column]
+        plain = len({type(label) for label in labels}) == 1 and labels[0] is not None
+        return np.asarray(labels) if plain else np.array([str(label) for label in labels])
+
+    keys = {d.key: ("trial", along(d, column)) for d, column in zip(dimensions, found.coordinates.T, strict=True)}
+    return xr.Dataset(
+        {
+            "search_value": ("trial", found.values), "regret": (("trial", "seed"), regrets),
+            "report_regret": ("report_seed", report),
+        },
+        {
+            "trial": np.arange(1, len(found.values) + 1), "generation": ("trial", found.generation), **keys,
+            "seed": np.asarray(searched), "report_seed": np.asarray(reported),
+        },
+    )  # fmt: skip
+
+
+def _ends(seeds: np.ndarray[Any, Any]) -> str:
+    return f"{seeds[0]} to {seeds[-1]}"

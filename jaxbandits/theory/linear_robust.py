@@ -1,0 +1,175 @@
+"""Radii and bounds of linear bandits under corruption or heavy tails, on the host.
+
+CW-OFUL (He, Zhou, Zhang and Gu 2022) and Hvt-UCB (Wang, Zhang, Zhao and Zhou 2025), whose constants were not all
+readable: `docs/formulas/robust_frontier.md#cw-oful` and `#hvt-ucb` say what is derived here and what is recalled.
+T is the horizon, d the dimension, L the largest norm of a feature, B that of theta, C a budget of corruption.
+"""
+
+import math
+from typing import NamedTuple
+
+from jaxbandits.typing import Scalar
+from jaxbandits.validation import integer, number
+
+
+def failure(horizon: int, failure_prob: Scalar | None) -> float:
+    """The probability that confidence sets fail: 1 / T by default, and 1/2 at T = 1."""
+    given = 1 / max(horizon, 2) if failure_prob is None else failure_prob
+    return number("failure_prob", given, 0.0, 1.0, open_low=True, open_high=True)
+
+
+def budget(horizon: int, corruption_budget: Scalar | None) -> float:
+    """C: sqrt(T) by default."""
+    return number("corruption_budget", math.sqrt(horizon) if corruption_budget is None else corruption_budget, 0.0)
+
+
+def weighted_radius(
+    dim: int,
+    horizon: int,
+    corruption_budget: Scalar | None,
+    ridge: float,
+    noise_scale: Scalar,
+    theta_norm: Scalar,
+    feature_norm: Scalar,
+    failure_prob: Scalar | None,
+) -> tuple[float, float]:
+    """(beta, alpha) of CW-OFUL, alpha = inf at C = 0; ValueErrors name the arguments from `corruption_budget` on."""
+    corruption = budget(horizon, corruption_budget)
+    noise = number("noise_scale", noise_scale, 0.0)
+    shrinkage = math.sqrt(ridge) * number("theta_norm", theta_norm, 0.0, open_low=True)
+    norm = number("feature_norm", feature_norm, 0.0, open_low=True)
+    confidence = math.log1p(horizon * norm**2 / ridge) - math.log(failure(horizon, failure_prob))
+    radius = noise * math.sqrt(dim * confidence) + shrinkage
+    if corruption == 0:
+        return radius, math.inf
+    share = noise * math.sqrt(dim) + shrinkage  # alpha C
+    return radius + share, share / corruption
+
+
+class HeavyTailedTuning(NamedTuple):
+    """Numbers of Hvt-UCB and robust OFUL: beta_t = offset + slope t^power."""
+
+    offset: float
+    slope: float
+    power: float
+    ridge: float
+    least_scale: float
+    # C / sqrt(kappa)
+    corruption: float
+    growth: float
+    tau_0: float
+    theta_norm: float
+
+
+def heavy_tailed_tuning(
+    dim: int,
+    horizon: int,
+    corruption_budget: Scalar | None,
+    *,
+    moment_scale: Scalar,
+    moment_order: Scalar,
+    theta_norm: Scalar,
+    feature_norm: Scalar,
+    ridge: Scalar | None,
+    least_scale: Scalar | None,
+    growth: Scalar,
+    failure_prob: Scalar | None,
+) -> HeavyTailedTuning:
+    """The arguments of `hvt_linucb` (at corruption_budget = 0) and `robust_oful`, checked, as numbers of a run."""
+    corruption = budget(horizon, corruption_budget)
+    scale = number("moment_scale", moment_scale, 0.0)
+    order = number("moment_order", moment_order, 1.0, 2.0, open_low=True)
+    bound = number("theta_norm", theta_norm, 0.0, open_low=True)
+    norm = number("feature_norm", feature_norm, 0.0, open_low=True)
+    ridge = number("ridge", dim if ridge is None else ridge, 1e-6, 1e6)
+    least = number("least_scale", 1 / math.sqrt(horizon) if least_scale is None else least_scale, 0.0, open_low=True)
+    growth = number("growth", growth, 0.0, open_low=True)
+    power = (2 - order) / (2 * order)
+    kappa = dim * math.log1p(norm**2 * horizon / (growth * ridge * least**2 * dim))
+    log = math.log(2 * horizon**2 / failure(horizon, failure_prob))
+    tau_0 = math.sqrt(2 * kappa) * math.log(3 * horizon) ** power / log ** (1 / order)
+    offset = math.sqrt(ridge * (2 + 4 * bound**2))
+    return HeavyTailedTuning(
+        offset=offset + 2 * math.sqrt(kappa) if corruption > 0 else offset,
+        slope=107 * log * tau_0,
+        power=power,
+        ridge=ridge,
+        least_scale=max(scale, least),
+        corruption=corruption / math.sqrt(kappa),
+        growth=growth,
+        tau_0=tau_0,
+        theta_norm=bound,
+    )
+
+
+def cw_bound(
+    dim: int,
+    horizon: Scalar,
+    corruption_budget: Scalar | None = None,
+    *,
+    ridge: Scalar = 1.0,
+    noise_scale: Scalar = 0.5,
+    theta_norm: Scalar = 1.0,
+    feature_norm: Scalar = 1.0,
+    failure_prob: Scalar | None = None,
+    max_gap: Scalar | None = None,
+) -> float:
+    """Upper bound on the regret of CW-OFUL, with its constants: it holds with probability 1 - failure_prob.
+
+    2 beta (sqrt(2 T d i) + 2 d i / alpha) with i = ln(1 + T L^2 / (d ridge)); without the last term at C = 0.
+
+    Parameters
+    ----------
+    dim : int
+        Features d, at least 1.
+    horizon : int
+        Plays T, at least 1.
+    corruption_budget : float, optional
+        C that the learner allows for, at least 0; the adversary's may not exceed it. Default: sqrt(T).
+    ridge : float, default 1.0
+        Of the regression, at least `feature_norm` squared.
+    noise_scale : float, default 0.5
+        The rewards' sub-Gaussian scale R, at least 0.
+    theta_norm : float, default 1.0
+        Bound B > 0 on the norm of theta.
+    feature_norm : float, default 1.0
+        The largest norm L > 0 of a feature.
+    failure_prob : float, optional
+        In (0, 1). Default: 1 / T, and 1/2 at T = 1.
+    max_gap : float, optional
+        Largest gap between two means, at least 0: the bound is cut at max_gap T. Default: no cut.
+
+    Returns
+    -------
+    float
+        The bound, for `cw_oful` at radius_scale = 1.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    Derived here [ours], not the paper's theorem. Heavy plays, of weight 1, cost 2 beta each norm, and the squared
+    norms of all of them sum to at most 2 d i. The others have w ||x|| = alpha, so that their norms sum to at most 2 d i
+    / alpha.
+
+    References
+    ----------
+    `docs/formulas/robust_frontier.md#cw-oful`.
+
+    Examples
+    --------
+    >>> round(cw_bound(4, 4000, 0, failure_prob=0.05)), round(cw_bound(4, 4000, 50, failure_prob=0.05))
+    (4100, 23557)
+    """
+    dim, plays = integer("dim", dim, 1), integer("horizon", horizon, 1)
+    norm = number("feature_norm", feature_norm, 0.0, open_low=True)
+    ridge = number("ridge", ridge, norm**2, remedy="the bound needs a ridge of at least feature_norm squared")
+    radius, threshold = weighted_radius(
+        dim, plays, corruption_budget, ridge, noise_scale, theta_norm, norm, failure_prob
+    )
+    information = dim * math.log1p(plays * norm**2 / (dim * ridge))
+    bound = 2 * radius * (math.sqrt(2 * plays * information) + 2 * information / threshold)
+    return bound if max_gap is None else min(bound, number("max_gap", max_gap, 0.0) * plays)

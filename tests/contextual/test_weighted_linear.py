@@ -1,0 +1,304 @@
+"""CW-OFUL, Hvt-UCB and robust OFUL: paths, weights, numbers, limits and refusals."""
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from against_reference import apart, exact_world, planted, world_tables
+from on_tape import on_tape
+from reference import weighted_linear as literal
+
+import jaxbandits as jb
+from jaxbandits.algorithms import cw_oful, hvt_linucb, linucb, robust_oful
+from jaxbandits.algorithms.contextual.hvt_linucb import onto_ball
+
+T, D = 300, 3
+users = functools.partial(jb.environments.contextual_linear, num_arms=6, dim=D)
+fixed = functools.partial(users, contexts="fixed")
+NAMES = {
+    "budget": "corruption_budget", "failure": "failure_prob", "scale": "moment_scale", "order": "moment_order",
+    "least": "least_scale",
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _quick(quickly_compiled):
+    """Nothing here is about the last bits of a user's own options."""
+
+
+def given(numbers):
+    return {NAMES.get(name, name): value for name, value in numbers.items()}
+
+
+def made(numbers, factory=cw_oful, **more):
+    return factory(**{"num_arms": 6, "dim": D, "horizon": T} | given(numbers) | more)
+
+
+def simulated(algorithm, environment, seed):
+    return jb.simulate(algorithm, environment(), seed=seed, history=True, checkpoints=1, dtype="float64")
+
+
+# CW-OFUL
+
+CASES = {
+    "defaults": {},
+    "clean": {"budget": 0.0, "radius_scale": 0.3},
+    "corrupted": {"budget": 40.0, "ridge": 0.5, "noise_scale": 0.3, "theta_norm": 0.8}
+    | {"failure": 0.05, "radius_scale": 0.2},
+}
+
+
+@pytest.mark.parametrize("environment", [users, fixed], ids=["redrawn", "fixed"])
+@pytest.mark.parametrize("case", CASES)
+def test_cw_paths_are_the_literal_ones(case, environment):
+    algorithm = made(CASES[case], contexts="fixed" if environment is fixed else "redraw")
+    for seed in range(3):
+        contexts, rewards, _ = exact_world(environment, seed, T)
+        actions, weights = literal.cw_oful(contexts, rewards, **CASES[case])
+        np.testing.assert_array_equal(simulated(algorithm, environment, seed).history.action, actions)
+        assert (weights.min() < 0.9) == (case != "clean")
+
+
+@pytest.mark.parametrize(("old", "new"), [
+    ("width = radius_scale * beta", "width = 2 * radius_scale * beta"),
+    ("x, inverse = contexts[t - 1]", "x, inverse = contexts[t - 2]"),
+    ("b = b + weight * x[arm]", "b = b + x[arm]"), ("sigma + weight * np", "sigma + np"),
+    ("alpha / norms[arm])", "alpha / norms[arm] ** 2)"),
+])  # fmt: skip
+def test_planted_errors_fork_cw_paths(old, new):
+    wrong = planted(literal, old, new)
+
+    def differs(seed):
+        contexts, rewards, _ = exact_world(users, seed, T)
+        run = simulated(made(CASES["corrupted"]), users, seed)
+        return (run.history.action != wrong.cw_oful(contexts, rewards, **CASES["corrupted"])[0]).any()
+
+    assert any(differs(seed) for seed in range(3))
+
+
+def test_the_numbers_of_cw():
+    for budget, beta, alpha in ((0, 4.360064268, math.inf), (50, 6.360064268, 0.04)):
+        params = cw_oful(num_arms=2, dim=4, horizon=4000, corruption_budget=budget, failure_prob=0.05).params
+        assert params.radius == pytest.approx(beta, rel=1e-9) and params.threshold == pytest.approx(alpha, rel=1e-12)
+    numbers = CASES["corrupted"] | {"feature_norm": 2.0}
+    want = {k: v for k, v in numbers.items() if k != "radius_scale"}
+    assert made(numbers).params[2:] == pytest.approx(literal.cw_numbers(D, T, **want))
+
+
+def test_without_corruption_it_is_oful():
+    """That is linucb with the same width, bit for bit."""
+    ours = made(CASES["clean"])
+    plain = linucb(num_arms=6, dim=D, horizon=T, radius_scale=0.3)
+    plain = plain._replace(params=plain.params._replace(ridge=1.0, base=ours.params.radius, slope=0.0))
+    runs = [jb.simulate(a, users(), seed=2, history=True, checkpoints=1) for a in (ours, plain)]
+    np.testing.assert_array_equal(*(run.history.action for run in runs))
+    assert runs[0].regret[-1] == runs[1].regret[-1]
+
+
+def test_an_unknown_budget_is_the_root_of_the_horizon():
+    assert made({}).params == made({"budget": math.sqrt(T)}).params
+    assert made({}).program is made({"budget": 0}).program
+
+
+def test_the_weight_is_that_of_the_decision():
+    """The note carries it: a late update takes it whatever V has become, and features of 0 weigh 1."""
+    algorithm = made({"budget": 30.0})
+    context = np.zeros((1, 6, D))
+    context[0, 2] = [0.6, 0.0, 0.8]
+    program, x = algorithm.program, jnp.asarray(context, jnp.float32)
+    params = algorithm.params._replace(**{k: jnp.float32(v) for k, v in algorithm.params._asdict().items()})
+    draws = jb.random.Draws(jnp.uint32(0), "alg")
+    state, t = program.init(params, draws), jnp.ones(1, jnp.int32)
+    action, _, note = program.act(params, state, draws, t, x)
+    message = program.encode(params, note, draws, t, x, action, jnp.ones(1), jnp.ones(1, bool))
+    late = state._replace(inverse=state.inverse / 4)
+    weight = params.threshold
+    assert action.tolist() == [2]
+    for moved, square in ((state, 1.0), (late, 0.25)):
+        after = program.update(params, moved, draws, t[0], note, message, 1)[0]
+        want = weight / (1 + weight * square) * moved.inverse @ message[0]
+        np.testing.assert_allclose(after.theta, want, rtol=1e-6)
+    nothing = program.act(params, state, draws, t, jnp.zeros_like(x))[2]
+    assert float(nothing[0]) == 1.0
+
+
+def test_rewards_that_are_not_finite_count_as_nothing():
+    context = np.random.default_rng(0).normal(size=(30, 6, D))
+    rewards = np.ones((30, 6))
+    rewards[3], rewards[5], rewards[7] = np.nan, np.inf, -np.inf
+    _, (_, reward), states = on_tape(made({}), context, rewards)
+    assert [int(t) for t in np.flatnonzero(reward == 0)] == [3, 5, 7] and np.isfinite(states.theta).all()
+
+
+def test_cw_bound_holds_and_needs_a_ridge():
+    bound = functools.partial(jb.theory.cw_bound, D, 2000, failure_prob=0.05)
+    algorithm = functools.partial(cw_oful, failure_prob=0.05)
+    run = jb.sweep(algorithm, users(), horizon=2000, seeds=200, grid={"corruption_budget": [0.0, 50.0]}, progress=False)
+    regret = run.regret.values[0, :, :, -1]
+    assert regret[0].max() < bound(0.0) < bound(50.0) and regret[1].max() < bound(50.0)
+    assert bound(50.0, max_gap=1.0) == 2000 < bound(50.0)
+    with pytest.raises(ValueError, match=r"ridge = 0.5 .*feature_norm squared"):
+        bound(ridge=0.5)
+
+
+@pytest.mark.parametrize(("arguments", "name"), [
+    ({"corruption_budget": -1.0}, "corruption_budget"), ({"ridge": 0.0}, "ridge"),
+    ({"noise_scale": -1.0}, "noise_scale"), ({"theta_norm": 0.0}, "theta_norm"),
+    ({"feature_norm": 0.0}, "feature_norm"), ({"num_arms": 1}, "num_arms"),
+    ({"failure_prob": 1.0}, "failure_prob"), ({"radius_scale": -1.0}, "radius_scale"),
+    ({"contexts": "moving"}, "contexts"),
+])  # fmt: skip
+def test_wrong_arguments_of_cw_are_named(arguments, name):
+    with pytest.raises(ValueError, match=f"{name} = .* must be"):
+        made({}, **arguments)
+
+
+# Hvt-UCB and robust OFUL
+
+heavy = functools.partial(users, reward="student", df=1.8, noise_scale=0.3)
+HEAVY = {
+    "hvt": {"scale": 0.4, "radius_scale": 1e-4},
+    "hvt, no variance": {"scale": 0.5, "order": 1.4, "theta_norm": 0.7, "ridge": 0.5, "least": 0.2, "growth": 2.0}
+    | {"failure": 0.1, "radius_scale": 3e-4},
+    "robust": {"scale": 0.4, "budget": 30.0, "radius_scale": 1e-4},
+    "robust, default": {"scale": 0.3, "order": 1.5, "budget": math.sqrt(T), "theta_norm": 0.5, "radius_scale": 1e-3},
+}
+
+
+def heavy_made(case, **more):
+    numbers = {k: v for k, v in HEAVY[case].items() if (case, k) != ("robust, default", "budget")}
+    return made(numbers, factory=robust_oful if "robust" in case else hvt_linucb, **more)
+
+
+@pytest.mark.parametrize("case", HEAVY)
+def test_heavy_tailed_paths_are_the_literal_ones(case):
+    on_the_sphere = 0.0
+    for seed in range(3):
+        contexts, rewards, _ = exact_world(heavy, seed, T)
+        actions, thetas = literal.hvt_linucb(contexts, rewards, **HEAVY[case])
+        run = simulated(heavy_made(case), heavy, seed)
+        np.testing.assert_array_equal(run.history.action, actions)
+        on_the_sphere += np.isclose(np.linalg.norm(thetas, axis=1), HEAVY[case].get("theta_norm", 1.0)).mean()
+    assert on_the_sphere > 0.1  # the projection was at work
+
+
+def test_estimates_are_the_literal_ones():
+    contexts, rewards, _ = exact_world(heavy, 3, T)
+    rewards = rewards.copy()
+    rewards[[5, 50]], rewards[[9, 90]], rewards[20] = np.inf, -np.inf, np.nan
+    for case in ("hvt, no variance", "robust"):
+        with jax.enable_x64(True):
+            actions, _, states = on_tape(heavy_made(case), contexts, rewards, dtype=jnp.float64)
+        want, thetas = literal.hvt_linucb(contexts, rewards, **HEAVY[case])
+        np.testing.assert_array_equal(actions, want)
+        np.testing.assert_allclose(states.theta, thetas, atol=1e-9)
+
+
+@pytest.mark.parametrize(("old", "new"), [
+    ("return radius_scale * (107", "return 2 * radius_scale * (107"), ("beta(max(t - 1, 1))", "beta(t + 1)"),
+    ("theta = projected(theta, v, theta_norm)", "theta = theta / max(1, np.linalg.norm(theta) / theta_norm)"),
+    ("growth * sigma**2)", "sigma**2)"), ("x, inverse, now = contexts[t - 1]", "x, inverse, now = contexts[t - 2]"),
+])  # fmt: skip
+def test_planted_errors_fork_heavy_tailed_paths(old, new):
+    wrong, case = planted(literal, old, new), "hvt, no variance"
+
+    def differs(seed):
+        contexts, rewards, _ = exact_world(heavy, seed, T)
+        run = simulated(heavy_made(case), heavy, seed)
+        return (run.history.action != wrong.hvt_linucb(contexts, rewards, **HEAVY[case])[0]).any()
+
+    assert any(differs(seed) for seed in range(4))
+
+
+def test_the_numbers_of_hvt():
+    given = {"num_arms": 2, "dim": 4, "horizon": 3000, "moment_scale": 1.0, "ridge": 1.0, "failure_prob": 0.05}
+    plain, robust = hvt_linucb(**given).params, robust_oful(**given).params
+    kappa = ((robust.offset - plain.offset) / 2) ** 2
+    assert kappa == pytest.approx(52.96059276, rel=1e-9) and plain.tau_0 == pytest.approx(2.31867835, rel=1e-9)
+    assert plain.offset + plain.slope == pytest.approx(4890.392162, rel=1e-9)
+    assert robust.corruption == pytest.approx(math.sqrt(3000 / 52.96059276)) and plain.corruption == 0
+    assert (plain.least_scale, plain.growth) == (1.0, 4.0) and hvt_linucb(**given | {"ridge": None}).params.ridge == 4
+    assert hvt_linucb(**given | {"moment_scale": 0}).params.least_scale == pytest.approx(3000**-0.5)
+
+
+def test_without_corruption_robust_oful_is_hvt():
+    ours, plain = made({"budget": 0.0, "scale": 0.4}, robust_oful), made({"scale": 0.4}, hvt_linucb)
+    assert ours.params == plain.params and ours.program is plain.program
+    assert ours.program is made({"budget": 9.0, "scale": 0.4, "order": 1.3}, robust_oful).program
+    unknown = made({"scale": 0.4}, robust_oful)
+    assert unknown.params == made({"budget": math.sqrt(T), "scale": 0.4}, robust_oful).params
+
+
+@pytest.mark.parametrize("dim", [1, 3, 10])
+def test_projection_onto_the_ball(dim):
+    random = np.random.default_rng(dim)
+    for size in (0.5, 1.0001, 3.0, 200.0):
+        root = random.normal(size=(dim, dim))
+        v = root @ root.T + 0.05 * np.eye(dim)
+        theta = random.normal(size=dim)
+        theta *= size / np.linalg.norm(theta)
+        found = jax.jit(onto_ball)(jnp.asarray(theta, jnp.float32), jnp.asarray(np.linalg.inv(v), jnp.float32))
+        np.testing.assert_allclose(found, literal.projected(theta, v, 1.0), atol=2e-4)
+        assert np.linalg.norm(found) <= 1 + 1e-6 and (size > 1 or (found == jnp.asarray(theta, jnp.float32)).all())
+    assert (jax.jit(onto_ball)(jnp.zeros(dim), jnp.eye(dim)) == 0).all()
+
+
+def test_infinite_rewards_and_features_of_zero_leave_states_finite():
+    context = np.random.default_rng(0).normal(size=(40, 6, D))
+    context[::5] = 0
+    for value in (np.inf, -np.inf, np.nan):
+        actions, _, states = on_tape(heavy_made("hvt"), context, np.full((40, 6), value))
+        assert np.isfinite(states.theta).all() and np.isfinite(states.inverse).all() and actions.max() < 6
+        assert (np.abs(states.theta).max() > 0.1) == (not np.isnan(value))
+
+
+def test_the_scale_is_that_of_the_decision():
+    """A late update takes the norm that its own play saw."""
+    algorithm = heavy_made("robust")
+    params = algorithm.params._replace(**{k: jnp.float32(v) for k, v in algorithm.params._asdict().items()})
+    state, draws = algorithm.program.init(params, jb.random.Draws(jnp.uint32(0), "alg")), None
+    x = jnp.zeros((1, 6, D)).at[0, 2].set(jnp.array([0.6, 0.0, 0.8]))
+    action, _, note = algorithm.program.act(params, state, draws, jnp.ones(1, jnp.int32), x)
+    assert action.tolist() == [2] and float(note) == pytest.approx(1 / D)
+    moved = []
+    for now in (state, state._replace(inverse=state.inverse / 4)):
+        after = algorithm.program.update(params, now, draws, jnp.int32(1), note, (x[0, 2], jnp.float32(0.01)), 1)[0]
+        moved.append(np.linalg.inv(after.inverse) - np.linalg.inv(now.inverse))
+    np.testing.assert_allclose(*moved, atol=2e-3)
+
+
+@pytest.mark.parametrize("factory", ["cw_oful", "hvt_linucb"])
+def test_mean_regret_is_the_literal_one(factory):
+    """200 seeds of each, not the same ones; a doubled width of CW-OFUL is told apart."""
+    case, environment = (CASES["corrupted"], users()) if factory == "cw_oful" else (HEAVY["hvt"], heavy())
+    horizon = 60
+    algorithm = functools.partial(getattr(jb.algorithms, factory), **given(case))
+    fast = jb.sweep(algorithm, environment, horizon=horizon, seeds=200, progress=False, checkpoints=1)
+    tables = world_tables(environment, np.arange(200, 400), horizon, 6)
+
+    def regrets(module):
+        total = []
+        for contexts, theta, rewards in zip(*tables, strict=True):
+            means, actions = contexts @ theta, getattr(module, factory)(contexts, rewards, **case)[0]
+            total.append((means.max(axis=1) - means[np.arange(horizon), actions]).sum())
+        return np.array(total)
+
+    observed = fast.regret.values.reshape(200)
+    assert apart(observed, regrets(literal)) < 4
+    if factory == "cw_oful":
+        assert apart(observed, regrets(planted(literal, "width = radius", "width = 2 * radius"))) > 4
+
+
+@pytest.mark.parametrize(("arguments", "name"), [
+    ({"moment_scale": -1.0}, "moment_scale"), ({"moment_order": 1.0}, "moment_order"),
+    ({"moment_order": 2.5}, "moment_order"), ({"theta_norm": 0.0}, "theta_norm"), ({"ridge": 0.0}, "ridge"),
+    ({"least_scale": 0.0}, "least_scale"), ({"growth": 0.0}, "growth"), ({"failure_prob": 0.0}, "failure_prob"),
+    ({"feature_norm": 0.0}, "feature_norm"), ({"radius_scale": -1.0}, "radius_scale"), ({"dim": 0}, "dim"),
+    ({"corruption_budget": -1.0}, "corruption_budget"),
+])  # fmt: skip
+def test_wrong_arguments_of_robust_oful_are_named(arguments, name):
+    with pytest.raises(ValueError, match=f"{name} = .* must be"):
+        made({}, robust_oful, **{"moment_scale": 1.0} | arguments)

@@ -1,0 +1,487 @@
+"""Corruption budgets: tables of charges, literal paths, budgets kept to the last bit, what they do, and refusals."""
+
+import functools
+import math
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from against_reference import planted
+from reference import budgeted as reference
+from reference import stochastic
+
+import jaxbandits as jb
+from jaxbandits import simulator, theory
+from jaxbandits.adversaries import budgeted
+from jaxbandits.catalogue import ALGORITHMS
+from jaxbandits.protocol import Adversary, AdversaryView, Attack, Truth
+from jaxbandits.random import Draws
+from jaxbandits.simulator import attack_state
+from jaxbandits.sweeps.engines import one_call
+from jaxbandits.sweeps.plan import plan
+from jaxbandits.sweeps.storage.store import Begun
+from jaxbandits.window import Lane
+
+MEANS = np.array([0.8, 0.6, 0.5, 0.3])
+ARMS = partial(jb.environments.bernoulli_arms, means=MEANS)
+NOISY = partial(jb.environments.gaussian_arms, means=MEANS, scale=0.4)  # indices are never tied
+LOSSES = jb.environments.bernoulli_losses(means=[0.3, 0.5])
+ACTIONS = np.array([0, 1, 2, 3, 0, 0, 1, 0, 3, 3, 0, 2, 0, 0, 1, 0])
+REWARDS = np.array([1, 1, 0, 0, 1, 0, 1, 1, 0, 1, 1, 1, 0, 1, 1, 1.0])
+KINDS = ["lower_best", "raise_worst", "swap", "empirical_best"]
+OFFERED = 40  # plays of the windows of several plays here: one program serves them all
+SCHEDULES = ["early", "late", "uniform", "burst"]
+
+
+@pytest.fixture(autouse=True)
+def _quick(quickly_compiled):
+    """Nothing here is about the last bits of a user's own options."""
+
+
+@functools.cache
+def window_of(attack):
+    """A compiled window of the attack. Where a reward is swapped, the fresh one is the arm's mean plus t / 1000."""
+
+    @jax.jit
+    def window(params, state, t, action, reward, play, means):
+        sample = lambda arm: means[arm] + t.astype(means.dtype) / 1000
+        view = AdversaryView(t, (), action, play, Truth(means), (), (), (), sample)
+        new, hit, state = attack.corrupt(params, state, Draws(jnp.uint32(0), "contamination"), t, reward, view)
+        assert hit is False  # regret counts corrupted plays
+        return new, state
+
+    return window
+
+
+def played(adversary, actions, rewards, *, slots=1, offered=None, dtype=jnp.float64, means=MEANS):
+    """The attack on given plays in windows of `slots`: delivered rewards, the account after windows, diagnostics.
+
+    offered: as many plays are offered by a window; those beyond `slots` are not made.
+    """
+    offered = offered or slots
+    with jax.enable_x64(dtype == jnp.float64):
+        cast = lambda x: jnp.asarray(x, dtype if isinstance(x, float) else jnp.int32)
+        params, world = jax.tree.map(cast, adversary.params), jnp.asarray(means, dtype)
+        state = attack_state(adversary.attack, params, Draws(jnp.uint32(0), "contamination", dtype), len(means))
+        window, seen, account = window_of(adversary.attack), [], []
+        for first in range(0, len(actions), slots):
+            made = min(slots, len(actions) - first)
+            pad = lambda x, at=first, made=made: np.resize(x[at : at + made], offered)
+            t, play = first + 1 + jnp.arange(offered, dtype=jnp.int32), jnp.arange(offered) < made
+            action, reward = jnp.asarray(pad(actions), jnp.int32), jnp.asarray(pad(rewards), dtype)
+            new, state = window(params, state, t, action, reward, play, world)
+            np.testing.assert_array_equal(new[made:], reward[made:])  # plays that are not made are left alone
+            seen.append(np.asarray(new)[:made])
+            account.append(float(state.spent))
+        diagnostics = {name: float(x) for name, x in adversary.attack.diagnose(params, state).items()}
+    return np.concatenate(seen), np.array(account), diagnostics
+
+
+def literally(module, adversary_arguments, actions, rewards, means=MEANS):
+    attack = module.Budgeted(list(map(float, means)), **adversary_arguments)
+    rank = attack.mirror
+    seen = [
+        attack.deliver(t, int(a), float(x), fresh=means[rank(int(a))] + t / 1000)
+        for t, (a, x) in enumerate(zip(actions, rewards, strict=True), start=1)
+    ]
+    return np.array(seen), attack
+
+
+# ---- tables
+
+
+@pytest.mark.parametrize(("slots", "offered"), [(1, 1), (4, OFFERED), (16, OFFERED)])
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+def test_charges_by_hand(slots, offered, dtype):
+    by_hand = partial(played, actions=ACTIONS, rewards=REWARDS, slots=slots, offered=offered, dtype=dtype)
+    seen, account, _ = by_hand(budgeted(total=2.5))
+    assert seen.tolist() == [0, 1, 0, 0, 0, 0, 1, 0.5, 0, 1, 1, 1, 0, 1, 1, 1]
+    assert account.tolist() == [float(x) for x in np.cumsum([1, 0, 0, 0, 1, 0, 0, 0.5] + [0] * 8)[slots - 1 :: slots]]
+    seen, account, _ = by_hand(budgeted(total=2.5, strength="weak"))
+    assert seen.tolist() == [0, *REWARDS[1:]]
+    assert account.tolist() == [float(x) for x in np.cumsum([1, 1, 0.5] + [0] * 13)[slots - 1 :: slots]]
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+def test_the_empirical_best_arm_is_brought_down_just_enough(dtype):
+    seen, _, told = played(budgeted(total=2.0, kind="empirical_best"), ACTIONS, REWARDS, dtype=dtype)
+    np.testing.assert_allclose(seen, [*REWARDS[:4], 0.8, *REWARDS[5:]], rtol=1e-6)
+    assert told["corruption_spent"] == pytest.approx(0.2, rel=1e-6)
+
+
+def test_schedules_are_the_printed_plays():
+    at = lambda schedule, horizon: budgeted(total=8.0, schedule=schedule, horizon=horizon).params[-3:]
+    assert at("late", 17)[:2] == (8, 2**31 - 1) and at("uniform", 16)[2] == 0.5
+    assert at("burst", 100)[:2] == (25, 32) and at("burst", 16)[:2] == (4, 5) and at("burst", 17)[:2] == (4, 6)
+    assert at("early", None) == at("early", 50) == (0, 2**31 - 1, math.inf)
+
+
+# ---- the literal attack
+
+
+RNG = np.random.default_rng(0)
+MANY, LONG = RNG.integers(4, size=90), RNG.normal(0.5, 0.6, size=90)
+LONG[[7, 30, 61]] = math.inf, -math.inf, math.nan
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("strength", ["strong", "weak"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_charge_by_charge_as_in_the_literal_attack(kind, strength, schedule):
+    for total, size, low in ((3.7, 0.3, 0.0), (0.3, 0.1, -math.inf)):
+        arguments = {
+            "total": total, "kind": kind, "strength": strength, "schedule": schedule, "size": size, "low": low,
+            "high": 0.9, "margin": 0.05, "horizon": 90,
+        }  # fmt: skip
+        want, attack = literally(reference, arguments, MANY, LONG)
+        sums = np.cumsum(attack.charges)
+        # "empirical_best" goes by the means at a window's start
+        for slots, offered in ((1, 1), *(((7, OFFERED), (40, OFFERED)) if kind != "empirical_best" else ())):
+            seen, account, told = played(budgeted(**arguments), MANY, LONG, slots=slots, offered=offered)
+            np.testing.assert_allclose(seen, want, rtol=1e-12, atol=1e-12)
+            ends = [min(i + slots, 90) - 1 for i in range(0, 90, slots)]
+            np.testing.assert_allclose(account, sums[ends], rtol=1e-12, atol=1e-12)
+            if strength == "weak":
+                assert told["corrupted_regret"] == pytest.approx(attack.corrupted_regret, abs=1e-11)
+
+
+@functools.cache
+def swapped_rewards(seed, horizon):
+    """What every arm pays, and pays where rewards are swapped, [T, K], as the simulator draws it in float64."""
+    world = NOISY()
+    with jax.enable_x64(True):
+        params = jax.tree.map(lambda x: jnp.asarray(x, jnp.float64), world.params)
+        t, stream = jnp.arange(1, horizon + 1, dtype=jnp.int32), Draws(jnp.uint32(seed), "contamination", jnp.float64)
+        pay = lambda draws, arm: world.world.reward(params, (), draws, t, (), jnp.full(horizon, arm, jnp.int32))
+        root = Draws(jnp.uint32(seed), "environment", jnp.float64)
+        both = (root.child("reward"), stream.child("reward"))
+        return tuple(np.stack([np.asarray(pay(draws, arm)) for arm in range(4)], axis=1) for draws in both)
+
+
+def literal_run(module, arguments, seed, horizon):
+    """UCB1 under the literal attack: actions [T] and the attack."""
+    paid, fresh = swapped_rewards(seed, horizon)
+    attack = module.Budgeted(list(MEANS), **arguments, horizon=horizon)
+    deliver = lambda t, arm: attack.deliver(t, arm, paid[t - 1, arm], fresh[t - 1, attack.mirror(arm)])
+    return stochastic.ucb1(deliver, 4, horizon), attack
+
+
+PATHS = {
+    "lower_best": {"total": 12.0},
+    "weak": {"total": 30.0, "strength": "weak", "size": 0.7},
+    "raise_worst": {"total": 9.3, "kind": "raise_worst", "schedule": "uniform"},
+    "swap": {"total": 20.0, "kind": "swap", "schedule": "burst", "size": 0.5},
+    "empirical_best": {"total": 8.0, "kind": "empirical_best", "schedule": "late", "margin": 0.2},
+}
+
+
+@pytest.fixture(scope="module")
+def fast_runs():
+    def run(name, seed):
+        attack = partial(budgeted, **PATHS[name])
+        run = jb.simulate(
+            partial(jb.algorithms.ucb1, horizon=400), NOISY(), reward_adversary=attack, seed=seed, history=True,
+            checkpoints=1, dtype="float64",
+        )  # fmt: skip
+        return run.history.action, run.diagnostics
+
+    return functools.cache(run)
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_ucb1_under_the_attack_plays_the_literal_path(name, fast_runs):
+    for seed in range(4):
+        actions, attack = literal_run(reference, PATHS[name], seed, 400)
+        played_actions, told = fast_runs(name, seed)
+        np.testing.assert_array_equal(played_actions, actions)
+        assert told["corruption_spent"] == pytest.approx(math.fsum(attack.charges), rel=1e-12, abs=1e-12)
+        if attack.strength == "weak":
+            assert told["corrupted_regret"] == pytest.approx(attack.corrupted_regret, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("lower_best", "min(self.size,", "min(2 * self.size,"),
+        ("swap", "self.start < t <= self.stop", "self.start <= t < self.stop"),
+        ("raise_worst", "self.total * t /", "self.total * (t - 1) /"),
+        ("weak", "min(self.size,", "min(2 * self.size,"),
+    ],
+)
+def test_planted_errors_are_noticed(name, old, new, fast_runs):
+    wrong, arguments = planted(reference, old, new), PATHS[name] | ({"size": 0.4} if "size" in old else {})
+    if arguments != PATHS[name]:  # the reward itself ends at 0: a larger size shows where it is below one
+        attack = budgeted(**arguments)
+        seen, _, _ = played(attack, MANY, LONG)
+        assert not np.allclose(seen, literally(wrong, arguments, MANY, LONG)[0], equal_nan=True)
+        return
+    assert any(
+        not np.array_equal(fast_runs(name, seed)[0], literal_run(wrong, PATHS[name], seed, 400)[0])
+        or fast_runs(name, seed)[1]["corruption_spent"]
+        != pytest.approx(math.fsum(literal_run(wrong, PATHS[name], seed, 400)[1].charges), rel=1e-12)
+        for seed in range(4)
+    )
+
+
+# ---- the budget
+
+
+@pytest.mark.parametrize(("total", "size"), [(0.3, 0.1), (7.7, 0.1), (1e-3, 0.7), (100.0, 0.3)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_budget_is_exceeded_in_single_precision(kind, total, size):
+    """The float64 sum of what was changed. Large rewards are rounded more coarsely than what is left of a budget."""
+    rng = np.random.default_rng(1)
+    for scale, slots in ((1.0, 1), (50.0, 1), (1.0, OFFERED), (50.0, OFFERED)):
+        plays = 60 if slots == 1 else 1200
+        rewards = rng.normal(0.5, scale, size=plays).astype(np.float32)
+        actions = rng.integers(2, size=plays) * 3
+        attack = budgeted(total=total, kind=kind, size=size, low=-math.inf, high=math.inf)
+        seen, account, told = played(attack, actions, rewards, slots=slots, dtype=jnp.float32)
+        changes = np.abs(seen.astype(np.float64) - rewards)
+        assert changes.sum() <= total * (1 + 1e-6)
+        assert account.max() <= np.nextafter(np.float32(total), np.float32(np.inf))
+        assert told["corruption_spent"] == pytest.approx(changes.sum(), rel=1e-5, abs=1e-9)
+        if slots > 1 and kind != "empirical_best":
+            assert changes.sum() > 0.999 * total  # and all of it was spent
+
+
+@pytest.mark.parametrize("slots", [1, OFFERED])
+def test_a_weak_budget_is_spent_to_the_end_and_not_beyond(slots):
+    for total, size in ((0.3, 0.1), (7.7, 0.1), (33.0, 0.7)):
+        _, account, _ = played(
+            budgeted(total=total, size=size, strength="weak"), np.zeros(120, int), np.ones(120), slots=slots,
+            dtype=jnp.float32,
+        )  # fmt: skip
+        assert account[-1] == pytest.approx(min(total, 120 * size), rel=1e-6)
+        assert account[-1] <= np.nextafter(np.float32(total), np.float32(np.inf))
+
+
+@pytest.mark.parametrize("strength", ["strong", "weak"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_happens_without_a_budget(kind, strength):
+    algorithm = partial(jb.algorithms.ucb1, horizon=150)
+    once = partial(jb.simulate, algorithm, ARMS(), seed=4, history=True, checkpoints=4)
+    run = once(reward_adversary=partial(budgeted, total=0.0, kind=kind, strength=strength, schedule="uniform"))
+    clean = once()
+    for got, want in zip(
+        jax.tree.leaves((run.history, run.state)), jax.tree.leaves((clean.history, clean.state)), strict=True
+    ):
+        np.testing.assert_array_equal(got, want)
+    assert run.diagnostics["corruption_spent"] == 0
+    if strength == "weak":
+        assert run.diagnostics["corrupted_regret"] == pytest.approx(clean.regret[-1], rel=1e-6)
+
+
+def test_weak_charges_do_not_depend_on_the_arms_that_are_played():
+    for kind in ("lower_best", "raise_worst", "swap"):
+        attack = budgeted(total=9.9, kind=kind, strength="weak", size=0.7, schedule="uniform", horizon=90)
+        accounts = [played(attack, actions, LONG, slots=slots)[1] for actions in (MANY, 0 * MANY) for slots in (1,)]
+        np.testing.assert_array_equal(*accounts)
+    strong = budgeted(total=9.9, size=0.7, schedule="uniform", horizon=90)
+    assert not np.array_equal(played(strong, MANY, LONG)[1], played(strong, 0 * MANY, LONG)[1])
+
+
+def test_means_that_change_with_the_play_have_best_and_worst_arms_of_their_own():
+    means = jnp.asarray([[0.1, 0.9, 0.5], [0.9, 0.1, 0.5], [0.5, 0.1, 0.9]], jnp.float32)
+    t, play = jnp.arange(1, 4, dtype=jnp.int32), jnp.ones(3, bool)
+    for kind, actions, wanted in (("lower_best", [1, 0, 2], 0.25), ("raise_worst", [0, 1, 1], 0.75)):
+        attack = budgeted(total=9.0, kind=kind, size=0.25)
+        params = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32 if isinstance(x, float) else None), attack.params)
+        state = attack.attack.init(params, Draws(jnp.uint32(0), "contamination"))
+        view = AdversaryView(t, (), jnp.asarray(actions, jnp.int32), play, Truth(means), (), (), (), None)
+        new, _, _ = attack.attack.corrupt(params, state, None, t, jnp.full(3, 0.5, jnp.float32), view)
+        assert new.tolist() == [wanted] * 3
+
+
+# ---- whole runs
+
+
+@pytest.fixture(scope="module")
+def attacked():
+    def regret_of(plays, adversary):
+        return jb.sweep(
+            ["ucb1"], ARMS(), horizon=plays, seeds=200, checkpoints=1, progress=False, reward_adversary=adversary
+        ).isel(algorithm=0, t=-1)
+
+    return {
+        (strength, plays): regret_of(plays, strength and partial(budgeted, total=60.0, strength=strength))
+        for strength, plays in (("strong", 1000), ("strong", 4000), ("weak", 4000), (None, 4000))
+    }
+
+
+def test_a_strong_budget_makes_ucb1_linear_and_a_weak_one_hardly_harms_it(attacked):
+    mean = {case: float(ds.regret.mean()) for case, ds in attacked.items()}
+    assert mean["strong", 1000] > 190 and mean["strong", 4000] > 780  # the second arm costs 200 and 800
+    assert mean["weak", 4000] < mean[None, 4000] + 6
+    assert np.all(attacked["weak", 4000].corruption_spent == 60.0)
+    assert attacked["strong", 4000].corruption_spent.max() < 50  # it needs less than it has
+
+
+def test_regret_in_corrupted_means_is_near_the_clean_one(attacked):
+    ds = attacked["weak", 4000]
+    apart = np.abs(ds.corrupted_regret - ds.regret)
+    assert np.all(apart <= 2 * ds.corruption_spent) and apart.mean() > 1
+    assert "corrupted_regret" not in attacked["strong", 4000]
+
+
+@pytest.mark.parametrize("schedule", ["late", "uniform"])
+def test_the_horizon_is_filled_in(schedule):
+    attack = partial(budgeted, total=5.0, schedule=schedule)
+    ds = jb.sweep(["ucb1"], ARMS(), horizon=[60, 90], seeds=3, reward_adversary=attack, checkpoints=1, progress=False)
+    for horizon in (60, 90):
+        run = jb.simulate(
+            partial(jb.algorithms.ucb1, horizon=horizon), ARMS(), seed=1, checkpoints=1,
+            reward_adversary=budgeted(total=5.0, schedule=schedule, horizon=horizon),
+        )  # fmt: skip
+        swept = ds.sel(horizon=horizon, seed=1, algorithm="ucb1")
+        assert float(swept.regret.sel(t=horizon)) == run.regret[-1]
+        assert float(swept.corruption_spent) == run.diagnostics["corruption_spent"]
+
+
+def test_schedules_and_budgets_share_a_program():
+    grid = {"reward_adversary.schedule": SCHEDULES, "reward_adversary.total": [1.0, 4.0]}
+    laid_out = plan(
+        ["ucb1"], ARMS(), horizon=80, seeds=2, grid=grid, points=None, reward_adversary=partial(budgeted, total=1.0),
+        message_adversary=None, checkpoints=1, dtype="float32",
+    )  # fmt: skip
+    assert len(laid_out.cells) == 8 and len(laid_out.groups) == 1
+
+
+@pytest.mark.parametrize(("algorithm", "strength"), [("dp_se", "weak"), ("batched_exp4", "strong")])
+def test_windows_of_many_plays_keep_the_budget_and_count_every_play(algorithm, strength):
+    """Runs whose arm is decided are played to the end too, so that a history and a sweep tell the same charges."""
+    row = ALGORITHMS[algorithm]
+    environment = row.environment()
+    attack = partial(budgeted, total=20.3, size=0.1, strength=strength, schedule="uniform")
+    once = partial(
+        jb.simulate, partial(row.algorithm, horizon=row.horizon), environment, seed=3, reward_adversary=attack
+    )
+    run, plain = once(history=True), once(checkpoints=7)
+    assert len(run.history.reward) == row.horizon
+    assert plain.diagnostics["corruption_spent"] == pytest.approx(run.diagnostics["corruption_spent"], rel=1e-6)
+    assert 0 < run.diagnostics["corruption_spent"] <= 20.3 * (1 + 1e-6)
+    if strength == "weak" and environment.facts.get("means") is not None:
+        assert plain.diagnostics["corrupted_regret"] == pytest.approx(run.diagnostics["corrupted_regret"], rel=1e-5)
+        assert abs(plain.diagnostics["corrupted_regret"] - plain.regret[-1]) <= 40.6
+
+
+def test_a_run_that_goes_on_in_the_middle_is_the_same(monkeypatch):
+    """Lanes that are saved and taken up again carry the account of the attack."""
+    laid_out = plan(
+        ["ucb1"], ARMS(), horizon=120, seeds=4, grid=None, points=None, message_adversary=None, checkpoints=3,
+        reward_adversary=partial(budgeted, total=9.7, size=0.3, kind="empirical_best"), dtype="float32",
+    )  # fmt: skip
+    monkeypatch.setattr(one_call, "segments", lambda windows, begin, done=0: ((i, 30) for i in range(done, 120, 30)))
+    task, device, kept = one_call.Task(0, (0,), 0, 4, 4), jax.local_devices()[0], {}
+    keep = lambda span, window, leaves, **_: kept.setdefault(window, [np.array(x) for x in leaves()])
+    whole = one_call.run_task(task, laid_out, device, keep=keep)
+    begun = Begun(keys=(), first=0, lanes=4, seeds=4, span=0, window=60)
+    again = one_call.run_task(task, laid_out, device, begun=(begun, kept[60]))
+    np.testing.assert_array_equal(again.regret, whole.regret)
+    for name, values in whole.diagnostics.items():
+        np.testing.assert_array_equal(again.diagnostics[name], values)
+    assert np.all(whole.diagnostics["corruption_spent"] > 0)
+
+
+# ---- diagnostics of attacks
+
+
+def watching(name="corrupted_plays"):
+    """An attack of a user that does nothing and counts plays."""
+
+    def corrupt(params, state, draws, t, payload, view):
+        return payload, False, state + jnp.sum(view.play, dtype=jnp.int32)
+
+    attack = Attack(lambda params, draws: jnp.int32(0), corrupt, diagnose=lambda params, state: {name: state})
+    return Adversary(attack, (), None, {"name": "watching"})
+
+
+@pytest.mark.parametrize("slot", ["reward_adversary", "message_adversary"])
+def test_an_attacks_diagnostics_are_variables_of_the_result(slot):
+    ds = jb.sweep(["ucb1"], ARMS(), horizon=50, seeds=3, progress=False, **{slot: watching()})
+    assert np.all(ds.corrupted_plays == 50)
+    assert jb.simulate(partial(jb.algorithms.ucb1, horizon=30), ARMS(), **{slot: watching()}).diagnostics[
+        "corrupted_plays"
+    ] == np.int32(30)
+
+
+def test_two_diagnostics_of_one_name_are_refused():
+    sweep = partial(jb.sweep, environment=ARMS(), horizon=20, seeds=2, progress=False)
+    with pytest.raises(ValueError, match="gives 'corrupted_plays', and so does another part of this run"):
+        sweep(["ucb1"], reward_adversary=watching(), message_adversary=watching())
+    (taken,) = jb.simulate(partial(jb.algorithms.htinf, horizon=9), LOSSES).diagnostics
+    with pytest.raises(ValueError, match=f"gives {taken!r}, and so does another part"):
+        sweep(["htinf"], environment=LOSSES, reward_adversary=watching(taken))
+
+
+def test_parts_of_the_package_that_share_a_name_are_refused():
+    """The functions of the package are not looked at one by one: the simulator itself says so."""
+    attack, algorithm = budgeted(total=1.0), jb.algorithms.ucb1(num_arms=4, horizon=9)
+    parts = simulator.parts_of(algorithm, ARMS(), attack, attack, "float32")
+    state = attack.attack.init((), Draws(jnp.uint32(0), ""))
+    lane = Lane(*[()] * len(Lane._fields))._replace(reward_adversary=state, message_adversary=state)
+    with pytest.raises(ValueError, match=r"reward_adversary and message_adversary both give .* 'corruption_spent'"):
+        simulator.finish(parts, simulator.case_of(algorithm, ARMS(), attack, attack), lane)
+
+
+@pytest.mark.parametrize("name", ["regret", "a/b"])
+def test_names_that_a_result_cannot_hold_are_refused(name):
+    with pytest.raises(ValueError, match=r"Attack.diagnose gives"):
+        jb.sweep(["ucb1"], ARMS(), horizon=20, seeds=2, progress=False, reward_adversary=watching(name))
+
+
+# ---- wrong arguments
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"total": -1.0}, r"total = -1.0 must be a number in \[0, inf\)"),
+        ({"total": math.inf}, "total = inf"),
+        ({"size": 0.0}, r"size = 0.0 must be a number in \(0, inf"),
+        ({"low": 1.0}, "low = 1.0 must be below high = 1.0"),
+        ({"low": math.nan}, "low = nan"),
+        ({"margin": -0.1}, "margin = -0.1"),
+        ({"kind": "lower_bst"}, "kind = 'lower_bst' must be one of .*did you mean 'lower_best'"),
+        ({"strength": "mighty"}, "strength = 'mighty' must be one of 'strong', 'weak'"),
+        ({"schedule": "soon"}, "schedule = 'soon' must be one of"),
+        ({"schedule": "late"}, "schedule = 'late' needs horizon"),
+        ({"schedule": "uniform"}, "schedule = 'uniform' needs horizon, the plays of a run: give it"),
+        ({"horizon": 0}, "horizon = 0 must be an integer of at least 1"),
+    ],
+)
+def test_wrong_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        budgeted(**({"total": 1.0} | arguments))
+
+
+def run(algorithm=jb.algorithms.ucb1, environment=ARMS, slot="reward_adversary", plays=20, **arguments):
+    attack = partial(budgeted, **({"total": 1.0} | arguments))
+    return jb.sweep([algorithm], environment(), horizon=plays, seeds=2, progress=False, **{slot: attack})
+
+
+def test_what_does_not_fit_is_refused_by_name():
+    with pytest.raises(ValueError, match="use it as reward_adversary"):
+        run(slot="message_adversary")
+    contexts = partial(jb.environments.contextual_linear, num_arms=6, dim=3)
+    with pytest.raises(ValueError, match=r"kind='empirical_best'.* needs arms whose means stay"):
+        run(jb.algorithms.linucb, contexts, kind="empirical_best")
+    assert np.all(run(jb.algorithms.linucb, contexts).corruption_spent <= 1.0)
+    agents = partial(jb.environments.federated_linear, num_agents=3, num_arms=4, dim=2)
+    with pytest.raises(ValueError, match=r"one reward a play.* agents"):
+        run(partial(jb.algorithms.isolated_linucb, window=8), agents)
+    with pytest.raises(ValueError, match="shortcut=True draws counts of values"):
+        row = ALGORITHMS["prm_elimination"]
+        run(partial(row.algorithm, shortcut=True), row.environment, plays=row.horizon)
+    with pytest.raises(ValueError, match="reward_adversary: horizon = 30 disagrees with the run's horizon 20"):
+        run(schedule="late", horizon=30, plays=20)
+
+
+def test_a_share_as_a_budget():
+    assert theory.budget_of_share(0.05, 20_000, 1.0) == 1000.0
+    assert theory.budget_of_share(0.1, 100, 2.5) == 25.0
+    for arguments, message in (((1.1, 10, 1.0), "share"), ((0.1, 0, 1.0), "horizon"), ((0.1, 10, 0.0), "size")):
+        with pytest.raises(ValueError, match=message):
+            theory.budget_of_share(*arguments)

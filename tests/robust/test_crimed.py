@@ -1,0 +1,192 @@
+"""CRIMED: its divergence, literal paths, law, regret, invariants, limits and refusals."""
+
+import importlib
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+from against_reference import planted
+from reference import crimed as reference
+
+import jaxbandits as jb
+from jaxbandits import theory
+from jaxbandits.algorithms import crimed
+
+compilation = importlib.import_module("jaxbandits.sweeps.compilation.compiled")
+FULLY = compilation.WIDE_VECTORS
+MEANS = [1.0, 0.0, 0.0, -1.0]
+K, T = 4, 400
+ARMS = partial(jb.environments.gaussian_arms, means=MEANS)
+FAR = partial(jb.adversaries.huber, corruption=0.1)
+# what the factory is told, and the attack
+CASES = {
+    "clean": ({}, None),
+    "infinite": ({"corruption_bound": 0.1}, partial(FAR, value="inf")),
+    "below": ({"corruption_bound": 0.1, "noise_scale": 1.5}, partial(FAR, value="-inf", corruption=0.3)),
+    "undefined": ({"corruption_bound": 0.2, "noise_scale": 0.5}, partial(FAR, value="nan")),
+    "swapped": ({"corruption_bound": 0.0}, partial(FAR, kind="swapped")),
+}
+
+
+@pytest.fixture(autouse=True)
+def _quick(quickly_compiled):
+    """Nothing here is about the last bits of a user's own options."""
+
+
+def run_of(case, seed):
+    arguments, attack = CASES[case]
+    algorithm = crimed(num_arms=K, horizon=T, **arguments)
+    adversary = None if attack is None else attack()
+    return jb.simulate(
+        algorithm, ARMS(), reward_adversary=adversary, seed=seed, history=True, checkpoints=1, dtype="float64"
+    ).history
+
+
+def literal(case, rewards, wrong=reference):
+    arguments, _ = CASES[case]
+    told = {"eps": arguments.get("corruption_bound", 0.05), "sigma": arguments.get("noise_scale", 1.0)}
+    return wrong.crimed(rewards, num_arms=K, horizon=T, **told)
+
+
+def paid(history):
+    """What the run was paid; 9 where the literal loop leaves its path."""
+    return lambda t, arm: float(history.reward[t - 1]) if t and history.action[t - 1] == arm else 9.0
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_paths_are_the_literal_ones(case):
+    for seed in range(3):
+        history = run_of(case, seed)
+        np.testing.assert_array_equal(history.action, literal(case, paid(history)))
+        assert np.isfinite(history.reward).all() == (case in ("clean", "swapped"))
+
+
+@pytest.mark.parametrize(("old", "new"), [
+    ("(best - x) / sigma", "(best - x) / (2 * sigma)"), ("rewards(t, arm)", "rewards(t - 1, arm)"),
+    ("(len(ordered) - 1) // 2", "len(ordered) // 2"), (" + math.log(len(x)) for", " for"),
+    ("best = max(m)", "best = sum(m) / num_arms"), ("return 0.0", "return 0.001"),
+])  # fmt: skip
+def test_planted_errors_fork_the_path(old, new):
+    wrong = planted(reference, old, new)
+
+    def differs(seed):
+        history = run_of("infinite", seed)
+        return (history.action != literal("infinite", paid(history), wrong)).any()
+
+    assert any(differs(seed) for seed in range(4))
+
+
+def test_the_law_is_that_of_the_literal_loop():
+    seeds, random, means = 200, np.random.default_rng(1), np.array(MEANS)
+
+    def regret():
+        noise, struck = random.standard_normal(T), random.random(T) < 0.1
+        actions = literal("infinite", lambda t, arm: math.inf if struck[t - 1] else means[arm] + noise[t - 1])
+        return np.sum(means.max() - means[actions])
+
+    arguments, attack = CASES["infinite"]
+    found = jb.sweep(
+        partial(crimed, **arguments), ARMS, reward_adversary=attack, horizon=T, seeds=seeds, checkpoints=1,
+        progress=False,
+    )  # fmt: skip
+    ours, theirs = np.asarray(found.regret)[0, :, -1], np.array([regret() for _ in range(seeds)])
+    assert abs(ours.mean() - theirs.mean()) < 4 * math.hypot(ours.std(), theirs.std()) / math.sqrt(seeds)
+
+
+def test_regret_is_the_specified_one(monkeypatch):
+    monkeypatch.setattr(compilation, "WIDE_VECTORS", FULLY)  # it plays for long
+    found = jb.sweep(crimed, ARMS, horizon=3000, seeds=200, checkpoints=1, progress=False)
+    regret = np.asarray(found.regret)[0, :, -1]
+    assert abs(regret.mean() - 49.0) < 4 * math.hypot(regret.std() / math.sqrt(200), 1.0)
+
+
+def test_values_of_the_divergence():
+    assert theory.median_shift(0.05) == pytest.approx(0.06601181238, rel=1e-9)
+    assert theory.median_shift(0.1) == pytest.approx(0.1397102989, rel=1e-9) and theory.median_shift(0) == 0
+    assert theory.contaminated_divergence([1.0], 0.05) == pytest.approx([0.2557702825], rel=1e-9)
+    wanted = [0.1403562587, 0.0001081948707, 0.0]
+    assert theory.contaminated_divergence([1.0, 0.3, 0.2], 0.1) == pytest.approx(wanted, rel=1e-7)
+    gaps = np.linspace(0, 40, 81)
+    np.testing.assert_array_equal(theory.contaminated_divergence(gaps, 0.0), gaps * gaps / 2)
+    for eps in (1e-6, 1e-3, 0.05, 0.3, 0.49):
+        found = theory.contaminated_divergence(gaps, eps)
+        assert found == pytest.approx([reference.d(g, eps) for g in gaps], rel=1e-7, abs=1e-9)
+        assert (found <= gaps * gaps / 2 + 1e-12).all() and (np.diff(found) > -1e-9).all()
+        assert (found[gaps < 2 * theory.median_shift(eps)] == 0).all()
+        # two neighbourhoods meet at 2 b, and total contamination tells no more than ln((1 - eps) / eps) a reward
+        assert found[-1] == pytest.approx((1 - 2 * eps) * math.log((1 - eps) / eps), rel=1e-6)
+
+
+@pytest.mark.parametrize(("gap", "eps"), [(1.0, 0.05), (0.3, 0.1), (2.5, 0.2), (6.0, 0.01)])
+def test_the_divergence_is_that_of_the_least_favourable_pair(gap, eps):
+    """By quadrature; the pair lies in both neighbourhoods, and any other pair of them is further apart."""
+    c, x = reference.c_of(gap, eps), np.linspace(-12, 12 + gap, 400_001)
+    normal = lambda mean: np.exp(-((x - mean) ** 2) / 2) / math.sqrt(2 * math.pi)
+    low, high = (1 - eps) * normal(0), (1 - eps) * normal(gap)
+    first, second = np.maximum(low, high / c), np.maximum(high, low / c)
+    area = lambda y: float(np.sum(y) * (x[1] - x[0]))
+    assert area(first) == pytest.approx(1, abs=1e-9) == area(second)
+    divergence = lambda p, q: area(np.where(p > 0, p * np.log(p / q), 0))
+    least = theory.contaminated_divergence([gap], eps)[0]
+    assert divergence(first, second) == pytest.approx(least, abs=1e-9)
+    others = [normal(mean) for mean in (-0.5, gap / 2, gap + 0.5)]
+    for one in others:
+        for other in others:
+            assert divergence(low + eps * one, high + eps * other) >= least
+
+
+def test_a_huge_reward_counts_as_an_infinite_one():
+    actions = []
+    for value in (1e9, "inf", "nan", 1e30):
+        attack = FAR(value=value)
+        run = jb.simulate(crimed(num_arms=K, horizon=T), ARMS(), reward_adversary=attack, seed=3, history=True)
+        actions.append(np.asarray(run.history.action))
+    assert all((other == actions[0]).all() for other in actions) and np.bincount(actions[0])[0] > T / 2
+    # every reward infinite: medians are equal, and arms take turns
+    all_infinite = FAR(corruption=1.0, value="-inf")
+    run = jb.simulate(crimed(num_arms=K, horizon=40), ARMS(), reward_adversary=all_infinite, history=True)
+    assert run.history.action.tolist() == [*range(K)] * 10
+
+
+def test_close_arms_are_explored_for_ever():
+    """Gaps below 2 b have index ln N, so both arms are played alike."""
+    close = partial(jb.environments.gaussian_arms, means=[0.0, 0.1])
+    found = jb.sweep(partial(crimed, corruption_bound=0.3), close, horizon=500, seeds=8, progress=False)
+    assert (np.asarray(found.pulls).min(axis=-1) > 200).all()
+
+
+def test_the_bound_and_the_scale_are_numbers():
+    made = partial(crimed, num_arms=3, horizon=100)
+    assert made().program is made(corruption_bound=0.3, noise_scale=2.0).program
+    assert made().program is crimed(num_arms=3, horizon=128).program
+    table = made(corruption_bound=0.1).params.divergence
+    assert table.shape == (4001,) and table[[100, 30, 20]] == pytest.approx([0.1403562587, 0.0001081948707, 0])
+    arguments = {"environment": ARMS, "horizon": 200, "seeds": 8, "checkpoints": 2, "progress": False}
+    bounds = [0.0, 0.05, 0.2]
+    together = jb.sweep(crimed, grid={"corruption_bound": bounds}, **arguments)
+    for i, bound in enumerate(bounds):
+        alone = jb.sweep(partial(crimed, corruption_bound=bound), **arguments)
+        np.testing.assert_array_equal(np.asarray(together.regret)[0, i], np.asarray(alone.regret)[0])
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    ({"corruption_bound": 0.5}, "corruption_bound = 0.5 must be .*breakdown point"),
+    ({"corruption_bound": -0.1}, "corruption_bound = -0.1 must be"),
+    ({"corruption_bound": math.nan}, "corruption_bound = nan must be"),
+    ({"noise_scale": 0.0}, "noise_scale = 0.0 must be"), ({"num_arms": 1}, "num_arms = 1 must be"),
+    ({"horizon": 0}, "horizon = 0 must be"),
+    ({"horizon": 2**14 + 1}, r"horizon = 16385 must be at most 2\^14 = 16384 for crimed.*shorten it"),
+])  # fmt: skip
+def test_bad_arguments_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        crimed(**{"num_arms": 2, "horizon": 100} | arguments)
+
+
+def test_bad_arguments_of_the_divergence_are_named():
+    for wrong, name in (((1.0,), "gaps"), (([-1.0],), "gaps"), (([math.inf],), "gaps")):
+        with pytest.raises(ValueError, match=name):
+            theory.contaminated_divergence(*wrong, 0.1)
+    for share in (0.5, -0.1, math.nan):
+        with pytest.raises(ValueError, match="corruption_bound"):
+            theory.median_shift(share)

@@ -1,0 +1,271 @@
+"""The multi-layer race and BARBAR: literal paths, values, laws, planted errors, what corruption does, bad arguments."""
+
+import math
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from against_reference import apart, exact_draw, planted
+from reference import robust_races as reference
+
+import jaxbandits as jb
+from jaxbandits import theory
+from jaxbandits.algorithms import barbar, multilayer_elimination
+from jaxbandits.algorithms.stochastic import integer_sums
+from jaxbandits.algorithms.stochastic.barbar import next_gaps
+from jaxbandits.algorithms.stochastic.multilayer_elimination import layer_of, width
+from jaxbandits.protocol import Report
+from jaxbandits.random import Draws
+
+W = [0.8, 0.6, 0.5, 0.3]
+K, T = 4, 700
+ARMS = partial(jb.environments.bernoulli_arms, means=W)
+CASES = {
+    "race": (multilayer_elimination, {"failure_prob": 0.05, "width_scale": 0.1}),
+    "race, narrow": (multilayer_elimination, {"failure_prob": 0.5, "width_scale": 0.03}),
+    "race, wide": (multilayer_elimination, {"failure_prob": 0.05}),
+    "barbar": (barbar, {"failure_prob": 0.05, "length_scale": 1 / 1024}),
+    "barbar, short": (barbar, {"failure_prob": 0.3, "length_scale": 1 / 16384}),
+    "barbar, tiny": (barbar, {"failure_prob": 0.3, "length_scale": 1e-7}),
+}
+
+
+@pytest.fixture(autouse=True)
+def _quick(quickly_compiled):
+    """Nothing here is about the last bits of a user's own options."""
+
+
+def rewards_of(history):
+    """Pays what a run was paid; a path that leaves the run's is not paid from there on."""
+    return lambda t, arm: float(history.reward[t - 1]) if history.action[t - 1] == arm else 0.0
+
+
+def run_of(name, seed, environment=ARMS):
+    factory, arguments = CASES[name]
+    algorithm = factory(num_arms=K, horizon=T, **arguments)
+    return jb.simulate(algorithm, environment(), seed=seed, history=True, checkpoints=3, dtype="float64")
+
+
+def literal(name, history, seed, loops=reference):
+    factory, arguments = CASES[name]
+    t = np.arange(T + 1)
+    if factory is barbar:
+        uniform = exact_draw(seed, "alg/act/arm", "uniform", t)
+        draw = lambda t: uniform[t]
+    else:
+        words = Draws(jnp.uint32(seed), "alg/act/layer").bits(jnp.asarray(t))
+        layers = np.asarray(layer_of(words, reference.number_of_layers(T)))
+        draw = lambda t: int(layers[t])
+    return getattr(loops, factory.__name__)(rewards_of(history), draw, num_arms=K, horizon=T, **arguments)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_paths_are_the_literal_ones(name):
+    for seed in range(3):
+        run = run_of(name, seed)
+        actions, rest = literal(name, run.history, seed)
+        np.testing.assert_array_equal(run.history.action, actions)
+        if name.startswith("barbar"):
+            assert int(run.diagnostics["epochs"]) == len(rest) - 1
+        else:
+            assert int(run.diagnostics["active_arms"]) == len(rest[-1]) > 0
+            assert int(run.diagnostics["empty_layers"]) == sum(not arms for arms in rest)
+
+
+@pytest.mark.filterwarnings("ignore:.*reads rewards in")
+def test_real_rewards_have_the_literal_path_too():
+    """Rewards outside [0, 1] are clipped by one and accepted by the other."""
+    arms = partial(jb.environments.gaussian_arms, means=[1.2, 0.4, 0.3, -0.2], scale=0.7)
+    for name in ("race", "barbar, short"):
+        run = run_of(name, 5, arms)
+        np.testing.assert_array_equal(run.history.action, literal(name, run.history, 5)[0])
+
+
+@pytest.mark.parametrize(("name", "old", "new"), [
+    ("race", "width_scale * (math", "2 * width_scale * (math"), ("race", "/ n[l][a]", "/ (n[l][a] + 1)"),
+    ("race", "range(1, l + 1)", "range(1, l)"), ("race, narrow", "a = min(next(", "a = max(next("),
+    ("barbar", "gap**2", "gap"), ("barbar", "gap / 16", "2 * gap"), ("barbar, short", "2.0**-m", "2.0**-(m + 1)"),
+    ("barbar", "math.ceil(sum(n))", "math.floor(sum(n))"),
+])  # fmt: skip
+def test_planted_errors_fork_the_path(name, old, new):
+    wrong = planted(reference, old, new)
+    runs = ((seed, run_of(name, seed).history) for seed in range(12))
+    assert any(not np.array_equal(h.action, literal(name, h, seed, wrong)[0]) for seed, h in runs)
+
+
+def test_values_of_the_formulas():
+    race = partial(multilayer_elimination, num_arms=4, failure_prob=0.05)
+    assert race(horizon=1000).version[2] == (4, 10)
+    assert [race(horizon=n).version[2][1] for n in (1, 2, 3, 1024, 1025, 20_000)] == [1, 1, 2, 10, 11, 15]
+    p = reference.layer_probabilities(10)
+    assert (p[0], p[9], sum(p)) == (0.5009765625, 0.0009765625, 1)
+    params = race(horizon=20_000).params
+    assert params.linear == pytest.approx(18.37985875, rel=1e-9)
+    with jax.enable_x64(True):
+        assert float(width(params, jnp.float64(100))) == pytest.approx(0.6125159623, rel=1e-9)
+    scale = lambda *x: barbar(num_arms=x[0], horizon=x[1], failure_prob=x[2]).params.pulls_scale
+    assert scale(4, 20_000, 0.05) == pytest.approx(9339.768904, rel=1e-9)
+    assert scale(10, 10**6, 1e-6) == pytest.approx(21698.39824, rel=1e-9)
+
+
+def test_failure_probabilities_are_one_in_the_horizon():
+    assert multilayer_elimination(num_arms=3, horizon=50).params == pytest.approx(
+        multilayer_elimination(num_arms=3, horizon=50, failure_prob=0.02).params
+    )
+    assert barbar(num_arms=3, horizon=50).params == barbar(num_arms=3, horizon=50, failure_prob=0.02).params
+
+
+@pytest.mark.parametrize("layers", [1, 3, 10, 31])
+def test_layers_are_drawn_as_often_as_they_should(layers):
+    n = 1 << 17
+    words = Draws(jnp.uint32(3), "alg/act/layer").bits(jnp.arange(n, dtype=jnp.int32))
+    drawn = np.bincount(np.asarray(layer_of(words, layers)), minlength=layers + 1)
+    assert drawn[0] == 0 and len(drawn) == layers + 1
+    p = np.array(reference.layer_probabilities(layers))
+    assert np.all(np.abs(drawn[1:] - n * p) <= 4.5 * np.sqrt(n * p * (1 - p)) + 1)
+    # the words that are no layer's: the first of them all, and the last of the topmost layer
+    edge = jnp.array([0, 2**32 - 1, 2 ** (32 - layers), 2 ** (32 - layers) - 1], jnp.uint32)
+    assert np.asarray(layer_of(edge, layers)).tolist() == [1, 1, layers, 1]
+
+
+def test_gaps_of_two_epochs():
+    with jax.enable_x64(True):
+        gaps, expected = jnp.ones(4), jnp.array([3.0, 5.0, 7.0, 9.0])
+        for m, r, best, want in (
+            (1, (0.8, 0.6, 0.5, 0.3), 0.7375, (0.5, 0.5, 0.5, 0.5)),
+            (2, (0.82, 0.58, 0.5, 0.31), 0.78875, (0.25, 0.25, 0.28875, 0.47875)),
+        ):
+            after, top = reference.next_gaps(gaps.tolist(), r, m)
+            assert top == pytest.approx(best) and after == pytest.approx(want)
+            gaps = next_gaps(gaps, jnp.array(r) * expected, expected, jnp.float64(2.0**-m))
+            np.testing.assert_allclose(gaps, want, rtol=1e-14)
+        # a mean is at most 1
+        np.testing.assert_allclose(next_gaps(jnp.ones(2), jnp.array([9.0, 0.0]), jnp.ones(2), 0.5), [0.5, 0.9375])
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+def test_constant_rewards_follow_the_recursion_of_the_gaps(dtype):
+    constant, slots, seed = np.array([0.9, 0.6, 0.5, 0.1]), 64, 2
+    algorithm = barbar(num_arms=4, horizon=5000, failure_prob=0.05, length_scale=1 / 4096)
+    program, found = algorithm.program, []
+    with jax.enable_x64(dtype == jnp.float64):
+        root = Draws(jnp.uint32(seed), "alg", dtype)
+        params = jax.tree.map(lambda x: jnp.asarray(x, dtype), algorithm.params)
+
+        @jax.jit
+        def window(state, before):
+            t = before + 1 + jnp.arange(slots, dtype=jnp.int32)
+            action, used, note = program.act(params, state, root.child("act"), t, ())
+            report = Report(jnp.asarray(constant, dtype)[action], action, jnp.arange(slots, dtype=jnp.int32) < used)
+            return program.update(params, state, root.child("update"), before + used, note, report, used)[0], used
+
+        state, before = program.init(params, root.child("init")), jnp.int32(0)
+        while before < 5000:
+            if not found or float(state.least_gap) != found[-1][2]:
+                found.append((np.asarray(state.gaps), int(state.left), float(state.least_gap)))
+            state, used = window(state, before)
+            before = before + used
+        uniform = np.asarray(root.child("act/arm").uniform(jnp.arange(6000, dtype=jnp.int32)), np.float64)
+    _, epochs = reference.barbar(
+        lambda t, arm: constant[arm], lambda t: uniform[t], num_arms=4, horizon=5000, failure_prob=0.05,
+        length_scale=1 / 4096,
+    )  # fmt: skip
+    assert len(epochs) >= 5
+    scale = float(algorithm.params.pulls_scale)
+    for (gaps, length, least), (want, N) in zip(found, epochs, strict=False):
+        np.testing.assert_allclose(
+            gaps, want, rtol=1e-9 if dtype == jnp.float64 else 2e-3
+        )  # float32: a draw at an edge may differ
+        assert length == N or (dtype == jnp.float32 and abs(length - N) <= 0.01 * N)
+        if dtype == jnp.float64:
+            assert length == math.ceil(np.sum(scale / gaps**2))
+        assert np.min(gaps) == least * 2  # the arm that names r* has the least gap
+
+
+def test_the_first_epoch_is_rounded_up():
+    algorithm = barbar(num_arms=4, horizon=20_000, failure_prob=0.05)
+    assert int(algorithm.program.init(algorithm.params, Draws(jnp.uint32(0), "alg/init")).left) == 37_360
+
+
+def test_sums_by_arm_are_exact_for_few_arms_and_for_many():
+    rng = np.random.default_rng(0)
+    value = rng.integers(0, 2**23 + 1, 128) * 2.0**-23
+    for arms in (3, 50):
+        arm = rng.integers(0, arms, 128)
+        total = integer_sums.nothing(jnp.float32, (arms,))
+        for _ in range(3):
+            total = integer_sums.added_by_arm(total, jnp.float32(value), jnp.float32(1), jnp.asarray(arm, jnp.int32))
+        want = 3 * np.bincount(arm, value, arms)
+        np.testing.assert_array_equal(np.asarray(total.high) + np.asarray(total.low) * 2.0**-23, want)
+
+
+def test_the_shares_of_an_epoch_are_the_printed_ones():
+    """Epoch 2 of one setting, given its gaps: an arm is drawn with probability n_a over their sum."""
+    algorithm = barbar(num_arms=3, horizon=10_000, length_scale=1.0)
+    state = algorithm.program.init(algorithm.params, Draws(jnp.uint32(0), "alg/init"))
+    state = state._replace(gaps=jnp.array([0.5, 0.6, 1.0]))
+    t = jnp.arange(1, 40_001, dtype=jnp.int32)
+    action, _, _ = algorithm.program.act(algorithm.params, state, Draws(jnp.uint32(4), "alg/act"), t, ())
+    p = np.array([4, 1 / 0.36, 1]) / (5 + 1 / 0.36)
+    drawn = np.bincount(np.asarray(action), minlength=3)
+    assert np.all(np.abs(drawn - 40_000 * p) <= 4 * np.sqrt(40_000 * p * (1 - p)))
+
+
+@pytest.mark.parametrize("name", ["race", "barbar"])
+def test_regrets_are_those_of_the_transcription_with_draws_of_its_own(name):
+    factory, arguments = CASES[name]
+    swept = partial(factory, **arguments)
+    found = jb.sweep(swept, ARMS, horizon=400, seeds=400, checkpoints=1, progress=False).regret.values.ravel()
+    rng, own = np.random.default_rng(1), []
+    p = reference.layer_probabilities(reference.number_of_layers(400))
+    for _ in range(200):
+        paid = rng.random((401, K)) < W
+        layers, uniform = rng.choice(len(p), 401, p=p) + 1, rng.random(401)
+        draw = (lambda t, u=uniform: u[t]) if factory is barbar else (lambda t, l=layers: l[t])
+        run = getattr(reference, factory.__name__)
+        actions, _ = run(lambda t, arm, x=paid: x[t, arm], draw, num_arms=K, horizon=400, **arguments)
+        own.append(np.sum(W[0] - np.array(W)[actions]))
+    assert apart(found, own) <= 4
+
+
+@pytest.mark.parametrize(("factory", "seeds", "mean", "error"), [
+    (partial(barbar, length_scale=1 / 256), 128, 1436.8, 8.5),
+    (barbar, 64, 4999.6, 1.0),
+    (partial(multilayer_elimination, width_scale=0.5), 64, 1404.1, 4.4),
+], ids=["barbar, short", "barbar", "race"])  # fmt: skip
+def test_regrets_are_those_of_a_transcription_of_others(factory, seeds, mean, error):
+    run = partial(factory, failure_prob=0.05)
+    found = jb.sweep(run, ARMS, horizon=20_000, seeds=seeds, checkpoints=1, progress=False).regret.values.ravel()
+    assert abs(found.mean() - mean) <= 4 * math.hypot(error, found.std(ddof=1) / math.sqrt(seeds))
+
+
+def test_bounds():
+    gaps, log = [0.2, 0.3, 0.5], math.log(4 * 20_000 / 0.05)
+    race = partial(theory.multilayer_bound, W, 20_000, failure_prob=0.05)
+    assert race(100.0) == pytest.approx(sum((4 * 100 * log + math.log(20_000)) * log / gap for gap in gaps))
+    bound = partial(theory.barbar_bound, W, 20_000, failure_prob=0.05)
+    inner = math.log(20_000) * math.log(4 * math.log(20_000) / 0.05)
+    assert bound(100.0) == pytest.approx(400 + sum(inner / gap for gap in gaps))
+    for function in (theory.multilayer_bound, theory.barbar_bound):
+        assert function(W, 1000) == function(W, 1000, 0.0, failure_prob=0.001) < function(W, 1000, 5.0)
+        assert function([0.5, 0.5], 1000) == 0
+        for arguments, named in (
+            (([1.5], 10), "means"), ((W, 1), "horizon"), ((W, 10, -1.0), "corruption_budget"),
+            ((W, 10, 0.0, 1.0), "failure_prob"),
+        ):  # fmt: skip
+            with pytest.raises(ValueError, match=named):
+                function(*arguments)
+
+
+@pytest.mark.parametrize("factory", [barbar, multilayer_elimination])
+@pytest.mark.parametrize(("arguments", "named"), [
+    ({"num_arms": 1}, "num_arms"), ({"horizon": 0}, "horizon"), ({"failure_prob": 0.0}, "failure_prob"),
+    ({"failure_prob": 1.0}, "failure_prob"), ({"scale": 0.0}, "_scale"), ({"scale": math.inf}, "_scale"),
+])  # fmt: skip
+def test_bad_arguments_are_named(factory, arguments, named):
+    scale = "length_scale" if factory is barbar else "width_scale"
+    arguments = {scale if name == "scale" else name: value for name, value in arguments.items()}
+    with pytest.raises(ValueError, match=scale if named == "_scale" else named):
+        factory(**{"num_arms": 2, "horizon": 10, **arguments})
