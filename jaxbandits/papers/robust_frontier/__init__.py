@@ -6,7 +6,6 @@ See docs/reproductions/robust_frontier.md.
 from jaxbandits.papers.robust_frontier import (
     budgets,
     corrupted_regime,
-    delay,
     heavy_linear,
     linear_budgets,
     shares,
@@ -18,5 +17,4 @@ STUDIES = {
     "linear-budgets": linear_budgets.STUDY,
     "heavy-linear": heavy_linear.STUDY,
     "shares": shares.STUDY,
-    "delay": delay.STUDY,
 }

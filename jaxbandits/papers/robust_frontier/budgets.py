@@ -16,19 +16,19 @@ from jaxbandits.selection import final_regret
 MEANS = [0.8, 0.6, 0.5, 0.3]
 FAILURE = {"failure_prob": 0.05}
 BELIEVED = 100.0
-TOLD, BELIEVES, AGNOSTIC = "elimination, told C", "elimination, believes C = 100", "elimination, told nothing"
+TOLD, BELIEVES, AGNOSTIC = "elimination told C", "elimination believing C = 100", "elimination told nothing"
 LEARNERS = {
     "UCB1": a.ucb1,
     "Tsallis-INF": a.tsallis_inf,
     TOLD: partial(a.stopping_elimination, **FAILURE),
     BELIEVES: partial(a.stopping_elimination, corruption_budget=BELIEVED, **FAILURE),
     AGNOSTIC: partial(a.stopping_elimination, **FAILURE),
-    "multi-layer race, width 1/2": partial(a.multilayer_elimination, width_scale=0.5, **FAILURE),
-    "BARBAR, length 1/256": partial(a.barbar, length_scale=1 / 256, **FAILURE),
+    "multi-layer race of half width": partial(a.multilayer_elimination, width_scale=0.5, **FAILURE),
+    "BARBAR of 1/256 length": partial(a.barbar, length_scale=1 / 256, **FAILURE),
 }
 QUICK = ("UCB1", TOLD, AGNOSTIC)
 ATTACKS = {  # by name: strength and schedule
-    "strong, early": ("strong", "early"), "strong, burst": ("strong", "burst"), "weak, early": ("weak", "early"),
+    "strong-early": ("strong", "early"), "strong-burst": ("strong", "burst"), "weak-early": ("weak", "early"),
 }  # fmt: skip
 SPENT, BUDGET = "corruption_spent", "reward_adversary.total"
 
@@ -44,16 +44,21 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     return {
         name: Sweep(settings | {"reward_adversary": partial(v.budgeted, strength=strength, schedule=schedule)})
         for name, (strength, schedule) in ATTACKS.items()
-        if full or name == "strong, early"
+        if full or name == "strong-early"
     }
+
+
+def words(name: str) -> str:
+    """The strength and the schedule of an attack, for reading."""
+    return name.replace("-", ", ")
 
 
 def draw(name: str):
     """Regret against the budget of one attack; nothing where the attack was not run."""
 
     def picture(results: Results) -> plot.Plot:
-        caption = f"Bernoulli arms {MEANS}; the attack: {name}"
-        ds = results[name if name in results else "strong, early"]
+        caption = f"Bernoulli arms {MEANS}; the attack: {words(name)}"
+        ds = results[name if name in results else "strong-early"]
         return plot.against(ds, BUDGET, names={BUDGET: "budget C"}, caption=caption, width=6.0)
 
     return picture
@@ -71,14 +76,14 @@ def claims(results: Results) -> list[Claim]:
     for name, ds in results.items():
         for label, part in regrets(ds).groupby("algorithm", sort=False):
             points = ", ".join(f"{row['mean']:,.0f} at {row[BUDGET]:g}" for row in part.to_dict("records"))
-            entries.append(Claim(f"{name}: regret of {label} by C", "", points))
-        entries.append(Claim(f"{name}: spent of the budget, at most", "", _spent(ds)))
+            entries.append(Claim(f"{words(name)}: regret of {label}, by C", "", points))
+        entries.append(Claim(f"{words(name)}: spent of the budget, at most", "", _spent(ds)))
         final = final_regret(ds).transpose("algorithm", BUDGET, "seed")
         ratio, low, high = ratio_interval(final.sel(algorithm=AGNOSTIC).values, final.sel(algorithm=TOLD).values)
         measured = ", ".join(
             f"{x:.2f} [{y:.2f}, {z:.2f}] at {c:g}" for x, y, z, c in zip(ratio, low, high, ds[BUDGET].values, strict=True)
         )
-        entries.append(Claim(f"{name}: elimination, told nothing over told C", "", measured))
+        entries.append(Claim(f"{words(name)}: elimination told nothing over told C", "", measured))
     return entries
 
 
@@ -86,6 +91,6 @@ STUDY = Study(
     "Budgets of corruption: told, told wrongly, told nothing",
     "docs/formulas/robust_frontier.md#budgets",
     sweeps,
-    {"early": draw("strong, early"), "burst": draw("strong, burst"), "weak": draw("weak, early")},
+    {"early": draw("strong-early"), "burst": draw("strong-burst"), "weak": draw("weak-early")},
     claims,
 )

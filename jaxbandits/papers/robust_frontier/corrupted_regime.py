@@ -57,13 +57,13 @@ def claims(results: Results) -> list[Claim]:
         final = final_regret(ds)
         for label, part in regrets(ds).groupby("algorithm", sort=False):
             points = ", ".join(f"{row['mean']:,.0f} at {row[BUDGET]:g}" for row in part.to_dict("records"))
-            entries.append(Claim(f"{strength}: regret of {label} by C", "", points))
+            entries.append(Claim(f"{strength}: regret of {label}, by C", "", points))
         ours = final.sel(algorithm="Tsallis-INF")
         parts = []
         for budget in ds[BUDGET].values[1:]:
             mean, low, high = mean_interval(((ours.sel({BUDGET: budget}) - ours.sel({BUDGET: 0.0})) / budget).values)
             parts.append(f"{mean:.2f} [{low:.2f}, {high:.2f}] at {budget:g}")
-        said = "at most C and √(C Σ ln T/Δ) beyond the clean regret, constants hidden"
+        said = "of order C and √(C Σ ln T/Δ) beyond the clean regret, constants hidden"
         entries.append(Claim(f"{strength}: Tsallis-INF, regret added by a unit of C", said, ", ".join(parts)))
     return entries
 

@@ -62,7 +62,7 @@ def claims(results: Results) -> list[Claim]:
     """Regret by delay."""
     return [
         Claim(
-            f"{name}: regret of {label} by delay", "",
+            f"{name}: regret of {label}, by delay", "",
             ", ".join(f"{row['mean']:,.0f} at {row['delay']:g}" for row in part.to_dict("records")),
         )
         for name, ds in results.items()

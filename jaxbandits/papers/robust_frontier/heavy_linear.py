@@ -80,7 +80,7 @@ def claims(results: Results) -> list[Claim]:
                 for key in ("reward_adversary.total",)
                 for row in part.to_dict("records")
             )
-            entries.append(Claim(f"{law}: regret of {label} by C", "", points))
+            entries.append(Claim(f"{law}: regret of {label}, by C", "", points))
     return entries
 
 

@@ -14,7 +14,7 @@ from jaxbandits.reports import plot
 SHAPE = {"num_arms": 10, "dim": 5}
 NOISE = 0.5
 RADIUS = 0.3  # of the printed radius: at 1 all learners explore for most of these plays
-TOLD, BELIEVES, AGNOSTIC = "CW-OFUL, told C", "CW-OFUL, believes C = 100", "CW-OFUL, told nothing"
+TOLD, BELIEVES, AGNOSTIC = "CW-OFUL told C", "CW-OFUL believing C = 100", "CW-OFUL told nothing"
 LEARNERS = {
     "OFUL": partial(a.cw_oful, corruption_budget=0.0, radius_scale=RADIUS),
     TOLD: partial(a.cw_oful, radius_scale=RADIUS),
@@ -47,7 +47,7 @@ def claims(results: Results) -> list[Claim]:
     """Regret by budget."""
     return [
         Claim(
-            f"regret of {label} by C", "",
+            f"regret of {label}, by C", "",
             ", ".join(f"{row['mean']:,.0f} at {row[BUDGET]:g}" for row in part.to_dict("records")),
         )
         for label, part in regrets(results["linear"]).groupby("algorithm", sort=False)

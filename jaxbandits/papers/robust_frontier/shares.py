@@ -52,7 +52,7 @@ def claims(results: Results) -> list[Claim]:
             f"at {share_text(row[SHARE])}"
             for row in part.to_dict("records")
         )
-        entries.append(Claim(f"regret of {label} by share", "", points))
+        entries.append(Claim(f"regret of {label}, by share", "", points))
     return entries
 
 
