@@ -251,7 +251,7 @@ def contextual_linear(
     numbers, arguments = laws.numbers_of(reward, noise_scale, df, shape, sigma)
     params: Params | SpreadParams = Params(numbers)
     spread = number("spread", spread, 0.0, 1.0)
-    facts = {
+    facts: dict[str, Any] = {
         "num_arms": num_arms,
         "dim": dim,
         "feature_norm": math.sqrt(2) if features == "reference" else 1.0,

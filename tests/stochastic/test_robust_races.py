@@ -269,3 +269,12 @@ def test_bad_arguments_are_named(factory, arguments, named):
     arguments = {scale if name == "scale" else name: value for name, value in arguments.items()}
     with pytest.raises(ValueError, match=scale if named == "_scale" else named):
         factory(**{"num_arms": 2, "horizon": 10, **arguments})
+
+
+@pytest.mark.parametrize("name", ["race", "barbar, tiny"])
+def test_many_arms_have_the_literal_path(name, monkeypatch):
+    """More arms than are written out as scalars."""
+    monkeypatch.setattr(f"{__name__}.K", 40)
+    arms = partial(jb.environments.bernoulli_arms, means=np.linspace(0.0, 1.0, 40).tolist())
+    run = run_of(name, 1, arms)
+    np.testing.assert_array_equal(run.history.action, literal(name, run.history, 1)[0])

@@ -67,7 +67,7 @@ def refreshed(t: Int[Array, ""]) -> Bool[Array, ""]:
 def scores(state: Any, x: list[Array]) -> tuple[Array, Array]:
     """<x, theta> and x' P x of every arm, from a state that has `theta` and `inverse`: each [A]."""
     packed = [state.inverse[i, j] for i, j in pairs(len(x))]
-    return sum(x[j] * state.theta[j] for j in range(len(x))), quadratic_form(packed, x)  # type: ignore[return-value]
+    return sum(x[j] * state.theta[j] for j in range(len(x))), quadratic_form(packed, x)
 
 
 def optimistic(score: Array, square: Array, width: Any) -> Int[Array, ""]:

@@ -72,7 +72,7 @@ def program(num_arms: int) -> Program:
 
     def act(params, state, draws, t, context):
         probabilities, _ = _epoch(params, state.gaps)
-        action = materialize(inverse_cdf(probabilities, draws.child("arm").uniform(t)))
+        action = materialize(inverse_cdf(probabilities[None], draws.child("arm").uniform(t)))
         return action, jnp.minimum(state.left, t.shape[0]), action
 
     def encode(params, note, draws, t, context, action, reward, play):

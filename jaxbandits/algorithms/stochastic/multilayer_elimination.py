@@ -62,13 +62,16 @@ def program(num_arms: int, layers: int) -> Program:
         active = columns.each(lambda highest: highest < layer, state.removed)
         return columns.apart(row[:, 0]), columns.apart(row[:, 1]), active
 
+    def any_active(state, layer):
+        return columns.largest(columns.each(lambda highest: -highest, state.removed)) > -layer
+
     def act(params, state, draws, t, context):
         layer = materialize(layer_of(draws.child("layer").bits(t[0]), layers))
         _, pulls, active = layer_columns(state, layer)
         fewest_first = columns.each(lambda n, here: jnp.where(here, -n, -jnp.inf), pulls, active)
         # the lowest layer with an active arm: those that the fewest layers have removed
         spare = columns.argmin(state.removed)
-        action = materialize(jnp.where(columns.largest(active), columns.argmax(fewest_first), spare))
+        action = materialize(jnp.where(any_active(state, layer), columns.argmax(fewest_first), spare))
         return jnp.full(t.shape, action), None, (layer, action)
 
     def encode(params, note, draws, t, context, action, reward, play):
@@ -79,7 +82,7 @@ def program(num_arms: int, layers: int) -> Program:
         message = jnp.where(jnp.isfinite(message), message, 0)
         layer, arm = note
         mean, pulls, active = layer_columns(state, layer)
-        learns = columns.largest(active)
+        learns = any_active(state, layer)
         old = columns.entry(mean, arm)
         number = materialize(columns.entry(pulls, arm) + learns.astype(old.dtype))
         new = materialize(jnp.where(learns, old + (message - old) / jnp.maximum(number, 1), old))
