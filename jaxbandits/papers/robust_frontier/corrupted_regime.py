@@ -31,7 +31,7 @@ def sweeps(full: bool) -> dict[str, Sweep]:
         "algorithms": {label: one for label, one in LEARNERS.items() if full or label in QUICK},
         "environment": partial(e.bernoulli_arms, means=MEANS), "horizon": 50_000 if full else 1000,
         "seeds": 200 if full else 4, "checkpoints": 1,
-        "grid": {BUDGET: [0.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0] if full else [0.0, 100.0]},
+        "grid": {BUDGET: [0.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0] if full else [0.0, 100.0]},
     }  # fmt: skip
     return {
         strength: Sweep(settings | {"reward_adversary": partial(v.budgeted, strength=strength)})
@@ -45,6 +45,7 @@ def draw(strength: str):
     def picture(results: Results) -> plot.Plot:
         caption = f"Bernoulli arms {MEANS}; the budget is {strength} and spent early on the best arm"
         ds = results[strength if strength in results else "strong"]
+        ds = ds.sel({BUDGET: ds[BUDGET] > 0})  # a logarithmic axis
         return plot.against(ds, BUDGET, names={BUDGET: "budget C"}, caption=caption, width=6.0)
 
     return picture

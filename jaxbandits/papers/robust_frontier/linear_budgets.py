@@ -31,7 +31,7 @@ def sweeps(full: bool) -> dict[str, Sweep]:
         "algorithms": {label: one for label, one in LEARNERS.items() if full or label in QUICK},
         "environment": partial(e.contextual_linear, **SHAPE, reward="gaussian", noise_scale=NOISE),
         "horizon": 10_000 if full else 500, "seeds": 100 if full else 4, "checkpoints": 1,
-        "grid": {(BUDGET, f"{TOLD}.corruption_budget"): [0.0, 10.0, 30.0, 100.0, 300.0] if full else [0.0, 30.0]},
+        "grid": {(BUDGET, f"{TOLD}.corruption_budget"): [0.0, 3.0, 10.0, 30.0, 100.0, 300.0] if full else [0.0, 30.0]},
         "reward_adversary": partial(v.budgeted, low=-math.inf, high=math.inf),
     }  # fmt: skip
     return {"linear": Sweep(settings)}
@@ -40,7 +40,9 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 def draw(results: Results) -> plot.Plot:
     """Regret against the budget."""
     caption = f"{SHAPE['num_arms']} fresh arms a play in {SHAPE['dim']} dimensions, Gaussian noise of {NOISE:g}"
-    return plot.against(results["linear"], BUDGET, names={BUDGET: "budget C"}, caption=caption, width=6.0)
+    ds = results["linear"]
+    ds = ds.sel({BUDGET: ds[BUDGET] > 0})  # a logarithmic axis
+    return plot.against(ds, BUDGET, names={BUDGET: "budget C"}, caption=caption, width=6.0)
 
 
 def claims(results: Results) -> list[Claim]:
