@@ -1,6 +1,6 @@
 """The papers' figures and tables, to be run again: `jaxbandits reproduce PAPER/FIGURE`.
 
-One module a paper, and `across` for what concerns several.
+One module a paper, `across` for what concerns several, `robust_frontier` for robust bandits of today.
 """
 
 from importlib import import_module
@@ -19,7 +19,15 @@ from jaxbandits.papers.study import (
 )
 from jaxbandits.validation import nearest
 
-PAPERS = ("private_adversarial", "private_robust_mab", "robust_linear", "byzantine", "ldp_contextual", "across", "robust_frontier")
+PAPERS = (
+    "private_adversarial",
+    "private_robust_mab",
+    "robust_linear",
+    "byzantine",
+    "ldp_contextual",
+    "across",
+    "robust_frontier",
+)
 
 __all__ = [
     "PAPERS",

@@ -81,9 +81,8 @@ def claims(results: Results) -> list[Claim]:
         entries.append(Claim(f"{words(name)}: spent of a budget of {BELIEVED:g}", "", _spent(ds)))
         final = final_regret(ds).transpose("algorithm", BUDGET, "seed")
         ratio, low, high = ratio_interval(final.sel(algorithm=AGNOSTIC).values, final.sel(algorithm=TOLD).values)
-        measured = ", ".join(
-            f"{x:.2f} [{y:.2f}, {z:.2f}] at {c:g}" for x, y, z, c in zip(ratio, low, high, ds[BUDGET].values, strict=True)
-        )
+        rows = zip(ratio, low, high, ds[BUDGET].values, strict=True)
+        measured = ", ".join(f"{x:.2f} [{y:.2f}, {z:.2f}] at {c:g}" for x, y, z, c in rows)
         entries.append(Claim(f"{words(name)}: elimination told nothing over told C", "", measured))
     return entries
 

@@ -17,6 +17,7 @@ NOISE = 0.5
 ORDER = 1.5  # of the moment that the learners are told; the laws with heavy tails have no variance
 OFUL_SCALE, HEAVY_SCALE = 0.3, 1e-4  # of the radii: the printed ones of Hvt-UCB play uniformly at these horizons
 BUDGET = 50.0
+TOTAL = "reward_adversary.total"
 LAWS: dict[str, dict[str, Any]] = {
     "gaussian": {}, "student": {"df": 1.8}, "pareto": {"shape": 1.8}, "lognormal": {"sigma": 2.0},
 }  # fmt: skip
@@ -50,7 +51,7 @@ def sweeps(full: bool) -> dict[str, Sweep]:
             {
                 "algorithms": {k: one for k, one in learners(law).items() if full or k in QUICK},
                 "environment": environment(law), "horizon": 10_000 if full else 300, "seeds": 100 if full else 4,
-                "reward_adversary": attack, "grid": {"reward_adversary.total": [0.0, BUDGET] if full else [0.0]},
+                "reward_adversary": attack, "grid": {TOTAL: [0.0, BUDGET] if full else [0.0]},
             }
         )
         for law in (LAWS if full else QUICK_LAWS)
@@ -63,7 +64,7 @@ def draw(law: str):
     def picture(results: Results) -> plot.Plot:
         shown = law if law in results else QUICK_LAWS[0]
         caption = f"{SHAPE['num_arms']} fresh arms a play in {SHAPE['dim']} dimensions, {shown} noise, no attack"
-        ds = results[shown].sel({"reward_adversary.total": 0.0})
+        ds = results[shown].sel({TOTAL: 0.0})
         return plot.regret(ds, log="none", caption=caption, width=6.0)
 
     return picture
@@ -75,9 +76,9 @@ def claims(results: Results) -> list[Claim]:
     for law, ds in results.items():
         worst = final_regret(ds).max("seed")
         for label, part in regrets(ds).groupby("algorithm", sort=False):
+            largest = {c: float(worst.sel({"algorithm": label, TOTAL: c})) for c in part[TOTAL]}
             points = ", ".join(
-                f"{row['mean']:,.0f} (largest {float(worst.sel({'algorithm': label, key: row[key]})):,.0f}) at {row[key]:g}"
-                for key in ("reward_adversary.total",)
+                f"{row['mean']:,.0f} (largest {largest[row[TOTAL]]:,.0f}) at {row[TOTAL]:g}"
                 for row in part.to_dict("records")
             )
             entries.append(Claim(f"{law}: regret of {label}, by C", "", points))

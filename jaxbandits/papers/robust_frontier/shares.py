@@ -39,7 +39,8 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 def draw(results: Results) -> plot.Plot:
     """Regret against the share."""
     caption = f"Gaussian arms {MEANS}; a corrupted reward is {-SIZE:g} on the best arm and {SIZE:g} on others"
-    return plot.against(results["shares"], SHARE, names={SHARE: "share of corrupted rewards"}, caption=caption, width=6.0)
+    names = {SHARE: "share of corrupted rewards"}
+    return plot.against(results["shares"], SHARE, names=names, caption=caption, width=6.0)
 
 
 def claims(results: Results) -> list[Claim]:
