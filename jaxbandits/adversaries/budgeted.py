@@ -236,7 +236,7 @@ def budgeted(
         does to that arm's reward. "weak": it is decided for all arms before one is played, and is charged cap, the
         most that it may do to any of them.
     schedule : str
-        When: "early", from the first play; "late", in the second half; "uniform", at most total t / T by play t;
+        When [data]: "early", from the first play; "late", in the second half; "uniform", at most total t / T by t;
         "burst", in ceil(T / 16) plays after the first quarter.
     size : float
         The most that one reward is changed by, in (0, inf].

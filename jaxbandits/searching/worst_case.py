@@ -127,7 +127,8 @@ def worst_case(
     The search is the cross-entropy method in generations of 16 trials, or of an eighth of all where that is more. The
     first holds the adversary's own values and the corners of the ranges. A generation is one sweep in which the trials
     are an axis. Each value of a static argument, such as `kind` of `huber`, is a program of its own, and so is each
-    number of trials that have it. The same arguments give the same result.
+    number of trials that have it: some trials are played more than once to make that a power of two. The same arguments
+    give the same result.
 
     References
     ----------
@@ -155,10 +156,12 @@ def worst_case(
     regrets = list[np.ndarray[Any, Any]]()
 
     def mean_regret(number: int, points: list[dict[str, Any]]) -> np.ndarray[Any, Any]:
-        keyed = [{f"{part}.{key}": value for key, value in point.items()} for point in points]
+        order = in_few_sizes(points)
+        keyed = [{f"{part}.{key}": value for key, value in points[i].items()} for i in order]
         where = None if home is None else home / f"generation-{number:03d}"
         ds = run(seeds=searched, points=keyed, store=where, **{part: factory})
-        regrets.append(final_regret(ds).isel(algorithm=0).transpose("point", "seed").values)
+        found = final_regret(ds).isel(algorithm=0).transpose("point", "seed").values
+        regrets.append(found[[order.index(i) for i in range(len(points))]])
         means = np.concatenate(regrets).mean(-1)
         if progress:
             estimate.say(f"generation {number}: {len(means)} of {trials} trials, largest regret {means.max():.6g}")
@@ -176,6 +179,21 @@ def worst_case(
     }  # fmt: skip
     kept = _dataset(dimensions, found, np.concatenate(regrets), report, searched, reported).assign_attrs(about)
     return WorstCase(chosen, mean, (low, high), kept)
+
+
+def in_few_sizes(points: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Positions of points so that as many as a power of two have each combination of names and flags.
+
+    These may be static, so that every combination is a program, and every number of points that share it another one.
+    The first point of a combination is played more than once where there are too few: that costs less than to compile.
+    """
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for i, point in enumerate(points):
+        groups.setdefault(tuple(x for x in point.values() if x is None or isinstance(x, str | bool)), []).append(i)
+    order = list[int]()
+    for group in groups.values():
+        order += group + [group[0]] * ((1 << (len(group) - 1).bit_length()) - len(group))
+    return order
 
 
 def _one_algorithm(algorithm: Any) -> dict[str, Any]:

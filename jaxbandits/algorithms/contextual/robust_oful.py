@@ -76,8 +76,8 @@ def robust_oful(
 
     Notes
     -----
-    A residual of a clipped loss moves its gradient by at most its own change over the scale, so that corruption c of a
-    play moves the squared error by at most 2 beta |c| q / s^2, and all of it by 2 beta sqrt(kappa): hence beta's
+    A residual of a clipped loss moves its gradient by at most its own change over the scale s, so that a corruption of
+    size c moves the squared error by at most 2 beta c q / s^2, and all of it by 2 beta sqrt(kappa): hence beta's
     addition, which is the same for every C > 0. Curves over C have a step at 0. NaN, infinity and ties as in
     `hvt_linucb`.
 

@@ -1,7 +1,7 @@
 """The worst attack found on every robust algorithm: what it is, what it costs on fresh seeds, and what the default
-attack of the same share costs.
+attack of the same size costs.
 
-A share of rewards or reports is corrupted, or of agents; its size is given, and how it is used is searched.
+A share of rewards, reports or agents is corrupted, or rewards up to a budget; how it is used is searched.
 """
 
 import math
@@ -12,6 +12,7 @@ import xarray as xr
 
 from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
+from jaxbandits import environments as e
 from jaxbandits.papers.byzantine.instance import FEDERATED, RULES
 from jaxbandits.papers.private_robust_mab.raw_moments import PARETO, PRM
 from jaxbandits.papers.robust_linear.instance import M1, M2, PRIVATE, with_batches
@@ -23,9 +24,14 @@ from jaxbandits.statistics import mean_interval
 from jaxbandits.sweeps import sweep
 
 SHARE, AGENT_SHARE, EPSILON = 0.05, 0.2, 1.0
+BUDGET, LINEAR_BUDGET = 100.0, 50.0
 SIZES = (0.01, 1000.0, "log")
 REWARDS = {"kind": ["fixed", "swapped", "sign_flip", "random_sign", "target"], "value": SIZES}
 REPORTS = {"kind": ["fixed", "random_sign", "target", "in_range"], "value": SIZES}
+SPENT = {
+    "kind": ["lower_best", "raise_worst", "empirical_best"], "schedule": ["early", "late", "uniform", "burst"],
+    "size": (0.05, 1.0), "margin": (0.0, 0.2),
+}  # fmt: skip
 AGENTS = {"kind": ["target", "sign_flip", "inner_product", "alie", "noise"], "scale": SIZES}
 
 
@@ -41,12 +47,33 @@ class Setting(NamedTuple):
 
 
 HUBER, BYZANTINE = partial(v.huber, corruption=SHARE), partial(v.byzantine, corruption=AGENT_SHARE)
+BUDGETED = partial(v.budgeted, total=BUDGET)
+UNBOUNDED = partial(v.budgeted, total=LINEAR_BUDGET, low=-math.inf, high=math.inf)
+BERNOULLI = partial(e.bernoulli_arms, means=[0.8, 0.6, 0.5, 0.3])
+NORMAL = partial(e.gaussian_arms, means=[1.0, 0.0, 0.0, -1.0])
+CONTEXTS = partial(e.contextual_linear, num_arms=10, dim=5, reward="gaussian")
 QUICK = ("UCB1", "crUCB")
 # A further robust algorithm is a further entry here.
 INDICES = {"UCB1": a.ucb1, "robust UCB": partial(a.robust_ucb, moment_bound=1.0)}
 REREAD = {  # every reward at each play
     "crUCB": partial(a.cr_ucb, noise_scale=0.5, corruption_bound=SHARE),
     "Huber UCB": partial(a.huber_ucb, noise_scale=0.5, corruption_bound=SHARE),
+}
+RACES = {
+    "UCB1 under a budget": a.ucb1,
+    "elimination told the budget": partial(a.stopping_elimination, corruption_budget=BUDGET, failure_prob=0.05),
+    "elimination told nothing": partial(a.stopping_elimination, failure_prob=0.05),
+    "multi-layer race of half width": partial(a.multilayer_elimination, width_scale=0.5, failure_prob=0.05),
+    "BARBAR of 1/256 length": partial(a.barbar, length_scale=1 / 256, failure_prob=0.05),
+}
+NORMALS = {"CRIMED": partial(a.crimed, corruption_bound=SHARE)}
+WEIGHTED = {
+    "OFUL under a budget": partial(a.cw_oful, corruption_budget=0.0, radius_scale=0.3),
+    "CW-OFUL told the budget": partial(a.cw_oful, corruption_budget=LINEAR_BUDGET, radius_scale=0.3),
+    "Hvt-LinUCB under a budget": partial(a.hvt_linucb, moment_scale=0.5, radius_scale=1e-4),
+    "robust OFUL told the budget": partial(
+        a.robust_oful, moment_scale=0.5, corruption_budget=LINEAR_BUDGET, radius_scale=1e-4
+    ),
 }
 BLOCKS = {label: partial(made, epsilon=EPSILON, corruption_bound=SHARE) for label, made in PRM.items()}
 LOCAL = {"local elimination": partial(a.local_robust_elimination, epsilon=EPSILON, corruption_after=SHARE)}
@@ -62,6 +89,11 @@ FEDERATED_RULES = {
 } | {"mean of agents": partial(RULES["mean"], window=10)}
 
 
+def per_play(space: dict[str, Any]) -> dict[str, Any]:
+    """The space without what needs arms that stay."""
+    return {**space, "kind": [kind for kind in space["kind"] if kind != "empirical_best"]}
+
+
 def settings(full: bool) -> list[Setting]:
     """All of them at full size; two algorithms for arms and two kinds of attack at quick size."""
     if not full:
@@ -70,6 +102,9 @@ def settings(full: bool) -> list[Setting]:
     return [
         Setting(INDICES, PARETO, "reward", HUBER, REWARDS, 20_000),
         Setting(REREAD, PARETO, "reward", HUBER, REWARDS, 2000),
+        Setting(NORMALS, NORMAL, "reward", HUBER, REWARDS, 2000),
+        Setting(RACES, BERNOULLI, "reward", BUDGETED, SPENT, 20_000),
+        Setting(WEIGHTED, CONTEXTS, "reward", UNBOUNDED, per_play(SPENT), 2000),
         Setting(BLOCKS, PARETO, "reward", HUBER, REWARDS, 100_000),
         Setting(LOCAL, PARETO, "message", HUBER, REPORTS, 100_000),
         Setting(with_batches(LINEAR, 10_000), PRIVATE, "reward", HUBER, REWARDS, 10_000),
@@ -126,13 +161,12 @@ def claims(results: Results) -> list[Claim]:
     for label in [name for name in results if _attacked(name) in results]:
         found: WorstCase = results[_attacked(label)]
         about = found.trials.attrs
-        share = share_text(AGENT_SHARE if about["adversary"] == "byzantine" else SHARE)
         attack = ", ".join(f"{key} = {x if isinstance(x, str) else f'{x:.3g}'}" for key, x in found.params.items())
         exact = [f"{key}={x!r}" for key, x in found.params.items()]
         default = final_regret(results[label]).isel(algorithm=0).values
         report = found.trials["report_regret"].values
         entries += [
-            Claim(f"{label}: the worst attack found", "", f"{attack}, on {share} of {_corrupted(about)}"),
+            Claim(f"{label}: the worst attack found", "", f"{attack}, {_corrupted(about)}"),
             Claim(
                 f"{label}: regret under it; the default attack; the difference", "",
                 f"{_interval(report)}; {_interval(default)}; {_interval(report - default)}",
@@ -144,7 +178,12 @@ def claims(results: Results) -> list[Claim]:
 
 
 def _corrupted(about: dict[str, Any]) -> str:
-    return "agents" if about["adversary"] == "byzantine" else {"reward": "rewards", "message": "reports"}[about["slot"]]
+    """How much is corrupted, and of what."""
+    if about["adversary"] == "budgeted":
+        return f"with a budget of {LINEAR_BUDGET if about['algorithm'] in WEIGHTED else BUDGET:g}"
+    if about["adversary"] == "byzantine":
+        return f"on {share_text(AGENT_SHARE)} of agents"
+    return f"on {share_text(SHARE)} of {'rewards' if about['slot'] == 'reward' else 'reports'}"
 
 
 def _interval(values: Any) -> str:
