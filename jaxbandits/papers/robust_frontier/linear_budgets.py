@@ -14,11 +14,11 @@ from jaxbandits.reports import plot
 SHAPE = {"num_arms": 10, "dim": 5}
 NOISE = 0.5
 RADIUS = 0.3  # of the printed radius: at 1 all learners explore for most of these plays
-TOLD, BELIEVES, AGNOSTIC = "CW-OFUL told C", "CW-OFUL believing C = 100", "CW-OFUL told nothing"
+TOLD, BELIEVES, AGNOSTIC = "CW-OFUL told C", "CW-OFUL believing C = 30", "CW-OFUL told nothing"
 LEARNERS = {
     "OFUL": partial(a.cw_oful, corruption_budget=0.0, radius_scale=RADIUS),
     TOLD: partial(a.cw_oful, radius_scale=RADIUS),
-    BELIEVES: partial(a.cw_oful, corruption_budget=100.0, radius_scale=RADIUS),
+    BELIEVES: partial(a.cw_oful, corruption_budget=30.0, radius_scale=RADIUS),
     AGNOSTIC: partial(a.cw_oful, radius_scale=RADIUS),
 }
 QUICK = ("OFUL", TOLD)
