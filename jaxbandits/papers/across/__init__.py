@@ -9,7 +9,6 @@ from jaxbandits.papers.across import (
     named_epsilon,
     plain_thompson,
     trust,
-    worst_case,
 )
 
 STUDIES = {
@@ -21,5 +20,4 @@ STUDIES = {
     "trust": trust.STUDY,
     "atlas": atlas.STUDY,
     "plain-thompson": plain_thompson.STUDY,
-    "worst-case": worst_case.STUDY,
 }
