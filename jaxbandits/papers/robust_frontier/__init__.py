@@ -1,4 +1,4 @@
-"""Budgets of corruption, the worst attack that a search finds, heavy tails in linear bandits, late feedback.
+"""Budgets of corruption, shares of it, and heavy tails in linear bandits.
 
 See docs/reproductions/robust_frontier.md.
 """
