@@ -14,7 +14,7 @@ from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 
 MEANS = [0.8, 0.6, 0.5, 0.3]
-FAILURE = {"failure_prob": 0.05}
+FAILURE: dict[str, Any] = {"failure_prob": 0.05}
 BELIEVED = 100.0
 TOLD, BELIEVES, AGNOSTIC = "elimination told C", "elimination believing C = 100", "elimination told nothing"
 LEARNERS = {
@@ -27,7 +27,7 @@ LEARNERS = {
     "BARBAR of 1/256 length": partial(a.barbar, length_scale=1 / 256, **FAILURE),
 }
 QUICK = ("UCB1", TOLD, AGNOSTIC)
-ATTACKS = {  # by name: strength and schedule
+ATTACKS: dict[str, tuple[Any, Any]] = {  # by name: strength and schedule
     "strong-early": ("strong", "early"), "strong-burst": ("strong", "burst"), "weak-early": ("weak", "early"),
 }  # fmt: skip
 SPENT, BUDGET = "corruption_spent", "reward_adversary.total"

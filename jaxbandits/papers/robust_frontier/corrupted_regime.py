@@ -21,7 +21,7 @@ LEARNERS = {
     "Thompson sampling": a.thompson,
 }
 QUICK = ("Tsallis-INF", "UCB1")
-STRENGTHS = ("strong", "weak")
+STRENGTHS: tuple[Any, ...] = ("strong", "weak")
 BUDGET = "reward_adversary.total"
 
 

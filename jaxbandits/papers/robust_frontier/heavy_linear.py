@@ -12,7 +12,7 @@ from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 
-SHAPE = {"num_arms": 10, "dim": 5}
+SHAPE: dict[str, Any] = {"num_arms": 10, "dim": 5}
 NOISE = 0.5
 ORDER = 1.5  # of the moment that the learners are told; the laws with heavy tails have no variance
 OFUL_SCALE, HEAVY_SCALE = 0.3, 1e-4  # of the radii: the printed ones of Hvt-UCB play uniformly at these horizons
@@ -24,7 +24,7 @@ LAWS: dict[str, dict[str, Any]] = {
 QUICK_LAWS, QUICK = ("student",), ("OFUL", "Hvt-LinUCB")
 
 
-def environment(law: str) -> Any:
+def environment(law: Any) -> Any:
     """Linear arms, fresh at each play, with noise of this law."""
     return e.contextual_linear(**SHAPE, reward=law, noise_scale=NOISE, **LAWS[law])
 

@@ -11,7 +11,7 @@ from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import plot
 
-SHAPE = {"num_arms": 10, "dim": 5}
+SHAPE: dict[str, Any] = {"num_arms": 10, "dim": 5}
 NOISE = 0.5
 RADIUS = 0.3  # of the printed radius: at 1 all learners explore for most of these plays
 TOLD, BELIEVES, AGNOSTIC = "CW-OFUL told C", "CW-OFUL believing C = 30", "CW-OFUL told nothing"
