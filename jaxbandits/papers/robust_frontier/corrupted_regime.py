@@ -71,7 +71,7 @@ def claims(results: Results) -> list[Claim]:
 
 STUDY = Study(
     "Tsallis-INF between stochastic and adversarial rewards",
-    "docs/formulas/robust_frontier.md#budgets",
+    "docs/formulas/robust_frontier.md#robust-frontier-budgets",
     sweeps,
     {"strong": draw("strong"), "weak": draw("weak")},
     claims,

@@ -21,7 +21,7 @@ TOTAL = "reward_adversary.total"
 LAWS: dict[str, dict[str, Any]] = {
     "gaussian": {}, "student": {"df": 1.8}, "pareto": {"shape": 1.8}, "lognormal": {"sigma": 2.0},
 }  # fmt: skip
-QUICK_LAWS, QUICK = ("student",), ("OFUL", "Hvt-LinUCB")
+QUICK_LAWS, QUICK = ("student",), ("OFUL", "CW-OFUL", "Hvt-LinUCB")
 
 
 def environment(law: Any) -> Any:
@@ -87,7 +87,7 @@ def claims(results: Results) -> list[Claim]:
 
 STUDY = Study(
     "Linear bandits with heavy-tailed noise",
-    "docs/formulas/robust_frontier.md#hvt-linucb",
+    "docs/formulas/robust_frontier.md#robust-frontier-hvt-ucb",
     sweeps,
     {"gaussian": draw("gaussian"), "student": draw("student"), "pareto": draw("pareto")},
     claims,

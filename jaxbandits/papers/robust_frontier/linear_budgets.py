@@ -21,14 +21,13 @@ LEARNERS = {
     BELIEVES: partial(a.cw_oful, corruption_budget=30.0, radius_scale=RADIUS),
     AGNOSTIC: partial(a.cw_oful, radius_scale=RADIUS),
 }
-QUICK = ("OFUL", TOLD)
 BUDGET = "reward_adversary.total"
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
     """Every learner at each budget, spent early on the best arm of each play."""
     settings: dict[str, Any] = {
-        "algorithms": {label: one for label, one in LEARNERS.items() if full or label in QUICK},
+        "algorithms": LEARNERS,
         "environment": partial(e.contextual_linear, **SHAPE, reward="gaussian", noise_scale=NOISE),
         "horizon": 10_000 if full else 500, "seeds": 100 if full else 4, "checkpoints": 1,
         "grid": {(BUDGET, f"{TOLD}.corruption_budget"): [0.0, 3.0, 10.0, 30.0, 100.0, 300.0] if full else [0.0, 30.0]},

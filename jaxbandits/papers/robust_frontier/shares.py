@@ -19,7 +19,7 @@ LEARNERS = {
     "Huber-UCB": a.huber_ucb,
     "UCB1": a.ucb1,
 }
-QUICK = ("CRIMED", "CR-UCB, trimmed")
+QUICK = ("CRIMED", "CR-UCB, trimmed", "UCB1")
 SIZE = 10.0
 SHARE = "reward_adversary.corruption"
 
