@@ -190,6 +190,10 @@ class Program(NamedTuple):
     close: Close = _close  # at the end of a span, for all lanes
     diagnose: Diagnose = _diagnose  # once, at the horizon
     hints: Hints = Hints()
+    # Whether its state runs in lockstep with plays, so that a message which comes late would break it silently: `act`
+    # reads a choice that `update` made ready, the note carries state, or `update` reads more than its own message's t.
+    # `delayed` refuses such a base.
+    lockstep: bool = False
 
 
 class Guarantee(NamedTuple):

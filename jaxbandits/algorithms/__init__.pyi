@@ -5,6 +5,9 @@ from .adversarial import (
     batched_exp4 as batched_exp4,
 )
 from .adversarial import (
+    delayed as delayed,
+)
+from .adversarial import (
     exp3 as exp3,
 )
 from .adversarial import (

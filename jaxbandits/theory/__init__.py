@@ -8,6 +8,7 @@
 * `local_mean_rate`, `local_robust_rate`: locally private reports of which some are corrupted.
 * `skellam_*`: Skellam noise under secure aggregation.
 * `counting_*`: private running sums.
+* `delayed_*`, `geometric_bound`, `hybrid_tuning`: feedback that comes late.
 * All others: Asi, Raman and Talwar, Faster Rates for Private Adversarial Bandits (ICML 2025).
 
 K arms, N experts, T plays, n = epsilon T; `log` is natural. A bound may exceed T: plot min(bound, T). Where the
@@ -33,6 +34,7 @@ from jaxbandits.theory.bounds import (
     local_exp4_bound,
 )
 from jaxbandits.theory.counting import counting_error, counting_lower_bound
+from jaxbandits.theory.delay import delayed_order, delayed_ucb_bound, geometric_bound, hybrid_tuning
 from jaxbandits.theory.federated import (
     byzantine_radius,
     byzantine_ridge,
@@ -132,4 +134,8 @@ __all__ = [
     "private_kl_divergence",
     "private_kl_lower_bound",
     "private_minimax_lower_bound",
+    "delayed_order",
+    "delayed_ucb_bound",
+    "geometric_bound",
+    "hybrid_tuning",
 ]

@@ -2,6 +2,7 @@
 
 from jaxbandits.algorithms.adversarial.bandit_to_experts import bandit_to_experts
 from jaxbandits.algorithms.adversarial.batched_exp4 import batched_exp4
+from jaxbandits.algorithms.adversarial.delayed import delayed
 from jaxbandits.algorithms.adversarial.exp3 import exp3
 from jaxbandits.algorithms.adversarial.exp3_ix import exp3_ix
 from jaxbandits.algorithms.adversarial.exp4 import exp4
@@ -24,4 +25,5 @@ __all__ = [
     "exp4",
     "local_exp4",
     "batched_exp4",
+    "delayed",
 ]

@@ -41,7 +41,9 @@ def _unmixed(num_arms: int) -> Program:
 
     def update(params, weights, draws, t, note, message, used):
         action, weight = note
-        return reweigh(weights, action, weight, -params.learning_rate * message.total / weight), ()
+        # the weight now is that of the play, unless the message came late
+        now = columns.entry(weights, action)
+        return reweigh(weights, action, now, -params.learning_rate * message.total / weight), ()
 
     return Program(init, act, _encode, update)
 

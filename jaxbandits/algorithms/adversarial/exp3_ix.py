@@ -41,7 +41,8 @@ def program(num_arms: int) -> Program:
     def update(params, weights, draws, t, note, message, used):
         action, weight = note
         step = -params.learning_rate * message.total / (weight + params.mixing)
-        return reweigh(weights, action, weight, step), ()
+        # the weight now is that of the play, unless the message came late
+        return reweigh(weights, action, columns.entry(weights, action), step), ()
 
     return Program(init, act, encode, update)
 

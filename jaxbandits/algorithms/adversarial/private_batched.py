@@ -108,7 +108,7 @@ def program(base: Program, waits: bool = False) -> Program:
     def diagnose(params, state):
         return base.diagnose(params.base, state.base)
 
-    return Program(init, act, encode, update, diagnose=diagnose)
+    return Program(init, act, encode, update, diagnose=diagnose, lockstep=True)
 
 
 def _shapes(params) -> tuple:

@@ -135,7 +135,8 @@ def program(base: Program, num_bases: int) -> Program:
         plays = {f"plays_base_{i + 1}": state.plays[i] for i in range(num_bases)}
         return {"active_bases": count(state.active), **plays}
 
-    return Program(init, act, encode, update, diagnose=diagnose)
+    # the note carries a base's number of plays
+    return Program(init, act, encode, update, diagnose=diagnose, lockstep=True)
 
 
 def combiner_constants(

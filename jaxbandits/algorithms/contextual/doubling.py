@@ -87,6 +87,7 @@ def program(base: Program) -> Program:
         update=update,
         relay=default if base.relay is default else relay,
         diagnose=diagnose,
+        lockstep=True,  # a message of an earlier epoch would meet a later epoch's state
     )
 
 

@@ -114,7 +114,8 @@ def program(num_arms: int, dim: int, contexts: str) -> Program:
         score, square = note if fixed else ((), ())
         return State(inverse, state.theta + v * error, score, square, (v, shrink, error) if fixed else ()), ()
 
-    return Program(init, act, encode, update)
+    # the scores of fixed arms go through the note
+    return Program(init, act, encode, update, lockstep=fixed)
 
 
 @factory
