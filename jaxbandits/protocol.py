@@ -172,7 +172,8 @@ class Hints(NamedTuple):
     one_arm: bool = False
     # With one_arm: rewards come as the values [V] that `World.law` names, `play` as how often each was paid, int32 [V].
     tally: bool = False
-    # Names of fields of the state that windows only write into and `close` reads: they need not fit a cache.
+    # Names of large fields of the state of which a window touches little, such as stored reports that it only writes
+    # into and `close` reads: they need not fit a cache.
     kept: tuple[str, ...] = ()
 
 

@@ -16,7 +16,7 @@ from jaxbandits.random import Draws
 from jaxbandits.typing import Array, Int
 from jaxbandits.validation import array, integer, number, shown
 
-FEWEST_SLOTS = 16  # of the ring: small delays share a program
+STEP = 16  # rings are so many slots long and one, or twice as many, ...: delays that differ little share a program
 NEVER = 2**30  # no run is as long
 
 REMEDY = (
@@ -32,6 +32,8 @@ class Fixed(NamedTuple):
     delay: Any
     # feedback that is later is lost, int32
     most: Any
+    # T, int32
+    horizon: Any
 
 
 class Drawn(NamedTuple):
@@ -60,7 +62,7 @@ class Checked(NamedTuple):
     """A law, and how long its ring is."""
 
     law: Law
-    # slots of the ring, a power of two
+    # slots of the ring
     slots: int
 
 
@@ -78,8 +80,11 @@ def delay_of(law: Law, draws: Draws, t: Int[Array, ""]) -> Int[Array, ""]:
 
 
 def slots_for(largest: int, horizon: int) -> int:
-    """Slots of a ring whose messages come at most `largest` plays late: a power of two."""
-    return max(FEWEST_SLOTS, 1 << min(largest, horizon).bit_length())
+    """Slots of a ring whose messages come at most `largest` plays late.
+
+    An odd number: lanes that are a power of two apart would compete for few places of a cache.
+    """
+    return STEP * max(1, -(-min(largest, horizon) // STEP)) + 1
 
 
 def checked_law(delay: Any, max_delay: Any, horizon: int) -> Checked:
@@ -102,7 +107,7 @@ def _law_of(delay: Any, horizon: int) -> tuple[Law, int]:
         return _drawn(delay, horizon)
     if np.ndim(delay) == 0:
         plays = integer("delay", delay, 0, remedy=f"or {REMEDY}")
-        return Fixed(np.int32(min(plays, NEVER)), 0), plays
+        return Fixed(np.int32(min(plays, NEVER)), 0, np.int32(min(horizon, NEVER))), plays
     delays = array("delay", delay, 1, 0.0, remedy=REMEDY)
     if len(delays) != horizon:
         raise ValueError(f"delay has {len(delays)} entries, and there are horizon = {horizon} plays: {REMEDY}")

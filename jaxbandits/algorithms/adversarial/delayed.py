@@ -15,10 +15,9 @@ from jaxbandits.algorithms.adversarial import message_ring
 from jaxbandits.algorithms.adversarial.delay_laws import Fixed, checked_law, delay_of
 from jaxbandits.algorithms.contextual.doubling import names, scaled
 from jaxbandits.mechanisms.composition import claimed_epsilon
-from jaxbandits.numerics import tree_where
-from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
+from jaxbandits.protocol import Algorithm, Guarantee, Hints, Program, Span
 from jaxbandits.random import Draws
-from jaxbandits.typing import AlgorithmFactory, Array, Int
+from jaxbandits.typing import AlgorithmFactory, Array, Int, UInt32
 from jaxbandits.validation import base_algorithm, factory, integer, unwrapped
 
 
@@ -33,17 +32,23 @@ class Params(NamedTuple):
     mechanism_scale: Any
 
 
+class Counts(NamedTuple):
+    """Of the plays so far, those whose message is lost, and those whose message is neither used nor lost."""
+
+    lost: Int[Array, ""]
+    outstanding: Int[Array, ""]
+
+
 class State(NamedTuple):
     """The base's state, and what is on its way to it."""
 
     base: Any
-    # messages and notes of the last plays, every leaf [R, ...]
-    ring: Any
-    # which of them are due when; () for a fixed delay, of which that is known
+    # messages and notes of the last plays, packed into words
+    ring: UInt32[Array, "R W"]
+    # `message_ring.Circles`, which of them are due when; () for a fixed delay, of which that is known
     circles: Any
-    # plays whose message is lost, and whose message is neither used nor lost
-    lost: Int[Array, ""]
-    outstanding: Int[Array, ""]
+    # Counts; () for a fixed delay
+    counts: Any
 
 
 @cache
@@ -52,17 +57,20 @@ def program(base: Program, law: type, slots: int, context: tuple[int, ...] | Non
 
     law: a class of `delay_laws`; slots: of the ring; context: the shape of a play's context, None where there is none.
     """
+    fixed = law is Fixed
 
     def own(params):
         return scaled(params.base, params.mechanism_scale)
 
+    def comes(params, delay):
+        return delay <= jnp.asarray(params.law.most).astype(jnp.int32)
+
     def init(params, draws):
-        shown = () if context is None else jnp.zeros((1, *context), draws.dtype)
         state = base.init(own(params), draws)
+        sent = jax.eval_shape(lambda: _sent(base, own(params), state, draws, context))
         zero = jnp.int32(0)
-        entry = jax.eval_shape(lambda: _sent(base, own(params), state, draws, shown))
-        circles = () if law is Fixed else message_ring.no_circles(slots)
-        return State(state, message_ring.empty(entry, slots), circles, zero, zero)
+        circles, counts = ((), ()) if fixed else (message_ring.no_circles(slots), Counts(zero, zero))
+        return State(state, message_ring.empty(sent, slots), circles, counts)
 
     def act(params, state, draws, t, context):
         return base.act(own(params), state.base, draws, t, context)
@@ -73,56 +81,61 @@ def program(base: Program, law: type, slots: int, context: tuple[int, ...] | Non
     def relay(params, draws, t, message, play):
         return base.relay(own(params), draws, t, message, play)
 
-    def one_arrives(params, state, ring, draws, t, delay, comes):
-        """The base after play t, at which the message of play t - delay arrives, if there is one."""
-        play = t - delay
-        arrives = (play >= 1) & comes
-        message, note = message_ring.read(ring, message_ring.slot_of(play, slots))
-        after, released = base.update(own(params), state.base, draws, jnp.maximum(play, 1), note, message, 1)
-        released = jax.tree.map(lambda x: jnp.where(arrives, x, _nothing(x))[None], released)
-        return tree_where(arrives, after, state.base), (), arrives.astype(jnp.int32), released
+    def one_arrives(params, state, ring, draws, t, delay, sent):
+        """A fixed delay: at the end of play t comes the message of play t - delay, if there is one."""
+        play, arriving = t - delay, comes(params, delay)
+        message, note = message_ring.read(ring, message_ring.slot_of(jnp.maximum(play, 0), slots), sent)
 
-    def all_arrive(params, state, ring, draws, t, delay, comes):
-        """The base after play t and its arrivals, one after another in the order of their plays."""
+        def updated():
+            return base.update(own(params), state.base, draws, jnp.maximum(play, 1), note, message, 1)
+
+        nothing = jax.tree.map(_nothing, jax.eval_shape(updated)[1])
+        # one delay for all lanes, which is what a run has: nothing is chosen lane by lane
+        after, released = lax.cond((play >= 1) & arriving, updated, lambda: (state.base, nothing))
+        outstanding = jnp.where(arriving, jnp.minimum(delay, t), 0)
+        return after, (), (), outstanding, jax.tree.map(lambda x: x[None], released)
+
+    def all_arrive(params, state, ring, draws, t, delay, sent):
+        """Any delays: at the end of play t its arrivals are used one after another, in the order of their plays."""
+        arriving = comes(params, delay)
         due = t + jnp.minimum(delay, slots - 1)
-        circles = message_ring.sent(state.circles, t, due, comes & (delay < slots), slots)
+        circles = message_ring.sent(state.circles, t, due, arriving & (delay < slots), slots)
         circles, first, latest = message_ring.arrivals(circles, t, slots)
 
-        def updated(state, slot):
-            message, note = message_ring.read(ring, slot)
+        def updated(before, slot):
+            message, note = message_ring.read(ring, slot, sent)
             play = message_ring.play_of(slot, t, slots)
-            return base.update(own(params), state, draws, play, note, message, 1)
+            return base.update(own(params), before, draws, play, note, message, 1)
 
-        def one(carry):
-            state, slot, number, shown = carry
-            after, released = updated(state, slot)
-            shown = jax.tree.map(lambda x, y: x.at[number].set(y), shown, released)
-            slot = jnp.where(slot == latest, message_ring.NONE, circles.following[slot])
-            return after, slot, number + 1, shown
+        def next_one(carry):
+            before, slot, used, released = carry
+            after, shown = updated(before, slot)
+            released = jax.tree.map(lambda x, y: x.at[used].set(y), released, shown)
+            return after, jnp.where(slot == latest, message_ring.NONE, circles.following[slot]), used + 1, released
 
         kinds = jax.eval_shape(updated, state.base, first)[1]
-        shown = jax.tree.map(lambda x: jnp.full((slots, *x.shape), _nothing(x), x.dtype), kinds)
-        start = (state.base, first, jnp.int32(0), shown)
-        after, _, number, shown = lax.while_loop(lambda carry: carry[1] != message_ring.NONE, one, start)
-        return after, circles, number, shown
+        released = jax.tree.map(lambda x: jnp.broadcast_to(_nothing(x), (slots, *x.shape)), kinds)
+        start = (state.base, first, jnp.int32(0), released)
+        after, _, used, released = lax.while_loop(lambda carry: carry[1] != message_ring.NONE, next_one, start)
+        lost = 1 - arriving.astype(jnp.int32)
+        counts = Counts(state.counts.lost + lost, state.counts.outstanding + 1 - lost - used)
+        return after, circles, counts, counts.outstanding, released
 
     def update(params, state, draws, t, note, message, used):
-        delay = delay_of(params.law, draws, t)
-        comes = delay <= jnp.asarray(params.law.most).astype(jnp.int32)
-        ring = message_ring.written(state.ring, message_ring.slot_of(t, slots), (message, note))
-        arrive = one_arrives if law is Fixed else all_arrive
-        after, circles, number, released = arrive(params, state, ring, draws, t, delay, comes)
-        lost = 1 - comes.astype(jnp.int32)
-        outstanding = state.outstanding + 1 - lost - number
-        after = informed(after, state.base, outstanding)
-        return State(after, ring, circles, state.lost + lost, outstanding), released
+        delay, sent = delay_of(params.law, draws, t), (message, note)
+        ring = message_ring.written(state.ring, message_ring.slot_of(t, slots), sent)
+        arrive = one_arrives if fixed else all_arrive
+        after, circles, counts, outstanding, released = arrive(params, state, ring, draws, t, delay, sent)
+        return State(informed(after, state.base, outstanding), ring, circles, counts), released
 
     def diagnose(params, state):
-        return {
-            **base.diagnose(own(params), state.base),
-            "lost": state.lost,
-            "outstanding": state.outstanding,
-        }
+        if fixed:
+            delay, horizon = (jnp.asarray(x).astype(jnp.int32) for x in (params.law.delay, params.law.horizon))
+            lost = jnp.where(comes(params, delay), 0, horizon)
+            counts = Counts(lost, jnp.minimum(delay, horizon - lost))
+        else:
+            counts = state.counts
+        return {**base.diagnose(own(params), state.base), **counts._asdict()}
 
     default = Program._field_defaults["relay"]  # kept where it is the base's: it says that nobody relays
     return Program(
@@ -132,7 +145,8 @@ def program(base: Program, law: type, slots: int, context: tuple[int, ...] | Non
         update=update,
         relay=default if base.relay is default else relay,
         diagnose=diagnose,
-        lockstep=True,  # its clock is the plays
+        hints=Hints(kept=("ring", "circles")),
+        lockstep=True,  # delays are counted in plays
     )
 
 
@@ -149,12 +163,13 @@ def informed(after: Any, before: Any, outstanding: Int[Array, ""]) -> Any:
 
 def _nothing(x: Any) -> Any:
     """What stands for a release that was not made."""
-    return jnp.asarray(jnp.nan if jnp.issubdtype(x.dtype, jnp.inexact) else 0).astype(x.dtype)
+    return jnp.full(x.shape, jnp.nan if jnp.issubdtype(x.dtype, jnp.inexact) else 0, x.dtype)
 
 
-def _sent(base: Program, params: Any, state: Any, draws: Draws, context: Any) -> tuple[Any, Any]:
-    """A message and a note of the base, for their shapes."""
+def _sent(base: Program, params: Any, state: Any, draws: Draws, shape: tuple[int, ...] | None) -> tuple[Any, Any]:
+    """A message and a note of the base, for their shapes and types."""
     t, play = jnp.ones(1, jnp.int32), jnp.ones(1, bool)
+    context = () if shape is None else jnp.zeros((1, *shape), draws.dtype)
     action, _, note = base.act(params, state, draws, t, context)
     reward = jnp.zeros(action.shape, draws.dtype)
     message = base.encode(params, note, draws, t, context, action, reward, play)

@@ -1,11 +1,10 @@
-"""Messages on their way: a ring of the last plays' messages and notes, and which of them arrive at a play.
+"""Messages on their way: a ring of the last plays' messages, and which of them arrive at a play.
 
-A play's slot is t mod [R], R a power of two, and a message stays in it for less than R plays. Messages of one due play
-form a circle of slots, in the order of their plays: `last[due mod R]` is the slot of the latest of them, and
-`following` leads from each slot to the next, from the latest back to the first. So a play looks at its own arrivals
-only, however long the ring is.
+A play's slot is t mod R, and a message stays in it for less than R plays. Messages of one due play form a circle of
+slots, in the order of their plays: `last[due mod R]` is the slot of the latest of them, and `following` leads from each
+slot to the next, from the latest back to the first. So a play looks at its own arrivals only, however long the ring is.
 
-Axes: [R] slots.
+Axes: [R] slots, [W] words of 32 bits.
 """
 
 from typing import Any, NamedTuple
@@ -14,7 +13,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.typing import Array, Bool, Int
+from jaxbandits.numerics import materialize
+from jaxbandits.typing import Array, Bool, Int, UInt32
 
 NONE = -1  # no message is due at a play
 
@@ -30,22 +30,60 @@ class Circles(NamedTuple):
 
 def slot_of(t: Int[Array, ""], slots: int) -> Int[Array, ""]:
     """The slot of play t, or of a due play."""
-    return t & jnp.int32(slots - 1)
+    return lax.rem(t, jnp.int32(slots))
 
 
-def empty(like: Any, slots: int) -> Any:
-    """A ring for trees of arrays: every leaf [R, ...], zeros."""
-    return jax.tree.map(lambda x: jnp.zeros((slots, *x.shape), x.dtype), like)
+def play_of(slot: Int[Array, ""], t: Int[Array, ""], slots: int) -> Int[Array, ""]:
+    """The play, at most t, whose message is in a slot."""
+    return t - slot_of(t - slot + slots, slots)
 
 
-def written(ring: Any, slot: Int[Array, ""], entry: Any) -> Any:
-    """The ring with an entry in a slot."""
-    return jax.tree.map(lambda x, y: lax.dynamic_update_index_in_dim(x, y, slot, 0), ring, entry)
+# ---- messages: one row of words each, so that a play touches one place of a lane's memory
 
 
-def read(ring: Any, slot: Int[Array, ""]) -> Any:
-    """The entry of a slot."""
-    return jax.tree.map(lambda x: lax.dynamic_index_in_dim(x, slot, 0, keepdims=False), ring)
+def packed(tree: Any) -> UInt32[Array, " W"]:
+    """A tree of arrays as words: the bits are kept."""
+    return jnp.concatenate([_words(jnp.asarray(leaf)).reshape(-1) for leaf in jax.tree.leaves(tree)])
+
+
+def unpacked(words: UInt32[Array, " W"], like: Any) -> Any:
+    """The tree of packed words; like: a tree of its shapes and types."""
+    leaves, structure = jax.tree.flatten(jax.tree.map(jnp.asarray, like))
+    found, at = [], 0
+    for leaf in leaves:
+        shape = jax.eval_shape(_words, leaf).shape
+        number = jax.ShapeDtypeStruct(shape, words.dtype).size
+        found.append(_from_words(words[at : at + number].reshape(shape), leaf.dtype))
+        at += number
+    return structure.unflatten(found)
+
+
+def _words(x: Array) -> UInt32[Array, "..."]:
+    narrow = x.dtype.itemsize < 4
+    return x.astype(jnp.uint32) if narrow else lax.bitcast_convert_type(x, jnp.uint32)
+
+
+def _from_words(words: UInt32[Array, "..."], dtype: Any) -> Array:
+    return words.astype(dtype) if dtype.itemsize < 4 else lax.bitcast_convert_type(words, dtype)
+
+
+def empty(like: Any, slots: int) -> UInt32[Array, "R W"]:
+    """A ring for trees of these shapes and types, without messages."""
+    words = jax.eval_shape(packed, like)
+    return jnp.zeros((slots, *words.shape), words.dtype)
+
+
+def written(ring: UInt32[Array, "R W"], slot: Int[Array, ""], message: Any) -> UInt32[Array, "R W"]:
+    """The ring with a message in a slot."""
+    return lax.dynamic_update_index_in_dim(ring, packed(message), slot, 0)
+
+
+def read(ring: UInt32[Array, "R W"], slot: Int[Array, ""], like: Any) -> Any:
+    """The message of a slot. Materialized: a CPU would look it up again for every number that depends on it."""
+    return unpacked(materialize(lax.dynamic_index_in_dim(ring, slot, 0, keepdims=False)), like)
+
+
+# ---- which are due
 
 
 def no_circles(slots: int) -> Circles:
@@ -65,9 +103,7 @@ def sent(circles: Circles, t: Int[Array, ""], due: Int[Array, ""], comes: Bool[A
     return Circles(last.at[place].set(jnp.where(comes, slot, before)), following)
 
 
-def arrivals(
-    circles: Circles, t: Int[Array, ""], slots: int
-) -> tuple[Circles, Int[Array, ""], Int[Array, ""]]:
+def arrivals(circles: Circles, t: Int[Array, ""], slots: int) -> tuple[Circles, Int[Array, ""], Int[Array, ""]]:
     """The circles without what is due at play t, and the slots of the first and the latest of these messages.
 
     Both are NONE where no message is due.
@@ -76,8 +112,3 @@ def arrivals(
     latest = circles.last[place]
     first = jnp.where(latest == NONE, NONE, circles.following[jnp.maximum(latest, 0)])
     return circles._replace(last=circles.last.at[place].set(NONE)), first, latest
-
-
-def play_of(slot: Int[Array, ""], t: Int[Array, ""], slots: int) -> Int[Array, ""]:
-    """The play, at most t, whose message is in a slot."""
-    return t - slot_of(t - slot, slots)
