@@ -23,6 +23,9 @@ from .adversarial import (
     htinf as htinf,
 )
 from .adversarial import (
+    hybrid_tsallis_inf as hybrid_tsallis_inf,
+)
+from .adversarial import (
     ldp_exp3 as ldp_exp3,
 )
 from .adversarial import (

@@ -8,6 +8,7 @@ from jaxbandits.algorithms.adversarial.exp3_ix import exp3_ix
 from jaxbandits.algorithms.adversarial.exp4 import exp4
 from jaxbandits.algorithms.adversarial.ftpl import ftpl
 from jaxbandits.algorithms.adversarial.htinf import htinf
+from jaxbandits.algorithms.adversarial.hybrid_tsallis_inf import hybrid_tsallis_inf
 from jaxbandits.algorithms.adversarial.ldp_exp3 import ldp_exp3
 from jaxbandits.algorithms.adversarial.local_exp4 import local_exp4
 from jaxbandits.algorithms.adversarial.private_batched import private_batched
@@ -26,4 +27,5 @@ __all__ = [
     "local_exp4",
     "batched_exp4",
     "delayed",
+    "hybrid_tsallis_inf",
 ]

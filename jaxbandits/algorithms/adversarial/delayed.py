@@ -228,7 +228,69 @@ def delayed(
     actions: Any = None,
     feature_norm: float | None = None,
 ) -> Algorithm:
-    """Delay."""
+    """Feedback that comes late, or never: any algorithm of one play a window learns from it when it arrives.
+
+    The message of play t reaches the base at the end of play t + d_t, before play t + d_t + 1 is chosen; d_t = 0 is no
+    delay. Messages that arrive at once are used in the order of their plays. Clients send at once, so that
+    what they draw, what a message adversary does and what is relayed belong to play t; the base's update is told t, the
+    note and the message of that play.
+
+    Parameters
+    ----------
+    horizon : int
+        Number of plays T, at least 1. Filled in by `sweep` and `simulate`.
+    base : factory or functools.partial of one
+        The algorithm that learns [static]. It must play one play a window, and its state must not run in lockstep
+        with plays (`protocol.Program.lockstep`). It is called with those of this factory's other arguments that it
+        names; what a partial binds wins.
+    delay : int, tuple or array_like, default 0
+        How many plays late feedback is: a number d of at least 0; ``("geometric", mean)``, P(d = k) = (1 - p) p^k with
+        p = mean / (1 + mean); ``("uniform", low, high)``, integers, both ends included; or an array [T] of integers.
+        Feedback in batches of B plays is the array B - 1 - (t - 1) mod B. Numbers share a program, and so do laws, if
+        their rings are as long; arrays are another program [its kind and the ring's length are static].
+    max_delay : int, optional
+        Feedback that is later is lost and never used, at least 0. Where it is given, the ring of messages has room for
+        this delay whatever `delay` is, so that the settings of a sweep share a program [static]. Default: nothing is
+        lost, except geometric delays above `theory.geometric_bound`.
+    num_arms, dim, num_experts, num_agents, actions, feature_norm
+        For the base. Filled in from the environment. `contexts` is not: a base is called for contexts that are
+        redrawn, which is right for fixed ones too.
+
+    Returns
+    -------
+    Algorithm
+        Its guarantee is the base's: a reward enters one message and one update, late or never. Diagnostics are those of
+        the base and ``lost`` and ``outstanding``, how many plays' feedback was lost, and was neither used nor lost at
+        the horizon: T = used + lost + outstanding. What is released at a play is a stack of what its arrivals release,
+        NaN, or 0 for integers, where nothing arrives.
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its range, and for a base that plays windows or spans of its own or runs in lockstep
+        with plays; the error names it.
+
+    Notes
+    -----
+    Delays are drawn at (seed, "delay", play) and do not depend on rewards, so that the base's draws stay where they
+    are. A base whose state has fields ``outstanding`` and ``outstanding_sum`` is told, before every play, how many
+    messages were sent and are neither used nor lost, and the sum of that number over the plays so far, the coming one
+    included. Lost feedback counts as lost from its own play on. A lane's state holds the messages and notes of the last
+    plays, as many as the longest delay has, rounded up to a multiple of 16, and one. A fixed delay takes constant time
+    a play; other laws loop over arrivals. Estimates that depend on t, as `robust_ucb` has, are of their message's t.
+
+    References
+    ----------
+    Joulani, György and Szepesvári 2013; Zimmert and Seldin 2020; docs/formulas/robust_frontier.md#robust-frontier-delay
+
+    Examples
+    --------
+    >>> import jaxbandits as jb
+    >>> late = jb.algorithms.delayed(num_arms=2, horizon=12, base=jb.algorithms.ucb1, delay=3)
+    >>> run = jb.simulate(late, jb.environments.loss_table(losses=[[0.0, 1.0]] * 12), history=True)
+    >>> run.history.action.tolist(), int(run.diagnostics["outstanding"])
+    ([0, 0, 0, 0, 1, 1, 1, 1, 1, 0, 0, 0], 3)
+    """
     horizon = integer("horizon", horizon, 1)
     checked = checked_law(delay, max_delay, horizon)
     facts = {

@@ -129,6 +129,8 @@ def call(base: AlgorithmFactory, fixed: dict[str, Any], tuning: dict[str, Any]) 
             f"base = {algorithm.version[0]} plays windows or spans of its own; only a base of one play a window has "
             f"epochs of any length: for instance linucb or online_ucb"
         )
+    if algorithm.version[0] == "delayed":
+        raise ValueError("base = delayed keeps messages on their way, which a restart would lose: give its base alone")
     return algorithm
 
 
