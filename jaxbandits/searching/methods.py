@@ -185,9 +185,7 @@ def by_optuna(
     optuna = _optuna()
     size = math.ceil(trials / GENERATIONS)
     make = sampler or (
-        lambda seed: optuna.samplers.TPESampler(
-            seed=seed, multivariate=True, constant_liar=True, n_startup_trials=size, warn_independent_sampling=False
-        )
+        lambda seed: optuna.samplers.TPESampler(seed=seed, multivariate=True, constant_liar=True, n_startup_trials=size)
     )
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)

@@ -293,12 +293,12 @@ def _check_built(problem: Problem, plan: methods.Plan, reported: range) -> list[
         key: problem.settings[key] for key in ("dtype", "reward_adversary", "message_adversary")
     }
     defaults = []
-    for name, environment in problem.environments.items():
+    for environment in problem.environments.values():
         for end in (0, 1):
-            rows = [
-                point | other | {k: v for label in settings for k, v in keyed(problem, label, settings[label][end]).items()}
-                for point in problem.points for other in problem.family
-            ]  # fmt: skip
+            bound: dict[str, Any] = {}
+            for label in settings:
+                bound |= keyed(problem, label, settings[label][end])
+            rows = [point | other | bound for point in problem.points for other in problem.family]
             built_cells(problem.algorithms, environment, points=rows, **common)
     for label, of_label in problem.dimensions.items():
         if of_label and all(has_default(problem.algorithms[label], d.key) for d in of_label):

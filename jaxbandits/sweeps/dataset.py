@@ -157,7 +157,7 @@ def _riders(axis: Axis, taken: Container[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for j, key in enumerate(axis.keys):
         values, name = [row[j] for row in axis.values], key.replace(" ", "_")
-        arrays = any(np.ndim(value) for value in values if not callable(value))
+        arrays = any(isinstance(value, list | tuple | np.ndarray) for value in values)
         new = axis.name == "point" or (key != axis.name and not arrays and not _equal(values, axis.labels))
         if new and name not in taken and name not in RESERVED_NAMES:
             found[name] = (axis.name, _coordinate(values))
