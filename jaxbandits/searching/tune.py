@@ -1,6 +1,7 @@
 """`jb.tune`: the best settings of algorithms, chosen on some seeds and reported on others."""
 
 import functools
+import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -211,7 +212,7 @@ def tune(
     default_values |= {label: values[label] for label in chosen if not problem.dimensions[label]}
     about = {
         "method": method, "horizon": int(horizon), "objective": _words(objective, quantile), "quantile": quantile,
-        "seed": seed, "search": f"{method} of {', '.join(map(str, space))}",
+        "seed": seed, "chosen_trials": json.dumps([one.trial + 1 for at in chosen.values() for one in at]),
     }  # fmt: skip
     return Tuning(
         best=best_table(problem, chosen, values, default_values),

@@ -215,7 +215,9 @@ def test_halving_gives_more_seeds_to_the_better_half():
     def evaluate(settings, seeds):
         asked.append(({x: [len(at) for at in s] for x, s in settings.items()}, seeds))
         return {
-            x: np.array([[[[abs(s["v"] - o) + 0.01 * seed for seed in seeds]] for s in at] for o, at in enumerate(of)])
+            x: np.array(
+                [[[[abs(s.get("v", 0) - o) + 0.01 * seed for seed in seeds]] for s in at] for o, at in enumerate(of)]
+            )
             for x, of in settings.items()
         }
 
@@ -378,3 +380,39 @@ def test_optuna_is_asked_for_where_it_is_missing(monkeypatch):
 
 def test_the_function_is_public():
     assert jb.tune is tune_function and jb.Tuning is not None
+
+
+# ---- pictures
+
+
+def test_pictures_of_a_tuning(tmp_path):
+    tuning = grid_tuning()
+    drawn = jb.plot.response(tuning, "base.learning_rate", path=tmp_path / "response.png")
+    assert len(drawn.figure.axes) == 2 and not jb.plot.overlaps(drawn.figure)
+    assert drawn.data["chosen"].sum() == 2 and len(drawn.data) == 6 and (tmp_path / "response.png").exists()
+    one = drawn.data[drawn.data["epsilon"] == 1.0].set_index("base.learning_rate")
+    chosen = tuning.best.loc[0, "base.learning_rate"]
+    assert one["centre"].idxmin() == chosen == one.index[one["chosen"]].item()
+    with pytest.raises(ValueError, match="fix one, such as"):
+        jb.plot.parallel(tuning)
+    lines = jb.plot.parallel(tuning, "EXP3", select={"epsilon": 1.0})
+    assert lines.data["chosen"].tolist() == [True, False, False] and not jb.plot.overlaps(lines.figure)
+    with pytest.raises(ValueError, match="algorithm = 'UCB'"):
+        jb.plot.parallel(tuning, "UCB")
+
+
+def test_importance_is_the_share_of_variance_that_a_key_explains():
+    tuning = jb.tune(
+        "ucb1", e.bernoulli_arms(means=[0.2, 0.8]), space={"bonus_scale": [0.5, 5.0, 50.0], "noise_scale": [1.0, 1.0001]},
+        **SETTINGS,
+    )  # fmt: skip
+    drawn = jb.plot.importance(tuning)
+    shares = drawn.data.set_index("key")["share"]
+    assert shares["bonus_scale"] > 0.9 and shares["noise_scale"] < 0.05 and not jb.plot.overlaps(drawn.figure)
+    assert jb.plot.parallel(tuning).data.columns.tolist() == [
+        "trial",
+        "bonus_scale",
+        "noise_scale",
+        "objective",
+        "chosen",
+    ]
