@@ -10,11 +10,12 @@ import xarray as xr
 from scipy import stats
 
 import jaxbandits as jb
+from jaxbandits.cli import main
 from jaxbandits.searching import methods, objective
 from jaxbandits.searching import tune as tune_function
 from jaxbandits.searching.space import Dimension
 from jaxbandits.searching.tuning import at_edge
-from jaxbandits.sweeps.toml_file import read_config
+from jaxbandits.sweeps.toml_file import read_config, read_tuning
 
 a, e = jb.algorithms, jb.environments
 LOSSES = functools.partial(e.fixed_gap_losses, num_arms=3)
@@ -382,6 +383,82 @@ def test_the_function_is_public():
     assert jb.tune is tune_function and jb.Tuning is not None
 
 
+# ---- the command line
+
+FILE = """
+horizon = 60
+seeds = 12
+checkpoints = 2
+[environment]
+name = "fixed_gap_losses"
+num_arms = 3
+[[algorithm]]
+name = "private_batched"
+label = "EXP3"
+base = { name = "exp3", mixing = 0.05 }
+[[algorithm]]
+name = "ucb1"
+label = "UCB"
+[grid]
+epsilon = [1.0, 0.1]
+[tune]
+seeds = [100, 108]
+[tune.space]
+EXP3.base.learning_rate = [0.001, 0.1, 5.0]
+"""
+
+
+def test_a_file_is_tuned_and_its_choice_is_run(tmp_path, capsys):
+    file, out = tmp_path / "rates.toml", tmp_path / "out"
+    file.write_text(FILE)
+    assert main(["tune", str(file), "--out", str(out), "--quiet"]) == 0
+    said = capsys.readouterr().out
+    assert repr(grid_tuning()) in said
+    names = {"best.csv", "undecided.csv", "trials.nc", "report.nc", "chosen.toml", "response_base_learning_rate.png"}
+    assert names <= {path.name for path in out.iterdir()} and all(name in said for name in names)
+    assert pd.read_csv(out / "best.csv")["regret"].tolist() == grid_tuning().best["regret"].tolist()
+    np.testing.assert_array_equal(jb.load(out / "report.nc").regret, grid_tuning().report.regret)
+    np.testing.assert_array_equal(jb.load(out / "trials.nc").regret, grid_tuning().trials.regret)
+    chosen = file.with_name("chosen.toml")
+    chosen.write_text(FILE.replace("[grid]\nepsilon = [1.0, 0.1]", (out / "chosen.toml").read_text()))
+    assert main(["run", str(chosen), "--out", str(tmp_path / "run"), "--quiet"]) == 0
+    kept = grid_tuning().report.regret.sel(algorithm=["EXP3", "UCB"])
+    np.testing.assert_array_equal(jb.load(tmp_path / "run").regret, kept)
+
+
+def test_a_file_says_ranges_families_and_over(tmp_path):
+    file = tmp_path / "rates.toml"
+    more = '[tune.over]\nepsilon = [0.5]\n[tune.environments.easy]\nname = "fixed_gap_losses"\nnum_arms = 2\n'
+    file.write_text(FILE.replace("[0.001, 0.1, 5.0]", '[0.001, 5.0, "log"]').replace("[100, 108]", "32") + more)
+    given = read_tuning(file)
+    assert given["space"] == {"EXP3.base.learning_rate": (0.001, 5.0, "log")} and given["over"] == {"epsilon": [0.5]}
+    assert given["seeds"] == range(32) and given["report_seeds"] == range(12) and list(given["environment"]) == ["easy"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "[tune]\nseeds = [100, 108]\n[tune.space]\nEXP3.base.learning_rate = [0.001, 0.1, 5.0]",
+            "",
+            "'tune' is missing",
+        ),
+        ("[tune.space]\nEXP3.base.learning_rate = [0.001, 0.1, 5.0]", "", "needs a table [tune.space]"),
+        ("[tune]\n", "[tune]\ntrails = 3\n", "no key 'trails' (did you mean 'trials'?)"),
+        ("learning_rate", "learning_rte", "'EXP3.base.learning_rte'"),
+        ("[100, 108]", "[5, 108]", "meets seeds"),
+        ("[0.001, 0.1, 5.0]", "0.1", "tune.space.EXP3.base.learning_rate = 0.1 must be a list"),
+    ],
+)
+def test_a_wrong_file_is_one_line(tmp_path, capsys, old, new, message):
+    file = tmp_path / "rates.toml"
+    assert old in FILE
+    file.write_text(FILE.replace(old, new))
+    assert main(["tune", str(file), "--out", str(tmp_path / "out"), "--quiet"]) == 2
+    said = capsys.readouterr().err
+    assert message in said and said.count("\n") == 1 and not (tmp_path / "out").exists()
+
+
 # ---- pictures
 
 
@@ -402,10 +479,8 @@ def test_pictures_of_a_tuning(tmp_path):
 
 
 def test_importance_is_the_share_of_variance_that_a_key_explains():
-    tuning = jb.tune(
-        "ucb1", e.bernoulli_arms(means=[0.2, 0.8]), space={"bonus_scale": [0.5, 5.0, 50.0], "noise_scale": [1.0, 1.0001]},
-        **SETTINGS,
-    )  # fmt: skip
+    space = {"bonus_scale": [0.5, 5.0, 50.0], "noise_scale": [1.0, 1.0001]}
+    tuning = jb.tune("ucb1", e.bernoulli_arms(means=[0.2, 0.8]), space=space, **SETTINGS)
     drawn = jb.plot.importance(tuning)
     shares = drawn.data.set_index("key")["share"]
     assert shares["bonus_scale"] > 0.9 and shares["noise_scale"] < 0.05 and not jb.plot.overlaps(drawn.figure)
