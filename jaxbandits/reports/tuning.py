@@ -262,7 +262,8 @@ def _frame(tuning: Tuning) -> pd.DataFrame:
         at = {dim: trials[dim].values[i] for dim, i in zip(objective.dims, place, strict=True)}
         row: dict[str, Any] = {str(dim): x.item() for dim, x in at.items()}
         for key in tuning.best.attrs["chosen"]:
-            row[key] = trials[key].sel(at).values.item() if trials[key].ndim else trials[key].item()
+            own = [i for dim, i in zip(objective.dims, place, strict=True) if dim in trials[key].dims]
+            row[key] = trials[key].values[tuple(own)].item()
         row |= {"objective": float(objective.values[place]), "centre": mean, "low": low, "high": high}
         rows.append(row)
     import pandas as pd

@@ -225,7 +225,7 @@ def test_halving_gives_more_seeds_to_the_better_half():
     first = {"A": [{"v": v} for v in range(8)], "B": [{}]}
     tried = methods.halving(first, evaluate, 2, range(100, 164), lambda r: r[..., 0, :])
     counts = (~np.isnan(tried.regret["A"][:, :, 0])).sum(-1)
-    assert counts.tolist() == [[64, 32, 16, 16, 8, 8, 8, 8], [16, 64, 32, 16, 8, 8, 8, 8]]
+    assert counts.tolist() == [[64, 32, 16, 16, 8, 8, 8, 8], [32, 64, 16, 16, 8, 8, 8, 8]]
     assert [(n, seeds) for n, seeds in asked if "B" in n] == [({"B": [1, 1]}, range(100, 164))]
     assert [n["A"][0] for n, _ in asked if "A" in n] == [8, 4, 2, 1]
     lanes = sum(n[x][0] * len(seeds) for n, seeds in asked for x in n)
@@ -479,15 +479,15 @@ def test_pictures_of_a_tuning(tmp_path):
 
 
 def test_importance_is_the_share_of_variance_that_a_key_explains():
-    space = {"bonus_scale": [0.5, 5.0, 50.0], "noise_scale": [1.0, 1.0001]}
-    tuning = jb.tune("ucb1", e.bernoulli_arms(means=[0.2, 0.8]), space=space, **SETTINGS)
+    space = {"index_scale": [0.01, 3.0, 50.0], "epsilon": [1.0, 1.0001]}
+    tuning = jb.tune("adap_ucb", e.bernoulli_arms(means=[0.2, 0.8]), space=space, **SETTINGS)
     drawn = jb.plot.importance(tuning)
     shares = drawn.data.set_index("key")["share"]
-    assert shares["bonus_scale"] > 0.9 and shares["noise_scale"] < 0.05 and not jb.plot.overlaps(drawn.figure)
+    assert shares["index_scale"] > 0.9 and shares["epsilon"] < 0.05 and not jb.plot.overlaps(drawn.figure)
     assert jb.plot.parallel(tuning).data.columns.tolist() == [
         "trial",
-        "bonus_scale",
-        "noise_scale",
+        "index_scale",
+        "epsilon",
         "objective",
         "chosen",
     ]
