@@ -62,9 +62,8 @@ def population() -> None:
     """64 settings of EXP3 in turns: one tuning, and one sweep a setting, in memory and with stores."""
     rates = np.geomspace(1e-3, 1.0, SETTINGS).tolist()
     print(f"{SETTINGS} settings of EXP3, warm, best of {ROUNDS} turns:")
-    print(
-        "| plays | seeds | stores | jb.tune, its report included | one sweep a setting | ratio |\n|---|---|---|---|---|---|"
-    )
+    print("| plays | seeds | stores | jb.tune, its report included | one sweep a setting | ratio |")
+    print("|---|---|---|---|---|---|")
     for horizon, seeds, stored in SIZES:
         common = {"horizon": horizon, "seeds": range(1000, 1000 + seeds), "checkpoints": 1, "progress": False}
 
@@ -95,9 +94,7 @@ def population() -> None:
 
 def problems(names: list[str]) -> None:
     """The regret of the choice on fresh seeds, over the least of a fine grid on the same seeds."""
-    print(
-        f"| problem | key | chosen | best of {FINE} | regret over the best of {FINE} | 95% interval | gain over default |"
-    )
+    print(f"| problem | key | chosen | best of {FINE} | regret over its best | 95% interval | gain over default |")
     print("|---|---|---|---|---|---|---|")
     ratios = {}
     for name, (algorithm, environment, key, (low, high), horizon) in PROBLEMS.items():

@@ -52,7 +52,7 @@ def read_tuning(path: str | os.PathLike[str]) -> dict[str, Any]:
             raise ValueError(f"{path}: tune has no key {key!r}{nearest(key, TUNE_KEYS)}; known keys: {known}")
     if "points" in settings:
         raise ValueError(f"{path}: points cannot be tuned for: give a grid, or a table [tune.over]")
-    arguments = {
+    arguments: dict[str, Any] = {
         key: settings[key]
         for key in ("horizon", "checkpoints", "dtype", "memory", "reward_adversary", "message_adversary")
         if key in settings
