@@ -116,9 +116,9 @@ def geometric_mean(ratios: list[float]) -> tuple[float, float, float]:
 
 def absent(library: str) -> str:
     """Why a library cannot be run, or nothing."""
-    module, distribution = LIBRARIES[library]
-    if importlib.util.find_spec(module) is None:
-        return f"not installed: `pip install {distribution}`, or the extra bench-peers"
+    if importlib.util.find_spec(LIBRARIES[library][0]) is None:
+        how = "pip install gobrec==1.0.8" if library == "GOBRec" else "pip install '.[bench-peers]'"
+        return f"not installed, left out: {how}"
     return ""
 
 
@@ -294,8 +294,8 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0], prog="peers.py")
     parser.add_argument("names", nargs="*", metavar="NAME", help="problems or libraries")
-    parser.add_argument("--turns", type=int, default=7, metavar="N")
-    parser.add_argument("--seconds", type=float, default=2.0, metavar="S", help="of a peer in a turn")
+    parser.add_argument("--turns", type=int, default=5, metavar="N")
+    parser.add_argument("--seconds", type=float, default=1.5, metavar="S", help="of a peer in a turn")
     parser.add_argument("--lanes", type=int, metavar="N", help="of ours, instead of the problem's own")
     parser.add_argument("--horizon", type=int, metavar="N", help="instead of the problem's own")
     parser.add_argument("--json", type=Path, metavar="FILE", help="the figures (default: peers.json in --out)")
