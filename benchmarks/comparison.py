@@ -116,11 +116,11 @@ def folders(given: list[str]) -> dict[str, Path]:
 def shown(text: str) -> str:
     """A cell of the page: the answer, what shows it without its file, a remark."""
     one = cell(text)
+    if one.answer == "no":
+        return "no"
     names = [place.partition(":")[2] or place for place in one.places]
     names = [name.removeprefix("class_").removeprefix("def_").removeprefix("import_") for name in names]
-    if one.remark:
-        return f"{one.answer}, {one.remark}" if one.answer == "partly" else f"{one.answer} ({one.remark})"
-    return one.answer if one.answer == "no" else f"{one.answer}: " + ", ".join(f"`{name.strip()}`" for name in names)
+    return f"{one.answer}: " + ", ".join(f"`{name}`" for name in names) + (f" ({one.remark})" if one.remark else "")
 
 
 def table(chosen: list[dict[str, Any]]) -> str:

@@ -57,7 +57,8 @@ def _models(num_arms: int, dim: int, shared: bool) -> World:
         return ()
 
     def observe(params, state, draws, t):
-        blocks = contexts(params, draws, t)[:, :, None, :] * jnp.eye(num_arms, dtype=draws.dtype)[:, :, None]
+        own = jnp.eye(num_arms, dtype=draws.dtype)[None, :, :, None]
+        blocks = contexts(params, draws, t)[:, :, None, :] * own
         return blocks.reshape(len(t), num_arms, num_arms * dim), state
 
     def means(params, context):  # [P, K]
