@@ -121,6 +121,9 @@ class Results:
                 coords |= {key: ("point", _coordinate([row[j] for row in axis.values])) for j, key in named}
         if "pulls" in self.variables:
             coords["arm"] = np.arange(self.variables["pulls"].shape[-1], dtype=np.int64)
+            names = {tuple(cell.environment.facts.get("arm_names", ())) for cell in plan.cells}
+            if len(names) == 1 and len(known := names.pop()) == len(coords["arm"]):
+                coords["arm_name"] = ("arm", np.array([str(name).replace("\0", " ") for name in known]))
         return coords
 
     def _attrs(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxbandits import adversaries, algorithms, environments
-from jaxbandits.environments.data import read_labelled, read_losses
+from jaxbandits.environments.rows import read_labelled, read_losses
 from jaxbandits.sweeps.arguments import readable, seed_range, signature_of
 from jaxbandits.sweeps.configurations import text
 from jaxbandits.sweeps.own_factory import own_factory
