@@ -409,7 +409,7 @@ OTHERS = {
         for labels in ([0, 0, 0, 0], [0.5, 1, 0, 1], ["a", "a", "a", "a"], ["a", "b", "a", ""], ["a", "b", "a", None],
             [0, 1], [[0], [1], [0], [1]], [[0], [1, 2]], "kind", [], None)
     },
-    "labels with a gap": (lambda: E.classification(features=[[0.0], [1.0]], labels=[0.0, 5.5]), "row 2", "5.5", "no class"),
+    "labels that are no classes": (lambda: E.classification(features=[[0], [1]], labels=[0.0, 5.5]), "row 2", "5.5"),
     "a missing label": (
         lambda: E.classification(features=[[0.0], [1.0]], labels=["a", float("nan")]), "labels: row 2", "missing"
     ),
