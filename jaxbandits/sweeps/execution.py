@@ -101,6 +101,7 @@ class Job:
         if self.store is None or self.directory is None:
             results = Results(self.plan, self.shapes, self.config)
             self._run(owned(self.plan, 1, None), lambda task, chunk: _put_cells(task, chunk, results.put))
+            results.put_best()
             return results.dataset()
         if self.locked and not self.fresh:  # read the chunks: results.nc may come from an earlier state of the code
             results = Results(self.plan, self.shapes, self.config)
@@ -262,6 +263,8 @@ class Job:
                     results.put(cell, piece.first, arrays)
                     covered.append((piece.first, piece.stop))
             whole = whole and not without([seeds], covered)
+        if whole:
+            results.put_best()
         return whole
 
     def _tidy(self, store: Store) -> None:
