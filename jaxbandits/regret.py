@@ -25,6 +25,11 @@ def regret_of_counts(counts: Int[Tensor, "... K"], means: Float[Tensor, " K"]) -
     return regret
 
 
+def has_best(environment: Environment) -> bool:
+    """Whether `best_reward` is known."""
+    return environment.world.baseline is not None or "means" in environment.facts
+
+
 def best_reward(environment: Environment, seeds: Sequence[int], times: Int[Tensor, " C"]) -> Any:
     """The expected reward over plays 1..t of what regret is measured against, so that reward is this less regret.
 

@@ -199,7 +199,7 @@ def reward(
         part = pd.DataFrame({"algorithm": label, "t": line["t"].values, "centre": line.values, "kind": "best"})
         lines_of[value] = [part]
         shown.append(part if value is None else part.assign(**{str(panel_key): value}))
-    words = "expected reward over plays 1..t" if total else "expected reward a play, over plays 1..t"
+    words = "expected reward over plays 1..t" if total else "expected reward per play"
     picture = _Curves(ds, panel_key, frame, words, _over(ds, bands), caption, width)
     figure = picture.drawn(log, dotted, names, lambda value: lines_of[value])
     return _done(figure, pd.concat([frame.assign(kind="algorithm"), *shown], ignore_index=True), path)

@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxbandits.mechanisms.composition import SIMULATED
 from jaxbandits.protocol import Environment
-from jaxbandits.regret import best_reward
+from jaxbandits.regret import best_reward, has_best
 from jaxbandits.sweeps.assumptions import overspent
 from jaxbandits.sweeps.compilation.compiled import LaneShape
 from jaxbandits.sweeps.configurations import text
@@ -128,7 +128,7 @@ class Results:
             variables["pulls"] = Variable((*dims, "arm"), (*shape, arms), "int32", 0, {})
         for name in sorted({name for s in shapes for name in s.diagnostics}):
             variables[name] = Variable(dims, shape, "float64", np.nan, {})
-        if all(map(_has_best, {id(e): e for e in self._environments().values()}.values())):
+        if all(map(has_best, self._environments().values())):
             about = {
                 "units": "reward",
                 "long_name": "expected reward over plays 1..t of what regret is measured against",
@@ -188,10 +188,6 @@ class Results:
             **({"privacy": SIMULATED} if guarantees else {}),
             "versions": json.dumps(versions()),
         }
-
-
-def _has_best(environment: Environment) -> bool:
-    return environment.world.baseline is not None or "means" in environment.facts
 
 
 def _create(file: Any, name: str, v: Variable) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jaxbandits.regret import has_best
 from jaxbandits.sweeps import estimate, free_space
 from jaxbandits.sweeps.dataset import Results
 from jaxbandits.sweeps.engines import calls
@@ -86,6 +87,11 @@ class Job:
     def lanes(self) -> int:
         """Lanes of the whole sweep. A cell under two labels, or repeated along an axis, counts once."""
         return len(self.plan.seeds) * (len(set(self.keys)) if self.keys else len(self.plan.cells))
+
+    @property
+    def has_best(self) -> bool:
+        """Whether the result will hold `best_reward`, from which rewards follow."""
+        return all(has_best(cell.environment) for cell in self.plan.cells)
 
     def summary(self, computed: int) -> str:
         """How many lanes come from the store and how many are computed, as text."""
