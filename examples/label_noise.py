@@ -8,8 +8,8 @@ words. Every play shows a biopsy, and the learner says which of the two it is. A
 contamination of the rewards: `huber` as reward adversary. With two classes kind="swapped" is a label mistaken for the
 other; kind="fixed" is a reward typed wrong, 10 in the place of 0 or 1. Regret counts the true labels throughout.
 
-UCB1 averages rewards. Huber-UCB cuts them to an interval that it is told no more than a share for. LinUCB sees the
-biopsy, so its regret is negative, and has no defence.
+UCB1 averages rewards. Huber-UCB, told that up to a fifth of them may be wrong, limits what one reward can do. LinUCB
+sees the biopsy, so its regret is negative, and has no defence.
 """
 
 import sys
