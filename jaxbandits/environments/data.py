@@ -199,7 +199,8 @@ def classification(
 
 def _same_index(features: Any, labels: Any) -> None:
     """Raise ValueError where pandas would not put these labels beside these rows."""
-    rows, marks = (getattr(x, "index", None) for x in (features, labels))
+    rows: Any = getattr(features, "index", None)
+    marks: Any = getattr(labels, "index", None)
     if hasattr(rows, "equals") and hasattr(marks, "equals") and len(rows) == len(marks) and not rows.equals(marks):
         raise ValueError(
             "features and labels have different indexes: give labels.loc[features.index], or labels.to_numpy() if the "
