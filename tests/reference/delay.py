@@ -83,28 +83,27 @@ def hybrid_weights(losses, a, b):
 
     Stationary: -a e^(-s/2) + b (s + 1) = level - L_i for s = ln x_i. Bisect the s of the smallest loss, and the others.
     """
-    gaps = [loss - min(losses) for loss in losses]
+    gaps = np.asarray(losses) - np.min(losses)
 
     def slope(s):
-        return -a * math.exp(-s / 2) + b * (s + 1)
+        return -a * np.exp(-s / 2) + b * (s + 1)
 
     def others(top):
-        found = []
-        for gap in gaps:
-            low, high = top - 1.0, top
-            while slope(low) > slope(top) - gap:
-                low -= 2 * (top - low)
-            for _ in range(80):
-                middle = (low + high) / 2
-                low, high = (middle, high) if slope(middle) < slope(top) - gap else (low, middle)
-            found.append(math.exp(high))
-        return found
+        low = np.full(len(gaps), top - 1.0)
+        while (slope(low) > slope(top) - gaps).any():
+            low = top - 2 * (top - low)
+        high = np.full(len(gaps), top)
+        for _ in range(46):
+            middle = (low + high) / 2
+            below = slope(middle) < slope(top) - gaps
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return np.exp(high)
 
     low, high = -math.log(len(gaps)), 0.0
-    for _ in range(60):
+    for _ in range(38):
         middle = (low + high) / 2
-        low, high = (middle, high) if sum(others(middle)) < 1 else (low, middle)
-    x = np.array(others((low + high) / 2))
+        low, high = (middle, high) if others(middle).sum() < 1 else (low, middle)
+    x = others((low + high) / 2)
     return x / x.sum()
 
 
