@@ -247,7 +247,8 @@ def delayed(
         How many plays late feedback is: a number d of at least 0; ``("geometric", mean)``, P(d = k) = (1 - p) p^k with
         p = mean / (1 + mean); ``("uniform", low, high)``, integers, both ends included; or an array [T] of integers.
         Feedback in batches of B plays is the array B - 1 - (t - 1) mod B. Numbers share a program, and so do laws, if
-        their rings are as long; arrays are another program [its kind and the ring's length are static].
+        their rings are as long; arrays are another program [static: the kind, and how long the
+        ring is].
     max_delay : int, optional
         Feedback that is later is lost and never used, at least 0. Where it is given, the ring of messages has room for
         this delay whatever `delay` is, so that the settings of a sweep share a program [static]. Default: nothing is

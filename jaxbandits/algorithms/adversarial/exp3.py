@@ -41,9 +41,7 @@ def _unmixed(num_arms: int) -> Program:
 
     def update(params, weights, draws, t, note, message, used):
         action, weight = note
-        # the weight now is that of the play, unless the message came late
-        now = columns.entry(weights, action)
-        return reweigh(weights, action, now, -params.learning_rate * message.total / weight), ()
+        return reweigh(weights, action, -params.learning_rate * message.total / weight), ()
 
     return Program(init, act, _encode, update)
 

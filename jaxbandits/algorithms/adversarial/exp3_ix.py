@@ -41,8 +41,7 @@ def program(num_arms: int) -> Program:
     def update(params, weights, draws, t, note, message, used):
         action, weight = note
         step = -params.learning_rate * message.total / (weight + params.mixing)
-        # the weight now is that of the play, unless the message came late
-        return reweigh(weights, action, columns.entry(weights, action), step), ()
+        return reweigh(weights, action, step), ()
 
     return Program(init, act, encode, update)
 
