@@ -94,13 +94,12 @@ def no_circles(slots: int) -> Circles:
 def sent(circles: Circles, t: Int[Array, ""], due: Int[Array, ""], comes: Bool[Array, ""], slots: int) -> Circles:
     """The circles after the message of play t was sent, which is due less than R plays later; or never comes."""
     slot, place = slot_of(t, slots), slot_of(due, slots)
-    last, following = circles
-    before = last[place]
+    before = _at(circles.last, place)
     joins = comes & (before != NONE)
-    first = jnp.where(joins, following[jnp.maximum(before, 0)], slot)
-    following = following.at[slot].set(first)
-    following = following.at[jnp.where(joins, before, slot)].set(jnp.where(joins, slot, first))
-    return Circles(last.at[place].set(jnp.where(comes, slot, before)), following)
+    first = jnp.where(joins, _at(circles.following, jnp.maximum(before, 0)), slot)
+    following = _set(circles.following, slot, first)
+    following = _set(following, jnp.where(joins, before, slot), jnp.where(joins, slot, first))
+    return Circles(_set(circles.last, place, jnp.where(comes, slot, before)), following)
 
 
 def arrivals(circles: Circles, t: Int[Array, ""], slots: int) -> tuple[Circles, Int[Array, ""], Int[Array, ""]]:
@@ -109,6 +108,16 @@ def arrivals(circles: Circles, t: Int[Array, ""], slots: int) -> tuple[Circles, 
     Both are NONE where no message is due.
     """
     place = slot_of(t, slots)
-    latest = circles.last[place]
-    first = jnp.where(latest == NONE, NONE, circles.following[jnp.maximum(latest, 0)])
-    return circles._replace(last=circles.last.at[place].set(NONE)), first, latest
+    latest = _at(circles.last, place)
+    first = jnp.where(latest == NONE, NONE, _at(circles.following, jnp.maximum(latest, 0)))
+    nothing = jnp.minimum(latest, NONE)  # NONE, and surely computed after `latest` was read: no copy is made
+    return circles._replace(last=_set(circles.last, place, nothing)), first, latest
+
+
+def _at(x: Int[Array, " R"], place: Int[Array, ""]) -> Int[Array, ""]:
+    """An entry, read before anything is written: the array would be copied otherwise."""
+    return materialize(x.at[place].get(mode="promise_in_bounds"))
+
+
+def _set(x: Int[Array, " R"], place: Int[Array, ""], value: Int[Array, ""]) -> Int[Array, " R"]:
+    return x.at[place].set(value, mode="promise_in_bounds")
