@@ -20,6 +20,4 @@ def reweigh(weights: columns.Columns, action: Int[Array, ""], step: Float[Array,
     weight = columns.marked(weights, action, marks)
     scale = materialize(1 / (columns.total(weights) + weight * (factor - 1)))
     own = factor * scale
-    return columns.each(
-        lambda w, here: jnp.maximum(w * jnp.where(here, own, scale), FLOOR), weights, marks
-    )
+    return columns.each(lambda w, here: jnp.maximum(w * jnp.where(here, own, scale), FLOOR), weights, marks)

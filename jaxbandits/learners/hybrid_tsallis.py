@@ -1,9 +1,9 @@
 """Weights of the hybrid of Tsallis and negative entropy (Zimmert and Seldin 2020): a Newton iteration. [ours]
 
-x is the minimiser of <L, x> - 2 A sum sqrt(x) + b sum x ln x over the simplex. With y = -ln(x) / 2 and gaps g = L - min L
-it solves A exp(y_i) + 2 b y_i = g_i + v, and v makes the weights exp(-2 y_i) sum to one. As functions of v the y_i are
-concave and ln sum exp(-2 y_i) is convex and falls: Newton's steps from v = A, where the sum is at least one, never
-overshoot.
+x is the minimiser of <L, x> - 2 A sum sqrt(x) + b sum x ln x over the simplex. With y = -ln(x) / 2 and gaps
+g = L - min L it solves A exp(y_i) + 2 b y_i = g_i + v, and v makes the weights exp(-2 y_i) sum to one. As functions of
+v the y_i are concave and ln sum exp(-2 y_i) is convex and falls: Newton's steps from v = A, where the sum is at least
+one, do not overshoot. Formulas: `docs/formulas/robust_frontier.md#robust-frontier-hybrid`.
 """
 
 from typing import Any

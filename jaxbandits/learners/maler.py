@@ -24,8 +24,8 @@ import numpy as np
 from jax.typing import DTypeLike
 
 from jaxbandits.learners.learner import Learner, gradient_of, positive
-from jaxbandits.learners.project_ellipsoid import to_unit_sphere
 from jaxbandits.learners.perturbed import constants
+from jaxbandits.learners.project_ellipsoid import to_unit_sphere
 from jaxbandits.numerics import count, fixed_sum, materialize, materialize_all
 from jaxbandits.numerics.device_forms import lane_kernel
 from jaxbandits.numerics.few import at_the_few

@@ -40,8 +40,8 @@ W = partial(bernoulli_arms, means=[0.8, 0.6, 0.5, 0.3])
 # ---- no delay is the base
 
 LOCKSTEP = {
-    "successive_elimination", "gradient_bandit", "ftpl", "private_batched", "bandit_to_experts", "jdp_linucb", "doubling",
-    "bandit_combiner", "dp_ts_ucb", "gdp_thompson", "delayed",
+    "successive_elimination", "gradient_bandit", "ftpl", "private_batched", "bandit_to_experts", "jdp_linucb",
+    "doubling", "bandit_combiner", "dp_ts_ucb", "gdp_thompson", "delayed",
 }  # fmt: skip
 FURTHER = {
     "gradient_bandit without baseline": ("gradient_bandit", {"baseline": False}),
@@ -104,8 +104,8 @@ def test_fixed_delays_share_a_program_and_so_do_laws():
     laws = [0, 1, 10, 3], [("geometric", 2.0), ("uniform", 1, 4), ("geometric", 0.5)]
     for delays, most in ((laws[0], None), ({str(law): law for law in laws[1]}, 12)):
         planned = plan(
-            partial(a.delayed, base=a.ucb1, max_delay=most), W, horizon=50, seeds=8, grid={"delay": delays}, points=None,
-            reward_adversary=None, message_adversary=None, checkpoints=5, dtype="float32",
+            partial(a.delayed, base=a.ucb1, max_delay=most), W, horizon=50, seeds=8, grid={"delay": delays},
+            points=None, reward_adversary=None, message_adversary=None, checkpoints=5, dtype="float32",
         )  # fmt: skip
         assert len(planned.cells) == len(delays) and len(planned.groups) == 1
     nested = plan(
@@ -230,9 +230,7 @@ class NoParams(NamedTuple):
 @factory
 def witness(*, num_arms: int, horizon: int) -> Algorithm:
     """A base that releases whose message it was given."""
-    return Algorithm(
-        witness_program(), (Span(1, horizon),), NoParams(1.0), Guarantee(), ("witness", 1, ()), config={}
-    )
+    return Algorithm(witness_program(), (Span(1, horizon),), NoParams(1.0), Guarantee(), ("witness", 1, ()), config={})
 
 
 def delays_of(law, seed):
@@ -247,8 +245,10 @@ def delays_of(law, seed):
 
 
 BATCHES = [4 - t % 5 for t in range(T)]
-LAWS = [(3, None), (7, 5), (("geometric", 6.0), None), (("geometric", 6.0), 8), (("uniform", 0, 30), 20), (BATCHES, None),
-        ([(37 * t) % 23 for t in range(T)], 18)]  # fmt: skip
+LAWS = [
+    (3, None), (7, 5), (("geometric", 6.0), None), (("geometric", 6.0), 8), (("uniform", 0, 30), 20), (BATCHES, None),
+    ([(37 * t) % 23 for t in range(T)], 18),
+]  # fmt: skip
 
 
 def witnessed(law, most, seed, ref):
@@ -367,7 +367,9 @@ def test_batches_by_an_array_are_a_run_in_batches():
 # ---- privacy
 
 
-@pytest.mark.parametrize("base, horizon", [(partial(a.ldp_ucb, epsilon=1.0), 8), (partial(a.lazy_dp_ts, epsilon=1.0), 8)])
+@pytest.mark.parametrize(
+    "base, horizon", [(partial(a.ldp_ucb, epsilon=1.0), 8), (partial(a.lazy_dp_ts, epsilon=1.0), 8)]
+)
 def test_the_claim_and_its_ledger_are_the_base_s_and_no_audit_refutes_it(base, horizon):
     alone = base(num_arms=2, horizon=horizon)
     for law in (2, ("uniform", 0, 3)):

@@ -13,12 +13,11 @@ from jax import lax
 
 from jaxbandits.algorithms.adversarial import message_ring
 from jaxbandits.algorithms.adversarial.delay_laws import Fixed, checked_law, delay_of
-from jaxbandits.algorithms.contextual.doubling import names, scaled
-from jaxbandits.mechanisms.composition import claimed_epsilon
+from jaxbandits.mechanisms.composition import claimed_epsilon, scaled
 from jaxbandits.protocol import Algorithm, Guarantee, Hints, Program, Span
 from jaxbandits.random import Draws
 from jaxbandits.typing import AlgorithmFactory, Array, Int, UInt32
-from jaxbandits.validation import base_algorithm, factory, integer, unwrapped
+from jaxbandits.validation import base_algorithm, base_arguments, factory, integer
 
 
 class Params(NamedTuple):
@@ -181,8 +180,7 @@ def called(base: Callable[..., Any], arguments: dict[str, Any]) -> tuple[Algorit
 
     ValueError where delays would break the base.
     """
-    known, _ = names(base)
-    bound = unwrapped(base).bound
+    known, bound = base_arguments(base)
     given = {k: v for k, v in arguments.items() if k in known and v is not None}
     algorithm = base_algorithm(base, **{k: v for k, v in given.items() if k not in bound})
     name = algorithm.version[0]
