@@ -17,7 +17,7 @@ LOST = 1e-9  # expected number of feedbacks of a run beyond `geometric_bound`
 def geometric_bound(mean: Scalar, horizon: int) -> int:
     """The smallest D with T p^(D + 1) <= 1e-9: a run of T geometric delays hardly ever has one above it.
 
-    P(d = k) = (1 - p) p^k with p = mean / (1 + mean), so P(d > D) = p^(D + 1). [ours]
+    It is [ours]. P(d = k) = (1 - p) p^k with p = mean / (1 + mean), so P(d > D) = p^(D + 1).
 
     Parameters
     ----------
@@ -61,9 +61,9 @@ def geometric_bound(mean: Scalar, horizon: int) -> int:
 
 
 def delayed_ucb_bound(gaps: Any, horizon: int, outstanding: Any) -> float:
-    """Regret bound of UCB1 under delays, `sum (8 ln T / gap + 3.5 gap) + sum gap G*`. [recalled]
+    """Regret bound of UCB1 under delays, `sum (8 ln T / gap + 3.5 gap) + sum gap G*`.
 
-    G* is the expected largest number of an arm's plays that are outstanding at once. Under a fixed delay d it is at
+    It is [recalled]. G* is the expected largest number of an arm's plays that are outstanding at once. Under a fixed delay d it is at
     most d.
 
     Parameters
@@ -106,9 +106,9 @@ def delayed_ucb_bound(gaps: Any, horizon: int, outstanding: Any) -> float:
 
 
 def hybrid_tuning(num_arms: int, delay_bound: Scalar) -> tuple[float, float]:
-    """eta_0 and gamma_0 of the hybrid that is tuned for both worlds, from a bound d on the delay. [recalled]
+    """eta_0 and gamma_0 of the hybrid that is tuned for both worlds, from a bound d on the delay.
 
-    eta_0 = 10 d + (d / (K^(1/3) ln K))^2 and gamma_0 = (24 d K^(1/3))^2 ln K.
+    They are [recalled]: eta_0 = 10 d + (d / (K^(1/3) ln K))^2 and gamma_0 = (24 d K^(1/3))^2 ln K.
 
     Parameters
     ----------
@@ -143,7 +143,9 @@ def hybrid_tuning(num_arms: int, delay_bound: Scalar) -> tuple[float, float]:
 
 
 def delayed_order(num_arms: int, horizon: int, total_delay: Scalar) -> float:
-    """The order of the best possible regret under adversarial losses, `sqrt(K T) + sqrt(D ln K)`. [paper]
+    """The order of the best possible regret under adversarial losses, `sqrt(K T) + sqrt(D ln K)`.
+
+    It is in the abstract [paper].
 
     Parameters
     ----------

@@ -251,9 +251,19 @@ def delayed(
         Feedback that is later is lost and never used, at least 0. Where it is given, the ring of messages has room for
         this delay whatever `delay` is, so that the settings of a sweep share a program [static]. Default: nothing is
         lost, except geometric delays above `theory.geometric_bound`.
-    num_arms, dim, num_experts, num_agents, actions, feature_norm
-        For the base. Filled in from the environment. `contexts` is not: a base is called for contexts that are
-        redrawn, which is right for fixed ones too.
+    num_arms : int, optional
+        Arms, for the base [static]. This and the following are filled in from the environment. `contexts` is not: a
+        base is called for contexts that are redrawn, which is right for fixed ones too.
+    dim : int, optional
+        Features of an arm, for the base [static].
+    num_experts : int, optional
+        Experts, for the base [static].
+    num_agents : int, optional
+        Agents, for the base [static]. No federated algorithm is accepted so far: the error names it.
+    actions : array_like, optional
+        Fixed arms, for the base.
+    feature_norm : float, optional
+        The largest norm of a feature, for the base.
 
     Returns
     -------
@@ -302,7 +312,7 @@ def delayed(
         "feature_norm": feature_norm,
     }
     algorithm, context = called(base, facts)
-    kind = type(checked.law)
+    kind: Any = type(checked.law)
     return Algorithm(
         program=program(algorithm.program, kind, checked.slots, context),
         schedule=(Span(1, horizon),),

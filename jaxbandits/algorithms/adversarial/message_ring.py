@@ -55,7 +55,7 @@ def unpacked(words: UInt32[Array, " W"], like: Any) -> Any:
         number = jax.ShapeDtypeStruct(shape, words.dtype).size
         found.append(_from_words(words[at : at + number].reshape(shape), leaf.dtype))
         at += number
-    return structure.unflatten(found)
+    return jax.tree.unflatten(structure, found)
 
 
 def _words(x: Array) -> UInt32[Array, "..."]:

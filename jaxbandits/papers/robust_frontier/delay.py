@@ -72,7 +72,7 @@ def claims(results: Results) -> list[Claim]:
 
 STUDY = Study(
     "Late feedback",
-    "docs/formulas/robust_frontier.md#delay",
+    "docs/formulas/robust_frontier.md#robust-frontier-delay",
     sweeps,
     {
         "fixed": draw("fixed", "delay"),
