@@ -37,7 +37,8 @@ def write(tuning: Tuning, directory: Path, formats: tuple[str, ...]) -> list[Pat
     else:
         written.append(directory / "chosen.toml")
         written[-1].write_text(f"{chosen}\n", encoding="utf-8")
-    pictures = {"importance": plot.importance(tuning)} if len(tuning.best.attrs["chosen"]) > 1 else {}
+    shares = plot.importance(tuning)
+    pictures = {"importance": shares} if shares.data.groupby("algorithm").size().max() > 1 else {}
     select = _few(tuning)
     for key in tuning.best.attrs["chosen"]:
         if tuning.trials[key].dtype.kind in "iuf":

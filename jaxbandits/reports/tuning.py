@@ -94,7 +94,7 @@ def response(
                     markerfacecolor="white", **looks,
                 )  # fmt: skip
                 chosen = line[line["chosen"]]
-                axes.plot(chosen[key], chosen["centre"], linestyle="", **looks)
+                axes.plot(chosen[key], chosen["centre"], linestyle="", zorder=3, **looks)
             spread = frame[["centre", "low", "high"]].to_numpy()
             layout.axis(axes.xaxis, frame[key].to_numpy(float), _is_log(frame[key]))
             layout.axis(axes.yaxis, spread, _is_log(frame["centre"]))

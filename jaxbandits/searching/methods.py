@@ -81,8 +81,8 @@ def grid(dimensions: Sequence[Dimension], trials: int | None) -> list[Setting]:
 
     A range has as many values as let the whole grid have at most `trials` settings, nine by default.
 
-    >>> grid([Dimension("x", "log", 0.01, 1.0), Dimension("kind", "values", values=("a", "b"))], 6)[2:4]
-    [{'x': 0.1, 'kind': 'a'}, {'x': 0.1, 'kind': 'b'}]
+    >>> grid([Dimension("x", "linear", 0.0, 1.0), Dimension("kind", "values", values=("a", "b"))], 6)[2:4]
+    [{'x': 0.5, 'kind': 'a'}, {'x': 0.5, 'kind': 'b'}]
     """
     ranges = [d for d in dimensions if d.is_range]
     listed = math.prod(len(d.values) for d in dimensions if not d.is_range)

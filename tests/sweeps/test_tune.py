@@ -315,18 +315,18 @@ def test_edges(dimension, inside, ends):
 
 def test_a_search_goes_on_from_its_store(tmp_path, monkeypatch):
     given = SETTINGS | {
-        "over": {"epsilon": [1.0, 0.1]},
+        "over": {"epsilon": [1.0]},
         "store": tmp_path,
         "method": "halving",
-        "seeds": range(100, 132),
+        "seeds": range(100, 116),
     }
-    one = jb.tune({"EXP3": BATCHED}, LOSSES, space={"base.learning_rate": RATES}, **given)
+    one = jb.tune({"EXP3": BATCHED}, LOSSES, space={"base.learning_rate": RATES[:2]}, **given)
     chunks = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.npz")}
     assert chunks
     from jaxbandits.sweeps.engines.local import Local
 
     monkeypatch.setattr(Local, "run", lambda *args, **kwargs: pytest.fail("computed again"), raising=True)
-    two = jb.tune({"EXP3": BATCHED}, LOSSES, space={"base.learning_rate": RATES}, **given)
+    two = jb.tune({"EXP3": BATCHED}, LOSSES, space={"base.learning_rate": RATES[:2]}, **given)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.npz")} == chunks
     pd.testing.assert_frame_equal(one.best, two.best)
     xr.testing.assert_identical(one.report.drop_attrs(), two.report.drop_attrs())
