@@ -46,9 +46,9 @@ PROBLEMS = {
         partial(a.local_exp4, epsilon=1.0, mixing=0.02),
         e.rotating_experts(losses=e.fixed_gap_losses(num_arms=4), num_experts=8), "learning_rate", (1e-4, 1.0), 2000,
     ),
-    "phased elimination, fixed arms": (
-        partial(a.robust_elimination, num_batches=6),
-        e.linear_arms(actions=ACTIONS.tolist(), theta=[0.8, 0.4, 0.0, -0.3]), "noise_scale", (1e-2, 10.0), 2000,
+    "phased elimination": (
+        a.phased_elimination, e.linear_arms(actions=ACTIONS.tolist(), theta=[0.8, 0.4, 0.0, -0.3]), "noise_scale",
+        (1e-2, 10.0), 2000,
     ),
     "LinUCB": (a.linucb, e.contextual_linear(num_arms=5, dim=4), "radius_scale", (1e-2, 10.0), 500),
     "Byzantine-UCB": (
