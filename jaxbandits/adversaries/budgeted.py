@@ -126,8 +126,6 @@ def budgeted_attack(kind: str, strength: str) -> Attack:
         may = view.play & (t > params.start) & (t <= params.stop)
         needed = jnp.inf
         if watches:
-            if isinstance(state.counts, tuple):  # begun without knowing how many arms there are
-                state = per_arm(state, means.shape[0])
             needed = jnp.maximum(ahead_of_rivals(params, state, best, t) + jnp.where(finite, x, 0), 0)
             may, needed = (may & (needed > 0), jnp.inf) if weak else (may, needed)
         if kind == "swap":

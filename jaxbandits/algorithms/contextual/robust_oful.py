@@ -62,7 +62,7 @@ def robust_oful(
         In (0, 1). Default: 1 / horizon, and 1/2 at horizon 1.
     radius_scale : float, default 1.0
         Multiplies the width beta, also in the scale of a residual, at least 0. With 1 arms are played nearly uniformly
-        for a long time, since beta is 4890 at T = 3000; 1e-4 is comparable with OFUL at 0.3.
+        for a long time, since beta is 4890 at T = 3000; 1e-4 is what others' code of a relative takes.
 
     Returns
     -------

@@ -14,7 +14,7 @@ from jaxbandits.selection import final_regret
 
 SHAPE: dict[str, Any] = {"num_arms": 10, "dim": 5}
 NOISE = 0.5
-ORDER = 1.5  # of the moment that the learners are told; the laws with heavy tails have no variance
+ORDER = 1.5  # of the moment that the learners are told: the Student and Pareto laws have no variance
 OFUL_SCALE, HEAVY_SCALE = 0.3, 1e-4  # of the radii: the printed ones of Hvt-UCB play uniformly at these horizons
 BUDGET = 50.0
 TOTAL = "reward_adversary.total"
