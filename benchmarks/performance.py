@@ -7,6 +7,7 @@
     python benchmarks/performance.py --out DIR        where the figures go (default: docs/figures)
     python benchmarks/performance.py --write PAGE     also put the tables into a page, between their marks
     python benchmarks/performance.py --small          tiny sizes and few algorithms: does it run?
+    python benchmarks/performance.py roofline --only NAME ...   these algorithms anew, the others as measured before
     python benchmarks/performance.py --redraw         pictures and tables of the figures measured before
 
 The process is pinned to one core, and CPU seconds count. Rates are plays of all lanes per second through the public
@@ -189,8 +190,8 @@ def family(name: str) -> str:
     return getattr(jb.algorithms, name).__module__.split(".")[2]
 
 
-def roofline(small: bool) -> dict[str, Any]:
-    """Every algorithm of the catalogue: ns of a play, and ns that its parts take at the machine's best speed."""
+def roofline(small: bool, only: list[str] | None = None) -> dict[str, Any]:
+    """Every algorithm of the catalogue, or those named: ns of a play, and ns that its parts take at best."""
     import parts
     import sweeps
 
@@ -198,7 +199,7 @@ def roofline(small: bool) -> dict[str, Any]:
 
     horizon = 200 if small else sweeps.COST_HORIZON
     found = {}
-    for name in SMALL_ALGORITHMS if small else ALGORITHMS:
+    for name in only or (SMALL_ALGORITHMS if small else ALGORITHMS):
         case = ALGORITHMS[name]
         cost = sweeps.cost(name, case, horizon, 0.0 if small else sweeps.COST_SECONDS / 2, sweeps.COST_LANES)
         counts = parts.counted(parts.sweep_of(case, horizon, min(cost["lanes"], parts.COUNTED_LANES)))
@@ -358,6 +359,7 @@ def main(arguments: list[str]) -> None:
     reading.add_argument("--write", type=Path, metavar="PAGE")
     reading.add_argument("--small", action="store_true")
     reading.add_argument("--redraw", action="store_true")
+    reading.add_argument("--only", nargs="+", metavar="NAME", help="roofline: measure these algorithms anew")
     given = reading.parse_args(arguments)
     given.out.mkdir(parents=True, exist_ok=True)
     file = given.out / "performance.json"
@@ -367,7 +369,10 @@ def main(arguments: list[str]) -> None:
         for name in given.sections or SECTIONS:
             load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
             print(f"\n## {name} (load {load:.2f} before)\n", flush=True)
-            found[name] = SECTIONS[name](given.small) | {"load": load}
+            if name == "roofline" and given.only:
+                found[name] |= roofline(given.small, given.only)
+            else:
+                found[name] = SECTIONS[name](given.small) | {"load": load}
             file.write_text(json.dumps(found, indent=1) + "\n")  # after every section, so that what is measured is kept
     tables = {}
     for name, measured in found.items():

@@ -7,6 +7,7 @@
     python benchmarks/sweeps.py points     10,000 grid points x 100 seeds: planning, running, merging
     python benchmarks/sweeps.py costs      seconds and bytes of a play, for every algorithm of the catalogue
     python benchmarks/sweeps.py costs --write PAGE   the same, and put the table into a page between its two marks
+    python benchmarks/sweeps.py costs --write PAGE --only NAME ...   rows of these algorithms alone
 
 Every figure is taken in a process of its own: peak memory and compiled programs do not carry over. Temporary stores lie
 where `tempfile` puts them (TMPDIR chooses), so the figures hold for that disk.
@@ -179,11 +180,11 @@ def cost(name: str, example, horizon: int, target: float, most: int) -> dict:
     }  # fmt: skip
 
 
-def costs(horizon: int, target: float, most: int) -> list[dict]:
-    """One row an algorithm of the catalogue."""
+def costs(horizon: int, target: float, most: int, only: list[str]) -> list[dict]:
+    """One row an algorithm of the catalogue, or one of those named."""
     from jaxbandits.catalogue import ALGORITHMS
 
-    return [cost(name, example, horizon, target, most) for name, example in ALGORITHMS.items()]
+    return [cost(name, ALGORITHMS[name], horizon, target, most) for name in only or ALGORITHMS]
 
 
 FACTS = {"num_experts": "experts", "num_agents": "N", "num_arms": "K", "dim": "d"}
@@ -317,11 +318,11 @@ def put_rows(page: Path, name: str, table: str) -> None:
     put_between(page, name, "\n".join([head, bar, *found.values()]) + "\n")
 
 
-def show_costs(page: Path | None = None) -> None:
-    table = cost_table(apart(f"costs({COST_HORIZON}, {COST_SECONDS}, {COST_LANES})", pinned=True))
+def show_costs(page: Path | None = None, only: list[str] | None = None) -> None:
+    table = cost_table(apart(f"costs({COST_HORIZON}, {COST_SECONDS}, {COST_LANES}, {only or []})", pinned=True))
     print(f"One core, T = {COST_HORIZON:,}, 200 checkpoints, the catalogue's cases\n\n{table}", flush=True)
     if page is not None:
-        put_between(page, "costs", table)
+        (put_rows if only else put_between)(page, "costs", table)
 
 
 SECTIONS = {
@@ -333,6 +334,7 @@ def main(arguments: list[str]) -> None:
     reading = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     reading.add_argument("sections", nargs="*", metavar="SECTION")
     reading.add_argument("--write", type=Path, metavar="PAGE", help="a page with the marks of the table of costs")
+    reading.add_argument("--only", nargs="+", metavar="NAME", help="the table of costs has these algorithms alone")
     given = reading.parse_args(arguments)
     chosen = given.sections
     unknown = [name for name in chosen if name not in SECTIONS]
@@ -341,7 +343,7 @@ def main(arguments: list[str]) -> None:
     for name in chosen or SECTIONS:
         load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
         print(f"## {name} (load {load:.2f} before)\n")
-        SECTIONS[name](*([given.write] if name == "costs" else []))
+        SECTIONS[name](*([given.write, given.only] if name == "costs" else []))
 
 
 if __name__ == "__main__":

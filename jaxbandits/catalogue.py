@@ -67,6 +67,8 @@ ALGORITHMS: dict[str, Example] = {
     "htinf": Example(a.htinf, losses),
     "ftpl": Example(a.ftpl, losses),
     "private_batched": Example(partial(a.private_batched, base=a.htinf, epsilon=0.2), losses),
+    "hybrid_tsallis_inf": Example(a.hybrid_tsallis_inf, losses),
+    "delayed": Example(partial(a.delayed, base=a.tsallis_inf, delay=("uniform", 0, 6), max_delay=5), losses),
     "ldp_exp3": Example(partial(a.ldp_exp3, epsilon=0.5, learning_rate=0.02, mixing=0.1), losses),
     "bandit_to_experts": Example(
         partial(

@@ -172,7 +172,8 @@ class Hints(NamedTuple):
     one_arm: bool = False
     # With one_arm: rewards come as the values [V] that `World.law` names, `play` as how often each was paid, int32 [V].
     tally: bool = False
-    # Names of fields of the state that windows only write into and `close` reads: they need not fit a cache.
+    # Names of large fields of the state of which a window touches little, such as stored reports that it only writes
+    # into and `close` reads: they need not fit a cache.
     kept: tuple[str, ...] = ()
 
 
@@ -190,6 +191,10 @@ class Program(NamedTuple):
     close: Close = _close  # at the end of a span, for all lanes
     diagnose: Diagnose = _diagnose  # once, at the horizon
     hints: Hints = Hints()
+    # Whether its state runs in lockstep with plays, so that a message which comes late would break it silently: `act`
+    # reads a choice that `update` made ready, the note carries state, or `update` reads more than its own message's t.
+    # `delayed` refuses such a base.
+    lockstep: bool = False
 
 
 class Guarantee(NamedTuple):

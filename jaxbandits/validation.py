@@ -205,6 +205,22 @@ def base_algorithm(base: Callable[..., Any], **arguments: Any) -> Algorithm:
     return algorithm
 
 
+def base_arguments(base: Callable[..., Any]) -> tuple[set[str], dict[str, Any]]:
+    """The names of the arguments of a conversion's base factory, and those bound in partials. ValueError: it is none.
+
+    >>> import jaxbandits as jb
+    >>> sorted(base_arguments(functools.partial(jb.algorithms.ucb1, horizon=9))[0])
+    ['bonus_scale', 'horizon', 'num_arms']
+    """
+    function, bound, _ = unwrapped(base)
+    if not callable(function):
+        raise ValueError(
+            f"base = {shown(function)} must be a factory of algorithms or a partial of one: "
+            "for instance algorithms.linucb"
+        )
+    return set(inspect.signature(function).parameters), bound
+
+
 class Range(NamedTuple):
     """What a check asks of an argument."""
 

@@ -5,6 +5,9 @@ from .adversarial import (
     batched_exp4 as batched_exp4,
 )
 from .adversarial import (
+    delayed as delayed,
+)
+from .adversarial import (
     exp3 as exp3,
 )
 from .adversarial import (
@@ -18,6 +21,9 @@ from .adversarial import (
 )
 from .adversarial import (
     htinf as htinf,
+)
+from .adversarial import (
+    hybrid_tsallis_inf as hybrid_tsallis_inf,
 )
 from .adversarial import (
     ldp_exp3 as ldp_exp3,

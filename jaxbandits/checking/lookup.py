@@ -1,5 +1,6 @@
 """Parts by name: of the package, or `module:factory` of the user's own."""
 
+import contextlib
 import functools
 import importlib
 import sys
@@ -66,6 +67,10 @@ def small_environment(algorithm: Any) -> EnvironmentFactory:
         names, bound = signature_of(algorithm)
     except (TypeError, ValueError):  # no factory: that is a finding
         return catalogue.arms
+    if callable(bound.get("base")):  # a conversion may hand on what its base does not name
+        with contextlib.suppress(TypeError, ValueError):
+            own = signature_of(bound["base"])[0]
+            names = {key: given for key, given in names.items() if given.default is not None or key in own}
     for key, environment, numbers in (
         ("num_agents", catalogue.federated, ("num_agents", "num_arms", "dim")),
         ("num_experts", catalogue.experts, ()),

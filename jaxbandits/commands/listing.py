@@ -6,7 +6,6 @@ the catalogue's case for an example, and the rest is what the part itself declar
 
 import difflib
 import functools
-import inspect
 import json
 import math
 import textwrap
@@ -64,11 +63,11 @@ def example(name: str) -> Algorithm | Environment | Adversary:
 
 def structure(name: str) -> str:
     """What an algorithm plays on: "arms", "losses", "experts", "contextual", "linear" or "federated"."""
-    known = inspect.signature(getattr(algorithms, name)).parameters
+    algorithm, environment = catalogue.case(name)
     for argument, kind in STRUCTURES.items():
-        if argument in known:
+        if algorithm.config.get(argument) is not None:
             return kind
-    return "losses" if "losses" in catalogue.case(name)[1].facts else "arms"
+    return "losses" if "losses" in environment.facts else "arms"
 
 
 def record(name: str) -> dict[str, Any]:

@@ -9,17 +9,15 @@ FLOOR = 1e-37  # smallest stored weight: an arm that fell further recovers from 
 LARGEST_STEP = 80.0  # the most that a log weight moves in one update: exp(80) is finite in float32
 
 
-def reweigh(
-    weights: columns.Columns, action: Int[Array, ""], weight: Float[Array, ""], step: Float[Array, ""]
-) -> columns.Columns:
-    """Normalised weights after the log weight of `action`, whose weight is `weight`, moved by `step`.
+def reweigh(weights: columns.Columns, action: Int[Array, ""], step: Float[Array, ""]) -> columns.Columns:
+    """Normalised weights after the log weight of `action` moved by `step`.
 
     The sum is taken anew each time: assuming it to be 1 is unstable, an error in it grows like exp(total loss *
     rate).
     """
     factor = jnp.exp(jnp.clip(step, -LARGEST_STEP, LARGEST_STEP))
+    marks = columns.marks(weights, action)
+    weight = columns.marked(weights, action, marks)
     scale = materialize(1 / (columns.total(weights) + weight * (factor - 1)))
     own = factor * scale
-    return columns.each(
-        lambda w, here: jnp.maximum(w * jnp.where(here, own, scale), FLOOR), weights, columns.marks(weights, action)
-    )
+    return columns.each(lambda w, here: jnp.maximum(w * jnp.where(here, own, scale), FLOOR), weights, marks)

@@ -24,6 +24,7 @@ import numpy as np
 from jax.typing import DTypeLike
 
 from jaxbandits.learners.learner import Learner, gradient_of, positive
+from jaxbandits.learners.perturbed import constants
 from jaxbandits.learners.project_ellipsoid import to_unit_sphere
 from jaxbandits.numerics import count, fixed_sum, materialize, materialize_all
 from jaxbandits.numerics.device_forms import lane_kernel
@@ -88,7 +89,7 @@ def _kernel(dim: int, n: int):
 
     def update(state, g):
         dtype = g.dtype
-        a = jnp.asarray(0.1 * 2.0 ** -np.arange(n), dtype).reshape(n, *(1,) * (g.ndim - 1))
+        a = constants(0.1 * 2.0 ** -np.arange(n), dtype).reshape(n, *(1,) * (g.ndim - 1))
         t = (state.t + 1).astype(dtype)
         log_weights = state.log_weights
         # surrogates at the experts' points before they move

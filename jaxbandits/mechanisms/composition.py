@@ -397,6 +397,13 @@ def _pure(params: Any) -> float:
     return 0.0
 
 
+def scaled(params: Any, scale: Any) -> Any:
+    """Params of a conversion's base with their privacy noise multiplied by `scale`, where there is any."""
+    if not hasattr(params, "mechanism_scale"):
+        return params
+    return params._replace(mechanism_scale=params.mechanism_scale * scale)
+
+
 def view_message(message: Any, released: Any, action: Any) -> Any:
     """The view of the local and the shuffle model: what clients send."""
     return message

@@ -73,6 +73,16 @@ def entry(x: Columns, arm: Int[Array, ""]) -> Array:
     return lax.platform_dependent(arm, *x, cpu=by_place, default=by_order)
 
 
+def marked(x: Columns, arm: Int[Array, ""], marks: Columns) -> Array:
+    """The entry of one arm, of which there are already the `marks` of x."""
+    if not isinstance(x, tuple):
+        return x[arm]
+    value = x[0]
+    for own, here in zip(x[1:], marks[1:], strict=True):
+        value = jnp.where(here, own, value)
+    return value
+
+
 def replaced(x: Columns, arm: Int[Array, ""], value: Array) -> Columns:
     """x with another entry for one arm."""
     if not isinstance(x, tuple):

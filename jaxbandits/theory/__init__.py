@@ -14,6 +14,7 @@
 * `budget_of_share`: budgets of corruption.
 * `wide_elimination_bound`: elimination under a budget of corruption.
 * `median_shift`, `contaminated_divergence`: contaminated normal arms.
+* `delayed_*`, `geometric_bound`, `hybrid_tuning`: feedback that comes late.
 * All others: Asi, Raman and Talwar, Faster Rates for Private Adversarial Bandits (ICML 2025).
 
 K arms, N experts, T plays, n = epsilon T; `log` is natural. A bound may exceed T: plot min(bound, T). Where the
@@ -41,6 +42,7 @@ from jaxbandits.theory.bounds import (
 from jaxbandits.theory.budgets import budget_of_share
 from jaxbandits.theory.contamination import contaminated_divergence, median_shift
 from jaxbandits.theory.counting import counting_error, counting_lower_bound
+from jaxbandits.theory.delay import delayed_order, delayed_ucb_bound, geometric_bound, hybrid_tuning
 from jaxbandits.theory.extremes import expected_max
 from jaxbandits.theory.federated import (
     byzantine_radius,
@@ -152,4 +154,8 @@ __all__ = [
     "contaminated_divergence",
     "multilayer_bound",
     "barbar_bound",
+    "delayed_order",
+    "delayed_ucb_bound",
+    "geometric_bound",
+    "hybrid_tuning",
 ]

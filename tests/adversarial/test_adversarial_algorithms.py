@@ -147,12 +147,12 @@ def test_leader_probability_matches_adaptive_quadrature(gaps):
 def test_normalised_weights_stay_normalised_and_finite():
     # an update that assumes a sum of 1 drifts to 3e6 here
     def step(weights, action):
-        return reweigh(weights, action, weights[action], -0.01 * 0.9 / weights[action]), ()
+        return reweigh(weights, action, -0.01 * 0.9 / weights[action]), ()
 
     weights, _ = jax.lax.scan(step, jnp.full(4, 0.25), jnp.zeros(20_000, jnp.int32).at[::2].set(1))
     assert float(weights.sum()) == pytest.approx(1, abs=1e-5)
     for exponent in (-INF, -1e4, 1e4):
-        moved = np.asarray(reweigh(jnp.asarray([0.5, 0.5]), jnp.int32(0), jnp.float32(0.5), jnp.float32(exponent)))
+        moved = np.asarray(reweigh(jnp.asarray([0.5, 0.5]), jnp.int32(0), jnp.float32(exponent)))
         assert np.isfinite(moved).all() and (moved >= FLOOR).all() and moved.sum() == pytest.approx(1)
 
 

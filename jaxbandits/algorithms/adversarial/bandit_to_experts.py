@@ -35,7 +35,16 @@ def program(base: Program) -> Program:
     def close(params, state, draws, t):
         return base.close(params, state, draws.child("base"), t)
 
-    return Program(init=init, act=act, encode=encode, update=update, relay=relay, close=close, diagnose=base.diagnose)
+    return Program(
+        init=init,
+        act=act,
+        encode=encode,
+        update=update,
+        relay=relay,
+        close=close,
+        diagnose=base.diagnose,
+        lockstep=base.lockstep,
+    )
 
 
 @factory

@@ -41,7 +41,7 @@ def _unmixed(num_arms: int) -> Program:
 
     def update(params, weights, draws, t, note, message, used):
         action, weight = note
-        return reweigh(weights, action, weight, -params.learning_rate * message.total / weight), ()
+        return reweigh(weights, action, -params.learning_rate * message.total / weight), ()
 
     return Program(init, act, _encode, update)
 

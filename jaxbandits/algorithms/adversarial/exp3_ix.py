@@ -41,7 +41,7 @@ def program(num_arms: int) -> Program:
     def update(params, weights, draws, t, note, message, used):
         action, weight = note
         step = -params.learning_rate * message.total / (weight + params.mixing)
-        return reweigh(weights, action, weight, step), ()
+        return reweigh(weights, action, step), ()
 
     return Program(init, act, encode, update)
 

@@ -55,7 +55,8 @@ def program(num_arms: int) -> Program:
         estimate = columns.added(estimate, action, materialize(message.total * tries))
         return columns.above_least(estimate), ()
 
-    return Program(init, act, encode, update)
+    # the tries are counted under the estimate of the update, which must be that of the play
+    return Program(init, act, encode, update, lockstep=True)
 
 
 def log_rest(p: Float[Array, ""]) -> Float[Array, ""]:
@@ -110,7 +111,7 @@ def literal_program(num_arms: int) -> Program:
         estimate = tree_where(done, added, state.estimate)
         return Resampling(estimate, action, loss, jnp.where(pending & ~done, tried, 0)), ()
 
-    return Program(init, act, base.encode, update)
+    return Program(init, act, base.encode, update, lockstep=True)
 
 
 def tries_at_once(num_arms: int) -> int:

@@ -53,7 +53,7 @@ def program(base: Program) -> Program:
     def update(params, state, draws, t, note, message, used):
         return base.update(params.base, state, draws.child("base"), t, note, message, used)
 
-    return Program(init, act, encode, update)
+    return Program(init, act, encode, update, lockstep=base.lockstep)
 
 
 @factory

@@ -108,7 +108,7 @@ def program(base: Program, waits: bool = False) -> Program:
     def diagnose(params, state):
         return base.diagnose(params.base, state.base)
 
-    return Program(init, act, encode, update, diagnose=diagnose)
+    return Program(init, act, encode, update, diagnose=diagnose, lockstep=True)
 
 
 def _shapes(params) -> tuple:
@@ -205,6 +205,8 @@ def private_batched(
     bound = unwrapped(base).bound
     batches = Batches(num_arms=num_arms, horizon=horizon, epsilon=epsilon, window=window, chosen=chosen, bound=bound)
     inner = base_algorithm(base, num_arms=num_arms, horizon=horizon // window, **tuning_of(base, batches))
+    if inner.version[0] == "delayed":
+        raise ValueError("base = delayed counts its delays in plays, and a batch is many: give the base without them")
     if not _learns_from_losses(inner.program, *_shapes(inner.params)):
         raise ValueError(
             f"base = {inner.version[0]} does not learn from losses: use exp3, exp3_ix, htinf, tsallis_inf or ftpl"

@@ -18,13 +18,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.algorithms.contextual.doubling import Params as Table
-from jaxbandits.algorithms.contextual.doubling import call, doubling, names, one_epoch, one_of, padded, scaled
+from jaxbandits.algorithms.contextual.doubling import call, doubling, one_epoch, one_of, padded
 from jaxbandits.algorithms.contextual.online_ucb import online_ucb
+from jaxbandits.mechanisms.composition import scaled
 from jaxbandits.numerics import argmax, count, materialize, pick
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.random import Draws
 from jaxbandits.typing import AlgorithmFactory, Array, Float, Scalar
-from jaxbandits.validation import factory, integer, number
+from jaxbandits.validation import base_arguments, factory, integer, number
 
 POWER = 0.125  # the paper's k: lambda_i are multiples of T^-k, and so is what bases compare them with
 # A penalty that is higher than another by this much decides alone: responses without noise lie in [0, 1].
@@ -135,7 +136,8 @@ def program(base: Program, num_bases: int) -> Program:
         plays = {f"plays_base_{i + 1}": state.plays[i] for i in range(num_bases)}
         return {"active_bases": count(state.active), **plays}
 
-    return Program(init, act, encode, update, diagnose=diagnose)
+    # the note carries a base's number of plays
+    return Program(init, act, encode, update, diagnose=diagnose, lockstep=True)
 
 
 def combiner_constants(
@@ -214,7 +216,7 @@ def readable(base: Algorithm) -> Rewards | None:
 
 def stated_epsilon(base: Callable[..., Any]) -> float:
     """epsilon as a base's partial binds it, or as the base inside does; inf for one that has none."""
-    names(base)  # refuses what is no factory
+    base_arguments(base)  # refuses what is no factory
     known = inspect.signature(base).parameters  # a partial's bound arguments are its defaults
     if "epsilon" not in known and "base" in known:
         return stated_epsilon(known["base"].default)
@@ -230,7 +232,7 @@ def default_bases(base: AlgorithmFactory, dim: int, horizon: int, epsilon: float
     i is 1, 2, ..., 1 + ceil(log2(T^(1/8))).
     """
     least = [2.0**i * horizon**-POWER for i in range(1 + math.ceil(math.log2(horizon) * POWER))]
-    known, bound = names(base)
+    known, bound = base_arguments(base)
     if "min_eigenvalue" in known and min(least[1:]) > 1 / dim:
         warnings.warn(
             f"horizon = {horizon}, dim = {dim}: every base but the first is tuned for a least eigenvalue of at least "

@@ -5,8 +5,6 @@ A fresh base plays in epochs of 1, 2, 4, ... plays.
 Axes: [E] epochs.
 """
 
-import inspect
-from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -14,11 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.mechanisms.composition import claimed_epsilon
+from jaxbandits.mechanisms.composition import claimed_epsilon, scaled
 from jaxbandits.numerics import count, pick, tree_where
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
 from jaxbandits.typing import AlgorithmFactory, Scalar
-from jaxbandits.validation import base_algorithm, factory, integer, number, shown, unwrapped
+from jaxbandits.validation import base_algorithm, base_arguments, factory, integer, number
 
 UNREACHED = 2**31 - 1  # plays before an epoch that no run reaches
 
@@ -32,11 +30,6 @@ class Params(NamedTuple):
     starts: Any
     # multiplies the base's
     mechanism_scale: Any
-
-
-def scaled(base: Any, scale: Any) -> Any:
-    """Params with their privacy noise multiplied by `scale`, where there is any."""
-    return base._replace(mechanism_scale=base.mechanism_scale * scale) if hasattr(base, "mechanism_scale") else base
 
 
 @cache
@@ -87,6 +80,7 @@ def program(base: Program) -> Program:
         update=update,
         relay=default if base.relay is default else relay,
         diagnose=diagnose,
+        lockstep=True,  # a message of an earlier epoch would meet a later epoch's state
     )
 
 
@@ -102,23 +96,12 @@ def rows(params: Params) -> list[Any]:
     return [scaled(row, params.mechanism_scale) for row in tables]
 
 
-def names(base: Callable[..., Any]) -> tuple[set[str], set[str]]:
-    """The names of a factory's arguments, and of those bound in partials. ValueError where it is none."""
-    function, bound, _ = unwrapped(base)
-    if not callable(function):
-        raise ValueError(
-            f"base = {shown(function)} must be a factory of algorithms or a partial of one: "
-            "for instance algorithms.linucb"
-        )
-    return set(inspect.signature(function).parameters), set(bound)
-
-
 def call(base: AlgorithmFactory, fixed: dict[str, Any], tuning: dict[str, Any]) -> Algorithm:
     """A base, called with the arguments that it names.
 
     It gets what it names of `fixed`, and of `tuning` what its partial leaves open; values that are None are left out.
     """
-    known, bound = names(base)
+    known, bound = base_arguments(base)
     given = fixed | {key: value for key, value in tuning.items() if key not in bound}
     algorithm = base_algorithm(
         base, **{key: value for key, value in given.items() if key in known and value is not None}
@@ -128,6 +111,8 @@ def call(base: AlgorithmFactory, fixed: dict[str, Any], tuning: dict[str, Any]) 
             f"base = {algorithm.version[0]} plays windows or spans of its own; only a base of one play a window has "
             f"epochs of any length: for instance linucb or online_ucb"
         )
+    if algorithm.version[0] == "delayed":
+        raise ValueError("base = delayed keeps messages on their way, which a restart would lose: give its base alone")
     return algorithm
 
 

@@ -145,7 +145,8 @@ def program(
         score, square = followed_scores if fixed else ((), ())
         return State(inverse, state.theta + v * error, score, square, (v, shrink, error) if fixed else ()), ()
 
-    return Program(init, act, encode, update)
+    # the scores of fixed arms go through the note
+    return Program(init, act, encode, update, lockstep=fixed)
 
 
 @factory

@@ -137,4 +137,4 @@ def linear_bandit(statistics: Statistics, select: Callable[..., Int[Array, " P"]
     def update(params, state, draws, t, note, message, used):
         return statistics.update(params.statistics, params.mechanism_scale, state, draws, t, message, used)
 
-    return Program(init, act, encode, update, relay)
+    return Program(init, act, encode, update, relay, lockstep=statistics.lockstep)

@@ -58,6 +58,8 @@ class Statistics(NamedTuple):
     estimate: Callable[..., Estimate]
     # shuffler: params, scale, draws, t, message, play -> message
     relay: Callable[..., Any] = _relay
+    # as `Program.lockstep`
+    lockstep: bool = False
 
 
 class Sums(NamedTuple):
@@ -265,4 +267,5 @@ def joint(dim: int, form: str, nodes: Any) -> Statistics:
         sums = released(params, scale, state, t - 1)
         return Estimate(*ridge_estimate(sums.gram, sums.vector, ridge_at(params, t, sums.vector[0].dtype)))
 
-    return Statistics(init, encode, update, estimate)
+    # the noise of play t is that of a sum of t - 1 messages
+    return Statistics(init, encode, update, estimate, lockstep=True)

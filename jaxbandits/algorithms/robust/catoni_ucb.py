@@ -97,4 +97,5 @@ def program(num_arms: int, places: int) -> Program:
         estimate = decreasing_root(slack, state.estimate, low, high, jnp.sqrt(params.moment_bound), enough)
         return State(rewards=rewards, arms=arms, pulls=pulls, estimate=estimate, low=low, high=high), ()
 
-    return Program(init, act, encode, update)
+    # the pass over all rewards ends at the message's t
+    return Program(init, act, encode, update, lockstep=True)

@@ -97,7 +97,8 @@ def program(num_arms: int) -> Program:
         )
         return after, sample
 
-    return Program(init, act, encode, update)
+    # draws from an epoch's mean are counted when their plays' messages come: later ones would overdraw the budget
+    return Program(init, act, encode, update, lockstep=True)
 
 
 def _events(params):

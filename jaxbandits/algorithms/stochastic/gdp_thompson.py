@@ -58,7 +58,8 @@ def program(num_arms: int) -> Program:
         action, sample = note
         return with_reward(state, action, clip01(message), from_zero=True), sample
 
-    return Program(init, act, encode, update)
+    # what a draw spends follows from the rewards that every arm has been paid, and seen, by then
+    return Program(init, act, encode, update, lockstep=True)
 
 
 def _events(params):

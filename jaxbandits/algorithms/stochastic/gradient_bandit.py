@@ -73,7 +73,8 @@ def program(num_arms: int, optimizer: Any, baseline: bool) -> Program:
         after = State(preferences, mean, inner)
         return tree_where(finite, after, state), ()
 
-    return Program(init, act, encode, update)
+    # the baseline counts the rewards it has seen by t
+    return Program(init, act, encode, update, lockstep=baseline)
 
 
 @factory

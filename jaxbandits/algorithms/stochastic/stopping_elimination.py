@@ -105,7 +105,7 @@ def program(num_arms: int) -> Program:
     def diagnose(params, state):
         return {"active_arms": count(state.mean > DROPPED), "phases": state.rounds}
 
-    return Program(init, act, encode, update, diagnose=diagnose)
+    return Program(init, act, encode, update, diagnose=diagnose, lockstep=True)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Budgets of corruption, shares of it, and heavy tails in linear bandits.
+"""Budgets of corruption, shares of it, heavy tails in linear bandits, and late feedback.
 
 See docs/reproductions/robust_frontier.md.
 """
@@ -6,6 +6,7 @@ See docs/reproductions/robust_frontier.md.
 from jaxbandits.papers.robust_frontier import (
     budgets,
     corrupted_regime,
+    delay,
     heavy_linear,
     linear_budgets,
     shares,
@@ -17,4 +18,5 @@ STUDIES = {
     "linear-budgets": linear_budgets.STUDY,
     "heavy-linear": heavy_linear.STUDY,
     "shares": shares.STUDY,
+    "delay": delay.STUDY,
 }

@@ -109,10 +109,14 @@ def check_algorithm(algorithm: Any, label: str, factory: Callable[..., Any] | No
         raise ValueError(
             f"{label}: its factory must return an Algorithm, it returned {what(algorithm)}{at_line(factory)}"
         )
-    _check_functions(algorithm.program, Program, f"{label}: Algorithm.program", ("hints",))
+    _check_functions(algorithm.program, Program, f"{label}: Algorithm.program", ("hints", "lockstep"))
     where = at_line(algorithm.program.act)
     if not isinstance(algorithm.program.hints, Hints):
         raise ValueError(f"{label}: Program.hints must be a Hints, not {what(algorithm.program.hints)}{where}")
+    if not isinstance(algorithm.program.lockstep, bool):
+        raise ValueError(
+            f"{label}: Program.lockstep must be True or False, not {what(algorithm.program.lockstep)}{where}"
+        )
     if not isinstance(algorithm.program.hints.kept, tuple):
         raise ValueError(
             f"{label}: Hints.kept must be a tuple of names, not {what(algorithm.program.hints.kept)}{where}"

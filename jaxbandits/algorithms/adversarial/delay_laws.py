@@ -1,0 +1,129 @@
+"""How late feedback comes: the laws of `delayed`, checked on the host, and the delay of a play.
+
+The law never depends on rewards. Formulas: `docs/formulas/robust_frontier.md#robust-frontier-delay`.
+Axes: [T] plays.
+"""
+
+import dataclasses
+import math
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandits import theory
+from jaxbandits.random import Draws
+from jaxbandits.typing import Array, Int
+from jaxbandits.validation import array, integer, number, shown
+
+STEP = 16  # rings are so many slots long and one, or twice as many, ...: delays that differ little share a program
+NEVER = 2**30  # no run is as long
+
+REMEDY = (
+    "give a number of plays, ('geometric', mean), ('uniform', low, high), or an array with a delay for each of the "
+    "horizon's plays"
+)
+
+
+class Fixed(NamedTuple):
+    """Every play's feedback is equally late, so that at most one message arrives at a play."""
+
+    # plays of delay, int32
+    delay: Any
+    # feedback that is later is lost, int32
+    most: Any
+    # T, int32
+    horizon: Any
+
+
+class Drawn(NamedTuple):
+    """A delay of `low` and more for every play: uniform over `values` integers, or geometric."""
+
+    low: Any
+    # integers that a uniform delay may take; 0: it is geometric
+    values: Any
+    # 1 / ln p of P(d = k) = (1 - p) p^k; 0 where the mean is 0
+    inverse_log: Any
+    most: Any
+
+
+class Listed(NamedTuple):
+    """A delay for each play, given in advance."""
+
+    # [T] int32
+    delays: Any
+    most: Any
+
+
+Law = Fixed | Drawn | Listed
+
+
+class Checked(NamedTuple):
+    """A law, and how long its ring is."""
+
+    law: Law
+    # slots of the ring
+    slots: int
+
+
+def delay_of(law: Law, draws: Draws, t: Int[Array, ""]) -> Int[Array, ""]:
+    """The delay d_t of the feedback of play t. Draws are those of (seed, "delay", play), whoever is the base."""
+    if isinstance(law, Fixed):
+        return jnp.asarray(law.delay).astype(jnp.int32)
+    if isinstance(law, Listed):
+        return jnp.asarray(law.delays)[t - 1].astype(jnp.int32)
+    uniform = dataclasses.replace(draws, path="delay").uniform(t)
+    values = jnp.asarray(law.values).astype(jnp.int32)
+    even = jnp.minimum((uniform * values.astype(uniform.dtype)).astype(jnp.int32), values - 1)
+    geometric = jnp.floor(jnp.log(uniform) * law.inverse_log).astype(jnp.int32)
+    return jnp.asarray(law.low).astype(jnp.int32) + jnp.where(values > 0, even, geometric)
+
+
+def slots_for(largest: int, horizon: int) -> int:
+    """Slots of a ring whose messages come at most `largest` plays late.
+
+    An odd number: lanes that are a power of two apart would compete for few places of a cache.
+    """
+    return STEP * max(1, -(-min(largest, horizon) // STEP)) + 1
+
+
+def checked_law(delay: Any, max_delay: Any, horizon: int) -> Checked:
+    """The law of an argument `delay`, or ValueError."""
+    most = None if max_delay is None else integer("max_delay", max_delay, 0, remedy="None loses nothing")
+    law, largest = _law_of(delay, horizon)
+    if most is None:
+        # feedback that the ring could not hold until then counts as lost
+        most = largest if isinstance(law, Drawn) and law.values == 0 else NEVER
+    else:  # the ring is as long as the argument says, so that all laws of a sweep share a program
+        largest = most
+    return Checked(law._replace(most=np.int32(min(most, NEVER))), slots_for(largest, horizon))
+
+
+def _law_of(delay: Any, horizon: int) -> tuple[Law, int]:
+    """A law, and the longest delay that it may have."""
+    if isinstance(delay, str) or delay is None or isinstance(delay, bool):
+        raise ValueError(f"delay = {shown(delay)} is no delay: {REMEDY}")
+    if isinstance(delay, tuple | list) and delay and isinstance(delay[0], str):
+        return _drawn(delay, horizon)
+    if np.ndim(delay) == 0:
+        plays = integer("delay", delay, 0, remedy=f"or {REMEDY}")
+        return Fixed(np.int32(min(plays, NEVER)), 0, np.int32(min(horizon, NEVER))), plays
+    delays = array("delay", delay, 1, 0.0, remedy=REMEDY)
+    if len(delays) != horizon:
+        raise ValueError(f"delay has {len(delays)} entries, and there are horizon = {horizon} plays: {REMEDY}")
+    if (delays != np.floor(delays)).any():
+        raise ValueError(f"delay = {shown(delay)} must hold whole numbers of plays: {REMEDY}")
+    return Listed(np.minimum(delays, NEVER).astype(np.int32), 0), int(delays.max())
+
+
+def _drawn(delay: Any, horizon: int) -> tuple[Drawn, int]:
+    kind, *numbers = delay
+    if kind == "geometric" and len(numbers) == 1:
+        mean = number("delay's mean", numbers[0], 0.0, 1e6)
+        inverse_log = 1 / math.log(mean / (1 + mean)) if mean > 0 else 0.0
+        return Drawn(np.int32(0), np.int32(0), inverse_log, 0), theory.geometric_bound(mean, horizon)
+    if kind == "uniform" and len(numbers) == 2:
+        low = integer("delay's low", numbers[0], 0, NEVER)
+        high = integer("delay's high", numbers[1], low, NEVER)
+        return Drawn(np.int32(low), np.int32(high - low + 1), 0.0, 0), high
+    raise ValueError(f"delay = {shown(delay)} is no law of delays: {REMEDY}")

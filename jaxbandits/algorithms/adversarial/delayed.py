@@ -1,0 +1,324 @@
+"""Feedback that comes late, or never: any algorithm of one play a window, its messages delayed on their way.
+
+After the models of Joulani, György and Szepesvári 2013, and of Zimmert and Seldin 2020.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jaxbandits.algorithms.adversarial import message_ring
+from jaxbandits.algorithms.adversarial.delay_laws import Fixed, checked_law, delay_of
+from jaxbandits.mechanisms.composition import claimed_epsilon, scaled
+from jaxbandits.protocol import Algorithm, Guarantee, Hints, Program, Span
+from jaxbandits.random import Draws
+from jaxbandits.typing import AlgorithmFactory, Array, Int, UInt32
+from jaxbandits.validation import base_algorithm, base_arguments, factory, integer
+
+
+class Params(NamedTuple):
+    """The base's numbers, and those of the delay."""
+
+    # Params of the base
+    base: Any
+    # the law of the delay, of `delay_laws`
+    law: Any
+    # multiplies the base's
+    mechanism_scale: Any
+
+
+class Counts(NamedTuple):
+    """Of the plays so far, those whose message is lost, and those whose message is neither used nor lost."""
+
+    lost: Int[Array, ""]
+    outstanding: Int[Array, ""]
+
+
+class State(NamedTuple):
+    """The base's state, and what is on its way to it."""
+
+    base: Any
+    # messages and notes of the last plays, packed into words
+    ring: UInt32[Array, "R W"]
+    # `message_ring.Circles`, which of them are due when; () for a fixed delay, of which that is known
+    circles: Any
+    # Counts; () for a fixed delay
+    counts: Any
+
+
+@cache
+def program(base: Program, law: type, slots: int, context: tuple[int, ...] | None) -> Program:
+    """The base's functions, its updates delayed.
+
+    law: a class of `delay_laws`; slots: of the ring; context: the shape of a play's context, None where there is none.
+    """
+    fixed = law is Fixed
+
+    def own(params):
+        return scaled(params.base, params.mechanism_scale)
+
+    def comes(params, delay):
+        return delay <= jnp.asarray(params.law.most).astype(jnp.int32)
+
+    def init(params, draws):
+        state = base.init(own(params), draws)
+        sent = jax.eval_shape(lambda: _sent(base, own(params), state, draws, context))
+        zero = jnp.int32(0)
+        circles, counts = ((), ()) if fixed else (message_ring.no_circles(slots), Counts(zero, zero))
+        return State(state, message_ring.empty(sent, slots), circles, counts)
+
+    def act(params, state, draws, t, context):
+        return base.act(own(params), state.base, draws, t, context)
+
+    def encode(params, note, draws, t, context, action, reward, play):
+        return base.encode(own(params), note, draws, t, context, action, reward, play)
+
+    def relay(params, draws, t, message, play):
+        return base.relay(own(params), draws, t, message, play)
+
+    def one_arrives(params, state, ring, draws, t, delay, sent):
+        """A fixed delay: at the end of play t comes the message of play t - delay, if there is one."""
+        play, arriving = t - delay, comes(params, delay)
+        message, note = message_ring.read(ring, message_ring.slot_of(jnp.maximum(play, 0), slots), sent)
+
+        def updated():
+            return base.update(own(params), state.base, draws, jnp.maximum(play, 1), note, message, 1)
+
+        nothing = jax.tree.map(_nothing, jax.eval_shape(updated)[1])
+        # one delay for all lanes, which is what a run has: nothing is chosen lane by lane
+        after, released = lax.cond((play >= 1) & arriving, updated, lambda: (state.base, nothing))
+        outstanding = jnp.where(arriving, jnp.minimum(delay, t), 0)
+        return after, (), (), outstanding, jax.tree.map(lambda x: x[None], released)
+
+    def all_arrive(params, state, ring, draws, t, delay, sent):
+        """Any delays: at the end of play t its arrivals are used one after another, in the order of their plays."""
+        arriving = comes(params, delay)
+        due = t + jnp.minimum(delay, slots - 1)
+        circles = message_ring.sent(state.circles, t, due, arriving & (delay < slots), slots)
+        circles, first, latest = message_ring.arrivals(circles, t, slots)
+
+        def updated(before, slot):
+            message, note = message_ring.read(ring, slot, sent)
+            play = message_ring.play_of(slot, t, slots)
+            return base.update(own(params), before, draws, play, note, message, 1)
+
+        def next_one(carry):
+            before, slot, used, released = carry
+            after, shown = updated(before, slot)
+            released = jax.tree.map(lambda x, y: x.at[used].set(y), released, shown)
+            return after, jnp.where(slot == latest, message_ring.NONE, circles.following[slot]), used + 1, released
+
+        kinds = jax.eval_shape(updated, state.base, first)[1]
+        released = jax.tree.map(lambda x: jnp.broadcast_to(_nothing(x), (slots, *x.shape)), kinds)
+        start = (state.base, first, jnp.int32(0), released)
+        after, _, used, released = lax.while_loop(lambda carry: carry[1] != message_ring.NONE, next_one, start)
+        lost = 1 - arriving.astype(jnp.int32)
+        counts = Counts(state.counts.lost + lost, state.counts.outstanding + 1 - lost - used)
+        return after, circles, counts, counts.outstanding, released
+
+    def update(params, state, draws, t, note, message, used):
+        delay, sent = delay_of(params.law, draws, t), (message, note)
+        ring = message_ring.written(state.ring, message_ring.slot_of(t, slots), sent)
+        arrive = one_arrives if fixed else all_arrive
+        after, circles, counts, outstanding, released = arrive(params, state, ring, draws, t, delay, sent)
+        return State(informed(after, state.base, outstanding), ring, circles, counts), released
+
+    def diagnose(params, state):
+        if fixed:
+            delay, horizon = (jnp.asarray(x).astype(jnp.int32) for x in (params.law.delay, params.law.horizon))
+            lost = jnp.where(comes(params, delay), 0, horizon)
+            counts = Counts(lost, jnp.minimum(delay, horizon - lost))
+        else:
+            counts = state.counts
+        return {**base.diagnose(own(params), state.base), **counts._asdict()}
+
+    default = Program._field_defaults["relay"]  # kept where it is the base's: it says that nobody relays
+    return Program(
+        init=init,
+        act=act,
+        encode=encode,
+        update=update,
+        relay=default if base.relay is default else relay,
+        diagnose=diagnose,
+        hints=Hints(kept=("ring", "circles")),
+        lockstep=True,  # delays are counted in plays
+    )
+
+
+def informed(after: Any, before: Any, outstanding: Int[Array, ""]) -> Any:
+    """A base's state, told before the next play how many messages are outstanding, if it wants to know."""
+    fields = getattr(after, "_fields", ())
+    if "outstanding" in fields:
+        after = after._replace(outstanding=outstanding.astype(before.outstanding.dtype))
+    if "outstanding_sum" in fields:
+        total = before.outstanding_sum + outstanding.astype(before.outstanding_sum.dtype)
+        after = after._replace(outstanding_sum=total)
+    return after
+
+
+def _nothing(x: Any) -> Any:
+    """What stands for a release that was not made."""
+    return jnp.full(x.shape, jnp.nan if jnp.issubdtype(x.dtype, jnp.inexact) else 0, x.dtype)
+
+
+def _sent(base: Program, params: Any, state: Any, draws: Draws, shape: tuple[int, ...] | None) -> tuple[Any, Any]:
+    """A message and a note of the base, for their shapes and types."""
+    t, play = jnp.ones(1, jnp.int32), jnp.ones(1, bool)
+    context = () if shape is None else jnp.zeros((1, *shape), draws.dtype)
+    action, _, note = base.act(params, state, draws, t, context)
+    reward = jnp.zeros(action.shape, draws.dtype)
+    message = base.encode(params, note, draws, t, context, action, reward, play)
+    return base.relay(params, draws, t[0], message, play), note
+
+
+def called(base: Callable[..., Any], arguments: dict[str, Any]) -> tuple[Algorithm, tuple[int, ...] | None]:
+    """A base, called with what it names of the arguments that are not None, and the shape of a play's context.
+
+    ValueError where delays would break the base.
+    """
+    known, bound = base_arguments(base)
+    given = {k: v for k, v in arguments.items() if k in known and v is not None}
+    algorithm = base_algorithm(base, **{k: v for k, v in given.items() if k not in bound})
+    name = algorithm.version[0]
+    if algorithm.program.lockstep:
+        raise ValueError(
+            f"base = {name} runs in lockstep with plays: feedback that comes late would break it silently. Use another "
+            "base, such as ucb1, tsallis_inf, exp3, linucb with contexts='redraw' or gradient_bandit with "
+            "baseline=False"
+        )
+    if algorithm.schedule != (Span(1, arguments["horizon"]),):
+        raise ValueError(
+            f"base = {name} plays windows or spans of its own; only a base of one play a window takes feedback that "
+            "comes late: for instance ucb1, tsallis_inf or linucb"
+        )
+    given |= bound
+    if "num_experts" in given:
+        return algorithm, (given["num_experts"], given["num_arms"])
+    return algorithm, ((given["num_arms"], given["dim"]) if "dim" in given else None)
+
+
+def wrapped(base: Guarantee) -> Guarantee:
+    """The base's guarantee, read from the conversion's params: a message enters one update, late or never."""
+    if base.model == "none":
+        return base
+    return base._replace(
+        spend=lambda params: base.spend(scaled(params.base, params.mechanism_scale)),
+        events=lambda params: base.events(scaled(params.base, params.mechanism_scale)),
+        scales=("mechanism_scale",) if base.scales else (),
+    )
+
+
+@factory
+def delayed(
+    *,
+    horizon: int,
+    base: AlgorithmFactory,
+    delay: Any = 0,
+    max_delay: int | None = None,
+    num_arms: int | None = None,
+    dim: int | None = None,
+    num_experts: int | None = None,
+    num_agents: int | None = None,
+    actions: Any = None,
+    feature_norm: float | None = None,
+) -> Algorithm:
+    """Feedback that comes late, or never: any algorithm of one play a window learns from it when it arrives.
+
+    The message of play t reaches the base at the end of play t + d_t, before play t + d_t + 1 is chosen; d_t = 0 is no
+    delay. Messages that arrive at once are used in the order of their plays. Clients send at once, so that
+    what they draw, what a message adversary does and what is relayed belong to play t; the base's update is told t, the
+    note and the message of that play.
+
+    Parameters
+    ----------
+    horizon : int
+        Number of plays T, at least 1. Filled in by `sweep` and `simulate`.
+    base : factory or functools.partial of one
+        The algorithm that learns [static]. It must play one play a window, and its state must not run in lockstep
+        with plays (`protocol.Program.lockstep`). It is called with those of this factory's other arguments that it
+        names; what a partial binds wins.
+    delay : int, tuple or array_like, default 0
+        How many plays late feedback is: a number d of at least 0; ``("geometric", mean)``, P(d = k) = (1 - p) p^k with
+        p = mean / (1 + mean); ``("uniform", low, high)``, integers, both ends included; or an array [T] of integers.
+        Feedback in batches of B plays is the array B - 1 - (t - 1) mod B. Numbers share a program, and so do laws, if
+        their rings are as long; arrays are another program [static: the kind, and how long the
+        ring is].
+    max_delay : int, optional
+        Feedback that is later is lost and never used, at least 0. Where it is given, the ring of messages has room for
+        this delay whatever `delay` is, so that the settings of a sweep share a program [static]. Default: nothing is
+        lost, except geometric delays above `theory.geometric_bound`.
+    num_arms : int, optional
+        Arms, for the base [static]. This and the following are filled in from the environment. `contexts` is not: a
+        base is called for contexts that are redrawn, which is right for fixed ones too.
+    dim : int, optional
+        Features of an arm, for the base [static].
+    num_experts : int, optional
+        Experts, for the base [static].
+    num_agents : int, optional
+        Agents, for the base [static]. No federated algorithm is accepted so far: the error names it.
+    actions : array_like, optional
+        Fixed arms, for the base.
+    feature_norm : float, optional
+        The largest norm of a feature, for the base.
+
+    Returns
+    -------
+    Algorithm
+        Its guarantee is the base's: a reward enters one message and one update, late or never. Diagnostics are those of
+        the base and ``lost`` and ``outstanding``, how many plays' feedback was lost, and was neither used nor lost at
+        the horizon: T = used + lost + outstanding. What is released at a play is a stack of what its arrivals release,
+        NaN, or 0 for integers, where nothing arrives.
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its range, and for a base that plays windows or spans of its own or runs in lockstep
+        with plays; the error names it.
+
+    Notes
+    -----
+    Delays are drawn at (seed, "delay", play) and do not depend on rewards, so that the base's draws stay where they
+    are. A base whose state has fields ``outstanding`` and ``outstanding_sum`` is told, before every play, how many
+    messages were sent and are neither used nor lost, and the sum of that number over the plays so far, the coming one
+    included. Lost feedback counts as lost from its own play on. A lane's state holds the messages and notes of the last
+    plays, as many as the longest delay has, rounded up to a multiple of 16, and one. A fixed delay takes constant time
+    a play; other laws loop over arrivals. Estimates that depend on t, as `robust_ucb` has, are of their message's t.
+
+    References
+    ----------
+    Joulani, György and Szepesvári 2013; Zimmert and Seldin 2020; docs/formulas/robust_frontier.md#robust-frontier-delay
+
+    Examples
+    --------
+    >>> import jaxbandits as jb
+    >>> late = jb.algorithms.delayed(num_arms=2, horizon=12, base=jb.algorithms.ucb1, delay=3)
+    >>> run = jb.simulate(late, jb.environments.loss_table(losses=[[0.0, 1.0]] * 12), history=True)
+    >>> run.history.action.tolist(), int(run.diagnostics["outstanding"])
+    ([0, 0, 0, 0, 1, 1, 1, 1, 1, 0, 0, 0], 3)
+    """
+    horizon = integer("horizon", horizon, 1)
+    checked = checked_law(delay, max_delay, horizon)
+    facts = {
+        "horizon": horizon,
+        "num_arms": num_arms,
+        "dim": dim,
+        "num_experts": num_experts,
+        "num_agents": num_agents,
+        "actions": actions,
+        "feature_norm": feature_norm,
+    }
+    algorithm, context = called(base, facts)
+    kind: Any = type(checked.law)
+    return Algorithm(
+        program=program(algorithm.program, kind, checked.slots, context),
+        schedule=(Span(1, horizon),),
+        params=Params(algorithm.params, checked.law, 1.0),
+        guarantee=wrapped(algorithm.guarantee)._replace(claimed=claimed_epsilon(algorithm)),
+        version=("delayed", 1, (algorithm.version, kind.__name__.lower(), checked.slots, context)),
+        config={},
+        rewards=algorithm.rewards,
+    )
