@@ -41,7 +41,7 @@ W = partial(bernoulli_arms, means=[0.8, 0.6, 0.5, 0.3])
 
 LOCKSTEP = {
     "successive_elimination", "gradient_bandit", "ftpl", "private_batched", "bandit_to_experts", "jdp_linucb",
-    "doubling", "bandit_combiner", "dp_ts_ucb", "gdp_thompson", "stopping_elimination", "delayed",
+    "doubling", "bandit_combiner", "dp_ts_ucb", "gdp_thompson", "delayed",
 }  # fmt: skip
 FURTHER = {
     "gradient_bandit without baseline": ("gradient_bandit", {"baseline": False}),
@@ -134,6 +134,8 @@ def test_which_bases_are_refused():
     "base, environment",
     [
         (partial(a.linucb, contexts="fixed"), contextual_linear(num_arms=4, dim=2)),
+        (partial(a.cw_oful, contexts="fixed"), contextual_linear(num_arms=4, dim=2)),
+        (partial(a.stopping_elimination, corruption_budget=10.0), W()),
         (partial(a.linear_thompson, statistics="jdp", epsilon=1.0), contextual_linear(num_arms=4, dim=2)),
         (partial(a.robust_ucb, estimator="catoni"), W()),
         (partial(a.isolated_linucb, window=1), catalogue.federated()),
