@@ -2,7 +2,7 @@
 
     python -m venv peers && peers/bin/pip install -e '.[bench-peers]'      an environment of its own
     peers/bin/python benchmarks/peers.py [NAME ...]                        problems or libraries; all without a NAME
-    ... --write docs/performance.md README.md       put the tables between their marks, and draw the picture
+    ... --write docs/performance.md       put the tables between their marks, and draw the picture
     ... --json FILE --out DIR                       where the figures and the picture go (default: docs/figures)
     ... --turns N --seconds S --lanes N --horizon N --redraw
 

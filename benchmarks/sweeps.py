@@ -1,7 +1,7 @@
 """What a store, many lanes and many points cost, and what one play of every algorithm costs.
 
     python benchmarks/sweeps.py            every figure below, about twenty minutes and 5 GB of temporary files
-    python benchmarks/sweeps.py overhead   the quickstart in memory, against a store with progress shown
+    python benchmarks/sweeps.py overhead   the price of privacy in memory, against a store with progress shown
     python benchmarks/sweeps.py cores      four algorithms on one pinned core and on all
     python benchmarks/sweeps.py lanes      100,000 lanes with a store, T = 10,000 and T = 100,000: time and peak memory
     python benchmarks/sweeps.py points     10,000 grid points x 100 seeds: planning, running, merging
@@ -29,7 +29,7 @@ import numpy as np
 from engine import MEANS, timed
 
 HERE = Path(__file__).resolve().parent
-QUICKSTART = HERE.parent / "examples" / "quickstart.toml"
+PRICE = HERE.parent / "examples" / "price_of_privacy.toml"
 
 OVERHEAD_ROUNDS = 3
 CORES_LANES = {"ucb1": 16_384, "exp3": 16_384, "htinf": 16_384, "kl_ucb": 16_384}
@@ -65,20 +65,20 @@ def started() -> None:
     jax.block_until_ready(jax.numpy.zeros(3) + 1)
 
 
-def quickstart():
-    """The quickstart as a call of `sweep`."""
+def price_of_privacy():
+    """examples/price_of_privacy.toml as a call of `sweep`."""
     import jaxbandits as jb
     from jaxbandits.sweeps.toml_file import read_config
 
-    settings = read_config(QUICKSTART)
+    settings = read_config(PRICE)
     return partial(jb.sweep, **{key: x for key, x in settings.items() if key not in ("figure", "caption")})
 
 
 def overhead(rounds: int) -> dict:
-    """(seconds, seconds of cores kept busy) of the quickstart in memory without progress,
+    """(seconds, seconds of cores kept busy) of examples/price_of_privacy.toml in memory without progress,
     and in a fresh store with progress.
     """
-    run = quickstart()
+    run = price_of_privacy()
 
     def look(**more) -> tuple[float, float]:
         began = time.process_time()
@@ -227,7 +227,7 @@ def show_overhead() -> None:
     ]
     claim = asked("a store and progress cost", 100 * (rows[1][1] / rows[0][1] - 1), 5, unit="%")
     claim += f"; of the cores' time {100 * (rows[1][4] / rows[0][4] - 1):.3g}%"
-    show("The quickstart, compiled: seconds", ["", "median", "least", "most", "of cores, median"], rows, claim)
+    show("The price of privacy, compiled: seconds", ["", "median", "least", "most", "of cores, median"], rows, claim)
 
 
 def show_cores() -> None:

@@ -3,7 +3,7 @@
 python benchmarks/tuning.py                all below, about ten minutes on two cores
 python benchmarks/tuning.py population     64 settings of EXP3 as one population, beside one sweep a setting
 python benchmarks/tuning.py problems       the choice on twelve problems beside the best of a fine grid
-python benchmarks/tuning.py quickstart     the best rate for every epsilon of the quickstart, three algorithms
+python benchmarks/tuning.py price          the best rate for every epsilon of examples/price_of_privacy.toml
 """
 
 import argparse
@@ -122,8 +122,8 @@ def problems(names: list[str]) -> None:
     print(f"\nwithin {ALLOWED - 1:.0%} of the best of the fine grid: {held} of {len(ratios)} problems")
 
 
-def quickstart() -> None:
-    """Three algorithms of the quickstart, nine rates at each of six epsilons, reported on 1,000 seeds."""
+def price() -> None:
+    """Three algorithms of examples/price_of_privacy.toml, nine rates at each of six epsilons, on 1,000 other seeds."""
     rates = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4]
     began = time.perf_counter()
     tuning = jb.tune(
@@ -142,14 +142,14 @@ def quickstart() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="*", default=["population", "problems", "quickstart"])
+    parser.add_argument("what", nargs="*", default=["population", "problems", "price"])
     given = parser.parse_args().what
     if "population" in given:
         population()
     if "problems" in given or set(given) & set(PROBLEMS):
         problems([name for name in given if name in PROBLEMS])
-    if "quickstart" in given:
-        quickstart()
+    if "price" in given:
+        price()
 
 
 if __name__ == "__main__":

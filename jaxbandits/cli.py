@@ -1,5 +1,5 @@
-"""The command line: `jaxbandits` with the sub-commands run, worker, tune, reproduce, list, plot, audit, check and
-cache.
+"""The command line: `jaxbandits` with the sub-commands run, worker, tune, reproduce, list, plot, audit, check, new,
+cache and completion.
 
 A TOML file is a program: its names `module:function` are imported, and run. Bad input is one line and exit code 2. What
 goes wrong later, such as a full disk or an error in an algorithm, is one line and exit code 1.
@@ -20,6 +20,50 @@ from pathlib import Path
 from jaxbandits.version import __version__
 
 EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
+
+# What `--help` of every command ends with; "" is `jaxbandits` itself.
+EXAMPLES = {
+    "": (
+        "jaxbandits list algorithms",
+        "jaxbandits run first.toml",
+        "jaxbandits reproduce private-adversarial/exp3-leak",
+        "jaxbandits new my_algorithm",
+    ),
+    "run": (
+        "jaxbandits run first.toml",
+        "jaxbandits run first.toml --out runs/first --seeds 1000 --format png,pdf",
+        "jaxbandits run first.toml --fresh",
+    ),
+    "worker": ("jaxbandits worker first.toml --out runs/first --shard 3/16",),
+    "tune": ("jaxbandits tune first.toml", "jaxbandits tune first.toml --out runs/rates --seeds 200"),
+    "reproduce": (
+        "jaxbandits reproduce private-adversarial/exp3-leak",
+        "jaxbandits reproduce private-adversarial --full --out runs/private",
+    ),
+    "list": (
+        "jaxbandits list algorithms",
+        "jaxbandits list kl_ucb",
+        "jaxbandits list algorithms --json",
+        "jaxbandits list papers",
+    ),
+    "plot": ("jaxbandits plot runs/first --against epsilon", "jaxbandits plot runs/first --out pictures --format pdf"),
+    "audit": (
+        "jaxbandits audit ldp_ucb --runs 100000",
+        "jaxbandits audit my_algorithm:my_algorithm",
+        "jaxbandits audit --all",
+    ),
+    "check": (
+        "jaxbandits check my_algorithm:my_algorithm",
+        "jaxbandits check my_algorithm:my_algorithm --environment bernoulli_losses --audit",
+    ),
+    "new": ("jaxbandits new my_algorithm", "jaxbandits new my_algorithm --out experiments"),
+    "cache": ("jaxbandits cache info", "jaxbandits cache clear"),
+    "completion": (
+        "jaxbandits completion bash > ~/.local/share/bash-completion/completions/jaxbandits",
+        "jaxbandits completion zsh > ~/.zfunc/_jaxbandits     # a folder of your $fpath",
+        "jaxbandits completion fish > ~/.config/fish/completions/jaxbandits.fish",
+    ),
+}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -100,7 +144,15 @@ def parser() -> argparse.ArgumentParser:
     )
     checking.add_argument("--audit", action="store_true", help="also audit a private algorithm's claim")
     caching = commands.add_parser("cache", help="say what is kept of compiled programs, or delete it")
-    caching.add_argument("what", choices=["info", "clear"])
+    caching.add_argument("what", choices=["info", "clear"], help="what is kept, or delete it")
+    starting = commands.add_parser("new", help="write an algorithm of your own to start from, with all around it")
+    starting.add_argument("name", metavar="NAME", help="of the algorithm, such as my_algorithm")
+    starting.add_argument("--out", metavar="DIR", type=Path, default=Path(), help="where to write (default: here)")
+    completing = commands.add_parser("completion", help="print what completes these commands in a shell")
+    completing.add_argument("shell", choices=["bash", "zsh", "fish"], help="your shell")
+    for name, command in [("", top), *commands.choices.items()]:
+        command.formatter_class = argparse.RawDescriptionHelpFormatter
+        command.epilog = "\n  ".join(["examples:", *EXAMPLES.get(name, ())])
     return top
 
 
@@ -111,7 +163,7 @@ def main(arguments=None) -> int:
         with _terminable(), _plain_warnings():
             commands = {
                 "run": run, "worker": worker, "reproduce": reproduce, "list": listing, "plot": draw, "audit": audit,
-                "check": check, "cache": cache, "tune": tune,
+                "check": check, "cache": cache, "tune": tune, "new": new, "completion": completion,
             }  # fmt: skip
             return commands[given.command](given)
     except KeyboardInterrupt:
@@ -372,3 +424,17 @@ def cache(given) -> int:
     from jaxbandits.commands import cache as command
 
     return command.run(given)
+
+
+def new(given) -> int:
+    """`jaxbandits new NAME`."""
+    from jaxbandits.commands import new as command
+
+    return command.run(given)
+
+
+def completion(given) -> int:
+    """`jaxbandits completion SHELL`."""
+    from jaxbandits.commands import completion as command
+
+    return command.run(given, parser())

@@ -16,6 +16,7 @@ Every function below is written for one lane (one seed, one parameter point); `v
 """
 
 import functools
+import html
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
@@ -237,6 +238,70 @@ class Algorithm(NamedTuple):
     ]  # (name, number, static values): raise the number when results change; never used for equality
     config: dict[str, Any]  # the arguments as given: repr, provenance, grid
     rewards: Rewards | None = None  # those that it reads; None: not declared, and nothing is held against them
+
+    def __repr__(self) -> str:
+        """The call that built it, its numbers, and what it claims and spends, a line each."""
+        head, facts = self._described()
+        return "\n".join([head, *(f"  {title:8} {text}" for title, text in facts)])
+
+    def _repr_html_(self) -> str:
+        head, facts = self._described()
+        rows = "".join(f"<tr><th>{title}</th><td>{html.escape(text)}</td></tr>" for title, text in facts)
+        return f"<code>{html.escape(head)}</code><table>{rows}</table>"
+
+    def _described(self) -> tuple[str, list[tuple[str, str]]]:
+        """The call that built it, and titles with what there is to say."""
+        config = {key: value for key, value in self.config.items() if key != "name" and value is not None}
+        name = self.config.get("name") or (self.version[0] if self.version else "algorithm")
+        call = f"{name}({', '.join(f'{key}={_brief(value)}' for key, value in config.items())})"
+        facts = [("params", _leaves(self.params))]
+        claim = self.guarantee
+        if claim.model == "none":
+            facts.append(("privacy", "none"))
+        else:
+            facts.append(("privacy", f"{claim.model} model, neighbours differ in one {claim.unit.replace('_', ' ')}"))
+            facts.append(("spends", _spent(claim, self.params)))
+        if self.rewards is not None:
+            outside = {
+                "clip": "others are clipped",
+                "zero": "others count as 0",
+                "accept": "others are taken as they are",
+            }
+            bounded = (self.rewards.low, self.rewards.high) != (float("-inf"), float("inf"))
+            there = f"in [{self.rewards.low:g}, {self.rewards.high:g}], {outside[self.rewards.outside]}"
+            facts.append(("rewards", there if bounded else "any"))
+        return call, [(title, text) for title, text in facts if text]
+
+
+def _spent(claim: Guarantee, params: Params) -> str:
+    """The budget truly spent, as text."""
+    try:
+        epsilon, delta = (float(x) for x in claim.spend(params))
+    except Exception:  # params that are traced, or that have an axis of points: a repr never fails
+        return "what its params say, which are traced or have an axis"
+    return f"epsilon = {epsilon:.6g}, delta = {delta:.3g}"
+
+
+def _leaves(params: Params) -> str:
+    """Numbers by name, and the shapes of arrays."""
+    import jax
+
+    leaves = jax.tree_util.tree_flatten_with_path(params)[0]
+    return ", ".join(f"{jax.tree_util.keystr(path, simple=True, separator='.')}={_brief(x)}" for path, x in leaves)
+
+
+def _brief(value: Any) -> str:
+    """A value in a few characters: a function by its name, an array by its shape."""
+    if isinstance(value, functools.partial):
+        return f"partial({', '.join([_brief(value.func), *(f'{k}={_brief(v)}' for k, v in value.keywords.items())])})"
+    if getattr(value, "shape", ()) != ():
+        return f"[{' '.join(map(str, value.shape))}]"
+    if isinstance(value, bool | int | str):
+        return repr(value)
+    try:
+        return f"{float(value):.6g}"
+    except Exception:  # traced, or no number
+        return getattr(value, "__name__", None) or type(value).__name__
 
 
 # ---- environments

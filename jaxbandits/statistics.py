@@ -290,6 +290,16 @@ def slope(
     return frame
 
 
+class _Table(str):
+    """The text of a table: a terminal shows its lines, a notebook renders it."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_markdown_(self) -> str:
+        return str(self) if self.startswith("|") else f"```latex\n{self}\n```"
+
+
 def table(ds: xr.Dataset, format: Literal["markdown", "latex"] = "markdown") -> str:
     """Final mean regret ± half-width of its 95% interval, as text for a paper or a page.
 
@@ -306,7 +316,7 @@ def table(ds: xr.Dataset, format: Literal["markdown", "latex"] = "markdown") -> 
     Returns
     -------
     str
-        The table and a line that says how many seeds it is over.
+        The table and a line that says how many seeds it is over. A notebook renders it.
 
     Raises
     ------
@@ -350,12 +360,13 @@ def table(ds: xr.Dataset, format: Literal["markdown", "latex"] = "markdown") -> 
     if not latex:
         plain = 1 + len(shown)
         rows = [[inert(c) if i == 0 or j < plain else c for j, c in enumerate(row)] for i, row in enumerate(rows)]
-        return f"{markdown(rows)}\n\n{note}{fixed}."
+        return _Table(f"{markdown(rows)}\n\n{note}{fixed}.")
     plain = 1 + len(shown)  # the cells after these are LaTeX already, except in the head
     cells = [[_escape(c) if i == 0 or j < plain else c for j, c in enumerate(row)] for i, row in enumerate(rows)]
     body = [" & ".join(row) + r" \\" for row in cells]
     begin = rf"\begin{{tabular}}{{{'l' * plain + 'r' * len(head)}}}"
-    return "\n".join([f"% {note.replace('±', 'and')}{fixed}.", begin, body[0], r"\hline", *body[1:], r"\end{tabular}"])
+    lines = [f"% {note.replace('±', 'and')}{fixed}.", begin, body[0], r"\hline", *body[1:], r"\end{tabular}"]
+    return _Table("\n".join(lines))
 
 
 def _half_width(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

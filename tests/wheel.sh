@@ -29,4 +29,7 @@ PYTHON
 for file in config.toml results.nc summary.csv provenance.json; do
     test -s "out/$file" || { echo "the run left no $file" >&2; exit 1; }
 done
+# What `new` writes comes from files of the wheel.
+"$work/venv/bin/jaxbandits" new my_algorithm
+"$work/venv/bin/jaxbandits" check my_algorithm:my_algorithm
 echo "wheel: ok"

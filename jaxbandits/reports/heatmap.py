@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -33,8 +33,9 @@ def heatmap(
     names: Mapping[str, str] | None = None,
     hatch: str = "not valid",
     cuts: Sequence[float] | None = None,
-    caption: str = "",
+    caption: str | Literal[False] = "",
     width: float | None = None,
+    ax: Any = None,
     path: str | Path | None = None,
 ) -> Plot:
     """A map of one column of a tidy table over two others.
@@ -62,10 +63,12 @@ def heatmap(
     cuts : sequence of float, optional
         For numbers: where one colour ends and the next begins, rising, at least two. By default six colours share the
         range of the values; values of which most are close together need cuts.
-    caption : str
-        Text added below.
+    caption : str or False
+        Text added below; False: no caption at all.
     width : float, optional
         Of the figure, in inches.
+    ax : matplotlib axes or sequence of axes, optional
+        Draw there instead of into a figure of its own, one axes for each panel.
     path : str or Path, optional
         Also write the figure there (.png, .pdf, .svg).
 
@@ -94,7 +97,7 @@ def heatmap(
     _check(frame, [c for c in (x, y, value, panel, text, hatched) if c is not None], (x, y))
     table, named = frame, {key: list(pd.unique(frame[key])) for key in (x, y) if frame[key].dtype.kind not in "iuf"}
     frame = frame.assign(**{key: frame[key].map(known.index) for key, known in named.items()})
-    names = {"epsilon": "privacy level ε", **(names or {})}
+    names = {"epsilon": layout.NAMES["epsilon"], **(names or {})}
     parts = [(None, frame)] if panel is None else list(frame.groupby(panel, sort=False))
     if len(parts) > len(layout.SHAPES):
         raise ValueError(
@@ -102,7 +105,7 @@ def heatmap(
         )
     colour, legend = _colours(frame[value], cuts)
     with layout.style(**{"hatch.linewidth": 0.5}):
-        figure, panels = layout.panels(len(parts), width)
+        figure, panels = layout.panels(len(parts), width, ax)
         for axes, (title, part) in zip(panels, parts, strict=True):
             axes.grid(False)
             edges = {key: _edges(frame[key], key not in named) for key in (x, y)}
@@ -149,7 +152,7 @@ def heatmap(
         x_label, y_label = (names.get(key, key.replace("_", " ")) for key in (x, y))
         layout.name_axes(panels, x_label, y_label)
         order = [*legend, *([hatch] if hatched is not None and frame[hatched].any() else [])]
-        layout.finish(figure, panels[0], order, caption, "")
+        layout.finish(figure, panels[0], order, caption, "", ax is not None)
     plot = Plot(figure, table.reset_index(drop=True))
     if path is not None:
         layout.save(plot, path)
@@ -221,7 +224,7 @@ def _colours(values: pd.Series, given: Sequence[float] | None) -> tuple[Callable
 
 
 def _short(x: float) -> str:
-    return layout.number(float(f"{x:.2g}"))
+    return layout.minus(layout.number(float(f"{x:.2g}")))
 
 
 def _dark(colour: Any) -> bool:

@@ -10,6 +10,7 @@ import io
 import itertools
 import math
 import pathlib
+import re
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -39,9 +40,20 @@ SETTINGS: dict[Any, Any] = {
     "savefig.dpi": 300,
     "savefig.bbox": None,
     "text.usetex": False,
+    "mathtext.fontset": "dejavusans",
 }
 # number of panels: columns, width of the figure and height of a row in inches
 SHAPES = {1: (1, 3.5, 2.1), 2: (2, 5.5, 1.9), 3: (3, 7.0, 1.8), 4: (2, 5.5, 1.7), 5: (3, 7.0, 1.7), 6: (3, 7.0, 1.7)}
+
+# how keys are written on axes and panels
+NAMES = {
+    "epsilon": r"privacy level $\varepsilon$",
+    "horizon": "horizon (plays)",
+    "window": "window (plays)",
+}
+# typeset symbols as plain text
+SYMBOLS = {r"\varepsilon": "ε", r"\delta": "δ"}
+DISPLAY_PIXELS = 110  # an inch of a figure in a notebook, whatever its resolution
 
 # the colours of Okabe and Ito, without yellow
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9")
@@ -53,8 +65,10 @@ class Plot(NamedTuple):
     figure: Figure
     data: pd.DataFrame
 
-    def _repr_png_(self) -> bytes:
-        return render(self.figure, "png")
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        """What a notebook shows: texts are equally large in all figures, and sharp on every screen."""
+        wide, tall = (round(inches * DISPLAY_PIXELS) for inches in self.figure.get_size_inches())
+        return render(self.figure, "png"), {"width": wide, "height": tall}
 
 
 def style(**more: Any) -> AbstractContextManager[None]:
@@ -155,6 +169,8 @@ def render(figure: Figure, kind: str) -> bytes:
 def words(figure: Figure) -> list[str]:
     """The texts of a figure that have letters, each once: names of axes, panels, lines and rows, and the caption.
 
+    Symbols are plain letters, and units are left out.
+
     >>> from matplotlib.figure import Figure
     >>> figure = Figure()
     >>> _ = figure.text(0, 0, "regret\\nof an agent"), figure.text(1, 1, "10")
@@ -166,14 +182,48 @@ def words(figure: Figure) -> list[str]:
     with style():
         figure.draw_without_rendering()
     texts: list[Any] = figure.findobj(Text)
-    shown = (" ".join(text.get_text().split()) for text in texts if text.get_visible())
+    shown = (plain(" ".join(text.get_text().split())) for text in texts if text.get_visible())
     return list(dict.fromkeys(text for text in shown if any(letter.isalpha() for letter in text)))
 
 
-def panels(count: int, width: float | None) -> tuple[Figure, list[Any]]:
-    """A figure of its own canvas and its `count` axes (one to six, see `SHAPES`), `width` inches wide."""
+def plain(text: str) -> str:
+    """A text without typesetting and without the unit of regret.
+
+    >>> plain(r"privacy level $\\varepsilon$ = −1"), plain("cumulative regret (in rewards)")
+    ('privacy level ε = -1', 'cumulative regret')
+    """
+
+    def letters(match):
+        inner = match[1]
+        for symbol, letter in SYMBOLS.items():
+            inner = inner.replace(symbol, letter)
+        return inner
+
+    text = re.sub(r"\$([^$]*)\$", letters, text).replace("−", "-")
+    return text.replace("\u00a0", " ").replace(UNIT.replace("\u00a0", " "), "")
+
+
+UNIT = " (in\u00a0rewards)"  # of regret; no line ends inside the brackets
+
+
+def panels(count: int, width: float | None, ax: Any = None) -> tuple[Figure, list[Any]]:
+    """A figure of its own canvas and its `count` axes (one to six, see `SHAPES`), `width` inches wide.
+
+    With `ax` these are the axes, and the figure is theirs.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+
+    if ax is not None:
+        given = list(np.ravel(np.asarray(ax, dtype=object)))
+        if len(given) != count or not all(hasattr(axes, "get_xlim") for axes in given):
+            needed = "one axes" if count == 1 else f"a sequence of {count} axes"
+            raise ValueError(
+                f"ax: the figure has {count} panel{'s' * (count > 1)} and {len(given)} given: give {needed}"
+            )
+        if width is not None:
+            raise ValueError(f"width = {width:g}: the figure of ax is yours, and so is its width: leave one out")
+        return given[0].figure.figure, given  # of a part of a figure, the whole
 
     columns, wide, tall = SHAPES[count]
     rows = math.ceil(count / columns)
@@ -224,22 +274,22 @@ def axis(
     axis.axes.set(**{f"{axis.axis_name}scale": "log" if log else "linear", f"{axis.axis_name}lim": (low, high)})
     regular = ticks is None
     ticks = list(_ticks(low, high, log) if ticks is None else ticks)
-    labels = {x: number(x) for x in ticks}
+    labels = {x: minus(number(x)) for x in ticks}
     if axis.axis_name == "x":
         ticks = _thin(ticks, labels, lambda x: (go(x) - go(low)) / (go(high) - go(low)), axis.axes, regular)
     if infinity is not None:
         ticks, labels[infinity], high = [*ticks, infinity], "∞", back(go(infinity) + pad)
         axis.axes.set_xlim(low, high)
     axis.set_major_locator(FixedLocator(ticks))
-    axis.set_major_formatter(FuncFormatter(lambda x, _: labels.get(x, number(x))))
+    axis.set_major_formatter(FuncFormatter(lambda x, _: labels.get(x, minus(number(x)))))
     axis.set_minor_locator(NullLocator())
 
 
 def name_axes(panels: Sequence[Any], x: str, y: str, shared: bool = True) -> None:
     """Label the outer panels' axes. With `shared` limits the inner ones lose their vertical tick labels too."""
-    figure = panels[0].figure
-    columns = panels[0].get_gridspec().ncols
-    wide, tall = 0.7 * figure.get_figwidth() / columns, 0.6 * figure.get_figheight() / panels[0].get_gridspec().nrows
+    figure = panels[0].figure.figure
+    rows, columns = _grid(panels[0])
+    wide, tall = 0.7 * figure.get_figwidth() / columns, 0.6 * figure.get_figheight() / rows
     for i, axes in enumerate(panels):
         axes.set_title(_wrap(figure, axes.get_title(), wide, SETTINGS["axes.titlesize"]))
         if i + columns >= len(panels):
@@ -250,11 +300,23 @@ def name_axes(panels: Sequence[Any], x: str, y: str, shared: bool = True) -> Non
             axes.tick_params(labelleft=False)
 
 
-def finish(figure: Any, axes: Any, order: Sequence[str], caption: str, more: str) -> None:
-    """Put legend and caption below the panels; the figure grows by what they need."""
+def finish(
+    figure: Any, axes: Any, order: Sequence[str], caption: str | bool, more: str | bool, adopted: bool = False
+) -> None:
+    """Put legend and caption below the panels; the figure grows by what they need.
+
+    Without a caption where one of its two parts is False. Axes that were `adopted` from a user's figure get a legend
+    of their own, no caption, and everything else of their figure stays as it is.
+    """
+    if adopted:
+        known = {label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+        axes.legend([known[x] for x in order], order, frameon=False)
+        return
     wide, tall = figure.get_size_inches()
     gap, dpi = 0.06, figure.dpi
-    text = _wrap(figure, caption + (f"; {more}" if more else ""), wide - 0.2, 7)
+    if caption is False or more is False:
+        caption, more = "", ""
+    text = _wrap(figure, f"{caption}; {more}" if more else str(caption), wide - 0.2, 7)
     below = figure.text(0.5, 0, text, fontsize=7, ha="center", va="bottom", color="0.25")
     known = {label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
     handles, labels = [known[x] for x in order], [_wrap(figure, x, wide - 0.7, 7) for x in order]
@@ -265,7 +327,8 @@ def finish(figure: Any, axes: Any, order: Sequence[str], caption: str, more: str
         if size.width <= (wide - 0.1) * dpi or columns == 1:
             break
         legend.remove()
-    foot = gap + below.get_window_extent(figure.canvas.get_renderer()).height / dpi + gap
+    tall_text = below.get_window_extent(figure.canvas.get_renderer()).height / dpi if text else -gap
+    foot = gap + tall_text + gap
     head = foot + size.height / dpi + gap
     tall += head
     figure.set_size_inches(wide, tall)
@@ -287,6 +350,26 @@ def number(x: float) -> str:
     return f"{mantissa}e{int(exponent)}" if exponent and abs(x) < 1 else f"{x:,.6g}"
 
 
+def minus(text: str) -> str:
+    """A number's text with minus signs for its hyphens."""
+    return text.replace("-", "−")
+
+
+def key_words(key: Any) -> str:
+    """How a key is written on an axis or a panel.
+
+    >>> key_words("reward_adversary.corruption")
+    'reward adversary: corruption'
+    """
+    return NAMES.get(key, str(key).replace("_", " ").replace(".", ": "))
+
+
+def _grid(axes: Any) -> tuple[int, int]:
+    """Rows and columns of the panels that axes are one of; a user's own axes may stand alone."""
+    spec = axes.get_subplotspec()
+    return (1, 1) if spec is None else (spec.get_gridspec().nrows, spec.get_gridspec().ncols)
+
+
 def _ticks(low: float, high: float, log: bool) -> list[float]:
     from matplotlib.ticker import MaxNLocator
 
@@ -303,7 +386,7 @@ def _thin(
     ticks: list[float], labels: dict[float, str], place: Callable[[float], float], axes: Any, regular: bool
 ) -> list[float]:
     """Ticks whose labels do not touch: every n-th of a regular series, else all that fit, from the left."""
-    inches = 0.72 * axes.figure.get_figwidth() / axes.get_gridspec().ncols  # what margins leave of a panel's column
+    inches = 0.72 * axes.figure.figure.get_figwidth() / _grid(axes)[1]  # what margins leave of a panel's column
     em = SETTINGS["xtick.labelsize"] / 72 / inches
     half = {x: 0.5 * (len(labels[x]) * 0.64 + 0.6) * em for x in ticks}  # a digit is 0.64 em wide
     for stride in range(1, len(ticks) + 1):
@@ -318,10 +401,14 @@ def _thin(
 
 def _wrap(figure: Any, text: str, inches: float, size: float) -> str:
     """A text with line breaks so that it is at most so many inches wide."""
+    from matplotlib.backends.backend_agg import RendererAgg
+
+    canvas = figure.canvas  # a user's figure may have one that draws no pixels
+    renderer = canvas.get_renderer() if hasattr(canvas, "get_renderer") else RendererAgg(100, 100, figure.dpi)
     for width in range(max(len(text), 1), 0, -1):
-        wrapped = "\n".join(textwrap.wrap(text, width))
+        wrapped = "\n".join(textwrap.wrap(text, width, break_long_words="$" not in text))
         probe = figure.text(0, 0, wrapped, fontsize=size)
-        measured = probe.get_window_extent(figure.canvas.get_renderer()).width / figure.dpi
+        measured = probe.get_window_extent(renderer).width / figure.dpi
         probe.remove()
         if measured <= inches:
             break

@@ -50,8 +50,9 @@ def regret(
     dotted: Mapping[str, str] | Iterable[str] = (),
     bounds: Mapping[str, Callable[[Any], Any] | Any] | None = None,
     names: Mapping[str, str] | None = None,
-    caption: str = "",
+    caption: str | Literal[False] = "",
     width: float | None = None,
+    ax: Any = None,
     path: str | Path | None = None,
 ) -> Plot:
     """Cumulative regret against plays: a line for each algorithm, a panel for each value of the grid key that is left.
@@ -74,10 +75,12 @@ def regret(
         of `jb.theory`; a function may return one number for all plays.
     names : dict, optional
         `{key: its name in the panels' titles}`.
-    caption : str
-        Text added below.
+    caption : str or False
+        Text added below; False: no caption at all.
     width : float, optional
         Of the figure, in inches.
+    ax : matplotlib axes or sequence of axes, optional
+        Draw there instead of into a figure of its own, one axes for each panel.
     path : str or Path, optional
         Also write the figure there (.png, .pdf, .svg).
 
@@ -105,8 +108,7 @@ def regret(
     frame = _curves(ds["regret"], bands).dropna(subset="centre")
     log = _scales(frame, log)
     limits = _bounds(bounds, np.unique(frame["t"].to_numpy()))
-    words = str(ds["regret"].attrs.get("long_name", "cumulative regret"))
-    picture = _Curves(ds, panel_key, frame, words, _over(ds, bands), caption, width)
+    picture = _Curves(ds, panel_key, frame, _measured(ds), _over(ds, bands), caption, width, ax)
     figure = picture.drawn(log, dotted, names, lambda value: limits)
     if limits:
         import pandas as pd
@@ -124,8 +126,9 @@ def reward(
     log: Literal["x", "none"] = "none",
     dotted: Mapping[str, str] | Iterable[str] = (),
     names: Mapping[str, str] | None = None,
-    caption: str = "",
+    caption: str | Literal[False] = "",
     width: float | None = None,
+    ax: Any = None,
     path: str | Path | None = None,
 ) -> Plot:
     """Expected reward against plays, beside that of what regret is measured against, which is a thin grey line.
@@ -151,10 +154,12 @@ def reward(
         one starts with.
     names : dict, optional
         `{key: its name in the panels' titles}`.
-    caption : str
-        Text added below.
+    caption : str or False
+        Text added below; False: no caption at all.
     width : float, optional
         Of the figure, in inches.
+    ax : matplotlib axes or sequence of axes, optional
+        Draw there instead of into a figure of its own, one axes for each panel.
     path : str or Path, optional
         Also write the figure there (.png, .pdf, .svg).
 
@@ -204,7 +209,7 @@ def reward(
         lines_of[value] = [part]
         shown.append(part if value is None else part.assign(**{str(panel_key): value}))
     words = "expected reward over plays 1..t" if total else "expected reward per play"
-    picture = _Curves(ds, panel_key, frame, words, _over(ds, bands), caption, width)
+    picture = _Curves(ds, panel_key, frame, words, _over(ds, bands), caption, width, ax)
     figure = picture.drawn(log, dotted, names, lambda value: lines_of[value])
     return _done(figure, pd.concat([frame.assign(kind="algorithm"), *shown], ignore_index=True), path)
 
@@ -217,8 +222,9 @@ class _Curves(NamedTuple):
     frame: pd.DataFrame
     words: str  # of the vertical axis
     over: str  # what the bands are
-    caption: str
+    caption: str | Literal[False]
     width: float | None
+    ax: Any
 
     def drawn(self, log: str, dotted: Any, names: Any, limits_of: Callable[[Any], list[pd.DataFrame]]) -> Figure:
         """The figure; `limits_of` a panel's value are thin grey lines in it."""
@@ -233,7 +239,7 @@ class _Curves(NamedTuple):
         styles = _styles(labels, _partners(dotted, labels))
         known: dict[str, None] = {}
         with layout.style():
-            figure, panels = layout.panels(len(values), self.width)
+            figure, panels = layout.panels(len(values), self.width, self.ax)
             for axes, value in zip(panels, values, strict=True):
                 here = frame if value is None else frame[frame[panel_key] == value]
                 limits = limits_of(value)
@@ -260,9 +266,9 @@ class _Curves(NamedTuple):
                     known[name] = None
                     axes.plot(limit["t"], centre, label=name, linestyle=dashes, **GREY)
                 if value is not None:
-                    axes.set_title(f"{(names or {}).get(str(panel_key), _words(panel_key))} = {_text(value)}")
-            layout.name_axes(panels, "plays t", self.words, shared=panel_key != "horizon")
-            layout.finish(figure, panels[0], labels + list(known), self.over, self.caption)
+                    axes.set_title(f"{(names or {}).get(str(panel_key), layout.key_words(panel_key))} = {_text(value)}")
+            layout.name_axes(panels, "plays $t$", self.words, shared=panel_key != "horizon")
+            layout.finish(figure, panels[0], labels + list(known), self.over, self.caption, self.ax is not None)
         return figure
 
 
@@ -279,8 +285,9 @@ def against(
     dotted: Mapping[str, str] | Iterable[str] = (),
     reference: Mapping[str, Callable[[Any], Any]] | None = None,
     names: Mapping[str, str] | None = None,
-    caption: str = "",
+    caption: str | Literal[False] = "",
     width: float | None = None,
+    ax: Any = None,
     path: str | Path | None = None,
 ) -> Plot:
     """Final regret (mean, 95% interval) against a numeric grid key, on logarithmic axes where everything is positive.
@@ -302,10 +309,12 @@ def against(
         `{name: function of the key's values [V]}`: thin grey lines, such as the order of a bound.
     names : dict, optional
         `{key: label of its axis}`.
-    caption : str
-        Text added below.
+    caption : str or False
+        Text added below; False: no caption at all.
     width : float, optional
         Of the figure, in inches.
+    ax : matplotlib axes, optional
+        Draw there instead of into a figure of its own.
     path : str or Path, optional
         Also write the figure there (.png, .pdf, .svg).
 
@@ -352,7 +361,7 @@ def against(
     beyond = finite[-1] * math.exp(steps) if log_x else finite[-1] + steps
     beyond = beyond if np.isinf(ds[key].values).any() else None
     with layout.style():
-        figure, (axes,) = layout.panels(1, width)
+        figure, (axes,) = layout.panels(1, width, ax)
         for label in labels:
             line, style = frame[frame["algorithm"] == label], styles[label]
             if label in constant:
@@ -372,11 +381,9 @@ def against(
         for order, dashes in zip(orders, itertools.cycle(DASHES[1:])):
             axes.plot(order[key], order["centre"], label=order["algorithm"].iloc[0], linestyle=dashes, **GREY)
         frame = pd.concat([frame.assign(kind="algorithm"), *orders])
-        words = str(ds["regret"].attrs.get("long_name", "cumulative regret"))
-        head, _, rest = words.partition(" against ")
-        words = f"{head} after {_plays(ds)}" + (f" against {rest}" if rest else "")
-        layout.name_axes([axes], (names or {}).get(key, _words(key)), words)
-        layout.finish(figure, axes, labels + list(reference or {}), _over(ds, "interval"), caption)
+        words = _measured(ds, f" after {_plays(ds)}")
+        layout.name_axes([axes], (names or {}).get(key, layout.key_words(key)), words)
+        layout.finish(figure, axes, labels + list(reference or {}), _over(ds, "interval"), caption, ax is not None)
     return _done(figure, frame.reset_index(drop=True), path)
 
 
@@ -389,8 +396,9 @@ def lines(
     log: Literal["x", "y", "both", "none"] = "none",
     dotted: Mapping[str, str] | Iterable[str] = (),
     names: Mapping[str, str] | None = None,
-    caption: str = "",
+    caption: str | Literal[False] = "",
     width: float | None = None,
+    ax: Any = None,
     path: str | Path | None = None,
 ) -> Plot:
     """Curves of a tidy table: column `y` against column `x`, with a line for each value of the column `line`.
@@ -411,10 +419,12 @@ def lines(
         one starts with.
     names : dict, optional
         `{column: label of its axis}`.
-    caption : str
-        Text added below.
+    caption : str or False
+        Text added below; False: no caption at all.
     width : float, optional
         Of the figure, in inches.
+    ax : matplotlib axes, optional
+        Draw there instead of into a figure of its own.
     path : str or Path, optional
         Also write the figure there (.png, .pdf, .svg).
 
@@ -442,7 +452,7 @@ def lines(
     labels = list(dict.fromkeys(frame[line]))
     styles = _styles(labels, _partners(dotted, labels))
     with layout.style():
-        figure, (axes,) = layout.panels(1, width)
+        figure, (axes,) = layout.panels(1, width, ax)
         for label in labels:
             part = frame[frame[line] == label]
             style = dict(styles[label])
@@ -453,8 +463,8 @@ def lines(
             axes.plot(part[x], part[y], label=label, **style)
         layout.axis(axes.xaxis, frame[x], log in ("x", "both"))
         layout.axis(axes.yaxis, frame[y], log in ("y", "both"))
-        layout.name_axes([axes], names.get(x, _words(x)), names.get(y, _words(y)))
-        layout.finish(figure, axes, labels, caption, "")
+        layout.name_axes([axes], names.get(x, layout.key_words(x)), names.get(y, layout.key_words(y)))
+        layout.finish(figure, axes, labels, caption, "", ax is not None)
     return _done(figure, frame, path)
 
 
@@ -566,9 +576,13 @@ def _orders(
     return frames
 
 
-def _words(key: Any) -> str:
-    names = {"epsilon": "privacy level ε", "horizon": "horizon (plays)", "window": "window (plays)"}
-    return names.get(key, key.replace("_", " ").replace(".", ": "))
+def _measured(ds: xr.Dataset, after: str = "") -> str:
+    """What the vertical axis shows, in words and with its unit where that is known."""
+    regret = ds["regret"].attrs
+    words = str(regret.get("long_name", "cumulative regret"))
+    head, _, rest = words.partition(" against ")
+    words = f"{head}{after}" + (f" against {rest}" if rest else "")
+    return words + (layout.UNIT if regret.get("units") == "reward" else "")
 
 
 def _over(ds: xr.Dataset, bands: str) -> str:
@@ -582,4 +596,4 @@ def _plays(ds: xr.Dataset) -> str:
 
 
 def _text(value: Any) -> str:
-    return layout.number(float(value)) if isinstance(value, int | float | np.number) else str(value)
+    return layout.minus(layout.number(float(value))) if isinstance(value, int | float | np.number) else str(value)

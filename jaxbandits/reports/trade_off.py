@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from jaxbandits.auditing.audit import Audit
 
 
-def trade_off(audit: Audit, *, caption: str = "", width: float | None = None, path: str | Path | None = None) -> Plot:
+def trade_off(
+    audit: Audit, *, caption: str | Literal[False] = "", width: float | None = None, ax: Any = None,
+    path: str | Path | None = None,
+) -> Plot:  # fmt: skip
     """False negatives against false positives of an audit's test, beside the curve that its claim allows.
 
     A claim is refuted where the upper bounds come below its curve.
@@ -24,10 +27,12 @@ def trade_off(audit: Audit, *, caption: str = "", width: float | None = None, pa
     ----------
     audit : Audit
         What `jb.audit` returned.
-    caption : str
-        Text added below.
+    caption : str or False
+        Text added below; False: no caption at all.
     width : float, optional
         Of the figure, in inches.
+    ax : matplotlib axes, optional
+        Draw there instead of into a figure of its own.
     path : str or Path, optional
         Also write the figure there (.png, .pdf, .svg).
 
@@ -53,11 +58,11 @@ def trade_off(audit: Audit, *, caption: str = "", width: float | None = None, pa
     alpha = np.linspace(0, 1, 401)
     guess, claim, measured = (
         "guessing",
-        f"claimed: ε = {layout.number(float(f'{epsilon:.4g}'))}, δ = {layout.number(delta)}",
+        rf"claimed: $\varepsilon$ = {layout.number(float(f'{epsilon:.4g}'))}, $\delta$ = {layout.number(delta)}",
         "audited test",
     )
     with layout.style():
-        figure, (axes,) = layout.panels(1, width)
+        figure, (axes,) = layout.panels(1, width, ax)
         axes.plot([0, 1], [1, 0], color="0.6", linewidth=0.8, label=guess)
         axes.plot(alpha, claimed_curve(epsilon, delta, alpha), color=COLOURS[1], linestyle=(0, (5, 1.5)), label=claim)
         axes.plot(frame["false_positive"], frame["false_negative"], color=COLOURS[0], label=measured)
@@ -66,10 +71,12 @@ def trade_off(audit: Audit, *, caption: str = "", width: float | None = None, pa
         )
         for axis in (axes.xaxis, axes.yaxis):
             layout.axis(axis, np.array([0.0, 1.0]), False)
-        axes.set_title(f"{audit.algorithm}: audited ε at least {layout.number(float(f'{audit.epsilon_lower:.3g}'))}")
+        axes.set_title(
+            rf"{audit.algorithm}: audited $\varepsilon$ at least {layout.number(float(f'{audit.epsilon_lower:.3g}'))}"
+        )
         layout.name_axes([axes], "false positives", "false negatives")
         counted = f"{audit.runs:,} runs; thin: upper {audit.confidence:.6g} bounds, point by point"
-        layout.finish(figure, axes, [measured, claim, guess], counted, caption)
+        layout.finish(figure, axes, [measured, claim, guess], counted, caption, ax is not None)
     if path is not None:
         layout.save(figure, path)
     return Plot(figure, frame)

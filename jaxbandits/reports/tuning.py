@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -27,8 +27,8 @@ BEST = 0.25  # the share of settings that parallel coordinates draw in colour
 
 
 def response(
-    tuning: Tuning, key: str, *, select: Mapping[str, Any] | None = None, caption: str = "", width: float | None = None,
-    path: str | Path | None = None,
+    tuning: Tuning, key: str, *, select: Mapping[str, Any] | None = None, caption: str | Literal[False] = "",
+    width: float | None = None, ax: Any = None, path: str | Path | None = None,
 ) -> Plot:  # fmt: skip
     """Regret on the seeds of the search against a key that was tuned: a line for each algorithm that has it.
 
@@ -42,10 +42,12 @@ def response(
         A key of numbers, without a label.
     select : dict, optional
         `{key of over: value or list}`, so that at most one key has several values, six at most.
-    caption : str
-        Text added below.
+    caption : str or False
+        Text added below; False: no caption at all.
     width : float, optional
         Of the figure, in inches.
+    ax : matplotlib axes or sequence of axes, optional
+        Draw there instead of into a figure of its own, one axes for each panel.
     path : str or Path, optional
         Also write the figure there (.png, .pdf, .svg).
 
@@ -82,7 +84,7 @@ def response(
     values = [None] if panel is None else list(dict.fromkeys(tuning.trials[panel].values.tolist()))
     values = [v for v in values if v is None or (frame[panel] == v).any()]
     with layout.style():
-        figure, panels = layout.panels(len(values), width)
+        figure, panels = layout.panels(len(values), width, ax)
         for axes, value in zip(panels, values, strict=True):
             here = frame if value is None else frame[frame[panel] == value]
             for i, label in enumerate(labels):
@@ -100,15 +102,15 @@ def response(
             layout.axis(axes.yaxis, spread, _is_log(frame["centre"]))
             if value is not None:
                 axes.set_title(f"{panel} = {selection.text(value)}")
-        layout.name_axes(panels, _words(key), "mean regret of the search")
-        layout.finish(figure, panels[0], labels, "95% intervals; filled: chosen", caption)
+        layout.name_axes(panels, layout.key_words(key), "mean regret of the search")
+        layout.finish(figure, panels[0], labels, "95% intervals; filled: chosen", caption, ax is not None)
     columns = _by(panel, "algorithm", key) + ["centre", "low", "high", "chosen"]
     return _done(figure, frame[columns], path)
 
 
 def parallel(
-    tuning: Tuning, algorithm: str | None = None, *, select: Mapping[str, Any] | None = None, caption: str = "",
-    width: float | None = None, path: str | Path | None = None,
+    tuning: Tuning, algorithm: str | None = None, *, select: Mapping[str, Any] | None = None,
+    caption: str | Literal[False] = "", width: float | None = None, ax: Any = None, path: str | Path | None = None,
 ) -> Plot:  # fmt: skip
     """All settings of one algorithm as lines over its keys, and over their regret at the right.
 
@@ -122,10 +124,12 @@ def parallel(
         A label. The default: the only one that was tuned.
     select : dict, optional
         `{key of over: value}`, one value for each key.
-    caption : str
-        Text added below.
+    caption : str or False
+        Text added below; False: no caption at all.
     width : float, optional
         Of the figure, in inches.
+    ax : matplotlib axes, optional
+        Draw there instead of into a figure of its own.
     path : str or Path, optional
         Also write the figure there (.png, .pdf, .svg).
 
@@ -154,7 +158,7 @@ def parallel(
     places = {column: _place(frame[column]) for column in [*keys, "objective"]}
     lines = np.column_stack([places[column][0] for column in places])
     with layout.style():
-        figure, (axes,) = layout.panels(1, width or max(3.5, 1.1 * (len(keys) + 1)))
+        figure, (axes,) = layout.panels(1, width if ax is not None else width or max(3.5, 1.1 * (len(keys) + 1)), ax)
         good = int(np.ceil(BEST * len(frame)))
         names = {"others": ("0.75", 0.6), "best quarter": (COLOURS[0], 0.9), "chosen": (COLOURS[1], 2.0)}
         kinds = np.where(np.arange(len(frame)) < good, "best quarter", "others")
@@ -168,16 +172,23 @@ def parallel(
             axes.axvline(x, color="0.3", linewidth=0.6, zorder=0)
             for y, text in ends:
                 axes.annotate(text, (x, y), (2, 0), textcoords="offset points", fontsize=7, va="center")
-        axes.set_xticks(range(lines.shape[1]), [_words(key).replace(": ", ":\n") for key in [*keys, "regret"]])
+        axes.set_xticks(
+            range(lines.shape[1]), [layout.key_words(key).replace(": ", ":\n") for key in [*keys, "regret"]]
+        )
         axes.set_xlim(-0.1, lines.shape[1] - 0.6)
         axes.set_yticks([])
         layout.name_axes([axes], "", "")
-        layout.finish(figure, axes, shown[::-1], f"{label}: {len(frame)} settings", caption)
+        layout.finish(figure, axes, shown[::-1], f"{label}: {len(frame)} settings", caption, ax is not None)
     return _done(figure, frame[["trial", *keys, "objective", "chosen"]], path)
 
 
 def importance(
-    tuning: Tuning, *, caption: str = "", width: float | None = None, path: str | Path | None = None
+    tuning: Tuning,
+    *,
+    caption: str | Literal[False] = "",
+    width: float | None = None,
+    ax: Any = None,
+    path: str | Path | None = None,
 ) -> Plot:
     """How much each tuned key matters: the share of the objective's variance over settings that its value explains.
 
@@ -189,10 +200,12 @@ def importance(
     ----------
     tuning : Tuning
         What `jb.tune` returned.
-    caption : str
-        Text added below.
+    caption : str or False
+        Text added below; False: no caption at all.
     width : float, optional
         Of the figure, in inches.
+    ax : matplotlib axes, optional
+        Draw there instead of into a figure of its own.
     path : str or Path, optional
         Also write the figure there (.png, .pdf, .svg).
 
@@ -216,17 +229,17 @@ def importance(
     labels = list(dict.fromkeys(data["algorithm"]))
     keys = list(dict.fromkeys(data["key"]))
     with layout.style():
-        figure, (axes,) = layout.panels(1, width)
+        figure, (axes,) = layout.panels(1, width, ax)
         tall = 0.8 / len(labels)
         for i, label in enumerate(labels):
             own = data[data["algorithm"] == label]
             y = [keys.index(key) + (i - (len(labels) - 1) / 2) * tall for key in own["key"]]
             axes.barh(y, own["share"], 0.9 * tall, color=COLOURS[i % len(COLOURS)], label=label)
         layout.axis(axes.xaxis, np.array([0.0, 1.0]), False)
-        axes.set_yticks(range(len(keys)), [_words(key).replace(": ", ":\n") for key in keys])
+        axes.set_yticks(range(len(keys)), [layout.key_words(key).replace(": ", ":\n") for key in keys])
         axes.invert_yaxis()
         layout.name_axes([axes], "share of the variance explained", "")
-        layout.finish(figure, axes, labels, "each key by itself", caption)
+        layout.finish(figure, axes, labels, "each key by itself", caption, ax is not None)
     return _done(figure, data, path)
 
 
@@ -316,10 +329,6 @@ def _place(values: pd.Series) -> tuple[np.ndarray[Any, Any], list[tuple[float, s
 def _is_log(values: pd.Series) -> bool:
     x = values.to_numpy(float)
     return bool((x > 0).all() and x.max() > MAX_SPREAD * x.min())
-
-
-def _words(key: str) -> str:
-    return key.replace("_", " ").replace(".", ": ")
 
 
 def _done(figure: Any, frame: pd.DataFrame, path: str | Path | None) -> Plot:

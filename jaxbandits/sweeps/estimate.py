@@ -1,7 +1,7 @@
 """What a sweep costs, printed: its size before it runs, its time once programs are compiled and some plays are made."""
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jaxbandits.sweeps.engines.calls import Machine, Task, task_bytes, total_bytes, weight
 from jaxbandits.sweeps.engines.one_call import Played
@@ -13,23 +13,40 @@ if TYPE_CHECKING:
 LOOK = 5.0  # seconds after the last program is compiled until the time is said
 
 
-def announce(job: "Job", tasks: list[Task], machine: Machine) -> None:
-    """Print the size and the memory."""
+def announcement(job: "Job", tasks: list[Task], machine: Machine) -> list[str]:
+    """The size and the memory, in lines."""
     plan: Plan = job.plan
     lanes = sum(task.seeds * len(task.cells) for task in tasks)
     whole = len(plan.cells) * len(plan.seeds)
     plays = sum(weight(task, plan) for task in tasks)
     some = f"{lanes:,} lanes" if lanes == whole else f"{lanes:,} of {whole:,} lanes"
+    lines = []
     if job.store is not None and lanes < job.lanes:
-        say(f"{job.lanes - lanes:,} lanes from the store")
-    say(
+        lines.append(f"{job.lanes - lanes:,} lanes from the store")
+    lines.append(
         f"{some} to compute: {len(plan.cells):,} cells x {len(plan.seeds):,} seeds, "
         f"{len({t.group for t in tasks})} programs, {plays:.2g} plays"
     )
     largest = max(task_bytes(t, plan, job.shapes) for t in tasks)
     flight = f"{size(largest * machine.workers * machine.at_once)} for calls in flight"
     where = "in memory" if job.directory is None else f"in {job.directory}"
-    say(f"memory: {flight}; results: {size(total_bytes(plan, job.shapes))} {where}")
+    return [*lines, f"memory: {flight}; results: {size(total_bytes(plan, job.shapes))} {where}"]
+
+
+def progress_bar(lines: list[str], **settings: Any) -> Any:
+    """The lines of the announcement and a bar: of a terminal below them, or both together in an output of a notebook.
+
+    settings: those of tqdm.
+    """
+    if in_notebook():
+        from jaxbandits.sweeps.notebook_bar import NotebookBar
+
+        return NotebookBar(lines, **settings)
+    from tqdm import tqdm
+
+    for line in lines:
+        say(line)
+    return tqdm(**settings)
 
 
 class Left:
@@ -57,12 +74,17 @@ class Left:
         return sum(plays * speeds.get(group, usual) for group, plays in self.plays.items())
 
 
-def say_time(left: Left, calls: int, machine: Machine) -> None:
-    """Print about how long the rest takes."""
+def say_time(left: Left, calls: int, machine: Machine, bar: Any) -> None:
+    """Print about how long the rest takes, above the bar."""
     seconds = left.seconds()
     if seconds is not None:
         at_once = min(machine.workers, calls)
-        say(f"time: about {duration(seconds / at_once)} more on {machine.workers} {unit(machine)}")
+        text = f"time: about {duration(seconds / at_once)} more on {machine.workers} {unit(machine)}"
+        if hasattr(bar, "lines"):
+            bar.lines.append(text)
+        else:
+            bar.clear()
+            say(text)
 
 
 def size(number: float) -> str:
@@ -90,5 +112,12 @@ def unit(machine: Machine) -> str:
 
 
 def say(text: str) -> None:
-    """Print a line of progress."""
-    print(text, file=sys.stderr, flush=True)
+    """Print a line of progress: on stderr, which notebooks show as an error, so there on stdout."""
+    print(text, file=sys.stdout if in_notebook() else sys.stderr, flush=True)
+
+
+def in_notebook() -> bool:
+    """Whether a notebook's kernel runs this process: Jupyter's, or Colab's."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return hasattr(shell, "kernel")

@@ -159,8 +159,6 @@ class Job:
 
     def _run(self, wanted: list[list[Interval]], sink: Callable[[Task, Chunk], None]) -> None:
         """Compute the wanted seeds of every cell with a bar of progress; afterwards raise what went wrong."""
-        from tqdm import tqdm
-
         plan, store, machine = self.plan, self.store, self.engine.machine
         before = []
         if store is not None:
@@ -170,8 +168,7 @@ class Job:
         total = sum(calls.weight(task, plan) for task in tasks)
         failures: list[tuple[str, range, str, str]] = []
         seen: list[Fault] = []
-        if self.progress:
-            estimate.announce(self, tasks, machine)
+        said = estimate.announcement(self, tasks, machine) if self.progress else []
 
         def failed(task: Task, reason: str, trace: str) -> None:
             label, seeds = plan.cells[task.cells[0]].label, range(task.first, task.first + task.seeds)
@@ -189,8 +186,8 @@ class Job:
 
         lock, quiet, left = threading.Lock(), not sys.stderr.isatty(), estimate.Left(plan, tasks)
         lanes, compiled = f"{sum(task.seeds * len(task.cells) for task in tasks):,} lanes", math.inf
-        with tqdm(
-            total=total, unit="play", unit_scale=True, leave=False, disable=not self.progress, desc=lanes,
+        with estimate.progress_bar(
+            said, total=total, unit="play", unit_scale=True, leave=False, disable=not self.progress, desc=lanes,
             mininterval=30 if quiet else 0.1,
         ) as bar:  # fmt: skip
 
@@ -206,8 +203,7 @@ class Job:
                         bar.update(plays)
                     left.note(played)
                     if self.progress and time.monotonic() - compiled > estimate.LOOK and left.seconds() is not None:
-                        bar.clear()
-                        estimate.say_time(left, len(tasks), machine)
+                        estimate.say_time(left, len(tasks), machine, bar)
                         compiled = math.inf  # said once
 
             def compiling(done: int, of: int) -> None:

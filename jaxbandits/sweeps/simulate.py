@@ -1,5 +1,6 @@
 """`jb.simulate`: one lane, for teaching, debugging and use inside a user's own `jit` or `vmap`."""
 
+import html
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -53,6 +54,37 @@ class Run(NamedTuple):
     state: Any  # the algorithm's, at the horizon
     diagnostics: dict[str, Any]
     history: History | None = None
+
+    def __repr__(self) -> str:
+        """Plays, regret, pulls and diagnostics, a line each; where something is traced, shapes."""
+        return "\n".join(["Run", *(f"  {title:12} {text}" for title, text in self._described())])
+
+    def _repr_html_(self) -> str:
+        rows = (f"<tr><th>{html.escape(a)}</th><td>{html.escape(b)}</td></tr>" for a, b in self._described())
+        return f"<table>{''.join(rows)}</table>"
+
+    def _described(self) -> list[tuple[str, str]]:
+        kept = "not kept: simulate(..., history=True)"
+        if self.history is not None:
+            kept = "t, action, reward, message and released of every play"
+        pulls = [] if self.pulls is None else [("pulls", _brief(self.pulls))]
+        return [
+            ("plays", _brief(self.t, last=True)),
+            ("regret", f"{_brief(self.regret, last=True)} at the horizon, {np.shape(self.regret)[-1]:,} checkpoints"),
+            *pulls,
+            *((str(name), _brief(value)) for name, value in self.diagnostics.items()),
+            ("history", kept),
+        ]
+
+
+def _brief(x: Any, last: bool = False) -> str:
+    """Numbers as text: one, few, or a shape. last: the last one of a run's numbers."""
+    if isinstance(x, jax.core.Tracer) or (last and np.ndim(x) != 1) or np.ndim(x) > 1:
+        return f"array of shape {np.shape(x)}"
+    values = np.asarray(x)[-1:] if last else np.ravel(x)
+    if values.size > 10:
+        return f"{values.size:,} values"
+    return ", ".join(f"{v:,.6g}" if isinstance(v, float) else f"{v:,}" for v in values.tolist())
 
 
 def simulate(

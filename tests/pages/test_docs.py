@@ -9,8 +9,6 @@ from types import ModuleType
 
 import pytest
 
-from jaxbandits.cli import main
-
 ROOT = Path(__file__).parents[2]
 PUBLIC = [
     "jaxbandits",
@@ -50,11 +48,6 @@ def undocumented(module) -> list:
     return [name for name in names(module) if not documented(name)]
 
 
-def blocks(page, language) -> list:
-    """The code blocks of a page in one language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", (ROOT / page).read_text(), flags=re.M | re.S)
-
-
 @pytest.mark.parametrize("name", PUBLIC)
 def test_public_names_have_docstrings(name):
     module = importlib.import_module(name)
@@ -77,37 +70,6 @@ def test_the_citation_has_the_version():
 def test_relative_links_of_the_readme_lead_somewhere():
     links = re.findall(r"\]\((?!https?:)([^)#]+)", (ROOT / "README.md").read_text())
     assert links and [link for link in links if not (ROOT / link).exists()] == []
-
-
-@pytest.mark.parametrize(
-    ("page", "full", "small"),
-    [
-        pytest.param(
-            "README.md", ("horizon=20_000", "seeds=1_000"), ("horizon=200", "seeds=8"), marks=pytest.mark.slow
-        ),
-        ("docs/start.md", ("horizon=5_000", "seeds=200"), ("horizon=200", "seeds=8")),
-    ],
-)
-def test_the_first_python_block_of_a_page_runs_after_its_own_install(page, full, small, tmp_path, monkeypatch):
-    """At a small size, in an empty directory, without what only extras install."""
-    code = blocks(page, "python")[0]
-    for before, after in zip(full, small, strict=True):
-        assert before in code
-        code = code.replace(before, after)
-    for extra in ("dp_accounting", "numba", "optuna", "pyarrow", "ray", "sklearn", "zarr"):
-        monkeypatch.setitem(sys.modules, extra, None)  # an import of it raises ImportError
-    monkeypatch.chdir(tmp_path)
-    exec(compile(code, page, "exec"), {})
-
-
-@pytest.mark.parametrize("page", [pytest.param("README.md", marks=pytest.mark.slow), "docs/start.md"])
-def test_the_toml_block_of_a_page_is_a_sweep(page, tmp_path):
-    (text,) = blocks(page, "toml")
-    text, changes = re.subn(r"^horizon = \d+$", "horizon = 200", text, flags=re.M)
-    file, out = tmp_path / "first.toml", tmp_path / "run"
-    file.write_text(text)
-    assert changes == 1 and main(["run", str(file), "--out", str(out), "--seeds", "8", "--quiet"]) == 0
-    assert (out / "results.nc").exists()
 
 
 @pytest.mark.slow  # builds the documentation

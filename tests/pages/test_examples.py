@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import jaxbandits as jb
 from jaxbandits.cli import main
@@ -18,6 +19,7 @@ from jaxbandits.sweeps.toml_file import read_config
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
+PICTURE = ROOT / "docs/figures/quickstart.png"
 
 
 @pytest.fixture
@@ -106,10 +108,18 @@ def test_own_parts_from_the_command_line(tmp_path):
     assert (tmp_path / "out/regret.png").exists()
 
 
-@pytest.mark.slow  # compiles every program of the quickstart
-def test_the_quickstart_runs(tmp_path):
-    ds = run(EXAMPLES / "quickstart.toml", tmp_path / "out")
-    assert ds.sizes["seed"] == 8 and (tmp_path / "out/against_epsilon.png").exists()
+@pytest.mark.slow  # compiles the programs of both files
+def test_the_quickstart_and_the_price_of_privacy_run(tmp_path):
+    for name in ("quickstart", "price_of_privacy"):
+        ds = run(EXAMPLES / f"{name}.toml", tmp_path / name)
+        assert ds.sizes["seed"] == 8 and (tmp_path / name / "against_epsilon.png").exists()
+    # a linear axis of plays, three curves apart: the picture of the README is this one at 200 seeds
+    quick = jb.load(tmp_path / "quickstart")
+    final = quick.regret.isel(t=-1).mean("seed").sel(epsilon=1.0)
+    assert np.all(np.diff(final.sel(algorithm=["no privacy", "central privacy", "local privacy"])) > 10)
+    drawn, shown = (Image.open(path).text["Description"] for path in (tmp_path / "quickstart/regret.png", PICTURE))
+    assert drawn.replace("over 8 seeds", "over 200 seeds") == shown
+    assert {axes.get_xscale() for axes in jb.plot.regret(quick).figure.axes} == {"linear"}
 
 
 @pytest.fixture(scope="module")

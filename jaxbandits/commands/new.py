@@ -1,0 +1,87 @@
+"""`jaxbandits new NAME`: an algorithm of one's own to start from, with an environment, a TOML file and a test."""
+
+import argparse
+import importlib.util
+import keyword
+import re
+import sys
+from importlib import resources
+from pathlib import Path
+from string import Template
+
+from jaxbandits import algorithms, environments
+
+# template of this package -> the file that it becomes
+FILES = {
+    "algorithm": "{name}.py",
+    "environment": "{name}_environment.py",
+    "toml": "{name}.toml",
+    "test": "test_{name}.py",
+}
+
+
+def run(given: argparse.Namespace) -> int:
+    """Write the files, and print what can be done with them."""
+    paths = write(given.name, given.out)
+    print(f"written to {given.out.resolve()}: {', '.join(path.name for path in paths)}")
+    there = [] if given.out == Path() else [f"cd {given.out}"]
+    for line in [
+        *there,
+        f"jaxbandits check {given.name}:{given.name}",
+        f"jaxbandits run {given.name}.toml",
+        f"pytest test_{given.name}.py",
+    ]:
+        print(f"    {line}")
+    return 0
+
+
+def write(name: str, directory: Path) -> list[Path]:
+    """Write an algorithm, an environment, a TOML file and a test into a directory; the paths written.
+
+    Nothing is written where one of the files is there already.
+
+    Parameters
+    ----------
+    name : str
+        Of the algorithm and its module: lower-case letters, digits and underscores, a letter first.
+    directory : Path
+        Where to write. It is made where it does not exist.
+
+    Returns
+    -------
+    list of Path
+        The files.
+
+    Raises
+    ------
+    ValueError
+        For a name that Python, this package or another module has, and for files that are there already.
+
+    Examples
+    --------
+    >>> write("UCB-2", Path("."))
+    Traceback (most recent call last):
+    ValueError: NAME = 'UCB-2' names a module: lower-case letters, digits and _, a letter first, such as ucb_2
+    """
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name) or name.startswith("test_"):
+        proposal = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_").removeprefix("test_")
+        proposal = proposal if re.match(r"[a-z]", proposal) and not keyword.iskeyword(proposal) else "my_algorithm"
+        raise ValueError(
+            f"NAME = {name!r} names a module: lower-case letters, digits and _, a letter first, such as {proposal}"
+        )
+    paths = {template: directory / file.format(name=name) for template, file in FILES.items()}
+    taken = [path.name for path in paths.values() if path.exists()]
+    if taken:
+        raise ValueError(
+            f"{directory.resolve()} has {', '.join(taken)} already: give another NAME, or another --out DIR"
+        )
+    if name in algorithms.__all__ or name in environments.__all__:
+        raise ValueError(f"NAME = {name!r} is a part of the package: give another, such as my_{name}")
+    if name in sys.stdlib_module_names or importlib.util.find_spec(name) is not None:
+        raise ValueError(f"NAME = {name!r} is a module that Python has already: give another, such as my_{name}")
+    directory.mkdir(parents=True, exist_ok=True)
+    words = {"name": name, "title": name.replace("_", " ")}
+    for template, path in paths.items():
+        text = resources.files("jaxbandits.commands").joinpath("templates", f"{template}.txt").read_text("utf-8")
+        path.write_text(Template(text).substitute(words), encoding="utf-8")
+    return list(paths.values())

@@ -1,0 +1,198 @@
+"""Every Python and TOML block of README and docs runs, with what its page tells a reader to install and nothing else.
+
+The Python blocks of a page run one after the other in one namespace and an empty directory, as a reader would paste
+them. A TOML block goes through the command line. A block that cannot run has a line `<!-- not run: why -->` above it.
+"""
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import jaxbandits as jb
+from jaxbandits.cli import main
+from jaxbandits.sweeps.arguments import signature_of
+from jaxbandits.sweeps.toml_file import read_config
+
+ROOT = Path(__file__).parents[2]
+# What a block may ask for at most, by the name of the argument: the one way in which blocks get small.
+LARGEST = {"horizon": 300, "seeds": 8, "report_seeds": 8, "trials": 12, "runs": 2000}
+# What is imported thanks to an extra of pyproject.toml.
+BROUGHT = {
+    "accounting": ["dp_accounting"],
+    "bench": ["numba"],
+    "data": ["pyarrow", "sklearn"],
+    "export": ["zarr"],
+    "ray": ["ray"],
+    "tune": ["optuna"],
+}
+# Extras that bring nothing to import by a name of its own, or that only developers install.
+OTHERS = {"cuda12", "cuda13", "tpu", "bench-peers", "docs", "dev"}
+FENCE = re.compile(
+    r"(?:^<!-- not run: (?P<why>.+) -->\n)?"
+    r"^(?P<fence>```+)(?:\{code(?:-block)?\} *)?(?P<language>python|py|pycon|toml)\b.*\n"
+    r"(?P<code>(?:.*\n)*?)^(?P=fence) *$",
+    flags=re.MULTILINE,
+)
+
+
+class Block(NamedTuple):
+    """A code block of a page; `why` it is not run, or None."""
+
+    line: int
+    language: str
+    code: str
+    why: str | None
+
+
+def blocks(text: str) -> list[Block]:
+    """The Python and TOML blocks of a page, at their lines."""
+    return [
+        Block(text.count("\n", 0, m.start("code")), m["language"], m["code"], m["why"]) for m in FENCE.finditer(text)
+    ]
+
+
+def pages() -> dict[str, list[Block]]:
+    """The pages that have blocks, README first."""
+    paths = [ROOT / "README.md", *sorted(p for p in (ROOT / "docs").rglob("*.md") if "_build" not in p.parts)]
+    found = {str(path.relative_to(ROOT)): blocks(path.read_text(encoding="utf-8")) for path in paths}
+    return {page: of_page for page, of_page in found.items() if of_page}
+
+
+PAGES = pages()
+SLOW = {"README.md", "docs/concepts.md", "docs/extending.md"}  # they compile several learners
+
+
+def small(code: str) -> str:
+    """The code with no number above LARGEST.
+
+    >>> small("horizon=10_000, seeds = 200, report_seeds=range(1000, 1200)")
+    'horizon=300, seeds = 8, report_seeds=range(1000, 1008)'
+    """
+    names = "|".join(LARGEST)
+
+    def count(m):
+        return m[1] + str(min(int(m[3].replace("_", "")), LARGEST[m[2]]))
+
+    def interval(m):
+        first, last = int(m[4].replace("_", "")), int(m[5].replace("_", ""))
+        return f"{m[1]}{m[3]}{first}, {min(last, first + LARGEST[m[2]])}"
+
+    code = re.sub(rf"(\b({names})\s*=\s*)(\d[\d_]*)\b", count, code)
+    return re.sub(rf"(\b({names})\s*=\s*)(range\(|\[)(\d[\d_]*), (\d[\d_]*)", interval, code)
+
+
+def test_the_extras_are_known():
+    known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert set(known) <= set(BROUGHT) | OTHERS
+
+
+def test_blocks_are_found_and_made_small():
+    text = "a\n```python\nx = 1\n```\n<!-- not run: it is half -->\n```toml\n[grid]\n```\n```sh\nls\n```\n"
+    assert blocks(text) == [Block(2, "python", "x = 1\n", None), Block(6, "toml", "[grid]\n", "it is half")]
+    assert small("horizon=10_000, seeds = 200, k=999") == "horizon=300, seeds = 8, k=999"
+    assert small("report_seeds=range(1000, 1200), seeds = [10000, 10100]") == (
+        "report_seeds=range(1000, 1008), seeds = [10000, 10008]"
+    )
+
+
+@pytest.mark.parametrize("page", [pytest.param(p, marks=[pytest.mark.slow] if p in SLOW else []) for p in PAGES])
+def test_the_blocks_of_a_page_run(page, tmp_path, monkeypatch, quickly_compiled):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    told = set(re.findall(r"pip install '\.\[([\w,-]+)\]'", text))
+    told = {extra for group in told for extra in group.split(",")}
+    for extra, modules in BROUGHT.items():
+        for module in modules if extra not in told else []:
+            monkeypatch.setitem(sys.modules, module, None)  # an import of it raises ImportError
+    if "data" in told:
+        pytest.importorskip("sklearn")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))  # the modules that pages speak of
+    names: dict = {"__name__": "page"}
+    for block in PAGES[page]:
+        if block.why is not None:
+            continue
+        code = small(block.code)
+        if block.language == "toml":
+            run_file(tomllib.loads(code), code, tmp_path / f"line{block.line}")
+        else:  # its lines have the numbers of the page in a traceback
+            exec(compile("\n" * block.line + code, str(ROOT / page), "exec"), names)
+
+
+def run_file(settings: dict, code: str, place: Path) -> None:
+    """A TOML block through the command that it is for."""
+    file = place.with_suffix(".toml")
+    file.write_text(code)
+    command, result = ("tune", "best.csv") if "tune" in settings else ("run", "results.nc")
+    assert main([command, str(file), "--out", str(place), "--quiet"]) == 0
+    assert (place / result).exists()
+
+
+def sized(factory):
+    """An algorithm of four arms, its privacy level given where it takes one."""
+    more = {"epsilon": 1.0} if "epsilon" in signature_of(factory)[0] else {}
+    return factory(num_arms=4, horizon=100, **more)
+
+
+def test_the_quickstart_is_the_same_everywhere(monkeypatch):
+    """In README and docs/start.md, as Python and as TOML, and in examples/quickstart.toml."""
+    file = tomllib.loads((ROOT / "examples/quickstart.toml").read_text())
+    settings = read_config(ROOT / "examples/quickstart.toml")
+    given: dict = {}
+    for page in ("README.md", "docs/start.md"):
+        first = {block.language: block.code for block in reversed(PAGES[page])}
+        assert tomllib.loads(first["toml"]) == file
+        given.clear()
+        monkeypatch.setattr(jb, "sweep", lambda algorithms, environment, **more: given.update(locals()))
+        monkeypatch.setattr(jb, "table", lambda ds: "")
+        monkeypatch.setattr(jb.plot, "regret", lambda ds, path: None)
+        exec(first["python"], {})
+        monkeypatch.undo()
+        more = given["more"] | {"seeds": range(given["more"]["seeds"])}
+        assert more == {key: settings[key] for key in ("horizon", "seeds", "grid")}
+        here, there = (
+            {label: built.config for label, built in zip(of, map(sized, of.values()), strict=True)}
+            for of in (given["algorithms"], settings["algorithms"])
+        )
+        assert here == there
+        worlds = [one() if callable(one) else one for one in (given["environment"], settings["environment"])]
+        assert repr(worlds[0].config) == repr(worlds[1].config)
+        assert len(first["python"].splitlines()) <= 11
+
+
+# ---- addresses
+
+
+def own_addresses(text: str) -> list[str]:
+    """Addresses of this project in a text: of its code, pages, packages and badges, wherever they claim to be."""
+    found = re.findall(r"https?://[^\s)\"'<>\\\]`]+", text)
+    return [one for one in found if "jaxbandits" in one or "colab.research.google.com" in one or "badge" in one]
+
+
+def test_addresses_are_those_of_the_one_place():
+    """`project.urls` of pyproject.toml is what the owner sets; nothing names an address of ours that is not there."""
+    urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
+    known = tuple(urls.values())
+    folders = ("docs", "examples", "notebooks", "jaxbandits", "benchmarks")
+    paths = [path for folder in folders for path in sorted((ROOT / folder).rglob("*")) if "_build" not in path.parts]
+    paths = [path for path in paths if path.suffix in (".md", ".py", ".ipynb", ".toml", ".html", ".txt", ".rst")]
+    for path in [ROOT / "README.md", ROOT / "CITATION.cff", *paths]:
+        text = path.read_text(encoding="utf-8")
+        invented = [one for one in own_addresses(text) if not one.startswith(known)]
+        assert invented == [], f"{path}: set these in project.urls of pyproject.toml, or leave them out"
+        # (an extra of what is installed already, `jaxbandits[tune]`, is no name on an index)
+        index = re.findall(r"pip install [^\n]*(?<![\w/.+])jaxbandits\b(?! *@|\[)", text)
+        assert index == [] or any("pypi.org" in one for one in known), f"{path}: {index}: not on a package index"
+
+
+def test_an_invented_address_is_found():
+    # told apart from the library of a similar name
+    mine = "https://colab.research.google.com/github/someone/jaxbandits/x.ipynb"
+    other = "https://github.com/StoneT2000/jax-bandits"
+    assert own_addresses(f"[a]({mine}) and {other}, https://img.shields.io/badge/x.") == [
+        mine,
+        "https://img.shields.io/badge/x.",
+    ]

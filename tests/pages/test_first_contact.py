@@ -1,0 +1,95 @@
+"""What a newcomer types first: help with examples, completion in a shell, and `jaxbandits new`."""
+
+import importlib
+import shlex
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import jaxbandits as jb
+from jaxbandits import cli
+from jaxbandits.commands import completion
+
+
+def test_every_command_has_examples_that_parse():
+    parser = cli.parser()
+    commands = completion._commands(parser)
+    assert set(cli.EXAMPLES) == {"", *commands}
+    for name, examples in cli.EXAMPLES.items():
+        shown = (commands[name] if name else parser).format_help()
+        for example in examples:
+            assert example in shown
+            words = shlex.split(example.partition(" > ")[0], comments=True)
+            given = parser.parse_args(words[1:])
+            assert name in ("", given.command)
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="completes in bash")
+def test_bash_completes_commands_options_and_names(tmp_path, capsys):
+    assert cli.main(["completion", "bash"]) == 0
+    script = tmp_path / "script"
+    script.write_text(capsys.readouterr().out)
+
+    def completed(*words):
+        line = (
+            f"source {script}; COMP_WORDS=({' '.join(map(shlex.quote, words))}); COMP_CWORD={len(words) - 1}; "
+            '_shtab_jaxbandits; printf "%s\\n" "${COMPREPLY[@]}"'
+        )
+        return subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=True).stdout.split()
+
+    assert {"run", "new", "completion"} <= set(completed("jaxbandits", ""))
+    assert completed("jaxbandits", "run", "--se") == ["--seeds"]
+    assert completed("jaxbandits", "list", "kl_") == ["kl_ucb"]
+    assert "my_algorithm" not in completed("jaxbandits", "audit", "")
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_have_scripts_with_the_same_words(shell):
+    script = completion.script(shell, cli.parser())
+    assert all(word in script for word in ("reproduce", "seeds", "kl_ucb", "private-adversarial/exp3-leak"))
+
+
+@pytest.mark.slow  # compiles learners three times
+def test_a_new_algorithm_passes_as_it_is(tmp_path, monkeypatch, capsys, quickly_compiled):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["new", "my_own"]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    files = {"my_own.py", "my_own_environment.py", "my_own.toml", "test_my_own.py"}
+    assert {path.name for path in tmp_path.iterdir()} == files
+    commands = [shlex.split(line) for line in printed[1:]]
+    assert [words[:2] for words in commands] == [
+        ["jaxbandits", "check"], ["jaxbandits", "run"], ["pytest", "test_my_own.py"],
+    ]  # fmt: skip
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert cli.main(commands[0][1:]) == 0
+    assert cli.main([*commands[1][1:], "--seeds", "8", "--quiet"]) == 0
+    assert jb.load("runs/my_own").sizes["exploration"] == 3
+    tests = importlib.import_module("test_my_own")
+    for name in [name for name in dir(tests) if name.startswith("test_")]:
+        getattr(tests, name)()
+    # what it learned is more than luck: an algorithm that does not learn fails the test that was written
+    monkeypatch.setattr(tests, "my_own", jb.algorithms.uniform)
+    with pytest.raises(AssertionError):
+        tests.test_it_learns()
+    before = {name: (tmp_path / name).read_bytes() for name in files}
+    capsys.readouterr()
+    assert cli.main(["new", "my_own"]) == 2
+    assert "already" in capsys.readouterr().err
+    assert {name: (tmp_path / name).read_bytes() for name in files} == before
+    for name in ("my_own", "my_own_environment", "test_my_own"):
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [("My-Own", "my_own"), ("class", "my_algorithm"), ("ucb1", "my_ucb1"), ("json", "my_json"), ("numpy", "my_numpy"),
+     ("../up", "up"), ("test_x", "x")],
+)  # fmt: skip
+def test_a_name_that_cannot_be_has_a_remedy(name, remedy, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["new", name]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and repr(name) in said and said.rstrip().endswith(f"such as {remedy}")
+    assert list(tmp_path.iterdir()) == []
