@@ -19,6 +19,7 @@ from .searching import WorstCase as WorstCase
 from .searching import tune as tune
 from .searching import worst_case as worst_case
 from .statistics import compare as compare
+from .statistics import decisions as decisions
 from .statistics import slope as slope
 from .statistics import summary as summary
 from .statistics import table as table
@@ -28,6 +29,7 @@ from .sweeps import load as load
 from .sweeps import save as save
 from .sweeps import simulate as simulate
 from .sweeps import sweep as sweep
+from .sweeps import until as until
 from .version import __version__ as __version__
 
 __all__: list[str]

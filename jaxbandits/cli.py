@@ -247,6 +247,8 @@ def run(given) -> int:
         output.draw(ds, job.directory, **picture)
         print(f"{job.directory} already holds this run: {done}")
     print(statistics.table(ds))
+    if "decisions" in ds.attrs:
+        print(statistics.decisions(ds).to_string(index=False))
     names = sorted(p.name for p in job.directory.iterdir() if not p.name.startswith("."))
     print(f"written to {job.directory}: {', '.join(names)}")
     return 0

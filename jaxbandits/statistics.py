@@ -206,6 +206,50 @@ def compare(
     return frame
 
 
+def decisions(ds: xr.Dataset) -> pd.DataFrame:
+    """What a sweep with `seeds=jb.until(...)` has decided.
+
+    Parameters
+    ----------
+    ds : xarray.Dataset
+        What `sweep` or `load` returned.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row for each comparison at each point of the grid; keys along which neither side changes are left out.
+        Columns: `a`, `b`, the keys, `lower` (the label with less regret, or "undecided"), `seeds` (how many decided
+        it; all, where it is undecided), `difference` (mean regret of a minus that of b, on all seeds) and `p_value`
+        (valid at any time and corrected for the number of rows; at most `error` where it is decided). Its `attrs` are
+        the rule's `error`, `most` and `block`.
+
+    Raises
+    ------
+    ValueError
+        The seeds of the sweep do not come from `until`.
+    TypeError
+        For anything but a sweep's Dataset.
+
+    Examples
+    --------
+    >>> import jaxbandits as jb
+    >>> ds = jb.sweep(["ucb1", "uniform"], jb.environments.bernoulli_arms(means=[0.2, 0.8]), horizon=100,
+    ...               grid={"bonus_scale": [0.5, 1.0]}, seeds=jb.until([("uniform", "ucb1")]), progress=False)
+    >>> decisions(ds)[["bonus_scale", "lower", "seeds"]].values.tolist()
+    [[0.5, 'ucb1', 64], [1.0, 'ucb1', 64]]
+    """
+    import pandas as pd
+
+    ds = whole(ds, "decisions")
+    if "decisions" not in ds.attrs:
+        raise ValueError("decisions: this sweep ran a given number of seeds: compare(ds, a, b) compares algorithms")
+    rule = json.loads(ds.attrs["decisions"])
+    rows = [{"a": row["a"], "b": row["b"], **row.pop("at"), **row} for row in rule.pop("rows")]
+    frame = pd.DataFrame(rows)
+    frame.attrs = rule
+    return frame
+
+
 def slope(
     ds: xr.Dataset, over: str = "t", *, theory: Mapping[str, float] | None = None, t_min: float | None = None
 ) -> pd.DataFrame:

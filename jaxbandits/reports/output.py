@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def clear(directory: str | Path) -> None:
     """Remove what an earlier run wrote beside its results, and nothing else."""
-    known = ("config.toml", "summary.csv", "provenance.json", "regret.*", "reward.*", "against_*.*")
+    known = ("config.toml", "summary.csv", "decisions.csv", "provenance.json", "regret.*", "reward.*", "against_*.*")
     for path in [p for pattern in known for p in Path(directory).glob(pattern)]:
         path.unlink()
 
@@ -44,6 +44,9 @@ def write_run(
     written = [directory / "summary.csv", directory / "provenance.json"]
     written[0].write_text(selection.csv(statistics.summary(ds)), encoding="utf-8")
     written[1].write_text(json.dumps(provenance(ds, directory, seconds), indent=2) + "\n")
+    if "decisions" in ds.attrs:
+        written.append(directory / "decisions.csv")
+        written[-1].write_text(selection.csv(statistics.decisions(ds)), encoding="utf-8")
     return written + draw(ds, directory, formats=formats, figure=figure, caption=caption)
 
 

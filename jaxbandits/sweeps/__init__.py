@@ -5,5 +5,6 @@ from jaxbandits.sweeps.execution import SweepError
 from jaxbandits.sweeps.simulate import simulate
 from jaxbandits.sweeps.storage.dataset_file import load, save
 from jaxbandits.sweeps.sweep import sweep
+from jaxbandits.sweeps.until import until
 
-__all__ = ["SweepError", "cores", "load", "save", "simulate", "sweep"]
+__all__ = ["SweepError", "cores", "load", "save", "simulate", "sweep", "until"]

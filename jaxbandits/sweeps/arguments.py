@@ -12,6 +12,7 @@ import numpy as np
 from jaxbandits import adversaries, algorithms, environments
 from jaxbandits.protocol import Adversary, Algorithm, Environment
 from jaxbandits.sweeps.part_checks import structure
+from jaxbandits.sweeps.until import MAX_SEEDS, refused
 from jaxbandits.validation import Arguments, integer, nearest, shown, unwrapped
 
 PARTS = ("environment", "reward_adversary", "message_adversary")
@@ -22,7 +23,6 @@ MODULES: dict[str, Any] = {
 KINDS: dict[str, Any] = {
     "algorithm": Algorithm, "environment": Environment, "reward_adversary": Adversary, "message_adversary": Adversary,
 }  # fmt: skip
-MAX_SEEDS = 2**31
 
 
 def name_of(factory: Any) -> str:
@@ -186,6 +186,7 @@ def signature_of(factory: Any) -> tuple[dict[str, inspect.Parameter], dict[str, 
 
 def seed_range(seeds: Any) -> range:
     """Seeds as a range: a count, a range, or consecutive integers in a list or an array."""
+    refused(seeds, "seeds", "it is for jb.sweep alone, give a count or a range")
     listed = not isinstance(seeds, range | str | bytes | dict) and np.ndim(seeds) == 1
     if listed and len(seeds):
         plain = np.asarray(seeds).tolist() if hasattr(seeds, "__array__") else list(seeds)

@@ -33,24 +33,41 @@ class Variable(NamedTuple):
     attrs: dict[str, Any]
 
 
+def arrays_of(plan: Plan, shapes: list[LaneShape]) -> list[dict[str, tuple[int, ...]]]:
+    """What a chunk of every cell holds: names, and shapes after the axis of seeds."""
+    found: list[dict[str, tuple[int, ...]]] = [{} for _ in plan.cells]
+    for group, shape in zip(plan.groups, shapes, strict=True):
+        counts: dict[str, tuple[int, ...]] = {} if shape.arms is None else {"pulls": (shape.arms,)}
+        diagnostics: dict[str, tuple[int, ...]] = {f"diagnostic.{name}": () for name in shape.diagnostics}
+        for c in group.cells:
+            found[c] = {"regret": (len(group.times),)} | counts | diagnostics
+    return found
+
+
 class Results:
     """The arrays of a sweep, filled chunk by chunk in any order: every value has one place.
 
     They are in memory, or in a netCDF file where `path` is given: then no more than one chunk is held at a time.
     """
 
-    def __init__(self, plan: Plan, shapes: list[LaneShape], config: dict[str, Any], path: Path | None = None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        shapes: list[LaneShape],
+        config: dict[str, Any],
+        notes: dict[str, str],
+        path: Path | None = None,
+    ) -> None:
         import h5netcdf
         import h5py
         import xarray as xr
 
-        self.plan, self.config = plan, config
+        self.plan, self.config, self.notes = plan, config, notes
         self.t = np.unique(np.concatenate([plan.times[h] for h in plan.times]))
         self.places: dict[int, list[tuple[int, ...]]] = {}
         for (label, *place), c in plan.places.items():
             self.places.setdefault(c, []).append((plan.labels.index(label), *place))
         self.variables = self._variables(shapes)
-        self.shapes = {c: shape for group, shape in zip(plan.groups, shapes, strict=True) for c in group.cells}
         self.file: Any = None
         if path is None:
             self.arrays: dict[str, Any] = {
@@ -63,13 +80,6 @@ class Results:
                     _create(file, name, v)
             self.file = h5py.File(path, "r+")  # h5py keeps open datasets; h5netcdf would look them up every time
             self.arrays = {name: self.file[name] for name in self.variables}
-
-    def expected(self, cell: int) -> dict[str, tuple[int, ...]]:
-        """What a chunk of a cell holds: names, and shapes after the axis of seeds."""
-        shape = self.shapes[cell]
-        counts: dict[str, tuple[int, ...]] = {} if shape.arms is None else {"pulls": (shape.arms,)}
-        diagnostics: dict[str, tuple[int, ...]] = {f"diagnostic.{name}": () for name in shape.diagnostics}
-        return {"regret": (len(self.plan.times[self.plan.cells[cell].horizon]),)} | counts | diagnostics
 
     def put(self, cell: int, first: int, arrays: dict[str, Any]) -> None:
         """Put the arrays of a cell's seeds from `first` on in their places; seeds outside the sweep are left out."""
@@ -161,7 +171,7 @@ class Results:
         plan = self.plan
         seeds = np.arange(plan.seeds.start, plan.seeds.stop, dtype=np.int64)
         coords: dict[str, Any] = {"algorithm": plan.labels, "seed": seeds, "t": self.t.astype(np.int64)}
-        coords |= {axis.name: _coordinate(axis.labels) for axis in plan.axes}
+        coords |= {axis.name: coordinate_values(axis.labels) for axis in plan.axes}
         for axis in plan.axes:
             coords |= _riders(axis, coords)
         if "pulls" in self.variables:
@@ -186,6 +196,7 @@ class Results:
             "guarantees": json.dumps(guarantees),
             **({"privacy": SIMULATED} if guarantees else {}),
             "versions": json.dumps(versions()),
+            **self.notes,
         }
 
 
@@ -209,7 +220,7 @@ def _riders(axis: Axis, taken: Container[str]) -> dict[str, Any]:
         arrays = any(isinstance(value, list | tuple | np.ndarray) for value in values)
         new = axis.name == "point" or (key != axis.name and not arrays and not _equal(values, axis.labels))
         if new and name not in taken and name not in RESERVED_NAMES:
-            found[name] = (axis.name, _coordinate(values))
+            found[name] = (axis.name, coordinate_values(values))
     return found
 
 
@@ -217,7 +228,7 @@ def _equal(values: Sequence[Any], labels: Sequence[Any]) -> bool:
     return all(x is y or (isinstance(x, int | float | str) and x == y) for x, y in zip(values, labels, strict=True))
 
 
-def _coordinate(labels: Sequence[Any]) -> np.ndarray[Any, Any]:
+def coordinate_values(labels: Sequence[Any]) -> np.ndarray[Any, Any]:
     """Numbers stay numbers (int64 or float64), anything else is its text."""
     if all(isinstance(x, bool) or not isinstance(x, int | float | np.number) for x in labels):
         return np.array([x if isinstance(x, str) else text(x) for x in labels])

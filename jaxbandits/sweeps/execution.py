@@ -1,5 +1,6 @@
 """From a planned sweep to a Dataset: finished chunks are looked up, the rest is computed, and everything is merged."""
 
+import contextlib
 import errno
 import math
 import os
@@ -9,15 +10,15 @@ import threading
 import time
 import uuid
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jaxbandits.regret import has_best
 from jaxbandits.sweeps import estimate, free_space
-from jaxbandits.sweeps.dataset import Results
+from jaxbandits.sweeps.dataset import Results, arrays_of
 from jaxbandits.sweeps.engines import calls
-from jaxbandits.sweeps.engines.calls import Interval, Task, owned, seeds_of, without
+from jaxbandits.sweeps.engines.calls import Interval, Machine, Task, owned, seeds_of, without
 from jaxbandits.sweeps.engines.chunk import Chunk
 from jaxbandits.sweeps.engines.contract_faults import Fault, broken_cells, verdict
 from jaxbandits.sweeps.engines.keeping import keep_chunk
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 
 HEADER_BYTES = 1 << 16  # for coordinates and attributes of results.nc
+TRIES = 3  # a damaged file is noticed when it is read, and computed again
 
 
 class SweepError(RuntimeError):
@@ -79,6 +81,7 @@ class Job:
             reason = next(iter(self.nameless.values()))
             warnings.warn(f"{reason}: it is computed anew in every run", UserWarning, stacklevel=2)
         self.block = block_of(recorded)
+        self.notes: dict[str, str] = {}  # further attributes of the result
         self.computed = 0  # plays of this process
         self.lanes_computed = 0  # lanes of this process
         self.locked = self.store is not None and self.store.locked  # the store can be read and not written
@@ -105,25 +108,34 @@ class Job:
     def dataset(self) -> "xr.Dataset":
         """Compute what is missing and return everything."""
         if self.store is None or self.directory is None:
-            results = Results(self.plan, self.shapes, self.config)
-            self._run(owned(self.plan, 1, None), lambda task, chunk: _put_cells(task, chunk, results.put))
+            results = Results(self.plan, self.shapes, self.config, self.notes)
+            self._run(owned(self.plan, 1, None), lambda task, chunk: put_cells(task, chunk, results.put))
             results.put_best()
             return results.dataset()
         if self.locked and not self.fresh:  # read the chunks: results.nc may come from an earlier state of the code
-            results = Results(self.plan, self.shapes, self.config)
+            results = Results(self.plan, self.shapes, self.config, self.notes)
             if self._collect(self.store, results):
                 return results.dataset()
-        try:
-            for _ in range(3):  # a damaged file is noticed when it is merged, and computed again
+        with self._resumable():
+            for _ in range(TRIES):
                 self.compute()
                 if self._merge(self.store):
                     self._tidy(self.store)
                     return load(self.directory)
+        raise self._damaged(self.store)
+
+    @contextlib.contextmanager
+    def _resumable(self) -> Iterator[None]:
+        """A Ctrl-C says where everything finished is."""
+        try:
+            yield
         except KeyboardInterrupt as stop:
             stop.add_note(f"everything finished is in {self.directory}: the same call goes on from there")
             raise
-        hurt = ", ".join(dict.fromkeys(self.store.reported[-3:])) or "some have gone"
-        raise OSError(f"{self.directory}: finished chunks are damaged again and again ({hurt}): check the disk")
+
+    def _damaged(self, store: Store) -> OSError:
+        hurt = ", ".join(dict.fromkeys(store.reported[-3:])) or "some have gone"
+        return OSError(f"{self.directory}: finished chunks are damaged again and again ({hurt}): check the disk")
 
     def compute(self, shard: tuple[int, int] | None = None) -> None:
         """Compute what the store lacks of the whole sweep, or of shard (i, n) of it."""
@@ -155,7 +167,7 @@ class Job:
             finally:
                 clock.write(last=True)
         elif self.progress and shard is None:
-            estimate.say(self.summary(0))
+            estimate.say(self.summary(self.lanes_computed))
 
     def _run(self, wanted: list[list[Interval]], sink: Callable[[Task, Chunk], None]) -> None:
         """Compute the wanted seeds of every cell with a bar of progress; afterwards raise what went wrong."""
@@ -168,7 +180,7 @@ class Job:
         total = sum(calls.weight(task, plan) for task in tasks)
         failures: list[tuple[str, range, str, str]] = []
         seen: list[Fault] = []
-        said = estimate.announcement(self, tasks, machine) if self.progress else []
+        said = self._announcement(tasks, machine) if self.progress else []
 
         def failed(task: Task, reason: str, trace: str) -> None:
             label, seeds = plan.cells[task.cells[0]].label, range(task.first, task.first + task.seeds)
@@ -226,6 +238,9 @@ class Job:
         if failed_calls is not None:
             raise failed_calls
 
+    def _announcement(self, tasks: list[Task], machine: Machine) -> list[str]:
+        return estimate.announcement(self, tasks, machine)
+
     def _write(self, task: Task, chunk: Chunk) -> None:
         assert self.store is not None
         if chunk.regret is not None:
@@ -239,7 +254,7 @@ class Job:
         try:
             if shutil.disk_usage(self.directory).free < need:  # checked first: HDF5 may not recover from a full disk
                 raise OSError(errno.ENOSPC, f"it needs {need:,} bytes")
-            results = Results(self.plan, self.shapes, self.config, part)
+            results = Results(self.plan, self.shapes, self.config, self.notes, part)
             whole = self._collect(store, results)
             results.close()
             if whole:
@@ -255,18 +270,25 @@ class Job:
 
     def _collect(self, store: Store, results: Results) -> bool:
         """Put all chunks in their places, in the order of the plan; False where a file is damaged or missing."""
-        whole, seeds = True, (self.plan.seeds.start, self.plan.seeds.stop)
-        pieces = store.pieces(self.keys)
+        whole = self._read(store, results.put)
+        if whole:
+            results.put_best()
+        return whole
+
+    def _read(self, store: Store, put: Callable[[int, int, dict[str, Any]], None]) -> bool:
+        """Give `put` the arrays of the plan's chunks, in its order; False where a file is damaged or missing."""
+        whole, seeds = True, self.plan.seeds
+        pieces, expected = store.pieces(self.keys), arrays_of(self.plan, self.shapes)
         for cell, key in enumerate(self.keys):
             covered = []
             for piece in pieces[key]:
-                arrays = store.read(piece, results.expected(cell))
+                if piece.stop <= seeds.start or piece.first >= seeds.stop:
+                    continue
+                arrays = store.read(piece, expected[cell])
                 if arrays is not None:
-                    results.put(cell, piece.first, arrays)
+                    put(cell, piece.first, arrays)
                     covered.append((piece.first, piece.stop))
-            whole = whole and not without([seeds], covered)
-        if whole:
-            results.put_best()
+            whole = whole and not without([(seeds.start, seeds.stop)], covered)
         return whole
 
     def _tidy(self, store: Store) -> None:
@@ -281,7 +303,7 @@ class Job:
                 store.forget_begun(call)
 
 
-def _put_cells(task: Task, chunk: Chunk, put: Callable[[int, int, dict[str, Any]], None]) -> None:
+def put_cells(task: Task, chunk: Chunk, put: Callable[[int, int, dict[str, Any]], None]) -> None:
     """Give `put` the arrays of every cell of a chunk that may be kept."""
     for m, c in chunk.sound():
         put(c, chunk.first, chunk.of(m))

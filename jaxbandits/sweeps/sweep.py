@@ -16,6 +16,8 @@ from jaxbandits.sweeps.configurations import jsonable
 from jaxbandits.sweeps.engines.local import Local
 from jaxbandits.sweeps.execution import Job
 from jaxbandits.sweeps.plan import plan
+from jaxbandits.sweeps.until import Until
+from jaxbandits.sweeps.until_decided import UntilDecided
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory, Vector
 from jaxbandits.validation import Arguments, choice, shown
 
@@ -37,7 +39,7 @@ def sweep(
     environment: "Environment | EnvironmentFactory | str",
     *,
     horizon: int | Sequence[int],
-    seeds: Seeds,
+    seeds: Seeds | Until,
     grid: Mapping[Any, Any] | None = None,
     points: Sequence[Mapping[Any, Any]] | None = None,
     reward_adversary: "Adversary | AdversaryFactory | str | None" = None,
@@ -64,7 +66,8 @@ def sweep(
         Plays of a run, at least 1. A list adds an axis `horizon`; each algorithm is tuned for its own.
     seeds : int, range or sequence of int
         The runs of each setting: how many, counted from 0, or consecutive integers in [0, 2^31). A run depends on its
-        seed alone: run 7 has the same numbers whatever else is computed beside it.
+        seed alone: run 7 has the same numbers whatever else is computed beside it. `jb.until` adds seeds until
+        comparisons of algorithms are decided.
     grid : dict, optional
         ``{key: values}``; all combinations are run, and each key becomes an axis. A bare key is given to every
         algorithm that has an argument of that name. `environment.x`, `reward_adversary.x`, `message_adversary.x`,
@@ -169,6 +172,7 @@ def prepared(
     """
     engine, budget = choice("engine", engine, ("local", "ray")), parse_memory(memory)
     jax_flags.check()
+    rule = settings["seeds"] if isinstance(settings["seeds"], Until) else None
     algorithms, environment, settings = _checked(algorithms, environment, settings)
     laid_out = plan(algorithms, environment, **settings)
     assumptions.warn([(c.label, c.algorithm, c.environment) for c in laid_out.cells], stacklevel=3)
@@ -183,13 +187,19 @@ def prepared(
         runner = Ray(algorithms, environment, settings, devices, budget)
     else:
         runner = Local(devices, budget)
+    if rule is not None:
+        config["until"] = rule._asdict()
     config, common = json.loads(json.dumps([config, common]))
-    return Job(laid_out, config, common, runner, store, progress=progress, fresh=fresh)
+    kind = Job if rule is None else UntilDecided
+    return kind(laid_out, config, common, runner, store, progress=progress, fresh=fresh)
 
 
 def _checked(algorithms: Any, environment: Any, settings: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
     """Factories for names, and every setting that `plan` takes."""
     settings, algorithms = DEFAULTS | settings, labelled(algorithms)
+    if isinstance(settings["seeds"], Until):
+        settings["seeds"].check(algorithms)
+        settings["seeds"] = range(settings["seeds"].most)
     parts = {slot: settings.get(slot) for slot in PARTS} | {"environment": environment}
     parts = {slot: x if isinstance(x, Environment | Adversary) else part_factory(x, slot) for slot, x in parts.items()}
     environment = parts.pop("environment")

@@ -13,6 +13,7 @@ from jaxbandits.environments.rows import read_labelled, read_losses
 from jaxbandits.sweeps.arguments import readable, seed_range, signature_of
 from jaxbandits.sweeps.configurations import text
 from jaxbandits.sweeps.own_factory import own_factory
+from jaxbandits.sweeps.until import Until, refused, until
 from jaxbandits.validation import nearest, shown
 
 # The keys at the top level of a file, and those of its table [figure].
@@ -25,6 +26,7 @@ TUNE_KEYS = (
     "space", "over", "unknown", "seeds", "report_seeds", "method", "trials", "objective", "quantile", "seed",
     "environments",
 )  # fmt: skip
+UNTIL_KEYS = ("until", "error", "most", "block")  # of a table `seeds`
 RANGES = ("linear", "log", "int")
 
 
@@ -68,6 +70,8 @@ def read_tuning(path: str | os.PathLike[str]) -> dict[str, Any]:
     arguments["report_seeds"] = _seeds(table["report_seeds"], path) if "report_seeds" in table else settings["seeds"]
     if "seeds" in table:
         arguments["seeds"] = _seeds(table["seeds"], path)
+    for key in ("report_seeds", "seeds"):
+        refused(arguments.get(key), f"{path}: tune.{key}", "give the table [tune] a number of them, or a range")
     family = arguments.pop("environments", None)
     if family is not None:
         if not isinstance(family, dict):
@@ -164,8 +168,10 @@ def config_arguments(raw: dict[str, Any], path: Path) -> dict[str, Any]:
     return arguments
 
 
-def _seeds(seeds: Any, path: Path) -> range:
-    """A list of two numbers is the range [a, b); anything else means what it means in Python."""
+def _seeds(seeds: Any, path: Path) -> range | Until:
+    """A list of two numbers is the range [a, b), a table the rule of `until`; anything else is as in Python."""
+    if isinstance(seeds, dict):
+        return _until(seeds, path)
     if isinstance(seeds, list) and len(seeds) == 2 and all(type(s) is int for s in seeds):
         seeds = range(*seeds)
     try:
@@ -173,6 +179,21 @@ def _seeds(seeds: Any, path: Path) -> range:
     except ValueError as error:
         pair = "; in TOML [a, b] is the range from a to b - 1" if isinstance(seeds, range | list) else ""
         raise ValueError(f"{path}: {error}{pair}") from None
+
+
+def _until(table: dict[str, Any], path: Path) -> Until:
+    """The rule from {until = [["a", "b"], ...], error = ..., most = ...}."""
+    for key in table:
+        if key not in UNTIL_KEYS:
+            known = ", ".join(UNTIL_KEYS)
+            raise ValueError(f"{path}: seeds has no key {key!r}{nearest(key, UNTIL_KEYS)}; known keys: {known}")
+    if "until" not in table:
+        raise ValueError(f"{path}: seeds needs until, the pairs of labels that are compared: until = [['a', 'b']]")
+    settings = {key: table[key] for key in UNTIL_KEYS[1:] if key in table}
+    try:
+        return until(table["until"], **settings)
+    except ValueError as error:
+        raise ValueError(f"{path}: seeds: {error}") from None
 
 
 def _flat(grid: dict[Any, Any], path: Path, prefix: str = "", where: str = "grid") -> dict[Any, Any]:

@@ -1,0 +1,285 @@
+"""`jb.until`: the law of the sequential test, sweeps that end when they are decided, stores, files, wrong arguments."""
+
+import functools
+import importlib
+import itertools
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+import jaxbandits as jb
+from jaxbandits.cli import main
+from jaxbandits.sweeps.execution import Job
+from jaxbandits.sweeps.sequential_test import SequentialTest
+from jaxbandits.sweeps.sweep import built_cells
+from jaxbandits.sweeps.toml_file import read_config
+
+a = jb.algorithms
+ARMS = jb.environments.bernoulli_arms(means=[0.4, 0.6])
+THREE = {"UCB": a.ucb1, "uniform": a.uniform, "narrow": functools.partial(a.ucb1, bonus_scale=0.95)}
+PAIRS = [("UCB", "uniform"), ("narrow", "UCB")]
+ROOT = Path(__file__).parents[2]
+PLAIN = {"horizon": 60, "checkpoints": 2, "progress": False}
+
+
+@pytest.fixture(autouse=True)
+def _quick(quickly_compiled):
+    """Nothing here is about the last bits."""
+
+
+# ---- the test
+
+
+def p_values_of(differences, block):
+    """The smallest p-value [M] after every seed, looking at each: [S, M]."""
+    test = SequentialTest(len(differences), 0.05, block)
+    found = []
+    for seed in differences.T:
+        test.add(seed[:, None])
+        found.append(test.smallest)
+    return np.array(found)
+
+
+def test_e_is_the_mean_of_exponential_supermartingales():
+    rng = np.random.default_rng(0)
+    x = rng.gamma(2.0, size=40) - 0.5
+    for stop in (8, 23, 40):
+        total, squares, scale = x[:stop].sum(), (x[:stop] ** 2).sum(), (x[:8] ** 2).sum()
+        density = stats.norm(scale=scale**-0.5).pdf
+        e, _ = integrate.quad(lambda s: np.exp(s * total - s * s * squares / 2) * density(s), -5, 5)  # noqa: B023
+        last = SequentialTest(1, 0.05, 8)
+        last.add(x[None, :8])
+        if stop > 8:
+            last.smallest[:] = np.inf  # what the second look alone says
+            last.add(x[None, 8:stop])
+        assert last.smallest[0] == pytest.approx(1 / e, rel=1e-6)
+
+
+def test_every_sign_pattern_is_counted_and_too_few_of_them_decide():
+    """All 2^14 signs of fourteen differences of any size: exact, and a twice as large exponent would not be."""
+    sizes = np.random.default_rng(1).uniform(0.5, 1.5, 14)
+    signs = np.array(list(itertools.product([-1.0, 1.0], repeat=14)))
+    smallest = p_values_of(signs * sizes, block=2)[-1]
+    levels = np.array([0.3, 0.1, 0.05, 0.02])
+    shares = (smallest[:, None] <= levels).mean(0)
+    assert (shares <= levels).all() and (shares > levels / 100).all()
+    total, squares = np.cumsum(signs * sizes, 1)[:, 1:], np.cumsum(sizes**2)[1:]
+    wide = squares + squares[0]
+    wrong = np.sqrt(wide / squares[0]) * np.exp(-(total**2) / wide)  # the exponent without its 1/2
+    assert ((wrong.min(1)[:, None] <= levels).mean(0) > levels).all()
+
+
+def test_zero_differences_say_nothing_and_a_block_of_others_is_needed():
+    x = np.random.default_rng(2).standard_normal((3, 30)) + 0.3
+    sparse = np.zeros((3, 120))
+    sparse[:, ::4] = x
+    np.testing.assert_allclose(p_values_of(sparse, 10)[::4], p_values_of(x, 10))
+    assert (p_values_of(np.ones((1, 9)), 10) == 1).all() and p_values_of(np.ones((1, 14)), 10)[-1] < 0.05
+    assert (p_values_of(np.zeros((2, 40)), 10) == 1).all()
+
+
+def test_decisions_are_holm_s_and_stay():
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((4, 400)) + np.array([[0.5], [0.0], [-0.25], [0.2]])
+    test, first = SequentialTest(4, 0.05, 8), np.zeros(4, int)
+    p = p_values_of(x, 8)
+    for n in range(400):
+        test.add(x[:, n : n + 1])
+        now = jb.statistics.holm(p[n]) <= 0.05
+        first[now & (first == 0)] = n + 1
+        assert test.decided.tolist() == (first > 0).tolist()
+    assert test.sign.tolist() == [1, 0, -1, 1] and test.seeds.tolist() == np.where(first, first, 400).tolist()
+    assert first[3] > first[0] and p[first[3] - 1, 3] > 0.05 / 4  # Bonferroni would have decided later
+
+
+def test_the_tables_of_the_page_are_made_of_real_decisions(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    simulation = importlib.import_module("until")
+    rng = np.random.default_rng(0)
+    sign, seeds = simulation.decided(lambda shape: rng.standard_normal(shape) - 1, 20, 64)
+    assert (sign == -1).all() and (seeds == 64).all()
+    found = stats.ttest_1samp(0.5 + rng.standard_normal((4000, simulation.known(0.5))), 0, axis=1).pvalue <= 0.05
+    assert abs(found.mean() - 0.9) < 4 * 0.3 / 4000**0.5
+    heads = [next(rows) for rows in (simulation.nulls(40), simulation.family(20), simulation.power(8))]
+    monkeypatch.setattr(simulation, "MOST", 256)
+    monkeypatch.setattr(
+        simulation, "laws",
+        lambda: {
+            "never": lambda rng, shape: np.zeros(shape),
+            "rare": lambda rng, shape: np.where(rng.random(shape) < 0.01, 99.0, -1.0),
+        },
+    )  # fmt: skip
+    _, never, rare = simulation.nulls(40)
+    assert [cell.split()[0] for cell in never[2:]] == ["0.00%"] * 4 and float(rare[2].split("%")[0]) > 60
+    page = (ROOT / "docs/concepts.md").read_text()
+    for head in heads:
+        assert f"| {' | '.join(head)} |" in page
+
+
+# ---- sweeps
+
+
+@functools.cache
+def decided():
+    return jb.sweep(THREE, ARMS, seeds=jb.until(PAIRS, most=96, block=16), **PLAIN)
+
+
+def test_the_result_is_a_plain_sweep_with_its_decisions():
+    ds = decided()
+    plain = jb.sweep(THREE, ARMS, seeds=96, **PLAIN)
+    assert ds.equals(plain) and ds.attrs.keys() - plain.attrs.keys() == {"decisions"}
+    assert json.loads(ds.attrs["config"])["seeds"] == [0, 96]
+    frame = jb.decisions(ds)
+    assert frame.attrs == {"error": 0.05, "most": 96, "block": 16}
+    assert frame[["a", "b", "lower"]].values.tolist() == [["UCB", "uniform", "UCB"], ["narrow", "UCB", "undecided"]]
+    regret = plain.regret.isel(t=-1)
+    differences = np.array([regret.sel(algorithm=x).values - regret.sel(algorithm=y).values for x, y in PAIRS])
+    np.testing.assert_allclose(frame["difference"], differences.mean(1))
+    test, ends = SequentialTest(2, 0.05, 16), [16, 32, 48, 64, 80, 96]
+    for low, high in itertools.pairwise([0, *ends]):
+        test.add(differences[:, low:high])
+    np.testing.assert_allclose(frame["p_value"], test.p_values)
+    assert frame["seeds"].tolist() == test.seeds.tolist() == [test.seeds[0], 96] and test.seeds[0] <= 48
+    assert jb.compare(ds, "UCB", "uniform").seeds.tolist() == [96]
+    with pytest.raises(ValueError, match=r"ran a given number of seeds: compare\(ds"):
+        jb.decisions(plain)
+
+
+def test_it_ends_when_all_is_decided_and_says_how_far_it_is(capsys):
+    ds = jb.sweep(THREE, ARMS, seeds=jb.until(PAIRS[:1], block=16), **PLAIN | {"progress": True})
+    assert ds.sizes["seed"] == jb.decisions(ds)["seeds"][0] < 100
+    said = capsys.readouterr().err
+    assert "until: 1 comparison at an error of 0.05, at most 10,000 seeds" in said
+    assert re.search(r"until: 16 seeds, \d of 1 decided", said) and "1 of 1 decided" in said
+    assert said.count("lanes to compute") == 1
+
+
+def test_points_at_which_nothing_changes_are_compared_once():
+    grid = {"bonus_scale": [0.5, 2.0], "environment.means": {"easy": [0.1, 0.9], "hard": [0.4, 0.6]}}
+    labels = {"UCB": a.ucb1, "uniform": a.uniform, "TS": a.thompson}
+    rule = jb.until([("UCB", "uniform"), ("uniform", "TS")], most=16, block=16)
+    ds = jb.sweep(labels, "bernoulli_arms", grid=grid, seeds=rule, **PLAIN)
+    frame = jb.decisions(ds)
+    assert len(frame) == 6 and frame["bonus_scale"].isna().tolist() == [False] * 4 + [True] * 2
+    for row in frame.to_dict("records"):
+        at = {key: row[key] for key in ("bonus_scale", "environment.means") if row[key] == row[key]}
+        at.setdefault("bonus_scale", 0.5)
+        both = ds.regret.isel(t=-1).sel(at)
+        difference = (both.sel(algorithm=row["a"]) - both.sel(algorithm=row["b"])).mean()
+        assert row["difference"] == pytest.approx(float(difference))
+
+
+# ---- stores
+
+
+def test_a_killed_run_goes_on_and_a_larger_budget_too(tmp_path, monkeypatch):
+    rule = jb.until(PAIRS, most=96, block=16)
+    compute, computed = Job.compute, []
+
+    def dying(job, shard=None):
+        if job.plan.seeds.start == 48:
+            raise KeyboardInterrupt
+        compute(job, shard)
+
+    monkeypatch.setattr(Job, "compute", dying)
+    with pytest.raises(KeyboardInterrupt) as stop:
+        jb.sweep(THREE, ARMS, seeds=rule, store=tmp_path, **PLAIN)
+    assert "the same call goes on from there" in stop.value.__notes__[0]
+
+    def watched(job, shard=None):
+        before = job.lanes_computed
+        compute(job, shard)
+        computed.append((job.plan.seeds.start, job.lanes_computed - before))
+
+    monkeypatch.setattr(Job, "compute", watched)
+    small = jb.sweep(THREE, ARMS, seeds=rule._replace(most=64), store=tmp_path, **PLAIN)
+    assert computed == [(48, 48), (0, 0)] and small.sizes["seed"] == 64
+    chunk = next(tmp_path.glob("chunks/*/*.0-16.npz"))
+    chunk.write_bytes(chunk.read_bytes()[:-7])
+    with pytest.warns(RuntimeWarning, match="set aside"):
+        ds = jb.sweep(THREE, ARMS, seeds=rule, store=tmp_path, **PLAIN)
+    assert computed[2:] == [(0, 16), (64, 48), (80, 48), (0, 0)]
+    assert ds.equals(decided()) and jb.load(tmp_path).attrs["decisions"] == decided().attrs["decisions"]
+
+
+FILE = """
+horizon = 60
+seeds = { until = [["UCB", "uniform"]], error = 0.01, most = 80, block = 16 }
+checkpoints = 2
+environment = { name = "bernoulli_arms", means = [0.4, 0.6] }
+[[algorithm]]
+name = "ucb1"
+label = "UCB"
+[[algorithm]]
+name = "uniform"
+"""
+
+
+def test_a_file_says_the_same(tmp_path, capsys):
+    file, out = tmp_path / "run.toml", tmp_path / "out"
+    file.write_text(FILE)
+    assert read_config(file)["seeds"] == jb.until([("UCB", "uniform")], error=0.01, most=80, block=16)
+    assert main(["run", str(file), "--out", str(out), "--quiet"]) == 0
+    first = capsys.readouterr().out
+    frame = jb.decisions(jb.load(out))
+    assert frame.to_string(index=False) in first
+    assert (out / "decisions.csv").read_text().startswith("a,b,lower,seeds,difference,p_value\nUCB,uniform,UCB,")
+    assert main(["run", str(file), "--out", str(out), "--quiet"]) == 0
+    assert "already holds this run" in capsys.readouterr().out
+    settings = {key: x for key, x in read_config(file).items() if key != "figure"}
+    assert [label for label, *_ in built_cells(**settings)] == ["UCB", "uniform"]
+    assert main(["worker", str(file), "--out", str(out), "--shard", "0/2", "--quiet"]) == 2
+    assert "use `run`, or give the shards a number of seeds (--seeds N)" in capsys.readouterr().err
+    assert main(["worker", str(file), "--out", str(tmp_path / "n"), "--shard", "0/1", "--seeds", "16", "--quiet"]) == 0
+    capsys.readouterr()
+    for line, words in {
+        'until = [["UCB", "uniform"]], mots = 9': "seeds has no key 'mots' (did you mean 'most'?)",
+        "error = 0.1": "seeds needs until",
+        'until = ["UCB", "uniform"]': "comparisons holds 'UCB': give pairs of labels",
+        'until = [["UCB", "uniforn"]]': "until names 'uniforn' (did you mean 'uniform'?)",
+    }.items():
+        file.write_text(re.sub(r"seeds = .*", f"seeds = {{ {line} }}", FILE))
+        assert main(["run", str(file), "--out", str(out), "--quiet"]) == 2
+        (error,) = capsys.readouterr().err.splitlines()
+        assert words in error
+    file.write_text(FILE + "[tune.space]\nUCB.bonus_scale = [0.5, 1.0]\n")
+    assert main(["tune", str(file), "--out", str(out)]) == 2
+    assert "tune.report_seeds = until(...)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (([],), "comparisons = [] must be a list of pairs of labels"),
+        (("UCB",), "comparisons = 'UCB' must be a list of pairs"),
+        ((("UCB", "uniform"),), "comparisons holds 'UCB': give pairs of labels"),
+        (([("a", "b", "c")],), "comparisons holds ('a', 'b', 'c'): give pairs"),
+        (([("a", 1)],), "labels are text"),
+        (([("a", "a")],), "the same label twice"),
+        (([("a", "b"), ("b", "a")],), "the pair 'b', 'a' twice"),
+        (([("a", "b")], 1.0), "error = 1.0 must be a number in (0, 1)"),
+        (([("a", "b")], 0), "error = 0 must be"),
+        (
+            ([("a", "b")], 0.05, 63),
+            "most = 63 must be an integer of at least 64, at most 2147483648: it is at least one",
+        ),
+    ],
+)
+def test_wrong_rules(arguments, words):
+    with pytest.raises(ValueError, match=re.escape(words)):
+        jb.until(*arguments)
+
+
+def test_rules_where_they_cannot_be():
+    with pytest.raises(ValueError, match=r"until names 'UBC' \(did you mean 'UCB'\?\): the algorithms are UCB, unif"):
+        jb.sweep(THREE, ARMS, seeds=jb.until([("UBC", "uniform")]), **PLAIN)
+    space = {"UCB.bonus_scale": [0.5, 1.0]}
+    for key in ("seeds", "report_seeds"):
+        with pytest.raises(ValueError, match=rf"{key} = until\(\.\.\.\) .* jb\.sweep alone, give a count"):
+            jb.tune(THREE, ARMS, space=space, horizon=60, **{key: jb.until(PAIRS)})
+    with pytest.raises(ValueError, match="block = 4 must be an integer of at least 8"):
+        jb.until(PAIRS, block=4)
