@@ -14,6 +14,7 @@ from .contract import ContractError as ContractError
 from .environments.rows import read_labelled as read_labelled
 from .environments.rows import read_losses as read_losses
 from .reports import plot as plot
+from .reports.page import report as report
 from .searching import Tuning as Tuning
 from .searching import WorstCase as WorstCase
 from .searching import tune as tune

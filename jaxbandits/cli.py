@@ -1,5 +1,5 @@
-"""The command line: `jaxbandits` with the sub-commands run, worker, tune, reproduce, list, plot, audit, check, new,
-cache and completion.
+"""The command line: `jaxbandits` with the sub-commands run, worker, tune, reproduce, list, plot, report, audit, check,
+new, cache and completion.
 
 A TOML file is a program: its names `module:function` are imported, and run. Bad input is one line and exit code 2. What
 goes wrong later, such as a full disk or an error in an algorithm, is one line and exit code 1.
@@ -56,6 +56,7 @@ EXAMPLES = {
         "jaxbandits check my_algorithm:my_algorithm",
         "jaxbandits check my_algorithm:my_algorithm --environment bernoulli_losses --audit",
     ),
+    "report": ("jaxbandits report runs/first", "jaxbandits report runs/first runs/second --out both.html"),
     "new": ("jaxbandits new my_algorithm", "jaxbandits new my_algorithm --out experiments"),
     "cache": ("jaxbandits cache info", "jaxbandits cache clear"),
     "completion": (
@@ -119,6 +120,11 @@ def parser() -> argparse.ArgumentParser:
     drawing.add_argument("--format", default="png", metavar="png,pdf")
     drawing.add_argument("--against", metavar="KEY", help="grid key on the horizontal axis")
     drawing.add_argument("--reward", action="store_true", help="also the expected reward against plays")
+    reporting = commands.add_parser("report", help="write one HTML page about finished runs, side by side")
+    reporting.add_argument("directories", metavar="DIR", type=Path, nargs="+", help="of a finished run")
+    reporting.add_argument(
+        "--out", metavar="FILE", type=Path, help="where to write (default: DIR/report.html, of several DIR report.html)"
+    )
     auditing = commands.add_parser("audit", help="prove how much of a claimed privacy budget is spent")
     auditing.add_argument(
         "name",
@@ -163,7 +169,8 @@ def main(arguments=None) -> int:
         with _terminable(), _plain_warnings():
             commands = {
                 "run": run, "worker": worker, "reproduce": reproduce, "list": listing, "plot": draw, "audit": audit,
-                "check": check, "cache": cache, "tune": tune, "new": new, "completion": completion,
+                "check": check, "cache": cache, "tune": tune, "new": new, "report": report,
+                "completion": completion,
             }  # fmt: skip
             return commands[given.command](given)
     except KeyboardInterrupt:
@@ -404,6 +411,16 @@ def draw(given) -> int:
         raise OSError(f"{place} cannot be written: give another place for the pictures with --out")
     paths = output.draw(ds, place, formats=formats(given.format), figure=figure, caption=settings.get("caption", ""))
     print("\n".join(str(p) for p in paths))
+    return 0
+
+
+def report(given) -> int:
+    """`jaxbandits report DIR [DIR ...]`."""
+    from jaxbandits.reports.page import report as write
+
+    alone = len(given.directories) == 1 and given.directories[0].is_dir()
+    path = write(given.directories, given.out or (given.directories[0] if alone else Path()) / "report.html")
+    print(f"written to {path}: {path.stat().st_size / 1000:,.0f} kB, to be opened in a browser")
     return 0
 
 

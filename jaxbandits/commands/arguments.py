@@ -7,7 +7,6 @@ program.
 import inspect
 import math
 import re
-import sys
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -16,14 +15,11 @@ import jax
 import numpy as np
 
 from jaxbandits.protocol import Adversary, Algorithm, Environment
+from jaxbandits.reports.citations import one_line, sections
 from jaxbandits.validation import Range, recorded
 
 # arguments that are shapes of what an environment shows, too
 SHAPE_ARGUMENTS = ("num_arms", "dim", "num_agents", "num_experts")
-
-_TITLE = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
-_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
-_CITED = re.compile(rf"{_YEAR.pattern}|\"|et al\\.")
 
 
 class Argument(NamedTuple):
@@ -132,40 +128,16 @@ def _compiled(part: Any) -> tuple[Any, ...]:
     return part[0], tree, [(np.shape(x), np.asarray(x).dtype.kind) for x in leaves]
 
 
-def _sections(text: str | None) -> dict[str, str]:
-    """The sections of a numpydoc docstring by title; what stands before the first one has the title ""."""
-    first, *others = _TITLE.split(inspect.cleandoc(text or ""))
-    return {"": first} | dict(zip(others[::2], others[1::2], strict=True))
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
 def summary(factory: Callable[..., Any]) -> str:
     """The first paragraph of a docstring."""
-    return _one_line(_sections(factory.__doc__)[""].partition("\n\n")[0])
+    return one_line(sections(factory.__doc__)[""].partition("\n\n")[0])
 
 
 def _entries(factory: Callable[..., Any]) -> dict[str, tuple[str, str]]:
     """What a docstring's Parameters say of each argument: its type and its text."""
     entries: dict[str, tuple[str, str]] = {}
-    for entry in re.split(r"\n(?=\S)", _sections(factory.__doc__).get("Parameters", "").strip()):
+    for entry in re.split(r"\n(?=\S)", sections(factory.__doc__).get("Parameters", "").strip()):
         head, _, body = entry.partition("\n")
         names, _, kind = head.partition(" : ")
-        entries |= dict.fromkeys((name.strip() for name in names.split(",")), (_one_line(kind), _one_line(body)))
+        entries |= dict.fromkeys((name.strip() for name in names.split(",")), (one_line(kind), one_line(body)))
     return entries
-
-
-def paper(factory: Callable[..., Any]) -> str:
-    """What a part cites.
-
-    Its docstring's References where they name a year, else the first paragraph of its module's docstring that cites a
-    paper.
-    """
-    references = _one_line(re.sub(r"\.\. \[\d+\] ", "", _sections(factory.__doc__).get("References", "")))
-    if not _YEAR.search(references):
-        for paragraph in _sections(sys.modules[factory.__module__].__doc__)[""].split("\n\n"):
-            if _CITED.search(paragraph):
-                return re.split(r" (?:Axes|Draws)\b", _one_line(paragraph))[0].rstrip(".")
-    return references.rstrip(".")

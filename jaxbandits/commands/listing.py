@@ -13,9 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 from jaxbandits import adversaries, algorithms, catalogue, environments, papers
-from jaxbandits.commands.arguments import arguments, paper, summary
+from jaxbandits.commands.arguments import arguments, summary
 from jaxbandits.learners.transformations import is_transformation, maker
 from jaxbandits.protocol import Adversary, Algorithm, Environment, Rewards
+from jaxbandits.reports.citations import paper
 from jaxbandits.selection import markdown as cells
 from jaxbandits.sweeps.assumptions import FATES, interval
 from jaxbandits.sweeps.configurations import jsonable

@@ -105,7 +105,7 @@ def regret(
     choice("bands", bands, tuple(CENTRE))
     ds = selection.whole(ds, "plot.regret")
     ds, panel_key = _reduce(ds, select, 1)
-    frame = _curves(ds["regret"], bands).dropna(subset="centre")
+    frame = curves(ds["regret"], bands).dropna(subset="centre")
     log = _scales(frame, log)
     limits = _bounds(bounds, np.unique(frame["t"].to_numpy()))
     picture = _Curves(ds, panel_key, frame, _measured(ds), _over(ds, bands), caption, width, ax)
@@ -196,7 +196,7 @@ def reward(
         )
     ds, panel_key = _reduce(ds, select, 1)
     best = ds["best_reward"] if total else ds["best_reward"] / ds["t"]
-    frame = _curves(ds["regret"], bands, best, 1.0 if total else ds["t"]).dropna(subset="centre")
+    frame = curves(ds["regret"], bands, best, 1.0 if total else ds["t"]).dropna(subset="centre")
     expert = "expert" in ds["regret"].attrs.get("long_name", "")
     label = "best fixed expert" if expert else "best fixed arm"
     best = best.mean([d for d in best.dims if d not in ("t", panel_key)])
@@ -492,7 +492,7 @@ def _reduce(
     return ds, left[0] if left else None
 
 
-def _curves(regret: xr.DataArray, bands: str, best: xr.DataArray | None = None, plays: Any = 1.0) -> pd.DataFrame:
+def curves(regret: xr.DataArray, bands: str, best: xr.DataArray | None = None, plays: Any = 1.0) -> pd.DataFrame:
     """Centre and band of regret or, where `best` is given, of best - regret / plays."""
     keys = [d for d in regret.dims if d not in ("algorithm", "seed", "t")]
     lanes = regret.transpose("algorithm", *keys, "t", "seed")

@@ -15,7 +15,7 @@ from jaxbandits.sweeps.arguments import PARTS, floating, labelled, name_of, part
 from jaxbandits.sweeps.configurations import jsonable
 from jaxbandits.sweeps.engines.local import Local
 from jaxbandits.sweeps.execution import Job
-from jaxbandits.sweeps.plan import plan
+from jaxbandits.sweeps.plan import Cell, Plan, plan
 from jaxbandits.sweeps.until import Until
 from jaxbandits.sweeps.until_decided import UntilDecided
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory, Vector
@@ -206,16 +206,22 @@ def _checked(algorithms: Any, environment: Any, settings: dict[str, Any]) -> tup
     return algorithms, environment, settings | parts | {"dtype": floating(settings["dtype"])}
 
 
+def planned(algorithms: Any, environment: Any, **settings: Any) -> Plan:
+    """A sweep with every algorithm built at every point of its grid, and nothing run."""
+    algorithms, environment, settings = _checked(algorithms, environment, settings)
+    return plan(algorithms, environment, **settings)
+
+
 def built_cells(algorithms: Any, environment: Any, **settings: Any) -> list[tuple[str, Algorithm, Environment]]:
     """Every algorithm of a sweep at every point of its grid, built: its label and point in words, and both parts."""
-    algorithms, environment, settings = _checked(algorithms, environment, settings)
-    laid_out = plan(algorithms, environment, **settings)
-    found = []
-    for cell in laid_out.cells:
-        at = zip(laid_out.axes, cell.place, strict=True)
-        point = [f"{axis.name} = {axis.labels[i]}" for axis, i in at if i is not None]
-        found.append((", ".join([cell.label, *point]), cell.algorithm, cell.environment))
-    return found
+    laid_out = planned(algorithms, environment, **settings)
+    return [(cell_words(laid_out, cell), cell.algorithm, cell.environment) for cell in laid_out.cells]
+
+
+def cell_words(laid_out: Plan, cell: Cell) -> str:
+    """The label of a cell and its point of the grid in words, such as `local EXP3, epsilon = 0.1`."""
+    at = zip(laid_out.axes, cell.place, strict=True)
+    return ", ".join([cell.label, *(f"{axis.name} = {axis.labels[i]}" for axis, i in at if i is not None)])
 
 
 def config_of(algorithms: Any, environment: Any, *, brief: bool, **settings: Any) -> dict[str, Any]:

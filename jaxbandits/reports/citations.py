@@ -1,0 +1,35 @@
+"""What a part cites, from its docstring."""
+
+import inspect
+import re
+import sys
+from collections.abc import Callable
+from typing import Any
+
+_TITLE = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
+_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
+CITED = re.compile(rf"{_YEAR.pattern}|\"|et al\\.")
+
+
+def sections(text: str | None) -> dict[str, str]:
+    """The sections of a numpydoc docstring by title; what stands before the first one has the title ""."""
+    first, *others = _TITLE.split(inspect.cleandoc(text or ""))
+    return {"": first} | dict(zip(others[::2], others[1::2], strict=True))
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def paper(factory: Callable[..., Any]) -> str:
+    """What a part cites.
+
+    Its docstring's References where they name a year, else the first paragraph of its module's docstring that cites a
+    paper.
+    """
+    references = one_line(re.sub(r"\.\. \[\d+\] ", "", sections(factory.__doc__).get("References", "")))
+    if not _YEAR.search(references):
+        for paragraph in sections(sys.modules[factory.__module__].__doc__)[""].split("\n\n"):
+            if CITED.search(paragraph):
+                return re.split(r" (?:Axes|Draws)\b", one_line(paragraph))[0].rstrip(".")
+    return references.rstrip(".")

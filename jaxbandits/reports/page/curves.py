@@ -1,0 +1,180 @@
+"""The charts that a reader can touch: what page.js draws, as numbers and texts."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jaxbandits import statistics
+from jaxbandits.reports import layout, plot
+from jaxbandits.reports.page.words import cut, key_name, listing, riders, value
+from jaxbandits.selection import final_regret, grid_dims, text
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+MAX_NUMBERS = 60_000  # of a chart: about 400 kB
+MAX_TIMES, MIN_TIMES = 120, 15  # of a line
+SHARES = 51  # points of a distribution's line
+MAX_TICKS = 30  # more values of a key than this are an axis of their own
+DASHES: tuple[list[int], ...] = ([], [8, 3], [8, 3, 2, 3], [2, 3], [14, 4])  # of lines beyond the colours, in pixels
+
+Chart = dict[str, Any]
+
+
+def regret(ds: xr.Dataset) -> Chart:
+    """Mean regret with its interval against plays; a reader chooses the point of the grid."""
+    ds, note = _few(ds, 3 * MIN_TIMES)
+    lines = math.prod(ds["regret"].shape[:-2])
+    times = int(np.clip(MAX_NUMBERS // (3 * lines), MIN_TIMES, MAX_TIMES))  # each null of a shorter horizon is short
+    t = ds["t"].values
+    chosen = np.unique(np.concatenate([_spaced(own, times) for own in _checkpoints(ds)]))
+    ds = ds.isel(t=chosen)
+    frame = plot.curves(ds["regret"], "interval")
+    shape = (*ds["regret"].shape[:-2], len(chosen))
+    bands = [frame[name].to_numpy().reshape(shape) for name in ("centre", "low", "high")]
+    ends = final_regret(ds).mean("seed").values
+    ends = ends[ends > 0]
+    spread = bool(ends.size) and ends.max() > plot.MAX_LINEAR_SPREAD * ends.min()
+    words = str(ds["regret"].attrs.get("long_name", "cumulative regret"))
+    return _chart(
+        ds, bands, x=t[chosen], x_name="plays t", y_name=words, note=note, log=(spread, spread), scales=True, band=True
+    )
+
+
+def _checkpoints(ds: xr.Dataset) -> list[np.ndarray[Any, Any]]:
+    """The places of the checkpoints on the axis of plays: those of every horizon, where there are several."""
+    if "horizon" not in ds.dims:
+        return [np.arange(ds.sizes["t"])]
+    first = ds["regret"].isel({d: 0 for d in ds["regret"].dims if d not in ("horizon", "t")}).transpose("horizon", "t")
+    own = [np.flatnonzero(~np.isnan(line)) for line in first.values]
+    return [places if len(places) else np.arange(ds.sizes["t"]) for places in own]
+
+
+def _spaced(places: np.ndarray[Any, Any], count: int) -> np.ndarray[Any, Any]:
+    """At most so many of the places, the first and the last among them."""
+    return places[np.unique(np.linspace(0, len(places) - 1, min(count, len(places))).round().astype(int))]
+
+
+def against(ds: xr.Dataset, key: str) -> Chart:
+    """Mean final regret with its interval against a key of the grid; a reader chooses the other keys."""
+    ds, note = _few(ds, 3 * ds.sizes[key], key)
+    final = final_regret(ds)
+    others = [d for d in grid_dims(ds) if d != key]
+    final = final.transpose("algorithm", *others, key, "seed")
+    x = ds[key].values
+    numeric = x.dtype.kind in "iuf" and key != "point" and len(set(x[np.isfinite(x)])) > 1
+    order = np.argsort(x, kind="stable") if numeric else np.arange(len(x))
+    bands = [np.take(band, order, -1) for band in statistics.mean_interval(final.values)]
+    places = x[order].astype(float) if numeric else np.arange(len(x), dtype=float)
+    finite = places[np.isfinite(places)]
+    x_log = numeric and bool((finite > 0).all()) and finite.max() > 10 * finite.min()
+    if numeric and not np.isfinite(places).all():  # infinity stands apart, at the right
+        step = finite[-1] * (finite[-1] / finite[0]) ** 0.2 if x_log else finite[-1] + 0.2 * np.ptp(finite)
+        places = np.where(np.isfinite(places), places, step)
+    few = len(x) <= MAX_TICKS or not numeric
+    named = riders(ds) if key == "point" else []
+
+    def words(i: int) -> str:
+        return cut(", ".join(text(ds[name].values[i]) for name in named)) if named else value(ds, key, i)
+
+    ticks = [[_short(p), words(int(i))] for p, i in zip(places, order, strict=True)] if few else None
+    y_log = bool((bands[0] > 0).all()) and bands[0].max() > plot.MAX_LINEAR_SPREAD * bands[0].min()
+    return _chart(
+        ds, bands, x=places, x_name=", ".join(named) or key_name(key), y_name="regret at the end", note=note,
+        log=(x_log, y_log), key=key, ticks=ticks, joined=numeric, scales=numeric,
+    )  # fmt: skip
+
+
+def distribution(ds: xr.Dataset) -> Chart:
+    """The quantiles of final regret over seeds: at 0.9 the regret that 90% of the seeds stay below."""
+    ds, note = _few(ds, SHARES)
+    shares = np.linspace(0, 1, SHARES)
+    quantiles = np.moveaxis(np.quantile(final_regret(ds).values, shares, axis=-1), 0, -1)
+    ends = quantiles[..., SHARES // 2].ravel()
+    ends = ends[ends > 0]
+    y_log = bool(ends.size) and ends.max() > plot.MAX_LINEAR_SPREAD * ends.min()
+    return _chart(
+        ds, [quantiles], x=shares, x_name="share of seeds", y_name="regret at the end", note=note, log=(False, y_log),
+        scales=True,
+    )  # fmt: skip
+
+
+def pulls(ds: xr.Dataset) -> Chart:
+    """Mean pulls of every arm at the horizon, with their intervals."""
+    ds, note = _few(ds, 3 * ds.sizes["arm"])
+    keys = grid_dims(ds)
+    counts = ds["pulls"].transpose("algorithm", *keys, "arm", "seed")
+    names = ds["arm_name"].values if "arm_name" in ds.coords else ds["arm"].values
+    x = np.arange(len(names), dtype=float)
+    ticks = [[float(i), cut(str(name))] for i, name in enumerate(names)] if len(names) <= MAX_TICKS else None
+    return _chart(
+        ds, list(statistics.mean_interval(counts.values)), x=x, x_name="arm", y_name="plays of the arm", note=note,
+        log=(False, False), ticks=ticks, joined=False, scales=False,
+    )  # fmt: skip
+
+
+def _few(ds: xr.Dataset, numbers: int, keep: str | None = None) -> tuple[xr.Dataset, str]:
+    """The Dataset with as many points of its grid as a page can hold, and what to say of the others."""
+    thinned: dict[str, int] = {}
+    while ds["regret"].isel(seed=0, t=0).size * numbers // (ds.sizes[keep] if keep else 1) > MAX_NUMBERS:
+        sizes = {d: ds.sizes[d] for d in grid_dims(ds) if d != keep and ds.sizes[d] > 2}
+        if not sizes:
+            break
+        key = max(sizes, key=lambda d: sizes[d])
+        thinned[key] = thinned.get(key, sizes[key])
+        ds = ds.isel({key: np.unique(np.linspace(0, sizes[key] - 1, math.ceil(sizes[key] / 2)).round().astype(int))})
+    parts = [f"{ds.sizes[key]} of {size} values of {key_name(key)}" for key, size in thinned.items()]
+    return ds, f"The page has room for {listing(parts)}." if parts else ""
+
+
+def _chart(
+    ds: xr.Dataset, bands: list[Any], *, x: Any, x_name: str, y_name: str, note: str, log: tuple[bool, bool],
+    scales: bool, key: str | None = None, ticks: list[list[Any]] | None = None, joined: bool = True, band: bool = False,
+) -> Chart:  # fmt: skip
+    """A chart from arrays `[algorithm, <keys but `key`...>, x]`: centres and, where there are, lows and highs.
+
+    scales: whether a reader may switch between linear and logarithmic axes. band: intervals are bands, else bars.
+    """
+    labels = [str(label) for label in ds["algorithm"].values]
+    keys = [d for d in grid_dims(ds) if d != key]
+    constant = json.loads(ds.attrs.get("constant_along", "{}"))
+    series = []
+    for i, label in enumerate(labels):
+        idle = [d in constant.get(label, ()) for d in keys]
+        for at in np.ndindex(*(ds.sizes[d] for d in keys)):
+            if any(there and j > 0 for there, j in zip(idle, at, strict=True)):
+                continue  # the same as at the first value
+            one: dict[str, Any] = {"label": label, "at": [None if d else j for d, j in zip(idle, at, strict=True)]}
+            for name, values in zip(("y", "low", "high"), bands, strict=False):
+                one[name] = _numbers(values[(i, *at)])
+            series.append(one)
+    looks = {
+        label: {
+            "colour": layout.COLOURS[i % len(layout.COLOURS)],
+            "dash": DASHES[i // len(layout.COLOURS) % len(DASHES)],
+        }
+        for i, label in enumerate(labels)
+    }
+    return {
+        "x": _numbers(x), "xName": x_name, "yName": y_name, "xLog": bool(log[0]), "yLog": bool(log[1]), "ticks": ticks,
+        "joined": joined, "band": band, "scales": scales, "labels": labels, "looks": looks, "note": note,
+        "keys": [{"name": key_name(d), "values": [value(ds, d, j) for j in range(ds.sizes[d])]} for d in keys],
+        "series": series,
+    }  # fmt: skip
+
+
+def _numbers(values: Iterable[Any]) -> list[float | int | None]:
+    return [_short(x) for x in np.asarray(values, float).tolist()]
+
+
+def _short(x: float) -> float | int | None:
+    """Five significant digits; None for what is not finite, which JSON cannot hold."""
+    if not math.isfinite(x):
+        return None
+    x = float(f"{x:.5g}")
+    return int(x) if x.is_integer() and abs(x) < 1e15 else x

@@ -1,0 +1,244 @@
+"""The tables of a report, each from the package's own statistics."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from jaxbandits import statistics
+from jaxbandits.reports.page import rates
+from jaxbandits.reports.page.words import cut, key_name, listing, number
+from jaxbandits.selection import grid_dims, tidy
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from jaxbandits.reports.page.runs import Run
+
+MAX_ROWS = 400  # of a table; a page with more is slow on a phone
+MAX_PAIRED = 6  # algorithms of which all pairs are compared
+MAX_DOUBTS = 3  # slopes that could not be fitted, said below the table
+
+HEADS = {
+    "seeds": "seeds", "mean": "mean regret", "ci_low": "95% from", "ci_high": "95% to", "median": "median",
+    "q05": "5% quantile", "q95": "95% quantile", "a": "a", "b": "b", "difference": "a − b", "relative": "relative to b",
+    "p_value": "p", "p_holm": "p (Holm)", "share_lower": "a lower in", "points": "points", "slope": "slope",
+    "theory": "theory", "over": "against",
+}  # fmt: skip
+
+
+BARS = "95% interval of a − b"
+OVER_SEEDS = "mean over seeds"
+NUMBERS = {*HEADS.values(), BARS, OVER_SEEDS} - {
+    HEADS[name] for name in ("a", "b", "over")
+}  # heads of what is measured
+
+
+class Cell(NamedTuple):
+    """One cell: its text, what it is sorted by, and an interval as places in [0, 200] to draw."""
+
+    text: str
+    order: float | None = None
+    bar: tuple[float, float, float] | None = None
+
+
+class Table(NamedTuple):
+    """A table, sortable in the page. `note` stands below it."""
+
+    heads: list[str]
+    rows: list[list[Cell]]
+    note: str = ""
+
+    @property
+    def kinds(self) -> list[str]:
+        """ "number" for columns of numbers, "words" for others."""
+        return [
+            "number" if any(row[i].order is not None for row in self.rows) else "words" for i in range(len(self.heads))
+        ]
+
+
+def summaries(runs: Sequence[Run]) -> Table:
+    """Final regret of every algorithm at every point."""
+    rows = [_rows(statistics.summary(run.ds), run) for run in runs]
+    return _table(rows, runs, "Regret at the end. The interval is that of the mean, the quantiles are over seeds.")
+
+
+def winners(run: Run) -> str:
+    """Which algorithm has the least mean regret at how many points of the grid."""
+    frame = statistics.summary(run.ds)
+    keys = [d for d in grid_dims(run.ds) if run.ds.sizes[d] > 1]
+    frame = frame[np.isfinite(frame["mean"])]
+    if frame.empty or len(set(frame["algorithm"])) < 2:
+        return ""
+    best = frame.loc[frame.groupby(keys)["mean"].idxmin()] if keys else frame.loc[[frame["mean"].idxmin()]]
+    if not keys:
+        (row,) = best.to_dict("records")
+        half = row["ci_high"] - row["mean"]
+        return f"Least mean regret at the end: {row['algorithm']}, {number(row['mean'])} ± {number(half)}."
+    counts = best["algorithm"].value_counts(sort=False)
+    parts = [f"{label} at {count}" for label, count in counts.items()]
+    where = f"{next(iter(counts.index))} at all {len(best)}" if len(counts) == 1 else f"{listing(parts)} of {len(best)}"
+    return f"Least mean regret at the end: {where} points of the grid."
+
+
+def paired(runs: Sequence[Run]) -> Table:
+    """Paired differences between algorithms, with their intervals drawn to one scale."""
+    frames, all_pairs = [], True
+    for run in runs:
+        labels = [str(label) for label in run.ds["algorithm"].values]
+        few = len(labels) <= MAX_PAIRED
+        all_pairs &= few
+        pairs = list(itertools.combinations(labels, 2)) if few else [(x, labels[0]) for x in labels[1:]]
+        parts = [statistics.compare(run.ds, a, b) for a, b in pairs]
+        frames.append(_readable(pd.concat(parts), run.ds) if parts else pd.DataFrame())
+    if all(frame.empty for frame in frames):
+        return Table([], [], "One algorithm: there is nothing to compare it with.")
+    corrected = iter(statistics.holm(np.concatenate([frame["p_value"] for frame in frames if not frame.empty])))
+    reach = max(float(np.nanmax([0.0, *np.abs(_finite(frame)).ravel()])) for frame in frames if not frame.empty)
+    rows = []
+    for frame, run in zip(frames, runs, strict=True):
+        frame = frame.assign(p_holm=[next(corrected) for _ in range(len(frame))])
+        if len(frame):
+            frame.insert(list(frame.columns).index("difference"), BARS, _bars(frame, reach))
+        rows.append(_rows(frame, run))
+    note = (
+        "Mean regret of a less that of b over the same seeds: below zero, left of the line, a is better. p is that of "
+        "a paired t test, Holm's is corrected for all rows of this table."
+    )
+    if not all_pairs:
+        note += f" Above {MAX_PAIRED} algorithms each is compared with the first one only."
+    return _table(rows, runs, note)
+
+
+def _finite(frame: pd.DataFrame) -> np.ndarray[Any, Any]:
+    values = frame[["ci_low", "ci_high", "difference"]].to_numpy(float)
+    return np.where(np.isfinite(values), values, 0.0)
+
+
+def _bars(frame: pd.DataFrame, reach: float) -> list[Any]:
+    """Low, mean and high of each row as places in [0, 200], with zero at 100."""
+    places = 100 + 96 * frame[["ci_low", "difference", "ci_high"]].to_numpy(float) / (reach or 1.0)
+    return [tuple(row) if np.isfinite(row).all() else None for row in places.round(2).tolist()]
+
+
+def slopes(runs: Sequence[Run]) -> Table:
+    """Log-log slopes of regret against plays and against every numeric key, beside those of the bounds."""
+    parts, having, doubts = [], [], list[str]()
+    for run in runs:
+        keys = [d for d in grid_dims(run.ds) if run.ds[d].dtype.kind in "iuf" and run.ds.sizes[d] > 1 and d != "point"]
+        frames = []
+        for over in ["t", *keys]:
+            for frame in _fitted(run, over, doubts):
+                frame.insert(1, "over", "plays t" if over == "t" else key_name(over))
+                frames.append(frame.drop(columns=[over], errors="ignore"))
+        if frames:  # one table for all keys: a key that is fitted over has no value in its rows
+            parts.append(_rows(pd.concat(frames), run))
+            having.append(run)
+    if not parts:
+        return Table([], [], " ".join(["No slope can be fitted.", *doubts[:MAX_DOUBTS]]))
+    note = (
+        "Slope of the logarithm of mean regret against that of the column “against” (plays: the last decade of "
+        "checkpoints), with a 95% bootstrap interval over seeds. Theory: the slope of the algorithm's regret bound in "
+        "jaxbandits.theory at the same points, with the tuning of its theorem; a dash where there is none for it. "
+        "A bound is above the regret, so that a lower slope does not contradict it, and it is about the horizon: a run "
+        "that is tuned for one horizon may grow otherwise on the way."
+    )
+    return _table(parts, having, " ".join([note, *doubts[:MAX_DOUBTS]]))
+
+
+def _fitted(run: Run, over: str, doubts: list[str]) -> list[pd.DataFrame]:
+    """The slopes of every algorithm that depends on `over`; why one cannot be fitted is added to the doubts."""
+    constant = json.loads(run.ds.attrs.get("constant_along", "{}"))
+    frames = []
+    for i, label in enumerate(map(str, run.ds["algorithm"].values)):
+        idle = constant.get(label, ())
+        if over in idle:
+            continue
+        one = run.ds.isel(algorithm=[i]).isel({d: [0] for d in idle if d in run.ds.dims})
+        try:
+            frame = statistics.slope(one, over)
+        except ValueError as error:
+            doubts.append(f"{error}.")
+            continue
+        frames.append(_readable(frame.assign(theory=rates.exponents(one, run.plan, over)), one))
+    return frames
+
+
+def diagnostics(runs: Sequence[Run]) -> Table:
+    """What algorithms and adversaries count, as means over seeds."""
+    parts, having = [], []
+    for run in runs:
+        names = [name for name, v in run.ds.data_vars.items() if set(v.dims) == {*run.ds["regret"].dims} - {"t"}]
+        frames = []
+        for name in names:
+            array = run.ds[name].transpose(*run.ds["regret"].dims[:-1])
+            mean, low, high = statistics.mean_interval(array.values)
+            frame = tidy(array.isel(seed=0, drop=True), {OVER_SEEDS: mean, "ci_low": low, "ci_high": high})
+            frame.insert(1, "counted", str(name).replace("_", " "))
+            frames.append(frame[~np.isnan(mean.ravel())])
+        if any(map(len, frames)):
+            parts.append(_rows(pd.concat(frames), run))
+            having.append(run)
+    if not parts:
+        return Table([], [])
+    return _table(parts, having, "Counted by algorithms and adversaries in each run: mean and 95% interval over seeds.")
+
+
+def _readable(frame: pd.DataFrame, ds: xr.Dataset) -> pd.DataFrame:
+    """Without columns of keys that have one value."""
+    return frame.drop(columns=[d for d in grid_dims(ds) if ds.sizes[d] == 1 and d in frame.columns])
+
+
+def _rows(frame: pd.DataFrame, run: Run) -> tuple[list[str], list[list[Cell]]]:
+    """The head of a frame in words, and its cells."""
+    frame = _readable(frame, run.ds)
+    made: dict[str, Callable[[Any], Cell]] = {column: _maker(column) for column in map(str, frame.columns)}
+    heads = [HEADS.get(column, key_name(column)) for column in made]
+    return heads, [
+        [make(x) for make, x in zip(made.values(), row, strict=True)] for row in frame.itertuples(index=False)
+    ]
+
+
+def _maker(column: str) -> Callable[[Any], Cell]:
+    if column == BARS:
+        return lambda x: Cell("", None if x is None else x[1], x)
+    if column in ("p_value", "p_holm"):
+        return lambda x: Cell("–" if math.isnan(x) else f"{x:.2g}" if x >= 1e-4 else "< 0.0001", _order(x))
+    if column in ("relative", "share_lower"):
+        return lambda x: Cell("–" if math.isnan(x) else f"{number(float(f'{100 * x:.3g}'))}%", _order(x))
+    return cell
+
+
+def cell(x: Any) -> Cell:
+    """A number or a text as a cell."""
+    if isinstance(x, bool | np.bool_):
+        return Cell("yes" if x else "no", float(x))
+    if isinstance(x, int | float | np.number):
+        return Cell(number(x), _order(x))
+    return Cell(cut(" ".join(str(x).split())))
+
+
+def _order(x: Any) -> float | None:
+    x = float(x)
+    return None if math.isnan(x) else max(min(x, 1e300), -1e300)
+
+
+def _table(parts: Sequence[tuple[list[str], list[list[Cell]]]], runs: Sequence[Run], note: str) -> Table:
+    """The rows of several runs below one another, under the heads that any of them has."""
+    several = len(parts) > 1
+    heads = list(dict.fromkeys(itertools.chain(["sweep"] * several, *(heads for heads, _ in parts))))
+    heads.sort(key=NUMBERS.__contains__)  # the keys of all sweeps stand before what is measured
+    rows = []
+    for (own, lines), run in zip(parts, runs, strict=True):
+        for line in lines:
+            cells: Mapping[str, Cell] = dict(zip(own, line, strict=True)) | {"sweep": Cell(run.label)}
+            rows.append([cells.get(head, Cell("–")) for head in heads])
+    if len(rows) > MAX_ROWS:
+        note += f" The first {MAX_ROWS} of {len(rows):,} rows; `jb.summary` and its neighbours return all of them."
+    return Table(heads, rows[:MAX_ROWS], note)

@@ -1,0 +1,71 @@
+"""Names, numbers and values of a report as text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jaxbandits.reports import layout
+from jaxbandits.selection import text
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+MAX_LETTERS = 60  # of a value
+
+
+def key_name(key: str) -> str:
+    """A key of the grid in words."""
+    return layout.plain(layout.key_words(key))
+
+
+def number(x: Any) -> str:
+    """Four significant digits; a dash for what is not there."""
+    x = float(x)
+    if math.isnan(x):
+        return "–"
+    shown = layout.number(x if x == int_or_zero(x) and abs(x) < 1e6 else float(f"{x:.4g}"))
+    return shown.replace("-", "−")
+
+
+def int_or_zero(x: float) -> int:
+    """The whole number that a number is cut to; 0 for an infinity."""
+    return 0 if math.isinf(x) else int(x)
+
+
+def value(ds: xr.Dataset, key: str, place: int) -> str:
+    """A value of the grid; of a point, all its keys."""
+    if key == "point" and riders(ds):
+        return cut(", ".join(f"{name} = {text(ds[name].values[place])}" for name in riders(ds)))
+    x = ds[key].values[place]
+    return number(x) if isinstance(x, np.integer | np.floating) else cut(text(x))
+
+
+def riders(ds: xr.Dataset) -> list[str]:
+    """The keys of a list of settings."""
+    return [str(name) for name, c in ds.coords.items() if c.dims == ("point",) and name != "point"]
+
+
+def cut(words: str) -> str:
+    """A text of at most `MAX_LETTERS` letters."""
+    return words if len(words) <= MAX_LETTERS else words[: MAX_LETTERS - 1] + "…"
+
+
+def span(ds: xr.Dataset, key: str) -> str:
+    """The values of a key: all of a few, otherwise the ends and how many."""
+    size = ds.sizes[key]
+    values = [value(ds, key, i) for i in range(size)]
+    if size <= 4 and key != "point":
+        return ", ".join(values)
+    if ds[key].dtype.kind in "iuf" and key != "point":
+        ends = ds[key].values
+        return f"{number(ends.min())} to {number(ends.max())}, {size} values"
+    return f"{size} values"
+
+
+def listing(words: Sequence[str]) -> str:
+    """a, b and c."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

@@ -1,0 +1,212 @@
+"""`jb.report`: one HTML page about one or several sweeps."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import importlib.resources
+import json
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from jaxbandits import statistics
+from jaxbandits.reports.page import curves, pictures, sources, tables
+from jaxbandits.reports.page.privacy import privacy
+from jaxbandits.reports.page.runs import Run, runs
+from jaxbandits.reports.page.words import key_name, listing
+from jaxbandits.selection import grid_dims
+from jaxbandits.sweeps.storage.dataset_file import slabs
+from jaxbandits.validation import shown
+from jaxbandits.version import __version__
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    Result: TypeAlias = xr.Dataset | str | os.PathLike[str]
+
+SCRIPTS = ("uplot/uPlot.iife.min.js", "page.js")
+STYLES = ("uplot/uPlot.min.css", "page.css")
+
+
+def report(
+    ds: Result | Sequence[Result] | Mapping[str, Result],
+    path: str | os.PathLike[str],
+    *,
+    title: str | None = None,
+) -> Path:
+    """Write a report of one sweep, or of several side by side: one HTML page that needs nothing beside it.
+
+    The page has the question in words, regret against plays and against every key of the grid, paired differences,
+    the distribution over seeds, pulls, slopes beside those of the bounds, heat maps, sortable tables, claimed, spent
+    and audited privacy, the configuration, provenance, what to cite, and the commands that make it again.
+
+    Parameters
+    ----------
+    ds : xarray.Dataset, str or path, dict or list
+        What `sweep` or `load` returned, the directory of a finished run, ``{label: either}`` for several, or a list of
+        directories. A directory also says its provenance, and its audit where `jaxbandits audit` wrote one into its
+        folder `audit`.
+    path : str or path
+        Where to write, ending in `.html`. Directories on the way are made, an earlier page is replaced.
+    title : str, optional
+        The head of the page. The default: the labels.
+
+    Returns
+    -------
+    pathlib.Path
+        The path.
+
+    Raises
+    ------
+    ValueError
+        The path has another ending or cannot be written, a directory holds no finished run, or a Dataset is no longer
+        whole.
+    TypeError
+        `ds` is no sweep's Dataset, or `path` no name of a file.
+
+    Notes
+    -----
+    The page loads nothing from a network, which its content security policy also forbids. The same results give the
+    same page. No code of a user is run: what algorithms of the user's own spend is not shown.
+
+    Examples
+    --------
+    >>> import jaxbandits as jb, tempfile, xarray as xr
+    >>> dims = ("algorithm", "seed", "t")
+    >>> ds = xr.Dataset({"regret": (dims, np.arange(8.0).reshape(1, 4, 2))}, {"algorithm": ["a"], "t": [1, 9]})
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = jb.report(ds, f"{directory}/first.html")
+    ...     path.name, "How much regret does a have over 9 plays?" in path.read_text(encoding="utf-8")
+    ('first.html', True)
+    """
+    path = _writable(path)
+    text = _page(runs(ds), path, title)
+    part = path.with_name(f".{path.name}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+    return path
+
+
+def _writable(given: Any) -> Path:
+    """The path, if a page can be written there: said before the work, not after it."""
+    if not isinstance(given, str | os.PathLike) or "\0" in str(given):
+        raise TypeError(f"report: path = {shown(given)} must be the name of a file")
+    path = Path(given)
+    if path.suffix.lower() != ".html":
+        raise ValueError(f"path = {str(given)!r} does not end in .html: a report is one HTML page, such as first.html")
+    if path.is_dir():
+        raise ValueError(f"path = {str(given)!r} is a directory: give the name of a file in it")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=path.parent).close()
+    except OSError as error:
+        raise ValueError(
+            f"path = {str(given)!r}: cannot write there ({error.strerror}): choose another place"
+        ) from None
+    return path
+
+
+def _page(reported: list[Run], path: Path, title: str | None) -> str:
+    charts: list[curves.Chart] = []
+
+    def numbered(chart: curves.Chart) -> int:
+        charts.append(chart)
+        return len(charts) - 1
+
+    keys = list(dict.fromkeys(d for run in reported for d in grid_dims(run.ds) if run.ds.sizes[d] > 1))
+    sides = [(run, [d for d in grid_dims(run.ds) if run.ds.sizes[d] > 1]) for run in reported]
+    about = {
+        "title": title or listing([run.label for run in reported]),
+        "several": len(reported) > 1,
+        "runs": [
+            {
+                "label": run.label, "question": sources.question(run), "answer": tables.winners(run),
+                "caption": run.caption, "markdown": statistics.table(run.ds),
+                "latex": statistics.table(run.ds, "latex"),
+                "toml": run.toml, "json": json.dumps(run.config, indent=2, ensure_ascii=False) if run.config else "",
+                "own": run.unplanned, "facts": _facts(run), "command": sources.run_again(run),
+                "file": bool(run.directory and (run.directory / "config.toml").is_file()),
+            }
+            for run in reported
+        ],
+        "regret": [(run.label, numbered(curves.regret(run.ds))) for run in reported],
+        "against": [
+            (key_name(key), [(run.label, numbered(curves.against(run.ds, key))) for run, has in sides if key in has])
+            for key in keys
+        ],
+        "distribution": [
+            (run.label, numbered(curves.distribution(run.ds))) for run in reported if run.ds.sizes["seed"] > 1
+        ],
+        "pulls": [(run.label, numbered(curves.pulls(run.ds))) for run in reported if "pulls" in run.ds],
+        "maps": [(run.label, picture) for run in reported for picture in pictures.heatmaps(run.ds)],
+        "summary": tables.summaries(reported),
+        "paired": tables.paired(reported),
+        "slopes": tables.slopes(reported),
+        "diagnostics": tables.diagnostics(reported),
+        "privacy": privacy(reported),
+        "software": sources.SOFTWARE,
+        "cited": sources.cited(reported),
+        "again": sources.page_again(reported, path),
+        "version": __version__,
+    }  # fmt: skip
+    scripts = [_resource(name) for name in SCRIPTS]
+    return _template().render(
+        about, charts=charts, scripts=scripts, styles=[_resource(name) for name in STYLES],
+        digests=" ".join(f"'sha256-{_digest(script)}'" for script in scripts), license=_resource("uplot/LICENSE"),
+    )  # fmt: skip
+
+
+def _facts(run: Run) -> list[tuple[str, str]]:
+    """Where a result comes from, line by line."""
+    ds, kept = run.ds, run.provenance
+    versions = json.loads(ds.attrs.get("versions", "{}"))
+    seeds = ds["seed"].values if "seed" in ds.coords else np.arange(ds.sizes["seed"])
+    facts = {
+        "directory": str(run.directory) if run.directory else "",
+        "seeds": f"{len(seeds):,}, from {seeds[0]} to {seeds[-1]}",
+        "checkpoints": f"{ds.sizes['t']:,}",
+        "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
+        "computed by": " ".join(map(str, kept.get("command", []))),
+        "finished": str(kept.get("finished", "")),
+        "seconds": f"{kept['seconds']:,.1f}" if isinstance(kept.get("seconds"), int | float) else "",
+        "machine": ", ".join(f"{name} {value}" for name, value in dict(kept.get("machine", {})).items()),
+    }
+    digest = hashlib.sha256()
+    for values in slabs(ds["regret"]):
+        digest.update(np.ascontiguousarray(values).data)
+    facts["SHA-256 of regret"] = digest.hexdigest()
+    written = dict(kept.get("sha256", {})).get("regret", facts["SHA-256 of regret"])
+    if written != facts["SHA-256 of regret"]:
+        facts["SHA-256 in provenance.json"] = f"{written}: another one, so that it describes another result"
+    return [(name, text) for name, text in facts.items() if text]
+
+
+def _resource(name: str) -> str:
+    return importlib.resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _digest(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+@functools.cache
+def _template() -> Any:
+    import jinja2
+
+    made = jinja2.Environment(
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return made.from_string(_resource("template.html"))

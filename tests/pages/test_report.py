@@ -1,0 +1,292 @@
+"""The HTML report: its numbers are the statistics', its texts are escaped, and a browser finds no fault with it."""
+
+import base64
+import hashlib
+import html
+import json
+import re
+import tomllib
+from functools import partial
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from browser import CHROMIUM, WITHOUT, browser, faults, page_errors
+
+import jaxbandits as jb
+from jaxbandits import selection
+from jaxbandits.cli import main
+from jaxbandits.reports.page import curves, rates
+from jaxbandits.reports.page.runs import runs
+from jaxbandits.reports.page.sources import papers
+from jaxbandits.sweeps.sweep import prepared
+from jaxbandits.sweeps.toml_file import config_arguments
+
+OURS, THEIRS = "ours <script>alert(1)</script>", "</script><b onclick='x'>&amp;"
+EPSILONS = [0.1, 0.5, float("inf")]
+MEANS = {"hard": [0.4, 0.6], "an easy one": [0.1, 0.9]}  # an order that sorting loses
+
+
+def configured(algorithms, environment, constant=None, **settings):
+    """A Dataset that says of itself what a sweep's does, with regret that is made up."""
+    job = prepared(algorithms, environment, settings, progress=False)
+    t = np.unique(np.concatenate([job.plan.times[h] for h in job.plan.times]))
+    coords = {axis.name: list(axis.labels) for axis in job.plan.axes}
+    dims = ("algorithm", *coords, "seed")
+    shape = (len(job.plan.labels), *map(len, coords.values()), len(job.plan.seeds))
+    lanes = np.random.default_rng(0).lognormal(2.0, 0.5, shape)
+    for i, label in enumerate(job.plan.labels):
+        if "epsilon" in job.plan.constant_along[label]:
+            lanes[i] = lanes[i][:, :1]
+    regret = lanes[..., None] * t**0.7
+    if "horizon" in coords:
+        beyond = t > np.reshape(coords["horizon"], (-1, 1))
+        regret[np.broadcast_to(np.expand_dims(beyond, tuple(range(1, len(shape) - 1))), regret.shape)] = np.nan
+    models = {
+        c.label: {"model": c.algorithm.guarantee.model, "unit": c.algorithm.guarantee.unit} for c in job.plan.cells
+    }
+    return xr.Dataset(
+        {"regret": ((*dims, "t"), regret), "pulls": ((*dims, "arm"), np.stack([lanes, 2 * lanes], -1))},
+        coords | {"algorithm": job.plan.labels, "seed": list(job.plan.seeds), "t": t},
+        {
+            "config": json.dumps(job.config), "constant_along": json.dumps(job.plan.constant_along),
+            "guarantees": json.dumps({label: x for label, x in models.items() if x["model"] != "none"}),
+            "versions": json.dumps({"jaxbandits": "0"}),
+        },
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """A sweep over three keys in a directory, with labels that are HTML."""
+    out = tmp_path_factory.mktemp("runs") / "first"
+    local = partial(jb.algorithms.ldp_exp3, learning_rate=0.05, mixing=0.02)
+    ds = configured(
+        {OURS: jb.algorithms.private_batched, THEIRS: local, "no privacy": jb.algorithms.tsallis_inf},
+        jb.environments.bernoulli_losses, horizon=[60, 120], seeds=range(4, 12), checkpoints=20,
+        grid={"epsilon": EPSILONS, "environment.means": MEANS},
+    )  # fmt: skip
+    jb.save(ds, out / "results.nc")
+    return out
+
+
+def by_hand(labels=("a", "b"), seeds=5):
+    t = np.array([1, 10, 100])
+    values = (1 + np.arange(len(labels)))[:, None, None] * (1 + np.arange(seeds))[:, None] * t**0.5
+    return xr.Dataset({"regret": (("algorithm", "seed", "t"), values)}, {"algorithm": list(labels), "t": t})
+
+
+class Parsed(HTMLParser):
+    """The tables of a page by the title above them, its scripts, its addresses and all its text."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.title, self.tables, self.scripts, self.addresses, self.words, self.where = "", {}, [], [], [], []
+        self.feed(Path(path).read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attrs):
+        self.where.append(tag)
+        self.addresses += [value for name, value in attrs if name in ("src", "href", "action", "data")]
+        assert not [name for name, _ in attrs if name.startswith("on")]
+        if tag == "h2":
+            self.title = ""
+        if tag == "tr":
+            self.tables.setdefault(self.title, []).append([])
+        if tag in ("td", "th"):
+            self.tables[self.title][-1].append("")
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_endtag(self, tag):
+        while self.where and self.where.pop() != tag:
+            pass
+
+    def handle_data(self, data):
+        if "script" in self.where:
+            self.scripts[-1] += data
+        elif "td" in self.where or "th" in self.where:
+            self.tables[self.title][-1][-1] += data
+        else:
+            self.title += data if "h2" in self.where else ""
+            self.words.append(data)
+
+    def rows(self, title):
+        head, *rows = self.tables[title]
+        return [dict(zip(head, row, strict=True)) for row in rows]
+
+
+def test_numbers_are_those_of_the_statistics_and_labels_are_text(store, tmp_path, capsys):
+    assert main(["report", str(store)]) == 0
+    path = store / "report.html"
+    assert f"written to {path}" in capsys.readouterr().out and path.stat().st_size < 1_000_000
+    assert jb.report(store, tmp_path / "again" / "again.html").read_text(encoding="utf-8").replace(
+        str(tmp_path / "again" / "again.html"), str(path)
+    ) == path.read_text(encoding="utf-8")
+    page, ds = Parsed(path), jb.load(store)
+    summary = jb.summary(ds)
+    rows = page.rows("Regret at the end")
+    assert [row["algorithm"] for row in rows] == summary["algorithm"].tolist() and len(rows) == 36
+    assert [row["mean regret"] for row in rows] == [
+        f"{float(f'{x:.4g}'):,g}".replace("-", "−") for x in summary["mean"]
+    ]
+    assert {row["privacy level ε"] for row in rows} == {"0.1", "0.5", "∞"}
+    paired, pair = page.rows("Paired differences"), jb.compare(ds, OURS, THEIRS)
+    assert (paired[0]["a"], paired[0]["b"]) == (OURS, THEIRS) and len(paired) == 36
+    assert float(paired[0]["a − b"].replace("−", "-")) == float(f"{pair['difference'][0]:.4g}")
+    holm = jb.statistics.holm(np.concatenate([jb.compare(ds, *sides)["p_value"] for sides in (
+        (OURS, THEIRS), (OURS, "no privacy"), (THEIRS, "no privacy"))]))  # fmt: skip
+    assert float(paired[0]["p (Holm)"].replace("< ", "")) == pytest.approx(holm[0], rel=0.06)
+    charts = json.loads(page.scripts[0])
+    curves = charts[0]["series"]
+    for one in curves:  # every line ends at its own horizon, in what the summary says
+        row = ds.isel(horizon=one["at"][0], epsilon=one["at"][1] or 0, **{"environment.means": one["at"][2]})
+        mean = float(row.regret.sel(algorithm=one["label"], t=int(row.horizon)).mean())
+        assert [y for y in one["y"] if y is not None][-1] == pytest.approx(mean, rel=1e-4)
+    assert len(curves) == 2 * 12 + 4  # without privacy a line does not depend on epsilon
+    assert any(chart["ticks"] and ["∞" in text for _, text in chart["ticks"]][-1] for chart in charts)
+    # labels are text wherever they stand
+    assert len(page.scripts) == 3 and OURS in "".join(page.words) and THEIRS in "".join(page.words)
+    source = path.read_text(encoding="utf-8")
+    assert "<script>alert" not in source and "<b onclick" not in source
+    # what runs is what the policy names, and nothing is loaded
+    policy = html.unescape(re.search(r'Security-Policy" content="([^"]+)"', source)[1])
+    digests = [base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in page.scripts[1:]]
+    assert (
+        policy.endswith("script-src " + " ".join(f"'sha256-{d}'" for d in digests)) and "default-src 'none'" in policy
+    )
+    assert page.addresses and all(x.startswith(("#", "data:image/svg+xml;base64,")) for x in page.addresses)
+
+
+def test_configuration_privacy_and_theory(store):
+    (run,) = runs(store)
+    settings = config_arguments(tomllib.loads(run.toml), store)
+    again = prepared(settings.pop("algorithms"), settings.pop("environment"), settings, progress=False)
+    assert again.config == run.config and [axis.name for axis in again.plan.axes][1:] == [
+        "epsilon",
+        "environment.means",
+    ]
+
+    def privacy():
+        path = jb.report(store, store / "privacy.html")
+        return Parsed(path).rows("Privacy: claimed, spent, audited"), path.read_text(encoding="utf-8")
+
+    rows, text = privacy()
+    assert len(rows) == 24 and {row["audited ε at least"] for row in rows} == {"not audited"}
+    assert rows[0]["claimed ε"] == rows[0]["spent ε"] == "0.1" and rows[0]["model"] == "central"
+    assert "jaxbandits audit FILE.toml --out" in text and "No audit was found" in text
+    (store / "audit").mkdir()
+    lines = [f'"{rows[0]["algorithm"]}",0.07,False', f'"{rows[1]["algorithm"]}",0.3,True']
+    (store / "audit" / "audit.csv").write_text("\n".join(["algorithm,audited,refuted", *lines]), encoding="utf-8")
+    rows, text = privacy()
+    assert [(row["audited ε at least"], row["refuted"]) for row in rows[:3]] == [
+        ("0.07", "no"), ("0.3", "yes"), ("not audited", "–"),
+    ]  # fmt: skip
+    assert "does not cover all rows" in text
+    # exponents: sqrt(K T / epsilon) for the conversion, sqrt(K T log(K T)) / epsilon for local EXP3, no bound without
+    ours, theirs, none = np.reshape(rates.exponents(run.ds, run.plan, "t"), (3, -1))
+    np.testing.assert_allclose(ours[:4], 0.5)
+    assert 0.5 < theirs[0] < 0.7 and np.isnan(none).all()
+    over = np.reshape(rates.exponents(run.ds, run.plan, "epsilon"), (3, -1))
+    np.testing.assert_allclose(over[0], -0.5), np.testing.assert_allclose(over[1], -1.0)
+    # a part of a sweep, or one in another order, is not taken for the whole
+    assert runs(run.ds.isel(epsilon=[0]))[0].plan is None and runs(run.ds.isel(epsilon=[2, 1, 0]))[0].plan is None
+    assert papers("Neu 2015: `docs/a.md#b`. How: `docs/c.md`") == "Neu 2015"
+
+
+def test_what_a_report_makes_of_less(store, tmp_path, monkeypatch):
+    """One seed, a Dataset that says nothing of itself, an algorithm of the user's own, several sweeps, a selection."""
+
+    def mine(*, num_arms, horizon):
+        return jb.algorithms.ldp_ucb(num_arms=num_arms, horizon=horizon, epsilon=1.0)
+
+    arms = jb.environments.bernoulli_arms(means=[0.2, 0.8])
+    own = configured({"mine": mine}, arms, horizon=20, seeds=1, checkpoints=5)
+    hand = by_hand([f"algorithm {i}" for i in range(9)])
+    part = jb.load(store).isel(epsilon=0, algorithm=[0])
+    path = jb.report({"own": own, "by hand": hand, "part": part, "whole": store}, tmp_path / "all.html", title="A & B")
+    page = Parsed(path)
+    text = " ".join("".join(page.words).split())
+    assert "A & B" in page.words and "The Dataset does not say how it was computed." in text
+    assert "a report runs no code of yours" in text and "jaxbandits audit MODULE:FACTORY" in text
+    assert {row["sweep"] for row in page.rows("Regret at the end")} == {"own", "by hand", "part", "whole"}
+    slopes = [row for row in page.rows("Slopes and theory") if row["sweep"] == "by hand"]
+    assert [row["slope"] for row in slopes] == ["0.5"] * 9 and {row["theory"] for row in slopes} == {"–"}
+    assert sum(row["sweep"] == "by hand" for row in page.rows("Paired differences")) == 8  # with the first one only
+    assert "jb.report({" in text and path.stat().st_size < 1_500_000
+    monkeypatch.setattr(curves, "MAX_NUMBERS", 400)
+    many = xr.concat([by_hand(seeds=2).assign_coords(gap=x) for x in range(40)], "gap")
+    chart = curves.regret(selection.whole(many, "report"))
+    assert chart["note"] == "The page has room for 3 of 40 values of gap." and len(chart["series"]) == 6
+
+
+@pytest.mark.parametrize(
+    ("given", "path", "message"),
+    [
+        (by_hand(), "page.pdf", "does not end in .html"),
+        (by_hand(), "folder.html", "is a directory"),
+        (by_hand(), "file/page.html", "cannot write there"),
+        (by_hand(), 3, "must be the name of a file"),
+        ("nothing", "page.html", "no such file"),
+        ("empty", "page.html", "no results.nc there"),
+        (by_hand().regret, "page.html", "ds is <xarray.DataArray"),
+        (by_hand().drop_vars("regret"), "page.html", "without regret"),
+        (by_hand().mean("seed"), "page.html", "no 'seed' any more"),
+        ({}, "page.html", "holds no sweep"),
+        (["empty", "empty"], "page.html", "different names"),
+        (7, "page.html", "a run's directory"),
+    ],
+)
+def test_wrong_calls_are_refused_in_words(given, path, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("empty").mkdir(), Path("folder.html").mkdir(), Path("file").write_text("")
+    with pytest.raises((ValueError, TypeError), match=message):
+        jb.report(given, path)
+    assert not Path("page.html").exists()
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason=WITHOUT)
+def test_a_browser_finds_nothing_wrong(store, tmp_path):
+    path = jb.report(store, tmp_path / "page.html")
+    with browser() as page:
+        page.open(path, width=390)
+        assert faults(page) == [] and page.errors == [] and page.run("document.documentElement.dataset.ready") == "yes"
+        assert (
+            page.run("document.images.length") == 3
+            and page.run("document.querySelectorAll('b, [onclick]').length") == 0
+        )
+        charts = "document.querySelectorAll('.chart')"
+        assert page.run(f"[...{charts}].every((c) => c.querySelector('canvas').width > 200)")
+        # a click sorts, a second one the other way round
+        page.run("document.querySelectorAll('#table th button')[5].click()")
+        column = "[...document.querySelectorAll('#table tbody tr')].map((row) => Number(row.cells[5].dataset.order))"
+        rising = page.run(column)
+        assert rising == sorted(rising) and len(set(rising)) > 1
+        page.run("document.querySelectorAll('#table th button')[5].click()")
+        assert page.run(column) == rising[::-1]
+        # a name takes its curve away and brings it back; the grid's keys choose the curves
+        drawn = "document.querySelector('#regret canvas').toDataURL()"
+        button = "document.querySelector('#regret .legend button')"
+        before = page.run(drawn)
+        page.run(f"{button}.click()")
+        assert page.run(drawn) != before and page.run(f"{button}.getAttribute('aria-pressed')") == "false"
+        page.run(f"{button}.click()")
+        assert page.run(drawn) == before
+        said = page.run(f"{button}.textContent")
+        page.run("(() => { const s = document.querySelectorAll('#regret select')[1]; s.value = 2; "
+                 "s.dispatchEvent(new Event('change')); })()")  # fmt: skip
+        assert page.run(f"{button}.textContent") != said
+        # wide and dark, then printed
+        page.open(path, width=1280, dark=True)
+        assert faults(page) == [] and page.run("getComputedStyle(document.body).backgroundColor") == "rgb(22, 23, 24)"
+        page.pdf(tmp_path / "page.pdf")
+        assert page.errors == [] and (tmp_path / "page.pdf").read_bytes().startswith(b"%PDF")
+    # the checker sees planted faults
+    broken = tmp_path / "broken.html"
+    broken.write_text(
+        "<img alt=gone src=gone.png><p style='width: 900px'>wide</p><script>throw Error('thrown')</script>"
+    )
+    errors = " ".join(page_errors(broken, 390, "['and one more']"))
+    for fault in ("thrown", "ERR_FILE_NOT_FOUND", "no image: gone", "wider than the window", "and one more"):
+        assert fault in errors
