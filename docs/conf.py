@@ -1,4 +1,12 @@
-"""Sphinx configuration: Markdown pages, API pages from numpydoc docstrings. Nothing is fetched while building."""
+"""Sphinx configuration: Markdown pages, a gallery that is run, API pages from numpydoc docstrings.
+
+Nothing is fetched while building.
+"""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))  # our own extensions
 
 from jaxbandits.version import __version__
 
@@ -6,10 +14,24 @@ project = "jaxbandits"
 copyright = "the jaxbandits developers"
 version = release = __version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-source_suffix = {".md": "markdown"}
-exclude_patterns = ["_build"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",  # links to the source
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+    "api_pages",
+    "algorithm_catalogue",
+]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+exclude_patterns = ["_build", "_ext", "_templates"]
+templates_path = ["_templates"]
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_js_files = ["catalogue.js"]
 smartquotes = False  # API texts quote code
 html_title = f"jaxbandits {release}"
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist", "html_image"]  # html_image: thumbnails
@@ -23,6 +45,19 @@ napoleon_google_docstring = False
 napoleon_numpy_docstring = True
 napoleon_use_param = False  # one list of parameters, each with its type
 napoleon_use_rtype = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples/gallery",
+    "gallery_dirs": "gallery",
+    "backreferences_dir": "gallery/backreferences",  # which example uses what, for the API pages
+    "doc_module": ("jaxbandits",),
+    "image_scrapers": ("gallery_figures.figures",),
+    "within_subsection_order": "FileNameSortKey",
+    "remove_config_comments": True,
+    "show_signature": False,
+    "write_computation_times": False,
+    "min_reported_time": 1e6,  # times of the machine that built the site say nothing to a reader
+}
 
 
 def _skip(app, what, name, obj, skip, options):

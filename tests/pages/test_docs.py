@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import browser
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -72,16 +73,21 @@ def test_relative_links_of_the_readme_lead_somewhere():
     assert links and [link for link in links if not (ROOT / link).exists()] == []
 
 
-@pytest.mark.slow  # builds the documentation
-def test_the_documentation_builds_and_lists_every_public_name():
-    from sphinx.util.inventory import InventoryFile
-
+@pytest.fixture(scope="module")
+def site():
+    """The documentation, built once: every example of the gallery runs, and a warning is an error."""
     out = ROOT / "docs/_build/html"
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-E", "-b", "html", ROOT / "docs", out]
     built = subprocess.run([str(part) for part in command], capture_output=True, text=True)
     assert built.returncode == 0, built.stdout + built.stderr
+    return out
 
-    with open(out / "objects.inv", "rb") as file:
+
+@pytest.mark.slow  # builds the documentation
+def test_the_documentation_builds_and_lists_every_public_name(site):
+    from sphinx.util.inventory import InventoryFile
+
+    with open(site / "objects.inv", "rb") as file:
         inventory = InventoryFile.load(file, "", lambda base, path: path)
     listed = {name for kind, names in inventory.items() if kind.startswith("py:") for name in names}
     missing = []
@@ -98,3 +104,71 @@ def _listed_module(module, name, listed) -> bool:
     """
     value = getattr(module, name.rpartition(".")[2], None)
     return (isinstance(value, ModuleType) and value.__name__ in listed) or name.rpartition(".")[2].startswith("__")
+
+
+def test_regrets_of_the_guide_on_choosing_stand_where_it_says():
+    """Each number of its table is on the page, or rounds a value of the data, that its row or the last link names."""
+    page, checked, sources = ROOT / "docs/guides/choosing.md", 0, ""
+    for line in page.read_text().splitlines():
+        if line.startswith("| ") and not line.startswith("| structure"):
+            regrets, links = line.split("|")[5], re.findall(r"\]\((.*?)\)", line.split("|")[6])
+            if links:
+                texts = [(page.parent / link).read_text() for link in links]
+                rounded = [f"{float(x):,.0f}" for text in texts for x in re.findall(r"\d+\.\d+", text)]
+                sources = " ".join([*texts, *rounded])
+            for number in re.findall(r"(?<![\d,])\d[\d,]*\d|\d", re.sub(r"`.*?`", "", regrets)):
+                assert re.search(rf"(?<![\d,]){number}(?![\d])", sources), (number, line)
+                checked += 1
+    assert checked > 40
+
+
+def test_examples_of_the_gallery_are_short():
+    examples = sorted((ROOT / "examples/gallery").rglob("plot_*.py"))
+    assert len(examples) >= 16
+    assert [path.name for path in examples if len(path.read_text().splitlines()) > 60] == []
+
+
+@pytest.mark.slow  # reads the built documentation
+def test_the_catalogue_has_every_algorithm_and_its_cost(site):
+    from jaxbandits.catalogue import ALGORITHMS
+
+    rows = re.findall(r"<tr.*?</tr>", (site / "catalogue.html").read_text(), flags=re.S)
+    cells = [re.findall(r"<td.*?</td>", row, flags=re.S) for row in rows]
+    found = {re.sub(r"<.*?>", "", row[0]).strip(" ()\n"): row for row in cells if row}
+    assert sorted(found) == sorted(ALGORITHMS)
+    assert all("api/objects/jaxbandits.algorithms." in row[0] for row in found.values())
+    assert float(re.sub(r"<.*?>", "", found["ucb1"][5])) > 0
+
+
+PAGES = ("index", "gallery/index", "guides/choosing", "catalogue", "api/objects/jaxbandits.sweep")
+# a click on a heading sorts up, a second one down, and a chosen model leaves its rows
+SORTS = """(() => {
+    const table = document.querySelector(".catalogue table"), rows = () => [...table.tBodies[0].rows];
+    const heading = [...table.tHead.rows[0].cells].findIndex((cell) => cell.textContent === "ns a play");
+    const costs = () => rows().map((row) => row.cells[heading].textContent.trim()).filter((x) => x).map(Number);
+    const button = table.tHead.rows[0].cells[heading].querySelector("button"), sorted = (x, sign) =>
+        x.every((value, i) => i === 0 || sign * (value - x[i - 1]) >= 0);
+    button.click(); const up = sorted(costs(), 1);
+    button.click(); const down = sorted(costs(), -1);
+    const choice = [...document.querySelectorAll(".filters select")].find((x) => x.ariaLabel === "privacy");
+    choice.value = "local"; choice.dispatchEvent(new Event("input", {bubbles: true}));
+    const left = rows().filter((row) => !row.hidden);
+    const local = left.every((row) => row.cells[2].textContent.trim() === "local");
+    return [up, down, local, left.length > 0 && left.length < rows().length];
+})()"""
+
+
+@pytest.mark.slow  # starts a browser
+@pytest.mark.skipif(browser.CHROMIUM is None, reason=browser.WITHOUT)
+def test_pages_look_right_on_a_phone_and_on_a_desk(site):
+    shots = ROOT / "docs/_build/screenshots"
+    shots.mkdir(exist_ok=True)
+    with browser.browser() as page:
+        for name in PAGES:
+            for width in (390, 1280):
+                page.open(site / f"{name}.html", width)
+                assert browser.faults(page) == [], (name, width)
+                page.screenshot(shots / f"{name.replace('/', '-')}-{width}.png", whole=False)
+        page.open(site / "catalogue.html")
+        assert page.run(SORTS) == [True] * 4
+        assert page.errors == []

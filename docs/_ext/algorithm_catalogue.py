@@ -1,0 +1,58 @@
+"""The directive `algorithm-catalogue`: a table of all algorithms, from the code and from the measured costs."""
+
+import json
+import re
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+
+from jaxbandits.commands import listing
+from jaxbandits.protocol import Rewards
+from jaxbandits.selection import markdown
+
+HEADER = ["algorithm", "plays on", "privacy", "protects one", "rewards read", "ns a play", "static arguments", "paper"]
+SHOWN_STATIC = 6  # of the static arguments; those that the environment fixes are left out
+FIXED = ("num_arms", "dim", "num_agents", "num_experts", "horizon", "actions")
+
+
+def linked(paper: str) -> str:
+    """The paper's text with its pages of this site as links."""
+    return re.sub(r"`?docs/([\w/]+\.md(?:#[\w-]+)?)`?", r"[formulas](\1)", paper)
+
+
+def row(record: dict, cost: dict) -> list[str]:
+    """One algorithm: its cells in Markdown."""
+    rewards = record["rewards"]
+    if rewards is not None:
+        limits = {key: float(rewards[key]) for key in ("low", "high")}
+        rewards = Rewards(**rewards | limits)
+    static = [name for name in record["static"] if name not in FIXED][:SHOWN_STATIC]
+    return [
+        f"{{py:func}}`~jaxbandits.algorithms.{record['name']}`",
+        record["structure"],
+        record["model"],
+        (record["unit"] or "").replace("_", " "),
+        listing.reading(rewards),
+        f"{cost['play']:.3g}" if cost else "",
+        ", ".join(f"`{name}`" for name in static),
+        linked(record["paper"] or "").replace("|", "\\|"),
+    ]
+
+
+class AlgorithmCatalogue(SphinxDirective):
+    """The table, in a block of its own class that `catalogue.js` finds."""
+
+    def run(self) -> list[nodes.Node]:
+        file = Path(self.env.srcdir) / "figures/performance.json"
+        self.env.note_dependency(str(file))
+        costs = json.loads(file.read_text())["roofline"]
+        rows = [row(listing.record(name), costs.get(name, {})) for name in listing.names("algorithms")]
+        block = nodes.container(classes=["catalogue"])
+        block += self.parse_text_to_nodes(markdown([HEADER, *rows]))
+        return [block]
+
+
+def setup(app):
+    app.add_directive("algorithm-catalogue", AlgorithmCatalogue)
+    return {"parallel_read_safe": True}

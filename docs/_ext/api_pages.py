@@ -1,0 +1,108 @@
+"""The API reference: a page for each module with its objects by family, from which autosummary makes a page an object.
+
+The pages are written before Sphinx looks for files, from the modules' own lists of public names, so that no name can
+be forgotten.
+"""
+
+import importlib
+import inspect
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
+
+
+class Page(NamedTuple):
+    """A module's page."""
+
+    module: str
+    title: str
+    names: tuple[str, ...] = ()  # the public ones where the module has no list of its own
+    text: str = ""
+
+
+PAGES = (
+    Page("jaxbandits", "Package"),
+    Page("jaxbandits.environments", "Environments"),
+    Page("jaxbandits.algorithms", "Algorithms", text="The :doc:`../catalogue` compares them."),
+    Page("jaxbandits.adversaries", "Adversaries"),
+    Page("jaxbandits.theory", "Theory"),
+    Page(
+        "jaxbandits.algorithms.linear.formulas",
+        "Formulas of robust elimination",
+        ("counts", "mean_square", "lambda_value", "gamma_practical", "gamma_paper"),
+    ),
+    Page("jaxbandits.estimators", "Estimators"),
+    Page("jaxbandits.learners", "Learners"),
+    Page("jaxbandits.mechanisms", "Mechanisms"),
+    Page(
+        "jaxbandits.privacy",
+        "Privacy",
+        ("Ledger", "ledger", "markdown", "table"),
+        "The page :doc:`../privacy` says what the guarantees mean.",
+    ),
+    Page("jaxbandits.auditing", "Auditing"),
+    Page("jaxbandits.statistics", "Statistics"),
+    Page("jaxbandits.reports.plot", "Plots", text="These are what ``jaxbandits.plot`` has."),
+    Page("jaxbandits.checking", "Checking", text="The rules that ``jaxbandits.check`` tries."),
+    Page("jaxbandits.protocol", "Protocol", text="The page :doc:`../extending` shows how these fit together."),
+    Page("jaxbandits.random", "Random numbers"),
+    Page("jaxbandits.numerics", "Numerics"),
+)
+FAMILIES = {
+    "adversarial": "Adversarial losses, late feedback and experts",
+    "stochastic": "Stochastic arms",
+    "robust": "Heavy tails and corrupted rewards",
+    "linear": "Fixed linear arms",
+    "contextual": "Contexts",
+    "federated": "Agents and a server",
+}
+
+
+def public(module: ModuleType) -> list[str]:
+    """`module.__all__`, or the functions and classes that a module without one defines."""
+    if hasattr(module, "__all__"):
+        return [name for name in module.__all__ if not name.startswith("__")]
+    own = [name for name, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__]
+    return [name for name in own if not name.startswith("_")]
+
+
+def families(module: ModuleType, names: list[str]) -> dict[str, list[str]]:
+    """Title -> names: algorithms by the wing of the package they are in, everything else under no title."""
+    if module.__name__ != "jaxbandits.algorithms":
+        return {"": names}
+    wings = {name: getattr(module, name).__module__.split(".")[2] for name in names}
+    return {title: [name for name in names if wings[name] == wing] for wing, title in FAMILIES.items()}
+
+
+def text(page: Page, listed: set[str]) -> str:
+    """The page as reStructuredText."""
+    module = importlib.import_module(page.module)
+    names = list(page.names) or public(module)
+    rows = [page.title, "=" * len(page.title), "", f".. automodule:: {page.module}", "", page.text, ""]
+    for title, members in families(module, names).items():
+        rows += [title, "-" * len(title), ""] if title else []
+        rows += [".. autosummary::", "   :toctree: objects", "   :nosignatures:", ""]
+        for name in members:
+            value = getattr(module, name)
+            home = value.__name__ if inspect.ismodule(value) else f"{page.module}.{name}"
+            if home not in listed:  # a module among the public names has a page of its own
+                rows.append(f"   {name}")
+        rows.append("")
+    return "\n".join(rows)
+
+
+def write(app, config) -> None:
+    """Write the pages into `api/`, where they changed."""
+    folder = Path(app.srcdir) / "api"
+    folder.mkdir(exist_ok=True)
+    listed = {page.module for page in PAGES}
+    for page in PAGES:
+        file = folder / f"{page.module.removeprefix('jaxbandits.')}.rst"
+        new = text(page, listed)
+        if not file.exists() or file.read_text() != new:
+            file.write_text(new)
+
+
+def setup(app):
+    app.connect("config-inited", write)
+    return {"parallel_read_safe": True}
