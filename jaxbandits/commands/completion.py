@@ -52,7 +52,7 @@ def script(shell: str, parser: argparse.ArgumentParser) -> str:
                 action.choices = known
             elif action.type is Path:
                 kind = shtab.DIRECTORY if "DIR" in str(action.metavar) else shtab.FILE
-                action.complete = kind  # type: ignore[attr-defined]
+                action.complete = kind
     return shtab.complete(parser, shell=shell)
 
 
