@@ -192,7 +192,7 @@ def test_configuration_privacy_and_theory(store):
     np.testing.assert_allclose(over[0], -0.5), np.testing.assert_allclose(over[1], -1.0)
     # a part of a sweep, or one in another order, is not taken for the whole
     assert runs(run.ds.isel(epsilon=[0]))[0].plan is None and runs(run.ds.isel(epsilon=[2, 1, 0]))[0].plan is None
-    assert papers("Neu 2015: `docs/a.md#b`. How: `docs/c.md`") == "Neu 2015"
+    assert papers("Neu 2015: `docs/formulas/private_adversarial.md#exp3`. How: `docs/concepts.md`") == "Neu 2015"
 
 
 def test_what_a_report_makes_of_less(store, tmp_path, monkeypatch):

@@ -173,7 +173,7 @@ def cited(runs: Iterable[Run]) -> list[tuple[str, str]]:
 def papers(citation: str) -> str:
     """The papers of a citation, without pages of the documentation and what says only where these are.
 
-    >>> papers("Neu 2015, Theorem 1: `docs/formulas/private.md#exp3`. How it is tuned: `docs/tuning.md`")
+    >>> papers("Neu 2015, Theorem 1: `docs/formulas/private_adversarial.md#exp3`. How it is tuned: `docs/concepts.md`")
     'Neu 2015, Theorem 1'
     """
     kept = []
