@@ -105,7 +105,7 @@ def _law_of(delay: Any, horizon: int) -> tuple[Law, int]:
         raise ValueError(f"delay = {shown(delay)} is no delay: {REMEDY}")
     if isinstance(delay, tuple | list) and delay and isinstance(delay[0], str):
         return _drawn(delay, horizon)
-    if np.ndim(delay) == 0:
+    if not isinstance(delay, tuple | list) and np.ndim(delay) == 0:
         plays = integer("delay", delay, 0, remedy=f"or {REMEDY}")
         return Fixed(np.int32(min(plays, NEVER)), 0, np.int32(min(horizon, NEVER))), plays
     delays = array("delay", delay, 1, 0.0, remedy=REMEDY)
