@@ -184,6 +184,8 @@ def reproduce(
         for name, one in declared(full).items():
             store = home / "sweeps" / name
             results[name], chosen = run(one, store, progress=progress)
+            # the paper's word on the axes of pictures: the page says what regret is against
+            results[name]["regret"].attrs["long_name"] = "cumulative regret"
             seconds += sum(computing_time.seconds(chunks) for chunks in store.rglob("chunks"))
             if chosen is not None:
                 paths.append(home / f"{name}_tuning.csv")
