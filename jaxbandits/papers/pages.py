@@ -13,6 +13,7 @@ import numpy as np
 import xarray as xr
 
 from jaxbandits.papers.study import Reproduction, claims_table
+from jaxbandits.searching import WorstCase
 from jaxbandits.version import __version__
 
 
@@ -61,7 +62,7 @@ def write(name: str, done: Reproduction, docs: Path) -> list[Path]:
 
 
 def how_it_was_run(name: str, done: Reproduction) -> str:
-    """The command, the seconds, the seeds and horizons, and the data of the pictures, as a paragraph of Markdown."""
+    """The command, seconds, seeds, horizons, searches, and the data of the pictures, as a paragraph of Markdown."""
     datasets = [ds for ds in done.results.values() if isinstance(ds, xr.Dataset)]
     parts = [f"{done.seconds:,.0f} s", f"version {__version__}"]
     if datasets:
@@ -69,6 +70,9 @@ def how_it_was_run(name: str, done: Reproduction) -> str:
         horizons = np.unique(np.concatenate([horizons_of(ds) for ds in datasets]))
         ends = " to ".join(dict.fromkeys(f"{int(x):,}" for x in horizons[[0, -1]]))
         parts[1:1] = [f"seeds {' and '.join(seeds)}", f"T = {ends}"]
+    searches = [found.trials for found in done.results.values() if isinstance(found, WorstCase)]
+    for trials, first, last in sorted({(x.sizes["trial"], int(x.seed[0]), int(x.seed[-1])) for x in searches}):
+        parts[-1:-1] = [f"attacks chosen among {trials} on seeds {first:,} to {last:,}"]
     text = f"`jaxbandits reproduce {name} --full`: {', '.join(parts)}."
     paper, figure = name.split("/")
     links = [f"[{key}](../figures/{paper}/{figure}-{key}.csv)" for key in done.figures]

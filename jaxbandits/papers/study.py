@@ -17,6 +17,7 @@ import pandas as pd
 import xarray as xr
 
 from jaxbandits.reports import plot
+from jaxbandits.searching import worst_case
 from jaxbandits.searching.methods import Tried, grid
 from jaxbandits.searching.objective import over_family
 from jaxbandits.searching.population import Problem, concerns, evaluate, parts_of_space, reached_by, unfolded
@@ -29,7 +30,9 @@ from jaxbandits.sweeps.storage import computing_time
 from jaxbandits.typing import Vector
 
 Results: TypeAlias = dict[str, Any]
-"""What a study computed, by name: the Dataset of a sweep, or what a computed function returned."""
+"""What a study computed, by name: the Dataset of a sweep, the WorstCase of a search, or what a computed function
+returned.
+"""
 
 
 class Tuning(NamedTuple):
@@ -50,6 +53,12 @@ class Sweep(NamedTuple):
 
     settings: dict[str, Any]  # arguments of `jb.sweep`
     tuning: Tuning | None = None
+
+
+class Search(NamedTuple):
+    """One search for the worst attack. It reports on the `report_seeds` in `settings`."""
+
+    settings: dict[str, Any]  # arguments of `jb.worst_case`
 
 
 MIN_DECADES = 2.0  # of the axis along which an exponent is fitted, for a verdict
@@ -124,6 +133,7 @@ class Study(NamedTuple):
     computed: Callable[[bool], dict[str, Any]] = lambda full: {}  # what is no sweep: plain NumPy on the host
     # full?, results -> sweeps that the first ones' results ask for
     following: Callable[[bool, dict], dict[str, Sweep]] = lambda full, results: {}
+    searches: Callable[[bool], dict[str, Search]] = lambda full: {}  # full? -> the searches for worst attacks
 
 
 class Reproduction(NamedTuple):
@@ -156,7 +166,7 @@ def reproduce(
         What is run.
     directory : str or Path
         DIR. Written are `<figure>.<format>` and `<figure>.csv`, `<sweep>_tuning.csv` (the values chosen), `claims.csv`
-        and `claims.md`, and a store per sweep under `sweeps/`.
+        and `claims.md`, a store per sweep under `sweeps/`, and one per search under `searches/`.
     full : bool
         Whether it runs at full size; by default at a size of about 20 seconds.
     formats : sequence of str
@@ -190,6 +200,10 @@ def reproduce(
             if chosen is not None:
                 paths.append(home / f"{name}_tuning.csv")
                 chosen.to_csv(paths[-1], index=False)
+    for name, search in study.searches(full).items():
+        store = home / "searches" / name
+        results[name] = worst_case(**search.settings, store=store, progress=progress)
+        seconds += sum(computing_time.seconds(chunks) for chunks in store.rglob("chunks"))
     home.mkdir(parents=True, exist_ok=True)
     figures = {name: draw(results) for name, draw in study.figures.items()}
     for name, figure in figures.items():

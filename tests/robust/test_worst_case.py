@@ -9,6 +9,8 @@ import xarray as xr
 
 import jaxbandits as jb
 from jaxbandits import theory
+from jaxbandits.papers import Claim, Search, Study, pages, reproduce
+from jaxbandits.papers.across import worst_case as study
 from jaxbandits.protocol import Adversary, Attack
 from jaxbandits.searching import cross_entropy, worst_case
 from jaxbandits.searching.expression import written
@@ -326,6 +328,44 @@ def test_expressions():
         "functools.partial(jb.algorithms.private_batched, base=functools.partial(jb.algorithms.exp3, mixing=0.1))"
     )
     assert written(inner) == expected
+
+
+# ---- studies
+
+
+def small_study():
+    attack = {"adversary": HUBER, "space": {"value": (-10.0, 10.0)}, "trials": 2} | SETTINGS
+    del attack["progress"]
+    return Study(
+        "a title", "a source", lambda full: {}, {},
+        lambda results: [Claim("regret", "", f"{results['ucb'].regret:.1f}")],
+        searches=lambda full: {"ucb": Search({"algorithm": "ucb1", "environment": ARMS} | attack)},
+    )  # fmt: skip
+
+
+def test_a_study_searches_and_goes_on(tmp_path, monkeypatch):
+    done = reproduce(small_study(), tmp_path, progress=False)
+    assert done.results["ucb"].trials.sizes["trial"] == 2 and done.claims[0].measured
+    assert "attacks chosen among 2 on seeds 0 to 15" in pages.how_it_was_run("across/worst-case", done)
+    from jaxbandits.sweeps.engines.local import Local
+
+    monkeypatch.setattr(Local, "run", lambda *args, **kwargs: pytest.fail("computed again"), raising=True)
+    assert reproduce(small_study(), tmp_path, progress=False).results["ucb"].regret == done.results["ucb"].regret
+
+
+def test_the_study_of_every_robust_algorithm():
+    searched = study.searches(True)
+    assert {name for name in study.sweeps(True)} == {name.removesuffix(", attacked") for name in searched}
+    assert {one.settings["trials"] for one in searched.values()} == {64}
+    for one in [*searched.values(), *study.searches(False).values()]:
+        assert not set(range(one.settings["seeds"])) & set(one.settings["report_seeds"])
+    again = study.again("UCB1", full=False, kind="target", value=3.0)
+    attack = functools.partial(jb.adversaries.huber, corruption=0.05, kind="target", value=3.0)
+    plain = jb.sweep(
+        "ucb1", study.PARETO, horizon=300, seeds=range(1000, 1016), checkpoints=1, reward_adversary=attack,
+        progress=False,
+    )  # fmt: skip
+    np.testing.assert_array_equal(again.regret.values, plain.regret.values)
 
 
 # ---- how much the search value is biased

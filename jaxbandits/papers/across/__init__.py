@@ -9,6 +9,7 @@ from jaxbandits.papers.across import (
     named_epsilon,
     plain_thompson,
     trust,
+    worst_case,
 )
 
 STUDIES = {
@@ -20,4 +21,5 @@ STUDIES = {
     "trust": trust.STUDY,
     "atlas": atlas.STUDY,
     "plain-thompson": plain_thompson.STUDY,
+    "worst-case": worst_case.STUDY,
 }

@@ -1,0 +1,201 @@
+"""The worst attack found on every robust algorithm: what it is, what it costs on fresh seeds, and what the default
+attack of the same size costs.
+
+A share of rewards, reports or agents is corrupted, or rewards up to a budget; how it is used is searched.
+"""
+
+import math
+from functools import partial
+from typing import Any, NamedTuple
+
+import xarray as xr
+
+from jaxbandits import adversaries as v
+from jaxbandits import algorithms as a
+from jaxbandits import environments as e
+from jaxbandits.papers.byzantine.instance import FEDERATED, RULES
+from jaxbandits.papers.private_robust_mab.raw_moments import PARETO, PRM
+from jaxbandits.papers.robust_linear.instance import M1, M2, PRIVATE, with_batches
+from jaxbandits.papers.study import Claim, Results, Search, Study, Sweep, number_text
+from jaxbandits.papers.tables import share_text
+from jaxbandits.searching import WorstCase
+from jaxbandits.selection import final_regret
+from jaxbandits.statistics import mean_interval
+from jaxbandits.sweeps import sweep
+
+SHARE, AGENT_SHARE, EPSILON = 0.05, 0.2, 1.0
+BUDGET, LINEAR_BUDGET = 100.0, 50.0
+SIZES = (0.01, 1000.0, "log")
+REWARDS = {"kind": ["fixed", "swapped", "sign_flip", "random_sign", "target"], "value": SIZES}
+REPORTS = {"kind": ["fixed", "random_sign", "target", "in_range"], "value": SIZES}
+SPENT = {
+    "kind": ["lower_best", "raise_worst", "empirical_best"], "schedule": ["early", "late", "uniform", "burst"],
+    "size": (0.05, 1.0), "margin": (0.0, 0.2),
+}  # fmt: skip
+AGENTS = {"kind": ["target", "sign_flip", "inner_product", "alie", "noise"], "scale": SIZES}
+
+
+class Setting(NamedTuple):
+    """Where algorithms play, and the attacks on them."""
+
+    algorithms: dict[str, Any]
+    environment: Any
+    slot: str
+    adversary: Any  # with its share
+    space: dict[str, Any]
+    horizon: int
+
+
+HUBER, BYZANTINE = partial(v.huber, corruption=SHARE), partial(v.byzantine, corruption=AGENT_SHARE)
+BUDGETED = partial(v.budgeted, total=BUDGET)
+UNBOUNDED = partial(v.budgeted, total=LINEAR_BUDGET, low=-math.inf, high=math.inf)
+BERNOULLI = partial(e.bernoulli_arms, means=[0.8, 0.6, 0.5, 0.3])
+NORMAL = partial(e.gaussian_arms, means=[1.0, 0.0, 0.0, -1.0])
+CONTEXTS = partial(e.contextual_linear, num_arms=10, dim=5, reward="gaussian")
+QUICK = ("UCB1", "crUCB")
+# A further robust algorithm is a further entry here.
+INDICES = {"UCB1": a.ucb1, "robust UCB": partial(a.robust_ucb, moment_bound=1.0)}
+REREAD = {  # every reward at each play
+    "crUCB": partial(a.cr_ucb, noise_scale=0.5, corruption_bound=SHARE),
+    "Huber UCB": partial(a.huber_ucb, noise_scale=0.5, corruption_bound=SHARE),
+}
+RACES = {
+    "UCB1 under a budget": a.ucb1,
+    "elimination told the budget": partial(a.stopping_elimination, corruption_budget=BUDGET, failure_prob=0.05),
+    "elimination told nothing": partial(a.stopping_elimination, failure_prob=0.05),
+    "multi-layer race of half width": partial(a.multilayer_elimination, width_scale=0.5, failure_prob=0.05),
+    "BARBAR of 1/256 length": partial(a.barbar, length_scale=1 / 256, failure_prob=0.05),
+}
+NORMALS = {"CRIMED": partial(a.crimed, corruption_bound=SHARE)}
+WEIGHTED = {
+    "OFUL under a budget": partial(a.cw_oful, corruption_budget=0.0, radius_scale=0.3),
+    "CW-OFUL told the budget": partial(a.cw_oful, corruption_budget=LINEAR_BUDGET, radius_scale=0.3),
+    "Hvt-LinUCB under a budget": partial(a.hvt_linucb, moment_scale=0.5, radius_scale=1e-4),
+    "robust OFUL told the budget": partial(
+        a.robust_oful, moment_scale=0.5, corruption_budget=LINEAR_BUDGET, radius_scale=1e-4
+    ),
+}
+BLOCKS = {label: partial(made, epsilon=EPSILON, corruption_bound=SHARE) for label, made in PRM.items()}
+LOCAL = {"local elimination": partial(a.local_robust_elimination, epsilon=EPSILON, corruption_after=SHARE)}
+LINEAR = {
+    "M1": partial(M1, corruption_bound=SHARE),
+    "M2": partial(M2, corruption_bound=SHARE),
+    "median elimination": partial(a.median_elimination, corruption_bound=SHARE),
+    "trimmed elimination": partial(a.trimmed_elimination, corruption_bound=SHARE),
+    "Bogunovic et al.": a.bogunovic_elimination,
+}
+FEDERATED_RULES = {
+    label: partial(rule, window=10, corruption_bound=AGENT_SHARE) for label, rule in RULES.items() if label != "mean"
+} | {"mean of agents": partial(RULES["mean"], window=10)}
+
+
+def per_play(space: dict[str, Any]) -> dict[str, Any]:
+    """The space without what needs arms that stay."""
+    return {**space, "kind": [kind for kind in space["kind"] if kind != "empirical_best"]}
+
+
+def settings(full: bool) -> list[Setting]:
+    """All of them at full size; two algorithms for arms and two kinds of attack at quick size."""
+    if not full:
+        arms, few = {label: (INDICES | REREAD)[label] for label in QUICK}, REWARDS | {"kind": ["fixed", "target"]}
+        return [Setting(arms, PARETO, "reward", HUBER, few, 300)]
+    return [
+        Setting(INDICES, PARETO, "reward", HUBER, REWARDS, 20_000),
+        Setting(REREAD, PARETO, "reward", HUBER, REWARDS, 2000),
+        Setting(NORMALS, NORMAL, "reward", HUBER, REWARDS, 2000),
+        Setting(RACES, BERNOULLI, "reward", BUDGETED, SPENT, 20_000),
+        Setting(WEIGHTED, CONTEXTS, "reward", UNBOUNDED, per_play(SPENT), 2000),
+        Setting(BLOCKS, PARETO, "reward", HUBER, REWARDS, 100_000),
+        Setting(LOCAL, PARETO, "message", HUBER, REPORTS, 100_000),
+        Setting(with_batches(LINEAR, 10_000), PRIVATE, "reward", HUBER, REWARDS, 10_000),
+        Setting(FEDERATED_RULES, FEDERATED, "message", BYZANTINE, AGENTS, 1000),
+    ]
+
+
+def reported(full: bool) -> range:
+    """The seeds of the table, which no search sees."""
+    return range(1000, 1200) if full else range(1000, 1016)
+
+
+def sweeps(full: bool) -> dict[str, Sweep]:
+    """The default attack on each algorithm."""
+    return {
+        label: Sweep(
+            {
+                "algorithms": {label: algorithm}, "environment": one.environment, "horizon": one.horizon,
+                "seeds": reported(full), "checkpoints": 1, f"{one.slot}_adversary": one.adversary,
+            }
+        )
+        for one in settings(full) for label, algorithm in one.algorithms.items()
+    }  # fmt: skip
+
+
+def searches(full: bool) -> dict[str, Search]:
+    """A search for each algorithm, all of as many trials."""
+    return {
+        _attacked(label): Search(
+            {
+                "algorithm": {label: algorithm}, "environment": one.environment, "adversary": one.adversary,
+                "slot": one.slot, "space": one.space, "horizon": one.horizon, "seeds": 64 if full else 8,
+                "trials": 64 if full else 5, "report_seeds": reported(full),
+            }
+        )
+        for one in settings(full) for label, algorithm in one.algorithms.items()
+    }  # fmt: skip
+
+
+def _attacked(label: str) -> str:
+    return f"{label}, attacked"
+
+
+def again(label: str, *, full: bool = True, **attack: Any) -> xr.Dataset:
+    """The sweep of an algorithm under one attack on the seeds of the table, as the table's last rows call it."""
+    one = sweeps(full)[label].settings
+    (slot,) = [key for key in one if key.endswith("_adversary")]
+    return sweep(**one | {slot: partial(one[slot], **attack)}, progress=False)
+
+
+def claims(results: Results) -> list[Claim]:
+    """For each algorithm the attack found, its regret beside that of the default attack, and how to run it again."""
+    entries = []
+    for label in [name for name in results if _attacked(name) in results]:
+        found: WorstCase = results[_attacked(label)]
+        about = found.trials.attrs
+        attack = ", ".join(f"{key} = {x if isinstance(x, str) else f'{x:.3g}'}" for key, x in found.params.items())
+        exact = [f"{key}={x!r}" for key, x in found.params.items()]
+        default = final_regret(results[label]).isel(algorithm=0).values
+        report = found.trials["report_regret"].values
+        entries += [
+            Claim(f"{label}: the worst attack found", "", f"{attack}, {_corrupted(about)}"),
+            Claim(
+                f"{label}: regret under it; the default attack; the difference", "",
+                f"{_interval(report)}; {_interval(default)}; {_interval(report - default)}",
+            ),
+            Claim(f"{label}: search value (biased upwards)", "", number_text(float(found.trials.search_value.max()))),
+            Claim(f"{label}: again", "", f"`{__name__}.again({', '.join([repr(label), *exact])})`"),
+        ]  # fmt: skip
+    return entries
+
+
+def _corrupted(about: dict[str, Any]) -> str:
+    """How much is corrupted, and of what."""
+    if about["adversary"] == "budgeted":
+        return f"with a budget of {LINEAR_BUDGET if about['algorithm'] in WEIGHTED else BUDGET:g}"
+    if about["adversary"] == "byzantine":
+        return f"on {share_text(AGENT_SHARE)} of agents"
+    return f"on {share_text(SHARE)} of {'rewards' if about['slot'] == 'reward' else 'reports'}"
+
+
+def _interval(values: Any) -> str:
+    mean, low, high = (number_text(float(x)) if math.isfinite(x) else "-" for x in mean_interval(values))
+    return f"{mean} [{low}, {high}]"
+
+
+STUDY = Study(
+    "The worst attack found on every robust algorithm",
+    "docs/formulas/robust_frontier.md#robust-frontier-worst-case",
+    sweeps,
+    {},
+    claims,
+    searches=searches,
+)
