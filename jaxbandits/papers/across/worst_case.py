@@ -137,7 +137,7 @@ def searches(full: bool) -> dict[str, Search]:
             {
                 "algorithm": {label: algorithm}, "environment": one.environment, "adversary": one.adversary,
                 "slot": one.slot, "space": one.space, "horizon": one.horizon, "seeds": 64 if full else 8,
-                "trials": 64 if full else 5, "report_seeds": reported(full),
+                "trials": 32 if full else 5, "report_seeds": reported(full),
             }
         )
         for one in settings(full) for label, algorithm in one.algorithms.items()
