@@ -134,7 +134,7 @@ def hybrid_tuning(num_arms: int, delay_bound: Scalar) -> tuple[float, float]:
     Examples
     --------
     >>> [round(x, 6) for x in hybrid_tuning(4, 50)]
-    [1016.244892, 5030269.767021]
+    [1016.244892, 5030269.767145]
     """
     num_arms = integer("num_arms", num_arms, 2)
     d = number("delay_bound", delay_bound, 0.0)
