@@ -11,8 +11,8 @@ from . import theory as theory
 from .auditing import audit as audit
 from .checking import check as check
 from .contract import ContractError as ContractError
-from .environments.data import read_labelled as read_labelled
-from .environments.data import read_losses as read_losses
+from .environments.rows import read_labelled as read_labelled
+from .environments.rows import read_losses as read_losses
 from .reports import plot as plot
 from .searching import WorstCase as WorstCase
 from .searching import worst_case as worst_case

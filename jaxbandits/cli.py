@@ -69,6 +69,7 @@ def parser() -> argparse.ArgumentParser:
     drawing.add_argument("--out", metavar="PLACE", type=Path, help="where to write them (default: DIR)")
     drawing.add_argument("--format", default="png", metavar="png,pdf")
     drawing.add_argument("--against", metavar="KEY", help="grid key on the horizontal axis")
+    drawing.add_argument("--reward", action="store_true", help="also the expected reward against plays")
     auditing = commands.add_parser("audit", help="prove how much of a claimed privacy budget is spent")
     auditing.add_argument(
         "name",
@@ -221,6 +222,11 @@ def _job(given, fresh: bool = False):
         settings.pop("algorithms"), settings.pop("environment"), settings, memory=settings.pop("memory", None),
         store=_directory(given), engine=given.engine, progress=not given.quiet, fresh=fresh,
     )  # fmt: skip
+    if (figure or {}).get("reward") and not job.has_best:
+        raise ValueError(
+            f"{given.file}: figure.reward: contexts decide which arm is best in this environment, so that only regret "
+            "is known: leave it out"
+        )
     return job, figure, caption
 
 
@@ -323,6 +329,8 @@ def draw(given) -> int:
         if given.against not in ds.regret.dims:
             raise ValueError(f"--against {given.against}: the run has no such axis; it has {', '.join(ds.regret.dims)}")
         figure["against"] = given.against
+    if given.reward:
+        figure["reward"] = True
     place = given.out or given.directory
     if given.out:
         place.mkdir(parents=True, exist_ok=True)

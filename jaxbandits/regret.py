@@ -1,9 +1,11 @@
-"""Regret from counts of pulls, on the host."""
+"""Regret from counts of pulls, and what it is measured against, on the host."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from jaxbandits.protocol import Environment
 from jaxbandits.typing import Float, Int, Tensor
 
 
@@ -21,3 +23,23 @@ def regret_of_counts(counts: Int[Tensor, "... K"], means: Float[Tensor, " K"]) -
         if gap != 0:
             regret += counts[..., arm] * gap
     return regret
+
+
+def has_best(environment: Environment) -> bool:
+    """Whether `best_reward` is known."""
+    return environment.world.baseline is not None or "means" in environment.facts
+
+
+def best_reward(environment: Environment, seeds: Sequence[int], times: Int[Tensor, " C"]) -> Any:
+    """The expected reward over plays 1..t of what regret is measured against, so that reward is this less regret.
+
+    float64 [C], or [S, C] where it depends on the seed. None where another arm is best at every context: then only the
+    differences of rewards are known. Where regret is loss less `World.baseline`, rewards are 1 - loss.
+    """
+    world, times = environment.world, np.asarray(times, np.int64)
+    if world.baseline is not None and world.seeded:
+        return np.stack([times - np.asarray(world.baseline(environment.params, seed, times)) for seed in seeds])
+    if world.baseline is not None:
+        return times - np.asarray(world.baseline(environment.params, 0, times), np.float64)
+    means = environment.facts.get("means")
+    return None if means is None else times * np.asarray(means, np.float64).max()

@@ -67,13 +67,16 @@ def whole(ds: xr.Dataset, function: str) -> xr.Dataset:
                 f"{function}: ds has no {name!r} any more: select with ds.sel or ds.isel without drop=True, "
                 "and do not average first"
             )
-    scalars = [str(name) for name, c in ds.coords.items() if c.ndim == 0 and name != "arm"]
+    scalars = [str(name) for name, c in ds.coords.items() if c.ndim == 0 and name not in ("arm", "arm_name")]
     if "point" in scalars:  # the keys of a point ride along it
         riders = [name for name in scalars if name not in ("algorithm", "seed", "t", "horizon", "point")]
         ds = ds.drop_vars(riders).expand_dims("point").assign_coords({n: ("point", [ds[n].values[()]]) for n in riders})
         scalars = [name for name in scalars if name not in ("point", *riders)]
     if "t" in scalars:  # the other variables have no plays
-        ds = ds.drop_vars("t").assign(regret=ds["regret"].drop_vars("t").expand_dims(t=[ds["t"].values[()]]))
+        there = [name for name in ("regret", "best_reward") if name in ds]
+        ds = ds.drop_vars("t").assign(
+            {name: ds[name].drop_vars("t").expand_dims(t=[ds["t"].values[()]]) for name in there}
+        )
     if scalars := [name for name in scalars if name != "t"]:
         ds = ds.expand_dims(scalars)
     keys = [d for d in ds["regret"].dims if d not in ("algorithm", "seed", "t")]

@@ -181,8 +181,10 @@ def factory(function: Callable[P, Part]) -> Callable[P, Part]:
                 f"{name}: {extreme or ', '.join(kwargs)} leads to numbers that cannot be held ({error.args[-1]}): "
                 "choose something nearer 1"
             ) from None
-        _freeze((part.params, getattr(part, "facts", ()), kwargs))
-        config = Arguments({"name": name, **bound.arguments})
+        # an environment may say how its arguments are recorded: a DataFrame as its numbers
+        plain = {key: x for key, x in part.config.items() if key in known} if isinstance(part, Environment) else {}
+        _freeze((part.params, getattr(part, "facts", ()), kwargs, plain))
+        config = Arguments({"name": name, **bound.arguments, **plain})
         config.home, config.defaults = home, defaults
         config.built = _fixing(part)
         part = part._replace(config=config)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def clear(directory: str | Path) -> None:
     """Remove what an earlier run wrote beside its results, and nothing else."""
-    known = ("config.toml", "summary.csv", "provenance.json", "regret.*", "against_*.*")
+    known = ("config.toml", "summary.csv", "provenance.json", "regret.*", "reward.*", "against_*.*")
     for path in [p for pattern in known for p in Path(directory).glob(pattern)]:
         path.unlink()
 
@@ -63,7 +63,10 @@ def draw(
     figure: Mapping[str, Any] | None = None,
     caption: str = "",
 ) -> list[Path]:
-    """Draw a run: regret against t, and final regret against the first numeric grid key (or `figure["against"]`)."""
+    """Draw a run: regret against t, and final regret against the first numeric grid key (or `figure["against"]`).
+
+    With `figure["reward"]` also the expected reward against t.
+    """
     figure = dict(figure or {})
     directory = Path(directory)
     pictures = {}
@@ -79,10 +82,13 @@ def draw(
             few = np.unique(np.linspace(0, ds.sizes[long[0]] - 1, max_panels).round().astype(int))
             shown = ds.isel({long[0]: few})
             text = f"{max_panels} of {ds.sizes[long[0]]} values shown. {caption}".strip()
-        pictures["regret"] = plot.regret(shown, dotted=dotted, caption=text)
+        curves = {"dotted": dotted, "caption": text}
     else:
         select = {d: ds[d].values[0] for d in axes if d != key and ds.sizes[d] > 1}
-        pictures["regret"] = plot.regret(ds, select=select, dotted=dotted, caption=caption)
+        shown, curves = ds, {"select": select, "dotted": dotted, "caption": caption}
+    pictures["regret"] = plot.regret(shown, **curves)
+    if figure.get("reward"):
+        pictures["reward"] = plot.reward(shown, **curves)
     if key is not None:
         select = {d: ds[d].values[0] for d in axes if d != key and ds.sizes[d] > 1}
         pictures[f"against_{key.replace('.', '_')}"] = plot.against(

@@ -1,4 +1,4 @@
-"""Figures of a sweep: regret against plays, and final regret against a grid key. The functions behind `jb.plot`.
+"""Figures of a sweep: regret and reward against plays, and final regret against a grid key: what `jb.plot` has.
 
 A figure owns its canvas and its settings, so nothing leaks into pyplot. `layout` finds room for its texts.
 """
@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-__all__ = ["Plot", "regret", "against", "lines", "heatmap", "trade_off", "save", "overlaps"]
+__all__ = ["Plot", "regret", "reward", "against", "lines", "heatmap", "trade_off", "save", "overlaps"]
 
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 2)))
 MARKERS = "osD^vPX*<>"
@@ -98,51 +98,173 @@ def regret(
     choice("bands", bands, tuple(CENTRE))
     ds = selection.whole(ds, "plot.regret")
     ds, panel_key = _reduce(ds, select, 1)
-    values = [None] if panel_key is None else list(ds[panel_key].values)
-    if len(values) > len(layout.SHAPES):
-        shown = ", ".join(map(_text, values))
-        raise ValueError(
-            f"{panel_key} has {len(values)} values ({shown}) and a figure {len(layout.SHAPES)} panels: select some"
-        )
-    frame = _curves(ds, bands).dropna(subset="centre")
+    frame = _curves(ds["regret"], bands).dropna(subset="centre")
     log = _scales(frame, log)
-    labels = [str(a) for a in ds["algorithm"].values]
-    styles = _styles(labels, _partners(dotted, labels))
     limits = _bounds(bounds, np.unique(frame["t"].to_numpy()))
-    with layout.style():
-        figure, panels = layout.panels(len(values), width)
-        for axes, value in zip(panels, values, strict=True):
-            here = frame if value is None else frame[frame[panel_key] == value]
-            for label, line in here.groupby("algorithm", sort=False):
-                # A zero has no place on a logarithmic axis: the line starts after it, the table keeps it.
-                centre = line["centre"].where(line["centre"] > 0) if log in ("y", "both") else line["centre"]
-                every = 0.2 if centre.notna().any() else None  # matplotlib cannot space the markers of an empty line
-                axes.plot(line["t"], centre, label=label, markevery=every, **styles[label])
-                colour = styles[label]["color"]
-                axes.fill_between(line["t"], line["low"], line["high"], color=colour, alpha=0.18, linewidth=0)
-            own = here if panel_key == "horizon" else frame
-            layout.axis(axes.xaxis, own["t"], log in ("x", "both"))
-            shown_limits = [
-                limit["centre"].where(limit["centre"] > 0) if log in ("y", "both") else limit["centre"]
-                for limit in limits
-            ]
-            layout.axis(
-                axes.yaxis,
-                own[["centre", "low", "high"]].to_numpy(),
-                log in ("y", "both"),
-                also=[limit.dropna() for limit in shown_limits],
-            )
-            for limit, centre, dashes in zip(limits, shown_limits, itertools.cycle(DASHES[1:])):
-                axes.plot(limit["t"], centre, label=limit["algorithm"].iloc[0], linestyle=dashes, **GREY)
-            if value is not None:
-                axes.set_title(f"{(names or {}).get(str(panel_key), _words(panel_key))} = {_text(value)}")
-        layout.name_axes(panels, "plays t", "cumulative regret", shared=panel_key != "horizon")
-        layout.finish(figure, panels[0], labels + list(bounds or {}), _over(ds, bands), caption)
+    words = str(ds["regret"].attrs.get("long_name", "cumulative regret"))
+    picture = _Curves(ds, panel_key, frame, words, _over(ds, bands), caption, width)
+    figure = picture.drawn(log, dotted, names, lambda value: limits)
     if limits:
         import pandas as pd
 
         frame = pd.concat([frame.assign(kind="algorithm"), *limits], ignore_index=True)
     return _done(figure, frame, path)
+
+
+def reward(
+    ds: xr.Dataset,
+    *,
+    total: bool = False,
+    select: Mapping[str, Any] | None = None,
+    bands: Literal["interval", "quantile"] = "interval",
+    log: Literal["x", "none"] = "none",
+    dotted: Mapping[str, str] | Iterable[str] = (),
+    names: Mapping[str, str] | None = None,
+    caption: str = "",
+    width: float | None = None,
+    path: str | Path | None = None,
+) -> Plot:
+    """Expected reward against plays, beside that of what regret is measured against, which is a thin grey line.
+
+    The expected reward over plays 1..t is `ds.best_reward` less `ds.regret`: that of the best arm, or of the arm or
+    expert that is best over these plays, less regret. For labelled rows it is how many labels were named right. A
+    reward adversary changes what a learner sees and not this number.
+
+    Parameters
+    ----------
+    ds : xarray.Dataset
+        What `sweep` or `load` returned.
+    total : bool
+        Rewards summed over plays 1..t instead of their mean over these plays.
+    select : dict, optional
+        `{key: value or list}` (also `algorithm`), so that at most one key has several values, six at most.
+    bands : {"interval", "quantile"}
+        "interval": mean and 95% interval; "quantile": median and the band from 5% to 95%.
+    log : {"x", "none"}
+        Whether the axis of plays is logarithmic.
+    dotted : dict or sequence of str
+        `{label: partner}`: drawn dotted in the partner's colour. A sequence of labels takes the other label that each
+        one starts with.
+    names : dict, optional
+        `{key: its name in the panels' titles}`.
+    caption : str
+        Text added below.
+    width : float, optional
+        Of the figure, in inches.
+    path : str or Path, optional
+        Also write the figure there (.png, .pdf, .svg).
+
+    Returns
+    -------
+    Plot
+        The figure and the tidy table of what it shows; its column `kind` is "algorithm" or, for the grey line, "best".
+
+    Raises
+    ------
+    ValueError
+        For what cannot be drawn: the message says why. Where contexts decide which arm is best there is no
+        `best_reward`, and differences of rewards, regret, are all that is recorded.
+
+    Examples
+    --------
+    >>> import xarray as xr
+    >>> ds = xr.Dataset(
+    ...     {"regret": (("algorithm", "seed", "t"), [[[1.0, 2.0]]]), "best_reward": ("t", [6.0, 12.0])},
+    ...     {"algorithm": ["ucb1"], "t": [10, 20]},
+    ... )
+    >>> reward(ds).data[["algorithm", "centre"]].values.tolist()
+    [['ucb1', 0.5], ['ucb1', 0.5], ['best fixed arm', 0.6], ['best fixed arm', 0.6]]
+    """
+    import pandas as pd
+
+    choice("bands", bands, tuple(CENTRE))
+    choice("log", log, ("x", "none"))
+    ds = selection.whole(ds, "plot.reward")
+    if "best_reward" not in ds:
+        raise ValueError(
+            "ds has no best_reward: contexts decide which arm is best there and only regret is known, so draw "
+            "plot.regret(ds); or an earlier release computed it, and the same sweep with its store adds best_reward"
+        )
+    ds, panel_key = _reduce(ds, select, 1)
+    best = ds["best_reward"] if total else ds["best_reward"] / ds["t"]
+    frame = _curves(ds["regret"], bands, best, 1.0 if total else ds["t"]).dropna(subset="centre")
+    expert = "expert" in ds["regret"].attrs.get("long_name", "")
+    label = "best fixed expert" if expert else "best fixed arm"
+    best = best.mean([d for d in best.dims if d not in ("t", panel_key)])
+    shown, lines_of = [], {}
+    for value in [None] if panel_key is None else ds[panel_key].values:
+        here = frame if value is None else frame[frame[panel_key] == value]
+        line = best.sel(t=np.unique(here["t"].to_numpy()))
+        line = line.sel({panel_key: value}) if panel_key in line.dims else line
+        part = pd.DataFrame({"algorithm": label, "t": line["t"].values, "centre": line.values, "kind": "best"})
+        lines_of[value] = [part]
+        shown.append(part if value is None else part.assign(**{str(panel_key): value}))
+    words = "expected reward over plays 1..t" if total else "expected reward per play"
+    picture = _Curves(ds, panel_key, frame, words, _over(ds, bands), caption, width)
+    figure = picture.drawn(log, dotted, names, lambda value: lines_of[value])
+    return _done(figure, pd.concat([frame.assign(kind="algorithm"), *shown], ignore_index=True), path)
+
+
+class _Curves(NamedTuple):
+    """What `regret` and `reward` draw: a line for each algorithm, a panel for each value of a grid key."""
+
+    ds: xr.Dataset
+    panel_key: str | None
+    frame: pd.DataFrame
+    words: str  # of the vertical axis
+    over: str  # what the bands are
+    caption: str
+    width: float | None
+
+    def drawn(self, log: str, dotted: Any, names: Any, limits_of: Callable[[Any], list[pd.DataFrame]]) -> Figure:
+        """The figure; `limits_of` a panel's value are thin grey lines in it."""
+        panel_key, frame = self.panel_key, self.frame
+        values = [None] if panel_key is None else list(self.ds[panel_key].values)
+        if len(values) > len(layout.SHAPES):
+            shown = ", ".join(map(_text, values))
+            raise ValueError(
+                f"{panel_key} has {len(values)} values ({shown}) and a figure {len(layout.SHAPES)} panels: select some"
+            )
+        labels = [str(a) for a in self.ds["algorithm"].values]
+        styles = _styles(labels, _partners(dotted, labels))
+        known: dict[str, None] = {}
+        with layout.style():
+            figure, panels = layout.panels(len(values), self.width)
+            for axes, value in zip(panels, values, strict=True):
+                here = frame if value is None else frame[frame[panel_key] == value]
+                limits = limits_of(value)
+                for label, line in here.groupby("algorithm", sort=False):
+                    # A zero has no place on a logarithmic axis: the line starts after it, the table keeps it.
+                    centre = _visible(line["centre"], log)
+                    every = (
+                        0.2 if centre.notna().any() else None
+                    )  # matplotlib cannot space the markers of an empty line
+                    axes.plot(line["t"], centre, label=label, markevery=every, **styles[label])
+                    colour = styles[label]["color"]
+                    axes.fill_between(line["t"], line["low"], line["high"], color=colour, alpha=0.18, linewidth=0)
+                own = here if panel_key == "horizon" else frame
+                layout.axis(axes.xaxis, own["t"], log in ("x", "both"))
+                shown_limits = [_visible(limit["centre"], log) for limit in limits]
+                layout.axis(
+                    axes.yaxis,
+                    own[["centre", "low", "high"]].to_numpy(),
+                    log in ("y", "both"),
+                    also=[limit.dropna() for limit in shown_limits],
+                )
+                for limit, centre, dashes in zip(limits, shown_limits, itertools.cycle(DASHES[1:])):
+                    name = limit["algorithm"].iloc[0]
+                    known[name] = None
+                    axes.plot(limit["t"], centre, label=name, linestyle=dashes, **GREY)
+                if value is not None:
+                    axes.set_title(f"{(names or {}).get(str(panel_key), _words(panel_key))} = {_text(value)}")
+            layout.name_axes(panels, "plays t", self.words, shared=panel_key != "horizon")
+            layout.finish(figure, panels[0], labels + list(known), self.over, self.caption)
+        return figure
+
+
+def _visible(centre: Any, log: str) -> Any:
+    """The values that a vertical axis has a place for."""
+    return centre.where(centre > 0) if log in ("y", "both") else centre
 
 
 def against(
@@ -246,7 +368,10 @@ def against(
         for order, dashes in zip(orders, itertools.cycle(DASHES[1:])):
             axes.plot(order[key], order["centre"], label=order["algorithm"].iloc[0], linestyle=dashes, **GREY)
         frame = pd.concat([frame.assign(kind="algorithm"), *orders])
-        layout.name_axes([axes], (names or {}).get(key, _words(key)), f"cumulative regret after {_plays(ds)}")
+        words = str(ds["regret"].attrs.get("long_name", "cumulative regret"))
+        head, _, rest = words.partition(" against ")
+        words = f"{head} after {_plays(ds)}" + (f" against {rest}" if rest else "")
+        layout.name_axes([axes], (names or {}).get(key, _words(key)), words)
         layout.finish(figure, axes, labels + list(reference or {}), _over(ds, "interval"), caption)
     return _done(figure, frame.reset_index(drop=True), path)
 
@@ -353,11 +478,16 @@ def _reduce(
     return ds, left[0] if left else None
 
 
-def _curves(ds: xr.Dataset, bands: str) -> pd.DataFrame:
-    lanes = ds["regret"].transpose("algorithm", *selection.grid_dims(ds), "t", "seed")
+def _curves(regret: xr.DataArray, bands: str, best: xr.DataArray | None = None, plays: Any = 1.0) -> pd.DataFrame:
+    """Centre and band of regret or, where `best` is given, of best - regret / plays."""
+    keys = [d for d in regret.dims if d not in ("algorithm", "seed", "t")]
+    lanes = regret.transpose("algorithm", *keys, "t", "seed")
     step, parts = max(1, BLOCK_BYTES // (lanes.nbytes // lanes.sizes["t"] + 1)), []
     for i in range(0, lanes.sizes["t"], step):  # a large Dataset is on disk
-        values = lanes.isel(t=slice(i, i + step)).values
+        block = lanes.isel(t=slice(i, i + step))
+        if best is not None:
+            block = (best.isel(t=slice(i, i + step)) - block / plays).transpose(*lanes.dims)
+        values = block.values
         if bands == "interval":
             parts.append(statistics.mean_interval(values))
         else:

@@ -26,6 +26,8 @@ def jsonable(x: Any) -> Any:
     """Anything a config may hold, as JSON."""
     if isinstance(x, dict):
         return {str(k): jsonable(v) for k, v in x.items()}
+    if type(x).__module__.partition(".")[0] == "pandas" and hasattr(x, "__array__"):
+        return jsonable(np.asarray(x))
     if hasattr(x, "config"):  # a called part inside another, such as the losses behind experts
         return jsonable(x.config or {"name": "own"})
     if is_transformation(x):
@@ -33,7 +35,7 @@ def jsonable(x: Any) -> Any:
     if callable(x):  # a factory or a partial
         return {"name": name_of(x), **{k: jsonable(v) for k, v in unwrapped(x).bound.items()}}
     if isinstance(x, list | tuple | np.ndarray) and _numbers(x) > 1000:
-        return {"shape": list(np.shape(x)), "crc32": _crc(np.asarray(x, np.float64))}
+        return {"shape": list(np.shape(x)), "crc32": _crc(np.asarray(x))}
     if isinstance(x, np.ndarray):
         return x.tolist()
     if isinstance(x, range):
@@ -48,7 +50,7 @@ def jsonable(x: Any) -> Any:
 
 
 def _numbers(x: Any) -> int:
-    """How many numbers an array, or nested lists of one shape, hold. Of other lists each entry is written by itself."""
+    """How many entries an array, or nested lists of one shape, hold. Of other lists each entry is written by itself."""
     try:
         return np.size(x)
     except ValueError:  # entries of different lengths, such as the arms of an environment beside one number
@@ -68,4 +70,6 @@ def _transformation(x: Any) -> dict[str, str]:
 def _crc(x: np.ndarray[Any, Any]) -> int:
     import zlib
 
-    return zlib.crc32(np.ascontiguousarray(x).tobytes())
+    if x.dtype.kind not in "biuf":  # text: an entry each, whatever its width in the array
+        return zlib.crc32("\0".join(map(str, x.ravel().tolist())).encode())
+    return zlib.crc32(np.ascontiguousarray(x, np.float64).tobytes())

@@ -10,6 +10,8 @@ import jax
 import numpy as np
 
 from jaxbandits.mechanisms.composition import SIMULATED
+from jaxbandits.protocol import Environment
+from jaxbandits.regret import best_reward, has_best
 from jaxbandits.sweeps.assumptions import overspent
 from jaxbandits.sweeps.compilation.compiled import LaneShape
 from jaxbandits.sweeps.configurations import text
@@ -85,6 +87,24 @@ class Results:
             for place in self.places[cell] if name in self.arrays else ():
                 self.arrays[name][(*place, slice(low, low + len(x)))] = x
 
+    def put_best(self) -> None:
+        """Put the rewards that regret is measured against in their places: once, when everything else is there."""
+        if "best_reward" not in self.variables:
+            return
+        dims, done = self.variables["best_reward"].dims, dict[int, Any]()
+        for place, environment in self._environments().items():
+            if id(environment) not in done:
+                done[id(environment)] = best_reward(environment, self.plan.seeds, self.t)
+            at = tuple(i for axis, i in zip(self.plan.axes, place, strict=True) if axis.name in dims)
+            self.arrays["best_reward"][at] = done[id(environment)]
+
+    def _environments(self) -> dict[tuple[int, ...], Environment]:
+        """The environment at each place of the grid."""
+        plan = self.plan
+        first = (plan.places[(label, *place)] for label, *place in plan.places if label == plan.labels[0])
+        places = (tuple(place) for label, *place in plan.places if label == plan.labels[0])
+        return {place: plan.cells[c].environment for place, c in zip(places, first, strict=True)}
+
     def dataset(self) -> "xr.Dataset":
         """The filled arrays, where they are in memory."""
         import xarray as xr
@@ -101,14 +121,40 @@ class Results:
         plan = self.plan
         dims = ("algorithm", *(axis.name for axis in plan.axes), "seed")
         shape = (len(plan.labels), *(len(axis.values) for axis in plan.axes), len(plan.seeds))
-        about = {"units": "reward", "long_name": "cumulative regret"}
+        about = {"units": "reward", "long_name": self._words()}
         variables = {"regret": Variable((*dims, "t"), (*shape, len(self.t)), "float64", np.nan, about)}
         if all(s.arms is not None for s in shapes):
             arms = max(s.arms or 0 for s in shapes)
             variables["pulls"] = Variable((*dims, "arm"), (*shape, arms), "int32", 0, {})
         for name in sorted({name for s in shapes for name in s.diagnostics}):
             variables[name] = Variable(dims, shape, "float64", np.nan, {})
+        if all(map(has_best, self._environments().values())):
+            about = {
+                "units": "reward",
+                "long_name": "expected reward over plays 1..t of what regret is measured against",
+            }
+            variables["best_reward"] = Variable(*self._shape_of_best(), "float64", np.nan, about)
         return variables
+
+    def _words(self) -> str:
+        """What regret is, for an axis: it may be negative where one arm is best and a learner can do better."""
+        facts = [c.environment.facts for c in self.plan.cells if c.environment.world.baseline is not None]
+        if not facts:
+            return "cumulative regret"
+        return f"regret against the best fixed {'expert' if all('num_experts' in f for f in facts) else 'arm'}"
+
+    def _shape_of_best(self) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        """Dimensions of `best_reward`: the axes along which the environment changes, perhaps the seeds, and t."""
+        plan, environments = self.plan, self._environments()
+        dims = []
+        for i, axis in enumerate(plan.axes):
+            starts = {place: place[:i] + (0,) + place[i + 1 :] for place in environments}
+            if any(environments[place] is not environments[start] for place, start in starts.items()):
+                dims.append((axis.name, len(axis.values)))
+        if any(environment.world.seeded for environment in environments.values()):
+            dims.append(("seed", len(plan.seeds)))
+        dims.append(("t", len(self.t)))
+        return tuple(name for name, _ in dims), tuple(size for _, size in dims)
 
     def _coords(self) -> dict[str, Any]:
         plan = self.plan
@@ -121,6 +167,9 @@ class Results:
                 coords |= {key: ("point", _coordinate([row[j] for row in axis.values])) for j, key in named}
         if "pulls" in self.variables:
             coords["arm"] = np.arange(self.variables["pulls"].shape[-1], dtype=np.int64)
+            names = {tuple(cell.environment.facts.get("arm_names", ())) for cell in plan.cells}
+            if len(names) == 1 and len(known := names.pop()) == len(coords["arm"]):
+                coords["arm_name"] = ("arm", np.array([str(name).replace("\0", " ") for name in known]))
         return coords
 
     def _attrs(self) -> dict[str, Any]:

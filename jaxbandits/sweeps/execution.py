@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jaxbandits.regret import has_best
 from jaxbandits.sweeps import estimate, free_space
 from jaxbandits.sweeps.dataset import Results
 from jaxbandits.sweeps.engines import calls
@@ -87,6 +88,11 @@ class Job:
         """Lanes of the whole sweep. A cell under two labels, or repeated along an axis, counts once."""
         return len(self.plan.seeds) * (len(set(self.keys)) if self.keys else len(self.plan.cells))
 
+    @property
+    def has_best(self) -> bool:
+        """Whether the result will hold `best_reward`, from which rewards follow."""
+        return all(has_best(cell.environment) for cell in self.plan.cells)
+
     def summary(self, computed: int) -> str:
         """How many lanes come from the store and how many are computed, as text."""
         return f"{self.lanes - computed:,} lanes from the store, {computed:,} computed"
@@ -101,6 +107,7 @@ class Job:
         if self.store is None or self.directory is None:
             results = Results(self.plan, self.shapes, self.config)
             self._run(owned(self.plan, 1, None), lambda task, chunk: _put_cells(task, chunk, results.put))
+            results.put_best()
             return results.dataset()
         if self.locked and not self.fresh:  # read the chunks: results.nc may come from an earlier state of the code
             results = Results(self.plan, self.shapes, self.config)
@@ -262,6 +269,8 @@ class Job:
                     results.put(cell, piece.first, arrays)
                     covered.append((piece.first, piece.stop))
             whole = whole and not without([seeds], covered)
+        if whole:
+            results.put_best()
         return whole
 
     def _tidy(self, store: Store) -> None:

@@ -11,7 +11,16 @@ from jaxbandits.learners.transformations import is_transformation
 from jaxbandits.sweeps.arguments import PARTS, signature_of
 from jaxbandits.validation import integer, nearest, shown
 
-RESERVED_NAMES = ("algorithm", "seed", "t", "arm", "regret", "pulls")  # names that every result has
+RESERVED_NAMES = (
+    "algorithm",
+    "seed",
+    "t",
+    "arm",
+    "arm_name",
+    "regret",
+    "pulls",
+    "best_reward",
+)  # names that every result has
 
 
 class Axis(NamedTuple):

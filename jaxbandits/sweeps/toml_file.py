@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxbandits import adversaries, algorithms, environments
-from jaxbandits.environments.data import read_labelled, read_losses
+from jaxbandits.environments.rows import read_labelled, read_losses
 from jaxbandits.sweeps.arguments import readable, seed_range, signature_of
 from jaxbandits.sweeps.configurations import text
 from jaxbandits.sweeps.own_factory import own_factory
@@ -20,7 +20,7 @@ TOP_KEYS = (
     "horizon", "seeds", "checkpoints", "dtype", "memory", "environment", "reward_adversary", "message_adversary",
     "algorithm", "grid", "points", "tied", "figure", "caption",
 )  # fmt: skip
-FIGURE_KEYS = ("against", "dotted", "title")
+FIGURE_KEYS = ("against", "dotted", "title", "reward")
 
 
 def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -104,6 +104,8 @@ def config_arguments(raw: dict[str, Any], path: Path) -> dict[str, Any]:
             raise ValueError(
                 f"{path}: figure has no key {key!r}{nearest(key, FIGURE_KEYS)}; known keys: {', '.join(FIGURE_KEYS)}"
             )
+    if not isinstance(raw.get("figure", {}).get("reward", False), bool):
+        raise ValueError(f"{path}: figure.reward = {shown(raw['figure']['reward'])} must be true or false")
     return arguments
 
 

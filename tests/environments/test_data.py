@@ -1,14 +1,20 @@
 """Files, the shuffled order of rows, and classification."""
 
+import copy
 import functools
+import json
+import warnings
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
-from jaxbandits.environments.data import ORDER, classification, read_labelled, read_losses, shuffled
+import jaxbandits as jb
+from jaxbandits.environments.data import ORDER, classification, shuffled
+from jaxbandits.environments.rows import read_labelled, read_losses
 from jaxbandits.random import Draws
 
 
@@ -197,3 +203,155 @@ def test_labelled_rows(tmp_path):
     with pytest.raises(ValueError, match=r"row 2 \(file line 3\), column x: inf must be finite"):
         path.write_text("x,kind\n1,a\ninf,b\n")
         read_labelled(path, label="kind")
+
+
+FRAME = pd.DataFrame(
+    {"width": [1.5, 0.5, 2.0, 3.0], "kind": ["rose", "iris", "rose", "iris"], "count": [1, 2, 3, 9]}, index=list("abcd")
+)
+
+
+def test_labelled_rows_of_a_frame():
+    features, labels = jb.read_labelled(FRAME, label="kind")
+    assert features.tolist() == [[1.5, 1], [0.5, 2], [2, 3], [3, 9]] and features.names == ("width", "count")
+    assert labels.tolist() == [1, 0, 1, 0] and labels.names == ("iris", "rose") and labels.dtype == np.int64
+    environment = classification(features=features, labels=labels)
+    assert environment.facts["arm_names"] == ("iris", "rose")
+    other = classification(features=FRAME[["width", "count"]], labels=FRAME["kind"])
+    for mine, its in zip(environment.params, other.params, strict=True):
+        np.testing.assert_array_equal(mine, its)
+    numbers = FRAME.rename(columns={"width": 0, "kind": 1, "count": 2})
+    assert jb.read_labelled(numbers, label=1)[0].names == ("0", "2")
+    np.testing.assert_array_equal(jb.read_losses(FRAME[["width"]] / 3), FRAME[["width"]].to_numpy() / 3)
+
+
+def test_names_stay_with_rows_and_are_forgotten_by_arithmetic():
+    features, labels = jb.read_labelled(FRAME, label="kind")
+    assert labels[1:].names == labels.names and copy.deepcopy(labels).names == labels.names
+    assert features[:2].names == features.names and features[np.array([True, False, True, False])].names
+    for plain in (labels + 1, labels == 1, features * 2, features[:, ::-1], features[:, 0], features[0, 0]):
+        assert getattr(plain, "names", None) is None
+    assert type(labels.sum()) is np.int64
+    three = jb.read_labelled(FRAME.assign(kind=["a", "b", "c", "b"]), label="kind")[1]
+    assert classification(features=np.eye(2), labels=three[:3][[0, 2]]).facts["arm_names"] == ("a", "c")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"width": [1, 2, np.nan, 4]}, r"row 3 \(index 'c'\), column width: nan must be finite"),
+        ({"width": [1, "wide", 3, 4]}, r"row 2 \(index 'b'\), column width: 'wide' is not a number"),
+        ({"width": pd.array([1, None, 3, 4], dtype="Int64")}, r"row 2 \(index 'b'\), column width: nan must be"),
+        ({"width": pd.Categorical(list("aaba"))}, r"row 1 \(index 'a'\), column width: 'a' is not a number"),
+        ({"count": pd.date_range("2020", periods=4)}, r"column count holds datetime64.* not a number"),
+        ({"kind": ["a", None, "b", "b"]}, r"row 2 \(index 'b'\), column kind: the label .* is missing"),
+        ({"kind": [1.0, 2.0, np.inf, 1.0]}, r"row 3 \(index 'c'\), column kind: the label inf is missing"),
+    ],
+)
+def test_errors_of_a_frame_name_row_and_column(change, message):
+    frame = FRAME.assign(**change)
+    with pytest.raises(ValueError, match=f"^the DataFrame: {message}"):
+        jb.read_labelled(frame, label="kind")
+    with pytest.raises(ValueError, match=message):
+        classification(features=frame.drop(columns="kind"), labels=frame["kind"])
+
+
+def test_other_errors_of_frames():
+    with pytest.raises(ValueError, match=r"no column 'knid' \(did you mean 'kind'\?\); it has width, kind, count"):
+        jb.read_labelled(FRAME, label="knid")
+    with pytest.raises(ValueError, match="several columns 'kind'"):
+        jb.read_labelled(pd.concat([FRAME, FRAME[["kind"]]], axis=1), label="kind")
+    with pytest.raises(ValueError, match="no rows of data"):
+        jb.read_labelled(FRAME[:0], label="kind")
+    with pytest.raises(ValueError, match=r"labels\.loc\[features\.index\]"):
+        classification(features=FRAME[["width"]], labels=FRAME["kind"].sample(4, random_state=0))
+    with pytest.raises(ValueError, match=r"read_labelled\(frame, label='kind'\)"):
+        classification(features=FRAME[["width"]], labels="kind")
+    with pytest.raises(ValueError, match="path = 3 of type int must be the name of a file or a pandas DataFrame"):
+        jb.read_labelled(3, label="kind")
+
+
+TEXT = ["no", "yes", "no", "maybe"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        (TEXT, ("maybe", "no", "yes")),
+        (np.array(TEXT), ("maybe", "no", "yes")),
+        (np.array(TEXT, object), ("maybe", "no", "yes")),
+        (pd.Series(TEXT), ("maybe", "no", "yes")),
+        (pd.Categorical(TEXT, ["yes", "no", "maybe", "never"], ordered=True), ("maybe", "no", "yes")),
+        ([True, False, True, True], ("False", "True")),
+        (pd.array([True, False, True, True]), ("False", "True")),
+        (["10", "9", "10", "9.0"], ("9", "10")),
+        ([0.5, 1, "b", "b"], ("0.5", "1", "b")),
+    ],
+)
+def test_labels_from_python_are_those_of_a_file(tmp_path, labels, names):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of "9" and "10"
+        environment = classification(features=np.eye(4), labels=labels)
+        assert environment.facts["arm_names"] == names and environment.facts["num_arms"] == len(names)
+        (tmp_path / "rows.csv").write_text("x,y\n" + "".join(f"{i},{mark}\n" for i, mark in enumerate(list(labels))))
+        found = jb.read_labelled(tmp_path / "rows.csv", label="y")[1]
+        np.testing.assert_array_equal(environment.params.labels, found)
+        assert found.names == names
+
+
+def test_labels_with_gaps_are_no_arms_of_their_own():
+    said = r"2 classes are 2 arms: arm 0 is the label 0, arm 1 is the label 5 \(facts\['arm_names'\]\)"
+    for labels in ([0, 5, 0, 5], np.array([0, 5, 0, 5], np.float32), pd.Series([0, 5, 0, 5])):
+        with pytest.warns(UserWarning, match=said) as caught:
+            environment = classification(features=np.eye(4), labels=labels)
+        assert len(caught) == 1 and caught[0].filename == __file__
+        assert environment.world.num_arms == 2 and environment.facts["arm_names"] == ("0", "5")
+        assert environment.params.labels.tolist() == [0, 1, 0, 1] and "arm_names" in repr(environment)
+    with pytest.warns(UserWarning, match=r"arm 0 is the label -1, arm 1 is the label 1 "):
+        classification(features=np.eye(2), labels=[1, -1])
+    with pytest.warns(UserWarning, match=r"arm 4 is the label 5, \.\.\., arm 8 is the label 9 "):
+        classification(features=np.eye(9), labels=np.arange(1, 10))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert "arm_names" not in classification(features=np.eye(3), labels=[0, 1, 2]).facts
+
+
+def test_constant_features_are_said_and_change_nothing():
+    frame = pd.DataFrame(X, columns=list("abc")).assign(one=1.0, zero=0)
+    with pytest.warns(UserWarning, match="2 of 5 features are the same in every row and say nothing: one, zero"):
+        padded = classification(features=frame, labels=Y, dim=6)
+    plain = classification(features=X, labels=Y, dim=6)
+    np.testing.assert_allclose(padded.params.features, plain.params.features, atol=1e-12)
+    with pytest.warns(UserWarning, match=r"1 of 2 features .*: features\[:, 1\]"):
+        classification(features=[[0.0, 3.0], [1.0, 3.0]], labels=[0, 1])
+
+
+def test_a_frame_is_recorded_as_its_numbers():
+    from jaxbandits.sweeps.configurations import jsonable
+    from jaxbandits.sweeps.identity.library_parts import describe_part
+
+    frame, words = FRAME[["width", "count"]], FRAME["kind"]
+    arrays = {"features": frame.to_numpy(np.float64), "labels": words.tolist()}
+    made = [classification(features=frame, labels=words), classification(**arrays)]
+    assert describe_part(made[0]) == describe_part(made[1])
+    assert jsonable(made[0].config) == jsonable(made[1].config)
+    unmade = [
+        functools.partial(classification, features=frame, labels=words),
+        functools.partial(classification, **arrays),
+    ]
+    assert jsonable(unmade[0]) == jsonable(unmade[1])
+    assert json.loads(json.dumps(jsonable(made[0].config)))["labels"] == words.tolist()
+    given = [[1.0], [2.0], [0.0]]  # what is plain is recorded as it was given: runs of earlier releases go on
+    assert classification(features=given, labels=[0, 1, 0]).config["features"] == given
+    many = pd.Series(["a", "bb"] * 600)
+    assert jsonable(many) == jsonable(many.tolist()) == jsonable(np.array(many.tolist()))
+    assert jsonable(many)["shape"] == [1200] and jsonable(many) != jsonable(many[::-1])
+
+
+def test_a_sweep_names_its_arms(tmp_path):
+    ds = jb.sweep(
+        "tsallis_inf", functools.partial(classification, features=FRAME[["width", "count"]], labels=FRAME["kind"]),
+        horizon=8, seeds=2, checkpoints=[4, 8], store=tmp_path / "run", progress=False,
+    )  # fmt: skip
+    assert ds["arm_name"].values.tolist() == ["iris", "rose"] and ds["arm"].values.tolist() == [0, 1]
+    assert ds.pulls.sum("arm").values.tolist() == [[8, 8]]
+    assert jb.summary(ds.isel(arm=0))["mean"].tolist() == jb.summary(ds)["mean"].tolist()

@@ -153,6 +153,40 @@ def test_the_classifiers_run(digits, tmp_path):
     assert np.all(np.diff([float(final.sel(algorithm=label)) for label in order]) > 0)
 
 
+@pytest.mark.slow  # compiles two learners twice
+def test_typed_labels_hurt_an_average_and_not_a_robust_learner(own, monkeypatch, tmp_path):
+    pytest.importorskip("sklearn")
+    example = own("label_noise")
+    monkeypatch.setattr(jb, "sweep", partial(jb.sweep, progress=False))
+    algorithms = {label: example.ALGORITHMS[label] for label in ("UCB1", "Huber-UCB, robust")}
+    ds = example.study(horizon=1138, seeds=24, algorithms=algorithms)
+    assert ds["arm_name"].values.tolist() == ["benign", "malignant"]
+    final = ds.regret.isel(t=-1).mean("seed").sel({"reward_adversary.kind": "fixed"})
+    grown = final.sel({"reward_adversary.corruption": 0.2}) - final.sel({"reward_adversary.corruption": 0})
+    assert float(grown.sel(algorithm="UCB1")) > 30 > 10 > float(grown.sel(algorithm="Huber-UCB, robust"))
+    mistaken = ds.regret.isel(t=-1).mean("seed").sel({"reward_adversary.kind": "swapped"})
+    assert float(mistaken.max()) < 80  # of 284 that the worse answer costs
+    example.draw(ds, tmp_path)
+    assert (tmp_path / "label_noise_swapped.png").exists() and (tmp_path / "label_noise_fixed.png").exists()
+
+
+@pytest.mark.slow  # three contextual learners' programs
+def test_privacy_of_answers_costs_more_where_nobody_is_trusted(own, monkeypatch, tmp_path):
+    pytest.importorskip("sklearn")
+    example = own("private_labels")
+    monkeypatch.setattr(jb, "sweep", partial(jb.sweep, progress=False))
+    ds = example.study(horizon=2845, seeds=12)
+    final = ds.regret.isel(t=-1).mean("seed")
+    for algorithm in ("joint privacy", "local privacy"):  # more privacy, more regret; none of it below no privacy
+        curve = final.sel(algorithm=algorithm)
+        assert float(curve.sel(epsilon=1)) > float(curve.sel(epsilon=100)) > float(final.sel(algorithm="no privacy")[0])
+    assert float(final.sel(algorithm="joint privacy", epsilon=1)) < float(
+        final.sel(algorithm="local privacy", epsilon=1)
+    )
+    example.draw(ds, tmp_path)
+    assert (tmp_path / "private_labels_regret.png").exists() and (tmp_path / "private_labels_reward.png").exists()
+
+
 def test_the_notebook_runs(monkeypatch):
     notebook = json.loads((ROOT / "notebooks/quickstart.ipynb").read_text())
     cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]

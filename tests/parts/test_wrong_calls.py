@@ -406,12 +406,12 @@ OTHERS = {
         f"labels {labels}": (
             lambda labels=labels: E.classification(features=np.arange(4.0)[:, None], labels=labels), "labels",
         )
-        for labels in ([0, 5, 0, 5], [1, 2, 1, 2], [0, 1, 3, 1], [0, 0, 0, 0], [0.5, 1, 0, 1], ["a", "b", "a", "b"],
-            [0, 1], [], None)
+        for labels in ([0, 0, 0, 0], [0.5, 1, 0, 1], ["a", "a", "a", "a"], ["a", "b", "a", ""], ["a", "b", "a", None],
+            [0, 1], [[0], [1], [0], [1]], [[0], [1, 2]], "kind", [], None)
     },
-    "labels with a gap": (
-        lambda: E.classification(features=np.arange(4.0)[:, None], labels=[0, 5, 0, 5]), "[0, 5]", "np.unique",
-        "return_inverse",
+    "labels that are no classes": (lambda: E.classification(features=[[0], [1]], labels=[0.0, 5.5]), "row 2", "5.5"),
+    "a missing label": (
+        lambda: E.classification(features=[[0.0], [1.0]], labels=["a", float("nan")]), "labels: row 2", "missing"
     ),
     **{f"cores({value!r})": (lambda value=value: jb.cores(value), "cores") for value in (0, -1, 1.5, "all", [])},
     # ---- factories that take another one

@@ -318,4 +318,6 @@ def total_bytes(plan: Plan, shapes: list[LaneShape]) -> int:
     times = len({int(t) for checkpoints in plan.times.values() for t in checkpoints})
     lane = [8 * (times + len(shape.diagnostics)) + 4 * (shape.arms or 0) for shape in shapes]
     home = {c: g for g, group in enumerate(plan.groups) for c in group.cells}
-    return int(np.sum([lane[home[c]] for c in plan.places.values()], dtype=np.int64)) * seeds
+    seeded = any(cell.environment.world.seeded for cell in plan.cells)  # `best_reward` of every seed
+    per_seed = int(np.sum([lane[home[c]] for c in plan.places.values()], dtype=np.int64)) + 8 * times * seeded
+    return per_seed * seeds

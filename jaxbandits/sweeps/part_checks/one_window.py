@@ -22,7 +22,10 @@ from jaxbandits.sweeps.wording import (
 from jaxbandits.window import Parts, streams
 
 # A result has variables and axes of these names already: no diagnostic may be called so.
-RESERVED_NAMES = ("regret", "pulls", "algorithm", "seed", "t", "arm", "horizon", "point", "nonfinite_rewards")
+RESERVED_NAMES = (
+    "regret", "pulls", "best_reward", "algorithm", "seed", "t", "arm", "arm_name", "horizon", "point",
+    "nonfinite_rewards",
+)  # fmt: skip
 
 
 def check_functions(

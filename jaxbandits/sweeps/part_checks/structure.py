@@ -67,6 +67,9 @@ def _check_environment(part: Environment) -> None:
     limit = part.facts.get("max_horizon")
     if limit is not None and (not isinstance(limit, int | np.integer) or isinstance(limit, bool) or limit < 1):
         raise ValueError(f"facts['max_horizon'] = {limit!r} must be an integer of at least 1{where}")
+    names = part.facts.get("arm_names")
+    if names is not None and (not isinstance(names, tuple | list) or len(names) != (arms or counted)):
+        raise ValueError(f"facts['arm_names'] = {shown(names)} must be a name for each arm{where}")
     _check_range(part.facts, where)
     if "means" in part.facts:
         check_means(part)
