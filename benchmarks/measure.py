@@ -3,7 +3,10 @@
 import os
 import time
 
-import numba
+try:
+    import numba
+except ImportError:  # `peers.py` runs without it
+    numba = None
 
 import jaxbandits as jb
 
@@ -12,14 +15,14 @@ def one_core() -> None:
     """This process on one core with one thread: before anything is computed."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    jb.cores(1)
-    numba.set_num_threads(1)
+    several_cores(1)
 
 
 def several_cores(number: int) -> None:
     """Both sides on `number` cores: before anything is computed."""
     jb.cores(number)
-    numba.set_num_threads(number)
+    if numba is not None:
+        numba.set_num_threads(number)
 
 
 def best_of(rounds: int, *functions) -> list[float]:
