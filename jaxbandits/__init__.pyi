@@ -14,7 +14,9 @@ from .contract import ContractError as ContractError
 from .environments.rows import read_labelled as read_labelled
 from .environments.rows import read_losses as read_losses
 from .reports import plot as plot
+from .searching import Tuning as Tuning
 from .searching import WorstCase as WorstCase
+from .searching import tune as tune
 from .searching import worst_case as worst_case
 from .statistics import compare as compare
 from .statistics import slope as slope

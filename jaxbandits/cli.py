@@ -1,4 +1,5 @@
-"""The command line: `jaxbandits` with the sub-commands run, worker, reproduce, list, plot, audit, check and cache.
+"""The command line: `jaxbandits` with the sub-commands run, worker, tune, reproduce, list, plot, audit, check and
+cache.
 
 A TOML file is a program: its names `module:function` are imported, and run. Bad input is one line and exit code 2. What
 goes wrong later, such as a full disk or an error in an algorithm, is one line and exit code 1.
@@ -30,9 +31,11 @@ def parser() -> argparse.ArgumentParser:
     share = commands.add_parser(
         "worker", help="compute one share of a TOML file's sweep, for job arrays over a shared disk"
     )
-    for each in (run, share):
+    tuner = commands.add_parser("tune", help="choose the settings that a TOML file's table [tune] asks for, or go on")
+    for each in (run, share, tuner):
         each.add_argument("file", metavar="FILE", type=Path, help="TOML; a program: its `module:function` are imported")
-        each.add_argument("--out", metavar="DIR", type=Path, help="where to write (default: runs/<name of FILE>)")
+        named = "<name of FILE>-tune" if each is tuner else "<name of FILE>"
+        each.add_argument("--out", metavar="DIR", type=Path, help=f"where to write (default: runs/{named})")
         each.add_argument("--seeds", metavar="N", type=int, help="seeds to run instead of the file's")
         each.add_argument("--quiet", action="store_true", help="no estimate and no progress bar")
     run.add_argument("--engine", default="local", choices=["local", "ray"], help="ray: a cluster (extra 'ray')")
@@ -40,6 +43,8 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--fresh", action="store_true", help="throw away what DIR holds and start over")
     share.add_argument("--shard", metavar="i/n", required=True, help="which of n shares, counted from 0 or from 1")
     share.set_defaults(engine="local")
+    tuner.add_argument("--format", default="png", metavar="png,pdf", help="picture formats: png, pdf, svg")
+    tuner.set_defaults(engine="local")
     again = commands.add_parser("reproduce", help="run a paper's figures and tables, or go on with them")
     again.add_argument(
         "name", metavar="PAPER/FIGURE", help="a figure, a paper for all of its own, or all; `list papers` names them"
@@ -106,11 +111,11 @@ def main(arguments=None) -> int:
         with _terminable(), _plain_warnings():
             commands = {
                 "run": run, "worker": worker, "reproduce": reproduce, "list": listing, "plot": draw, "audit": audit,
-                "check": check, "cache": cache,
+                "check": check, "cache": cache, "tune": tune,
             }  # fmt: skip
             return commands[given.command](given)
     except KeyboardInterrupt:
-        if given.command in ("run", "worker", "reproduce"):
+        if given.command in ("run", "worker", "tune", "reproduce"):
             print(
                 f"interrupted; everything finished is kept. Go on with: {_command(given, given.command)}",
                 file=sys.stderr,
@@ -208,6 +213,13 @@ def worker(given) -> int:
     return 0
 
 
+def tune(given) -> int:
+    """`jaxbandits tune FILE`: compute what is missing in DIR, then write the chosen settings, tables and pictures."""
+    from jaxbandits.commands import tune as command
+
+    return command.run(given, _directory(given), formats(given.format))
+
+
 def _job(given, fresh: bool = False):
     """The sweep of a file, checked and not yet run; what its picture should show; its caption."""
     from jaxbandits.sweeps.sweep import prepared
@@ -231,7 +243,7 @@ def _job(given, fresh: bool = False):
 
 
 def _directory(given) -> Path:
-    return given.out or Path("runs") / given.file.stem
+    return given.out or Path("runs") / (given.file.stem + ("-tune" if given.command == "tune" else ""))
 
 
 def _command(given, command: str) -> str:

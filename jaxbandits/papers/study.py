@@ -7,6 +7,7 @@ run that was interrupted goes on where it stopped, and a study that grew compute
 import math
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -16,9 +17,14 @@ import pandas as pd
 import xarray as xr
 
 from jaxbandits.reports import plot
+from jaxbandits.searching.methods import Tried, grid
+from jaxbandits.searching.objective import over_family
+from jaxbandits.searching.population import Problem, concerns, evaluate, parts_of_space, reached_by, unfolded
+from jaxbandits.searching.tuning import choices
 from jaxbandits.selection import final_regret, grid_dims, markdown
 from jaxbandits.sweeps import sweep
-from jaxbandits.sweeps.grid import PARTS, Axis, axes_of, takes
+from jaxbandits.sweeps.arguments import labelled
+from jaxbandits.sweeps.grid import Axis, axes_of
 from jaxbandits.sweeps.storage import computing_time
 from jaxbandits.typing import Vector
 
@@ -204,10 +210,7 @@ def run(one: Sweep, store: str | Path, *, progress: bool = True) -> tuple[xr.Dat
     settings = dict(one.settings)
     axes = axes_of(settings.pop("grid", None) or {}, None, settings["horizon"])
     _check_tuning(one, axes)
-    chosen = {
-        label: _chosen(one, label, keys, Path(store) / "tuning" / label.replace("/", "-"), progress)
-        for label, keys in one.tuning.grids.items()
-    }
+    chosen = _chosen(one, axes, Path(store) / "tuning", progress)
     points: list[dict] = []
     for place in product(*(range(len(axis.values)) for axis in axes)):
         point = {
@@ -222,45 +225,51 @@ def run(one: Sweep, store: str | Path, *, progress: bool = True) -> tuple[xr.Dat
     return unfolded(ds, axes), pd.concat(chosen.values(), ignore_index=True)
 
 
-def _chosen(one: Sweep, label: str, keys: dict[str, Any], store: Path, progress: bool) -> pd.DataFrame:
-    """The best values of `keys` for one algorithm, a row for each point known to the tuner.
+def _chosen(one: Sweep, axes: list[Axis], store: Path, progress: bool) -> dict[str, pd.DataFrame]:
+    """The best values for each tuned algorithm, a row for each point known to the tuner.
 
     `edge` says whether a value is at an end of those that were tried.
     """
     settings, tuning = dict(one.settings), one.tuning
     assert tuning is not None
-    settings |= {"algorithms": {label: settings["algorithms"][label]}, "checkpoints": 1, "seeds": tuning.seeds}
-    grid, names = {}, {}
-    for axis in axes_of(settings.get("grid") or {}, None, settings["horizon"]):
-        at = [i for i, key in enumerate(axis.keys) if _reaches(key, label, one.settings["algorithms"])]
-        if at:  # else the algorithm does not depend on this axis
-            key = tuple(axis.keys[i] for i in at) if len(at) > 1 else axis.keys[at[0]]
-            rows = [tuple(row[i] for i in at) if len(at) > 1 else row[at[0]] for row in axis.values]
-            grid[key], names[axis.keys[at[0]]] = dict(zip(axis.labels, rows, strict=True)), axis.name
-    ds = sweep(**settings | {"grid": grid | keys}, store=store, progress=progress)
-    ds = ds.rename({dim: name for dim, name in names.items() if dim != name})
-    mean = final_regret(ds).isel(algorithm=0, drop=True).mean("seed")
-    mean = mean.where(np.isfinite(mean), np.inf).max([d for d in tuning.unknown if d in mean.dims])
-    known = [d for d in mean.dims if d not in keys]
-    values = mean.transpose(*known, *keys).values.reshape(*(mean.sizes[d] for d in known), -1)
-    best = values.argmin(-1)
-    rows = []
-    for place in np.ndindex(best.shape):
-        where = np.unravel_index(best[place], [len(v) for v in keys.values()])
-        row: dict = {"algorithm": label} | {d: ds[d].values[i] for d, i in zip(known, place, strict=True)}
-        row |= {key: tried[i] for (key, tried), i in zip(keys.items(), where, strict=True)}
-        row["mean"] = values[(*place, best[place])]
-        row["edge"] = any(len(v) > 1 and i in (0, len(v) - 1) for v, i in zip(keys.values(), where, strict=True))
-        rows.append(row)
-    return pd.DataFrame(rows)
+    every = labelled(settings.pop("algorithms"))
+    algorithms = {label: every[label] for label in tuning.grids}
+    space = {f"{label}.{key}": list(tried) for label, keys in tuning.grids.items() for key, tried in keys.items()}
+    dimensions, tied = parts_of_space(space, algorithms)
+    axes = [axis for axis in (_concerning(axis, algorithms, every) for axis in axes) if axis.keys]
+    problem = Problem(
+        algorithms=algorithms, environments={"": settings.pop("environment")}, dimensions=dimensions, tied=tied,
+        known=[axis for axis in axes if axis.name not in tuning.unknown],
+        unknown=[axis for axis in axes if axis.name in tuning.unknown],
+        settings={key: x for key, x in settings.items() if key not in ("grid", "seeds", "checkpoints")}, run=sweep,
+    )  # fmt: skip
+    tries = {label: [grid(of_label, None)] * len(problem.points) for label, of_label in dimensions.items()}
+    tried = Tried(tries, evaluate(problem, tries, tuning.seeds, store, progress=progress))
+    found = choices(tried, partial(over_family, objective="worst", quantile=1.0), compare=False)
+    tables = {}
+    for label, keys in tuning.grids.items():
+        own = [reached_by(problem, label, axis) for axis in problem.known]
+        rows = []
+        for place in np.ndindex(*(len(axis.values) for axis in problem.known)):
+            if any(i and not reached for i, reached in zip(place, own, strict=True)):
+                continue  # the algorithm does not depend on this axis
+            at = np.ravel_multi_index(place, [len(axis.values) for axis in problem.known]) if place else 0
+            best = found[label][int(at)]
+            row: dict = {"algorithm": label}
+            row |= {x.name: x.labels[i] for x, i, here in zip(problem.known, place, own, strict=True) if here}
+            row |= best.setting | {"mean": best.objective}
+            values = [(list(tried), best.setting[key]) for key, tried in keys.items()]
+            row["edge"] = any(len(tried) > 1 and tried.index(x) in (0, len(tried) - 1) for tried, x in values)
+            rows.append(row)
+        tables[label] = pd.DataFrame(rows)
+    return tables
 
 
-def _reaches(key: str, label: str, algorithms: dict[str, Any]) -> bool:
-    """Whether a grid key concerns this algorithm, or the part of a sweep that all share."""
-    owner = max((name for name in algorithms if key.startswith(f"{name}.")), key=len, default=None)
-    if owner is not None:
-        return owner == label
-    return key.partition(".")[0] in PARTS or takes(algorithms[label], key)
+def _concerning(axis: Axis, algorithms: dict[str, Any], every: dict[str, Any]) -> Axis:
+    """The keys of an axis that concern some of the algorithms, or the parts that all share."""
+    at = [i for i, key in enumerate(axis.keys) if any(concerns(key, label, every) for label in algorithms)]
+    values = tuple(tuple(row[i] for i in at) for row in axis.values)
+    return axis._replace(keys=tuple(axis.keys[i] for i in at), values=values)
 
 
 def _check_tuning(one: Sweep, axes: list[Axis]) -> None:
@@ -274,18 +283,6 @@ def _check_tuning(one: Sweep, axes: list[Axis]) -> None:
     names = [axis.name for axis in axes]
     if missing := [key for key in tuning.unknown if key not in names]:
         raise ValueError(f"tuning.unknown names {missing[0]!r}, which is no key of the grid ({', '.join(names)})")
-
-
-def unfolded(ds: xr.Dataset, axes: list[Axis]) -> xr.Dataset:
-    """A Dataset of points, in the order of the product of `axes`, with a dimension for each axis instead."""
-    if not axes:
-        return ds.isel(point=0, drop=True)
-    names, labels = [axis.name for axis in axes], [list(axis.labels) for axis in axes]
-    index = pd.MultiIndex.from_product(labels, names=names)
-    ds = ds.drop_vars([c for c, v in ds.coords.items() if "point" in v.dims])
-    ds = ds.assign_coords(xr.Coordinates.from_pandas_multiindex(index, "point")).unstack("point")
-    ds = ds.reindex(dict(zip(names, labels, strict=True))).assign_attrs(constant_along="{}")
-    return ds.map(lambda v: v.transpose("algorithm", *names, "seed", ...))
 
 
 def over_horizons(parts: list[xr.Dataset]) -> xr.Dataset:

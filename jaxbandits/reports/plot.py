@@ -19,6 +19,7 @@ from jaxbandits.reports import layout
 from jaxbandits.reports.heatmap import heatmap
 from jaxbandits.reports.layout import COLOURS, Plot, overlaps, save
 from jaxbandits.reports.trade_off import trade_off
+from jaxbandits.reports.tuning import importance, parallel, response
 from jaxbandits.validation import choice, shown
 
 if TYPE_CHECKING:
@@ -26,7 +27,10 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-__all__ = ["Plot", "regret", "reward", "against", "lines", "heatmap", "trade_off", "save", "overlaps"]
+__all__ = [
+    "Plot", "regret", "reward", "against", "lines", "heatmap", "trade_off", "response", "parallel", "importance",
+    "save", "overlaps",
+]  # fmt: skip
 
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 2)))
 MARKERS = "osD^vPX*<>"

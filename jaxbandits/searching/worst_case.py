@@ -4,19 +4,19 @@ import inspect
 import os
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.searching import cross_entropy
+from jaxbandits.searching.checks import directory, disjoint
 from jaxbandits.searching.expression import written
 from jaxbandits.searching.space import Dimension, coordinate_of, dimensions_of, point_at, value_at
 from jaxbandits.selection import final_regret
 from jaxbandits.statistics import mean_interval
 from jaxbandits.sweeps import estimate
-from jaxbandits.sweeps.arguments import call, labelled, name_of, part_factory, seed_range, signature_of
+from jaxbandits.sweeps.arguments import call, labelled, name_of, part_factory, signature_of
 from jaxbandits.sweeps.sweep import Seeds, sweep
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory
 from jaxbandits.validation import choice, integer, nearest, shown
@@ -150,8 +150,8 @@ def worst_case(
     factory = part_factory(adversary, part)
     dimensions, start = _checked_space(space, factory, part, integer("horizon", horizon, 1, 2**31 - 2))
     trials = integer("trials", trials, 1)
-    searched, reported = _disjoint(seeds, report_seeds)
-    home = _directory(store)
+    searched, reported = disjoint(seeds, report_seeds, "the attack")
+    home = directory(store)
     run: Any = partial(sweep, algorithms, environment, horizon=horizon, checkpoints=1, progress=False)
     regrets = list[np.ndarray[Any, Any]]()
 
@@ -260,31 +260,6 @@ def _own_coordinate(dimension: Dimension, value: Any, built: Adversary, name: st
             f"space[{key!r}] does not hold {name}'s own {key} = {shown(value)}, where the search starts: it has "
             f"{inside}; widen it, or give functools.partial(..., {key}=...)"
         ) from None
-
-
-def _disjoint(seeds: Any, report_seeds: Any) -> tuple[range, range]:
-    searched, reported = seed_range(seeds), _named("report_seeds", report_seeds)
-    if max(searched.start, reported.start) < min(searched.stop, reported.stop):
-        raise ValueError(
-            f"report_seeds = {shown(reported)} meets seeds = {shown(searched)}, on which the attack is chosen: report "
-            f"on others, such as range({searched.stop}, {searched.stop + len(reported)})"
-        )
-    return searched, reported
-
-
-def _named(name: str, seeds: Any) -> range:
-    try:
-        return seed_range(seeds)
-    except ValueError as error:
-        raise ValueError(str(error).replace("seeds", name, 1)) from None
-
-
-def _directory(store: Any) -> Path | None:
-    if store is None:
-        return None
-    if not isinstance(store, os.PathLike | str) or str(store) == "" or "\0" in str(store):
-        raise ValueError(f"store = {shown(store)} must be a directory's name")
-    return Path(store)
 
 
 def _command(

@@ -2,7 +2,7 @@
 
 import json
 import platform
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,6 +15,7 @@ from jaxbandits.regret import best_reward, has_best
 from jaxbandits.sweeps.assumptions import overspent
 from jaxbandits.sweeps.compilation.compiled import LaneShape
 from jaxbandits.sweeps.configurations import text
+from jaxbandits.sweeps.grid import RESERVED_NAMES, Axis
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.storage.dataset_file import SCHEMA_VERSION
 
@@ -161,10 +162,8 @@ class Results:
         seeds = np.arange(plan.seeds.start, plan.seeds.stop, dtype=np.int64)
         coords: dict[str, Any] = {"algorithm": plan.labels, "seed": seeds, "t": self.t.astype(np.int64)}
         coords |= {axis.name: _coordinate(axis.labels) for axis in plan.axes}
-        for axis in plan.axes:  # the settings of each point; netCDF has no coordinates with a space in their name
-            if axis.name == "point":
-                named = [(j, key) for j, key in enumerate(axis.keys) if " " not in key]
-                coords |= {key: ("point", _coordinate([row[j] for row in axis.values])) for j, key in named}
+        for axis in plan.axes:
+            coords |= _riders(axis, coords)
         if "pulls" in self.variables:
             coords["arm"] = np.arange(self.variables["pulls"].shape[-1], dtype=np.int64)
             names = {tuple(cell.environment.facts.get("arm_names", ())) for cell in plan.cells}
@@ -196,6 +195,26 @@ def _create(file: Any, name: str, v: Variable) -> None:
             file.dimensions[dim] = size
     variable = file.create_variable(name, v.dims, v.dtype, fillvalue=v.fill if v.dtype == "float64" else None)
     variable.attrs.update(v.attrs)
+
+
+def _riders(axis: Axis, taken: Container[str]) -> dict[str, Any]:
+    """The keys of each point, and the keys that are tied to an axis, as coordinates along it.
+
+    A tied key with the values of the axis itself says nothing new. netCDF has no coordinates with a space in their
+    name, so that an underscore stands for it.
+    """
+    found: dict[str, Any] = {}
+    for j, key in enumerate(axis.keys):
+        values, name = [row[j] for row in axis.values], key.replace(" ", "_")
+        arrays = any(isinstance(value, list | tuple | np.ndarray) for value in values)
+        new = axis.name == "point" or (key != axis.name and not arrays and not _equal(values, axis.labels))
+        if new and name not in taken and name not in RESERVED_NAMES:
+            found[name] = (axis.name, _coordinate(values))
+    return found
+
+
+def _equal(values: Sequence[Any], labels: Sequence[Any]) -> bool:
+    return all(x is y or (isinstance(x, int | float | str) and x == y) for x, y in zip(values, labels, strict=True))
 
 
 def _coordinate(labels: Sequence[Any]) -> np.ndarray[Any, Any]:

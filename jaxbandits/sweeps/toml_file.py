@@ -18,15 +18,70 @@ from jaxbandits.validation import nearest, shown
 # The keys at the top level of a file, and those of its table [figure].
 TOP_KEYS = (
     "horizon", "seeds", "checkpoints", "dtype", "memory", "environment", "reward_adversary", "message_adversary",
-    "algorithm", "grid", "points", "tied", "figure", "caption",
+    "algorithm", "grid", "points", "tied", "figure", "caption", "tune",
 )  # fmt: skip
 FIGURE_KEYS = ("against", "dotted", "title", "reward")
+TUNE_KEYS = (
+    "space", "over", "unknown", "seeds", "report_seeds", "method", "trials", "objective", "quantile", "seed",
+    "environments",
+)  # fmt: skip
+RANGES = ("linear", "log", "int")
 
 
 def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Keyword arguments of `sweep`, and `figure` and `caption`, from a TOML file. Errors name the file and the key."""
     path = Path(path)
     return config_arguments(parsed(path), path)
+
+
+def read_tuning(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Arguments of `tune` from a TOML file that has a table `[tune]`. Errors name the file and the key.
+
+    The file's seeds are the report seeds and its grid is `over`, where the table does not give them.
+    """
+    path = Path(path)
+    raw = parsed(path)
+    settings, table = config_arguments(raw, path), raw.get("tune")
+    if table is None:
+        raise ValueError(f"{path}: 'tune' is missing: a table [tune] with a table [tune.space] says what is chosen")
+    if not isinstance(table, dict) or not isinstance(table.get("space"), dict):
+        raise ValueError(f"{path}: tune needs a table [tune.space], such as learning_rate = [0.001, 1.0, 'log']")
+    for key in table:
+        if key not in TUNE_KEYS:
+            known = ", ".join(TUNE_KEYS)
+            raise ValueError(f"{path}: tune has no key {key!r}{nearest(key, TUNE_KEYS)}; known keys: {known}")
+    if "points" in settings:
+        raise ValueError(f"{path}: points cannot be tuned for: give a grid, or a table [tune.over]")
+    arguments: dict[str, Any] = {
+        key: settings[key]
+        for key in ("horizon", "checkpoints", "dtype", "memory", "reward_adversary", "message_adversary")
+        if key in settings
+    }
+    arguments |= {key: table[key] for key in TUNE_KEYS if key in table}
+    arguments |= {"algorithms": settings["algorithms"], "environment": settings["environment"]}
+    arguments["space"] = {
+        key: _range(values) for key, values in _flat(table["space"], path, where="tune.space").items()
+    }
+    if not isinstance(table.get("over", {}), dict):
+        raise ValueError(f"{path}: tune.over = {shown(table['over'])} must be a table")
+    arguments["over"] = _flat(table["over"], path, where="tune.over") if "over" in table else settings["grid"]
+    arguments["report_seeds"] = _seeds(table["report_seeds"], path) if "report_seeds" in table else settings["seeds"]
+    if "seeds" in table:
+        arguments["seeds"] = _seeds(table["seeds"], path)
+    family = arguments.pop("environments", None)
+    if family is not None:
+        if not isinstance(family, dict):
+            raise ValueError(f"{path}: tune.environments must be tables, [tune.environments.NAME]")
+        arguments["environment"] = {
+            name: _part(part, environments, f"tune.environments.{name}", path) for name, part in family.items()
+        }
+    return arguments
+
+
+def _range(values: Any) -> Any:
+    """[low, high, kind] is a range, any other list its values."""
+    is_range = isinstance(values, list) and len(values) == 3 and values[2] in RANGES
+    return tuple(values) if is_range and not any(isinstance(x, str) for x in values[:2]) else values
 
 
 def parsed(path: Path) -> dict[str, Any]:
@@ -120,23 +175,23 @@ def _seeds(seeds: Any, path: Path) -> range:
         raise ValueError(f"{path}: {error}{pair}") from None
 
 
-def _flat(grid: dict[Any, Any], path: Path, prefix: str = "") -> dict[Any, Any]:
+def _flat(grid: dict[Any, Any], path: Path, prefix: str = "", where: str = "grid") -> dict[Any, Any]:
     """A grid with dotted keys, which TOML reads as tables, joined again. A table of lists stays: it names arrays."""
     out: dict[Any, Any] = {}
     for key, value in grid.items():
         if isinstance(key, str) and key.rpartition(".")[2] == "base" and isinstance(value, list):
-            parts = [_part(v, algorithms, f"grid.{prefix}{key}", path) for v in value]
+            parts = [_part(v, algorithms, f"{where}.{prefix}{key}", path) for v in value]
             out[prefix + key] = {v if isinstance(v, str) else text(p): p for v, p in zip(value, parts, strict=True)}
             if len(out[prefix + key]) < len(value):
-                raise ValueError(f"{path}: grid.{prefix}{key} holds a value twice")
+                raise ValueError(f"{path}: {where}.{prefix}{key} holds a value twice")
         elif isinstance(key, tuple) or isinstance(value, list):
             out[key if isinstance(key, tuple) else prefix + key] = value
         elif isinstance(value, dict) and _names_arrays(prefix + key, value):
             out[prefix + key] = value
         elif isinstance(value, dict):
-            out.update(_flat(value, path, f"{prefix}{key}."))
+            out.update(_flat(value, path, f"{prefix}{key}.", where))
         else:
-            raise ValueError(f"{path}: grid.{prefix}{key} = {shown(value)} must be a list of values")
+            raise ValueError(f"{path}: {where}.{prefix}{key} = {shown(value)} must be a list of values")
     return out
 
 

@@ -1,0 +1,56 @@
+"""`jaxbandits tune FILE`."""
+
+from pathlib import Path
+from typing import Any
+
+from jaxbandits.reports import plot
+from jaxbandits.searching import Tuning, tune
+from jaxbandits.selection import csv
+from jaxbandits.sweeps import save
+from jaxbandits.sweeps.toml_file import read_tuning
+
+
+def run(given: Any, directory: Path, formats: tuple[str, ...]) -> int:
+    """Choose what the file's table `[tune]` asks for, write tables, Datasets and pictures, and print the result."""
+    arguments = read_tuning(given.file)
+    if given.seeds is not None:
+        arguments["report_seeds"] = given.seeds
+    tuning = tune(**arguments, store=directory, progress=not given.quiet)
+    print(tuning)
+    names = [path.name for path in write(tuning, directory, formats)]
+    print(f"written to {directory}: {', '.join(names)}")
+    return 0
+
+
+def write(tuning: Tuning, directory: Path, formats: tuple[str, ...]) -> list[Path]:
+    """Write a tuning into a directory: tables, Datasets, the chosen values as TOML, and its pictures."""
+    directory.mkdir(parents=True, exist_ok=True)
+    written = [directory / name for name in ("best.csv", "undecided.csv", "trials.nc", "report.nc")]
+    written[0].write_text(csv(tuning.best), encoding="utf-8")
+    written[1].write_text(csv(tuning.undecided), encoding="utf-8")
+    save(tuning.trials, written[2])
+    save(tuning.report, written[3])
+    try:
+        chosen = tuning.toml()
+    except ValueError:  # a value that TOML cannot write, such as a factory: best.csv names it
+        pass
+    else:
+        written.append(directory / "chosen.toml")
+        written[-1].write_text(f"{chosen}\n", encoding="utf-8")
+    shares = plot.importance(tuning)
+    pictures = {"importance": shares} if shares.data.groupby("algorithm").size().max() > 1 else {}
+    select = _few(tuning)
+    for key in tuning.best.attrs["chosen"]:
+        if tuning.trials[key].dtype.kind in "iuf":
+            pictures[f"response_{key.replace('.', '_')}"] = plot.response(tuning, key, select=select)
+    for name, picture in pictures.items():
+        for suffix in formats:
+            written.append(directory / f"{name}.{suffix}")
+            plot.save(picture, written[-1])
+    return written
+
+
+def _few(tuning: Tuning) -> dict[str, Any]:
+    """A selection that a picture has room for: six values of the first key of `over`, one of each other."""
+    over = {key: list(dict.fromkeys(tuning.trials[key].values.tolist())) for key in tuning.best.attrs["over"]}
+    return {key: values[:6] if i == 0 else values[:1] for i, (key, values) in enumerate(over.items())}

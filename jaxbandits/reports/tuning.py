@@ -1,0 +1,329 @@
+"""Figures of a tuning: `jb.plot.response`, `jb.plot.parallel` and `jb.plot.importance`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jaxbandits import selection, statistics
+from jaxbandits.reports import layout
+from jaxbandits.reports.layout import COLOURS, Plot
+from jaxbandits.validation import choice
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+    from jaxbandits.searching.tuning import Tuning
+
+MARKERS = "osD^vP"
+MAX_SPREAD = 30.0  # positive numbers that differ by more are read on a logarithmic axis
+BINS = 8  # of a key with many values, for its importance
+BEST = 0.25  # the share of settings that parallel coordinates draw in colour
+
+
+def response(
+    tuning: Tuning, key: str, *, select: Mapping[str, Any] | None = None, caption: str = "", width: float | None = None,
+    path: str | Path | None = None,
+) -> Plot:  # fmt: skip
+    """Regret on the seeds of the search against a key that was tuned: a line for each algorithm that has it.
+
+    Where other keys were tuned beside it, each value is shown at its best. The chosen value is filled.
+
+    Parameters
+    ----------
+    tuning : Tuning
+        What `jb.tune` returned.
+    key : str
+        A key of numbers, without a label.
+    select : dict, optional
+        `{key of over: value or list}`, so that at most one key has several values, six at most.
+    caption : str
+        Text added below.
+    width : float, optional
+        Of the figure, in inches.
+    path : str or Path, optional
+        Also write the figure there (.png, .pdf, .svg).
+
+    Returns
+    -------
+    Plot
+        Data: `algorithm`, keys of `over`, the key, `centre`, `low`, `high` (mean regret over the family and the seeds
+        that were run, with its 95% interval) and `chosen`.
+
+    Raises
+    ------
+    ValueError
+        For what cannot be drawn: the message says why.
+
+    Examples
+    --------
+    >>> import jaxbandits as jb
+    >>> losses = jb.environments.bernoulli_losses(means=[0.2, 0.8])
+    >>> tuning = jb.tune("exp3", losses, space={"learning_rate": [0.01, 0.3]}, horizon=100,
+    ...                  seeds=range(1000, 1016), report_seeds=16, progress=False)
+    >>> response(tuning, "learning_rate").data[["learning_rate", "chosen"]].values.tolist()
+    [[0.01, False], [0.3, True]]
+    """
+    frame = _frame(tuning)
+    keys = list(tuning.best.attrs["chosen"])
+    choice("key", key, keys)
+    if frame[key].dtype.kind not in "iuf":
+        raise ValueError(f"key = {key!r} has no numbers to stand on an axis: draw plot.parallel(tuning)")
+    frame = frame.dropna(subset=[key])
+    frame, panel = _selected(frame, list(tuning.best.attrs["over"]), select)
+    frame = frame.sort_values("objective", kind="stable").drop_duplicates(_by(panel, "algorithm", key))
+    frame = frame.sort_values(_by(panel, "algorithm", key), kind="stable")
+    labels = list(dict.fromkeys(tuning.best["algorithm"][tuning.best["algorithm"].isin(frame["algorithm"])]))
+    values = [None] if panel is None else list(dict.fromkeys(tuning.trials[panel].values.tolist()))
+    values = [v for v in values if v is None or (frame[panel] == v).any()]
+    with layout.style():
+        figure, panels = layout.panels(len(values), width)
+        for axes, value in zip(panels, values, strict=True):
+            here = frame if value is None else frame[frame[panel] == value]
+            for i, label in enumerate(labels):
+                line = here[here["algorithm"] == label]
+                looks: dict[str, Any] = {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
+                error = np.nan_to_num([line["centre"] - line["low"], line["high"] - line["centre"]])
+                axes.errorbar(
+                    line[key], line["centre"], error, label=label, elinewidth=0.8, capsize=1.5,
+                    markerfacecolor="white", **looks,
+                )  # fmt: skip
+                chosen = line[line["chosen"]]
+                axes.plot(chosen[key], chosen["centre"], linestyle="", zorder=3, **looks)
+            spread = frame[["centre", "low", "high"]].to_numpy()
+            layout.axis(axes.xaxis, frame[key].to_numpy(float), _is_log(frame[key]))
+            layout.axis(axes.yaxis, spread, _is_log(frame["centre"]))
+            if value is not None:
+                axes.set_title(f"{panel} = {selection.text(value)}")
+        layout.name_axes(panels, _words(key), "mean regret of the search")
+        layout.finish(figure, panels[0], labels, "95% intervals; filled: chosen", caption)
+    columns = _by(panel, "algorithm", key) + ["centre", "low", "high", "chosen"]
+    return _done(figure, frame[columns], path)
+
+
+def parallel(
+    tuning: Tuning, algorithm: str | None = None, *, select: Mapping[str, Any] | None = None, caption: str = "",
+    width: float | None = None, path: str | Path | None = None,
+) -> Plot:  # fmt: skip
+    """All settings of one algorithm as lines over its keys, and over their regret at the right.
+
+    The best quarter is drawn in colour, the chosen setting thick.
+
+    Parameters
+    ----------
+    tuning : Tuning
+        What `jb.tune` returned.
+    algorithm : str, optional
+        A label. The default: the only one that was tuned.
+    select : dict, optional
+        `{key of over: value}`, one value for each key.
+    caption : str
+        Text added below.
+    width : float, optional
+        Of the figure, in inches.
+    path : str or Path, optional
+        Also write the figure there (.png, .pdf, .svg).
+
+    Returns
+    -------
+    Plot
+        Data: `trial`, the keys, `objective` and `chosen`, the best first.
+
+    Raises
+    ------
+    ValueError
+        For what cannot be drawn: the message says why.
+    """
+    frame = _frame(tuning)
+    keys = list(tuning.best.attrs["chosen"])
+    tuned = [str(x) for x in dict.fromkeys(frame["algorithm"][~frame["untuned"]])]
+    if algorithm is None and len(tuned) != 1:
+        raise ValueError(f"algorithm: {len(tuned)} were tuned ({', '.join(tuned)}): name one")
+    label = tuned[0] if algorithm is None else choice("algorithm", algorithm, tuned)
+    frame, panel = _selected(frame[frame["algorithm"] == label], list(tuning.best.attrs["over"]), select)
+    if panel is not None:
+        value = frame[panel].iloc[0]
+        raise ValueError(f"select leaves {panel} with several values: fix one, such as select={{{panel!r}: {value}}}")
+    keys = [key for key in keys if not all(x == "" or x != x for x in frame[key])]
+    frame = frame.sort_values("objective", kind="stable")
+    places = {column: _place(frame[column]) for column in [*keys, "objective"]}
+    lines = np.column_stack([places[column][0] for column in places])
+    with layout.style():
+        figure, (axes,) = layout.panels(1, width or max(3.5, 1.1 * (len(keys) + 1)))
+        good = int(np.ceil(BEST * len(frame)))
+        names = {"others": ("0.75", 0.6), "best quarter": (COLOURS[0], 0.9), "chosen": (COLOURS[1], 2.0)}
+        kinds = np.where(np.arange(len(frame)) < good, "best quarter", "others")
+        kinds = np.where(frame["chosen"], "chosen", kinds)
+        shown = []
+        for name, (colour, thick) in names.items():
+            for i, line in enumerate(lines[kinds == name]):
+                axes.plot(range(lines.shape[1]), line, color=colour, linewidth=thick, label=name if i == 0 else None)
+            shown += [name] if (kinds == name).any() else []
+        for x, (_, ends) in enumerate(places.values()):
+            axes.axvline(x, color="0.3", linewidth=0.6, zorder=0)
+            for y, text in ends:
+                axes.annotate(text, (x, y), (2, 0), textcoords="offset points", fontsize=7, va="center")
+        axes.set_xticks(range(lines.shape[1]), [_words(key).replace(": ", ":\n") for key in [*keys, "regret"]])
+        axes.set_xlim(-0.1, lines.shape[1] - 0.6)
+        axes.set_yticks([])
+        layout.name_axes([axes], "", "")
+        layout.finish(figure, axes, shown[::-1], f"{label}: {len(frame)} settings", caption)
+    return _done(figure, frame[["trial", *keys, "objective", "chosen"]], path)
+
+
+def importance(
+    tuning: Tuning, *, caption: str = "", width: float | None = None, path: str | Path | None = None
+) -> Plot:
+    """How much each tuned key matters: the share of the objective's variance over settings that its value explains.
+
+    A key's own effect alone, corrected for what groups of random settings would explain (epsilon squared), and averaged
+    over the points of `over`. A key of many values has eight groups. Meaningful where settings cover the space: a grid
+    or quasi-random settings.
+
+    Parameters
+    ----------
+    tuning : Tuning
+        What `jb.tune` returned.
+    caption : str
+        Text added below.
+    width : float, optional
+        Of the figure, in inches.
+    path : str or Path, optional
+        Also write the figure there (.png, .pdf, .svg).
+
+    Returns
+    -------
+    Plot
+        Data: `algorithm`, `key` and `share`, in [0, 1].
+    """
+    import pandas as pd
+
+    frame, over, rows = _frame(tuning), list(tuning.best.attrs["over"]), []
+    for label in dict.fromkeys(frame["algorithm"][~frame["untuned"]]):
+        part = frame[frame["algorithm"] == label]
+        groups = [group for _, group in part.groupby(over, sort=False)] if over else [part]
+        for key in tuning.best.attrs["chosen"]:
+            if all(x == "" or x != x for x in part[key]):
+                continue
+            shares = [_explained(group[key], group["objective"].to_numpy(float)) for group in groups]
+            rows.append({"algorithm": label, "key": key, "share": float(np.mean(shares))})
+    data = pd.DataFrame(rows)
+    labels = list(dict.fromkeys(data["algorithm"]))
+    keys = list(dict.fromkeys(data["key"]))
+    with layout.style():
+        figure, (axes,) = layout.panels(1, width)
+        tall = 0.8 / len(labels)
+        for i, label in enumerate(labels):
+            own = data[data["algorithm"] == label]
+            y = [keys.index(key) + (i - (len(labels) - 1) / 2) * tall for key in own["key"]]
+            axes.barh(y, own["share"], 0.9 * tall, color=COLOURS[i % len(COLOURS)], label=label)
+        layout.axis(axes.xaxis, np.array([0.0, 1.0]), False)
+        axes.set_yticks(range(len(keys)), [_words(key).replace(": ", ":\n") for key in keys])
+        axes.invert_yaxis()
+        layout.name_axes([axes], "share of the variance explained", "")
+        layout.finish(figure, axes, labels, "each key by itself", caption)
+    return _done(figure, data, path)
+
+
+def _explained(values: pd.Series, objective: np.ndarray[Any, Any]) -> float:
+    """The share of the objective's variance that groups of equal values explain, at least 0."""
+    import pandas as pd
+
+    groups = pd.Series(values.to_numpy())
+    if groups.nunique() > BINS and groups.dtype.kind in "iuf":
+        groups = pd.qcut(groups, BINS, labels=False, duplicates="drop")
+    finite = np.isfinite(objective)
+    y, codes = objective[finite], pd.factorize(groups[finite])[0]
+    number, total = codes.max(initial=-1) + 1, float(((y - y.mean()) ** 2).sum()) if len(y) else 0.0
+    if number < 2 or total == 0.0:
+        return 0.0
+    inside = sum(float(((y[codes == g] - y[codes == g].mean()) ** 2).sum()) for g in range(number))
+    spare = inside / (len(y) - number) if len(y) > number else 0.0
+    return float(np.clip((total - inside - (number - 1) * spare) / total, 0.0, 1.0))
+
+
+def _frame(tuning: Tuning) -> pd.DataFrame:
+    """A row for each setting that was run: algorithm, keys of over, trial, its values, objective, interval, chosen."""
+    trials: xr.Dataset = tuning.trials
+    regret, objective = trials["regret"], trials["objective"]
+    family = [d for d in regret.dims if d not in (*objective.dims, "seed")]
+    values = regret.mean(family).transpose(*objective.dims, "seed").values
+    rows = []
+    for place in np.ndindex(objective.shape):
+        seen = values[place][~np.isnan(values[place])]
+        if not len(seen):
+            continue
+        mean, low, high = statistics.mean_interval(seen)
+        at = {dim: trials[dim].values[i] for dim, i in zip(objective.dims, place, strict=True)}
+        row: dict[str, Any] = {str(dim): x.item() for dim, x in at.items()}
+        for key in tuning.best.attrs["chosen"]:
+            own = [i for dim, i in zip(objective.dims, place, strict=True) if dim in trials[key].dims]
+            row[key] = trials[key].values[tuple(own)].item()
+        row |= {"objective": float(objective.values[place]), "centre": mean, "low": low, "high": high}
+        rows.append(row)
+    import pandas as pd
+
+    frame = pd.DataFrame(rows)
+    over = list(tuning.best.attrs["over"])
+    best = json.loads(trials.attrs["chosen_trials"])
+    at = frame.groupby(["algorithm", *over], sort=False).ngroup() if len(frame) else []
+    frame["chosen"] = [trial == best[group] for trial, group in zip(frame["trial"], at, strict=True)]
+    keys = list(tuning.best.attrs["chosen"])
+    frame["untuned"] = [all(row[key] == "" or row[key] != row[key] for key in keys) for row in rows]
+    return frame
+
+
+def _selected(
+    frame: pd.DataFrame, over: list[str], select: Mapping[str, Any] | None
+) -> tuple[pd.DataFrame, str | None]:
+    """The rows of a selection, and the key of over that still has several values."""
+    for key, wanted in (select or {}).items():
+        choice("a key of select", key, over)
+        several = list(wanted) if isinstance(wanted, list | tuple | np.ndarray) else [wanted]
+        frame = frame[frame[key].isin(several)]
+        if frame.empty:
+            raise ValueError(f"select: {key} has no {wanted!r}")
+    left = [key for key in over if frame[key].nunique() > 1]
+    if len(left) > 1 or (left and frame[left[0]].nunique() > len(layout.SHAPES)):
+        raise ValueError(f"select leaves too many values of {', '.join(left)}: fix all keys but one, and at most six")
+    return frame, left[0] if left else None
+
+
+def _by(panel: str | None, *columns: str) -> list[str]:
+    return [*columns[:1], *([panel] if panel else []), *columns[1:]]
+
+
+def _place(values: pd.Series) -> tuple[np.ndarray[Any, Any], list[tuple[float, str]]]:
+    """Values as heights in [0, 1], and the texts at some heights."""
+    if values.dtype.kind not in "iuf":
+        names = list(dict.fromkeys(map(str, values)))
+        heights = {name: (i + 0.5) / len(names) for i, name in enumerate(names)}
+        return np.array([heights[str(x)] for x in values]), [(y, name) for name, y in heights.items()]
+    x = values.to_numpy(float)
+    scaled = np.log(x) if _is_log(values) else x
+    low, high = float(np.min(scaled)), float(np.max(scaled))
+    ends = [(0.0, layout.number(float(f"{x.min():.3g}"))), (1.0, layout.number(float(f"{x.max():.3g}")))]
+    return (scaled - low) / (high - low) if high > low else np.full(len(x), 0.5), ends if high > low else [
+        (0.5, ends[0][1])
+    ]
+
+
+def _is_log(values: pd.Series) -> bool:
+    x = values.to_numpy(float)
+    return bool((x > 0).all() and x.max() > MAX_SPREAD * x.min())
+
+
+def _words(key: str) -> str:
+    return key.replace("_", " ").replace(".", ": ")
+
+
+def _done(figure: Any, frame: pd.DataFrame, path: str | Path | None) -> Plot:
+    plot = Plot(figure, frame.reset_index(drop=True))
+    if path is not None:
+        layout.save(plot, path)
+    return plot

@@ -1,0 +1,224 @@
+"""Settings of several algorithms at every point of a grid, evaluated as one sweep for each environment.
+
+Settings are data: all of an algorithm's that share its functions are one compiled program, whatever their number.
+
+Axes: [O] points of the grid at which a setting is chosen, [N] settings, [F] problems of the family over which a setting
+must do, [S] seeds.
+"""
+
+import inspect
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from jaxbandits.searching.space import Dimension, dimensions_of
+from jaxbandits.selection import final_regret
+from jaxbandits.sweeps.arguments import PARTS, signature_of
+from jaxbandits.sweeps.grid import Axis, base_of, known_keys, takes
+from jaxbandits.validation import nearest, shown
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Setting: TypeAlias = dict[str, Any]
+"""The values of one algorithm: {key without the label: value}."""
+
+Settings: TypeAlias = list[list[Setting]]
+"""The settings of one algorithm: at each of the O points, N of them."""
+
+RESERVED = (
+    "algorithm", "trial", "seed", "t", "arm", "regret", "pulls", "objective", "seeds", "environment", "interval",
+    "default", "gain", "gain_interval", "undecided", "edge", "difference", "point",
+)  # fmt: skip
+
+
+class Problem(NamedTuple):
+    """What is tuned, and where."""
+
+    algorithms: dict[str, Any]  # label -> factory
+    environments: dict[str, Any]  # name -> environment; the name is empty where there is only one
+    dimensions: dict[str, tuple[Dimension, ...]]  # label -> its own part of the space, keys without the label
+    tied: dict[tuple[str, str], tuple[str, ...]]  # (label, key) -> the other keys that get the same value
+    known: list[Axis]  # axes of the grid along which a setting is chosen for every point
+    unknown: list[Axis]  # axes along which one setting must do
+    settings: dict[str, Any]  # further arguments of `sweep`
+    run: Callable[..., Any]  # `sweep`
+
+    @property
+    def points(self) -> list[dict[str, Any]]:
+        """The values {key: value} at each of the O points."""
+        return _product(self.known)
+
+    @property
+    def family(self) -> list[dict[str, Any]]:
+        """The values {key: value} of the unknown axes, for each environment of the family."""
+        return _product(self.unknown)
+
+    @property
+    def labels(self) -> list[dict[str, Any]]:
+        """The label {axis: label} of each of the O points."""
+        names = [axis.name for axis in self.known]
+        return [dict(zip(names, at, strict=True)) for at in itertools.product(*(axis.labels for axis in self.known))]
+
+
+def _product(axes: Sequence[Axis]) -> list[dict[str, Any]]:
+    rows = itertools.product(*(axis.values for axis in axes))
+    return [
+        {key: value for axis, row in zip(axes, at, strict=True) for key, value in zip(axis.keys, row, strict=True)}
+        for at in rows
+    ]
+
+
+def evaluate(
+    problem: Problem, settings: Mapping[str, Settings], seeds: range, store: Path | None, *, progress: bool = False
+) -> dict[str, np.ndarray[Any, Any]]:
+    """The regret at the horizon of all settings, by label: [O, N, F, S]. All labels share a sweep an environment."""
+    number = max(len(at) for of_label in settings.values() for at in of_label)
+    family = problem.family
+    rows = [
+        point | other | _row(problem, settings, o, i)
+        for o, point in enumerate(problem.points) for i in range(number) for other in family
+    ]  # fmt: skip
+    shape = (len(problem.points), number, len(family), len(seeds))
+    algorithms = {label: problem.algorithms[label] for label in settings}
+    parts: dict[str, list[np.ndarray[Any, Any]]] = {label: [] for label in settings}
+    common = {"seeds": seeds, "checkpoints": 1, "progress": progress} | problem.settings
+    for name, environment in problem.environments.items():
+        # nothing to set: one algorithm without a space, at one point
+        points = {"points": rows} if rows[0] else {}
+        ds = problem.run(
+            algorithms=algorithms, environment=environment, store=below(store, name), **common, **points
+        )  # fmt: skip
+        final = final_regret(ds).transpose("algorithm", *(["point"] if points else []), "seed").values
+        for label, values in zip(settings, final, strict=True):
+            parts[label].append(values.reshape(shape))
+    # a label with fewer settings repeats its last one, which is computed once
+    return {label: np.concatenate(parts[label], 2)[:, : len(at[0])] for label, at in settings.items()}
+
+
+def _row(problem: Problem, settings: Mapping[str, Settings], o: int, i: int) -> dict[str, Any]:
+    """The values {label.key: value} of the i-th setting of every label at a point."""
+    row: dict[str, Any] = {}
+    for label, of_label in settings.items():
+        row |= keyed(problem, label, of_label[o][min(i, len(of_label[o]) - 1)])
+    return row
+
+
+def keyed(problem: Problem, label: str, setting: Setting, under: str | None = None) -> dict[str, Any]:
+    """A setting with the keys of a sweep, tied ones included. under: the label in that sweep, where it is another."""
+    prefix = label if under is None else under
+    return {
+        f"{prefix}.{each}": value
+        for key, value in setting.items()
+        for each in (key, *problem.tied.get((label, key), ()))
+    }
+
+
+def below(store: Path | None, name: str) -> Path | None:
+    """A directory for one environment."""
+    return store if store is None or not name else store / name.replace("/", "-")
+
+
+def parts_of_space(
+    space: Any, algorithms: Mapping[str, Any]
+) -> tuple[dict[str, tuple[Dimension, ...]], dict[tuple[str, str], tuple[str, ...]]]:
+    """Each algorithm's part of the space, with keys without its label, and its tied keys.
+
+    ValueError where a key reaches no algorithm, or reaches one twice.
+    """
+    found: dict[str, list[Dimension]] = {label: [] for label in algorithms}
+    tied: dict[tuple[str, str], tuple[str, ...]] = {}
+    taken: dict[str, set[str]] = {label: set() for label in algorithms}
+    for dimension in dimensions_of(space):
+        keys = dimension.key if isinstance(dimension.key, tuple) else (dimension.key,)
+        reached: dict[str, list[str]] = {}
+        for key in keys:
+            for label, inner in _reached(key, algorithms).items():
+                reached.setdefault(label, []).append(inner)
+        for label, inner_keys in reached.items():
+            twice = next((key for key in inner_keys if key in taken[label]), None)
+            if twice is not None:
+                raise ValueError(f"space reaches {twice!r} of {label!r} by two of its keys: leave one out")
+            taken[label] |= set(inner_keys)
+            found[label].append(dimension._replace(key=inner_keys[0]))
+            if len(inner_keys) > 1:
+                tied[label, inner_keys[0]] = tuple(inner_keys[1:])
+    return {label: tuple(of_label) for label, of_label in found.items()}, tied
+
+
+def _reached(key: Any, algorithms: Mapping[str, Any]) -> dict[str, str]:
+    """The algorithms that a key reaches, and the key inside each of them."""
+    if not isinstance(key, str) or not key:
+        raise ValueError(f"space key {shown(key)} must be an argument's name, or a tuple of names that move together")
+    owner = max((label for label in algorithms if key.startswith(f"{label}.")), key=len, default=None)
+    inner = key if owner is None else key[len(owner) + 1 :]
+    if inner in RESERVED:
+        raise ValueError(f"space key {key!r} is a name that every result has: rename the argument")
+    if owner is None and key.partition(".")[0] in PARTS:
+        raise ValueError(f"space key {key!r} is no algorithm's: what they are tuned for belongs in `over`")
+    if inner == "horizon":
+        raise ValueError("'horizon' cannot be tuned: tunings depend on it, so tune for each horizon")
+    candidates = algorithms if owner is None else {owner: algorithms[owner]}
+    reached = {label: inner for label, factory in candidates.items() if takes(factory, inner)}
+    if not reached:
+        bound = next((label for label, factory in candidates.items() if _binds(factory, inner)), None)
+        if bound is not None:
+            raise ValueError(f"space key {key!r} is already set in the partial of {bound!r}: leave it out there")
+        known = {k: None for factory in candidates.values() for k in known_keys(factory)}
+        names = [*known, *(f"{label}.{k}" for label, f in algorithms.items() for k in known_keys(f))]
+        raise ValueError(f"space key {key!r}: no algorithm has such an argument{nearest(key, names)}")
+    return reached
+
+
+def _binds(factory: Any, key: str) -> bool:
+    head, _, rest = key.partition(".")
+    if not rest:
+        return head in signature_of(factory)[1]
+    base = base_of(factory) if head == "base" else None
+    return base is not None and _binds(base, rest)
+
+
+def reached_by(problem: Problem, label: str, axis: Axis) -> bool:
+    """Whether an axis concerns this algorithm, or a part that all share."""
+    return any(concerns(key, label, problem.algorithms) for key in axis.keys)
+
+
+def concerns(key: str, label: str, algorithms: Mapping[str, Any]) -> bool:
+    """Whether a key of a grid concerns this algorithm, or a part that all share."""
+    owner = max((name for name in algorithms if key.startswith(f"{name}.")), key=len, default=None)
+    if owner is not None:
+        return owner == label
+    return key.partition(".")[0] in PARTS or takes(algorithms[label], key)
+
+
+def has_default(factory: Any, key: str) -> bool:
+    """Whether the factory can be called without the argument."""
+    head, _, rest = key.partition(".")
+    if rest:
+        return has_default(base_of(factory), rest)
+    parameter: inspect.Parameter = signature_of(factory)[0][head]
+    return parameter.default is not inspect.Parameter.empty
+
+
+def count(axes: Sequence[Axis]) -> int:
+    """The points of a grid."""
+    return math.prod(len(axis.values) for axis in axes)
+
+
+def unfolded(ds: "xr.Dataset", axes: Sequence[Axis]) -> "xr.Dataset":
+    """A Dataset of points, in the order of the product of `axes`, with a dimension for each axis instead."""
+    import pandas as pd
+    import xarray as xr
+
+    if not axes:
+        return ds.isel(point=0, drop=True)
+    names, labels = [axis.name for axis in axes], [list(axis.labels) for axis in axes]
+    index = pd.MultiIndex.from_product(labels, names=names)
+    ds = ds.drop_vars([c for c, v in ds.coords.items() if "point" in v.dims])
+    ds = ds.assign_coords(xr.Coordinates.from_pandas_multiindex(index, "point")).unstack("point")
+    ds = ds.reindex(dict(zip(names, labels, strict=True))).assign_attrs(constant_along="{}")
+    return ds.map(lambda v: v.transpose("algorithm", *names, "seed", ...))

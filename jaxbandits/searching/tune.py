@@ -1,0 +1,384 @@
+"""`jb.tune`: the best settings of algorithms, chosen on some seeds and reported on others."""
+
+import functools
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from jaxbandits.protocol import Adversary, Environment
+from jaxbandits.searching import methods
+from jaxbandits.searching import objective as judging
+from jaxbandits.searching.checks import directory, disjoint
+from jaxbandits.searching.population import (
+    Problem,
+    below,
+    concerns,
+    count,
+    evaluate,
+    has_default,
+    keyed,
+    parts_of_space,
+    unfolded,
+)
+from jaxbandits.searching.space import Dimension
+from jaxbandits.searching.tuning import (
+    Choice,
+    Tuning,
+    best_table,
+    choices,
+    trials_dataset,
+    undecided_table,
+    with_chosen,
+)
+from jaxbandits.selection import final_regret
+from jaxbandits.sweeps import estimate
+from jaxbandits.sweeps.arguments import labelled, part_factory
+from jaxbandits.sweeps.grid import Axis, axes_of
+from jaxbandits.sweeps.sweep import Algorithms, Seeds, built_cells, sweep
+from jaxbandits.typing import AdversaryFactory, EnvironmentFactory, Vector
+from jaxbandits.validation import choice, integer, shown
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+DEFAULT = " (default)"  # what the label of an algorithm with its own values ends with
+
+
+def tune(
+    algorithms: Algorithms,
+    environment: "Environment | EnvironmentFactory | str | Mapping[str, Environment | EnvironmentFactory | str]",
+    *,
+    space: Mapping[Any, Any],
+    horizon: int,
+    seeds: Seeds = range(10_000, 10_100),
+    report_seeds: Seeds = 1000,
+    over: Mapping[Any, Any] | None = None,
+    unknown: Sequence[str] = (),
+    method: Literal["grid", "random", "halving", "optuna"] = "grid",
+    trials: int | None = None,
+    objective: Literal["mean", "worst", "quantile"] = "mean",
+    quantile: float = 0.9,
+    reward_adversary: "Adversary | AdversaryFactory | str | None" = None,
+    message_adversary: "Adversary | AdversaryFactory | str | None" = None,
+    checkpoints: int | Vector = 200,
+    dtype: Any = "float32",
+    memory: float | str | None = None,
+    sampler: Callable[[int], Any] | None = None,
+    store: str | os.PathLike[str] | None = None,
+    seed: int = 0,
+    progress: bool = True,
+) -> Tuning:
+    """Choose the settings of algorithms that have the lowest mean regret at the horizon, and report them on new seeds.
+
+    Parameters
+    ----------
+    algorithms : factory, str, list or dict
+        What is tuned, as in `sweep`. An algorithm that no key of the space reaches is reported as it is.
+    environment : Environment, factory, str or dict
+        Where they play, as in `sweep`; or ``{name: environment}``, a family on all of which one setting must do.
+    space : dict
+        ``{key: values}`` for arguments of the algorithms, with the keys of `sweep`: a bare key is chosen for every
+        algorithm that names it, each for itself; ``LABEL.x`` and ``base.x`` address one; the keys of a tuple get the
+        same value. Values are a list, a dict that names them, or a range ``(low, high)``, ``(low, high, "log")`` or
+        ``(low, high, "int")``, ends included.
+    horizon : int
+        Plays of a run, at least 1.
+    seeds : int, range or sequence of int
+        The runs on which settings are chosen, as in `sweep`. The default: seeds 10,000 to 10,099.
+    report_seeds : int, range or sequence of int
+        The runs that the result reports. None of them may be among `seeds`. The default: seeds 0 to 999.
+    over : dict, optional
+        A grid as in `sweep`; a setting is chosen for each of its points, such as the best rate for every epsilon.
+    unknown : sequence of str
+        Names of axes of `over` that the tuner may not look at: one setting must do for all of their values, as for a
+        family of environments.
+    method : {"grid", "random", "halving", "optuna"}
+        "grid", the default: all combinations; a range has nine evenly spaced values, or as many as `trials` allows.
+        "random": quasi-random settings. "halving": successive halving, the better half goes on to twice as many
+        seeds; it starts with the grid where the space has no ranges and `trials` is not given, else with quasi-random
+        settings. "optuna": settings that optuna proposes in eight generations; it needs the extra `tune`.
+    trials : int, optional
+        How many settings of each algorithm are tried at each point, at least 1. The default: 64; the whole grid.
+    objective : {"mean", "worst", "quantile"}
+        Across a family: the mean of the mean regrets, the largest, or their quantile. The default: "mean".
+    quantile : float
+        Which quantile, in [0, 1]. The default: 0.9.
+    reward_adversary, message_adversary : Adversary, factory or str, optional
+        Who corrupts rewards, and what clients send, as in `sweep`.
+    checkpoints : int or sequence of int
+        When the regret of the report is recorded, as in `sweep`. The default: 200 times.
+    dtype : str or dtype
+        "float32", which is the default, or "float64".
+    memory : float or str, optional
+        As in `sweep`.
+    sampler : callable, optional
+        ``seed -> sampler`` of optuna for method "optuna". The default: a tree-structured Parzen estimator.
+        ``lambda seed: optuna.samplers.CmaEsSampler(seed=seed)`` is an evolutionary one.
+    store : str or path, optional
+        A directory where finished chunks are kept. A search that was interrupted, however hard, goes on where it
+        stopped, and a larger one computes only what is new. The default: everything stays in memory.
+    seed : int
+        Of the search's own draws. The default: 0.
+    progress : bool
+        Print the budget, then the progress of every sweep. The default: True.
+
+    Returns
+    -------
+    Tuning
+        `best`, a DataFrame with a row for each algorithm at each point of `over`: `algorithm`, the keys of `over`, the
+        chosen values under their keys without a label, and from the report seeds `regret` with its 95% `interval`,
+        `default`, the regret with the algorithm's own values, and the `gain` over it with its 95% `gain_interval`
+        (paired); `undecided`, how many other settings may be as good; `edge`, whether a chosen number lies at an end
+        of its range or list. `trials`, a Dataset of every setting with `regret`, `objective` and `seeds`, how many it
+        was run on. `report`, the Dataset of a sweep of the chosen settings, with their values as coordinates, and of
+        the algorithms' own values under ``"LABEL (default)"``. `undecided`, a DataFrame of the settings that cannot be
+        told apart from the chosen one. `Tuning.grid()` and `Tuning.points()` go into `sweep`, `Tuning.toml()` into a
+        file.
+
+    Raises
+    ------
+    ValueError or TypeError
+        Before anything runs, where an argument is wrong. The text names the argument, the value and the remedy.
+    OSError, SweepError or ContractError
+        As `sweep` raises them.
+
+    Notes
+    -----
+    The regret on the seeds of the search is the lowest of many noisy means, so it is biased downwards; that on the
+    report seeds is without bias. Of several settings of equal objective the first is chosen.
+
+    `undecided` holds the settings that no paired t test finds worse than any other one; the tests share the 5%. With
+    normal regrets and objective "mean" the best setting is the chosen one or among them with a probability of at least
+    95%; objectives "worst" and "quantile" take the problems that decide them as given.
+
+    All settings of an algorithm that share its functions are one compiled program. A static argument is one for each
+    value. The horizon is never shortened: tunings depend on it, so that a short run is no beginning of a longer one.
+    The same arguments give the same result.
+
+    References
+    ----------
+    Karnin, Koren and Somekh 2013, "Almost optimal exploration in multi-armed bandits" (sequential halving, recalled);
+    Gupta 1965, "On some multiple decision (selection and ranking) rules" (sets that hold the best, recalled).
+
+    Examples
+    --------
+    >>> import jaxbandits as jb
+    >>> losses = jb.environments.bernoulli_losses(means=[0.2, 0.8])
+    >>> tuning = jb.tune("exp3", losses, space={"learning_rate": [0.01, 0.3]}, horizon=100,
+    ...                  seeds=range(1000, 1016), report_seeds=16, progress=False)
+    >>> tuning.best[["algorithm", "learning_rate"]].values.tolist()
+    [['exp3', 0.3]]
+    """
+    settings = {
+        "horizon": integer("horizon", horizon, 1, 2**31 - 2), "dtype": dtype, "memory": memory,
+        "reward_adversary": reward_adversary, "message_adversary": message_adversary,
+    }  # fmt: skip
+    problem = checked_problem(algorithms, environment, space, over, unknown, settings)
+    method = choice("method", method, methods.METHODS)
+    trials = None if trials is None else integer("trials", trials, 1)
+    methods.check_method(method, trials, sampler)
+    objective, quantile = judging.checked(objective, quantile)
+    if objective != "mean" and len(problem.environments) * count(problem.unknown) == 1:
+        raise ValueError(
+            f"objective = {objective!r} is over a family: give environment = {{name: environment, ...}}, or name keys "
+            "of over in unknown"
+        )
+    seed = integer("seed", seed, 0, 2**32 - 1)
+    searched, reported = disjoint(seeds, report_seeds, "the setting")
+    home = directory(store)
+    plan = methods.planned(method, problem.dimensions, trials, len(searched), seed)
+    defaults = _check_built(problem, plan, reported)
+    judge = functools.partial(judging.over_family, objective=objective, quantile=quantile)
+    points, family = count(problem.known), len(problem.environments) * count(problem.unknown)
+    if progress:
+        chosen_lanes, report_lanes = plan.lanes * points * family, len(reported) * points * family
+        report_lanes *= len(problem.algorithms) + len(defaults)
+        plays = float(horizon) * (chosen_lanes + report_lanes)
+        estimate.say(
+            f"tune: at most {chosen_lanes:,} lanes to choose and {report_lanes:,} to report, {plays:.2g} plays"
+        )
+    at = functools.partial(evaluate, problem, store=None if home is None else home / "trials", progress=progress)
+    tried = methods.search(method, plan, problem.dimensions, at, points, searched, judge, trials, seed, sampler)
+    chosen = choices(tried, judge)
+    report, own = _report(
+        problem, chosen, defaults, reported, checkpoints, None if home is None else home / "report", progress
+    )
+    values = {str(label): judge(_family_last(final_regret(report).sel(algorithm=label), problem)) for label in own}
+    default_values = {label: values[label + DEFAULT] for label in defaults}
+    default_values |= {label: values[label] for label in chosen if not problem.dimensions[label]}
+    about = {
+        "method": method, "horizon": int(horizon), "objective": _words(objective, quantile), "quantile": quantile,
+        "seed": seed, "chosen_trials": json.dumps([one.trial + 1 for at in chosen.values() for one in at]),
+    }  # fmt: skip
+    return Tuning(
+        best=best_table(problem, chosen, values, default_values),
+        trials=trials_dataset(problem, tried, judge, searched, about),
+        report=with_chosen(report, problem, chosen, own),
+        undecided=undecided_table(problem, tried, chosen, judge),
+    )
+
+
+def _words(objective: str, quantile: float) -> str:
+    return (
+        f"{quantile:g} quantile of mean"
+        if objective == "quantile"
+        else "worst mean"
+        if objective == "worst"
+        else "mean"
+    )
+
+
+def checked_problem(
+    algorithms: Any, environment: Any, space: Any, over: Any, unknown: Any, settings: dict[str, Any],
+    run: Callable[..., Any] = sweep,
+) -> Problem:  # fmt: skip
+    """What is tuned, with the errors of its arguments. run: `sweep`."""
+    factories = labelled(algorithms)
+    clash = next((label for label in factories if label + DEFAULT in factories), None)
+    if clash is not None:
+        raise ValueError(f"label {clash + DEFAULT!r} is what {clash!r} with its own values is called: rename it")
+    environments = dict(environment) if isinstance(environment, Mapping) else {"": environment}
+    if not environments:
+        raise ValueError("environment is empty: give an environment, or {name: environment}")
+    for name in environments if isinstance(environment, Mapping) else ():
+        if not isinstance(name, str) or not name.strip() or "\0" in name:
+            raise ValueError(f"environment: the name {shown(name)} must be a string that is not blank")
+    for given in environments.values():
+        part_factory(given, "environment")
+    dimensions, tied = parts_of_space(space, factories)
+    axes = _axes(over)
+    names = [axis.name for axis in axes]
+    unknown = [unknown] if isinstance(unknown, str) else list(unknown)
+    for name in unknown:
+        if name not in names:
+            raise ValueError(f"unknown names {name!r}, which is no axis of over ({', '.join(names) or 'it has none'})")
+    problem = Problem(
+        algorithms=factories, environments=environments, dimensions=dimensions, tied=tied,
+        known=[axis for axis in axes if axis.name not in unknown],
+        unknown=[axis for axis in axes if axis.name in unknown], settings=settings, run=run,
+    )  # fmt: skip
+    _check_apart(problem)
+    return problem
+
+
+def _axes(over: Any) -> list[Axis]:
+    try:
+        return axes_of(over, None, 1)
+    except ValueError as error:
+        raise ValueError(str(error).replace("grid", "over", 1)) from None
+
+
+def _check_apart(problem: Problem) -> None:
+    """ValueError where a key is both in the space and in over."""
+    for axis in [*problem.known, *problem.unknown]:
+        for key in axis.keys:
+            for label, of_label in problem.dimensions.items():
+                inner = key[len(label) + 1 :] if key.startswith(f"{label}.") else key
+                taken = {each[len(label) + 1 :] for d in of_label for each in keyed(problem, label, {d.key: None})}
+                if inner in taken:
+                    raise ValueError(f"{key!r} is in over and in space: choose it, or choose for it")
+
+
+def _check_built(problem: Problem, plan: methods.Plan, reported: range) -> list[str]:
+    """Build the first and last settings at every point, and return the labels whose own values can be built, too."""
+    settings = {
+        label: [_end(of_label, last) for last in (False, True)] if plan.first[label] == [{}] else
+        [plan.first[label][0], plan.first[label][-1]]
+        for label, of_label in problem.dimensions.items()
+    }  # fmt: skip
+    common = {"horizon": problem.settings["horizon"], "seeds": reported, "checkpoints": 1} | {
+        key: problem.settings[key] for key in ("dtype", "reward_adversary", "message_adversary")
+    }
+    defaults = []
+    for environment in problem.environments.values():
+        for end in (0, 1):
+            bound: dict[str, Any] = {}
+            for label in settings:
+                bound |= keyed(problem, label, settings[label][end])
+            rows = [point | other | bound for point in problem.points for other in problem.family]
+            built_cells(problem.algorithms, environment, points=rows, **common)
+    for label, of_label in problem.dimensions.items():
+        if of_label and all(has_default(problem.algorithms[label], d.key) for d in of_label):
+            rows = [_of_label(point | other, label, problem) for point in problem.points for other in problem.family]
+            rows = [row for row in rows if row]
+            try:
+                for environment in problem.environments.values():
+                    built_cells(
+                        {label: problem.algorithms[label]}, environment, **common, **({"points": rows} if rows else {})
+                    )
+            except (ValueError, TypeError) as error:
+                estimate.say(f"tune: {label} has no default to compare with here ({error})")
+            else:
+                defaults.append(label)
+    return defaults
+
+
+def _of_label(row: dict[str, Any], label: str, problem: Problem) -> dict[str, Any]:
+    """The values of a point that concern one algorithm, or parts that all share."""
+    return {key: value for key, value in row.items() if concerns(key, label, problem.algorithms)}
+
+
+def _end(dimensions: Sequence[Dimension], last: bool) -> dict[str, Any]:
+    def value(d: Dimension) -> Any:
+        if not d.is_range:
+            return d.values[-1 if last else 0]
+        end = d.high if last else d.low
+        return int(end) if d.kind == "int" else end
+
+    return {d.key: value(d) for d in dimensions}
+
+
+def _report(
+    problem: Problem, chosen: Mapping[str, list[Choice]], defaults: Sequence[str], seeds: range, checkpoints: Any,
+    store: Path | None, progress: bool,
+) -> "tuple[xr.Dataset, dict[str, str]]":  # fmt: skip
+    """The sweep of the chosen and the default settings, and whose each label of it is."""
+    import xarray as xr
+
+    algorithms, own = {}, {}
+    for label, factory in problem.algorithms.items():
+        algorithms[label], own[label] = factory, label
+        if label in defaults:
+            algorithms[label + DEFAULT], own[label + DEFAULT] = factory, label
+    rows = []
+    for o, point in enumerate(problem.points):
+        for other in problem.family:
+            row = point | other
+            row |= {
+                f"{label}{DEFAULT}.{key[len(label) + 1 :]}": value
+                for key, value in list(row.items()) for label in defaults
+                if max((x for x in problem.algorithms if key.startswith(f"{x}.")), key=len, default=None) == label
+            }  # fmt: skip
+            for label in chosen:
+                row |= keyed(problem, label, chosen[label][o].setting)
+            rows.append(row)
+    common = {"seeds": seeds, "checkpoints": checkpoints, "progress": progress} | problem.settings
+    parts = []
+    axes = [*problem.known, *problem.unknown]
+    for name, environment in problem.environments.items():
+        ds = problem.run(
+            algorithms=algorithms, environment=environment, points=rows, store=below(store, name), **common
+        )
+        parts.append(unfolded(ds, axes))
+    if list(problem.environments) == [""]:
+        return parts[0], own
+    import pandas as pd
+
+    joined = xr.concat(
+        [ds[["regret"]] for ds in parts], pd.Index(list(problem.environments), name="environment"), coords="minimal",
+        join="outer", compat="override", combine_attrs="override",
+    )  # fmt: skip
+    order = [*(axis.name for axis in problem.known), "environment", *(axis.name for axis in problem.unknown)]
+    return joined.transpose("algorithm", *order, "seed", "t"), own
+
+
+def _family_last(regret: "xr.DataArray", problem: Problem) -> np.ndarray[Any, Any]:
+    """Regret at the horizon as [O, F, S]."""
+    known = [axis.name for axis in problem.known]
+    family = [d for d in regret.dims if d not in known and d != "seed"]
+    values = regret.transpose(*known, *family, "seed").values
+    return values.reshape(count(problem.known), -1, values.shape[-1])

@@ -1,0 +1,325 @@
+"""What `jb.tune` returns: tables of what was chosen, Datasets of what was tried and reported, and ways into a sweep.
+
+Axes: [O] points of the grid at which a setting is chosen, [N] settings, [F] problems of the family, [S] seeds.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from jaxbandits.searching import objective as judging
+from jaxbandits.searching.methods import Tried
+from jaxbandits.searching.population import Problem, Setting, keyed, reached_by
+from jaxbandits.searching.space import Dimension, coordinate_of
+from jaxbandits.selection import text
+from jaxbandits.statistics import mean_interval
+from jaxbandits.sweeps.grid import Axis
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+NEAR_END = 0.05  # of a range: a value that close to an end says to widen it
+
+
+class Tuning(NamedTuple):
+    """The best settings, all that were tried, and what the best ones cost on seeds that the search did not see."""
+
+    # a row for each algorithm at each point of `over`: algorithm, over..., chosen..., regret, interval, default, gain,
+    # gain_interval, undecided, edge
+    best: "pd.DataFrame"
+    # regret (algorithm, over..., trial, environment, seed) of every setting, its objective, and its values
+    trials: "xr.Dataset"
+    # what a sweep of the chosen settings returns, and of the default ones under the label "LABEL (default)"
+    report: "xr.Dataset"
+    # a row for each setting that may be as good as the chosen one: algorithm, over..., trial, values..., regret,
+    # difference
+    undecided: "pd.DataFrame"
+
+    def points(self) -> list[dict[str, Any]]:
+        """The chosen settings as `points` of a sweep: one for each point of `over`, for all algorithms together."""
+        return [dict(point) for point in self.best.attrs["points"]]
+
+    def grid(self) -> dict[Any, Any]:
+        """The chosen settings as `grid` of a sweep: one axis, named after the key of `over`, along which they are tied.
+
+        ValueError where `over` has several keys: a sweep then takes `points=tuning.points()`.
+        """
+        over, points = self.best.attrs["over"], self.points()
+        if len(over) > 1:
+            raise ValueError(f"over has {len(over)} keys, {', '.join(over)}: give the sweep points=tuning.points()")
+        keys = tuple(points[0])
+        labels = next(iter(over.values())) if over else ["chosen"]
+        rows = [tuple(point[key] for key in keys) for point in points]
+        plain = all(isinstance(x, str | bool | int | float) for row in rows for x in row)
+        if len(keys) == 1:
+            (key,), values = keys, [row[0] for row in rows]
+            return {key: values if plain else dict(zip(labels, values, strict=True))}
+        return {keys: [list(row) for row in rows] if plain else dict(zip(labels, rows, strict=True))}
+
+    def toml(self) -> str:
+        """The chosen settings as a table of a TOML file: `[grid]` or `[[tied]]`, or `[[points]]` for several keys.
+
+        ValueError for values that TOML cannot write.
+        """
+        if len(self.best.attrs["over"]) > 1:
+            return "\n\n".join(
+                "\n".join(["[[points]]", *(f"{json.dumps(key)} = {_toml(x)}" for key, x in point.items())])
+                for point in self.points()
+            )
+        ((keys, values),) = self.grid().items()
+        if not isinstance(keys, tuple):
+            return f"[grid]\n{json.dumps(keys)} = {_toml(values)}"
+        rows = list(values.values()) if isinstance(values, dict) else values
+        lines = [f"  {_toml(row)}," for row in rows]
+        return "\n".join(["[[tied]]", f"keys = {_toml(keys)}", "values = [", *lines, "]"])
+
+    def __repr__(self) -> str:
+        about = self.trials.attrs
+        over, chosen = list(self.best.attrs["over"]), list(self.best.attrs["chosen"])
+        lines = [
+            f"Tuning: {about['method']}, {about['objective']} regret at horizon {about['horizon']}; chosen on seeds "
+            f"{_ends(self.trials['seed'].values)}, reported on seeds {_ends(self.report['seed'].values)}"
+        ]
+        for row in self.best.to_dict("records"):
+            where = ", ".join([row["algorithm"], *(f"{key} = {text(row[key])}" for key in over)])
+            values = ", ".join(f"{key} = {text(row[key])}" for key in chosen if not _missing(row[key]))
+            lines.append(f"  {where}: {values or 'nothing to choose'}: regret {_with(row['regret'], row['interval'])}")
+            if not values:
+                continue
+            default = "no default to compare with"
+            if not _missing(row["default"]):
+                default = f"default {row['default']:.6g}, gain {_with(row['gain'], row['gain_interval'])}"
+            others = {0: "told apart from all others", 1: "1 other cannot be told apart"}
+            lines.append(
+                f"    {default}; {others.get(row['undecided'], str(row['undecided']) + ' others cannot be told apart')}"
+                + ("; AT AN EDGE of the space: widen it" if row["edge"] else "")
+            )
+        return "\n".join(lines)
+
+
+def _toml(x: Any) -> str:
+    """A value as TOML."""
+    x = x.item() if isinstance(x, np.generic) else x.tolist() if isinstance(x, np.ndarray) else x
+    if isinstance(x, list | tuple):
+        return f"[{', '.join(map(_toml, x))}]"
+    if isinstance(x, bool | str):
+        return json.dumps(x, ensure_ascii=False)
+    if isinstance(x, int | float):
+        return repr(x)
+    raise ValueError(f"{text(x)} has no form in TOML: give the sweep grid=tuning.grid() in Python")
+
+
+def _ends(seeds: np.ndarray[Any, Any]) -> str:
+    return f"{seeds[0]} to {seeds[-1]}"
+
+
+def _with(mean: float, interval: tuple[float, float]) -> str:
+    return f"{mean:.6g} [{interval[0]:.6g}, {interval[1]:.6g}]"
+
+
+def _missing(x: Any) -> bool:
+    return x is None or (isinstance(x, float) and np.isnan(x))
+
+
+class Choice(NamedTuple):
+    """What was chosen for one algorithm at one point."""
+
+    trial: int
+    setting: Setting
+    objective: float  # on the seeds of the search
+    possible: np.ndarray[Any, Any]  # [N] whether each setting could be the best
+
+
+def choices(tried: Tried, judge: Callable[[Any], Any], *, compare: bool = True) -> dict[str, list[Choice]]:
+    """For every label the best setting at each of the O points: the first of lowest objective among those run on all
+    seeds. compare: also say which could be the best.
+    """
+    found: dict[str, list[Choice]] = {}
+    for label, regret in tried.regret.items():
+        found[label] = []
+        for o, settings in enumerate(tried.settings[label]):
+            values = judge(regret[o])
+            means = judging.means_of(values)
+            finished = (~np.isnan(values)).all(-1)
+            best = int(np.argmin(np.where(finished, means, np.inf))) if finished.any() else int(np.argmin(means))
+            possible = judging.could_be_best(values) if compare else np.zeros(len(means), bool)
+            found[label].append(Choice(best, settings[best], float(means[best]), possible))
+    return found
+
+
+def at_edge(dimension: Dimension, value: Any) -> bool:
+    """Whether a value lies at an end of its range, or is the smallest or largest number of its list."""
+    if dimension.kind == "int" and value in (dimension.low, dimension.high):
+        return True
+    if dimension.is_range:
+        return not NEAR_END < coordinate_of(dimension, value) < 1 - NEAR_END
+    numbers = [x for x in dimension.values if _is_number(x)]
+    return len(numbers) > 1 and _is_number(value) and value in (min(numbers), max(numbers))
+
+
+def _is_number(x: Any) -> bool:
+    return isinstance(x, int | float | np.number) and not isinstance(x, bool)
+
+
+def label_of(dimensions: Sequence[Dimension], key: str, value: Any) -> Any:
+    """A value as tables show it: itself, or its name where the space names it."""
+    dimension = next(d for d in dimensions if d.key == key)
+    if dimension.is_range:
+        return value
+    at = next(i for i, x in enumerate(dimension.values) if x is value or _is_same(x, value))
+    name = dimension.labels[at]
+    return name if isinstance(name, str | bool | int | float | np.number) else str(name)
+
+
+def _is_same(x: Any, y: Any) -> bool:
+    return type(x) is type(y) and isinstance(x, str | int | float) and x == y
+
+
+def keys_of(problem: Problem) -> list[str]:
+    """The keys of the space, without labels."""
+    return list(dict.fromkeys(d.key for of_label in problem.dimensions.values() for d in of_label))
+
+
+def best_table(
+    problem: Problem, chosen: Mapping[str, list[Choice]], regret: Mapping[str, np.ndarray[Any, Any]],
+    defaults: Mapping[str, np.ndarray[Any, Any]],
+) -> "pd.DataFrame":  # fmt: skip
+    """The table `best`, from the values [O, S] on the report seeds of the chosen and of the default settings."""
+    import pandas as pd
+
+    keys, rows = keys_of(problem), []
+    for label, of_label in chosen.items():
+        dimensions = problem.dimensions[label]
+        mean, low, high = mean_interval(regret[label])
+        for o, one in enumerate(of_label):
+            row: dict[str, Any] = {"algorithm": label, **problem.labels[o], **dict.fromkeys(keys, np.nan)}
+            row |= {key: label_of(dimensions, key, value) for key, value in one.setting.items()}
+            row |= {"regret": float(mean[o]), "interval": (float(low[o]), float(high[o]))}
+            row |= {"default": np.nan, "gain": np.nan, "gain_interval": (np.nan, np.nan)}
+            if label in defaults:
+                gain = [float(x) for x in mean_interval(defaults[label][o] - regret[label][o])]
+                row |= {"default": float(defaults[label][o].mean()), "gain": gain[0], "gain_interval": tuple(gain[1:])}
+            others = int(one.possible.sum()) - int(one.possible[one.trial])
+            edge = any(at_edge(d, one.setting[d.key]) for d in dimensions)
+            rows.append(row | {"undecided": others, "edge": edge})
+    table = pd.DataFrame(rows)
+    points = [
+        dict(point) | {k: v for label in chosen for k, v in keyed(problem, label, chosen[label][o].setting).items()}
+        for o, point in enumerate(problem.points)
+    ]
+    table.attrs = {"over": {axis.name: list(axis.labels) for axis in problem.known}, "chosen": keys, "points": points}
+    return table
+
+
+def undecided_table(
+    problem: Problem, tried: Tried, chosen: Mapping[str, list[Choice]], judge: Callable[[Any], Any]
+) -> "pd.DataFrame":
+    """The table `undecided`: the other settings that could be the best, with their regret on the seeds of the search.
+
+    `difference` is the mean over the seeds that a setting and the chosen one share.
+    """
+    import pandas as pd
+
+    keys, rows = keys_of(problem), []
+    names = [axis.name for axis in problem.known]
+    for label, of_label in chosen.items():
+        for o, one in enumerate(of_label):
+            values = judge(tried.regret[label][o])
+            for i in np.flatnonzero(one.possible):
+                if i == one.trial:
+                    continue
+                setting = tried.settings[label][o][i]
+                row = {"algorithm": label, **problem.labels[o], "trial": int(i) + 1, **dict.fromkeys(keys, np.nan)}
+                row |= {key: label_of(problem.dimensions[label], key, value) for key, value in setting.items()}
+                row |= {
+                    "regret": float(np.nanmean(values[i])),
+                    "difference": float(np.nanmean(values[i] - values[one.trial])),
+                }
+                rows.append(row)
+    return pd.DataFrame(rows, columns=["algorithm", *names, "trial", *keys, "regret", "difference"])
+
+
+def trials_dataset(
+    problem: Problem, tried: Tried, judge: Callable[[Any], Any], seeds: range, attrs: Mapping[str, Any]
+) -> "xr.Dataset":
+    """Everything that was tried. A label with fewer settings than another has NaN for the rest."""
+    import xarray as xr
+
+    labels = list(tried.regret)
+    number = max(regret.shape[1] for regret in tried.regret.values())
+    known, unknown = [axis.name for axis in problem.known], [axis.name for axis in problem.unknown]
+    sizes = [len(axis.values) for axis in problem.known]
+    family = {"environment": list(problem.environments)} if list(problem.environments) != [""] else {}
+    first = tried.regret[labels[0]]
+    regret = np.full((len(labels), first.shape[0], number, *first.shape[2:]), np.nan)
+    objective = np.full((len(labels), first.shape[0], number), np.nan)
+    for at, label in enumerate(labels):
+        tries = tried.regret[label].shape[1]
+        regret[at, :, :tries] = tried.regret[label]
+        objective[at, :, :tries] = judging.means_of(judge(tried.regret[label]))
+    parts = [*([len(problem.environments)] if family else []), *(len(axis.values) for axis in problem.unknown)]
+    runs = (~np.isnan(regret)).any(3).sum(-1)
+    ds = xr.Dataset(
+        {
+            "regret": (
+                ("algorithm", *known, "trial", *family, *unknown, "seed"),
+                regret.reshape(len(labels), *sizes, number, *parts, len(seeds)),
+            ),
+            "objective": (("algorithm", *known, "trial"), objective.reshape(len(labels), *sizes, number)),
+            "seeds": (("algorithm", *known, "trial"), runs.reshape(len(labels), *sizes, number)),
+        },
+        {
+            "algorithm": labels, "trial": np.arange(1, number + 1), "seed": np.asarray(seeds),
+            **{axis.name: _column(axis.labels) for axis in [*problem.known, *problem.unknown]}, **family,
+        },
+        dict(attrs),
+    )  # fmt: skip
+    for key in keys_of(problem):
+        along = [
+            [
+                [at[i].get(key) if i < len(at) else None for i in range(number)] for at in tried.settings[label]
+            ]
+            for label in labels
+        ]  # fmt: skip
+        named = [
+            None if value is None else label_of(problem.dimensions[label], key, value)
+            for label, of_label in zip(labels, along, strict=True) for at in of_label for value in at
+        ]  # fmt: skip
+        column = _column(named).reshape(len(labels), -1, number)
+        if all(at == of_label[0] for of_label in along for at in of_label[1:]):
+            ds = ds.assign_coords({key: (("algorithm", "trial"), column[:, 0])})
+        else:
+            ds = ds.assign_coords({key: (("algorithm", *known, "trial"), column.reshape(len(labels), *sizes, number))})
+    return ds
+
+
+def _column(values: Sequence[Any]) -> np.ndarray[Any, Any]:
+    """Numbers as numbers, with NaN for what is missing; anything else as text."""
+    if all(x is None or _is_number(x) for x in values):
+        if all(isinstance(x, int | np.integer) for x in values):
+            return np.asarray(values, np.int64)
+        return np.array([np.nan if x is None else x for x in values], np.float64)
+    return np.array(["" if x is None else x if isinstance(x, str) else text(x) for x in values])
+
+
+def with_chosen(
+    ds: "xr.Dataset", problem: Problem, chosen: Mapping[str, list[Choice]], own: Mapping[str, str]
+) -> "xr.Dataset":
+    """The report with the chosen values as coordinates, and its constant axes. own: label of the report -> label."""
+    known = [axis.name for axis in problem.known]
+    sizes = [len(axis.values) for axis in problem.known]
+    labels = [str(label) for label in ds["algorithm"].values]
+    for key in keys_of(problem):
+        values: list[Any] = []
+        for label in labels:
+            for o in range(len(problem.points)):
+                setting = chosen[label][o].setting if label in chosen else {}
+                value = setting.get(key)
+                values.append(None if value is None else label_of(problem.dimensions[label], key, value))
+        ds = ds.assign_coords({key: (("algorithm", *known), _column(values).reshape(len(labels), *sizes))})
+    axes: list[Axis] = [*problem.known, *problem.unknown]
+    constant = {label: [axis.name for axis in axes if not reached_by(problem, own[label], axis)] for label in labels}
+    return ds.assign_attrs(constant_along=json.dumps(constant))
