@@ -15,7 +15,7 @@ TEST_ENV := $(ONE_THREAD) JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.venv/xla-cache
 # Warnings that tests expect would bury the names of those that fail.
 PYTEST := $(TEST_ENV) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --disable-warnings
 
-.PHONY: demo test check test-matrix pins fuzz bench gpu-static reproductions docs lint types wheel clean
+.PHONY: demo test check test-matrix pins fuzz bench gpu-static reproductions docs notebooks lint types wheel clean
 .DEFAULT_GOAL := check
 
 demo: $(INSTALLED)
@@ -55,6 +55,10 @@ gpu-static: $(INSTALLED)
 docs: $(INSTALLED)
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
+
+# The notebooks at full size, with what they print and draw. NOTEBOOK: one or several names.
+notebooks: $(INSTALLED)
+	$(BIN)/python notebooks/refresh.py $(NOTEBOOK)
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -221,4 +221,4 @@ def unfolded(ds: "xr.Dataset", axes: Sequence[Axis]) -> "xr.Dataset":
     ds = ds.drop_vars([c for c, v in ds.coords.items() if "point" in v.dims])
     ds = ds.assign_coords(xr.Coordinates.from_pandas_multiindex(index, "point")).unstack("point")
     ds = ds.reindex(dict(zip(names, labels, strict=True))).assign_attrs(constant_along="{}")
-    return ds.map(lambda v: v.transpose("algorithm", *names, "seed", ...))
+    return ds.map(lambda v: v.transpose("algorithm", *names, "seed", ..., missing_dims="ignore"))
