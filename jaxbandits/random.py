@@ -32,13 +32,24 @@ def threefry2x32(key: tuple[Any, Any], counter: tuple[Any, Any]) -> tuple[Any, A
     """Threefry-2x32 with 20 rounds: two uint32 words from two key words and two counter words, broadcast."""
     k0, k1 = key
     keys = (k0, k1, k0 ^ k1 ^ np.uint32(0x1BD11BDA))
-    x0, x1 = counter[0] + k0, counter[1] + k1
-    for block in range(5):
-        for rotation in _ROTATIONS[block % 2]:
-            x0 = x0 + x1
-            x1 = ((x1 << np.uint32(rotation)) | (x1 >> np.uint32(32 - rotation))) ^ x0
-        x0 = x0 + keys[(block + 1) % 3]
-        x1 = x1 + keys[(block + 2) % 3] + np.uint32(block + 1)
+    x0, x1 = _round(counter[0] + k0, counter[1] + k1, 0)  # here numbers of the host are no operations of a program
+    return _rounds_after_the_first(keys, x0, x1)
+
+
+def _round(x0, x1, number):
+    rotation = _ROTATIONS[number // 4 % 2][number % 4]
+    x0 = x0 + x1
+    return x0, ((x1 << np.uint32(rotation)) | (x1 >> np.uint32(32 - rotation))) ^ x0
+
+
+@partial(jax.jit, inline=True)  # traced once for all draws of a shape
+def _rounds_after_the_first(keys, x0, x1):
+    for number in range(1, 20):
+        x0, x1 = _round(x0, x1, number)
+        if number % 4 == 3:
+            block = number // 4
+            x0 = x0 + keys[(block + 1) % 3]
+            x1 = x1 + keys[(block + 2) % 3] + np.uint32(block + 1)
     return x0, x1
 
 

@@ -194,7 +194,8 @@ def simulate(
         structure.warn(doubts, stacklevel=2)
     if is_altered(algorithm, environment, first, second) and not _traced((seed, algorithm.params)):
         # a user's function may read a value that has changed since the function was compiled
-        parts = parts._replace(traced=traced_now(parts, algorithm.schedule, cell, times, dtype, lasting=False))
+        now = traced_now(parts, algorithm.schedule, cell, times, dtype, lasting=False, batch=False)
+        parts = parts._replace(traced=now)
     with jax.enable_x64(dtype == "float64"), programs_on_disk():
         record, lane, diagnostics, windows = _play(parts, algorithm.schedule, history, case, jnp.uint32(seed), times)
     traced = _traced((seed, algorithm.params))
