@@ -15,6 +15,9 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 
 # Programs are optimized less, and the slowest part of XLA's compiler for CPUs is left out.
 LITTLE_OPTIMIZED = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+# Folders whose tests are about programs as users have them: their bits, how they are compiled, what they cost.
+# A file elsewhere says so by `pytestmark = pytest.mark.fully_optimized`.
+FULLY_OPTIMIZED = {"engine", "kernels", "pages", "sweeps"}
 # the functions that `jb.simulate` compiles one by one, with their static arguments
 PIECES = {
     "begin_lane": (0, 3),
@@ -52,11 +55,18 @@ def _little_optimized():
     return {name: value for name, value in LITTLE_OPTIMIZED.items() if known(name, value)}
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _options(request):
+    """Most files' programs take longer to compile than to run, and nobody looks at their last bits."""
+    marked = request.node.get_closest_marker("fully_optimized")
+    if marked is None and request.path.parent.name not in FULLY_OPTIMIZED:
+        request.getfixturevalue("quickly_compiled")
+
+
 @pytest.fixture(scope="module")
 def quickly_compiled(_little_optimized):
-    """Runs of a file whose programs take longer to compile than to run, and whose bits nobody looks at.
-
-    Not for comparisons of bits with pinned results, other devices, other numbers of lanes or other engines.
+    """Programs of a file are optimized little. Not for comparisons of bits with pinned results, other
+    devices, other numbers of lanes or other engines.
     """
     compilation = importlib.import_module("jaxbandits.sweeps.compilation.compiled")
     simulate = importlib.import_module("jaxbandits.sweeps.simulate")

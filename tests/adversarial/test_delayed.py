@@ -26,12 +26,6 @@ from jaxbandits.sweeps.plan import plan
 from jaxbandits.sweeps.simulate import algorithm_for
 from jaxbandits.validation import factory
 
-
-@pytest.fixture(autouse=True, scope="module")
-def _quickly(quickly_compiled):
-    yield
-
-
 T, K = 60, 3
 LOSSES = np.random.default_rng(3).random((T, K)) * [1.0, 0.6, 0.9]
 REWARDS = 1 - LOSSES

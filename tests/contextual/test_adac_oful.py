@@ -23,11 +23,6 @@ CASES = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _quick(quickly_compiled):
-    """Nothing here is about the last bits of a user's own options."""
-
-
 def made(case, **more):
     given = {{"failure": "failure_prob"}.get(name, name): value for name, value in CASES[case].items()}
     return adac_oful(**{"num_arms": 6, "dim": D, "horizon": T} | given | more)

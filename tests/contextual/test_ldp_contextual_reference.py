@@ -504,7 +504,6 @@ CASES = {
     "greedy, jdp": GREEDY(statistics="jdp", epsilon=10.0),
 }  # fmt: skip
 pytestmark = [
-    pytest.mark.usefixtures("quickly_compiled"),
     pytest.mark.filterwarnings("ignore:calibration = "),
     pytest.mark.filterwarnings("ignore:horizon = .*least eigenvalue"),
 ]  # fmt: skip

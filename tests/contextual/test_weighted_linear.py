@@ -24,11 +24,6 @@ NAMES = {
 }  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def _quick(quickly_compiled):
-    """Nothing here is about the last bits of a user's own options."""
-
-
 def given(numbers):
     return {NAMES.get(name, name): value for name, value in numbers.items()}
 

@@ -35,11 +35,6 @@ OFFERED = 40  # plays of the windows of several plays here: one program serves t
 SCHEDULES = ["early", "late", "uniform", "burst"]
 
 
-@pytest.fixture(autouse=True)
-def _quick(quickly_compiled):
-    """Nothing here is about the last bits of a user's own options."""
-
-
 @functools.cache
 def window_of(attack):
     """A compiled window of the attack. Where a reward is swapped, the fresh one is the arm's mean plus t / 1000."""

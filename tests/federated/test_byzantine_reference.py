@@ -239,7 +239,6 @@ CASES = {
     },
 }  # fmt: skip
 pytestmark = [
-    pytest.mark.usefixtures("quickly_compiled"),
     pytest.mark.filterwarnings("ignore:.*Assumption 2"), pytest.mark.filterwarnings("ignore:.*privacy noise swamps"),
 ]  # fmt: skip
 

@@ -1,15 +1,17 @@
 """Robust elimination of model M2, whose windows hold answers of whole arms: bits of a lane beside other lanes.
 
-In a file of its own, since programs are optimized here as they are for users (tests/conftest.py, `quickly_compiled`).
+In a file of its own, since programs are optimized here as they are for users.
 """
 
 from functools import partial
 
 import numpy as np
+import pytest
 
 import jaxbandits as jb
 from jaxbandits.algorithms import robust_elimination
 
+pytestmark = pytest.mark.fully_optimized
 RNG = np.random.default_rng(4)
 ACTIONS = RNG.normal(size=(6, 3))
 ACTIONS /= np.linalg.norm(ACTIONS, axis=1, keepdims=True)

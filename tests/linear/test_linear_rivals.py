@@ -30,7 +30,6 @@ from jaxbandits.estimators.g_optimal import gram, regular_inverse, span_basis
 from jaxbandits.estimators.weiszfeld import plain_median
 from jaxbandits.random import Draws
 
-pytestmark = pytest.mark.usefixtures("quickly_compiled")
 EYE = np.eye(4)
 THETA = np.array([0.9, -0.2, 0.1, 0.0])
 QUIET = jb.environments.linear_arms(actions=EYE, theta=THETA, noise_scale=0.0)

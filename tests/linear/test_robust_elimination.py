@@ -23,7 +23,6 @@ from jaxbandits.environments.linear import linear_arms
 from jaxbandits.protocol import AdversaryView, Report, Truth
 from jaxbandits.random import Draws
 
-pytestmark = pytest.mark.usefixtures("quickly_compiled")
 THETA = np.array([0.9, 0.1, -0.2])
 RNG = np.random.default_rng(4)
 ACTIONS = RNG.normal(size=(6, 3))

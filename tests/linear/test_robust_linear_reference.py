@@ -17,9 +17,7 @@ from jaxbandits.algorithms.linear import formulas
 from jaxbandits.estimators import g_optimal_design, spectral_filter
 
 # Gaussian rewards on purpose: epsilon is data here
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:.*its guarantee does not hold"), pytest.mark.usefixtures("quickly_compiled"),
-]  # fmt: skip
+pytestmark = pytest.mark.filterwarnings("ignore:.*its guarantee does not hold")
 
 # ---------------------------------------------------------------- the filter
 

@@ -13,9 +13,7 @@ from robust_linear_world import ACTIONS, MEETINGS, OTHERS, K, World, compared, n
 from jaxbandits import algorithms
 
 # Gaussian rewards on purpose: epsilon is data here
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:.*its guarantee does not hold"), pytest.mark.usefixtures("quickly_compiled"),
-]  # fmt: skip
+pytestmark = pytest.mark.filterwarnings("ignore:.*its guarantee does not hold")
 
 
 def phased(world, horizon, **settings):

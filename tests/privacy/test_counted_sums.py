@@ -23,11 +23,6 @@ AGENTS = jb.environments.federated_linear(
 T = 24
 
 
-@pytest.fixture(autouse=True)
-def _quick(quickly_compiled):
-    """Nothing here is about the last bits of a user's own options."""
-
-
 def noise(form, draws, shape, releases, **options):
     """What the form makes of normals [releases, *shape] that were drawn already, at unit scale."""
     count = mechanisms.counter(form, horizon=releases, **options)

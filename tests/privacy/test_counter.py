@@ -18,11 +18,6 @@ NORMAL = FORMS[:-1]
 SIZES = (1, 2, 3, 5, 13, 16, 31, 40)
 
 
-@pytest.fixture(autouse=True)
-def _quick(quickly_compiled):
-    """Nothing here is about the last bits of a user's own options."""
-
-
 # ---------------------------------------------------------------- matrices: L of the noise, R of the sensitivity
 
 

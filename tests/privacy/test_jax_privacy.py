@@ -15,7 +15,7 @@ SHAPES = [(40, 1, 1), (100, 4, 25), (130, 3, 32)]  # releases, participations of
 
 
 @pytest.fixture(autouse=True)
-def _theirs(quickly_compiled):
+def _theirs():
     """Their formulas run in double precision, and mix ranks and types."""
     mixed = jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard")
     with warnings.catch_warnings(), jax.enable_x64(True), mixed[0], mixed[1]:

@@ -29,11 +29,6 @@ CASES = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _quick(quickly_compiled):
-    """Nothing here is about the last bits of a user's own options."""
-
-
 def run_of(case, seed):
     arguments, attack = CASES[case]
     algorithm = crimed(num_arms=K, horizon=T, **arguments)

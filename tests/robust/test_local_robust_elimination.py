@@ -31,11 +31,6 @@ NAMES = {"order": "moment_order", "bound": "moment_bound", "before": "corruption
 bernoulli = partial(jb.environments.bernoulli_arms, means=WIDE)
 
 
-@pytest.fixture(autouse=True)
-def _quick(quickly_compiled):
-    """Nothing here is about the last bits of a user's own options."""
-
-
 def run_of(case, seed):
     arguments = {NAMES.get(name, name): value for name, value in CASES[case].items()}
     algorithm = local(num_arms=5, horizon=T, **arguments)

@@ -25,9 +25,7 @@ from jaxbandits.protocol import AdversaryView
 from jaxbandits.random import Draws, to_laplace
 
 # declared moments are data here, mostly below the truth so that something is truncated
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:.*its guarantee does not hold"), pytest.mark.usefixtures("quickly_compiled"),
-]  # fmt: skip
+pytestmark = pytest.mark.filterwarnings("ignore:.*its guarantee does not hold")
 MEANS = (0.3, 0.8, 0.1, 0.6)
 K = len(MEANS)
 BINS = 40  # no case has more

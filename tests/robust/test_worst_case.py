@@ -22,11 +22,6 @@ HUBER = functools.partial(jb.adversaries.huber, corruption=0.05)
 SETTINGS = {"horizon": 60, "seeds": 16, "report_seeds": range(100, 132), "progress": False}
 
 
-@pytest.fixture(autouse=True)
-def _quick(quickly_compiled):
-    """Nothing here is about the last bits of a user's own options."""
-
-
 def found(space, trials=18, **changes):
     given = {"algorithm": "ucb1", "environment": ARMS, "adversary": HUBER} | SETTINGS | changes
     return jb.worst_case(space=space, trials=trials, **given)

@@ -27,11 +27,6 @@ NAMES = {"s": "precision_scale", "failure": "failure_prob"}
 bernoulli = partial(jb.environments.bernoulli_arms, means=EASY)
 
 
-@pytest.fixture(autouse=True)
-def _quick(quickly_compiled):
-    """Nothing here is about the last bits of a user's own options."""
-
-
 def run_of(case, seed, environment=bernoulli):
     arguments = {NAMES.get(name, name): value for name, value in CASES[case].items()}
     algorithm = dist(num_arms=5, horizon=T, **arguments)

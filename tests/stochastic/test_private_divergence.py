@@ -23,11 +23,6 @@ LEVELS = [0.01, 0.3, 1.0, 5.0, 30.0, math.inf]
 MEANS = [0.0, 1e-3, 0.2, 0.5, 0.7, 0.95, 1.0]
 
 
-@pytest.fixture(autouse=True)
-def _quick(quickly_compiled):
-    """Nothing here is about the last bits of a user's own options."""
-
-
 @pytest.mark.parametrize("epsilon", LEVELS)
 def test_the_divergence_is_what_a_search_finds(epsilon):
     for x in MEANS:

@@ -31,11 +31,6 @@ CASES = {
 pytestmark = pytest.mark.filterwarnings("ignore:.*reads rewards in:UserWarning")  # clipped ones are paid on purpose
 
 
-@pytest.fixture(autouse=True)
-def _quick(quickly_compiled):
-    """Nothing here is about the last bits of a user's own options."""
-
-
 def run_of(name, seed, environment=BETWEEN):
     factory, arguments, _ = CASES[name]
     algorithm = factory(num_arms=K, horizon=T, **arguments)

@@ -32,11 +32,6 @@ CASES = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _quick(quickly_compiled):
-    """Nothing here is about the last bits of a user's own options."""
-
-
 def rewards_of(history):
     """Pays what a run was paid; a path that leaves the run's is not paid from there on."""
     return lambda t, arm: float(history.reward[t - 1]) if history.action[t - 1] == arm else 0.0

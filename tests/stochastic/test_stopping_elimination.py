@@ -33,11 +33,6 @@ CASES = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _quick(quickly_compiled):
-    """Nothing here is about the last bits of a user's own options."""
-
-
 def run_of(case, seed, **other):
     arguments, _, world = CASES[case]
     algorithm = stopping(num_arms=K, horizon=T, **arguments)

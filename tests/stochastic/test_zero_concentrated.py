@@ -17,11 +17,6 @@ T = 700
 CASES = {"rho 0.1": {"rho": 0.1}, "rho 2, narrow": {"rho": 2.0, "index_scale": 0.5}, "no noise": {"rho": math.inf}}
 
 
-@pytest.fixture(autouse=True)
-def _quick(quickly_compiled):
-    """Nothing here is about the last bits of a user's own options."""
-
-
 def run_of(case, seed):
     algorithm = adac_ucb(num_arms=5, horizon=T, **CASES[case])
     arms = jb.environments.bernoulli_arms(means=EASY)
