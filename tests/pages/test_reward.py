@@ -90,12 +90,12 @@ def test_axes_say_what_regret_is_against(environment, words):
 
     ds = sweep(environment, reward_adversary=jb.adversaries.huber, grid={"reward_adversary.corruption": [0, 0.5]})
     one = ds.isel({"reward_adversary.corruption": 0})
-    assert ds.regret.attrs["long_name"] == words and label(jb.plot.regret(one)) == words
+    assert ds.regret.attrs["long_name"] == words and label(jb.plot.regret(one)) == f"{words} (in rewards)"
     head, _, tail = words.partition(" against")
     after = label(jb.plot.against(ds, "reward_adversary.corruption"))
-    assert after == f"{head} after 40 plays" + (f" against{tail}" if tail else "")
+    assert after == f"{head} after 40 plays" + (f" against{tail}" if tail else "") + " (in rewards)"
     del one.regret.attrs["long_name"]  # a store of an earlier release
-    assert label(jb.plot.regret(one)) == "cumulative regret"
+    assert label(jb.plot.regret(one)) == "cumulative regret (in rewards)"
 
 
 def test_regret_of_advice_is_against_an_expert():
