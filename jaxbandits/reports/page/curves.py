@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxbandits import statistics
-from jaxbandits.reports import layout, plot
+from jaxbandits.reports import layout
+from jaxbandits.reports.over_plays import MAX_LINEAR_SPREAD, band_table
 from jaxbandits.reports.page.words import cut, key_name, listing, riders, value
 from jaxbandits.selection import final_regret, grid_dims, text
 
@@ -34,12 +35,12 @@ def regret(ds: xr.Dataset) -> Chart:
     t = ds["t"].values
     chosen = np.unique(np.concatenate([_spaced(own, times) for own in _checkpoints(ds)]))
     ds = ds.isel(t=chosen)
-    frame = plot.curves(ds["regret"], "interval")
+    frame = band_table(ds["regret"], "interval")
     shape = (*ds["regret"].shape[:-2], len(chosen))
     bands = [frame[name].to_numpy().reshape(shape) for name in ("centre", "low", "high")]
     ends = final_regret(ds).mean("seed").values
     ends = ends[ends > 0]
-    spread = bool(ends.size) and ends.max() > plot.MAX_LINEAR_SPREAD * ends.min()
+    spread = bool(ends.size) and ends.max() > MAX_LINEAR_SPREAD * ends.min()
     words = str(ds["regret"].attrs.get("long_name", "cumulative regret"))
     return _chart(
         ds, bands, x=t[chosen], x_name="plays t", y_name=words, note=note, log=(spread, spread), scales=True, band=True
@@ -83,7 +84,7 @@ def against(ds: xr.Dataset, key: str) -> Chart:
         return cut(", ".join(text(ds[name].values[i]) for name in named)) if named else value(ds, key, i)
 
     ticks = [[_short(p), words(int(i))] for p, i in zip(places, order, strict=True)] if few else None
-    y_log = bool((bands[0] > 0).all()) and bands[0].max() > plot.MAX_LINEAR_SPREAD * bands[0].min()
+    y_log = bool((bands[0] > 0).all()) and bands[0].max() > MAX_LINEAR_SPREAD * bands[0].min()
     return _chart(
         ds, bands, x=places, x_name=", ".join(named) or key_name(key), y_name="regret at the end", note=note,
         log=(x_log, y_log), key=key, ticks=ticks, joined=numeric, scales=numeric,
@@ -97,7 +98,7 @@ def distribution(ds: xr.Dataset) -> Chart:
     quantiles = np.moveaxis(np.quantile(final_regret(ds).values, shares, axis=-1), 0, -1)
     ends = quantiles[..., SHARES // 2].ravel()
     ends = ends[ends > 0]
-    y_log = bool(ends.size) and ends.max() > plot.MAX_LINEAR_SPREAD * ends.min()
+    y_log = bool(ends.size) and ends.max() > MAX_LINEAR_SPREAD * ends.min()
     return _chart(
         ds, [quantiles], x=shares, x_name="share of seeds", y_name="regret at the end", note=note, log=(False, y_log),
         scales=True,

@@ -1,0 +1,152 @@
+"""Final regret against a key of the grid."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from jaxbandits import selection, statistics
+from jaxbandits.reports import layout
+from jaxbandits.reports.drawing import DASHES, GREY, done, measured, over_seeds, partners_of, reduced, styles_of
+from jaxbandits.reports.layout import Plot
+from jaxbandits.validation import choice, shown
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+MAX_TICKS = 8  # fewer grid values than this are ticks themselves
+
+
+def against(
+    ds: xr.Dataset,
+    key: str,
+    *,
+    select: Mapping[str, Any] | None = None,
+    dotted: Mapping[str, str] | Iterable[str] = (),
+    reference: Mapping[str, Callable[[Any], Any]] | None = None,
+    names: Mapping[str, str] | None = None,
+    caption: str | Literal[False] = "",
+    width: float | None = None,
+    ax: Any = None,
+    path: str | Path | None = None,
+) -> Plot:
+    """Final regret (mean, 95% interval) against a numeric grid key, on logarithmic axes where everything is positive.
+
+    An algorithm that does not depend on the key is a horizontal line; an infinite value stands apart at the right.
+
+    Parameters
+    ----------
+    ds : xarray.Dataset
+        What `sweep` or `load` returned.
+    key : str
+        A numeric key of the grid.
+    select : dict, optional
+        `{key: value}` for the other keys.
+    dotted : dict or sequence of str
+        `{label: partner}`: drawn dotted in the partner's colour. A sequence of labels takes the other label that each
+        one starts with.
+    reference : dict, optional
+        `{name: function of the key's values [V]}`: thin grey lines, such as the order of a bound.
+    names : dict, optional
+        `{key: label of its axis}`.
+    caption : str or False
+        Text added below; False: no caption at all.
+    width : float, optional
+        Of the figure, in inches.
+    ax : matplotlib axes, optional
+        Draw there instead of into a figure of its own.
+    path : str or Path, optional
+        Also write the figure there (.png, .pdf, .svg).
+
+    Returns
+    -------
+    Plot
+        The figure and the tidy table of what it shows.
+
+    Raises
+    ------
+    ValueError
+        For what cannot be drawn: the message says why.
+
+    Examples
+    --------
+    >>> import xarray as xr
+    >>> dims, values = ("algorithm", "epsilon", "seed", "t"), np.array([[[[4.0], [6.0]], [[1.0], [3.0]]]])
+    >>> ds = xr.Dataset({"regret": (dims, values)}, {"algorithm": ["exp3"], "epsilon": [0.1, 1.0], "t": [10]})
+    >>> against(ds, "epsilon").data["centre"].tolist()
+    [5.0, 2.0]
+    """
+    import pandas as pd
+
+    ds = selection.whole(ds, "plot.against")
+    keys = selection.grid_dims(ds)
+    if not keys:
+        raise ValueError(
+            f"key = {shown(key)}: this sweep has no grid; run sweep(..., grid={{{shown(key)}: [...]}}), "
+            "or draw plot.regret(ds)"
+        )
+    choice("key", key, keys)
+    ds, _ = reduced(ds, select, 0, key)
+    if key not in ds.dims or ds[key].dtype.kind not in "iuf" or not np.isfinite(ds[key].values).any():
+        raise ValueError(f"key = {key!r} needs numeric values: keep several in `select`, or draw the key with `regret`")
+    summary = statistics.summary(ds).rename(columns={"mean": "centre", "ci_low": "low", "ci_high": "high"})
+    frame = summary[["algorithm", key, "centre", "low", "high"]].sort_values(key, kind="stable", ignore_index=True)
+    labels = [str(a) for a in ds["algorithm"].values]
+    styles = styles_of(labels, partners_of(dotted, labels))
+    constant = {a for a, dims in json.loads(ds.attrs.get("constant_along", "{}")).items() if key in dims}
+    finite = np.sort(ds[key].values[np.isfinite(ds[key].values)].astype(float))
+    log_x = bool(finite[0] > 0)
+    log_y = bool((frame["centre"] > 0).all())
+    steps = 0.12 * (math.log(finite[-1] / finite[0]) if log_x else finite[-1] - finite[0]) if finite.size > 1 else 1.0
+    beyond = finite[-1] * math.exp(steps) if log_x else finite[-1] + steps
+    beyond = beyond if np.isinf(ds[key].values).any() else None
+    with layout.style():
+        figure, (axes,) = layout.panels(1, width, ax)
+        for label in labels:
+            line, style = frame[frame["algorithm"] == label], styles[label]
+            if label in constant:
+                _, centre, low, high = line[[key, "centre", "low", "high"]].iloc[0]
+                axes.axhline(centre, label=label, **style | {"marker": ""})
+                axes.axhspan(low, high, color=style["color"], alpha=0.15, linewidth=0)
+                continue
+            apart = np.isinf(line[key])
+            for part in (line[~apart], line[apart]):
+                if len(part):
+                    x = part[key].where(np.isfinite(part[key]), beyond)
+                    error = np.nan_to_num([part["centre"] - part["low"], part["high"] - part["centre"]])
+                    axes.errorbar(x, part["centre"], error, label=label, elinewidth=0.8, capsize=1.5, **style)
+        orders = _orders(reference, key, finite, log_x)
+        layout.axis(axes.yaxis, frame[["centre", "low", "high"]].to_numpy(), log_y, also=[o["centre"] for o in orders])
+        layout.axis(axes.xaxis, finite, log_x, ticks=finite if finite.size < MAX_TICKS else None, infinity=beyond)
+        for order, dashes in zip(orders, itertools.cycle(DASHES[1:])):
+            axes.plot(order[key], order["centre"], label=order["algorithm"].iloc[0], linestyle=dashes, **GREY)
+        frame = pd.concat([frame.assign(kind="algorithm"), *orders])
+        words = measured(ds, f" after {_plays(ds)}")
+        layout.name_axes([axes], (names or {}).get(key, layout.key_words(key)), words)
+        layout.finish(figure, axes, labels + list(reference or {}), over_seeds(ds, "interval"), caption, ax is not None)
+    return done(figure, frame.reset_index(drop=True), path)
+
+
+def _orders(
+    reference: Mapping[str, Callable[[Any], Any]] | None, key: str, finite: Any, log: bool
+) -> list[pd.DataFrame]:
+    import pandas as pd
+
+    x = (np.geomspace if log else np.linspace)(finite[0], finite[-1], 100)
+    frames = []
+    for name, order in (reference or {}).items():
+        y = np.broadcast_to(np.asarray(order(x), np.float64), x.shape)
+        frames.append(pd.DataFrame({"algorithm": name, key: x, "centre": y, "kind": "reference"}))
+    return frames
+
+
+def _plays(ds: xr.Dataset) -> str:
+    horizon = ds.coords.get("horizon", ds["t"][-1])
+    return "the horizon" if horizon.ndim else f"{int(horizon):,} plays"

@@ -1,0 +1,93 @@
+"""What the figures of a sweep share: which keys they show, how their lines look, and what their axes say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jaxbandits import selection
+from jaxbandits.reports import layout
+from jaxbandits.reports.layout import COLOURS, Plot, save
+from jaxbandits.validation import choice
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 2)))
+MARKERS = "osD^vPX*<>"
+GREY: dict[str, Any] = {"color": "0.55", "linewidth": 0.8, "zorder": 1}  # of a bound or an order
+CENTRE = {"interval": "mean and 95% interval", "quantile": "median and 5% to 95% band"}
+
+
+def reduced(
+    ds: xr.Dataset, select: Mapping[str, Any] | None, allowed: int, key: str | None = None
+) -> tuple[xr.Dataset, str | None]:
+    """`ds` at the selection without keys of one value, and the key that still has several."""
+    axes = ("algorithm", "seed", "t")  # these stay dimensions, even of size one
+    ds = selection.pick(ds, {k: [v] if k in axes and np.ndim(v) == 0 else v for k, v in (select or {}).items()})
+    dims = [d for d in selection.grid_dims(ds) if d != key]
+    left = [d for d in dims if ds.sizes[d] > 1]
+    if len(left) > allowed:
+        held = "; ".join(f"{d}: {', '.join(map(value_text, ds[d].values))}" for d in left)
+        remedy = f"select=dict({left[-1]}={value_text(ds[left[-1]].values[0])})"
+        raise ValueError(f"select leaves {len(left)} keys with several values ({held}): fix some, such as {remedy}")
+    for d in dims:
+        ds = ds if d in left else ds.isel({d: 0}, drop=d != "horizon")
+    return ds, left[0] if left else None
+
+
+def styles_of(labels: list[str], partners: Mapping[str, str] | None = None) -> dict[str, dict[str, Any]]:
+    """Label -> colour, dashes and marker of its line; with a partner, the partner's, dotted."""
+    partners = partners or {}
+    styles = {}
+    for i, label in enumerate(x for x in labels if x not in partners):
+        kinds = {"color": COLOURS, "linestyle": DASHES, "marker": MARKERS}
+        styles[label] = {name: values[i % len(values)] for name, values in kinds.items()}
+    for label, main in partners.items():
+        styles[label] = styles[main] | {"linestyle": ":", "markerfacecolor": "white"}
+    return styles
+
+
+def partners_of(dotted: Any, labels: list[str]) -> dict[str, Any]:
+    """Label -> partner of the lines that are dotted; ValueError for a label without one."""
+    if not hasattr(dotted, "items"):
+        mains = [x for x in labels if x not in dotted]
+        dotted = {x: max((m for m in mains if x.startswith(m)), key=len, default=None) for x in dotted}
+    for label, main in dotted.items():
+        choice("a label of dotted", label, labels)
+        if main not in labels or main in dotted:
+            raise ValueError(f"dotted: {label!r} has no partner {main!r}: give {{{label!r}: another of {labels}}}")
+    return dict(dotted)
+
+
+def measured(ds: xr.Dataset, after: str = "") -> str:
+    """What the vertical axis shows, in words and with its unit where that is known."""
+    regret = ds["regret"].attrs
+    words = str(regret.get("long_name", "cumulative regret"))
+    head, _, rest = words.partition(" against ")
+    words = f"{head}{after}" + (f" against {rest}" if rest else "")
+    return words + (layout.UNIT if regret.get("units") == "reward" else "")
+
+
+def over_seeds(ds: xr.Dataset, bands: str) -> str:
+    """What the bands are, for the caption."""
+    seeds = ds.sizes["seed"]
+    return f"{CENTRE[bands]} over {seeds:,} seeds" if seeds > 1 else "one seed, hence no interval"
+
+
+def value_text(value: Any) -> str:
+    """A value of a grid key, for a title or a message."""
+    return layout.minus(layout.number(float(value))) if isinstance(value, int | float | np.number) else str(value)
+
+
+def done(figure: Figure, frame: pd.DataFrame, path: str | Path | None) -> Plot:
+    """The figure with its table, written to `path` where one is given."""
+    plot = Plot(figure, frame.reset_index(drop=True))
+    if path is not None:
+        save(plot, path)
+    return plot

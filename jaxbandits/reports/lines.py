@@ -1,0 +1,96 @@
+"""Curves of any tidy table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from jaxbandits.reports import layout
+from jaxbandits.reports.drawing import done, partners_of, styles_of
+from jaxbandits.reports.layout import Plot
+from jaxbandits.validation import choice
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def lines(
+    frame: pd.DataFrame,
+    x: str,
+    y: str,
+    *,
+    line: str,
+    log: Literal["x", "y", "both", "none"] = "none",
+    dotted: Mapping[str, str] | Iterable[str] = (),
+    names: Mapping[str, str] | None = None,
+    caption: str | Literal[False] = "",
+    width: float | None = None,
+    ax: Any = None,
+    path: str | Path | None = None,
+) -> Plot:
+    """Curves of a tidy table: column `y` against column `x`, with a line for each value of the column `line`.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        One row for each point. A column of bools `markers`, where there is one, marks its points instead of joining
+        them.
+    x, y : str
+        The columns of the axes.
+    line : str
+        The column that tells the lines apart.
+    log : {"x", "y", "both", "none"}
+        Which axes are logarithmic.
+    dotted : dict or sequence of str
+        `{label: partner}`: drawn dotted in the partner's colour. A sequence of labels takes the other label that each
+        one starts with.
+    names : dict, optional
+        `{column: label of its axis}`.
+    caption : str or False
+        Text added below; False: no caption at all.
+    width : float, optional
+        Of the figure, in inches.
+    ax : matplotlib axes, optional
+        Draw there instead of into a figure of its own.
+    path : str or Path, optional
+        Also write the figure there (.png, .pdf, .svg).
+
+    Returns
+    -------
+    Plot
+        The figure and the tidy table of what it shows.
+
+    Raises
+    ------
+    ValueError
+        For what cannot be drawn: the message says why.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"t": [1, 2, 1, 2], "p": [0.5, 0.6, 0.5, 0.4], "data": ["l", "l", "m", "m"]})
+    >>> len(lines(frame, "t", "p", line="data").figure.axes)
+    1
+    """
+    choice("log", log, ("x", "y", "both", "none"))
+    for column in (x, y, line):
+        choice("column", column, list(frame.columns))
+    names = names or {}
+    labels = list(dict.fromkeys(frame[line]))
+    styles = styles_of(labels, partners_of(dotted, labels))
+    with layout.style():
+        figure, (axes,) = layout.panels(1, width, ax)
+        for label in labels:
+            part = frame[frame[line] == label]
+            style = dict(styles[label])
+            if "markers" in part and part["markers"].any():
+                style["linestyle"] = ""
+            else:
+                style["marker"] = ""
+            axes.plot(part[x], part[y], label=label, **style)
+        layout.axis(axes.xaxis, frame[x], log in ("x", "both"))
+        layout.axis(axes.yaxis, frame[y], log in ("y", "both"))
+        layout.name_axes([axes], names.get(x, layout.key_words(x)), names.get(y, layout.key_words(y)))
+        layout.finish(figure, axes, labels, caption, "", ax is not None)
+    return done(figure, frame, path)

@@ -1,0 +1,310 @@
+"""Regret and reward against plays: a line for each algorithm, a panel for each value of a grid key."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from jaxbandits import selection, statistics
+from jaxbandits.reports import drawing, layout
+from jaxbandits.reports.drawing import CENTRE, measured, over_seeds, value_text
+from jaxbandits.reports.layout import Plot
+from jaxbandits.validation import choice
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+BLOCK_BYTES = 1 << 26  # of regret in memory at a time
+MAX_LINEAR_SPREAD = 30.0  # lines whose final regrets differ by a larger factor cannot be read on a linear axis
+
+
+def regret(
+    ds: xr.Dataset,
+    *,
+    select: Mapping[str, Any] | None = None,
+    bands: Literal["interval", "quantile"] = "interval",
+    log: Literal["x", "y", "both", "none"] | None = None,
+    dotted: Mapping[str, str] | Iterable[str] = (),
+    bounds: Mapping[str, Callable[[Any], Any] | Any] | None = None,
+    names: Mapping[str, str] | None = None,
+    caption: str | Literal[False] = "",
+    width: float | None = None,
+    ax: Any = None,
+    path: str | Path | None = None,
+) -> Plot:
+    """Cumulative regret against plays: a line for each algorithm, a panel for each value of the grid key that is left.
+
+    Parameters
+    ----------
+    ds : xarray.Dataset
+        What `sweep` or `load` returned.
+    select : dict, optional
+        `{key: value or list}` (also `algorithm`), so that at most one key has several values, six at most.
+    bands : {"interval", "quantile"}
+        "interval": mean and 95% interval; "quantile": median and the band from 5% to 95%.
+    log : {"x", "y", "both", "none"}, optional
+        Which axes are logarithmic. By default both where final regrets differ by a factor above 30, otherwise none.
+    dotted : dict or sequence of str
+        `{label: partner}`: drawn dotted in the partner's colour. A sequence of labels takes the other label that each
+        one starts with.
+    bounds : dict, optional
+        `{name: function of the plays [C], or its values there}`: thin grey lines in every panel, such as a lower bound
+        of `jb.theory`; a function may return one number for all plays.
+    names : dict, optional
+        `{key: its name in the panels' titles}`.
+    caption : str or False
+        Text added below; False: no caption at all.
+    width : float, optional
+        Of the figure, in inches.
+    ax : matplotlib axes or sequence of axes, optional
+        Draw there instead of into a figure of its own, one axes for each panel.
+    path : str or Path, optional
+        Also write the figure there (.png, .pdf, .svg).
+
+    Returns
+    -------
+    Plot
+        The figure and the tidy table of what it shows; with `bounds` its column `kind` tells "algorithm" from "bound".
+
+    Raises
+    ------
+    ValueError
+        For what cannot be drawn: the message says why.
+
+    Examples
+    --------
+    >>> import xarray as xr
+    >>> values = np.arange(12.0).reshape(1, 4, 3)
+    >>> ds = xr.Dataset({"regret": (("algorithm", "seed", "t"), values)}, {"algorithm": ["exp3"], "t": [1, 2, 3]})
+    >>> regret(ds).data["centre"].tolist()
+    [4.5, 5.5, 6.5]
+    """
+    choice("bands", bands, tuple(CENTRE))
+    ds = selection.whole(ds, "plot.regret")
+    ds, panel_key = drawing.reduced(ds, select, 1)
+    frame = band_table(ds["regret"], bands).dropna(subset="centre")
+    log = _scales(frame, log)
+    limits = _bounds(bounds, np.unique(frame["t"].to_numpy()))
+    picture = _Curves(ds, panel_key, frame, measured(ds), over_seeds(ds, bands), caption, width, ax)
+    figure = picture.drawn(log, dotted, names, lambda value: limits)
+    if limits:
+        import pandas as pd
+
+        frame = pd.concat([frame.assign(kind="algorithm"), *limits], ignore_index=True)
+    return drawing.done(figure, frame, path)
+
+
+def reward(
+    ds: xr.Dataset,
+    *,
+    total: bool = False,
+    select: Mapping[str, Any] | None = None,
+    bands: Literal["interval", "quantile"] = "interval",
+    log: Literal["x", "none"] = "none",
+    dotted: Mapping[str, str] | Iterable[str] = (),
+    names: Mapping[str, str] | None = None,
+    caption: str | Literal[False] = "",
+    width: float | None = None,
+    ax: Any = None,
+    path: str | Path | None = None,
+) -> Plot:
+    """Expected reward against plays, beside that of what regret is measured against, which is a thin grey line.
+
+    The expected reward over plays 1..t is `ds.best_reward` less `ds.regret`: that of the best arm, or of the arm or
+    expert that is best over these plays, less regret. For labelled rows it is how many labels were named right. A
+    reward adversary changes what a learner sees and not this number.
+
+    Parameters
+    ----------
+    ds : xarray.Dataset
+        What `sweep` or `load` returned.
+    total : bool
+        Rewards summed over plays 1..t instead of their mean over these plays.
+    select : dict, optional
+        `{key: value or list}` (also `algorithm`), so that at most one key has several values, six at most.
+    bands : {"interval", "quantile"}
+        "interval": mean and 95% interval; "quantile": median and the band from 5% to 95%.
+    log : {"x", "none"}
+        Whether the axis of plays is logarithmic.
+    dotted : dict or sequence of str
+        `{label: partner}`: drawn dotted in the partner's colour. A sequence of labels takes the other label that each
+        one starts with.
+    names : dict, optional
+        `{key: its name in the panels' titles}`.
+    caption : str or False
+        Text added below; False: no caption at all.
+    width : float, optional
+        Of the figure, in inches.
+    ax : matplotlib axes or sequence of axes, optional
+        Draw there instead of into a figure of its own, one axes for each panel.
+    path : str or Path, optional
+        Also write the figure there (.png, .pdf, .svg).
+
+    Returns
+    -------
+    Plot
+        The figure and the tidy table of what it shows; its column `kind` is "algorithm" or, for the grey line, "best".
+
+    Raises
+    ------
+    ValueError
+        For what cannot be drawn: the message says why. Where contexts decide which arm is best there is no
+        `best_reward`, and differences of rewards, regret, are all that is recorded.
+
+    Examples
+    --------
+    >>> import xarray as xr
+    >>> ds = xr.Dataset(
+    ...     {"regret": (("algorithm", "seed", "t"), [[[1.0, 2.0]]]), "best_reward": ("t", [6.0, 12.0])},
+    ...     {"algorithm": ["ucb1"], "t": [10, 20]},
+    ... )
+    >>> reward(ds).data[["algorithm", "centre"]].values.tolist()
+    [['ucb1', 0.5], ['ucb1', 0.5], ['best fixed arm', 0.6], ['best fixed arm', 0.6]]
+    """
+    import pandas as pd
+
+    choice("bands", bands, tuple(CENTRE))
+    choice("log", log, ("x", "none"))
+    ds = selection.whole(ds, "plot.reward")
+    if "best_reward" not in ds:
+        raise ValueError(
+            "ds has no best_reward: contexts decide which arm is best there and only regret is known, so draw "
+            "plot.regret(ds); or an earlier release computed it, and the same sweep with its store adds best_reward"
+        )
+    ds, panel_key = drawing.reduced(ds, select, 1)
+    best = ds["best_reward"] if total else ds["best_reward"] / ds["t"]
+    frame = band_table(ds["regret"], bands, best, 1.0 if total else ds["t"]).dropna(subset="centre")
+    expert = "expert" in ds["regret"].attrs.get("long_name", "")
+    label = "best fixed expert" if expert else "best fixed arm"
+    best = best.mean([d for d in best.dims if d not in ("t", panel_key)])
+    shown, lines_of = [], {}
+    for value in [None] if panel_key is None else ds[panel_key].values:
+        here = frame if value is None else frame[frame[panel_key] == value]
+        line = best.sel(t=np.unique(here["t"].to_numpy()))
+        line = line.sel({panel_key: value}) if panel_key in line.dims else line
+        part = pd.DataFrame({"algorithm": label, "t": line["t"].values, "centre": line.values, "kind": "best"})
+        lines_of[value] = [part]
+        shown.append(part if value is None else part.assign(**{str(panel_key): value}))
+    words = "expected reward over plays 1..t" if total else "expected reward per play"
+    picture = _Curves(ds, panel_key, frame, words, over_seeds(ds, bands), caption, width, ax)
+    figure = picture.drawn(log, dotted, names, lambda value: lines_of[value])
+    return drawing.done(figure, pd.concat([frame.assign(kind="algorithm"), *shown], ignore_index=True), path)
+
+
+class _Curves(NamedTuple):
+    """What `regret` and `reward` draw: a line for each algorithm, a panel for each value of a grid key."""
+
+    ds: xr.Dataset
+    panel_key: str | None
+    frame: pd.DataFrame
+    words: str  # of the vertical axis
+    over: str  # what the bands are
+    caption: str | Literal[False]
+    width: float | None
+    ax: Any
+
+    def drawn(self, log: str, dotted: Any, names: Any, limits_of: Callable[[Any], list[pd.DataFrame]]) -> Figure:
+        """The figure; `limits_of` a panel's value are thin grey lines in it."""
+        panel_key, frame = self.panel_key, self.frame
+        values = [None] if panel_key is None else list(self.ds[panel_key].values)
+        if len(values) > len(layout.SHAPES):
+            shown = ", ".join(map(value_text, values))
+            raise ValueError(
+                f"{panel_key} has {len(values)} values ({shown}) and a figure {len(layout.SHAPES)} panels: select some"
+            )
+        labels = [str(a) for a in self.ds["algorithm"].values]
+        styles = drawing.styles_of(labels, drawing.partners_of(dotted, labels))
+        known: dict[str, None] = {}
+        with layout.style():
+            figure, panels = layout.panels(len(values), self.width, self.ax)
+            for axes, value in zip(panels, values, strict=True):
+                here = frame if value is None else frame[frame[panel_key] == value]
+                limits = limits_of(value)
+                for label, line in here.groupby("algorithm", sort=False):
+                    # A zero has no place on a logarithmic axis: the line starts after it, the table keeps it.
+                    centre = _visible(line["centre"], log)
+                    # matplotlib cannot space the markers of an empty line
+                    every = 0.2 if centre.notna().any() else None
+                    axes.plot(line["t"], centre, label=label, markevery=every, **styles[label])
+                    colour = styles[label]["color"]
+                    axes.fill_between(line["t"], line["low"], line["high"], color=colour, alpha=0.18, linewidth=0)
+                own = here if panel_key == "horizon" else frame
+                layout.axis(axes.xaxis, own["t"], log in ("x", "both"))
+                shown_limits = [_visible(limit["centre"], log) for limit in limits]
+                layout.axis(
+                    axes.yaxis,
+                    own[["centre", "low", "high"]].to_numpy(),
+                    log in ("y", "both"),
+                    also=[limit.dropna() for limit in shown_limits],
+                )
+                for limit, centre, dashes in zip(limits, shown_limits, itertools.cycle(drawing.DASHES[1:])):
+                    name = limit["algorithm"].iloc[0]
+                    known[name] = None
+                    axes.plot(limit["t"], centre, label=name, linestyle=dashes, **drawing.GREY)
+                if value is not None:
+                    axes.set_title(
+                        f"{(names or {}).get(str(panel_key), layout.key_words(panel_key))} = {value_text(value)}"
+                    )
+            layout.name_axes(panels, "plays $t$", self.words, shared=panel_key != "horizon")
+            layout.finish(figure, panels[0], labels + list(known), self.over, self.caption, self.ax is not None)
+        return figure
+
+
+def _visible(centre: Any, log: str) -> Any:
+    """The values that a vertical axis has a place for."""
+    return centre.where(centre > 0) if log in ("y", "both") else centre
+
+
+def band_table(regret: xr.DataArray, bands: str, best: xr.DataArray | None = None, plays: Any = 1.0) -> pd.DataFrame:
+    """Centre and band of regret or, where `best` is given, of best - regret / plays."""
+    keys = [d for d in regret.dims if d not in ("algorithm", "seed", "t")]
+    lanes = regret.transpose("algorithm", *keys, "t", "seed")
+    step, parts = max(1, BLOCK_BYTES // (lanes.nbytes // lanes.sizes["t"] + 1)), []
+    for i in range(0, lanes.sizes["t"], step):  # a large Dataset is on disk
+        block = lanes.isel(t=slice(i, i + step))
+        if best is not None:
+            block = (best.isel(t=slice(i, i + step)) - block / plays).transpose(*lanes.dims)
+        values = block.values
+        if bands == "interval":
+            parts.append(statistics.mean_interval(values))
+        else:
+            low, centre, high = np.quantile(values, [0.05, 0.5, 0.95], axis=-1)
+            parts.append((centre, low, high))
+    centre, low, high = (np.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
+    return selection.tidy(lanes.isel(seed=0), {"centre": centre, "low": low, "high": high})
+
+
+def _scales(frame: pd.DataFrame, log: str | None) -> str:
+    if log is not None:
+        choice("log", log, ("x", "y", "both", "none"))
+        if log in ("y", "both") and not (frame["centre"] > 0).any():
+            raise ValueError(f"log = {log!r} needs some positive regret and there is none: use 'x' or 'none'")
+        return log
+    keys = [c for c in frame.columns if c not in ("t", "centre", "low", "high")]
+    ends = frame.groupby(keys)["centre"].last()
+    ends = ends[ends > 0]
+    return "both" if len(ends) and ends.max() > MAX_LINEAR_SPREAD * ends.min() else "none"
+
+
+def _bounds(bounds: Mapping[str, Callable[[Any], Any] | Any] | None, t: Any) -> list[pd.DataFrame]:
+    """The bounds at the plays t, a tidy table each."""
+    import pandas as pd
+
+    frames = []
+    for name, bound in (bounds or {}).items():
+        values = np.asarray(bound(t.astype(float)) if callable(bound) else bound, float)
+        if values.ndim > 0 and values.shape != t.shape:
+            raise ValueError(
+                f"bounds[{name!r}] has shape {values.shape}; give a function of the plays, or a value for each of the "
+                f"{len(t)} checkpoints"
+            )
+        frames.append(
+            pd.DataFrame({"algorithm": name, "t": t, "centre": np.broadcast_to(values, t.shape), "kind": "bound"})
+        )
+    return frames
