@@ -12,7 +12,9 @@ from types import SimpleNamespace
 import pytest
 
 ROOT = Path(__file__).parents[2]
-NAMES = ["own_private_algorithm", "price_of_privacy", "quickstart"]
+NAMES = [
+    "byzantine_agents", "own_private_algorithm", "price_of_privacy", "quickstart", "robust_bandits", "scaling",
+]  # fmt: skip
 refresh = SimpleNamespace(**runpy.run_path(str(ROOT / "notebooks/refresh.py"), run_name="refresh"))
 
 
