@@ -76,7 +76,7 @@ def families(module: ModuleType, names: list[str]) -> dict[str, list[str]]:
 
 def text(page: Page, listed: set[str]) -> str:
     """The page as reStructuredText."""
-    module = importlib.import_module(page.module)
+    module = _module(page)
     names = list(page.names) or public(module)
     rows = [page.title, "=" * len(page.title), "", f".. automodule:: {page.module}", "", page.text, ""]
     for title, members in families(module, names).items():
@@ -91,8 +91,22 @@ def text(page: Page, listed: set[str]) -> str:
     return "\n".join(rows)
 
 
+def files_of_classes() -> dict[str, str]:
+    """Object -> name of its file, for a class whose name differs from a function's only by case: there are disks
+    that take `Audit.rst` and `audit.rst` for one file.
+    """
+    objects = [f"{page.module}.{name}" for page in PAGES for name in page.names or public(_module(page))]
+    lower = [name.lower() for name in objects]
+    return {name: f"{name}-class" for name in objects if name != name.lower() and lower.count(name.lower()) > 1}
+
+
+def _module(page: Page) -> ModuleType:
+    return importlib.import_module(page.module)
+
+
 def write(app, config) -> None:
     """Write the pages into `api/`, where they changed."""
+    config.autosummary_filename_map = files_of_classes()
     folder = Path(app.srcdir) / "api"
     folder.mkdir(exist_ok=True)
     listed = {page.module for page in PAGES}
