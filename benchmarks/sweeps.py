@@ -8,6 +8,7 @@
     python benchmarks/sweeps.py costs      seconds and bytes of a play, for every algorithm of the catalogue
     python benchmarks/sweeps.py costs --write PAGE   the same, and put the table into a page between its two marks
     python benchmarks/sweeps.py costs --write PAGE --only NAME ...   rows of these algorithms alone
+    python benchmarks/sweeps.py delays     late feedback: a play of `delayed` over one of its base, by law and length
 
 Every figure is taken in a process of its own: peak memory and compiled programs do not carry over. Temporary stores lie
 where `tempfile` puts them (TMPDIR chooses), so the figures hold for that disk.
@@ -23,6 +24,7 @@ import tempfile
 import time
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import engine
 import numpy as np
@@ -38,6 +40,11 @@ LANES, LANES_HORIZONS = 100_000, (10_000, 100_000)
 POINTS, POINTS_SEEDS = 100, 100  # POINTS learning rates x POINTS mixings
 POINTS_RUNS = ((64, 8), (256, 200))  # (horizon, checkpoints)
 COST_HORIZON, COST_SECONDS, COST_LANES = 5_000, 1.0, 1 << 16
+# base -> lanes; delay -> the most that its time over the base's may be, if anything is asked
+DELAY_BASES, DELAY_HORIZON = {"ucb1": 4_096, "exp3": 4_096, "tsallis_inf": 1_024}, 5_000
+DELAYS: dict[Any, float | None] = {
+    0: 1.5, 1: 1.5, 16: 1.5, 64: 1.5, 256: None, 1_024: None, ("geometric", 10): None, ("geometric", 100): None,
+}  # fmt: skip
 
 
 apart = partial(engine.apart, module="sweeps")
@@ -187,6 +194,24 @@ def costs(horizon: int, target: float, most: int, only: list[str]) -> list[dict]
     return [cost(name, ALGORITHMS[name], horizon, target, most) for name in only or ALGORITHMS]
 
 
+def delays(base: str, lanes: int, horizon: int, rounds: int) -> list[float]:
+    """CPU seconds of a sweep of the base alone, then under every delay, the least of turns; compilation is left out."""
+    from measure import best_of
+
+    import jaxbandits as jb
+
+    plain = getattr(jb.algorithms, base)
+    late = [partial(jb.algorithms.delayed, base=plain, delay=delay) for delay in DELAYS]
+    arms = jb.environments.bernoulli_arms(means=MEANS)
+    runs = [
+        partial(jb.sweep, [algorithm], arms, horizon=horizon, seeds=lanes, checkpoints=8, progress=False)
+        for algorithm in (plain, *late)
+    ]
+    for run in runs:
+        run()
+    return best_of(rounds, *runs)
+
+
 FACTS = {"num_experts": "experts", "num_agents": "N", "num_arms": "K", "dim": "d"}
 
 
@@ -325,8 +350,21 @@ def show_costs(page: Path | None = None, only: list[str] | None = None) -> None:
         (put_rows if only else put_between)(page, "costs", table)
 
 
+def show_delays() -> None:
+    rows, worst = [], 0.0
+    for base, lanes in DELAY_BASES.items():
+        alone, *late = apart(f"delays({base!r}, {lanes}, {DELAY_HORIZON}, 3)", pinned=True)
+        ratios = [seconds / alone for seconds in late]
+        worst = max(worst, *(ratio for ratio, most in zip(ratios, DELAYS.values(), strict=True) if most))
+        rows.append([f"`{base}`", 1e9 * alone / (lanes * DELAY_HORIZON), *(f"{ratio:.2f}" for ratio in ratios)])
+    head = ["base", "ns a play, alone", *(f"{x[0]}, {x[1]}" if isinstance(x, tuple) else f"{x:,}" for x in DELAYS)]
+    claim = asked("the largest ratio of a fixed delay of at most 64 plays", worst, 1.5)
+    show(f"One core, ten arms, T = {DELAY_HORIZON:,}: time under a delay over the base's alone", head, rows, claim)
+
+
 SECTIONS = {
     "overhead": show_overhead, "cores": show_cores, "lanes": show_lanes, "points": show_points, "costs": show_costs,
+    "delays": show_delays,
 }  # fmt: skip
 
 
