@@ -540,6 +540,7 @@ def test_keys_are_those_of_another_process(monkeypatch):
 
 
 def test_settings_that_change_draws_or_arithmetic_change_keys(monkeypatch):
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
     keys = [key()]
     for flag, value in (
         ("jax_threefry_partitionable", False),
