@@ -351,7 +351,7 @@ def test_a_study_searches_and_goes_on(tmp_path, monkeypatch):
 def test_the_study_of_every_robust_algorithm():
     searched = study.searches(True)
     assert {name for name in study.sweeps(True)} == {name.removesuffix(", attacked") for name in searched}
-    assert {one.settings["trials"] for one in searched.values()} == {64}
+    assert {one.settings["trials"] for one in searched.values()} == {32}
     for one in [*searched.values(), *study.searches(False).values()]:
         assert not set(range(one.settings["seeds"])) & set(one.settings["report_seeds"])
     again = study.again("UCB1", full=False, kind="target", value=3.0)
