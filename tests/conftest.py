@@ -10,6 +10,9 @@ os.environ.setdefault("JAXBANDITS_CACHE", str(Path(__file__).parents[1] / ".venv
 import jax
 import pytest
 
+# Tracing makes millions of small objects, and few of them in circles, which take time to look for.
+gc.set_threshold(20_000, 50, 100)
+
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
@@ -26,6 +29,11 @@ PIECES = {
     "finish_lane": (0,),
     "watch_windows": (0, 1, 2),
 }
+
+
+def pytest_collection_finish():
+    gc.collect()
+    gc.freeze()  # what lives as long as the process is not looked at again
 
 
 @pytest.fixture(autouse=True, scope="module")
