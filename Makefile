@@ -17,7 +17,7 @@ TEST_ENV := $(ONE_THREAD) JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.venv/xla-cache
 # Warnings that tests expect would bury the names of those that fail.
 PYTEST := $(TEST_ENV) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --disable-warnings
 
-.PHONY: demo test check test-matrix pins fuzz bench gpu-static reproductions docs notebooks lint types wheel clean
+.PHONY: demo test check test-matrix pins fuzz studies bench gpu-static reproductions docs notebooks lint types wheel clean
 .DEFAULT_GOAL := check
 
 demo: $(INSTALLED)
@@ -41,6 +41,10 @@ pins: $(INSTALLED)
 # Random edits of random users' modules: does a store ever find results that the code no longer computes? EDITS_SEED: others.
 fuzz: $(INSTALLED)
 	$(TEST_ENV) EDITS=$${EDITS:-2000} $(BIN)/python -m pytest tests/sweeps/test_edits.py -k random_edits
+
+# The quick sizes of all studies. `make test` leaves out those that compile for long.
+studies: $(INSTALLED)
+	STUDIES=all $(PYTEST) tests/pages/test_papers.py -k quick_sizes
 
 bench: $(INSTALLED)
 	@for script in benchmarks/*.py; do echo "$$script"; $(BIN)/python $$script || exit 1; done
