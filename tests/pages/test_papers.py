@@ -673,8 +673,7 @@ def forgotten(quickly_compiled):
     compilation.compiled.cache_clear()
 
 
-# They compile for half a minute and longer: `make studies` runs these too, `make test` those of the same papers that
-# are not among them.
+# These compile for about half a minute each and longer. `make test` leaves them out; `make studies` runs all.
 LONG = {
     "across/before-after", "across/counting", "across/coverage", "byzantine/aggregate", "byzantine/corruption",
     "byzantine/price", "byzantine/privacy", "ldp-contextual/equal-budget", "ldp-contextual/favourable",

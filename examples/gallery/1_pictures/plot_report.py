@@ -31,7 +31,7 @@ class Frame:
     """A page inside this page."""
 
     def _repr_html_(self):
-        text = html.escape(path.read_text())
+        text = html.escape(path.read_text(encoding="utf-8"))
         return f'<iframe title="The report" srcdoc="{text}" style="width: 100%; height: 40rem; border: 0"></iframe>'
 
 
