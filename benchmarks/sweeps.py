@@ -41,7 +41,7 @@ POINTS, POINTS_SEEDS = 100, 100  # POINTS learning rates x POINTS mixings
 POINTS_RUNS = ((64, 8), (256, 200))  # (horizon, checkpoints)
 COST_HORIZON, COST_SECONDS, COST_LANES = 5_000, 1.0, 1 << 16
 # base -> lanes; delay -> the most that its time over the base's may be, if anything is asked
-DELAY_BASES, DELAY_HORIZON = {"ucb1": 4_096, "exp3": 4_096, "tsallis_inf": 1_024}, 5_000
+DELAY_BASES, DELAY_HORIZON = {"ucb1": 1_024, "exp3": 1_024, "tsallis_inf": 1_024}, 2_000
 DELAYS: dict[Any, float | None] = {
     0: 1.5, 1: 1.5, 16: 1.5, 64: 1.5, 256: None, 1_024: None, ("geometric", 10): None, ("geometric", 100): None,
 }  # fmt: skip
