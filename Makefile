@@ -15,9 +15,9 @@ ONE_THREAD := NPROC=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MPLBACKEND=Agg JA
 	XLA_FLAGS=--xla_cpu_parallel_codegen_split_count=1
 TEST_ENV := $(ONE_THREAD) JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.venv/xla-cache
 # Warnings that tests expect would bury the names of those that fail.
-PYTEST := $(TEST_ENV) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --disable-warnings
+PYTEST := $(TEST_ENV) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --disable-warnings
 
-.PHONY: demo test check test-matrix pins fuzz studies bench gpu-static reproductions docs notebooks lint types wheel clean
+.PHONY: demo test check test-matrix pins fuzz exhaustive bench gpu-static reproductions docs notebooks lint types wheel clean
 .DEFAULT_GOAL := check
 
 demo: $(INSTALLED)
@@ -42,9 +42,9 @@ pins: $(INSTALLED)
 fuzz: $(INSTALLED)
 	$(TEST_ENV) EDITS=$${EDITS:-2000} $(BIN)/python -m pytest tests/sweeps/test_edits.py -k random_edits
 
-# The quick sizes of all studies. `make test` leaves out those that compile for long.
-studies: $(INSTALLED)
-	STUDIES=all $(PYTEST) tests/pages/test_papers.py -k quick_sizes
+# The tests that `make test` has no time for: it runs others of their kinds.
+exhaustive: $(INSTALLED)
+	$(PYTEST) -m exhaustive
 
 bench: $(INSTALLED)
 	@for script in benchmarks/*.py; do echo "$$script"; $(BIN)/python $$script || exit 1; done

@@ -29,6 +29,20 @@ PIECES = {
     "finish_lane": (0,),
     "watch_windows": (0, 1, 2),
 }
+# Files that take minutes: the others are dealt to what is idle after them.
+LONG_FILES = (
+    "engine/test_contract.py", "pages/test_docs.py", "privacy/test_audit.py", "pages/test_papers.py",
+    "pages/test_notebooks.py", "linear/test_robust_linear_reference.py", "pages/test_benchmarks.py",
+)  # fmt: skip
+
+
+def pytest_collection_modifyitems(config, items):
+    """Long files first. What is marked `exhaustive` runs where it is asked for by that name (`make exhaustive`)."""
+    items.sort(key=lambda item: not str(item.path).endswith(LONG_FILES))
+    if "exhaustive" not in config.option.markexpr:
+        left = [item for item in items if item.get_closest_marker("exhaustive")]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
 
 
 def pytest_collection_finish():
@@ -50,7 +64,7 @@ def _forget_programs():
 
 
 @pytest.fixture(scope="session")
-def _little_optimized():
+def little_optimized():
     """The options of `LITTLE_OPTIMIZED` that the installed JAX has."""
 
     def known(name, value):
@@ -72,17 +86,17 @@ def _options(request):
 
 
 @pytest.fixture(scope="module")
-def quickly_compiled(_little_optimized):
-    """Programs of a file are optimized little. Not for comparisons of bits with pinned results, other
-    devices, other numbers of lanes or other engines.
+def quickly_compiled(little_optimized):
+    """Programs of sweeps and simulations are optimized little in a file. Not for comparisons of bits with pinned
+    results, other devices, other numbers of lanes or other engines.
     """
     compilation = importlib.import_module("jaxbandits.sweeps.compilation.compiled")
     simulate = importlib.import_module("jaxbandits.sweeps.simulate")
     compilation.compiled.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compilation, "WIDE_VECTORS", _little_optimized)
+        patch.setattr(compilation, "WIDE_VECTORS", little_optimized)
         for name, static in PIECES.items():
             function = getattr(simulate, name).__wrapped__
-            patch.setattr(simulate, name, jax.jit(function, static_argnums=static, compiler_options=_little_optimized))
+            patch.setattr(simulate, name, jax.jit(function, static_argnums=static, compiler_options=little_optimized))
         yield
     compilation.compiled.cache_clear()

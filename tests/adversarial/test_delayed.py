@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from against_reference import exact_draw, planted
+from dealt import dealt
 from reference import delay as literal
 
 import jaxbandits as jb
@@ -63,7 +64,7 @@ REFUSED = {name: refusal(*base_of(name)) for name in catalogue.ALGORITHMS}
 ACCEPTED = [name for name in catalogue.ALGORITHMS if not REFUSED[name]]
 
 
-@pytest.mark.parametrize("name", [*ACCEPTED, *FURTHER])
+@pytest.mark.parametrize("name", dealt([*ACCEPTED, *FURTHER], 2))
 def test_no_delay_in_a_sweep_over_delays_is_the_base_bit_for_bit(name):
     base, environment = base_of(name)
     data = jb.sweep(

@@ -7,6 +7,7 @@ import numpy as np
 import optax
 import pytest
 from against_reference import planted
+from dealt import others
 from last_bits import assert_same
 from reference import optimizers as literal
 
@@ -118,7 +119,7 @@ BITWISE = {
 }
 
 
-@pytest.mark.parametrize("dim", [3, 40])
+@pytest.mark.parametrize("dim", [3, *others([40])])
 @pytest.mark.parametrize("name", BITWISE)
 def test_lanes_beside_it_change_no_bit(name, dim):
     learner = jb.learners.from_optax(BITWISE[name], dim, 1.0)

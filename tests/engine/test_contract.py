@@ -15,6 +15,7 @@ import jax
 import numpy as np
 import pins
 import pytest
+from dealt import dealt
 
 import jaxbandits as jb
 from jaxbandits import catalogue, checking
@@ -32,15 +33,16 @@ SEEDS = 32
 CASES, ALGORITHMS = catalogue.EVERYTHING, catalogue.ALGORITHMS
 # windows of one play, of several, of a whole span, of several agents, and conversions of others
 KINDS = {"ucb1", "private_batched", "successive_elimination", "byzantine_ucb", "doubling"}
-# How lanes are dealt out to devices and saved is the engine's work: those of each kind, and others of large states.
-DEALT = [name for name in ALGORITHMS if name in KINDS | {
+# How lanes are cut into calls, dealt out to devices and saved is the engine's work: those of each kind, and others of
+# large states.
+FIRST = [name for name in ALGORITHMS if name in KINDS | {
     "thompson", "exp4", "batched_exp4", "delayed", "prm_elimination", "robust_elimination", "jdp_linucb", "online_ucb",
 }]  # fmt: skip
 FEW = 2  # kinds of windows: histories of designs with more take long to compile
 
 # what a rule is asked of: those that trace of everything, those that compile once more of less
 TRACED = ("builds", "shapes", "traces_once", "draws", "addresses")
-PLAYED = ("plays", "lane_alone", "chunks", "checkpoints")
+PLAYED = ("plays", "lane_alone", "checkpoints")
 WATCHED = ("actions", "bad_rewards")
 
 
@@ -139,6 +141,12 @@ def test_plays_keep_the_contract(subjects, name, rule):
     passes(rule, subjects[name])
 
 
+@pytest.mark.slow  # each compiles the program of calls of another size
+@pytest.mark.parametrize("name", dealt(CASES, 4, always=FIRST))
+def test_cutting_lanes_into_calls_changes_no_bit(subjects, name):
+    passes("chunks", subjects[name])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_seeds_differ(subjects, name):
@@ -162,7 +170,7 @@ def test_results_are_pinned(subjects):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", WATCHED)
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("name", dealt(ALGORITHMS, 4, always=FIRST))
 def test_actions_keep_the_contract(subjects, name, rule):
     kinds = {(span.slots, span.full, span.whole) for span in subjects[name].cell.algorithm.schedule}
     if len(kinds) <= FEW:
@@ -170,7 +178,7 @@ def test_actions_keep_the_contract(subjects, name, rule):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", DEALT)
+@pytest.mark.parametrize("name", dealt(ALGORITHMS, len(ALGORITHMS), always=FIRST))
 def test_a_saved_lane_goes_on(name, monkeypatch):
     """A call taken up from what it saved, in the middle of every span, ends like one that was never interrupted."""
     example, saved, steps = ALGORITHMS[name], {}, 7
@@ -196,13 +204,13 @@ def test_a_saved_lane_goes_on(name, monkeypatch):
 @pytest.mark.slow  # another process compiles for more devices
 def test_devices_change_no_bit(subjects):
     """Two forced CPU devices, and four for a kind of window each, give in another process what the rules looked at."""
-    devices = {name: (2, 4) if name in KINDS else (2,) for name in DEALT}
+    devices = {name: (2, 4) if name in KINDS else (2,) for name in FIRST}
     script = (
         "import json, os, sys; sys.path[:0] = sys.argv[1].split(os.pathsep); import test_contract as c; "
         "import jax; assert len(jax.local_devices()) == 4; wanted = json.loads(sys.argv[2]).items(); "
         "print(json.dumps({n: [c.digest(c.in_small_calls(c.ALGORITHMS[n], d)) for d in ds] for n, ds in wanted}))"
     )
-    whole = {name: in_small_calls(ALGORITHMS[name]) for name in DEALT}
+    whole = {name: in_small_calls(ALGORITHMS[name]) for name in FIRST}
     for name, ds in whole.items():
         np.testing.assert_array_equal(ds.regret.values[0][:SEEDS], subjects[name].played()["regret"])
     places = os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[1])])

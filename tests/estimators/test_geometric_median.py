@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from dealt import others
 from last_bits import assert_same
 
 from jaxbandits import estimators as est
@@ -59,7 +60,7 @@ def problems(dtype):
             yield kind, x.astype(dtype), w.astype(dtype)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", *others(["float64"])])
 def test_certificates_are_above_the_truth_and_near_it(dtype):
     with jax.enable_x64(dtype == "float64"):
         found = {}

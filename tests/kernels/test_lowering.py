@@ -3,6 +3,7 @@
 import jax
 import numpy as np
 import pytest
+from dealt import dealt
 from laid_out import plan_of
 
 from jaxbandits.catalogue import EVERYTHING
@@ -12,11 +13,11 @@ from jaxbandits.sweeps.compilation.compiled import compiled
 from jaxbandits.sweeps.plan import host_case, stacked
 
 LANES = 128
-# One of each family in the quick tests.
+# One of each family.
 QUICK = {"ucb1", "exp3", "exp4", "linucb", "adap_ucb"}
 # Whose filter, median or learner is a kernel over lanes on a GPU.
 WITH_ESTIMATORS = {"robust_elimination", "byzantine_ucb", "online_ucb", "poison"}
-names = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in EVERYTHING]
+NAMES = dealt(EVERYTHING, 4, always=QUICK | WITH_ESTIMATORS)
 
 
 def programs(name):
@@ -44,7 +45,8 @@ def programs(name):
     yield "finish", run.functions["finish"].trace(case, lane), False
 
 
-@pytest.mark.parametrize("name", names)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
 def test_every_program_lowers(name):
     kinds, estimated = set(), 0
     for function, traced, is_kernel in programs(name):

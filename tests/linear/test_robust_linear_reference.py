@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import pytest
 import robust_linear_world
+from dealt import dealt, others
 from reference import robust_linear as literal
 from robust_linear_world import ACTIONS, MEETINGS, OTHERS, THETA, World, at_play, compared, number
 
@@ -189,7 +190,7 @@ def one(world, settings, noisy=True):
     return want
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", dealt(PROGRAMS, 2))
 def test_paths_are_those_of_the_transcription(name):
     wants = []
     for i, settings in enumerate(PROGRAMS[name]):
@@ -226,8 +227,8 @@ def test_paths_where_arms_span_a_plane_a_line_or_nothing(monkeypatch, model):
 
 
 @pytest.mark.parametrize(("model", "meeting"), [
-    ("M1", "target"), ("M1", "flip"), ("M1", "sign, rewards"), ("M1", "coins"), ("M1", "burst"), ("M1", "subthreshold"),
-    ("M2", "target"), ("M2", "sign, rewards"),
+    ("M1", "target"), ("M1", "flip"), ("M1", "burst"), ("M2", "target"),
+    *others([("M1", "coins"), ("M1", "subthreshold"), ("M1", "sign, rewards"), ("M2", "sign, rewards")]),
 ])  # fmt: skip
 def test_paths_under_other_attacks(model, meeting):
     for i, name in enumerate(("defaults", "contaminated", "sieve")):

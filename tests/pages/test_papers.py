@@ -3,7 +3,6 @@ the quick sizes end to end.
 """
 
 import math
-import os
 import re
 from functools import partial
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from dealt import others
 from PIL import Image
 
 import jaxbandits as jb
@@ -673,18 +673,17 @@ def forgotten(quickly_compiled):
     compilation.compiled.cache_clear()
 
 
-# These compile for about half a minute each and longer. `make test` leaves them out; `make studies` runs all.
+# These compile for about half a minute each and longer.
 LONG = {
     "across/before-after", "across/counting", "across/coverage", "byzantine/aggregate", "byzantine/corruption",
     "byzantine/price", "byzantine/privacy", "ldp-contextual/equal-budget", "ldp-contextual/favourable",
     "ldp-contextual/figure-1", "ldp-contextual/map", "private-adversarial/price-of-privacy", "robust-linear/breakdown",
     "robust-linear/regret",
 }  # fmt: skip
-STUDIES = [name for name in papers.known() if name not in LONG or os.environ.get("STUDIES") == "all"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize("name", [name if name not in LONG else others([name])[0] for name in papers.known()])
 def test_quick_sizes(tmp_path, name, forgotten):
     """A quick run ends, its pictures are legible, and the page has the same claims and labels."""
     study = papers.known()[name]

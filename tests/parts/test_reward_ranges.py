@@ -18,9 +18,10 @@ import jaxbandits as jb
 from jaxbandits import catalogue
 from jaxbandits.cli import main
 from jaxbandits.commands import listing
-from jaxbandits.commands.arguments import arguments, paper, summary
+from jaxbandits.commands.arguments import arguments, summary
 from jaxbandits.protocol import Rewards
 from jaxbandits.random import Draws
+from jaxbandits.reports.citations import paper
 from jaxbandits.sweeps import assumptions
 from jaxbandits.validation import Range, factory, recorded
 

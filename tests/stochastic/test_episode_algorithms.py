@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from dealt import dealt
 from scipy import optimize
 
 from jaxbandits import simulate
@@ -175,7 +176,7 @@ EACH = {
 }
 
 
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize("name", dealt(EACH, 2))
 def test_windows_and_checkpoints_change_no_bit(name, monkeypatch):
     """Estimates are the same bits whatever the windows are, and windows enough are offered."""
     algorithm = EACH[name](num_arms=3, horizon=4000)
