@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
+from dealt import dealt
 from scipy.optimize import brentq
 from scipy.stats import binom, norm
 
@@ -144,7 +145,8 @@ def test_a_tight_claim_is_nearly_proven_spent(label):
 PRIVATE = catalogue.private()
 
 
-@pytest.mark.parametrize("name", PRIVATE)
+# the others have a tight claim above, which is not refuted either
+@pytest.mark.parametrize("name", dealt(PRIVATE, 3, always=[name for name in PRIVATE if name not in TIGHT]))
 def test_no_claim_of_the_catalogue_is_refuted(name):
     algorithm, environment = catalogue.case(name)
     found = jb.audit(algorithm, runs=RUNS, confidence=CONFIDENCE, environment=environment)
