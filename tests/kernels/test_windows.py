@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from dealt import others
 from laid_out import near, plan_of
 
 from jaxbandits import algorithms as a
@@ -115,7 +116,7 @@ def test_an_algorithm_with_full_windows():
         assert near(x, y).all()
 
 
-@pytest.mark.parametrize("name", ["adap_ucb", "dp_se", "prm_thompson"])
+@pytest.mark.parametrize("name", ["adap_ucb", "dp_se", *others(["prm_thompson"])])
 def test_counted_windows(name):
     """Every lane ends its windows by itself, and lanes at rest are counted. Noise is rounded in another way in one."""
     [(ours, wanted)] = Played(catalogue.ALGORITHMS[name]).spans(first=2)
