@@ -23,6 +23,8 @@ from jaxbandits.protocol import Adversary, Algorithm, Attack, Guarantee, Program
 from jaxbandits.sweeps.compilation.unread_code import without_unread
 
 HERE = Path(__file__).parent
+# a simulation within another function takes no options of a compiler
+pytestmark = pytest.mark.fully_optimized
 
 
 @cache
