@@ -3,9 +3,11 @@
 Nothing is fetched while building.
 """
 
+import os
 import sys
 from pathlib import Path
 
+os.environ.setdefault("JAX_LOGGING_LEVEL", "WARNING")  # or JAX reports every example's cache to whoever builds
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))  # our own extensions
 
 from jaxbandits.version import __version__
