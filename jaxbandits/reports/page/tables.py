@@ -80,10 +80,10 @@ def winners(run: Run) -> str:
     if not keys:
         (row,) = best.to_dict("records")
         half = row["ci_high"] - row["mean"]
-        return f"Least mean regret at the end: {row['algorithm']}, {number(row['mean'])} ± {number(half)}."
+        return f"Least mean regret at the end: “{row['algorithm']}”, {number(row['mean'])} ± {number(half)}."
     counts = best["algorithm"].value_counts(sort=False)
-    parts = [f"{label} at {count}" for label, count in counts.items()]
-    where = f"{next(iter(counts.index))} at all {len(best)}" if len(counts) == 1 else f"{listing(parts)} of {len(best)}"
+    parts = [f"“{label}” at {count}" for label, count in counts.items()]
+    where = f"“{counts.index[0]}” at all {len(best)}" if len(counts) == 1 else f"{listing(parts)} of {len(best)}"
     return f"Least mean regret at the end: {where} points of the grid."
 
 
