@@ -21,6 +21,8 @@ LITTLE_OPTIMIZED = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emi
 # Folders whose tests are about programs as users have them: their bits, how they are compiled, what they cost.
 # A file elsewhere says so by `pytestmark = pytest.mark.fully_optimized`.
 FULLY_OPTIMIZED = {"engine", "kernels", "pages", "sweeps"}
+# Folders whose tests compile functions of their own and run them briefly: of those, too, little is optimized.
+OWN_FUNCTIONS = {"environments", "estimators"}
 # the functions that `jb.simulate` compiles one by one, with their static arguments
 PIECES = {
     "begin_lane": (0, 3),
@@ -83,6 +85,7 @@ def _options(request):
     marked = request.node.get_closest_marker("fully_optimized")
     if marked is None and request.path.parent.name not in FULLY_OPTIMIZED:
         request.getfixturevalue("quickly_compiled")
+    jax.config.update("jax_disable_most_optimizations", request.path.parent.name in OWN_FUNCTIONS)
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from dealt import others
 from scipy import integrate, optimize, stats
 
 import jaxbandits as jb
@@ -355,7 +356,7 @@ def test_batches_play_one_arm_and_update_once():
     assert (actions[:, 40] != actions[:, 30]).any()  # the partial batch asks the base anew
 
 
-@pytest.mark.parametrize("base", [htinf, partial(exp3, learning_rate=0.05, mixing=0.1), ftpl, tsallis_inf])
+@pytest.mark.parametrize("base", [htinf, ftpl, *others([partial(exp3, learning_rate=0.05, mixing=0.1), tsallis_inf])])
 def test_actions_do_not_depend_on_the_windows(base):
     environment = bernoulli_arms(means=MEANS)
     algorithm = private_batched(num_arms=3, horizon=154, epsilon=1 / 7, base=base)

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from dealt import others
 from on_tape import on_tape
 
 import jaxbandits as jb
@@ -69,7 +70,7 @@ def test_least_eigenvalues_above_the_threshold_perturb_late_epochs_no_more():
 
 @pytest.mark.parametrize(
     "base",
-    [linucb, private, partial(private, epsilon=float("inf")), partial(private, learner="maler")],
+    [linucb, private, *others([partial(private, epsilon=float("inf")), partial(private, learner="maler")])],
     ids=["linucb", "private", "inf", "maler"],
 )
 def test_an_epoch_is_a_fresh_base(base):

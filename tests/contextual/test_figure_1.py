@@ -14,7 +14,8 @@ import jaxbandits as jb
 from jaxbandits.papers.ldp_contextual.instance import CONTEXTUAL, EPSILONS, HORIZON, PRIVATE_RIVALS, RIVALS
 from jaxbandits.selection import final_regret
 
-pytestmark = pytest.mark.fully_optimized  # runs for longer than it compiles
+# runs for longer than it compiles
+pytestmark = [pytest.mark.fully_optimized, pytest.mark.exhaustive]
 REWARD_ONLY = partial(jb.algorithms.online_ucb, learner="ogd", calibration="paper", private_features=False)
 MADE = RIVALS | {
     "reward only": REWARD_ONLY,

@@ -231,7 +231,7 @@ def test_robust_elimination_is_the_literal_loop():
         np.testing.assert_array_equal(actions_of(pulls[seed]), want)
 
 
-@pytest.mark.parametrize("horizon, num_batches", [(100, 2), *others([(3000, 4)])])
+@pytest.mark.parametrize("horizon, num_batches", others([(100, 2), (3000, 4)]))
 def test_every_play_is_made_and_windows_change_no_count(horizon, num_batches, monkeypatch):
     actions = sphere(np.random.default_rng(5), 12, 3)
     environment, found = linear_arms(actions=actions, theta=[0.3, 0.0, 0.2]), []

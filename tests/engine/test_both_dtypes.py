@@ -10,6 +10,7 @@ import gc
 import jax
 import jax.numpy as jnp
 import pytest
+from dealt import others
 
 from jaxbandits import catalogue, simulator
 from jaxbandits.sweeps.plan import Cell, host_case, plan, stacked
@@ -45,7 +46,7 @@ def traced(example, dtype: str):
         return jax.make_jaxpr(play)(case, jnp.uint32(3))
 
 
-@pytest.mark.parametrize("order", ORDERS, ids="-".join)
+@pytest.mark.parametrize("order", [ORDERS[0], *others([(ORDERS[1],)])], ids="-".join)
 def test_every_case_in_both_dtypes_in_one_process(order):
     forget()
     # held, as compiled ones hold their constants: JAX knows a NumPy array by identity, with the dtype it first had

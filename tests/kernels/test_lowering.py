@@ -17,7 +17,7 @@ LANES = 128
 QUICK = {"ucb1", "exp3", "exp4", "linucb", "adap_ucb"}
 # Whose filter, median or learner is a kernel over lanes on a GPU.
 WITH_ESTIMATORS = {"robust_elimination", "byzantine_ucb", "online_ucb", "poison"}
-NAMES = dealt(EVERYTHING, 4, always=QUICK | WITH_ESTIMATORS)
+NAMES = dealt(EVERYTHING, 8, always=QUICK | WITH_ESTIMATORS)
 
 
 def programs(name):

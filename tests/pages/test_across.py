@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from dealt import others
 
 import jaxbandits as jb
 from jaxbandits.papers import watched as w
@@ -39,7 +40,7 @@ def cases():
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["online", "agents", "blocks", "elimination"])
+@pytest.mark.parametrize("name", ["online", "agents", "blocks", *others(["elimination"])])
 def test_a_watched_algorithm_plays_as_without_and_a_wrong_truth_lies_outside(name):
     plain, truth, measures, environment = cases()[name]
     alone = jb.simulate(plain, environment, seed=3, checkpoints=5)

@@ -288,6 +288,7 @@ def test_what_a_gpu_run_reports(benchmarks, monkeypatch, tmp_path):
 # ---- published claims
 
 
+@pytest.mark.exhaustive
 def test_published_claims_that_do_not_hold(benchmarks):
     import audit
 

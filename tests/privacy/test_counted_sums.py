@@ -46,7 +46,7 @@ def drawn(path, seed, releases, shape):
         return np.asarray(jax.vmap(lambda t: Draws(jnp.uint32(seed), path, jnp.float64).normal(t, shape))(plays))
 
 
-@pytest.mark.parametrize("form", TREES)
+@pytest.mark.parametrize("form", dealt(TREES, 4, always=["blt"]))
 def test_users_sums_carry_the_noise_of_the_form(form):
     algorithm = jdp_linucb(num_arms=3, dim=2, horizon=T, epsilon=1.0, delta=1e-3, tree=form)
     history = jb.simulate(algorithm, USERS, seed=5, history=True, checkpoints=1, dtype="float64").history

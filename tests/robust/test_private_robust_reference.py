@@ -303,7 +303,7 @@ CASES = [
 
 
 ONE_OF_EACH = {name.split(",")[0].split()[0]: name for name in reversed(PAIRS)}.values()
-SOME = [name for name in dealt(PAIRS, 2, always=ONE_OF_EACH) if isinstance(name, str)]
+SOME = [name for name in dealt(PAIRS, 4, always=ONE_OF_EACH) if isinstance(name, str)]
 
 
 @pytest.mark.parametrize(

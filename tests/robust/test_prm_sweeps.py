@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from dealt import others
+from dealt import dealt, others
 from scipy import stats
 
 import jaxbandits as jb
@@ -218,7 +218,7 @@ KINDS = [
 
 
 @pytest.mark.parametrize("central", [False, *others([True])])
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "clean" if kind is None else kind["kind"])
+@pytest.mark.parametrize("kind", dealt(KINDS, 2), ids=lambda kind: "clean" if kind is None else kind["kind"])
 def test_the_shortcut_has_the_law_of_the_plain_draws(kind, central):
     extra = CENTRAL if central else {}
     adversary = None if kind is None else partial(jb.adversaries.huber, corruption=0.2, **kind)

@@ -176,7 +176,7 @@ EACH = {
 }
 
 
-@pytest.mark.parametrize("name", dealt(EACH, 2))
+@pytest.mark.parametrize("name", dealt(EACH, 4))
 def test_windows_and_checkpoints_change_no_bit(name, monkeypatch):
     """Estimates are the same bits whatever the windows are, and windows enough are offered."""
     algorithm = EACH[name](num_arms=3, horizon=4000)
