@@ -142,7 +142,7 @@ def test_plays_keep_the_contract(subjects, name, rule):
 
 
 @pytest.mark.slow  # each compiles the program of calls of another size
-@pytest.mark.parametrize("name", dealt(CASES, 4, always=FIRST))
+@pytest.mark.parametrize("name", dealt(CASES, 8, always=KINDS))
 def test_cutting_lanes_into_calls_changes_no_bit(subjects, name):
     passes("chunks", subjects[name])
 
@@ -170,7 +170,7 @@ def test_results_are_pinned(subjects):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", WATCHED)
-@pytest.mark.parametrize("name", dealt(ALGORITHMS, 4, always=FIRST))
+@pytest.mark.parametrize("name", dealt(ALGORITHMS, 8, always=KINDS))
 def test_actions_keep_the_contract(subjects, name, rule):
     kinds = {(span.slots, span.full, span.whole) for span in subjects[name].cell.algorithm.schedule}
     if len(kinds) <= FEW:
@@ -178,7 +178,7 @@ def test_actions_keep_the_contract(subjects, name, rule):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", dealt(ALGORITHMS, len(ALGORITHMS), always=FIRST))
+@pytest.mark.parametrize("name", dealt(ALGORITHMS, 16, always=KINDS))
 def test_a_saved_lane_goes_on(name, monkeypatch):
     """A call taken up from what it saved, in the middle of every span, ends like one that was never interrupted."""
     example, saved, steps = ALGORITHMS[name], {}, 7

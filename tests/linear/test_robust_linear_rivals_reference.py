@@ -6,6 +6,7 @@ import functools
 import math
 
 import pytest
+from dealt import dealt
 from reference import robust_linear as literal
 from reference import robust_linear_rivals as rivals
 from robust_linear_world import ACTIONS, MEETINGS, OTHERS, K, World, compared, number
@@ -133,7 +134,7 @@ RIVALS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", RIVALS)
+@pytest.mark.parametrize("name", dealt(RIVALS, 2))
 def test_paths_of_comparators_are_those_of_the_transcription(name):
     pair, horizon, all_settings = RIVALS[name]
     dropped = 0

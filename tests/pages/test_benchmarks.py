@@ -140,6 +140,7 @@ def test_a_bound_names_the_fewest_parts_that_bring_a_row_below_one(benchmarks):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_parts_of_a_play_are_printed(tmp_path):
     file = tmp_path / "costs.json"
     done = run("--costs", "--turns", 1, "--lanes", 32, "--horizon", 100, "--json", file, "exp3_ix")

@@ -17,6 +17,7 @@ from jaxbandits.cli import main
 from jaxbandits.sweeps.arguments import signature_of
 from jaxbandits.sweeps.toml_file import read_config
 
+pytestmark = pytest.mark.usefixtures("quickly_compiled")
 ROOT = Path(__file__).parents[2]
 # What a block may ask for at most, by the name of the argument: the one way in which blocks get small.
 LARGEST = {"horizon": 300, "seeds": 8, "report_seeds": 8, "trials": 12, "runs": 2000}

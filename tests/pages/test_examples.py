@@ -16,6 +16,7 @@ import jaxbandits as jb
 from jaxbandits.cli import main
 from jaxbandits.sweeps.toml_file import read_config
 
+pytestmark = pytest.mark.usefixtures("quickly_compiled")
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 PICTURE = ROOT / "docs/figures/quickstart.png"
