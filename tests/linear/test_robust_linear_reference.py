@@ -190,7 +190,7 @@ def one(world, settings, noisy=True):
     return want
 
 
-@pytest.mark.parametrize("name", dealt(PROGRAMS, 2))
+@pytest.mark.parametrize("name", dealt(PROGRAMS, len(PROGRAMS), always=["M1", "M2", "M1, refit", "M1, observed"]))
 def test_paths_are_those_of_the_transcription(name):
     wants = []
     for i, settings in enumerate(PROGRAMS[name]):
