@@ -513,7 +513,7 @@ pytestmark = [
 # ---------------------------------------------------------------- paths
 
 
-@pytest.mark.parametrize("name", dealt(CASES, 2))
+@pytest.mark.parametrize("name", dealt(CASES, 3))
 def test_paths_are_those_of_the_transcription(name):
     c = CASES[name]
     for seed in SEEDS:

@@ -93,7 +93,8 @@ def points(state):
 
 
 @pytest.mark.parametrize(
-    "dim, horizon, bound, G", [(5, 20_000, 1.0, 50.0), (3, 300, 2.0, 3.0), (1, 300, 1.0, 1.0), (9, 300, 0.5, 1e4)]
+    "dim, horizon, bound, G",
+    [(5, 20_000, 1.0, 50.0), (3, 300, 2.0, 3.0), *others([(1, 300, 1.0, 1.0), (9, 300, 0.5, 1e4)])],
 )
 def test_follows_the_literal_transcription(dim, horizon, bound, G):
     gradients = stream(1, 300, dim, G)
@@ -124,6 +125,7 @@ def test_priors_sum_to_one(T):
     assert priors[n + 1] == priors[2 * n + 2] == pytest.approx((1 + 1 / (n + 1)) / (3 * (n + 1) * (n + 2)))
 
 
+@pytest.mark.exhaustive
 def test_a_short_epoch_under_the_program_of_a_long_one():
     gradients = stream(2, 60, 3, 2.0)
 

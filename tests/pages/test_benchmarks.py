@@ -266,6 +266,7 @@ def test_without_a_gpu_nothing_is_measured():
     assert done.stdout == "no GPU here: nothing was measured\n"
 
 
+@pytest.mark.exhaustive
 def test_what_a_gpu_run_reports(benchmarks, monkeypatch, tmp_path):
     """The same on this machine: every section is there, and rows that no time is left for are named."""
     import gpu

@@ -157,6 +157,7 @@ def test_the_digits_run(digits, tmp_path):
 
 
 @pytest.mark.slow  # 4,800 lanes' programs
+@pytest.mark.exhaustive
 def test_the_classifiers_run(digits, tmp_path):
     final = run(digits / "digits_models.toml", tmp_path / "out").regret.isel(t=-1).mean("seed").sel(epsilon=1.0)
     order = ["no privacy", "private HTINF", "private EXP3"]
@@ -164,6 +165,7 @@ def test_the_classifiers_run(digits, tmp_path):
 
 
 @pytest.mark.slow  # compiles two learners twice
+@pytest.mark.exhaustive
 def test_typed_labels_hurt_an_average_and_not_a_robust_learner(own, monkeypatch, tmp_path):
     pytest.importorskip("sklearn")
     example = own("label_noise")

@@ -103,6 +103,7 @@ def play_all():
     print("all played", flush=True)
 
 
+@pytest.mark.exhaustive
 def test_players_and_adversaries_that_read_nothing_do_not_kill_the_compiler():
     paths = os.pathsep.join([str(HERE.parents[1]), str(HERE.parent), str(HERE), os.environ.get("PYTHONPATH", "")])
     child = subprocess.run(

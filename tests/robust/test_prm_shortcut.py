@@ -6,6 +6,7 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from dealt import dealt
 from scipy import stats
 
 import jaxbandits as jb
@@ -112,7 +113,7 @@ LAWS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "kind"), LAWS)
+@pytest.mark.parametrize(("name", "kind"), dealt(LAWS, 2))
 def test_the_shortcut_has_the_law_of_the_plain_draws(kind, name):
     adversary = None if kind is None else partial(jb.adversaries.huber, corruption=0.2, **kind)
     settings = {"horizon": 3000, "seeds": 600, "reward_adversary": adversary, "checkpoints": [700, 3000]}

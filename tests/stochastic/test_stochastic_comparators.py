@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from dealt import dealt
 from scipy import stats
 
 import jaxbandits as jb
@@ -82,7 +83,7 @@ def test_the_index_of_kl_ucb_has_float32_precision():
     assert np.abs(got - mean - level).max() > 0.1  # a bound that is not the root
 
 
-@pytest.mark.parametrize("shape", [1.0, 1.5, 4.0, 60.0, 1e4, 1e6])
+@pytest.mark.parametrize("shape", dealt([1.0, 1.5, 4.0, 60.0, 1e4, 1e6], 3))
 def test_gammas_are_exact_in_law(shape):
     gammas = importlib.import_module("jaxbandits.algorithms.stochastic.thompson").gammas
     n = 20_000

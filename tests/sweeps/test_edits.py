@@ -473,7 +473,7 @@ def test_nothing_is_compiled_again_for_what_did_not_change(tmp_path):
 
 def test_random_edits_never_find_old_results(tmp_path, capsys):
     """EDITS=2000 (`make fuzz`) for more of them."""
-    number, seed = int(os.environ.get("EDITS", 100)), int(os.environ.get("EDITS_SEED", 0))
+    number, seed = int(os.environ.get("EDITS", 50)), int(os.environ.get("EDITS_SEED", 0))
     tally = random_edits(number, seed, tmp_path)
     with capsys.disabled():
         print(f"\n{number} edits: " + ", ".join(f"{len(edits)} {name}" for name, edits in tally._asdict().items()))
