@@ -42,7 +42,7 @@ pins: $(INSTALLED)
 fuzz: $(INSTALLED)
 	$(TEST_ENV) EDITS=$${EDITS:-2000} $(BIN)/python -m pytest tests/sweeps/test_edits.py -k random_edits
 
-# The tests that `make test` has no time for: it runs others of their kinds.
+# The tests that `make test` has no time for. It runs others of the same kind, but for some long single tests.
 exhaustive: $(INSTALLED)
 	$(PYTEST) -m exhaustive
 

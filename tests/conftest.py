@@ -42,8 +42,7 @@ def pytest_collection_modifyitems(config, items):
     """Long files first. What is marked `exhaustive` runs where it is asked for by that name (`make exhaustive`)."""
     items.sort(key=lambda item: not str(item.path).endswith(LONG_FILES))
     if "exhaustive" not in config.option.markexpr:
-        left = [item for item in items if item.get_closest_marker("exhaustive")]
-        config.hook.pytest_deselected(items=left)
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("exhaustive")])
         items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
 
 
