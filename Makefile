@@ -9,42 +9,49 @@ WORKERS ?= 2
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-# One XLA thread and one BLAS thread per test worker; compiled programs are kept between processes and runs. XLA divides a
-# program into 32 modules to compile them on several threads, which with one thread costs a third more.
-ONE_THREAD := NPROC=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MPLBACKEND=Agg JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.2 \
-	XLA_FLAGS=--xla_cpu_parallel_codegen_split_count=1
-TEST_ENV := $(ONE_THREAD) JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.venv/xla-cache
-# Warnings that tests expect would bury the names of those that fail.
-PYTEST := $(TEST_ENV) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --disable-warnings
+# How tests are run, threads, caches and compilers' options included, is in tests/settings.py. Warnings that tests expect would
+# bury the names of those that fail.
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --disable-warnings
 
-.PHONY: demo test check test-matrix pins fuzz exhaustive bench gpu-static reproductions docs notebooks lint types wheel clean
-.DEFAULT_GOAL := check
+.PHONY: demo quick test pages exhaustive test-matrix pins planted fuzz bench gpu-static reproductions docs notebooks lint types wheel clean
+.DEFAULT_GOAL := quick
 
 demo: $(INSTALLED)
 	$(BIN)/jaxbandits run examples/quickstart.toml --out runs/quickstart
 
-test: lint types
-	$(PYTEST)
-	$(MAKE) --no-print-directory wheel
+# Before each commit: what the change since the last commit on main can break, for a minute and a half at most.
+quick:
+	@echo "make quick: lint, types, and the tests that your change can break; under 2 minutes once installed"
+	@$(MAKE) --no-print-directory lint types
+	$(PYTEST) --quick -m "not pages"
 
-check: lint types
-	$(PYTEST) -m "not slow"
+# What decides whether a change may land, with `make pages`.
+test:
+	@echo "make test: installation, lint, types and tests; at most 15 minutes on two idle cores"
+	@$(MAKE) --no-print-directory lint types
+	$(PYTEST) -m "not pages"
 
-# Types and the quick tests on every pair of Python and JAX in MATRIX whose Python is found here.
+pages:
+	@echo "make pages: documentation, gallery, notebooks, examples, blocks of pages and the wheel; at most 15 minutes on two idle cores"
+	@$(MAKE) --no-print-directory $(INSTALLED)
+	$(PYTEST) -m pages
+	@$(MAKE) --no-print-directory wheel
+
+# Before a release: every case of kinds of which `make test` and `make pages` run a part (tests/dealt.py).
+exhaustive: $(INSTALLED)
+	$(PYTEST) --exhaustive
+
+# Types and all tests but those of pages on every pair of Python and JAX in MATRIX whose Python is found here.
 test-matrix:
-	$(ONE_THREAD) WORKERS=$(WORKERS) bash tests/matrix.sh $(MATRIX)
+	WORKERS=$(WORKERS) bash tests/matrix.sh $(MATRIX)
 
 # Write down what every algorithm computes now, once its results are the same or its version was raised.
 pins: $(INSTALLED)
-	PINS=write $(TEST_ENV) $(BIN)/python -m pytest tests/engine/test_contract.py -k pinned
+	PINS=write $(BIN)/python -m pytest tests/engine/test_pins.py -k pinned
 
 # Random edits of random users' modules: does a store ever find results that the code no longer computes? EDITS_SEED: others.
 fuzz: $(INSTALLED)
-	$(TEST_ENV) EDITS=$${EDITS:-2000} $(BIN)/python -m pytest tests/sweeps/test_edits.py -k random_edits
-
-# The tests that `make test` has no time for. It runs others of the same kind, but for some long single tests.
-exhaustive: $(INSTALLED)
-	$(PYTEST) -m exhaustive
+	EDITS=$${EDITS:-2000} $(BIN)/python -m pytest tests/sweeps/test_edits.py -k random_edits
 
 bench: $(INSTALLED)
 	@for script in benchmarks/*.py; do echo "$$script"; $(BIN)/python $$script || exit 1; done
@@ -72,7 +79,8 @@ lint: $(INSTALLED)
 	$(BIN)/lint-imports > /dev/null || $(BIN)/lint-imports
 
 types: $(INSTALLED)
-	$(BIN)/mypy
+	@echo "mypy reads the package: half a minute, seconds later"
+	@$(BIN)/mypy
 
 wheel: $(INSTALLED)
 	PYTHON=$(BIN)/python bash tests/wheel.sh
@@ -82,7 +90,8 @@ $(BIN)/python:
 	$(PYTHON) -m venv --clear .venv
 
 $(INSTALLED): pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@echo "installing the package and its development tools into .venv: under a minute, and once"
+	@bash tests/install.sh $(BIN)/python -e '.[dev]'
 	@touch $@
 
 clean:

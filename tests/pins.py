@@ -20,7 +20,7 @@ from jaxbandits.sweeps.identity.library_parts import Altered, describe_part, ver
 from jaxbandits.sweeps.plan import Cell
 
 FILE = Path(__file__).with_name("pinned.json")
-SEEDS = 4
+FIRST = 4  # seeds whose results are kept
 TOLERANCE = 1e-6
 
 
@@ -37,8 +37,8 @@ def pin(subject: Subject) -> dict:
     return {
         "versions": versions(cell),
         "program": keys.traced_now(parts, cell.algorithm.schedule, cell, times, "float32", lasting=True),
-        "pulls": played["pulls"][:SEEDS].tolist() if "pulls" in played else None,
-        "regret": played["regret"][:SEEDS, -1].tolist(),
+        "pulls": played["pulls"][:FIRST].tolist() if "pulls" in played else None,
+        "regret": played["regret"][:FIRST, -1].tolist(),
     }
 
 

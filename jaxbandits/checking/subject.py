@@ -32,6 +32,8 @@ class Subject:
         As `jaxbandits.sweep` takes them: one factory, or a partial of one, each.
     horizon, seeds : int
         Plays of a lane, and lanes.
+    lanes : int, default 8
+        Lanes of a call, where a rule does not ask for another number.
     """
 
     def __init__(
@@ -43,10 +45,11 @@ class Subject:
         *,
         horizon: int = 256,
         seeds: int = 8,
+        lanes: int = LEAST_LANES,
     ) -> None:
         self.algorithm, self.environment = algorithm, environment
         self.reward_adversary, self.message_adversary = reward_adversary, message_adversary
-        self.horizon, self.seeds = horizon, seeds
+        self.horizon, self.seeds, self.lanes = horizon, seeds, lanes
         self._traces: dict[int, Traces] = {}
         self._played: dict[tuple[Any, ...], dict[str, Any]] = {}
 
@@ -105,13 +108,15 @@ class Subject:
         return self._traces[turn]
 
     def played(
-        self, *, lanes: int = LEAST_LANES, first: int = 0, seeds: int | None = None, evenly: bool = False
+        self, *, lanes: int | None = None, first: int = 0, seeds: int | None = None, evenly: bool = False
     ) -> dict[str, Any]:
         """Arrays of seeds first, first + 1, ... by name, played in calls of `lanes` lanes each.
 
-        seeds: how many; None: all of the subject's. evenly: the same number of checkpoints at other times.
+        lanes: None for the subject's. seeds: how many; None: all of the subject's. evenly: the same number of
+        checkpoints at other times.
         """
         seeds = self.seeds if seeds is None else seeds
+        lanes = self.lanes if lanes is None else lanes
         key = (lanes, first, seeds, evenly)
         if key not in self._played:
             laid_out = self.current

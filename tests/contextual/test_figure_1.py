@@ -15,7 +15,7 @@ from jaxbandits.papers.ldp_contextual.instance import CONTEXTUAL, EPSILONS, HORI
 from jaxbandits.selection import final_regret
 
 # runs for longer than it compiles
-pytestmark = [pytest.mark.fully_optimized, pytest.mark.exhaustive]
+pytestmark = [pytest.mark.usefixtures("fully_optimized"), pytest.mark.dealt(8)]
 REWARD_ONLY = partial(jb.algorithms.online_ucb, learner="ogd", calibration="paper", private_features=False)
 MADE = RIVALS | {
     "reward only": REWARD_ONLY,

@@ -259,7 +259,7 @@ def test_robust_elimination_in_a_sweep():
     assert (ds.pulls.sum("arm") == 900).all() and len(np.unique(ds.active_arms)) > 2
 
 
-@pytest.mark.exhaustive
+@pytest.mark.dealt(8)
 def test_a_batch_that_does_not_fit_ends_exploration():
     """T = 20, four batches, six arms: batches of 2.1, 4.5 and 9.5 plays become 6, 6 and 12,
     of which the last overruns.

@@ -125,7 +125,7 @@ def test_priors_sum_to_one(T):
     assert priors[n + 1] == priors[2 * n + 2] == pytest.approx((1 + 1 / (n + 1)) / (3 * (n + 1) * (n + 2)))
 
 
-@pytest.mark.exhaustive
+@pytest.mark.dealt(8)
 def test_a_short_epoch_under_the_program_of_a_long_one():
     gradients = stream(2, 60, 3, 2.0)
 

@@ -76,7 +76,7 @@ def test_target_breaks_the_mean_and_leaves_isolated_agents_alone():
     assert 0.8 < final["isolated_linucb", 2] / final["isolated_linucb", 0] < 1.25
 
 
-@pytest.mark.exhaustive
+@pytest.mark.dealt(8)
 def test_a_public_attack_reaches_both_and_changes_isolated_agents_nothing():
     environment, times = federated_linear(**SHAPE), [150, 300]
     isolated, shared = (f(**SHAPE, horizon=300, window=10) for f in (isolated_linucb, mean_ucb))

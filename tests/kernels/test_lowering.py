@@ -45,7 +45,6 @@ def programs(name):
     yield "finish", run.functions["finish"].trace(case, lane), False
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_every_program_lowers(name):
     kinds, estimated = set(), 0

@@ -80,7 +80,7 @@ def test_a_sweep_by_kernels_gives_the_same_dataset(kept):
     assert ours.drop_attrs().identical(plain.drop_attrs())
 
 
-@pytest.mark.exhaustive
+@pytest.mark.dealt(8)
 def test_in_double_precision(kept):
     environment, settings = partial(jb.environments.gaussian_arms, means=[0.0, 0.5]), {"dtype": "float64", "seeds": 16}
     algorithms = {"single plays": jb.algorithms.ucb1, "counted windows": partial(jb.algorithms.adap_ucb, epsilon=1.0)}

@@ -107,7 +107,6 @@ def test_full_windows_hold_several_checkpoints():
     np.testing.assert_array_equal(ours.record.pulls_at.sum(-1)[0, 0], played.group.times)
 
 
-@pytest.mark.slow
 def test_an_algorithm_with_full_windows():
     """Sums are rounded in another way, but the same experts are followed."""
     example = catalogue.ALGORITHMS["batched_exp4"]

@@ -11,7 +11,7 @@ import pytest
 import jaxbandits as jb
 from jaxbandits.algorithms import robust_elimination
 
-pytestmark = [pytest.mark.fully_optimized, pytest.mark.exhaustive]
+pytestmark = [pytest.mark.usefixtures("fully_optimized"), pytest.mark.dealt(8)]
 RNG = np.random.default_rng(4)
 ACTIONS = RNG.normal(size=(6, 3))
 ACTIONS /= np.linalg.norm(ACTIONS, axis=1, keepdims=True)

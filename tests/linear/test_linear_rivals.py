@@ -61,7 +61,7 @@ def blocks(actions):
 # schedules laid out by eye
 
 
-@pytest.mark.exhaustive
+@pytest.mark.dealt(8)
 def test_phases_on_the_canonical_basis():
     """g w = 1: ceil(2 4 log(8 2 / .05)) = 47 plays an arm,
     then ceil(2 16 log(8 6 / .05)) = 220 of those within 1 of the best.
@@ -360,7 +360,7 @@ def test_one_program_serves_a_grid():
 # corruption
 
 
-@pytest.mark.exhaustive
+@pytest.mark.dealt(8)
 def test_robust_estimators_keep_the_best_arm():
     """A tenth of the rewards is -30 on the best arm and 30 elsewhere:
     least squares loses it, medians and trimming do not.

@@ -312,7 +312,7 @@ def test_without_corruption_the_adversary_does_not_matter():
     same(run(), run(attack=huber(corruption=0.0, kind="target", value=1e6)))
 
 
-@pytest.mark.exhaustive
+@pytest.mark.dealt(8)
 def test_about_the_outliers_are_removed():
     ds = run(attack=huber(corruption=0.1, kind="random_sign", value=100.0), seeds=64, sampling_scale=1e3)
     reports = 600 - 600 // 1 + (ds.pulls.sum("arm") - 600) + 82  # batches of 8.4 and 71.1 plays, rounded up by arm

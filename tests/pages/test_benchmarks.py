@@ -28,7 +28,6 @@ def benchmarks(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
 
 
-@pytest.mark.slow
 def test_both_sides_of_a_row_agree(tmp_path):
     file = tmp_path / "rows.json"
     done = run("--turns", 1, "--lanes", 128, "--json", file, "ucb1-lane-by-lane")
@@ -139,8 +138,7 @@ def test_a_bound_names_the_fewest_parts_that_bring_a_row_below_one(benchmarks):
     assert families.bound(taken, 13.0) == "none: 2.00"
 
 
-@pytest.mark.slow
-@pytest.mark.exhaustive
+@pytest.mark.dealt(8)
 def test_the_parts_of_a_play_are_printed(tmp_path):
     file = tmp_path / "costs.json"
     done = run("--costs", "--turns", 1, "--lanes", 32, "--horizon", 100, "--json", file, "exp3_ix")
@@ -153,7 +151,6 @@ def test_the_parts_of_a_play_are_printed(tmp_path):
     assert len(line.split("|")) == len(done.stdout.splitlines()[2].split("|"))
 
 
-@pytest.mark.slow
 def test_performance_writes_its_figures(tmp_path):
     done = run("machine", "roofline", "--small", "--out", tmp_path, script="performance.py")
     assert done.returncode == 0, done.stderr
@@ -266,7 +263,7 @@ def test_without_a_gpu_nothing_is_measured():
     assert done.stdout == "no GPU here: nothing was measured\n"
 
 
-@pytest.mark.exhaustive
+@pytest.mark.dealt(8)
 def test_what_a_gpu_run_reports(benchmarks, monkeypatch, tmp_path):
     """The same on this machine: every section is there, and rows that no time is left for are named."""
     import gpu
@@ -290,7 +287,7 @@ def test_what_a_gpu_run_reports(benchmarks, monkeypatch, tmp_path):
 # ---- published claims
 
 
-@pytest.mark.exhaustive
+@pytest.mark.dealt(8)
 def test_published_claims_that_do_not_hold(benchmarks):
     import audit
 

@@ -17,7 +17,7 @@ from jaxbandits.cli import main
 from jaxbandits.sweeps.arguments import signature_of
 from jaxbandits.sweeps.toml_file import read_config
 
-pytestmark = pytest.mark.usefixtures("quickly_compiled")
+pytestmark = pytest.mark.pages
 ROOT = Path(__file__).parents[2]
 # What a block may ask for at most, by the name of the argument: the one way in which blocks get small.
 LARGEST = {"horizon": 300, "seeds": 8, "report_seeds": 8, "trials": 12, "runs": 2000}
@@ -64,7 +64,6 @@ def pages() -> dict[str, list[Block]]:
 
 
 PAGES = pages()
-SLOW = {"README.md", "docs/concepts.md", "docs/extending.md"}  # they compile several learners
 
 
 def small(code: str) -> str:
@@ -100,8 +99,8 @@ def test_blocks_are_found_and_made_small():
     )
 
 
-@pytest.mark.parametrize("page", [pytest.param(p, marks=[pytest.mark.slow] if p in SLOW else []) for p in PAGES])
-def test_the_blocks_of_a_page_run(page, tmp_path, monkeypatch, quickly_compiled):
+@pytest.mark.parametrize("page", PAGES)
+def test_the_blocks_of_a_page_run(page, tmp_path, monkeypatch):
     text = (ROOT / page).read_text(encoding="utf-8")
     told = set(re.findall(r"pip install '\.\[([\w,-]+)\]'", text))
     told = {extra for group in told for extra in group.split(",")}

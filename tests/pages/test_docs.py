@@ -83,7 +83,6 @@ def site():
     return out
 
 
-@pytest.mark.slow  # builds the documentation
 def test_the_documentation_builds_and_lists_every_public_name(site):
     from sphinx.util.inventory import InventoryFile
 
@@ -128,7 +127,6 @@ def test_examples_of_the_gallery_are_short():
     assert [path.name for path in examples if len(path.read_text().splitlines()) > 60] == []
 
 
-@pytest.mark.slow  # reads the built documentation
 def test_the_catalogue_has_every_algorithm_and_its_cost(site):
     from jaxbandits.catalogue import ALGORITHMS
 
@@ -158,7 +156,6 @@ SORTS = """(() => {
 })()"""
 
 
-@pytest.mark.slow  # starts a browser
 @pytest.mark.skipif(browser.CHROMIUM is None, reason=browser.WITHOUT)
 def test_pages_look_right_on_a_phone_and_on_a_desk(site):
     shots = ROOT / "docs/_build/screenshots"

@@ -16,7 +16,7 @@ import jaxbandits as jb
 from jaxbandits.cli import main
 from jaxbandits.sweeps.toml_file import read_config
 
-pytestmark = pytest.mark.usefixtures("quickly_compiled")
+pytestmark = pytest.mark.pages
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 PICTURE = ROOT / "docs/figures/quickstart.png"
@@ -108,7 +108,6 @@ def test_own_parts_from_the_command_line(tmp_path):
     assert (tmp_path / "out/regret.png").exists()
 
 
-@pytest.mark.slow  # compiles the programs of both files
 def test_the_quickstart_and_the_price_of_privacy_run(tmp_path):
     for name in ("quickstart", "price_of_privacy"):
         ds = run(EXAMPLES / f"{name}.toml", tmp_path / name)
@@ -148,7 +147,6 @@ def test_the_digits_are_read_back(digits):
     assert read_config(digits / "digits_models.toml")["environment"].keywords["losses"].shape == losses.shape
 
 
-@pytest.mark.slow  # LinUCB with 20 features is written out and takes long to compile
 def test_the_digits_run(digits, tmp_path):
     final = run(digits / "digits.toml", tmp_path / "out").regret.isel(t=-1).mean("seed")
     assert float(final.sel(algorithm="LinUCB, sees the picture")) < -500  # beats every fixed arm
@@ -156,16 +154,14 @@ def test_the_digits_run(digits, tmp_path):
     assert float(np.abs(others).max()) < 150  # nothing to learn from losses alone
 
 
-@pytest.mark.slow  # 4,800 lanes' programs
-@pytest.mark.exhaustive
+@pytest.mark.dealt(8)
 def test_the_classifiers_run(digits, tmp_path):
     final = run(digits / "digits_models.toml", tmp_path / "out").regret.isel(t=-1).mean("seed").sel(epsilon=1.0)
     order = ["no privacy", "private HTINF", "private EXP3"]
     assert np.all(np.diff([float(final.sel(algorithm=label)) for label in order]) > 0)
 
 
-@pytest.mark.slow  # compiles two learners twice
-@pytest.mark.exhaustive
+@pytest.mark.dealt(8)
 def test_typed_labels_hurt_an_average_and_not_a_robust_learner(own, monkeypatch, tmp_path):
     pytest.importorskip("sklearn")
     example = own("label_noise")
@@ -182,7 +178,6 @@ def test_typed_labels_hurt_an_average_and_not_a_robust_learner(own, monkeypatch,
     assert (tmp_path / "label_noise_swapped.png").exists() and (tmp_path / "label_noise_fixed.png").exists()
 
 
-@pytest.mark.slow  # three contextual learners' programs
 def test_privacy_of_answers_costs_more_where_nobody_is_trusted(own, monkeypatch, tmp_path):
     pytest.importorskip("sklearn")
     example = own("private_labels")
@@ -199,7 +194,6 @@ def test_privacy_of_answers_costs_more_where_nobody_is_trusted(own, monkeypatch,
     assert (tmp_path / "private_labels_regret.png").exists() and (tmp_path / "private_labels_reward.png").exists()
 
 
-@pytest.mark.slow  # starts three processes
 @pytest.mark.skipif(not shutil.which("bash"), reason="a shell script")
 def test_the_job_array_runs_without_slurm(tmp_path):
     """Two tasks of examples/slurm.sh with the variables Slurm would set, then the merge."""

@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import os
 import runpy
 import shutil
 import subprocess
@@ -86,12 +85,9 @@ def test_the_first_cell_without_an_address(monkeypatch, tmp_path):
     assert wanted == f"jaxbandits @ {ROOT.as_uri()}"
 
 
-@pytest.mark.slow  # each starts a kernel and compiles what it plays
 @pytest.mark.parametrize("name", NAMES)
-def test_it_runs(name, monkeypatch, tmp_path, little_optimized):
+def test_it_runs(name, monkeypatch, tmp_path):
     """All cells at small size, in an empty folder; a cell that fails raises."""
-    flags = [f"--{option}={str(value).lower()}" for option, value in little_optimized.items()]
-    monkeypatch.setenv("XLA_FLAGS", " ".join([os.environ.get("XLA_FLAGS", ""), *flags]))
     monkeypatch.setenv("JAXBANDITS_SMALL", "1")
     run = refresh.with_first_cell(ROOT / f"notebooks/{name}.ipynb")
     for cell in run.cells:

@@ -667,7 +667,7 @@ def test_the_shape_of_a_text():
 
 
 @pytest.fixture
-def forgotten(quickly_compiled):
+def forgotten():
     """The programs of a study are let go at its end."""
     yield
     compilation.compiled.cache_clear()
@@ -683,7 +683,6 @@ LONG = {
 }  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", [name if name not in LONG else others([name])[0] for name in papers.known()])
 def test_quick_sizes(tmp_path, name, forgotten):
     """A quick run ends, its pictures are legible, and the page has the same claims and labels."""

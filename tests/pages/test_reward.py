@@ -16,11 +16,6 @@ TABLE = np.random.default_rng(1).uniform(size=(40, 3))
 ROWS = E.classification(features=FEATURES, labels=LABELS)
 
 
-@pytest.fixture(autouse=True)
-def _quick(quickly_compiled):
-    pass
-
-
 def sweep(environment, **settings):
     settings = {"horizon": 40, "seeds": 3, "checkpoints": [1, 7, 24, 40], "progress": False} | settings
     return jb.sweep("uniform", environment, **settings)

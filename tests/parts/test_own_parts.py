@@ -24,7 +24,7 @@ from jaxbandits.sweeps.compilation.unread_code import without_unread
 
 HERE = Path(__file__).parent
 # a simulation within another function takes no options of a compiler
-pytestmark = pytest.mark.fully_optimized
+pytestmark = pytest.mark.usefixtures("fully_optimized")
 
 
 @cache
@@ -103,7 +103,7 @@ def play_all():
     print("all played", flush=True)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.dealt(8)
 def test_players_and_adversaries_that_read_nothing_do_not_kill_the_compiler():
     paths = os.pathsep.join([str(HERE.parents[1]), str(HERE.parent), str(HERE), os.environ.get("PYTHONPATH", "")])
     child = subprocess.run(

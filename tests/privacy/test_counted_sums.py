@@ -135,7 +135,7 @@ def test_the_counters_tree_is_the_papers_tree():
     np.testing.assert_allclose(found.regret.sel(algorithm="tree"), found.regret.sel(algorithm="counter"), rtol=1e-9)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.dealt(8)
 def test_regrets_are_those_of_another_transcription():
     users = partial(jb.environments.contextual_linear, num_arms=20, dim=5)
     learn = partial(jdp_linucb, epsilon=2.0, delta=1e-3, tree="blt")

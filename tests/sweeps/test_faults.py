@@ -25,7 +25,6 @@ from jaxbandits.cli import main
 KILLS = int(os.environ.get("KILLS", "4"))
 HERE = Path(__file__).parent
 CHUNK = re.compile(r"[0-9a-f]{64}\.\d+-\d+\.npz")
-pytestmark = pytest.mark.slow  # every test starts processes of its own
 
 # Seconds of work on one core, in calls of a fraction of a second.
 FILE = """

@@ -24,11 +24,6 @@ RATES = [0.001, 0.1, 5.0]
 SETTINGS = {"horizon": 60, "seeds": range(100, 108), "report_seeds": 12, "progress": False, "checkpoints": 2}
 
 
-@pytest.fixture(autouse=True)
-def _quick(quickly_compiled):
-    """Nothing here is about the last bits of a user's own options."""
-
-
 @functools.cache
 def grid_tuning():
     return jb.tune(

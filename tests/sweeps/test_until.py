@@ -26,11 +26,6 @@ ROOT = Path(__file__).parents[2]
 PLAIN = {"horizon": 60, "checkpoints": 2, "progress": False}
 
 
-@pytest.fixture(autouse=True)
-def _quick(quickly_compiled):
-    """Nothing here is about the last bits."""
-
-
 # ---- the test
 
 

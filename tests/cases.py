@@ -1,0 +1,52 @@
+"""The catalogue's cases in tests: each is traced once and played once, for every test that looks at it.
+
+Tests of one case run in one process, one after the other: a parameter `name` or `case` that is a case of the catalogue,
+in a file of `FILES`, puts a test into that case's group. Every other file is a group of its own. What a case computed
+is kept until the process goes on to the next one.
+"""
+
+import pytest
+
+FILES = ("test_contract.py", "test_pins.py", "test_lane_proof.py", "test_reward_ranges.py", "test_census.py")
+SEEDS = 33  # lanes of a case that is played, in one call
+# Files that take longest: the others are dealt to what is idle after them.
+LONG_FILES = ("test_docs.py", "test_notebooks.py", "test_papers.py", "test_examples.py", "test_audit.py")
+_subjects: dict = {}
+
+
+def case_of(item) -> str | None:
+    """The case that a test is about."""
+    from jaxbandits import catalogue
+
+    if item.path.name in FILES and hasattr(item, "callspec"):
+        names = [item.callspec.params.get(key) for key in ("name", "case")]
+        return next((name for name in names if isinstance(name, str) and name in catalogue.EVERYTHING), None)
+    return None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    places = {}
+    for item in items:
+        case = case_of(item)
+        group = item.path.name if case is None else f"case {case}"
+        places.setdefault(group, (not group.endswith(LONG_FILES), len(places)))
+        item.add_marker(pytest.mark.xdist_group(group))
+        item.group = group
+    items.sort(key=lambda item: places[item.group])
+
+
+@pytest.fixture
+def subject(name):
+    """The case `name`, with what was traced and played of it so far."""
+    from jaxbandits import catalogue
+    from jaxbandits.checking.subject import Subject
+
+    if name not in _subjects:
+        _subjects.clear()
+        example = catalogue.EVERYTHING[name]
+        _subjects[name] = Subject(
+            example.algorithm, example.environment, example.reward_adversary, example.message_adversary,
+            horizon=example.horizon, seeds=SEEDS, lanes=SEEDS,
+        )  # fmt: skip
+    return _subjects[name]
