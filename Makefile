@@ -6,6 +6,9 @@ PYTHON ?= $(shell bash tests/interpreter.sh 3.11 3.12 3.13)
 MATRIX ?= 3.11-0.10 3.12-0.11 3.13-0.12
 WORKERS ?= 2
 
+# Modules are compiled to bytecode once, also where the environment says that it is not to be kept.
+unexport PYTHONDONTWRITEBYTECODE
+
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 

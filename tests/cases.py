@@ -5,6 +5,7 @@ in a file of `FILES`, puts a test into that case's group. Every other file is a 
 is kept until the process goes on to the next one.
 """
 
+import jax
 import pytest
 
 FILES = ("test_contract.py", "test_pins.py", "test_lane_proof.py", "test_reward_ranges.py", "test_census.py")
@@ -34,6 +35,26 @@ def pytest_collection_modifyitems(items):
         item.add_marker(pytest.mark.xdist_group(group))
         item.group = group
     items.sort(key=lambda item: places[item.group])
+
+
+def programs_of(subject) -> dict:
+    """The traced programs that a call of a case consists of: {name: closed jaxpr}, over `SEEDS` lanes.
+
+    They are what `subject.played` compiles: JAX keeps their traces.
+    """
+    from jaxbandits.sweeps.engines.calls import Task
+    from jaxbandits.sweeps.engines.one_call import Call, settings_of, shared_by_calls
+
+    device, laid_out = jax.local_devices()[0], subject.current
+    task = Task(0, (0,), 0, SEEDS, SEEDS)
+    with settings_of(laid_out, device):
+        call = Call(task, laid_out, device, shared_by_calls(laid_out, 0, (0,), device))
+        found = {"begin": call.run.functions["begin"].trace(call.case, call.seeds)}
+        for name, job in call.others(found["begin"].out_info).items():
+            function, _, *given = job.args
+            static = [job.keywords["kind"]] if "kind" in job.keywords else []
+            found[str(name)] = call.run.functions[function].trace(*static, *given)
+    return {name: traced.jaxpr for name, traced in found.items()}
 
 
 @pytest.fixture

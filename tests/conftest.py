@@ -10,7 +10,7 @@ import importlib
 import jax
 import pytest
 
-pytest_plugins = ["compilations", "dealt", "cases"]
+pytest_plugins = ["compilations", "dealt", "cases", "quick"]
 
 # Tracing makes millions of small objects, and few of them in circles, which take time to look for.
 gc.set_threshold(20_000, 50, 100)
@@ -68,7 +68,7 @@ def compiled_with(options):
     compilation.compiled.cache_clear()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def fully_optimized():
     """Programs of sweeps and simulations are compiled as a user has them: for tests of their bits."""
     with compiled_with(settings.FULLY_OPTIMIZED):

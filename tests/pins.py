@@ -5,17 +5,16 @@ results are the same as before or the version number of a part was raised. A ref
 is so pinned anew.
 """
 
+import hashlib
 import json
 from pathlib import Path
 
 import jax
 import numpy as np
+from cases import programs_of
 
 from jaxbandits.checking.subject import Subject
-from jaxbandits.checking.traces import CHECKPOINTS
-from jaxbandits.simulator import parts_of
-from jaxbandits.sweeps.checkpoints import checkpoint_times
-from jaxbandits.sweeps.identity import keys
+from jaxbandits.sweeps.compilation.program_digest import fingerprint
 from jaxbandits.sweeps.identity.library_parts import Altered, describe_part, version_numbers
 from jaxbandits.sweeps.plan import Cell
 
@@ -31,12 +30,11 @@ def pinned() -> dict:
 
 def pin(subject: Subject) -> dict:
     """The pin of a case: version numbers, the traced program, and what its first seeds did."""
-    cell, played = subject.cell, subject.played()
-    parts = parts_of(cell.algorithm, cell.environment, cell.reward_adversary, cell.message_adversary, "float32")
-    times = checkpoint_times(cell.horizon, CHECKPOINTS)
+    played, programs = subject.played(), programs_of(subject)
+    names = " ".join([*programs, fingerprint([*programs.values()], sorted(played))])
     return {
-        "versions": versions(cell),
-        "program": keys.traced_now(parts, cell.algorithm.schedule, cell, times, "float32", lasting=True),
+        "versions": versions(subject.cell),
+        "program": hashlib.sha256(names.encode()).hexdigest(),
         "pulls": played["pulls"][:FIRST].tolist() if "pulls" in played else None,
         "regret": played["regret"][:FIRST, -1].tolist(),
     }

@@ -4,6 +4,7 @@
 """
 
 import os
+import sys
 from pathlib import Path
 
 ENVIRONMENT = Path(__file__).parents[1] / ".venv"
@@ -31,6 +32,10 @@ SETTINGS = {
     # Pictures are drawn without a screen.
     "MPLBACKEND": "Agg",
 }
+# Modules are compiled to bytecode once, also where the environment says that it is not to be kept: a process that reads
+# all sources of JAX takes five seconds for it.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 for _name, _value in SETTINGS.items():
     os.environ.setdefault(_name, _value)

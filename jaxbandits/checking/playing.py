@@ -133,19 +133,20 @@ def windows(subject: Subject) -> Faults:
 
 
 def _rewards(subject: Subject, slots: int) -> np.ndarray:
-    case, world = jax.tree.map(jnp.asarray, subject.case()), subject.plan.groups[0].parts.world
+    case, world = subject.case(), subject.plan.groups[0].parts.world
     draws, agents = Draws(jnp.uint32(3), "environment"), subject.cell.environment.facts.get("num_agents")
 
     @jax.jit  # as it runs: a lone operation outside a compiled program may round another way
-    def pay(params, state, t, context, action):
-        return world.reward(params, state, draws.child("reward"), t, context, action)
+    def pay(params, state, t, action):
+        context, state = world.observe(params, state, draws.child("context"), t)
+        return state, world.reward(params, state, draws.child("reward"), t, context, action)
 
-    state, rewards = world.init(case.environment, draws.child("instance")), []
+    state, rewards = jax.jit(world.init)(case.environment, draws.child("instance")), []
     for start in range(0, POLICY_PLAYS, slots):
-        t = jnp.arange(start + 1, start + 1 + slots, dtype=jnp.int32)
-        context, state = world.observe(case.environment, state, draws.child("context"), t)
-        action = (t % 2) if agents is None else jnp.broadcast_to((t % 2)[:, None], (slots, agents))
-        rewards.append(np.asarray(pay(case.environment, state, t, context, action)))
+        t = np.arange(start + 1, start + 1 + slots, dtype=np.int32)
+        action = (t % 2) if agents is None else np.broadcast_to((t % 2)[:, None], (slots, agents))
+        state, paid = pay(case.environment, state, t, action)
+        rewards.append(np.asarray(paid))
     return np.concatenate(rewards)
 
 

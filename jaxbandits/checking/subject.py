@@ -4,7 +4,6 @@ import functools
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits import adversaries, simulator
@@ -139,15 +138,11 @@ class Subject:
         cell = self.cell._replace(reward_adversary=attack)
         parts = simulator.parts_of(cell.algorithm, cell.environment, attack, cell.message_adversary, "float32")
         parts = parts._replace(traced=self.current.groups[0].parts.traced)
-        case, seed, times = (
-            stacked([host_case(cell)], "float32")[0],
-            jnp.uint32(0),
-            jnp.array([self.horizon], jnp.int32),
-        )
+        case, seed, times = stacked([host_case(cell)], "float32")[0], np.uint32(0), np.array([self.horizon], np.int32)
         lane, start, windows = begin_lane(parts, case, seed, 1), 0, []
         for span in cell.algorithm.schedule:
             kind, number = (span.slots, span.full, span.whole), windows_offered(span, 1)
-            where = (times, jnp.int32(start), jnp.int32(batch_length(span)))
+            where = (times, np.int32(start), np.int32(batch_length(span)))
             lane, seen = watch_windows(parts, kind, number, case, seed, lane, *where)
             windows.append(seen)
             if span.close:

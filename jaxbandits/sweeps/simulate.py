@@ -332,6 +332,8 @@ def flattened(windows: Sequence[Window], traced: bool) -> History:
     """Stacked windows of every span as one history; where nothing is traced, without slots that were not played."""
     parts = []
     for window in windows:
+        if not traced:  # on the host: outside of a compiled function every operation would be compiled by itself
+            window = jax.tree.map(np.asarray, window)
         w, p = window.play.shape
 
         def rows(x, w=w, p=p):
@@ -342,9 +344,7 @@ def flattened(windows: Sequence[Window], traced: bool) -> History:
         used = window.play.any(axis=1)
         message, released = window.message, window.released
         if not traced:
-            t, action, reward, message, released = jax.tree.map(np.asarray, (t, action, reward, message, released))
-            keep, used = np.asarray(play), np.asarray(used)
-            t, action, reward, play = t[keep], action[keep], reward[keep], keep[keep]
+            t, action, reward, play = t[play], action[play], reward[play], play[play]
             message, released = jax.tree.map(lambda x, used=used: x[used], (message, released))
         parts.append(History(t=t, action=action, reward=reward, message=message, released=released, play=play))
     if len(parts) == 1:

@@ -14,6 +14,7 @@ from jax import lax
 from jaxbandits.catalogue import ALGORITHMS
 
 pytest.importorskip("numba")
+pytestmark = pytest.mark.pages
 ROOT = Path(__file__).parents[2]
 
 

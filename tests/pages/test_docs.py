@@ -83,6 +83,7 @@ def site():
     return out
 
 
+@pytest.mark.pages
 def test_the_documentation_builds_and_lists_every_public_name(site):
     from sphinx.util.inventory import InventoryFile
 
@@ -127,6 +128,7 @@ def test_examples_of_the_gallery_are_short():
     assert [path.name for path in examples if len(path.read_text().splitlines()) > 60] == []
 
 
+@pytest.mark.pages
 def test_the_catalogue_has_every_algorithm_and_its_cost(site):
     from jaxbandits.catalogue import ALGORITHMS
 
@@ -156,6 +158,7 @@ SORTS = """(() => {
 })()"""
 
 
+@pytest.mark.pages
 @pytest.mark.skipif(browser.CHROMIUM is None, reason=browser.WITHOUT)
 def test_pages_look_right_on_a_phone_and_on_a_desk(site):
     shots = ROOT / "docs/_build/screenshots"

@@ -85,6 +85,7 @@ def test_the_first_cell_without_an_address(monkeypatch, tmp_path):
     assert wanted == f"jaxbandits @ {ROOT.as_uri()}"
 
 
+@pytest.mark.pages
 @pytest.mark.parametrize("name", NAMES)
 def test_it_runs(name, monkeypatch, tmp_path):
     """All cells at small size, in an empty folder; a cell that fails raises."""

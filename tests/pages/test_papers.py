@@ -683,6 +683,7 @@ LONG = {
 }  # fmt: skip
 
 
+@pytest.mark.pages
 @pytest.mark.parametrize("name", [name if name not in LONG else others([name])[0] for name in papers.known()])
 def test_quick_sizes(tmp_path, name, forgotten):
     """A quick run ends, its pictures are legible, and the page has the same claims and labels."""

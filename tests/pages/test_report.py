@@ -247,6 +247,7 @@ def test_wrong_calls_are_refused_in_words(given, path, message, tmp_path, monkey
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason=WITHOUT)
+@pytest.mark.pages
 def test_a_browser_finds_nothing_wrong(store, tmp_path):
     path = jb.report(store, tmp_path / "page.html")
     with browser() as page:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from mypy import api
 
 import jaxbandits
@@ -70,6 +71,7 @@ def test_wrong_calls_are_found(tmp_path):
         assert any(expected in answer for answer in here), (call, here)
 
 
+@pytest.mark.pages
 def test_nine_in_ten_public_symbols_have_known_types():
     checker = shutil.which("basedpyright", path=str(Path(sys.executable).parent))
     assert checker, "basedpyright is among the development tools"
