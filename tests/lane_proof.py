@@ -11,6 +11,7 @@ playing shows that they change no lane:
 Sums of floats whose order is XLA's choice are faults too: it may choose by the number of lanes.
 """
 
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -142,7 +143,7 @@ class _Walk:
         return [self.result(equation, values, x.aval.shape) for x in equation.outvars]
 
     def result(self, equation: JaxprEqn, values: list[Value], out: tuple[int, ...]) -> Value:
-        """A result of an operation that is no program."""
+        """A result of an operation that holds no program."""
         name, shapes, kinds = equation.primitive.name, [x.aval.shape for x in equation.invars], {x.kind for x in values}
         if name != "reshape" and name not in RULES:
             return self.fault("is unknown")
@@ -154,8 +155,8 @@ class _Walk:
             found = {reshaped(place, shapes[0], out) for place in values[0].places} - {None}
         else:
             forms = {(place.size, place.inner) for x in values for place in x.places}
-            found = {Place(i, *form) for i, n in enumerate(out) for form in [(n, 1), *forms] if n and n % form[0] == 0}
-            found = {p for p in found if _fits(values, RULES[name](equation.params, shapes, out, p))}
+            ways = [Place(i, *form) for i, n in enumerate(out) if n for form in {(n, 1), *forms} if n % prod(form) == 0]
+            found = {way for way in ways if _fits(values, RULES[name](equation.params, shapes, out, way))}
         if "any" in kinds or ("lanes" in kinds and not found and self.is_flag(equation, values)):
             return ANY
         if "lanes" not in kinds:
@@ -168,7 +169,6 @@ class _Walk:
     def is_flag(self, equation: JaxprEqn, values: list[Value]) -> bool:
         """Whether an operation asks if some lane has a property, or all have."""
         flag = equation.primitive.name in FLAGS and equation.invars[0].aval.dtype == bool
-        flag = flag and all(place.axis in equation.params["axes"] for place in values[0].places)
         if flag:
             self.exceptions.add("some lane: {} {}".format(*self.where()))
         return flag
@@ -230,8 +230,6 @@ class _Walk:
             sides = zip([*equation.invars, *equation.outvars], [*values, *found], strict=True)
             if any(p.axis != len(x.aval.shape) - 1 for x, y in sides if y.kind == "lanes" for p in y.places):
                 self.fault("gathers along an axis that is not the lanes'")
-        if values[0].kind == "lanes":
-            self.fault("mixes lanes")
         return [ANY if values[0] == ANY and x.kind == "shared" else x for x in found]
 
 

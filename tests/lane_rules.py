@@ -48,7 +48,7 @@ def _along(name: str) -> Rule:
 def _without(name: str) -> Rule:
     """What takes axes away, which a parameter names."""
     return lambda params, shapes, out, place: [
-        place.at([i for i in range(len(shapes[0])) if i not in params[name]][place.axis])
+        place.at([i for i in range(len(shapes[0])) if i not in np.atleast_1d(params[name])][place.axis])
     ]
 
 
@@ -60,6 +60,11 @@ def _whole(last: int) -> Rule:
         return [place if i <= last else None for i in range(len(shapes))] if whole else None
 
     return rule
+
+
+def _keys(params: Any, shapes: list[Shape], out: Shape, place: Place) -> list[Place | None] | None:
+    """What is drawn from keys: their axes lead."""
+    return [place] * len(shapes) if all(shape[place.axis :][:1] == out[place.axis :][:1] for shape in shapes) else None
 
 
 def _stack(params: Any, shapes: list[Shape], out: Shape, place: Place) -> list[Place | None] | None:
@@ -78,7 +83,7 @@ def _gather(params: Any, shapes: list[Shape], out: Shape, place: Place) -> list[
     if place.axis in d.offset_dims:
         window = [i for i in range(len(shapes[0])) if i not in (*d.collapsed_slice_dims, *d.operand_batching_dims)]
         own = window[list(d.offset_dims).index(place.axis)]
-        return None if own in d.start_index_map or sizes[own] != shapes[0][own] else [place.at(own), None]
+        return [place.at(own), None] if sizes[own] == shapes[0][own] else None
     row = [i for i in range(len(out)) if i not in d.offset_dims].index(place.axis)
     batches = dict(zip(d.start_indices_batching_dims, d.operand_batching_dims, strict=True))
     return [place.at(batches[row]) if row in batches else None, place.at(row)]
@@ -91,7 +96,7 @@ def _scatter(params: Any, shapes: list[Shape], out: Shape, place: Place) -> list
         row = batches[place.axis]
         rows = [i for i in range(len(shapes[2])) if i not in d.update_window_dims]
         return [place, place.at(row), place.at(rows[row])]
-    if place.axis in (*d.inserted_window_dims, *d.scatter_dims_to_operand_dims):
+    if place.axis in d.inserted_window_dims:
         return None
     window = [i for i in range(len(out)) if i not in (*d.inserted_window_dims, *batches)]
     update = d.update_window_dims[window.index(place.axis)]
@@ -101,19 +106,22 @@ def _scatter(params: Any, shapes: list[Shape], out: Shape, place: Place) -> list
 ELEMENTWISE = (
     "abs acos acosh add add_any and asin asinh atan atan2 atanh bitcast_convert_type cbrt ceil clamp clz "
     "convert_element_type copy copy_p cos cosh digamma div eq eq_to erf erf_inv erfc exp exp2 expm1 floor ge gt "
-    "integer_pow is_finite le le_to lgamma log log1p logistic lt lt_to materialize max min mul ne neg nextafter not or "
-    "platform_index population_count pow reduce_precision rem round rsqrt select_n shift_left shift_right_arithmetic "
-    "shift_right_logical sign sin sinh sqrt square stop_gradient sub tan tanh xor"
+    "integer_pow is_finite le le_to lgamma log log1p log2 logistic lt lt_to materialize max min mul ne neg nextafter "
+    "not or platform_index population_count pow random_fold_in reduce_precision rem round rsqrt select_n shift_left "
+    "shift_right_arithmetic shift_right_logical sign sin sinh sqrt square stop_gradient sub tan tanh xor"
 )
 REDUCTIONS = "argmax argmin reduce_and reduce_max reduce_min reduce_or reduce_prod reduce_sum reduce_xor"
+KEYS = "random_bits random_clone random_gamma random_seed random_split random_unwrap random_wrap"
 RULES: dict[str, Rule] = {
     **dict.fromkeys(ELEMENTWISE.split(), _elementwise),
     **dict.fromkeys(REDUCTIONS.split(), _without("axes")),
+    **dict.fromkeys(KEYS.split(), _keys),
     **dict.fromkeys(("cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum", "split"), _along("axis")),
     **dict.fromkeys(("concatenate", "iota", "sort"), _along("dimension")),
     "rev": _along("dimensions"),
     "squeeze": _without("dimensions"),
     "stack": _stack,
+    "unstack": _without("axis"),
     "broadcast_in_dim": _broadcast,
     "transpose": lambda params, shapes, out, place: [place.at(params["permutation"][place.axis])],
     "pad": lambda params, shapes, out, place: None if any(params["padding_config"][place.axis]) else [place, None],
@@ -137,7 +145,7 @@ def reshaped(place: Place, old: Shape, new: Shape) -> Place | None:
 def in_any_order(equation: JaxprEqn) -> bool:
     """Whether an operation adds or multiplies more than two floats in an order that XLA chooses."""
     name, params = equation.primitive.name, equation.params
-    if not equation.invars or not jnp.issubdtype(equation.outvars[0].aval.dtype, jnp.inexact):
+    if not (equation.invars and equation.outvars and jnp.issubdtype(equation.outvars[0].aval.dtype, jnp.inexact)):
         return False
     shape = equation.invars[0].aval.shape
     if name in ("reduce_sum", "reduce_prod"):

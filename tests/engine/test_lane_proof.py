@@ -3,6 +3,7 @@
 What the walk excepts is played: `lane_alone` and `chunks` of `test_contract`.
 """
 
+import itertools
 from functools import partial
 from importlib import import_module
 
@@ -13,6 +14,7 @@ import pytest
 from dealt import dealt
 from jax import lax
 from lane_proof import Proof, mixing
+from lane_rules import Place, reshaped
 
 from jaxbandits import catalogue
 from jaxbandits.checking.subject import Subject
@@ -27,7 +29,7 @@ from jaxbandits.sweeps.engines.calls import LEAST_LANES
 from jaxbandits.sweeps.engines.one_call import settings_of, shared_by_calls
 
 filters = import_module("jaxbandits.estimators.spectral_filter")  # the package has a function of that name
-LANES, POINTS = LEAST_LANES, 3
+LANES, POINTS = LEAST_LANES, 2
 KINDS = ("ucb1", "private_batched", "successive_elimination", "byzantine_ucb", "doubling")
 FEW, ROWS = "at_the_few", "rows by the lane's number"
 COUNTED = "some lane: compiled.py Compiled.__init__.advance.busy"  # spans whose windows the algorithm cuts
@@ -54,44 +56,39 @@ def subject_of(name) -> Subject:
 
 
 def proofs(subject, *, points=0, **planted) -> dict[str, Proof]:
-    """Of each program of a call, as the engine traces it.
+    """Of each program of a call, traced as the engine traces it: playing the subject later does not trace it again.
 
     Lanes are the seeds, or with `points` the points of a grid that moves every number. planted: functions of the
     algorithm that are replaced.
     """
-    plan, device = subject.current, jax.local_devices()[0]
-    group, found, given = plan.groups[0], {}, {}
+    plan, device, found = subject.current, jax.local_devices()[0], {}
+    group, seeds = plan.groups[0], np.arange(LANES, dtype=np.uint32)
     with settings_of(plan, device):
         run, case, times = shared_by_calls(plan, 0, (0,), device)
         if points or planted:
-            if points:
-                case = jax.tree.map(lambda x: jnp.stack([x] * points), case)
+            case = jax.tree.map(lambda x: jnp.stack([x] * points), case) if points else case
             leaves, treedef = jax.tree.flatten(case)
             parts = group.parts._replace(program=group.parts.program._replace(**planted))
             run = Compiled(parts, (0 if points else -1,) * len(leaves), treedef, max(points, 1), len(times))
-        given["case"], given["seeds"] = case, np.arange(LANES, dtype=np.uint32)
-        axes = {"case": 0, "lane": 1} if points else {"seeds": 0, "lane": 0}
+        of_case, of_seeds, of_lane = (0, None, 1) if points else (None, 0, 0)
 
-        def prove(label, name, *arguments, **static):
-            function = partial(run.functions[name], *static.values())
-            trees = [given.get(x, x) if isinstance(x, str) else x for x in arguments]
-            closed, out = jax.make_jaxpr(function, return_shape=True)(*trees)
-            flags = [
-                axes.get(x) if isinstance(x, str) else None
-                for x, tree in zip(arguments, trees, strict=True) for _ in jax.tree.leaves(tree)
-            ]  # fmt: skip
-            found[label] = mixing(closed, flags, axes["lane"])
+        def prove(name, *given, kind=()):
+            """given: pairs of an argument and the axis of its lanes."""
+            function = partial(run.functions[name], *kind)
+            closed, out = jax.make_jaxpr(function, return_shape=True)(*(tree for tree, _ in given))
+            axes = [axis for tree, axis in given for _ in jax.tree.leaves(tree)]
+            found[f"{name} {kind}"] = mixing(closed, axes, of_lane)
             return out
 
-        given["lane"] = prove("begin", "begin", "case", "seeds")
+        shared = (case, of_case), (seeds, of_seeds)
+        lane = prove("begin", *shared)
         for kind, span in {(span.slots, span.full, span.whole): span for span in group.schedule}.items():
             where = segment(span, 0, 0, 1, group.times)
-            prove(f"advance {kind}", "advance", "case", "seeds", "lane", times, where, kind=kind)
+            prove("advance", *shared, (lane, of_lane), (times, None), (where, None), kind=(kind,))
         if any(span.close for span in group.schedule):
-            prove("close", "close", "case", "seeds", "lane")
+            prove("close", *shared, (lane, of_lane))
         if diagnoses(group.parts):
-            given["lane"] = given["lane"]._replace(record=Record((), (), (), ()))
-            prove("finish", "finish", "case", "lane")
+            prove("finish", shared[0], (lane._replace(record=Record((), (), (), ())), of_lane))
     return found
 
 
@@ -130,20 +127,26 @@ def moved_on_in_batches_of(size):
     return moved_on
 
 
-@pytest.mark.parametrize("name, function", [("ucb1", "update"), ("phased_elimination", "close"), ("exp3", "act")])
-def test_a_function_that_reads_other_lanes_is_found(name, function):
-    subject = subject_of(name)
+def planted(subject, function, size, points):
+    """The faults where a function of a subject's algorithm moves lanes on in batches of one size."""
     clean = getattr(subject.cell.algorithm.program, function)
 
-    def faults(size, points):
-        def planted(*args):
-            return jax.tree.map(moved_on_in_batches_of(size), clean(*args))
+    def wrong(*args):
+        return jax.tree.map(moved_on_in_batches_of(size), clean(*args))
 
-        return faults_of(proofs(subject, points=points, **{function: planted}))
+    return faults_of(proofs(subject, points=points, **{function: wrong}))
 
-    for other in faults(LANES, 0), faults(POINTS, POINTS):
-        assert any("mixes lanes: test_lane_proof.py" in fault for fault in other), other
-    assert not faults(POINTS, 0) and not faults(LANES, POINTS)
+
+@pytest.mark.parametrize("name, function", [("ucb1", "update"), ("phased_elimination", "close"), ("exp3", "act")])
+def test_a_function_that_reads_other_lanes_is_found(name, function):
+    for size, points in ((LANES, 0), (POINTS, POINTS)):
+        faults = planted(subject_of(name), function, size, points)
+        assert any("mixes lanes: test_lane_proof.py" in fault for fault in faults), faults
+
+
+def test_seeds_and_points_are_told_apart():
+    subject = subject_of("ucb1")
+    assert not planted(subject, "update", POINTS, 0) and not planted(subject, "update", LANES, POINTS)
 
 
 def test_a_filter_that_reads_other_lanes_is_found(monkeypatch):
@@ -152,8 +155,8 @@ def test_a_filter_that_reads_other_lanes_is_found(monkeypatch):
     close = subject.cell.algorithm.program.close
     monkeypatch.setattr(filters, "_pooled", lambda *args: jax.tree.map(lambda x: jnp.roll(x, 1, -1), pooled(*args)))
     found = proofs(subject, close=lambda *args: close(*args))  # another object, which is traced anew
-    assert [name for name, proof in found.items() if proof.faults] == ["close"]
-    assert all("mixes lanes: test_lane_proof.py" in fault for fault in found["close"].faults)
+    assert {name.split()[0] for name, proof in found.items() if proof.faults} == {"close"}
+    assert all("mixes lanes: test_lane_proof.py" in fault for fault in faults_of(found))
 
 
 # small programs over lanes along axis 0
@@ -180,10 +183,27 @@ def until_none_wants(x):
     return lax.while_loop(lambda carry: jnp.any(carry[1] > 0), step, (jnp.int32(0), x))[::-1]
 
 
-def later(x):
-    """The second turn of the loop mixes what the first one left."""
-    nothing = jnp.zeros_like(x)
-    return lax.fori_loop(0, 3, lambda i, c: (c[1], jnp.max(c[0], axis=0, keepdims=True) + x), (nothing, x))[1]
+def later(loop):
+    """The second turn of a loop mixes what the first one left."""
+
+    def turn(i, carry):
+        return jnp.max(carry[1], axis=0, keepdims=True) + carry[0], carry[0]
+
+    return lambda x: loop(turn, (x, jnp.zeros_like(x)))[0]
+
+
+def in_scan(turn, carry):
+    return lax.fori_loop(0, 3, turn, carry)
+
+
+def in_while(turn, carry):
+    return lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, turn(*c)), (0, carry))[1]
+
+
+def steps_of_each(x):
+    return jax.vmap(
+        lambda x: lax.while_loop(lambda c: c[0] < x[0], lambda c: (c[0] + 1, c[1] + 1), (0.0, jnp.int32(0)))
+    )(x)[1]
 
 
 def at_those(function):
@@ -217,10 +237,16 @@ MIXED = {  # the program, its input, and what is said of which operation
     "counts": (lambda x: jnp.cumsum(number(x)), X, "cumsum int32[16] mixes"),
     "its number": (lambda x: x + jnp.arange(1.0 * LANES)[:, None], X, "add float32[16,3] float32[16,1] mixes"),
     "a constant for each": (lambda x: x + X, X, f"add {PAIR} mixes"),
+    "its number among arms": (
+        lambda x: x.reshape(-1) + jnp.broadcast_to(jnp.arange(1.0 * LANES)[:, None], (LANES, 3)).reshape(-1), X,
+        "add float32[48] float32[48] mixes",
+    ),
+    "one key for all": (lambda x: x + jax.random.uniform(jax.random.key(3), x.shape), X, f"add {PAIR} mixes"),
     "nothing of its own": (lambda x: (x, X), X, "result 1 does not hold each lane's own along axis 0"),
     "a rule for vmap": (jax.vmap(centred), X, "reduce_max float32[16,3] mixes"),
     "a named axis": (jax.vmap(lambda x: lax.psum(x, "lanes"), axis_name="lanes"), X, "psum float32[16,3] is unknown"),
     "a callback": (jax.vmap(on_host), X, "pure_callback float32[16,3] is unknown"),
+    "a number of the host": (lambda x: x + on_host(jnp.float32(3)), X, "pure_callback float32[] is unknown"),
     "a flag as data": (lambda x: jnp.where(jnp.any(x > 0), x, 0), X, f"select_n bool[] {PAIR} tells lanes whether"),
     "a flag as result": (lambda x: (x, jnp.any(x > 0)), X, "result 1 does not hold"),
     "steps of the slowest": (until_none_wants, X, "result 1 does not hold"),
@@ -230,7 +256,14 @@ MIXED = {  # the program, its input, and what is said of which operation
     ),
     "a branch by one": (lambda x: lax.cond(x[0, 0] > 0, lambda: x, lambda: -x), X, "slice float32[16,3] mixes"),
     "in a loop": (lambda x: lax.fori_loop(0, 3, lambda i, c: c + c[:1], x), X, "slice float32[16,3] mixes"),
-    "in a loop's second turn": (later, X, "reduce_max float32[16,3] mixes"),
+    "in a loop's second turn": (later(in_scan), X, "reduce_max float32[16,3] mixes"),
+    "in a while loop's second turn": (later(in_while), X, "reduce_max float32[16,3] mixes"),
+    "steps of others": (lambda x: x + jnp.max(steps_of_each(x)).astype(x.dtype), X, "reduce_max int32[16] mixes"),
+    "a constant before a loop": (lambda x: in_while(lambda i, c: x, X), X, "moves lanes, or numbers them"),
+    "a constant before a scan": (lambda x: in_scan(lambda i, c: x, X), X, "moves lanes, or numbers them"),
+    "turned in a branch": (
+        lambda x: in_scan(lambda i, c: lax.cond(i > 0, lambda: c.T, lambda: c), x), SQUARE, "moves lanes, or",
+    ),
     "in a while loop": (
         lambda x: lax.while_loop(lambda c: jnp.any(c > 0), lambda c: c - c[:1], x), X, "slice float32[16,3] mixes",
     ),
@@ -263,6 +296,11 @@ def squared_until_large(x):
     return lax.while_loop(lambda x: jnp.max(x) < 9, lambda x: 2 * x + 1, x)
 
 
+def drawn(x):
+    first, second = jax.random.split(jax.random.fold_in(jax.random.key(3), x[0].astype(jnp.uint32)))
+    return jax.random.uniform(first, x.shape) + jax.random.gamma(second, 2.0)
+
+
 def filtered(x):
     values, arms, directions = x.reshape(3, 3), jnp.arange(3, dtype=jnp.int32) % 2, jnp.eye(2, 3)
     return filters.filter_blocks(x, 0, values, jnp.isfinite(values), arms, directions, 0.01).mean
@@ -276,6 +314,7 @@ APART = {  # the program of one lane, and the exceptions that it uses
     "choices": (lambda x: x.at[jnp.argmax(x)].set(x[jnp.argmin(x)]), set()),
     "a slice that moves": (lambda x: lax.dynamic_slice_in_dim(x, x[0].astype(jnp.int32), 2), set()),
     "rows": (lambda x: lax.scan(lambda c, row: (c + row, c * row), x[0], x), set()),
+    "draws": (drawn, set()),
     "a branch": (lambda x: lax.cond(x[0] > 0, lambda: x, lambda: -x), set()),
     "a loop of each lane": (squared_until_large, set()),
     "rare work": (lambda x: cond_any(x[0] > 9, lambda x: jnp.where(x[0] > 9, -x, x), x), EXCEPTED["prm_elimination"]),
@@ -295,3 +334,110 @@ def test_what_keeps_lanes_apart_passes(name):
         x = jax.ShapeDtypeStruct((LANES, LANES, 9) if points else (LANES, 9), jnp.float32)
         for axis in range(1 + points):
             assert mixing(jax.make_jaxpr(mapped)(x), [axis], axis) == Proof([], exceptions)
+
+
+# the rules, against what is computed: lanes may lie along each axis of a cube
+
+
+def doubled(x):
+    return jnp.concatenate([x, x], axis=1).reshape(4, 4, 4)
+
+
+def parts_at(starts, x):
+    return jax.vmap(lambda start: lax.dynamic_slice_in_dim(x, start, 8, axis=1), out_axes=1)(starts)
+
+
+def written(x, part):
+    return lax.dynamic_update_slice(x, part, (0, 2))
+
+
+CUBE = np.random.default_rng(3).permutation(64).reshape(4, 4, 4).astype(np.int32)
+OPERATIONS = {
+    "elementwise": lambda x: 2 * x + x[:1],
+    "broadcast": lambda x: x + lax.broadcast_in_dim(jnp.ones((1, 4, 1), jnp.int32), (4, 4, 4), (0, 1, 2)),
+    "reduced": lambda x: jnp.max(x, axis=1, keepdims=True) + x,
+    "best": lambda x: jnp.argmin(x, axis=2, keepdims=True).astype(jnp.int32) * x,
+    "cumulative": lambda x: jnp.cumsum(x, axis=1),
+    "sorted": lambda x: jnp.sort(x, axis=2),
+    "turned": lambda x: jnp.flip(x, (0, 2)),
+    "transposed": lambda x: jnp.transpose(x, (2, 0, 1)),
+    "squeezed": lambda x: jnp.squeeze(x[:, None, 1:2], (1, 2))[:, None] + x,
+    "merged": lambda x: (x.reshape(16, 4) + 1).reshape(4, 4, 4),
+    "a part of what is merged": lambda x: doubled(x.reshape(4, 16)[:, 2:10]),
+    "a part of it read at": lambda x: doubled(lax.dynamic_slice(x.reshape(4, 16), (0, jnp.int32(2)), (4, 8))),
+    "parts of it gathered": lambda x: parts_at(np.array([2, 3]), x.reshape(4, 16)).reshape(4, 4, 4),
+    "merged and padded": lambda x: jnp.pad(x[:, :2].reshape(4, 8), ((0, 0), (2, 6))).reshape(4, 4, 4),
+    "merged and written in": lambda x: x.reshape(4, 16).at[:, 2:10].set(x[:, 1:3].reshape(4, 8)).reshape(4, 4, 4),
+    "merged and written at": lambda x: written(x.reshape(4, 16), x[:, 1:3].reshape(4, 8)).reshape(4, 4, 4),
+    "merged otherwise": lambda x: x.reshape(4, 16).T.reshape(4, 4, 4),
+    "rolled": lambda x: jnp.roll(x, 1, axis=1),
+    "split": lambda x: jnp.stack(jnp.split(x, 4, axis=2)[::-1], axis=1)[:, :, :, 0],
+    "stacked": lambda x: jnp.stack([x[0], x[2], x[2], x[0]], axis=1),
+    "padded": lambda x: jnp.pad(x[:, 1:], ((0, 0), (0, 1), (0, 0))),
+    "read at": lambda x: lax.dynamic_slice(x, (0, jnp.int32(1), 0), (4, 1, 4)) + x,
+    "written at": lambda x: lax.dynamic_update_slice(x, -x[:, :1], (0, 2, 0)),
+    "gathered": lambda x: x[:, np.array([3, 1, 1, 0])],
+    "taken along": lambda x: jnp.take_along_axis(x, x % 4, axis=1),
+    "scattered": lambda x: x.at[:, np.array([1, 2])].set(x[:, 2:]),
+    "scattered along": lambda x: jax.vmap(lambda row, i: row.at[i % 4].add(row[::-1]))(x, x[:, 0]),
+    "from a table": lambda x: jnp.asarray(CUBE.ravel())[x],
+    "scanned": lambda x: lax.scan(lambda c, row: (c + row, c - row), x[0], x)[1],
+    "scanned in rows": lambda x: lax.scan(lambda c, row: (c + row, c - row), x[:, 0], jnp.swapaxes(x, 0, 1))[1],
+    "looped": lambda x: lax.fori_loop(0, 2, lambda i, c: c + c[:, ::-1], x),
+    "looped until": jax.vmap(lambda x: lax.while_loop(lambda x: x[0, 0] < 99, lambda x: 2 * x + 9, x)),
+    "chosen": jax.vmap(lambda x: lax.cond(x[0, 0] % 2 > 0, lambda: x, lambda: -x), 1, 1),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def results():
+    """What each operation makes of the cube [axis of the lanes, lane that was changed, ...]; at 4 none was."""
+    cubes = np.stack([[CUBE] * 5] * 3)
+    for axis in range(3):
+        for lane in range(4):
+            at = (slice(None),) * axis + (lane,)
+            cubes[axis, lane][at] = 99 - cubes[axis, lane][at]
+    return jax.jit(lambda cubes: {name: jax.vmap(jax.vmap(f))(cubes) for name, f in OPERATIONS.items()})(cubes)
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_rules_say_what_operations_do(results, name):
+    """There is a fault where what a lane gets depends on another one; for each axis of the lanes, and of the result."""
+    closed, result, number = jax.make_jaxpr(OPERATIONS[name])(CUBE), np.asarray(results[name]), 0
+    for axis, out in itertools.product(range(3), range(3)):
+        others = tuple(1 + i for i in range(3) if i != out)
+        depends = (result[axis, :4] != result[axis, 4:]).any(axis=others)  # [lane that was changed, lane]
+        faults = mixing(closed, [axis], out).faults
+        assert bool(faults) == depends[~np.eye(4, dtype=bool)].any(), (axis, out, faults)
+        number += bool(faults)
+    assert 0 < number < 9
+
+
+def shapes_of(total, axes):
+    """All shapes of so many entries."""
+    if axes == 1:
+        return [(total,)]
+    return [(n, *rest) for n in range(1, total + 1) if total % n == 0 for rest in shapes_of(total // n, axes - 1)]
+
+
+def test_where_lanes_lie_after_a_reshape():
+    """Exactly where each lane's entries are found, for every pair of shapes of 48 entries with up to three axes."""
+    shapes = [shape for axes in (1, 2, 3) for shape in shapes_of(48, axes)]
+    for old, axis in itertools.product(shapes, range(3)):
+        if axis < len(old) and old[axis] > 1:
+            lanes = np.broadcast_to(
+                np.arange(old[axis]).reshape([-1 if i == axis else 1 for i in range(len(old))]), old
+            )
+            for new in shapes:
+                place, found = reshaped(Place(axis, old[axis]), old, new), lanes.reshape(new)
+                possible = [
+                    Place(i, old[axis], inner) for i, n in enumerate(new) for inner in range(1, n + 1)
+                    if n % (inner * old[axis]) == 0 and (found == numbers(new, i, inner, old[axis])).all()
+                ]  # fmt: skip
+                assert [place] == (possible or [None])
+
+
+def numbers(shape, axis, inner, size):
+    """The lane of every entry, where lanes lie along an axis."""
+    along = np.arange(shape[axis]) // inner % size
+    return along.reshape([-1 if i == axis else 1 for i in range(len(shape))])
