@@ -9,7 +9,7 @@ import jax
 import pytest
 
 FILES = ("test_contract.py", "test_pins.py", "test_lane_proof.py", "test_reward_ranges.py", "test_census.py")
-SEEDS = 33  # lanes of a case that is played, in one call
+SEEDS = 32  # lanes of a case that is played, in one call
 # Files that take longest: the others are dealt to what is idle after them.
 LONG_FILES = ("test_docs.py", "test_notebooks.py", "test_papers.py", "test_examples.py", "test_audit.py")
 _subjects: dict = {}
@@ -37,8 +37,12 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: places[item.group])
 
 
+# Where the arguments of a call's functions have the axis of the lanes.
+AXES = {"begin": (None, 0), "advance": (None, 0, 0, None, None), "close": (None, 0, 0), "finish": (None, 0)}
+
+
 def programs_of(subject) -> dict:
-    """The traced programs that a call of a case consists of: {name: closed jaxpr}, over `SEEDS` lanes.
+    """The traced programs of a call of a case over `SEEDS` lanes: {name: (closed jaxpr, axis of lanes of each input)}.
 
     They are what `subject.played` compiles: JAX keeps their traces.
     """
@@ -49,12 +53,16 @@ def programs_of(subject) -> dict:
     task = Task(0, (0,), 0, SEEDS, SEEDS)
     with settings_of(laid_out, device):
         call = Call(task, laid_out, device, shared_by_calls(laid_out, 0, (0,), device))
-        found = {"begin": call.run.functions["begin"].trace(call.case, call.seeds)}
-        for name, job in call.others(found["begin"].out_info).items():
+        begin, found = call.run.functions["begin"].trace(call.case, call.seeds), {}
+        for name, job in call.others(begin.out_info).items():
             function, _, *given = job.args
             static = [job.keywords["kind"]] if "kind" in job.keywords else []
-            found[str(name)] = call.run.functions[function].trace(*static, *given)
-    return {name: traced.jaxpr for name, traced in found.items()}
+            found[str(name)] = function, given, call.run.functions[function].trace(*static, *given)
+        found["begin"] = "begin", (call.case, call.seeds), begin
+    return {
+        name: (traced.jaxpr, [axis for x, axis in zip(given, AXES[function], strict=True) for _ in jax.tree.leaves(x)])
+        for name, (function, given, traced) in found.items()
+    }
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ def pinned() -> dict:
 def pin(subject: Subject) -> dict:
     """The pin of a case: version numbers, the traced program, and what its first seeds did."""
     played, programs = subject.played(), programs_of(subject)
-    names = " ".join([*programs, fingerprint([*programs.values()], sorted(played))])
+    names = " ".join([*programs, fingerprint([closed for closed, _ in programs.values()], sorted(played))])
     return {
         "versions": versions(subject.cell),
         "program": hashlib.sha256(names.encode()).hexdigest(),

@@ -24,7 +24,7 @@ FEW = 2  # kinds of windows: histories of designs with more take long to compile
 
 # rules about what was traced, and about what was played
 TRACED = ("builds", "shapes", "traces_once", "draws", "addresses", "guarantee")
-PLAYED = ("plays", "checkpoints")
+PLAYED = ("plays", "lane_alone", "checkpoints")
 WATCHED = ("actions", "bad_rewards")
 
 

@@ -1,6 +1,6 @@
 """Lanes stay apart: every case by a walk over its batched programs (`lane_proof`), and what the walk must find.
 
-What the walk excepts is played: `lane_alone` and `chunks` of `test_contract`.
+What the walk excepts is played here, and every case beside the lane alone in `test_contract`.
 """
 
 import itertools
@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from cases import programs_of
 from dealt import dealt
 from jax import lax
 from lane_proof import Proof, mixing
@@ -97,15 +98,21 @@ def faults_of(found: dict[str, Proof]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", catalogue.EVERYTHING)
-def test_no_operation_mixes_lanes(name):
-    subject = subject_of(name)
-    found = proofs(subject)
+def test_no_operation_mixes_lanes(subject, name):
+    found = {program: mixing(closed, axes, 0) for program, (closed, axes) in programs_of(subject).items()}
     assert not faults_of(found)
     counted = {COUNTED} if any(not span.full for span in subject.cell.algorithm.schedule) else set()
     assert set().union(*(proof.exceptions for proof in found.values())) == EXCEPTED.get(name, set()) | counted
 
 
-@pytest.mark.parametrize("name", dealt(catalogue.EVERYTHING, len(catalogue.EVERYTHING), always=KINDS))
+@pytest.mark.parametrize("name", EXCEPTED)
+def test_lanes_that_the_walk_excepts_are_the_same_among_few_and_many(subject, name):
+    few, many = subject.played(lanes=LEAST_LANES), subject.played()
+    for array in many:
+        np.testing.assert_array_equal(few[array], many[array])
+
+
+@pytest.mark.parametrize("name", dealt(catalogue.EVERYTHING, 16, always=KINDS))
 def test_no_operation_mixes_points(name):
     assert not faults_of(proofs(subject_of(name), points=POINTS))
 
