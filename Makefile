@@ -17,7 +17,7 @@ TEST_ENV := $(ONE_THREAD) JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.venv/xla-cache
 # Warnings that tests expect would bury the names of those that fail.
 PYTEST := $(TEST_ENV) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --disable-warnings
 
-.PHONY: demo test check test-matrix pins fuzz exhaustive bench gpu-static reproductions docs notebooks lint types wheel clean
+.PHONY: demo test check test-matrix pins planted fuzz exhaustive bench gpu-static reproductions docs notebooks lint types wheel clean
 .DEFAULT_GOAL := check
 
 demo: $(INSTALLED)
@@ -37,6 +37,10 @@ test-matrix:
 # Write down what every algorithm computes now, once its results are the same or its version was raised.
 pins: $(INSTALLED)
 	PINS=write $(TEST_ENV) $(BIN)/python -m pytest tests/engine/test_contract.py -k pinned
+
+# Write down which errors the tests plant, and where each is caught: tests/planted.md.
+planted: $(INSTALLED)
+	PLANTED=write $(TEST_ENV) $(BIN)/python -m pytest tests/literal/test_planted.py
 
 # Random edits of random users' modules: does a store ever find results that the code no longer computes? EDITS_SEED: others.
 fuzz: $(INSTALLED)
