@@ -14,8 +14,8 @@ import optax
 import pytest
 from against_reference import exact_draw as draw
 from against_reference import exact_world as world
-from against_reference import planted
 from dealt import dealt
+from planting import errors, planted
 from reference import optimizers
 from reference.ldp_contextual import combiner, comparators, doubling, instance, maler, ogd, online_ucb
 
@@ -26,95 +26,6 @@ K, D, T = 6, 3, 300
 TIE = 1e-5  # relative: what the library calls a tie
 SEEDS = range(3)
 ADAM, MOMENTUM = optax.adam(0.05), optax.sgd(0.01, momentum=0.9)  # one object each: equal calls are unequal
-
-
-# ---------------------------------------------------------------- the transcription alone
-
-
-def test_constants_are_those_of_the_page_of_formulas():
-    horizon, b = 20_000, 1 / 20_000
-    table = {
-        0.2: (22.475, 8.971, 5.141, 2.299, 104_711, 5235, 880, 36.0),
-        1.0: (4.495, 1.794, 2.428, 1.086, 4376, 242, 50.5, 8.98),
-        10.0: (0.4495, 0.1794, 0.630, 0.282, 68.4, 9.62, 5.76, 2.90),
-    }
-    for epsilon, row in table.items():
-        paper, plain = (online_ucb.sigma_of(epsilon, 0.1, kind) for kind in ("paper", "reference"))
-        found = (
-            paper, plain, online_ucb.sigma_of(epsilon, 0.1, "exact"), online_ucb.sigma_of(epsilon, 0.1, "exact", False),
-            online_ucb.gradient_bound(paper, kind="theory", horizon=horizon, failure_prob=b),
-            online_ucb.gradient_bound(paper), online_ucb.gradient_bound(plain),
-            online_ucb.scaled_width(epsilon, 0.1, horizon, b),
-        )  # fmt: skip
-        np.testing.assert_allclose(found, row, rtol=2e-3)
-    assert maler.num_scales(horizon) == 8 and maler.priors(8).sum() == pytest.approx(1, abs=1e-15)
-    assert combiner.num_bases(horizon) == 3
-    shares = combiner.constants(3, horizon, 5, 1.0, b).R / horizon
-    np.testing.assert_allclose(shares, [37, 6.3, 3.4], rtol=0.01)
-    assert comparators.theory_jdp(1, 1.0, 0.1, horizon=horizon, dim=5)[1] == pytest.approx(46_399, rel=1e-4)
-
-
-def test_the_noisy_gradient_is_unbiased():
-    """E g = grad E (<x, theta> - y)^2 over 400,000 noisy pairs, within four standard errors;
-    twice the correction is not.
-    """
-    rng = np.random.default_rng(0)
-    theta, x, sigma, n = np.array([0.4, -0.2, 0.1]), np.array([0.6, 0.0, 0.8]), 0.7, 400_000
-    feature, reward = x + sigma * rng.normal(size=(n, 3)), 0.3 + sigma * rng.normal(size=n)
-    g = 2 * feature * (feature @ theta - reward)[:, None] - 2 * sigma**2 * theta
-    off = (g.mean(0) - 2 * x * (x @ theta - 0.3)) / (g.std(0) / math.sqrt(n))
-    assert np.all(np.abs(off) < 4)
-    assert np.any(np.abs(off - 2 * sigma**2 * theta / (g.std(0) / math.sqrt(n))) > 10)
-
-
-class Told:
-    """A learner that knows theta."""
-
-    def __init__(self, theta):
-        self.theta = theta
-
-    def predict(self):
-        return self.theta
-
-    def update(self, g):
-        pass
-
-
-def test_without_noise_and_with_the_truth_predicted_it_is_least_squares():
-    rng = np.random.default_rng(1)
-    theta, contexts = np.array([0.3, -0.4, 0.5]), rng.normal(size=(60, 5, 3)) / 3
-    server = online_ucb.OnlineUCB(3, Told(theta), covariance=0.0, gradient_bound=4.0, width=1.0)
-    zero = np.zeros((60, 3))
-    actions, _, gradients = online_ucb.online_ucb(
-        contexts, lambda t, arm: contexts[t - 1, arm] @ theta, server, zeta=zero, eta_x=zero, eta_y=zero[:, 0]
-    )
-    x = contexts[np.arange(60), actions]
-    np.testing.assert_allclose(server.u, x.T @ (x @ theta), rtol=1e-12)
-    np.testing.assert_allclose(gradients, 0, atol=1e-15)
-    assert len(set(actions)) == 5
-
-
-def test_projections_onto_the_ball_meet_their_conditions():
-    """A (y - x) = m x with m > 0 on the sphere, at condition numbers up to 1e3."""
-    rng = np.random.default_rng(2)
-    for _ in range(50):
-        Q = np.linalg.qr(rng.normal(size=(5, 5)))[0]
-        A, y = Q @ np.diag(10 ** rng.uniform(0, 3, 5)) @ Q.T, 2 * rng.normal(size=5)
-        x = maler.project_ellipsoid(y, A, 1.0)
-        if y @ y <= 1:
-            np.testing.assert_array_equal(x, y)
-            continue
-        pull = A @ (y - x)
-        assert x @ x == pytest.approx(1, abs=1e-12) and pull @ x > 0
-        np.testing.assert_allclose(pull, (pull @ x) * x, atol=1e-9 * np.abs(pull).max())
-
-
-def test_nodes_and_epochs_by_eye():
-    assert [comparators.dyadic_nodes(t) for t in (1, 2, 3, 6, 7, 8)] == [
-        [(0, 0)], [(1, 0)], [(1, 0), (0, 2)], [(2, 0), (1, 2)], [(2, 0), (1, 2), (0, 6)], [(3, 0)],
-    ]  # fmt: skip
-    assert [doubling.epoch_of(t) for t in range(1, 9)] == [0, 1, 1, 2, 2, 2, 2, 3]
-    assert [comparators.simplified_nodes(t, 100) for t in (0, 1, 2, 6, 7, 99)] == [1, 1, 2, 2, 3, 5]
 
 
 # ---------------------------------------------------------------- cases
@@ -183,6 +94,11 @@ def literal(c, seed, **modules):
 
 def actions_of(found):
     return found.actions if isinstance(found, Combined) else found
+
+
+@functools.cache
+def literal_actions(name, seed):
+    return actions_of(literal(CASES[name], seed))
 
 
 # ---------------------------------------------------------------- Algorithm 1 on the simulator's draws
@@ -650,28 +566,30 @@ PLANTED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "module", "old", "new"), PLANTED, ids=[f"{p[0]}: {p[2]}" for p in PLANTED])
-def test_a_planted_error_forks_a_path(name, module, old, new):
-    wrong = {module: planted(MODULES[module], old, new)}
+@pytest.mark.parametrize(
+    ("name", "error"), errors([(name, MODULES[module], *change) for name, module, *change in PLANTED])
+)
+def test_a_planted_error_forks_a_path(name, error):
+    wrong = {error.module.__name__.rpartition(".")[2]: planted(*error)}
     assert any(
-        not np.array_equal(fast(name, seed).history.action, actions_of(literal(CASES[name], seed, **wrong)))
+        not np.array_equal(literal_actions(name, seed), actions_of(literal(CASES[name], seed, **wrong)))
         for seed in SEEDS
     )
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
-    [
+    "error",
+    errors([
         ("self.t = 1", "self.t = 2"),
         ("2 * eta**2 * G**2 * self.t)", "eta**2 * G**2 * self.t)"),
         ("losses[e] = -eta * r + eta**2 * r**2", "losses[e] = -eta * r"),
         ("new[e] = project_ellipsoid(step, self.A[i], self.D)", "new[e] = project_ball(step, self.D)"),
         ("self.D, self.G, self.diam = theta_bound, gradient_bound, 2 * theta_bound",
             "self.D, self.G, self.diam = (theta_bound, gradient_bound, theta_bound)"),
-    ],
+    ], maler),
 )  # fmt: skip
-def test_a_planted_error_moves_malers_predictions(old, new):
-    learner = planted(maler, old, new).Maler(D, ROUNDS, theta_bound=0.7, gradient_bound=G)
+def test_a_planted_error_moves_malers_predictions(error):
+    learner = planted(*error).Maler(D, ROUNDS, theta_bound=0.7, gradient_bound=G)
     want, given = literal_predictions(maler.Maler(D, ROUNDS, theta_bound=0.7, gradient_bound=G), "line")
     found = []
     for g in given:

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from against_reference import exact_draw as draw
 from against_reference import exact_world as world
-from against_reference import planted
 from dealt import others
+from planting import errors, planted
 from reference import byzantine as byz
 from reference import byzantine_attacks as attacks
 from reference import byzantine_oracles as oracles
@@ -155,6 +155,11 @@ def literal(c, seed, ref=byz, forge=attacks):
         scale=c.settings.get("node_scale"), mechanism_scale=c.settings.get("mechanism_scale", 1.0),
         node=node_of(seed, c), groups=groups, **more,
     )  # fmt: skip
+
+
+@functools.cache
+def literal_actions(name, seed):
+    return literal(CASES[name], seed).actions
 
 
 def node_of(seed, c):
@@ -325,6 +330,8 @@ PLANTED = [
     ("tree, exact, dp", byz, "48 * iota", "24 * iota"),
     ("tree, paper, geometric_median", byz, "np.maximum(values, floor)", "np.maximum(values, floor / 3)"),
     ("tree, little noise", privacy, "return nodes\n", "return nodes[:-1] or nodes\n"),
+    ("tree, little noise", privacy, "end += 1 << level", "end += 1"),
+    ("tree, little noise", privacy, "+ np.swapaxes(raw, -1, -2)) / math.sqrt(2)", "+ np.swapaxes(raw, -1, -2)) / 2"),
     ("tree, little noise", privacy, "return releases.bit_length()", "return releases.bit_length() - 1"),
     ("tree, little noise", privacy, "math.sqrt(6 * m)", "math.sqrt(3 * m)"),
     ("tree, unbounded rewards", byz, "if any(norm(part) > window", "if any(norm(part) > 9 * window"),
@@ -334,18 +341,47 @@ PLANTED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "module", "old", "new"), PLANTED, ids=[f"{p[0]}: {p[2]}" for p in PLANTED])
-def test_a_planted_error_forks_a_path(name, module, old, new, monkeypatch):
-    wrong = planted(module, old, new)
+@pytest.mark.parametrize(("name", "error"), errors(PLANTED))
+def test_a_planted_error_forks_a_path(name, error, monkeypatch):
+    right = [literal_actions(name, seed) for seed in SEEDS]
+    module, wrong = error.module, planted(*error)
     if module is privacy:
         monkeypatch.setattr(byz, "privacy", wrong)
     if module is oracles:
         monkeypatch.setattr(byz, "oracles", wrong)
     ref, forge = wrong if module is byz else byz, wrong if module is attacks else attacks
     assert any(
-        not np.array_equal(fast(name, seed).history.action, literal(CASES[name], seed, ref, forge).actions)
-        for seed in SEEDS
+        not np.array_equal(actions, literal(CASES[name], seed, ref, forge).actions)
+        for seed, actions in zip(SEEDS, right, strict=True)
     )
+
+
+@pytest.mark.parametrize("error", errors([(byz, "if k < count:", "if k <= count:")]))
+def test_the_last_message_is_never_used(error):
+    """No path shows it."""
+    x, rewards, theta = world(environment_of(CASES["mean"]), 0, T)
+    for ref, count in ((byz, K - 1), (planted(*error), K)):
+        server, messages = ref.Server(ref.Constants(N, D, T, L), [ref.Aggregator("mean", 0)] * 2), []
+        server.learn = lambda grams, vectors, messages=messages: messages.append(grams)
+        ref.play_episodes(x, lambda t, i, arm: rewards[t - 1, i, arm], theta, L, server)
+        assert len(messages) == count
+
+
+def test_regrets_of_the_practical_scales():
+    """docs/formulas/byzantine.md#practical-scales (there 4 seeds): the blind first episode, and two pairs of scales."""
+    horizon, number, window, rng = 2000, 10, 40, np.random.default_rng(0)
+    theta, hits = np.full(4, 0.5), np.arange(number) < np.full((50, 1), 2)
+    x = rng.normal(size=(horizon, number, 10, 4))
+    x /= np.linalg.norm(x, axis=-1, keepdims=True)
+    noise = 0.5 * rng.normal(size=(horizon, number))
+    reward = lambda t, i, arm: x[t - 1, i, arm] @ theta + noise[t - 1, i]
+    for ridge, radius, total in ((0.1, 0.03, 245), (0.01, 0.1, 2876)):
+        scales = {"corruption_bound": 0.2, "ridge_scale": ridge, "radius_scale": radius}
+        c = byz.Constants(number, 4, horizon, window, **scales)
+        attack = attacks.byzantine("target", 1.0, window, theta)
+        run = byz.byzantine_ucb(x, reward, theta, c, iterations=8, hits=hits, attack=attack)
+        assert run.regret[window - 1] == pytest.approx(238, rel=0.05)
+        assert run.regret[-1] == pytest.approx(total, rel=0.05)
 
 
 # ---------------------------------------------------------------- what is computed on the host

@@ -5,8 +5,10 @@ the same draws in, the same paths out, in float64.
 import functools
 import math
 
+import numpy as np
 import pytest
 from dealt import dealt
+from planting import errors, planted
 from reference import robust_linear as literal
 from reference import robust_linear_rivals as rivals
 from robust_linear_world import ACTIONS, MEETINGS, OTHERS, K, World, compared, number
@@ -21,8 +23,8 @@ def phased(world, horizon, **settings):
     made = algorithms.phased_elimination(actions=ACTIONS, horizon=horizon, **settings)
     laplace = lambda label, place: world.draws("alg/encode/noise", "laplace")[place.last]
 
-    def run(multiplier):
-        return rivals.phased_elimination(
+    def run(multiplier, ref=rivals):
+        return ref.phased_elimination(
             ACTIONS, world.reward, horizon=horizon, laplace=laplace, attack=world.attack, mechanism_scale=multiplier,
             **settings,
         )  # fmt: skip
@@ -38,9 +40,9 @@ def bogunovic(world, horizon, *, corruption_budget=None, weight_floor=None, **se
     first = 4 * dim * (math.log(math.log(dim)) + 18)
     last = next(h for h in range(40) if first * (2 ** (h + 1) - 1) >= horizon)  # the last batch that can begin
 
-    def run(multiplier):
-        schedule = functools.partial(rivals.unknown_corruption, dim=dim, horizon=horizon, last=last)
-        return rivals.bogunovic_elimination(
+    def run(multiplier, ref=rivals):
+        schedule = functools.partial(ref.unknown_corruption, dim=dim, horizon=horizon, last=last)
+        return ref.bogunovic_elimination(
             ACTIONS, world.reward, horizon=horizon, attack=world.attack, corruption=corruption_budget,
             schedule=schedule if corruption_budget is None else None,
             weight_floor=1 / first if weight_floor is None else weight_floor, **settings,
@@ -62,8 +64,8 @@ def central(
         more = {"size_of": lambda phase: 2.0 ** (phase + 1), "ending": "truncate", "delta": delta or 1e-3}
         count, scale = next(h for h in range(40) if 2 ** (h + 1) - 2 >= horizon), 1.0
 
-    def run(multiplier):
-        return rivals.private_elimination(
+    def run(multiplier, ref=rivals):
+        return ref.private_elimination(
             ACTIONS, world.reward, horizon=horizon, mechanism=mechanism, attack=world.attack,
             log=math.log(2 * K * count / failure_prob),
             sampling_scale=scale if sampling_scale is None else sampling_scale,
@@ -79,8 +81,8 @@ def concentrated(world, horizon, **settings):
     made = algorithms.adac_gope(actions=ACTIONS, horizon=horizon, **settings)
     normal = lambda label, place: world.draws("alg/close/sums", "normal", (K,))[place.end, place.arm]
 
-    def run(multiplier):
-        return rivals.adac_gope(
+    def run(multiplier, ref=rivals):
+        return ref.adac_gope(
             ACTIONS, world.reward, horizon=horizon, attack=world.attack, normal=normal, mechanism_scale=multiplier,
             **settings,
         )  # fmt: skip
@@ -96,10 +98,10 @@ def located(name, **options):
         made = getattr(algorithms, name)(actions=ACTIONS, horizon=horizon, num_batches=num_batches, **fast, **settings)
         laplace = lambda place: world.draws("alg/encode/noise", "laplace")[place.last]
 
-        def run(multiplier):
+        def run(multiplier, ref=rivals):
             setup = literal.Setup(ACTIONS, horizon, num_batches, mechanism_scale=multiplier, **settings)
             slow = dict(values[1] for values in options.values())
-            return getattr(rivals, name)(setup, world.reward, laplace=laplace, attack=world.attack, **slow)
+            return getattr(ref, name)(setup, world.reward, laplace=laplace, attack=world.attack, **slow)
 
         return made, run
 
@@ -134,20 +136,56 @@ RIVALS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", dealt(RIVALS, 2))
-def test_paths_of_comparators_are_those_of_the_transcription(name):
+def met(name):
+    """The worlds and pairs of a comparator's cases, and whether there is noise to leave out."""
     pair, horizon, all_settings = RIVALS[name]
-    dropped = 0
     for i, settings in enumerate(all_settings):
         for j, meeting in enumerate(MEETINGS.values()):
-            seed = 10 * i + j
-            world = World(seed, horizon, **number(meeting))
-            made, run = pair(world, horizon, **settings)
-            _, want = compared(made, run, world, seed)
-            dropped += K - len(want.batches[-1].active)
-            if j == 0 and settings.get("epsilon", math.inf) < math.inf:
-                compared(made, run, world, seed, noisy=False)
-    assert dropped > 2 * len(all_settings)
+            world = World(10 * i + j, horizon, **number(meeting))
+            yield world, *pair(world, horizon, **settings), j == 0 and settings.get("epsilon", math.inf) < math.inf
+
+
+@pytest.mark.parametrize("name", dealt(RIVALS, 2))
+def test_paths_of_comparators_are_those_of_the_transcription(name):
+    dropped = 0
+    for world, made, run, also_without_noise in met(name):
+        _, want = compared(made, run, world, world.seed)
+        dropped += K - len(want.batches[-1].active)
+        if also_without_noise:
+            compared(made, run, world, world.seed, noisy=False)
+    assert dropped > 2 * len(RIVALS[name][2])
+
+
+PLANTED = [
+    ("phased", "2 * g * variance / e**2", "4 * g * variance / e**2"),
+    ("phased", "arms * level * (level + 1)", "arms * (level + 1) * (level + 2)"),
+    ("bogunovic", "gap / 2", "gap"),
+    ("bogunovic", "size = 2**h * m_0", "size = 2 ** (h + 1) * m_0"),
+    ("bogunovic", "2 * c / (m", "4 * c / (m"),
+    ("laplace", "2 / epsilon if mechanism", "1 / epsilon if mechanism"),
+    ("laplace", "noise_scale**2 * np.sum(n", "2 * noise_scale**2 * np.sum(n"),
+    ("gaussian", "math.log(1.25 / delta)", "4 * math.log(1.25 / delta)"),
+    ("gaussian", "noise_scale**2 * n + noise**2", "noise_scale**2 * n"),
+    ("concentrated", "2 / math.sqrt(2 * rho)", "1 / math.sqrt(2 * rho)"),
+    ("concentrated", "(phase + 1) * (phase + 2)", "(phase + 2) * (phase + 3)"),
+    ("buckets", "2 * corruption_bound * sum", "corruption_bound * sum"),
+    ("buckets", "min(g, longer)", "0"),
+    ("raw median", "max(np.linalg.norm(p - z), floor)", "1"),  # the mean
+    ("trimmed", "share = 2 * s.corruption_bound", "share = s.corruption_bound"),
+    ("median", "float(np.median(x))", "float(np.mean(x))"),
+]
+
+
+@functools.cache
+def literal_paths(name):
+    return [run(1.0).actions for _, _, run, _ in met(name)]
+
+
+@pytest.mark.parametrize(("name", "error"), errors(PLANTED, rivals))
+def test_a_planted_error_forks_a_path(name, error):
+    wrong = planted(*error)
+    cases = zip(literal_paths(name), met(name), strict=True)
+    assert any(not np.array_equal(right, run(1.0, wrong).actions) for right, (_, _, run, _) in cases)
 
 
 @pytest.mark.parametrize(("name", "meeting"), [
