@@ -6,12 +6,10 @@ change nothing.
 import functools
 import math
 
-import jax
-import jax.numpy as jnp
 import numpy as np
+from numpy_draws import NumpyDraws, to_uniform
 
 import jaxbandits as jb
-from jaxbandits.random import Draws, to_laplace, to_uniform
 
 ACTIONS = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [0.6, 0.6, 0.2], [0.1, 0.5, -0.7], [-0.5, 0.5, 0.5]])
 THETA = np.array([0.7, 0.1, -0.3])
@@ -20,28 +18,15 @@ K = len(ACTIONS)
 # ---------------------------------------------------------------- the simulator's draws
 
 
-@functools.partial(jax.jit, static_argnums=(0, 2, 3))
-def _draw(path, seed, kind, shape, t):
-    draws = Draws(seed, path, jnp.float64)
-    if kind.startswith("positions"):  # from the first word at each position
-        convert = to_laplace if kind.endswith("laplace") else to_uniform
-        return convert(draws.at(t[:, None], jnp.arange(*shape, dtype=jnp.int32)), jnp.float64)
-    return getattr(draws, kind)(t, shape)
-
-
 @functools.lru_cache(maxsize=200)
 def table(seed, path, kind, horizon, shape=()):
     """Draws of plays 0 .. horizon + 1 under a path, float64 [horizon + 2, *shape]."""
-    with jax.enable_x64(True):
-        return np.asarray(_draw(path, jnp.uint32(seed), kind, shape, jnp.arange(horizon + 2, dtype=jnp.int32)))
+    return getattr(NumpyDraws(seed, path), kind)(np.arange(horizon + 2), shape)
 
 
 def at_play(seed, path, t, number):
     """Uniforms of one play at positions 0, 1, ..."""
-    with jax.enable_x64(True):
-        return np.asarray(_draw(path, jnp.uint32(seed), "positions, uniform", (number,), jnp.asarray([t], jnp.int32)))[
-            0
-        ]
+    return to_uniform(NumpyDraws(seed, path).at(t, np.arange(number)))
 
 
 class World:

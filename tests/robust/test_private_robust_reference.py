@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from against_reference import apart, planted
 from dealt import others
+from numpy_draws import NumpyDraws, to_laplace
 from reference import private_robust as prm
 from reference import private_robust_estimators as estimators
 from reference import private_robust_indices as indices
@@ -23,7 +24,7 @@ import jaxbandits as jb
 from jaxbandits import algorithms, environments
 from jaxbandits.environments import moments
 from jaxbandits.protocol import AdversaryView
-from jaxbandits.random import Draws, to_laplace
+from jaxbandits.random import Draws
 
 # declared moments are data here, mostly below the truth so that something is truncated
 pytestmark = pytest.mark.filterwarnings("ignore:.*its guarantee does not hold")
@@ -35,19 +36,13 @@ BINS = 40  # no case has more
 # ---------------------------------------------------------------- the simulator's draws
 
 
-@functools.partial(jax.jit, static_argnums=(0, 2, 3))
-def _draw(path, seed, kind, shape, t):
-    draws = Draws(seed, path, jnp.float64)
-    if kind == "positions":  # Laplace draws from the first word at each position
-        return to_laplace(draws.at(t[:, None], jnp.arange(*shape, dtype=jnp.int32)), jnp.float64)
-    return getattr(draws, kind)(t, shape)
-
-
 @functools.lru_cache(maxsize=64)
 def table(seed, path, kind, horizon, shape=()):
     """Draws of plays 0 .. horizon + 1 under a path, float64 [horizon + 2, *shape]."""
-    with jax.enable_x64(True):
-        return np.asarray(_draw(path, jnp.uint32(seed), kind, shape, jnp.arange(horizon + 2, dtype=jnp.int32)))
+    draws, t = NumpyDraws(seed, path), np.arange(horizon + 2)
+    if kind == "positions":  # Laplace draws from the first word at each position
+        return to_laplace(draws.at(t[:, None], np.arange(*shape)))
+    return getattr(draws, kind)(t, shape)
 
 
 @functools.lru_cache(maxsize=64)
