@@ -1,10 +1,6 @@
-"""What comparisons with `tests/reference` share: the simulator's addressed draws, fast paths, and planted errors."""
+"""What comparisons with `tests/reference` share: the simulator's addressed draws and fast paths."""
 
 import functools
-import importlib.util
-import inspect
-import sys
-from types import ModuleType
 
 import jax
 import jax.numpy as jnp
@@ -76,19 +72,6 @@ def world_tables(environment, seeds, horizon, choices, *, agents=None):
         return context, world.truth(params, state, t, context).theta, rewards
 
     return jax.tree.map(lambda x: np.asarray(x, np.float64), one(jnp.asarray(seeds, jnp.uint32)))
-
-
-def planted(module: ModuleType, old: str, new: str) -> ModuleType:
-    """A copy of a reference module with a piece of its text replaced wherever it occurs."""
-    source = inspect.getsource(module)
-    assert old in source, f"{old!r} does not occur in {module.__name__}"
-    spec = importlib.util.spec_from_loader(f"{module.__name__}_planted", None, origin=module.__file__)
-    assert spec is not None
-    copy = importlib.util.module_from_spec(spec)
-    copy.__package__ = module.__package__
-    sys.modules.setdefault(copy.__name__, copy)  # NamedTuple looks its module up
-    exec(compile(source.replace(old, new), module.__file__ or "", "exec"), vars(copy))
-    return copy
 
 
 def forked(fast, literal) -> float:
