@@ -503,7 +503,7 @@ def test_these_cases_notice_a_planted_error(name, error):
     seeds = range(60) if name.startswith("adap") else range(4)  # few decisions a run
     assert any(
         not np.array_equal(literal_path(*which, True)[0], literal_run(*which, True, wrong)[0])
-        for seed in seeds for setting in (0, 1) for which in ((pair, met(pair)[setting], seed) for pair in begin_so(name))
+        for seed in seeds for place in (0, 1) for pair in begin_so(name) for which in [(pair, met(pair)[place], seed)]
     )  # fmt: skip
 
 
