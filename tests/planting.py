@@ -20,8 +20,9 @@ import pytest
 FILE = Path(__file__).with_name("planted.md")
 HEAD = """# Planted errors
 
-Every error that a test plants in an oracle, in an algorithm under audit or in a part of a user, and the test that fails
-if nothing notices it. `make planted` writes this table from the tests' declarations (tests/planting.py).
+Every error that a test plants in what a check looks at, such as an oracle (tests/reference), an algorithm under audit
+or a user's part, and the test that fails unless the check notices it. `make planted` writes this table from the tests'
+declarations (tests/planting.py).
 
 | planted in | error | caught by |
 |---|---|---|

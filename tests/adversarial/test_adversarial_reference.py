@@ -6,6 +6,8 @@ planted errors.
 """
 
 import functools
+import itertools
+import math
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,7 +19,7 @@ from planting import errors, planted
 from reference import adversarial
 
 import jaxbandits as jb
-from jaxbandits import algorithms
+from jaxbandits import algorithms, theory
 from jaxbandits.random import Draws, to_laplace
 
 T, K, N, SEEDS = 150, 3, 5, range(8)
@@ -342,3 +344,91 @@ PLANTED = [
 def test_a_planted_error_forks_the_paths(name, error):
     noisy = PAIRS[name].private
     assert disagreement(name, planted(*error), noisy) > PAIRS[name].forks + 0.1
+
+
+# ---------------------------------------------------------------- tunings
+
+
+def both(fast, literal):
+    """Values of both, or None where they refuse."""
+
+    def value(f):
+        try:
+            return f()
+        except ValueError:
+            return None
+
+    return value(fast), value(literal)
+
+
+GRID = list(itertools.product((2, 3, 10, 50), (30, 100, 1000, 100_000), (0.003, 0.05, 0.1, 1 / 3, 0.7, 1.0)))
+
+
+@pytest.mark.parametrize(("fast", "literal", "names"), [
+    (theory.exp3_tuning, adversarial.exp3_private_tuning, ("learning_rate", "mixing")),
+    (theory.ftpl_tuning, adversarial.ftpl_private_tuning, ("learning_rate", "tries")),
+])  # fmt: skip
+def test_tunings_of_the_corollaries(fast, literal, names):
+    agreed = 0
+    for k, horizon, epsilon in GRID:
+        if epsilon * horizon < 1 or (literal is adversarial.ftpl_private_tuning and k * epsilon * horizon <= 1):
+            continue
+        made, expected = both(lambda: fast(k, horizon, epsilon), lambda: literal(k, horizon, epsilon))  # noqa: B023
+        assert (made is None) == (expected is None), (k, horizon, epsilon)
+        if made is not None:
+            root = math.sqrt(k * epsilon * horizon)
+            if "tries" in names and abs(root - round(root)) < 1e-9:  # a whole root, whichever way it was rounded
+                expected = (expected[0], round(root))
+            assert [made[name] for name in names] == pytest.approx(expected, rel=1e-12)
+            assert made["window"] == adversarial.window(epsilon)
+            assert made["noise_scale"] == pytest.approx(1 / (made["window"] * epsilon))
+            agreed += 1
+    assert agreed > 30
+
+
+@pytest.mark.parametrize(("fast", "literal", "names"), [
+    (theory.exp3_noisy_tuning, adversarial.exp3_general_tuning, ("learning_rate", "mixing")),
+    (theory.ftpl_noisy_tuning, adversarial.ftpl_general_tuning, ("learning_rate", "tries")),
+])  # fmt: skip
+def test_tunings_of_the_general_forms(fast, literal, names):
+    agreed = 0
+    for k, rounds, scale in itertools.product((2, 3, 10, 50), (30, 100, 1000, 100_000), (0.0, 0.2, 0.9, 1.0, 3.0)):
+        made, expected = both(lambda: fast(k, rounds, scale), lambda: literal(k, rounds, scale))  # noqa: B023
+        assert (made is None) == (expected is None), (k, rounds, scale)
+        if made is not None:
+            assert [made[name] for name in names] == pytest.approx(expected, rel=1e-12)
+            agreed += 1
+    assert agreed > 60
+
+
+def test_tunings_over_experts():
+    agreed = 0
+    for k, horizon, epsilon in GRID:
+        for n in (2, 8):
+            made, expected = both(
+                lambda: theory.local_exp4_tuning(k, n, horizon, epsilon),  # noqa: B023
+                lambda: adversarial.local_exp4_tuning(k, n, horizon, epsilon),  # noqa: B023
+            )
+            assert (made is None) == (expected is None), (k, n, horizon, epsilon)
+            if made is not None:
+                assert [made["learning_rate"], made["mixing"]] == pytest.approx(expected, rel=1e-12)
+                agreed += 1
+            for rule in ("repaired", "printed"):
+                made, expected = both(
+                    lambda: theory.batched_exp4_tuning(k, n, horizon, epsilon, 0.1, mixing_rule=rule),  # noqa: B023
+                    lambda: adversarial.batched_exp4_tuning(k, n, horizon, epsilon, 0.1, mixing_rule=rule),  # noqa: B023
+                )
+                assert (made is None) == (expected is None), (k, n, horizon, epsilon, rule)
+                if made is not None:
+                    names = ("learning_rate", "mixing", "window", "noise_scale")
+                    assert [made[name] for name in names] == pytest.approx(expected, rel=1e-12)
+                    agreed += 1
+    assert agreed > 150
+
+
+@pytest.mark.parametrize("window", [1, 4])
+@pytest.mark.parametrize("epsilon", [0.05, 0.2, 2.0])
+def test_the_base_gets_the_tail_scale_of_the_reference(window, epsilon):
+    made = algorithms.private_batched(num_arms=3, horizon=100, epsilon=epsilon, window=window)
+    expected = adversarial.htinf_tail_scale(1 / (window * epsilon))
+    assert made.params.base.tail_scale == pytest.approx(expected, rel=1e-12)

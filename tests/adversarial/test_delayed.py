@@ -334,9 +334,9 @@ def test_ucb1_and_the_hybrid_are_the_literal_ones(law, most):
 
 def paths_of(ref):
     """Literal paths that are compared above: of the witness and of the hybrid under one law."""
-    (law, most), t = LAWS[2], np.arange(1, T + 1)
+    (law, most), t = LAWS[3], np.arange(1, T + 1)
     hybrid = ref.Hybrid(K, exact_draw(0, "alg/act", "uniform", t))
-    return witnessed(law, most, 0, ref)[0], ref.run(hybrid, REWARDS, delays_of(law, 0)[: T // 2])
+    return witnessed(law, most, 0, ref)[0], ref.run(hybrid, REWARDS, delays_of(law, 0)[: T // 2], most)
 
 
 @pytest.mark.parametrize("error", errors([

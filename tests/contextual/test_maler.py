@@ -106,6 +106,8 @@ def test_follows_the_literal_transcription(dim, horizon, bound, G):
     np.testing.assert_allclose(bound * points(states), experts, atol=3e-5 * bound)
 
 
+@pytest.mark.planted("the MALER of this file", "a gradient bound that is 5% larger")
+@pytest.mark.planted("the MALER of this file", "gradients a round late")
 def test_the_transcription_tells_a_wrong_step_from_a_right_one():
     gradients = stream(1, 100, 3, 1.0)
     right, _, _ = literal_maler(gradients.astype(float), 100, 1.0, 1.0)

@@ -343,6 +343,7 @@ PLANTED = [
 
 @pytest.mark.parametrize(("name", "error"), errors(PLANTED))
 def test_a_planted_error_forks_a_path(name, error, monkeypatch):
+    right = [literal_actions(name, seed) for seed in SEEDS]
     module, wrong = error.module, planted(*error)
     if module is privacy:
         monkeypatch.setattr(byz, "privacy", wrong)
@@ -350,8 +351,8 @@ def test_a_planted_error_forks_a_path(name, error, monkeypatch):
         monkeypatch.setattr(byz, "oracles", wrong)
     ref, forge = wrong if module is byz else byz, wrong if module is attacks else attacks
     assert any(
-        not np.array_equal(literal_actions(name, seed), literal(CASES[name], seed, ref, forge).actions)
-        for seed in SEEDS
+        not np.array_equal(actions, literal(CASES[name], seed, ref, forge).actions)
+        for seed, actions in zip(SEEDS, right, strict=True)
     )
 
 
@@ -364,6 +365,23 @@ def test_the_last_message_is_never_used(error):
         server.learn = lambda grams, vectors, messages=messages: messages.append(grams)
         ref.play_episodes(x, lambda t, i, arm: rewards[t - 1, i, arm], theta, L, server)
         assert len(messages) == count
+
+
+def test_regrets_of_the_practical_scales():
+    """docs/formulas/byzantine.md#practical-scales (there 4 seeds): the blind first episode, and two pairs of scales."""
+    horizon, number, window, rng = 2000, 10, 40, np.random.default_rng(0)
+    theta, hits = np.full(4, 0.5), np.arange(number) < np.full((50, 1), 2)
+    x = rng.normal(size=(horizon, number, 10, 4))
+    x /= np.linalg.norm(x, axis=-1, keepdims=True)
+    noise = 0.5 * rng.normal(size=(horizon, number))
+    reward = lambda t, i, arm: x[t - 1, i, arm] @ theta + noise[t - 1, i]
+    for ridge, radius, total in ((0.1, 0.03, 245), (0.01, 0.1, 2876)):
+        scales = {"corruption_bound": 0.2, "ridge_scale": ridge, "radius_scale": radius}
+        c = byz.Constants(number, 4, horizon, window, **scales)
+        attack = attacks.byzantine("target", 1.0, window, theta)
+        run = byz.byzantine_ucb(x, reward, theta, c, iterations=8, hits=hits, attack=attack)
+        assert run.regret[window - 1] == pytest.approx(238, rel=0.05)
+        assert run.regret[-1] == pytest.approx(total, rel=0.05)
 
 
 # ---------------------------------------------------------------- what is computed on the host

@@ -39,6 +39,22 @@ def contaminated(seed):
     return rng.random(n + 1), reports, arms, u, rng.choice([0.2, 0.5, 2.0]) * square
 
 
+def literal_filter(seed, ref=literal):
+    """Of `contaminated` reports, with as many removals as it takes."""
+    uniforms, reports, arms, u, bound = contaminated(seed)
+    finite = np.isfinite(reports)
+    x = u[arms] * np.where(finite, np.clip(reports, -1e6, 1e6), 0.0)[:, None]
+    return ref.spectral_filter(lambda s: uniforms[s], x[finite], bound).keep
+
+
+@pytest.mark.parametrize("error", errors([
+    ("uniform(removed)", "uniform(removed + 1)"), ("4 * bound", "bound"),
+], literal))  # fmt: skip
+def test_a_planted_error_removes_other_reports(error):
+    wrong = planted(*error)
+    assert any(not np.array_equal(literal_filter(seed), literal_filter(seed, wrong)) for seed in range(40))
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_the_filter_removes_the_same_reports(seed):
     uniforms, reports, arms, u, bound = contaminated(seed)
@@ -63,46 +79,90 @@ def close(got, want):
     np.testing.assert_allclose(got, want, rtol=1e-9)
 
 
+def literal_formulas(model, seed, ref=literal):
+    """Forty arms in five dimensions, or in four of them, a few still active: what is given, and the numbers."""
+    rng = np.random.default_rng(seed)
+    actions = rng.normal(size=(40, 5)) * [1, 1, 1, 1, seed % 2]
+    active = np.sort(rng.permutation(40)[:30])
+    epsilon, alpha, size = (math.inf, 0.7, 3.0)[seed % 3], (0.0, 0.02)[seed % 2], 30.0 * (seed + 1)
+    s = ref.Setup(
+        actions, 10_000, 4, model=model, epsilon=epsilon, corruption_bound=alpha, noise_scale=0.6, failure_prob=0.2,
+        weight_floor=0.15, sampling_scale=0.9, corruption_scale=0.3,
+    )  # fmt: skip
+    d = ref.design(actions, [a in active for a in range(40)])
+    pulls = ref.counts(d.weights, size, model=model, weight_floor=0.15)
+    reports, points = (np.minimum(pulls, 1) if model == "M2" else pulls), actions @ d.basis
+    moment = sum(n * np.outer(x, x) for n, x in zip(reports, points, strict=True))
+    inverse, square = (
+        np.linalg.inv(moment),
+        ref.second_moment_bound(pulls, model=model, noise_scale=0.6, epsilon=epsilon),
+    )
+    top = max(points[a] @ inverse @ points[a] for a in active)
+    bounds = [
+        ref.lambda_value(mode, num_reports=reports.sum(), max_norm=top, mean_square=0.0, clean_square=square)
+        for mode in ("tight", "clean")
+    ]
+    practical = ref.gamma_practical(s, pulls, active, d.basis, moment)
+    paper = ref.gamma_paper(s, size, d.rank, np.count_nonzero(pulls))
+    return (s, d, active, size, reports.sum(), d.basis @ inverse @ d.basis.T, top), (
+        pulls, square, *bounds, practical, paper)  # fmt: skip
+
+
 @pytest.mark.parametrize("model", ["M1", "M2"])
 def test_formulas_are_those_of_the_transcription(model):
-    """Forty arms in five dimensions, or in four of them, a few still active."""
     for seed in range(6):
-        rng = np.random.default_rng(seed)
-        actions = rng.normal(size=(40, 5)) * [1, 1, 1, 1, seed % 2]
-        active = np.sort(rng.permutation(40)[:30])
-        epsilon, alpha, size = (math.inf, 0.7, 3.0)[seed % 3], (0.0, 0.02)[seed % 2], 30.0 * (seed + 1)
-        s = literal.Setup(
-            actions, 10_000, 4, model=model, epsilon=epsilon, corruption_bound=alpha, noise_scale=0.6, failure_prob=0.2,
-            weight_floor=0.15, sampling_scale=0.9, corruption_scale=0.3,
-        )  # fmt: skip
-        d = literal.design(actions, [a in active for a in range(40)])
-        pulls = literal.counts(d.weights, size, model=model, weight_floor=0.15)
-        reports, points = (np.minimum(pulls, 1) if model == "M2" else pulls), actions @ d.basis
-        moment = sum(n * np.outer(x, x) for n, x in zip(reports, points, strict=True))
-        inverse, b = d.basis @ np.linalg.inv(moment) @ d.basis.T, literal.laplace_scale(epsilon)
-        square = literal.second_moment_bound(pulls, model=model, noise_scale=0.6, epsilon=epsilon)
+        given, (pulls, square, tight, clean, practical, paper) = literal_formulas(model, seed)
+        s, d, active, size, reports, inverse, top = given
+        b = literal.laplace_scale(s.epsilon)
         shared = {
-            "model": model, "laplace_scale": b, "sampling_scale": 0.9, "corruption_bound": alpha,
+            "model": model, "laplace_scale": b, "sampling_scale": 0.9, "corruption_bound": s.corruption_bound,
             "corruption_scale": 0.3}  # fmt: skip
         with jax.enable_x64(True):
             np.testing.assert_array_equal(formulas.counts(d.weights, size, model=model, weight_floor=0.15), pulls)
             close(formulas.mean_square(pulls, 0.6, b, model=model), square)
-            practical = formulas.gamma_practical(
-                actions, np.isin(np.arange(40), active), inverse, pulls, log_term=math.log(2 * 40 * 4 / 0.2),
+            close(formulas.lambda_value(square, reports, top, clean=False), tight)
+            close(formulas.lambda_value(square, reports, top, clean=True), clean)
+            close(formulas.gamma_practical(
+                s.actions, np.isin(np.arange(40), active), inverse, pulls, log_term=math.log(2 * 40 * 4 / 0.2),
                 square=square, noise_scale=0.6, **shared,
-            )  # fmt: skip
-            support = float(np.count_nonzero(pulls))
-            paper = formulas.gamma_paper(
-                float(d.rank), size, support, log_term=math.log(40 * 10_000**2 / 0.2), weight_floor=0.15, **shared
-            )
-            for mode in ("tight", "clean"):
-                top = max(points[a] @ np.linalg.inv(moment) @ points[a] for a in active)
-                bound = literal.lambda_value(
-                    mode, num_reports=reports.sum(), max_norm=top, mean_square=0.0, clean_square=square
-                )
-                close(formulas.lambda_value(square, reports.sum(), top, clean=mode == "clean"), bound)
-        close(practical, literal.gamma_practical(s, pulls, active, d.basis, moment))
-        close(paper, literal.gamma_paper(s, size, d.rank, np.count_nonzero(pulls)))
+            ), practical)  # fmt: skip
+            close(formulas.gamma_paper(
+                float(d.rank), size, float(np.count_nonzero(pulls)), log_term=math.log(40 * 10_000**2 / 0.2),
+                weight_floor=0.15, **shared,
+            ), paper)  # fmt: skip
+
+
+@pytest.mark.parametrize(("model", "error"), errors([
+    ("M1", "c_stat * statistical", "2 * c_stat * statistical"),
+    ("M2", "1 + noise_scale**2 / least + 2 * (b / least) ** 2", "1 + noise_scale**2 / least"),
+], literal))  # fmt: skip
+def test_a_planted_error_changes_a_formula(model, error):
+    right, wrong = literal_formulas(model, 2)[1], literal_formulas(model, 2, planted(*error))[1]
+    assert not all(np.allclose(x, y, rtol=1e-6) for x, y in zip(right, wrong, strict=True))
+
+
+@pytest.mark.parametrize("model", ["M1", "M2"])
+def test_errors_of_the_estimate_have_the_variance_of_the_radius(model):
+    """300 seeds: <x, estimate - theta>^2 over V is 1 within 4 standard errors, and neither 2/3 nor 3/2 of it is."""
+    ratios, means = [], ACTIONS @ THETA
+    setup = literal.Setup(ACTIONS, 400, 2, model=model, epsilon=1.0, sampling_scale=1.0, variance_bound="observed")
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        noise, laplace = rng.normal(size=402), rng.laplace(size=402)
+        batch = literal.robust_elimination(
+            setup, lambda t, a: means[a] + noise[t], laplace=lambda place: laplace[place.last]  # noqa: B023
+        ).batches[0]  # fmt: skip
+        n = batch.counts
+        moment = ACTIONS.T @ ((n if model == "M1" else n > 0)[:, None] * ACTIONS)
+        w = ACTIONS[0] @ np.linalg.inv(moment) @ ACTIONS.T
+        if model == "M1":
+            variance = (1 + 2 * 4) * np.sum(n * w**2)
+        else:
+            variance = sum(w[a] ** 2 * (1 / n[a] + 2 * (2 / n[a]) ** 2) for a in np.flatnonzero(n))
+        ratios.append((ACTIONS[0] @ (batch.estimate - THETA)) ** 2 / variance)
+    error = np.std(ratios) / math.sqrt(300)
+    assert abs(np.mean(ratios) - 1) < 4 * error
+    assert abs(np.mean(ratios) * 1.5 - 1) > 2 * error and abs(np.mean(ratios) / 1.5 - 1) > 2 * error
 
 
 @pytest.mark.parametrize("slack", [1.0, 0.1])
@@ -220,29 +280,31 @@ PLANTED = [
     ("M1", "growth**i, model", "growth ** (i - 1), model"),
     ("M1", "reward(len(played), a)", "reward(len(played) - 1, a)"),
     ("M1", "1 + noise_scale**2 + 2 * b**2", "(1 + noise_scale**2 + 2 * b**2) / 4"),
-    ("M2", "1 + noise_scale**2 / least + 2 * (b / least) ** 2", "1 + noise_scale**2 / least"),
     ("M1", "theta = n * root", "theta = len(kept) * root"),
-    ("M1", "uniform(removed)", "uniform(removed + 1)"),
     ("M1", "clean_square / num_reports", "clean_square"),
     ("M1", "return 0.0 if math.isinf(epsilon) else 2 / epsilon", "return 0.0 if math.isinf(epsilon) else 1 / epsilon"),
     ("M2", "max(weight, weight_floor)", "weight"),
-    ("M1", "c_stat * statistical", "2 * c_stat * statistical"),
     ("M1", "math.log(2 * arms * s.num_batches", "math.log(4 * arms * s.horizon"),
     ("M1", "h, b = math.log(", "h, b = 40 * math.log("),
     ("M1, refit", "survivors, r[keep]", "survivors, r[keep] * 1.3"),
 ]
 
 
+def told(run):
+    """What a comparison looks at: the actions, and how many reports were removed."""
+    return [*run.actions, sum(batch.removed for batch in run.batches)]
+
+
 @functools.cache
 def literal_paths(name):
-    return [elimination(world, **settings)[1](1.0).actions for world, settings in met(name)]
+    return [told(elimination(world, **settings)[1](1.0)) for world, settings in met(name)]
 
 
 @pytest.mark.parametrize(("name", "error"), errors(PLANTED, literal))
 def test_a_planted_error_forks_a_path(name, error):
     wrong = planted(*error)
     assert any(
-        not np.array_equal(right, elimination(world, **settings)[1](1.0, wrong).actions)
+        right != told(elimination(world, **settings)[1](1.0, wrong))
         for right, (world, settings) in zip(literal_paths(name), met(name), strict=True)
     )
 

@@ -77,6 +77,7 @@ def test_named_panels_with_long_names():
     assert drawn.figure.axes[1].get_title().replace("\n", " ").endswith(names[1])
 
 
+@pytest.mark.planted("a figure", "labels over each other, text beyond the edge")
 def test_the_checker_sees_planted_faults():
     figure = Figure()
     axes = figure.subplots()

@@ -246,6 +246,7 @@ def test_wrong_calls_are_refused_in_words(given, path, message, tmp_path, monkey
     assert not Path("page.html").exists()
 
 
+@pytest.mark.planted("a page of a report", "a script that fails, a lost image, text too wide")
 @pytest.mark.skipif(CHROMIUM is None, reason=WITHOUT)
 def test_a_browser_finds_nothing_wrong(store, tmp_path):
     path = jb.report(store, tmp_path / "page.html")

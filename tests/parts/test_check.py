@@ -316,6 +316,7 @@ BUGS = {
 }  # fmt: skip
 
 
+@pytest.mark.planted("a user's algorithm, before `jb.check`")
 @pytest.mark.parametrize("name", BUGS)
 def test_a_planted_bug_is_found(name):
     bug = BUGS[name]
@@ -340,6 +341,7 @@ def test_the_sound_part_passes_every_rule(sound, rule):
     assert rule.__name__ in {bug.rule for bug in BUGS.values()} | {world[0] for world in WORLDS.values()}
 
 
+@pytest.mark.planted("a user's algorithm, before `jb.check`", "a claim of less than it spends")
 def test_an_understated_claim_is_refuted_by_the_short_audit():
     """The events say twice the noise that is drawn."""
     halved = guarantee(
@@ -412,6 +414,7 @@ WORLDS = {
 }  # fmt: skip
 
 
+@pytest.mark.planted("a user's environment, before `jb.check`")
 @pytest.mark.parametrize("name", WORLDS)
 def test_a_planted_bug_of_an_environment_is_found(name):
     rule, environment, words, culprit = WORLDS[name]

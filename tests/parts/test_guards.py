@@ -119,6 +119,7 @@ OUTSIDE = {
 }
 
 
+@pytest.mark.planted("a user's algorithm")
 @pytest.mark.parametrize("name", OUTSIDE)
 def test_an_action_outside_the_arms_is_named(name):
     chosen, arm, play = OUTSIDE[name]
@@ -369,6 +370,7 @@ NAN = {
 }
 
 
+@pytest.mark.planted("a user's algorithm or environment")
 @pytest.mark.parametrize("kind", NAN)
 def test_nan_is_said_once_with_the_play_where_it_began(kind):
     maker, environment, words = NAN[kind]
@@ -449,6 +451,7 @@ IMPURE = {
 }
 
 
+@pytest.mark.planted("a user's algorithm")
 @pytest.mark.parametrize("name", IMPURE)
 def test_numbers_that_are_not_the_lanes_are_said_before_the_run(name):
     functions, words, line = IMPURE[name]
@@ -641,6 +644,7 @@ ALGORITHMS = {
 }  # fmt: skip
 
 
+@pytest.mark.planted("a user's algorithm")
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_a_malformed_algorithm_is_named_at_its_authors_line(name):
     changes, words = ALGORITHMS[name]
@@ -679,6 +683,7 @@ WORLDS = {
 }  # fmt: skip
 
 
+@pytest.mark.planted("a user's environment")
 @pytest.mark.parametrize("name", WORLDS)
 def test_a_malformed_environment_is_named(name):
     changes, words = WORLDS[name]
@@ -774,6 +779,7 @@ ATTACKS = {
 }  # fmt: skip
 
 
+@pytest.mark.planted("a user's adversary")
 @pytest.mark.parametrize("name", ATTACKS)
 def test_a_malformed_adversary_is_named(name):
     corrupt, words = ATTACKS[name]

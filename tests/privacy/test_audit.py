@@ -413,6 +413,7 @@ FAMILIES = {label: factory for label, (factory, _) in TIGHT.items()} | {
 }
 
 
+@pytest.mark.planted("an algorithm behind its claim")
 @pytest.mark.parametrize("label", MUTANTS)
 def test_a_mutant_is_caught(label):
     mutant = MUTANTS[label]
@@ -500,6 +501,7 @@ def test_several_deltas_share_the_runs():
     assert not found.refuted and "at delta = 0.3" in repr(found)
 
 
+@pytest.mark.planted("an algorithm behind its claim", "messages without noise after play 25, `ldp_ucb`")
 def test_a_whole_run_shows_what_leaks_late():
     made = a.ldp_ucb(**SMALL, epsilon=1.0)
     encode = made.program.encode
@@ -559,6 +561,7 @@ def test_the_command_audits_a_sweep_of_a_file(tmp_path, capsys, monkeypatch):
     assert main(["audit", "none.toml", "--out", "new"]) == 2 and not (tmp_path / "new").exists()
 
 
+@pytest.mark.planted("an algorithm behind its claim", "too little noise for a larger delta, `adac_ucb`")
 def test_a_leak_at_a_larger_delta_alone_is_found():
     # claims little at 0.3, and what the noise delivers there is more
     made = a.adac_ucb(**SMALL, rho=2.0, delta=0.05)
@@ -714,6 +717,7 @@ def false_alarms(monkeypatch, honest, seeds=40):
     return alarms
 
 
+@pytest.mark.planted("the auditor", "it counts on the runs that chose the event")
 def test_identical_inputs_raise_no_alarm_beyond_the_confidence(monkeypatch):
     """`benchmarks/audit.py` measures more; an auditor that counts on the runs it chose on fails the same test."""
     most = next(k for k in range(41) if binom.sf(k, 40, 0.05) < 1e-6)  # 12: by chance once in a million

@@ -124,7 +124,7 @@ def randomized_response(r, t, epsilon, mechanism_scale, laplace, uniform):
 
 
 def thompson(rewards, draw, *, num_arms, horizon, noise_scale=None):
-    """Bernoulli (noise_scale None): draw(t, arm, successes + 1, failures + 1) ~ Beta.
+    """Bernoulli (noise_scale None): draw(t, successes + 1 [K], failures + 1 [K]) ~ Beta [K].
 
     Gaussian: draw(t, arm) ~ N(0, 1).
     """
@@ -132,13 +132,15 @@ def thompson(rewards, draw, *, num_arms, horizon, noise_scale=None):
 
     def sample(t, arm):
         x = data[arm]
-        if noise_scale is None:
-            return draw(t, arm, 1 + sum(x), 1 + len(x) - sum(x))
         return sum(x) / len(x) + noise_scale / math.sqrt(len(x)) * draw(t, arm) if x else math.inf
 
     while not plays.done():
         t = len(plays.actions) + 1
-        arm = first_max([sample(t, a) for a in range(num_arms)])
+        if noise_scale is None:
+            samples = draw(t, [1 + sum(x) for x in data], [1 + len(x) - sum(x) for x in data])
+        else:
+            samples = [sample(t, a) for a in range(num_arms)]
+        arm = first_max(samples)
         data[arm] += plays.block(arm, 1)
     return plays.result()[0]
 

@@ -179,6 +179,7 @@ def test_orders():
         theory.local_mean_rate(10, 1.0, 2.0, 0.5)
 
 
+@pytest.mark.planted("an algorithm behind its claim", "half noise, `local_robust_elimination`")
 def test_a_report_spends_its_claim_and_half_the_noise_is_caught():
     made = local(num_arms=2, horizon=40, epsilon=1.0, moment_order=math.inf)
     # the two rewards that are furthest apart

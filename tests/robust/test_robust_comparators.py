@@ -3,7 +3,7 @@ every play of a run, ties, inf and NaN, one value.
 """
 
 import math
-from functools import partial
+from functools import cache, partial
 
 import jax
 import numpy as np
@@ -229,11 +229,15 @@ def history(maker, attack, means=(0.0, 0.25, 0.5), scale=0.4, horizon=HORIZON, d
     return run
 
 
+@cache
+def run_of(name, attack):
+    return history(RUNS[name][0], ATTACKS[attack])
+
+
 @pytest.mark.parametrize("name", RUNS)
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_every_play_is_the_definition(name, attack):
-    maker, index = RUNS[name]
-    run = history(maker, ATTACKS[attack])
+    run, index = run_of(name, attack), RUNS[name][1]
     assert replayed(index, run.history.action, run.history.reward, 3) == 0
     assert len(np.unique(run.history.action)) == 3
     if name.startswith("truncated"):
@@ -242,21 +246,20 @@ def test_every_play_is_the_definition(name, attack):
         assert run.diagnostics["nonfinite_rewards"] == np.sum(~np.isfinite(run.history.reward))
 
 
-@pytest.mark.parametrize("name", RUNS)
-def test_planted_errors_are_noticed(name):
-    """A larger scale in the index, or half its t, changes plays."""
-    maker, index = RUNS[name]
-    run = history(maker, ATTACKS["3"])
+WRONG = {
+    "a larger scale": lambda index, x, t: index(x, t) * (1 + 0.2 / math.sqrt(len(x))),
+    "half of t": lambda index, x, t: index(x, max(1, t // 2)),
+}
 
-    def stretched(x, t):
-        return index(x, t) * (1 + 0.2 / math.sqrt(len(x)))
 
-    def late(x, t):
-        return index(x, max(1, t // 2))
-
-    assert replayed(stretched, run.history.action, run.history.reward, 3) > 0
-    if name != "median of means":  # its bonus dwarfs everything at such horizons
-        assert replayed(late, run.history.action, run.history.reward, 3) > 0
+@pytest.mark.planted("an index by its definition")
+@pytest.mark.parametrize(("name", "error"), [
+    (name, error) for name in RUNS for error in WRONG
+    if (name, error) != ("median of means", "half of t")  # its bonus dwarfs everything at such horizons
+])  # fmt: skip
+def test_planted_errors_are_noticed(name, error):
+    run, index = run_of(name, "3"), RUNS[name][1]
+    assert replayed(partial(WRONG[error], index), run.history.action, run.history.reward, 3) > 0
 
 
 def test_bernoulli_rewards_tie_and_the_lowest_arm_wins():

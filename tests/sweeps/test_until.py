@@ -54,6 +54,7 @@ def test_e_is_the_mean_of_exponential_supermartingales():
         assert last.smallest[0] == pytest.approx(1 / e, rel=1e-6)
 
 
+@pytest.mark.planted("the p-values of `jb.until`", "an exponent without its 1/2")
 def test_every_sign_pattern_is_counted_and_too_few_of_them_decide():
     """All 2^14 signs of fourteen differences of any size: exact, and a twice as large exponent would not be."""
     sizes = np.random.default_rng(1).uniform(0.5, 1.5, 14)
