@@ -573,6 +573,7 @@ def test_the_explicit_radius_covers_the_mean(moment, corruption, n):
     assert np.mean(np.array(far) > prm.radius(case, n) / 20) > 0.05
 
 
+@pytest.mark.dealt(8)
 def test_the_regret_of_the_tested_defaults_is_met():
     """docs/formulas/private_robust_mab.md#tested-defaults: mean regret 1949 +- 14 over the arms of E1 at T = 3e4,
     epsilon 1.

@@ -44,16 +44,16 @@ def test_counted_and_single_values_have_the_same_sum(seed):
     ceiling = 2.0 ** rng.integers(-3, 4)
     values = np.float32(ceiling * np.append(rng.uniform(-1, 1, 4), [1.0, -1.0]))
     units = [round(float(x) * 2**23 / ceiling) for x in values]
-    total, exact = integer_sums.nothing(jnp.float32), 0
+    nothing = uncompiled(lambda: integer_sums.nothing(jnp.float32))()
+    counted = uncompiled(lambda total, plays: integer_sums.added(total, jnp.asarray(values), ceiling, plays))
+    total, exact = nothing, 0
     for _ in range(50):
         plays = rng.multinomial(MAX_TRIALS, rng.dirichlet(np.ones(6) * 0.3))
-        total = integer_sums.added(total, jnp.asarray(values), ceiling, jnp.asarray(plays, jnp.int32))
+        total = counted(total, plays.astype(np.int32))
         exact += sum(n * u for n, u in zip(plays.tolist(), units, strict=True))
         assert int(total.high) * 2**23 + int(total.low) == exact and 0 <= int(total.low) < 2**23
-    one = integer_sums.added(integer_sums.nothing(jnp.float32), jnp.asarray(values), ceiling)
-    assert one == integer_sums.added(
-        integer_sums.nothing(jnp.float32), jnp.asarray(values), ceiling, jnp.ones(6, jnp.int32)
-    )
+    one = uncompiled(lambda total: integer_sums.added(total, jnp.asarray(values), ceiling))(nothing)
+    assert one == counted(nothing, np.ones(6, np.int32))
     assert int(one.high) * 2**23 + int(one.low) == sum(units)
 
 
@@ -88,7 +88,8 @@ def test_releases_do_not_depend_on_the_checkpoints(extra):
 def test_sure_rewards_take_the_same_path(name):
     """Arms that pay 0 and 1 for sure leave nothing to draw; noise and normals are those of the plain run, or off."""
     sure, grid = partial(jb.environments.bernoulli_arms, means=[0.0, 1.0, 1.0]), {"epsilon": [2.0, math.inf]}
-    plain, short = (sweep(partial(MAKERS[name], shortcut=s), sure, grid=grid) for s in (False, True))
+    given = {key: value for key, value in MAKERS[name].keywords.items() if key != "epsilon"}
+    plain, short = (sweep(partial(MAKERS[name].func, shortcut=s, **given), sure, grid=grid) for s in (False, True))
     np.testing.assert_array_equal(plain.regret, short.regret)
     np.testing.assert_array_equal(plain.pulls, short.pulls)
     assert len(np.unique(plain.pulls.isel(epsilon=1))) > 2
