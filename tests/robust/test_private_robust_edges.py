@@ -21,8 +21,6 @@ def test_windows_without_plays_do_not_end_a_sweep():
     made = partial(a.prm_ucb, epsilon=1.0, moment="central", mean_bound=1e4, histogram_scale=0.5)
     ds = quiet(made, STUDENT, horizon=700, seeds=8, checkpoints=3)
     assert (ds.pulls.sum("arm") == 700).all()
-    run = jb.simulate(partial(made, horizon=700), STUDENT, checkpoints=3)
-    np.testing.assert_array_equal(ds.pulls.values[0, 0], run.pulls)
 
 
 @pytest.mark.parametrize("kind", dealt(["swapped", "target", "fixed"], 3, always=["swapped"]))

@@ -110,10 +110,10 @@ def test_the_median_of_means_by_its_definition():
     groups[groups == 4] = 2  # group 4 is empty
     means = np.array([cleaned(points)[groups == g].mean(0) for g in (0, 1, 2, 3, 5)])
     with jax.enable_x64():
-        of_numbers, of_vectors = (jax.jit(partial(est.median_of_means, num_groups=6)) for _ in range(2))
+        of_numbers, of_vectors = (uncompiled(partial(est.median_of_means, num_groups=6)) for _ in range(2))
         found = [of_numbers(points[:, i : i + 1], groups)[0] for i in range(3)]
         np.testing.assert_allclose(found, np.median(means, axis=0), rtol=1e-12)
-        middle = jax.jit(est.geometric_median)(means).value  # of vectors, the point of least mean distance
+        middle = uncompiled(est.geometric_median)(means).value  # of vectors, the point of least mean distance
         np.testing.assert_allclose(of_vectors(points, groups), middle, rtol=1e-9, atol=1e-9)
 
 
@@ -125,6 +125,7 @@ def test_huber_location_between_two_heaps_and_at_its_limits():
         assert float(huber(SAMPLES["heavy"], 1e-9)) == pytest.approx(np.median(SAMPLES["heavy"]), abs=1e-8)
 
 
+@pytest.mark.dealt(8)
 def test_estimators_under_vmap_do_not_see_their_neighbours():
     rows = RNG.standard_t(2, size=(16, 40)).astype(np.float32)
     for estimate in (
@@ -317,6 +318,7 @@ def test_more_samples_than_can_be_watched_leave_at_once_and_are_counted(monkeypa
 # -- what they are for ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.dealt(4)
 def test_outliers_break_ucb1_and_not_the_truncated_mean():
     arms = jb.environments.gaussian_arms(means=[0.0, 0.5], scale=0.3)
     ds = jb.sweep(
