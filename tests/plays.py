@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from uncompiled import uncompiled
 
 from jaxbandits import simulator, spans
 from jaxbandits.sweeps.checkpoints import checkpoint_times
@@ -31,11 +32,14 @@ class Lane(NamedTuple):
     message_adversary: Any = None
 
 
-def played(lanes, *, checkpoints: Any = 9, counted: bool = False, dtype: str = "float64") -> list[Run]:
+def played(
+    lanes, *, checkpoints: Any = 9, counted: bool = False, compiled: bool = True, dtype: str = "float64"
+) -> list[Run]:
     """What `jb.simulate(..., history=True)` gives for each lane, in order.
 
     counted: plays are counted too, as a sweep does it, where a lane that has decided makes no more plays. Without it
-    pulls are None, and so is regret where it follows from pulls.
+    pulls are None, and so is regret where it follows from pulls. compiled: False: operation by operation in NumPy
+    (`uncompiled`), which is cheaper where a program is large and plays are few.
     """
     groups: dict[Any, list[int]] = {}
     cases = [jax.tree.map(lambda x: cast(x, dtype), simulator.case_of(*lane[1:])) for lane in lanes]
@@ -50,10 +54,11 @@ def played(lanes, *, checkpoints: Any = 9, counted: bool = False, dtype: str = "
         times = checkpoint_times(horizon, checkpoints)
         case = jax.tree.map(lambda *xs: np.stack(xs), *(cases[i] for i in members))
         with jax.enable_x64(dtype == "float64"):
-            play = _program(parts, schedule, tuple(map(int, times)), counted)
+            play = _program(parts, schedule, tuple(map(int, times)), counted, compiled)
             found = jax.tree.map(np.asarray, play(case, np.array([lanes[i].seed for i in members], np.uint32)))
         for k, i in enumerate(members):
-            record, state, diagnostics, windows = jax.tree.map(lambda x, k=k: x[k], found)
+            record, state, diagnostics = jax.tree.map(lambda x, k=k: x[k], found[:3])
+            windows = jax.tree.map(lambda x, k=k: x[:, k], found[3])
             if counted:
                 regret = _regret(record, lanes[i].environment, parts, lanes[i].seed, times, False)
             else:
@@ -73,59 +78,72 @@ def _summed(windows, times):
 
 
 @functools.cache
-def _program(parts, schedule, checkpoints, counted):
+def _program(parts, schedule, checkpoints, counted, compiled):
+    """Loops are outside of `vmap`, under which JAX traces the body of a loop several times."""
     times = np.array(checkpoints, np.int32)
 
-    def play(case, seed):
-        lane = watched = simulator.begin(parts, case, seed, len(times))
+    def play(cases, seeds):
+        lanes = counts = jax.vmap(lambda case, seed: simulator.begin(parts, case, seed, len(times)))(cases, seeds)
         windows, start = [], 0
         for kind, group in itertools.groupby(schedule, lambda span: (span.slots, span.full, span.whole)):
             rows = []
             for span in group:
                 number = spans.windows_offered(span, len(times))
-                segment = spans.segment(span, start, 0, number, times)
-                rows.append((segment, start, spans.batch_length(span), number, span.close))
+                rows.append((start, spans.batch_length(span), number, span.close))
                 start = spans.next_start(span, start, int(times[-1]))
-            rows = jax.tree.map(lambda *xs: np.array(xs, bool if isinstance(xs[0], bool) else np.int32), *rows)
-            (lane, watched), seen = _spans(parts, kind, case, seed, (lane, watched), times, rows, counted)
+            lanes, counts, seen = _spans(parts, kind, cases, seeds, lanes, counts if counted else (), times, rows)
             windows.append(seen)
-        last = lane if counted else watched
-        record, diagnostics = simulator.finish(parts, case, last)
+        last = counts if counted else lanes
+        record, diagnostics = jax.vmap(lambda case, lane: simulator.finish(parts, case, lane))(cases, last)
         return record, last.algorithm, diagnostics, windows
 
-    return jax.jit(without_unread(jax.vmap(play)), compiler_options=WIDE_VECTORS)
+    return jax.jit(without_unread(play), compiler_options=WIDE_VECTORS) if compiled else uncompiled(play)
 
 
-def _spans(parts, kind, case, seed, lanes, times, rows, counted):
-    """Spans of one kind: the lanes after them, counted and watched, and the windows of the watched one."""
-    times, closes = jnp.asarray(times), rows[-1]
+def _spans(parts, kind, cases, seeds, lanes, counts, times, rows):
+    """Spans of one kind, rows (start, length, windows, whether it closes): the lanes after them, the lanes whose plays
+    are counted, and all windows [W, lanes, ...]."""
+    times, (starts, lengths, numbers, closes) = jnp.asarray(times), map(np.array, zip(*rows, strict=True))
 
-    def window(lane, w, start, length):
-        return simulator.nth_window(parts, kind, case, seed, lane, times, start, length, w)
+    def all_lanes(function, lanes):
+        return jax.vmap(function)(cases, seeds, lanes)
 
-    empty = jax.eval_shape(lambda lane: window(lane, *(jnp.int32(0),) * 3)[1], lanes[1])
-    empty = jax.tree.map(lambda x: jnp.zeros((max(1, sum(rows[-2])), *x.shape), x.dtype), empty)
+    def window(lanes, w, start, length):
+        return all_lanes(
+            lambda case, seed, lane: simulator.nth_window(parts, kind, case, seed, lane, times, start, length, w), lanes
+        )
 
-    def span(carry, row):
-        (lane, watched), windows, offset = carry
-        segment, start, length, number, closing = row
+    def counted(case, seed, lane):
+        return simulator.one_counted(parts, kind, case, seed, lane, times)[0]
 
-        def one(w, carry):
-            watched, seen = window(carry[0], w, start, length)
+    def closed(state):
+        """All lanes as one batch: the work between two batches takes long to compile."""
+        together = jax.tree.map(lambda *xs: jnp.concatenate(xs), *state) if state[1] else state[0]
+        many = [jax.tree.map(lambda x: jnp.concatenate([x, x]) if state[1] else x, of) for of in (cases, seeds)]
+        after = jax.vmap(lambda case, seed, lane: simulator.close(parts, case, seed, lane))(*many, together)
+        half = lambda place: jax.tree.map(lambda x: jnp.split(x, 2)[place], after)
+        return (half(0), half(1)) if state[1] else (after, ())
+
+    empty = jax.eval_shape(lambda lanes: window(lanes, *(jnp.int32(0),) * 3)[1], lanes)
+    empty = jax.tree.map(lambda x: jnp.zeros((max(1, sum(numbers)), *x.shape), x.dtype), empty)
+
+    def span(state, row):
+        lanes, counts, windows, offset = state
+        start, length, number, closes_now = row
+
+        def one(w, state):
+            lanes, counts, windows = state
+            lanes, seen = window(lanes, w, start, length)
             put = lambda xs, x: jax.lax.dynamic_update_index_in_dim(xs, x, offset + w, 0)
-            return watched, jax.tree.map(put, carry[1], seen)
+            return lanes, counts and all_lanes(counted, counts), jax.tree.map(put, windows, seen)
 
-        watched, windows = jax.lax.fori_loop(0, number, one, (watched, windows))
-        lane = simulator.advance(parts, kind, case, seed, lane, times, segment) if counted else lane
+        lanes, counts, windows = jax.lax.fori_loop(0, number, one, (lanes, counts, windows))
+        if counts:
+            counts = all_lanes(lambda case, _, lane: simulator.count_rest(parts, case, lane, times), counts)
+        if any(closes):
+            lanes, counts = jax.lax.cond(closes_now, closed, lambda state: state, (lanes, counts))
+        return (lanes, counts, windows, offset + number), None
 
-        def closed(lanes):
-            lane, watched = lanes
-            lane = simulator.close(parts, case, seed, lane) if counted else lane
-            return lane, simulator.close(parts, case, seed, watched)
-
-        if closes.any():
-            lane, watched = jax.lax.cond(closing, closed, lambda lanes: lanes, (lane, watched))
-        return ((lane, watched), windows, offset + number), None
-
-    (lanes, windows, _), _ = jax.lax.scan(span, (lanes, empty, jnp.int32(0)), rows)
-    return lanes, windows
+    rows = starts.astype(np.int32), lengths.astype(np.int32), numbers.astype(np.int32), closes
+    (lanes, counts, windows, _), _ = jax.lax.scan(span, (lanes, counts, empty, jnp.int32(0)), rows)
+    return lanes, counts, windows

@@ -97,7 +97,7 @@ def compared(lanes, wants, *, counted=False):
         if not noisy:
             algorithm = algorithm._replace(params=algorithm.params._replace(mechanism_scale=0.0))
         made.append(Lane(world.seed, algorithm, *world.parts()))
-    runs = played(made, counted=counted)
+    runs = played(made, counted=counted, compiled=False)
     for run, want, (_, world, _) in zip(runs, wants, lanes, strict=True):
         np.testing.assert_array_equal(run.history.action, want.actions)
         if counted:

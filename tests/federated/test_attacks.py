@@ -31,7 +31,9 @@ SEED = 2
 
 def played(*adversaries):
     """A run by the mean for each pair (reward_adversary, message_adversary), every play a checkpoint."""
-    return plays.played([plays.Lane(SEED, MEAN, WORLD, *pair) for pair in adversaries], checkpoints=np.arange(1, T + 1))
+    return plays.played(
+        [plays.Lane(SEED, MEAN, WORLD, *pair) for pair in adversaries], checkpoints=np.arange(1, T + 1), compiled=False
+    )
 
 
 @functools.cache
@@ -94,7 +96,7 @@ def test_poison_does_nothing_at_corruption_zero_and_keeps_rewards_bounded():
         np.testing.assert_array_equal(run.regret, plain.regret)
     bounded = federated_linear(num_agents=N, num_arms=A, dim=D, reward="bounded", theta_norm=0.6, noise_scale=0.4)
     algorithm = jb.algorithms.isolated_linucb(num_agents=N, num_arms=A, dim=D, horizon=T, window=L)
-    (run,) = plays.played([plays.Lane(0, algorithm, bounded, poison(corruption=0.4))], dtype="float32")
+    (run,) = plays.played([plays.Lane(0, algorithm, bounded, poison(corruption=0.4))], compiled=False, dtype="float32")
     assert np.abs(run.history.reward).max() <= 1
 
 

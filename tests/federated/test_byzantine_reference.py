@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from against_reference import exact_draw as draw
 from against_reference import exact_world as world
-from dealt import others
+from dealt import dealt
 from numpy_draws import NumpyDraws, to_normal
 from planting import errors, planted
 from plays import Lane, played
@@ -132,7 +132,9 @@ def program_of(name):
 @functools.cache
 def runs_of(names):
     keys = list(itertools.product(names, SEEDS))
-    return dict(zip(keys, played([Lane(seed, *parts(name)) for name, seed in keys], checkpoints=7), strict=True))
+    return dict(
+        zip(keys, played([Lane(seed, *parts(name)) for name, seed in keys], checkpoints=7, compiled=False), strict=True)
+    )
 
 
 def without(settings):
@@ -173,8 +175,8 @@ def literal(c, seed, ref=byz, forge=attacks):
 
 
 @functools.cache
-def literal_actions(name, seed):
-    return literal(CASES[name], seed).actions
+def literal_run(name, seed):
+    return literal(CASES[name], seed)
 
 
 def node_of(seed, c):
@@ -264,16 +266,18 @@ pytestmark = [
 ]  # fmt: skip
 
 
-ALONE_WITH_A_PROGRAM = ["median, 3 iterations, 1 play", "tree, K = 1", "tree, unbounded rewards"]
+# rules that are compared by themselves (test_byzantine_ucb.py), and sizes with programs of their own
+NOT_ALWAYS = [
+    "median, 3 iterations, 1 play", "tree, K = 1", "tree, K = 2", "tree, unbounded rewards", "coordinates", "trimmed",
+    "trimmed, N_1 = 0", "krum", "krum, N_1 = 3", *(name for name in CASES if name.startswith("increment")),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "name", [*(name for name in CASES if name not in ALONE_WITH_A_PROGRAM), *others(ALONE_WITH_A_PROGRAM)]
-)
+@pytest.mark.parametrize("name", dealt(CASES, 4, always=set(CASES) - set(NOT_ALWAYS)))
 def test_paths_are_those_of_the_transcription(name):
     c = CASES[name]
     for seed in SEEDS:
-        run, want = fast(name, seed), literal(c, seed)
+        run, want = fast(name, seed), literal_run(name, seed)
         np.testing.assert_array_equal(run.history.action, want.actions)
         np.testing.assert_allclose(run.regret, want.regret[np.asarray(run.t) - 1], rtol=c.rtol, atol=1e-12)
         for sent, part in zip(run.history.message[:2], zip(*want.sent, strict=True), strict=True):
@@ -299,7 +303,7 @@ def test_eight_iterations_are_close_to_the_exact_median():
     errors, crude, excess = [], [], []
     for name in ("median, no attack", "median, now and then", "median, huge"):
         for seed in SEEDS:
-            statistics = literal(CASES[name], seed).released
+            statistics = literal_run(name, seed).released
             for kind in ([[oracles.pack(x) for x in V] for V, _ in statistics], [v for _, v in statistics]):
                 eight, one = oracles.WarmMedian(8), oracles.WarmMedian(1)
                 for points in map(np.array, kind):
@@ -358,7 +362,7 @@ PLANTED = [
 
 @pytest.mark.parametrize(("name", "error"), errors(PLANTED))
 def test_a_planted_error_forks_a_path(name, error, monkeypatch):
-    right = [literal_actions(name, seed) for seed in SEEDS]
+    right = [literal_run(name, seed).actions for seed in SEEDS]
     module, wrong = error.module, planted(*error)
     if module is privacy:
         monkeypatch.setattr(byz, "privacy", wrong)

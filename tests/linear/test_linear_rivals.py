@@ -43,7 +43,7 @@ def cast(tree):
 
 def played(algorithm, environment=QUIET):
     """Every action, the pulls and the batches estimated."""
-    (run,) = plays.played([plays.Lane(0, algorithm, environment)], dtype="float32")
+    (run,) = plays.played([plays.Lane(0, algorithm, environment)], compiled=False, dtype="float32")
     pulls = np.bincount(run.history.action, minlength=environment.facts["num_arms"])
     return run.history.action, pulls.tolist(), int(run.diagnostics["batches"])
 
@@ -54,7 +54,7 @@ def blocks(actions):
     return list(zip(actions[ends - 1].tolist(), np.diff(ends, prepend=0).tolist(), strict=True))
 
 
-# schedules laid out by eye
+# schedules laid out by eye; every run compares paths with transcriptions (test_robust_linear_rivals_reference.py)
 
 
 @pytest.mark.dealt(8)
@@ -72,6 +72,7 @@ def test_phases_on_the_canonical_basis():
     assert blocks(actions)[4:] == [(0, 220), (2, 80)] and phases == 1
 
 
+@pytest.mark.dealt(6)
 def test_report_noise_lengthens_phases_by_its_variance():
     """epsilon = 4: b = 1/2, so that s^2 + 2 b^2 = 3/2."""
     algorithm = phased_elimination(actions=EYE, horizon=2000, epsilon=4.0)
@@ -83,6 +84,7 @@ def test_report_noise_lengthens_phases_by_its_variance():
     assert blocks(played(quiet)[0])[:4] == [(a, math.ceil(1.5 * 8 * math.log(320))) for a in range(4)]
 
 
+@pytest.mark.dealt(6)
 def test_without_noise_the_best_arm_is_found_in_phase_one():
     """A play of each arm, and the arms within 1 of the best stay: with theta = (0.8, -0.3, -0.4) only the first."""
     actions = np.eye(3)
@@ -93,12 +95,14 @@ def test_without_noise_the_best_arm_is_found_in_phase_one():
     assert len(algorithm.schedule) == 34  # all 32 phases, an empty span and the rest
 
 
+@pytest.mark.dealt(6)
 def test_tied_arms_are_told_apart_by_no_phase():
     environment = jb.environments.linear_arms(actions=np.eye(2), theta=[0.5, 0.5], noise_scale=0.0)
     _, pulls, phases = played(phased_elimination(actions=np.eye(2), horizon=100, noise_scale=0.0), environment)
     assert phases == 32 and pulls == [32 + 36, 32]  # then the best estimate, the lowest
 
 
+@pytest.mark.dealt(6)
 def test_bogunovic_doubles():
     """d = 4: m_0 = 16 (log log 4 + 18) = 293.2, 74 plays an arm; s = 0, C = 0: all but the best go at once."""
     first = 16 * (math.log(math.log(4)) + 18)
@@ -127,6 +131,7 @@ def test_bogunovic_widths():
         assert unknown.slack[h] == pytest.approx(want.slack[h])
 
 
+@pytest.mark.dealt(6)
 def test_gaussian_batches_double():
     """2, 4, 8, ... plays along four equal weights: 1, 1, 2, 4, ... of each arm;
     no radius, no noise: the first batch decides.
@@ -329,6 +334,7 @@ ARMS = ARMS / np.linalg.norm(ARMS, axis=1, keepdims=True)
 LINEAR = jb.environments.linear_arms(actions=ARMS, theta=[0.6, -0.6, 0.3], noise="rademacher")
 
 
+@pytest.mark.dealt(6)
 def test_without_their_own_they_are_least_squares_elimination():
     """Same batches, radius and report noise: the same plays, seed for seed."""
     settings = {"actions": ARMS, "horizon": 3000, "num_batches": 4}
@@ -339,7 +345,9 @@ def test_without_their_own_they_are_least_squares_elimination():
     runs = {}
     for name, factory in factories.items():
         made = [factory(epsilon=epsilon, **settings) for epsilon in (2.0, math.inf)]
-        runs[name] = plays.played([plays.Lane(seed, one, LINEAR) for one in made for seed in range(8)], dtype="float32")
+        runs[name] = plays.played(
+            [plays.Lane(seed, one, LINEAR) for one in made for seed in range(8)], compiled=False, dtype="float32"
+        )
     plain, trimmed, central = (np.array([run.history.action for run in runs[name]]) for name in factories)
     np.testing.assert_array_equal(trimmed, plain)
     np.testing.assert_array_equal(central[8:], plain[8:])
@@ -387,12 +395,13 @@ def test_robust_estimators_keep_the_best_arm():
     assert min(kept["median"], kept["trimmed"], kept["arm median"]) >= 0.9 and kept["phased"] <= 0.2, kept
 
 
+@pytest.mark.dealt(6)
 def test_an_attack_waits_for_a_batch():
     """The first batch decides; where its reports are lost nothing goes, and the second decides."""
     algorithm = bogunovic_elimination(actions=EYE, horizon=2000, corruption_budget=0.0, noise_scale=0.1)
     attacks = [jb.adversaries.huber(corruption=share, kind="burst", value="nan", batch=1) for share in (0.0, 1.0)]
     lanes = [plays.Lane(seed, algorithm, QUIET, None, attack) for attack in attacks for seed in range(4)]
-    runs = [run.diagnostics for run in plays.played(lanes, dtype="float32")]
+    runs = [run.diagnostics for run in plays.played(lanes, compiled=False, dtype="float32")]
     assert [int(run["batches"]) for run in runs] == [1] * 4 + [2] * 4 and all(run["active_arms"] == 1 for run in runs)
 
 
