@@ -6,12 +6,11 @@ change nothing.
 import functools
 import math
 
-import jax
-import jax.numpy as jnp
 import numpy as np
+from numpy_draws import NumpyDraws, to_uniform
+from plays import Lane, played
 
 import jaxbandits as jb
-from jaxbandits.random import Draws, to_laplace, to_uniform
 
 ACTIONS = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [0.6, 0.6, 0.2], [0.1, 0.5, -0.7], [-0.5, 0.5, 0.5]])
 THETA = np.array([0.7, 0.1, -0.3])
@@ -20,38 +19,28 @@ K = len(ACTIONS)
 # ---------------------------------------------------------------- the simulator's draws
 
 
-@functools.partial(jax.jit, static_argnums=(0, 2, 3))
-def _draw(path, seed, kind, shape, t):
-    draws = Draws(seed, path, jnp.float64)
-    if kind.startswith("positions"):  # from the first word at each position
-        convert = to_laplace if kind.endswith("laplace") else to_uniform
-        return convert(draws.at(t[:, None], jnp.arange(*shape, dtype=jnp.int32)), jnp.float64)
-    return getattr(draws, kind)(t, shape)
-
-
 @functools.lru_cache(maxsize=200)
 def table(seed, path, kind, horizon, shape=()):
     """Draws of plays 0 .. horizon + 1 under a path, float64 [horizon + 2, *shape]."""
-    with jax.enable_x64(True):
-        return np.asarray(_draw(path, jnp.uint32(seed), kind, shape, jnp.arange(horizon + 2, dtype=jnp.int32)))
+    return getattr(NumpyDraws(seed, path), kind)(np.arange(horizon + 2), shape)
 
 
 def at_play(seed, path, t, number):
     """Uniforms of one play at positions 0, 1, ..."""
-    with jax.enable_x64(True):
-        return np.asarray(_draw(path, jnp.uint32(seed), "positions, uniform", (number,), jnp.asarray([t], jnp.int32)))[
-            0
-        ]
+    return to_uniform(NumpyDraws(seed, path).at(t, np.arange(number)))
 
 
 class World:
     """What one seed meets: the rewards of `linear_arms`, `huber` on rewards or reports, and private noise."""
 
-    def __init__(self, seed, horizon, *, noise="gaussian", share=0.0, value=10.0, kind="fixed", on="report", batch=1):
+    def __init__(
+        self, seed, horizon, *, noise="gaussian", share=0.0, value=10.0, kind="fixed", on="report", batch=1,
+        actions=ACTIONS, theta=THETA,
+    ):  # fmt: skip
         self.seed, self.horizon, self.model = seed, horizon, "M1"
         self.draws = lambda path, what, shape=(): table(seed, path, what, horizon, shape)
         self.noise, self.share, self.value, self.kind, self.on, self.batch = noise, share, value, kind, on, batch
-        self.means = ACTIONS @ THETA
+        self.actions, self.theta, self.means = actions, theta, actions @ theta
 
     def answers_of(self, setup):
         """Before a run of a model: M2's windows take as many whole arms as fit,
@@ -94,27 +83,29 @@ class World:
             self.window = place.first - 1
         return self.corrupted("attack", report, place.arm, self.window + 1, (K,))
 
-    def adversaries(self):
-        """For `simulate`."""
+    def parts(self):
+        """Environment and adversaries of the fast run."""
+        environment = jb.environments.linear_arms(actions=self.actions, theta=self.theta, noise=self.noise)
         hand = jb.adversaries.huber(corruption=self.share, value=self.value, kind=self.kind, batch=self.batch)
-        return {"reward_adversary" if self.on == "reward" else "message_adversary": hand}
-
-    def environment(self):
-        return jb.environments.linear_arms(actions=ACTIONS, theta=THETA, noise=self.noise)
+        return environment, *((hand, None) if self.on == "reward" else (None, hand))
 
 
-def compared(made, run_literal, world, seed, *, noisy=True, dtype="float64"):
-    """The fast path of a lane against the literal run; returns both."""
-    if not noisy:
-        made = made._replace(params=made.params._replace(mechanism_scale=0.0))
-    run = jb.simulate(
-        made, world.environment(), seed=seed, history=True, checkpoints=9, dtype=dtype, **world.adversaries()
-    )
-    want = run_literal(0.0 if not noisy else 1.0)
-    np.testing.assert_array_equal(run.history.action, want.actions[run.history.t - 1])
-    np.testing.assert_array_equal(run.pulls, np.bincount(want.actions, minlength=K))
-    assert int(run.diagnostics["active_arms"]) == len(want.batches[-1].active if want.batches else range(K))
-    return run, want
+def compared(lanes, wants, *, counted=False):
+    """The fast paths of (algorithm, world, noisy) against literal runs; returns the fast runs."""
+    made = []
+    for algorithm, world, noisy in lanes:
+        if not noisy:
+            algorithm = algorithm._replace(params=algorithm.params._replace(mechanism_scale=0.0))
+        made.append(Lane(world.seed, algorithm, *world.parts()))
+    runs = played(made, counted=counted, compiled=False)
+    for run, want, (_, world, _) in zip(runs, wants, lanes, strict=True):
+        np.testing.assert_array_equal(run.history.action, want.actions)
+        if counted:
+            plays = np.cumsum(np.eye(K)[want.actions], axis=0)
+            np.testing.assert_array_equal(run.pulls, plays[-1])
+            np.testing.assert_allclose(run.regret, (plays @ (world.means.max() - world.means))[run.t - 1], atol=1e-9)
+        assert int(run.diagnostics["active_arms"]) == len(want.batches[-1].active if want.batches else range(K))
+    return runs
 
 
 MEETINGS = {  # one program: numbers are data

@@ -7,7 +7,10 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
+import plays
 import pytest
+from numpy_draws import NumpyDraws
+from uncompiled import uncompiled
 
 import jaxbandits as jb
 from jaxbandits.adversaries import byzantine, huber, poison
@@ -20,24 +23,41 @@ WORLD = federated_linear(num_agents=N, num_arms=A, dim=D)
 THETA = np.full(D, 1 / np.sqrt(D))
 
 
-def played(seed=2, **adversaries):
-    """A run by the mean, and its decision sets [T, N, A, d] and noise [T, N] in float64."""
-    algorithm = jb.algorithms.byzantine_ucb(
-        num_agents=N, num_arms=A, dim=D, horizon=T, window=L, aggregate="mean", radius_scale=0.2
-    )
-    run = jb.simulate(
-        algorithm, WORLD, seed=seed, checkpoints=np.arange(1, T + 1), history=True, dtype="float64", **adversaries
-    )
-    with jax.enable_x64(True):
-        draws, t = Draws(jnp.uint32(seed), "environment", jnp.float64), jnp.arange(1, T + 1, dtype=jnp.int32)
-        sets = np.asarray(WORLD.world.observe(WORLD.params, (), draws.child("context"), t)[0])
-        noise = 0.5 * np.asarray(draws.child("reward").normal(t, (N,)))
-    return run, sets, noise
+MEAN = jb.algorithms.byzantine_ucb(
+    num_agents=N, num_arms=A, dim=D, horizon=T, window=L, aggregate="mean", radius_scale=0.2
+)
+SEED = 2
 
 
-def chances(path, t, shape, seed=2):
+def played(*adversaries):
+    """A run by the mean for each pair (reward_adversary, message_adversary), every play a checkpoint."""
+    return plays.played(
+        [plays.Lane(SEED, MEAN, WORLD, *pair) for pair in adversaries], checkpoints=np.arange(1, T + 1), compiled=False
+    )
+
+
+@functools.cache
+def poisoned():
+    """At its plays; at corruption 0; at no play."""
+    settings = ({"corruption": 0.3, "prob": 0.4}, {"corruption": 0.0}, {"corruption": 0.4, "prob": 0.0})
+    return played(*((poison(**one), None) for one in settings))
+
+
+@functools.cache
+def world():
+    """Decision sets [T, N, A, d] and noise [T, N] in float64."""
+
+    def sets():
+        draws, t = Draws(jnp.uint32(SEED), "environment/context", jnp.float64), jnp.arange(1, T + 1, dtype=jnp.int32)
+        return WORLD.world.observe(WORLD.params, (), draws, t)[0]
+
     with jax.enable_x64(True):
-        return np.asarray(Draws(jnp.uint32(seed), path, jnp.float64).uniform(jnp.asarray(t, jnp.int32), shape))
+        contexts = uncompiled(sets)()
+    return contexts, 0.5 * NumpyDraws(SEED, "environment/reward").normal(np.arange(1, T + 1), (N,))
+
+
+def chances(path, t, shape):
+    return NumpyDraws(SEED, path).uniform(np.asarray(t), shape)
 
 
 def taken(sets, action):
@@ -57,7 +77,7 @@ def honest_moments(x, reward):
 
 
 def test_poison_pays_minus_theta_at_its_plays_and_leaves_exactly_them_out():
-    run, sets, noise = played(reward_adversary=poison(corruption=0.3, prob=0.4))
+    run, (sets, noise) = poisoned()[0], world()
     hit = (chances("contamination/prob", np.arange(1, T + 1), (N,)) < 0.4) & (np.arange(N) < 2)  # floor(1.8 + 1/2)
     assert 0 < hit[:, :2].sum() < 2 * T and len({tuple(row) for row in hit}) > 2
     mean = taken(sets, run.history.action) @ THETA
@@ -71,27 +91,27 @@ def test_poison_pays_minus_theta_at_its_plays_and_leaves_exactly_them_out():
 
 
 def test_poison_does_nothing_at_corruption_zero_and_keeps_rewards_bounded():
-    plain, _, _ = played()
-    np.testing.assert_array_equal(played(reward_adversary=poison(corruption=0.0))[0].regret, plain.regret)
-    np.testing.assert_array_equal(played(reward_adversary=poison(corruption=0.4, prob=0.0))[0].regret, plain.regret)
-    world = federated_linear(num_agents=N, num_arms=A, dim=D, reward="bounded", theta_norm=0.6, noise_scale=0.4)
+    (plain,) = played((None, None))
+    for run in poisoned()[1:]:
+        np.testing.assert_array_equal(run.regret, plain.regret)
+    bounded = federated_linear(num_agents=N, num_arms=A, dim=D, reward="bounded", theta_norm=0.6, noise_scale=0.4)
     algorithm = jb.algorithms.isolated_linucb(num_agents=N, num_arms=A, dim=D, horizon=T, window=L)
-    run = jb.simulate(algorithm, world, reward_adversary=poison(corruption=0.4), history=True)
+    (run,) = plays.played([plays.Lane(0, algorithm, bounded, poison(corruption=0.4))], compiled=False, dtype="float32")
     assert np.abs(run.history.reward).max() <= 1
 
 
 def test_poison_draws_the_same_under_every_window():
-    adversary, means = poison(corruption=0.4, prob=0.5), jnp.ones((12, N, A)) / 3
-    action = jnp.zeros((12, N), jnp.int32)
+    adversary, means = poison(corruption=0.4, prob=0.5), np.full((12, N, A), 1 / 3, np.float32)
+    action = np.zeros((12, N), np.int32)
 
-    @jax.jit
+    @uncompiled
     def corrupted(t, means, action):
         seen = AdversaryView(t, (), action, (), Truth(means), (), (), (), None)
         return adversary.attack.corrupt(
             jax.tree.map(jnp.float32, adversary.params), (), Draws(jnp.uint32(5)), t, jnp.ones(action.shape), seen
         )[:2]
 
-    t = jnp.arange(1, 13, dtype=jnp.int32)
+    t = np.arange(1, 13, dtype=np.int32)
     whole = corrupted(t, means, action)
     parts = [corrupted(t[i : i + 4], means[i : i + 4], action[i : i + 4]) for i in (0, 4, 8)]
     for i in range(2):
@@ -100,7 +120,7 @@ def test_poison_draws_the_same_under_every_window():
 
 def test_target_sends_its_definition_in_the_episodes_it_attacks():
     attack = byzantine(corruption=0.5 - 1e-9, kind="target", scale=2.0, prob=0.5)
-    run, sets, noise = played(message_adversary=attack)
+    (run,), (sets, noise) = played((None, attack)), world()
     x = taken(sets, run.history.action)
     gram, vector = honest_moments(x, x @ THETA + noise)
     first = np.arange(1, T + 1, L)  # an episode is addressed by its first play
@@ -118,7 +138,7 @@ def test_target_sends_its_definition_in_the_episodes_it_attacks():
 
 @functools.cache
 def attacked(attack):
-    @jax.jit
+    @uncompiled
     def run(params, gram, vector):
         t = jnp.arange(1, L + 1, dtype=jnp.int32)
         seen = AdversaryView(t, (), (), t > 0, Truth(theta=jnp.asarray(THETA, jnp.float32)), (), (), (), None)
@@ -128,7 +148,7 @@ def attacked(attack):
 
 
 def sent(adversary, gram, vector):
-    params = jax.tree.map(jnp.float32, adversary.params)
+    params = jax.tree.map(np.float32, adversary.params)
     message = attacked(adversary.attack)(params, np.asarray(gram, np.float32), np.asarray(vector, np.float32))
     return np.asarray(message.gram, float), np.asarray(message.vector, float)
 
@@ -177,5 +197,5 @@ def test_errors():
             jb.algorithms.ucb1(num_arms=2, horizon=5), bernoulli_arms(means=[0.1, 0.2]), reward_adversary=poison()
         )
     with pytest.raises(ValueError, match="reward_adversary"):
-        played(message_adversary=poison())
+        jb.simulate(MEAN, WORLD, message_adversary=poison())
     assert huber(corruption=0.6).params.corruption == 0.6  # contamination is not about agents

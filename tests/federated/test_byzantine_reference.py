@@ -16,18 +16,19 @@ import numpy as np
 import pytest
 from against_reference import exact_draw as draw
 from against_reference import exact_world as world
-from dealt import others
+from dealt import dealt
+from numpy_draws import NumpyDraws, to_normal
 from planting import errors, planted
+from plays import Lane, played
 from reference import byzantine as byz
 from reference import byzantine_attacks as attacks
 from reference import byzantine_oracles as oracles
 from reference import byzantine_privacy as privacy
 
 import jaxbandits as jb
-from jaxbandits import algorithms, environments
+from jaxbandits import algorithms, environments, simulator
 from jaxbandits.algorithms.federated import agents
 from jaxbandits.protocol import Moments
-from jaxbandits.random import Draws, to_normal
 
 N, A, D, L, T = 7, 5, 3, 6, 75  # the last episode has 3 plays
 K = byz.episodes_of(T, L)
@@ -68,8 +69,7 @@ def attack_of(
 
 
 def word_normal(seed, path, t, position):
-    with jax.enable_x64(True):
-        return float(to_normal(Draws(jnp.uint32(seed), path, jnp.float64).at(t, position), jnp.float64))
+    return float(to_normal(NumpyDraws(seed, path).at(t, position)))
 
 
 # ---------------------------------------------------------------- cases
@@ -107,17 +107,34 @@ def arms_of(kind):
     )
 
 
-@functools.cache
 def fast(name, seed):
+    """The fast run. Cases of one program are played together."""
+    return runs_of(tuple(other for other in CASES if program_of(other) == program_of(name)))[name, seed]
+
+
+@functools.cache
+def parts(name):
+    """What a lane of a case is made of."""
     c = CASES[name]
     algorithm = c.factory(num_agents=N, num_arms=A, dim=D, horizon=c.horizon, window=c.window, **without(c.settings))
     if "mechanism_scale" in c.settings:
         algorithm = algorithm._replace(params=algorithm.params._replace(mechanism_scale=c.settings["mechanism_scale"]))
-    return jb.simulate(
-        algorithm, environment_of(c)(), seed=seed, history=True, dtype="float64", checkpoints=7,
-        reward_adversary=jb.adversaries.poison(**c.poison) if c.poison else None,
-        message_adversary=jb.adversaries.byzantine(**c.attack) if c.attack else None,
-    )  # fmt: skip
+    poison = jb.adversaries.poison(**c.poison) if c.poison else None
+    return algorithm, environment_of(c)(), poison, jb.adversaries.byzantine(**c.attack) if c.attack else None
+
+
+@functools.cache
+def program_of(name):
+    algorithm, *others = parts(name)
+    return simulator.parts_of(algorithm, *others, "float64"), tuple(algorithm.schedule)
+
+
+@functools.cache
+def runs_of(names):
+    keys = list(itertools.product(names, SEEDS))
+    return dict(
+        zip(keys, played([Lane(seed, *parts(name)) for name, seed in keys], checkpoints=7, compiled=False), strict=True)
+    )
 
 
 def without(settings):
@@ -158,8 +175,8 @@ def literal(c, seed, ref=byz, forge=attacks):
 
 
 @functools.cache
-def literal_actions(name, seed):
-    return literal(CASES[name], seed).actions
+def literal_run(name, seed):
+    return literal(CASES[name], seed)
 
 
 def node_of(seed, c):
@@ -249,16 +266,18 @@ pytestmark = [
 ]  # fmt: skip
 
 
-ALONE_WITH_A_PROGRAM = ["median, 3 iterations, 1 play", "tree, K = 1", "tree, unbounded rewards"]
+# rules that are compared by themselves (test_byzantine_ucb.py), and sizes with programs of their own
+NOT_ALWAYS = [
+    "median, 3 iterations, 1 play", "tree, K = 1", "tree, K = 2", "tree, unbounded rewards", "coordinates", "trimmed",
+    "trimmed, N_1 = 0", "krum", "krum, N_1 = 3", *(name for name in CASES if name.startswith("increment")),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "name", [*(name for name in CASES if name not in ALONE_WITH_A_PROGRAM), *others(ALONE_WITH_A_PROGRAM)]
-)
+@pytest.mark.parametrize("name", dealt(CASES, 4, always=set(CASES) - set(NOT_ALWAYS)))
 def test_paths_are_those_of_the_transcription(name):
     c = CASES[name]
     for seed in SEEDS:
-        run, want = fast(name, seed), literal(c, seed)
+        run, want = fast(name, seed), literal_run(name, seed)
         np.testing.assert_array_equal(run.history.action, want.actions)
         np.testing.assert_allclose(run.regret, want.regret[np.asarray(run.t) - 1], rtol=c.rtol, atol=1e-12)
         for sent, part in zip(run.history.message[:2], zip(*want.sent, strict=True), strict=True):
@@ -284,7 +303,7 @@ def test_eight_iterations_are_close_to_the_exact_median():
     errors, crude, excess = [], [], []
     for name in ("median, no attack", "median, now and then", "median, huge"):
         for seed in SEEDS:
-            statistics = literal(CASES[name], seed).released
+            statistics = literal_run(name, seed).released
             for kind in ([[oracles.pack(x) for x in V] for V, _ in statistics], [v for _, v in statistics]):
                 eight, one = oracles.WarmMedian(8), oracles.WarmMedian(1)
                 for points in map(np.array, kind):
@@ -343,7 +362,7 @@ PLANTED = [
 
 @pytest.mark.parametrize(("name", "error"), errors(PLANTED))
 def test_a_planted_error_forks_a_path(name, error, monkeypatch):
-    right = [literal_actions(name, seed) for seed in SEEDS]
+    right = [literal_run(name, seed).actions for seed in SEEDS]
     module, wrong = error.module, planted(*error)
     if module is privacy:
         monkeypatch.setattr(byz, "privacy", wrong)
@@ -484,13 +503,14 @@ def clouds(n, p, count=24):
 @pytest.mark.parametrize(("n", "p"), [(5, 2), (7, 3), (10, 6)])
 def test_the_geometric_median_is_the_transcription_and_its_gap_a_bound(n, p):
     snapped, tight = 0, 0
+    median = jax.jit(lambda x, weights=None: jb.estimators.geometric_median(x, weights=weights))
     with jax.enable_x64(True):
         for weights in (None, np.arange(1.0, n + 1)):
             share = np.full(n, 1 / n) if weights is None else weights / weights.sum()
             for points in clouds(n, p):
                 exact = oracles.geometric_median(points, weights)
                 best = oracles.spread(points, exact, share)
-                got = jb.estimators.geometric_median(jnp.asarray(points), weights=weights)
+                got = median(points) if weights is None else median(points, weights)
                 value, gap = np.asarray(got.value), float(got.gap)
                 true = oracles.spread(points, value, share) - best
                 scale = np.median(np.linalg.norm(points - exact, axis=1))
@@ -506,15 +526,22 @@ def test_the_geometric_median_is_the_transcription_and_its_gap_a_bound(n, p):
 
 
 def test_the_robust_means_are_the_transcriptions():
+    groups, same = np.arange(9, dtype=np.int32) % 4, {"rtol": 1e-9, "atol": 1e-12}
+
+    @jax.jit
+    def means(x, groups):
+        of = jb.estimators
+        return of.coordinate_median(x), [of.krum(x, n) for n in (0, 2, 4)], of.median_of_means(x, groups, 4)
+
     with jax.enable_x64(True):
         for points in clouds(9, 4):
-            x, groups = jnp.asarray(points), np.arange(9) % 4
-            same = {"rtol": 1e-9, "atol": 1e-12}
-            np.testing.assert_allclose(jb.estimators.coordinate_median(x), oracles.coordinate_median(points), **same)
-            for attacked in (0, 2, 4):
-                np.testing.assert_allclose(jb.estimators.krum(x, attacked), oracles.krum(points, attacked), **same)
-            means = oracles.group_means(points, groups, 4)
-            got = np.asarray(jb.estimators.median_of_means(x, jnp.asarray(groups, jnp.int32), 4))
-            exact = oracles.geometric_median(means)
-            scale = np.median(np.linalg.norm(means - exact, axis=1))
-            assert oracles.spread(means, got) <= oracles.spread(means, exact) + 1e-4 * (scale or 1.0)
+            median, krum, got = means(points, groups)
+            np.testing.assert_allclose(median, oracles.coordinate_median(points), **same)
+            for attacked, value in zip((0, 2, 4), krum, strict=True):
+                np.testing.assert_allclose(value, oracles.krum(points, attacked), **same)
+            of_groups = oracles.group_means(points, groups, 4)
+            exact = oracles.geometric_median(of_groups)
+            scale = np.median(np.linalg.norm(of_groups - exact, axis=1))
+            assert oracles.spread(of_groups, np.asarray(got)) <= oracles.spread(of_groups, exact) + 1e-4 * (
+                scale or 1.0
+            )

@@ -9,6 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from numpy_draws import NumpyDraws
+from plays import Lane, played
+from uncompiled import uncompiled
 
 import jaxbandits as jb
 from jaxbandits.algorithms import byzantine_ucb, isolated_linucb, oracle_linucb
@@ -32,7 +35,7 @@ VECTORS = (0.5 * np.einsum("knli->kni", X)).astype(np.float32)
 
 @functools.cache
 def runner(program):
-    @jax.jit
+    @uncompiled
     def run(params, seed, grams, vectors):
         draws = Draws(seed, "alg")
 
@@ -63,11 +66,10 @@ def ruled(name, points, num_attacked=2, num_groups=1, group=(), iterations=100):
     rule = RULES[name](iterations)
     crowd = Crowd(np.int32(num_attacked), np.int32(num_groups), group)
 
-    @jax.jit
     def once(points):
         return rule.aggregate(points, rule.begin(*points.shape, points.dtype), crowd)[0]
 
-    return np.asarray(once(jnp.asarray(points, jnp.float32)))
+    return uncompiled(once)(np.float32(points))
 
 
 def literal_median(points, steps=3000):
@@ -109,11 +111,11 @@ def test_equal_points_are_their_own_aggregate(name):
 
 
 def test_groups_are_random_and_even():
-    draws = Draws(jnp.uint32(1)).child("groups")
-    group = np.asarray([groups_of(draws.uniform(jnp.int32(t), (N,)), np.int32(3)) for t in range(30)])
+    draws, grouped = NumpyDraws(1, "groups", np.float32), uncompiled(groups_of)
+    group = np.array([grouped(draws.uniform(t, (N,)), np.int32(3)) for t in range(30)])
     assert {tuple(sorted(np.bincount(row, minlength=3))) for row in group} == {(3, 3, 4)}
     assert len({tuple(row) for row in group}) == 30
-    assert set(np.asarray(groups_of(draws.uniform(jnp.int32(1), (N,)), np.int32(1)))) == {0}
+    assert set(grouped(draws.uniform(1, (N,)), np.int32(1))) == {0}
 
 
 def test_one_group_is_the_mean():
@@ -205,26 +207,20 @@ def test_privacy_without_noise_is_the_plain_algorithm_and_a_norm_check():
 
 def noise_of(kept, grams, vectors):
     """Released minus the sums, [K, N, p + d]."""
-    gram = np.cumsum(np.asarray(pack(jnp.asarray(grams))).astype(float), axis=0)
+    gram = np.cumsum(uncompiled(pack)(grams).astype(float), axis=0)
     vector = np.cumsum(vectors.astype(float), axis=0)
     return np.array([np.concatenate([r[0] - g, r[1] - v], -1) for (_, r), g, v in zip(kept, gram, vector, strict=True)])
 
 
 def test_noise_is_that_of_a_binary_tree_or_of_increments():
     p = D * (D + 1) // 2
-    draws = Draws(jnp.uint32(3), "alg/update")
-    nodes = np.array(
-        [
-            np.concatenate(
-                [
-                    math.sqrt(2) * np.asarray(draws.child("gram").normal(jnp.int32(L * n), (N, p))),
-                    np.asarray(draws.child("vector").normal(jnp.int32(L * n), (N, D))),
-                ],
-                axis=-1,
-            )
-            for n in range(1, 7)
-        ]
-    )  # node n ends with message n and covers as many messages as n's lowest bit says
+    draws = NumpyDraws(3, "alg/update", np.float32)
+    # node n ends with message n and covers as many messages as n's lowest bit says
+    nodes = np.array([
+        np.concatenate([math.sqrt(2) * draws.child("gram").normal(L * n, (N, p)),
+                        draws.child("vector").normal(L * n, (N, D))], axis=-1)
+        for n in range(1, 7)
+    ])  # fmt: skip
     kept, algorithm = served(privacy="tree", epsilon=4.0)
     s = algorithm.params.node_scale
     assert s == pytest.approx(2.0161 * math.sqrt(3) * L, rel=1e-4)  # six messages: three levels
@@ -324,8 +320,8 @@ def test_width_of_abbasi_yadkori_by_hand():
             t = (k - 1) * L
             log = 2 * math.log(1 / 0.05) + D * math.log(1 + n * t / (D * 0.7))
             beta = (0.4 * math.sqrt(log) + math.sqrt(0.7) * math.sqrt(D)) / math.sqrt(n)
-            close(agents.radius(constants, jnp.int32(k), jnp.float32), 0.5 * beta)
-            close(agents.ridge(constants, jnp.int32(k), jnp.float32), 0.7 / n)
+            close(uncompiled(lambda k, c=constants: agents.radius(c, k, jnp.float32))(np.int32(k)), 0.5 * beta)
+            close(uncompiled(lambda k, c=constants: agents.ridge(c, k, jnp.float32))(np.int32(k)), 0.7 / n)
 
 
 def test_the_oracle_averages_agents_it_knows():
@@ -333,17 +329,23 @@ def test_the_oracle_averages_agents_it_knows():
     program, params = algorithm.program, jax.tree.map(np.float32, algorithm.params)
     grams, vectors = GRAMS[0].copy(), VECTORS[0].copy()
     grams[0], vectors[1] = np.nan, 1e30
-    state = program.init(params, Draws(jnp.uint32(0)))
-    state, _ = jax.jit(program.update)(params, state, Draws(jnp.uint32(0)), 8, (), Moments(grams, vectors), 8)
-    level = agents.ridge(params.constants, jnp.int32(2), jnp.float32)
+
+    @uncompiled
+    def updated(params, grams, vectors):
+        state, draws = program.init(params, Draws(jnp.uint32(0))), Draws(jnp.uint32(0))
+        state, _ = program.update(params, state, draws, jnp.int32(8), (), Moments(grams, vectors), jnp.int32(8))
+        return state, agents.ridge(params.constants, jnp.int32(2), jnp.float32)
+
+    state, level = updated(params, grams, vectors)
     want = np.linalg.solve(GRAMS[0, 2:].mean(0) + level * np.eye(D), VECTORS[0, 2:].mean(0))
     close(state.theta, want)
 
 
 def test_packed_messages_are_half_as_many_bytes():
-    run = jb.simulate(made(horizon=43, window=10), federated_linear(**SIZES), checkpoints=1)
+    lane = Lane(0, made(horizon=43, window=10), federated_linear(**SIZES))
+    (run,) = played([lane], checkpoints=1, compiled=False, dtype="float32")
     assert run.diagnostics["bytes_sent"] == 4 * (6 + 3) * 4 and run.diagnostics["refused_messages"] == 0
-    assert unpack(run.state.gram).shape == (N, D, D)
+    assert uncompiled(unpack)(run.state.gram).shape == (N, D, D)
 
 
 @pytest.mark.parametrize(
@@ -396,6 +398,7 @@ def test_privacy_warns_of_rewards_and_noise_that_defeat_it():
     assert said(bounded, privacy="tree") == said(federated_linear(**SIZES)) == []
 
 
+@pytest.mark.dealt(4)
 def test_a_target_attack_breaks_the_mean_and_not_the_median():
     rules = {name: functools.partial(byzantine_ucb, aggregate=name) for name in ("mean", "geometric_median")}
     attack = functools.partial(jb.adversaries.byzantine, kind="target", scale=5.0)

@@ -8,8 +8,10 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+import plays
 import pytest
 from scipy import optimize, stats
+from uncompiled import uncompiled
 
 import jaxbandits as jb
 from jaxbandits.algorithms import (
@@ -36,20 +38,14 @@ QUIET = jb.environments.linear_arms(actions=EYE, theta=THETA, noise_scale=0.0)
 
 
 def cast(tree):
-    return jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), tree)
+    return jax.tree.map(np.float32, tree)
 
 
 def played(algorithm, environment=QUIET):
-    """Every action, told by its regret, the pulls and the batches estimated.
-    (`jb.simulate` compiles every span anew.)
-    """
-    horizon = algorithm.config["horizon"]
-    factory = lambda horizon: algorithm._replace(config={"horizon": horizon})
-    times = np.arange(1, horizon + 1)
-    ds = jb.sweep({"x": factory}, environment, horizon=horizon, seeds=1, checkpoints=times, progress=False)
-    gaps = environment.facts["means"].max() - environment.facts["means"]
-    steps = np.diff(ds.regret.values[0, 0], prepend=0.0)
-    return np.abs(steps[:, None] - gaps).argmin(1), ds.pulls.values[0, 0].tolist(), int(ds.batches.values[0, 0])
+    """Every action, the pulls and the batches estimated."""
+    (run,) = plays.played([plays.Lane(0, algorithm, environment)], compiled=False, dtype="float32")
+    pulls = np.bincount(run.history.action, minlength=environment.facts["num_arms"])
+    return run.history.action, pulls.tolist(), int(run.diagnostics["batches"])
 
 
 def blocks(actions):
@@ -58,7 +54,7 @@ def blocks(actions):
     return list(zip(actions[ends - 1].tolist(), np.diff(ends, prepend=0).tolist(), strict=True))
 
 
-# schedules laid out by eye
+# schedules laid out by eye; every run compares paths with transcriptions (test_robust_linear_rivals_reference.py)
 
 
 @pytest.mark.dealt(8)
@@ -76,6 +72,7 @@ def test_phases_on_the_canonical_basis():
     assert blocks(actions)[4:] == [(0, 220), (2, 80)] and phases == 1
 
 
+@pytest.mark.dealt(6)
 def test_report_noise_lengthens_phases_by_its_variance():
     """epsilon = 4: b = 1/2, so that s^2 + 2 b^2 = 3/2."""
     algorithm = phased_elimination(actions=EYE, horizon=2000, epsilon=4.0)
@@ -87,6 +84,7 @@ def test_report_noise_lengthens_phases_by_its_variance():
     assert blocks(played(quiet)[0])[:4] == [(a, math.ceil(1.5 * 8 * math.log(320))) for a in range(4)]
 
 
+@pytest.mark.dealt(6)
 def test_without_noise_the_best_arm_is_found_in_phase_one():
     """A play of each arm, and the arms within 1 of the best stay: with theta = (0.8, -0.3, -0.4) only the first."""
     actions = np.eye(3)
@@ -97,12 +95,14 @@ def test_without_noise_the_best_arm_is_found_in_phase_one():
     assert len(algorithm.schedule) == 34  # all 32 phases, an empty span and the rest
 
 
+@pytest.mark.dealt(6)
 def test_tied_arms_are_told_apart_by_no_phase():
     environment = jb.environments.linear_arms(actions=np.eye(2), theta=[0.5, 0.5], noise_scale=0.0)
     _, pulls, phases = played(phased_elimination(actions=np.eye(2), horizon=100, noise_scale=0.0), environment)
     assert phases == 32 and pulls == [32 + 36, 32]  # then the best estimate, the lowest
 
 
+@pytest.mark.dealt(6)
 def test_bogunovic_doubles():
     """d = 4: m_0 = 16 (log log 4 + 18) = 293.2, 74 plays an arm; s = 0, C = 0: all but the best go at once."""
     first = 16 * (math.log(math.log(4)) + 18)
@@ -131,6 +131,7 @@ def test_bogunovic_widths():
         assert unknown.slack[h] == pytest.approx(want.slack[h])
 
 
+@pytest.mark.dealt(6)
 def test_gaussian_batches_double():
     """2, 4, 8, ... plays along four equal weights: 1, 1, 2, 4, ... of each arm;
     no radius, no noise: the first batch decides.
@@ -144,22 +145,24 @@ def test_gaussian_batches_double():
 # estimators
 
 
-def batch_of(actions, counts, reports=None, capacity=64, dtype=jnp.float32):
+def batch_of(actions, counts, reports, capacity=64):
     """A batch whose plays were made arm by arm, with these reports [n]."""
-    actions, counts = jnp.asarray(actions, dtype), jnp.asarray(counts, jnp.int32)
-    active, n = jnp.ones(len(actions), bool), int(counts.sum())
-    basis = span_basis(actions, active)
-    inverse = regular_inverse(gram(actions, counts.astype(dtype)), basis)
-    arm = np.repeat(np.arange(len(actions)), counts)
-    kept = np.full(capacity, 7.0)  # what earlier batches left behind
-    kept[:n] = np.where(np.isfinite(reports), reports, MISSING)
+    actions, counts = np.asarray(actions, np.float32), np.asarray(counts, np.int32)
+    n, arm = int(counts.sum()), np.repeat(np.arange(len(actions)), counts)
     good = np.isfinite(reports)
-    sums = np.array([reports[(arm == a) & good].sum() for a in range(len(actions))])
-    batch = Batch(
-        jnp.int32(0), active, basis, counts, jnp.int32(n), inverse, jnp.asarray(sums, dtype), jnp.int32(good.sum()),
-        jnp.asarray(kept, dtype),
-    )  # fmt: skip
+    kept = np.full(capacity, 7.0, np.float32)  # what earlier batches left behind
+    kept[:n] = np.where(good, reports, MISSING)
+    sums = np.float32([reports[(arm == a) & good].sum() for a in range(len(actions))])
+    basis, inverse = spanned(actions, counts)
+    batch = Batch(np.int32(0), np.ones(len(actions), bool), basis, counts, np.int32(n), inverse, sums,
+                  np.int32(good.sum()), kept)  # fmt: skip
     return batch, arm
+
+
+@uncompiled
+def spanned(actions, counts):
+    basis = span_basis(actions, jnp.ones(len(actions), bool))
+    return basis, regular_inverse(gram(actions, counts.astype(jnp.float32)), basis)
 
 
 @pytest.fixture(scope="module")
@@ -177,19 +180,23 @@ def stored(factory, actions, **arguments):
     return cast(algorithm.params)
 
 
+least_squares = uncompiled(batches.least_squares)
+judged = {rule: uncompiled(lambda params, batch, rule=rule: rule.judge(params, None, None, batch))
+          for rule in (TRIMMED, MEDIAN)}  # fmt: skip
+bucketed, by_report = uncompiled(bucket_estimates), uncompiled(report_estimates)
+
+
 def test_least_squares_is_numpys(sample):
     actions, counts, reports = sample
     batch, arm = batch_of(actions, counts, reports)
     params = stored(trimmed_elimination, actions)
     want = np.linalg.lstsq(actions[arm], reports, rcond=None)[0]
-    np.testing.assert_allclose(batches.least_squares(params, batch), want, rtol=1e-4)
+    np.testing.assert_allclose(least_squares(params, batch), want, rtol=1e-4)
     broken = np.where(np.arange(36) % 6 == 0, np.nan, reports)  # left out; n and M stay
     batch, _ = batch_of(actions, counts, broken)
     moment = (actions.T * counts) @ actions
     total = actions[arm].T @ np.nan_to_num(broken)
-    np.testing.assert_allclose(
-        batches.least_squares(params, batch), 36 / 30 * np.linalg.solve(moment, total), rtol=1e-4
-    )
+    np.testing.assert_allclose(least_squares(params, batch), 36 / 30 * np.linalg.solve(moment, total), rtol=1e-4)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2, None])
@@ -199,7 +206,7 @@ def test_arms_are_trimmed_as_scipy_does(sample, share):
     reports = np.where(np.arange(36) == 20, np.inf, reports)
     batch, arm = batch_of(actions, counts, reports)
     params = stored(trimmed_elimination, actions, trim_share=share)
-    theta, slack, sound = (MEDIAN if share is None else TRIMMED).judge(params, None, None, batch)
+    theta, slack, sound = judged[MEDIAN if share is None else TRIMMED](params, batch)
     means = np.zeros(5)
     for a in np.flatnonzero(counts):
         own = np.sort(reports[(arm == a) & np.isfinite(reports)])
@@ -210,7 +217,7 @@ def test_arms_are_trimmed_as_scipy_does(sample, share):
     np.testing.assert_allclose(theta, want, rtol=1e-4)
     assert bool(sound) and float(slack) > 0
     gone, _ = batch_of(actions, counts, np.where(arm == 2, np.nan, reports))
-    assert not bool(TRIMMED.judge(params, None, None, gone)[2])
+    assert not bool(judged[TRIMMED](params, gone)[2])
 
 
 def test_buckets_are_solved_one_by_one(sample):
@@ -221,7 +228,7 @@ def test_buckets_are_solved_one_by_one(sample):
     for alpha, buckets in ((0.01, 6), (0.2, 7)):
         batch, arm = batch_of(actions, counts, reports)
         params = stored(median_elimination, actions, corruption_bound=alpha)
-        points, whole = bucket_estimates(params, batch)
+        points, whole = bucketed(params, batch)
         assert np.flatnonzero(whole).tolist() == list(range(buckets))
         of = np.concatenate(
             [np.repeat(np.arange(buckets), [len(x) for x in np.array_split(np.arange(n), buckets)]) for n in counts]
@@ -230,19 +237,17 @@ def test_buckets_are_solved_one_by_one(sample):
             want = np.linalg.lstsq(actions[arm[of == g]], reports[of == g], rcond=None)[0]
             np.testing.assert_allclose(points[g], want, rtol=2e-3, atol=1e-3)
     lacking, _ = batch_of(actions, counts, np.where(np.arange(36) == 0, np.nan, reports))
-    points, whole = bucket_estimates(params, lacking)  # two of nine reports of arm 0 in each of the first buckets
+    points, whole = bucketed(params, lacking)  # two of nine reports of arm 0 in each of the first buckets
     assert whole[:7].all() and np.isfinite(points).all()
     lacking, _ = batch_of(actions, counts, np.where(np.arange(36) == 8, np.nan, reports))
-    assert np.flatnonzero(~bucket_estimates(params, lacking)[1][:7]).tolist() == [
-        6
-    ]  # its last bucket had that one only
+    assert np.flatnonzero(~bucketed(params, lacking)[1][:7]).tolist() == [6]  # its last bucket had that one only
 
 
 def test_the_straw_mans_points_average_to_least_squares(sample):
     actions, counts, reports = sample
     batch, arm = batch_of(actions, counts, reports)
     params = stored(median_elimination, actions, points="reports")
-    points, present = report_estimates(params, batch)
+    points, present = by_report(params, batch)
     assert int(present.sum()) == 36
     want = np.linalg.lstsq(actions[arm], reports, rcond=None)[0]
     np.testing.assert_allclose(np.asarray(points)[:36].mean(0), want, rtol=1e-3, atol=1e-4)
@@ -252,10 +257,11 @@ def test_fifty_weiszfeld_steps():
     rng = np.random.default_rng(2)
     points = rng.normal(size=(40, 3))
     points[:15] += [100.0, 0.0, -1e5]
-    found = plain_median(jnp.asarray(points, jnp.float32), jnp.arange(40) < 38)
+    median = uncompiled(plain_median)
+    found = median(np.float32(points), np.arange(40) < 38)
     want = optimize.minimize(lambda z: np.linalg.norm(points[:38] - z, axis=1).sum(), np.zeros(3), method="Nelder-Mead")
     np.testing.assert_allclose(found, want.x, atol=5e-3)
-    assert plain_median(jnp.ones((4, 2)), jnp.zeros(4, bool)).tolist() == [0, 0]
+    assert median(np.ones((4, 2), np.float32), np.zeros(4, bool)).tolist() == [0, 0]
 
 
 # noise of central releases
@@ -272,13 +278,15 @@ def test_central_noise_has_its_scale(mechanism):
     algorithm = private_elimination(actions=np.eye(4), horizon=400, epsilon=0.5, mechanism=mechanism, **more)
     params, judge = cast(algorithm.params), (LAPLACE if mechanism == "laplace" else GAUSSIAN).judge
 
-    def theta(seed, scale):
-        own = params._replace(mechanism_scale=scale)
-        return judge(own, Draws(seed, "alg/close"), jnp.int32(9), batch)[0]
+    @jax.jit
+    def thetas(seeds, scale):
+        one = lambda seed: judge(
+            params._replace(mechanism_scale=scale), Draws(seed, "alg/close"), jnp.int32(9), batch)[0]  # fmt: skip
+        return jax.vmap(one)(seeds)
 
-    seeds = jnp.arange(4000, dtype=jnp.uint32)
-    np.testing.assert_allclose(theta(seeds[0], 0.0), THETA, atol=1e-6)
-    noise = np.asarray(jax.vmap(theta, (0, None))(seeds, 1.0)) - THETA.astype(np.float32)
+    seeds = np.arange(4000, dtype=np.uint32)
+    np.testing.assert_allclose(thetas(seeds, np.float32(0.0))[0], THETA, atol=1e-6)
+    noise = np.asarray(thetas(seeds, np.float32(1.0))) - THETA.astype(np.float32)
     law = stats.laplace(scale=4.0) if mechanism == "laplace" else stats.norm(scale=4 * math.sqrt(2 * math.log(125)))
     for a in range(4):
         assert stats.kstest(noise[:, a] * counts[a], law.cdf).pvalue > 1e-4
@@ -293,19 +301,19 @@ def test_private_radii_by_hand():
     laplace = private_elimination(actions=EYE, horizon=1000, epsilon=0.5, num_batches=3)
     log = math.log(2 * 4 * 3 / 0.05)
     want = 0.5 * math.sqrt(2 * log / 10) + 4 * 4 * log / (10 * 0.5)
-    draws = Draws(jnp.uint32(0), "alg/close")
-    assert float(LAPLACE.judge(cast(laplace.params), draws, jnp.int32(1), batch)[1]) == pytest.approx(
-        2 * want, rel=1e-4
-    )
+
+    def radius(rule, params):
+        judge = lambda params, batch: rule.judge(params, Draws(jnp.uint32(0), "alg/close"), jnp.int32(1), batch)[1]
+        return float(uncompiled(judge)(cast(params), batch))
+
+    assert radius(LAPLACE, laplace.params) == pytest.approx(2 * want, rel=1e-4)
     gaussian = private_elimination(actions=EYE, horizon=1000, epsilon=0.5, mechanism="gaussian", delta=0.01)
     log, scale = (
         math.log(2 * 4 * 9 / 0.05),
         4 * math.sqrt(2 * math.log(125)),
     )  # 2 + 4 + ... + 2^9 is the first above 1000
     want = math.sqrt(2 * log * (1 / 10 + scale**2 / 100))
-    assert float(GAUSSIAN.judge(cast(gaussian.params), draws, jnp.int32(1), batch)[1]) == pytest.approx(
-        2 * want, rel=1e-4
-    )
+    assert radius(GAUSSIAN, gaussian.params) == pytest.approx(2 * want, rel=1e-4)
 
 
 def test_what_is_spent():
@@ -326,22 +334,27 @@ ARMS = ARMS / np.linalg.norm(ARMS, axis=1, keepdims=True)
 LINEAR = jb.environments.linear_arms(actions=ARMS, theta=[0.6, -0.6, 0.3], noise="rademacher")
 
 
+@pytest.mark.dealt(6)
 def test_without_their_own_they_are_least_squares_elimination():
     """Same batches, radius and report noise: the same plays, seed for seed."""
-    ds = jb.sweep(
-        {
-            "plain": partial(robust_elimination, num_batches=4, variance_bound="observed"),
-            "trimmed": partial(trimmed_elimination, num_batches=4, trim_share=0.0),
-            "central": partial(private_elimination, num_batches=4),
-        },
-        LINEAR, horizon=3000, seeds=8, checkpoints=20, progress=False, grid={"epsilon": [2.0, math.inf]},
-    )  # fmt: skip
-    plain, trimmed, central = (ds.regret.sel(algorithm=name).values for name in ("plain", "trimmed", "central"))
+    settings = {"actions": ARMS, "horizon": 3000, "num_batches": 4}
+    factories = {
+        "plain": partial(robust_elimination, variance_bound="observed"),
+        "trimmed": partial(trimmed_elimination, trim_share=0.0), "central": private_elimination,
+    }  # fmt: skip
+    runs = {}
+    for name, factory in factories.items():
+        made = [factory(epsilon=epsilon, **settings) for epsilon in (2.0, math.inf)]
+        runs[name] = plays.played(
+            [plays.Lane(seed, one, LINEAR) for one in made for seed in range(8)], compiled=False, dtype="float32"
+        )
+    plain, trimmed, central = (np.array([run.history.action for run in runs[name]]) for name in factories)
     np.testing.assert_array_equal(trimmed, plain)
-    np.testing.assert_array_equal(central[1], plain[1])
-    assert not np.array_equal(plain[0], plain[1])
-    private = ds.active_arms.sel(epsilon=2.0)  # noise on sums is smaller than noise on every reward
-    assert (private.sel(algorithm="central") < private.sel(algorithm="plain")).any()
+    np.testing.assert_array_equal(central[8:], plain[8:])
+    assert not np.array_equal(plain[:8], plain[8:])
+    # noise on sums is smaller than noise on every reward
+    left = {name: np.array([run.diagnostics["active_arms"] for run in runs[name][:8]]) for name in factories}
+    assert (left["central"] < left["plain"]).any()
 
 
 def test_one_program_serves_a_grid():
@@ -382,15 +395,14 @@ def test_robust_estimators_keep_the_best_arm():
     assert min(kept["median"], kept["trimmed"], kept["arm median"]) >= 0.9 and kept["phased"] <= 0.2, kept
 
 
+@pytest.mark.dealt(6)
 def test_an_attack_waits_for_a_batch():
     """The first batch decides; where its reports are lost nothing goes, and the second decides."""
-    attack = jb.adversaries.huber(corruption=1.0, kind="burst", value="nan", batch=1)
-    ds = jb.sweep(
-        partial(bogunovic_elimination, corruption_budget=0.0, noise_scale=0.1), QUIET, horizon=2000, seeds=8,
-        checkpoints=2,
-        progress=False, grid={"message_adversary.corruption": [0.0, 1.0]}, message_adversary=attack,
-    )  # fmt: skip
-    assert (ds.active_arms == 1).all() and ds.batches.values[0].T.tolist() == [[1, 2]] * 8
+    algorithm = bogunovic_elimination(actions=EYE, horizon=2000, corruption_budget=0.0, noise_scale=0.1)
+    attacks = [jb.adversaries.huber(corruption=share, kind="burst", value="nan", batch=1) for share in (0.0, 1.0)]
+    lanes = [plays.Lane(seed, algorithm, QUIET, None, attack) for attack in attacks for seed in range(4)]
+    runs = [run.diagnostics for run in plays.played(lanes, compiled=False, dtype="float32")]
+    assert [int(run["batches"]) for run in runs] == [1] * 4 + [2] * 4 and all(run["active_arms"] == 1 for run in runs)
 
 
 # bad input

@@ -136,24 +136,36 @@ RIVALS = {
 }  # fmt: skip
 
 
+def compare(name, cases):
+    """Fast runs of (settings, world, noisy) against literal ones, which are returned."""
+    pair, horizon, _ = RIVALS[name]
+    pairs = [pair(world, horizon, **settings) for settings, world, _ in cases]
+    wants = [run(float(noisy)) for (_, run), (_, _, noisy) in zip(pairs, cases, strict=True)]
+    compared([(made, *case[1:]) for (made, _), case in zip(pairs, cases, strict=True)], wants)
+    return wants
+
+
+# the others are estimators of algorithms that are here
+ALGORITHMS = ["phased", "bogunovic", "laplace", "gaussian", "concentrated", "buckets", "trimmed"]
+
+
+@pytest.mark.parametrize("name", dealt(RIVALS, 3, always=ALGORITHMS))
+def test_paths_of_comparators_are_those_of_the_transcription(name):
+    _, horizon, all_settings = RIVALS[name]
+    cases = [(settings, World(10 * i + j, horizon, **number(meeting)), True)
+             for i, settings in enumerate(all_settings) for j, meeting in enumerate(MEETINGS.values())]  # fmt: skip
+    quiet = [(settings, World(10 * i, horizon, **number(MEETINGS["nothing"])), False)
+             for i, settings in enumerate(all_settings) if settings.get("epsilon", math.inf) < math.inf]  # fmt: skip
+    wants = compare(name, cases + quiet)
+    assert sum(K - len(want.batches[-1].active) for want in wants[: len(cases)]) > 2 * len(all_settings)
+
+
 def met(name):
-    """The worlds and pairs of a comparator's cases, and whether there is noise to leave out."""
+    """The literal runs of a comparator's cases: of the noise's scale and a module."""
     pair, horizon, all_settings = RIVALS[name]
     for i, settings in enumerate(all_settings):
         for j, meeting in enumerate(MEETINGS.values()):
-            world = World(10 * i + j, horizon, **number(meeting))
-            yield world, *pair(world, horizon, **settings), j == 0 and settings.get("epsilon", math.inf) < math.inf
-
-
-@pytest.mark.parametrize("name", dealt(RIVALS, 2))
-def test_paths_of_comparators_are_those_of_the_transcription(name):
-    dropped = 0
-    for world, made, run, also_without_noise in met(name):
-        _, want = compared(made, run, world, world.seed)
-        dropped += K - len(want.batches[-1].active)
-        if also_without_noise:
-            compared(made, run, world, world.seed, noisy=False)
-    assert dropped > 2 * len(RIVALS[name][2])
+            yield pair(World(10 * i + j, horizon, **number(meeting)), horizon, **settings)[1]
 
 
 PLANTED = [
@@ -178,21 +190,21 @@ PLANTED = [
 
 @functools.cache
 def literal_paths(name):
-    return [run(1.0).actions for _, _, run, _ in met(name)]
+    return [run(1.0).actions for run in met(name)]
 
 
 @pytest.mark.parametrize(("name", "error"), errors(PLANTED, rivals))
 def test_a_planted_error_forks_a_path(name, error):
     wrong = planted(*error)
     cases = zip(literal_paths(name), met(name), strict=True)
-    assert any(not np.array_equal(right, run(1.0, wrong).actions) for right, (_, _, run, _) in cases)
+    assert any(not np.array_equal(right, run(1.0, wrong).actions) for right, run in cases)
 
 
-@pytest.mark.parametrize(("name", "meeting"), [
-    ("phased", "coins"), ("trimmed", "target"), ("buckets", "flip"), ("laplace", "sign, rewards"),
-])  # fmt: skip
+ATTACKS = [("phased", "coins"), ("trimmed", "target"), ("buckets", "flip"), ("laplace", "sign, rewards")]
+
+
+@pytest.mark.parametrize(("name", "meeting"), dealt(ATTACKS, 4))
 def test_paths_of_comparators_under_other_attacks(name, meeting):
-    pair, horizon, all_settings = RIVALS[name]
-    for i, settings in enumerate(all_settings):
-        world = World(i, horizon, **number(OTHERS[meeting]))
-        compared(*pair(world, horizon, **settings), world, i)
+    _, horizon, all_settings = RIVALS[name]
+    compare(name, [(settings, World(i, horizon, **number(OTHERS[meeting])), True)
+                   for i, settings in enumerate(all_settings)])  # fmt: skip

@@ -1,41 +1,37 @@
 """CRIMED: its divergence, literal paths, law, regret, invariants, limits and refusals."""
 
-import importlib
 import math
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pytest
 from planting import errors, planted
+from plays import Lane, played
 from reference import crimed as reference
 
 import jaxbandits as jb
 from jaxbandits import theory
 from jaxbandits.algorithms import crimed
 
-compilation = importlib.import_module("jaxbandits.sweeps.compilation.compiled")
-FULLY = compilation.WIDE_VECTORS
 MEANS = [1.0, 0.0, 0.0, -1.0]
 K, T = 4, 400
 ARMS = partial(jb.environments.gaussian_arms, means=MEANS)
 FAR = partial(jb.adversaries.huber, corruption=0.1)
 # what the factory is told, and the attack
 CASES = {
-    "clean": ({}, None),
-    "infinite": ({"corruption_bound": 0.1}, partial(FAR, value="inf")),
-    "below": ({"corruption_bound": 0.1, "noise_scale": 1.5}, partial(FAR, value="-inf", corruption=0.3)),
-    "undefined": ({"corruption_bound": 0.2, "noise_scale": 0.5}, partial(FAR, value="nan")),
-    "swapped": ({"corruption_bound": 0.0}, partial(FAR, kind="swapped")),
+    "clean": ({}, {"corruption": 0.0}),
+    "infinite": ({"corruption_bound": 0.1}, {"value": "inf"}),
+    "below": ({"corruption_bound": 0.1, "noise_scale": 1.5}, {"value": "-inf", "corruption": 0.3}),
+    "undefined": ({"corruption_bound": 0.2, "noise_scale": 0.5}, {"value": "nan"}),
+    "swapped": ({"corruption_bound": 0.0}, {"kind": "swapped"}),
 }
 
 
-def run_of(case, seed):
+@cache
+def runs_of(case, seeds=3):
     arguments, attack = CASES[case]
-    algorithm = crimed(num_arms=K, horizon=T, **arguments)
-    adversary = None if attack is None else attack()
-    return jb.simulate(
-        algorithm, ARMS(), reward_adversary=adversary, seed=seed, history=True, checkpoints=1, dtype="float64"
-    ).history
+    parts = crimed(num_arms=K, horizon=T, **arguments), ARMS(), FAR(**attack)
+    return [run.history for run in played([Lane(seed, *parts) for seed in range(seeds)], checkpoints=1)]
 
 
 def literal(case, rewards, wrong=reference):
@@ -51,8 +47,7 @@ def paid(history):
 
 @pytest.mark.parametrize("case", CASES)
 def test_paths_are_the_literal_ones(case):
-    for seed in range(3):
-        history = run_of(case, seed)
+    for history in runs_of(case):
         np.testing.assert_array_equal(history.action, literal(case, paid(history)))
         assert np.isfinite(history.reward).all() == (case in ("clean", "swapped"))
 
@@ -65,35 +60,14 @@ def test_paths_are_the_literal_ones(case):
 def test_planted_errors_fork_the_path(error):
     wrong = planted(*error)
 
-    def differs(seed):
-        history = run_of("infinite", seed)
-        return (history.action != literal("infinite", paid(history), wrong)).any()
-
-    assert any(differs(seed) for seed in range(4))
+    assert any((history.action != literal("infinite", paid(history), wrong)).any() for history in runs_of("infinite"))
 
 
-def test_the_law_is_that_of_the_literal_loop():
-    seeds, random, means = 200, np.random.default_rng(1), np.array(MEANS)
-
-    def regret():
-        noise, struck = random.standard_normal(T), random.random(T) < 0.1
-        actions = literal("infinite", lambda t, arm: math.inf if struck[t - 1] else means[arm] + noise[t - 1])
-        return np.sum(means.max() - means[actions])
-
-    arguments, attack = CASES["infinite"]
-    found = jb.sweep(
-        partial(crimed, **arguments), ARMS, reward_adversary=attack, horizon=T, seeds=seeds, checkpoints=1,
-        progress=False,
-    )  # fmt: skip
-    ours, theirs = np.asarray(found.regret)[0, :, -1], np.array([regret() for _ in range(seeds)])
-    assert abs(ours.mean() - theirs.mean()) < 4 * math.hypot(ours.std(), theirs.std()) / math.sqrt(seeds)
-
-
-def test_regret_is_the_specified_one(monkeypatch):
-    monkeypatch.setattr(compilation, "WIDE_VECTORS", FULLY)  # it plays for long
-    found = jb.sweep(crimed, ARMS, horizon=3000, seeds=200, checkpoints=1, progress=False)
+@pytest.mark.dealt(8)
+def test_regret_is_the_specified_one():
+    found = jb.sweep(crimed, ARMS, horizon=3000, seeds=64, checkpoints=1, progress=False)
     regret = np.asarray(found.regret)[0, :, -1]
-    assert abs(regret.mean() - 49.0) < 4 * math.hypot(regret.std() / math.sqrt(200), 1.0)
+    assert abs(regret.mean() - 49.0) < 4 * math.hypot(regret.std() / 8, 1.0)
 
 
 def test_values_of_the_divergence():
@@ -132,16 +106,13 @@ def test_the_divergence_is_that_of_the_least_favourable_pair(gap, eps):
 
 
 def test_a_huge_reward_counts_as_an_infinite_one():
-    actions = []
-    for value in (1e9, "inf", "nan", 1e30):
-        attack = FAR(value=value)
-        run = jb.simulate(crimed(num_arms=K, horizon=T), ARMS(), reward_adversary=attack, seed=3, history=True)
-        actions.append(np.asarray(run.history.action))
+    algorithm, attacks = crimed(num_arms=K, horizon=T), [FAR(value=value) for value in (1e9, "inf", "nan", 1e30)]
+    attacks.append(FAR(corruption=1.0, value="-inf"))
+    runs = played([Lane(3, algorithm, ARMS(), attack) for attack in attacks], checkpoints=1, dtype="float32")
+    *actions, all_infinite = (run.history.action for run in runs)
     assert all((other == actions[0]).all() for other in actions) and np.bincount(actions[0])[0] > T / 2
     # every reward infinite: medians are equal, and arms take turns
-    all_infinite = FAR(corruption=1.0, value="-inf")
-    run = jb.simulate(crimed(num_arms=K, horizon=40), ARMS(), reward_adversary=all_infinite, history=True)
-    assert run.history.action.tolist() == [*range(K)] * 10
+    assert all_infinite.tolist() == [*range(K)] * (T // K)
 
 
 def test_close_arms_are_explored_for_ever():

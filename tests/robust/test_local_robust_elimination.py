@@ -1,15 +1,18 @@
 """Corruption before and after local privacy: paths, numbers, the estimator, regret, limits and refusals."""
 
 import math
-from functools import partial
+from functools import cache, partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from against_reference import exact_draw
+from dealt import dealt
+from numpy_draws import NumpyDraws
 from planting import errors, planted
+from plays import Lane, played
 from reference import private_robust_rivals as rivals
+from uncompiled import uncompiled
 
 import jaxbandits as jb
 from jaxbandits import theory
@@ -32,22 +35,24 @@ NAMES = {"order": "moment_order", "bound": "moment_bound", "before": "corruption
 bernoulli = partial(jb.environments.bernoulli_arms, means=WIDE)
 
 
-def run_of(case, seed):
+@cache
+def runs_of(case, seeds=10):
+    """Histories by seed."""
     arguments = {NAMES.get(name, name): value for name, value in CASES[case].items()}
     algorithm = local(num_arms=5, horizon=T, **arguments)
-    return jb.simulate(algorithm, bernoulli(), seed=seed, history=True, checkpoints=1, dtype="float64").history
+    lanes = [Lane(seed, algorithm, bernoulli()) for seed in range(seeds)]
+    return [run.history for run in played(lanes, checkpoints=1)]
 
 
 def literal(case, history, seed, reference=rivals):
     pay = lambda t, arm: float(history.reward[t - 1]) if history.action[t - 1] == arm else 0.0
-    uniform = exact_draw(seed, "alg/encode/bit", "uniform", np.arange(T + 1))
+    uniform = NumpyDraws(seed, "alg/encode/bit").uniform(np.arange(T + 1))
     return reference.local_robust_elimination(pay, lambda t: uniform[t], num_arms=5, horizon=T, **CASES[case])
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_paths_and_estimates_are_the_literal_ones(case):
-    for seed in range(3):
-        history = run_of(case, seed)
+    for seed, history in enumerate(runs_of(case)[:3]):
         actions, released = literal(case, history, seed)
         np.testing.assert_array_equal(history.action, actions)
         values = np.asarray(history.released)
@@ -63,7 +68,7 @@ def test_planted_errors_fork_the_path(error):
     wrong = planted(*error)
 
     def differs(case, seed):
-        history = run_of(case, seed)
+        history = runs_of(case)[seed]
         actions, released = literal(case, history, seed, wrong)
         values = np.asarray(history.released)
         values, told = values[~np.isnan(values)], np.array([value for _, _, value in released])
@@ -88,10 +93,14 @@ def test_a_report_tells_rewards_apart_by_no_more_than_its_claim():
         child = lambda self, name: self
         uniform = lambda self, t: (t.astype(jnp.float32) - 0.5) / 20_000
 
-    algorithm = local(num_arms=2, horizon=100, epsilon=1.0, moment_order=math.inf)
-    t = jnp.arange(1, 20_001)
-    encode = rules(2, "zero").encode
-    share = lambda x: float(jnp.mean(encode(algorithm.params, jnp.float32(1.0), Grid(), t, jnp.full(t.shape, x)) > 0))
+    algorithm, encode = local(num_arms=2, horizon=100, epsilon=1.0, moment_order=math.inf), rules(2, "zero").encode
+    t = np.arange(1, 20_001, dtype=np.int32)
+
+    @uncompiled
+    def sent(x):
+        return encode(algorithm.params, jnp.float32(1.0), Grid(), jnp.asarray(t), jnp.full(t.shape, x))
+
+    share = lambda x: np.mean(sent(np.float32(x)) > 0)
     assert share(1.0) / share(-1.0) == pytest.approx(math.e, rel=1e-3)
     for odd in (math.nan, math.inf, -1.5, 1.001):
         assert share(odd) == pytest.approx(0.5, abs=1e-4)
@@ -99,10 +108,11 @@ def test_a_report_tells_rewards_apart_by_no_more_than_its_claim():
 
 def test_the_mean_of_reports_is_bounded_by_what_an_honest_one_can_be():
     c = 1 / math.tanh(0.5)
-    reports = jnp.array([math.inf, -math.inf, math.nan, 1e30, 0.5, -2 * c])
-    assert float(local_mean(reports, 2.0, 1.0)) == pytest.approx(0.5 / 6, rel=1e-5)
-    assert float(jax.jit(local_mean)(reports, 2.0, 1.0)) == pytest.approx(0.5 / 6, rel=1e-5)
-    for wrong, name in (((jnp.zeros((2, 2)), 1.0, 1.0), "reports"), ((reports, 0.0, 1.0), "clip"),
+    reports = np.array([math.inf, -math.inf, math.nan, 1e30, 0.5, -2 * c], np.float32)
+    mean = lambda reports: local_mean(reports, 2.0, 1.0)
+    assert float(uncompiled(mean)(reports)) == pytest.approx(0.5 / 6, rel=1e-5)
+    assert float(jax.jit(mean)(reports)) == pytest.approx(0.5 / 6, rel=1e-5)
+    for wrong, name in (((np.zeros((2, 2)), 1.0, 1.0), "reports"), ((reports, 0.0, 1.0), "clip"),
                         ((reports, 1.0, 0.0), "epsilon")):  # fmt: skip
         with pytest.raises(ValueError, match=name):
             local_mean(*wrong)
@@ -116,12 +126,14 @@ def test_the_mean_under_corrupted_rewards():
     x = np.where(random.random((runs, n)) < 0.05, level, x)
     x = np.where(np.abs(x) <= level, x, 0)
     reports = np.where(random.random((runs, n)) < 0.5 + x / (2 * c * level), c * level, -c * level)
-    found = jax.vmap(lambda y: local_mean(y, level, 1.0))(jnp.asarray(reports, jnp.float32))
-    error = float(jnp.std(found)) / math.sqrt(runs)
-    assert abs(float(jnp.mean(found)) - 0.6497) < 4 * math.hypot(error, 0.0023)
+    found = uncompiled(jax.vmap(lambda y: local_mean(y, level, 1.0)))(np.float32(reports))
+    error = np.std(found) / math.sqrt(runs)
+    assert abs(np.mean(found) - 0.6497) < 4 * math.hypot(error, 0.0023)
 
 
-@pytest.mark.parametrize(("after", "mean", "error"), [(0.0, 3119, 69), (0.02, 6333, 81)])
+@pytest.mark.parametrize(
+    ("after", "mean", "error"), dealt([(0.02, 6333, 81), (0.0, 3119, 69)], 4, always=[(0.02, 6333, 81)])
+)
 def test_regret_is_the_specified_one(after, mean, error):
     attack = {"message_adversary": partial(jb.adversaries.huber, corruption=after, kind="target", value=1e9)}
     found = jb.sweep(

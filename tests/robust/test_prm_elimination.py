@@ -1,27 +1,25 @@
-"""PRM elimination: formulas by hand, paths against a loop pull by pull, exact counts, limits and errors."""
+"""PRM elimination: formulas and blocks by hand, and errors. Its paths: test_private_robust_reference.py."""
 
 import math
-from functools import partial
+from functools import cache
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from uncompiled import uncompiled
 
 import jaxbandits as jb
 from jaxbandits.algorithms.robust import prm_formulas
 from jaxbandits.algorithms.robust.prm_block import Bins, Constants, empty, estimate, extended, left
 from jaxbandits.algorithms.robust.prm_elimination import prm_elimination
-from jaxbandits.random import Draws, to_laplace
+from jaxbandits.random import Draws
 
-MEANS = [0.9, 0.7, 0.5, 0.3, 0.1]
 ARGUMENTS = {
     "moment": "raw", "epsilon": 0.5, "horizon": 1000, "moment_order": 2.0, "moment_bound": 1.0, "mean_bound": None,
     "corruption_bound": 0.0, "failure_prob": math.exp(-4), "radius": "order", "clip_scale": 1.0, "sampling_scale": 0.5,
     "privacy_scale": 0.75, "corruption_scale": 0.5, "threshold_scale": 1.0, "histogram_scale": 8.0, "guard_bins": 0,
     "clip_mode": "shifted",
 }  # fmt: skip
-gaussian = partial(jb.environments.gaussian_arms, means=MEANS, scale=0.3)
 
 
 def checked(**changes):
@@ -130,52 +128,65 @@ def test_bad_input_is_named(changes, match):
 # one block
 
 
+@cache
+def block_functions(bins, slots):
+    """What a block holds at first, what it holds after a window of `slots` plays, and its estimate."""
+
+    def draws():
+        return Draws(jnp.uint32(1), "alg/update")
+
+    def after(block, pulls, used, value, play, constants, t):
+        more = constants, bins, Bins(8, -4.0, 1.0), jnp.float32(1), draws(), t
+        return extended(block, pulls, used, value, play, *more)
+
+    def value(block, pulls, constants, t):
+        return estimate(block, pulls, constants, bins, jnp.float32(1), draws(), t)
+
+    return uncompiled(lambda: empty(bins, jnp.float32)), uncompiled(after), uncompiled(value)
+
+
 def block_of(windows, pulls, bins, clip, noise=0.0):
     """The estimate of rewards given in windows, each padded with plays that are not used."""
-    draws, constants = (
-        Draws(jnp.uint32(1), "alg/update"),
-        Constants(*(jnp.float32(x) for x in (clip, 4.0, noise, noise))),
-    )
-    block, t, histogram = empty(bins, jnp.float32), 0, Bins(8, -4.0, 1.0)
+    constants, pulls = Constants(*(np.float32(x) for x in (clip, 4.0, noise, noise))), np.int32(pulls)
+    first, after, value_of = block_functions(bins, 10)
+    block, t = first(), 0
     for rewards in windows:
-        assert len(rewards) <= left(block, jnp.int32(pulls), bins)
+        assert len(rewards) <= left(block, pulls, bins)
         t += len(rewards)
-        value = jnp.asarray([*rewards, 100.0, np.nan], jnp.float32)
-        play = jnp.arange(len(value)) < len(rewards)
-        block, full = extended(
-            block,
-            jnp.int32(pulls),
-            jnp.int32(len(rewards)),
-            value,
-            play,
-            constants,
-            bins,
-            histogram,
-            jnp.float32(1),
-            draws,
-            t,
-        )
+        value = np.full(10, np.nan, np.float32)
+        value[: len(rewards) + 1] = [*rewards, 100.0]
+        play = np.arange(10) < len(rewards)
+        block, full = after(block, pulls, np.int32(len(rewards)), value, play, constants, np.int32(t))
     assert bool(full)
-    return float(estimate(block, jnp.int32(pulls), constants, bins, jnp.float32(1), draws, t))
+    return float(value_of(block, pulls, constants, np.int32(t)))
+
+
+def truncated(x, clip):
+    return float(uncompiled(jb.estimators.truncated_mean)(np.float32(x), clip))
+
+
+def histogram(x, *arguments):
+    """The estimate and its left edge."""
+    return [float(v) for v in uncompiled(lambda x: jb.estimators.histogram_mean(x, *arguments))(np.float32(x))]
 
 
 def test_a_block_is_the_estimators_mean_however_it_is_cut():
     x = np.array([0.5, 1.5, np.inf, 1.0, 1.25, 2.0, np.nan, 1.75], np.float32)
-    raw = float(jb.estimators.truncated_mean(jnp.asarray(x), 2.0))
+    raw = truncated(x, 2.0)
     assert raw == (0.5 + 1.5 + 1.0 + 1.25 + 2.0 + 1.75) / 8
-    central = jb.estimators.histogram_mean(jnp.asarray(x), 0.8, 4.0, 1.0)
-    assert [float(v) for v in central] == [1 + (0.25 + 0.75) / 4, 1.0]
+    central = histogram(x, 0.8, 4.0, 1.0)
+    assert central == [1 + (0.25 + 0.75) / 4, 1.0]
     for cuts in ([8], [4, 4], [1, 3, 2, 2]):
         windows = np.split(x, np.cumsum(cuts)[:-1])
         assert block_of(windows, 8, 0, 2.0) == raw
         if len(cuts) > 1:
-            assert block_of(windows, 8, 8, 0.8) == float(central.estimate)
+            assert block_of(windows, 8, 8, 0.8) == central[0]
 
 
 def test_an_odd_block_drops_its_last_reward_and_empty_bins_are_noisy_too():
-    even = jb.estimators.histogram_mean(jnp.array([1.5, 1.5, 1.0, 1.5]), 2.0, 4.0, 1.0)
-    odd = jb.estimators.histogram_mean(jnp.array([1.5, 1.5, 1.0, 1.5, 7.0]), 2.0, 4.0, 1.0)
-    assert even == odd and float(even.estimate) == 1.25
+    even = histogram([1.5, 1.5, 1.0, 1.5], 2.0, 4.0, 1.0)
+    odd = histogram([1.5, 1.5, 1.0, 1.5, 7.0], 2.0, 4.0, 1.0)
+    assert even == odd and even[0] == 1.25
     found = {block_of([[1.5, 1.5], [1.0, 1.5]], 4, 8, 2.0, noise=noise) for noise in (0.0, 50.0)}
     assert len(found) == 2
 
@@ -185,128 +196,9 @@ def test_estimators_move_little():
     one reward moves the truncated mean by at most 2 M / n and the shares of the bins by at most 2 / n.
     """
     rng = np.random.default_rng(0)
-    x = jnp.asarray(rng.standard_cauchy(40), jnp.float32)
-    base = float(jb.estimators.truncated_mean(x, 1.5))
+    x = np.float32(rng.standard_cauchy(40))
+    changed = lambda value: np.where(np.arange(40) == 3, np.float32(value), x)
+    base = truncated(x, 1.5)
     for value in (np.inf, -1.5, 1.5, np.nan):
-        assert abs(float(jb.estimators.truncated_mean(x.at[3].set(value), 1.5)) - base) <= 3.0 / 40 + 1e-6
-    assert abs(float(jb.estimators.truncated_mean(x.at[:].set(1.5).at[0].set(-1.5), 1.5)) - 1.5) == pytest.approx(
-        3 / 40
-    )
-
-
-# whole paths
-
-
-def literal(algorithm, rewards, horizon, seed, *, central, exploration="batch"):
-    """Actions [T] of Algorithm 1, pull by pull; rewards(t, arm), noise from the addressed streams."""
-    p, num_arms = algorithm.params, len(MEANS)
-    streams = {
-        name: Draws(jnp.uint32(seed), f"alg/{name}", jnp.float64) for name in ("act/arm", "act/greedy", "update/mean")
-    }
-    bins = Draws(jnp.uint32(seed), "alg/update/bins", jnp.float64)
-    actions, active, latest = [], list(range(num_arms)), {}
-
-    def uniform(name, t):
-        return float(streams[name].uniform(jnp.int32(t)))
-
-    def pull(arm):
-        actions.append(arm)
-        return rewards(len(actions), arm)
-
-    def estimated(x, b):
-        n, t = len(x), len(actions)
-        edge = 0.0
-        if central:
-            n = len(x) // 2
-            half, counts = x[:n], np.zeros(p.bins.num_bins)
-            for v in half:
-                j = (v - p.bins.first_edge) / p.bins.width
-                if 0 <= j < len(counts):
-                    counts[int(j)] += 1
-            noise = [
-                float(to_laplace(bins.at(jnp.int32(t - n), jnp.int32(j)), jnp.float64)) for j in range(len(counts))
-            ]
-            edge = p.bins.first_edge + p.bins.width * int(
-                np.argmax(counts / n + p.mechanism_scale * p.count_scale[b] * np.array(noise))
-            )
-            x = x[n:]
-        noise = float(streams["update/mean"].laplace(jnp.int32(t)))
-        kept = sum(v - edge for v in x if abs(v - edge) <= p.clip[b])
-        return edge + kept / n + p.mechanism_scale * p.noise_scale[b] * noise
-
-    for b in range(60):
-        size = 2 ** (b + 1)
-        if b < p.forced:
-            first = len(actions) + 1
-            arm = min(int(uniform("act/arm", first) * num_arms), num_arms - 1)
-            if exploration == "greedy" and not uniform("act/greedy", first) < p.greedy_prob:
-                unseen = [a for a in range(num_arms) if a not in latest]
-                arm = unseen[0] if unseen else max(latest, key=lambda a: (latest[a], -a))
-            x = []
-            for _ in range(size):
-                if exploration == "round":
-                    arm = min(int(uniform("act/arm", len(actions) + 1) * num_arms), num_arms - 1)
-                x.append(pull(arm))
-                if len(actions) == horizon:
-                    return actions
-            if exploration == "greedy":
-                latest[arm] = estimated(x, b)
-            continue
-        value = {}
-        for arm in active:
-            x = []
-            for _ in range(size):
-                x.append(pull(arm))
-                if len(actions) == horizon:
-                    return actions
-            value[arm] = estimated(x, b)
-        top = max(value.values())
-        active = [a for a in active if not top - value[a] > 2 * p.radius[b]]
-
-
-CASES = {
-    "raw": {"epsilon": 1.0},
-    "explicit": {"epsilon": math.inf, "radius": "explicit", "moment_order": 6.0, "moment_bound": 2.0,
-        "failure_prob": 0.5},
-    "contaminated": {"epsilon": 2.0, "corruption_bound": 0.05, "threshold_scale": 0.2},
-    "round": {"epsilon": 2.0, "corruption_bound": 0.05, "threshold_scale": 0.5, "exploration": "round"},
-    "greedy": {"epsilon": 2.0, "corruption_bound": 0.05, "threshold_scale": 0.5, "exploration": "greedy",
-        "greedy_prob": 0.3},
-    "central": {"epsilon": 1.0, "moment": "central", "mean_bound": 3.0, "moment_bound": 0.2, "histogram_scale": 0.5,
-        "guard_bins": 1},
-    "literal": {
-        "epsilon": 1.0, "moment": "central", "mean_bound": 3.0, "moment_bound": 0.2, "histogram_scale": 2.0,
-        "clip_mode": "literal", "exploration": "greedy",
-    },
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_paths_are_those_of_the_literal_loop(name):
-    horizon, arguments = 1500, CASES[name]
-    adversary = jb.adversaries.huber(corruption=0.02, kind="fixed", value="nan" if name == "contaminated" else "inf")
-    make = partial(prm_elimination, **arguments)
-    algorithm = make(num_arms=5, horizon=horizon)
-    removed = 0
-    for seed in range(4):
-        run = jb.simulate(
-            algorithm,
-            gaussian(),
-            reward_adversary=adversary,
-            seed=seed,
-            checkpoints=horizon,
-            history=True,
-            dtype="float64",
-        )
-        assert len(run.history.action) == horizon  # a lane at rest shows every play
-        with jax.enable_x64(True):
-            expected = literal(
-                algorithm, lambda t, arm, run=run: run.history.reward[t - 1], horizon, seed,
-                central=arguments.get("moment") == "central", exploration=arguments.get("exploration", "batch"),
-            )  # fmt: skip
-        np.testing.assert_array_equal(run.history.action, expected)
-        counts = np.cumsum(np.eye(5)[np.array(expected)], axis=0)
-        np.testing.assert_allclose(run.regret, counts @ (max(MEANS) - np.array(MEANS)))
-        np.testing.assert_array_equal(run.pulls, counts[-1])
-        removed += 5 - run.diagnostics["active_arms"]
-    assert removed > 0  # the rewards of the plays mattered
+        assert abs(truncated(changed(value), 1.5) - base) <= 3.0 / 40 + 1e-6
+    assert abs(truncated([-1.5] + [1.5] * 39, 1.5) - 1.5) == pytest.approx(3 / 40)

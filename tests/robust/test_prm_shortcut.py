@@ -3,11 +3,14 @@
 import math
 from functools import partial
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from dealt import dealt
+from dealt import dealt, others
+from plays import Lane, played
 from scipy import stats
+from uncompiled import uncompiled
 
 import jaxbandits as jb
 from jaxbandits.algorithms.robust.prm_elimination import prm_elimination
@@ -41,65 +44,55 @@ def test_counted_and_single_values_have_the_same_sum(seed):
     ceiling = 2.0 ** rng.integers(-3, 4)
     values = np.float32(ceiling * np.append(rng.uniform(-1, 1, 4), [1.0, -1.0]))
     units = [round(float(x) * 2**23 / ceiling) for x in values]
-    total, exact = integer_sums.nothing(jnp.float32), 0
+    nothing = uncompiled(lambda: integer_sums.nothing(jnp.float32))()
+    counted = uncompiled(lambda total, plays: integer_sums.added(total, jnp.asarray(values), ceiling, plays))
+    total, exact = nothing, 0
     for _ in range(50):
         plays = rng.multinomial(MAX_TRIALS, rng.dirichlet(np.ones(6) * 0.3))
-        total = integer_sums.added(total, jnp.asarray(values), ceiling, jnp.asarray(plays, jnp.int32))
+        total = counted(total, plays.astype(np.int32))
         exact += sum(n * u for n, u in zip(plays.tolist(), units, strict=True))
         assert int(total.high) * 2**23 + int(total.low) == exact and 0 <= int(total.low) < 2**23
-    one = integer_sums.added(integer_sums.nothing(jnp.float32), jnp.asarray(values), ceiling)
-    assert one == integer_sums.added(
-        integer_sums.nothing(jnp.float32), jnp.asarray(values), ceiling, jnp.ones(6, jnp.int32)
-    )
+    one = uncompiled(lambda total: integer_sums.added(total, jnp.asarray(values), ceiling))(nothing)
+    assert one == counted(nothing, np.ones(6, np.int32))
     assert int(one.high) * 2**23 + int(one.low) == sum(units)
 
 
 def test_a_full_window_of_the_largest_value_does_not_overflow():
-    for value in (1.0, -1.0):
-        x = jnp.full(integer_sums.MAX_PLAYS, value, jnp.float32)
-        total = integer_sums.nothing(jnp.float32)
+    add = jax.jit(lambda total, x, ceiling: integer_sums.added(total, x, ceiling))
+    value_of = uncompiled(lambda total, ceiling: integer_sums.value(total, ceiling, jnp.dtype(jnp.float32)))
+    for value in (np.float32(1.0), np.float32(-1.0)):
+        total = none = uncompiled(lambda: integer_sums.nothing(jnp.float32))()
         for _ in range(3):
-            total = integer_sums.added(total, x, 1.0)
-        assert float(integer_sums.value(total, 1.0, jnp.dtype(jnp.float32))) == 3 * integer_sums.MAX_PLAYS * value
-        x = jnp.full(2 * integer_sums.MAX_PLAYS, value, jnp.float32)
-        total = integer_sums.added(integer_sums.nothing(jnp.float32), x, 2.0)
-        assert float(integer_sums.value(total, 2.0, jnp.dtype(jnp.float32))) == 2 * integer_sums.MAX_PLAYS * value
+            total = add(total, np.full(integer_sums.MAX_PLAYS, value), np.float32(1.0))
+        assert float(value_of(total, np.float32(1.0))) == 3 * integer_sums.MAX_PLAYS * value
+        total = add(none, np.full(2 * integer_sums.MAX_PLAYS, value), np.float32(2.0))
+        assert float(value_of(total, np.float32(2.0))) == 2 * integer_sums.MAX_PLAYS * value
 
 
-@pytest.mark.parametrize(
-    "extra", [{}, {"moment": "central", "mean_bound": 8.0, "moment_bound": 0.25, "histogram_scale": 0.5}]
-)
+@pytest.mark.parametrize("extra", [{}, *others([CENTRAL], 4)])
 def test_releases_do_not_depend_on_the_checkpoints(extra):
     """Up to four checkpoints fit into a window; 200 of them cut it."""
     environment = jb.environments.gaussian_arms(means=MEANS, scale=0.3)
-    runs = [
-        jb.simulate(
-            prm_elimination(num_arms=3, horizon=6000, **QUICK | extra), environment, checkpoints=n, history=True
-        )
-        for n in (1, 7, 200)
-    ]
-    released = runs[0].history.released
+    lane = Lane(0, prm_elimination(num_arms=3, horizon=6000, **QUICK | extra), environment)
+    few, many = (played([lane], checkpoints=n, dtype="float32")[0].history for n in (1, 200))
+    released = few.released
     assert np.isfinite(released).sum() >= 8
-    for other in runs[1:]:
-        values = other.history.released
-        np.testing.assert_array_equal(released[np.isfinite(released)], values[np.isfinite(values)])
-        np.testing.assert_array_equal(runs[0].history.action, other.history.action)
-        np.testing.assert_array_equal(runs[0].pulls, other.pulls)
-        assert runs[0].regret[-1] == other.regret[-1]
+    np.testing.assert_array_equal(released[np.isfinite(released)], many.released[np.isfinite(many.released)])
+    np.testing.assert_array_equal(few.action, many.action)
 
 
 # the shortcut
 
 
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", dealt(MAKERS, 3, always=["ucb"]))
 def test_sure_rewards_take_the_same_path(name):
     """Arms that pay 0 and 1 for sure leave nothing to draw; noise and normals are those of the plain run, or off."""
-    sure = partial(jb.environments.bernoulli_arms, means=[0.0, 1.0, 1.0])
-    for epsilon in (QUICK["epsilon"], math.inf):
-        plain, short = (sweep(partial(MAKERS[name], epsilon=epsilon, shortcut=s), sure) for s in (False, True))
-        np.testing.assert_array_equal(plain.regret, short.regret)
-        np.testing.assert_array_equal(plain.pulls, short.pulls)
-    assert len(np.unique(plain.pulls)) > 2
+    sure, grid = partial(jb.environments.bernoulli_arms, means=[0.0, 1.0, 1.0]), {"epsilon": [2.0, math.inf]}
+    given = {key: value for key, value in MAKERS[name].keywords.items() if key != "epsilon"}
+    plain, short = (sweep(partial(MAKERS[name].func, shortcut=s, **given), sure, grid=grid) for s in (False, True))
+    np.testing.assert_array_equal(plain.regret, short.regret)
+    np.testing.assert_array_equal(plain.pulls, short.pulls)
+    assert len(np.unique(plain.pulls.isel(epsilon=1))) > 2
 
 
 INF, SWAPPED, BOTH_SIGNS = {"kind": "fixed", "value": "inf"}, {"kind": "swapped"}, {"kind": "random_sign", "value": 0.8}
@@ -113,7 +106,7 @@ LAWS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "kind"), dealt(LAWS, 2))
+@pytest.mark.parametrize(("name", "kind"), dealt(LAWS, 6, always=[("ucb", None)]))
 def test_the_shortcut_has_the_law_of_the_plain_draws(kind, name):
     adversary = None if kind is None else partial(jb.adversaries.huber, corruption=0.2, **kind)
     settings = {"horizon": 3000, "seeds": 600, "reward_adversary": adversary, "checkpoints": [700, 3000]}
@@ -130,7 +123,7 @@ def test_the_shortcut_has_the_law_of_the_plain_draws(kind, name):
         assert abs(bad.mean() - 600) <= 4 * math.sqrt(3000 * 0.2 * 0.8 / 600)
 
 
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", others(MAKERS))
 def test_no_bit_depends_on_lanes_or_checkpoints(name):
     make = partial(MAKERS[name], shortcut=True)
     adversary = partial(jb.adversaries.huber, corruption=0.05, value="inf")

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from dealt import dealt, others
+from plays import Lane, played
 from scipy import stats
 
 import jaxbandits as jb
@@ -49,13 +50,13 @@ def test_a_lane_at_rest_is_counted_as_if_it_played(monkeypatch):
     np.testing.assert_array_equal(rested.undecided_plays, played.undecided_plays)
 
 
+@pytest.mark.dealt(4)
 def test_counts_do_not_depend_on_the_checkpoints():
     dense = sweep(quick, checkpoints=list(range(1, 2001)), seeds=4)
     assert np.all(np.isin(np.round(np.diff(dense.regret.values, axis=-1), 9), np.round(0.9 - np.array(MEANS), 9)))
-    for times in ([2000], [1, 2, 3, 4, 5, 6, 700, 2000]):
-        few = sweep(quick, checkpoints=times, seeds=4)
-        np.testing.assert_array_equal(few.regret, dense.regret.sel(t=times))
-        np.testing.assert_array_equal(few.pulls, dense.pulls)
+    few = sweep(quick, checkpoints=[1, 2, 3, 4, 5, 6, 700, 2000], seeds=4)
+    np.testing.assert_array_equal(few.regret, dense.regret.sel(t=few.t))
+    np.testing.assert_array_equal(few.pulls, dense.pulls)
 
 
 def test_regret_by_the_play_is_played_to_the_horizon():
@@ -119,16 +120,17 @@ def test_one_program_serves_a_grid():
 
 
 @pytest.mark.parametrize("extra", [{}, CENTRAL])
-def test_infinite_epsilon_is_the_noise_switched_off(extra, monkeypatch):
+def test_infinite_epsilon_is_the_noise_switched_off(extra):
     make = partial(quick, **extra)
     off = make(num_arms=5, horizon=1500)
     off = off._replace(params=off.params._replace(mechanism_scale=0.0))
     limit = make(num_arms=5, horizon=1500, epsilon=math.inf)
     assert not np.any(limit.params.noise_scale) and not np.any(limit.params.count_scale)
-    actions = [jb.simulate(a, gaussian(), seed=3, history=True).history.action for a in (off, limit)]
+    actions = [run.history.action for run in played([Lane(3, a, gaussian()) for a in (off, limit)], dtype="float32")]
     np.testing.assert_array_equal(*actions)
 
 
+@pytest.mark.dealt(8)
 def test_no_contamination_is_the_clean_stream():
     adversary = partial(jb.adversaries.huber, corruption=0.0, value="nan")
     clean, touched = sweep(quick), sweep(quick, reward_adversary=adversary)
@@ -139,16 +141,16 @@ def test_no_contamination_is_the_clean_stream():
 @pytest.mark.parametrize("extra", [{}, {"moment": "central"}])
 def test_rewards_and_their_unit_scale_together(extra):
     """Noise off; T0 given: its logarithm of D is not free of units (forced exploration is switched off)."""
-    paths = []
+    lanes = []
     for unit in (1.0, 4.0):  # a power of two scales without rounding
         make = partial(quick, epsilon=math.inf, histogram_scale=0.0, mean_bound=unit * 7.0, **extra)
         algorithm = make(num_arms=5, horizon=1500, moment_bound=0.9 * unit**2)
         arms = jb.environments.gaussian_arms(means=[unit * m for m in MEANS], scale=unit * 0.3)
-        paths.append(jb.simulate(algorithm, arms, seed=5, history=True).history.action)
-    np.testing.assert_array_equal(*paths)
+        lanes.append(Lane(5, algorithm, arms))
+    np.testing.assert_array_equal(*(run.history.action for run in played(lanes, dtype="float32")))
 
 
-@pytest.mark.parametrize("shortcut", [False, True])
+@pytest.mark.parametrize("shortcut", others([False, True]))
 def test_lanes_do_not_depend_on_their_number(shortcut):
     make = partial(quick, shortcut=shortcut, **CENTRAL)
     adversary = partial(jb.adversaries.huber, corruption=0.05, value="inf")
@@ -158,6 +160,7 @@ def test_lanes_do_not_depend_on_their_number(shortcut):
         np.testing.assert_array_equal(part.regret, whole.regret.sel(seed=list(seeds)))
 
 
+@pytest.mark.dealt(8)
 def test_infinite_rewards_never_reach_the_estimates():
     for value in ("inf", "-inf", "nan"):
         adversary = partial(jb.adversaries.huber, corruption=0.05, value=value)
@@ -169,7 +172,7 @@ def test_infinite_rewards_never_reach_the_estimates():
 
 
 def test_seldom_runs_only_where_wanted():
-    x = jnp.arange(6.0).reshape(2, 3)
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
 
     def add(x, wanted, y):
         return jnp.where(wanted, x + y, x)
@@ -178,18 +181,23 @@ def test_seldom_runs_only_where_wanted():
         return cond_any(wanted, add, x, wanted, jnp.float32(10))
 
     each = jax.jit(jax.vmap(jax.vmap(one)))
-    wanted = jnp.zeros((2, 3), bool).at[1, 2].set(True)
-    np.testing.assert_array_equal(each(x, wanted), x.at[1, 2].add(10))
+    wanted = np.arange(6).reshape(2, 3) == 5
+    np.testing.assert_array_equal(each(x, wanted), np.where(wanted, x + 10, x))
     np.testing.assert_array_equal(each(x, wanted & False), x)
     assert "cond" in str(jax.make_jaxpr(each)(x, wanted))
 
 
 def test_counts_of_outcomes_have_their_law():
-    probabilities, number = jnp.array([0.25, 0.7, 0.05, 0.0]), jnp.int32(MAX_TRIALS)
-    draw = jax.vmap(lambda seed: Draws(seed, "x").multinomial(jnp.int32(1), number, probabilities))
-    counts = np.asarray(draw(jnp.arange(4000, dtype=jnp.uint32)), np.int64)
+    probabilities = np.float32([0.25, 0.7, 0.05, 0.0])
+
+    @jax.jit
+    @jax.vmap
+    def draw(seed):
+        return Draws(seed, "x").multinomial(jnp.int32(1), jnp.int32(MAX_TRIALS), jnp.asarray(probabilities))
+
+    counts = np.asarray(draw(np.arange(4000, dtype=np.uint32)), np.int64)
     assert np.all(counts.sum(axis=1) == MAX_TRIALS) and np.all(counts >= 0) and not counts[:, 3].any()
-    for i, p in enumerate(np.asarray(probabilities[:3], np.float64)):
+    for i, p in enumerate(np.float64(probabilities[:3])):
         law = stats.binom(MAX_TRIALS, p)
         assert (
             stats.kstest(
@@ -207,20 +215,20 @@ def _smooth(law, x):
     return law.cdf(low) + (x - low) * law.pmf(low + 1)
 
 
-KINDS = [
-    None,
-    {"kind": "fixed", "value": "inf"},
-    {"kind": "swapped"},
-    {"kind": "target", "value": 0.6},
-    {"kind": "sign_flip"},
-    {"kind": "random_sign", "value": 0.8},
-]
+KINDS = {
+    "clean": None,
+    "fixed": {"kind": "fixed", "value": "inf"},
+    "swapped": {"kind": "swapped"},
+    "target": {"kind": "target", "value": 0.6},
+    "sign_flip": {"kind": "sign_flip"},
+    "random_sign": {"kind": "random_sign", "value": 0.8},
+}
+LAWS = [(kind, central) for kind in KINDS for central in (False, True)]
 
 
-@pytest.mark.parametrize("central", [False, *others([True])])
-@pytest.mark.parametrize("kind", dealt(KINDS, 2), ids=lambda kind: "clean" if kind is None else kind["kind"])
+@pytest.mark.parametrize(("kind", "central"), dealt(LAWS, 12, always=LAWS[:1]))
 def test_the_shortcut_has_the_law_of_the_plain_draws(kind, central):
-    extra = CENTRAL if central else {}
+    kind, extra = KINDS[kind], CENTRAL if central else {}
     adversary = None if kind is None else partial(jb.adversaries.huber, corruption=0.2, **kind)
     make = partial(quick, epsilon=2.0, **extra)
     settings = {"horizon": 1000, "seeds": 300, "reward_adversary": adversary, "checkpoints": [300, 1000]}

@@ -1,0 +1,149 @@
+"""Every play of many lanes, for comparisons with transcriptions: lanes of one program are played together.
+
+`jb.simulate` compiles its pieces anew for each of an algorithm's settings that a test changes by `_replace`, and
+compiles the plays twice: once to keep them and once to count them. Here one program serves all lanes whose algorithms,
+environments and adversaries differ in numbers alone.
+"""
+
+import functools
+import itertools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from uncompiled import uncompiled
+
+from jaxbandits import simulator, spans
+from jaxbandits.sweeps.checkpoints import checkpoint_times
+from jaxbandits.sweeps.compilation.compiled import WIDE_VECTORS
+from jaxbandits.sweeps.compilation.unread_code import without_unread
+from jaxbandits.sweeps.plan import cast
+from jaxbandits.sweeps.simulate import Run, _regret, flattened
+
+
+class Lane(NamedTuple):
+    """Built parts, as `jb.simulate` takes them."""
+
+    seed: int
+    algorithm: Any
+    environment: Any
+    reward_adversary: Any = None
+    message_adversary: Any = None
+
+
+def played(
+    lanes, *, checkpoints: Any = 9, counted: bool = False, compiled: bool = True, dtype: str = "float64"
+) -> list[Run]:
+    """What `jb.simulate(..., history=True)` gives for each lane, in order.
+
+    counted: plays are counted too, as a sweep does it, where a lane that has decided makes no more plays. Without it
+    pulls are None, and so is regret where it follows from pulls. compiled: False: operation by operation in NumPy
+    (`uncompiled`), which is cheaper where a program is large and plays are few.
+    """
+    groups: dict[Any, list[int]] = {}
+    cases = [jax.tree.map(lambda x: cast(x, dtype), simulator.case_of(*lane[1:])) for lane in lanes]
+    for i, lane in enumerate(lanes):
+        shapes = tuple((x.shape, x.dtype) for x in jax.tree.leaves(cases[i]))
+        parts = simulator.parts_of(*lane[1:], dtype)
+        groups.setdefault((parts, tuple(lane.algorithm.schedule), lane.algorithm.config["horizon"], shapes), []).append(
+            i
+        )
+    runs: list[Any] = [None] * len(lanes)
+    for (parts, schedule, horizon, _), members in groups.items():
+        times = checkpoint_times(horizon, checkpoints)
+        case = jax.tree.map(lambda *xs: np.stack(xs), *(cases[i] for i in members))
+        with jax.enable_x64(dtype == "float64"):
+            play = _program(parts, schedule, tuple(map(int, times)), counted, compiled)
+            found = jax.tree.map(np.asarray, play(case, np.array([lanes[i].seed for i in members], np.uint32)))
+        for k, i in enumerate(members):
+            record, state, diagnostics = jax.tree.map(lambda x, k=k: x[k], found[:3])
+            windows = jax.tree.map(lambda x, k=k: x[:, k], found[3])
+            if counted:
+                regret = _regret(record, lanes[i].environment, parts, lanes[i].seed, times, False)
+            else:
+                regret = _summed(windows, times)
+            runs[i] = Run(
+                regret=regret, t=times, pulls=record.pulls if counted else None, state=state, diagnostics=diagnostics,
+                history=flattened(windows, False),
+            )  # fmt: skip
+    return runs
+
+
+def _summed(windows, times):
+    """Regret at the checkpoints, where it is known of every play."""
+    if windows[0].regret is None:
+        return None
+    return np.cumsum(np.concatenate([w.regret[w.play].astype(np.float64) for w in windows]))[times - 1]
+
+
+@functools.cache
+def _program(parts, schedule, checkpoints, counted, compiled):
+    """Loops are outside of `vmap`, under which JAX traces the body of a loop several times."""
+    times = np.array(checkpoints, np.int32)
+
+    def play(cases, seeds):
+        lanes = counts = jax.vmap(lambda case, seed: simulator.begin(parts, case, seed, len(times)))(cases, seeds)
+        windows, start = [], 0
+        for kind, group in itertools.groupby(schedule, lambda span: (span.slots, span.full, span.whole)):
+            rows = []
+            for span in group:
+                number = spans.windows_offered(span, len(times))
+                rows.append((start, spans.batch_length(span), number, span.close))
+                start = spans.next_start(span, start, int(times[-1]))
+            lanes, counts, seen = _spans(parts, kind, cases, seeds, lanes, counts if counted else (), times, rows)
+            windows.append(seen)
+        last = counts if counted else lanes
+        record, diagnostics = jax.vmap(lambda case, lane: simulator.finish(parts, case, lane))(cases, last)
+        return record, last.algorithm, diagnostics, windows
+
+    return jax.jit(without_unread(play), compiler_options=WIDE_VECTORS) if compiled else uncompiled(play)
+
+
+def _spans(parts, kind, cases, seeds, lanes, counts, times, rows):
+    """Spans of one kind, rows (start, length, windows, whether it closes): the lanes after them, the lanes whose plays
+    are counted, and all windows [W, lanes, ...]."""
+    times, (starts, lengths, numbers, closes) = jnp.asarray(times), map(np.array, zip(*rows, strict=True))
+
+    def all_lanes(function, lanes):
+        return jax.vmap(function)(cases, seeds, lanes)
+
+    def window(lanes, w, start, length):
+        return all_lanes(
+            lambda case, seed, lane: simulator.nth_window(parts, kind, case, seed, lane, times, start, length, w), lanes
+        )
+
+    def counted(case, seed, lane):
+        return simulator.one_counted(parts, kind, case, seed, lane, times)[0]
+
+    def closed(state):
+        """All lanes as one batch: the work between two batches takes long to compile."""
+        together = jax.tree.map(lambda *xs: jnp.concatenate(xs), *state) if state[1] else state[0]
+        many = [jax.tree.map(lambda x: jnp.concatenate([x, x]) if state[1] else x, of) for of in (cases, seeds)]
+        after = jax.vmap(lambda case, seed, lane: simulator.close(parts, case, seed, lane))(*many, together)
+        half = lambda place: jax.tree.map(lambda x: jnp.split(x, 2)[place], after)
+        return (half(0), half(1)) if state[1] else (after, ())
+
+    empty = jax.eval_shape(lambda lanes: window(lanes, *(jnp.int32(0),) * 3)[1], lanes)
+    empty = jax.tree.map(lambda x: jnp.zeros((max(1, sum(numbers)), *x.shape), x.dtype), empty)
+
+    def span(state, row):
+        lanes, counts, windows, offset = state
+        start, length, number, closes_now = row
+
+        def one(w, state):
+            lanes, counts, windows = state
+            lanes, seen = window(lanes, w, start, length)
+            put = lambda xs, x: jax.lax.dynamic_update_index_in_dim(xs, x, offset + w, 0)
+            return lanes, counts and all_lanes(counted, counts), jax.tree.map(put, windows, seen)
+
+        lanes, counts, windows = jax.lax.fori_loop(0, number, one, (lanes, counts, windows))
+        if counts:
+            counts = all_lanes(lambda case, _, lane: simulator.count_rest(parts, case, lane, times), counts)
+        if any(closes):
+            lanes, counts = jax.lax.cond(closes_now, closed, lambda state: state, (lanes, counts))
+        return (lanes, counts, windows, offset + number), None
+
+    rows = starts.astype(np.int32), lengths.astype(np.int32), numbers.astype(np.int32), closes
+    (lanes, counts, windows, _), _ = jax.lax.scan(span, (lanes, counts, empty, jnp.int32(0)), rows)
+    return lanes, counts, windows
