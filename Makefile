@@ -49,6 +49,10 @@ test-matrix:
 pins: $(INSTALLED)
 	PINS=write $(BIN)/python -m pytest tests/engine/test_pins.py -k pinned
 
+# Write down which errors the tests plant, and where each is caught: tests/planted.md.
+planted: $(INSTALLED)
+	PLANTED=write $(BIN)/python -m pytest tests/literal/test_planted.py
+
 # Random edits of random users' modules: does a store ever find results that the code no longer computes? EDITS_SEED: others.
 fuzz: $(INSTALLED)
 	EDITS=$${EDITS:-2000} $(BIN)/python -m pytest tests/sweeps/test_edits.py -k random_edits

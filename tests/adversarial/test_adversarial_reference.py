@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from against_reference import draw, fast_runs, forked, planted
+from against_reference import draw, fast_runs, forked
+from planting import errors, planted
 from reference import adversarial
 
 import jaxbandits as jb
@@ -337,7 +338,7 @@ PLANTED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "error"), PLANTED, ids=lambda x: x if isinstance(x, str) else x[1])
+@pytest.mark.parametrize(("name", "error"), errors([(name, *change) for name, change in PLANTED], adversarial))
 def test_a_planted_error_forks_the_paths(name, error):
     noisy = PAIRS[name].private
-    assert disagreement(name, planted(adversarial, *error), noisy) > PAIRS[name].forks + 0.1
+    assert disagreement(name, planted(*error), noisy) > PAIRS[name].forks + 0.1

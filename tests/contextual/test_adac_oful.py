@@ -6,8 +6,9 @@ import math
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from against_reference import exact_draw, exact_world, planted
+from against_reference import exact_draw, exact_world
 from on_tape import on_tape
+from planting import errors, planted
 from reference import private_linear as literal
 
 import jaxbandits as jb
@@ -51,12 +52,12 @@ def test_paths_and_releases_are_the_literal_ones(case):
         assert int(run.diagnostics["releases"]) == len(released) > 5
 
 
-@pytest.mark.parametrize(("old", "new"), [
+@pytest.mark.parametrize("error", errors([
     ("> math.log(1 + growth)", "> growth"), ("m**2 / (3", "m / (3"), ("rho * smallest", "rho"),
     ("/ math.sqrt(2 * rho)", "/ math.sqrt(rho)"), ("pending, m, v0 = np.zeros(dim), m + 1, v", "m, v0 = m + 1, v"),
-])  # fmt: skip
-def test_planted_errors_fork_the_path(old, new):
-    wrong = planted(literal, old, new)
+], literal))  # fmt: skip
+def test_planted_errors_fork_the_path(error):
+    wrong = planted(*error)
 
     def differs(case, seed):
         run, sums = fast(case, seed)

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import pytest
-from against_reference import fast_runs, forked, planted, world_tables
+from against_reference import fast_runs, forked, world_tables
+from planting import errors, planted
 from reference import federated, linear, stochastic
 
 import jaxbandits as jb
@@ -146,7 +147,7 @@ def test_paths_are_those_of_the_reference(name):
     assert len(np.unique(fast(name)[0])) > 1  # a path that says something
 
 
-PLANTED = [
+PLANTED = [  # in the transcription of the pair
     ("ucb1", "scale * math.sqrt(2 * math.log(t)", "2 * scale * math.sqrt(2 * math.log(t)"),
     ("ucb1, 40 short runs", "math.log(t)", "math.log(t + 1)"),
     ("ucb1, 40 short runs", "scale * math.sqrt(2 * math.log(t)", "2 * scale * math.sqrt(2 * math.log(t)"),
@@ -168,10 +169,9 @@ PLANTED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "old", "new"), PLANTED)
-def test_a_planted_error_forks_the_paths(name, old, new):
-    share = disagreement(name, planted(PAIRS[name].module, old, new))
-    assert share > 0
+@pytest.mark.parametrize(("name", "error"), errors([(name, PAIRS[name].module, *change) for name, *change in PLANTED]))
+def test_a_planted_error_forks_the_paths(name, error):
+    assert disagreement(name, planted(*error)) > 0
 
 
 @pytest.mark.parametrize("name", ["byzantine_ucb", "byzantine_ucb, target", "isolated_linucb"])

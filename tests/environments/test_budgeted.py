@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from against_reference import planted
+from planting import errors, planted
 from reference import budgeted as reference
 from reference import stochastic
 
@@ -197,16 +197,16 @@ def test_ucb1_under_the_attack_plays_the_literal_path(name, fast_runs):
 
 
 @pytest.mark.parametrize(
-    ("name", "old", "new"),
-    [
+    ("name", "error"),
+    errors([
         ("lower_best", "min(self.size,", "min(2 * self.size,"),
         ("swap", "self.start < t <= self.stop", "self.start <= t < self.stop"),
         ("raise_worst", "self.total * t /", "self.total * (t - 1) /"),
         ("weak", "min(self.size,", "min(2 * self.size,"),
-    ],
-)
-def test_planted_errors_are_noticed(name, old, new, fast_runs):
-    wrong, arguments = planted(reference, old, new), PATHS[name] | ({"size": 0.4} if "size" in old else {})
+    ], reference),
+)  # fmt: skip
+def test_planted_errors_are_noticed(name, error, fast_runs):
+    wrong, arguments = planted(*error), PATHS[name] | ({"size": 0.4} if "size" in error.old else {})
     if arguments != PATHS[name]:  # the reward itself ends at 0: a larger size shows where it is below one
         attack = budgeted(**arguments)
         seen, _, _ = played(attack, MANY, LONG)

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from against_reference import exact_draw as draw
 from against_reference import exact_world as world
-from against_reference import planted
 from dealt import others
+from planting import errors, planted
 from reference import byzantine as byz
 from reference import byzantine_attacks as attacks
 from reference import byzantine_oracles as oracles
@@ -155,6 +155,11 @@ def literal(c, seed, ref=byz, forge=attacks):
         scale=c.settings.get("node_scale"), mechanism_scale=c.settings.get("mechanism_scale", 1.0),
         node=node_of(seed, c), groups=groups, **more,
     )  # fmt: skip
+
+
+@functools.cache
+def literal_actions(name, seed):
+    return literal(CASES[name], seed).actions
 
 
 def node_of(seed, c):
@@ -325,6 +330,8 @@ PLANTED = [
     ("tree, exact, dp", byz, "48 * iota", "24 * iota"),
     ("tree, paper, geometric_median", byz, "np.maximum(values, floor)", "np.maximum(values, floor / 3)"),
     ("tree, little noise", privacy, "return nodes\n", "return nodes[:-1] or nodes\n"),
+    ("tree, little noise", privacy, "end += 1 << level", "end += 1"),
+    ("tree, little noise", privacy, "+ np.swapaxes(raw, -1, -2)) / math.sqrt(2)", "+ np.swapaxes(raw, -1, -2)) / 2"),
     ("tree, little noise", privacy, "return releases.bit_length()", "return releases.bit_length() - 1"),
     ("tree, little noise", privacy, "math.sqrt(6 * m)", "math.sqrt(3 * m)"),
     ("tree, unbounded rewards", byz, "if any(norm(part) > window", "if any(norm(part) > 9 * window"),
@@ -334,18 +341,29 @@ PLANTED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "module", "old", "new"), PLANTED, ids=[f"{p[0]}: {p[2]}" for p in PLANTED])
-def test_a_planted_error_forks_a_path(name, module, old, new, monkeypatch):
-    wrong = planted(module, old, new)
+@pytest.mark.parametrize(("name", "error"), errors(PLANTED))
+def test_a_planted_error_forks_a_path(name, error, monkeypatch):
+    module, wrong = error.module, planted(*error)
     if module is privacy:
         monkeypatch.setattr(byz, "privacy", wrong)
     if module is oracles:
         monkeypatch.setattr(byz, "oracles", wrong)
     ref, forge = wrong if module is byz else byz, wrong if module is attacks else attacks
     assert any(
-        not np.array_equal(fast(name, seed).history.action, literal(CASES[name], seed, ref, forge).actions)
+        not np.array_equal(literal_actions(name, seed), literal(CASES[name], seed, ref, forge).actions)
         for seed in SEEDS
     )
+
+
+@pytest.mark.parametrize("error", errors([(byz, "if k < count:", "if k <= count:")]))
+def test_the_last_message_is_never_used(error):
+    """No path shows it."""
+    x, rewards, theta = world(environment_of(CASES["mean"]), 0, T)
+    for ref, count in ((byz, K - 1), (planted(*error), K)):
+        server, messages = ref.Server(ref.Constants(N, D, T, L), [ref.Aggregator("mean", 0)] * 2), []
+        server.learn = lambda grams, vectors, messages=messages: messages.append(grams)
+        ref.play_episodes(x, lambda t, i, arm: rewards[t - 1, i, arm], theta, L, server)
+        assert len(messages) == count
 
 
 # ---------------------------------------------------------------- what is computed on the host

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import robust_linear_world
 from dealt import dealt, others
+from planting import errors, planted
 from reference import robust_linear as literal
 from robust_linear_world import ACTIONS, MEETINGS, OTHERS, THETA, World, at_play, compared, number
 
@@ -190,14 +191,19 @@ def one(world, settings, noisy=True):
     return want
 
 
+def met(name):
+    """The worlds and the settings of a program's cases."""
+    # few reports a batch; three equal outliers on orthogonal arms would have no single top eigenvector
+    often = [{"share": 0.2, "value": 30.0}] if "M2" in name else []
+    for i, settings in enumerate(PROGRAMS[name]):
+        for j, meeting in enumerate([*MEETINGS.values(), *often]):
+            yield World(10 * i + j, HORIZON, **number(meeting)), settings
+
+
 @pytest.mark.parametrize("name", dealt(PROGRAMS, len(PROGRAMS), always=["M1", "M2", "M1, refit", "M1, observed"]))
 def test_paths_are_those_of_the_transcription(name):
-    wants = []
+    wants = [one(world, settings) for world, settings in met(name)]
     for i, settings in enumerate(PROGRAMS[name]):
-        # few reports a batch; three equal outliers on orthogonal arms would have no single top eigenvector
-        often = [{"share": 0.2, "value": 30.0}] if "M2" in name else []
-        for j, meeting in enumerate([*MEETINGS.values(), *often]):
-            wants.append(one(World(10 * i + j, HORIZON, **number(meeting)), settings))
         if "epsilon" in settings:
             wants.append(one(World(10 * i, HORIZON, **number(MEETINGS["30"])), settings, noisy=False))
     batches = [batch for want in wants for batch in want.batches]
@@ -206,6 +212,39 @@ def test_paths_are_those_of_the_transcription(name):
         assert sum(batch.removed for batch in batches) == 0
     else:
         assert sum(batch.removed for batch in batches) > (20 if "M1" in name else 0)
+
+
+PLANTED = [
+    ("M1", "2 * radius", "4 * radius"),
+    ("M1", "4 * bound", "bound"),
+    ("M1", "growth**i, model", "growth ** (i - 1), model"),
+    ("M1", "reward(len(played), a)", "reward(len(played) - 1, a)"),
+    ("M1", "1 + noise_scale**2 + 2 * b**2", "(1 + noise_scale**2 + 2 * b**2) / 4"),
+    ("M2", "1 + noise_scale**2 / least + 2 * (b / least) ** 2", "1 + noise_scale**2 / least"),
+    ("M1", "theta = n * root", "theta = len(kept) * root"),
+    ("M1", "uniform(removed)", "uniform(removed + 1)"),
+    ("M1", "clean_square / num_reports", "clean_square"),
+    ("M1", "return 0.0 if math.isinf(epsilon) else 2 / epsilon", "return 0.0 if math.isinf(epsilon) else 1 / epsilon"),
+    ("M2", "max(weight, weight_floor)", "weight"),
+    ("M1", "c_stat * statistical", "2 * c_stat * statistical"),
+    ("M1", "math.log(2 * arms * s.num_batches", "math.log(4 * arms * s.horizon"),
+    ("M1", "h, b = math.log(", "h, b = 40 * math.log("),
+    ("M1, refit", "survivors, r[keep]", "survivors, r[keep] * 1.3"),
+]
+
+
+@functools.cache
+def literal_paths(name):
+    return [elimination(world, **settings)[1](1.0).actions for world, settings in met(name)]
+
+
+@pytest.mark.parametrize(("name", "error"), errors(PLANTED, literal))
+def test_a_planted_error_forks_a_path(name, error):
+    wrong = planted(*error)
+    assert any(
+        not np.array_equal(right, elimination(world, **settings)[1](1.0, wrong).actions)
+        for right, (world, settings) in zip(literal_paths(name), met(name), strict=True)
+    )
 
 
 FLAT = np.array([[0.0, 0, 0], [1, 0, 0], [0, 0.7, 0.7], [0.6, 0.3, 0.3], [-0.5, -0.5, -0.5], [0, 0, 0]])

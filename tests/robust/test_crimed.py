@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from against_reference import planted
+from planting import errors, planted
 from reference import crimed as reference
 
 import jaxbandits as jb
@@ -57,13 +57,13 @@ def test_paths_are_the_literal_ones(case):
         assert np.isfinite(history.reward).all() == (case in ("clean", "swapped"))
 
 
-@pytest.mark.parametrize(("old", "new"), [
+@pytest.mark.parametrize("error", errors([
     ("(best - x) / sigma", "(best - x) / (2 * sigma)"), ("rewards(t, arm)", "rewards(t - 1, arm)"),
     ("(len(ordered) - 1) // 2", "len(ordered) // 2"), (" + math.log(len(x)) for", " for"),
     ("best = max(m)", "best = sum(m) / num_arms"), ("return 0.0", "return 0.001"),
-])  # fmt: skip
-def test_planted_errors_fork_the_path(old, new):
-    wrong = planted(reference, old, new)
+], reference))  # fmt: skip
+def test_planted_errors_fork_the_path(error):
+    wrong = planted(*error)
 
     def differs(seed):
         history = run_of("infinite", seed)

@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from against_reference import exact_draw, planted
+from against_reference import exact_draw
+from planting import errors, planted
 from reference import private_robust_rivals as rivals
 
 import jaxbandits as jb
@@ -53,13 +54,13 @@ def test_paths_and_estimates_are_the_literal_ones(case):
         np.testing.assert_allclose(values[~np.isnan(values)], [value for _, _, value in released], atol=1e-9)
 
 
-@pytest.mark.parametrize(("old", "new"), [
+@pytest.mark.parametrize("error", errors([
     ("0.75 * (c", "0.6 * (c"), ("1 / 2 + x / (2 * c * level)", "1 / 2 + x / (2 * level)"),
     ("n, means = 2 * n, {}", "n, means = 3 * n, {}"), ("<= 2 * beta", "<= beta"),
     ("(c * after) **", "after **"),
-])  # fmt: skip
-def test_planted_errors_fork_the_path(old, new):
-    wrong = planted(rivals, old, new)
+], rivals))  # fmt: skip
+def test_planted_errors_fork_the_path(error):
+    wrong = planted(*error)
 
     def differs(case, seed):
         history = run_of(case, seed)

@@ -12,8 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from against_reference import apart, planted
+from against_reference import apart
 from dealt import others
+from planting import errors, planted
 from reference import private_robust as prm
 from reference import private_robust_estimators as estimators
 from reference import private_robust_indices as indices
@@ -330,6 +331,7 @@ def test_paths_are_those_of_the_transcription(name, setting, noisy):
             np.testing.assert_allclose(values, released, rtol=1e-9, atol=1e-12)
 
 
+RADIUS = ("return s * ", "return 2 * s * ")  # doubled
 SHORTCUTS = {
     "raw": ({"corruption_bound": 0.1, "threshold_scale": 2.0}, 0.1, 8.0),
     "raw, inf": ({"corruption_bound": 0.05, "exploration": "greedy"}, 0.05, math.inf),
@@ -339,8 +341,8 @@ SHORTCUTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", SHORTCUTS)
-def test_the_shortcut_has_the_law_of_the_transcription(name):
+@pytest.mark.parametrize(("name", "error"), errors([(name, *RADIUS) for name in SHORTCUTS], prm))
+def test_the_shortcut_has_the_law_of_the_transcription(name, error):
     """Pulls of every arm at the horizon; the doubled radius is noticed."""
     (settings, corruption, value), horizon = SHORTCUTS[name], 3000
     settings = {"epsilon": 1.0, "failure_prob": 0.2, **settings}
@@ -361,7 +363,7 @@ def test_the_shortcut_has_the_law_of_the_transcription(name):
             pulls.append(np.bincount(run.actions, minlength=K))
         return np.array(pulls)
 
-    slow, wrong = literal(prm, range(300)), literal(planted(prm, *RADIUS), range(300))
+    slow, wrong = literal(prm, range(300)), literal(planted(*error), range(300))
     assert fast.shape == (600, K)
     assert max(apart(a, b) for a, b in zip(fast.T, slow.T, strict=True)) < 4
     assert max(apart(a, b) for a, b in zip(fast.T, wrong.T, strict=True)) > 4
@@ -414,19 +416,63 @@ def test_moments_of_the_arms_are_the_closed_forms(order):
 
 
 COMING = ("t = len(plays.actions) + 1", "t = len(plays.actions) + 2")
-RADIUS = ("return s * ", "return 2 * s * ")
-PLANTED = [
-    *(("dp_se", error) for error in (("2 * h + 2 * c", "4 * h + 4 * c"), ("e += 1", "e += 2"))),
-    *(("dprse", error) for error in (("12 * err", "24 * err"), ("e += 1", "e += 2"))),
-    *((name, error) for name in ("adap_ucb", "adap_kl_ucb")
-      for error in (COMING, ("index_scale * math.log(t) / n", "2 * index_scale * math.log(t) / n"))),
-    *((name, COMING) for name in ("robust_ucb, truncated", "robust_ucb, median", "robust_ucb, catoni", "huber_ucb",
-                                  "cr_ucb, trimmed", "cr_ucb, shorth", "ldp_ucb, laplace", "ldp_ucb, rand",
-                                  "kl_ucb", "thompson, g")),
-    ("moss", ("num_arms * n)", "num_arms * (n + 1))")),
-    *((name, error) for name in ("elimination, ", "prm_ucb, ", "prm_thompson, ")
-      for error in (RADIUS, ('laplace("mean", t, 0)', 'laplace("mean", t - 1, 0)'))),
+LATE = ("t = len(plays.actions)\n", "t = len(plays.actions) - 1\n")
+NOISE = ('laplace("mean", t, 0)', 'laplace("mean", t - 1, 0)')
+PLANTED = [  # in the transcription of the pairs that begin so
+    ("elimination, raw", RADIUS), ("elimination, raw", NOISE), ("elimination, raw", ("> 2 * beta", "> 4 * beta")),
+    ("elimination, raw", ("batch *= 2", "batch *= 4")), ("elimination, raw, explicit", RADIUS),
+    ("elimination, raw, explicit", NOISE), ("elimination, raw, contaminated", RADIUS),
+    ("elimination, raw, contaminated", ("pick(first)", "pick(first + 1)")),
+    ("elimination, central", RADIUS), ("elimination, central", NOISE),
+    ("elimination, central", ('laplace("bins", t - n, j)', 'laplace("bins", t - n + 1, j)')),
+    ("elimination, round", ("pick(pulls.next())", "pick(pulls.next() + 1)")),
+    ("elimination, p-greedy", ("coin(first)", "coin(first + 1)")),
+    ("prm_ucb, raw", RADIUS), ("prm_ucb, raw", NOISE), ("prm_ucb, raw", ("2 * behind[arm]", "behind[arm]")),
+    ("prm_thompson, raw", RADIUS), ("prm_thompson, raw", NOISE),
+    ("prm_thompson, raw", ("optimism(t, a)", "optimism(t - 1, a)")),
+    ("dp_se", ("2 * h + 2 * c", "4 * h + 4 * c")), ("dp_se", ("/ gap**2", "/ (gap / 2)**2")),
+    ("dp_se", ("e += 1", "e += 2")),
+    ("dprse", ("12 * err", "24 * err")), ("dprse", (") + 1)", ") + 2)")), ("dprse", ("e += 1", "e += 2")),
+    ("adap_ucb", ("mean + math.sqrt(", "mean + 2 * math.sqrt(")),
+    ("adap_kl_ucb", ("math.log(t) / n)", "2 * math.log(t) / n)")),
+    *((name, error) for name in ("adap_ucb", "adap_kl_ucb") for error in (
+        COMING, LATE, ("index_scale * math.log(t) / n", "2 * index_scale * math.log(t) / n"))),
+    *((f"robust_ucb, {estimator}", error) for estimator in ("truncated", "median_of_means")
+      for error in (("(c * math", "(4 * c * math"), COMING)),
+    ("robust_ucb, catoni", ("2 * math.sqrt(u", "4 * math.sqrt(u")), ("robust_ucb, catoni", COMING),
+    ("huber_ucb", ("+ noise_scale * math", "+ 2 * noise_scale * math")), ("huber_ucb", COMING),
+    *((f"cr_ucb, {estimator}", error) for estimator in ("trimmed", "shorth") for error in (
+        ("return centre(x, corruption_bound) + width", "return centre(x, corruption_bound) + 2 * width"), COMING)),
+    *((f"ldp_ucb, {mechanism}", error) for mechanism in ("laplace", "randomized_response")
+      for error in (COMING, ("clock[0] += 1", "clock[0] += 2"))),
+    ("ldp_ucb, laplace", ("mean + math.sqrt(8", "mean + math.sqrt(32")),
+    ("ldp_ucb, randomized_response", ("response_gain(epsilon) *", "2 * response_gain(epsilon) *")),
+    ("thompson, gaussian", COMING), ("thompson, gaussian", ("noise_scale / math", "2 * noise_scale / math")),
+    ("kl_ucb", ("bonus_scale * math", "2 * bonus_scale * math")), ("kl_ucb", COMING),
+    ("moss", ("bonus_scale * math", "2 * bonus_scale * math")), ("moss", ("num_arms * n)", "num_arms * (n + 1))")),
 ]  # fmt: skip
+
+
+def begin_so(name):
+    return [pair for pair in PAIRS if pair.startswith(name)]
+
+
+@functools.cache
+def literal_path(name, setting, seed):
+    return literal_run(name, setting, seed, True)[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "error"), errors([(name, PAIRS[begin_so(name)[0]].module, *change) for name, change in PLANTED])
+)
+def test_these_cases_notice_a_planted_error(name, error):
+    """The cases of an algorithm together: in some of their paths, hence not by what is released."""
+    wrong = planted(*error)
+    seeds = range(60) if name.startswith("adap") else PAIRS[begin_so(name)[0]].seeds  # few decisions a run
+    assert any(
+        not np.array_equal(literal_path(pair, setting, seed), literal_run(pair, setting, seed, True, wrong)[0])
+        for pair in begin_so(name) for setting in met(pair) for seed in seeds
+    )  # fmt: skip
 
 
 def test_beta_thompson_has_the_regret_of_the_transcription():
@@ -441,15 +487,3 @@ def test_beta_thompson_has_the_regret_of_the_transcription():
         literal.append(np.sum(means.max() - means[actions]))
     regrets = fast.regret.values.reshape(-1)
     assert len(regrets) == 400 and apart(regrets, literal) < 4 and apart(1.3 * regrets, literal) > 4
-
-
-@pytest.mark.parametrize(("name", "error"), PLANTED, ids=lambda x: x if isinstance(x, str) else x[1])
-def test_these_cases_notice_a_planted_error(name, error):
-    """The cases of an algorithm together: in some of their paths, hence not by what is released."""
-    pairs = [pair for pair in PAIRS if pair.startswith(name)]
-    wrong = planted(PAIRS[pairs[0]].module, *error)
-    seeds = range(60) if name.startswith("adap") else PAIRS[pairs[0]].seeds  # few decisions a run
-    assert any(
-        not np.array_equal(literal_run(pair, setting, seed, True)[0], literal_run(pair, setting, seed, True, wrong)[0])
-        for pair in pairs for setting in met(pair) for seed in seeds
-    )  # fmt: skip

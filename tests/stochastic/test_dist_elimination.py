@@ -6,7 +6,8 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from against_reference import exact_draw, planted
+from against_reference import exact_draw
+from planting import errors, planted
 from reference import private_robust_rivals as rivals
 from scipy import stats
 
@@ -74,13 +75,13 @@ def test_rewards_between_0_and_1_are_rounded_at_random():
     assert ((history.reward > 0.01) & (history.reward < 0.99)).mean() > 0.5
 
 
-@pytest.mark.parametrize(("old", "new"), [
+@pytest.mark.parametrize("error", errors([
     ("y > n * g + tau", "y > n * g + 2 * tau"), ("math.ceil(epsilon * math.sqrt(n))", "math.ceil(epsilon * n)"),
     ("means[a] + beta >=", "means[a] >="), ("n, b, means = 2 * n", "n, b, means = 3 * n"),
     ("math.log(4 * k * b * b / failure)", "math.log(4 * k / failure)"), ("< y * g - math", "< 0.5 * y * g - math"),
-])  # fmt: skip
-def test_planted_errors_fork_the_path(old, new):
-    wrong = planted(rivals, old, new)
+], rivals))  # fmt: skip
+def test_planted_errors_fork_the_path(error):
+    wrong = planted(*error)
     environment = partial(jb.environments.gaussian_arms, means=EASY, scale=0.3)
 
     def differs(case, seed):

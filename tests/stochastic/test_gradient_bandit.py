@@ -1,4 +1,4 @@
-"""gradient_bandit: literal paths with and without an optimizer, its law, its rules for odd rewards, and its bits."""
+"""gradient_bandit: literal paths with and without an optimizer, its rules for odd rewards, and its bits."""
 
 import functools
 from functools import partial
@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from against_reference import apart, exact_draw, fast_runs, planted
+from against_reference import exact_draw, fast_runs
+from planting import errors, planted
 from reference import optimizers, stochastic
 
 import jaxbandits as jb
@@ -59,43 +60,24 @@ def test_paths_are_the_literal_ones(name, world):
 
 
 PLANTED = [
-    ("plain", "loop", "-learning_rate * ascent", "-2 * learning_rate * ascent"),  # a doubled step
-    ("plain", "loop", "total / (t - 1)", "(total + reward) / t"),  # the mean is one play ahead
-    ("plain", "loop", "if t > 1 else reward", "if t > 1 else 0.0"),
-    ("plain", "loop", "(1.0 if a == arm else 0.0) - policy[a]", "(1.0 if a == arm else 0.0)"),
-    ("no baseline", "loop", "if baseline else 0.0", "if True else 0.0"),
-    ("adam", "steps", "rate * first", "2 * rate * first"),
-    ("adam", "loop", "step(-ascent, t)", "step(-ascent, t + 1)"),
-    ("momentum", "steps", "decay * memory[0] + g", "memory[0] + g"),
+    ("plain", stochastic, "-learning_rate * ascent", "-2 * learning_rate * ascent"),  # a doubled step
+    ("plain", stochastic, "total / (t - 1)", "(total + reward) / t"),  # the mean is one play ahead
+    ("plain", stochastic, "if t > 1 else reward", "if t > 1 else 0.0"),
+    ("plain", stochastic, "(1.0 if a == arm else 0.0) - policy[a]", "(1.0 if a == arm else 0.0)"),
+    ("no baseline", stochastic, "if baseline else 0.0", "if True else 0.0"),
+    ("adam", optimizers, "rate * first", "2 * rate * first"),
+    ("adam", stochastic, "step(-ascent, t)", "step(-ascent, t + 1)"),
+    ("momentum", optimizers, "decay * memory[0] + g", "memory[0] + g"),
 ]
 
 
-@pytest.mark.parametrize(("name", "where", "old", "new"), PLANTED)
-def test_planted_errors_fork_the_path(name, where, old, new):
-    wrong = {where: planted({"loop": stochastic, "steps": optimizers}[where], old, new)}
+@pytest.mark.parametrize(("name", "error"), errors(PLANTED))
+def test_planted_errors_fork_the_path(name, error):
+    wrong = {"loop" if error.module is stochastic else "steps": planted(*error)}
     assert any(
         not np.array_equal(history.action, literal(name, history, seed, **wrong))
         for seed, history in ((seed, fast(name, "bernoulli", seed)) for seed in range(12))
     )
-
-
-def test_pulls_have_the_law_of_the_literal_loop():
-    """Plays of the best arm, over 256 runs of its own draws; those of a doubled step are told apart."""
-    runs, horizon, rng = 256, 150, np.random.default_rng(3)
-    means = ARMS.facts["means"]
-
-    def plays(loop):
-        found = []
-        for _ in range(runs):
-            rewards = (rng.uniform(size=(horizon, K)) < means).astype(float)
-            path = loop.gradient_bandit(lambda t, arm, r=rewards: r[t - 1, arm], K, horizon, rng.uniform(size=horizon))
-            found.append(np.count_nonzero(path == 2))
-        return np.array(found)
-
-    ds = jb.sweep(gradient_bandit, ARMS, horizon=horizon, seeds=runs, checkpoints=1, progress=False)
-    ours = ds.pulls.values[0, :, 2]
-    assert apart(ours, plays(stochastic)) < 4
-    assert apart(ours, plays(planted(stochastic, "-learning_rate * ascent", "-2 * learning_rate * ascent"))) > 4
 
 
 def test_the_first_reward_teaches_nothing_with_a_baseline():

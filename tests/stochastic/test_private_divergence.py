@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from against_reference import exact_draw, planted
+from against_reference import exact_draw
+from planting import errors, planted
 from reference import private_divergence as reference
 
 import jaxbandits as jb
@@ -151,15 +152,15 @@ def test_paths_and_releases_are_the_literal_ones(name):
         np.testing.assert_allclose(values[~np.isnan(values)], [value for _, _, value in released], atol=1e-9)
 
 
-@pytest.mark.parametrize(("name", "old", "new"), [
+@pytest.mark.parametrize(("name", "error"), errors([
     ("dp_klucb", "n, m, t + 1)", "n, m, t + 50)"), ("dp_klucb", "math.log(t) / n[a]", "2 * math.log(t) / n[a]"),
     ("dp_klucb", "S[arm] + noisy", "noisy"), ("dp_klucb, often", "math.ceil(ratio", "math.floor(ratio"),
     ("dp_imed", "+ math.log(n[a])", ""), ("dp_imed", "epsilon * (z - x)", "2 * epsilon * (z - x)"),
     ("dp_imed, coupled", "m * np.log1p(", "2 * m * np.log1p("),
     ("dp_klucb, coupled", "n[a], m[a], epsilon), 50", "n[a], 0, epsilon), 50"),
-])  # fmt: skip
-def test_planted_errors_fork_the_path(name, old, new):
-    wrong = planted(reference, old, new)
+], reference))  # fmt: skip
+def test_planted_errors_fork_the_path(name, error):
+    wrong = planted(*error)
     runs = ((seed, run_of(name, seed)) for seed in range(12))
     assert any(not np.array_equal(h.action, literal(name, h, seed, wrong)[0]) for seed, h in runs)
 

@@ -5,7 +5,8 @@ from functools import partial
 
 import numpy as np
 import pytest
-from against_reference import apart, exact_draw, planted
+from against_reference import apart, exact_draw
+from planting import errors, planted
 from reference import private_thompson as reference
 
 import jaxbandits as jb
@@ -66,9 +67,9 @@ PLANTED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "old", "new"), PLANTED)
-def test_planted_errors_fork_the_path(name, old, new):
-    wrong = planted(reference, old, new)
+@pytest.mark.parametrize(("name", "error"), errors(PLANTED, reference))
+def test_planted_errors_fork_the_path(name, error):
+    wrong = planted(*error)
     runs = ((seed, run_of(name, seed)) for seed in range(12))
     assert any(not np.array_equal(h.action, literal(name, h, seed, wrong)[0]) for seed, h in runs)
 
@@ -100,12 +101,12 @@ def test_lazy_dp_ts_has_the_literal_law(epsilon, options):
     assert apart(lazy_regrets(epsilon, 256, **options), lazily(epsilon, 64, **options)) <= 4
 
 
-@pytest.mark.parametrize(("old", "new"), [
+@pytest.mark.parametrize("error", errors([
     ("3 * log(t) / O[j]", "log(t) / O[j]"), ("u * O[j] + 1", "u * O[j] / 8 + 1"),
     ("r[arm], buffer[arm] = r[arm] + 1, []", "r[arm], buffer[arm] = r[arm], []"),
-])  # fmt: skip
-def test_planted_errors_change_the_law(old, new):
-    wrong = planted(reference, old, new)
+], reference))  # fmt: skip
+def test_planted_errors_change_the_law(error):
+    wrong = planted(*error)
     assert apart(lazy_regrets(20.0, 256), lazily(20.0, 64, wrong)) > 4
 
 

@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from against_reference import apart, exact_draw, planted
+from against_reference import apart, exact_draw
+from planting import errors, planted
 from reference import robust_races as reference
 
 import jaxbandits as jb
@@ -78,14 +79,14 @@ def test_real_rewards_have_the_literal_path_too():
         np.testing.assert_array_equal(run.history.action, literal(name, run.history, 5)[0])
 
 
-@pytest.mark.parametrize(("name", "old", "new"), [
+@pytest.mark.parametrize(("name", "error"), errors([
     ("race", "width_scale * (math", "2 * width_scale * (math"), ("race", "/ n[l][a]", "/ (n[l][a] + 1)"),
     ("race", "range(1, l + 1)", "range(1, l)"), ("race, narrow", "a = min(next(", "a = max(next("),
     ("barbar", "gap**2", "gap"), ("barbar", "gap / 16", "2 * gap"), ("barbar, short", "2.0**-m", "2.0**-(m + 1)"),
     ("barbar", "math.ceil(sum(n))", "math.floor(sum(n))"),
-])  # fmt: skip
-def test_planted_errors_fork_the_path(name, old, new):
-    wrong = planted(reference, old, new)
+], reference))  # fmt: skip
+def test_planted_errors_fork_the_path(name, error):
+    wrong = planted(*error)
     runs = ((seed, run_of(name, seed).history) for seed in range(12))
     assert any(not np.array_equal(h.action, literal(name, h, seed, wrong)[0]) for seed, h in runs)
 

@@ -6,7 +6,7 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from against_reference import planted
+from planting import errors, planted
 from reference import stopping_elimination as reference
 
 import jaxbandits as jb
@@ -59,14 +59,14 @@ def test_paths_are_the_literal_ones(case):
         assert run.diagnostics["phases"] == ended > 1
 
 
-@pytest.mark.parametrize(("case", "old", "new"), [
+@pytest.mark.parametrize(("case", "error"), errors([
     ("12.5", "budget / N", "2 * budget / N"), ("12.5", "2 * r", "r"), ("0", "rewards(t, a)", "rewards(t - 1, a)"),
     ("0", "sigma * math.sqrt(2 * math", "2 * sigma * math.sqrt(2 * math"), ("unknown", "+ C / n", "+ 2 * C / n"),
     ("unknown", "2**h", "2**(h + 1)"), ("unknown", "range(n if", "range(n + 1 if"),
     ("unknown, bits", "sigma * math.sqrt(2 * L", "2 * sigma * math.sqrt(2 * L"),
-])  # fmt: skip
-def test_planted_errors_fork_the_path(case, old, new):
-    wrong = planted(reference, old, new)
+], reference))  # fmt: skip
+def test_planted_errors_fork_the_path(case, error):
+    wrong = planted(*error)
 
     def differs(seed):
         history = run_of(case, seed).history

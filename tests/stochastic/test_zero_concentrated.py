@@ -5,7 +5,8 @@ from functools import partial
 
 import numpy as np
 import pytest
-from against_reference import exact_draw, planted
+from against_reference import exact_draw
+from planting import errors, planted
 from reference import private_robust_rivals as rivals
 
 import jaxbandits as jb
@@ -40,12 +41,12 @@ def test_paths_and_releases_are_the_literal_ones(case):
         np.testing.assert_allclose(values[~np.isnan(values)], [value for _, _, value in released], atol=1e-9)
 
 
-@pytest.mark.parametrize(("old", "new"), [
+@pytest.mark.parametrize("error", errors([
     ("scaled(1 / n**2, rho)", "scaled(1 / n, rho)"), ("math.sqrt(scaled(1 / 2, rho))", "scaled(1 / 2, rho)"),
     ("t + 1, rho", "t, rho"), ("length = total[arm]", "length = 2 * total[arm]"),
-])  # fmt: skip
-def test_planted_errors_fork_the_path(old, new):
-    wrong = planted(rivals, old, new)
+], rivals))  # fmt: skip
+def test_planted_errors_fork_the_path(error):
+    wrong = planted(*error)
     runs = ((case, seed, run_of(case, seed)) for case in ("rho 0.1", "rho 2, narrow") for seed in range(20))
     assert any(not np.array_equal(h.action, literal(case, h, seed, wrong)[0]) for case, seed, h in runs)
 

@@ -1,0 +1,95 @@
+"""Errors that are planted to see that a test fails. Every one is declared at the test that catches it, and
+tests/planted.md is the table of them, which `make planted` writes.
+
+A test declares errors by `pytest.mark.planted(where, *change)`: the part that is made wrong, and the text before and
+after, or a few words; the name of a test's case tells where there are none. `errors` declares those in the text of an
+oracle (tests/reference), and `planted` makes the wrong oracle, in a test that the table names for this error.
+"""
+
+import functools
+import importlib.util
+import inspect
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
+
+import pytest
+
+FILE = Path(__file__).with_name("planted.md")
+HEAD = """# Planted errors
+
+Every error that a test plants in an oracle, in an algorithm under audit or in a part of a user, and the test that fails
+if nothing notices it. `make planted` writes this table from the tests' declarations (tests/planting.py).
+
+| planted in | error | caught by |
+|---|---|---|
+"""
+
+
+class Error(NamedTuple):
+    """A piece of an oracle's text and what takes its place, wherever it occurs."""
+
+    module: ModuleType
+    old: str
+    new: str
+
+
+def errors(rows, module: ModuleType | None = None) -> list:
+    """Cases (*given, Error) of a test. rows: (*given, module, old, new), without module where all have the same."""
+    cases = []
+    for *given, old, new in rows:
+        error = Error(module or given.pop(), old, new)
+        name = ": ".join([*map(str, given), old])
+        marks = pytest.mark.planted(error.module.__name__, old, new)
+        cases.append(pytest.param(*given, error, id=name, marks=marks))
+    return cases
+
+
+def planted(module: ModuleType, old: str, new: str) -> ModuleType:
+    """A copy of an oracle with an error in it."""
+    test = os.environ["PYTEST_CURRENT_TEST"].rpartition(" ")[0]
+    line = row(test, module.__name__, old, new)
+    assert line in table(), f"{FILE.name} has no such row: declare the error, then run `make planted`\n{line}"
+    source = inspect.getsource(module)
+    assert old in source, f"{old!r} does not occur in {module.__name__}"
+    spec = importlib.util.spec_from_loader(f"{module.__name__}_planted", None, origin=module.__file__)
+    assert spec is not None
+    copy = importlib.util.module_from_spec(spec)
+    copy.__package__ = module.__package__
+    sys.modules.setdefault(copy.__name__, copy)  # NamedTuple looks its module up
+    exec(compile(source.replace(old, new), module.__file__ or "", "exec"), vars(copy))
+    return copy
+
+
+def row(test: str, where: str, *change: str) -> str:
+    """A line of the table."""
+    old_and_new = " -> ".join(f"`{text}`" if len(change) > 1 else text for text in change)
+    cells = [f"`{where}`" if len(change) > 1 else where, old_and_new, f"`{test}`"]
+    return "| " + " | ".join(cell.replace("\n", "\\n").replace("|", "\\|") for cell in cells) + " |"
+
+
+@functools.cache
+def table() -> frozenset:
+    return frozenset(FILE.read_text().splitlines()) if FILE.exists() else frozenset()
+
+
+class _Declared:
+    """A plugin that keeps the rows of what is collected."""
+
+    def __init__(self):
+        self.rows = []
+
+    def pytest_itemcollected(self, item):
+        for mark in item.iter_markers("planted"):
+            where, *change = mark.args
+            self.rows.append(row(item.nodeid, where, *(change or [item.callspec.id])))
+
+
+def declared() -> str:
+    """The table of what the tests declare. They are collected, not run; the settings of conftest.py are in force."""
+    files = [str(file) for file in sorted(FILE.parent.rglob("test_*.py")) if "planted" in file.read_text()]
+    found = _Declared()
+    assert pytest.main(["--collect-only", "-qq", "-s", "--noconftest", *files], plugins=[found]) == 0
+    return HEAD + "\n".join(sorted(found.rows)) + "\n"
