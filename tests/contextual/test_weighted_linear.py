@@ -140,18 +140,6 @@ def test_cw_bound_holds_and_needs_a_ridge():
         bound(ridge=0.5)
 
 
-@pytest.mark.parametrize(("arguments", "name"), [
-    ({"corruption_budget": -1.0}, "corruption_budget"), ({"ridge": 0.0}, "ridge"),
-    ({"noise_scale": -1.0}, "noise_scale"), ({"theta_norm": 0.0}, "theta_norm"),
-    ({"feature_norm": 0.0}, "feature_norm"), ({"num_arms": 1}, "num_arms"),
-    ({"failure_prob": 1.0}, "failure_prob"), ({"radius_scale": -1.0}, "radius_scale"),
-    ({"contexts": "moving"}, "contexts"),
-])  # fmt: skip
-def test_wrong_arguments_of_cw_are_named(arguments, name):
-    with pytest.raises(ValueError, match=f"{name} = .* must be"):
-        made({}, **arguments)
-
-
 # Hvt-UCB and robust OFUL
 
 heavy = functools.partial(users, reward="student", df=1.8, noise_scale=0.3)
@@ -264,15 +252,3 @@ def test_the_scale_is_that_of_the_decision():
         after = algorithm.program.update(params, now, draws, jnp.int32(1), note, (x[0, 2], jnp.float32(0.01)), 1)[0]
         moved.append(np.linalg.inv(after.inverse) - np.linalg.inv(now.inverse))
     np.testing.assert_allclose(*moved, atol=2e-3)
-
-
-@pytest.mark.parametrize(("arguments", "name"), [
-    ({"moment_scale": -1.0}, "moment_scale"), ({"moment_order": 1.0}, "moment_order"),
-    ({"moment_order": 2.5}, "moment_order"), ({"theta_norm": 0.0}, "theta_norm"), ({"ridge": 0.0}, "ridge"),
-    ({"least_scale": 0.0}, "least_scale"), ({"growth": 0.0}, "growth"), ({"failure_prob": 0.0}, "failure_prob"),
-    ({"feature_norm": 0.0}, "feature_norm"), ({"radius_scale": -1.0}, "radius_scale"), ({"dim": 0}, "dim"),
-    ({"corruption_budget": -1.0}, "corruption_budget"),
-])  # fmt: skip
-def test_wrong_arguments_of_robust_oful_are_named(arguments, name):
-    with pytest.raises(ValueError, match=f"{name} = .* must be"):
-        made({}, robust_oful, **{"moment_scale": 1.0} | arguments)
