@@ -534,7 +534,7 @@ pytestmark = [
 # each of these has a program of its own, of parts that the other cases have
 APART = {
     "ogd, sqrt", "ogd, strong", "ogd, strong, perturbed", "ogd, reference features", "adam", "adam, no noise",
-    "momentum", "doubling, momentum", "doubling, maler", "combiner, adam", "linucb, fixed", "thompson, ldp",
+    "momentum", "doubling, momentum", "doubling, maler", "combiner, adam", "thompson, ldp",
     "thompson, shuffle", "greedy, jdp",
 }  # fmt: skip
 
