@@ -28,7 +28,7 @@ MADE = RIVALS | {
 def final():
     with pytest.warns(UserWarning, match="calibration='exact'"):
         ds = jb.sweep(
-            MADE, CONTEXTUAL, horizon=HORIZON, seeds=32, grid={"epsilon": EPSILONS}, checkpoints=1, progress=False
+            MADE, CONTEXTUAL, horizon=HORIZON, seeds=20, grid={"epsilon": EPSILONS}, checkpoints=1, progress=False
         )
     return final_regret(ds)
 
@@ -81,7 +81,7 @@ def test_gradient_descent_does_as_well_as_maler():
     maler = partial(REWARD_ONLY, learner="maler")
     with pytest.warns(UserWarning, match="calibration='exact'"):
         ds = jb.sweep(
-            {"OGD": REWARD_ONLY, "Maler": maler}, CONTEXTUAL, horizon=HORIZON, seeds=32, grid={"epsilon": [10.0]},
+            {"OGD": REWARD_ONLY, "Maler": maler}, CONTEXTUAL, horizon=HORIZON, seeds=20, grid={"epsilon": [10.0]},
             checkpoints=1,
             progress=False,
         )  # fmt: skip
