@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from dealt import dealt
 
 import jaxbandits as jb
 from jaxbandits.mechanisms import gaussian_delta, gaussian_epsilon, gaussian_scale
@@ -113,6 +114,7 @@ def test_other_contexts_than_decision_sets_are_named(name, environment, shape):
         jb.sweep(factory, environment, horizon=9, seeds=1, progress=False)
 
 
+@pytest.mark.dealt(4)
 def test_a_private_grid_passes_by_who_binds_no_noise():
     grid, env = {"epsilon": [1.0, 4.0]}, partial(jb.environments.contextual_linear, **SHAPE)
     both = {"plain": partial(a.epsilon_greedy, epsilon=math.inf), "ldp": partial(a.epsilon_greedy, statistics="ldp")}
@@ -134,7 +136,11 @@ STEPS = {
 
 @pytest.mark.parametrize(  # small matrices are written out, larger ones are worked on in loops
     "name, dim",
-    [("maler", 3), ("descent", 3), ("tree", 3), ("vector", 5), ("combiner", 3), ("maler", 9), ("thompson", 9)],
+    dealt(
+        [("maler", 3), ("descent", 3), ("tree", 3), ("vector", 5), ("combiner", 3), ("maler", 9), ("thompson", 9)],
+        4,
+        always=[("descent", 3)],
+    ),
 )
 def test_no_step_calls_a_solver_of_the_backend(name, dim):
     algorithm = STEPS[name](num_arms=4, dim=dim, horizon=40)
