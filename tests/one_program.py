@@ -46,13 +46,17 @@ def _closed(parts: Any, cases: Any, seeds: Any, lanes: Any) -> Any:
     return jax.vmap(partial(simulator.close, parts))(cases, seeds, lanes)
 
 
+def _kind(span: Span) -> tuple[int, bool, bool]:
+    return span.slots, span.full, span.whole
+
+
 def _offered(schedule: Sequence[Span], span: Span) -> int:
-    """Windows of a span, of one kind as many for all, so that they share a program: the last ones play nothing."""
+    """Windows of a span. Where it is not full, as many as any span of its kind has, so that these share a program:
+    windows after its last play play nothing.
+    """
     if span.full:
         return spans.windows_offered(span)
-    return max(
-        spans.windows_offered(other, 1) for other in schedule if other[0:1] + other[2:4] == span[0:1] + span[2:4]
-    )
+    return max(spans.windows_offered(other, 1) for other in schedule if _kind(other) == _kind(span))
 
 
 def played(cases: Sequence[Sequence[Any]], seeds: Sequence[int], dtype: str = "float64") -> list[list[Played]]:
@@ -74,8 +78,8 @@ def played(cases: Sequence[Sequence[Any]], seeds: Sequence[int], dtype: str = "f
         for span in schedule:
             where = np.array([horizon], np.int32), np.int32(start), np.int32(spans.batch_length(span))
             if span.repeats:
-                kind, number = (span.slots, span.full, span.whole), _offered(schedule, span)
-                lanes, found = _windows(parts, kind, number, given, of_seed, lanes, where)
+                number = _offered(schedule, span)
+                lanes, found = _windows(parts, _kind(span), number, given, of_seed, lanes, where)
                 windows.append(jax.tree.map(np.asarray, found))
             lanes = _closed(parts, given, of_seed, lanes) if span.close else lanes
             start = spans.next_start(span, start, horizon)
