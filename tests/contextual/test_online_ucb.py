@@ -430,6 +430,7 @@ def test_one_program_for_a_grid():
     assert quiet(epsilon=1.0, horizon=9, longest=T).program is quiet(epsilon=2.0).program
 
 
+@pytest.mark.dealt(4)
 def test_infinite_epsilon_and_no_width():
     """No NaN anywhere, and most of uniform play's regret is gone without noise."""
     run = partial(jb.sweep, environment=CONTEXTS, horizon=1500, seeds=32, progress=False)
