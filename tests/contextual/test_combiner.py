@@ -3,7 +3,6 @@ bases that keep their own time.
 """
 
 import math
-import re
 import warnings
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -13,10 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from on_tape import on_tape
+from one_program import played
 from reference.ldp_contextual import combiner as reference
+from uncompiled import uncompiled
 
-import jaxbandits as jb
-from jaxbandits.algorithms import bandit_combiner, doubling, linucb, online_ucb, ucb1
+from jaxbandits.algorithms import bandit_combiner, doubling, linucb, online_ucb
 from jaxbandits.algorithms.contextual.bandit_combiner import combiner_constants, deviation
 from jaxbandits.environments import contextual_linear
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
@@ -142,17 +142,21 @@ def test_the_constants_of_figure_1_s_setting():
     assert exponent.tolist() == [0.75, 0.5, 0.5]
 
 
+width = uncompiled(deviation)
+
+
 def test_the_width_by_hand():
     """W at n = 1 and 16, where C = 3: 3 n^(3/4) + sqrt(n 5 log(T^3 M log(max(n, 2)) 5 / beta))."""
     found = made(100, arms_as_bases(2, reward_noise=2.0), failure_prob=0.05).params
+    width_of = lambda params, n: width(params, np.float32(3), np.float32(0.75), np.float32(n))
     assert found.spread == 5
     for n in (1.0, 16.0):
         inner = math.log(100**3 * 2 * math.log(max(n, 2)) * 5 / 0.05)
         by_hand = 3 * n**0.75 + math.sqrt(n * 5 * inner)
-        assert float(deviation(found, 3.0, 0.75, jnp.float32(n))) == pytest.approx(by_hand, rel=1e-5)
+        assert float(width_of(found, n)) == pytest.approx(by_hand, rel=1e-5)
     assert made(100, arms_as_bases(2, reward_noise=2.0), reward_noise=0.5).params.spread == 1.25
     tame = found._replace(log_term=-1.0)  # no root of a negative number
-    assert float(deviation(tame, 3.0, 0.75, jnp.float32(1.0))) == 3.0
+    assert float(width_of(tame, 1.0)) == 3.0
 
 
 def test_no_privacy_is_the_limit_of_little():
@@ -186,8 +190,9 @@ def test_the_last_base_stays():
     alive = states.active.sum(1)
     assert alive[0] == 2 and alive.min() == 1
     last = int(np.argmax(states.active[-1]))
-    width = deviation(made(T, arms_as_bases(2), bonus_scale=0.0).params, 0.0, 0.5, jnp.float32(states.plays[-1][last]))
-    assert states.deficit[-1][last] > width and np.all(actions[int(np.argmax(alive == 1)) + 1 :] == last)
+    params = made(T, arms_as_bases(2), bonus_scale=0.0).params
+    promised = width(params, np.float32(0), np.float32(0.5), np.float32(states.plays[-1][last]))
+    assert states.deficit[-1][last] > promised and np.all(actions[int(np.argmax(alive == 1)) + 1 :] == last)
 
 
 def test_bases_keep_their_own_time():
@@ -214,19 +219,16 @@ def test_a_doubled_base_begins_anew_by_its_own_count():
     np.testing.assert_array_equal(states.bases.own[:, 0], n[:, 0] + 1 - epoch)
 
 
-def quick(algorithms, **changes):
-    settings = {"horizon": 60, "seeds": 8, "checkpoints": 3, "progress": False} | changes
-    return jb.sweep(algorithms, contextual_linear(num_arms=6, dim=D), **settings)
-
-
 def test_one_base_alone_is_that_base():
-    """The same plays as doubling by itself: the same clock. More checkpoints change no bit."""
-    doubled = partial(doubling, base=partial(linucb, preset="theory"))
-    found = quick({"alone": doubled, "combined": partial(bandit_combiner, epsilon=1.0, bases=[doubled])})
-    assert np.all(found.plays_base_1.sel(algorithm="combined") == 60)
-    many = quick({"combined": partial(bandit_combiner, epsilon=1.0, bases=[doubled])}, checkpoints=60)
-    np.testing.assert_array_equal(found.regret[1, :, -1], many.regret[0, :, -1])
-    np.testing.assert_allclose(found.regret[1], found.regret[0], rtol=1e-6)
+    """The same plays as doubling by itself: the same clock."""
+    doubled, world = partial(doubling, base=partial(linucb, preset="theory")), contextual_linear(num_arms=6, dim=D)
+    combined = partial(bandit_combiner, epsilon=1.0, bases=[doubled])
+    alone, within = (
+        played([(factory(num_arms=6, dim=D, horizon=60), world)], range(4))[0] for factory in (doubled, combined)
+    )
+    for one, other in zip(alone, within, strict=True):
+        np.testing.assert_array_equal(one.action, other.action)
+        assert other.diagnostics["plays_base_1"] == 60 and len(np.unique(one.action)) > 1
 
 
 def test_default_bases():
@@ -282,27 +284,3 @@ def test_one_program_for_a_grid():
         message_adversary=None, checkpoints=5, dtype="float32",
     )  # fmt: skip
     assert len(laid_out.cells) == 6 and len(laid_out.groups) == 1
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ({"bases": []}, "bases = [] must be a list of factories"),
-        ({"bases": linucb}, "must be a list of factories"),
-        ({"bases": [linucb, one_arm]}, "bases = ['linucb', 'one_arm'] run different programs"),
-        ({"bases": [partial(one_arm, model="central")]}, "bases of the central model"),
-        ({"bases": [one_arm, partial(one_arm, model="local")]}, "bases claim different guarantees"),
-        ({"bases": [ucb1]}, "bases = ['ucb1'] do not send pairs (feature, response)"),
-        ({"bases": None, "base": "online_ucb"}, "base = 'online_ucb' must be a factory"),
-        ({"reward_noise": -1.0}, "reward_noise = -1.0"),
-        ({"bases": ["linucb"]}, "base = 'linucb' must be a factory"),
-        ({"epsilon": 0.0}, "epsilon = 0.0"),
-        ({"bonus_scale": -1.0}, "bonus_scale = -1.0"),
-        ({"failure_prob": 0.0}, "failure_prob = 0.0"),
-        ({"horizon": 1}, "horizon = 1"),
-    ],
-)
-def test_errors(arguments, message):
-    given = {"num_arms": 6, "dim": D, "horizon": 50, "epsilon": 1.0, "bases": [linucb]} | arguments
-    with pytest.raises(ValueError, match=re.escape(message)):
-        bandit_combiner(**given)

@@ -1,24 +1,22 @@
 """Doubling: epochs laid out by eye, each of them a fresh base, its noise that of the true play."""
 
-import re
 from functools import partial
 from typing import Any, NamedTuple
 
 import chex
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from dealt import others
 from on_tape import on_tape
+from uncompiled import uncompiled
 
 import jaxbandits as jb
 from jaxbandits.algorithms import doubling, linucb, online_ucb, ucb1
 from jaxbandits.environments import bernoulli_arms, contextual_linear
-from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
+from jaxbandits.protocol import Guarantee
 from jaxbandits.random import Draws
 from jaxbandits.sweeps.plan import plan
-from jaxbandits.validation import factory
 
 A, D = 6, 3
 
@@ -28,7 +26,7 @@ def tape(plays, seed=0):
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(plays, A, D))
     x = x / np.linalg.norm(x, axis=-1, keepdims=True)
-    return jnp.asarray(x, jnp.float32), jnp.asarray(rng.uniform(size=(plays, A)) < 0.5 + 0.4 * x[..., 0], jnp.float32)
+    return np.float32(x), np.float32(rng.uniform(size=(plays, A)) < 0.5 + 0.4 * x[..., 0])
 
 
 private = partial(online_ucb, epsilon=1.0, learner="ogd", min_eigenvalue=0.1)
@@ -81,11 +79,12 @@ def test_an_epoch_is_a_fresh_base(base):
     for k, plays in ((2, 4), (3, 8), (4, 13)):
         start, extra = 2**k - 1, {} if base is linucb else {"failure_prob": 0.1 / (k + 1) / (k + 2), "power": 0.125}
         alone = base(num_arms=A, dim=D, horizon=2**k, **extra)
-        part = slice(start, start + plays)
-        root = _Under(Draws(jnp.uint32(5), "alg").shifted(jnp.int32(start)))
-        expected, sent, last = on_tape(alone, contexts[part], rewards[part], root)
-        np.testing.assert_array_equal(actions[part], expected)
-        chex.assert_trees_all_close(jax.tree.map(lambda x, part=part: x[part], messages), sent, rtol=1e-5, atol=1e-6)
+        part, longer = slice(start, start + plays), slice(start, start + 13)  # of one length, for one program
+        root = _Under(Draws(np.uint32(5), "alg").shifted(np.int32(start)))
+        expected, sent, last = on_tape(alone, contexts[longer], rewards[longer], root)
+        np.testing.assert_array_equal(actions[part], expected[:plays])
+        whole_and_alone = (jax.tree.map(lambda x, p=p: x[p], m) for m, p in ((messages, part), (sent, slice(plays))))
+        chex.assert_trees_all_close(*whole_and_alone, rtol=1e-5, atol=1e-6)
     for part in ("inverse", "theta"):  # a learner may keep experts it does not use yet
         for got, want in zip(*(jax.tree.leaves(getattr(x, part)) for x in (state, last)), strict=True):
             np.testing.assert_allclose(got[-1], want[-1], rtol=1e-4, atol=1e-5)
@@ -101,24 +100,26 @@ class _Under(NamedTuple):
 
 
 def test_no_two_epochs_share_noise():
-    contexts, _ = tape(31)
-    _, messages, _ = on_tape(made(31), 0 * contexts, jnp.zeros((31, A)))
-    assert len(np.unique(messages.response)) == 31 and len(np.unique(messages.feature)) == 31 * D
+    contexts, _ = tape(28)
+    _, messages, _ = on_tape(made(28), 0 * contexts, np.zeros((28, A)))
+    assert len(np.unique(messages.response)) == 28 and len(np.unique(messages.feature)) == 28 * D
 
 
 def test_the_past_does_not_depend_on_the_horizon():
-    contexts, rewards = tape(40)
-    long, sent, _ = on_tape(made(40, failure_prob=0.1), contexts, rewards)
-    short, early, _ = on_tape(made(21, failure_prob=0.1), contexts[:21], rewards[:21])
-    np.testing.assert_array_equal(long[:21], short)
-    np.testing.assert_allclose(sent.response[:21], early.response, rtol=1e-6)
+    """One of five epochs against one of six."""
+    contexts, rewards = tape(28)
+    actions, sent, _ = on_tape(made(28, failure_prob=0.1), contexts, rewards)
+    of_longer, early, _ = on_tape(made(40, failure_prob=0.1), contexts, rewards)
+    np.testing.assert_array_equal(actions, of_longer)
+    np.testing.assert_allclose(sent.response, early.response, rtol=1e-6)
 
 
 def test_the_last_state_is_not_thrown_away():
     """After 7 plays no epoch follows; after 8 of 8 the one of 8 plays has begun."""
     contexts, rewards = tape(8)
     last = jax.tree.map(lambda x: np.asarray(x)[-1], made(8).params.base)
-    fresh = private(num_arms=A, dim=D, horizon=8).program.init(last, Draws(jnp.uint32(0)))
+    init = private(num_arms=A, dim=D, horizon=8).program.init
+    fresh = uncompiled(lambda params: init(params, Draws(np.uint32(0))))(jax.tree.map(np.float32, last))
     _, _, state = on_tape(made(7), contexts[:7], rewards[:7])
     assert float(state.inverse[0][-1]) < float(fresh.inverse[0])
     _, _, state = on_tape(made(8), contexts[:7], rewards[:7])
@@ -126,26 +127,34 @@ def test_the_last_state_is_not_thrown_away():
 
 
 def test_draws_of_a_clock_of_its_own():
-    draws, t = Draws(jnp.uint32(3), "a"), jnp.arange(1, 4, dtype=jnp.int32)
-    late = draws.shifted(jnp.int32(5))
-    np.testing.assert_array_equal(late.uniform(t), draws.uniform(t + 5))
-    np.testing.assert_array_equal(late.shifted(2).child("b").normal(t, (3,)), draws.child("b").normal(t + 7, (3,)))
-    np.testing.assert_array_equal(late.at(t, t), draws.at(t + 5, t))
-    np.testing.assert_array_equal(
-        jax.random.key_data(late.key(jnp.int32(1))), jax.random.key_data(draws.key(jnp.int32(6)))
-    )
+    draws = Draws(np.uint32(3), "a")
+
+    def both(t, plays):
+        late, later = draws.shifted(plays), draws.shifted(plays).shifted(2)
+        keys = late.key(t[0]), draws.key(t[0] + plays)
+        return (
+            (late.uniform(t), draws.uniform(t + plays)),
+            (later.child("b").normal(t, (3,)), draws.child("b").normal(t + plays + 2, (3,))),
+            (late.at(t, t), draws.at(t + plays, t)),
+            tuple(jax.random.key_data(key) for key in keys),
+        )
+
+    for late, early in uncompiled(both)(np.arange(1, 4, dtype=np.int32), np.int32(5)):
+        np.testing.assert_array_equal(late, early)
 
 
 def test_a_base_without_features():
     """Three arms: each of UCB1's epochs begins with the arms in order."""
     found = doubling(num_arms=3, horizon=20, base=ucb1)
-    actions, _, _ = on_tape(found, jnp.zeros((20, 1)), jnp.tile(jnp.array([0.1, 0.2, 0.3]), (20, 1)))
+    actions, _, _ = on_tape(found, np.zeros((20, 1)), np.tile([0.1, 0.2, 0.3], (20, 1)))
     assert actions[[3, 4, 5, 7, 8, 9, 15, 16, 17]].tolist() == [0, 1, 2] * 3
-    assert (
-        jb.sweep(partial(doubling, base=ucb1), bernoulli_arms(means=[0.2, 0.8]), horizon=50, seeds=8, progress=False)
-        .regret.notnull()
-        .all()
-    )
+
+
+@pytest.mark.dealt(4)
+def test_a_base_without_features_in_a_sweep():
+    doubled = partial(doubling, base=ucb1)
+    ds = jb.sweep(doubled, bernoulli_arms(means=[0.2, 0.8]), horizon=50, seeds=8, progress=False)
+    assert ds.regret.notnull().all()
 
 
 def test_one_program_for_a_grid():
@@ -194,41 +203,9 @@ def test_an_epoch_that_spends_less_at_a_larger_delta_is_covered():
 
 def test_without_noise():
     """mechanism_scale 0 sends what epsilon = inf sends."""
-    contexts, rewards = tape(20)
-    base = partial(online_ucb, learner="ogd")
-    silent = made(20, partial(base, epsilon=1.0))
+    contexts, rewards = tape(28)
+    silent = made(28, partial(online_ucb, learner="ogd", epsilon=1.0))
     silent = silent._replace(params=silent.params._replace(mechanism_scale=0.0))
     actions, messages, _ = on_tape(silent, contexts, rewards)
-    np.testing.assert_allclose(messages.response, np.asarray(rewards)[np.arange(20), actions])
-    np.testing.assert_allclose(messages.feature, np.asarray(contexts)[np.arange(20), actions], rtol=1e-6)
-
-
-class _Params(NamedTuple):
-    length: Any
-
-
-@factory
-def of_its_horizon(*, num_arms, horizon, slots=1) -> Algorithm:
-    def init(params, draws):
-        return jnp.zeros(horizon)
-
-    return Algorithm(
-        Program(init, init, init, init), (Span(slots, horizon),), _Params(1.0), Guarantee(), ("x", 1, ()), {}
-    )
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ({"base": "linucb"}, "base = 'linucb' must be a factory"),
-        ({"base": of_its_horizon}, "base = x has another program for 2 plays than for one"),
-        ({"base": partial(of_its_horizon, slots=2)}, "base = x plays windows or spans of its own"),
-        ({"base": linucb, "horizon": 0}, "horizon = 0"),
-        ({"base": linucb, "power": -1.0}, "power = -1.0"),
-        ({"base": linucb, "failure_prob": 1.0}, "failure_prob = 1.0"),
-        ({"base": partial(private, epsilon=-1.0)}, "epsilon = -1.0"),
-    ],
-)
-def test_errors(arguments, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        doubling(**{"num_arms": A, "dim": D, "horizon": 50} | arguments)
+    np.testing.assert_allclose(messages.response, rewards[np.arange(28), actions])
+    np.testing.assert_allclose(messages.feature, contexts[np.arange(28), actions], rtol=1e-6)

@@ -8,16 +8,17 @@ import math
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
 from against_reference import exact_draw as draw
 from against_reference import exact_world as world
 from dealt import dealt
+from one_program import played
 from planting import errors, planted
 from reference import optimizers
 from reference.ldp_contextual import combiner, comparators, doubling, instance, maler, ogd, online_ucb
+from uncompiled import uncompiled
 
 import jaxbandits as jb
 from jaxbandits import algorithms, environments
@@ -53,7 +54,16 @@ def arms_of(settings):
     return functools.partial(environments.contextual_linear, num_arms=K, dim=D, **dict(settings))
 
 
-def made(c):
+@functools.cache
+def made(name):
+    """The algorithm of a case and its environment."""
+    c = CASES[name]
+    environment = arms_of(c.world)()
+    environment = environment._replace(facts=environment.facts | {"feature_norm": c.feature_norm})  # at most that
+    return algorithm_of(c), environment
+
+
+def algorithm_of(c):
     shape = {"num_arms": K, "dim": D, "horizon": c.horizon, "feature_norm": c.feature_norm}
     if c.factory is algorithms.doubling:
         own = {name: c.settings[name] for name in ("power",) if name in c.settings}
@@ -73,11 +83,15 @@ def made(c):
 
 
 @functools.cache
+def family(program, world):
+    """All cases that share their functions, played in one program: seeds' lanes by name."""
+    names = [name for name in CASES if (made(name)[0].program, made(name)[1].world) == (program, world)]
+    return dict(zip(names, played([made(name) for name in names], SEEDS), strict=True))
+
+
 def fast(name, seed):
-    c = CASES[name]
-    environment = arms_of(c.world)()
-    environment = environment._replace(facts=environment.facts | {"feature_norm": c.feature_norm})  # at most that
-    return jb.simulate(made(c), environment, seed=seed, history=True, dtype="float64", checkpoints=1)
+    algorithm, environment = made(name)
+    return family(algorithm.program, environment.world)[name][seed]
 
 
 MODULES = {
@@ -212,6 +226,7 @@ def combined(c, contexts, pay, seed, ref):
 
 # ---------------------------------------------------------------- comparators on the simulator's draws
 
+batch_noise = uncompiled(lambda trials, words: jb.mechanisms.shuffle.batch_noise(trials, words, np.float64))
 PACKED = D * (D + 1) // 2
 UPPER = np.triu_indices(D)
 
@@ -288,9 +303,7 @@ def statistics_of(c, kind, seed, ref):
     if bits:
         words = draw(seed, "alg/encode/noise", "bits", batches, (PACKED + D,))
         with jax.enable_x64(True):
-            noise = np.asarray(
-                jb.mechanisms.shuffle.batch_noise(bits * window, jnp.asarray(words, jnp.uint32), jnp.float64)
-            )
+            noise = batch_noise(np.float64(bits * window), words)
         ones = noise + bits * window / 4  # the library draws the sum less its mean
         np.testing.assert_allclose(ones, np.round(ones), atol=1e-6)
     statistics = mod.VectorShuffle(
@@ -429,16 +442,24 @@ pytestmark = [
 # ---------------------------------------------------------------- paths
 
 
-@pytest.mark.parametrize("name", dealt(CASES, 3))
+# each of these has a program of its own, of parts that the other cases have
+APART = {
+    "ogd, sqrt", "ogd, strong", "ogd, strong, perturbed", "ogd, reference features", "adam", "adam, no noise",
+    "momentum", "doubling, momentum", "doubling, maler", "combiner, adam", "thompson, ldp",
+    "thompson, shuffle", "greedy, jdp",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", dealt(CASES, 3, always=CASES.keys() - APART))
 def test_paths_are_those_of_the_transcription(name):
     c = CASES[name]
     for seed in SEEDS:
         run, found = fast(name, seed), literal(c, seed)
         want = actions_of(found)
-        np.testing.assert_array_equal(run.history.action, want)
+        np.testing.assert_array_equal(run.action, want)
         x, _, theta = world(arms_of(c.world), seed, c.horizon)
         regret = instance.pseudo_regret(x, theta, want)
-        np.testing.assert_allclose(run.regret, regret[np.asarray(run.t) - 1], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(run.regret, regret[-1], rtol=1e-9, atol=1e-12)
         if isinstance(found, Combined):
             assert run.diagnostics["active_bases"] == found.active[-1].sum()
             counts = [run.diagnostics[f"plays_base_{i + 1}"] for i in range(found.active.shape[1])]
@@ -472,13 +493,6 @@ def gradients(kind, learner):
         yield online_ucb.clip(g, G)
 
 
-def predictions(made, given):
-    """The fast learner's, in float64."""
-    with jax.enable_x64(True):
-        step = lambda state, g: (made.update(state, g), made.predict(state))
-        return np.asarray(jax.jit(lambda g: jax.lax.scan(step, made.init(), g)[1])(jnp.asarray(given)))
-
-
 def literal_predictions(learner, kind):
     found, given = [], []
     for g in gradients(kind, learner):
@@ -488,21 +502,25 @@ def literal_predictions(learner, kind):
     return np.array(found), np.array(given)
 
 
-@pytest.mark.parametrize("kind", ["quadratic", "line", "turn"])
-def test_maler_predicts_as_the_transcription(kind):
+def test_maler_predicts_as_the_transcription():
     """Eight Newton steps against bisection: 4e-6 of the radius where experts leave the ball."""
-    learner = maler.Maler(D, ROUNDS, theta_bound=0.7, gradient_bound=G)
-    want, given = literal_predictions(learner, kind)
+    learners = {
+        kind: maler.Maler(D, ROUNDS, theta_bound=0.7, gradient_bound=G) for kind in ("quadratic", "line", "turn")
+    }
+    want, given = zip(*(literal_predictions(learner, kind) for kind, learner in learners.items()), strict=True)
     with jax.enable_x64(True):
-        made = jb.learners.maler(D, ROUNDS, 0.7, G)
-    np.testing.assert_allclose(predictions(made, given), want, atol=1e-6)
-    assert np.abs(want).max() > 0.2 and (learner.outside > 0) == (kind != "quadratic")
+        learner = jb.learners.maler(D, ROUNDS, 0.7, G)
+        step = lambda state, g: (learner.update(state, g), learner.predict(state))
+        found = jax.jit(jax.vmap(lambda g: jax.lax.scan(step, learner.init(), g)[1]))(np.array(given))
+    np.testing.assert_allclose(found, want, atol=1e-6)
+    for (kind, learner), path in zip(learners.items(), want, strict=True):
+        assert np.abs(path).max() > 0.2 and (learner.outside > 0) == (kind != "quadratic")
 
 
 def test_maler_has_as_many_scales_as_the_transcription():
     for horizon in (1, 16, 17, 20_000):
         with jax.enable_x64(True):
-            state = jb.learners.maler(2, horizon, 1.0, 1.0).init()
+            state = uncompiled(jb.learners.maler(2, horizon, 1.0, 1.0).init)()
         want = maler.priors(maler.num_scales(horizon))
         np.testing.assert_allclose(np.exp(state.log_weights), want, rtol=1e-12)
 

@@ -1,5 +1,6 @@
-"""LinUCB and robust elimination: exact schedules, literal loops on the same draws,
-draws shared between parameter points.
+"""LinUCB and robust elimination: exact schedules, draws shared between parameter points.
+
+Paths: test_linear_reference, test_ldp_contextual_reference.
 """
 
 import importlib
@@ -11,21 +12,22 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from dealt import others
+from uncompiled import uncompiled
 
 from jaxbandits import sweep
-from jaxbandits.algorithms.contextual.linucb import TIE, linucb
+from jaxbandits.algorithms.contextual.linucb import linucb
 from jaxbandits.algorithms.linear.batch_reports import block_arms, block_sums
 from jaxbandits.algorithms.linear.robust_elimination import robust_elimination
 from jaxbandits.environments.contextual import contextual_linear
 from jaxbandits.environments.linear import linear_arms
-from jaxbandits.estimators.g_optimal import g_optimal_design
 from jaxbandits.random import Draws
 from jaxbandits.simulator import advance, begin, case_of, close, finish, parts_of
 from jaxbandits.spans import Segment, segment
+from jaxbandits.sweeps.plan import plan
 
 
 def cast(tree):
-    return jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), tree)
+    return jax.tree.map(lambda x: np.asarray(x, np.float32), tree)
 
 
 @partial(jax.jit, static_argnums=(0, 1))
@@ -43,22 +45,19 @@ def closed(parts, case, lanes, lane):
 
 
 def play(algorithm, environment, times, seeds):
-    """[seeds, C, A] pulls or [seeds, C] regret, and the diagnostics:
-    span by span, with the windows an engine offers.
-    """
+    """Pulls [seeds, C, A] and the diagnostics, span by span, with the windows an engine offers."""
     parts = parts_of(algorithm, environment, None, None, "float32")
-    case, times = cast(case_of(algorithm, environment)), jnp.asarray(times, jnp.int32)
-    lanes = jnp.arange(seeds, dtype=jnp.uint32)
-    lane = jax.jit(jax.vmap(lambda seed: begin(parts, case, seed, len(times))))(lanes)
+    case, times = cast(case_of(algorithm, environment)), np.asarray(times, np.int32)
+    lanes = np.arange(seeds, dtype=np.uint32)
+    lane = uncompiled(jax.vmap(lambda case, seed: begin(parts, case, seed, len(times)), (None, 0)))(case, lanes)
     for span in algorithm.schedule:
         if span.repeats:
-            number = jnp.int32(span.repeats if span.full else span.repeats + len(times))
+            number = np.int32(span.repeats if span.full else span.repeats + len(times))
             lane = advanced(parts, (span.slots, span.full, span.whole), case, lanes, lane, times, number)
         if span.close:
             lane = closed(parts, case, lanes, lane)
-    record, diagnostics = jax.vmap(partial(finish, parts, case))(lane)
-    kept = record.pulls_at if not isinstance(record.pulls_at, tuple) else record.regret_at[0]
-    return np.asarray(kept), jax.tree.map(np.asarray, diagnostics)
+    record, diagnostics = uncompiled(jax.vmap(partial(finish, parts), (None, 0)))(case, lane)
+    return record.pulls_at, diagnostics
 
 
 def windows_of(monkeypatch, slots):
@@ -72,69 +71,38 @@ def actions_of(pulls):
     return np.argmax(np.diff(pulls, axis=0, prepend=0), axis=-1)
 
 
-def stream(seed, path):
-    return Draws(jnp.uint32(seed), path)
-
-
 # LinUCB
 
 
-def literal_linucb(contexts, rewards, theta, algorithm):
-    """Cumulative regret, float64, with an inverse at every play."""
-    p = algorithm.params
-    gram, vector, total, curve = p.ridge * np.eye(len(theta)), np.zeros(len(theta)), 0.0, []
-    for t, x in enumerate(contexts, 1):
-        inverse = np.linalg.inv(gram)
-        width = p.radius_scale * (p.base + p.slope * np.sqrt(p.offset + np.log1p(p.growth * t)))
-        index = x @ inverse @ vector + width * np.sqrt(np.einsum("ad,de,ae->a", x, inverse, x))
-        a = np.flatnonzero(index >= index.max() - TIE * abs(index.max()))[0]
-        gram += np.outer(x[a], x[a])
-        vector += x[a] * float(rewards[t - 1] < x[a] @ theta)
-        total += (x @ theta).max() - x[a] @ theta
-        curve.append(total)
-    return np.array(curve)
-
-
-@pytest.mark.parametrize("contexts", ["redraw", "fixed"])
-@pytest.mark.parametrize("preset", ["reference", "theory"])
-def test_linucb_is_the_literal_loop(preset, contexts):
-    horizon, environment = 250, contextual_linear(num_arms=20, dim=4, contexts=contexts)
-    algorithm = linucb(num_arms=20, dim=4, horizon=horizon, preset=preset, radius_scale=0.1, contexts=contexts)
-    curves, _ = play(algorithm, environment, np.arange(1, horizon + 1), 4)
-    t, world, equal = jnp.arange(1, horizon + 1, dtype=jnp.int32), environment.world, 0
-    for seed in range(4):
-        state = world.init(cast(environment.params), stream(seed, "environment/instance"))
-        contexts = np.asarray(
-            world.observe(environment.params, state, stream(seed, "environment/context"), t)[0], float
-        )
-        uniform = np.asarray(stream(seed, "environment/reward").uniform(t))
-        want = literal_linucb(contexts, uniform, np.asarray(state.theta, float), algorithm)
-        equal += np.allclose(curves[seed], want, atol=1e-3)
-        late = literal_linucb(contexts, np.roll(uniform, 1), np.asarray(state.theta, float), algorithm)
-        assert not np.allclose(curves[seed], late, atol=1e-3)
-    assert equal >= 3  # float32 may flip one near tie
-
-
 def test_linucb_first_play_takes_the_lowest_tied_arm():
-    algorithm = linucb(num_arms=100, dim=5, horizon=10)
-    draws = stream(0, "")
-    state = algorithm.program.init(cast(algorithm.params), draws)
-    x = np.random.default_rng(0).normal(size=(100, 5))
-    x = jnp.asarray(x / np.linalg.norm(x, axis=1, keepdims=True), jnp.float32)
-    action, used, _ = algorithm.program.act(cast(algorithm.params), state, draws, jnp.ones(1, jnp.int32), x[None])
-    assert used is None and action.tolist() == [0]
+    algorithm, draws = linucb(num_arms=100, dim=5, horizon=10), Draws(np.uint32(0), "")
+    x = sphere(np.random.default_rng(0), 1, 100, 5)
+
+    def first(params, x):
+        action, used, _ = algorithm.program.act(
+            params, algorithm.program.init(params, draws), draws, jnp.ones(1, jnp.int32), x
+        )
+        assert used is None
+        return action
+
+    assert uncompiled(first)(cast(algorithm.params), np.float32(x)).tolist() == [0]
 
 
 def test_fixed_arms_are_a_fact_that_linucb_must_agree_with():
     fixed = contextual_linear(num_arms=5, dim=3, contexts="fixed")
     assert fixed.facts["contexts"] == "fixed"
-    assert sweep(linucb, fixed, horizon=20, seeds=8, progress=False).regret.shape[1] == 8
+    filled_in = plan(
+        linucb, fixed, horizon=20, seeds=8, grid=None, points=None, reward_adversary=None, message_adversary=None,
+        checkpoints=8, dtype="float32",
+    )  # fmt: skip
+    assert filled_in.cells[0].algorithm.program is linucb(num_arms=5, dim=3, horizon=20, contexts="fixed").program
     with pytest.raises(ValueError, match="contexts = 'fixed' disagrees"):
         sweep(partial(linucb, contexts="fixed"), contextual_linear(num_arms=5, dim=3), horizon=20, seeds=8)
     with pytest.raises(ValueError, match="contexts"):
         linucb(num_arms=5, dim=3, horizon=20, contexts="frozen")
 
 
+@pytest.mark.dealt(4)
 def test_fixed_arms_give_the_same_bits_in_chunks_of_any_size_and_beside_any_points():
     """300 plays: past the ones that compute every width anew."""
     fixed = contextual_linear(num_arms=30, dim=5, contexts="fixed")
@@ -159,7 +127,7 @@ def test_presets_share_a_program_and_contexts_are_drawn_once():
     def words(points):
         """Elements whose bits are shifted left in the traced loop: blocks of random words, for every seed."""
         both = jax.vmap(jax.vmap(run, (None, 0)), (0, None))
-        text = str(jax.make_jaxpr(both)(jnp.arange(16, dtype=jnp.uint32), jnp.linspace(0.1, 1, points)))
+        text = str(jax.make_jaxpr(both)(np.arange(16, dtype=np.uint32), np.linspace(0.1, 1, points, dtype=np.float32)))
         shapes = re.findall(r":u32\[([\d,]*)\] = shift_left", text)
         return sum(int(np.prod([int(n) for n in s.split(",") if n])) for s in shapes)
 
@@ -188,54 +156,16 @@ def test_robust_elimination_counts_on_the_canonical_basis():
     assert pulls[0, -1].tolist() == [4096 - 3 * 146, 146, 146, 146] and diagnostics["active_arms"].tolist() == [4]
 
 
-def literal_robust(actions, rewards, horizon, num_batches, scale, failure_prob=0.05):
-    """rewards(t, arm) -> the arms played."""
-    num_arms, active, arms, best = len(actions), np.ones(len(actions), bool), [], 0
-    log_term = np.log(2 * num_arms * num_batches / failure_prob)
-    for i in range(1, num_batches):
-        design = g_optimal_design(
-            np.float32(actions), active=active, max_steps=20 * np.linalg.matrix_rank(actions[active])
-        )
-        weights = np.asarray(design.weights, float)
-        counts = np.ceil(horizon ** (i / num_batches) * weights * (1 - 2e-6) - 1e-9).astype(int)
-        if len(arms) + counts.sum() > horizon:
-            break
-        vector = np.zeros(actions.shape[1])
-        for a in np.repeat(np.arange(num_arms), counts):
-            arms.append(a)
-            vector += actions[a] * rewards(len(arms), a)
-        inverse = np.linalg.pinv((actions.T * counts) @ actions)
-        value = np.where(active, actions @ inverse @ vector, -np.inf)
-        leverage = np.einsum("kd,de,ke->k", actions, inverse, actions)[active].max()
-        active &= value >= value.max() - 2 * scale * np.sqrt(2 * log_term * leverage)
-        best = int(np.argmax(value))
-    return arms + [best] * (horizon - len(arms))
-
-
 def sphere(rng, *shape):
     x = rng.normal(size=shape)
     return x / np.linalg.norm(x, axis=-1, keepdims=True)
-
-
-def test_robust_elimination_is_the_literal_loop():
-    actions = sphere(np.random.default_rng(3), 12, 3)
-    theta, horizon = np.array([0.6, -0.6, 0.3]), 3000
-    environment = linear_arms(actions=actions, theta=theta)
-    algorithm = robust_elimination(actions=actions, horizon=horizon, num_batches=4, variance_bound="observed")
-    pulls, diagnostics = play(algorithm, environment, np.arange(1, horizon + 1), 3)
-    np.testing.assert_array_equal(pulls.sum(-1), np.broadcast_to(np.arange(1, horizon + 1), (3, horizon)))
-    assert diagnostics["batches"].tolist() == [3] * 3 and diagnostics["active_arms"].max() < 12
-    for seed in range(3):
-        noise = np.asarray(stream(seed, "environment/reward").normal(jnp.arange(1, horizon + 1, dtype=jnp.int32)))
-        want = literal_robust(actions, lambda t, a, z=noise: actions[a] @ theta + z[t - 1], horizon, 4, 0.5)
-        np.testing.assert_array_equal(actions_of(pulls[seed]), want)
 
 
 @pytest.mark.parametrize("horizon, num_batches", others([(100, 2), (3000, 4)]))
 def test_every_play_is_made_and_windows_change_no_count(horizon, num_batches, monkeypatch):
     actions = sphere(np.random.default_rng(5), 12, 3)
     environment, found = linear_arms(actions=actions, theta=[0.3, 0.0, 0.2]), []
-    for slots, checkpoints in ((8, 60), (17, 60), (128, 60), (17, 1)):
+    for slots, checkpoints in ((8, 60), (17, 60), (17, 1)):
         windows_of(monkeypatch, slots)
         times = np.unique(np.linspace(1, horizon, checkpoints + 1).astype(int)[1:])
         algorithm = robust_elimination(actions=actions, horizon=horizon, num_batches=num_batches)
@@ -248,6 +178,7 @@ def test_every_play_is_made_and_windows_change_no_count(horizon, num_batches, mo
         np.testing.assert_array_equal(pulls, found[0] if pulls.ndim == 3 else found[0][:, -1])
 
 
+@pytest.mark.dealt(4)
 def test_robust_elimination_in_a_sweep():
     """Lanes whose batches differ in length share the engine's windows."""
     actions = sphere(np.random.default_rng(7), 12, 3)
@@ -282,28 +213,11 @@ def test_a_batch_that_does_not_fit_ends_exploration():
 
 
 def test_blocks_within_a_window():
-    counts = jnp.array([3, 0, 2, 4], jnp.int32)
-    arms = np.concatenate([np.asarray(block_arms(counts, jnp.int32(p), 3)) for p in (0, 3, 6)])
+    arms_of, sums_of = uncompiled(lambda counts, before: block_arms(counts, before, 3)), uncompiled(block_sums)
+    counts = np.array([3, 0, 2, 4], np.int32)
+    arms = np.concatenate([arms_of(counts, np.int32(p)) for p in (0, 3, 6)])
     assert arms.tolist() == [0, 0, 0, 2, 2, 3, 3, 3, 3]
-    values = jnp.arange(1.0, 10.0)
-    whole = block_sums(values, jnp.asarray(arms), counts, jnp.int32(0), jnp.int32(9))
-    assert whole.tolist() == [6, 0, 9, 30]
-    part = block_sums(values[2:7], jnp.asarray(arms[2:7]), counts, jnp.int32(2), jnp.int32(4))
+    values = np.arange(1, 10, dtype=np.float32)
+    assert sums_of(values, arms, counts, np.int32(0), np.int32(9)).tolist() == [6, 0, 9, 30]
+    part = sums_of(values[2:7], arms[2:7], counts, np.int32(2), np.int32(4))
     assert part.tolist() == [3, 0, 9, 6]  # arms 0 2 2 3; the fifth slot is not played
-
-
-@pytest.mark.parametrize(
-    "change, words",
-    [
-        ({"model": "M3"}, "'M2'"), ({"epsilon": 0.0}, "epsilon"), ({"corruption_bound": 0.25}, "cannot tell"),
-        ({"num_batches": 12}, "at most 9"), ({"actions": np.zeros((3, 2))}, "all zero"),
-        ({"radius": "papr"}, "'paper'"),
-        ({"variance_bound": "tigth"}, "'tight'"), ({"presieve": 1}, "True or False"),
-        ({"weight_floor": 1.5}, "weight_floor"),
-        ({"weight_floor": 0.0, "radius": "paper", "model": "M2"}, "divides"), ({"actions": [[1.0, 0.0]]}, "two arms"),
-        ({"bias_scale": -1.0}, "bias_scale"), ({"horizon": 4, "num_batches": 2}, "at least 5"),
-    ],
-)  # fmt: skip
-def test_bad_arguments_of_robust_elimination_are_named(change, words):
-    with pytest.raises(ValueError, match=words):
-        robust_elimination(**{"actions": np.eye(3), "horizon": 1000, "num_batches": 3, **change})
