@@ -23,6 +23,7 @@ from dealt import dealt
 
 import jaxbandits as jb
 from jaxbandits.cli import main
+from jaxbandits.reports import output
 
 KILLS = int(os.environ.get("KILLS", "4"))
 HERE = Path(__file__).parent
@@ -60,7 +61,9 @@ from jaxbandits import cli
 from jaxbandits.sweeps.engines import keeping
 from jaxbandits.sweeps.engines import local
 from jaxbandits.sweeps.storage import store
+from jaxbandits.reports import output
 import jaxbandits as jb
+output.draw = lambda *args, **options: []
 jb.cores(1)
 keeping.KEEP_SECONDS, keeping.KEEP_SHARE = 0.1, 0.5
 play, write = local.run_task, store.Store._write
@@ -101,6 +104,13 @@ def wait_for(log, word, process, beyond=0, patience=120):
             return True
         time.sleep(0.005)
     return False
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _nothing_is_drawn():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(output, "draw", lambda *args, **options: [])
+        yield
 
 
 @pytest.fixture(scope="module")
