@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.extend.core import ClosedJaxpr, Literal
 from numpy_draws import threefry2x32
 from scipy import special
 
@@ -52,7 +53,7 @@ def _run(jaxpr: Any, consts: Any, inputs: Any) -> list[Any]:
     values = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *inputs], strict=True))
 
     def read(atom: Any) -> Any:
-        return values[atom] if type(atom) is not jax.extend.core.Literal else np.asarray(atom.val, atom.aval.dtype)
+        return values[atom] if type(atom) is not Literal else np.asarray(atom.val, atom.aval.dtype)
 
     for equation in jaxpr.eqns:
         arguments = [read(atom) for atom in equation.invars]
@@ -76,7 +77,7 @@ def _inner(params: dict[str, Any]) -> Any:
     for name in ("jaxpr", "call_jaxpr", "call", "plain", "fun_jaxpr"):
         if name in params:
             inner = params[name]
-            return inner if hasattr(inner, "consts") else jax.extend.core.ClosedJaxpr(inner, [])
+            return inner if hasattr(inner, "consts") else ClosedJaxpr(inner, [])
     return None
 
 
@@ -381,7 +382,8 @@ def _extreme(function):
 
 RULES: dict[str, Callable[..., Any]] = {
     "integer_pow": lambda e, p, x: [_power(x, p["y"])],
-    "round": lambda e, p, x: [np.rint(x) if "EVEN" in str(p["rounding_method"]) else np.trunc(x + np.copysign(0.5, x))],
+    "round": lambda e, p, x: [
+        np.rint(x) if p["rounding_method"].name == "TO_NEAREST_EVEN" else np.trunc(x + np.copysign(0.5, x))],
     "convert_element_type": _converted, "bitcast_convert_type": _bits_as, "reduce_precision": lambda e, p, x: [x],
     "broadcast_in_dim": _broadcast, "reshape": lambda e, p, x, *_: [x.reshape(p["new_sizes"])],
     "transpose": lambda e, p, x: [np.transpose(x, p["permutation"])],
@@ -390,7 +392,9 @@ RULES: dict[str, Callable[..., Any]] = {
     "concatenate": lambda e, p, *xs: [np.concatenate(xs, p["dimension"])], "pad": _pad, "slice": _slice,
     "dynamic_slice": lambda e, p, x, *at: [x[_window_at(at, p["slice_sizes"], x.shape)]],
     "dynamic_update_slice": _updated, "rev": lambda e, p, x: [np.flip(x, p["dimensions"])], "iota": _iota,
-    "split": _split, "sort": _sort, "top_k": _top_k, "dot_general": _dot, "gather": _gather,
+    "stack": lambda e, p, *xs: [np.stack(xs, p["axis"])], "tile": lambda e, p, x: [np.tile(x, p["reps"])],
+    "unstack": lambda e, p, x: [np.take(x, i, p["axis"]) for i in range(x.shape[p["axis"]])], "split": _split,
+    "sort": _sort, "top_k": _top_k, "dot_general": _dot, "gather": _gather,
     "scatter": _scatter(_set), "scatter-add": _scatter(np.add.at), "scatter_add": _scatter(np.add.at),
     "scatter-min": _scatter(np.minimum.at), "scatter_min": _scatter(np.minimum.at),
     "scatter-max": _scatter(np.maximum.at), "scatter_max": _scatter(np.maximum.at),

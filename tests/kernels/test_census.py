@@ -94,7 +94,15 @@ TABLE = {
 SLACK = 1.03  # other releases of JAX trace a few operations more
 
 
-@pytest.mark.parametrize("name", dealt(TABLE, 2))
+# Plays of one and of several plays a window, counted and full, with loops, refused for each reason, with sums along
+# spans: the longest windows that fit are chosen.
+ALWAYS = {
+    "ucb1", "exp3", "linucb", "kl_ucb", "dprse", "batched_exp4", "median_elimination", "prm_elimination",
+    "shuffle_linucb", "crimed", "robust_ucb", "private_batched",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", dealt(TABLE, 8, always=ALWAYS))
 def test_what_a_play_does_and_holds(name):
     operations, alive, loops, branches, plays, reason = TABLE[name]
     for _, choice in choices({**ALGORITHMS, **OPTIMIZED}[name]):

@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import settings
+from conftest import compiled_with
 from dealt import others
 from jax import lax
 from laid_out import choices, near, plan_of
@@ -46,7 +48,7 @@ def along(x):
 
 
 def by_threads(function, *arrays):
-    """The function on every lane, with the long axis in one element."""
+    """The function of every lane, with the long axis in one element, to be compiled: it takes the arrays."""
     traced = jax.make_jaxpr(function)(*(x[0] for x in arrays))
 
     def on_block(*arrays):
@@ -60,13 +62,16 @@ def by_threads(function, *arrays):
             found.append(lax.slice_in_dim(whole, 0, LENGTH, axis=axes[0] + 1) if axes else whole)
         return found
 
-    return jax.jit(on_block)(*map(jnp.asarray, arrays))
+    return on_block
 
 
-def same(function, *arrays):
-    wanted = jax.tree.leaves(jax.jit(jax.vmap(function))(*map(jnp.asarray, arrays)))
-    for ours, other in zip(by_threads(function, *arrays), wanted, strict=True):
-        np.testing.assert_allclose(ours, other, rtol=2e-6, atol=2e-6)  # sums are taken in another order
+def same(*cases):
+    """Both forms of every (function, arrays...) agree, in one program."""
+    blocks = [(by_threads(*case), jax.vmap(case[0])) for case in cases]
+    program = jax.jit(lambda given: [(ours(*x), wanted(*x)) for (ours, wanted), x in zip(blocks, given, strict=True)])
+    for number, (ours, wanted) in enumerate(program([arrays for _, *arrays in cases])):
+        for x, y in zip(ours, jax.tree.leaves(wanted), strict=True):  # sums are taken in another order
+            np.testing.assert_allclose(x, y, rtol=2e-6, atol=2e-6, err_msg=f"case {number}")
 
 
 def numbers(*shape, seed=0):
@@ -81,7 +86,7 @@ SPECIAL = np.stack([np.full(LENGTH, 2.0)] * LANES).astype(np.float32)
 SPECIAL[0, 5], SPECIAL[1, [7, 9]], SPECIAL[2, [3, 30]], SPECIAL[3, 36] = NAN, (INF, NAN), (-INF, -INF), 3.0
 
 
-@pytest.mark.parametrize("function", [
+OPERATIONS = [
     lambda x: (x.max(0), x.min(0), x.sum(0), x.max(), x.min(), x.sum()),
     lambda x: (jnp.argmax(x, 0), jnp.argmin(x[:, 1])),
     lambda x: ((x > 1).any(0), (x > -9).all(0), (x > 0).sum(0)),
@@ -96,35 +101,43 @@ SPECIAL[0, 5], SPECIAL[1, [7, 9]], SPECIAL[2, [3, 30]], SPECIAL[3, 36] = NAN, (I
     lambda x: fixed_cumsum(x.T),
     lambda x: jax.vmap(fixed_cumsum, in_axes=1, out_axes=1)(x.T),
     lambda x: jax.vmap(lambda y: lax.while_loop(lambda z: z < y, lambda z: z + 0.5, -3.0))(x[:, 0]),
-])  # fmt: skip
-def test_operations(function):
-    same(function, numbers(LENGTH, 3))
+]  # fmt: skip
+
+
+def test_operations():
+    same(*((function, numbers(LENGTH, 3)) for function in OPERATIONS))
 
 
 def test_nan_and_equals_go_where_jax_sends_them():
-    same(lambda x: (jnp.argmax(x), jnp.argmin(x), x.max(), x.min()), SPECIAL)
+    same((lambda x: (jnp.argmax(x), jnp.argmin(x), x.max(), x.min()), SPECIAL))
 
 
-@pytest.mark.parametrize("mode", ["clip", "fill", "promise_in_bounds"])
-def test_reading_at_a_place(mode):
-    at = places() if mode == "promise_in_bounds" else places(0, 60)
-    same(lambda x, i: x.at[i].get(mode=mode), numbers(LENGTH), at)
-    same(lambda x, i: x.at[i].get(mode=mode), numbers(LENGTH, 2), at)
-    same(lambda x, i: x.at[1, i].get(mode=mode), numbers(3, LENGTH), at)
-    same(lambda x, i: lax.dynamic_index_in_dim(x, i, 0), numbers(LENGTH), places(-9, 60))
-    same(lambda x, i: jnp.take_along_axis(x, i[None, None], axis=1)[:, 0], numbers(1, LENGTH), places())
+def test_reading_at_a_place():
+    cases = [
+        (lambda x, i: lax.dynamic_index_in_dim(x, i, 0), numbers(LENGTH), places(-9, 60)),
+        (lambda x, i: jnp.take_along_axis(x, i[None, None], axis=1)[:, 0], numbers(1, LENGTH), places()),
+    ]
+    for mode, at in (("clip", places(0, 60)), ("fill", places(0, 60)), ("promise_in_bounds", places())):
+        cases += [
+            (lambda x, i, mode=mode: x.at[i].get(mode=mode), numbers(LENGTH), at),
+            (lambda x, i, mode=mode: x.at[i].get(mode=mode), numbers(LENGTH, 2), at),
+            (lambda x, i, mode=mode: x.at[1, i].get(mode=mode), numbers(3, LENGTH), at),
+        ]
+    same(*cases)
 
 
 def test_writing_at_a_place():
-    same(lambda x, i: (x.at[i].set(7.0), x.at[i].add(x[3])), numbers(LENGTH), places(0, 60))
-    same(lambda x, i: x.at[i].set(jnp.array([1.0, 2.0])), numbers(LENGTH, 2), places())
+    same(
+        (lambda x, i: (x.at[i].set(7.0), x.at[i].add(x[3])), numbers(LENGTH), places(0, 60)),
+        (lambda x, i: x.at[i].set(jnp.array([1.0, 2.0])), numbers(LENGTH, 2), places()),
+    )
 
 
 def test_a_loop_carries_the_axis():
     def function(x, n):
         return lax.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] * 0.5 + c[1].max()), (jnp.int32(0), x))[1]
 
-    same(function, numbers(LENGTH), places(0, 5))
+    same((function, numbers(LENGTH), places(0, 5)))
 
 
 @pytest.mark.parametrize("function", [
@@ -141,7 +154,7 @@ def test_a_loop_carries_the_axis():
 ])  # fmt: skip
 def test_what_is_not_taken_apart_is_named(function):
     with pytest.raises(Unsupported, match=f"{LENGTH}"):
-        by_threads(function, numbers(LENGTH))
+        jax.eval_shape(by_threads(function, numbers(LENGTH)), numbers(LENGTH))
 
 
 # ---- many arms as a kernel
@@ -169,14 +182,22 @@ def laid_out_lanes(seeds, example=MANY):
     return group, run, tuple(marked), host, np.arange(seeds, dtype=np.uint32), (kind, window)
 
 
+@pytest.mark.dealt(4)
 def test_many_arms_play_as_on_a_cpu():
+    """Normals far out are rounded otherwise where less is optimized, and contexts with them."""
+    with compiled_with(settings.FULLY_OPTIMIZED):
+        plays_as_on_a_cpu()
+
+
+def plays_as_on_a_cpu():
     group, run, marks, host, seeds, (_, window) = laid_out_lanes(16)
     device = jax.devices()[0]
     case, times = jax.device_put((host, group.times.astype(np.int32)), device)
     lane = run("begin", device, case, seeds)
     where = segment(group.schedule[0], 0, 0, 20, group.times)
-    ours = jax.jit(partial(engine.advance, window, marks, interpret=True), static_argnames=())(
-        case, jnp.asarray(seeds), jax.tree.map(jnp.array, lane), times, where
+    advance = partial(engine.advance, window, marks, interpret=True)
+    ours = jax.jit(advance, compiler_options=settings.FULLY_OPTIMIZED)(
+        case, seeds, jax.tree.map(np.array, lane), times, where
     )
     wanted = run("advance", device, case, seeds, lane, times, where, kind=(1, True, False))
     ours, wanted = jax.tree.map(np.asarray, (ours, wanted))
@@ -188,14 +209,14 @@ def test_many_arms_play_as_on_a_cpu():
         assert np.all(near(x, y)[same_plays])
 
 
-@pytest.mark.parametrize(
-    ("algorithm", "environment"),
-    [
-        (a.exp3, LOSSES),
-        (partial(a.adap_ucb, epsilon=1.0), ARMS),
-        *others([(a.ucb1, ARMS), (partial(a.private_batched, epsilon=1.0), LOSSES)]),
-    ],
-)
+CARRIED_ALONG = [
+    (a.exp3, LOSSES), (partial(a.adap_ucb, epsilon=1.0), ARMS), (a.ucb1, ARMS),
+    (partial(a.private_batched, epsilon=1.0), LOSSES),
+]  # fmt: skip
+
+
+@pytest.mark.compiles(24)  # two sweeps of three programs, with the small ones that lay out their chunks
+@pytest.mark.parametrize(("algorithm", "environment"), [CARRIED_ALONG[0], *others(CARRIED_ALONG[1:], 4)])
 def test_what_is_carried_for_each_of_many_arms_is_that_of_a_cpu(algorithm, environment):
     """With arms of the case, of the state and of the record, over two points and some checkpoints."""
     points = [{"environment.means": MEANS}, {"environment.means": MEANS[::-1]}]
@@ -213,6 +234,7 @@ def test_what_is_carried_for_each_of_many_arms_is_that_of_a_cpu(algorithm, envir
     np.testing.assert_allclose(ours.regret.values[played_alike], plain.regret.values[played_alike], rtol=1e-5)
 
 
+@pytest.mark.compiles(24)
 def test_many_arms_in_double_precision():
     options = {"horizon": 60, "seeds": 4, "dtype": "float64", "progress": False}
     plain = jb.sweep(UNTIL_STOPPED.algorithm, ARMS, **options)
@@ -225,16 +247,21 @@ def test_many_arms_in_double_precision():
 def test_truth_values_of_many_arms_have_a_first_one():
     marks = np.zeros((3, 40), bool)
     marks[0, 7:9], marks[1, 39] = True, True
-    np.testing.assert_array_equal(argmax(jnp.asarray(marks)), [7, 39, 0])
-    np.testing.assert_array_equal(argmax(jnp.asarray(np.arange(200), jnp.uint8)), 199)
+    first, last = jax.jit(lambda marks, x: (argmax(marks), argmax(x)))(marks, np.arange(200, dtype=np.uint8))
+    np.testing.assert_array_equal(first, [7, 39, 0])
+    assert last == 199
 
 
-@pytest.mark.parametrize("dtype", ["int32", "uint32", "int8", "bool", "float64"])
-def test_numbers_of_other_types(dtype):
-    x = (numbers(LENGTH, 3) * 9).astype(dtype)
+def test_numbers_of_other_types():
+    cases = []
+    for dtype in ("int32", "uint32", "int8", "bool", "float64"):
+        x = (numbers(LENGTH, 3) * 9).astype(dtype)
+        cases += [
+            (lambda x, i: (x[i, 0], fixed_sum(x[:, 1]), x.max(0), jnp.argmax(x[:, 2])), x, places()),
+            (lambda x: jnp.sum(x[:, 1], dtype=x.dtype), x),
+        ]
     with jax.enable_x64(True):
-        same(lambda x, i: (x[i, 0], fixed_sum(x[:, 1]), x.max(0), jnp.argmax(x[:, 2])), x, places())
-        same(lambda x: jnp.sum(x[:, 1], dtype=x.dtype), x)
+        same(*cases)
 
 
 @pytest.mark.parametrize("example", [MANY, *CARRIED.values()], ids=["drawn anew", *CARRIED])

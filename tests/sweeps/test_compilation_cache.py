@@ -4,11 +4,9 @@ What `sweep` compiles is kept otherwise: see test_executables.py.
 """
 
 import json
-import os
-import subprocess
-import sys
 import threading
 
+import fresh_process
 import jax
 import pytest
 
@@ -39,11 +37,7 @@ print(json.dumps({"ours": made[0], "hits": made[1], "more": more, "theirs": len(
 
 
 def child(tmp_path, cache, theirs=""):
-    kept = {name: x for name, x in os.environ.items() if not name.startswith(("JAX_COMPILATION", "JAX_PERSISTENT"))}
-    command = [sys.executable, "-c", CHILD, str(theirs)]
-    run = subprocess.run(
-        command, capture_output=True, text=True, cwd=tmp_path, env=kept | {"JAXBANDITS_CACHE": str(cache)}
-    )
+    run = fresh_process.run(CHILD, theirs, cwd=tmp_path, env=fresh_process.environment(JAXBANDITS_CACHE=str(cache)))
     assert run.returncode == 0, run.stderr[-2000:]
     return json.loads(run.stdout)
 

@@ -16,17 +16,20 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import fresh_process
 import numpy as np
 import pytest
+from dealt import dealt
 
 import jaxbandits as jb
 from jaxbandits.cli import main
+from jaxbandits.reports import output
 
 KILLS = int(os.environ.get("KILLS", "4"))
 HERE = Path(__file__).parent
 CHUNK = re.compile(r"[0-9a-f]{64}\.\d+-\d+\.npz")
 
-# Seconds of work on one core, in calls of a fraction of a second.
+# A second of work on one core, in calls of a fraction of it.
 FILE = """
 horizon = {horizon}
 seeds = 256
@@ -58,7 +61,9 @@ from jaxbandits import cli
 from jaxbandits.sweeps.engines import keeping
 from jaxbandits.sweeps.engines import local
 from jaxbandits.sweeps.storage import store
+from jaxbandits.reports import output
 import jaxbandits as jb
+output.draw = lambda *args, **options: []
 jb.cores(1)
 keeping.KEEP_SECONDS, keeping.KEEP_SHARE = 0.1, 0.5
 play, write = local.run_task, store.Store._write
@@ -76,9 +81,8 @@ sys.exit(cli.main(sys.argv[2:]))
 """
 
 
-def start(log, *arguments):
-    command = [sys.executable, "-c", CHILD, str(log), *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=HERE)
+def start(log, *arguments, config=None):
+    return fresh_process.start(CHILD, log, *arguments, cwd=HERE, config=config)
 
 
 def lines(log):
@@ -102,10 +106,17 @@ def wait_for(log, word, process, beyond=0, patience=120):
     return False
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _nothing_is_drawn():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(output, "draw", lambda *args, **options: [])
+        yield
+
+
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
     path = tmp_path_factory.mktemp("sweep") / "run.toml"
-    path.write_text(FILE.format(horizon=100_000 if KILLS > 10 else 30_000))
+    path.write_text(FILE.format(horizon=100_000 if KILLS > 10 else 5_000))
     return path
 
 
@@ -131,7 +142,7 @@ def test_kill_9_at_random_moments(file, whole, tmp_path):
             if kills % 4 == 3:  # one in four just after a write began: within milliseconds of work
                 wait_for(logs[-1], "write ", child, beyond=chance.randrange(3))
             else:
-                time.sleep(chance.uniform(0.0, 1.2))
+                time.sleep(chance.uniform(0.0, 1.2 if KILLS > 10 else 0.2))
             if child.poll() is None:
                 child.kill()
                 kills += 1
@@ -140,7 +151,7 @@ def test_kill_9_at_random_moments(file, whole, tmp_path):
         resumed += any(re.match(r"play .* [1-9]\d*$", line) for line in said)
         if child.returncode == 0:
             break
-        assert child.returncode == -signal.SIGKILL, child.stderr.read()
+        assert child.returncode == -signal.SIGKILL, child.output[1]
         states[doing(said)] += 1
     print(f"\n{kills} kills while {dict(states)}; {resumed} of {len(logs)} runs went on inside a horizon")
     assert results(out) == whole
@@ -162,8 +173,8 @@ def test_an_interrupted_run_says_how_to_go_on(file, whole, tmp_path, name):
     child = start(log, "run", file, "--out", out, "--quiet")
     assert wait_for(log, "written ", child, beyond=2)
     child.send_signal(getattr(signal, name))
-    _, said = child.communicate(timeout=60)
-    assert child.returncode == 130 and "Traceback" not in said, said
+    code, said = child.wait(60), child.output[1]
+    assert code == 130 and "Traceback" not in said, said
     assert said.strip().splitlines()[-1].endswith(f"Go on with: jaxbandits run {file} --out {out}")
     before = {p for p in (out / "chunks").rglob("*.npz")}
     assert before and not (out / "results.nc").exists()
@@ -181,7 +192,7 @@ def test_two_workers_and_one_is_killed(file, whole, tmp_path):
     there = len(list((out / "chunks").rglob("*.npz")))
     last = tmp_path / "log2"
     child = start(last, "run", file, "--out", out, "--quiet")
-    assert child.wait(timeout=300) == 0, child.stderr.read()
+    assert child.wait(timeout=300) == 0, child.output[1]
     names = [line.split()[1] for log in (*logs, last) for line in lines(log) if line.startswith("written ")]
     chunks = [n for n in names if CHUNK.fullmatch(n)]
     assert len(set(chunks)) == len(chunks) and there > 0
@@ -194,7 +205,7 @@ def test_two_runs_at_once_do_no_harm(file, whole, tmp_path):
     out, logs = tmp_path / "out", [tmp_path / "log0", tmp_path / "log1"]
     runs = [start(log, "run", file, "--out", out, "--quiet") for log in logs]
     for run in runs:
-        assert run.wait(timeout=300) == 0, run.stderr.read()
+        assert run.wait(timeout=300) == 0, run.output[1]
     assert results(out) == whole and not list(out.rglob("*.bad"))
 
 
@@ -203,10 +214,7 @@ def test_devices_share_a_store(file, whole, tmp_path):
     out = tmp_path / "out"
     for devices in (2, 4):
         log = tmp_path / f"log{devices}"
-        command = [sys.executable, "-c", CHILD, str(log), "run", str(file), "--out", str(out), "--quiet"]
-        child = subprocess.Popen(
-            command, env=os.environ | {"JAX_NUM_CPU_DEVICES": str(devices)}, stderr=subprocess.PIPE
-        )
+        child = start(log, "run", file, "--out", out, "--quiet", config={"jax_num_cpu_devices": devices})
         assert wait_for(log, "written ", child, beyond=1)
         child.kill()
         child.wait()
@@ -269,7 +277,7 @@ os._exit(0)
 """
 
 
-@pytest.mark.parametrize("shared, faults", [("shared", "faults"), ("apart", "calm")])
+@pytest.mark.parametrize("shared, faults", dealt([("shared", "faults"), ("apart", "calm")], 4, [("shared", "faults")]))
 def test_a_ray_cluster(file, whole, tmp_path, shared, faults):
     """Three nodes. With faults: a worker and then a node are killed mid-sweep."""
     pytest.importorskip("ray")
@@ -285,6 +293,7 @@ def test_a_ray_cluster(file, whole, tmp_path, shared, faults):
     assert results(out) == whole
 
 
+@pytest.mark.dealt(4)
 def test_ray_reports_errors_of_python_at_the_end(tmp_path):
     """An error inside a user's algorithm is not tried again; the rest is kept."""
     pytest.importorskip("ray")
@@ -329,6 +338,7 @@ ray.shutdown()
     assert len(kept) == 1
 
 
+@pytest.mark.dealt(4)
 def test_sigterm_on_a_cluster_is_a_ctrl_c(tmp_path):
     """Ray has a handler of its own, which ends the process with a C++ trace and exit code 134."""
     pytest.importorskip("ray")

@@ -14,6 +14,7 @@ from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
+import fresh_process
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -518,13 +519,10 @@ def test_unpinned_losses_are_named_by_their_baseline(monkeypatch):
 # ---- other processes, other settings, other places
 
 
-def child(script, path, **environment):
-    """What a script prints in a process of its own that finds the package in a directory."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")} | environment
-    environment["PYTHONPATH"] = os.pathsep.join(map(str, [path, Path(__file__).parent, Path(__file__).parents[1]]))
-    done = subprocess.run([sys.executable, "-c", script], env=environment, cwd=path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split()
+def another_process(path, **changes):
+    """The environment of a process that finds the package in a directory."""
+    places = [path, Path(__file__).parent, Path(__file__).parents[1], Path(__file__).parents[2]]
+    return fresh_process.environment(PYTHONPATH=os.pathsep.join(map(str, places)), **changes)
 
 
 def test_keys_are_those_of_another_process(monkeypatch):
@@ -536,7 +534,12 @@ def test_keys_are_those_of_another_process(monkeypatch):
     )
     here = [key(), key(COMBINER, CONTEXTS)]
     monkeypatch.setattr(pinned_code, "unchanged", lambda: False)
-    assert child(script, PACKAGE.parent, PYTHONHASHSEED="3") == [*here, key()]
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=another_process(PACKAGE.parent, PYTHONHASHSEED="3"), cwd=PACKAGE.parent,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [*here, key()]
 
 
 def test_settings_that_change_draws_or_arithmetic_change_keys(monkeypatch):
@@ -584,7 +587,10 @@ print(jb.__file__, len({{task.cells for task in played}}))
 
 def computed(package, store, pin=False):
     """How many cells a run made by a copy of the package computes."""
-    path, calls = child(COMPUTED.format(store=str(store), pin=pin), path=package)
+    script = COMPUTED.format(store=str(store), pin=pin)
+    done = fresh_process.run(script, env=another_process(package), cwd=package)
+    assert done.returncode == 0, done.stderr
+    path, calls = done.stdout.split()
     assert Path(path).is_relative_to(package)
     return int(calls)
 

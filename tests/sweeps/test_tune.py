@@ -21,7 +21,7 @@ a, e = jb.algorithms, jb.environments
 LOSSES = functools.partial(e.fixed_gap_losses, num_arms=3)
 BATCHED = functools.partial(a.private_batched, base=functools.partial(a.exp3, mixing=0.05))
 RATES = [0.001, 0.1, 5.0]
-SETTINGS = {"horizon": 60, "seeds": range(100, 108), "report_seeds": 12, "progress": False, "checkpoints": 2}
+SETTINGS = {"horizon": 60, "seeds": range(100, 108), "report_seeds": 8, "progress": False, "checkpoints": 2}
 
 
 @functools.cache
@@ -35,6 +35,7 @@ def grid_tuning():
 # ---- what is chosen, and what is reported
 
 
+@pytest.mark.compiles(20)  # two labels of two programs, and their plain sweeps
 def test_the_choice_is_that_of_a_plain_sweep_and_the_report_another_plain_sweep():
     tuning = grid_tuning()
     plain = {"horizon": 60, "progress": False, "checkpoints": 2}
@@ -53,16 +54,16 @@ def test_the_choice_is_that_of_a_plain_sweep_and_the_report_another_plain_sweep(
         at = {"epsilon": [row["epsilon"]]}
         rate = row["base.learning_rate"]
         again = jb.sweep(
-            {"EXP3": BATCHED}, LOSSES, seeds=12, **plain, grid=at | {"base.learning_rate": [rate]}
+            {"EXP3": BATCHED}, LOSSES, seeds=8, **plain, grid=at | {"base.learning_rate": [rate]}
         )  # fmt: skip
-        default = jb.sweep({"EXP3": BATCHED}, LOSSES, seeds=12, **plain, grid=at)
+        default = jb.sweep({"EXP3": BATCHED}, LOSSES, seeds=8, **plain, grid=at)
         reported = tuning.report.regret.sel(epsilon=row["epsilon"])
-        np.testing.assert_array_equal(reported.sel(algorithm="EXP3"), again.regret.values.reshape(12, 2))
-        np.testing.assert_array_equal(reported.sel(algorithm="EXP3 (default)"), default.regret.values.reshape(12, 2))
+        np.testing.assert_array_equal(reported.sel(algorithm="EXP3"), again.regret.values.reshape(8, 2))
+        np.testing.assert_array_equal(reported.sel(algorithm="EXP3 (default)"), default.regret.values.reshape(8, 2))
         chosen, own = again.regret.values[..., -1].ravel(), default.regret.values[..., -1].ravel()
         assert row["regret"] == pytest.approx(chosen.mean()) and row["default"] == pytest.approx(own.mean())
         assert row["gain"] == pytest.approx((own - chosen).mean())
-        half = stats.t.ppf(0.975, 11) / np.sqrt(12)
+        half = stats.t.ppf(0.975, 7) / np.sqrt(8)
         for interval, values in (("interval", chosen), ("gain_interval", own - chosen)):
             spread = half * values.std(ddof=1)
             assert row[interval] == pytest.approx((values.mean() - spread, values.mean() + spread))
@@ -80,14 +81,14 @@ def test_an_algorithm_without_a_key_is_reported_as_it_is():
 
 def test_it_prints_what_it_found():
     text = repr(grid_tuning())
-    assert "chosen on seeds 100 to 107, reported on seeds 0 to 11" in text
+    assert "chosen on seeds 100 to 107, reported on seeds 0 to 7" in text
     assert "EXP3, epsilon = 0.1: base.learning_rate = " in text and "UCB, epsilon = 1: nothing to choose" in text
 
 
 def test_what_it_gives_goes_into_a_sweep_and_into_a_file(tmp_path):
     tuning = grid_tuning()
     both = {"EXP3": BATCHED, "UCB": a.ucb1}
-    plain = {"horizon": 60, "seeds": 12, "progress": False, "checkpoints": 2}
+    plain = {"horizon": 60, "seeds": 8, "progress": False, "checkpoints": 2}
     ds = jb.sweep(both, LOSSES, grid=tuning.grid(), **plain)
     assert ds.regret.dims == ("algorithm", "epsilon", "seed", "t")
     kept = tuning.report.regret.sel(algorithm=["EXP3", "UCB"])
@@ -98,7 +99,7 @@ def test_what_it_gives_goes_into_a_sweep_and_into_a_file(tmp_path):
     np.testing.assert_array_equal(jb.sweep(both, LOSSES, points=tuning.points(), **plain).regret, kept)
     file = tmp_path / "sweep.toml"
     file.write_text(
-        'horizon = 60\nseeds = 12\nenvironment = {name = "fixed_gap_losses", num_arms = 3}\n'
+        'horizon = 60\nseeds = 8\nenvironment = {name = "fixed_gap_losses", num_arms = 3}\n'
         '[[algorithm]]\nname = "private_batched"\nlabel = "EXP3"\nbase = {name = "exp3", mixing = 0.05}\n'
         f'[[algorithm]]\nname = "ucb1"\nlabel = "UCB"\n{tuning.toml()}\n'
     )
@@ -115,7 +116,7 @@ def test_several_keys_of_over_are_points():
     with pytest.raises(ValueError, match=r"over has 2 keys.*points=tuning\.points"):
         tuning.grid()
     ds = jb.sweep(
-        {"EXP3": BATCHED}, LOSSES, points=tuning.points(), horizon=60, seeds=12, progress=False, checkpoints=2
+        {"EXP3": BATCHED}, LOSSES, points=tuning.points(), horizon=60, seeds=8, progress=False, checkpoints=2
     )
     kept = tuning.report.regret.sel(algorithm="EXP3").stack(point=["epsilon", "environment.gap"])
     np.testing.assert_array_equal(ds.regret[0], kept.transpose("point", "seed", "t"))
@@ -134,7 +135,7 @@ def test_named_values_static_arguments_and_tied_keys():
     assert point["batched.base.learning_rate"] == point["batched.base.mixing"]
     ds = jb.sweep(
         {"batched": functools.partial(a.private_batched, epsilon=1.0, base=a.exp3)}, LOSSES, grid=tuning.grid(),
-        horizon=60, seeds=12, progress=False, checkpoints=2,
+        horizon=60, seeds=8, progress=False, checkpoints=2,
     )  # fmt: skip
     np.testing.assert_array_equal(ds.regret.values[0, 0], tuning.report.regret.sel(algorithm="batched"))
 
@@ -382,7 +383,7 @@ def test_the_function_is_public():
 
 FILE = """
 horizon = 60
-seeds = 12
+seeds = 8
 checkpoints = 2
 [environment]
 name = "fixed_gap_losses"
@@ -427,7 +428,7 @@ def test_a_file_says_ranges_families_and_over(tmp_path):
     file.write_text(FILE.replace("[0.001, 0.1, 5.0]", '[0.001, 5.0, "log"]').replace("[100, 108]", "32") + more)
     given = read_tuning(file)
     assert given["space"] == {"EXP3.base.learning_rate": (0.001, 5.0, "log")} and given["over"] == {"epsilon": [0.5]}
-    assert given["seeds"] == range(32) and given["report_seeds"] == range(12) and list(given["environment"]) == ["easy"]
+    assert given["seeds"] == range(32) and given["report_seeds"] == range(8) and list(given["environment"]) == ["easy"]
 
 
 @pytest.mark.parametrize(
