@@ -9,25 +9,38 @@ from types import ModuleType
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy_draws import NumpyDraws
+from uncompiled import uncompiled
 
 import jaxbandits as jb
 from jaxbandits.random import Draws
 
 
-@functools.partial(jax.jit, static_argnums=(0, 2, 3, 5))
-def _draw(path, seed, kind, shape, t, dtype):
-    return getattr(Draws(seed, path, dtype), kind)(t, shape)
-
-
 def draw(seed, path, kind, t, shape=()):
     """Draws of lane `seed` at plays t [n] under a path of the simulator, float64 [n, *shape]."""
-    return np.asarray(_draw(path, jnp.uint32(seed), kind, shape, jnp.asarray(t, jnp.int32), jnp.float32), np.float64)
+    return getattr(NumpyDraws(seed, path, np.float32), kind)(np.asarray(t), shape).astype(np.float64)
 
 
 def exact_draw(seed, path, kind, t, shape=()):
     """`draw` of a simulation in float64."""
-    with jax.enable_x64(True):
-        return np.asarray(_draw(path, jnp.uint32(seed), kind, shape, jnp.asarray(t, jnp.int32), jnp.float64))
+    return getattr(NumpyDraws(seed, path), kind)(np.asarray(t), shape)
+
+
+@functools.lru_cache(maxsize=64)
+def _world(environment, horizon, dtype):
+    """A function of the seed, evaluated in NumPy: contexts, rewards of every arm and the truth of every play."""
+    environment = environment()
+    params, world = jax.tree.map(lambda x: np.asarray(x, dtype), environment.params), environment.world
+
+    def drawn(seed):
+        root, t = Draws(seed, "environment", dtype), jnp.arange(1, horizon + 1, dtype=jnp.int32)
+        state = world.init(params, root.child("instance"))
+        x, state = world.observe(params, state, root.child("context"), t)
+        arms = jnp.arange(x.shape[-2], dtype=jnp.int32)
+        pay = lambda arm: world.reward(params, state, root.child("reward"), t, x, jnp.broadcast_to(arm, x.shape[:-2]))
+        return x, jnp.moveaxis(jax.vmap(pay)(arms), 0, -1), world.truth(params, state, t, x).theta
+
+    return uncompiled(drawn)
 
 
 @functools.lru_cache(maxsize=64)
@@ -36,17 +49,8 @@ def exact_world(environment, seed, horizon):
 
     environment: a hashable factory; ...: nothing, or the agents.
     """
-    environment = environment()
     with jax.enable_x64(True):
-        root, t = Draws(jnp.uint32(seed), "environment", jnp.float64), jnp.arange(1, horizon + 1, dtype=jnp.int32)
-        params = jax.tree.map(lambda x: jnp.asarray(x, jnp.float64), environment.params)
-        state = environment.world.init(params, root.child("instance"))
-        x, state = environment.world.observe(params, state, root.child("context"), t)
-        pay = lambda arm: environment.world.reward(
-            params, state, root.child("reward"), t, x, jnp.full(x.shape[:-2], arm, jnp.int32)
-        )
-        rewards = jnp.stack([pay(arm) for arm in range(x.shape[-2])], axis=-1)
-        return np.asarray(x), np.asarray(rewards), np.asarray(environment.world.truth(params, state, t, x).theta)
+        return _world(environment, horizon, np.float64)(np.uint32(seed))
 
 
 def fast_runs(algorithm, environment, seeds, **adversaries):
@@ -59,14 +63,13 @@ def world_tables(environment, seeds, horizon, choices, *, agents=None):
     """Contexts, truth and the reward of every arm, [S, T, ...] and [S, T, A] or [S, T, N, A],
     as the simulator draws them.
     """
-    world, t = environment.world, jnp.arange(1, horizon + 1, dtype=jnp.int32)
-    params = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), environment.params)
+    world, params = environment.world, jax.tree.map(lambda x: np.asarray(x, np.float32), environment.params)
     shape = (horizon,) if agents is None else (horizon, agents)
 
-    @jax.jit
+    @uncompiled
     @jax.vmap
-    def one(seed):
-        root = Draws(seed, "environment")
+    def drawn(seed):
+        root, t = Draws(seed, "environment"), jnp.arange(1, horizon + 1, dtype=jnp.int32)
         context, state = world.observe(params, world.init(params, root.child("instance")), root.child("context"), t)
 
         def pay(arm):
@@ -75,7 +78,7 @@ def world_tables(environment, seeds, horizon, choices, *, agents=None):
         rewards = jnp.moveaxis(jax.vmap(pay)(jnp.arange(choices, dtype=jnp.int32)), 0, -1)
         return context, world.truth(params, state, t, context).theta, rewards
 
-    return jax.tree.map(lambda x: np.asarray(x, np.float64), one(jnp.asarray(seeds, jnp.uint32)))
+    return jax.tree.map(lambda x: x.astype(np.float64), drawn(np.asarray(seeds, np.uint32)))
 
 
 def planted(module: ModuleType, old: str, new: str) -> ModuleType:

@@ -1,5 +1,7 @@
 """An algorithm's functions played on given contexts and rewards, without the simulator."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,20 +9,25 @@ import numpy as np
 from jaxbandits.random import Draws
 
 
-def on_tape(algorithm, contexts, rewards, root=None, dtype=jnp.float32):
+def on_tape(algorithm, contexts, rewards, root=None, dtype=np.float32):
     """Actions [T], messages and states after every play (leaves [T, ...]) on contexts [T, ...] and rewards
     of every arm [T, A].
 
-    root: streams with `child`, by default those of lane 5.
+    root: streams with `child`, by default those of lane 5. Algorithms of one program share a compiled one.
     """
-    program, root = algorithm.program, Draws(jnp.uint32(5), "alg", dtype) if root is None else root
+    root = Draws(np.uint32(5), "alg", dtype) if root is None else root
 
     def cast(x):
         x = np.asarray(x)
-        return jnp.asarray(x, dtype if x.dtype.kind == "f" else jnp.int32)
+        return x.astype(dtype if x.dtype.kind == "f" else np.int32)
 
-    params = jax.tree.map(cast, algorithm.params)
+    t = np.arange(1, len(rewards) + 1, dtype=np.int32)
+    tape = t, np.asarray(contexts, dtype), np.asarray(rewards, dtype)
+    return jax.tree.map(np.asarray, _play(algorithm.program, jax.tree.map(cast, algorithm.params), root, tape))
 
+
+@functools.partial(jax.jit, static_argnums=0)
+def _play(program, params, root, tape):
     def step(state, now):
         t, context, reward = now
         ts = t[None]
@@ -30,10 +37,4 @@ def on_tape(algorithm, contexts, rewards, root=None, dtype=jnp.float32):
         state, _ = program.update(params, state, root.child("update"), t, note, message, 1)
         return state, (action[0], message, state)
 
-    @jax.jit
-    def run():
-        t = jnp.arange(1, len(rewards) + 1, dtype=jnp.int32)
-        tape = t, jnp.asarray(contexts, dtype), jnp.asarray(rewards, dtype)
-        return jax.lax.scan(step, program.init(params, root.child("init")), tape)[1]
-
-    return jax.tree.map(np.asarray, run())
+    return jax.lax.scan(step, program.init(params, root.child("init")), tape)[1]
