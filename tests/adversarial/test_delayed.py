@@ -66,7 +66,7 @@ REFUSED = {name: refusal(*base_of(name)) for name in catalogue.ALGORITHMS}
 ACCEPTED = [name for name in catalogue.ALGORITHMS if not REFUSED[name]]
 
 
-@pytest.mark.parametrize("name", dealt([*ACCEPTED, *FURTHER], 8, always=["ucb1", "tsallis_inf", "linucb"]))
+@pytest.mark.parametrize("name", dealt([*ACCEPTED, *FURTHER], 16, always=["ucb1", "linucb"]))
 def test_no_delay_in_a_sweep_over_delays_is_the_base_bit_for_bit(name):
     base, environment = base_of(name)
     data = jb.sweep(
@@ -84,7 +84,7 @@ def test_no_delay_in_a_sweep_over_delays_is_the_base_bit_for_bit(name):
     np.testing.assert_array_equal(counts.outstanding, np.broadcast_to([[0], [1], [10]], (3, 16)))
 
 
-@pytest.mark.parametrize("name", dealt(["ucb1", "exp3 without mixing", "linucb", "lazy_dp_ts"], 6, always=["ucb1"]))
+@pytest.mark.parametrize("name", dealt(["ucb1", "exp3 without mixing", "linucb", "lazy_dp_ts"], 6))
 def test_zeros_in_an_array_and_laws_of_mean_zero_are_no_delay(name):
     base, environment = base_of(name)
     arguments = {"horizon": 24, "seeds": 16, "checkpoints": range(1, 25), "progress": False}
@@ -329,7 +329,7 @@ def test_ucb1_and_the_hybrid_are_the_literal_ones(law, most):
         if tuning == "simple":
             pairs.append((a.ucb1, lambda ref, u: ref.Ucb1(K)))
         for fast, learner in pairs:
-            horizon = T if fast is a.ucb1 else T // 2
+            horizon = T if fast is a.ucb1 else T // 3
             of_law = law[:horizon] if isinstance(law, list) else law
             algorithm = a.delayed(num_arms=K, horizon=horizon, base=fast, delay=of_law, max_delay=most)
             for seed in range(2):
@@ -355,6 +355,7 @@ def test_planted_errors_are_seen():
         assert ref.run(ref.Hybrid(K, uniforms), REWARDS, delays) != found
 
 
+@pytest.mark.dealt(3)
 def test_batches_by_an_array_are_a_run_in_batches():
     """ldp_linucb in windows of 5 plays, with a ridge that does not grow within them."""
     horizon, base = 30, partial(a.ldp_linucb, epsilon=8.0, radius_scale=0.2)
