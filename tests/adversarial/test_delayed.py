@@ -66,7 +66,7 @@ REFUSED = {name: refusal(*base_of(name)) for name in catalogue.ALGORITHMS}
 ACCEPTED = [name for name in catalogue.ALGORITHMS if not REFUSED[name]]
 
 
-@pytest.mark.parametrize("name", dealt([*ACCEPTED, *FURTHER], 16, always=["ucb1", "linucb"]))
+@pytest.mark.parametrize("name", dealt([*ACCEPTED, *FURTHER], 16, always=["linucb"]))
 def test_no_delay_in_a_sweep_over_delays_is_the_base_bit_for_bit(name):
     base, environment = base_of(name)
     data = jb.sweep(

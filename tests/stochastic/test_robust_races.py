@@ -241,7 +241,7 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("name", dealt(OTHERS, 3, always=["race", "barbar, short"]))
+@pytest.mark.parametrize("name", dealt(OTHERS, 3, always=["barbar, short"]))
 def test_regrets_are_those_of_a_transcription_of_others(name):
     factory, seeds, mean, error = OTHERS[name]
     run = partial(factory, failure_prob=0.05)

@@ -142,7 +142,7 @@ STRIKE = Attack(lambda params, draws: jnp.asarray(params[0], draws.dtype), _corr
 OTHERS = {"known": (100.0, 1596.8, 3.9), "unknown": (None, 1975.0, 7.5)}
 
 
-@pytest.mark.parametrize("name", dealt(OTHERS, 3, always=["unknown"]))
+@pytest.mark.parametrize("name", dealt(OTHERS, 3))
 def test_regret_is_the_specified_one(name):
     budget, want, error = OTHERS[name]
     seeds, algorithm = 500, partial(stopping, corruption_budget=budget, failure_prob=0.05)

@@ -76,6 +76,7 @@ def test_the_bound_and_the_width():
     assert without == pytest.approx(8 * 3.1 * math.log(1000) * sum(1 / gap for gap in (0.125, 0.25, 0.375, 0.5)))
 
 
+@pytest.mark.dealt(3)
 def test_regret_at_the_published_instance_is_the_transcriptions():
     """646.2 +- 4.1 by a transcription nobody here wrote; four standard errors of both."""
     arms = partial(jb.environments.bernoulli_arms, means=EASY)
