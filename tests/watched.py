@@ -3,6 +3,7 @@
 `jb.simulate` compiles every window twice, once for the history and once for regret and pulls at checkpoints.
 """
 
+import functools
 import importlib
 from typing import Any, NamedTuple
 
@@ -37,7 +38,7 @@ def watched(
     case, _ = stacked([host_case(cell)], dtype)
     with jax.enable_x64(dtype == "float64"):
         times = np.asarray(checkpoints or [horizon], np.int32)
-        lane, windows, start = simulate.begin_lane(parts, case, np.uint32(seed), 1), [], 0
+        lane, windows, start = _begin(parts)(case, np.uint32(seed)), [], 0
         for span in algorithm.schedule:
             kind, number = (span.slots, span.full, span.whole), spans.windows_offered(span, len(times))
             where = times, np.int32(start), np.int32(spans.batch_length(span))
@@ -46,6 +47,11 @@ def watched(
             windows, start = [*windows, jax.tree.map(np.asarray, seen)], spans.next_start(span, start, horizon)
         diagnostics = uncompiled(parts.program.diagnose)(case.algorithm, lane.algorithm)
     return Watched(simulate.flattened(windows, False), jax.tree.map(np.asarray, lane.algorithm), diagnostics)
+
+
+@functools.cache
+def _begin(parts):
+    return uncompiled(lambda case, seed: simulator.begin(parts, case, seed, 1))
 
 
 def silent(algorithm):

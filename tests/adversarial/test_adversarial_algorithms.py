@@ -252,7 +252,7 @@ def test_literal_resampling_has_the_law_of_the_quadrature(on_fail):
         assert stats.chisquare(counts[shown], off[shown] * len(seen)).pvalue < 1e-6
 
 
-@pytest.mark.parametrize("private", dealt([False, True], 4))
+@pytest.mark.parametrize("private", dealt([False, True], 8))
 def test_lanes_that_try_on_do_not_hold_up_the_others(private):
     """All plays are made, lanes do not depend on each other, and the regret is that of the quadrature."""
     world = bernoulli_losses(means=[0.2, 0.5, 0.8])
@@ -351,7 +351,7 @@ def test_batches_play_one_arm_and_update_once():
 BASES = {"htinf": htinf, "ftpl": ftpl, "exp3": partial(exp3, learning_rate=0.05, mixing=0.1), "tsallis": tsallis_inf}
 
 
-@pytest.mark.parametrize("base", dealt(BASES, 6, always=["htinf"]))
+@pytest.mark.parametrize("base", dealt(BASES, 8, always=["htinf"]))
 def test_actions_do_not_depend_on_the_windows(base):
     environment = bernoulli_arms(means=MEANS)
     algorithm = private_batched(num_arms=3, horizon=154, epsilon=1 / 7, base=BASES[base])

@@ -287,8 +287,8 @@ DEALT = {
 
 
 def in_turn(rows):
-    """Rows that begin with a name: those of `DEALT` run in one of four commits."""
-    return dealt(rows, 4, always=[row for row in rows if row[0] not in DEALT])
+    """Rows that begin with a name: those of `DEALT` run in one of six commits."""
+    return dealt(rows, 6, always=[row for row in rows if row[0] not in DEALT])
 
 
 CASES = [(name, noisy) for name, pair in PAIRS.items() for noisy in ((False, True) if pair.private else (False,))]

@@ -355,7 +355,7 @@ def test_planted_errors_are_seen():
         assert ref.run(ref.Hybrid(K, uniforms), REWARDS, delays) != found
 
 
-@pytest.mark.dealt(3)
+@pytest.mark.dealt(4)
 def test_batches_by_an_array_are_a_run_in_batches():
     """ldp_linucb in windows of 5 plays, with a ridge that does not grow within them."""
     horizon, base = 30, partial(a.ldp_linucb, epsilon=8.0, radius_scale=0.2)
@@ -372,7 +372,7 @@ def test_batches_by_an_array_are_a_run_in_batches():
 # ---- privacy
 
 
-@pytest.mark.parametrize("base", dealt(["ldp_ucb", "lazy_dp_ts"], 3, always=["ldp_ucb"]))
+@pytest.mark.parametrize("base", dealt(["ldp_ucb", "lazy_dp_ts"], 6, always=["ldp_ucb"]))
 def test_the_claim_and_its_ledger_are_the_base_s_and_no_audit_refutes_it(base):
     base, horizon = partial(getattr(a, base), epsilon=1.0), 8
     alone = base(num_arms=2, horizon=horizon)
@@ -417,7 +417,7 @@ def test_without_delay_the_hybrid_is_tsallis_inf():
     np.testing.assert_array_equal(runs[0].history.action, runs[1].history.action)
 
 
-@pytest.mark.dealt(4)
+@pytest.mark.dealt(8)
 def test_regret_under_delay_is_the_reference_value_s():
     """T = 2000, delay 50: 322.6 +- 1.2 with the hybrid and 61.8 +- 1.5 with Tsallis-INF."""
     data = jb.sweep(

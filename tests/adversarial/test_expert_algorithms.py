@@ -169,7 +169,7 @@ DOUBLED = {
 }
 
 
-@pytest.mark.parametrize("name", dealt(DOUBLED, 4))
+@pytest.mark.parametrize("name", dealt(DOUBLED, 6))
 def test_mean_loss_is_that_of_the_reference_and_a_doubled_step_shows(name):
     """256 lanes against 200 runs of the transcription on draws of its own, noise included."""
     horizon, means, advice = 200, np.array([0.1, 0.5, 0.9]), np.concatenate([np.eye(3), ADVICE[:3]])

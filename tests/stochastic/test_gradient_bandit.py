@@ -184,7 +184,7 @@ def of_lanes(algorithm, lanes, horizon=200):
     return np.asarray(play(np.arange(lanes, dtype=np.uint32)))
 
 
-@pytest.mark.parametrize("name", dealt(STEPS, 4))
+@pytest.mark.parametrize("name", dealt(STEPS, 6))
 def test_lanes_beside_it_change_no_bit(name):
     """With many arms, where a norm over them that is left to XLA would follow the number of lanes."""
     arms = 40 if name == "clipped" else 8

@@ -198,7 +198,7 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("name", dealt(OTHERS, 3))
+@pytest.mark.parametrize("name", dealt(OTHERS, 6))
 def test_regrets_are_those_of_a_transcription_of_others(name):
     factory, horizon, mean, error = OTHERS[name]
     found = jb.sweep(factory, ARMS, horizon=horizon, seeds=64, checkpoints=1, progress=False).regret.values.ravel()

@@ -142,7 +142,7 @@ OTHERS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", dealt(OTHERS, 3))
+@pytest.mark.parametrize("name", dealt(OTHERS, 6))
 def test_regrets_are_those_of_a_transcription_of_others(name):
     algorithm, horizon, mean, error = OTHERS[name]
     found = jb.sweep(algorithm, ARMS, horizon=horizon, seeds=LANES, checkpoints=1, progress=False).regret.values.ravel()

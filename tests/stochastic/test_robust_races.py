@@ -217,7 +217,7 @@ def test_the_shares_of_an_epoch_are_the_printed_ones():
     assert np.all(np.abs(drawn - 40_000 * p) <= 4 * np.sqrt(40_000 * p * (1 - p)))
 
 
-@pytest.mark.parametrize("name", dealt(["race", "barbar"], 4))
+@pytest.mark.parametrize("name", dealt(["race", "barbar"], 8))
 def test_regrets_are_those_of_the_transcription_with_draws_of_its_own(name):
     factory, arguments = CASES[name]
     swept = partial(factory, **arguments)

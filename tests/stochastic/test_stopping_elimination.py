@@ -80,7 +80,7 @@ def test_planted_errors_fork_the_path(case, old, new):
     assert any(differs(seed) for seed in range(4))
 
 
-@pytest.mark.parametrize("case", dealt(BITS, 4))
+@pytest.mark.parametrize("case", dealt(BITS, 6))
 def test_the_law_is_that_of_the_literal_loop(case):
     seeds, random = 300, np.random.default_rng(1)
     (arguments, _, _), world = CASES[case], BITS[case]
@@ -142,7 +142,7 @@ STRIKE = Attack(lambda params, draws: jnp.asarray(params[0], draws.dtype), _corr
 OTHERS = {"known": (100.0, 1596.8, 3.9), "unknown": (None, 1975.0, 7.5)}
 
 
-@pytest.mark.parametrize("name", dealt(OTHERS, 3))
+@pytest.mark.parametrize("name", dealt(OTHERS, 6))
 def test_regret_is_the_specified_one(name):
     budget, want, error = OTHERS[name]
     seeds, algorithm = 500, partial(stopping, corruption_budget=budget, failure_prob=0.05)
