@@ -17,6 +17,7 @@ from watched import watched
 import jaxbandits as jb
 from jaxbandits.algorithms import gradient_bandit
 from jaxbandits.environments import bernoulli_arms, gaussian_arms
+from jaxbandits.learners.transformations import _operations as operations
 from jaxbandits.random import Draws
 
 K, T = 3, 400
@@ -182,6 +183,20 @@ def of_lanes(algorithm, lanes, horizon=200):
 
     play = jax.jit(jax.vmap(one), compiler_options=settings.FULLY_OPTIMIZED)
     return np.asarray(play(np.arange(lanes, dtype=np.uint32)))
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_no_sum_over_arms_is_left_to_xla(name):
+    """Its order could follow the number of lanes. optax's norm is such a sum, as the control shows."""
+    algorithm, zeros = gradient_bandit(num_arms=40, horizon=9, optimizer=STEPS[name]), np.zeros(40, np.float32)
+    program, params, draws = algorithm.program, jax.tree.map(np.float32, algorithm.params), Draws(np.uint32(0), "alg")
+
+    def update(policy, reward):
+        state = program.init(params, draws)
+        return program.update(params, state, draws, np.int32(2), (np.int32(0), policy), reward, 1)
+
+    assert not {"reduce_sum", "dot_general"} & operations(jax.make_jaxpr(update)(zeros, np.float32(1)).jaxpr)
+    assert "reduce_sum" in operations(jax.make_jaxpr(optax.global_norm)(zeros).jaxpr)
 
 
 @pytest.mark.parametrize("name", dealt(STEPS, 6))
