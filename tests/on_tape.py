@@ -5,8 +5,11 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
+from uncompiled import uncompiled
 
 from jaxbandits.random import Draws
+
+SHORT = 32  # plays: so many are evaluated in less time than a program is compiled in
 
 
 def on_tape(algorithm, contexts, rewards, root=None, dtype=np.float32):
@@ -23,10 +26,15 @@ def on_tape(algorithm, contexts, rewards, root=None, dtype=np.float32):
 
     t = np.arange(1, len(rewards) + 1, dtype=np.int32)
     tape = t, np.asarray(contexts, dtype), np.asarray(rewards, dtype)
-    return jax.tree.map(np.asarray, _play(algorithm.program, jax.tree.map(cast, algorithm.params), root, tape))
+    play = _in_numpy(algorithm.program) if len(t) <= SHORT else functools.partial(_compiled, algorithm.program)
+    return jax.tree.map(np.asarray, play(jax.tree.map(cast, algorithm.params), root, tape))
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@functools.cache
+def _in_numpy(program):
+    return uncompiled(functools.partial(_play, program))
+
+
 def _play(program, params, root, tape):
     def step(state, now):
         t, context, reward = now
@@ -38,3 +46,6 @@ def _play(program, params, root, tape):
         return state, (action[0], message, state)
 
     return jax.lax.scan(step, program.init(params, root.child("init")), tape)[1]
+
+
+_compiled = functools.partial(jax.jit, static_argnums=0)(_play)

@@ -11,16 +11,17 @@ import math
 from functools import partial
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from against_reference import draw, fast_runs, forked
+from dealt import dealt
+from numpy_draws import NumpyDraws, to_laplace
 from planting import errors, planted
 from reference import adversarial
+from watched import silent, watched
 
 import jaxbandits as jb
 from jaxbandits import algorithms, theory
-from jaxbandits.random import Draws, to_laplace
 
 T, K, N, SEEDS = 150, 3, 5, range(8)
 RNG = np.random.default_rng(5)
@@ -78,12 +79,12 @@ def listed(make, window, horizon, act, noise, update, scale=0.0):
     def literal(ref, seed, noisy):
         base, plays = make(ref), np.arange(1, horizon + 1)
         last = plays[window - 1 :: window]
-        position = np.arange(base.tries * K, dtype=np.int32).reshape(base.tries, K)
-        word = Draws(jnp.uint32(seed), update).at(last[:, None, None].astype(np.int32), position)
+        position = np.arange(base.tries * K).reshape(base.tries, K)
+        word = NumpyDraws(seed, update).at(last[:, None, None], position)
         return ref.private_batched(
             base, LOSSES[:horizon], draw(seed, act, "laplace", plays[::window], (K,)),
             draw(seed, noise, "laplace", last),
-            window=window, noise_scale=noisy * scale, update_draws=np.asarray(to_laplace(word), np.float64),
+            window=window, noise_scale=noisy * scale, update_draws=to_laplace(word, np.float32).astype(np.float64),
         )[0]  # fmt: skip
 
     return literal
@@ -263,35 +264,65 @@ PAIRS = {
 }  # fmt: skip
 
 
+def algorithm_of(name, noisy):
+    pair = PAIRS[name]
+    return silent(pair.algorithm) if pair.private and not noisy else pair.algorithm
+
+
 @functools.cache
 def fast(name, noisy):
-    pair = PAIRS[name]
-    algorithm = pair.algorithm
-    if pair.private and not noisy:
-        algorithm = algorithm._replace(params=algorithm.params._replace(mechanism_scale=0.0))
-    return fast_runs(algorithm, pair.environment or table(T), pair.seeds)
+    """Actions [S, T]."""
+    pair, algorithm = PAIRS[name], algorithm_of(name, noisy)
+    runs = [watched(algorithm, pair.environment or table(T), seed, "float32") for seed in pair.seeds]
+    return np.array([run.history.action for run in runs])
 
 
 def disagreement(name, ref, noisy):
     pair = PAIRS[name]
-    return forked(fast(name, noisy)[0], [pair.literal(ref, seed, noisy) for seed in pair.seeds])
+    return forked(fast(name, noisy), [pair.literal(ref, seed, noisy) for seed in pair.seeds])
+
+
+# one of each kind is compared in every run
+DEALT = {
+    "exp3", "htinf 1.5", "ftpl", "ftpl literal zero", "private exp3", "private ftpl", "local_exp4 tuned",
+    "batched_exp4 1", "batched_exp4 20",
+}  # fmt: skip
+
+
+def in_turn(rows):
+    """Rows that begin with a name: those of `DEALT` run in one of six commits."""
+    return dealt(rows, 6, always=[row for row in rows if row[0] not in DEALT])
+
+
+def dealt_too(cases):
+    """Planted errors: those in oracles of `DEALT` run when these do."""
+    turn = pytest.mark.dealt(6)
+    return [
+        pytest.param(*case.values, id=case.id, marks=[*case.marks, turn]) if case.values[0] in DEALT else case
+        for case in cases
+    ]
 
 
 CASES = [(name, noisy) for name, pair in PAIRS.items() for noisy in ((False, True) if pair.private else (False,))]
 
 
-@pytest.mark.parametrize(("name", "noisy"), CASES)
+@pytest.mark.parametrize(("name", "noisy"), in_turn(CASES))
 def test_paths_are_those_of_the_reference(name, noisy):
     assert disagreement(name, adversarial, noisy) <= PAIRS[name].forks
-    assert len(np.unique(fast(name, noisy)[0])) == K  # a path that says something
+    assert len(np.unique(fast(name, noisy))) == K  # a path that says something
 
 
-@pytest.mark.parametrize(("name", "noisy"), CASES)
-def test_regrets_are_those_of_the_paths(name, noisy):
+RECORDED = ["exp3 mixed", "batched_exp4 7", "private exp3, batches of several windows"]
+
+
+@pytest.mark.parametrize("name", dealt(PAIRS, 16, always=RECORDED))
+def test_regrets_are_those_of_the_paths(name):
     """A history is played apart from the run that counts regret: both must be one path."""
-    for path, regret in zip(*fast(name, noisy), strict=True):
+    pair = PAIRS[name]
+    _, regrets = fast_runs(pair.algorithm, pair.environment or table(T), pair.seeds[:4])
+    for path, regret in zip(fast(name, pair.private), regrets, strict=False):
         losses = np.resize(LOSSES, (len(path), K))
-        advised = PAIRS[name].environment is experts()
+        advised = pair.environment is experts()
         expected = adversarial.expert_regret(losses, ADVICE, path) if advised else adversarial.regret(losses, path)
         assert regret == pytest.approx(expected, rel=1e-5, abs=1e-4)
 
@@ -340,7 +371,9 @@ PLANTED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "error"), errors([(name, *change) for name, change in PLANTED], adversarial))
+@pytest.mark.parametrize(
+    ("name", "error"), dealt_too(errors([(name, *change) for name, change in PLANTED], adversarial))
+)
 def test_a_planted_error_forks_the_paths(name, error):
     noisy = PAIRS[name].private
     assert disagreement(name, planted(*error), noisy) > PAIRS[name].forks + 0.1

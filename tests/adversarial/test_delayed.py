@@ -14,6 +14,8 @@ from against_reference import exact_draw
 from dealt import dealt
 from planting import errors, planted
 from reference import delay as literal
+from uncompiled import uncompiled
+from watched import watched
 
 import jaxbandits as jb
 from jaxbandits import algorithms as a
@@ -30,7 +32,7 @@ from jaxbandits.validation import factory
 
 T, K = 60, 3
 LOSSES = np.random.default_rng(3).random((T, K)) * [1.0, 0.6, 0.9]
-REWARDS = 1 - LOSSES
+REWARDS, TABLE = 1 - LOSSES, loss_table(losses=LOSSES)
 W = partial(bernoulli_arms, means=[0.8, 0.6, 0.5, 0.3])
 
 # ---- no delay is the base
@@ -65,7 +67,7 @@ REFUSED = {name: refusal(*base_of(name)) for name in catalogue.ALGORITHMS}
 ACCEPTED = [name for name in catalogue.ALGORITHMS if not REFUSED[name]]
 
 
-@pytest.mark.parametrize("name", dealt([*ACCEPTED, *FURTHER], 3))
+@pytest.mark.parametrize("name", dealt([*ACCEPTED, *FURTHER], 16, always=["linucb"]))
 def test_no_delay_in_a_sweep_over_delays_is_the_base_bit_for_bit(name):
     base, environment = base_of(name)
     data = jb.sweep(
@@ -83,7 +85,7 @@ def test_no_delay_in_a_sweep_over_delays_is_the_base_bit_for_bit(name):
     np.testing.assert_array_equal(counts.outstanding, np.broadcast_to([[0], [1], [10]], (3, 16)))
 
 
-@pytest.mark.parametrize("name", ["ucb1", "exp3 without mixing", "linucb", "lazy_dp_ts"])
+@pytest.mark.parametrize("name", dealt(["ucb1", "exp3 without mixing", "linucb", "lazy_dp_ts"], 6))
 def test_zeros_in_an_array_and_laws_of_mean_zero_are_no_delay(name):
     base, environment = base_of(name)
     arguments = {"horizon": 24, "seeds": 16, "checkpoints": range(1, 25), "progress": False}
@@ -263,11 +265,11 @@ def witnessed(law, most, seed, ref):
     return actions, due, lost, outstanding, updates
 
 
-@pytest.mark.parametrize("law, most", LAWS)
+@pytest.mark.parametrize("law, most", dealt(LAWS, 4, always=[LAWS[i] for i in (1, 3, 4, 6)]))
 def test_messages_arrive_when_and_in_the_order_they_should(law, most):
     algorithm = a.delayed(num_arms=K, horizon=T, base=witness, delay=law, max_delay=most)
     for seed in range(3):
-        run = jb.simulate(algorithm, loss_table(losses=LOSSES), seed=seed, history=True, dtype="float64")
+        run = watched(algorithm, TABLE, seed)
         actions, due, lost, outstanding, used = witnessed(law, most, seed, literal)
         np.testing.assert_array_equal(run.history.action, actions)
         shown = run.history.released
@@ -283,11 +285,16 @@ def test_messages_arrive_when_and_in_the_order_they_should(law, most):
 def test_the_bits_of_a_message_are_kept():
     with jax.enable_x64(True):
         tree = (
-            jnp.array([1.5, -0.0, jnp.nan], jnp.float32), jnp.float64(np.pi), jnp.int32(-7), jnp.array([True, False]),
-            {"x": jnp.arange(4, dtype=jnp.int32).reshape(2, 2)},
+            np.array([1.5, -0.0, np.nan], np.float32), np.float64(np.pi), np.int32(-7), np.array([True, False]),
+            {"x": np.arange(4, dtype=np.int32).reshape(2, 2)},
         )  # fmt: skip
-        ring = message_ring.written(message_ring.empty(tree, 5), jnp.int32(3), tree)
-        found = message_ring.read(ring, jnp.int32(3), tree)
+
+        @jax.jit
+        def kept(tree):
+            ring = message_ring.written(message_ring.empty(tree, 5), jnp.int32(3), tree)
+            return ring, message_ring.read(ring, jnp.int32(3), tree)
+
+        ring, found = kept(tree)
         assert ring.shape == (5, 3 + 2 + 1 + 2 + 4)
         for x, y in zip(jax.tree.leaves(tree), jax.tree.leaves(found), strict=True):
             assert x.dtype == y.dtype and np.array_equal(x, y, equal_nan=x.dtype.kind == "f")
@@ -306,14 +313,13 @@ def test_a_ring_has_room_for_the_longest_delay():
 
 def test_delayed_ucb1():
     """docs/formulas: d + 1 plays of every arm before the next, K (d + 1) before all are seen."""
-    late = a.delayed(num_arms=2, horizon=12, base=a.ucb1, delay=3)
-    run = jb.simulate(late, loss_table(losses=[[0.0, 1.0]] * 12), history=True)
-    assert run.history.action.tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 1, 0, 0, 0]
-    never = jb.simulate(a.delayed(num_arms=2, horizon=12, base=a.ucb1, delay=6), loss_table(losses=[[0.0, 1.0]] * 12))
-    assert never.pulls.tolist() == [7, 5]
+    table = loss_table(losses=[[0.0, 1.0]] * 12)
+    late, never = (watched(a.delayed(num_arms=2, horizon=12, base=a.ucb1, delay=d), table) for d in (3, 6))
+    assert late.history.action.tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 1, 0, 0, 0]
+    assert np.bincount(never.history.action).tolist() == [7, 5]
 
 
-@pytest.mark.parametrize("law, most", LAWS[1:5])
+@pytest.mark.parametrize("law, most", dealt(LAWS[1:5], 4, always=[LAWS[3]]))
 def test_ucb1_and_the_hybrid_are_the_literal_ones(law, most):
     for tuning, bound in (("simple", None), ("best_of_both", 0.5))[: 2 if most == 8 else 1]:
         base = partial(a.hybrid_tsallis_inf, tuning=tuning, delay_bound=bound)
@@ -321,11 +327,11 @@ def test_ucb1_and_the_hybrid_are_the_literal_ones(law, most):
         if tuning == "simple":
             pairs.append((a.ucb1, lambda ref, u: ref.Ucb1(K)))
         for fast, learner in pairs:
-            horizon = T if fast is a.ucb1 else T // 2
+            horizon = T if fast is a.ucb1 else T // 3
             of_law = law[:horizon] if isinstance(law, list) else law
             algorithm = a.delayed(num_arms=K, horizon=horizon, base=fast, delay=of_law, max_delay=most)
             for seed in range(2):
-                run = jb.simulate(algorithm, loss_table(losses=LOSSES), seed=seed, history=True, dtype="float64")
+                run = watched(algorithm, TABLE, seed)
                 uniforms, delays = exact_draw(seed, "alg/act", "uniform", np.arange(1, T + 1)), delays_of(law, seed)
                 delays = delays[:horizon]
                 found = literal.run(learner(literal, uniforms), REWARDS, delays, math.inf if most is None else most)
@@ -348,26 +354,26 @@ def test_planted_errors_fork_a_path(error):
     assert paths_of(planted(*error)) != paths_of(literal)
 
 
+@pytest.mark.dealt(4)
 def test_batches_by_an_array_are_a_run_in_batches():
     """ldp_linucb in windows of 5 plays, with a ridge that does not grow within them."""
     horizon, base = 30, partial(a.ldp_linucb, epsilon=8.0, radius_scale=0.2)
-    environment = contextual_linear(num_arms=6, dim=3)
+    environment = contextual_linear(num_arms=3, dim=2)
     alone = algorithm_for(partial(base, horizon=horizon), environment)
     flat = alone.params._replace(statistics=alone.params.statistics._replace(ridge_root=0.0))
     in_windows = alone._replace(params=flat, schedule=(Span(5, 1, length=horizon),))
     late = algorithm_for(partial(a.delayed, base=base, delay=BATCHES[:horizon], horizon=horizon), environment)
     late = late._replace(params=late.params._replace(base=flat))
-    runs = [jb.simulate(x, environment, seed=1, history=True, dtype="float64") for x in (in_windows, late)]
+    runs = [watched(x, environment, 1) for x in (in_windows, late)]
     np.testing.assert_array_equal(runs[0].history.action, runs[1].history.action)
 
 
 # ---- privacy
 
 
-@pytest.mark.parametrize(
-    "base, horizon", [(partial(a.ldp_ucb, epsilon=1.0), 8), (partial(a.lazy_dp_ts, epsilon=1.0), 8)]
-)
-def test_the_claim_and_its_ledger_are_the_base_s_and_no_audit_refutes_it(base, horizon):
+@pytest.mark.parametrize("base", dealt(["ldp_ucb", "lazy_dp_ts"], 6, always=["ldp_ucb"]))
+def test_the_claim_and_its_ledger_are_the_base_s_and_no_audit_refutes_it(base):
+    base, horizon = partial(getattr(a, base), epsilon=1.0), 8
     alone = base(num_arms=2, horizon=horizon)
     for law in (2, ("uniform", 0, 3)):
         late = a.delayed(num_arms=2, horizon=horizon, base=base, delay=law, max_delay=3)
@@ -394,25 +400,23 @@ def test_weights():
     x = literal.hybrid_weights([0.0, 1.0, 3.0], math.sqrt(10), 2.0)
     np.testing.assert_allclose(x, [0.4272175477, 0.3430373273, 0.229745125], atol=1e-9)
     rng = np.random.default_rng(1)
+    found = uncompiled(lambda gaps, *scales: columns.together(hybrid_tsallis.weights(columns.apart(gaps), *scales)))
     with jax.enable_x64(True):
         for number in (2, 3, 10):
             for _ in range(5):
                 root, entropy = 10 ** rng.uniform(0, 3), rng.integers(0, 2) * 10 ** rng.uniform(-2, 4)
                 losses = rng.exponential(size=number) * root
                 want = literal.hybrid_weights(list(losses), root, entropy)
-                gaps = columns.apart(jnp.asarray(losses - losses.min()))
-                found = hybrid_tsallis.weights(gaps, jnp.float64(root), jnp.float64(entropy))
-                np.testing.assert_allclose(columns.together(found), want, rtol=1e-9)
+                got = found(losses - losses.min(), np.float64(root), np.float64(entropy))
+                np.testing.assert_allclose(got, want, rtol=1e-9)
 
 
 def test_without_delay_the_hybrid_is_tsallis_inf():
-    runs = [
-        jb.simulate(x(num_arms=K, horizon=T), loss_table(losses=LOSSES), history=True, dtype="float64")
-        for x in (a.hybrid_tsallis_inf, a.tsallis_inf)
-    ]
+    runs = [watched(x(num_arms=K, horizon=T), TABLE) for x in (a.hybrid_tsallis_inf, a.tsallis_inf)]
     np.testing.assert_array_equal(runs[0].history.action, runs[1].history.action)
 
 
+@pytest.mark.dealt(8)
 def test_regret_under_delay_is_the_reference_value_s():
     """T = 2000, delay 50: 322.6 +- 1.2 with the hybrid and 61.8 +- 1.5 with Tsallis-INF."""
     data = jb.sweep(
@@ -425,6 +429,7 @@ def test_regret_under_delay_is_the_reference_value_s():
         assert abs(regret.mean() - value) < 4 * math.hypot(own, error)
 
 
+@pytest.mark.dealt(3)
 def test_delayed_ucb1_s_regret():
     """T = 10^4: 139.4 +- 0.6 without delay and 260.7 +- 0.7 at delay 200."""
     data = jb.sweep(

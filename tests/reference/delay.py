@@ -1,4 +1,4 @@
-"""Late feedback, written literally: a queue of messages, and the weights of the hybrid by nested bisections.
+"""Late feedback, written literally: a queue of messages, and the weights of the hybrid by nested searches.
 
 docs/formulas/robust_frontier.md, sections on delays. Plays count from 1, arms from 0.
 """
@@ -6,6 +6,7 @@ docs/formulas/robust_frontier.md, sections on delays. Plays count from 1, arms f
 import math
 
 import numpy as np
+from scipy import optimize
 
 
 def geometric_delay(uniform, mean):
@@ -81,7 +82,8 @@ class Ucb1:
 def hybrid_weights(losses, a, b):
     """The minimiser x of <L, x> - 2 a sum sqrt(x) + b sum x ln x over the simplex.
 
-    Stationary: -a e^(-s/2) + b (s + 1) = level - L_i for s = ln x_i. Bisect the s of the smallest loss, and the others.
+    Stationary: -a e^(-s/2) + b (s + 1) = level - L_i for s = ln x_i. Search the s of the smallest loss, and bisect the
+    others.
     """
     gaps = np.asarray(losses) - np.min(losses)
 
@@ -99,11 +101,8 @@ def hybrid_weights(losses, a, b):
             low, high = np.where(below, middle, low), np.where(below, high, middle)
         return np.exp(high)
 
-    low, high = -math.log(len(gaps)), 0.0
-    for _ in range(38):
-        middle = (low + high) / 2
-        low, high = (middle, high) if others(middle).sum() < 1 else (low, middle)
-    x = others((low + high) / 2)
+    least = -math.log(len(gaps)) - 1e-9  # all equal, the sum is 1 there but for rounding
+    x = others(optimize.brentq(lambda top: others(top).sum() - 1, least, 1e-9, xtol=1e-13))
     return x / x.sum()
 
 

@@ -4,12 +4,14 @@ import math
 from functools import partial
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from against_reference import exact_draw
+from dealt import dealt
 from planting import errors, planted
 from reference import private_divergence as reference
+from uncompiled import uncompiled
+from watched import silent, watched
 
 import jaxbandits as jb
 from jaxbandits import theory
@@ -24,6 +26,19 @@ LEVELS = [0.01, 0.3, 1.0, 5.0, 30.0, math.inf]
 MEANS = [0.0, 1e-3, 0.2, 0.5, 0.7, 0.95, 1.0]
 
 
+divergence, upper_index, counted_divergence, counted_upper_index = map(
+    uncompiled, (fast.divergence, fast.upper_index, fast.counted_divergence, fast.counted_upper_index)
+)
+
+
+def single(*x):
+    return [np.float32(value) for value in x]
+
+
+def double(*x):
+    return [np.float64(value) for value in x]
+
+
 @pytest.mark.parametrize("epsilon", LEVELS)
 def test_the_divergence_is_what_a_search_finds(epsilon):
     for x in MEANS:
@@ -35,7 +50,7 @@ def test_the_divergence_is_what_a_search_finds(epsilon):
                 assert exact == pytest.approx(reference.searched(x, y, epsilon), rel=1e-4, abs=1e-8)
                 assert exact <= min(reference.kl(x, y), epsilon * abs(x - y)) + 1e-12
             if x < y < 1:
-                found = fast.divergence(jnp.float32(x), jnp.float32(y), jnp.float32(min(epsilon, fast.UNBOUNDED)))
+                found = divergence(*single(x, y, min(epsilon, fast.UNBOUNDED)))
                 assert float(found) == pytest.approx(exact, rel=2e-3, abs=2e-6)
 
 
@@ -49,12 +64,11 @@ def test_values_of_others():
     assert theory.private_bandit_lower_bound(EASY, 0.1) == pytest.approx(8.352337097, rel=1e-9)
     assert theory.private_minimax_lower_bound(5, 100_000, 0.1) == pytest.approx(23.424278964, rel=1e-9)
     with jax.enable_x64(True):
-        double = lambda *x: [jnp.asarray(value, jnp.float64) for value in x]
         as_mean = lambda index: -math.expm1(-float(index))
-        assert as_mean(fast.upper_index(*double(0.3, 0.5, 1))) == pytest.approx(0.871148752, abs=1e-8)
-        assert as_mean(fast.upper_index(*double(0.97, 0.001, 20))) == pytest.approx(0.977012083, abs=1e-8)
-        assert float(fast.counted_divergence(*double(0.3, 0.7, 50, 6, 0.5))) == pytest.approx(2.941830574, abs=1e-8)
-        found = fast.counted_upper_index(*double(0.3, 5 / 50, 50, 1, 0.5))
+        assert as_mean(upper_index(*double(0.3, 0.5, 1))) == pytest.approx(0.871148752, abs=1e-8)
+        assert as_mean(upper_index(*double(0.97, 0.001, 20))) == pytest.approx(0.977012083, abs=1e-8)
+        assert float(counted_divergence(*double(0.3, 0.7, 50, 6, 0.5))) == pytest.approx(2.941830574, abs=1e-8)
+        found = counted_upper_index(*double(0.3, 5 / 50, 50, 1, 0.5))
         assert as_mean(found) == pytest.approx(0.645927655, abs=1e-8)
 
 
@@ -74,8 +88,8 @@ def test_the_upper_index_is_what_bisection_finds(epsilon):
         for level in (1e-3, 0.05, 0.5, 3.0, 20.0):
             want = reference.upper(p, level, epsilon)
             with jax.enable_x64(True):
-                exact = fast.upper_index(*(jnp.asarray(x, jnp.float64) for x in (p, level, min(epsilon, 1e20))))
-            found = fast.upper_index(*(jnp.float32(x) for x in (p, level, min(epsilon, 1e20))))
+                exact = upper_index(*double(p, level, min(epsilon, 1e20)))
+            found = upper_index(*single(p, level, min(epsilon, 1e20)))
             if want > 30:  # 1 - q is below what a search in q can tell
                 assert min(float(found), float(exact)) > 14
                 continue
@@ -85,17 +99,16 @@ def test_the_upper_index_is_what_bisection_finds(epsilon):
 
 def test_counted_noises_are_what_a_search_finds_and_the_inverse_of_each_other():
     with jax.enable_x64(True):
-        number = lambda *x: [jnp.asarray(value, jnp.float64) for value in x]
         for p, q, n, m, epsilon in ((0.3, 0.7, 50, 6, 0.5), (0.1, 0.2, 400, 9, 0.1), (0.0, 0.4, 30, 2, 3.0)):
-            found = float(fast.counted_divergence(*number(p, q, n, m, epsilon)))
+            found = float(counted_divergence(*double(p, q, n, m, epsilon)))
             assert found == pytest.approx(reference.counted(p, q, n, m, epsilon), rel=1e-4, abs=1e-6)
-            back = fast.counted_upper_index(*number(p, found / n, n, m, epsilon))
+            back = counted_upper_index(*double(p, found / n, n, m, epsilon))
             assert -math.expm1(-float(back)) == pytest.approx(q, abs=1e-6)
-            sure = fast.counted_divergence(*(jnp.float32(z) for z in (0.9, 1.0, n, m, 30.0)))
+            sure = counted_divergence(*single(0.9, 1.0, n, m, 30.0))
             assert float(sure) == pytest.approx(reference.counted(0.9, 1.0, n, m, 30.0), rel=1e-3)
-            none = float(fast.counted_divergence(*number(p, q, n, 0, epsilon)))
+            none = float(counted_divergence(*double(p, q, n, 0, epsilon)))
             assert none == pytest.approx(n * theory.private_kl_divergence(p, q, epsilon), rel=1e-6)
-            assert float(fast.counted_divergence(*number(p, q, n, m, 1e20))) == pytest.approx(n * reference.kl(p, q))
+            assert float(counted_divergence(*double(p, q, n, m, 1e20))) == pytest.approx(n * reference.kl(p, q))
 
 
 def test_the_chance_to_look_that_far_below_is_covered():
@@ -130,8 +143,7 @@ CASES = {
 
 def run_of(name, seed):
     factory, arguments = CASES[name]
-    algorithm = factory(num_arms=K, horizon=T, **arguments)
-    return jb.simulate(algorithm, ARMS(), seed=seed, history=True, checkpoints=1, dtype="float64").history
+    return watched(factory(num_arms=K, horizon=T, **arguments), ARMS(), seed).history
 
 
 def literal(name, history, seed, loops=reference):
@@ -142,9 +154,12 @@ def literal(name, history, seed, loops=reference):
     return getattr(loops, factory.__name__)(pay, lambda t: laplace[t], num_arms=K, horizon=T, **arguments)
 
 
-@pytest.mark.parametrize("name", CASES)
+FEW = ["dp_klucb, no noise", "dp_imed, often", "dp_imed, no noise"]
+
+
+@pytest.mark.parametrize("name", dealt(CASES, 4, always=[name for name in CASES if name not in FEW]))
 def test_paths_and_releases_are_the_literal_ones(name):
-    for seed in range(3):
+    for seed in range(1 if "coupled" in name else 3):  # its literal loop is slow
         history = run_of(name, seed)
         actions, released = literal(name, history, seed)
         np.testing.assert_array_equal(history.action, actions)
@@ -167,18 +182,26 @@ def test_planted_errors_fork_the_path(name, error):
 
 @pytest.mark.parametrize(("factory", "pulls"), [(dp_klucb, [18, 1981, 1]), (dp_imed, [12, 1976, 12])])
 def test_pulls_without_noise_are_exact(factory, pulls):
-    algorithm = factory(num_arms=3, horizon=2000, epsilon=0.5, batch_ratio=1.5)
-    silent = algorithm._replace(params=algorithm.params._replace(mechanism_scale=0.0))
-    found = jb.simulate(silent, jb.environments.bernoulli_arms(means=[0.0, 1.0, 0.0]), checkpoints=1).pulls
-    assert np.asarray(found).tolist() == pulls
+    """Numbers of another transcription for the literal loops, and what the fast code does without noise."""
+    loop, pay, nothing = getattr(reference, factory.__name__), lambda t, arm: float(arm == 1), lambda t: 0.0
+    actions, _ = loop(pay, nothing, num_arms=3, horizon=2000, epsilon=0.5, batch_ratio=1.5)
+    assert np.bincount(actions).tolist() == pulls
+    want, _ = loop(pay, nothing, num_arms=K, horizon=T, epsilon=0.5, batch_ratio=1.5)
+    algorithm = silent(factory(num_arms=K, horizon=T, epsilon=0.5, batch_ratio=1.5))
+    found = watched(algorithm, jb.environments.bernoulli_arms(means=[0.0, 1.0, 0.0, 0.0, 0.0]))
+    np.testing.assert_array_equal(found.history.action, want)
 
 
-@pytest.mark.parametrize(("factory", "horizon", "mean", "error"), [
-    (partial(dp_klucb, epsilon=1.0), 20_000, 103.75, 3.28),
-    (partial(dp_imed, epsilon=0.5, batch_ratio=1.5, first_batch=20), 50_000, 97.34, 1.77),
-    (partial(dp_imed, epsilon=0.5, batch_ratio=1.25, index="coupled"), 20_000, 200.7, 2.4),
-], ids=["dp_klucb", "dp_imed", "dp_imed, coupled"])  # fmt: skip
-def test_regrets_are_those_of_a_transcription_of_others(factory, horizon, mean, error):
+OTHERS = {
+    "dp_klucb": (partial(dp_klucb, epsilon=1.0), 20_000, 103.75, 3.28),
+    "dp_imed": (partial(dp_imed, epsilon=0.5, batch_ratio=1.5, first_batch=20), 50_000, 97.34, 1.77),
+    "dp_imed, coupled": (partial(dp_imed, epsilon=0.5, batch_ratio=1.25, index="coupled"), 20_000, 200.7, 2.4),
+}
+
+
+@pytest.mark.parametrize("name", dealt(OTHERS, 6))
+def test_regrets_are_those_of_a_transcription_of_others(name):
+    factory, horizon, mean, error = OTHERS[name]
     found = jb.sweep(factory, ARMS, horizon=horizon, seeds=64, checkpoints=1, progress=False).regret.values.ravel()
     assert abs(found.mean() - mean) <= 4 * math.hypot(error, found.std(ddof=1) / 8)
 

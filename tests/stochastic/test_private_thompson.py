@@ -1,13 +1,16 @@
 """Private Thompson sampling: literal paths, laws, claims and bad arguments."""
 
+import functools
 import math
 from functools import partial
 
 import numpy as np
 import pytest
 from against_reference import apart, exact_draw
+from dealt import dealt
 from planting import errors, planted
 from reference import private_thompson as reference
+from watched import watched
 
 import jaxbandits as jb
 from jaxbandits import mechanisms
@@ -15,7 +18,7 @@ from jaxbandits.algorithms import dp_ts_ucb, gdp_thompson, lazy_dp_ts
 from jaxbandits.algorithms.stochastic.dp_ts_ucb import draws_of_an_epoch
 
 EASY = [0.75, 0.625, 0.5, 0.375, 0.25]
-K, T = 5, 400
+K, T, LANES = 5, 400, 128
 ARMS = jb.environments.bernoulli_arms(means=EASY)
 BETWEEN = jb.environments.gaussian_arms(means=EASY, scale=0.2)
 # what the algorithm is given, and what the literal loop is
@@ -34,8 +37,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*reads rewards in:UserWarning")
 
 def run_of(name, seed, environment=BETWEEN):
     factory, arguments, _ = CASES[name]
-    algorithm = factory(num_arms=K, horizon=T, **arguments)
-    return jb.simulate(algorithm, environment, seed=seed, history=True, checkpoints=1, dtype="float64").history
+    return watched(factory(num_arms=K, horizon=T, **arguments), environment, seed).history
 
 
 def literal(name, history, seed, loops=reference):
@@ -87,6 +89,7 @@ def _lazily(rng, epsilon, loops, horizon, options):
     return sum(EASY[0] - EASY[arm] for arm in actions)
 
 
+@functools.cache
 def lazy_regrets(epsilon, lanes, horizon=T, **options):
     found = jb.sweep(
         partial(lazy_dp_ts, epsilon=epsilon, **options), ARMS, horizon=horizon, seeds=lanes, checkpoints=1,
@@ -95,10 +98,17 @@ def lazy_regrets(epsilon, lanes, horizon=T, **options):
     return found.regret.values.ravel()
 
 
-@pytest.mark.parametrize("options", [{}, {"logarithm": "natural"}], ids=["binary", "natural"])
-@pytest.mark.parametrize("epsilon", [1.0, 20.0, math.inf])
-def test_lazy_dp_ts_has_the_literal_law(epsilon, options):
-    assert apart(lazy_regrets(epsilon, 256, **options), lazily(epsilon, 64, **options)) <= 4
+LAWS = {
+    f"{epsilon}, {logarithm}": (epsilon, logarithm)
+    for epsilon in (1.0, 20.0, math.inf) for logarithm in ("binary", "natural")
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", dealt(LAWS, 4, always=["1.0, natural", "20.0, binary"]))
+def test_lazy_dp_ts_has_the_literal_law(name):
+    epsilon, logarithm = LAWS[name]
+    options = {} if logarithm == "binary" else {"logarithm": logarithm}
+    assert apart(lazy_regrets(epsilon, LANES, **options), lazily(epsilon, 64, **options)) <= 4
 
 
 @pytest.mark.parametrize("error", errors([
@@ -107,13 +117,13 @@ def test_lazy_dp_ts_has_the_literal_law(epsilon, options):
 ], reference))  # fmt: skip
 def test_planted_errors_change_the_law(error):
     wrong = planted(*error)
-    assert apart(lazy_regrets(20.0, 256), lazily(20.0, 64, wrong)) > 4
+    assert apart(lazy_regrets(20.0, LANES), lazily(20.0, 64, wrong)) > 4
 
 
 def test_lazy_dp_ts_releases_noisy_means_of_its_epochs():
     """Bits are integers, so what is released beyond the noise is a whole number of them over the epoch's length."""
     algorithm = lazy_dp_ts(num_arms=K, horizon=T, epsilon=2.0)
-    history = jb.simulate(algorithm, ARMS, seed=3, history=True, checkpoints=1, dtype="float64").history
+    history = watched(algorithm, ARMS, 3).history
     noise = exact_draw(3, "alg/update/mean", "laplace", np.arange(T + 1)) / 2
     sizes, left, heard = [1] * K, [1] * K, [0.0] * K
     for t, (arm, reward, mean) in enumerate(zip(history.action, history.reward, history.released, strict=True), 1):
@@ -127,13 +137,17 @@ def test_lazy_dp_ts_releases_noisy_means_of_its_epochs():
     assert max(sizes) > 16
 
 
-@pytest.mark.parametrize(("algorithm", "horizon", "mean", "error"), [
-    (partial(lazy_dp_ts, epsilon=1.0), 5000, 449.4, 1.8), (dp_ts_ucb, 5000, 581.5, 4.1),
-    (partial(gdp_thompson, pre_pulls=10, variance_scale=4.0), 5000, 259.3, 1.2),
-], ids=["lazy_dp_ts", "dp_ts_ucb", "gdp_thompson"])  # fmt: skip
-def test_regrets_are_those_of_a_transcription_of_others(algorithm, horizon, mean, error):
-    found = jb.sweep(algorithm, ARMS, horizon=horizon, seeds=64, checkpoints=1, progress=False).regret.values.ravel()
-    assert abs(found.mean() - mean) <= 4 * math.hypot(error, found.std(ddof=1) / 8)
+OTHERS = {
+    "lazy_dp_ts": (partial(lazy_dp_ts, epsilon=1.0), 5000, 449.4, 1.8), "dp_ts_ucb": (dp_ts_ucb, 5000, 581.5, 4.1),
+    "gdp_thompson": (partial(gdp_thompson, pre_pulls=10, variance_scale=4.0), 5000, 259.3, 1.2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", dealt(OTHERS, 6))
+def test_regrets_are_those_of_a_transcription_of_others(name):
+    algorithm, horizon, mean, error = OTHERS[name]
+    found = jb.sweep(algorithm, ARMS, horizon=horizon, seeds=LANES, checkpoints=1, progress=False).regret.values.ravel()
+    assert abs(found.mean() - mean) <= 4 * math.hypot(error, found.std(ddof=1) / math.sqrt(LANES))
 
 
 def test_draws_of_an_epoch_and_what_they_cost():

@@ -4,12 +4,15 @@ import math
 from functools import partial
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from against_reference import apart, exact_draw
+from dealt import dealt
+from numpy_draws import NumpyDraws
 from planting import errors, planted
 from reference import robust_races as reference
+from uncompiled import uncompiled
+from watched import watched
 
 import jaxbandits as jb
 from jaxbandits import theory
@@ -23,6 +26,9 @@ from jaxbandits.random import Draws
 W = [0.8, 0.6, 0.5, 0.3]
 K, T = 4, 700
 ARMS = partial(jb.environments.bernoulli_arms, means=W)
+BETWEEN = partial(jb.environments.gaussian_arms, means=W, scale=0.5)
+# rewards outside [0, 1] are clipped by barbar and accepted by the race
+OUTSIDE = partial(jb.environments.gaussian_arms, means=[1.2, 0.4, 0.3, -0.2], scale=0.7)
 CASES = {
     "race": (multilayer_elimination, {"failure_prob": 0.05, "width_scale": 0.1}),
     "race, narrow": (multilayer_elimination, {"failure_prob": 0.5, "width_scale": 0.03}),
@@ -38,10 +44,13 @@ def rewards_of(history):
     return lambda t, arm: float(history.reward[t - 1]) if history.action[t - 1] == arm else 0.0
 
 
-def run_of(name, seed, environment=ARMS):
+def run_of(name, seed, environment=BETWEEN):
     factory, arguments = CASES[name]
-    algorithm = factory(num_arms=K, horizon=T, **arguments)
-    return jb.simulate(algorithm, environment(), seed=seed, history=True, checkpoints=3, dtype="float64")
+    return watched(factory(num_arms=K, horizon=T, **arguments), environment(), seed, checkpoints=[9, 130, T])
+
+
+def layers_of(words, number):
+    return uncompiled(lambda words: layer_of(words, number))(words)
 
 
 def literal(name, history, seed, loops=reference):
@@ -51,8 +60,7 @@ def literal(name, history, seed, loops=reference):
         uniform = exact_draw(seed, "alg/act/arm", "uniform", t)
         draw = lambda t: uniform[t]
     else:
-        words = Draws(jnp.uint32(seed), "alg/act/layer").bits(jnp.asarray(t))
-        layers = np.asarray(layer_of(words, reference.number_of_layers(T)))
+        layers = layers_of(NumpyDraws(seed, "alg/act/layer").bits(t), reference.number_of_layers(T))
         draw = lambda t: int(layers[t])
     return getattr(loops, factory.__name__)(rewards_of(history), draw, num_arms=K, horizon=T, **arguments)
 
@@ -70,12 +78,9 @@ def test_paths_are_the_literal_ones(name):
             assert int(run.diagnostics["empty_layers"]) == sum(not arms for arms in rest)
 
 
-@pytest.mark.filterwarnings("ignore:.*reads rewards in")
 def test_real_rewards_have_the_literal_path_too():
-    """Rewards outside [0, 1] are clipped by one and accepted by the other."""
-    arms = partial(jb.environments.gaussian_arms, means=[1.2, 0.4, 0.3, -0.2], scale=0.7)
     for name in ("race", "barbar, short"):
-        run = run_of(name, 5, arms)
+        run = run_of(name, 5, OUTSIDE)
         np.testing.assert_array_equal(run.history.action, literal(name, run.history, 5)[0])
 
 
@@ -100,7 +105,7 @@ def test_values_of_the_formulas():
     params = race(horizon=20_000).params
     assert params.linear == pytest.approx(18.37985875, rel=1e-9)
     with jax.enable_x64(True):
-        assert float(width(params, jnp.float64(100))) == pytest.approx(0.6125159623, rel=1e-9)
+        assert float(uncompiled(width)(params, np.float64(100))) == pytest.approx(0.6125159623, rel=1e-9)
     scale = lambda *x: barbar(num_arms=x[0], horizon=x[1], failure_prob=x[2]).params.pulls_scale
     assert scale(4, 20_000, 0.05) == pytest.approx(9339.768904, rel=1e-9)
     assert scale(10, 10**6, 1e-6) == pytest.approx(21698.39824, rel=1e-9)
@@ -116,54 +121,54 @@ def test_failure_probabilities_are_one_in_the_horizon():
 @pytest.mark.parametrize("layers", [1, 3, 10, 31])
 def test_layers_are_drawn_as_often_as_they_should(layers):
     n = 1 << 17
-    words = Draws(jnp.uint32(3), "alg/act/layer").bits(jnp.arange(n, dtype=jnp.int32))
-    drawn = np.bincount(np.asarray(layer_of(words, layers)), minlength=layers + 1)
+    drawn = np.bincount(layers_of(NumpyDraws(3, "alg/act/layer").bits(np.arange(n)), layers), minlength=layers + 1)
     assert drawn[0] == 0 and len(drawn) == layers + 1
     p = np.array(reference.layer_probabilities(layers))
     assert np.all(np.abs(drawn[1:] - n * p) <= 4.5 * np.sqrt(n * p * (1 - p)) + 1)
     # the words that are no layer's: the first of them all, and the last of the topmost layer
-    edge = jnp.array([0, 2**32 - 1, 2 ** (32 - layers), 2 ** (32 - layers) - 1], jnp.uint32)
-    assert np.asarray(layer_of(edge, layers)).tolist() == [1, 1, layers, 1]
+    edge = np.array([0, 2**32 - 1, 2 ** (32 - layers), 2 ** (32 - layers) - 1], np.uint32)
+    assert layers_of(edge, layers).tolist() == [1, 1, layers, 1]
 
 
 def test_gaps_of_two_epochs():
+    following = uncompiled(next_gaps)
     with jax.enable_x64(True):
-        gaps, expected = jnp.ones(4), jnp.array([3.0, 5.0, 7.0, 9.0])
+        gaps, expected = np.ones(4), np.array([3.0, 5.0, 7.0, 9.0])
         for m, r, best, want in (
             (1, (0.8, 0.6, 0.5, 0.3), 0.7375, (0.5, 0.5, 0.5, 0.5)),
             (2, (0.82, 0.58, 0.5, 0.31), 0.78875, (0.25, 0.25, 0.28875, 0.47875)),
         ):
             after, top = reference.next_gaps(gaps.tolist(), r, m)
             assert top == pytest.approx(best) and after == pytest.approx(want)
-            gaps = next_gaps(gaps, jnp.array(r) * expected, expected, jnp.float64(2.0**-m))
+            gaps = following(gaps, np.array(r) * expected, expected, np.float64(2.0**-m))
             np.testing.assert_allclose(gaps, want, rtol=1e-14)
         # a mean is at most 1
-        np.testing.assert_allclose(next_gaps(jnp.ones(2), jnp.array([9.0, 0.0]), jnp.ones(2), 0.5), [0.5, 0.9375])
+        np.testing.assert_allclose(following(np.ones(2), np.array([9.0, 0.0]), np.ones(2), 0.5), [0.5, 0.9375])
 
 
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_constant_rewards_follow_the_recursion_of_the_gaps(dtype):
-    constant, slots, seed = np.array([0.9, 0.6, 0.5, 0.1]), 64, 2
+    constant, slots, seed = np.array([0.9, 0.6, 0.5, 0.1], dtype), 64, 2
     algorithm = barbar(num_arms=4, horizon=5000, failure_prob=0.05, length_scale=1 / 4096)
     program, found = algorithm.program, []
-    with jax.enable_x64(dtype == jnp.float64):
-        root = Draws(jnp.uint32(seed), "alg", dtype)
-        params = jax.tree.map(lambda x: jnp.asarray(x, dtype), algorithm.params)
+    with jax.enable_x64(dtype == np.float64):
+        root = Draws(np.uint32(seed), "alg", dtype)
+        params = jax.tree.map(dtype, algorithm.params)
 
-        @jax.jit
+        @uncompiled
         def window(state, before):
-            t = before + 1 + jnp.arange(slots, dtype=jnp.int32)
-            action, used, note = program.act(params, state, root.child("act"), t, ())
-            report = Report(jnp.asarray(constant, dtype)[action], action, jnp.arange(slots, dtype=jnp.int32) < used)
+            place = np.arange(slots, dtype=np.int32)
+            action, used, note = program.act(params, state, root.child("act"), before + 1 + place, ())
+            report = Report(jax.numpy.asarray(constant)[action], action, place < used)
             return program.update(params, state, root.child("update"), before + used, note, report, used)[0], used
 
-        state, before = program.init(params, root.child("init")), jnp.int32(0)
+        state, before = uncompiled(lambda: program.init(params, root.child("init")))(), np.int32(0)
         while before < 5000:
             if not found or float(state.least_gap) != found[-1][2]:
-                found.append((np.asarray(state.gaps), int(state.left), float(state.least_gap)))
+                found.append((state.gaps, int(state.left), float(state.least_gap)))
             state, used = window(state, before)
             before = before + used
-        uniform = np.asarray(root.child("act/arm").uniform(jnp.arange(6000, dtype=jnp.int32)), np.float64)
+    uniform = NumpyDraws(seed, "alg/act/arm", dtype).uniform(np.arange(6000)).astype(np.float64)
     _, epochs = reference.barbar(
         lambda t, arm: constant[arm], lambda t: uniform[t], num_arms=4, horizon=5000, failure_prob=0.05,
         length_scale=1 / 4096,
@@ -172,17 +177,21 @@ def test_constant_rewards_follow_the_recursion_of_the_gaps(dtype):
     scale = float(algorithm.params.pulls_scale)
     for (gaps, length, least), (want, N) in zip(found, epochs, strict=False):
         np.testing.assert_allclose(
-            gaps, want, rtol=1e-9 if dtype == jnp.float64 else 2e-3
+            gaps, want, rtol=1e-9 if dtype == np.float64 else 2e-3
         )  # float32: a draw at an edge may differ
-        assert length == N or (dtype == jnp.float32 and abs(length - N) <= 0.01 * N)
-        if dtype == jnp.float64:
+        assert length == N or (dtype == np.float32 and abs(length - N) <= 0.01 * N)
+        if dtype == np.float64:
             assert length == math.ceil(np.sum(scale / gaps**2))
         assert np.min(gaps) == least * 2  # the arm that names r* has the least gap
 
 
+def start_of(algorithm):
+    return uncompiled(lambda params: algorithm.program.init(params, Draws(np.uint32(0), "alg/init")))(algorithm.params)
+
+
 def test_the_first_epoch_is_rounded_up():
     algorithm = barbar(num_arms=4, horizon=20_000, failure_prob=0.05)
-    assert int(algorithm.program.init(algorithm.params, Draws(jnp.uint32(0), "alg/init")).left) == 37_360
+    assert int(start_of(algorithm).left) == 37_360
 
 
 def test_sums_by_arm_are_exact_for_few_arms_and_for_many():
@@ -190,26 +199,26 @@ def test_sums_by_arm_are_exact_for_few_arms_and_for_many():
     value = rng.integers(0, 2**23 + 1, 128) * 2.0**-23
     for arms in (3, 50):
         arm = rng.integers(0, arms, 128)
-        total = integer_sums.nothing(jnp.float32, (arms,))
+        total = uncompiled(lambda arms=arms: integer_sums.nothing(np.float32, (arms,)))()
+        added = uncompiled(integer_sums.added_by_arm)
         for _ in range(3):
-            total = integer_sums.added_by_arm(total, jnp.float32(value), jnp.float32(1), jnp.asarray(arm, jnp.int32))
+            total = added(total, value.astype(np.float32), np.float32(1), arm.astype(np.int32))
         want = 3 * np.bincount(arm, value, arms)
-        np.testing.assert_array_equal(np.asarray(total.high) + np.asarray(total.low) * 2.0**-23, want)
+        np.testing.assert_array_equal(total.high.astype(np.float64) + total.low * 2.0**-23, want)
 
 
 def test_the_shares_of_an_epoch_are_the_printed_ones():
     """Epoch 2 of one setting, given its gaps: an arm is drawn with probability n_a over their sum."""
     algorithm = barbar(num_arms=3, horizon=10_000, length_scale=1.0)
-    state = algorithm.program.init(algorithm.params, Draws(jnp.uint32(0), "alg/init"))
-    state = state._replace(gaps=jnp.array([0.5, 0.6, 1.0]))
-    t = jnp.arange(1, 40_001, dtype=jnp.int32)
-    action, _, _ = algorithm.program.act(algorithm.params, state, Draws(jnp.uint32(4), "alg/act"), t, ())
+    state = start_of(algorithm)._replace(gaps=np.array([0.5, 0.6, 1.0], np.float32))
+    draws, t = Draws(np.uint32(4), "alg/act"), np.arange(1, 40_001, dtype=np.int32)
+    action, _, _ = uncompiled(lambda state, t: algorithm.program.act(algorithm.params, state, draws, t, ()))(state, t)
     p = np.array([4, 1 / 0.36, 1]) / (5 + 1 / 0.36)
-    drawn = np.bincount(np.asarray(action), minlength=3)
+    drawn = np.bincount(action, minlength=3)
     assert np.all(np.abs(drawn - 40_000 * p) <= 4 * np.sqrt(40_000 * p * (1 - p)))
 
 
-@pytest.mark.parametrize("name", ["race", "barbar"])
+@pytest.mark.parametrize("name", dealt(["race", "barbar"], 8))
 def test_regrets_are_those_of_the_transcription_with_draws_of_its_own(name):
     factory, arguments = CASES[name]
     swept = partial(factory, **arguments)
@@ -226,12 +235,16 @@ def test_regrets_are_those_of_the_transcription_with_draws_of_its_own(name):
     assert apart(found, own) <= 4
 
 
-@pytest.mark.parametrize(("factory", "seeds", "mean", "error"), [
-    (partial(barbar, length_scale=1 / 256), 128, 1436.8, 8.5),
-    (barbar, 64, 4999.6, 1.0),
-    (partial(multilayer_elimination, width_scale=0.5), 64, 1404.1, 4.4),
-], ids=["barbar, short", "barbar", "race"])  # fmt: skip
-def test_regrets_are_those_of_a_transcription_of_others(factory, seeds, mean, error):
+OTHERS = {
+    "barbar, short": (partial(barbar, length_scale=1 / 256), 128, 1436.8, 8.5),
+    "barbar": (barbar, 64, 4999.6, 1.0),
+    "race": (partial(multilayer_elimination, width_scale=0.5), 64, 1404.1, 4.4),
+}
+
+
+@pytest.mark.parametrize("name", dealt(OTHERS, 3, always=["barbar, short"]))
+def test_regrets_are_those_of_a_transcription_of_others(name):
+    factory, seeds, mean, error = OTHERS[name]
     run = partial(factory, failure_prob=0.05)
     found = jb.sweep(run, ARMS, horizon=20_000, seeds=seeds, checkpoints=1, progress=False).regret.values.ravel()
     assert abs(found.mean() - mean) <= 4 * math.hypot(error, found.std(ddof=1) / math.sqrt(seeds))
@@ -267,7 +280,7 @@ def test_bad_arguments_are_named(factory, arguments, named):
         factory(**{"num_arms": 2, "horizon": 10, **arguments})
 
 
-@pytest.mark.parametrize("name", ["race", "barbar, tiny"])
+@pytest.mark.parametrize("name", dealt(["race", "barbar, tiny"], 2, always=["race"]))
 def test_many_arms_have_the_literal_path(name, monkeypatch):
     """More arms than are written out as scalars."""
     monkeypatch.setattr(f"{__name__}.K", 40)

@@ -1,13 +1,17 @@
 """Elimination under a budget of corruption: paths, numbers, regret, invariants, limits and refusals."""
 
+import functools
 import math
 from functools import partial
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from dealt import dealt
 from planting import errors, planted
 from reference import stopping_elimination as reference
+from uncompiled import uncompiled
+from watched import watched
 
 import jaxbandits as jb
 from jaxbandits import checking, theory
@@ -27,16 +31,17 @@ WIDE = [0.9, 0.6, 0.35, 0.0]
 # what the factory and the reference are told, and the world
 CASES = {
     "0": ({"corruption_budget": 0.0, "noise_scale": 0.25}, {"budget": 0.0, "sigma": 0.25}, GAUSSIAN),
-    "12.5": ({"corruption_budget": 12.5, "failure_prob": 0.3}, {"budget": 12.5, "delta": 0.3}, BERNOULLI),
+    "12.5": ({"corruption_budget": 12.5, "failure_prob": 0.3}, {"budget": 12.5, "delta": 0.3}, GAUSSIAN),
     "unknown": ({"noise_scale": 0.3}, {"sigma": 0.3}, partial(GAUSSIAN, means=WIDE)),
-    "unknown, bits": ({"failure_prob": 0.2}, {"delta": 0.2}, partial(BERNOULLI, means=WIDE)),
+    "unknown, bits": ({"failure_prob": 0.2}, {"delta": 0.2}, partial(GAUSSIAN, means=WIDE)),
 }
+BITS = {"12.5": BERNOULLI, "unknown, bits": partial(BERNOULLI, means=WIDE)}
 
 
-def run_of(case, seed, **other):
+@functools.cache
+def run_of(case, seed):
     arguments, _, world = CASES[case]
-    algorithm = stopping(num_arms=K, horizon=T, **arguments)
-    return jb.simulate(algorithm, world(), seed=seed, history=True, checkpoints=1, dtype="float64", **other)
+    return watched(stopping(num_arms=K, horizon=T, **arguments), world(), seed)
 
 
 def literal(case, rewards, wrong=reference):
@@ -75,10 +80,10 @@ def test_planted_errors_fork_the_path(case, error):
     assert any(differs(seed) for seed in range(4))
 
 
-@pytest.mark.parametrize("case", ["12.5", "unknown, bits"])
+@pytest.mark.parametrize("case", dealt(BITS, 6))
 def test_the_law_is_that_of_the_literal_loop(case):
     seeds, random = 300, np.random.default_rng(1)
-    arguments, _, world = CASES[case]
+    (arguments, _, _), world = CASES[case], BITS[case]
     means = np.array(world.keywords["means"])
 
     def regret():
@@ -110,12 +115,12 @@ def test_numbers_are_the_specified_ones():
     assert reference.number_of_phases(5, 3) == 2
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(("budget", "last"), [(0.0, [225, 75]), (None, [1256, 744])])
-def test_last_plays_under_constant_rewards(budget, last, dtype):
+def test_last_plays_under_constant_rewards(budget, last):
+    """In single precision: paths in double precision are those of the literal loops."""
     algorithm = stopping(num_arms=3, horizon=2000, corruption_budget=budget, failure_prob=0.05)
     constant = jb.environments.gaussian_arms(means=[1.0, 0.5, 0.0], scale=0.0)
-    run = jb.simulate(algorithm, constant, history=True, dtype=dtype)
+    run = watched(algorithm, constant, dtype="float32")
     assert [int(np.flatnonzero(run.history.action == arm)[-1]) + 1 for arm in (1, 2)] == last
     assert run.diagnostics["active_arms"] == 1
 
@@ -134,8 +139,12 @@ def _corrupt(params, left, draws, t, payload, seen):
 STRIKE = Attack(lambda params, draws: jnp.asarray(params[0], draws.dtype), _corrupt)
 
 
-@pytest.mark.parametrize(("budget", "want", "error"), [(100.0, 1596.8, 3.9), (None, 1975.0, 7.5)])
-def test_regret_is_the_specified_one(budget, want, error):
+OTHERS = {"known": (100.0, 1596.8, 3.9), "unknown": (None, 1975.0, 7.5)}
+
+
+@pytest.mark.parametrize("name", dealt(OTHERS, 6))
+def test_regret_is_the_specified_one(name):
+    budget, want, error = OTHERS[name]
     seeds, algorithm = 500, partial(stopping, corruption_budget=budget, failure_prob=0.05)
     found = jb.sweep(
         algorithm, BERNOULLI, reward_adversary=strike(100.0) if budget else None, horizon=20_000, seeds=seeds,
@@ -166,6 +175,10 @@ def test_a_known_budget_is_a_number_and_an_unknown_one_a_program():
     assert made(corruption_budget=0.0).program is made(corruption_budget=7.5).program
     assert made().program is not made(corruption_budget=0.0).program
     assert made().program is stopping(num_arms=4, horizon=70_000, noise_scale=2.0).program
+
+
+@pytest.mark.dealt(4)
+def test_budgets_side_by_side_are_budgets_alone():
     budgets = [None, 0.0, 20.0]
     arguments = {"environment": BERNOULLI, "horizon": 900, "seeds": 8, "checkpoints": 3, "progress": False}
     together = jb.sweep(stopping, grid={"corruption_budget": budgets}, **arguments)
@@ -174,7 +187,7 @@ def test_a_known_budget_is_a_number_and_an_unknown_one_a_program():
         np.testing.assert_array_equal(np.asarray(together.regret)[0, i], np.asarray(alone.regret)[0])
 
 
-@pytest.mark.parametrize("budget", [None, 3.0])
+@pytest.mark.parametrize("budget", dealt([None, 3.0], 2, always=[None]))
 def test_what_comes_after_the_race(budget):
     """The last arm is played to the horizon and nothing more is counted; rewards that are not finite count as 0."""
     algorithm = stopping(num_arms=3, horizon=1500, corruption_budget=budget, noise_scale=0.05)
@@ -190,15 +203,16 @@ def test_what_comes_after_the_race(budget):
 def test_long_sums_of_inexact_rewards_are_exact():
     """640 more rewards of 0.1 after 200,000: plain float32 sums are off by 0.6."""
     rules, params = phased(2), stopping(num_arms=2, horizon=1000).params
-    memory, _, _ = rules.init(params, Draws(0, "", jnp.float32))
-    memory = memory._replace(high=jnp.float32(20_000), low=jnp.float32(0))
-    value, present = jnp.full(32, 0.1, jnp.float32), jnp.ones(32, bool)
+    memory, _, _ = uncompiled(lambda: rules.init(params, Draws(np.uint32(0), "")))()
+    memory = memory._replace(high=np.float32(20_000), low=np.float32(0))
+    value, present = np.full(32, 0.1, np.float32), np.ones(32, bool)
+    keep = uncompiled(partial(rules.keep, params))
     for _ in range(20):
-        memory, _, _ = rules.keep(params, memory, 0, value, present)
+        memory, _, _ = keep(memory, np.int32(0), value, present)
     want = 20_000 + 640 * float(np.float32(0.1))
     assert float(memory.high) + float(memory.low) == pytest.approx(want, abs=1e-5)
     assert abs(float(memory.high) - want) > 1e-3
-    same, _, _ = rules.keep(params, memory, 0, value, ~present)  # a window cut short changes no bit
+    same, _, _ = keep(memory, np.int32(0), value, ~present)  # a window cut short changes no bit
     assert (same.high, same.low) == (memory.high, memory.low)
 
 

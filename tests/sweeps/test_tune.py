@@ -115,9 +115,7 @@ def test_several_keys_of_over_are_points():
     assert tuning.toml().count("[[points]]") == 4
     with pytest.raises(ValueError, match=r"over has 2 keys.*points=tuning\.points"):
         tuning.grid()
-    ds = jb.sweep(
-        {"EXP3": BATCHED}, LOSSES, points=tuning.points(), horizon=60, seeds=8, progress=False, checkpoints=2
-    )
+    ds = jb.sweep({"EXP3": BATCHED}, LOSSES, points=tuning.points(), horizon=60, seeds=8, progress=False, checkpoints=2)
     kept = tuning.report.regret.sel(algorithm="EXP3").stack(point=["epsilon", "environment.gap"])
     np.testing.assert_array_equal(ds.regret[0], kept.transpose("point", "seed", "t"))
 
