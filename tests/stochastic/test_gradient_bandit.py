@@ -9,6 +9,7 @@ import pytest
 import settings
 from against_reference import exact_draw
 from dealt import dealt
+from on_tape import on_tape
 from planting import errors, planted
 from reference import optimizers, stochastic
 from uncompiled import uncompiled
