@@ -106,14 +106,3 @@ def test_features_and_rewards_are_cut():
     _, (x, y), states = on_tape(made("no noise"), context, rewards)
     np.testing.assert_allclose(np.linalg.norm(x, axis=-1), 1, rtol=1e-6)
     assert y[3] == 0 and set(np.unique(y)) == {0.0, 1.0} and np.isfinite(states.released.theta).all()
-
-
-@pytest.mark.parametrize(("arguments", "name"), [
-    ({"rho": 0.0}, "rho"), ({"growth": 0.0}, "growth"), ({"ridge": 0.0}, "ridge"),
-    ({"noise_scale": -1.0}, "noise_scale"),
-    ({"theta_bound": -1.0}, "theta_bound"), ({"radius_scale": -1.0}, "radius_scale"), ({"num_arms": 1}, "num_arms"),
-    ({"failure_prob": 1.0}, "failure_prob"), ({"delta": 0.0}, "delta"), ({"dim": 0}, "dim"),
-])  # fmt: skip
-def test_bad_arguments_are_named(arguments, name):
-    with pytest.raises(ValueError, match=name):
-        made("defaults", **arguments)

@@ -3,7 +3,6 @@ bases that keep their own time.
 """
 
 import math
-import re
 import warnings
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ from on_tape import on_tape
 from reference.ldp_contextual import combiner as reference
 
 import jaxbandits as jb
-from jaxbandits.algorithms import bandit_combiner, doubling, linucb, online_ucb, ucb1
+from jaxbandits.algorithms import bandit_combiner, doubling, linucb, online_ucb
 from jaxbandits.algorithms.contextual.bandit_combiner import combiner_constants, deviation
 from jaxbandits.environments import contextual_linear
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
@@ -282,27 +281,3 @@ def test_one_program_for_a_grid():
         message_adversary=None, checkpoints=5, dtype="float32",
     )  # fmt: skip
     assert len(laid_out.cells) == 6 and len(laid_out.groups) == 1
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ({"bases": []}, "bases = [] must be a list of factories"),
-        ({"bases": linucb}, "must be a list of factories"),
-        ({"bases": [linucb, one_arm]}, "bases = ['linucb', 'one_arm'] run different programs"),
-        ({"bases": [partial(one_arm, model="central")]}, "bases of the central model"),
-        ({"bases": [one_arm, partial(one_arm, model="local")]}, "bases claim different guarantees"),
-        ({"bases": [ucb1]}, "bases = ['ucb1'] do not send pairs (feature, response)"),
-        ({"bases": None, "base": "online_ucb"}, "base = 'online_ucb' must be a factory"),
-        ({"reward_noise": -1.0}, "reward_noise = -1.0"),
-        ({"bases": ["linucb"]}, "base = 'linucb' must be a factory"),
-        ({"epsilon": 0.0}, "epsilon = 0.0"),
-        ({"bonus_scale": -1.0}, "bonus_scale = -1.0"),
-        ({"failure_prob": 0.0}, "failure_prob = 0.0"),
-        ({"horizon": 1}, "horizon = 1"),
-    ],
-)
-def test_errors(arguments, message):
-    given = {"num_arms": 6, "dim": D, "horizon": 50, "epsilon": 1.0, "bases": [linucb]} | arguments
-    with pytest.raises(ValueError, match=re.escape(message)):
-        bandit_combiner(**given)

@@ -1,6 +1,5 @@
 """Doubling: epochs laid out by eye, each of them a fresh base, its noise that of the true play."""
 
-import re
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,10 +14,9 @@ from on_tape import on_tape
 import jaxbandits as jb
 from jaxbandits.algorithms import doubling, linucb, online_ucb, ucb1
 from jaxbandits.environments import bernoulli_arms, contextual_linear
-from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
+from jaxbandits.protocol import Guarantee
 from jaxbandits.random import Draws
 from jaxbandits.sweeps.plan import plan
-from jaxbandits.validation import factory
 
 A, D = 6, 3
 
@@ -201,34 +199,3 @@ def test_without_noise():
     actions, messages, _ = on_tape(silent, contexts, rewards)
     np.testing.assert_allclose(messages.response, np.asarray(rewards)[np.arange(20), actions])
     np.testing.assert_allclose(messages.feature, np.asarray(contexts)[np.arange(20), actions], rtol=1e-6)
-
-
-class _Params(NamedTuple):
-    length: Any
-
-
-@factory
-def of_its_horizon(*, num_arms, horizon, slots=1) -> Algorithm:
-    def init(params, draws):
-        return jnp.zeros(horizon)
-
-    return Algorithm(
-        Program(init, init, init, init), (Span(slots, horizon),), _Params(1.0), Guarantee(), ("x", 1, ()), {}
-    )
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ({"base": "linucb"}, "base = 'linucb' must be a factory"),
-        ({"base": of_its_horizon}, "base = x has another program for 2 plays than for one"),
-        ({"base": partial(of_its_horizon, slots=2)}, "base = x plays windows or spans of its own"),
-        ({"base": linucb, "horizon": 0}, "horizon = 0"),
-        ({"base": linucb, "power": -1.0}, "power = -1.0"),
-        ({"base": linucb, "failure_prob": 1.0}, "failure_prob = 1.0"),
-        ({"base": partial(private, epsilon=-1.0)}, "epsilon = -1.0"),
-    ],
-)
-def test_errors(arguments, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        doubling(**{"num_arms": A, "dim": D, "horizon": 50} | arguments)

@@ -181,14 +181,6 @@ def test_what_does_not_fit_is_refused(transformation, message):
         jb.learners.from_optax(transformation, DIM, RADIUS)
 
 
-@pytest.mark.parametrize(
-    ("dim", "bound", "message"), [(0, 1.0, "dim = 0"), (2, -1.0, "theta_bound = -1.0"), (2.5, 1.0, "dim")]
-)
-def test_bad_numbers(dim, bound, message):
-    with pytest.raises(ValueError, match=message):
-        jb.learners.from_optax(optax.sgd(0.1), dim, bound)
-
-
 def test_other_shapes_of_gradients_are_refused():
     learner = jb.learners.from_optax(optax.sgd(0.1), 3, 1.0)
     with pytest.raises(ValueError, match="gradient has shape"):

@@ -290,20 +290,3 @@ def test_blocks_within_a_window():
     assert whole.tolist() == [6, 0, 9, 30]
     part = block_sums(values[2:7], jnp.asarray(arms[2:7]), counts, jnp.int32(2), jnp.int32(4))
     assert part.tolist() == [3, 0, 9, 6]  # arms 0 2 2 3; the fifth slot is not played
-
-
-@pytest.mark.parametrize(
-    "change, words",
-    [
-        ({"model": "M3"}, "'M2'"), ({"epsilon": 0.0}, "epsilon"), ({"corruption_bound": 0.25}, "cannot tell"),
-        ({"num_batches": 12}, "at most 9"), ({"actions": np.zeros((3, 2))}, "all zero"),
-        ({"radius": "papr"}, "'paper'"),
-        ({"variance_bound": "tigth"}, "'tight'"), ({"presieve": 1}, "True or False"),
-        ({"weight_floor": 1.5}, "weight_floor"),
-        ({"weight_floor": 0.0, "radius": "paper", "model": "M2"}, "divides"), ({"actions": [[1.0, 0.0]]}, "two arms"),
-        ({"bias_scale": -1.0}, "bias_scale"), ({"horizon": 4, "num_batches": 2}, "at least 5"),
-    ],
-)  # fmt: skip
-def test_bad_arguments_of_robust_elimination_are_named(change, words):
-    with pytest.raises(ValueError, match=words):
-        robust_elimination(**{"actions": np.eye(3), "horizon": 1000, "num_batches": 3, **change})

@@ -281,23 +281,3 @@ def test_the_simplified_tree_tells_users_apart():
         releases.append(np.ravel(released.vector))
     assert np.abs(releases[1] - releases[0] - [0.6, 0.8]).max() > 0.1  # play 3 begins a level
     np.testing.assert_allclose(releases[4] - releases[3], [0.6, 0.8], atol=1e-4)  # plays 5 and 6 share one
-
-
-# Errors
-
-
-@pytest.mark.parametrize(
-    "factory, settings, message",
-    [
-        (make_ldp, {"epsilon": 0.0}, "epsilon = 0.0"),
-        (make_ldp, {"epsilon": 1.0, "delta": 0.0}, "delta = 0.0 .* give delta > 0"),
-        (make_ldp, {"epsilon": 1.0, "preset": "refrence"}, "preset = 'refrence' .*did you mean 'reference'"),
-        (make_ldp, {"epsilon": 1.0, "radius_scale": -1.0}, "radius_scale = -1.0"),
-        (make_ldp, {"epsilon": 1.0, "feature_norm": 0.0}, "feature_norm = 0.0"),
-        (make_jdp, {"epsilon": 1.0, "tree": "nested"}, "tree = 'nested' .* 'simplified', 'binary'"),
-        (partial(make_jdp, horizon=0), {"epsilon": 1.0}, "horizon = 0"),
-    ],
-)
-def test_bad_arguments(factory, settings, message):
-    with pytest.raises(ValueError, match=message):
-        factory(**settings)

@@ -355,24 +355,3 @@ def test_without_noise_a_window_of_one_is_linucb():
     same = np.isclose(exact.regret.values[0, :, -1], plain.regret.values[0, :, -1], rtol=1e-3)
     assert same.mean() >= 0.5
     assert exact.regret.values[0, :, -1].mean() == pytest.approx(plain.regret.values[0, :, -1].mean(), rel=0.2)
-
-
-@pytest.mark.parametrize(
-    ("change", "text"),
-    [
-        ({"window": 0}, "window"),
-        ({"window": 20_001}, "window"),
-        ({"window": 2.5}, "window"),
-        ({"protocol": "sum"}, "protocol"),
-        ({"preset": "none"}, "preset"),
-        ({"epsilon": 0.0}, "epsilon"),
-        ({"epsilon": -1.0}, "epsilon"),
-        ({"delta": 0.0}, "delta"),
-        ({"delta": 1.0}, "delta"),
-        ({"radius_scale": -1.0}, "radius_scale"),
-        ({"feature_norm": 0.0}, "feature_norm"),
-    ],
-)
-def test_bad_input(change, text):
-    with pytest.raises(ValueError, match=text):
-        make(**{"epsilon": 1.0, **change})

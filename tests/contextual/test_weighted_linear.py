@@ -139,18 +139,6 @@ def test_cw_bound_holds_and_needs_a_ridge():
         bound(ridge=0.5)
 
 
-@pytest.mark.parametrize(("arguments", "name"), [
-    ({"corruption_budget": -1.0}, "corruption_budget"), ({"ridge": 0.0}, "ridge"),
-    ({"noise_scale": -1.0}, "noise_scale"), ({"theta_norm": 0.0}, "theta_norm"),
-    ({"feature_norm": 0.0}, "feature_norm"), ({"num_arms": 1}, "num_arms"),
-    ({"failure_prob": 1.0}, "failure_prob"), ({"radius_scale": -1.0}, "radius_scale"),
-    ({"contexts": "moving"}, "contexts"),
-])  # fmt: skip
-def test_wrong_arguments_of_cw_are_named(arguments, name):
-    with pytest.raises(ValueError, match=f"{name} = .* must be"):
-        made({}, **arguments)
-
-
 # Hvt-UCB and robust OFUL
 
 heavy = functools.partial(users, reward="student", df=1.8, noise_scale=0.3)
@@ -285,15 +273,3 @@ def test_mean_regret_is_the_literal_one(factory):
     assert apart(observed, regrets(literal)) < 4
     if factory == "cw_oful":
         assert apart(observed, regrets(planted(literal, "width = radius", "width = 2 * radius"))) > 4
-
-
-@pytest.mark.parametrize(("arguments", "name"), [
-    ({"moment_scale": -1.0}, "moment_scale"), ({"moment_order": 1.0}, "moment_order"),
-    ({"moment_order": 2.5}, "moment_order"), ({"theta_norm": 0.0}, "theta_norm"), ({"ridge": 0.0}, "ridge"),
-    ({"least_scale": 0.0}, "least_scale"), ({"growth": 0.0}, "growth"), ({"failure_prob": 0.0}, "failure_prob"),
-    ({"feature_norm": 0.0}, "feature_norm"), ({"radius_scale": -1.0}, "radius_scale"), ({"dim": 0}, "dim"),
-    ({"corruption_budget": -1.0}, "corruption_budget"),
-])  # fmt: skip
-def test_wrong_arguments_of_robust_oful_are_named(arguments, name):
-    with pytest.raises(ValueError, match=f"{name} = .* must be"):
-        made({}, robust_oful, **{"moment_scale": 1.0} | arguments)

@@ -139,23 +139,6 @@ def test_lanes_beside_it_change_no_bit(name):
         assert few[variable].values.tobytes() == many[variable].values[:, :8].copy().tobytes()
 
 
-BAD = [
-    ({"num_arms": 1}, "num_arms = 1"),
-    ({"learning_rate": 0.0}, "learning_rate = 0.0"),
-    ({"baseline": 1}, "baseline = 1 must be True or False"),
-    ({"optimizer": optax.lbfgs()}, "optimizer = GradientTransformationExtraArgs made by optax.*value_fn"),
-    ({"optimizer": optax.adam}, "optimizer = .*call it first"),
-    ({"optimizer": "adam"}, "optimizer = 'adam' is no optax transformation"),
-    ({"optimizer": optax.noisy_sgd(0.1, key=0)}, "seed of its own"),
-]
-
-
-@pytest.mark.parametrize(("arguments", "message"), BAD)
-def test_bad_input(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        gradient_bandit(**{"num_arms": 3, "horizon": 10} | arguments)
-
-
 def test_shares_are_those_of_a_softmax():
     algorithm = gradient_bandit(num_arms=K, horizon=10)
     preferences = jnp.array([0.0, 1.0, -2.0])
@@ -166,3 +149,8 @@ def test_shares_are_those_of_a_softmax():
     shares = np.bincount(jax.jit(play)(t), minlength=K) / n
     want = np.exp(preferences) / np.exp(preferences).sum()
     assert np.all(np.abs(shares - want) < 4 * np.sqrt(want * (1 - want) / n))
+
+
+def test_an_optimizer_that_reads_more_than_the_gradient_is_named():
+    with pytest.raises(ValueError, match=r"optimizer = GradientTransformationExtraArgs made by optax.*value_fn"):
+        gradient_bandit(num_arms=3, horizon=10, optimizer=optax.lbfgs())

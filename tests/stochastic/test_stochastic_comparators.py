@@ -225,19 +225,3 @@ def test_they_learn():
     ds = jb.sweep(algorithms, arms, horizon=1000, seeds=64, checkpoints=4, progress=False)
     regret = ds.regret.mean("seed")[:, -1].values
     assert regret[1:4].max() < 0.15 * regret[0] and regret[4] < 0.6 * regret[0]
-
-
-BAD = [
-    (a.moss, {"bonus_scale": -1.0}, "bonus_scale = -1.0"),
-    (a.thompson, {"posterior": "gausian"}, "did you mean 'gaussian'"),
-    (a.thompson, {"noise_scale": -1.0}, "noise_scale = -1.0"),
-    (a.kl_ucb, {"num_arms": 1}, "num_arms = 1"),
-    (a.ldp_ucb, {"epsilon": 0.0}, "epsilon = 0.0"),
-    (a.ldp_ucb, {"epsilon": 1.0, "mechanism": "gaussian"}, "mechanism = 'gaussian'"),
-]
-
-
-@pytest.mark.parametrize(("factory", "arguments", "message"), BAD)
-def test_bad_input(factory, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        factory(**{"num_arms": 3, "horizon": 10} | arguments)
