@@ -316,26 +316,6 @@ def test_tuning_of_the_base():
     assert make(base=exp3_ix, epsilon=0.1).params.base.learning_rate == math.sqrt(2 * math.log(3) / 3000)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "match"),
-    [
-        ({"epsilon": 0}, "epsilon"),
-        ({"epsilon": -1, "window": 5}, "epsilon"),
-        ({"epsilon": 2}, "theory covers"),
-        ({"epsilon": 0.0005}, "theory covers"),
-        ({"epsilon": math.nan}, "epsilon"),
-        ({"epsilon": 0.1, "window": 0}, "window"),
-        ({"epsilon": 0.1, "window": 1001}, "window"),
-        ({"epsilon": 0.1, "num_arms": 1}, "num_arms"),
-        ({"epsilon": 0.1, "base": "htinf"}, "base"),
-        ({"epsilon": 0.01, "base": exp3, "num_arms": 10}, "mixing"),
-    ],
-)
-def test_private_batched_refuses(arguments, match):
-    with pytest.raises(ValueError, match=match):
-        private_batched(**{"num_arms": 3, "horizon": 1000, **arguments})
-
-
 def test_batches_play_one_arm_and_update_once():
     environment = bernoulli_arms(means=MEANS)
     algorithm = private_batched(num_arms=3, horizon=47, epsilon=0.1)

@@ -2,7 +2,6 @@
 
 import functools
 import math
-import re
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -128,49 +127,9 @@ def test_which_bases_are_refused():
     assert set(ACCEPTED) >= {"ucb1", "tsallis_inf", "exp3", "exp3_ix", "htinf", "linucb", "ldp_linucb", "exp4"}
 
 
-@pytest.mark.parametrize(
-    "base, environment",
-    [
-        (partial(a.linucb, contexts="fixed"), contextual_linear(num_arms=4, dim=2)),
-        (partial(a.cw_oful, contexts="fixed"), contextual_linear(num_arms=4, dim=2)),
-        (partial(a.stopping_elimination, corruption_budget=10.0), W()),
-        (partial(a.linear_thompson, statistics="jdp", epsilon=1.0), contextual_linear(num_arms=4, dim=2)),
-        (partial(a.robust_ucb, estimator="catoni"), W()),
-        (partial(a.isolated_linucb, window=1), catalogue.federated()),
-    ],
-)
-def test_bases_that_late_feedback_would_break_are_refused_by_name(base, environment):
-    with pytest.raises(ValueError, match=f"base = {base.func.__name__} "):
-        algorithm_for(partial(a.delayed, base=base, horizon=24), environment)
-
-
 def test_fixed_contexts_are_played_with_a_base_for_redrawn_ones():
     environment = contextual_linear(num_arms=4, dim=2, contexts="fixed")
     assert algorithm_for(partial(a.delayed, base=a.linucb, delay=2, horizon=24), environment).params.base.ridge == 1e-4
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ({"base": "ucb1"}, "base = 'ucb1' must be a factory"),
-        ({"delay": -1}, "delay = -1 must be an integer of at least 0"),
-        ({"delay": 1.5}, "delay = 1.5 must be an integer"),
-        ({"delay": True}, "delay = True is no delay"),
-        ({"delay": "geometric"}, "delay = 'geometric' is no delay: give a number of plays"),
-        ({"delay": ("poisson", 2)}, "delay = ('poisson', 2) is no law of delays: give a number of plays"),
-        ({"delay": ("geometric",)}, "is no law of delays"),
-        ({"delay": ("geometric", -1.0)}, "delay's mean = -1.0"),
-        ({"delay": ("uniform", 3, 2)}, "delay's high = 2"),
-        ({"delay": [1, 2]}, "delay has 2 entries, and there are horizon = 24 plays"),
-        ({"delay": [0.5] * 24}, "must hold whole numbers of plays"),
-        ({"delay": [-1] * 24}, "delay"),
-        ({"max_delay": -1}, "max_delay = -1"),
-        ({"horizon": 0}, "horizon = 0"),
-    ],
-)
-def test_wrong_arguments(arguments, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        a.delayed(**{"num_arms": 2, "horizon": 24, "base": a.ucb1} | arguments)
 
 
 def test_wrong_arguments_of_the_hybrid():

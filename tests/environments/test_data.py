@@ -104,22 +104,6 @@ def test_classification_shows_every_row_once_a_pass():
     np.testing.assert_array_equal(one[0], context[100])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"features": X, "labels": Y[:-1]}, "labels has shape"),
-        ({"features": X, "labels": Y + 0.5}, "integers 0..K-1"),
-        ({"features": X, "labels": np.zeros(60)}, "two classes"),
-        ({"features": X, "labels": Y, "dim": 7}, "dim = 7 must be a multiple of the 3 arms"),
-        ({"features": X, "labels": Y, "dim": 12}, "dim = 12"),
-        ({"features": np.full((2, 2), np.nan), "labels": [0, 1]}, r"features\[0, 0\]"),
-    ],
-)
-def test_classification_errors(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        classification(**arguments)
-
-
 GOOD = "0.1,0.2\n0.3,1\n0,0.5\n"
 
 
@@ -150,25 +134,6 @@ def test_parquet_is_read_or_refused_clearly(tmp_path):
 
     parquet.write_table(pyarrow.table({"a": [0.1, 0.2], "b": [0.3, 0.4]}), tmp_path / "b.parquet")
     np.testing.assert_array_equal(read_losses(tmp_path / "b.parquet"), [[0.1, 0.3], [0.2, 0.4]])
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a,b\n0.1,0.2\n0.3,nan\n", r"losses.csv: row 2 \(file line 3\), column b: nan"),
-        ("0.1,0.2\n\n0.3,1.5\n", r"row 2 \(file line 3\), column 2: 1.5 must be a number in \[0, 1\]"),
-        ("a,b\n0.1,0.2\n0.3,x\n", r"row 2 \(file line 3\), column b: 'x' is not a number"),
-        ("0.1,0.2\n0.3,\n", r"row 2 \(file line 2\), column 2: '' is not a number"),
-        ("a,b\n0.1,0.2\n0.3\n", r"row 2 \(file line 3\) has 1 columns, expected 2"),
-        ("a,b\n", "no rows of data"),
-        ("\n\n", "no rows of data"),
-        ("", "empty"),
-    ],
-)
-def test_bad_csv_files_name_file_row_and_column(tmp_path, text, message):
-    (tmp_path / "losses.csv").write_text(text)
-    with pytest.raises(ValueError, match=message):
-        read_losses(tmp_path / "losses.csv")
 
 
 def test_missing_and_unknown_files(tmp_path):
@@ -233,26 +198,6 @@ def test_names_stay_with_rows_and_are_forgotten_by_arithmetic():
     assert type(labels.sum()) is np.int64
     three = jb.read_labelled(FRAME.assign(kind=["a", "b", "c", "b"]), label="kind")[1]
     assert classification(features=np.eye(2), labels=three[:3][[0, 2]]).facts["arm_names"] == ("a", "c")
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"width": [1, 2, np.nan, 4]}, r"row 3 \(index 'c'\), column width: nan must be finite"),
-        ({"width": [1, "wide", 3, 4]}, r"row 2 \(index 'b'\), column width: 'wide' is not a number"),
-        ({"width": pd.array([1, None, 3, 4], dtype="Int64")}, r"row 2 \(index 'b'\), column width: nan must be"),
-        ({"width": pd.Categorical(list("aaba"))}, r"row 1 \(index 'a'\), column width: 'a' is not a number"),
-        ({"count": pd.date_range("2020", periods=4)}, r"column count holds datetime64.* not a number"),
-        ({"kind": ["a", None, "b", "b"]}, r"row 2 \(index 'b'\), column kind: the label .* is missing"),
-        ({"kind": [1.0, 2.0, np.inf, 1.0]}, r"row 3 \(index 'c'\), column kind: the label inf is missing"),
-    ],
-)
-def test_errors_of_a_frame_name_row_and_column(change, message):
-    frame = FRAME.assign(**change)
-    with pytest.raises(ValueError, match=f"^the DataFrame: {message}"):
-        jb.read_labelled(frame, label="kind")
-    with pytest.raises(ValueError, match=message):
-        classification(features=frame.drop(columns="kind"), labels=frame["kind"])
 
 
 def test_other_errors_of_frames():

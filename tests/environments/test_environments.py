@@ -468,43 +468,6 @@ def test_a_run_records_loss_minus_baseline():
     np.testing.assert_allclose(regret[-1], record.pulls[1] / 2)  # the second arm costs 1, the first 1/2
 
 
-BAD = [
-    (linear_arms, {"actions": [[1.0, 0.5], [0, 1]], "theta": [0.1, 0.1]}, r"actions\[0\] has norm 1.118"),
-    (linear_arms, {"actions": np.eye(2), "theta": [1.0, 1.0]}, "theta has norm"),
-    (linear_arms, {"actions": np.zeros((2, 2)), "theta": [1.0, 0.0]}, "all zero"),
-    (linear_arms, {"actions": np.eye(2), "theta": [1.0]}, "theta has shape"),
-    (linear_arms, {"actions": np.eye(2), "theta": [1.0, 0], "noise": "gausian"}, "did you mean 'gaussian'"),
-    (linear_arms, {"actions": np.eye(2), "theta": [1.0, 0], "noise": "student", "df": 1.0}, "df = 1.0"),
-    (linear_arms, {"actions": np.eye(2), "theta": [1.0, 0], "shape": 0.9}, "shape = 0.9"),
-    (contextual_linear, {"num_arms": 3, "dim": 2, "reward": "lognormal", "sigma": 6.0}, "sigma = 6.0"),
-    (contextual_linear, {"num_arms": 3, "dim": 2, "reward": "cauchy"}, "'student'"),
-    (contextual_linear, {"num_arms": 3, "dim": 5, "features": "reference"}, "num_arms = 3"),
-    (contextual_linear, {"num_arms": 3, "dim": 1}, "dim = 1"),
-    (contextual_linear, {"num_arms": 3, "dim": 2, "spread": 1.5}, "spread = 1.5"),
-    (federated_linear, {"num_agents": 3, "num_arms": 2, "dim": 4, "theta_norm": 3.0}, "theta_norm = 3.0"),
-    (loss_table, {"losses": [[0.1, 0.2], [0.3, np.nan]]}, "row 1, column 1 = nan"),
-    (loss_table, {"losses": [[0.1, 1.2], [0.3, 0.1]]}, "row 0, column 1 = 1.2"),
-    (loss_table, {"losses": [[0.1, 0.2], [0.3]]}, "rectangular"),
-    (fixed_gap_losses, {"num_arms": 3, "gap": 0.6}, "gap = 0.6"),
-    (fixed_gap_losses, {"num_arms": 3, "best": 3}, "best = 3"),
-    (switching_losses, {"num_arms": 3, "cuts": [5, 10], "arms": [0, 1]}, "cuts"),
-    (switching_losses, {"num_arms": 3, "cuts": [0, 10], "arms": [0]}, "arms has 1"),
-    (sinusoid_losses, {"num_arms": 3, "period": 0.5}, "period = 0.5"),
-    (bernoulli_losses, {"means": [0.5, 1.5]}, r"means\[1\] = "),
-    (lemma51_losses, {"change": -1}, "change = -1"),
-    (rotating_experts, {"losses": bernoulli_losses, "num_experts": 4}, "called loss environment"),
-    (rotating_experts, {"losses": INNER}, "num_experts"),
-    (rotating_experts, {"losses": INNER, "advice": [[0.5, 0.5, 0.0], [0.5, 0.4, 0.0]]}, r"row \[1\], sums to 0.9"),
-    (rotating_experts, {"losses": INNER, "advice": [[0.5, 0.5], [0.5, 0.5]]}, "2 columns"),
-]
-
-
-@pytest.mark.parametrize(("factory", "arguments", "message"), BAD, ids=[f"{f.__name__}-{m[:20]}" for f, _, m in BAD])
-def test_errors_name_the_argument_and_the_value(factory, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        factory(**arguments)
-
-
 def test_a_table_refuses_a_longer_horizon():
     with pytest.raises(ValueError, match="700 rows"):
         LOSSES["table"].world.baseline(LOSSES["table"].params, 0, np.array([701]))

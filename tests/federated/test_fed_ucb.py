@@ -128,20 +128,3 @@ def test_accounting_is_added_to_the_ridge(privacy):
     nodes = {"tree": 6, "increment": WINDOWS}.get(privacy)
     if nodes:
         assert added[1] == pytest.approx(noise_ridge("repaired", N, D, plain.params.node_scale, nodes, 0.05))
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"schedule": "determinant"}, "threshold = None does not go with schedule = 'determinant': give one > 0"),
-        ({"threshold": 2.0}, "threshold = 2.0 does not go with schedule = 'fixed': leave it out"),
-        ({"schedule": "determinant", "threshold": 0.0}, r"threshold = 0\.0 must be"),
-        ({"schedule": "sometimes"}, "schedule = 'sometimes'"),
-        ({"accounting": "repaired"}, "give aggregate='mean' and privacy"),
-        ({"accounting": "repaired", "privacy": "tree", "aggregate": "krum"}, "give aggregate='mean' and privacy"),
-        ({"accounting": "exact", "privacy": "tree"}, "accounting = 'exact'"),
-    ],
-)
-def test_bad_input(settings, message):
-    with pytest.raises(ValueError, match=message):
-        byzantine_ucb(**{**MEAN, **settings})

@@ -406,29 +406,3 @@ def test_an_attack_waits_for_a_batch():
 
 
 # bad input
-
-
-@pytest.mark.parametrize(
-    "factory, change, words",
-    [
-        (phased_elimination, {"actions": np.zeros((3, 2))}, "all zero"),
-        (phased_elimination, {"actions": np.ones((1, 2))}, "two arms"),
-        (phased_elimination, {"epsilon": 0.0}, "epsilon"),
-        (phased_elimination, {"failure_prob": 1.0}, "failure_prob"),
-        (phased_elimination, {"design_slack": -1.0}, "design_slack"),
-        (bogunovic_elimination, {"corruption_budget": -1.0}, "corruption_budget"),
-        (bogunovic_elimination, {"weight_floor": 0.0}, "weight_floor"),
-        (partial(private_elimination, epsilon=1.0), {}, "num_batches = None"),
-        (partial(private_elimination, epsilon=1.0, num_batches=3), {"delta": 0.1}, "purely private"),
-        (partial(private_elimination, epsilon=1.0, num_batches=3), {"mechanism": "gaussian"}, "double"),
-        (partial(private_elimination, epsilon=1.0, mechanism="gaussian"), {"delta": 0.0}, "delta"),
-        (partial(median_elimination, num_batches=3), {"corruption_bound": 0.25}, "corruption_bound"),
-        (partial(median_elimination, num_batches=3), {"points": "raw"}, "'reports'"),
-        (partial(median_elimination, num_batches=12), {}, "at most 9"),
-        (partial(trimmed_elimination, num_batches=3), {"trim_share": 0.5}, "trim_share"),
-        (partial(trimmed_elimination, num_batches=3), {"horizon": 10**8}, "keeps at most 65536"),
-    ],
-)  # fmt: skip
-def test_bad_input_is_named(factory, change, words):
-    with pytest.raises(ValueError, match=words):
-        factory(**{"actions": np.eye(3), "horizon": 1000, **change})

@@ -217,26 +217,6 @@ def test_a_verdict_shows_its_interval_and_a_quick_run_shows_it_without_one():
         assert slope.measured == "m; exponent [0.4, 0.44] over 3.0 decades, bias 0.05"
 
 
-@pytest.mark.parametrize(
-    ("claim", "error", "message"),
-    [
-        (Claim("s", "p", "m", True), TypeError, "claim 's': evidence = True .* Exact, Interval or Exponent"),
-        (Claim("s", "", "m", Exact(1.0, 0.0, 2.0)), ValueError, "paper is empty"),
-        (Claim("s", "p", "m", Exact(1.0)), ValueError, "at_least or at_most"),
-        (Claim("s", "p", "m", Exact(math.nan, 0.0)), ValueError, "value = nan"),
-        (Claim("s", "p", "m", Exact(1.0, 3.0, 2.0)), ValueError, "at_least = 3.0 and at_most = 2.0"),
-        (Claim("s", "p", "m", Interval("x", math.nan, math.nan, at_most=1.0)), ValueError, "several seeds"),
-        (Claim("s", "p", "m", Interval("x", 2.0, 1.0, at_most=1.0)), ValueError, "low = 2.0 and high = 1.0"),
-        (Claim("s", "p", "m", Exponent(0.1, 0.2, math.nan, 1, 100, at_most=1.0)), ValueError, "bias = nan"),
-        (Claim("s", "p", "m", Exponent(0.1, 0.2, 0.0, 0, 100, at_most=1.0)), ValueError, "first = 0"),
-    ],
-)
-@pytest.mark.parametrize("full", [True, False])
-def test_evidence_that_cannot_decide_says_so(claim, error, message, full):
-    with pytest.raises(error, match=message):
-        judged([claim], full=full)
-
-
 def test_a_study_prints_no_verdict_at_quick_size(tmp_path):
     quick = reproduce(small_study(), tmp_path, progress=False)
     assert quick.claims[0].holds is None and (tmp_path / "quick" / "claims.md").read_text().rstrip().endswith("| - |")

@@ -230,36 +230,6 @@ def test_nothing_leaks_out_of_a_figure():
     assert dict(mpl.rcParams) == before and ("matplotlib.pyplot" in sys.modules) == modules
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda ds: plot.regret(ds), r"select leaves 2 keys .*epsilon: 0.1, 1; .*such as select=dict\(window=1\)"),
-        (lambda ds: plot.regret(ds, select={"epsilon": 0.1}), r"window has 7 values .* 6 panels: select some"),
-        (lambda ds: plot.regret(ds, bands="sd"), r"bands = 'sd' must be one of"),
-        (lambda ds: plot.regret(ds, select={"epsilon": 0.1, "window": 1}, log="yes"), r"log = 'yes' must be one of"),
-        (
-            lambda ds: plot.regret(ds * 0, select={"epsilon": 0.1, "window": 1}, log="y"),
-            r"log = 'y' needs some positive",
-        ),
-        (
-            lambda ds: plot.regret(ds, select={"epsilon": 0.1, "window": 1}, dotted={"UCB1": "UCB2"}),
-            r"'UCB1' has no partner 'UCB2'",
-        ),
-        (lambda ds: plot.against(ds, "epsilom"), r"key = 'epsilom' must be one of .*did you mean 'epsilon'"),
-        (lambda ds: plot.against(ds, "epsilon"), r"select leaves 1 keys"),
-        (lambda ds: plot.against(ds, "epsilon", select={"window": 1}, dotted=["UCB1"]), r"'UCB1' has no partner None"),
-        (
-            lambda ds: plot.against(ds, "epsilon", select={"epsilon": 1.0, "window": 1}),
-            r"needs numeric values: keep several",
-        ),
-        (lambda ds: plot.save(None, "x.gif"), r"suffix '.gif': end it in .png, .pdf or .svg"),
-    ],
-)
-def test_errors_name_argument_value_and_remedy(call, message):
-    with pytest.raises(ValueError, match=message):
-        call(result(SHORT, {"epsilon": [0.1, 1.0], "window": [1, 2, 3, 4, 5, 6, 7]}))
-
-
 @pytest.mark.parametrize("bands", ["interval", "quantile"])
 def test_a_large_dataset_is_reduced_in_blocks(monkeypatch, bands):
     ds = result(SHORT, {"epsilon": [0.1, 1.0]})
@@ -315,19 +285,6 @@ def test_a_map_of_one_number_and_linear_axes():
     assert drawn.figure.axes[0].get_xscale() == "linear" and plot.overlaps(drawn.figure) == []
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"value": "regrets"}, "no column 'regrets'"),
-        ({"x": "holes"}, "must hold finite numbers or names"),
-        ({"panel": "regret"}, "12 values and a figure 6"),
-    ],
-)
-def test_maps_refuse_what_cannot_be_drawn(changes, message):
-    with pytest.raises(ValueError, match=message):
-        plot.heatmap(cells().assign(holes=np.inf), **{"x": "num_experts", "y": "epsilon", "value": "name"} | changes)
-
-
 def test_a_map_over_names_has_equal_cells_in_order_of_appearance():
     frame = pd.DataFrame({"attack": ["target", "zero"] * 2, "share": [0.1, 0.1, 0.4, 0.4], "v": [1.0, 2.0, 3.0, 4.0]})
     drawn = plot.heatmap(frame, "share", "attack", "v", text="v")
@@ -350,16 +307,6 @@ def test_cuts_tell_values_apart_that_are_close_together():
     assert [text.get_text() for text in drawn.figure.legends[0].get_texts()] == [
         "1 to 1.1", "1.1 to 1.2", "1.2 to 2", "2 to 1,000",
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("cuts", "message"),
-    [([1.0], "two numbers"), ([1.0, 3.0, 2.0], "do not rise"), ([1.0, 2.0], "leave out values from 1 to 300")],
-)
-def test_cuts_must_rise_and_hold_every_value(cuts, message):
-    frame = pd.DataFrame({"a": [0, 1], "b": [1, 1], "v": [1.0, 300.0]})
-    with pytest.raises(ValueError, match=message):
-        plot.heatmap(frame, "a", "b", "v", cuts=cuts)
 
 
 def test_keys_have_the_names_that_are_given():

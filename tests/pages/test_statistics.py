@@ -140,25 +140,6 @@ def test_repeated_pairs_are_one_test():
     assert len(statistics.compare(ds, "alg0", "alg2")) == 2
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda ds: statistics.compare(ds, "alg0", "agl1"), r"b = 'agl1' must be one of .*did you mean 'alg1'"),
-        (lambda ds: statistics.compare(ds, ("alg0", {"epsilom": 1.0}), "alg1"), r"a: no key 'epsilom'.*'epsilon'"),
-        (lambda ds: statistics.compare(ds, ("alg0", {"epsilon": 3.0}), "alg1"), r"epsilon has no 3.0.*0.1, 1"),
-        (lambda ds: statistics.summary(ds, t=99), r"t = 99 is no checkpoint: the nearest is 100"),
-        (lambda ds: statistics.slope(ds, "epsilom"), r"over = 'epsilom' must be one of"),
-        (lambda ds: statistics.slope(ds, "epsilon", t_min=3), r"t_min = 3 applies to over='t' only"),
-        (lambda ds: statistics.slope(ds, theory={"x": 1}), r"theory = 'x' must be one of"),
-        (lambda ds: statistics.slope(ds * 0), r"needs two points with positive mean regret.*has 0: lower t_min"),
-        (lambda ds: statistics.table(ds, "html"), r"format = 'html' must be one of"),
-    ],
-)
-def test_errors_name_argument_value_and_remedy(call, message):
-    with pytest.raises(ValueError, match=message):
-        call(result([[1.0, 2.0], [3.0, 4.0]], grid={"epsilon": [0.1, 1.0]}))
-
-
 def test_slope_is_the_exponent_and_a_wrong_theory_lies_outside():
     rng = np.random.default_rng(11)
     ds = result([100.0, 100.0], exponents=[0.5, 2 / 3], seeds=100, rng=rng)

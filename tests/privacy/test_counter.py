@@ -410,24 +410,6 @@ def test_two_horizons_share_a_program():
         assert jax.tree.structure(first.params) == jax.tree.structure(second.params)
 
 
-@pytest.mark.parametrize(("given", "named"), [
-    ({"form": "fibonacci"}, "form"), ({"error": "least"}, "error"), ({"horizon": -1}, "horizon"),
-    ({"buffers": 0}, "buffers"), ({"bands": 0, "form": "banded"}, "bands"), ({"arity": 4, "form": "k_ary"}, "arity"),
-    ({"arity": 1, "form": "k_ary"}, "arity"), ({"participations": 0}, "participations"), ({"separation": 0}, "sep"),
-    ({"share": 1.0, "horizon": None}, "share"), ({"form": "square_root", "horizon": 1025}, "square_root"),
-    ({"form": "k_ary", "horizon": None}, "horizon"), ({"horizon": None, "participations": 2}, "participations"),
-])  # fmt: skip
-def test_bad_arguments_are_named(given, named):
-    with pytest.raises(ValueError, match=named):
-        mechanisms.counter(**{"horizon": 10, **given})
-
-
-@pytest.mark.parametrize("t", [0, 11, 1.5, [1, 12]])
-def test_deviations_beyond_the_horizon_are_refused(t):
-    with pytest.raises(ValueError, match="whole numbers"):
-        mechanisms.counter(horizon=10).deviation(t)
-
-
 def test_coefficients_are_binomial():
     np.testing.assert_allclose(toeplitz.coefficients(30), square_root_column(30), rtol=1e-12)
     assert partial(theory.counting_error, "square_root")(7) == pytest.approx(float(np.sum(square_root_column(7) ** 2)))

@@ -136,19 +136,6 @@ def test_the_bound_and_the_scale_are_numbers():
         np.testing.assert_array_equal(np.asarray(together.regret)[0, i], np.asarray(alone.regret)[0])
 
 
-@pytest.mark.parametrize(("arguments", "message"), [
-    ({"corruption_bound": 0.5}, "corruption_bound = 0.5 must be .*breakdown point"),
-    ({"corruption_bound": -0.1}, "corruption_bound = -0.1 must be"),
-    ({"corruption_bound": math.nan}, "corruption_bound = nan must be"),
-    ({"noise_scale": 0.0}, "noise_scale = 0.0 must be"), ({"num_arms": 1}, "num_arms = 1 must be"),
-    ({"horizon": 0}, "horizon = 0 must be"),
-    ({"horizon": 2**14 + 1}, r"horizon = 16385 must be at most 2\^14 = 16384 for crimed.*shorten it"),
-])  # fmt: skip
-def test_bad_arguments_are_named(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        crimed(**{"num_arms": 2, "horizon": 100} | arguments)
-
-
 def test_bad_arguments_of_the_divergence_are_named():
     for wrong, name in (((1.0,), "gaps"), (([-1.0],), "gaps"), (([math.inf],), "gaps")):
         with pytest.raises(ValueError, match=name):

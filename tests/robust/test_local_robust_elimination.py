@@ -154,18 +154,6 @@ def test_rewards_and_their_bound_scale_together():
     assert len(np.unique(np.asarray(one.pulls).reshape(-1, 2)[:, 0])) > 1
 
 
-@pytest.mark.parametrize(("arguments", "name"), [
-    ({"epsilon": 0.0}, "epsilon"), ({"epsilon": 16.0}, "epsilon"), ({"moment_order": 1.5}, "moment_order"),
-    ({"moment_bound": 0.0}, "moment_bound"), ({"corruption_before": 0.5}, "corruption_before"),
-    ({"corruption_after": -0.1}, "corruption_after"), ({"failure_prob": 1.0}, "failure_prob"),
-    ({"radius": "wide"}, "radius"), ({"truncation": "none"}, "truncation"), ({"clip_scale": 0.0}, "clip_scale"),
-    ({"privacy_scale": -1.0}, "privacy_scale"), ({"corruption_scale": -1.0}, "corruption_scale"),
-])  # fmt: skip
-def test_bad_arguments_are_named(arguments, name):
-    with pytest.raises(ValueError, match=name):
-        local(**{"num_arms": 2, "horizon": 100, "epsilon": 1.0} | arguments)
-
-
 def test_a_radius_that_never_drops_an_arm_is_warned_of():
     with pytest.warns(UserWarning, match="no arm may ever be dropped"):
         local(num_arms=2, horizon=100, epsilon=0.1, corruption_after=0.05)

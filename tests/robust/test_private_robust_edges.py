@@ -49,22 +49,6 @@ def test_corrupted_reports_leave_the_state_finite(name):
         assert len(run.history.action) == 60 and all(np.isfinite(x).all() for x in jax.tree.leaves(run.state))
 
 
-@pytest.mark.parametrize(
-    ("make", "name"),
-    [
-        (partial(a.prm_elimination, mean_bound="x"), "mean_bound"),
-        (partial(a.prm_elimination, moment="central", mean_bound=1e12), "mean_bound"),
-        (partial(a.prm_elimination, moment_bound=1e80), "moment_bound"),
-        (partial(a.prm_elimination, shortcut="no"), "shortcut"),
-        (partial(a.prm_elimination, greedy_prob=0.5), "greedy_prob"),
-        (partial(a.prm_elimination, forced_arms=[0.5]), "forced_arms"),
-    ],
-)
-def test_bad_arguments_are_named(make, name):
-    with pytest.raises(ValueError, match=name):
-        make(num_arms=3, horizon=1000, epsilon=1.0)
-
-
 def test_randomized_response_keeps_to_what_its_uniforms_can_draw():
     for epsilon in (1e-6, 18.0):
         with pytest.raises(ValueError, match="epsilon"):

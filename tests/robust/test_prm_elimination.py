@@ -11,7 +11,6 @@ from uncompiled import uncompiled
 import jaxbandits as jb
 from jaxbandits.algorithms.robust import prm_formulas
 from jaxbandits.algorithms.robust.prm_block import Bins, Constants, empty, estimate, extended, left
-from jaxbandits.algorithms.robust.prm_elimination import prm_elimination
 from jaxbandits.random import Draws
 
 ARGUMENTS = {
@@ -102,27 +101,6 @@ def test_the_explicit_central_radius_by_hand():
     variance = 1 + 4 * r**2 / 8 + 0.01 * (clip + 2 * r) ** 2
     expected = math.sqrt(2 * variance * four / 32) + 2 * clip * four / 96 + 2 * clip * two / 32
     assert prm_formulas.tables(prm, [64]).radius == pytest.approx(expected + 1 / a + 2 * r / 8 + 0.01 * (clip + 2 * r))
-
-
-@pytest.mark.parametrize(
-    "changes, match",
-    [
-        ({"corruption_bound": 0.5}, "corruption_bound = 0.5.*breakdown"),
-        ({"moment": "central", "mean_bound": 10.0, "corruption_bound": 0.133}, "0.133 is the breakdown"),
-        ({"moment_order": 1.5}, "moment_order = 1.5.*second moment"),
-        ({"moment": "central"}, "mean_bound = None.*at least 2 r = 6.32"),
-        ({"moment": "central", "mean_bound": 6.0}, "mean_bound = 6.0.*2 r"),
-        ({"moment": "central", "mean_bound": 9.0, "radius": "explicit", "clip_mode": "literal"}, "explicit radius"),
-        ({"epsilon": 0.0}, "epsilon = 0.0"),
-        ({"moment": "medium"}, "moment = 'medium'"),
-        ({"exploration": "rounds"}, "did you mean 'round'"),
-        ({"forced_arms": [3]}, "forced_arms"),
-        ({"greedy_prob": 1.5}, "greedy_prob"),
-    ],
-)
-def test_bad_input_is_named(changes, match):
-    with pytest.raises(ValueError, match=match):
-        prm_elimination(**{"num_arms": 3, "horizon": 100, "epsilon": 1.0} | changes)
 
 
 # one block

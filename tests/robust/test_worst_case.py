@@ -12,10 +12,9 @@ from jaxbandits import theory
 from jaxbandits.papers import Claim, Search, Study, pages, reproduce
 from jaxbandits.papers.across import worst_case as study
 from jaxbandits.protocol import Adversary, Attack
-from jaxbandits.searching import cross_entropy, worst_case
+from jaxbandits.searching import cross_entropy
 from jaxbandits.searching.expression import written
 from jaxbandits.searching.space import coordinate_of, dimensions_of, point_at, value_at
-from jaxbandits.validation import factory
 
 ARMS = functools.partial(jb.environments.bernoulli_arms, means=[0.2, 0.8])
 HUBER = functools.partial(jb.adversaries.huber, corruption=0.05)
@@ -62,30 +61,6 @@ def test_lists_and_names():
     assert coordinate_of(space[1], [0.5, 0.6]) == 1.0 and space[1].labels == ("easy", "hard")
     with pytest.raises(ValueError, match="does not hold 'burst'"):
         coordinate_of(space[0], "burst")
-
-
-@pytest.mark.parametrize(
-    ("space", "message"),
-    [
-        ({}, "space = {} must be a dict that is not empty"),
-        ([("x", 1)], "must be a dict"),
-        ({"x": 3}, r"space\['x'\] = 3 must be \(low, high\)"),
-        ({"x": (1, 2, 3)}, "values to choose from are a list"),
-        ({"x": ("a", "b")}, "or a list of values"),
-        ({"x": (1, 2, "lin")}, r"the kind = 'lin' must be one of 'linear', 'log', 'int' \(did you mean 'linear'"),
-        ({"x": (2, 1)}, "low < high"),
-        ({"x": (2, 2)}, r"a single value is a list, \[2\]"),
-        ({"x": (0, 1, "log")}, "low above 0 for 'log'"),
-        ({"x": (0.5, 2, "int")}, r"space\['x'\]\[0\] = 0.5 must be an integer"),
-        ({"x": (0, math.inf)}, r"space\['x'\]\[1\] = inf must be a number"),
-        ({"x": []}, "is empty"),
-        ({"x": [1, 1.0]}, "holds a value twice"),
-        ({"x": [[1], [2]]}, "name them"),
-    ],
-)
-def test_a_wrong_space_says_so(space, message):
-    with pytest.raises(ValueError, match=message):
-        dimensions_of(space)
 
 
 # ---- the cross-entropy method
@@ -261,47 +236,6 @@ def own_attack(size):
         return payload - params, False, state
 
     return Adversary(Attack(lambda params, draws: (), corrupt), float(size), None, {})
-
-
-@factory
-def demanding(*, low: float = 0.0, high: float = 1.0) -> Adversary:
-    """An adversary whose arguments must be in order."""
-    if low >= high:
-        raise ValueError(f"low = {low} must be below high = {high}: lower it")
-    return jb.adversaries.huber(corruption=0.1, value=low)
-
-
-@pytest.mark.parametrize(
-    ("changes", "error", "message"),
-    [
-        ({"space": {"corupption": (0, 1)}}, ValueError, r"'corupption': huber has no such .*mean 'corruption'.*takes"),
-        ({"space": {"reward_adversary.value": (0, 20)}}, ValueError, r"no such argument \(did you mean 'value'\?\)"),
-        (
-            {"space": {"value": (0.0, 5.0)}},
-            ValueError,
-            r"huber's own value = 10.0.* it has \[0, 5\]; widen it, or give",
-        ),
-        ({"space": {"kind": ["target", "swapped"]}}, ValueError, "huber's own kind = 'fixed'.*'target', 'swapped'"),
-        ({"space": {"corruption": (0.0, 1.5)}}, ValueError, r"space\['corruption'\]: huber refuses 1.5: corruption"),
-        ({"space": {"low": (-1.0, 2.0)}, "adversary": demanding}, ValueError, "demanding refuses 2.0: low = 2.0 must"),
-        ({"space": {"size": (0.0, 1.0)}, "adversary": own_attack}, ValueError, r"no default of 'size'.*size=\.\.\."),
-        ({"report_seeds": range(15, 40)}, ValueError, r"report_seeds = range\(15, 40\) meets.*range\(16, 41\)"),
-        ({"report_seeds": 5}, ValueError, "meets seeds"),
-        ({"report_seeds": []}, ValueError, "report_seeds"),
-        ({"trials": 0}, ValueError, "trials = 0 must be an integer of at least 1"),
-        ({"horizon": [60, 90]}, ValueError, r"horizon = \[60, 90\] must be an integer"),
-        ({"slot": "rewards"}, ValueError, "slot = 'rewards' must be one of 'reward', 'message'"),
-        ({"algorithm": ["ucb1", "moss"]}, ValueError, "names 2 algorithms, ucb1, moss: call worst_case for each"),
-        ({"adversary": None}, TypeError, "attacks nobody"),
-        ({"adversary": "hubber"}, ValueError, "no name of jb.adversaries.*mean 'huber'"),
-        ({"store": ""}, ValueError, "must be a directory's name"),
-    ],
-)
-def test_wrong_arguments_say_so_before_anything_runs(monkeypatch, changes, error, message):
-    monkeypatch.setattr(worst_case.__globals__["cross_entropy"], "search", lambda *args: pytest.fail("it runs"))
-    given = {"space": {"value": (-10.0, 10.0)}} | changes
-    with pytest.raises(error, match=message):
-        found(given.pop("space"), **given)
 
 
 def test_an_adversary_of_ones_own():

@@ -181,19 +181,6 @@ def test_a_report_counts_for_no_more_than_an_honest_one():
     assert np.allclose(told(run.history), 1.0, atol=0.1)
 
 
-@pytest.mark.parametrize(("arguments", "name"), [
-    ({"epsilon": 0.0}, "epsilon"), ({"epsilon": math.inf}, "epsilon"), ({"noise": "normal"}, "noise"),
-    ({"precision_scale": 0.5}, "precision_scale"), ({"radius_scale": -1.0}, "radius_scale"),
-    ({"failure_prob": 1.0}, "failure_prob"), ({"delta": 0.0}, "delta"),
-    ({"horizon": 2**31 - 2}, "smaller horizon, epsilon"),
-    ({"epsilon": 1e-9}, "a larger epsilon"),
-    ({"horizon": 10**6, "noise": "skellam", "epsilon": 9.0}, "precision_scale"),
-])  # fmt: skip
-def test_bad_arguments_are_named(arguments, name):
-    with pytest.raises(ValueError, match=name):
-        dist(**{"num_arms": 2, "horizon": 100, "epsilon": 1.0} | arguments)
-
-
 def test_a_horizon_whose_blocks_all_fit_is_taken():
     dist(num_arms=2, horizon=3 * 2**20 - 5, epsilon=0.9)
     with pytest.raises(ValueError, match=r"a block of 1048576 plays"):

@@ -106,23 +106,6 @@ def test_odd_rewards():
     assert all(np.all(np.isfinite(x)) for x in preferences(rewards, learning_rate=1e30))
 
 
-BAD = [
-    ({"num_arms": 1}, "num_arms = 1"),
-    ({"learning_rate": 0.0}, "learning_rate = 0.0"),
-    ({"baseline": 1}, "baseline = 1 must be True or False"),
-    ({"optimizer": optax.lbfgs()}, "optimizer = GradientTransformationExtraArgs made by optax.*value_fn"),
-    ({"optimizer": optax.adam}, "optimizer = .*call it first"),
-    ({"optimizer": "adam"}, "optimizer = 'adam' is no optax transformation"),
-    ({"optimizer": optax.noisy_sgd(0.1, key=0)}, "seed of its own"),
-]
-
-
-@pytest.mark.parametrize(("arguments", "message"), BAD)
-def test_bad_input(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        gradient_bandit(**{"num_arms": 3, "horizon": 10} | arguments)
-
-
 def test_shares_are_those_of_a_softmax():
     algorithm = gradient_bandit(num_arms=K, horizon=10)
     preferences = np.array([0.0, 1.0, -2.0], np.float32)

@@ -212,15 +212,3 @@ def test_each_reward_enters_one_release():
         assert algorithm.guarantee.spend(algorithm.params) == (pytest.approx(0.7), 0.0)
         half = algorithm.params._replace(mechanism_scale=0.5)
         assert algorithm.guarantee.spend(half)[0] == pytest.approx(1.4)
-
-
-@pytest.mark.parametrize("factory", [dp_klucb, dp_imed])
-@pytest.mark.parametrize(("arguments", "named"), [
-    ({"epsilon": 0.0}, "epsilon"), ({"epsilon": 1.0, "batch_ratio": 1.0}, "batch_ratio"),
-    ({"epsilon": 1.0, "first_batch": 0}, "first_batch"), ({"epsilon": 1.0, "horizon": 2**31 - 1}, "horizon"),
-    ({"epsilon": 1.0, "horizon": 10**6, "batch_ratio": 1 + 1e-9}, "batch_ratio"),
-    ({"epsilon": 1.0, "index": "newest"}, "index"),
-])  # fmt: skip
-def test_bad_arguments_are_named(factory, arguments, named):
-    with pytest.raises(ValueError, match=named):
-        factory(**{"num_arms": 2, "horizon": 10, **arguments})

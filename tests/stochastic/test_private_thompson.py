@@ -181,17 +181,3 @@ def test_less_noise_spends_more(factory):
         algorithm.guarantee.spend(algorithm.params._replace(mechanism_scale=scale))[0] for scale in (2.0, 1.0, 0.5)
     ]
     assert spent == sorted(spent) and spent[0] < spent[2]
-
-
-@pytest.mark.parametrize(("factory", "arguments", "named"), [
-    (gdp_thompson, {"epsilon": 1.0, "variance_scale": 2.0}, "variance_scale"),
-    (gdp_thompson, {"pre_pulls": -1}, "pre_pulls"),
-    (gdp_thompson, {"epsilon": math.inf}, "epsilon"), (gdp_thompson, {"delta": 0.0}, "delta"),
-    (gdp_thompson, {"variance_scale": 0.0}, "variance_scale"), (dp_ts_ucb, {"tradeoff": 1.5}, "tradeoff"),
-    (dp_ts_ucb, {"budget": 0}, "budget"), (dp_ts_ucb, {"horizon": 2}, "horizon"),
-    (dp_ts_ucb, {"epsilon": 0.0}, "epsilon"),
-    (lazy_dp_ts, {"epsilon": 0.0}, "epsilon"), (lazy_dp_ts, {"epsilon": 1.0, "logarithm": "ten"}, "logarithm"),
-])  # fmt: skip
-def test_bad_arguments_are_named(factory, arguments, named):
-    with pytest.raises(ValueError, match=named):
-        factory(**{"num_arms": 2, "horizon": 10, **arguments})

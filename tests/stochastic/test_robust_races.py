@@ -268,18 +268,6 @@ def test_bounds():
                 function(*arguments)
 
 
-@pytest.mark.parametrize("factory", [barbar, multilayer_elimination])
-@pytest.mark.parametrize(("arguments", "named"), [
-    ({"num_arms": 1}, "num_arms"), ({"horizon": 0}, "horizon"), ({"failure_prob": 0.0}, "failure_prob"),
-    ({"failure_prob": 1.0}, "failure_prob"), ({"scale": 0.0}, "_scale"), ({"scale": math.inf}, "_scale"),
-])  # fmt: skip
-def test_bad_arguments_are_named(factory, arguments, named):
-    scale = "length_scale" if factory is barbar else "width_scale"
-    arguments = {scale if name == "scale" else name: value for name, value in arguments.items()}
-    with pytest.raises(ValueError, match=scale if named == "_scale" else named):
-        factory(**{"num_arms": 2, "horizon": 10, **arguments})
-
-
 @pytest.mark.parametrize("name", dealt(["race", "barbar, tiny"], 2, always=["race"]))
 def test_many_arms_have_the_literal_path(name, monkeypatch):
     """More arms than are written out as scalars."""

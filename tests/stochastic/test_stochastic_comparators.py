@@ -237,9 +237,3 @@ BAD = [
     (a.ldp_ucb, {"epsilon": 0.0}, "epsilon = 0.0"),
     (a.ldp_ucb, {"epsilon": 1.0, "mechanism": "gaussian"}, "mechanism = 'gaussian'"),
 ]
-
-
-@pytest.mark.parametrize(("factory", "arguments", "message"), BAD)
-def test_bad_input(factory, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        factory(**{"num_arms": 3, "horizon": 10} | arguments)

@@ -227,25 +227,3 @@ def test_the_known_form_keeps_the_contract():
     )
     for rule in ("shapes", "addresses", "lane_alone", "checkpoints", "bad_rewards"):
         assert found_by(getattr(checking, rule), subject) == []
-
-
-@pytest.mark.parametrize(("arguments", "message"), [
-    ({"corruption_budget": -1.0}, r"corruption_budget = -1.0 must be .*leave it out"),
-    ({"corruption_budget": math.inf}, "corruption_budget = inf must be .*leave it out"),
-    ({"corruption_budget": math.nan}, "corruption_budget = nan must be"),
-    ({"noise_scale": -0.5}, "noise_scale = -0.5 must be"), ({"failure_prob": 0.0}, r"failure_prob = 0.0 must be"),
-    ({"failure_prob": 1.0}, r"failure_prob = 1.0 must be"), ({"num_arms": 1}, "num_arms = 1 must be"),
-    ({"horizon": 0}, "horizon = 0 must be"), ({"horizon": 2**31 - 1}, "horizon = 2147483647 must be"),
-])  # fmt: skip
-def test_bad_arguments_are_named(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        stopping(**{"num_arms": 2, "horizon": 100} | arguments)
-
-
-@pytest.mark.parametrize(("arguments", "name"), [
-    ({"corruption_budget": -1.0}, "corruption_budget"), ({"noise_scale": math.nan}, "noise_scale"),
-    ({"failure_prob": 0.0}, "failure_prob"), ({"horizon": 0}, "horizon"), ({"means": []}, "means"),
-])  # fmt: skip
-def test_bad_arguments_of_the_bound_are_named(arguments, name):
-    with pytest.raises(ValueError, match=name):
-        theory.wide_elimination_bound(**{"means": [0.1, 0.2], "horizon": 100} | arguments)

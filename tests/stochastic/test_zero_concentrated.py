@@ -111,12 +111,3 @@ def test_costs_of_several_releases():
     assert mechanisms.zcdp([]) == mechanisms.gdp([]) == 0
     clean = mechanisms.gaussian_event("sum", 1.0, 0.0)
     assert mechanisms.zcdp([clean]) == mechanisms.gdp([clean]) == math.inf
-
-
-@pytest.mark.parametrize(("arguments", "named"), [
-    ({"rho": 0.0}, "rho"), ({"rho": math.nan}, "rho"), ({"rho": 1.0, "delta": 0.0}, "delta"),
-    ({"rho": 1.0, "index_scale": 0.0}, "index_scale"),
-])  # fmt: skip
-def test_bad_arguments_are_named(arguments, named):
-    with pytest.raises(ValueError, match=named):
-        adac_ucb(num_arms=2, horizon=10, **arguments)

@@ -329,44 +329,6 @@ def test_a_search_goes_on_from_its_store(tmp_path, monkeypatch):
 # ---- wrong arguments
 
 
-@pytest.mark.parametrize(
-    ("changes", "error", "message"),
-    [
-        ({"space": {}}, ValueError, "space = {} must be a dict that is not empty"),
-        ({"space": {"learning_rte": RATES}}, ValueError, "learning_rte.*did you mean 'base.learning_rate'"),
-        ({"space": {"base.mixing": [0.1]}}, ValueError, "already set in the partial of 'EXP3'"),
-        ({"space": {"environment.gap": [0.1]}}, ValueError, "belongs in `over`"),
-        ({"space": {"horizon": [10, 20]}}, ValueError, "tune for each horizon"),
-        ({"space": {"epsilon": [0.1, 1.0]}}, ValueError, "'epsilon' is in over and in space"),
-        ({"space": {"base.learning_rate": RATES, "EXP3.base.learning_rate": RATES}}, ValueError, "by two of its keys"),
-        ({"space": {"base.learning_rate": [-1.0, 0.1]}}, ValueError, "learning_rate = -1"),
-        ({"space": {"base.learning_rate": (0.0, 0.1, "log")}}, ValueError, "low above 0"),
-        ({"over": {"epsilonn": [1.0]}}, ValueError, "'epsilonn'.*did you mean 'epsilon'"),
-        ({"over": [1.0]}, ValueError, "over = .* must be a dict"),
-        ({"unknown": ["gap"]}, ValueError, r"unknown names 'gap'.*\(epsilon\)"),
-        ({"report_seeds": range(105, 120)}, ValueError, "report_seeds = .* meets seeds .* the setting is chosen"),
-        ({"method": "bayes"}, ValueError, "method = 'bayes'.*optuna"),
-        ({"method": "grid", "trials": 2}, ValueError, "trials = 2 is too few for a grid of 3"),
-        ({"trials": 0}, ValueError, "trials = 0"),
-        ({"objective": "median"}, ValueError, "objective = 'median'"),
-        ({"objective": "worst"}, ValueError, "over a family"),
-        ({"quantile": 1.5}, ValueError, "quantile = 1.5"),
-        ({"horizon": [10, 20]}, ValueError, "horizon"),
-        ({"environment": {}}, ValueError, "environment is empty"),
-        ({"environment": {"": LOSSES}}, ValueError, "the name ''"),
-        ({"algorithms": {"A": BATCHED, "A (default)": BATCHED}}, ValueError, "rename it"),
-        ({"sampler": print}, ValueError, "sampler = .* is for method = 'optuna'"),
-        ({"store": ""}, ValueError, "store = ''"),
-    ],
-)
-def test_wrong_arguments_are_said_before_anything_runs(monkeypatch, changes, error, message):
-    monkeypatch.setitem(tune_function.__globals__, "evaluate", lambda *args, **kwargs: pytest.fail("it runs"))
-    given = {"algorithms": {"EXP3": BATCHED}, "environment": LOSSES, "over": {"epsilon": [1.0, 0.1]},
-             "space": {"base.learning_rate": RATES}} | SETTINGS | changes  # fmt: skip
-    with pytest.raises(error, match=message):
-        jb.tune(given.pop("algorithms"), given.pop("environment"), **given)
-
-
 def test_optuna_is_asked_for_where_it_is_missing(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "optuna", None)
     with pytest.raises(ValueError, match=re.escape("pip install 'jaxbandits[tune]'")):

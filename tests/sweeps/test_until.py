@@ -247,29 +247,6 @@ def test_a_file_says_the_same(tmp_path, capsys):
     assert "tune.report_seeds = until(...)" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "arguments, words",
-    [
-        (([],), "comparisons = [] must be a list of pairs of labels"),
-        (("UCB",), "comparisons = 'UCB' must be a list of pairs"),
-        ((("UCB", "uniform"),), "comparisons holds 'UCB': give pairs of labels"),
-        (([("a", "b", "c")],), "comparisons holds ('a', 'b', 'c'): give pairs"),
-        (([("a", 1)],), "labels are text"),
-        (([("a", "a")],), "the same label twice"),
-        (([("a", "b"), ("b", "a")],), "the pair 'b', 'a' twice"),
-        (([("a", "b")], 1.0), "error = 1.0 must be a number in (0, 1)"),
-        (([("a", "b")], 0), "error = 0 must be"),
-        (
-            ([("a", "b")], 0.05, 63),
-            "most = 63 must be an integer of at least 64, at most 2147483648: it is at least one",
-        ),
-    ],
-)
-def test_wrong_rules(arguments, words):
-    with pytest.raises(ValueError, match=re.escape(words)):
-        jb.until(*arguments)
-
-
 def test_rules_where_they_cannot_be():
     with pytest.raises(ValueError, match=r"until names 'UBC' \(did you mean 'UCB'\?\): the algorithms are UCB, unif"):
         jb.sweep(THREE, ARMS, seeds=jb.until([("UBC", "uniform")]), **PLAIN)
