@@ -42,14 +42,17 @@ def forget_programs():
     gc.collect()
 
 
-@pytest.fixture(autouse=True)
-def _forget_programs_in_time():
-    """Compiled programs map memory, a process may have 65,530 maps, and one beyond them crashes."""
-    yield
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item, nextitem):
+    """Compiled programs map memory, a process may have 65,530 maps, and one beyond them crashes.
+
+    They are let go between two groups of tests (cases.py), and within one only where it has to be.
+    """
     from jaxbandits.sweeps.compilation.compiled import memory_maps
 
     taken, limit = memory_maps()
-    if taken > limit // 3:
+    same = nextitem is not None and nextitem.group == item.group
+    if taken > (2 if same else 1) * limit // 3:
         forget_programs()
 
 
