@@ -1,6 +1,4 @@
-"""Users' modules for tests of keys: loaded from text, named as a store names them,
-and played op by op for the truth.
-"""
+"""Users' modules for tests of keys: loaded from text, named as a store names them, and played for the truth."""
 
 import contextlib
 import importlib
@@ -8,20 +6,22 @@ import random
 import re
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import jaxpr_as_fun
 
 import jaxbandits as jb
-from jaxbandits import simulator
+from jaxbandits.random import Draws
 from jaxbandits.sweeps.identity.keys import identified
 from jaxbandits.sweeps.plan import host_case, plan, stacked
 from jaxbandits.sweeps.sweep import DEFAULTS
-from jaxbandits.window import offer
 
-HORIZON, CHECKPOINTS, PLAYS, SEEDS = 12, (4, 12), 6, 2
+HORIZON, CHECKPOINTS, SEEDS = 12, (4, 12), 2
+TOGETHER = 12  # modules of one program
+OPTIONS: dict[str, Any] = {}  # of the compiler, set by the tests
 ARMS = jb.environments.bernoulli_arms(means=[0.25, 0.5, 0.75])
 
 # Where an edit stands is left open: VALUE is a number that the algorithm uses, DEFINITIONS come before it.
@@ -110,7 +110,7 @@ class Outcome(NamedTuple):
 
     key: str
     nameless: bool
-    results: tuple
+    results: tuple[Any, ...]
 
 
 def algorithm(definitions: str, value: str) -> str:
@@ -159,62 +159,104 @@ def key_of(module, **changes) -> tuple[str, bool]:
     return named.keys[0], bool(named.nameless)
 
 
-def results_of(module, plays: int = PLAYS, **changes) -> tuple:
-    """What a few plays of a few seeds give, computed op by op: nothing is traced as a whole, hashed or found again."""
-    laid_out = plan_of(module, **changes)
-    group, cell = laid_out.groups[0], laid_out.cells[0]
-    case, _ = stacked([host_case(cell)], laid_out.dtype)
-    times = jnp.asarray(CHECKPOINTS, jnp.int32)
+class Traced(NamedTuple):
+    """What is known of a module before it is played."""
+
+    key: str
+    nameless: bool
+    program: Any  # seeds -> what the plays give
+    names: list  # of diagnostics
+    host: tuple  # what the host reads
+
+
+def traced(module) -> Traced:
+    """Name a module's part, and trace what its functions do when they are called in turn. Nothing is hashed."""
+    laid_out = plan_of(module)
+    parts, cell = laid_out.groups[0].parts, laid_out.cells[0]
+    program, world, schedule = parts.program, parts.world, cell.algorithm.schedule
+    case = jax.tree.map(jnp.asarray, stacked([host_case(cell)], laid_out.dtype)[0])
+    slots = schedule[0].slots
+
+    def attacked(attack, params, state, draws, t, payload):
+        if attack is None:
+            return payload, state
+        payload, _, state = attack.corrupt(params, state, draws, t, payload, None)
+        return payload, state
 
     def play(seed):
-        lane = simulator.begin(group.parts, case, seed, len(times))
-        windows = []
-        for span in group.schedule[:1]:
-            for before in range(0, plays, span.slots):
-                if span.full:
-                    limit = None if span.slots == 1 else jnp.int32(span.slots)
-                    lane, window = offer(group.parts, case, seed, span.slots, lane, jnp.int32(before), limit)
-                else:
-                    lane, window = simulator.one_counted(
-                        group.parts, tuple(span[:1] + span[2:4]), case, seed, lane, times
-                    )
-                windows.append((window.action, window.reward, window.regret, window.released))
-        if any(span.close for span in group.schedule):
-            lane = simulator.close(group.parts, case, seed, lane)
-        return windows, lane.algorithm, lane.environment, simulator.finish(group.parts, case, lane)[1]
+        draws = Draws(seed, "", parts.dtype)
 
-    seeds = jnp.arange(SEEDS, dtype=jnp.uint32)
-    with jax.enable_x64(laid_out.dtype == "float64"):
-        case = jax.tree.map(jnp.asarray, case)
-        played = jax.vmap(play)(seeds)
-    environment, baseline = cell.environment, None
-    if environment.world.baseline is not None:
-        ts = np.asarray(CHECKPOINTS)
-        baseline = [np.asarray(environment.world.baseline(environment.params, s, ts), np.float64) for s in range(SEEDS)]
-    means = environment.facts.get("means")
-    leaves, treedef = jax.tree.flatten(
-        (played[:3], played[3], None if means is None else np.asarray(means, np.float64), baseline)
-    )
-    names = tuple(sorted(played[3]))
-    return (
-        names,
-        cell.algorithm.schedule,
-        environment.world.num_arms,
-        tuple(_bits(x) for x in leaves),
-        treedef.num_leaves,
-    )
+        def window(carried, before):
+            state, place, rewarder, forger = carried
+            t = before + 1 + jnp.arange(slots, dtype=jnp.int32)
+            context, place = world.observe(case.environment, place, draws, t)
+            action, _, note = program.act(case.algorithm, state, draws, t, context)
+            reward = world.reward(case.environment, place, draws, t, context, action)
+            score = world.score(case.environment, place, t, context, action)
+            reward, rewarder = attacked(parts.reward_attack, case.reward_adversary, rewarder, draws, t, reward)
+            counts, last = jnp.full(slots, True), before + slots
+            message = program.encode(case.algorithm, note, draws, t, context, action, reward, counts)
+            message = program.relay(case.algorithm, draws, last, message, counts)
+            message, forger = attacked(parts.message_attack, case.message_adversary, forger, draws, t, message)
+            state, released = program.update(case.algorithm, state, draws, last, note, message, jnp.int32(slots))
+            return (state, place, rewarder, forger), (action, reward, score, released)
+
+        begun = (
+            program.init(case.algorithm, draws), world.init(case.environment, draws),
+            parts.reward_attack and parts.reward_attack.init(case.reward_adversary, draws),
+            parts.message_attack and parts.message_attack.init(case.message_adversary, draws),
+        )  # fmt: skip
+        (state, place, *_), windows = jax.lax.scan(window, begun, jnp.arange(0, HORIZON, slots, dtype=jnp.int32))
+        if any(span.close for span in schedule):
+            state = program.close(case.algorithm, state, draws, jnp.int32(HORIZON))
+        return windows, state, place, program.diagnose(case.algorithm, state)
+
+    closed, out = jax.make_jaxpr(jax.vmap(play), return_shape=True)(jax.ShapeDtypeStruct((SEEDS,), jnp.uint32))
+    baseline = world.baseline and [world.baseline(cell.environment.params, s, CHECKPOINTS) for s in range(SEEDS)]
+    host = (schedule, world.num_arms, np.array(cell.environment.facts.get("means")), np.array(baseline))
+    return Traced(*key_of(module), closed, sorted(out[3]), host)
+
+
+def played(modules: list[Traced]) -> list[Outcome]:
+    """Play modules. One program for several of them is compiled in less time than one for each."""
+    seeds, found = jnp.arange(SEEDS, dtype=jnp.uint32), []
+    for some in (modules[i : i + TOGETHER] for i in range(0, len(modules), TOGETHER)):
+        everything = jax.jit(lambda seeds, some=some: [jaxpr_as_fun(module.program)(seeds) for module in some])
+        results = everything.lower(seeds).compile(compiler_options=OPTIONS)(seeds)
+        found += [
+            Outcome(module.key, module.nameless, (module.names, [_bits(x) for x in (*leaves, *module.host)]))
+            for module, leaves in zip(some, results, strict=True)
+        ]
+    return found
 
 
 def _bits(x) -> tuple:
-    x = np.asarray(jax.random.key_data(x) if jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key) else x)
+    is_key = hasattr(x, "dtype") and jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key)
+    x = np.asarray(jax.random.key_data(x) if is_key else x)
     return x.shape, str(x.dtype), x.tobytes()
+
+
+def look(folder: Path, files: dict[str, str], **where) -> Traced:
+    """Import, name and trace a module."""
+    with loaded(folder, files, **where) as module:
+        return traced(module)
+
+
+def outcomes(folder: Path, modules: dict[str, dict[str, str]]) -> dict[str, Outcome]:
+    """Import, name and play the modules of some files, each under its name."""
+    looks = []
+    for i, (name, files) in enumerate(modules.items()):
+        try:
+            looks.append(look(folder / str(i), files))
+        except Exception as error:
+            error.add_note(name)
+            raise
+    return dict(zip(modules, played(looks), strict=True))
 
 
 def outcome(folder: Path, files: dict[str, str], **where) -> Outcome:
     """Import, name and play a module."""
-    with loaded(folder, files, **where) as module:
-        key, nameless = key_of(module)
-        return Outcome(key, nameless, results_of(module))
+    return played([look(folder, files, **where)])[0]
 
 
 # ---- random modules and random edits of them
@@ -364,22 +406,28 @@ class Tally(NamedTuple):
 def random_edits(number: int, seed: int, folder: Path, edits_of_one: int = 25) -> Tally:
     """Edit random modules, each from its latest working state, and compare keys with results."""
     rng, tally = random.Random(seed), Tally([], [], [], [], [])
-    for i in range(number):
-        if i % edits_of_one == 0:
-            files = random_module(rng)
-            latest = outcome(folder / f"{i}", files)
-        name, edited = random_edit(rng, files)
-        try:
-            after = outcome(folder / f"{i}.edited", edited)
-        except Exception as error:  # such as a division by zero, or a letter that a dict lacks
-            tally.broken.append(f"{name}: {error}")
-            continue
-        same_key, same_results = latest.key == after.key, latest.results == after.results
-        if same_key and not same_results:
-            tally.stale.append((name, files, edited))
-        elif same_key:
-            tally.kept.append(name)
-        else:
-            (tally.needless if same_results else tally.changed).append(name)
-        files, latest = edited, after
+    for start in range(0, number, edits_of_one):
+        files = random_module(rng)
+        names, texts, looks = [""], [files], [look(folder / f"{start}", files)]
+        for i in range(start, min(start + edits_of_one, number)):
+            name, edited = random_edit(rng, files)
+            try:
+                looks.append(look(folder / f"{i}.edited", edited))
+            except Exception as error:  # such as a division by zero, or a letter that a dict lacks
+                tally.broken.append(f"{name}: {error}")
+                continue
+            names.append(name)
+            texts.append(edited)
+            files = edited
+        outcomes = played(looks)
+        for name, before, after, files, edited in zip(
+            names[1:], outcomes[:-1], outcomes[1:], texts[:-1], texts[1:], strict=True
+        ):
+            same_key, same_results = before.key == after.key, before.results == after.results
+            if same_key and not same_results:
+                tally.stale.append((name, files, edited))
+            elif same_key:
+                tally.kept.append(name)
+            else:
+                (tally.needless if same_results else tally.changed).append(name)
     return tally
