@@ -166,7 +166,7 @@ PLANTED = [  # in the transcription of the pair
     ("ucb1, 40 short runs", "scale * math.sqrt(2 * math.log(t)", "2 * scale * math.sqrt(2 * math.log(t)"),
     ("successive_elimination", "radius = scale *", "radius = 2 * scale *"),
     ("successive_elimination", "reward_of(len(actions) + 1, a)", "reward_of(len(actions), a)"),
-    ("successive_elimination, short runs", "t = len(actions) if", "t = 1 + len(actions) if"),
+    ("successive_elimination, short runs", "t = len(actions)\n", "t = 1 + len(actions)\n"),
     ("linucb", "radius_scale * linucb_width(", "2 * radius_scale * linucb_width("),
     ("linucb, 400 arms", "t - 1 + first", "t - 2 + first"),
     ("linucb, 400 arms", "t - 1 + first", "t + first"),

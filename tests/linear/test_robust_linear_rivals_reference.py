@@ -182,7 +182,7 @@ PLANTED = [
     ("concentrated", "(phase + 1) * (phase + 2)", "(phase + 2) * (phase + 3)"),
     ("buckets", "2 * corruption_bound * sum", "corruption_bound * sum"),
     ("buckets", "min(g, longer)", "0"),
-    ("raw median", "max(np.linalg.norm(p - z), floor)", "1"),  # the mean
+    ("raw median", "max(np.linalg.norm(p - z), 1e-8)", "1"),  # the mean
     ("trimmed", "share = 2 * s.corruption_bound", "share = s.corruption_bound"),
     ("median", "float(np.median(x))", "float(np.mean(x))"),
 ]

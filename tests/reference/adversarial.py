@@ -52,11 +52,6 @@ def window(epsilon):
     return math.ceil(inverse)
 
 
-def exp3_tuning(num_arms, horizon):
-    """docs/formulas/private_adversarial.md#without-privacy, EXP3: (learning_rate, mixing)."""
-    return math.sqrt(2 * math.log(num_arms) / (num_arms * horizon)), 0.0
-
-
 def exp3_private_tuning(num_arms, horizon, epsilon):
     """docs/formulas/private_adversarial.md#exp3, Corollary E.1 with n = epsilon T: (learning_rate, mixing)."""
     n = epsilon * horizon
@@ -157,22 +152,6 @@ def batched_exp4_noise_scale(num_arms, num_experts, epsilon, delta, mixing, tau)
 
 
 # ---------------------------------------------------------------- bases
-
-
-class Uniform:
-    """Uniform play; feedback ignored."""
-
-    def __init__(self, num_arms):
-        self.num_arms = num_arms
-
-    def probabilities(self):
-        return np.full(self.num_arms, 1.0 / self.num_arms)
-
-    def act(self, j, draw):
-        return sample(self.probabilities(), draw)
-
-    def update(self, x, draw=None):
-        pass
 
 
 class Exp3:
@@ -381,20 +360,6 @@ def private_batched(base, losses, choices, laplace, *, window, noise_scale, upda
     return np.array(actions), np.array(fed)
 
 
-def ldp_exp3(losses, uniforms, laplace, *, epsilon, learning_rate=None, mixing=None):
-    """docs/formulas/private_adversarial.md#ldp-exp3:
-    Algorithm 1 with window 1, EXP3 tuned for lam = 1 / epsilon, J = T.
-    """
-    horizon, num_arms = losses.shape
-    scale = 0.0 if math.isinf(epsilon) else 1 / epsilon
-    if learning_rate is None or mixing is None:
-        tuned = exp3_general_tuning(num_arms, horizon, scale)
-        learning_rate = tuned[0] if learning_rate is None else learning_rate
-        mixing = tuned[1] if mixing is None else mixing
-    base = Exp3(num_arms, learning_rate=learning_rate, mixing=mixing)
-    return private_batched(base, losses, uniforms, laplace, window=1, noise_scale=scale)[0]
-
-
 def bandit_to_experts(base, advice, losses, choices, action_uniforms, laplace, *, window, noise_scale):
     """docs/formulas/private_adversarial.md#experts-as-arms, Algorithm 5 inside Algorithm 1: base over N meta-arms:
     (experts [ceil(T / window)], actions [T], fed [J]).
@@ -466,57 +431,3 @@ def batched_exp4(advice, losses, uniforms, laplace, *, window, learning_rate, mi
             log_weights -= learning_rate * (accumulated / window + noise)
             accumulated = np.zeros(num_experts)
     return np.array(actions)
-
-
-# ---------------------------------------------------------------- loss environments, literal tables [T, K]
-
-
-def fixed_gap(horizon, num_arms, *, best=0, base=0.5, gap=0.3):
-    table = np.full((horizon, num_arms), float(base))
-    for t in range(horizon):
-        table[t][best] = base - gap
-    return table
-
-
-def switching(horizon, num_arms, *, cuts, arms, base=0.6, gap=0.4):
-    """Plays cuts[k] < t <= cuts[k + 1] have best arm arms[k]; the last segment is open."""
-    table = np.full((horizon, num_arms), float(base))
-    for t in range(1, horizon + 1):
-        for k, cut in enumerate(cuts):
-            if t > cut and (k + 1 == len(cuts) or t <= cuts[k + 1]):
-                table[t - 1][arms[k]] = base - gap
-    return table
-
-
-def sinusoid(horizon, num_arms, *, period):
-    table = np.zeros((horizon, num_arms))
-    for t in range(1, horizon + 1):
-        for i in range(num_arms):
-            wave = math.sin(2 * math.pi * (t / period + i / num_arms))
-            table[t - 1][i] = 0.5 + 0.3 * wave + 0.2 * i / (num_arms - 1)
-    return table
-
-
-def lemma51(horizon, *, change, primed=False):
-    """(1/2, 1) always; primed: (1/2, 0) for t > change."""
-    table = np.zeros((horizon, 2))
-    for t in range(1, horizon + 1):
-        table[t - 1] = (0.5, 0.0) if primed and t > change else (0.5, 1.0)
-    return table
-
-
-def bernoulli(means, uniforms):
-    """l_t(i) = 1{u_t(i) < mean_i}, uniforms [T, K]."""
-    return np.array([[1.0 if u < m else 0.0 for u, m in zip(row, means, strict=True)] for row in uniforms])
-
-
-def rotating_advice(horizon, num_experts, num_arms, *, spread=0.2, rotation=100):
-    """Expert j < K favours arm j, j >= K arm (j + floor((t - 1) / rotation)) mod K;
-    1 - spread there, spread / K on all.
-    """
-    advice = np.full((horizon, num_experts, num_arms), spread / num_arms)
-    for t in range(1, horizon + 1):
-        for j in range(num_experts):
-            arm = j if j < num_arms else (j + (t - 1) // rotation) % num_arms
-            advice[t - 1][j][arm] += 1 - spread
-    return advice

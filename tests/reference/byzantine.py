@@ -38,10 +38,6 @@ class Constants(NamedTuple):
     delta: float = 1e-3
 
 
-def default_window(horizon):
-    return max(1, round(0.25 * math.sqrt(horizon)))
-
-
 def episodes_of(horizon, window):
     return math.ceil(horizon / window)
 

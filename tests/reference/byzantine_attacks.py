@@ -6,21 +6,12 @@ Bars and standard deviations: honest agents of the episode.
 import math
 
 import numpy as np
-from scipy.stats import norm
-
-
-def alie_z(num_agents, num_attacked):
-    """z = Phi^-1((N - N_1 - s) / (N - N_1)), s = floor(N / 2 + 1) - N_1."""
-    s = math.floor(num_agents / 2 + 1) - num_attacked
-    return float(norm.ppf((num_agents - num_attacked - s) / (num_agents - num_attacked)))
 
 
 def forged(kind, scale, window, theta, own, honest, draws=None):
     """What one attacked agent sends: own (U, u), honest ([M, d, d], [M, d]), draws (G [d, d], g [d]) of `noise`."""
     dim = len(theta)
     c, L = scale, window
-    if kind == "none":
-        return own
     if kind == "sign_flip":
         return own[0], -c * own[1]
     if kind == "noise":
@@ -46,8 +37,6 @@ def byzantine(kind, scale, window, theta, part="both", draws=None):
     """attack(k, matrices, vectors, hit) for `play_episodes`; draws(k, agent) -> (G, g)."""
 
     def attack(k, matrices, vectors, hit):
-        if kind == "none":
-            return matrices, vectors
         new_matrices, new_vectors = matrices.copy(), vectors.copy()
         honest = matrices[~hit], vectors[~hit]
         for i in np.flatnonzero(hit):

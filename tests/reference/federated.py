@@ -92,7 +92,6 @@ def federated_ucb(
     theta,
     *,
     window,
-    aggregate="mean",
     attacked=(),
     attack_scale=1.0,
     floor=0.1,
@@ -102,26 +101,18 @@ def federated_ucb(
     """docs/formulas/byzantine.md#algorithm (no privacy):
     messages once per episode of `window` plays, the mean of cumulative statistics.
 
-    contexts [T, N, A, d]; reward_of(t, agent, arm); `attacked`: agents whose message is replaced in every episode, or a
-    bool mask [K, N], by the `target` attack of docs/formulas/byzantine.md#attacks: U = mean honest U, u = U
-    (-attack_scale theta). `aggregate`: "mean" or a function of the stacked [N, d, d] and [N, d] cumulative
-    statistics, applied to each apart. `constants`: the keywords of `schedule`. Ties: lowest index within a relative
-    tie_tolerance. Regret is summed over the agents not attacked in that episode. An attacked agent still plays the
-    broadcast policy.
+    contexts [T, N, A, d]; reward_of(t, agent, arm); `attacked`: agents whose message is replaced in every episode by
+    the `target` attack of docs/formulas/byzantine.md#attacks: U = mean honest U, u = U (-attack_scale theta).
+    `constants`: the keywords of `schedule`. Ties: lowest index within a relative tie_tolerance. Regret is summed over
+    the agents not attacked. An attacked agent still plays the broadcast policy.
     """
     horizon, num_agents, _, dim = contexts.shape
     num_episodes = math.ceil(horizon / window)
     lam, beta = schedule(num_episodes, window=window, num_agents=num_agents, dim=dim, horizon=horizon, **constants)
-    mask = np.zeros((num_episodes, num_agents), bool)
-    if np.ndim(attacked) == 2:
-        mask[:] = attacked
-    else:
-        mask[:, list(attacked)] = True
+    honest = [i for i in range(num_agents) if i not in attacked]
 
     def pool(points):
-        if aggregate == "mean":
-            return sum(points) / num_agents
-        return aggregate(np.array(points))
+        return sum(points) / num_agents
 
     grams = [np.zeros((dim, dim)) for _ in range(num_agents)]
     moments = [np.zeros(dim) for _ in range(num_agents)]
@@ -141,15 +132,14 @@ def federated_ucb(
                 sent[i][0] = sent[i][0] + np.outer(x, x)
                 sent[i][1] = sent[i][1] + reward * x
                 row.append(arm)
-                if not mask[k - 1][i]:
+                if i in honest:
                     lost += step_regret(contexts[t - 1][i], arm, theta)
             actions.append(row)
             regrets.append(lost)
-        honest = [i for i in range(num_agents) if not mask[k - 1][i]]
         mean_gram = sum(sent[i][0] for i in honest) / len(honest)
         for i in range(num_agents):
             matrix, vector = sent[i]
-            if mask[k - 1][i]:
+            if i not in honest:
                 matrix, vector = mean_gram, mean_gram @ (-attack_scale * np.asarray(theta))
             matrix, vector = receive(matrix, vector, window)
             grams[i] = grams[i] + matrix
@@ -157,11 +147,9 @@ def federated_ucb(
     return Federated(np.array(actions), np.cumsum(regrets), np.array(estimates), lam, beta)
 
 
-def isolated_linucb(contexts, reward_of, theta, *, window, excluded=(), floor=0.1, tie_tolerance=1e-9, **constants):
+def isolated_linucb(contexts, reward_of, theta, *, window, floor=0.1, tie_tolerance=1e-9, **constants):
     """docs/formulas/byzantine.md#linucb-comparators, isolated, width="schedule":
     lambda_k, beta_k of docs/formulas/byzantine.md#constants, own statistics updated once an episode.
-
-    Statistics are never attacked; `excluded` agents are left out of the regret only.
     """
     horizon, num_agents, _, dim = contexts.shape
     num_episodes = math.ceil(horizon / window)
@@ -182,7 +170,6 @@ def isolated_linucb(contexts, reward_of, theta, *, window, excluded=(), floor=0.
                 new_gram = new_gram + np.outer(x, x)
                 new_moment = new_moment + reward_of(t, i, arm) * x
                 actions[t - 1][i] = arm
-                if i not in excluded:
-                    lost[t - 1] += step_regret(contexts[t - 1][i], arm, theta)
+                lost[t - 1] += step_regret(contexts[t - 1][i], arm, theta)
             gram, moment = gram + new_gram, moment + new_moment
     return Federated(actions, np.cumsum(lost), estimates, lam, beta)

@@ -113,25 +113,6 @@ def shorth(x, share):
     return sum(x[start : start + size]) / size
 
 
-def closed_form_counts(batches, num_arms, t):
-    """docs/formulas/private_robust_mab.md#pull-counts:
-    N_a(t) = sum over batches (start, active arms ascending, size) of clip(t - start - rank size, 0, size).
-    """
-    counts = [0] * num_arms
-    for start, active, size in batches:
-        for rank, arm in enumerate(sorted(active)):
-            counts[arm] += min(max(t - start - rank * size, 0), size)
-    return counts
-
-
-def counted(actions, num_arms, t):
-    """The same by counting plays 1 .. t."""
-    counts = [0] * num_arms
-    for arm in actions[:t]:
-        counts[arm] += 1
-    return counts
-
-
 def pareto_scale(mean, shape):
     return mean * (shape - 1) / shape
 

@@ -84,20 +84,7 @@ def top_eigenpair(covariance):
     return values[-1], vectors[:, -1]
 
 
-def squared_eigenpair(covariance, times=10):
-    """docs/formulas/robust_linear.md#top-eigenvector:
-    B = S / tr S, `times` times B <- B^2 / tr B^2, the normalised column of largest diagonal.
-    """
-    b = covariance / np.trace(covariance)
-    for _ in range(times):
-        b = b @ b
-        b = b / np.trace(b)
-    column = b[:, int(np.argmax(np.diag(b)))]
-    v = column / np.linalg.norm(column)
-    return v @ covariance @ v, v
-
-
-def spectral_filter(uniform, x, bound, *, max_removals=None, eigenpair=top_eigenpair):
+def spectral_filter(uniform, x, bound, *, max_removals=None):
     """Algorithm 2 on x [n, d]: uniform(s) of removal s = 0, 1, ...; bound = lambda. n = 0 gives a mean of zeros."""
     x = np.asarray(x, float)
     keep, eigenvalues, removed = np.ones(len(x), bool), [], 0
@@ -111,7 +98,7 @@ def spectral_filter(uniform, x, bound, *, max_removals=None, eigenpair=top_eigen
         if np.trace(covariance) <= 0:
             top, v = 0.0, None
         else:
-            top, v = eigenpair(covariance)
+            top, v = top_eigenpair(covariance)
         eigenvalues.append(float(top))
         if top < 4 * bound or top <= 0 or len(kept) <= 1:
             return Filtered(mean, keep, eigenvalues, removed, False)
@@ -235,7 +222,7 @@ def sieved(reports, places, keep, pulls, s: Setup):
     return new if new.any() else keep
 
 
-def filtered_estimate(s: Setup, batch, reports, places, pulls, active, basis, moment, uniform, eigenpair=top_eigenpair):
+def filtered_estimate(s: Setup, batch, reports, places, pulls, active, basis, moment, uniform):
     """Lines 6 to 9 of Algorithm 1: (estimate [d] or None, survivors [n], lambda, removals of the filter)."""
     points, n = np.asarray(s.actions, float) @ basis, len(reports)
     inverse = np.linalg.inv(moment)
@@ -254,7 +241,7 @@ def filtered_estimate(s: Setup, batch, reports, places, pulls, active, basis, mo
         keep = sieved(r, places, keep, pulls, s)
     kept = np.flatnonzero(keep)
     x = np.array([root @ points[places[j].arm] * r[j] for j in kept])
-    result = spectral_filter(lambda u: uniform(batch, places[-1].last, u), x, bound, eigenpair=eigenpair)
+    result = spectral_filter(lambda u: uniform(batch, places[-1].last, u), x, bound)
     keep = keep.copy()
     keep[kept[~result.keep]] = False
     theta = n * root @ result.mean
@@ -343,10 +330,10 @@ def exploration(s: Setup, reward, laplace, attack, estimate_of) -> Run:
     return Run(np.array(played), batches)
 
 
-def robust_elimination(s: Setup, reward, *, laplace=None, uniform=None, attack=None, eigenpair=top_eigenpair) -> Run:
+def robust_elimination(s: Setup, reward, *, laplace=None, uniform=None, attack=None) -> Run:
     """Algorithm 1, M1 and M2."""
 
     def estimate_of(batch, reports, places, pulls, active, basis, moment):
-        return filtered_estimate(s, batch, reports, places, pulls, active, basis, moment, uniform, eigenpair)
+        return filtered_estimate(s, batch, reports, places, pulls, active, basis, moment, uniform)
 
     return exploration(s, reward, laplace, attack or (lambda report, place: report), estimate_of)

@@ -107,13 +107,11 @@ def unchanged(report, place):
 
 
 def phased_elimination(
-    actions, reward, *, horizon, epsilon=math.inf, failure_prob=0.05, noise_scale=1.0, design_slack=1.0, textbook=False,
-    laplace=None, attack=unchanged, mechanism_scale=1.0, relative_guard=0.0,
+    actions, reward, *, horizon, epsilon=math.inf, failure_prob=0.05, noise_scale=1.0, design_slack=1.0, laplace=None,
+    attack=unchanged, mechanism_scale=1.0, relative_guard=0.0,
 ):  # fmt: skip
     """docs/formulas/robust_linear.md#phased-elimination: n_a =
     ceil(2 g pi(a) (sigma^2 + 2 b^2) / e^2 log(2 K l (l + 1) / delta)), e = 2^-l; out if behind by more than 2 e.
-
-    textbook: g = rank, sigma^2 = 1 without noise's share, log(K l (l + 1) / delta).
     """
     actions = np.asarray(actions, float)
     arms, b = len(actions), laplace_scale(epsilon)
@@ -121,9 +119,8 @@ def phased_elimination(
     def counts_of(phase, d, active):
         level = phase + 1
         e = 2.0**-level
-        g = d.rank if textbook else d.max_leverage
-        variance = 1.0 if textbook else noise_scale**2 + 2 * b**2
-        log = math.log((1 if textbook else 2) * arms * level * (level + 1) / failure_prob)
+        g, variance = d.max_leverage, noise_scale**2 + 2 * b**2
+        log = math.log(2 * arms * level * (level + 1) / failure_prob)
         size = 2 * g * variance / e**2 * log
         return [guarded_ceil(size * w, relative_guard) if w > 0 else 0 for w in d.weights]
 
@@ -241,12 +238,12 @@ def bucketed(reports, num_buckets):
     return [reports[i:j] for i, j in itertools.pairwise(edges)]
 
 
-def weiszfeld(points, *, iterations=50, floor=1e-8, start=None):
-    """z <- sum z_g / |z_g - z| over sum 1 / |z_g - z|, from the mean."""
+def weiszfeld(points):
+    """Fifty steps z <- sum z_g / |z_g - z| over sum 1 / |z_g - z|, from the mean."""
     points = np.asarray(points, float)
-    z = points.mean(axis=0) if start is None else start
-    for _ in range(iterations):
-        w = np.array([1 / max(np.linalg.norm(p - z), floor) for p in points])
+    z = points.mean(axis=0)
+    for _ in range(50):
+        w = np.array([1 / max(np.linalg.norm(p - z), 1e-8) for p in points])
         z = (w[:, None] * points).sum(axis=0) / w.sum()
     return z
 
@@ -263,9 +260,7 @@ def trimmed_mean(x, share):
     return float(np.mean(x[cut : len(x) - cut]))
 
 
-def median_elimination(
-    s: Setup, reward, *, iterations=50, floor=1e-8, raw=False, laplace=None, attack=unchanged
-) -> Run:
+def median_elimination(s: Setup, reward, *, raw=False, laplace=None, attack=unchanged) -> Run:
     """docs/formulas/robust_linear.md#median-elimination, on M1's batches: the geometric median of the least squares
     of every arm's reports in `buckets_needed` buckets, those without a finite report of some arm dropped; raw: of Z_j
     = n M^-1 a_j r_j instead. Radius as in `robust_linear`.
@@ -288,17 +283,16 @@ def median_elimination(
                     z.append(np.linalg.lstsq(x, r[rows], rcond=None)[0])
         if not z:
             return None, keep, math.nan, 0
-        return basis @ weiszfeld(z, iterations=iterations, floor=floor), keep, math.nan, 0
+        return basis @ weiszfeld(z), keep, math.nan, 0
 
     return exploration(s, reward, laplace, attack, estimate_of)
 
 
-def trimmed_elimination(s: Setup, reward, *, estimator="trimmed", share=None, laplace=None, attack=unchanged) -> Run:
+def trimmed_elimination(s: Setup, reward, *, estimator="trimmed", laplace=None, attack=unchanged) -> Run:
     """docs/formulas/robust_linear.md#trimmed-elimination, on M1's batches: a location of every arm's finite reports,
-    then least squares weighted by pulls. Nothing goes where an arm has none. share: trimmed at each end, None: 2
-    corruption_bound.
+    then least squares weighted by pulls. Nothing goes where an arm has none. Trimmed at each end: 2 corruption_bound.
     """
-    share = 2 * s.corruption_bound if share is None else share
+    share = 2 * s.corruption_bound
     locate = (lambda x: trimmed_mean(x, share)) if estimator == "trimmed" else (lambda x: float(np.median(x)))
 
     def estimate_of(batch, reports, places, pulls, active, basis, moment):

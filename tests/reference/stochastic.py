@@ -36,14 +36,12 @@ def ucb1(reward_of, num_arms, horizon, scale=1.0):
     return np.array(actions)
 
 
-def successive_elimination(
-    reward_of, num_arms, horizon, noise_scale=1.0, failure_prob=None, *, scale=1.0, clock="plays"
-):
+def successive_elimination(reward_of, num_arms, horizon, noise_scale=1.0, failure_prob=None, *, scale=1.0):
     """SE: one pull per active arm per round, ascending; radius noise_scale sqrt(2 ln(4 K t^2 / failure_prob) / N).
 
     After each full round an arm goes if max mean - mean > 2 radius (strict). failure_prob=None is 1 / T. `t` is the
-    number of plays made so far over all arms (docs/formulas/private_robust_mab.md#names-and-edges); clock="rounds"
-    takes t = N instead. Returns actions [T].
+    number of plays made so far over all arms (docs/formulas/private_robust_mab.md#names-and-edges). Returns actions
+    [T].
     """
     if failure_prob is None:
         failure_prob = 1.0 / horizon
@@ -58,7 +56,7 @@ def successive_elimination(
             actions.append(a)
         if len(active) > 1:
             n = counts[active[0]]
-            t = len(actions) if clock == "plays" else n
+            t = len(actions)
             radius = scale * noise_scale * math.sqrt(2 * math.log(4 * num_arms * t**2 / failure_prob) / n)
             best = max(sums[a] / counts[a] for a in active)
             active = [a for a in active if not best - sums[a] / counts[a] > 2 * radius]
