@@ -397,8 +397,8 @@ LEARNERS = {
 
 @pytest.mark.parametrize("name", dealt(LEARNERS, 6, always=["private"]))
 def test_learning_beats_uniform_play(name):
-    best = history(LEARNERS[name](num_arms=3, horizon=2000), bernoulli_arms(means=MEANS), seeds=8)[0] == 2
-    assert abs(best.mean() - 1 / 3) < 0.015 if name == "uniform" else best[:, 1000:].mean() > 0.5
+    best = history(LEARNERS[name](num_arms=3, horizon=2000), bernoulli_arms(means=MEANS), seeds=16)[0] == 2
+    assert abs(best.mean() - 1 / 3) < 0.01 if name == "uniform" else best[:, 1000:].mean() > 0.5
 
 
 def test_other_factories_refuse():

@@ -5,6 +5,7 @@ import math
 from functools import partial
 from typing import Any, NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -67,6 +68,25 @@ ACCEPTED = [name for name in catalogue.ALGORITHMS if not REFUSED[name]]
 
 
 @pytest.mark.parametrize("name", dealt([*ACCEPTED, *FURTHER], 16, always=["linucb"]))
+def test_no_delay_is_the_base_bit_for_bit(name):
+    base, environment = base_of(name)
+    environment = environment()
+    alone, late, later = (
+        algorithm_for(partial(x, horizon=24), environment)
+        for x in (base, *(partial(a.delayed, base=base, delay=delay) for delay in (0, 10)))
+    )
+    runs = [[watched(x, environment, seed, "float32") for x in (alone, late, later)] for seed in range(4)]
+    for own, same, other in runs:
+        for found, want in ((same.history.action, own.history.action), (same.history.reward, own.history.reward)):
+            np.testing.assert_array_equal(found, want)
+        chex.assert_trees_all_equal(same.state.base, own.state)
+        assert [int(x.diagnostics["outstanding"]) for x in (same, other)] == [0, 10]
+        assert [int(x.diagnostics["lost"]) for x in (same, other)] == [0, 0]
+    if name != "uniform":
+        assert any((own.history.action != other.history.action).any() for own, _, other in runs)
+
+
+@pytest.mark.parametrize("name", dealt(["ucb1", "tsallis_inf", "linucb", "exp4"], 8, always=["ucb1"]))
 def test_no_delay_in_a_sweep_over_delays_is_the_base_bit_for_bit(name):
     base, environment = base_of(name)
     data = jb.sweep(
