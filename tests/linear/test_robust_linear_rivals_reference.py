@@ -140,7 +140,7 @@ def compare(name, cases):
     pairs = [pair(world, horizon, **settings) for settings, world, _ in cases]
     wants = [run(float(noisy)) for (_, run), (_, _, noisy) in zip(pairs, cases, strict=True)]
     lanes = [(made, *case[1:]) for (made, _), case in zip(pairs, cases, strict=True)]
-    compared(lanes, wants, compiled=name in ("phased", "bogunovic"))  # they have many windows
+    compared(lanes, wants, compiled=name in ("phased", "bogunovic", "concentrated"))  # they have many windows
     return wants
 
 
