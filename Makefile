@@ -51,7 +51,7 @@ pins: $(INSTALLED)
 
 # Write down which errors the tests plant, and where each is caught: tests/planted.md.
 planted: $(INSTALLED)
-	PLANTED=write $(BIN)/python -m pytest tests/literal/test_planted.py
+	PLANTED=write $(BIN)/python -m pytest tests/pages/test_planted.py
 
 # Random edits of random users' modules: does a store ever find results that the code no longer computes? EDITS_SEED: others.
 fuzz: $(INSTALLED)

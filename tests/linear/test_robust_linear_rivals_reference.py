@@ -5,8 +5,10 @@ the same draws in, the same paths out, in float64.
 import functools
 import math
 
+import numpy as np
 import pytest
 from dealt import dealt
+from planting import errors, planted
 from reference import robust_linear as literal
 from reference import robust_linear_rivals as rivals
 from robust_linear_world import ACTIONS, MEETINGS, OTHERS, K, World, compared, number
@@ -21,8 +23,8 @@ def phased(world, horizon, **settings):
     made = algorithms.phased_elimination(actions=ACTIONS, horizon=horizon, **settings)
     laplace = lambda label, place: world.draws("alg/encode/noise", "laplace")[place.last]
 
-    def run(multiplier):
-        return rivals.phased_elimination(
+    def run(multiplier, ref=rivals):
+        return ref.phased_elimination(
             ACTIONS, world.reward, horizon=horizon, laplace=laplace, attack=world.attack, mechanism_scale=multiplier,
             **settings,
         )  # fmt: skip
@@ -38,9 +40,9 @@ def bogunovic(world, horizon, *, corruption_budget=None, weight_floor=None, **se
     first = 4 * dim * (math.log(math.log(dim)) + 18)
     last = next(h for h in range(40) if first * (2 ** (h + 1) - 1) >= horizon)  # the last batch that can begin
 
-    def run(multiplier):
-        schedule = functools.partial(rivals.unknown_corruption, dim=dim, horizon=horizon, last=last)
-        return rivals.bogunovic_elimination(
+    def run(multiplier, ref=rivals):
+        schedule = functools.partial(ref.unknown_corruption, dim=dim, horizon=horizon, last=last)
+        return ref.bogunovic_elimination(
             ACTIONS, world.reward, horizon=horizon, attack=world.attack, corruption=corruption_budget,
             schedule=schedule if corruption_budget is None else None,
             weight_floor=1 / first if weight_floor is None else weight_floor, **settings,
@@ -62,8 +64,8 @@ def central(
         more = {"size_of": lambda phase: 2.0 ** (phase + 1), "ending": "truncate", "delta": delta or 1e-3}
         count, scale = next(h for h in range(40) if 2 ** (h + 1) - 2 >= horizon), 1.0
 
-    def run(multiplier):
-        return rivals.private_elimination(
+    def run(multiplier, ref=rivals):
+        return ref.private_elimination(
             ACTIONS, world.reward, horizon=horizon, mechanism=mechanism, attack=world.attack,
             log=math.log(2 * K * count / failure_prob),
             sampling_scale=scale if sampling_scale is None else sampling_scale,
@@ -79,8 +81,8 @@ def concentrated(world, horizon, **settings):
     made = algorithms.adac_gope(actions=ACTIONS, horizon=horizon, **settings)
     normal = lambda label, place: world.draws("alg/close/sums", "normal", (K,))[place.end, place.arm]
 
-    def run(multiplier):
-        return rivals.adac_gope(
+    def run(multiplier, ref=rivals):
+        return ref.adac_gope(
             ACTIONS, world.reward, horizon=horizon, attack=world.attack, normal=normal, mechanism_scale=multiplier,
             **settings,
         )  # fmt: skip
@@ -96,10 +98,10 @@ def located(name, **options):
         made = getattr(algorithms, name)(actions=ACTIONS, horizon=horizon, num_batches=num_batches, **fast, **settings)
         laplace = lambda place: world.draws("alg/encode/noise", "laplace")[place.last]
 
-        def run(multiplier):
+        def run(multiplier, ref=rivals):
             setup = literal.Setup(ACTIONS, horizon, num_batches, mechanism_scale=multiplier, **settings)
             slow = dict(values[1] for values in options.values())
-            return getattr(rivals, name)(setup, world.reward, laplace=laplace, attack=world.attack, **slow)
+            return getattr(ref, name)(setup, world.reward, laplace=laplace, attack=world.attack, **slow)
 
         return made, run
 
@@ -134,14 +136,27 @@ RIVALS = {
 }  # fmt: skip
 
 
-def compare(name, cases):
-    """Fast runs of (settings, world, noisy) against literal ones, which are returned."""
+@functools.cache
+def met(name):
+    """(settings, world, noisy) of a comparator's cases, and their literal runs."""
+    _, horizon, all_settings = RIVALS[name]
+    cases = [(settings, World(10 * i + j, horizon, **number(meeting)), True)
+             for i, settings in enumerate(all_settings) for j, meeting in enumerate(MEETINGS.values())]  # fmt: skip
+    cases += [(settings, World(10 * i, horizon, **number(MEETINGS["nothing"])), False)
+              for i, settings in enumerate(all_settings) if settings.get("epsilon", math.inf) < math.inf]  # fmt: skip
+    return cases, [literal_run(name, *case) for case in cases]
+
+
+def literal_run(name, settings, world, noisy, *module):
     pair, horizon, _ = RIVALS[name]
-    pairs = [pair(world, horizon, **settings) for settings, world, _ in cases]
-    wants = [run(float(noisy)) for (_, run), (_, _, noisy) in zip(pairs, cases, strict=True)]
-    lanes = [(made, *case[1:]) for (made, _), case in zip(pairs, cases, strict=True)]
+    return pair(world, horizon, **settings)[1](float(noisy), *module)
+
+
+def compare(name, cases, wants):
+    """Fast runs against literal ones."""
+    pair, horizon, _ = RIVALS[name]
+    lanes = [(pair(world, horizon, **settings)[0], world, noisy) for settings, world, noisy in cases]
     compared(lanes, wants, compiled=name in ("phased", "bogunovic", "concentrated"))  # they have many windows
-    return wants
 
 
 # the others are estimators of algorithms that are here
@@ -150,13 +165,37 @@ ALGORITHMS = ["phased", "bogunovic", "laplace", "gaussian", "concentrated", "buc
 
 @pytest.mark.parametrize("name", dealt(RIVALS, 3, always=ALGORITHMS))
 def test_paths_of_comparators_are_those_of_the_transcription(name):
-    _, horizon, all_settings = RIVALS[name]
-    cases = [(settings, World(10 * i + j, horizon, **number(meeting)), True)
-             for i, settings in enumerate(all_settings) for j, meeting in enumerate(MEETINGS.values())]  # fmt: skip
-    quiet = [(settings, World(10 * i, horizon, **number(MEETINGS["nothing"])), False)
-             for i, settings in enumerate(all_settings) if settings.get("epsilon", math.inf) < math.inf]  # fmt: skip
-    wants = compare(name, cases + quiet)
-    assert sum(K - len(want.batches[-1].active) for want in wants[: len(cases)]) > 2 * len(all_settings)
+    cases, wants = met(name)
+    compare(name, cases, wants)
+    dropped = sum(K - len(want.batches[-1].active) for want, case in zip(wants, cases, strict=True) if case[-1])
+    assert dropped > 2 * len(RIVALS[name][2])
+
+
+PLANTED = [
+    ("phased", "2 * g * variance / e**2", "4 * g * variance / e**2"),
+    ("phased", "arms * level * (level + 1)", "arms * (level + 1) * (level + 2)"),
+    ("bogunovic", "gap / 2", "gap"),
+    ("bogunovic", "size = 2**h * m_0", "size = 2 ** (h + 1) * m_0"),
+    ("bogunovic", "2 * c / (m", "4 * c / (m"),
+    ("laplace", "2 / epsilon if mechanism", "1 / epsilon if mechanism"),
+    ("laplace", "noise_scale**2 * np.sum(n", "2 * noise_scale**2 * np.sum(n"),
+    ("gaussian", "math.log(1.25 / delta)", "4 * math.log(1.25 / delta)"),
+    ("gaussian", "noise_scale**2 * n + noise**2", "noise_scale**2 * n"),
+    ("concentrated", "2 / math.sqrt(2 * rho)", "1 / math.sqrt(2 * rho)"),
+    ("concentrated", "(phase + 1) * (phase + 2)", "(phase + 2) * (phase + 3)"),
+    ("buckets", "2 * corruption_bound * sum", "corruption_bound * sum"),
+    ("buckets", "min(g, longer)", "0"),
+    ("raw median", "max(np.linalg.norm(p - z), floor)", "1"),  # the mean
+    ("trimmed", "share = 2 * s.corruption_bound", "share = s.corruption_bound"),
+    ("median", "float(np.median(x))", "float(np.mean(x))"),
+]
+
+
+@pytest.mark.parametrize(("name", "error"), errors(PLANTED, rivals))
+def test_a_planted_error_forks_a_path(name, error):
+    wrong = planted(*error)
+    assert any(not np.array_equal(right.actions, literal_run(name, *case, wrong).actions)
+               for case, right in zip(*met(name), strict=True))  # fmt: skip
 
 
 ATTACKS = [("phased", "coins"), ("trimmed", "target"), ("buckets", "flip"), ("laplace", "sign, rewards")]
@@ -165,5 +204,5 @@ ATTACKS = [("phased", "coins"), ("trimmed", "target"), ("buckets", "flip"), ("la
 @pytest.mark.parametrize(("name", "meeting"), dealt(ATTACKS, 4))
 def test_paths_of_comparators_under_other_attacks(name, meeting):
     _, horizon, all_settings = RIVALS[name]
-    compare(name, [(settings, World(i, horizon, **number(OTHERS[meeting])), True)
-                   for i, settings in enumerate(all_settings)])  # fmt: skip
+    cases = [(settings, World(i, horizon, **number(OTHERS[meeting])), True) for i, settings in enumerate(all_settings)]
+    compare(name, cases, [literal_run(name, *case) for case in cases])
