@@ -81,6 +81,7 @@ def _summed(windows, times):
 def _program(parts, schedule, checkpoints, counted, compiled):
     """Loops are outside of `vmap`, under which JAX traces the body of a loop several times."""
     times = np.array(checkpoints, np.int32)
+    close = jax.jit(jax.vmap(functools.partial(simulator.close, parts)))  # traced once for spans of several kinds
 
     def play(cases, seeds):
         lanes = counts = jax.vmap(lambda case, seed: simulator.begin(parts, case, seed, len(times)))(cases, seeds)
@@ -91,7 +92,9 @@ def _program(parts, schedule, checkpoints, counted, compiled):
                 number = spans.windows_offered(span, len(times))
                 rows.append((start, spans.batch_length(span), number, span.close))
                 start = spans.next_start(span, start, int(times[-1]))
-            lanes, counts, seen = _spans(parts, kind, cases, seeds, lanes, counts if counted else (), times, rows)
+            lanes, counts, seen = _spans(
+                parts, kind, close, cases, seeds, lanes, counts if counted else (), times, rows
+            )
             windows.append(seen)
         last = counts if counted else lanes
         record, diagnostics = jax.vmap(lambda case, lane: simulator.finish(parts, case, lane))(cases, last)
@@ -100,7 +103,7 @@ def _program(parts, schedule, checkpoints, counted, compiled):
     return jax.jit(without_unread(play), compiler_options=WIDE_VECTORS) if compiled else uncompiled(play)
 
 
-def _spans(parts, kind, cases, seeds, lanes, counts, times, rows):
+def _spans(parts, kind, close, cases, seeds, lanes, counts, times, rows):
     """Spans of one kind, rows (start, length, windows, whether it closes): the lanes after them, the lanes whose plays
     are counted, and all windows [W, lanes, ...]."""
     times, (starts, lengths, numbers, closes) = jnp.asarray(times), map(np.array, zip(*rows, strict=True))
@@ -120,7 +123,7 @@ def _spans(parts, kind, cases, seeds, lanes, counts, times, rows):
         """All lanes as one batch: the work between two batches takes long to compile."""
         together = jax.tree.map(lambda *xs: jnp.concatenate(xs), *state) if state[1] else state[0]
         many = [jax.tree.map(lambda x: jnp.concatenate([x, x]) if state[1] else x, of) for of in (cases, seeds)]
-        after = jax.vmap(lambda case, seed, lane: simulator.close(parts, case, seed, lane))(*many, together)
+        after = close(*many, together)
         half = lambda place: jax.tree.map(lambda x: jnp.split(x, 2)[place], after)
         return (half(0), half(1)) if state[1] else (after, ())
 

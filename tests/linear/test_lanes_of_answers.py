@@ -21,7 +21,7 @@ ARMS = jb.environments.linear_arms(actions=ACTIONS, theta=[0.9, 0.1, -0.2], nois
 def test_lanes_of_answers_do_not_depend_on_their_neighbours():
     def run(seeds):
         return jb.sweep(
-            partial(robust_elimination, num_batches=3, model="M2", epsilon=1.0), ARMS, horizon=600, seeds=seeds,
+            partial(robust_elimination, num_batches=2, model="M2", epsilon=1.0), ARMS, horizon=600, seeds=seeds,
             checkpoints=6, progress=False,
             message_adversary=jb.adversaries.huber(corruption=0.1, kind="target", value=30.0),
         )  # fmt: skip

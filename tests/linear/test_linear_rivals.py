@@ -381,17 +381,17 @@ def test_robust_estimators_keep_the_best_arm():
     actions = np.array([[1.0, 0.0], [0.0, 1.0], [-0.7, 0.5], [-0.6, -0.6]])
     environment = jb.environments.linear_arms(actions=actions, theta=[0.9, 0.0], noise_scale=0.3)
     robust = {"num_batches": 2, "corruption_bound": 0.1, "noise_scale": 0.3}
-    ds = jb.sweep(
-        {
-            "median": partial(median_elimination, **robust),
-            "trimmed": partial(trimmed_elimination, **robust),
-            "arm median": partial(trimmed_elimination, estimator="median", **robust),
-            "phased": partial(phased_elimination, noise_scale=0.3),
-        },
-        environment, horizon=20_000, seeds=32, checkpoints=10, progress=False,
-        reward_adversary=partial(jb.adversaries.huber, corruption=0.1, kind="target", value=30.0),
-    )  # fmt: skip
-    kept = (ds.pulls.sel(arm=0) > 10_000).mean("seed").to_series().to_dict()
+    made = {
+        "median": partial(median_elimination, **robust), "trimmed": partial(trimmed_elimination, **robust),
+        "arm median": partial(trimmed_elimination, estimator="median", **robust),
+        "phased": partial(phased_elimination, noise_scale=0.3),
+    }  # fmt: skip
+    attack, kept = jb.adversaries.huber(corruption=0.1, kind="target", value=30.0), {}
+    for name, factory in made.items():
+        algorithm = factory(actions=actions, horizon=20_000)
+        lanes = [plays.Lane(seed, algorithm, environment, attack) for seed in range(32)]
+        runs = plays.played(lanes, compiled=name == "phased", dtype="float32")
+        kept[name] = np.mean([np.sum(run.history.action == 0) > 10_000 for run in runs])
     assert min(kept["median"], kept["trimmed"], kept["arm median"]) >= 0.9 and kept["phased"] <= 0.2, kept
 
 

@@ -136,13 +136,27 @@ RIVALS = {
 }  # fmt: skip
 
 
-def compare(name, cases):
-    """Fast runs of (settings, world, noisy) against literal ones, which are returned."""
+@functools.cache
+def met(name):
+    """(settings, world, noisy) of a comparator's cases, and their literal runs."""
+    _, horizon, all_settings = RIVALS[name]
+    cases = [(settings, World(10 * i + j, horizon, **number(meeting)), True)
+             for i, settings in enumerate(all_settings) for j, meeting in enumerate(MEETINGS.values())]  # fmt: skip
+    cases += [(settings, World(10 * i, horizon, **number(MEETINGS["nothing"])), False)
+              for i, settings in enumerate(all_settings) if settings.get("epsilon", math.inf) < math.inf]  # fmt: skip
+    return cases, [literal_run(name, *case) for case in cases]
+
+
+def literal_run(name, settings, world, noisy, *module):
     pair, horizon, _ = RIVALS[name]
-    pairs = [pair(world, horizon, **settings) for settings, world, _ in cases]
-    wants = [run(float(noisy)) for (_, run), (_, _, noisy) in zip(pairs, cases, strict=True)]
-    compared([(made, *case[1:]) for (made, _), case in zip(pairs, cases, strict=True)], wants)
-    return wants
+    return pair(world, horizon, **settings)[1](float(noisy), *module)
+
+
+def compare(name, cases, wants):
+    """Fast runs against literal ones."""
+    pair, horizon, _ = RIVALS[name]
+    lanes = [(pair(world, horizon, **settings)[0], world, noisy) for settings, world, noisy in cases]
+    compared(lanes, wants, compiled=name in ("phased", "bogunovic", "concentrated"))  # they have many windows
 
 
 # the others are estimators of algorithms that are here
@@ -151,21 +165,10 @@ ALGORITHMS = ["phased", "bogunovic", "laplace", "gaussian", "concentrated", "buc
 
 @pytest.mark.parametrize("name", dealt(RIVALS, 3, always=ALGORITHMS))
 def test_paths_of_comparators_are_those_of_the_transcription(name):
-    _, horizon, all_settings = RIVALS[name]
-    cases = [(settings, World(10 * i + j, horizon, **number(meeting)), True)
-             for i, settings in enumerate(all_settings) for j, meeting in enumerate(MEETINGS.values())]  # fmt: skip
-    quiet = [(settings, World(10 * i, horizon, **number(MEETINGS["nothing"])), False)
-             for i, settings in enumerate(all_settings) if settings.get("epsilon", math.inf) < math.inf]  # fmt: skip
-    wants = compare(name, cases + quiet)
-    assert sum(K - len(want.batches[-1].active) for want in wants[: len(cases)]) > 2 * len(all_settings)
-
-
-def met(name):
-    """The literal runs of a comparator's cases: of the noise's scale and a module."""
-    pair, horizon, all_settings = RIVALS[name]
-    for i, settings in enumerate(all_settings):
-        for j, meeting in enumerate(MEETINGS.values()):
-            yield pair(World(10 * i + j, horizon, **number(meeting)), horizon, **settings)[1]
+    cases, wants = met(name)
+    compare(name, cases, wants)
+    dropped = sum(K - len(want.batches[-1].active) for want, case in zip(wants, cases, strict=True) if case[-1])
+    assert dropped > 2 * len(RIVALS[name][2])
 
 
 PLANTED = [
@@ -188,16 +191,11 @@ PLANTED = [
 ]
 
 
-@functools.cache
-def literal_paths(name):
-    return [run(1.0).actions for run in met(name)]
-
-
 @pytest.mark.parametrize(("name", "error"), errors(PLANTED, rivals))
 def test_a_planted_error_forks_a_path(name, error):
     wrong = planted(*error)
-    cases = zip(literal_paths(name), met(name), strict=True)
-    assert any(not np.array_equal(right, run(1.0, wrong).actions) for right, run in cases)
+    assert any(not np.array_equal(right.actions, literal_run(name, *case, wrong).actions)
+               for case, right in zip(*met(name), strict=True))  # fmt: skip
 
 
 ATTACKS = [("phased", "coins"), ("trimmed", "target"), ("buckets", "flip"), ("laplace", "sign, rewards")]
@@ -206,5 +204,5 @@ ATTACKS = [("phased", "coins"), ("trimmed", "target"), ("buckets", "flip"), ("la
 @pytest.mark.parametrize(("name", "meeting"), dealt(ATTACKS, 4))
 def test_paths_of_comparators_under_other_attacks(name, meeting):
     _, horizon, all_settings = RIVALS[name]
-    compare(name, [(settings, World(i, horizon, **number(OTHERS[meeting])), True)
-                   for i, settings in enumerate(all_settings)])  # fmt: skip
+    cases = [(settings, World(i, horizon, **number(OTHERS[meeting])), True) for i, settings in enumerate(all_settings)]
+    compare(name, cases, [literal_run(name, *case) for case in cases])
