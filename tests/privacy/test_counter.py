@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from numpy_draws import NumpyDraws
+from uncompiled import uncompiled
 
 from jaxbandits import mechanisms, theory
 from jaxbandits.mechanisms.counters import blt_parameters, k_ary, toeplitz
@@ -134,26 +136,27 @@ def test_blocks_of_k_ary_numbers(n, arity):
     assert most <= count.column_norm == h
 
 
-def run(count, n, shape=(), seed=0, dtype="float64", scale=1.0, values=None):
+def run(count, n, shape=(), dtype="float64", scale=1.0, values=None, evaluated=uncompiled):
     """Releases after every message [n, *shape]."""
     values = np.zeros((n, *shape)) if values is None else values
     with jax.enable_x64(dtype == "float64"):
-        kind = jnp.float64 if dtype == "float64" else jnp.float32
-        draws = Draws(jnp.uint32(seed), "noise", kind)
 
-        def step(state, given):
-            t, value = given
-            state = count.add(count.params, state, value, draws, t)
-            return state, count.release(count.params, state, scale)
+        def releases(scale, t, values):
+            draws = Draws(jnp.uint32(0), "noise", values.dtype.type)
 
-        given = jnp.arange(1, n + 1, dtype=jnp.int32), jnp.asarray(values, kind)
-        return np.asarray(jax.jit(lambda: jax.lax.scan(step, count.init(shape, kind), given)[1])())
+            def step(state, given):
+                t, value = given
+                state = count.add(count.params, state, value, draws, t)
+                return state, count.release(count.params, state, scale)
+
+            return jax.lax.scan(step, count.init(shape, values.dtype), (t, values))[1]
+
+        t = np.arange(1, n + 1, dtype=np.int32)
+        return np.asarray(evaluated(releases)(np.asarray(scale, dtype), t, values.astype(dtype)))
 
 
-def normals(n, shape=(), seed=0):
-    with jax.enable_x64(True):
-        draws = Draws(jnp.uint32(seed), "noise", jnp.float64)
-        return np.asarray(jax.vmap(lambda t: draws.normal(t, shape))(jnp.arange(1, n + 1, dtype=jnp.int32)))
+def normals(n, shape=()):
+    return NumpyDraws(0, "noise").normal(np.arange(1, n + 1), shape)
 
 
 @pytest.mark.parametrize("form", NORMAL)
@@ -183,11 +186,11 @@ def test_the_tree_has_the_bits_it_had():
     n, shape = 30, (4,)
     count = mechanisms.counter("tree", horizon=n)
     old = mechanisms.tree(n, shape)
-    z, state, want = normals(n, shape), None, []
+    z, want, release = normals(n, shape), [], uncompiled(old.release)
     with jax.enable_x64(True):
-        state = old.init(jnp.float64)
+        state = uncompiled(lambda: old.init(jnp.float64))()
         for t in range(1, n + 1):
-            state, noise = old.release(state, jnp.int32(t), jnp.asarray(z[t - 1]))
+            state, noise = release(state, np.int32(t), z[t - 1])
             want.append(noise)
     np.testing.assert_array_equal(run(count, n, shape), np.asarray(want))
 
@@ -244,16 +247,19 @@ def test_without_noise_the_sum_is_exact_and_beyond_the_horizon_nothing_is_added(
     np.testing.assert_allclose(twice, 2 * once, rtol=1e-9, atol=1e-12)  # one noise for every scale
 
 
+@pytest.mark.compiles(20)  # one release, each operation by itself
 def test_scales_may_differ_between_entries_and_before_the_first_message_there_is_nothing():
     count = mechanisms.counter(horizon=5)
-    state = count.init((3,), jnp.float32)
-    np.testing.assert_array_equal(count.release(count.params, state), 0)
-    state = count.add(count.params, state, jnp.ones(3), Draws(jnp.uint32(1)), jnp.int32(1))
-    scaled = count.release(count.params, state, jnp.array([0.0, 1.0, 3.0]))
-    unit = count.release(count.params, state)
+    release = uncompiled(lambda state, scale: count.release(count.params, state, scale))
+    state = uncompiled(lambda: count.init((3,), jnp.float32))()
+    np.testing.assert_array_equal(release(state, np.float32(1)), 0)
+    add = uncompiled(lambda state, x: count.add(count.params, state, x, Draws(jnp.uint32(1)), jnp.int32(1)))
+    state = add(state, np.ones(3, np.float32))
+    scaled = release(state, np.array([0.0, 1.0, 3.0], np.float32))
+    unit = release(state, np.float32(1))
     np.testing.assert_allclose(scaled, [1.0, unit[1], 1 + 3 * (unit[2] - 1)], rtol=1e-6)
-    with jax.debug_nans(True):
-        np.testing.assert_array_equal(count.release(count.params, state, 0.0), 1)
+    with jax.debug_nans(True):  # operation by operation, so that none in between is NaN
+        np.testing.assert_array_equal(count.release(count.params, jax.tree.map(jnp.asarray, state), 0.0), 1)
 
 
 def test_values_of_others():
@@ -314,8 +320,14 @@ def test_limits_of_one_form_are_other_forms():
         assert one.deviation(1) == pytest.approx(math.sqrt(2) if form == "k_ary" else 1)
         none = mechanisms.counter(form, horizon=0)
         assert (none.column_norm, none.size) == (0.0, 0)
-        state = none.add(none.params, none.init((), jnp.float32), jnp.float32(3), Draws(jnp.uint32(0)), jnp.int32(1))
-        assert float(none.release(none.params, state)) == 0
+
+        @uncompiled
+        def released(value, none=none):
+            state = none.init((), jnp.float32)
+            state = none.add(none.params, state, value, Draws(jnp.uint32(0)), jnp.int32(1))
+            return none.release(none.params, state)
+
+        assert float(released(np.float32(3))) == 0
 
 
 @pytest.mark.parametrize("form", NORMAL)
@@ -383,7 +395,7 @@ def _many_runs(count, n, lanes=80):
 
             return jax.lax.scan(step, count.init((), jnp.float64), jnp.arange(1, n + 1, dtype=jnp.int32))[1]
 
-        return tuple(map(np.asarray, jax.jit(jax.vmap(lane))(jnp.arange(1, lanes + 1, dtype=jnp.uint32))))
+        return uncompiled(jax.vmap(lane))(np.arange(1, lanes + 1, dtype=np.uint32))
 
 
 def test_an_unknown_horizon_costs_what_is_said():
@@ -396,7 +408,7 @@ def test_an_unknown_horizon_costs_what_is_said():
 
 def test_long_runs_in_single_precision_lose_nothing():
     count, n = mechanisms.counter(horizon=100_000), 100_000
-    single, double = (run(count, n, dtype=dtype) for dtype in ("float32", "float64"))
+    single, double = (run(count, n, dtype=dtype, evaluated=jax.jit) for dtype in ("float32", "float64"))
     # the draws themselves differ in their last bits
     assert np.abs(single - double).max() <= 1e-3 * np.abs(double).max()
     drift = np.abs((single - double)[-1000:].mean())
