@@ -219,6 +219,7 @@ def test_a_doubled_base_begins_anew_by_its_own_count():
     np.testing.assert_array_equal(states.bases.own[:, 0], n[:, 0] + 1 - epoch)
 
 
+@pytest.mark.dealt(8)
 def test_one_base_alone_is_that_base():
     """The same plays as doubling by itself: the same clock."""
     doubled, world = partial(doubling, base=partial(linucb, preset="theory")), contextual_linear(num_arms=6, dim=D)

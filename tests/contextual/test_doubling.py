@@ -150,7 +150,7 @@ def test_a_base_without_features():
     assert actions[[3, 4, 5, 7, 8, 9, 15, 16, 17]].tolist() == [0, 1, 2] * 3
 
 
-@pytest.mark.dealt(4)
+@pytest.mark.dealt(8)
 def test_a_base_without_features_in_a_sweep():
     doubled = partial(doubling, base=ucb1)
     ds = jb.sweep(doubled, bernoulli_arms(means=[0.2, 0.8]), horizon=50, seeds=8, progress=False)

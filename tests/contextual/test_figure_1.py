@@ -15,7 +15,7 @@ import jaxbandits as jb
 from jaxbandits.papers.ldp_contextual.instance import CONTEXTUAL, EPSILONS, HORIZON, PRIVATE_RIVALS, RIVALS
 from jaxbandits.selection import final_regret
 
-pytestmark = pytest.mark.dealt(16)
+pytestmark = pytest.mark.dealt(32)
 REWARD_ONLY = partial(jb.algorithms.online_ucb, learner="ogd", calibration="paper", private_features=False)
 MADE = RIVALS | {
     "reward only": REWARD_ONLY,

@@ -85,7 +85,7 @@ STRICT = {
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
-@pytest.mark.parametrize("name", dealt(STRICT, 4, always=["adam", "every third", "inject_hyperparams", "schedule"]))
+@pytest.mark.parametrize("name", dealt(STRICT, 8, always=["adam", "every third", "inject_hyperparams", "schedule"]))
 def test_transformations_run_under_strict_promotion(name, dtype):
     with jax.enable_x64(dtype == jnp.float64), jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
         learner = jb.learners.from_optax(STRICT[name], DIM, RADIUS, dtype=dtype)
@@ -122,7 +122,7 @@ BITWISE = {
 
 
 @pytest.mark.parametrize("dim", [3, *others([40])])
-@pytest.mark.parametrize("name", dealt(BITWISE, 4, always=["adam", "clip_by_global_norm"]))
+@pytest.mark.parametrize("name", dealt(BITWISE, 8, always=["adam", "clip_by_global_norm"]))
 def test_lanes_beside_it_change_no_bit(name, dim):
     learner = jb.learners.from_optax(BITWISE[name], dim, 1.0)
     given = np.stack([gradients(seed, dim=dim) for seed in range(64)])

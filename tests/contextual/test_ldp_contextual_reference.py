@@ -450,7 +450,7 @@ APART = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", dealt(CASES, 3, always=CASES.keys() - APART))
+@pytest.mark.parametrize("name", dealt(CASES, 4, always=CASES.keys() - APART))
 def test_paths_are_those_of_the_transcription(name):
     c = CASES[name]
     for seed in SEEDS:

@@ -102,7 +102,7 @@ def test_fixed_arms_are_a_fact_that_linucb_must_agree_with():
         linucb(num_arms=5, dim=3, horizon=20, contexts="frozen")
 
 
-@pytest.mark.dealt(4)
+@pytest.mark.dealt(8)
 def test_fixed_arms_give_the_same_bits_in_chunks_of_any_size_and_beside_any_points():
     """300 plays: past the ones that compute every width anew."""
     fixed = contextual_linear(num_arms=30, dim=5, contexts="fixed")
@@ -111,6 +111,7 @@ def test_fixed_arms_give_the_same_bits_in_chunks_of_any_size_and_beside_any_poin
     np.testing.assert_array_equal(whole[:, :1, :8], run(seeds=8, grid={"radius_scale": [0.1]}).regret.values)
 
 
+@pytest.mark.dealt(8)
 def test_presets_share_a_program_and_contexts_are_drawn_once():
     make = partial(linucb, num_arms=20, dim=5, horizon=50)
     algorithm, environment = make(radius_scale=0.1), contextual_linear(num_arms=20, dim=5)
@@ -178,7 +179,7 @@ def test_every_play_is_made_and_windows_change_no_count(horizon, num_batches, mo
         np.testing.assert_array_equal(pulls, found[0] if pulls.ndim == 3 else found[0][:, -1])
 
 
-@pytest.mark.dealt(4)
+@pytest.mark.dealt(8)
 def test_robust_elimination_in_a_sweep():
     """Lanes whose batches differ in length share the engine's windows."""
     actions = sphere(np.random.default_rng(7), 12, 3)

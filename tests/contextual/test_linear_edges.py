@@ -114,7 +114,7 @@ def test_other_contexts_than_decision_sets_are_named(name, environment, shape):
         jb.sweep(factory, environment, horizon=9, seeds=1, progress=False)
 
 
-@pytest.mark.dealt(4)
+@pytest.mark.dealt(8)
 def test_a_private_grid_passes_by_who_binds_no_noise():
     grid, env = {"epsilon": [1.0, 4.0]}, partial(jb.environments.contextual_linear, **SHAPE)
     both = {"plain": partial(a.epsilon_greedy, epsilon=math.inf), "ldp": partial(a.epsilon_greedy, statistics="ldp")}
@@ -138,7 +138,7 @@ STEPS = {
     "name, dim",
     dealt(
         [("maler", 3), ("descent", 3), ("tree", 3), ("vector", 5), ("combiner", 3), ("maler", 9), ("thompson", 9)],
-        4,
+        8,
         always=[("descent", 3)],
     ),
 )

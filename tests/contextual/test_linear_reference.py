@@ -150,11 +150,11 @@ def right_paths(name):
     return paths(name, PAIRS[name].module)
 
 
-# of the federated wing, whose own reference compares more of them
-FEDERATED = ("byzantine_ucb, target", "isolated_linucb")
+# of the federated wing, whose own reference compares more of them, and what test_ldp_contextual_reference compares too
+ELSEWHERE = ("byzantine_ucb, target", "isolated_linucb", "linucb")
 
 
-@pytest.mark.parametrize("name", dealt(PAIRS, 3, always=PAIRS.keys() - FEDERATED))
+@pytest.mark.parametrize("name", dealt(PAIRS, 4, always=PAIRS.keys() - ELSEWHERE))
 def test_paths_are_those_of_the_reference(name):
     assert forked(fast(name)[0], right_paths(name)) == 0
     assert len(np.unique(fast(name)[0])) > 1  # a path that says something
@@ -187,13 +187,15 @@ def test_a_planted_error_forks_the_paths(name, error):
     assert forked(right_paths(name), paths(name, planted(*error))) > 0
 
 
-@pytest.mark.parametrize("name", dealt(["byzantine_ucb", *FEDERATED], 3, always=["byzantine_ucb"]))
+@pytest.mark.parametrize(
+    "name", dealt(["byzantine_ucb", "byzantine_ucb, target", "isolated_linucb"], 4, always=["byzantine_ucb"])
+)
 def test_regret_of_honest_agents_is_that_of_the_reference(name):
     expected = [literal(name, federated, lane).regret[-1] for lane in range(len(PAIRS[name].seeds))]
     np.testing.assert_allclose(fast(name)[1], expected, rtol=2e-5)
 
 
-@pytest.mark.parametrize("name", ["linucb", "linucb, 400 arms"])
+@pytest.mark.parametrize("name", dealt(["linucb", "linucb, 400 arms"], 4, always=["linucb, 400 arms"]))
 def test_contextual_regret_is_that_of_the_reference(name):
     for lane, regret in enumerate(fast(name)[1]):
         contexts, theta, _ = jax.tree.map(lambda x: x[lane], tables(name))  # noqa: B023

@@ -158,7 +158,7 @@ def test_short_horizons_do_not_mind_the_window_of_a_shuffler():
             ("linear_thompson", {"statistics": "shuffle", "epsilon": 50.0, "window": 8}),
             ("epsilon_greedy", {"statistics": "jdp", "epsilon": 50.0}),
         ],
-        4,
+        8,
     ),
 )
 def test_they_learn(rule, settings):

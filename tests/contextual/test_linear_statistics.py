@@ -206,7 +206,7 @@ def test_without_privacy_it_is_linucb():
                 )
 
 
-@pytest.mark.dealt(4)
+@pytest.mark.dealt(8)
 def test_regret_falls_as_epsilon_rises():
     grid = {"epsilon": [1.0, 10.0, INF]}
     found = sweep(ldp_linucb, WORLD(), horizon=400, seeds=32, progress=False, grid=grid, checkpoints=4)
@@ -240,7 +240,7 @@ def test_mechanism_scale_zero_is_no_noise(factory):
     assert made.guarantee.spend(params)[0] == INF
 
 
-@pytest.mark.dealt(4)
+@pytest.mark.dealt(8)
 @pytest.mark.parametrize("factory", [ldp_linucb, jdp_linucb])
 def test_theory_presets_play_near_uniformly(factory):
     run = partial(sweep, environment=WORLD(), horizon=2000, seeds=8, progress=False, checkpoints=4)

@@ -430,7 +430,7 @@ def test_one_program_for_a_grid():
     assert quiet(epsilon=1.0, horizon=9, longest=T).program is quiet(epsilon=2.0).program
 
 
-@pytest.mark.dealt(4)
+@pytest.mark.dealt(8)
 def test_infinite_epsilon_and_no_width():
     """No NaN anywhere, and most of uniform play's regret is gone without noise."""
     run = partial(jb.sweep, environment=CONTEXTS, horizon=1500, seeds=32, progress=False)
@@ -449,13 +449,13 @@ def regret_of(learner, seeds=64, dtype="float32"):
     return jb.sweep(algorithm, CONTEXTS, horizon=300, seeds=seeds, dtype=dtype, progress=False).regret.values[0]
 
 
-@pytest.mark.dealt(4)
+@pytest.mark.dealt(8)
 def test_descent_in_any_company():
     """A lane does not depend on which others run beside it (Maler: the catalogue's case)."""
     np.testing.assert_array_equal(regret_of("ogd", range(8, 16)), regret_of("ogd")[8:16])
 
 
-@pytest.mark.dealt(4)
+@pytest.mark.dealt(8)
 @pytest.mark.parametrize("learner", ["maler", "ogd"])
 def test_float64(learner):
     ends = {dtype: regret_of(learner, dtype=dtype)[:, -1] for dtype in ("float32", "float64")}

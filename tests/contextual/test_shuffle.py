@@ -327,7 +327,7 @@ def test_windows():
     assert make(epsilon=1.0, horizon=50, window=50).schedule[0].slots == 50
 
 
-@pytest.mark.dealt(3)
+@pytest.mark.dealt(8)
 def test_the_policy_changes_after_full_batches_only():
     """With fixed arms a frozen policy without exploration repeats its arm: changes come after plays 7, 14, 21, ...
     alone.
@@ -341,7 +341,7 @@ def test_the_policy_changes_after_full_batches_only():
     assert set(where) == {7, 14, 21, 28, 35}
 
 
-@pytest.mark.dealt(4)
+@pytest.mark.dealt(8)
 @pytest.mark.parametrize("protocol", ["amplified", "vector"])
 def test_checkpoints_change_no_bit(protocol):
     factory = partial(jb.algorithms.shuffle_linucb, epsilon=5.0, protocol=protocol, window=9, radius_scale=0.1)
@@ -355,7 +355,7 @@ def test_one_program_for_a_grid():
     assert make(epsilon=1.0).program is not made[0].program
 
 
-@pytest.mark.dealt(4)
+@pytest.mark.dealt(8)
 def test_without_noise_a_window_of_one_is_linucb():
     """Exact sums inverted anew against Sherman and Morrison's update: the same regret up to few near ties."""
     exact = run(partial(jb.algorithms.shuffle_linucb, epsilon=math.inf, window=1, radius_scale=0.2), 300)

@@ -142,7 +142,7 @@ def test_rewards_that_are_not_finite_count_as_nothing():
     assert [int(t) for t in np.flatnonzero(reward == 0)] == [3, 5, 7] and np.isfinite(states.theta).all()
 
 
-@pytest.mark.dealt(4)
+@pytest.mark.dealt(8)
 def test_cw_bound_holds_and_needs_a_ridge():
     bound = functools.partial(jb.theory.cw_bound, D, 2000, failure_prob=0.05)
     algorithm = functools.partial(cw_oful, failure_prob=0.05)
