@@ -59,13 +59,13 @@ def world_tables(environment, seeds, horizon, choices, *, agents=None):
     """Contexts, truth and the reward of every arm, [S, T, ...] and [S, T, A] or [S, T, N, A],
     as the simulator draws them.
     """
-    world, params = environment.world, jax.tree.map(lambda x: np.asarray(x, np.float32), environment.params)
-    shape = (horizon,) if agents is None else (horizon, agents)
+    world, shape = environment.world, (horizon,) if agents is None else (horizon, agents)
 
     @uncompiled
     @jax.vmap
     def drawn(seed):
         root, t = Draws(seed, "environment"), jnp.arange(1, horizon + 1, dtype=jnp.int32)
+        params = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), environment.params)
         context, state = world.observe(params, world.init(params, root.child("instance")), root.child("context"), t)
 
         def pay(arm):
