@@ -35,7 +35,7 @@ def grid_tuning():
 # ---- what is chosen, and what is reported
 
 
-@pytest.mark.compiles(20)  # two labels of two programs, and their plain sweeps
+@pytest.mark.compiles(30)  # two labels of two programs, and their plain sweeps
 def test_the_choice_is_that_of_a_plain_sweep_and_the_report_another_plain_sweep():
     tuning = grid_tuning()
     plain = {"horizon": 60, "progress": False, "checkpoints": 2}
@@ -115,9 +115,7 @@ def test_several_keys_of_over_are_points():
     assert tuning.toml().count("[[points]]") == 4
     with pytest.raises(ValueError, match=r"over has 2 keys.*points=tuning\.points"):
         tuning.grid()
-    ds = jb.sweep(
-        {"EXP3": BATCHED}, LOSSES, points=tuning.points(), horizon=60, seeds=8, progress=False, checkpoints=2
-    )
+    ds = jb.sweep({"EXP3": BATCHED}, LOSSES, points=tuning.points(), horizon=60, seeds=8, progress=False, checkpoints=2)
     kept = tuning.report.regret.sel(algorithm="EXP3").stack(point=["epsilon", "environment.gap"])
     np.testing.assert_array_equal(ds.regret[0], kept.transpose("point", "seed", "t"))
 
