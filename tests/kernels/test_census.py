@@ -97,8 +97,7 @@ SLACK = 1.03  # other releases of JAX trace a few operations more
 # Plays of one and of several plays a window, counted and full, with loops, refused for each reason, with sums along
 # spans: the longest windows that fit are chosen.
 ALWAYS = {
-    "ucb1", "exp3", "linucb", "kl_ucb", "dprse", "batched_exp4", "median_elimination", "prm_elimination",
-    "shuffle_linucb", "crimed", "robust_ucb", "private_batched",
+    "ucb1", "exp3", "linucb", "kl_ucb", "dprse", "batched_exp4", "median_elimination", "crimed", "robust_ucb",
 }  # fmt: skip
 
 

@@ -90,6 +90,7 @@ def test_geometric_median(kernels, lanes, count, dim, tolerance):
     assert np.isinf(ours.gap[5]) and np.all(np.isfinite(np.delete(ours.gap, 5)))
 
 
+@pytest.mark.dealt(3)  # a sweep at the end of this file plays it as a kernel
 def test_warm_median(kernels):
     """In step code, where some points do not count, under two nested `vmap`s."""
 
@@ -125,7 +126,7 @@ def test_maler(kernels):
 def test_one_lane_and_what_is_too_large_are_no_kernels(kernels):
     median = partial(geometric_median, iterations=2)
     with forced("interpreted"):
-        jax.jit(lambda x: jax.vmap(median)(x)).lower(floats(6, 12, 4))
+        jax.jit(lambda x: jax.vmap(median)(x)).lower(floats(6, 20, 20))
         jax.jit(lambda x: median(x)).lower(floats(4, 2))
         assert not kernels
         jax.jit(lambda x: jax.vmap(median)(x)).lower(floats(6, 4, 2))

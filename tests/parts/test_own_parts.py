@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import settings
 from jax.extend.core import jaxprs_in_params
 
 import jaxbandits as jb
@@ -23,8 +24,8 @@ from jaxbandits.protocol import Adversary, Algorithm, Attack, Guarantee, Program
 from jaxbandits.sweeps.compilation.unread_code import without_unread
 
 HERE = Path(__file__).parent
-# a simulation within another function takes no options of a compiler
-pytestmark = pytest.mark.usefixtures("fully_optimized")
+# the options with which users compile
+XLA_FLAGS = " ".join(f"--{name}={str(value).lower()}" for name, value in settings.FULLY_OPTIMIZED.items())
 
 
 @cache
@@ -108,7 +109,8 @@ def test_players_and_adversaries_that_read_nothing_do_not_kill_the_compiler():
     paths = os.pathsep.join([str(HERE.parents[1]), str(HERE.parent), str(HERE), os.environ.get("PYTHONPATH", "")])
     child = subprocess.run(
         [sys.executable, "-c", "import test_own_parts; test_own_parts.play_all()"],
-        capture_output=True, text=True, cwd=HERE, env=os.environ | {"PYTHONPATH": paths}, timeout=600,
+        capture_output=True, text=True, cwd=HERE, timeout=600,
+        env=os.environ | {"PYTHONPATH": paths, "XLA_FLAGS": XLA_FLAGS},
     )  # fmt: skip
     assert child.returncode == 0 and child.stdout.endswith("all played\n"), child.stdout[-200:] + child.stderr[-2000:]
 
@@ -165,6 +167,7 @@ def test_effects_stay_and_static_arguments_are_passed_on():
     assert told == [("hello", 1)]
 
 
+@pytest.mark.compiles(24)
 @pytest.mark.parametrize("over", [jax.jit, jax.vmap, lambda f: jax.jit(jax.vmap(f))])
 def test_a_lane_without_unread_code_maps_over_seeds(over):
     algorithm = jb.algorithms.ucb1(num_arms=3, horizon=20)

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from dealt import dealt
+from uncompiled import uncompiled
 
 import jaxbandits as jb
 from jaxbandits import catalogue
@@ -35,8 +36,8 @@ def reader(algorithm, environment):
     """reward -> what becomes of a first window that pays it at every play: the message, and the state after it."""
     program, world, params = algorithm.program, environment.world, algorithm.params
     slots = min(algorithm.schedule[-1].slots, PLAYS)
-    draws, t = Draws(jnp.uint32(3), "", jnp.float32), jnp.arange(1, slots + 1, dtype=jnp.int32)
-    played = jnp.ones(slots, jnp.int32 if program.hints.tally else bool)
+    draws, t = Draws(np.uint32(3), "", jnp.float32), np.arange(1, slots + 1, dtype=np.int32)
+    played = np.ones(slots, np.int32 if program.hints.tally else bool)
 
     def read(reward):
         context, _ = world.observe(environment.params, world.init(environment.params, draws), draws.child("context"), t)
@@ -48,10 +49,8 @@ def reader(algorithm, environment):
         relayed = program.relay(params, draws.child("relay"), t[-1], message, played)
         return message, program.update(params, state, draws.child("update"), t[-1], note, relayed, jnp.int32(slots))[0]
 
-    params = jax.tree.map(
-        lambda x: jnp.asarray(x, jnp.float32) if np.asarray(x).dtype.kind == "f" else jnp.asarray(x), params
-    )
-    return jax.jit(jax.vmap(read))
+    params = jax.tree.map(lambda x: np.asarray(x, np.float32) if np.asarray(x).dtype.kind == "f" else x, params)
+    return uncompiled(jax.vmap(read))
 
 
 def lanes_agree(tree, one: int, other: int) -> bool:
@@ -64,7 +63,7 @@ def kept(algorithm, environment) -> bool:
     low, high, outside = algorithm.rewards
     everything = math.isinf(low) and math.isinf(high)
     low, high = (0.0 if math.isinf(low) else low), (1.0 if math.isinf(high) else high)
-    message, state = reader(algorithm, environment)(jnp.array([low, high, low - 1, high + 1, 0.0]))
+    message, state = reader(algorithm, environment)(np.array([low, high, low - 1, high + 1, 0.0], np.float32))
 
     def same(inside, beyond):  # to the server, or to its state where a trusted server cuts what it is sent
         by_server = lanes_agree(state, inside, beyond) and not lanes_agree(state, 0, 1)
@@ -121,9 +120,9 @@ def test_environments_pay_what_they_say(name):
     environment = catalogue.ENVIRONMENTS[name].environment()
     low, high = environment.facts["reward_range"]
     world, params = environment.world, environment.params
-    draws, t = Draws(jnp.uint32(1), "environment", jnp.float32), jnp.arange(1, 65, dtype=jnp.int32)
+    draws, t = Draws(np.uint32(1), "environment", jnp.float32), np.arange(1, 65, dtype=np.int32)
 
-    @jax.jit
+    @uncompiled
     def paid(params, arm):
         state = world.init(params, draws.child("instance"))
         context, state = world.observe(params, state, draws.child("context"), t)
@@ -131,8 +130,7 @@ def test_environments_pay_what_they_say(name):
         action = jnp.full((len(t), *agents), arm, jnp.int32)
         return world.reward(params, state, draws.child("reward"), t, context, action)
 
-    params = jax.tree.map(lambda x: jnp.asarray(x), params)
-    rewards = np.concatenate([np.ravel(paid(params, arm)) for arm in range(environment.facts["num_arms"])])
+    rewards = np.concatenate([np.ravel(paid(params, np.int32(k))) for k in range(environment.facts["num_arms"])])
     assert low - 1e-6 <= rewards.min() and rewards.max() <= high + 1e-6
     assert rewards.max() > 1 or not math.isinf(high)  # infinity is not said out of caution
 

@@ -132,6 +132,7 @@ def results(out):
     return (out / "results.nc").read_bytes()
 
 
+@pytest.mark.compiles(20)  # and what the uninterrupted run compiles, whose bytes are kept
 def test_kill_9_at_random_moments(file, whole, tmp_path):
     out, chance, states, kills = tmp_path / "out", random.Random(7), Counter(), 0
     logs, resumed = [], 0

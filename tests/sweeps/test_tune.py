@@ -35,7 +35,7 @@ def grid_tuning():
 # ---- what is chosen, and what is reported
 
 
-@pytest.mark.compiles(20)  # two labels of two programs, and their plain sweeps
+@pytest.mark.compiles(30)  # two labels of two programs, and their plain sweeps
 def test_the_choice_is_that_of_a_plain_sweep_and_the_report_another_plain_sweep():
     tuning = grid_tuning()
     plain = {"horizon": 60, "progress": False, "checkpoints": 2}
