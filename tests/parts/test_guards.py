@@ -275,6 +275,7 @@ def test_every_environment_says_how_many_arms_it_has(name):
     assert simulator.arms_of(environment) >= 2
 
 
+@pytest.mark.compiles(16)  # a simulation within vmap
 def test_where_something_is_traced_nothing_is_looked_at():
     maker = own(act=plays(lambda t: 3))(num_arms=3, horizon=HORIZON)
     runs = jax.vmap(lambda seed: jb.simulate(maker, ARMS, seed=seed, checkpoints=3).t)(np.arange(2))
