@@ -8,12 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from dealt import dealt
+from numpy_draws import NumpyDraws
+from one_lane import played
+from uncompiled import uncompiled
 
 import jaxbandits as jb
 from jaxbandits import mechanisms
 from jaxbandits.algorithms import byzantine_ucb, epsilon_greedy, jdp_linucb, linear_thompson
 from jaxbandits.numerics.packed import pack
-from jaxbandits.random import Draws
 
 TREES = ("blt", "honaker", "square_root", "banded")
 COUNTERS = ("tree", *TREES)
@@ -24,52 +26,54 @@ AGENTS = jb.environments.federated_linear(
 T = 24
 
 
-def noise(form, draws, shape, releases, **options):
-    """What the form makes of normals [releases, *shape] that were drawn already, at unit scale."""
+def noise(form, draws, releases, **options):
+    """What the form makes of normals [releases, ...] that were drawn already, at unit scale."""
     count = mechanisms.counter(form, horizon=releases, **options)
 
-    class Drawn:
-        def normal(self, t, shape):
-            return jnp.asarray(draws)[t - 1]
+    @uncompiled
+    def released(draws, t):
+        class Drawn:
+            def normal(self, t, shape):
+                return draws[t - 1]
+
+        def step(state, t):
+            state = count.add(count.params, state, jnp.zeros(draws.shape[1:]), Drawn(), t)
+            return state, count.release(count.params, state)
+
+        return jax.lax.scan(step, count.init(draws.shape[1:], jnp.float64), t)[1]
 
     with jax.enable_x64(True):
-        state, found = count.init(shape, jnp.float64), []
-        for t in range(1, releases + 1):
-            state = count.add(count.params, state, jnp.zeros(shape), Drawn(), jnp.int32(t))
-            found.append(np.asarray(count.release(count.params, state)))
-    return np.array(found)
+        return released(draws, np.arange(1, releases + 1, dtype=np.int32))
 
 
 def drawn(path, seed, releases, shape):
-    with jax.enable_x64(True):
-        plays = jnp.arange(1, releases + 1, dtype=jnp.int32)
-        return np.asarray(jax.vmap(lambda t: Draws(jnp.uint32(seed), path, jnp.float64).normal(t, shape))(plays))
+    return NumpyDraws(seed, path).normal(np.arange(1, releases + 1), shape)
 
 
-@pytest.mark.parametrize("form", dealt(TREES, 4, always=["blt"]))
+@pytest.mark.parametrize("form", dealt(TREES, 2, always=["blt"]))
 def test_users_sums_carry_the_noise_of_the_form(form):
     algorithm = jdp_linucb(num_arms=3, dim=2, horizon=T, epsilon=1.0, delta=1e-3, tree=form)
-    history = jb.simulate(algorithm, USERS, seed=5, history=True, checkpoints=1, dtype="float64").history
+    _, windows = played(algorithm, USERS, T, [5])
     p = algorithm.params.statistics
-    unit = noise(form, drawn("alg/update/noise", 5, T, (5,)), (5,), T)
+    unit = noise(form, drawn("alg/update/noise", 5, T, (5,)), T)
     scale = [p.diagonal, p.off_diagonal, p.diagonal, p.vector, p.vector]
-    exact = np.cumsum(np.stack([*history.message.gram, *history.message.vector], -1).reshape(T, 5), 0)
-    released = np.stack([*history.released.gram, *history.released.vector], -1).reshape(T, 5)
+    exact = np.cumsum(np.stack([*windows.message.gram, *windows.message.vector], -1).reshape(T, 5), 0)
+    released = np.stack([*windows.released.gram, *windows.released.vector], -1).reshape(T, 5)
     np.testing.assert_allclose(released, exact + np.array(scale) * unit, atol=1e-8)
 
 
-@pytest.mark.parametrize("form", dealt(COUNTERS, 5, always=["blt"]))
+@pytest.mark.parametrize("form", dealt(COUNTERS, 2, always=["blt"]))
 def test_agents_sums_carry_the_noise_of_the_form(form):
     algorithm = byzantine_ucb(
         num_agents=3, num_arms=3, dim=2, horizon=T, window=1, privacy="counter", counter=form, epsilon=2.0
     )
-    history = jb.simulate(algorithm, AGENTS, seed=3, history=True, checkpoints=1, dtype="float64").history
-    gram, vector = history.released
+    _, windows = played(algorithm, AGENTS, T, [3])
+    gram, vector = (x[0] for x in windows.released)
     normals = drawn("alg/update/gram", 3, T - 1, (3, 3)), drawn("alg/update/vector", 3, T - 1, (3, 2))
-    unit = noise(form, np.concatenate([math.sqrt(2) * normals[0], normals[1]], -1), (3, 5), T - 1, error="mean")
+    unit = noise(form, np.concatenate([math.sqrt(2) * normals[0], normals[1]], -1), T - 1, error="mean")
     with jax.enable_x64(True):
-        exact = np.concatenate([pack(jnp.asarray(history.message.gram)), history.message.vector], -1)[: T - 1]
-    want = np.cumsum(exact, 0) + algorithm.params.node_scale * unit
+        sent = uncompiled(pack)(windows.message.gram[0]), windows.message.vector[0]
+    want = np.cumsum(np.concatenate(sent, -1)[: T - 1], 0) + algorithm.params.node_scale * unit
     np.testing.assert_allclose(np.concatenate([gram, vector], -1)[: T - 1], want, atol=1e-8)
     assert np.isnan(gram[-1]).all()  # the last episode's message is not used
 
@@ -104,10 +108,11 @@ def test_ridges_follow_the_noise():
 
 
 def test_without_a_budget_it_is_linucb():
-    run = partial(jb.sweep, environment=USERS, horizon=60, seeds=4, progress=False, dtype="float64", checkpoints=10)
-    private = run(partial(jdp_linucb, epsilon=math.inf, tree="blt"))
-    binary = run(partial(jdp_linucb, epsilon=math.inf, tree="binary"))
+    build = partial(jdp_linucb, num_arms=3, dim=2, horizon=60, epsilon=math.inf)
+    private, binary = (played(build(tree=tree), USERS, 60, range(4))[1] for tree in ("blt", "binary"))
+    np.testing.assert_array_equal(private.action, binary.action)
     np.testing.assert_array_equal(private.regret, binary.regret)
+    assert private.regret.sum() > 1
 
 
 @pytest.mark.parametrize("form", COUNTERS)
@@ -127,12 +132,14 @@ def test_agents_spend_the_claim(form):
 
 def test_the_counters_tree_is_the_papers_tree():
     """Of the same scale, so of the same plays; only the events are written otherwise."""
-    build = partial(byzantine_ucb, window=1, epsilon=4.0)
-    found = jb.sweep(
-        {"tree": partial(build, privacy="tree"), "counter": partial(build, privacy="counter", counter="tree")}, AGENTS,
-        horizon=40, seeds=4, progress=False, dtype="float64",
-    )  # fmt: skip
-    np.testing.assert_allclose(found.regret.sel(algorithm="tree"), found.regret.sel(algorithm="counter"), rtol=1e-9)
+    build = partial(byzantine_ucb, num_agents=3, num_arms=3, dim=2, horizon=40, window=1, epsilon=4.0)
+    tree, counter = (
+        played(build(**given), AGENTS, 40, range(4))[1]
+        for given in ({"privacy": "tree"}, {"privacy": "counter", "counter": "tree"})
+    )
+    np.testing.assert_array_equal(tree.action, counter.action)
+    for papers, ours in zip(tree.released, counter.released, strict=True):
+        np.testing.assert_allclose(papers, ours, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.dealt(8)
@@ -157,5 +164,20 @@ def test_other_learners_take_the_forms(factory):
     made = factory(num_arms=3, dim=2, horizon=50, statistics="jdp", epsilon=1.0, tree="blt")
     tree = factory(num_arms=3, dim=2, horizon=50, statistics="jdp", epsilon=1.0, tree="binary")
     assert made.guarantee.spend(made.params) == pytest.approx(tree.guarantee.spend(tree.params))
-    run = jb.simulate(made, USERS, checkpoints=2)
-    assert np.isfinite(run.regret).all()
+    _, windows = played(made, USERS, 50, [0])
+    assert all(np.isfinite(x).all() for x in jax.tree.leaves((windows.released, windows.regret)))
+    assert len(np.unique(windows.action)) > 1
+
+
+@pytest.mark.parametrize(("factory", "given", "named"), [
+    (jdp_linucb, {"tree": "k_ary"}, "tree"), (jdp_linucb, {"tree": "square_root", "horizon": 2000}, "square_root"),
+    (byzantine_ucb, {"counter": "k_ary"}, "counter"), (byzantine_ucb, {"counter_error": "least"}, "counter_error"),
+    (byzantine_ucb, {"buffers": 0}, "buffers"),
+    (byzantine_ucb, {"counter": "square_root", "horizon": 2000, "window": 1}, "counter"),
+])  # fmt: skip
+def test_bad_arguments_are_named(factory, given, named):
+    common = {"num_arms": 3, "dim": 2, "horizon": 50, "epsilon": 1.0}
+    if factory is byzantine_ucb:
+        common |= {"num_agents": 3, "privacy": "counter"}
+    with pytest.raises(ValueError, match=named):
+        factory(**common | given)

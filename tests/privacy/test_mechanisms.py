@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.optimize import brentq
 from scipy.stats import norm
+from uncompiled import uncompiled
 
 from jaxbandits import mechanisms as m
 
@@ -26,9 +26,8 @@ def least_delta(ratio, epsilon):
 @pytest.mark.parametrize("delta", [1e-10, 1e-5, 1e-3, 0.3])
 def test_analytic_scale_is_the_root(epsilon, delta):
     scale = m.gaussian_scale(3.0, epsilon, delta, "analytic")
-    assert least_delta(3.0 / scale, epsilon) == pytest.approx(delta, rel=1e-8)
-    wanted = brentq(lambda g: math.log(least_delta(g, epsilon) / delta), 0.5 * 3 / scale, 2 * 3 / scale, xtol=1e-14)
-    assert scale == pytest.approx(3 / wanted, rel=1e-9)
+    # delta grows at least as fast as the ratio, so that the scale is as near to the root
+    assert least_delta(3.0 / scale, epsilon) == pytest.approx(delta, rel=1e-9)
     assert m.gaussian_epsilon(3.0, scale, delta) == pytest.approx(epsilon, rel=1e-11)
     assert m.gaussian_epsilon(3.0, 1.1 * scale, delta) < epsilon < m.gaussian_epsilon(3.0, scale / 1.1, delta)
     assert m.gaussian_scale(3.0, epsilon, delta, "zcdp") >= scale
@@ -83,25 +82,25 @@ def test_the_state_is_the_literal_tree(last):
     )  # sums of integers are exact
     nodes = {(j, n): fresh[n] for n in range(1, last + 1) for j in range(7) if n % 2**j == 0 and (n >> j) % 2 == 1}
     init, release, again = m.tree(last, (2,))
-    state = init(jnp.float32)
+    state, release, again = uncompiled(lambda: init(jnp.float32))(), uncompiled(release), uncompiled(again)
     assert state.shape == (last.bit_length() + 1, 2)
-    assert again(state, jnp.int32(0)).tolist() == [0, 0]
+    assert again(state, np.int32(0)).tolist() == [0, 0]
     for n in range(1, last + 1):
-        state, noise = release(state, jnp.int32(n), fresh[n])
+        state, noise = release(state, np.int32(n), fresh[n])
         end, wanted, used = n, np.zeros(2), 0
         while end:  # dyadic intervals from the right: the one that ends at `end` is as long as its lowest bit
             j = (end & -end).bit_length() - 1
             wanted, end, used = wanted + nodes[j, end], end - 2**j, used + 1
         assert used == n.bit_count()
-        assert noise.tolist() == again(state, jnp.int32(n)).tolist() == wanted.tolist()
+        assert noise.tolist() == again(state, np.int32(n)).tolist() == wanted.tolist()
 
 
 def test_variances_of_the_noise():
     fresh = np.random.default_rng(1).normal(size=(16, 20_000)).astype(np.float32)
     for form, variance in [("tree", int.bit_count), ("increment", lambda n: n)]:
         init, release, _ = m.tree(15, (20_000,), form)
-        state = init(jnp.float32)
+        state, release = uncompiled(lambda init=init: init(jnp.float32))(), uncompiled(release)
         for n in range(1, 16):
-            state, noise = release(state, jnp.int32(n), fresh[n])
+            state, noise = release(state, np.int32(n), fresh[n])
             # four standard errors of a variance are 4 sqrt(2 / 20000) = 4 percent
             assert np.var(noise) == pytest.approx(variance(n), rel=0.04)
