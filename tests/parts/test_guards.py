@@ -109,22 +109,33 @@ def error_of(function):
 
 # ---------------------------------------------------------------------------- actions outside the arms
 
+
+def listed(params, state, draws, t, context):
+    """`act` of a player whose arms are its parameters: one program for all of them."""
+    return params.scale[t - 1], None, t[0] % 3
+
+
+TIMES = np.arange(1, HORIZON + 1)
 OUTSIDE = {
-    "counted from one": (lambda t: (t - 1) % 3 + 1, 3, 3),
-    "minus one": (lambda t: -1, -1, 1),
-    "far away": (lambda t: 5 + t % 3, 6, 1),
-    "a million": (lambda t: jnp.where(t == 7, 1_000_000, 0), 1_000_000, 7),
-    "at the last play": (lambda t: jnp.where(t == HORIZON, 3, 2), 3, HORIZON),
-    "a lowest integer": (lambda t: jnp.where(t >= 2, -(2**31), 0), -(2**31), 2),
+    "counted from one": ((TIMES - 1) % 3 + 1, 3, 3),
+    "minus one": (np.full(HORIZON, -1), -1, 1),
+    "far away": (5 + TIMES % 3, 6, 1),
+    "a million": (np.where(TIMES == 7, 1_000_000, 0), 1_000_000, 7),
+    "at the last play": (np.where(TIMES == HORIZON, 3, 2), 3, HORIZON),
 }
 
 
 @pytest.mark.planted("a user's algorithm")
 @pytest.mark.parametrize("name", OUTSIDE)
 def test_an_action_outside_the_arms_is_named(name):
-    chosen, arm, play = OUTSIDE[name]
+    arms, arm, play = OUTSIDE[name]
     with pytest.raises(jb.ContractError, match=rf"own played arm {arm} at play {play}; arms are 0\.\.2"):
-        simulate(own(act=plays(chosen)))
+        simulate(own(act=listed, params=Params(arms.astype(np.int32))))
+
+
+def test_the_lowest_integer_is_outside():  # which no parameter may be
+    with pytest.raises(jb.ContractError, match="own played arm -2147483648 at play 2"):
+        simulate(own(act=plays(lambda t: jnp.where(t >= 2, -(2**31), 0))))
 
 
 def test_nan_turned_into_an_integer_is_outside():
@@ -142,7 +153,7 @@ def test_a_sound_player_is_kept():
 
 
 def test_a_sweep_finishes_the_other_labels_first(tmp_path):
-    algorithms = {"bad": own(act=plays(lambda t: jnp.where(t == 7, 3, 0))), "good": own(), "ucb1": jb.algorithms.ucb1}
+    algorithms = {"bad": own(act=plays(lambda t: jnp.where(t == 7, 3, 0))), "good": own()}
     with (
         pytest.warns(RuntimeWarning, match="'bad' broke the contract"),
         pytest.raises(jb.ContractError, match=r"bad played arm 3 at play 7; arms are 0\.\.2 \(seed 0, the first of 4"),
@@ -198,38 +209,39 @@ def test_labels_of_one_program_do_not_fall_together():
         jb.sweep(both, ARMS, **SWEEP)
 
 
+def act_of_team(params, state, draws, t, context):
+    action = jnp.zeros((*t.shape, 3), jnp.int32)
+    return action.at[:, 2].set(jnp.where(t == 4, params.scale, 1)), None, ()
+
+
+TEAM = Program(
+    lambda params, draws: jnp.zeros((), draws.dtype), act_of_team,
+    lambda params, note, draws, t, context, action, reward, play: reward.sum(),
+    lambda params, state, draws, t, note, message, used: (state + message, ()),
+)  # fmt: skip
+
+
 @pytest.mark.parametrize("arm", [7, -1, 1_000_000])
 def test_agents_are_looked_at_one_by_one(arm):
     environment = jb.environments.federated_linear(num_agents=3, num_arms=4, dim=2)
 
-    def act(params, state, draws, t, context):
-        action = jnp.zeros((*t.shape, 3), jnp.int32)
-        return action.at[:, 2].set(jnp.where(t == 4, arm, 1)), None, ()
-
-    def encode(params, note, draws, t, context, action, reward, play):
-        return reward.sum()
-
-    def update(params, state, draws, t, note, message, used):
-        return state + message, ()
-
     @factory
     def team(*, num_agents, num_arms, dim, horizon) -> Algorithm:
-        program = Program(lambda params, draws: jnp.zeros((), draws.dtype), act, encode, update)
-        return Algorithm(program, (Span(1, horizon),), (), Guarantee(), ("team", 1, ()), {})
+        return Algorithm(TEAM, (Span(1, horizon),), Params(np.int32(arm)), Guarantee(), ("team", 1, ()), {})
 
     with pytest.raises(jb.ContractError, match=rf"team played arm {arm} at play 4; arms are 0\.\.3"):
         simulate(team, environment)
 
 
 def test_only_plays_that_are_used_count():
+    def act(params, state, draws, t, context):
+        return jnp.where(jnp.arange(len(t), dtype=jnp.int32) == params.scale, 9, 1), jnp.int32(3), ()
+
+    def update(params, state, draws, t, note, message, used):
+        return state, ()
+
     def window(bad):
-        def act(params, state, draws, t, context):
-            return jnp.where(jnp.arange(len(t), dtype=jnp.int32) == bad, 9, 1), jnp.int32(3), ()
-
-        def update(params, state, draws, t, note, message, used):
-            return state, ()
-
-        return own(schedule=(Span(4, 10, full=False),), act=act, update=update)
+        return own(schedule=(Span(4, 10, full=False),), params=Params(np.int32(bad)), act=act, update=update)
 
     assert simulate(window(3)).pulls.tolist() == [0, HORIZON, 0]
     with pytest.raises(jb.ContractError, match="arm 9 at play 4;"):
@@ -348,33 +360,44 @@ def test_a_score_that_counts_another_arm_is_named():
 # ---------------------------------------------------------------------------- NaN
 
 
+class Begins(NamedTuple):
+    """The plays where something turns NaN, 0 where nothing does: one program for all kinds."""
+
+    reward: Any = 0
+    message: Any = 0
+    state: Any = 0
+
+
 def nan_at(play, x, t):
     return jnp.where(t == play, jnp.nan, x)
 
 
 def reward_nan(params, state, draws, t, context, action):
-    return nan_at(9, action.astype(draws.dtype) / 4, t)
+    return nan_at(params.reward, action.astype(draws.dtype) / 4, t)
 
 
 def encode_nan(params, note, draws, t, context, action, reward, play):
-    return nan_at(8, reward[0], t[0])
+    return nan_at(params.message, reward[0], t[0])
 
 
 def update_nan(params, state, draws, t, note, message, used):
-    return State(state.mean.at[note].add(nan_at(7, message, t)), state.pulls.at[note].add(1)), ()
+    return State(state.mean.at[note].add(nan_at(params.state, message, t)), state.pulls.at[note].add(1)), ()
 
 
 NAN = {
-    "reward": (own(), world_of(reward=reward_nan), "own: the environment pays NaN from play 9 on"),
-    "message": (own(encode=encode_nan), world_of(), "own: a message holds NaN from play 8 on"),
-    "state": (own(update=update_nan), world_of(), "own: the algorithm's state turns NaN from play 7 on"),
+    "reward": (Begins(reward=9), "own: the environment pays NaN from play 9 on"),
+    "message": (Begins(message=8), "own: a message holds NaN from play 8 on"),
+    "state": (Begins(state=7), "own: the algorithm's state turns NaN from play 7 on"),
 }
+NAN_WORLD = world_of(reward=reward_nan)
 
 
 @pytest.mark.planted("a user's algorithm or environment")
 @pytest.mark.parametrize("kind", NAN)
 def test_nan_is_said_once_with_the_play_where_it_began(kind):
-    maker, environment, words = NAN[kind]
+    begins, words = NAN[kind]
+    maker = own(encode=encode_nan, update=update_nan, params=begins)
+    environment = NAN_WORLD._replace(params=begins)
     with pytest.warns(UserWarning, match=words) as caught:
         jb.sweep(maker, lambda: environment, **SWEEP)
     said = [str(w.message) for w in caught]
@@ -457,12 +480,17 @@ IMPURE = {
 def test_numbers_that_are_not_the_lanes_are_said_before_the_run(name):
     functions, words, line = IMPURE[name]
     with pytest.warns(UserWarning, match=words) as caught:
-        jb.sweep(own(**functions), ARMS, **SWEEP)
+        calls.check_parts(planned(own(**functions)))
     said = [str(w.message) for w in caught]
     assert len(said) == 1 and contract.REMEDY in said[0]
     (function,) = functions.values()  # the line of the draw in it
     assert said[0].endswith(f"{HERE}:{function.__code__.co_firstlineno + line})")
-    assert caught[0].filename.endswith(HERE)
+
+
+def test_a_sweep_says_so_once_at_its_callers_line():
+    with pytest.warns(UserWarning, match="Program.init is another program every time") as caught:
+        jb.sweep(own(init=init_numpy), ARMS, **SWEEP)
+    assert len(caught) == 1 and caught[0].filename.endswith(HERE)
 
 
 def test_draws_with_an_address_are_not_said():
@@ -474,8 +502,9 @@ def test_draws_with_an_address_are_not_said():
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        simulate(own(act=act_addressed))
-        simulate(own(), world_of(init=init_fixed, observe=observe))  # one instance for all lanes is a choice
+        calls.check_parts(planned(own(act=act_addressed)))
+        # one instance for all lanes is a choice
+        calls.check_parts(planned(own(), environment=lambda: world_of(init=init_fixed, observe=observe)))
 
 
 def test_an_uncached_builder_is_named():
