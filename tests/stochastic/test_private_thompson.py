@@ -1,7 +1,7 @@
 """Private Thompson sampling: literal paths, laws, claims and bad arguments."""
 
 import math
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -87,6 +87,7 @@ def _lazily(rng, epsilon, loops, horizon, options):
     return sum(EASY[0] - EASY[arm] for arm in actions)
 
 
+@cache
 def lazy_regrets(epsilon, lanes, horizon=T, **options):
     found = jb.sweep(
         partial(lazy_dp_ts, epsilon=epsilon, **options), ARMS, horizon=horizon, seeds=lanes, checkpoints=1,
