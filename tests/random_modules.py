@@ -21,7 +21,6 @@ from jaxbandits.sweeps.sweep import DEFAULTS
 
 HORIZON, CHECKPOINTS, SEEDS = 12, (4, 12), 2
 TOGETHER = 12  # modules of one program
-OPTIONS: dict[str, Any] = {}  # of the compiler, set by the tests
 ARMS = jb.environments.bernoulli_arms(means=[0.25, 0.5, 0.75])
 
 # Where an edit stands is left open: VALUE is a number that the algorithm uses, DEFINITIONS come before it.
@@ -222,7 +221,7 @@ def played(modules: list[Traced]) -> list[Outcome]:
     seeds, found = jnp.arange(SEEDS, dtype=jnp.uint32), []
     for some in (modules[i : i + TOGETHER] for i in range(0, len(modules), TOGETHER)):
         everything = jax.jit(lambda seeds, some=some: [jaxpr_as_fun(module.program)(seeds) for module in some])
-        results = everything.lower(seeds).compile(compiler_options=OPTIONS)(seeds)
+        results = everything.lower(seeds).compile()(seeds)
         found += [
             Outcome(module.key, module.nameless, (module.names, [_bits(x) for x in (*leaves, *module.host)]))
             for module, leaves in zip(some, results, strict=True)

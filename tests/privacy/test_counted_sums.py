@@ -167,17 +167,3 @@ def test_other_learners_take_the_forms(factory):
     _, windows = played(made, USERS, 50, [0])
     assert all(np.isfinite(x).all() for x in jax.tree.leaves((windows.released, windows.regret)))
     assert len(np.unique(windows.action)) > 1
-
-
-@pytest.mark.parametrize(("factory", "given", "named"), [
-    (jdp_linucb, {"tree": "k_ary"}, "tree"), (jdp_linucb, {"tree": "square_root", "horizon": 2000}, "square_root"),
-    (byzantine_ucb, {"counter": "k_ary"}, "counter"), (byzantine_ucb, {"counter_error": "least"}, "counter_error"),
-    (byzantine_ucb, {"buffers": 0}, "buffers"),
-    (byzantine_ucb, {"counter": "square_root", "horizon": 2000, "window": 1}, "counter"),
-])  # fmt: skip
-def test_bad_arguments_are_named(factory, given, named):
-    common = {"num_arms": 3, "dim": 2, "horizon": 50, "epsilon": 1.0}
-    if factory is byzantine_ucb:
-        common |= {"num_agents": 3, "privacy": "counter"}
-    with pytest.raises(ValueError, match=named):
-        factory(**common | given)

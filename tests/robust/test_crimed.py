@@ -1,4 +1,4 @@
-"""CRIMED: its divergence, literal paths, law, regret, invariants, limits and refusals."""
+"""CRIMED: its divergence, literal paths, regret, invariants, limits and refusals."""
 
 import math
 from functools import cache, partial

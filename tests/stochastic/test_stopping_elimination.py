@@ -80,22 +80,6 @@ def test_planted_errors_fork_the_path(case, error):
     assert any(differs(seed) for seed in range(4))
 
 
-@pytest.mark.parametrize("case", dealt(BITS, 6))
-def test_the_law_is_that_of_the_literal_loop(case):
-    seeds, random = 300, np.random.default_rng(1)
-    (arguments, _, _), world = CASES[case], BITS[case]
-    means = np.array(world.keywords["means"])
-
-    def regret():
-        uniform = random.random(T)
-        actions, _ = literal(case, lambda t, arm: float(uniform[t - 1] < means[arm]))
-        return np.sum(means.max() - means[actions])
-
-    found = jb.sweep(partial(stopping, **arguments), world, horizon=T, seeds=seeds, checkpoints=1, progress=False)
-    ours, theirs = np.asarray(found.regret)[0, :, -1], np.array([regret() for _ in range(seeds)])
-    assert abs(ours.mean() - theirs.mean()) < 4 * math.hypot(ours.std(), theirs.std()) / math.sqrt(seeds)
-
-
 def test_numbers_are_the_specified_ones():
     four = {"num_arms": 4, "horizon": 20_000}
     for budget, want in ((0.0, 0.2736664153), (100.0, 1.273666415)):

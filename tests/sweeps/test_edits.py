@@ -10,17 +10,10 @@ from functools import partial
 
 import numpy as np
 import pytest
-import random_modules
 from random_modules import SEEDS, algorithm, key_of, loaded, look, outcomes, plan_of, played, random_edits
 
 import jaxbandits as jb
 from jaxbandits.sweeps.identity.keys import identified
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _quickly(little_optimized, quickly_compiled):
-    random_modules.OPTIONS.update(little_optimized)
-
 
 # ---- edits of one module
 
