@@ -381,7 +381,8 @@ def _extreme(function):
 
 RULES: dict[str, Callable[..., Any]] = {
     "integer_pow": lambda e, p, x: [_power(x, p["y"])],
-    "round": lambda e, p, x: [np.rint(x) if "EVEN" in str(p["rounding_method"]) else np.trunc(x + np.copysign(0.5, x))],
+    "round": lambda e, p, x: [np.rint(x) if p["rounding_method"] == jax.lax.RoundingMethod.TO_NEAREST_EVEN
+                              else np.trunc(x + np.copysign(0.5, x))],
     "convert_element_type": _converted, "bitcast_convert_type": _bits_as, "reduce_precision": lambda e, p, x: [x],
     "broadcast_in_dim": _broadcast, "reshape": lambda e, p, x, *_: [x.reshape(p["new_sizes"])],
     "transpose": lambda e, p, x: [np.transpose(x, p["permutation"])],
