@@ -128,7 +128,7 @@ TIGHT = {
     # a batch of one user: its sum is that user's message
     "shuffle_linucb, alone": (spending(a.shuffle_linucb, **USERS, delta=0.2, window=1), 4 * RUNS),
     # three nodes of the tree, each released by itself: Gaussian noise composes exactly
-    "jdp_linucb": (spending(a.jdp_linucb, num_arms=2, dim=2, horizon=7, delta=0.2, tree="binary"), 4 * RUNS),
+    "jdp_linucb": (spending(a.jdp_linucb, num_arms=2, dim=2, horizon=7, delta=0.2, tree="binary"), 6 * RUNS),
     # all running sums are one Gaussian release of the first message, whose column is the longest
     "jdp_linucb, blt": (spending(a.jdp_linucb, num_arms=2, dim=2, horizon=7, delta=0.2, tree="blt"), 4 * RUNS),
     "byzantine_ucb, blt": (
