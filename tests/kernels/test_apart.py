@@ -60,6 +60,7 @@ OPERATIONS = [
     lambda x: (jnp.cumsum(x, 1), lax.cummax(x, 0, reverse=True), jnp.cumprod(x, 1)),
     lambda x: (x.max(), x.min(0), jnp.argmax(x, 1), jnp.argmin(x), (x > 0).any(1), (x > 0).all(0)),
     lambda x: (jnp.sort(x, 1), jnp.argsort(x, 0)),
+    lambda x: (jnp.argmax(jnp.round(x), 1), jnp.argmin(jnp.round(x), 1), jnp.argmin(jnp.round(x))),  # with ties
     lambda x: (jnp.round(4 * x), jnp.rint(2 * x) / 2, jnp.floor(x), jnp.sign(x)),
     lambda x: jnp.where(x > 0, jnp.log(jnp.abs(x)), jnp.exp(x)),
 ]  # fmt: skip

@@ -69,6 +69,8 @@ def test_each_kind_replaces_its_share_with_its_values(kind):
             np.testing.assert_array_equal(
                 np.abs(value) if kind == "random_sign" else value, np.abs(want) if kind == "random_sign" else want
             )
+        if kind in ("random_sign", "gaussian", "cauchy"):  # what is drawn does not depend on what is hit
+            assert abs((value > 0).mean() - 0.5) < 4 * np.sqrt(0.25 / hit.sum())
         elif kind == "sign_flip" and slot == "message_adversary":
             np.testing.assert_array_equal(value, -run.history.reward[hit])
         elif kind == "swapped":
