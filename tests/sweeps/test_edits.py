@@ -442,6 +442,7 @@ def test_two_cells_of_an_integer_and_a_float_stay_apart(tmp_path):
         assert not np.array_equal(kept.total.isel(point=0), kept.total.isel(point=1))
 
 
+@pytest.mark.compiles(20)  # two sweeps and two simulations
 @pytest.mark.parametrize("callback", [False, True])
 def test_a_value_changed_between_two_runs_is_read_anew(callback, tmp_path):
     """With a store, in memory and in `simulate`, also where a callback leaves the program without an identity."""
