@@ -23,10 +23,11 @@ def played(
     plays: int,
     seeds: Any,
     reward_adversary: Any = None,
+    *,
     evaluated: Any = uncompiled,
     dtype: str = "float64",
 ) -> tuple[Any, Any]:
-    """The lanes after the plays and every window of them, with leading axes [seeds] and [seeds, plays]."""  # fmt: skip
+    """The lanes after the plays and every window of them, with leading axes [seeds] and [seeds, plays]."""
     parts = simulator.parts_of(algorithm, environment, reward_adversary, None, dtype)
     case = stacked([simulator.case_of(algorithm, environment, reward_adversary)], dtype)[0]
 

@@ -8,9 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from dealt import dealt
+from numpy_draws import NumpyDraws
+from one_lane import in_one_program
+from one_lane import played as one_lane
 from planting import errors, planted
 from reference import budgeted as reference
 from reference import stochastic
+from uncompiled import uncompiled
 
 import jaxbandits as jb
 from jaxbandits import simulator, theory
@@ -36,18 +41,27 @@ SCHEDULES = ["early", "late", "uniform", "burst"]
 
 
 @functools.cache
-def window_of(attack):
-    """A compiled window of the attack. Where a reward is swapped, the fresh one is the arm's mean plus t / 1000."""
+def windows_of(attack):
+    """Compiled windows of the attack, [W, P]. Where a reward is swapped, the fresh one is the arm's mean plus t / 1000.
 
-    @jax.jit
-    def window(params, state, t, action, reward, play, means):
+    Gives the rewards, the budget spent after every window and the diagnostics.
+    """
+
+    def window(params, means, state, seen):
+        t, action, reward, play = seen
         sample = lambda arm: means[arm] + t.astype(means.dtype) / 1000
         view = AdversaryView(t, (), action, play, Truth(means), (), (), (), sample)
         new, hit, state = attack.corrupt(params, state, Draws(jnp.uint32(0), "contamination"), t, reward, view)
         assert hit is False  # regret counts corrupted plays
-        return new, state
+        return state, (new, state.spent)
 
-    return window
+    @jax.jit
+    def windows(params, means, t, action, reward, play):
+        state = attack_state(attack, params, Draws(jnp.uint32(0), "contamination", means.dtype.type), len(means))
+        state, seen = jax.lax.scan(partial(window, params, means), state, (t, action, reward, play))
+        return *seen, attack.diagnose(params, state)
+
+    return windows
 
 
 def played(adversary, actions, rewards, *, slots=1, offered=None, dtype=jnp.float64, means=MEANS):
@@ -55,23 +69,20 @@ def played(adversary, actions, rewards, *, slots=1, offered=None, dtype=jnp.floa
 
     offered: as many plays are offered by a window; those beyond `slots` are not made.
     """
-    offered = offered or slots
-    with jax.enable_x64(dtype == jnp.float64):
-        cast = lambda x: jnp.asarray(x, dtype if isinstance(x, float) else jnp.int32)
-        params, world = jax.tree.map(cast, adversary.params), jnp.asarray(means, dtype)
-        state = attack_state(adversary.attack, params, Draws(jnp.uint32(0), "contamination", dtype), len(means))
-        window, seen, account = window_of(adversary.attack), [], []
-        for first in range(0, len(actions), slots):
-            made = min(slots, len(actions) - first)
-            pad = lambda x, at=first, made=made: np.resize(x[at : at + made], offered)
-            t, play = first + 1 + jnp.arange(offered, dtype=jnp.int32), jnp.arange(offered) < made
-            action, reward = jnp.asarray(pad(actions), jnp.int32), jnp.asarray(pad(rewards), dtype)
-            new, state = window(params, state, t, action, reward, play, world)
-            np.testing.assert_array_equal(new[made:], reward[made:])  # plays that are not made are left alone
-            seen.append(np.asarray(new)[:made])
-            account.append(float(state.spent))
-        diagnostics = {name: float(x) for name, x in adversary.attack.diagnose(params, state).items()}
-    return np.concatenate(seen), np.array(account), diagnostics
+    offered, dtype, number = offered or slots, np.dtype(dtype), -(-len(actions) // slots)
+    starts = slots * np.arange(number)
+    made = np.arange(offered) < np.minimum(slots, len(actions) - starts)[:, None]
+    t = np.int32(starts[:, None] + 1 + np.arange(offered))
+    # plays that are not made have some action and some reward
+    action, reward = (np.resize(x, number * offered).reshape(number, offered) for x in (actions, rewards))
+    action, reward = np.int32(action), np.asarray(reward, dtype)
+    action[made], reward[made] = actions, rewards
+    with jax.enable_x64(dtype == np.float64):
+        params = jax.tree.map(lambda x: np.asarray(x, dtype if isinstance(x, float) else np.int32), adversary.params)
+        seen = windows_of(adversary.attack)(params, np.asarray(means, dtype), t, action, reward, made)
+        new, account, diagnostics = jax.tree.map(np.asarray, seen)
+    np.testing.assert_array_equal(new[~made], reward[~made])  # plays that are not made are left alone
+    return new[made], account.astype(float), {name: float(x) for name, x in diagnostics.items()}
 
 
 def literally(module, adversary_arguments, actions, rewards, means=MEANS):
@@ -145,14 +156,9 @@ def test_charge_by_charge_as_in_the_literal_attack(kind, strength, schedule):
 @functools.cache
 def swapped_rewards(seed, horizon):
     """What every arm pays, and pays where rewards are swapped, [T, K], as the simulator draws it in float64."""
-    world = NOISY()
-    with jax.enable_x64(True):
-        params = jax.tree.map(lambda x: jnp.asarray(x, jnp.float64), world.params)
-        t, stream = jnp.arange(1, horizon + 1, dtype=jnp.int32), Draws(jnp.uint32(seed), "contamination", jnp.float64)
-        pay = lambda draws, arm: world.world.reward(params, (), draws, t, (), jnp.full(horizon, arm, jnp.int32))
-        root = Draws(jnp.uint32(seed), "environment", jnp.float64)
-        both = (root.child("reward"), stream.child("reward"))
-        return tuple(np.stack([np.asarray(pay(draws, arm)) for arm in range(4)], axis=1) for draws in both)
+    t = np.arange(1, horizon + 1)
+    paths = "environment/reward", "contamination/reward"
+    return tuple(MEANS + 0.4 * NumpyDraws(seed, path).normal(t)[:, None] for path in paths)
 
 
 def literal_run(module, arguments, seed, horizon):
@@ -174,15 +180,18 @@ PATHS = {
 
 @pytest.fixture(scope="module")
 def fast_runs():
-    def run(name, seed):
-        attack = partial(budgeted, **PATHS[name])
-        run = jb.simulate(
-            partial(jb.algorithms.ucb1, horizon=400), NOISY(), reward_adversary=attack, seed=seed, history=True,
-            checkpoints=1, dtype="float64",
-        )  # fmt: skip
-        return run.history.action, run.diagnostics
+    @functools.cache
+    def runs(name):
+        attack, algorithm = budgeted(**PATHS[name], horizon=400), jb.algorithms.ucb1(num_arms=4, horizon=400)
+        lanes, windows = in_one_program(algorithm, NOISY(), 400, range(4), attack)
+        told = jax.vmap(attack.attack.diagnose, (None, 0))(attack.params, lanes.reward_adversary)
+        return windows.action[:, :, 0], told
 
-    return functools.cache(run)
+    def run(name, seed):
+        actions, told = runs(name)
+        return actions[seed], {key: float(x[seed]) for key, x in told.items()}
+
+    return run
 
 
 @pytest.mark.parametrize("name", PATHS)
@@ -253,20 +262,27 @@ def test_a_weak_budget_is_spent_to_the_end_and_not_beyond(slots):
         assert account[-1] <= np.nextafter(np.float32(total), np.float32(np.inf))
 
 
-@pytest.mark.parametrize("strength", ["strong", "weak"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("kind", "strength"),
+    dealt(
+        [(kind, strength) for kind in KINDS for strength in ("strong", "weak")],
+        4,
+        always=[("lower_best", "strong"), ("swap", "weak"), ("empirical_best", "strong")],
+    ),
+)
 def test_nothing_happens_without_a_budget(kind, strength):
-    algorithm = partial(jb.algorithms.ucb1, horizon=150)
-    once = partial(jb.simulate, algorithm, ARMS(), seed=4, history=True, checkpoints=4)
-    run = once(reward_adversary=partial(budgeted, total=0.0, kind=kind, strength=strength, schedule="uniform"))
-    clean = once()
+    attack = budgeted(total=0.0, kind=kind, strength=strength, schedule="uniform", horizon=60)
+    algorithm = jb.algorithms.ucb1(num_arms=4, horizon=60)
+    lanes, windows = one_lane(algorithm, ARMS(), 60, [4], attack)
+    clean_lanes, clean = one_lane(algorithm, ARMS(), 60, [4])
     for got, want in zip(
-        jax.tree.leaves((run.history, run.state)), jax.tree.leaves((clean.history, clean.state)), strict=True
+        jax.tree.leaves((windows, lanes.algorithm)), jax.tree.leaves((clean, clean_lanes.algorithm)), strict=True
     ):
         np.testing.assert_array_equal(got, want)
-    assert run.diagnostics["corruption_spent"] == 0
+    told = uncompiled(jax.vmap(attack.attack.diagnose, (None, 0)))(attack.params, lanes.reward_adversary)
+    assert told["corruption_spent"] == 0
     if strength == "weak":
-        assert run.diagnostics["corrupted_regret"] == pytest.approx(clean.regret[-1], rel=1e-6)
+        np.testing.assert_allclose(told["corrupted_regret"], (MEANS.max() - MEANS[clean.action]).sum(), rtol=1e-6)
 
 
 def test_weak_charges_do_not_depend_on_the_arms_that_are_played():
@@ -279,14 +295,19 @@ def test_weak_charges_do_not_depend_on_the_arms_that_are_played():
 
 
 def test_means_that_change_with_the_play_have_best_and_worst_arms_of_their_own():
-    means = jnp.asarray([[0.1, 0.9, 0.5], [0.9, 0.1, 0.5], [0.5, 0.1, 0.9]], jnp.float32)
-    t, play = jnp.arange(1, 4, dtype=jnp.int32), jnp.ones(3, bool)
+    means = np.asarray([[0.1, 0.9, 0.5], [0.9, 0.1, 0.5], [0.5, 0.1, 0.9]], np.float32)
+    t = np.arange(1, 4, dtype=np.int32)
     for kind, actions, wanted in (("lower_best", [1, 0, 2], 0.25), ("raise_worst", [0, 1, 1], 0.75)):
         attack = budgeted(total=9.0, kind=kind, size=0.25)
-        params = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32 if isinstance(x, float) else None), attack.params)
-        state = attack.attack.init(params, Draws(jnp.uint32(0), "contamination"))
-        view = AdversaryView(t, (), jnp.asarray(actions, jnp.int32), play, Truth(means), (), (), (), None)
-        new, _, _ = attack.attack.corrupt(params, state, None, t, jnp.full(3, 0.5, jnp.float32), view)
+
+        @uncompiled
+        def corrupted(params, means, t, actions, reward, attack=attack.attack):
+            state = attack.init(params, Draws(jnp.uint32(0), "contamination"))
+            view = AdversaryView(t, (), actions, t > 0, Truth(means), (), (), (), None)
+            return attack.corrupt(params, state, None, t, reward, view)[0]
+
+        params = jax.tree.map(lambda x: np.float32(x) if isinstance(x, float) else x, attack.params)
+        new = corrupted(params, means, t, np.asarray(actions, np.int32), np.full(3, 0.5, np.float32))
         assert new.tolist() == [wanted] * 3
 
 
@@ -295,30 +316,31 @@ def test_means_that_change_with_the_play_have_best_and_worst_arms_of_their_own()
 
 @pytest.fixture(scope="module")
 def attacked():
-    def regret_of(plays, adversary):
+    def run(adversary):
         return jb.sweep(
-            ["ucb1"], ARMS(), horizon=plays, seeds=200, checkpoints=1, progress=False, reward_adversary=adversary
-        ).isel(algorithm=0, t=-1)
+            ["ucb1"], ARMS(), horizon=4000, seeds=200, checkpoints=[1000, 4000], progress=False,
+            reward_adversary=adversary,
+        ).isel(algorithm=0)  # fmt: skip
 
     return {
-        (strength, plays): regret_of(plays, strength and partial(budgeted, total=60.0, strength=strength))
-        for strength, plays in (("strong", 1000), ("strong", 4000), ("weak", 4000), (None, 4000))
+        strength: run(strength and partial(budgeted, total=60.0, strength=strength))
+        for strength in ("strong", "weak", None)
     }
 
 
 def test_a_strong_budget_makes_ucb1_linear_and_a_weak_one_hardly_harms_it(attacked):
-    mean = {case: float(ds.regret.mean()) for case, ds in attacked.items()}
+    mean = {(case, t): float(ds.regret.sel(t=t).mean()) for case, ds in attacked.items() for t in (1000, 4000)}
     assert mean["strong", 1000] > 190 and mean["strong", 4000] > 780  # the second arm costs 200 and 800
     assert mean["weak", 4000] < mean[None, 4000] + 6
-    assert np.all(attacked["weak", 4000].corruption_spent == 60.0)
-    assert attacked["strong", 4000].corruption_spent.max() < 50  # it needs less than it has
+    assert np.all(attacked["weak"].corruption_spent == 60.0)
+    assert attacked["strong"].corruption_spent.max() < 50  # it needs less than it has
 
 
 def test_regret_in_corrupted_means_is_near_the_clean_one(attacked):
-    ds = attacked["weak", 4000]
-    apart = np.abs(ds.corrupted_regret - ds.regret)
+    ds = attacked["weak"]
+    apart = np.abs(ds.corrupted_regret - ds.regret.sel(t=4000))
     assert np.all(apart <= 2 * ds.corruption_spent) and apart.mean() > 1
-    assert "corrupted_regret" not in attacked["strong", 4000]
+    assert "corrupted_regret" not in attacked["strong"]
 
 
 @pytest.mark.parametrize("schedule", ["late", "uniform"])
@@ -344,7 +366,10 @@ def test_schedules_and_budgets_share_a_program():
     assert len(laid_out.cells) == 8 and len(laid_out.groups) == 1
 
 
-@pytest.mark.parametrize(("algorithm", "strength"), [("dp_se", "weak"), ("batched_exp4", "strong")])
+@pytest.mark.compiles(16)  # a run with a history and one without are divided into pieces in two ways
+@pytest.mark.parametrize(
+    ("algorithm", "strength"), dealt([("dp_se", "weak"), ("batched_exp4", "strong")], 4, always=[("dp_se", "weak")])
+)
 def test_windows_of_many_plays_keep_the_budget_and_count_every_play(algorithm, strength):
     """Runs whose arm is decided are played to the end too, so that a history and a sweep tell the same charges."""
     row = ALGORITHMS[algorithm]
@@ -395,11 +420,12 @@ def watching(name="corrupted_plays"):
 
 @pytest.mark.parametrize("slot", ["reward_adversary", "message_adversary"])
 def test_an_attacks_diagnostics_are_variables_of_the_result(slot):
-    ds = jb.sweep(["ucb1"], ARMS(), horizon=50, seeds=3, progress=False, **{slot: watching()})
+    attack = {slot: watching()}
+    ds = jb.sweep(["ucb1"], ARMS(), horizon=50, seeds=3, progress=False, **attack)
     assert np.all(ds.corrupted_plays == 50)
-    assert jb.simulate(partial(jb.algorithms.ucb1, horizon=30), ARMS(), **{slot: watching()}).diagnostics[
-        "corrupted_plays"
-    ] == np.int32(30)
+    if slot == "message_adversary":  # what `jb.simulate` gives of attacks on rewards is looked at above
+        run = jb.simulate(partial(jb.algorithms.ucb1, horizon=30), ARMS(), **attack)
+        assert run.diagnostics["corrupted_plays"] == np.int32(30)
 
 
 def test_two_diagnostics_of_one_name_are_refused():

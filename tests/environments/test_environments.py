@@ -6,7 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from dealt import dealt
 from scipy import stats
+from settings import FULLY_OPTIMIZED
+from uncompiled import uncompiled
 
 from jaxbandits import simulator, spans
 from jaxbandits.algorithms.stochastic.ucb1 import ucb1
@@ -25,18 +28,19 @@ from jaxbandits.environments.losses import (
 )
 from jaxbandits.random import Draws
 
+FULLY_OPTIMIZED_JIT = functools.partial(jax.jit, compiler_options=FULLY_OPTIMIZED)
 ROOT = Draws(np.uint32(3)).child("environment")
 
 
 def cast(params, dtype=np.float32):
-    return jax.tree.map(lambda x: jnp.asarray(x, np.int32 if np.asarray(x).dtype.kind in "iu" else dtype), params)
+    return jax.tree.map(lambda x: np.asarray(x, np.int32 if np.asarray(x).dtype.kind in "iu" else dtype), params)
 
 
 @functools.cache
-def player(world):
-    """One compiled window for each world and number of plays."""
+def player(world, evaluated):
+    """A window of plays."""
 
-    @jax.jit
+    @evaluated
     def run(params, root, t, action):
         state = world.init(params, root.child("instance"))
         context, state = world.observe(params, state, root.child("context"), t)
@@ -46,10 +50,10 @@ def player(world):
     return run
 
 
-def play(environment, t, action, root=ROOT, dtype=np.float32):
+def play(environment, t, action, root=ROOT, dtype=np.float32, evaluated=uncompiled):
     """context, reward, score, truth of a window with the given plays and actions."""
-    run = player(environment.world)
-    return run(cast(environment.params, dtype), root, jnp.asarray(t, jnp.int32), jnp.asarray(action, jnp.int32))
+    run = player(environment.world, evaluated)
+    return run(cast(environment.params, dtype), root, np.asarray(t, np.int32), np.asarray(action, np.int32))
 
 
 TABLE = np.random.default_rng(0).uniform(size=(700, 4))
@@ -96,7 +100,15 @@ def actions_for(environment, n, seed=0):
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_a_fixed_policy_sees_the_same_rewards_in_windows_of_any_length(name):
-    environment = WORLDS[name]
+    same_in_windows_of_any_length(WORLDS[name], play)
+
+
+@pytest.mark.parametrize("name", dealt(WORLDS, 6, always=["sinusoid_fraction", "linear_student", "contextual_pareto"]))
+def test_compiled_windows_of_any_length_pay_the_same_bits(name):
+    same_in_windows_of_any_length(WORLDS[name], functools.partial(play, evaluated=FULLY_OPTIMIZED_JIT))
+
+
+def same_in_windows_of_any_length(environment, play):
     action = actions_for(environment, 24)
     _, whole, _, _ = play(environment, np.arange(1, 25), action)
     for p in (1, 3):
@@ -170,7 +182,8 @@ def test_losses_and_baselines_equal_the_formulas(name):
 def test_sinusoid_is_accurate_in_float32_at_large_t(period):
     environment = sinusoid_losses(num_arms=7, period=period)
     t = np.concatenate([np.arange(9_999_900, 10_000_000), np.arange(2**31 - 40, 2**31 - 1)])
-    got = 1 - np.asarray(play(environment, t, np.arange(len(t)) % 7)[3].means, np.float64)
+    means = play(environment, t, np.arange(len(t)) % 7, evaluated=jax.jit)[3].means  # by the device's own sine
+    got = 1 - np.asarray(means, np.float64)
     phase = np.fmod(t.astype(np.longdouble), np.longdouble(period)) / period
     i = np.arange(7)
     want = 0.5 + 0.3 * np.sin(2 * np.pi * (phase[:, None].astype(float) + i / 7)) + 0.2 * i / 6
@@ -345,6 +358,11 @@ def test_contextual_directions_are_uniform_on_the_sphere(dim):
             assert stats.kstest(angle, "uniform", (-np.pi, 2 * np.pi)).pvalue > 1e-3
 
 
+@functools.cache
+def drawn(vectors, arms, size):
+    return uncompiled(lambda draws, t: vectors(draws, t, arms, size))
+
+
 @pytest.mark.parametrize("features", ["unit", "reference", "gaussian"])
 @pytest.mark.parametrize("contexts", ["redraw", "fixed"])
 @pytest.mark.parametrize("spread", [0.0, 0.3, 0.9])
@@ -359,8 +377,8 @@ def test_arms_that_have_something_in_common(features, contexts, spread):
     else:
         draws = ROOT.child("context")
     vectors = contextual.normal_vectors if features == "gaussian" else contextual.unit_vectors
-    own = np.stack(vectors(draws, t, arms, dim - 1), -1).astype(float)
-    common = np.stack(vectors(draws.child("common"), t, 1, dim - 1), -1).astype(float)
+    own = np.stack(drawn(vectors, arms, dim - 1)(draws, t), -1).astype(float)
+    common = np.stack(drawn(vectors, 1, dim - 1)(draws.child("common"), t), -1).astype(float)
     expected = spread * own + (1 - spread) * common
     if features == "gaussian":
         expected /= np.hypot(spread, 1 - spread)
@@ -453,15 +471,15 @@ def test_heavy_noise_of_scale_zero_pays_the_mean():
 def test_a_run_records_loss_minus_baseline():
     environment, algorithm = LOSSES["lemma51"], ucb1(num_arms=2, horizon=300)
     parts = simulator.parts_of(algorithm, environment, None, None, "float32")
-    case, times = cast(simulator.case_of(algorithm, environment)), jnp.asarray([10, 100, 300], jnp.int32)
+    case, times = cast(simulator.case_of(algorithm, environment)), np.asarray([10, 100, 300], np.int32)
 
     @jax.jit
-    def run(seed):
+    def run(case, seed):
         lane = simulator.begin(parts, case, seed, 3)
-        segment = spans.segment(algorithm.schedule[0], 0, 0, 300, np.asarray(times))
-        return simulator.advance(parts, (1, True, False), case, seed, lane, times, segment).record
+        segment = spans.segment(algorithm.schedule[0], 0, 0, 300, times)
+        return simulator.advance(parts, (1, True, False), case, seed, lane, jnp.asarray(times), segment).record
 
-    record = run(jnp.uint32(0))
+    record = run(case, np.uint32(0))
     loss = np.asarray(record.regret_at[0], float) + np.asarray(record.regret_at[1], float)
     regret = loss - environment.world.baseline(environment.params, 0, np.asarray(times))
     assert int(record.pulls.sum()) == 300

@@ -1,13 +1,16 @@
 """The geometric median and its company: against slow references, laws, certificates, and the step's own kernel."""
 
+import functools
 from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from dealt import others
+from dealt import dealt, others
 from last_bits import assert_same
+from settings import FULLY_OPTIMIZED
+from uncompiled import uncompiled
 
 from jaxbandits import estimators as est
 from jaxbandits.estimators.geometric_median import certificate, geometric_median
@@ -60,13 +63,17 @@ def problems(dtype):
             yield kind, x.astype(dtype), w.astype(dtype)
 
 
+@functools.cache
+def solver(iterations):
+    return jax.jit(jax.vmap(lambda x, w: geometric_median(x, weights=w, iterations=iterations)))
+
+
 @pytest.mark.parametrize("dtype", ["float32", *others(["float64"])])
 def test_certificates_are_above_the_truth_and_near_it(dtype):
     with jax.enable_x64(dtype == "float64"):
         found = {}
         for kind, x, w in problems(dtype):
-            iterations = 4 if kind == "few" else 64
-            solve = jax.jit(jax.vmap(lambda x, w, i=iterations: geometric_median(x, weights=w, iterations=i)))
+            solve = solver(4 if kind == "few" else 64)
             for xs, ws, value, gap in zip(x, w, *(np.asarray(v) for v in solve(x, w)[::2]), strict=True):
                 bulk = np.median(np.hypot.reduce(xs.astype(float) - value, axis=1))
                 found.setdefault(kind, []).append((excess(xs, ws, value) / bulk, gap / bulk))
@@ -83,7 +90,7 @@ def test_medians_of_float64_are_exact_to_twelve_digits():
     rng = np.random.default_rng(2)
     with jax.enable_x64(True):
         x = rng.normal(size=(20, 15, 6))
-        value = jax.vmap(partial(geometric_median, iterations=200))(jnp.asarray(x)).value
+        value = uncompiled(jax.vmap(partial(geometric_median, iterations=200)))(x).value
         wanted = np.array([optimum(one, np.ones(15)) for one in x])
     np.testing.assert_allclose(value, wanted, rtol=0, atol=1e-12)
 
@@ -91,7 +98,7 @@ def test_medians_of_float64_are_exact_to_twelve_digits():
 def test_certificates_of_the_two_hard_cases():
     rng = np.random.default_rng(3)
     with jax.enable_x64(True):
-        equal = jnp.full(7, 1 / 7)
+        equal, bound = np.full(7, 1 / 7), uncompiled(lambda x, w, z: certificate(x, w, z, 1e-4))
         ratios = []
         for _ in range(200):  # a median at a data point, ten iterations: Weiszfeld is slow there
             x = rng.normal(size=(7, 3))
@@ -102,30 +109,35 @@ def test_certificates_of_the_two_hard_cases():
             for _ in range(10):
                 pull = 1 / np.maximum(1e-4, np.hypot.reduce(x - z, axis=1))
                 z = pull @ x / pull.sum()
-            ratios.append(float(certificate(jnp.asarray(x), equal, jnp.asarray(z), 1e-4)) / excess(x, equal, z))
+            ratios.append(float(bound(x, equal, z)) / excess(x, equal, z))
         assert len(ratios) >= 5 and min(ratios) >= 1 and np.median(ratios) < 3
     far = np.concatenate([rng.normal(size=(7, 3)), 1e30 * rng.normal(size=(3, 3))]).astype(np.float32)
     with jax.enable_x64(True):
-        result = geometric_median(jnp.asarray(far, jnp.float64))
+        result = uncompiled(geometric_median)(far.astype(float))
         assert excess(far, np.ones(10), result.value) <= float(result.gap) < 1e-4
-    assert float(geometric_median(jnp.asarray(far)).gap) < 1e-4
+    assert float(uncompiled(geometric_median)(far).gap) < 1e-4
 
 
 def test_by_hand():
-    median = geometric_median
+    evaluated = uncompiled(lambda x, weights: geometric_median(x, weights=weights))
+
+    def median(x, weights=None):
+        x = np.asarray(x, np.float32)
+        return evaluated(x, np.asarray(np.ones(len(x)) if weights is None else weights, np.float32))
+
     for point in ([3.0, -2.0], [1e30, 0.0], [0.0, 0.0]):  # all equal, and one alone
         for n in (1, 4):
-            value, objective, gap = median(jnp.array([point] * n))
-            assert value.tolist() == jnp.array(point).tolist() and float(objective) == 0 == float(gap)
-    x = jnp.array([[0.0, 0.0], [0.0, 0.0], [5.0, 1.0], [-3.0, 7.0]])  # two copies against two
+            value, objective, gap = median([point] * n)
+            assert value.tolist() == np.float32(point).tolist() and float(objective) == 0 == float(gap)
+    x = np.array([[0.0, 0.0], [0.0, 0.0], [5.0, 1.0], [-3.0, 7.0]])  # two copies against two
     assert median(x).value.tolist() == [0.0, 0.0]
-    assert median(jnp.array([[0.0], [1.0], [9.0]])).value.tolist() == [1.0]
+    assert median(np.array([[0.0], [1.0], [9.0]])).value.tolist() == [1.0]
     heavy = median(x, weights=[1.0, 0.0, 3.0, 1.0])
     assert heavy.value.tolist() == [5.0, 1.0] and float(heavy.objective) == pytest.approx((26**0.5 + 10) / 5)
-    line = jnp.array([[0.0, 0.0], [1.0, 2.0], [3.0, 6.0], [10.0, 20.0]])  # even split: g, not z
+    line = np.array([[0.0, 0.0], [1.0, 2.0], [3.0, 6.0], [10.0, 20.0]])  # even split: g, not z
     assert float(median(line).objective) == pytest.approx(5**0.5 * (10 + 2) / 4, rel=1e-6)
     assert float(median(line).gap) < 1e-5
-    square = jnp.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
+    square = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
     np.testing.assert_allclose(median(square).value, [0, 0], atol=1e-6)
     np.testing.assert_allclose(median(square * 1e-30).value * 1e30, [0, 0], atol=1e-6)
     np.testing.assert_allclose(median(square * 1e35).objective, 2**0.5 * 1e35, rtol=1e-6)
@@ -135,18 +147,16 @@ def test_far_points_move_it_no_more_than_near_ones_in_the_same_direction():
     rng = np.random.default_rng(4)
     near = rng.normal(size=(9, 3)).astype(np.float32)
     directions = rng.normal(size=(3, 3)).astype(np.float32)
-    values = [
-        geometric_median(np.concatenate([near, s * directions]).astype(np.float32)).value
-        for s in (1e6, 1e15, 1e30, 3e37)
-    ]
+    median = uncompiled(geometric_median)
+    values = [median(np.concatenate([near, s * directions]).astype(np.float32)).value for s in (1e6, 1e15, 1e30, 3e37)]
     for value in values[1:]:
         np.testing.assert_allclose(value, values[0], atol=1e-5)
     lost = np.concatenate([near, np.full((3, 3), np.inf, np.float32)])
     with pytest.raises(ValueError, match="points"):
         geometric_median(lost)
-    inside = jax.jit(geometric_median)(lost)
-    np.testing.assert_allclose(inside.value, geometric_median(near).value, atol=1e-5)
-    nothing = jax.jit(geometric_median)(lost[9:])
+    inside = median(lost)  # traced: nothing is refused
+    np.testing.assert_allclose(inside.value, median(near).value, atol=1e-5)
+    nothing = median(lost[9:])
     assert nothing.value.tolist() == [0, 0, 0] and float(nothing.gap) == np.inf
 
 
@@ -155,14 +165,17 @@ def test_equivariance_weights_and_start():
     with jax.enable_x64(True):
         x, shift = rng.normal(size=(9, 4)), rng.normal(size=4)
         turn = np.linalg.qr(rng.normal(size=(4, 4)))[0]
-        value = np.asarray(geometric_median(x).value)
+        median = uncompiled(geometric_median)
+        value = median(x).value
         close = partial(np.testing.assert_allclose, rtol=0, atol=1e-9)
-        close(geometric_median(x + shift).value, value + shift)
-        close(geometric_median(x @ turn.T).value, turn @ value)
-        close(geometric_median(-1e5 * x).value, -1e5 * value, atol=1e-4)
-        close(geometric_median(x, start=x[3] + 5.0, iterations=150).value, value)
+        close(median(x + shift).value, value + shift)
+        close(median(x @ turn.T).value, turn @ value)
+        close(median(-1e5 * x).value, -1e5 * value, atol=1e-4)
+        from_there = uncompiled(lambda x, start: geometric_median(x, start=start, iterations=150))
+        close(from_there(x, x[3] + 5.0).value, value)
         repeats = rng.integers(1, 4, 9)
-        close(geometric_median(x, weights=repeats).value, geometric_median(np.repeat(x, repeats, axis=0)).value)
+        weighted = uncompiled(lambda x, weights: geometric_median(x, weights=weights))
+        close(weighted(x, repeats).value, median(np.repeat(x, repeats, axis=0)).value)
 
 
 def test_snap_is_as_frequent_as_medians_at_data_points():
@@ -179,45 +192,52 @@ def test_snap_is_as_frequent_as_medians_at_data_points():
 
 def test_tolerance_stops_early():
     x = np.random.default_rng(7).normal(size=(16, 9, 3)).astype(np.float32)
-    loose = jax.vmap(partial(geometric_median, tolerance=0.05))(x)
-    full = jax.vmap(geometric_median)(x)
-    assert (np.asarray(loose.gap) <= 0.05).all() and (
-        np.asarray(loose.objective) >= np.asarray(full.objective) - 1e-6
-    ).all()
+    loose, full = (uncompiled(jax.vmap(partial(geometric_median, tolerance=t)))(x) for t in (0.05, None))
+    assert (loose.gap <= 0.05).all() and (loose.objective >= full.objective - 1e-6).all()
     assert np.abs(loose.value - full.value).max() > 1e-4
-    alone = geometric_median(x[3], tolerance=0.05)
+    alone = uncompiled(partial(geometric_median, tolerance=0.05))(x[3])
     np.testing.assert_allclose(alone.value, loose.value[3], atol=1e-5)
 
 
-def test_lanes_do_not_see_each_other():
+@pytest.mark.parametrize("kernel", dealt(["geometric_median", "warm_median"], 3, always=["warm_median"]))
+def test_lanes_do_not_see_each_other(kernel):
     x = np.random.default_rng(8).normal(size=(64, 10, 5)).astype(np.float32)
-    last = warm_start(10, 5, jnp.float32)
-    for function in (geometric_median, lambda x: warm_median(x, last)):
-        whole = jax.jit(jax.vmap(function))(x)
-        for lanes in (8, 9, 24):
-            part = jax.jit(jax.vmap(function))(x[:lanes])
-            assert_same(part, jax.tree.map(lambda a, n=lanes: a[:n], whole))
-        nested = jax.jit(jax.vmap(jax.vmap(function)))(x.reshape(4, 16, 10, 5))
-        assert_same(nested[-1].ravel(), whole[-1].ravel())
+    start = uncompiled(lambda: warm_start(10, 5, jnp.float32))()
+    function = geometric_median if kernel == "geometric_median" else lambda x: warm_median(x, start)
+
+    def lanes(function, x):
+        return jax.tree.map(np.asarray, jax.jit(function, compiler_options=FULLY_OPTIMIZED)(x))
+
+    whole = lanes(jax.vmap(function), x)
+    assert_same(lanes(jax.vmap(function), x[:9]), jax.tree.map(lambda a: a[:9], whole))
+    nested = lanes(jax.vmap(jax.vmap(function)), x.reshape(4, 16, 10, 5))
+    assert_same(nested[-1].ravel(), whole[-1].ravel())
 
 
 def test_matrices_by_packing():
     rng = np.random.default_rng(9)
     m = rng.normal(size=(6, 3, 3))
     m = (m + np.swapaxes(m, 1, 2)).astype(np.float32)
-    packed = est.pack(m)
-    np.testing.assert_allclose(jnp.linalg.norm(packed, axis=1), np.linalg.norm(m, axis=(1, 2)), rtol=1e-6)
-    np.testing.assert_allclose(est.unpack(packed), m, rtol=1e-6)
-    whole = geometric_median(m.reshape(6, 9)).value.reshape(3, 3)
-    np.testing.assert_allclose(est.unpack(geometric_median(packed).value), whole, atol=2e-6)
+    pack, unpack, median = uncompiled(est.pack), uncompiled(est.unpack), uncompiled(geometric_median)
+    packed = pack(m)
+    np.testing.assert_allclose(np.linalg.norm(packed, axis=1), np.linalg.norm(m, axis=(1, 2)), rtol=1e-6)
+    np.testing.assert_allclose(unpack(packed), m, rtol=1e-6)
+    whole = median(m.reshape(6, 9)).value.reshape(3, 3)
+    np.testing.assert_allclose(unpack(median(packed).value), whole, atol=2e-6)
 
 
 def test_the_warm_kernel_is_the_literal_one():
     rng = np.random.default_rng(10)
+    median = uncompiled(warm_median)
+    masked = uncompiled(lambda x, last, present: warm_median(x, last, present=present))
+
+    def start(n, *present):
+        return uncompiled(lambda *present: warm_start(n, 4, jax.dtypes.canonicalize_dtype(float), *present))(*present)
+
     with jax.enable_x64(True):
         x = rng.normal(size=(10, 4)) + 3
         x[0] = 1e4
-        last = warm_start(10, 4, jnp.float64)
+        last = start(10)
         weights, z = np.full(10, 0.1), np.zeros(4)
         for _ in range(3):  # three episodes of growing sums
             starts = (weights @ x, z)
@@ -228,38 +248,44 @@ def test_the_warm_kernel_is_the_literal_one():
                 weights = 1 / np.maximum(smoothing, np.linalg.norm(x - z, axis=1))
                 weights /= weights.sum()
                 z = weights @ x
-            last = warm_median(jnp.asarray(x), last)
+            last = median(x, last)
             np.testing.assert_allclose(last.value, z, atol=1e-10)
             np.testing.assert_allclose(last.weights, weights, atol=1e-12)
             x = x + rng.normal(size=(10, 4)) + 3
-        present = jnp.arange(10) < 6
-        part = warm_median(jnp.asarray(x), warm_start(10, 4, jnp.float64, present), present=present)
-        alone = warm_median(jnp.asarray(x[:6]), warm_start(6, 4, jnp.float64))
+        present = np.arange(10) < 6
+        part = masked(x, start(10, present), present)
+        alone = median(x[:6], start(6))
         np.testing.assert_allclose(part.value, alone.value, atol=1e-12)
         assert part.weights[6:].tolist() == [0.0] * 4
-    equal = warm_median(jnp.zeros((10, 4)), warm_start(10, 4, jnp.float32))
+    equal = median(np.zeros((10, 4), np.float32), start(10))
     assert equal.value.tolist() == [0] * 4 and np.isfinite(equal.weights).all()
 
 
 def test_other_rules():
     x = np.random.default_rng(11).normal(size=(12, 3)).astype(np.float32)
-    np.testing.assert_allclose(est.coordinate_median(x), np.median(x, axis=0), rtol=1e-6)
+
+    def krum(x, attacked):
+        return uncompiled(lambda x: est.krum(x, attacked))(np.asarray(x, np.float32)).tolist()
+
+    np.testing.assert_allclose(uncompiled(est.coordinate_median)(x), np.median(x, axis=0), rtol=1e-6)
     squares = ((x[:, None].astype(float) - x) ** 2).sum(-1)
     score = np.sort(squares, axis=1)[:, 1 : 1 + 12 - 3 - 2].sum(1)
-    assert est.krum(x, 3).tolist() == x[score.argmin()].tolist()
-    assert est.krum(jnp.array([[2.0], [1.0], [2.0], [1.0]]), 1).tolist() == [2.0]  # ties: the lowest index
-    assert est.krum(jnp.array([[2.0]]), 0).tolist() == [2.0]
-    np.testing.assert_allclose(est.median_of_means(x, np.zeros(12, int), 1), x.mean(0), rtol=1e-5)
+    assert krum(x, 3) == x[score.argmin()].tolist()
+    assert krum([[2.0], [1.0], [2.0], [1.0]], 1) == [2.0]  # ties: the lowest index
+    assert krum([[2.0]], 0) == [2.0]
+    np.testing.assert_allclose(
+        uncompiled(lambda x: est.median_of_means(x, np.zeros(12, int), 1))(x), x.mean(0), rtol=1e-5
+    )
     group = np.arange(12) % 5
     means = np.array([x[group == g].mean(0) for g in range(5)])
-    want = geometric_median(jnp.asarray(means, jnp.float32)).value
+    want = uncompiled(geometric_median)(np.float32(means)).value
     np.testing.assert_allclose(
-        est.median_of_means(x, 2 * group, 10), want, atol=1e-4
+        uncompiled(lambda x: est.median_of_means(x, 2 * group, 10))(x), want, atol=1e-4
     )  # groups without points do not count
-    trimmed = jax.vmap(est.trimmed_mean, in_axes=(1, None))(x, 3 / 12)  # three dropped on each side
+    trimmed = uncompiled(jax.vmap(lambda x: est.trimmed_mean(x, 3 / 12), in_axes=1))(x)  # three dropped on each side
     np.testing.assert_allclose(trimmed, np.sort(x, axis=0)[3:-3].mean(0), rtol=1e-5)
     u = np.random.default_rng(12).random((3000, 7)).astype(np.float32)
-    groups = np.asarray(jax.vmap(lambda u: est.random_groups(u, 3))(u))
+    groups = uncompiled(jax.vmap(lambda u: est.random_groups(u, 3)))(u)
     assert (np.sort([(groups == g).sum(1) for g in range(3)], axis=0).T == [2, 2, 3]).all()
     together = (groups[:, :1] == groups[:, 1:]).mean(0)  # 5 of 21 pairs share a group
     np.testing.assert_allclose(together, 5 / 21, atol=4 * (5 / 21 * 16 / 21 / 3000) ** 0.5)

@@ -3,12 +3,14 @@ and independence of the batch.
 """
 
 import itertools
+from functools import partial
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from last_bits import assert_same
+from settings import FULLY_OPTIMIZED
+from uncompiled import uncompiled
 
 from jaxbandits.estimators import spectral_filter
 from jaxbandits.estimators._top_eigenvector import MIN_DIM_OF_PRODUCT
@@ -30,6 +32,11 @@ def literal(uniforms, reports, arms, directions, bound):
         keep[np.argmax(score > u * score[-1])] = False
 
 
+@uncompiled
+def filtered(uniforms, reports, arms, directions, bound):
+    return spectral_filter(uniforms, reports, arms, directions, bound)
+
+
 def problem(n, d, num_arms, share, outlier, seed=0):
     """Sorted arms, whitened directions, reports of unit noise of which a share is `outlier`."""
     rng = np.random.default_rng(seed)
@@ -49,7 +56,7 @@ def test_removes_what_the_literal_filter_removes(n, d, num_arms, share, outlier)
     given = problem(n, d, num_arms, share, outlier)
     mean, keep, values = literal(*given, 2.0)
     with jax.enable_x64(True):
-        got = spectral_filter(*given, 2.0)
+        got = filtered(*given, 2.0)
         assert 3 < (~keep).sum() == int(got.num_removed)
         np.testing.assert_array_equal(got.keep, keep)
         np.testing.assert_allclose(got.mean, mean, atol=1e-12)
@@ -57,11 +64,16 @@ def test_removes_what_the_literal_filter_removes(n, d, num_arms, share, outlier)
         assert np.isnan(got.eigenvalues[len(values) :]).all() and not bool(got.exhausted)
 
 
+@jax.jit
+def compiled(uniforms, reports, arms, directions, bound):
+    return spectral_filter(uniforms, reports, arms, directions, bound)
+
+
 @pytest.mark.parametrize("outlier", [1e6, 1e30, np.inf, -np.inf, np.nan])
 def test_outliers_leave_the_estimate_alone(outlier):
     given = problem(400, 3, 5, 0.05, outlier, seed=3)
     mean, keep, _ = literal(*given, 2.0)
-    got = spectral_filter(*(np.asarray(x, np.float32) for x in given[:2]), *given[2:], 2.0)
+    got = compiled(*(np.asarray(x, np.float32) for x in given[:2]), *given[2:], 2.0)
     assert not np.asarray(got.keep)[~(np.abs(given[1]) < 1e5)].any()
     np.testing.assert_allclose(got.mean, mean, atol=1e-6)
     assert int(got.num_dropped) == (~np.isfinite(given[1])).sum()
@@ -74,7 +86,7 @@ def test_reports_in_any_order():
     order = np.random.default_rng(0).permutation(400)
     given = np.float32(uniforms), np.float32(reports[order]), arms[order], directions, 2.0
     sort = np.argsort(arms[order], kind="stable")
-    got, flat = spectral_filter(*given), spectral_filter(given[0], given[1][sort], given[2][sort], *given[3:])
+    got, flat = compiled(*given), compiled(given[0], given[1][sort], given[2][sort], *given[3:])
     assert int(got.num_removed) > 3
     np.testing.assert_array_equal(np.asarray(got.keep)[sort], flat.keep)
     np.testing.assert_array_equal(got.mean, flat.mean)
@@ -84,8 +96,8 @@ def test_a_rotation_of_the_directions_removes_the_same():
     uniforms, reports, arms, directions = problem(400, 3, 5, 0.05, 30.0, seed=3)
     rotation = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
     uniforms, reports = np.float32(uniforms), np.float32(reports)
-    plain = spectral_filter(uniforms, reports, arms, directions, 2.0)
-    turned = spectral_filter(uniforms, reports, arms, directions @ rotation.T, 2.0)
+    plain = compiled(uniforms, reports, arms, directions, 2.0)
+    turned = compiled(uniforms, reports, arms, directions @ rotation.T, 2.0)
     assert int(plain.num_removed) > 3
     np.testing.assert_array_equal(plain.keep, turned.keep)
     np.testing.assert_allclose(rotation @ plain.mean, turned.mean, atol=1e-5)
@@ -124,26 +136,27 @@ def test_bits_do_not_depend_on_the_batch(d, num_arms):
     def one(u, r):
         return spectral_filter(u, r, arms, directions, 2.0)
 
-    u = jnp.asarray(uniforms, jnp.float32)
-    nested = jax.vmap(jax.vmap(one, (None, 0)), (None, 0))(u, reports.reshape(3, 4, 200))
-    many = jax.tree.map(lambda x: x.reshape(12, *x.shape[2:]), nested)
-    assert len(set(np.asarray(many.num_removed).tolist())) > 1
-    assert_same(jax.tree.map(lambda x: x[7], many), one(u, reports[7]))
+    compiled = partial(jax.jit, compiler_options=FULLY_OPTIMIZED)
+    nested = compiled(jax.vmap(jax.vmap(one, (None, 0)), (None, 0)))
+    u = uniforms.astype(np.float32)
+    many = jax.tree.map(lambda x: np.asarray(x).reshape(12, *x.shape[2:]), nested(u, reports.reshape(3, 4, 200)))
+    assert len(set(many.num_removed.tolist())) > 1
+    assert_same(jax.tree.map(lambda x: x[7], many), jax.tree.map(np.asarray, compiled(one)(u, reports[7])))
 
 
 def test_edges():
     one = np.ones((1, 1), np.float32)
-    nothing = spectral_filter(np.ones(3) / 2, np.array([np.nan, np.inf, -np.inf]), np.zeros(3, int), one, 1.0)
+    nothing = filtered(np.ones(3) / 2, np.array([np.nan, np.inf, -np.inf]), np.zeros(3, int), one, 1.0)
     assert float(nothing.mean[0]) == 0 and int(nothing.num_dropped) == 3 and not np.asarray(nothing.keep).any()
     four = np.ones(4) / 2, np.array([1.0, 2.0, 3.0, 4.0]), np.zeros(4, int)
-    flat = spectral_filter(*four, np.zeros((1, 2)), 0.0)
+    flat = filtered(*four, np.zeros((1, 2)), 0.0)
     assert int(flat.num_removed) == 0 and np.asarray(flat.mean).tolist() == [0, 0]
-    plane = spectral_filter(*four, np.array([[3.0, 4.0]]), 10.0)
+    plane = filtered(*four, np.array([[3.0, 4.0]]), 10.0)
     np.testing.assert_allclose(plane.mean, [7.5, 10.0], rtol=1e-6)  # rank one, eigenvalue 25 * 1.25 < 40
     given = problem(400, 3, 5, 0.05, 30.0, seed=3)
-    capped = spectral_filter(*given, 2.0, max_removals=4)
+    capped = uncompiled(lambda *given: spectral_filter(*given, max_removals=4))(*given, 2.0)
     assert int(capped.num_removed) == 4 and bool(capped.exhausted) and capped.eigenvalues.shape == (5,)
-    last = spectral_filter(np.full(3, 0.5), np.array([1.0, 2.0, 4.0]), np.zeros(3, int), one, 0.0)
+    last = filtered(np.full(3, 0.5), np.array([1.0, 2.0, 4.0]), np.zeros(3, int), one, 0.0)
     assert int(last.num_removed) == 2 and int(last.keep.sum()) == 1
 
 

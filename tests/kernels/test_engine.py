@@ -22,7 +22,7 @@ SMALL = (
 # Loops, floats of contexts, windows that end in batches; UCB1, EXP3 and counted windows are in every run elsewhere.
 ALWAYS = {"linucb", "thompson", "private_batched"}
 # Compilers round the sums of these in another way, by multiplying and adding in one operation: later arms may differ.
-ROUNDED = {"bandit_combiner", "contextual_linear", "exp4", "gradient_bandit", "jdp_linucb", "linucb"}
+ROUNDED = {"bandit_combiner", "contextual_linear", "exp4", "gradient_bandit", "jdp_linucb", "linucb", "ucb1"}
 SAME_ACTIONS = 0.9  # the least share of lanes of these that play the same arms at every checkpoint
 # Here noise is much larger than what it hides, so that its rounding moves the estimate.
 NOISY, SAME_NOISY, ULPS_NOISY = {"bandit_combiner", "jdp_linucb"}, 0.8, 64

@@ -123,6 +123,7 @@ def test_maler(kernels):
     assert np.all(ours.t == 9)
 
 
+@pytest.mark.compiles(20)  # forms of several estimators
 def test_one_lane_and_what_is_too_large_are_no_kernels(kernels):
     median = partial(geometric_median, iterations=2)
     with forced("interpreted"):

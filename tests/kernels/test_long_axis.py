@@ -264,6 +264,7 @@ def test_numbers_of_other_types():
         same(*cases)
 
 
+@pytest.mark.compiles(20)  # a lowering for each kind of device
 @pytest.mark.parametrize("example", [MANY, *CARRIED.values()], ids=["drawn anew", *CARRIED])
 def test_the_kernel_of_many_arms_lowers(example):
     group, run, _, host, seeds, (kind, _) = laid_out_lanes(128, example)

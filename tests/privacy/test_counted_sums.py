@@ -50,7 +50,7 @@ def drawn(path, seed, releases, shape):
     return NumpyDraws(seed, path).normal(np.arange(1, releases + 1), shape)
 
 
-@pytest.mark.parametrize("form", dealt(TREES, 2, always=["blt"]))
+@pytest.mark.parametrize("form", dealt(TREES, 4, always=["blt"]))
 def test_users_sums_carry_the_noise_of_the_form(form):
     algorithm = jdp_linucb(num_arms=3, dim=2, horizon=T, epsilon=1.0, delta=1e-3, tree=form)
     _, windows = played(algorithm, USERS, T, [5])
@@ -62,7 +62,7 @@ def test_users_sums_carry_the_noise_of_the_form(form):
     np.testing.assert_allclose(released, exact + np.array(scale) * unit, atol=1e-8)
 
 
-@pytest.mark.parametrize("form", dealt(COUNTERS, 2, always=["blt"]))
+@pytest.mark.parametrize("form", dealt(COUNTERS, 4, always=["blt"]))
 def test_agents_sums_carry_the_noise_of_the_form(form):
     algorithm = byzantine_ucb(
         num_agents=3, num_arms=3, dim=2, horizon=T, window=1, privacy="counter", counter=form, epsilon=2.0
