@@ -91,6 +91,7 @@ def test_in_double_precision(kept):
     np.testing.assert_array_equal(ours.regret, plain.regret)
 
 
+@pytest.mark.compiles(30)  # a sweep by kernels, and one by scans
 def test_a_users_own_algorithm_becomes_a_kernel(kept):
     """Nothing is said about it anywhere: its one-lane functions are enough."""
     ours = by_kernels({"in_turn": in_turn(1)}, ARMS, horizon=30, seeds=16)

@@ -51,6 +51,7 @@ def test_other_shells_have_scripts_with_the_same_words(shell):
     assert all(word in script for word in ("reproduce", "seeds", "kl_ucb", "private-adversarial/exp3-leak"))
 
 
+@pytest.mark.compiles(30)  # what a newcomer runs, checks and tests
 def test_a_new_algorithm_passes_as_it_is(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert cli.main(["new", "my_own"]) == 0
