@@ -64,8 +64,11 @@ def problems(dtype):
 
 
 @functools.cache
-def solver(iterations):
-    return jax.jit(jax.vmap(lambda x, w: geometric_median(x, weights=w, iterations=iterations)))
+def solver(few):
+    def one(x, w):
+        return geometric_median(x, weights=w, iterations=4 if few else 64)
+
+    return uncompiled(jax.vmap(one)) if few else jax.jit(jax.vmap(one))  # the bound is for a device's rounding
 
 
 @pytest.mark.parametrize("dtype", ["float32", *others(["float64"])])
@@ -73,7 +76,7 @@ def test_certificates_are_above_the_truth_and_near_it(dtype):
     with jax.enable_x64(dtype == "float64"):
         found = {}
         for kind, x, w in problems(dtype):
-            solve = solver(4 if kind == "few" else 64)
+            solve = solver(kind == "few")
             for xs, ws, value, gap in zip(x, w, *(np.asarray(v) for v in solve(x, w)[::2]), strict=True):
                 bulk = np.median(np.hypot.reduce(xs.astype(float) - value, axis=1))
                 found.setdefault(kind, []).append((excess(xs, ws, value) / bulk, gap / bulk))

@@ -8,6 +8,7 @@ from functools import partial
 import jax
 import numpy as np
 import pytest
+from dealt import dealt
 from last_bits import assert_same
 from settings import FULLY_OPTIMIZED
 from uncompiled import uncompiled
@@ -127,7 +128,7 @@ def test_law_of_two_removals():
     assert statistic < 20.5  # chi-squared with five degrees of freedom: 0.1%
 
 
-@pytest.mark.parametrize("d, num_arms", [(3, 5), (MIN_DIM_OF_PRODUCT, 20)])
+@pytest.mark.parametrize("d, num_arms", dealt([(3, 5), (MIN_DIM_OF_PRODUCT, 20)], 3))
 def test_bits_do_not_depend_on_the_batch(d, num_arms):
     """Below and above the size from which matrix products are the library's."""
     uniforms, reports, arms, directions = problem(200, d, num_arms, 0.1, 15.0)
