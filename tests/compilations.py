@@ -1,4 +1,4 @@
-"""How many programs a test compiles: 12 at most, or the number of its marker `compiles`.
+"""How many programs a test compiles: 12 at most, or the number of its marker `compiles`. Pages and docstrings may more.
 
 Most of a suite's time is tracing and compiling, and most of what is compiled are single operations: jnp outside of a
 compiled function, on shapes that differ from case to case. Oracles are NumPy (`numpy_draws`), and functions of the
@@ -30,7 +30,7 @@ def pytest_runtest_setup(item):
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
     result = yield
-    if not isinstance(item, pytest.Function):  # a docstring's example is written for people
+    if not isinstance(item, pytest.Function) or item.get_closest_marker("pages"):  # written for people
         return result
     marker = item.get_closest_marker("compiles")
     budget, programs = marker.args[0] if marker else BUDGET, _compiled - item.compiled_before
