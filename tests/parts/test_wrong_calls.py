@@ -152,6 +152,7 @@ def laid_out(algorithms="ucb1", environment=ARMS, **changes):
     return plan(algorithms, environment, **{**settings, "reward_adversary": None, "message_adversary": None, **changes})
 
 
+@pytest.mark.compiles(30)  # the calls that are right play something
 def test_names_are_looked_up():
     grid = {"environment.means": {"easy": [0.1, 0.9], "hard": [0.4, 0.5]}}
     by_name = sweep(["ucb1", A.moss], "bernoulli_arms", grid=grid, reward_adversary="huber")
