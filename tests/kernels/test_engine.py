@@ -54,7 +54,7 @@ def both(laid_out, cells, first, count):
     return ours, played(start, first, count)
 
 
-@pytest.mark.compiles(30)  # an interpreted kernel, and the scan beside it
+@pytest.mark.compiles(30)  # with the numbers that a data set, or the first case of a run, converts one by one
 @pytest.mark.parametrize("name", dealt(SMALL, 8, always=ALWAYS))
 def test_a_kernel_plays_what_a_cpu_plays(name):
     ours, wanted = jax.tree.map(np.asarray, both(plan_of(catalogue.EVERYTHING[name]), [0], 13, 60))
