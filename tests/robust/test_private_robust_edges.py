@@ -23,7 +23,7 @@ def test_windows_without_plays_do_not_end_a_sweep():
     assert (ds.pulls.sum("arm") == 700).all()
 
 
-@pytest.mark.parametrize("kind", dealt(["swapped", "target", "fixed"], 3, always=["swapped"]))
+@pytest.mark.parametrize("kind", dealt(["swapped", "target", "fixed"], 6, always=["swapped"]))
 def test_what_an_adversary_does_within_a_window_of_one_arm_does_not_depend_on_checkpoints(kind):
     world = e.switching_losses(num_arms=3, cuts=[0, 155, 301], arms=[0, 2, 1])
     attack = v.huber(kind=kind, corruption=0.9, value=1.0)

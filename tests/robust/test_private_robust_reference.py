@@ -345,7 +345,8 @@ FAMILIES = {name.split(",")[0].split()[0]: name for name in reversed(PROGRAMS)}.
 COUNTED = "dp_se", "elimination, raw"  # what is played once all is decided is counted, as sweeps do it
 NOT_ALWAYS = [  # bins of another number, and what two others show together
     "elimination, central, contaminated", "elimination, central, public", "elimination, central, p-greedy",
-    "elimination, central, round", "elimination, hook", "prm_ucb, central, public", "prm_thompson, central, public",
+    "elimination, central, round", "elimination, hook", "prm_ucb, central", "prm_ucb, central, public",
+    "prm_thompson, central", "prm_thompson, central, public", "robust_ucb, median_of_means 0.05",
 ]  # fmt: skip
 
 

@@ -106,7 +106,7 @@ LAWS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "kind"), dealt(LAWS, 6, always=[("ucb", None)]))
+@pytest.mark.parametrize(("name", "kind"), dealt(LAWS, 10, always=[("ucb", None)]))
 def test_the_shortcut_has_the_law_of_the_plain_draws(kind, name):
     adversary = None if kind is None else partial(jb.adversaries.huber, corruption=0.2, **kind)
     settings = {"horizon": 3000, "seeds": 600, "reward_adversary": adversary, "checkpoints": [700, 3000]}
