@@ -128,7 +128,7 @@ TIGHT = {
     # a batch of one user: its sum is that user's message
     "shuffle_linucb, alone": (spending(a.shuffle_linucb, **USERS, delta=0.2, window=1), 4 * RUNS),
     # three nodes of the tree, each released by itself: Gaussian noise composes exactly
-    "jdp_linucb": (spending(a.jdp_linucb, num_arms=2, dim=2, horizon=7, delta=0.2, tree="binary"), 6 * RUNS),
+    "jdp_linucb": (spending(a.jdp_linucb, num_arms=2, dim=2, horizon=7, delta=0.2, tree="binary"), 8 * RUNS),
     # all running sums are one Gaussian release of the first message, whose column is the longest
     "jdp_linucb, blt": (spending(a.jdp_linucb, num_arms=2, dim=2, horizon=7, delta=0.2, tree="blt"), 4 * RUNS),
     "byzantine_ucb, blt": (
@@ -151,7 +151,7 @@ KIN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("label", dealt(TIGHT, 3, always=[label for label in TIGHT if label not in KIN]))
+@pytest.mark.parametrize("label", dealt(TIGHT, 7, always=[label for label in TIGHT if label not in KIN]))
 def test_a_tight_claim_is_nearly_proven_spent(label):
     factory, runs = TIGHT[label]
     found = jb.audit(factory(), runs=runs, confidence=0.95)
@@ -167,7 +167,7 @@ PRIVATE = catalogue.private()
 ONLY_HERE = [name for name in PRIVATE if name not in {label.split(",")[0] for label in TIGHT} | {"bandit_combiner"}]
 
 
-@pytest.mark.parametrize("name", dealt(PRIVATE, 6, always=ONLY_HERE))
+@pytest.mark.parametrize("name", dealt(PRIVATE, 7, always=ONLY_HERE))
 def test_no_claim_of_the_catalogue_is_refuted(name):
     algorithm, environment = catalogue.case(name)
     found = jb.audit(algorithm, runs=RUNS, confidence=CONFIDENCE, environment=environment)
@@ -453,7 +453,7 @@ OF_EVERY_KIND = [
 
 
 @pytest.mark.planted("an algorithm behind its claim")
-@pytest.mark.parametrize("label", dealt(MUTANTS, 5, always=[*OF_PARAMETERS, *OF_EVERY_KIND]))
+@pytest.mark.parametrize("label", dealt(MUTANTS, 7, always=[*OF_PARAMETERS, *OF_EVERY_KIND]))
 def test_a_mutant_is_caught(label):
     mutant = MUTANTS[label]
     original = FAMILIES[mutant.family]()
