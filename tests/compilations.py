@@ -9,6 +9,9 @@ import jax
 import pytest
 
 BUDGET = 12
+# Single operations that the package compiles when a process first uses them: which test pays for them depends on what
+# ran before it in its process.
+SHARED = 8
 _compiled = 0
 
 
@@ -34,9 +37,9 @@ def pytest_runtest_call(item):
         return result
     marker = item.get_closest_marker("compiles")
     budget, programs = marker.args[0] if marker else BUDGET, _compiled - item.compiled_before
-    if programs > budget:
+    if programs > budget + SHARED:
         pytest.fail(
-            f"the test compiled {programs} programs, and may compile {budget} (tests/compilations.py): "
+            f"the test compiled {programs} programs, and may compile {budget} of its own (tests/compilations.py): "
             "use NumPy, `uncompiled`, or one jitted function with one shape",
             pytrace=False,
         )

@@ -93,7 +93,10 @@ class Server:
         with self.lock:
             self.process.stdin.write(json.dumps(request) + "\n")
             self.process.stdin.flush()
-            return json.loads(self.process.stdout.readline())
+            answer = self.process.stdout.readline()
+        if not answer:
+            raise RuntimeError(f"the server of fresh processes ended with {self.process.wait()}: see its stderr")
+        return json.loads(answer)
 
     def close(self) -> None:
         self.process.stdin.close()
@@ -108,7 +111,7 @@ def server() -> Server:
 # ---------------------------------------------------------------- in the server
 
 
-def serve() -> dict[str, Any] | None:
+def serve(answers: Any) -> dict[str, Any] | None:
     """Answer requests. Returns in every copy, with the request that it was made for, and at the end with None."""
     running: set[int] = set()
     for line in sys.stdin:
@@ -121,7 +124,8 @@ def serve() -> dict[str, Any] | None:
             if not answer:
                 return request
             running.add(answer)
-        print(json.dumps(answer), flush=True)
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
     for pid in running:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
@@ -179,9 +183,12 @@ def imported() -> None:
 
 
 if __name__ == "__main__":
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # nothing that an import prints is an answer
     imported()
     gc.collect()
     gc.freeze()  # a copy does not look at what it was given
-    asked = serve()
+    asked = serve(answers)
     if asked is not None:
+        answers.close()
         play(asked)

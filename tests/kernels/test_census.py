@@ -101,6 +101,7 @@ ALWAYS = {
 }  # fmt: skip
 
 
+@pytest.mark.compiles(40)  # numbers of the host that tracing converts one by one
 @pytest.mark.parametrize("name", dealt(TABLE, 8, always=ALWAYS))
 def test_what_a_play_does_and_holds(name):
     operations, alive, loops, branches, plays, reason = TABLE[name]

@@ -20,6 +20,8 @@ from jaxbandits.sweeps.compilation.compiled import compiled
 from jaxbandits.sweeps.plan import host_case, stacked
 
 SEEDS = 32
+# with the numbers that the first case of a run converts one by one
+pytestmark = pytest.mark.compiles(30)
 
 
 class Played:
@@ -116,12 +118,12 @@ def test_an_algorithm_with_full_windows():
         assert near(x, y).all()
 
 
-@pytest.mark.parametrize("name", ["adap_ucb", *dealt(["dp_se", "prm_thompson"], 4)])
+@pytest.mark.parametrize("name", ["adap_ucb", *dealt(["dp_se", "prm_ucb"], 4)])
 def test_counted_windows(name):
     """Every lane ends its windows by itself, and lanes at rest are counted. Noise is rounded in another way in one."""
     [(ours, wanted)] = Played(catalogue.ALGORITHMS[name]).spans(first=2)
     rounded = partial(np.testing.assert_allclose, rtol=1e-6, atol=1e-5)
-    same(ours, wanted, rounded if name == "prm_thompson" else np.testing.assert_array_equal)
+    same(ours, wanted, rounded if name == "prm_ucb" else np.testing.assert_array_equal)
 
 
 def test_spans_that_are_closed():
