@@ -5,6 +5,8 @@ compiled function, on shapes that differ from case to case. Oracles are NumPy (`
 package that run once are evaluated without a compiler (`uncompiled`).
 """
 
+import gc
+
 import jax
 import pytest
 
@@ -13,6 +15,7 @@ BUDGET = 12
 # ran before it in its process.
 SHARED = 8
 _compiled = 0
+_looked = 0  # programs that had been compiled when the memory maps were counted last
 
 
 def _count(event, duration, **_):
@@ -44,3 +47,30 @@ def pytest_runtest_call(item):
             pytrace=False,
         )
     return result
+
+
+def forget_programs():
+    """Let all compiled programs go."""
+    from jaxbandits.sweeps.compilation.compiled import compiled
+
+    compiled.cache_clear()
+    jax.clear_caches()
+    gc.collect()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item, nextitem):
+    """Compiled programs map memory, a process may have 65,530 maps, and one beyond them crashes.
+
+    They are let go between two groups of tests (cases.py), and within one only where it has to be. To count maps takes
+    milliseconds: once in a hundred programs is enough.
+    """
+    from jaxbandits.sweeps.compilation.compiled import memory_maps
+
+    global _looked
+    if _compiled < _looked + 100:
+        return
+    _looked, (taken, limit) = _compiled, memory_maps()
+    same = nextitem is not None and nextitem.group == item.group
+    if taken > (2 if same else 1) * limit // 3:
+        forget_programs()

@@ -10,7 +10,7 @@ import importlib
 import jax
 import pytest
 
-pytest_plugins = ["compilations", "dealt", "cases", "quick"]
+pytest_plugins = ["compilations", "dealt", "cases", "quick", "planting"]
 
 # Tracing makes millions of small objects, and few of them in circles, which take time to look for.
 gc.set_threshold(20_000, 50, 100)
@@ -31,29 +31,6 @@ PIECES = {
 def pytest_collection_finish():
     gc.collect()
     gc.freeze()  # what lives as long as the process is not looked at again
-
-
-def forget_programs():
-    """Let all compiled programs go."""
-    from jaxbandits.sweeps.compilation.compiled import compiled
-
-    compiled.cache_clear()
-    jax.clear_caches()
-    gc.collect()
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_runtest_teardown(item, nextitem):
-    """Compiled programs map memory, a process may have 65,530 maps, and one beyond them crashes.
-
-    They are let go between two groups of tests (cases.py), and within one only where it has to be.
-    """
-    from jaxbandits.sweeps.compilation.compiled import memory_maps
-
-    taken, limit = memory_maps()
-    same = nextitem is not None and nextitem.group == item.group
-    if taken > (2 if same else 1) * limit // 3:
-        forget_programs()
 
 
 @contextlib.contextmanager

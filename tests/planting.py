@@ -78,21 +78,27 @@ def table() -> frozenset:
     return frozenset(FILE.read_text().splitlines()) if FILE.exists() else frozenset()
 
 
-class _Declared:
-    """A plugin that keeps the rows of what is collected."""
-
-    def __init__(self):
-        self.rows = []
-
-    def pytest_itemcollected(self, item):
-        for mark in item.iter_markers("planted"):
-            where, *change = mark.args
-            self.rows.append(row(item.nodeid, where, *(change or [item.callspec.id])))
+_rows: dict[Path, list[str]] = {}  # of each file that was collected
 
 
-def declared() -> str:
-    """The table of what the tests declare. They are collected, not run; the settings of conftest.py are in force."""
-    files = [str(file) for file in sorted(FILE.parent.rglob("test_*.py")) if "planted" in file.read_text()]
-    found = _Declared()
-    assert pytest.main(["--collect-only", "-qq", "-s", "--noconftest", *files], plugins=[found]) == 0
-    return HEAD + "\n".join(sorted(found.rows)) + "\n"
+def pytest_configure():
+    _rows.clear()
+
+
+def pytest_itemcollected(item):
+    rows = _rows.setdefault(item.path, [])
+    for mark in item.iter_markers("planted"):
+        where, *change = mark.args
+        rows.append(row(item.nodeid, where, *(change or [item.callspec.id])))
+
+
+def declared(config) -> str:
+    """The table of what the tests declare. Files that this run did not collect are collected, not run."""
+    files = [file for file in sorted(FILE.parent.rglob("test_*.py")) if "planted" in file.read_text()]
+    found = {} if any("::" in str(place) for place in config.args) else dict(_rows)  # of such a file it has a part
+    missing = [str(file) for file in files if file not in found]
+    if missing:
+        options = ["--collect-only", "-qq", "-s", "--noconftest", "-p", __name__]
+        assert pytest.main([*options, *missing]) == 0
+        found |= _rows
+    return HEAD + "\n".join(sorted(line for file in files for line in found[file])) + "\n"

@@ -8,9 +8,9 @@ from reference import stochastic
 
 
 @pytest.mark.compiles(30)  # what the files that it collects compile when they are imported
-def test_every_planted_error_is_in_the_table():
+def test_every_planted_error_is_in_the_table(pytestconfig):
     """`make planted` writes it."""
-    found = planting.declared()
+    found = planting.declared(pytestconfig)
     if os.environ.get("PLANTED") == "write":
         planting.FILE.write_text(found)
     assert planting.FILE.read_text() == found, "run `make planted`"
