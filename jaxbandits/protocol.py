@@ -196,6 +196,9 @@ class Program(NamedTuple):
     # reads a choice that `update` made ready, the note carries state, or `update` reads more than its own message's t.
     # `delayed` refuses such a base.
     lockstep: bool = False
+    # So many plays its float32 sums can hold: what later ones add is rounded away. A longer run in float32 warns.
+    # None: as many as there are (docs/determinism.md)
+    float32_plays: int | None = None
 
 
 class Guarantee(NamedTuple):

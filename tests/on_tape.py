@@ -12,11 +12,12 @@ from jaxbandits.random import Draws
 SHORT = 32  # plays: so many are evaluated in less time than a program is compiled in
 
 
-def on_tape(algorithm, contexts, rewards, root=None, dtype=np.float32):
+def on_tape(algorithm, contexts, rewards, root=None, dtype=np.float32, state=None, before=0):
     """Actions [T], messages and states after every play (leaves [T, ...]) on contexts [T, ...] and rewards
     of every arm [T, A].
 
     root: streams with `child`, by default those of lane 5. Algorithms of one program share a compiled one.
+    state: what is known after `before` plays; by default what the algorithm begins with.
     """
     root = Draws(np.uint32(5), "alg", dtype) if root is None else root
 
@@ -24,10 +25,11 @@ def on_tape(algorithm, contexts, rewards, root=None, dtype=np.float32):
         x = np.asarray(x)
         return x.astype(dtype if x.dtype.kind == "f" else np.int32)
 
-    t = np.arange(1, len(rewards) + 1, dtype=np.int32)
+    t = np.arange(before + 1, before + len(rewards) + 1, dtype=np.int32)
     tape = t, np.asarray(contexts, dtype), np.asarray(rewards, dtype)
     play = _in_numpy(algorithm.program) if len(t) <= SHORT else functools.partial(_compiled, algorithm.program)
-    return jax.tree.map(np.asarray, play(jax.tree.map(cast, algorithm.params), root, tape))
+    state = None if state is None else jax.tree.map(cast, state)
+    return jax.tree.map(np.asarray, play(jax.tree.map(cast, algorithm.params), root, tape, state))
 
 
 @functools.cache
@@ -35,7 +37,7 @@ def _in_numpy(program):
     return uncompiled(functools.partial(_play, program))
 
 
-def _play(program, params, root, tape):
+def _play(program, params, root, tape, state):
     def step(state, now):
         t, context, reward = now
         ts = t[None]
@@ -45,7 +47,7 @@ def _play(program, params, root, tape):
         state, _ = program.update(params, state, root.child("update"), t, note, message, 1)
         return state, (action[0], message, state)
 
-    return jax.lax.scan(step, program.init(params, root.child("init")), tape)[1]
+    return jax.lax.scan(step, program.init(params, root.child("init")) if state is None else state, tape)[1]
 
 
 _compiled = functools.partial(jax.jit, static_argnums=0)(_play)

@@ -118,7 +118,8 @@ def bernoulli_arms(*, means: Vector) -> Environment:
     2
     """
     means = array("means", means, 1, 0.0, 1.0)
-    return make_arms(means, _bernoulli, partial(moments.bernoulli, means), (0.0, 1.0), law=_bernoulli_law)
+    made = make_arms(means, _bernoulli, partial(moments.bernoulli, means), (0.0, 1.0), law=_bernoulli_law)
+    return made._replace(facts=made.facts | {"coins": means})
 
 
 @factory

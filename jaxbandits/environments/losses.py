@@ -134,7 +134,7 @@ def bernoulli_losses(*, means: Vector) -> Environment:
     means = array("means", means, 1, 0.0, 1.0)
     if len(means) < 2:
         raise ValueError(f"means = {means.tolist()!r} must name at least two arms")
-    return make(len(means), sequences.BERNOULLI, sequences.Constant(means), means=1 - means)
+    return make(len(means), sequences.BERNOULLI, sequences.Constant(means), means=1 - means, coins=means)
 
 
 @factory

@@ -15,6 +15,7 @@ from jaxbandits.estimators._inputs import checked
 from jaxbandits.numerics import argmax, dot, fixed_sum, matvec, quadratic, sweep_inverse
 from jaxbandits.typing import Array, Bool, Float, Int, Matrix, Scalar, Vector
 
+SMALL = 2.0**-8  # a feature whose largest entry is a smaller share of the largest feature's gets units of its own
 TIE = 1e-6  # relative: arms of norm 1 tie at the first pick
 
 
@@ -178,7 +179,9 @@ def g_optimal_design(
     Notes
     -----
     Ties go to the lowest index within a relative 1e-6. Where the arms span a subspace only, the pseudo-inverse
-    takes the place of the inverse and the rank that of d. It works under jit and vmap; leading axes need vmap.
+    takes the place of the inverse and the rank that of d. A feature whose
+    largest entry is below 1/256 of the largest of all is measured in units of its own. It works under jit and vmap;
+    leading axes need vmap.
 
     References
     ----------
@@ -206,6 +209,9 @@ def g_optimal_design(
 
 @jax.jit
 def _solve(actions: Any, active: Any, slack: Any, max_steps: Any) -> Design:
-    top = jnp.max(jnp.where(active[:, None], jnp.abs(actions), 0))
-    actions = actions / jnp.where(top > 0, top, 1)  # leverages do not change with scale
+    sizes = jnp.max(jnp.where(active[:, None], jnp.abs(actions), 0), axis=0)  # of every feature
+    top = jnp.max(sizes)
+    # leverages do not change with units: a feature much smaller than the largest one would be lost to rounding
+    sizes = jnp.where((sizes > 0) & (sizes < SMALL * top), sizes, jnp.where(top > 0, top, 1))
+    actions = actions / sizes[None]
     return design_on(actions, active, span_basis(actions, active), slack, max_steps)

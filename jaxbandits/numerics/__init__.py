@@ -3,9 +3,22 @@
 from jaxbandits.numerics.choice import argmax, argmin, features, inverse_cdf, one_hot, pick, picked, played, tree_where
 from jaxbandits.numerics.fusion import cond_any, lanes_last, materialize, materialize_all, rounded
 from jaxbandits.numerics.linear_algebra import inverse_cholesky, safe_norm, sweep_inverse
-from jaxbandits.numerics.sums import UNROLL, combine, count, dot, fixed_cumsum, fixed_sum, matvec, quadratic, two_sum
+from jaxbandits.numerics.sums import (
+    SUMMED,
+    UNROLL,
+    combine,
+    count,
+    dot,
+    fixed_cumsum,
+    fixed_sum,
+    matvec,
+    moved_mean,
+    quadratic,
+    two_sum,
+)
 
 __all__ = [
+    "SUMMED",
     "UNROLL",
     "argmax",
     "argmin",
@@ -22,6 +35,7 @@ __all__ = [
     "materialize",
     "materialize_all",
     "matvec",
+    "moved_mean",
     "one_hot",
     "pick",
     "picked",

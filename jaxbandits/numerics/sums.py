@@ -15,6 +15,9 @@ from jaxbandits.typing import Array, Bool, Float, Int
 
 UNROLL = 32  # above this many terms, halve instead of unrolling: compile time grows with the unrolled length
 
+# A float32 sum of so many numbers up to 1 has a last bit of a half: a number below a quarter is lost in it.
+SUMMED = 2**22
+
 
 def fixed_sum(x: Array, axis: int = -1) -> Array:
     """Sum over one axis in a fixed order: left to right up to `UNROLL` terms, pairwise halves above."""
@@ -75,6 +78,13 @@ def two_sum(
     low = low + ((high - (total - rounded_x)) + (x - rounded_x))
     high = total + low
     return high, low - (high - total)
+
+
+def moved_mean(
+    mean: Float[Array, "..."], rest: Float[Array, "..."], value: Float[Array, "..."], inverse: Float[Array, "..."]
+) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+    """A mean, and what rounding left out of it, after one more value. inverse: 1 / N, that value counted."""
+    return two_sum(mean, rest, ((value - mean) - rest) * inverse)
 
 
 def dot(x: Float[Array, "... n"], y: Float[Array, "... n"]) -> Float[Array, "..."]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from jaxbandits.protocol import Algorithm, Environment
+from jaxbandits.sweeps import precision
 
 ROUNDING = 1e-9  # relative; a bound that was computed from the same numbers counts as met
 # what becomes of rewards outside the range, by `Rewards.outside`
@@ -152,7 +153,7 @@ def _above(x: float) -> str:
     return f"{np.ceil(x / unit * (1 - 1e-12)) * unit:.4g}"
 
 
-def warn(cases: list[tuple[str, Any, Any]], stacklevel: int) -> None:
+def warn(cases: list[tuple[str, Any, Any]], dtype: str, stacklevel: int) -> None:
     """Give one warning for a label and subject, about its worst case. cases: (label, algorithm, environment)."""
     worst: dict[tuple[str, str], list[Any]] = {}
     points: dict[tuple[str, str], int] = {}
@@ -164,7 +165,8 @@ def warn(cases: list[tuple[str, Any, Any]], stacklevel: int) -> None:
         if key not in checked:  # a grid over other arguments repeats the same assumption
             excess = exceeded(algorithm, environment)
             checked[key] = [] if excess is None else [("moments", *excess, "its guarantee does not hold")]
-        for about, *doubt in checked[key] + doubted(algorithm, environment) + unread(algorithm, environment):
+        found = doubted(algorithm, environment) + unread(algorithm, environment)
+        for about, *doubt in checked[key] + found + precision.doubts(algorithm, environment, dtype):
             points[label, about] = points.get((label, about), 0) + 1
             worst[label, about] = max(worst.get((label, about), doubt), doubt)
     for (label, about), (_, text, advice) in worst.items():

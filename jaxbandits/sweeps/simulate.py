@@ -173,7 +173,7 @@ def simulate(
             "the environment and the adversaries need numbers: only seed and the algorithm's params may be traced"
         )
     if not _traced(algorithm.params):
-        assumptions.warn([(algorithm.version[0], algorithm, environment)], stacklevel=2)
+        assumptions.warn([(algorithm.version[0], algorithm, environment)], dtype, stacklevel=2)
         check_range(algorithm.version[0], case_of(algorithm, environment, first, second), dtype, {})
     if history and algorithm.program.hints.tally:
         raise ValueError("history=True shows single rewards, shortcut=True draws none: leave one of them out")

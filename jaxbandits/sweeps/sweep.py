@@ -175,7 +175,7 @@ def prepared(
     rule = settings["seeds"] if isinstance(settings["seeds"], Until) else None
     algorithms, environment, settings = _checked(algorithms, environment, settings)
     laid_out = plan(algorithms, environment, **settings)
-    assumptions.warn([(c.label, c.algorithm, c.environment) for c in laid_out.cells], stacklevel=3)
+    assumptions.warn([(c.label, c.algorithm, c.environment) for c in laid_out.cells], laid_out.dtype, stacklevel=3)
     if store is not None and (not isinstance(store, os.PathLike | str) or str(store) == "" or "\0" in str(store)):
         raise ValueError(f"store = {shown(store)} must be a directory's name")
     settings_run = {**settings, "seeds": laid_out.seeds}

@@ -93,6 +93,16 @@ def test_scale_does_not_matter(scale):
     np.testing.assert_allclose(got.weights, want.weights, atol=1e-5)
 
 
+@pytest.mark.parametrize("units", [[1, 1e-6, 1, 1e6, 1], [1e-3, 1e-12, 1e9, 1, 1e-6]])
+def test_units_of_a_feature_do_not_matter(units):
+    """Nothing is dropped because it is measured in large units, and the design is as good as without."""
+    actions = sphere(np.random.default_rng(1), 20, 5) * units
+    found = g_optimal_design(actions.astype(np.float32), slack=0.05)
+    assert found.rank == 5
+    moment = np.linalg.inv((actions.T * np.float64(found.weights)) @ actions)
+    assert np.einsum("ki,ij,kj->k", actions, moment, actions).max() <= 1.051 * 5
+
+
 def test_gram_and_basis():
     rng = np.random.default_rng(2)
     actions, weights = rng.normal(size=(37, 6)), rng.random(37)

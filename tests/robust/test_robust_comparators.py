@@ -275,7 +275,7 @@ def test_a_truncated_sample_leaves_when_the_threshold_passes_it():
     means = []
     for horizon in (3, 10, 60):  # plays alternate, so each arm has horizon / 2 samples
         run = jb.simulate(partial(robust_ucb, horizon=horizon + 1), ones, checkpoints=1)
-        after = [int(n) for n in run.state.arms[:, 2]]
+        after = run.state.pulls.tolist()
         now = 2 * math.log(horizon + 2)
         want = [sum(i >= now for i in range(1, n + 1)) / n for n in after]
         np.testing.assert_allclose(run.state.arms[:, 0], want, rtol=1e-6)

@@ -16,6 +16,8 @@ from watched import watched
 import jaxbandits as jb
 from jaxbandits import algorithms as a
 from jaxbandits.adversaries import huber
+from jaxbandits.algorithms.stochastic.arm_means import Means
+from jaxbandits.algorithms.stochastic.thompson import Posterior
 from jaxbandits.environments import bernoulli_arms, gaussian_arms
 from jaxbandits.random import Draws
 
@@ -120,7 +122,8 @@ def test_thompson_plays_an_arm_as_often_as_its_posterior_says():
     assert abs(got - want) < 4 * 0.5 / math.sqrt(20_000)
     assert abs(got - np.mean(stats.beta(1, 3).sf(stats.beta(4, 5).ppf(grid)))) > 0.02  # without the uniform prior
 
-    state = np.array([[0.5, 1 / math.sqrt(4), 4], [0.6, 1 / math.sqrt(9), 9]], np.float32)
+    mean, root = np.array([[0.5, 0.6], [1 / math.sqrt(4), 1 / math.sqrt(9)]], np.float32)
+    state = Posterior(Means(tuple(mean), tuple(0 * mean), (np.int32(4), np.int32(9))), tuple(root))
     for scale in (0.3, 1.0):
         want = stats.norm.sf(0.1 / (scale * math.sqrt(1 / 4 + 1 / 9)))
         got = shares(a.thompson(num_arms=2, horizon=10, posterior="gaussian", noise_scale=scale), state)[0]
@@ -211,7 +214,7 @@ def test_attacked_reports_never_reach_the_state_as_nan(mechanism):
     for value in ("inf", "-inf", "nan"):
         attack = huber(corruption=0.5, value=value)
         run = watched(ldp(mechanism), STILL, message_adversary=attack)
-        assert np.all(np.isfinite(run.state)) and len(run.history.action) == HORIZON
+        assert all(np.isfinite(x).all() for x in jax.tree.leaves(run.state)) and len(run.history.action) == HORIZON
         assert not np.all(np.isfinite(run.history.message))
 
 

@@ -146,6 +146,7 @@ def program(base: Program, law: type, slots: int, context: tuple[int, ...] | Non
         diagnose=diagnose,
         hints=Hints(kept=("ring", "circles")),
         lockstep=True,  # delays are counted in plays
+        float32_plays=base.float32_plays,
     )
 
 

@@ -14,7 +14,7 @@ from jax import lax
 from jaxbandits.algorithms.contextual.linucb import TIE, features_of
 from jaxbandits.algorithms.contextual.statistics import bounded
 from jaxbandits.mechanisms.composition import gaussian_event, guarantee, view_released
-from jaxbandits.numerics import argmax, dot, lanes_last, materialize, matvec, tree_where
+from jaxbandits.numerics import SUMMED, argmax, dot, lanes_last, materialize, matvec, tree_where
 from jaxbandits.numerics.few import at_the_few
 from jaxbandits.numerics.packed import pairs, quadratic_form
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
@@ -142,7 +142,7 @@ def program(num_arms: int, dim: int) -> Program:
     def diagnose(params, state):
         return {"releases": state.released.releases}
 
-    return Program(init, act, encode, update, diagnose=diagnose)
+    return Program(init, act, encode, update, diagnose=diagnose, float32_plays=SUMMED)
 
 
 def _events(params):

@@ -21,7 +21,7 @@ from jaxbandits.algorithms.contextual.doubling import Params as Table
 from jaxbandits.algorithms.contextual.doubling import call, doubling, one_epoch, one_of, padded
 from jaxbandits.algorithms.contextual.online_ucb import online_ucb
 from jaxbandits.mechanisms.composition import scaled
-from jaxbandits.numerics import argmax, count, materialize, pick
+from jaxbandits.numerics import SUMMED, argmax, count, materialize, materialize_all, moved_mean, pick, two_sum
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.random import Draws
 from jaxbandits.typing import AlgorithmFactory, Array, Float, Scalar
@@ -59,10 +59,12 @@ class State(NamedTuple):
     bases: Any
     # int32: n_i
     plays: Any
-    # of the noisy responses
+    # of the noisy responses, and what rounding left out of it
     mean: Float[Array, " M"]
-    # sum of (mean before a response - that response)
+    mean_rest: Float[Array, " M"]
+    # sum of (mean before a response - that response), and what rounding left out of it
     deficit: Float[Array, " M"]
+    deficit_rest: Float[Array, " M"]
     # bool
     active: Any
 
@@ -85,7 +87,8 @@ def program(base: Program, num_bases: int) -> Program:
         states = [base.init(_at(params.bases, i), draws.child(f"base{i + 1}")) for i in range(num_bases)]
         zeros = jnp.zeros(num_bases, draws.dtype)
         plays = jnp.zeros(num_bases, jnp.int32)
-        return State(jax.tree.map(lambda *x: jnp.stack(x), *states), plays, zeros, zeros, jnp.ones(num_bases, bool))
+        active, bases = jnp.ones(num_bases, bool), jax.tree.map(lambda *x: jnp.stack(x), *states)
+        return State(bases, plays, zeros, zeros, zeros, zeros, active)
 
     def chosen(params, i):
         return scaled(_at(params.bases, i), params.mechanism_scale)
@@ -119,16 +122,18 @@ def program(base: Program, num_bases: int) -> Program:
         )
         response = materialize(jnp.where(jnp.isfinite(message[1]), message[1], 0))
         n = (plays + 1).astype(response.dtype)
-        mean, deficit = pick(state.mean, i, axis=0), pick(state.deficit, i, axis=0)
-        deficit = materialize(deficit + (mean - response))
-        mean = materialize(mean + (response - mean) / n)
+        mean, mean_rest, deficit, deficit_rest = (pick(x, i, axis=0) for x in state[2:6])
+        deficit, deficit_rest = materialize_all(two_sum(deficit, deficit_rest, (mean - response) + mean_rest))
+        mean, mean_rest = materialize_all(moved_mean(mean, mean_rest, response, 1 / n))
         width = deviation(params, _at(params.growth, i), _at(params.exponent, i), n)
         drop = materialize((deficit >= width) & (count(state.active) > 1))  # somebody has to play
         return State(
             bases=bases,
             plays=state.plays + is_it.astype(jnp.int32),
             mean=jnp.where(is_it, mean, state.mean),
+            mean_rest=jnp.where(is_it, mean_rest, state.mean_rest),
             deficit=jnp.where(is_it, deficit, state.deficit),
+            deficit_rest=jnp.where(is_it, deficit_rest, state.deficit_rest),
             active=state.active & ~(is_it & drop),
         ), released
 
@@ -137,7 +142,7 @@ def program(base: Program, num_bases: int) -> Program:
         return {"active_bases": count(state.active), **plays}
 
     # the note carries a base's number of plays
-    return Program(init, act, encode, update, diagnose=diagnose, lockstep=True)
+    return Program(init, act, encode, update, diagnose=diagnose, lockstep=True, float32_plays=SUMMED)
 
 
 def combiner_constants(
@@ -393,7 +398,7 @@ def bandit_combiner(
     guarantee = first.guarantee
     if guarantee.model != "none":
         guarantee = together([x.guarantee for x in built])._replace(claimed=float(epsilon))
-    version = ("bandit_combiner", 1, tuple(x.version for x in built))
+    version = ("bandit_combiner", 2, tuple(x.version for x in built))
     return Algorithm(
         program=program(first.program, len(built)),
         schedule=(Span(1, horizon),),

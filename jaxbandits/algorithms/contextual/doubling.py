@@ -81,6 +81,7 @@ def program(base: Program) -> Program:
         relay=default if base.relay is default else relay,
         diagnose=diagnose,
         lockstep=True,  # a message of an earlier epoch would meet a later epoch's state
+        float32_plays=base.float32_plays,
     )
 
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from jaxbandits.algorithms.contextual.linucb import features_of, optimistic, played_feature, scores
 from jaxbandits.learners.project_ellipsoid import into_unit_ball
-from jaxbandits.numerics import dot, lanes_last, materialize, materialize_all, matvec, pick
+from jaxbandits.numerics import SUMMED, dot, lanes_last, materialize, materialize_all, matvec, pick
 from jaxbandits.numerics.packed import pairs
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.theory.linear_robust import heavy_tailed_tuning
@@ -93,7 +93,7 @@ def program(num_arms: int, dim: int) -> Program:
         theta = materialize((state.theta + v * step) / params.theta_norm)
         return State(inverse, params.theta_norm * onto_ball(theta, inverse)), ()
 
-    return Program(init, act, encode, update)
+    return Program(init, act, encode, update, float32_plays=SUMMED)
 
 
 def algorithm_of(

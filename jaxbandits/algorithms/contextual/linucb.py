@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.numerics import argmax, dot, materialize, materialize_all, matvec, pick
+from jaxbandits.numerics import SUMMED, argmax, dot, materialize, materialize_all, matvec, pick
 from jaxbandits.numerics.packed import pairs, quadratic_form
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.theory.linear_widths import plain_tuning
@@ -146,7 +146,7 @@ def program(
         return State(inverse, state.theta + v * error, score, square, (v, shrink, error) if fixed else ()), ()
 
     # the scores of fixed arms go through the note
-    return Program(init, act, encode, update, lockstep=fixed)
+    return Program(init, act, encode, update, lockstep=fixed, float32_plays=SUMMED)
 
 
 @factory

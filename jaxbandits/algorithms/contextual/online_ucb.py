@@ -20,7 +20,7 @@ from jaxbandits.learners.ogd import STEPS, ogd
 from jaxbandits.learners.transformations import examined
 from jaxbandits.mechanisms.composition import Event, gaussian_event, guarantee, view_message
 from jaxbandits.mechanisms.gaussian import gaussian_delta
-from jaxbandits.numerics import argmax, materialize
+from jaxbandits.numerics import SUMMED, argmax, materialize
 from jaxbandits.numerics.packed import pairs, quadratic_form, rank_one
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.theory.private_linear import (
@@ -150,7 +150,7 @@ def program(num_arms: int, dim: int, learner: Any, step: Any, longest: int) -> P
 
         return State(*rank_one(state.inverse, state.theta, x, guess), after), ()  # the prediction, never y
 
-    return Program(init, act, encode, update)
+    return Program(init, act, encode, update, float32_plays=SUMMED)
 
 
 def ratio(private_features: bool, params: Params) -> float:

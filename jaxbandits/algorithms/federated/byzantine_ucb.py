@@ -37,7 +37,7 @@ from jaxbandits.mechanisms.counters.form import Given
 from jaxbandits.mechanisms.counters.toeplitz import MOST_RELEASES
 from jaxbandits.mechanisms.tree import CALIBRATIONS, FORMS, tree, tree_event, tree_levels, tree_scale
 from jaxbandits.mechanisms.tree import node_scale as one_release
-from jaxbandits.numerics import count, matvec, tree_where
+from jaxbandits.numerics import SUMMED, count, matvec, tree_where
 from jaxbandits.numerics.linear_algebra import floored_inverse, log_determinant, sweep_inverse
 from jaxbandits.numerics.packed import pack, unpack
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
@@ -237,7 +237,7 @@ def program(
         rounds = state.unsent.rounds + jnp.int32(1) if determinant else params.episodes
         return {"bytes_sent": bytes_of(dim, rounds, state.theta.dtype), "refused_messages": state.refused}
 
-    return Program(init, act, encode, update, diagnose=diagnose)
+    return Program(init, act, encode, update, diagnose=diagnose, float32_plays=SUMMED)
 
 
 def _events(form: str, params: Params):

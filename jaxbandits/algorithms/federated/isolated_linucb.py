@@ -25,7 +25,7 @@ from jaxbandits.algorithms.federated.agents import (
     ridge,
     sizes,
 )  # fmt: skip
-from jaxbandits.numerics import matvec
+from jaxbandits.numerics import SUMMED, matvec
 from jaxbandits.numerics.linear_algebra import floored_inverse
 from jaxbandits.protocol import Algorithm, Guarantee, Moments, Program, Rewards, Span
 from jaxbandits.typing import Array, Float, Int, Scalar
@@ -75,7 +75,7 @@ def program(num_agents: int, dim: int, window: int) -> Program:
     def diagnose(params, state):
         return {"bytes_sent": jnp.zeros((), state.theta.dtype)}
 
-    return Program(init, act, encode, update, diagnose=diagnose)
+    return Program(init, act, encode, update, diagnose=diagnose, float32_plays=SUMMED)
 
 
 @factory

@@ -26,7 +26,7 @@ from jaxbandits.algorithms.federated.agents import (
     ridge,
     sizes,
 )  # fmt: skip
-from jaxbandits.numerics import fixed_sum, matvec
+from jaxbandits.numerics import SUMMED, fixed_sum, matvec
 from jaxbandits.numerics.linear_algebra import floored_inverse
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.typing import Array, Float, Int, Scalar
@@ -79,7 +79,7 @@ def program(num_agents: int, dim: int, window: int) -> Program:
     def diagnose(params, state):
         return {"bytes_sent": bytes_of(dim, params.episodes, state.theta.dtype)}
 
-    return Program(init, act, encode, update, diagnose=diagnose)
+    return Program(init, act, encode, update, diagnose=diagnose, float32_plays=SUMMED)
 
 
 @factory

@@ -97,7 +97,7 @@ def robust_ucb(
         schedule=(Span(1, horizon),),
         params=params,
         guarantee=Guarantee(),
-        version=("robust_ucb", 1, static),
+        version=("robust_ucb", 2, static),
         config={},
         rewards=Rewards(),
     )

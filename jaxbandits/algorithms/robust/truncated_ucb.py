@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.algorithms.stochastic.arm_rows import counted, rows_before_play
+from jaxbandits.algorithms.stochastic.arm_means import UNPLAYED
 from jaxbandits.numerics import argmax, materialize, two_sum
 from jaxbandits.protocol import Program
 from jaxbandits.typing import Array, Float, Int
@@ -35,8 +35,10 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """Sums of each arm, and the samples that will leave before the horizon."""
 
-    # mean (UNPLAYED before the first play), 1 / sqrt(N), N, and the sum of what counts as two numbers, high and low
-    arms: Float[Array, "K 5"]
+    # mean (UNPLAYED before the first play), 1 / sqrt(N), and the sum of what counts as two numbers, high and low
+    arms: Float[Array, "K 4"]
+    # N
+    pulls: Int[Array, " K"]
     # lives of the watched samples; inf: a free place. The places are a ring: they are taken in turn
     life: Float[Array, " W"]
     # reward and arm
@@ -56,11 +58,12 @@ def program(num_arms: int) -> Program:
     index = jnp.arange(room, dtype=jnp.int32)
 
     def init(params, draws):
-        arms = rows_before_play(num_arms, draws.dtype, columns=5)
+        arms = jnp.zeros((num_arms, 4), draws.dtype).at[:, 0].set(UNPLAYED)
+        pulls = jnp.zeros(num_arms, jnp.int32)
         life = jnp.full(room, jnp.inf, draws.dtype)
         watched = jnp.zeros((room, 2), draws.dtype)
         zero = jnp.int32(0)
-        return State(arms=arms, life=life, watched=watched, place=zero, soonest=life[0], crowded=zero)
+        return State(arms=arms, pulls=pulls, life=life, watched=watched, place=zero, soonest=life[0], crowded=zero)
 
     def act(params, state, draws, t, context):
         bonus = 4 * jnp.sqrt(2 * params.moment_bound * jnp.log(t[0].astype(draws.dtype)))
@@ -70,12 +73,12 @@ def program(num_arms: int) -> Program:
     def encode(params, note, draws, t, context, action, reward, play):
         return reward[0]
 
-    def add(arms, arm, value, more):
-        """The table of arms after a value was added to an arm's sum and `more` to its pulls."""
-        _, _, pulls, high, low = arms[arm]
-        pulls, inverse, inverse_root = counted(pulls, more)
+    def add(arms, arm, value, pulls):
+        """The table of arms after a value was added to an arm's sum; pulls: of that arm."""
+        _, _, high, low = arms[arm]
+        inverse = materialize(1 / pulls.astype(arms.dtype))
         high, low = two_sum(high, low, value)
-        row = jnp.stack([materialize((high + low) * inverse), inverse_root, pulls, high, low])
+        row = jnp.stack([materialize((high + low) * inverse), materialize(jnp.sqrt(inverse)), high, low])
         return arms.at[arm].set(row)
 
     def update(params, state, draws, t, note, message, used):
@@ -83,11 +86,13 @@ def program(num_arms: int) -> Program:
         message = jnp.where(jnp.isfinite(message), message, 0)
         dtype = message.dtype
         now = 2 * jnp.log((t + 1).astype(dtype))
-        life = materialize(params.moment_bound * (state.arms[note, 2] + 1) / (message * message))
+        number = materialize(state.pulls[note] + 1)
+        pulls = state.pulls.at[note].set(number)
+        life = materialize(params.moment_bound * number.astype(dtype) / (message * message))
         stays, full = life >= params.last, state.life[state.place] < jnp.inf
         keep = (life >= now) & (stays | ~full)
         watch = keep & ~stays
-        arms = add(state.arms, note, materialize(jnp.where(keep, message, 0)), 1)
+        arms = add(state.arms, note, materialize(jnp.where(keep, message, 0)), number)
         place = jnp.where(watch, state.place, room)
         lives = state.life.at[place].set(life, mode="drop")
         watched = state.watched.at[place].set(jnp.stack([message, note.astype(dtype)]), mode="drop")
@@ -98,14 +103,13 @@ def program(num_arms: int) -> Program:
             arms, lives, soonest = carry
             gone = jnp.min(jnp.where(lives <= soonest, index, room - 1))
             value, arm = watched[gone]
-            lives = lives.at[gone].set(jnp.inf)
-            return add(arms, arm.astype(jnp.int32), -value, 0), lives, jnp.min(lives)
+            arm, lives = arm.astype(jnp.int32), lives.at[gone].set(jnp.inf)
+            return add(arms, arm, -value, pulls[arm]), lives, jnp.min(lives)
 
         arms, lives, soonest = lax.while_loop(lambda carry: carry[2] < now, leave, (arms, lives, soonest))
         place = (state.place + watch.astype(jnp.int32)) % room
         crowded = state.crowded + (full & ~stays & (life >= now)).astype(jnp.int32)
-        after = State(arms=arms, life=lives, watched=watched, place=place, soonest=soonest, crowded=crowded)
-        return after, ()
+        return State(arms, pulls, lives, watched, place, soonest, crowded), ()
 
     def diagnose(params, state):
         return {"left_early": state.crowded}

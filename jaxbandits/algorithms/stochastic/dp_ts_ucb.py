@@ -13,7 +13,7 @@ from jaxbandits.algorithms.stochastic.episodes import clip01
 from jaxbandits.algorithms.stochastic.thompson import normals
 from jaxbandits.mechanisms.composition import gaussian_event, guarantee, view_released
 from jaxbandits.mechanisms.gaussian import gaussian_scale
-from jaxbandits.numerics import argmax, materialize
+from jaxbandits.numerics import argmax, materialize, two_sum
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.typing import Array, Float, Int, Scalar
 from jaxbandits.validation import factory, integer, number
@@ -45,8 +45,9 @@ class State(NamedTuple):
     left: Int[Array, " K"]
     # the largest draw so far
     top: Float[Array, " K"]
-    # sum and number of the rewards since
+    # sum of the rewards since, a compensated one, and their number
     fresh_sum: Float[Array, " K"]
+    fresh_rest: Float[Array, " K"]
     fresh: Int[Array, " K"]
 
 
@@ -62,7 +63,7 @@ def program(num_arms: int) -> Program:
 
     def init(params, draws):
         zero, none = jnp.zeros(num_arms, draws.dtype), jnp.zeros(num_arms, jnp.int32)
-        return State(mean=zero, size=none, left=none, top=zero, fresh_sum=zero, fresh=none)
+        return State(mean=zero, size=none, left=none, top=zero, fresh_sum=zero, fresh_rest=zero, fresh=none)
 
     def act(params, state, draws, t, context):
         first = t[0] <= num_arms
@@ -81,7 +82,7 @@ def program(num_arms: int) -> Program:
         action, sample = note
         drawn = ~jnp.isnan(sample)
         played = jnp.arange(num_arms, dtype=jnp.int32) == action
-        fresh_sum = jnp.where(played, state.fresh_sum + clip01(message), state.fresh_sum)
+        fresh_sum, fresh_rest = two_sum(state.fresh_sum, state.fresh_rest, jnp.where(played, clip01(message), 0))
         fresh = state.fresh + played.astype(jnp.int32)
         # the first epoch is the first play, the second is of two plays
         ended = played & (fresh == jnp.maximum(2 * state.size, 1))
@@ -93,6 +94,7 @@ def program(num_arms: int) -> Program:
             left=jnp.where(ended, params.budget, state.left - drawn.astype(jnp.int32)).astype(jnp.int32),
             top=jnp.where(ended, -jnp.inf, top),
             fresh_sum=jnp.where(ended, 0, fresh_sum),
+            fresh_rest=jnp.where(ended, 0, fresh_rest),
             fresh=jnp.where(ended, 0, fresh),
         )
         return after, sample
@@ -189,7 +191,7 @@ def dp_ts_ucb(
         schedule=(Span(1, horizon),),
         params=params,
         guarantee=claim._replace(claimed=claim.spend(params)[0]),
-        version=("dp_ts_ucb", 1, (num_arms,)),
+        version=("dp_ts_ucb", 2, (num_arms,)),
         config={},
         rewards=Rewards(0.0, 1.0, "clip"),
     )

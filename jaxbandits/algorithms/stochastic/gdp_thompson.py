@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxbandits.algorithms.stochastic.arm_rows import rows_before_play, with_reward
+from jaxbandits.algorithms.stochastic.arm_means import Means, with_reward
 from jaxbandits.algorithms.stochastic.episodes import clip01
 from jaxbandits.algorithms.stochastic.thompson import normals
 from jaxbandits.mechanisms.composition import gaussian_event, guarantee, view_released
 from jaxbandits.mechanisms.gaussian import gaussian_scale
-from jaxbandits.numerics import argmax, materialize
+from jaxbandits.numerics import argmax, columns, materialize
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import factory, integer, number
@@ -35,17 +35,26 @@ class Params(NamedTuple):
     delta: Any
 
 
+class State(NamedTuple):
+    """What is known of the arms. Every arm begins with one reward of 0."""
+
+    means: Means
+    # 1 / sqrt(N)
+    inverse_root: columns.Columns
+
+
 @cache
 def program(num_arms: int) -> Program:
     """The functions of Gaussian Thompson sampling."""
 
-    # state [K, 3]: the rows of `arm_rows`, where every arm begins with one reward of 0
     def init(params, draws):
-        return rows_before_play(num_arms, draws.dtype, mean=0.0).at[:, 1:].set(1)
+        zero, one = (columns.full(num_arms, value, draws.dtype) for value in (0, 1))
+        return State(Means(zero, zero, columns.full(num_arms, 1, jnp.int32)), one)
 
     def act(params, state, draws, t, context):
         scale = params.mechanism_scale * params.deviation
-        sample = materialize(state[:, 0] + scale * state[:, 1] * normals(draws, t[0], num_arms))
+        mean, root = columns.together(state.means.mean), columns.together(state.inverse_root)
+        sample = materialize(mean + scale * root * normals(draws, t[0], num_arms))
         early = t[0] <= params.pre_pulls * num_arms
         planned = (t[0] - 1) // jnp.maximum(params.pre_pulls, 1)
         action = materialize(jnp.where(early, planned, argmax(sample)).astype(jnp.int32))
@@ -56,7 +65,8 @@ def program(num_arms: int) -> Program:
 
     def update(params, state, draws, t, note, message, used):
         action, sample = note
-        return with_reward(state, action, clip01(message), from_zero=True), sample
+        means, played = with_reward(state.means, action, clip01(message))
+        return State(means, columns.replaced(state.inverse_root, action, played.inverse_root)), sample
 
     # what a draw spends follows from the rewards that every arm has been paid, and seen, by then
     return Program(init, act, encode, update, lockstep=True)
@@ -154,7 +164,7 @@ def gdp_thompson(
         schedule=(Span(1, horizon),),
         params=params,
         guarantee=claim._replace(claimed=claim.spend(params)[0]),
-        version=("gdp_thompson", 1, (num_arms,)),
+        version=("gdp_thompson", 2, (num_arms,)),
         config={},
         rewards=Rewards(0.0, 1.0, "clip"),
     )

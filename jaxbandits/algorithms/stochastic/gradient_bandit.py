@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax.numpy as jnp
 
 from jaxbandits.learners.transformations import begin, examined, step
-from jaxbandits.numerics import fixed_sum, inverse_cdf, materialize, one_hot, tree_where
+from jaxbandits.numerics import SUMMED, fixed_sum, inverse_cdf, materialize, moved_mean, one_hot, tree_where, two_sum
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.typing import Array, Float, Scalar
 from jaxbandits.validation import factory, integer, number
@@ -32,8 +32,12 @@ class State(NamedTuple):
 
     # H, the arms' preferences
     preferences: Float[Array, " K"]
+    # what rounding left out of them; an optimizer takes its steps from the rounded ones, and leaves nothing
+    left_out: Float[Array, " K"]
     # mean of the rewards so far
     mean: Float[Array, ""]
+    # what rounding left out of it
+    rest: Float[Array, ""]
     # the optimizer's own; () for plain ascent
     optimizer: Any
 
@@ -45,7 +49,8 @@ def program(num_arms: int, optimizer: Any, baseline: bool) -> Program:
     def init(params, draws):
         preferences = jnp.zeros(num_arms, draws.dtype)
         inner = () if optimizer is None else begin(optimizer, preferences)
-        return State(preferences, jnp.zeros((), draws.dtype), inner)
+        zero = jnp.zeros((), draws.dtype)
+        return State(preferences, preferences, zero, zero, inner)
 
     def act(params, state, draws, t, context):
         weights = jnp.exp(state.preferences - materialize(jnp.max(state.preferences)))
@@ -65,16 +70,18 @@ def program(num_arms: int, optimizer: Any, baseline: bool) -> Program:
         # the gradient of log policy[action] in the preferences, times how much better than the baseline the reward was
         ascent = materialize(reward - before) * (one_hot(action, num_arms).astype(policy.dtype) - policy)
         if optimizer is None:
-            preferences, inner = state.preferences + params.learning_rate * ascent, ()
+            preferences, left_out = two_sum(state.preferences, state.left_out, params.learning_rate * ascent)
+            inner = ()
         else:
             preferences, inner = step(optimizer, -ascent, state.optimizer, state.preferences)
-        mean = state.mean + (reward - state.mean) / t.astype(reward.dtype)
+            left_out = state.left_out
+        mean, rest = moved_mean(state.mean, state.rest, reward, 1 / t.astype(reward.dtype))
         finite = jnp.all(jnp.isfinite(preferences)) & jnp.isfinite(mean)
-        after = State(preferences, mean, inner)
+        after = State(preferences, left_out, mean, rest, inner)
         return tree_where(finite, after, state), ()
 
     # the baseline counts the rewards it has seen by t
-    return Program(init, act, encode, update, lockstep=baseline)
+    return Program(init, act, encode, update, lockstep=baseline, float32_plays=None if optimizer is None else SUMMED)
 
 
 @factory
@@ -163,7 +170,7 @@ def gradient_bandit(
         schedule=(Span(1, horizon),),
         params=Params(rate),
         guarantee=Guarantee(),
-        version=("gradient_bandit", 1, static),
+        version=("gradient_bandit", 2, static),
         config={},
         rewards=Rewards(),
     )

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
+from jaxbandits.algorithms.stochastic import arm_means
 from jaxbandits.algorithms.stochastic.bernoulli_index import room_above
 from jaxbandits.numerics import argmax, columns, lanes_last, materialize, materialize_all
 from jaxbandits.numerics.few import at_the_few
@@ -25,8 +26,7 @@ ABSOLUTE, RELATIVE = 2e-6, 1e-4
 class State(NamedTuple):
     """What KL-UCB remembers of the arms, `columns` [K]."""
 
-    mean: columns.Columns
-    pulls: columns.Columns
+    means: arm_means.Means
     # mean log mean + (1 - mean) log (1 - mean)
     entropy: columns.Columns
     # the arm played last
@@ -43,15 +43,17 @@ def surely_leads(state: State, log_t: Float[Array, ""]) -> Bool[Array, ""]:
 
     Its index q alone is solved for. Arm k's is below q where q > mean and N d(mean, q) > ln t.
     """
-    room = index_room(columns.entry(state.mean, state.leader), columns.entry(state.pulls, state.leader), log_t)
+    mean, pulls = (columns.entry(x, state.leader) for x in (state.means.mean, state.means.pulls))
+    room = index_room(mean, pulls.astype(mean.dtype), log_t)
     low, high, room = materialize_all([jnp.log(1 - room), jnp.log(room), room])
 
     def beaten(mean, pulls, entropy, here):
         divergence = entropy - mean * low - (1 - mean) * high
-        return here | ((pulls * (divergence - ABSOLUTE) > log_t * (1 + RELATIVE)) & (1 - room > mean))
+        evidence = pulls.astype(mean.dtype) * (divergence - ABSOLUTE)
+        return here | ((evidence > log_t * (1 + RELATIVE)) & (1 - room > mean))
 
-    arms = columns.marks(state.mean, state.leader)
-    return columns.every(columns.each(beaten, state.mean, state.pulls, state.entropy, arms))
+    arms = columns.marks(state.entropy, state.leader)
+    return columns.every(columns.each(beaten, state.means.mean, state.means.pulls, state.entropy, arms))
 
 
 @lanes_last
@@ -59,9 +61,9 @@ def leader_of(sure, state, log_t):
     """The lowest arm of the largest index. Lanes that are `sure` of the arm played last solve for no other index."""
 
     def solved(_, mean, pulls, log_t):
-        return argmax(-index_room(mean, pulls, log_t), axis=0)[None]
+        return argmax(-index_room(mean, pulls.astype(mean.dtype), log_t), axis=0)[None]
 
-    mean, pulls = (columns.together(x) for x in (state.mean, state.pulls))
+    mean, pulls = columns.together(state.means.mean), columns.together(state.means.pulls)
     rows = (x.reshape(x.shape[0], -1) for x in (state.leader[None], mean, pulls, log_t[None]))
     return at_the_few(~sure.reshape(-1), solved, *rows).reshape(jnp.shape(state.leader))
 
@@ -71,8 +73,8 @@ def program(num_arms: int) -> Program:
     """KL-UCB's functions."""
 
     def init(params, draws):
-        zeros = columns.full(num_arms, 0, draws.dtype)
-        return State(zeros, zeros, zeros, jnp.int32(0))
+        none = arm_means.no_plays(num_arms, draws.dtype, mean=0.0)
+        return State(none, columns.full(num_arms, 0, draws.dtype), jnp.int32(0))
 
     def act(params, state, draws, t, context):
         log_t = jnp.log(t[0].astype(draws.dtype))
@@ -86,15 +88,9 @@ def program(num_arms: int) -> Program:
 
     def update(params, state, draws, t, note, message, used):
         message = unit_reward(message)  # again here: reports may be corrupted on their way
-        mean, pulls = columns.entry(state.mean, note), materialize(columns.entry(state.pulls, note) + 1)
-        mean = materialize(jnp.clip(mean + (message - mean) / pulls, 0, 1))
-        entropy = materialize(x_log_x(mean) + x_log_x(1 - mean))
-        return State(
-            mean=columns.replaced(state.mean, note, mean),
-            pulls=columns.replaced(state.pulls, note, pulls),
-            entropy=columns.replaced(state.entropy, note, entropy),
-            leader=note,
-        ), ()
+        means, played = arm_means.with_reward(state.means, note, message)
+        entropy = materialize(x_log_x(played.mean) + x_log_x(1 - played.mean))
+        return State(means, columns.replaced(state.entropy, note, entropy), leader=note), ()
 
     return Program(init, act, encode, update)
 
@@ -155,7 +151,7 @@ def kl_ucb(*, num_arms: int, horizon: int) -> Algorithm:
         schedule=(Span(1, horizon),),
         params=(),
         guarantee=Guarantee(),
-        version=("kl_ucb", 2, (num_arms,)),
+        version=("kl_ucb", 3, (num_arms,)),
         config={},
         rewards=Rewards(0.0, 1.0, "clip"),
     )

@@ -10,12 +10,12 @@ from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxbandits.algorithms.stochastic.arm_rows import rows_before_play, with_reward
+from jaxbandits.algorithms.stochastic import arm_means
 from jaxbandits.algorithms.stochastic.kl_ucb import unit_reward
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, response_event, view_message
 from jaxbandits.mechanisms.laplace import laplace_scale
 from jaxbandits.mechanisms.randomized_response import randomized_response, response_bound
-from jaxbandits.numerics import argmax
+from jaxbandits.numerics import columns, materialize
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import choice, factory, integer
@@ -37,6 +37,14 @@ class Params(NamedTuple):
     mechanism_scale: Any
 
 
+class State(NamedTuple):
+    """What the learner knows of the arms' reports."""
+
+    means: arm_means.Means
+    # 1 / sqrt(N); 0 before an arm's first play
+    inverse_root: columns.Columns
+
+
 def _events(mechanism, params):
     scale = params.noise_scale * params.mechanism_scale
     if mechanism == "laplace":
@@ -48,16 +56,18 @@ def _events(mechanism, params):
 def program(num_arms: int, mechanism: str) -> Program:
     """The functions of UCB on private reports."""
 
-    # state [K, 3]: the rows of `arm_rows`, with reports for rewards. A play writes one row.
     def init(params, draws):
-        return rows_before_play(num_arms, draws.dtype, mean=0.0)
+        return State(arm_means.no_plays(num_arms, draws.dtype, mean=0.0), columns.full(num_arms, 0, draws.dtype))
 
     def act(params, state, draws, t, context):
         log = jnp.log(t[0].astype(draws.dtype))
         radius = params.radius_scale * jnp.sqrt(log)
         enough = jnp.maximum(params.min_pulls * log, 1)
-        index = jnp.where(state[:, 2] >= enough, state[:, 0] + radius * state[:, 1], UNREADY)
-        action = argmax(index)
+        index = columns.each(
+            lambda mean, root, pulls: jnp.where(pulls.astype(mean.dtype) >= enough, mean + radius * root, UNREADY),
+            state.means.mean, state.inverse_root, state.means.pulls,
+        )  # fmt: skip
+        action = materialize(columns.argmax(index))
         return jnp.full(t.shape, action), None, action
 
     def encode(params, note, draws, t, context, action, reward, play):
@@ -68,7 +78,8 @@ def program(num_arms: int, mechanism: str) -> Program:
 
     def update(params, state, draws, t, note, message, used):
         message = jnp.where(jnp.isfinite(message), message, 0)  # a report may be attacked on its way
-        return with_reward(state, note, message, from_zero=True), ()
+        means, played = arm_means.with_reward(state.means, note, message)
+        return State(means, columns.replaced(state.inverse_root, note, played.inverse_root)), ()
 
     return Program(init, act, encode, update)
 
@@ -144,7 +155,7 @@ def ldp_ucb(
         radius_scale, min_pulls = math.sqrt(2) * response_bound(float(epsilon)), 0.0
     params = Params(scale, radius_scale, min_pulls, 1.0)
     claim = guarantee("local", "reward", partial(_events, mechanism), view_message)
-    version = ("ldp_ucb", 1, (num_arms, mechanism))
+    version = ("ldp_ucb", 2, (num_arms, mechanism))
     return Algorithm(
         program=program(num_arms, mechanism),
         schedule=(Span(1, horizon),),

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxbandits.algorithms.stochastic.arm_rows import rows_before_play
-from jaxbandits.numerics import argmax, materialize
+from jaxbandits.algorithms.stochastic import arm_means
+from jaxbandits.numerics import columns, materialize
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import factory, integer, number
@@ -22,17 +22,24 @@ class Params(NamedTuple):
     log_share: Any
 
 
+class State(NamedTuple):
+    """What MOSS knows of the arms."""
+
+    means: arm_means.Means
+    # it changes with its own arm's plays only, so that a play computes one
+    index: columns.Columns
+
+
 @cache
 def program(num_arms: int) -> Program:
     """MOSS's functions."""
 
-    # state [K, 3]: index, mean reward, pulls. An index changes with its own arm's plays only, so a play computes one
-    # row.
     def init(params, draws):
-        return rows_before_play(num_arms, draws.dtype)
+        index = columns.full(num_arms, arm_means.UNPLAYED, draws.dtype)
+        return State(arm_means.no_plays(num_arms, draws.dtype), index)
 
     def act(params, state, draws, t, context):
-        action = argmax(state[:, 0])
+        action = materialize(columns.argmax(state.index))
         return jnp.full(t.shape, action), None, action
 
     def encode(params, note, draws, t, context, action, reward, play):
@@ -42,12 +49,11 @@ def program(num_arms: int) -> Program:
         message = jnp.where(
             jnp.isfinite(message), message, 0
         )  # here and not in `encode`: reports may be corrupted on their way
-        _, mean, pulls = state[note]
-        pulls = materialize(pulls + 1)
-        inverse = materialize(1 / pulls)
-        mean = materialize(mean + (message - mean) * inverse)
-        bonus = jnp.sqrt(jnp.maximum(params.log_share - jnp.log(pulls), 0) * inverse)
-        return state.at[note].set(jnp.stack([materialize(mean + params.bonus_scale * bonus), mean, pulls])), ()
+        means, played = arm_means.with_reward(state.means, note, message)
+        log = jnp.log(played.pulls.astype(message.dtype))
+        bonus = jnp.sqrt(jnp.maximum(params.log_share - log, 0)) * played.inverse_root
+        index = materialize(played.mean + params.bonus_scale * bonus)
+        return State(means, columns.replaced(state.index, note, index)), ()
 
     return Program(init, act, encode, update)
 
@@ -100,7 +106,7 @@ def moss(*, num_arms: int, horizon: int, bonus_scale: Scalar = 1.0) -> Algorithm
         schedule=(Span(1, horizon),),
         params=params,
         guarantee=Guarantee(),
-        version=("moss", 1, (num_arms,)),
+        version=("moss", 2, (num_arms,)),
         config={},
         rewards=Rewards(),
     )

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.numerics import columns, count, materialize
+from jaxbandits.numerics import columns, count, materialize, materialize_all, moved_mean
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.typing import Array, Float, Int, Scalar
 from jaxbandits.validation import factory, integer, number
@@ -32,8 +32,10 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """Every layer's arms, and who is out where."""
 
-    # mean and pulls of an arm in a layer
+    # mean of an arm in a layer, and what rounding left out of it
     arms: Float[Array, "L K 2"]
+    # of an arm in a layer
+    pulls: Int[Array, "L K"]
     # `columns` [K]: the highest layer that removed an arm, 0 while none did. The arm is out of that layer and of all
     # below it.
     removed: columns.Columns
@@ -55,20 +57,20 @@ def program(num_arms: int, layers: int) -> Program:
     """The functions of the race."""
 
     def init(params, draws):
-        return State(jnp.zeros((layers, num_arms, 2), draws.dtype), columns.full(num_arms, 0, jnp.int32))
+        arms, pulls = jnp.zeros((layers, num_arms, 2), draws.dtype), jnp.zeros((layers, num_arms), jnp.int32)
+        return State(arms, pulls, columns.full(num_arms, 0, jnp.int32))
 
-    def layer_columns(state, layer):
-        row = state.arms[layer - 1]
+    def pulls_and_active(state, layer):
         active = columns.each(lambda highest: highest < layer, state.removed)
-        return columns.apart(row[:, 0]), columns.apart(row[:, 1]), active
+        return columns.apart(state.pulls[layer - 1]), active
 
     def any_active(state, layer):
         return columns.largest(columns.each(lambda highest: -highest, state.removed)) > -layer
 
     def act(params, state, draws, t, context):
         layer = materialize(layer_of(draws.child("layer").bits(t[0]), layers))
-        _, pulls, active = layer_columns(state, layer)
-        fewest_first = columns.each(lambda n, here: jnp.where(here, -n, -jnp.inf), pulls, active)
+        pulls, active = pulls_and_active(state, layer)
+        fewest_first = columns.each(lambda n, here: jnp.where(here, -n, jnp.iinfo(jnp.int32).min), pulls, active)
         # the lowest layer with an active arm: those that the fewest layers have removed
         spare = columns.argmin(state.removed)
         action = materialize(jnp.where(any_active(state, layer), columns.argmax(fewest_first), spare))
@@ -81,20 +83,24 @@ def program(num_arms: int, layers: int) -> Program:
         # here and not in `encode`: reports may be corrupted on their way
         message = jnp.where(jnp.isfinite(message), message, 0)
         layer, arm = note
-        mean, pulls, active = layer_columns(state, layer)
-        learns = any_active(state, layer)
-        old = columns.entry(mean, arm)
-        number = materialize(columns.entry(pulls, arm) + learns.astype(old.dtype))
-        new = materialize(jnp.where(learns, old + (message - old) / jnp.maximum(number, 1), old))
-        mean, pulls = columns.replaced(mean, arm, new), columns.replaced(pulls, arm, number)
-        widths = columns.each(lambda n: width(params, n), pulls)
+        pulls, active = pulls_and_active(state, layer)
+        learns, row = any_active(state, layer), state.arms[layer - 1]
+        old, rest = row[arm]
+        number = materialize(columns.entry(pulls, arm) + learns.astype(jnp.int32))
+        inverse = 1 / jnp.maximum(number, 1).astype(old.dtype)
+        new, rest = materialize_all(
+            [jnp.where(learns, x, y) for x, y in zip(moved_mean(old, rest, message, inverse), (old, rest), strict=True)]
+        )
+        mean, pulls = columns.replaced(columns.apart(row[:, 0]), arm, new), columns.replaced(pulls, arm, number)
+        widths = columns.each(lambda n: width(params, n.astype(new.dtype)), pulls)
         lower = columns.each(lambda here, m, w: jnp.where(here, m - w, -jnp.inf), active, mean, widths)
         largest = materialize(columns.largest(lower))
         removed = columns.each(
             lambda here, m, w, highest: jnp.where(here & (m + w < largest), layer, highest),
             active, mean, widths, state.removed,
         )  # fmt: skip
-        return State(state.arms.at[layer - 1, arm].set(jnp.stack([new, number])), removed), ()
+        arms = state.arms.at[layer - 1, arm].set(jnp.stack([new, rest]))
+        return State(arms, state.pulls.at[layer - 1, arm].set(number), removed), ()
 
     def diagnose(params, state):
         removed = columns.together(state.removed)
@@ -173,7 +179,7 @@ def multilayer_elimination(
         schedule=(Span(1, horizon),),
         params=params,
         guarantee=Guarantee(),
-        version=("multilayer_elimination", 1, (num_arms, layers)),
+        version=("multilayer_elimination", 2, (num_arms, layers)),
         config={},
         rewards=Rewards(0.0, 1.0),
     )

@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxbandits.algorithms.stochastic import episodes
 from jaxbandits.algorithms.stochastic.elimination import after_block
-from jaxbandits.numerics import count, materialize
+from jaxbandits.numerics import count, materialize, materialize_all, moved_mean
 from jaxbandits.protocol import UNDECIDED, Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.typing import Array, Bool, Float, Int, Scalar
 from jaxbandits.validation import factory, integer, number
@@ -42,6 +42,8 @@ class Rounds(NamedTuple):
 
     # `DROPPED` once an arm is out
     mean: Float[Array, " K"]
+    # what rounding left out of it
+    rest: Float[Array, " K"]
     # finished while two arms or more were left
     rounds: Int[Array, ""]
     # the coming play's arm
@@ -80,7 +82,8 @@ def program(num_arms: int) -> Program:
     """The functions of the form whose budget is known: a pull of every active arm a round, all data kept."""
 
     def init(params, draws):
-        return Rounds(jnp.zeros(num_arms, draws.dtype), jnp.int32(0), jnp.int32(0))
+        zeros = jnp.zeros(num_arms, draws.dtype)
+        return Rounds(zeros, zeros, jnp.int32(0), jnp.int32(0))
 
     def act(params, state, draws, t, context):
         return jnp.full(t.shape, state.action), None, state.action
@@ -91,8 +94,8 @@ def program(num_arms: int) -> Program:
     def update(params, state, draws, t, note, message, used):
         arms = jnp.arange(num_arms, dtype=jnp.int32)
         inverse = 1 / (state.rounds + 1).astype(state.mean.dtype)
-        old = state.mean[note]
-        mean = state.mean.at[note].set(materialize(old + (usable(message) - old) * inverse))
+        new, rest = materialize_all(moved_mean(state.mean[note], state.rest[note], usable(message), inverse))
+        mean, rest = state.mean.at[note].set(new), state.rest.at[note].set(rest)
         following = materialize(jnp.min(jnp.where((mean > DROPPED) & (arms > note), arms, num_arms)))
         ends = following == num_arms
         radius = params.width * jnp.sqrt(inverse) + params.corruption_budget * inverse
@@ -100,7 +103,8 @@ def program(num_arms: int) -> Program:
         raced = ends & (count(mean > DROPPED) > 1)
         mean = jnp.where(mean < cut, DROPPED, mean)
         first = jnp.min(jnp.where(mean > DROPPED, arms, num_arms - 1))
-        return Rounds(mean, state.rounds + raced.astype(jnp.int32), materialize(jnp.where(ends, first, following))), ()
+        action = materialize(jnp.where(ends, first, following))
+        return Rounds(mean, rest, state.rounds + raced.astype(jnp.int32), action), ()
 
     def diagnose(params, state):
         return {"active_arms": count(state.mean > DROPPED), "phases": state.rounds}
@@ -252,7 +256,7 @@ def stopping_elimination(
         schedule=schedule,
         params=params,
         guarantee=Guarantee(),
-        version=("stopping_elimination", 1, (num_arms, corruption_budget is None)),
+        version=("stopping_elimination", 2, (num_arms, corruption_budget is None)),
         config={},
         rewards=Rewards(),
     )

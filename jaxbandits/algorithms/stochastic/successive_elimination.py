@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxbandits.numerics import count, materialize
+from jaxbandits.numerics import count, materialize, materialize_all, moved_mean
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.typing import Array, Float, Int, Scalar
 from jaxbandits.validation import factory, integer, number
@@ -31,6 +31,8 @@ class State(NamedTuple):
 
     # ELIMINATED once an arm is out
     mean: Float[Array, " K"]
+    # what rounding left out of it
+    rest: Float[Array, " K"]
     # rounds finished, which is how often every active arm was pulled before this round
     rounds: Int[Array, ""]
     # the coming play's arm
@@ -42,7 +44,8 @@ def program(num_arms: int) -> Program:
     """The functions of successive elimination."""
 
     def init(params, draws):
-        return State(jnp.zeros(num_arms, draws.dtype), jnp.int32(0), jnp.int32(0))
+        zeros = jnp.zeros(num_arms, draws.dtype)
+        return State(zeros, zeros, jnp.int32(0), jnp.int32(0))
 
     def act(params, state, draws, t, context):
         return jnp.full(t.shape, state.action), None, state.action
@@ -56,8 +59,8 @@ def program(num_arms: int) -> Program:
         )  # here and not in `encode`: reports may be corrupted on their way
         dtype, arms = state.mean.dtype, jnp.arange(num_arms, dtype=jnp.int32)
         pulls = (state.rounds + 1).astype(dtype)
-        old = state.mean[note]
-        mean = state.mean.at[note].set(materialize(old + (message - old) / pulls))
+        new, rest = materialize_all(moved_mean(state.mean[note], state.rest[note], message, 1 / pulls))
+        mean, rest = state.mean.at[note].set(new), state.rest.at[note].set(rest)
         # the rest of the round: active arms above the played one
         following = materialize(jnp.min(jnp.where((mean > ELIMINATED) & (arms > note), arms, num_arms)))
         ends = following == num_arms
@@ -65,7 +68,8 @@ def program(num_arms: int) -> Program:
         cut = materialize(jnp.where(ends, jnp.max(mean) - 2 * radius, ELIMINATED))
         mean = jnp.where(mean < cut, ELIMINATED, mean)
         first = jnp.min(jnp.where(mean > ELIMINATED, arms, num_arms - 1))
-        return State(mean, state.rounds + ends.astype(jnp.int32), materialize(jnp.where(ends, first, following))), ()
+        action = materialize(jnp.where(ends, first, following))
+        return State(mean, rest, state.rounds + ends.astype(jnp.int32), action), ()
 
     def diagnose(params, state):
         return {"active_arms": count(state.mean > ELIMINATED)}
@@ -126,7 +130,7 @@ def successive_elimination(
         failure_prob = number("failure_prob", failure_prob, 0.0, 1.0, open_low=True, open_high=True)
         log_term = math.log(4 * num_arms / failure_prob)
     params = Params(number("noise_scale", noise_scale, 0.0), log_term)
-    version = ("successive_elimination", 1, (num_arms,))
+    version = ("successive_elimination", 2, (num_arms,))
     # Windows of one play: with two arms left a round is two plays, so longer windows would be mostly empty.
     return Algorithm(
         program=program(num_arms),

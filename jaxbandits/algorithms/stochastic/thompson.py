@@ -10,9 +10,9 @@ from typing import Any, Literal, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.algorithms.stochastic.arm_rows import rows_before_play, with_reward
+from jaxbandits.algorithms.stochastic import arm_means
 from jaxbandits.algorithms.stochastic.kl_ucb import unit_reward
-from jaxbandits.numerics import argmax, materialize
+from jaxbandits.numerics import argmax, columns, materialize
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.random import Draws, to_exponential, to_normal
 from jaxbandits.typing import Array, Float, Int, Scalar
@@ -24,6 +24,14 @@ class Params(NamedTuple):
 
     # standard deviation of a reward under the Gaussian posterior
     noise_scale: Any
+
+
+class Posterior(NamedTuple):
+    """What the Gaussian posterior follows from."""
+
+    means: arm_means.Means
+    # 1 / sqrt(N); 0 before an arm's first play
+    inverse_root: columns.Columns
 
 
 def _attempt(shape, first, second):
@@ -71,18 +79,19 @@ def program(num_arms: int, posterior: str) -> Program:
     """The functions of Thompson sampling."""
     beta = posterior == "beta"
 
-    # state, beta: int32 [K, 2], failures and successes; Gaussian: [K, 3], the rows of `arm_rows`
+    # state, beta: int32 [K, 2], failures and successes; Gaussian: `Posterior`
     def init(params, draws):
         if beta:
             return jnp.zeros((num_arms, 2), jnp.int32)
-        return rows_before_play(num_arms, draws.dtype)
+        return Posterior(arm_means.no_plays(num_arms, draws.dtype), columns.full(num_arms, 0, draws.dtype))
 
     def act(params, state, draws, t, context):
         if beta:
             failed, won = gammas(draws, t[0], 1 + state.T.reshape(-1).astype(draws.dtype)).reshape(2, num_arms)
             sample = won / (failed + won)
         else:
-            sample = state[:, 0] + params.noise_scale * state[:, 1] * normals(draws, t[0], num_arms)
+            mean, root = columns.together(state.means.mean), columns.together(state.inverse_root)
+            sample = mean + params.noise_scale * root * normals(draws, t[0], num_arms)
         action = materialize(argmax(materialize(sample)))
         return jnp.full(t.shape, action), None, action
 
@@ -95,7 +104,8 @@ def program(num_arms: int, posterior: str) -> Program:
         if beta:  # a corrupted report counts as the bit that is nearer
             return state.at[note, (message.astype(draws.dtype) > 0.5).astype(jnp.int32)].add(1), ()
         message = jnp.where(jnp.isfinite(message), message, 0)
-        return with_reward(state, note, message), ()
+        means, played = arm_means.with_reward(state.means, note, message)
+        return Posterior(means, columns.replaced(state.inverse_root, note, played.inverse_root)), ()
 
     return Program(init, act, encode, update)
 
@@ -154,7 +164,7 @@ def thompson(
     horizon = integer("horizon", horizon, 1)
     posterior = choice("posterior", posterior, ("beta", "gaussian"))
     params = Params(number("noise_scale", noise_scale, 0.0))
-    version = ("thompson", 1, (num_arms, posterior))
+    version = ("thompson", 2, (num_arms, posterior))
     return Algorithm(
         program=program(num_arms, posterior),
         schedule=(Span(1, horizon),),

@@ -5,9 +5,8 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxbandits.algorithms.stochastic import arm_columns
-from jaxbandits.algorithms.stochastic.arm_rows import rows_before_play, with_reward
-from jaxbandits.numerics import UNROLL, argmax, columns, materialize
+from jaxbandits.algorithms.stochastic import arm_means
+from jaxbandits.numerics import columns, materialize
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import factory, integer, number
@@ -20,22 +19,25 @@ class Params(NamedTuple):
     bonus_scale: Any
 
 
+class State(NamedTuple):
+    """What UCB1 knows of the arms."""
+
+    means: arm_means.Means
+    # 1 / sqrt(N); 0 before an arm's first play
+    inverse_root: columns.Columns
+
+
 @cache
 def program(num_arms: int) -> Program:
     """UCB1's functions. The index is in `act`: mean + bonus_scale sqrt(2 ln t / N)."""
-    few = num_arms <= UNROLL
 
-    # state: `arm_columns.Columns` of few arms, the rows [K, 3] of `arm_rows` of many
     def init(params, draws):
-        return (arm_columns.columns_before_play if few else rows_before_play)(num_arms, draws.dtype)
+        return State(arm_means.no_plays(num_arms, draws.dtype), columns.full(num_arms, 0, draws.dtype))
 
     def act(params, state, draws, t, context):
         bonus = params.bonus_scale * jnp.sqrt(2 * jnp.log(t[0].astype(draws.dtype)))
-        if few:
-            index = columns.each(lambda mean, root: mean + bonus * root, state.mean, state.inverse_root)
-            action = materialize(columns.argmax(index))
-        else:
-            action = argmax(state[:, 0] + bonus * state[:, 1])
+        index = columns.each(lambda mean, root: mean + bonus * root, state.means.mean, state.inverse_root)
+        action = materialize(columns.argmax(index))
         return jnp.full(t.shape, action), None, action
 
     def encode(params, note, draws, t, context, action, reward, play):
@@ -44,7 +46,8 @@ def program(num_arms: int) -> Program:
     def update(params, state, draws, t, note, message, used):
         # here and not in `encode`: reports may be corrupted on their way
         message = jnp.where(jnp.isfinite(message), message, 0)
-        return (arm_columns.with_reward if few else with_reward)(state, note, message), ()
+        means, played = arm_means.with_reward(state.means, note, message)
+        return State(means, columns.replaced(state.inverse_root, note, played.inverse_root)), ()
 
     return Program(init, act, encode, update)
 
@@ -96,7 +99,7 @@ def ucb1(*, num_arms: int, horizon: int, bonus_scale: Scalar = 1.0) -> Algorithm
         schedule=(Span(1, horizon),),
         params=params,
         guarantee=Guarantee(),
-        version=("ucb1", 1, (num_arms,)),
+        version=("ucb1", 2, (num_arms,)),
         config={},
         rewards=Rewards(),
     )

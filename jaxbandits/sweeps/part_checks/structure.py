@@ -112,7 +112,7 @@ def check_algorithm(algorithm: Any, label: str, factory: Callable[..., Any] | No
         raise ValueError(
             f"{label}: its factory must return an Algorithm, it returned {what(algorithm)}{at_line(factory)}"
         )
-    _check_functions(algorithm.program, Program, f"{label}: Algorithm.program", ("hints", "lockstep"))
+    _check_functions(algorithm.program, Program, f"{label}: Algorithm.program", ("hints", "lockstep", "float32_plays"))
     where = at_line(algorithm.program.act)
     if not isinstance(algorithm.program.hints, Hints):
         raise ValueError(f"{label}: Program.hints must be a Hints, not {what(algorithm.program.hints)}{where}")
@@ -120,6 +120,9 @@ def check_algorithm(algorithm: Any, label: str, factory: Callable[..., Any] | No
         raise ValueError(
             f"{label}: Program.lockstep must be True or False, not {what(algorithm.program.lockstep)}{where}"
         )
+    plays = algorithm.program.float32_plays
+    if plays is not None and not (isinstance(plays, int) and plays > 0):
+        raise ValueError(f"{label}: Program.float32_plays must be a number of plays or None, not {what(plays)}{where}")
     if not isinstance(algorithm.program.hints.kept, tuple):
         raise ValueError(
             f"{label}: Hints.kept must be a tuple of names, not {what(algorithm.program.hints.kept)}{where}"

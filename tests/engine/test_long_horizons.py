@@ -1,0 +1,151 @@
+"""float32 over long horizons: from where counts stand at 2^24 - 8, plays in float32 decide and learn as in float64.
+
+A mean that is one float32 hardly moves there, and a float32 count stops at 2^24. docs/determinism.md has a table of
+what every algorithm adds up, and how.
+"""
+
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import pytest
+from on_tape import on_tape
+from uncompiled import uncompiled
+
+import jaxbandits as jb
+from jaxbandits import catalogue
+from jaxbandits.numerics import moved_mean
+from jaxbandits.random import Draws
+
+a = jb.algorithms
+COUNT, PLAYS, MEANS = 2**24 - 8, 64, np.array([0.875, 0.75, 0.625])  # sums of so many of these are float32 numbers
+REWARDS = np.random.default_rng(7).random((PLAYS, 3)).astype(np.float32)
+LAYERS = 26
+ROOT = np.full(3, COUNT**-0.5)
+
+
+class Late(NamedTuple):
+    """An algorithm after many plays."""
+
+    make: Any
+    # {field: value} of its state, at any depth
+    state: dict
+    # (mean, what rounding left out of it, count) of everything that it keeps a mean of
+    means: Any
+    # whether its plays are those in float64: it draws nothing
+    decides: bool = True
+
+
+def of_arms(state):
+    return state.means
+
+
+def of_rounds(state):
+    return state.mean, state.rest, state.rounds + (np.arange(3) < state.action)
+
+
+def entropy_of(mean):
+    return mean * np.log(mean) + (1 - mean) * np.log(1 - mean)
+
+
+make = partial(partial, num_arms=3, horizon=2**26)
+ARMS = {"mean": MEANS, "pulls": [COUNT] * 3, "inverse_root": ROOT}
+LATE = {
+    "ucb1": Late(make(a.ucb1), ARMS, of_arms),
+    "moss": Late(make(a.moss), ARMS | {"index": MEANS}, of_arms),
+    "kl_ucb": Late(make(a.kl_ucb), ARMS | {"entropy": entropy_of(MEANS)}, of_arms),
+    "thompson": Late(make(a.thompson, posterior="gaussian"), ARMS, of_arms, decides=False),
+    "gdp_thompson": Late(make(a.gdp_thompson), ARMS, of_arms, decides=False),
+    "ldp_ucb": Late(make(a.ldp_ucb, epsilon=np.inf), ARMS, of_arms),
+    "robust_ucb": Late(
+        make(a.robust_ucb, moment_bound=1e6),
+        {"arms": np.stack([MEANS, ROOT, MEANS * COUNT, 0 * MEANS], axis=1), "pulls": [COUNT] * 3},
+        lambda state: (state.arms[:, 2] / state.pulls, state.arms[:, 3] / state.pulls, state.pulls),
+    ),
+    "successive_elimination": Late(
+        make(a.successive_elimination, noise_scale=1e6), {"mean": MEANS, "rounds": COUNT}, of_rounds
+    ),
+    "stopping_elimination": Late(
+        make(a.stopping_elimination, noise_scale=1e6, corruption_budget=0.0), {"mean": MEANS, "rounds": COUNT},
+        of_rounds,
+    ),
+    "multilayer_elimination": Late(
+        make(a.multilayer_elimination, width_scale=1e3),
+        {"arms": [np.stack([MEANS, 0 * MEANS], axis=1)] * LAYERS, "pulls": [[COUNT] * 3] * LAYERS},
+        lambda state: (state.arms[..., 0], state.arms[..., 1], state.pulls), decides=False,
+    ),
+    "dp_ts_ucb": Late(
+        make(a.dp_ts_ucb), {"fresh_sum": MEANS * COUNT, "fresh": [COUNT] * 3, "size": [COUNT] * 3},
+        lambda state: (state.fresh_sum / state.fresh, state.fresh_rest / state.fresh, state.fresh), decides=False,
+    ),
+    "gradient_bandit": Late(
+        make(a.gradient_bandit), {"mean": MEANS[0]}, lambda state: (state.mean, state.rest, 3 * COUNT), decides=False
+    ),
+}  # fmt: skip
+
+
+def filled(state, values):
+    """A state whose fields of these names have these values, in the form and of the type of the fields."""
+
+    def put(x, value):
+        if isinstance(x, tuple):  # columns
+            return tuple(entry.dtype.type(v) for entry, v in zip(x, value, strict=True))
+        return np.broadcast_to(np.asarray(value, x.dtype), x.shape)
+
+    if not hasattr(state, "_fields"):
+        return state
+    return type(state)(*(put(x, values[k]) if k in values else filled(x, values) for k, x in state._asdict().items()))
+
+
+def played(late, dtype):
+    """The state where counts stand at `COUNT`, and actions [P], messages [P] and states [P, ...] of the plays then."""
+    algorithm, draws = late.make(), Draws(np.uint32(5), "alg", dtype)
+    params = jax.tree.map(dtype, algorithm.params)
+    with jax.enable_x64(dtype == np.float64):
+        state = filled(jax.tree.map(np.asarray, uncompiled(algorithm.program.init)(params, draws)), late.state)
+        return state, *on_tape(algorithm, np.zeros((PLAYS, 0)), REWARDS, draws, dtype, state, 3 * COUNT)
+
+
+def total(means):
+    """The sum of all rewards, and their number."""
+    mean, rest, count = (np.float64(x) for x in means)
+    return np.sum((mean + rest) * count), np.sum(count)
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_counts_and_means_go_on_beyond_2_24(name):
+    late = LATE[name]
+    before, action, message, states = played(late, np.float32)
+    (old, first), (new, last) = (total(late.means(s)) for s in (before, jax.tree.map(lambda x: x[-1], states)))
+    if name == "gradient_bandit":  # its clock is the play
+        new, last = new * (first + PLAYS) / first, first + PLAYS
+    assert last - first == PLAYS
+    assert new - old == pytest.approx(np.sum(message, dtype=np.float64), abs=1e-4)
+    if late.decides:
+        np.testing.assert_array_equal(action, played(late, np.float64)[1])
+
+
+def test_every_algorithm_is_in_the_table():
+    """What it adds up, and whether its program says that float32 does not hold it."""
+    text = (Path(__file__).parents[2] / "docs/determinism.md").read_text().split("## Long runs in float32")[1]
+    rows = [row for row in text.split("## ")[0].splitlines() if row.startswith("| ")]
+    warned = next(row for row in rows if "a sweep warns" in row)
+    for name in a.__all__:
+        assert any(f"`{name}`" in row for row in rows), name
+        limited = catalogue.case(name)[0].program.float32_plays is not None
+        assert limited == (f"`{name}`" in warned.split(";")[0])
+
+
+def test_a_mean_of_2_24_and_more_rewards_is_the_exact_one():
+    """A tape of failures after 2^24 successes, and the other way round; a float32 alone does not move at all."""
+    for first in (1.0, 0.0):
+        mean, rest = alone, _ = np.float32(first), np.float32(0)
+        for k in range(1, 200):
+            inverse = np.float32(1 / (2**24 + k))
+            mean, rest = moved_mean(mean, rest, np.float32(1 - first), inverse)
+            alone = alone + (np.float32(1 - first) - alone) * inverse
+        share = 199 / (2**24 + 199)
+        assert abs(float(mean) + float(rest) - (1 - share if first else share)) < 1e-12
+    assert alone > 0
