@@ -35,7 +35,7 @@ test:
 	$(PYTEST) -m "not pages"
 
 pages:
-	@echo "make pages: documentation, gallery, notebooks, examples, blocks of pages and the wheel; at most 15 minutes on two idle cores"
+	@echo "make pages: documentation, docstrings, gallery, notebooks, examples, blocks of pages and the wheel; at most 15 minutes on two idle cores"
 	@$(MAKE) --no-print-directory $(INSTALLED)
 	$(PYTEST) -m pages
 	@$(MAKE) --no-print-directory wheel

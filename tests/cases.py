@@ -34,6 +34,9 @@ def pytest_collection_modifyitems(items):
         places.setdefault(group, (not group.endswith(LONG_FILES), len(places)))
         item.add_marker(pytest.mark.xdist_group(group))
         item.group = group
+        # examples of docstrings are pages, but where a change of their module is tested at once (quick.py)
+        if not isinstance(item, pytest.Function) and item.config.change is None:
+            item.add_marker(pytest.mark.pages)
     items.sort(key=lambda item: places[item.group])
 
 
