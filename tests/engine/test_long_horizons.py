@@ -16,6 +16,7 @@ from uncompiled import uncompiled
 
 import jaxbandits as jb
 from jaxbandits import catalogue
+from jaxbandits.algorithms.stochastic import arm_means
 from jaxbandits.numerics import moved_mean
 from jaxbandits.random import Draws
 
@@ -39,7 +40,8 @@ class Late(NamedTuple):
 
 
 def of_arms(state):
-    return state.means
+    means = getattr(state, "means", state)
+    return uncompiled(arm_means.read)(*(np.stack(x) for x in means))
 
 
 def of_rounds(state):
@@ -51,7 +53,7 @@ def entropy_of(mean):
 
 
 make = partial(partial, num_arms=3, horizon=2**26)
-ARMS = {"mean": MEANS, "pulls": [COUNT] * 3, "inverse_root": ROOT}
+ARMS = {"mean": MEANS, "inverse_root": ROOT, "digits": [COUNT % 2**12] * 3}
 LATE = {
     "ucb1": Late(make(a.ucb1), ARMS, of_arms),
     "moss": Late(make(a.moss), ARMS | {"index": MEANS}, of_arms),
@@ -125,6 +127,22 @@ def test_counts_and_means_go_on_beyond_2_24(name):
     assert new - old == pytest.approx(np.sum(message, dtype=np.float64), abs=1e-4)
     if late.decides:
         np.testing.assert_array_equal(action, played(late, np.float64)[1])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_an_arm_is_read_as_it_was_written(dtype):
+    """Counts exactly, up to 2^31; what rounding left out of a mean to 19 bits."""
+    rng = np.random.default_rng(3)
+    pulls = np.concatenate([np.arange(1, 5000), rng.integers(1, 2**31, 20_000), [2**31 - 1, 2**24, 2**24 + 1]])
+    mean = (rng.normal(size=len(pulls)) * 10.0 ** rng.integers(-20, 20, len(pulls))).astype(dtype)
+    mean[:100] = 0
+    rest = (mean * np.finfo(dtype).eps * rng.uniform(-0.5, 0.5, len(pulls))).astype(dtype)
+    with jax.enable_x64(dtype == np.float64):
+        arm = arm_means.Arm(mean, rest, pulls.astype(np.int32))
+        found = uncompiled(lambda arm: arm_means.read(*arm_means.written(arm)))(arm)
+    np.testing.assert_array_equal(found.pulls, pulls)
+    np.testing.assert_array_equal(found.mean, mean)
+    assert np.all(np.abs(found.rest - rest) <= np.abs(mean) * np.finfo(dtype).eps * 2.0**-19)
 
 
 def test_every_algorithm_is_in_the_table():

@@ -17,7 +17,6 @@ import jaxbandits as jb
 from jaxbandits import algorithms as a
 from jaxbandits.adversaries import huber
 from jaxbandits.algorithms.stochastic.arm_means import Means
-from jaxbandits.algorithms.stochastic.thompson import Posterior
 from jaxbandits.environments import bernoulli_arms, gaussian_arms
 from jaxbandits.random import Draws
 
@@ -123,7 +122,7 @@ def test_thompson_plays_an_arm_as_often_as_its_posterior_says():
     assert abs(got - np.mean(stats.beta(1, 3).sf(stats.beta(4, 5).ppf(grid)))) > 0.02  # without the uniform prior
 
     mean, root = np.array([[0.5, 0.6], [1 / math.sqrt(4), 1 / math.sqrt(9)]], np.float32)
-    state = Posterior(Means(tuple(mean), tuple(0 * mean), (np.int32(4), np.int32(9))), tuple(root))
+    state = Means(tuple(mean), tuple(root), (np.int32(4), np.int32(9)))
     for scale in (0.3, 1.0):
         want = stats.norm.sf(0.1 / (scale * math.sqrt(1 / 4 + 1 / 9)))
         got = shares(a.thompson(num_arms=2, horizon=10, posterior="gaussian", noise_scale=scale), state)[0]

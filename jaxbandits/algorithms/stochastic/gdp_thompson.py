@@ -35,25 +35,17 @@ class Params(NamedTuple):
     delta: Any
 
 
-class State(NamedTuple):
-    """What is known of the arms. Every arm begins with one reward of 0."""
-
-    means: Means
-    # 1 / sqrt(N)
-    inverse_root: columns.Columns
-
-
 @cache
 def program(num_arms: int) -> Program:
     """The functions of Gaussian Thompson sampling."""
 
     def init(params, draws):
         zero, one = (columns.full(num_arms, value, draws.dtype) for value in (0, 1))
-        return State(Means(zero, zero, columns.full(num_arms, 1, jnp.int32)), one)
+        return Means(zero, one, columns.full(num_arms, 1, jnp.int32))  # every arm begins with one reward of 0
 
     def act(params, state, draws, t, context):
         scale = params.mechanism_scale * params.deviation
-        mean, root = columns.together(state.means.mean), columns.together(state.inverse_root)
+        mean, root = columns.together(state.mean), columns.together(state.inverse_root)
         sample = materialize(mean + scale * root * normals(draws, t[0], num_arms))
         early = t[0] <= params.pre_pulls * num_arms
         planned = (t[0] - 1) // jnp.maximum(params.pre_pulls, 1)
@@ -65,8 +57,7 @@ def program(num_arms: int) -> Program:
 
     def update(params, state, draws, t, note, message, used):
         action, sample = note
-        means, played = with_reward(state.means, action, clip01(message))
-        return State(means, columns.replaced(state.inverse_root, action, played.inverse_root)), sample
+        return with_reward(state, action, clip01(message))[0], sample
 
     # what a draw spends follows from the rewards that every arm has been paid, and seen, by then
     return Program(init, act, encode, update, lockstep=True)

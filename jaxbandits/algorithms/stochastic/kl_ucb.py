@@ -33,9 +33,9 @@ class State(NamedTuple):
     leader: Int[Array, ""]
 
 
-def index_room(mean, pulls, log_t):
+def index_room(mean, inverse_root, log_t):
     """1 - index of an arm; -1 before its first play. Any equal shapes."""
-    return jnp.where(pulls > 0, room_above(mean, log_t / jnp.maximum(pulls, 1)), -1)
+    return jnp.where(inverse_root > 0, room_above(mean, log_t * inverse_root * inverse_root), -1)
 
 
 def surely_leads(state: State, log_t: Float[Array, ""]) -> Bool[Array, ""]:
@@ -43,28 +43,28 @@ def surely_leads(state: State, log_t: Float[Array, ""]) -> Bool[Array, ""]:
 
     Its index q alone is solved for. Arm k's is below q where q > mean and N d(mean, q) > ln t.
     """
-    mean, pulls = (columns.entry(x, state.leader) for x in (state.means.mean, state.means.pulls))
-    room = index_room(mean, pulls.astype(mean.dtype), log_t)
+    mean, root = (columns.entry(x, state.leader) for x in (state.means.mean, state.means.inverse_root))
+    room = index_room(mean, root, log_t)
     low, high, room = materialize_all([jnp.log(1 - room), jnp.log(room), room])
 
-    def beaten(mean, pulls, entropy, here):
+    def beaten(mean, root, entropy, here):
         divergence = entropy - mean * low - (1 - mean) * high
-        evidence = pulls.astype(mean.dtype) * (divergence - ABSOLUTE)
-        return here | ((evidence > log_t * (1 + RELATIVE)) & (1 - room > mean))
+        enough = log_t * (1 + RELATIVE) * root * root
+        return here | ((root > 0) & (divergence - ABSOLUTE > enough) & (1 - room > mean))
 
     arms = columns.marks(state.entropy, state.leader)
-    return columns.every(columns.each(beaten, state.means.mean, state.means.pulls, state.entropy, arms))
+    return columns.every(columns.each(beaten, state.means.mean, state.means.inverse_root, state.entropy, arms))
 
 
 @lanes_last
 def leader_of(sure, state, log_t):
     """The lowest arm of the largest index. Lanes that are `sure` of the arm played last solve for no other index."""
 
-    def solved(_, mean, pulls, log_t):
-        return argmax(-index_room(mean, pulls.astype(mean.dtype), log_t), axis=0)[None]
+    def solved(_, mean, root, log_t):
+        return argmax(-index_room(mean, root, log_t), axis=0)[None]
 
-    mean, pulls = columns.together(state.means.mean), columns.together(state.means.pulls)
-    rows = (x.reshape(x.shape[0], -1) for x in (state.leader[None], mean, pulls, log_t[None]))
+    mean, root = columns.together(state.means.mean), columns.together(state.means.inverse_root)
+    rows = (x.reshape(x.shape[0], -1) for x in (state.leader[None], mean, root, log_t[None]))
     return at_the_few(~sure.reshape(-1), solved, *rows).reshape(jnp.shape(state.leader))
 
 
@@ -88,8 +88,8 @@ def program(num_arms: int) -> Program:
 
     def update(params, state, draws, t, note, message, used):
         message = unit_reward(message)  # again here: reports may be corrupted on their way
-        means, played = arm_means.with_reward(state.means, note, message)
-        entropy = materialize(x_log_x(played.mean) + x_log_x(1 - played.mean))
+        means, mean, _ = arm_means.with_reward(state.means, note, message)
+        entropy = materialize(x_log_x(mean) + x_log_x(1 - mean))
         return State(means, columns.replaced(state.entropy, note, entropy), leader=note), ()
 
     return Program(init, act, encode, update)

@@ -37,14 +37,6 @@ class Params(NamedTuple):
     mechanism_scale: Any
 
 
-class State(NamedTuple):
-    """What the learner knows of the arms' reports."""
-
-    means: arm_means.Means
-    # 1 / sqrt(N); 0 before an arm's first play
-    inverse_root: columns.Columns
-
-
 def _events(mechanism, params):
     scale = params.noise_scale * params.mechanism_scale
     if mechanism == "laplace":
@@ -57,16 +49,17 @@ def program(num_arms: int, mechanism: str) -> Program:
     """The functions of UCB on private reports."""
 
     def init(params, draws):
-        return State(arm_means.no_plays(num_arms, draws.dtype, mean=0.0), columns.full(num_arms, 0, draws.dtype))
+        return arm_means.no_plays(num_arms, draws.dtype, mean=0.0)
 
     def act(params, state, draws, t, context):
         log = jnp.log(t[0].astype(draws.dtype))
         radius = params.radius_scale * jnp.sqrt(log)
-        enough = jnp.maximum(params.min_pulls * log, 1)
-        index = columns.each(
-            lambda mean, root, pulls: jnp.where(pulls.astype(mean.dtype) >= enough, mean + radius * root, UNREADY),
-            state.means.mean, state.inverse_root, state.means.pulls,
-        )  # fmt: skip
+        enough = materialize(1 / jnp.sqrt(jnp.maximum(params.min_pulls * log, 1)))  # of 1 / sqrt(N), 0 without pulls
+
+        def index_of(mean, root):
+            return jnp.where((root > 0) & (root <= enough), mean + radius * root, UNREADY)
+
+        index = columns.each(index_of, state.mean, state.inverse_root)
         action = materialize(columns.argmax(index))
         return jnp.full(t.shape, action), None, action
 
@@ -78,8 +71,7 @@ def program(num_arms: int, mechanism: str) -> Program:
 
     def update(params, state, draws, t, note, message, used):
         message = jnp.where(jnp.isfinite(message), message, 0)  # a report may be attacked on its way
-        means, played = arm_means.with_reward(state.means, note, message)
-        return State(means, columns.replaced(state.inverse_root, note, played.inverse_root)), ()
+        return arm_means.with_reward(state, note, message)[0], ()
 
     return Program(init, act, encode, update)
 

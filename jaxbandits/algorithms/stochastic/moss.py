@@ -49,10 +49,9 @@ def program(num_arms: int) -> Program:
         message = jnp.where(
             jnp.isfinite(message), message, 0
         )  # here and not in `encode`: reports may be corrupted on their way
-        means, played = arm_means.with_reward(state.means, note, message)
-        log = jnp.log(played.pulls.astype(message.dtype))
-        bonus = jnp.sqrt(jnp.maximum(params.log_share - log, 0)) * played.inverse_root
-        index = materialize(played.mean + params.bonus_scale * bonus)
+        means, mean, root = arm_means.with_reward(state.means, note, message)
+        bonus = jnp.sqrt(jnp.maximum(params.log_share + 2 * jnp.log(root), 0)) * root
+        index = materialize(mean + params.bonus_scale * bonus)
         return State(means, columns.replaced(state.index, note, index)), ()
 
     return Program(init, act, encode, update)

@@ -26,14 +26,6 @@ class Params(NamedTuple):
     noise_scale: Any
 
 
-class Posterior(NamedTuple):
-    """What the Gaussian posterior follows from."""
-
-    means: arm_means.Means
-    # 1 / sqrt(N); 0 before an arm's first play
-    inverse_root: columns.Columns
-
-
 def _attempt(shape, first, second):
     """One try of Marsaglia and Tsang 2000 at Gamma(shape), shape >= 1, from two words: value and whether accepted."""
     dtype = shape.dtype
@@ -79,18 +71,18 @@ def program(num_arms: int, posterior: str) -> Program:
     """The functions of Thompson sampling."""
     beta = posterior == "beta"
 
-    # state, beta: int32 [K, 2], failures and successes; Gaussian: `Posterior`
+    # state, beta: int32 [K, 2], failures and successes; Gaussian: `arm_means.Means`
     def init(params, draws):
         if beta:
             return jnp.zeros((num_arms, 2), jnp.int32)
-        return Posterior(arm_means.no_plays(num_arms, draws.dtype), columns.full(num_arms, 0, draws.dtype))
+        return arm_means.no_plays(num_arms, draws.dtype)
 
     def act(params, state, draws, t, context):
         if beta:
             failed, won = gammas(draws, t[0], 1 + state.T.reshape(-1).astype(draws.dtype)).reshape(2, num_arms)
             sample = won / (failed + won)
         else:
-            mean, root = columns.together(state.means.mean), columns.together(state.inverse_root)
+            mean, root = columns.together(state.mean), columns.together(state.inverse_root)
             sample = mean + params.noise_scale * root * normals(draws, t[0], num_arms)
         action = materialize(argmax(materialize(sample)))
         return jnp.full(t.shape, action), None, action
@@ -104,8 +96,7 @@ def program(num_arms: int, posterior: str) -> Program:
         if beta:  # a corrupted report counts as the bit that is nearer
             return state.at[note, (message.astype(draws.dtype) > 0.5).astype(jnp.int32)].add(1), ()
         message = jnp.where(jnp.isfinite(message), message, 0)
-        means, played = arm_means.with_reward(state.means, note, message)
-        return Posterior(means, columns.replaced(state.inverse_root, note, played.inverse_root)), ()
+        return arm_means.with_reward(state, note, message)[0], ()
 
     return Program(init, act, encode, update)
 

@@ -19,24 +19,16 @@ class Params(NamedTuple):
     bonus_scale: Any
 
 
-class State(NamedTuple):
-    """What UCB1 knows of the arms."""
-
-    means: arm_means.Means
-    # 1 / sqrt(N); 0 before an arm's first play
-    inverse_root: columns.Columns
-
-
 @cache
 def program(num_arms: int) -> Program:
     """UCB1's functions. The index is in `act`: mean + bonus_scale sqrt(2 ln t / N)."""
 
     def init(params, draws):
-        return State(arm_means.no_plays(num_arms, draws.dtype), columns.full(num_arms, 0, draws.dtype))
+        return arm_means.no_plays(num_arms, draws.dtype)
 
     def act(params, state, draws, t, context):
         bonus = params.bonus_scale * jnp.sqrt(2 * jnp.log(t[0].astype(draws.dtype)))
-        index = columns.each(lambda mean, root: mean + bonus * root, state.means.mean, state.inverse_root)
+        index = columns.each(lambda mean, root: mean + bonus * root, state.mean, state.inverse_root)
         action = materialize(columns.argmax(index))
         return jnp.full(t.shape, action), None, action
 
@@ -46,8 +38,7 @@ def program(num_arms: int) -> Program:
     def update(params, state, draws, t, note, message, used):
         # here and not in `encode`: reports may be corrupted on their way
         message = jnp.where(jnp.isfinite(message), message, 0)
-        means, played = arm_means.with_reward(state.means, note, message)
-        return State(means, columns.replaced(state.inverse_root, note, played.inverse_root)), ()
+        return arm_means.with_reward(state, note, message)[0], ()
 
     return Program(init, act, encode, update)
 
