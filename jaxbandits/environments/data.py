@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.environments.rows import features_of, few, labels_of
+from jaxbandits.environments.rows import INTEGER, features_of, few, labels_of
 from jaxbandits.environments.rows import read_labelled as read_labelled
 from jaxbandits.environments.rows import read_losses as read_losses
 from jaxbandits.protocol import Environment, Score, Truth, World
@@ -182,7 +182,7 @@ def classification(
     facts = {"num_arms": num_arms, "dim": dim, "reward_range": (0.0, 1.0)}
     if classes.names != tuple(map(str, range(num_arms))):
         facts["arm_names"] = classes.names
-        if classes.numbers:
+        if all(map(INTEGER.fullmatch, classes.names)):
             _say_numbers(classes.names)
     centred = x - x.mean(axis=0)
     _, _, axes = np.linalg.svd(np.cov(centred, rowvar=False).reshape(p, p) if n > 1 else np.eye(p))
