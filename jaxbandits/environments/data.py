@@ -194,7 +194,7 @@ def classification(
     config: dict[str, Any] = {} if isinstance(features, Sequence | np.ndarray | jax.Array) else {"features": x}
     if plain_labels.dtype.kind not in "biuf" or not isinstance(labels, Sequence | np.ndarray | jax.Array):
         config["labels"] = plain_labels
-    return Environment(classification_world(n, num_arms, dim // num_arms), params, facts, None, config)
+    return Environment(classification_world(n, num_arms, dim // num_arms), params, facts, None, config, version=2)
 
 
 def _same_index(features: Any, labels: Any) -> None:

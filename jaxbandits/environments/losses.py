@@ -17,7 +17,7 @@ from jaxbandits.environments import sequences
 from jaxbandits.environments.sequences import NEVER, Losses
 from jaxbandits.protocol import Environment, Score, Truth, World
 from jaxbandits.typing import Matrix, Scalar, Vector
-from jaxbandits.validation import array, factory, integer, number, shown
+from jaxbandits.validation import array, factory, integer, number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -223,11 +223,9 @@ def switching_losses(
     3
     """
     num_arms = integer("num_arms", num_arms, 2)
-    for name, entries in (("cuts", cuts), ("arms", arms)):
-        if not isinstance(entries, list | tuple | np.ndarray) or any(np.ndim(x) for x in entries):
-            raise ValueError(f"{name} = {shown(entries)} must be a list of integers, one a segment")
+    cuts, arms = (array(name, x, 1, remedy="one integer a segment") for name, x in (("cuts", cuts), ("arms", arms)))
     cuts = np.array([integer(f"cuts[{k}]", x, 0, NEVER - 1) for k, x in enumerate(cuts)], np.int32)
-    if len(cuts) == 0 or cuts[0] != 0 or (np.diff(cuts) <= 0).any():
+    if cuts[0] != 0 or (np.diff(cuts) <= 0).any():
         raise ValueError(
             f"cuts = {cuts.tolist()!r} must increase from cuts[0] = 0: the plays done when each segment starts"
         )

@@ -80,15 +80,15 @@ def _classes(marks: Sequence[Any], where: Callable[[int], str]) -> Classes:
         values = [int(mark) for mark in marks]
     else:
         values = [_name(mark) for mark in marks]
-        known: dict[str, Any] = {}
+        first: dict[str, Any] = {}
         for i, (name, mark) in enumerate(zip(values, marks, strict=True)):
-            if isinstance(known.setdefault(name, mark), str) != isinstance(mark, str):
+            if isinstance(first.setdefault(name, mark), str) != isinstance(mark, str):
                 raise ValueError(
-                    f"{where(i)}: the labels {shown(known[name])} and {shown(mark)} have one name: give text"
+                    f"{where(i)}: the labels {shown(first[name])} and {shown(mark)} have one name: give text"
                 )
-    found = sorted(set(values))
-    code = {value: k for k, value in enumerate(found)}
-    return Classes(np.array([code[value] for value in values], np.int64), tuple(map(str, found)))
+    distinct = sorted(set(values))
+    code = {value: k for k, value in enumerate(distinct)}
+    return Classes(np.array([code[value] for value in values], np.int64), tuple(map(str, distinct)))
 
 
 def _name(mark: Any) -> str:
@@ -119,7 +119,7 @@ def features_of(features: Any) -> tuple[np.ndarray[Any, Any], list[str]]:
     if is_frame(features):
         table = of_frame(features, "features")
         x = table.numbers()
-        table.whole_rows(table.names, np.isnan(x), "error")
+        table.complete_rows(table.names, np.isnan(x), "error")
         return x, table.names
     x = array("features", features, 2)
     names = features.names if isinstance(features, Named) else None
@@ -210,10 +210,10 @@ def read_losses(
 
     Examples
     --------
-    >>> import tempfile
+    >>> import pathlib, tempfile
     >>> import jaxbandits as jb
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "losses.csv"
+    ...     path = pathlib.Path(folder) / "losses.csv"
     ...     _ = path.write_text("a,b\\n0,1\\n0.5,0.25\\n")
     ...     jb.read_losses(path).tolist()
     [[0.0, 1.0], [0.5, 0.25]]
@@ -221,7 +221,7 @@ def read_losses(
     choice("missing", missing, ("error", "drop"))
     table = table_of(path, missing_words)
     losses = table.numbers(0.0, 1.0)
-    return losses[table.whole_rows(table.names, np.isnan(losses), missing)]
+    return losses[table.complete_rows(table.names, np.isnan(losses), missing)]
 
 
 def read_labelled(
@@ -269,10 +269,10 @@ def read_labelled(
 
     Examples
     --------
-    >>> import tempfile
+    >>> import pathlib, tempfile
     >>> import jaxbandits as jb
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "flowers.csv"
+    ...     path = pathlib.Path(folder) / "flowers.csv"
     ...     _ = path.write_text("length,kind\\n1.5,rose\\n0.5,iris\\n")
     ...     features, labels = jb.read_labelled(path, label="kind")
     >>> features.tolist(), labels.tolist(), labels.names
@@ -286,13 +286,13 @@ def read_labelled(
     at = table.names.index(str(label))
     rest, marks = table.without(at), _file_marks(table, table.frame.iloc[:, at])
     features = rest.numbers()
+    is_empty = np.isnan(features)
+    if missing == "mean" and not is_empty.all(axis=0).any():
+        features = np.where(is_empty, np.nanmean(features, axis=0), features)
+        is_empty = np.isnan(features)
+    unlabelled = [mark is None for mark in marks]
+    complete = table.complete_rows([str(label), *rest.names], np.column_stack([unlabelled, is_empty]), missing)
+    rows = np.flatnonzero(complete)
+    classes = _classes([marks[i] for i in rows], lambda i: table.where(int(rows[i]), str(label)))
     _say_identifiers(rest, features)
-    gone = np.isnan(features)
-    if missing == "mean" and not gone.all(axis=0).any():
-        features = np.where(gone, np.nanmean(features, axis=0), features)
-        gone = np.isnan(features)
-    unlabelled = np.array([mark is None for mark in marks])
-    rows = table.whole_rows([str(label), *rest.names], np.column_stack([unlabelled, gone]), missing)
-    where = np.arange(len(marks))[rows]
-    classes = _classes([marks[i] for i in where], lambda i: table.where(int(where[i]), str(label)))
-    return named(features[rows], rest.names), named(classes.codes, classes.names)
+    return named(features[complete], rest.names), named(classes.codes, classes.names)

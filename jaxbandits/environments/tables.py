@@ -10,6 +10,7 @@ import gzip
 import io
 import lzma
 import math
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
@@ -101,34 +102,39 @@ class Table(NamedTuple):
 
     def _value(self, row: int, name: str, cell: Any) -> float:
         """A cell as a number, NaN where it is missing."""
-        found = self.text(cell)
-        if found is None:
+        text = self.text(cell)
+        if text is None:
             return math.nan
-        value = found if isinstance(found, Real | Decimal) else None
-        if isinstance(found, str) and self.words is not None:
-            value = {"true": 1.0, "false": 0.0}.get(found.lower(), _number(found))
-        if value is None:
+        value: Any = text
+        if isinstance(text, str) and self.words is not None:
+            value = {"true": 1.0, "false": 0.0}.get(text.lower(), _number(text))
+        is_number = isinstance(value, Real | Decimal)
+        if not is_number or abs(value) > sys.float_info.max:
             raise ValueError(
                 f"{self.where(row, name)}: {shown(cell)} is not a number: encode it, or leave the column out"
             )
         return float(value)
 
-    def whole_rows(self, names: Sequence[str], gone: np.ndarray[Any, Any], missing: str) -> Any:
-        """Which rows to take where cells `gone` [n, names] are missing: all of them, or an error, or a warning."""
-        rows = np.flatnonzero(gone.any(axis=1))
+    def complete_rows(self, names: Sequence[str], is_empty: np.ndarray[Any, Any], missing: str) -> Any:
+        """The rows [n] without a missing cell; where there is another one, an error, or a warning if they are dropped.
+
+        names: of the columns that are used. is_empty: [n, names] whether the cell is missing.
+        """
+        complete = np.logical_not(is_empty.any(axis=1))
+        rows = np.flatnonzero(~complete)
         if len(rows) == 0:
-            return slice(None)
-        if missing != "drop" or len(rows) == len(gone):
+            return complete
+        if missing != "drop" or len(rows) == len(complete):
             row = int(rows[0])
-            remedy = "complete it" + (", or read the table with missing='drop'" if len(rows) < len(gone) else "")
-            raise ValueError(f"{self.where(row, names[int(gone[row].argmax())])}: the cell is missing: {remedy}")
+            remedy = "complete it" + (", or read the table with missing='drop'" if complete.any() else "")
+            raise ValueError(f"{self.where(row, names[int(is_empty[row].argmax())])}: the cell is missing: {remedy}")
         warnings.warn(
-            f"{self.source}: {len(rows)} of {len(gone)} rows have a missing cell and are left out: rows "
+            f"{self.source}: {len(rows)} of {len(complete)} rows have a missing cell and are left out: rows "
             f"{', '.join(str(row + 1) for row in rows[:5])}{', ...' if len(rows) > 5 else ''}",
             UserWarning,
             stacklevel=3,
         )
-        return ~gone.any(axis=1)
+        return complete
 
 
 def table_of(source: Any, words: Any, label: str | int | None = None) -> Table:
