@@ -33,7 +33,7 @@ def shown(value: Any) -> str:
     """A value as a message shows it: its `repr`, on one line and not too long."""
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**MAX_SHOWN:
         return f"an integer of {value.bit_length()} bits"  # Python refuses to write the longest ones
-    if isinstance(value, np.generic):
+    if isinstance(value, np.generic) and value.dtype.kind not in "mM":  # some dates would become integers
         value = value.item()
     text = " ".join(repr(value).split())
     return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."
@@ -466,9 +466,9 @@ def numbers(name: str, value: Any, remedy: str = "") -> np.ndarray[Any, Any]:
     except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{name} must be a rectangular array of numbers{_and(remedy)}") from None
     where = tuple(int(i) for i in np.argwhere(wrong)[0])
-    entry = x[where] if x.dtype.kind == "O" else str(x[where])  # an exact date would be shown as an integer
-    kind = type(entry).__name__ if x.dtype.kind == "O" else x.dtype
-    what = "is masked: fill it in" if masked else f"= {shown(entry)} of type {kind} is not a number: convert it"
+    what = "is masked: fill it in"
+    if not masked:
+        what = f"= {shown(x[where])} of type {type(x[where]).__name__} is not a number: convert it"
     raise ValueError(f"{name}{list(where) or ''} {what}, or leave it out")
 
 

@@ -125,10 +125,7 @@ def test_losses_from_npz(tmp_path):
         read_losses(tmp_path / "c.npz")
 
 
-def test_parquet_is_read_or_refused_clearly(tmp_path):
-    (tmp_path / "a.parquet").write_bytes(b"not parquet")
-    with pytest.raises(ValueError, match=r"a\.parquet: (reading Parquet needs pyarrow|not a readable Parquet)"):
-        read_losses(tmp_path / "a.parquet")
+def test_losses_from_parquet(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
@@ -136,14 +133,9 @@ def test_parquet_is_read_or_refused_clearly(tmp_path):
     np.testing.assert_array_equal(read_losses(tmp_path / "b.parquet"), [[0.1, 0.3], [0.2, 0.4]])
 
 
-def test_missing_and_unknown_files(tmp_path):
+def test_missing_files(tmp_path):
     with pytest.raises(ValueError, match="no such file"):
         read_losses(tmp_path / "nothing.csv")
-    with pytest.raises(ValueError, match=r"\.csv, \.tsv, \.npz, \.parquet"):
-        read_losses(tmp_path / "losses.txt")
-    (tmp_path / "bad.npz").write_bytes(b"zip?")
-    with pytest.raises(ValueError, match="not a readable NPZ"):
-        read_losses(tmp_path / "bad.npz")
 
 
 def test_labelled_rows(tmp_path):

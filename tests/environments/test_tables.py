@@ -65,6 +65,7 @@ def refused(call, *texts):
 IDS = ["1152921504606846977", "1152921504606846976", "9"]
 
 
+@pytest.mark.filterwarnings("ignore:classification")  # which arm is which
 @pytest.mark.parametrize(
     ("labels", "in_a_file", "in_python"),
     [
