@@ -129,8 +129,9 @@ def classification(
     features : array_like of shape (n, p) or pandas.DataFrame
         Finite numbers, one row for each example.
     labels : array_like of shape (n,) or pandas.Series
-        The class of each row, of at least two classes. Integers 0..K-1 are the arms. Other integers, text, booleans and
-        categories become the arms 0..K-1 in sorted order, as in `read_labelled`; the sweep's `pulls` name them.
+        The class of each row, of at least two classes. Integers 0..K-1 are the arms. Other integers of any size, text,
+        booleans and categories become the arms 0..K-1 in sorted order; the sweep's `pulls` name them. Text stays text
+        without the blanks around it: "10" comes before "9", and "nan" is a name.
     dim : int, optional
         Number of features of a context, a multiple of K and at most p K. Default: K min(p, 4).
 
