@@ -141,15 +141,20 @@ def labels_of(labels: Any, n: int) -> tuple[Classes, np.ndarray[Any, Any]]:
         raise ValueError(f"labels has shape {shape}; it must be ({n},): {hint}")
     if is_masked(labels):
         raise ValueError("labels has masked entries: leave their rows out")
-    marks = _marks(labels)
-    classes = _classes(marks, _row_of(labels))
+    if isinstance(labels, np.ndarray) and labels.dtype.kind in "iu":  # as below, for millions of rows
+        plain = np.asarray(labels)
+        distinct, codes = np.unique(plain, return_inverse=True)
+        classes = Classes(codes, tuple(map(str, distinct.tolist())))
+    else:
+        marks = _marks(labels)
+        classes, plain = _classes(marks, _row_of(labels)), _plain(marks)
     names = labels.names if isinstance(labels, Named) else None
     if names is not None and 0 <= int(classes.names[0]) and int(classes.names[-1]) < len(names):
         # the numbers that `read_labelled` gave them
         classes = Classes(classes.codes, tuple(names[int(code)] for code in classes.names))
     if len(classes.names) < 2:
         raise ValueError(f"labels must be of at least two classes, all of them are {classes.names[0]}")
-    return classes, _plain(marks)
+    return classes, plain
 
 
 def _plain(marks: list[Any]) -> np.ndarray[Any, Any]:
