@@ -7,8 +7,10 @@ import functools
 import inspect
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
+from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
@@ -22,13 +24,16 @@ Part = TypeVar("Part", Algorithm, Environment, Adversary)
 
 MAX_INTEGER = 2**53  # the largest count: floating point holds every integer up to here
 MAX_SHOWN = 80  # characters of a value in a message
+# What pandas calls a column without a name, and Parquet the index of a DataFrame.
+UNNAMED = re.compile(r"|Unnamed: \d+|__index_level_\d+__")
+NO_SCALARS = (bool, np.bool_, np.timedelta64)  # Python counts them among the integers
 
 
 def shown(value: Any) -> str:
     """A value as a message shows it: its `repr`, on one line and not too long."""
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**MAX_SHOWN:
         return f"an integer of {value.bit_length()} bits"  # Python refuses to write the longest ones
-    if isinstance(value, np.generic):
+    if isinstance(value, np.generic) and value.dtype.kind not in "mM":  # some dates would become integers
         value = value.item()
     text = " ".join(repr(value).split())
     return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."
@@ -310,7 +315,7 @@ def number(
     ValueError: epsilon = 0 must be a number in (0, inf)
     """
     _record(name, Range("number", low, high, open_low, open_high))
-    inside = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+    inside = isinstance(value, Real) and not isinstance(value, NO_SCALARS)
     if inside:
         v = _float(value)
         inside = (v > low if open_low else v >= low) and (v < high if open_high else v <= high)
@@ -354,7 +359,7 @@ def integer(name: str, value: Any, low: int | None = None, high: int | None = MA
     _record(
         name, Range("integer", -math.inf if low is None else low, math.inf if high in (None, MAX_INTEGER) else high)
     )
-    whole = isinstance(value, Integral | np.integer) and not isinstance(value, bool | np.bool_)
+    whole = isinstance(value, Integral | np.integer) and not isinstance(value, NO_SCALARS)
     whole = whole or (isinstance(value, float) and value.is_integer())
     if not whole or (low is not None and value < low) or (high is not None and value > high):
         most = "" if high is None or (high == MAX_INTEGER and not (whole and value > high)) else f", at most {high}"
@@ -377,6 +382,94 @@ def choice(name: str, value: Any, known: Iterable[Any]) -> str:
         hint = nearest(value, known) if isinstance(value, str) else ""
         raise ValueError(f"{name} = {shown(value)} must be one of {', '.join(map(repr, known))}{hint}")
     return value
+
+
+def is_frame(x: Any) -> bool:
+    """Whether it is a pandas DataFrame; pandas need not be loaded for that."""
+    return type(x).__module__.partition(".")[0] == "pandas" and hasattr(x, "columns") and hasattr(x, "iloc")
+
+
+def column_names(source: str, columns: Iterable[Any]) -> list[str]:
+    """The names of a table's columns as text; ValueError where one has no name, or two have the same.
+
+    >>> column_names("losses.csv", ["first", 2])
+    ['first', '2']
+    >>> column_names("losses.csv", ["", "first"])
+    Traceback (most recent call last):
+        ...
+    ValueError: losses.csv: column 1 ('') has no name, as the index of a DataFrame: ...
+    """
+    # None and NaN stand for no name
+    names = ["" if name is None or name != name else str(name) for name in columns]
+    for j, name in enumerate(names):
+        if UNNAMED.fullmatch(name.strip()):
+            raise ValueError(
+                f"{source}: column {j + 1} ({name!r}) has no name, as the index of a DataFrame: write the table with "
+                "index=False, or drop or name the column"
+            )
+        if name in names[:j]:
+            raise ValueError(f"{source}: two columns have the name {name!r}: rename or drop one of them")
+    return names
+
+
+def is_masked(x: Any) -> bool:
+    """Whether an array, or an array in nested lists, has masked entries."""
+    return any(map(is_masked, x)) if isinstance(x, list | tuple) else np.ma.isMaskedArray(x) and np.ma.is_masked(x)
+
+
+def numbers(name: str, value: Any, remedy: str = "") -> np.ndarray[Any, Any]:
+    """Check that an argument holds real numbers and nothing else: no masks, dates, complex numbers or text.
+
+    Parameters
+    ----------
+    name : str
+        What the error calls the argument.
+    value : Any
+        What was given: a number, nested lists, an array or a pandas DataFrame. Booleans are 0 and 1.
+    remedy : str
+        What the error says at its end where the value is no array at all.
+
+    Returns
+    -------
+    ndarray of float64
+        The array; a float64 array itself, other values as a new one.
+
+    Raises
+    ------
+    ValueError
+        An entry is masked or no real number, lists differ in length, or a DataFrame has a column without a name of its
+        own.
+
+    Examples
+    --------
+    >>> numbers("means", [0.2, 1])
+    array([0.2, 1. ])
+    >>> numbers("means", ["0.2", 1])
+    Traceback (most recent call last):
+        ...
+    ValueError: means[0] = '0.2' of type str is not a number: convert it, or leave it out
+    """
+    if is_frame(value):
+        column_names(name, value.columns)
+    masked = is_masked(value)
+    try:
+        x = np.ma.array(value) if masked else np.asarray(value)
+        if masked:
+            wrong = np.ma.getmaskarray(x)
+        elif x.dtype.kind in "OSUT":
+            x = np.asarray(value, object)
+            wrong = np.array([not isinstance(entry, Real | Decimal | np.bool_) for entry in x.flat]).reshape(x.shape)
+        else:
+            wrong = np.full(x.shape, x.dtype.kind in "mMc")
+        if not wrong.any():
+            return np.asarray(x, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{name} must be a rectangular array of numbers{_and(remedy)}") from None
+    where = tuple(int(i) for i in np.argwhere(wrong)[0])
+    what = "is masked: fill it in"
+    if not masked:
+        what = f"= {shown(x[where])} of type {type(x[where]).__name__} is not a number: convert it"
+    raise ValueError(f"{name}{list(where) or ''} {what}, or leave it out")
 
 
 def array(
@@ -414,7 +507,7 @@ def array(
     Raises
     ------
     ValueError
-        It is no array of numbers, has another shape, or an entry is not finite or outside the range.
+        As `numbers`; or it has another shape, or an entry is not finite or outside the range.
 
     Examples
     --------
@@ -422,10 +515,7 @@ def array(
     array([0.2, 0.5])
     """
     _record(name, Range("array", low, high))
-    try:
-        x = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{name} must be a rectangular array of numbers with {ndim} axes{_and(remedy)}") from None
+    x = numbers(name, value, remedy)
     if x.ndim != ndim or x.size == 0:
         raise ValueError(f"{name} has shape {x.shape}; it needs {ndim} non-empty axes{_and(remedy)}")
     if shape is not None and any(want is not None and got != want for got, want in zip(x.shape, shape, strict=True)):

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.environments.rows import features_of, few, labels_of
+from jaxbandits.environments.rows import INTEGER, features_of, few, labels_of
 from jaxbandits.environments.rows import read_labelled as read_labelled
 from jaxbandits.environments.rows import read_losses as read_losses
 from jaxbandits.protocol import Environment, Score, Truth, World
@@ -129,8 +129,9 @@ def classification(
     features : array_like of shape (n, p) or pandas.DataFrame
         Finite numbers, one row for each example.
     labels : array_like of shape (n,) or pandas.Series
-        The class of each row, of at least two classes. Integers 0..K-1 are the arms. Other integers, text, booleans and
-        categories become the arms 0..K-1 in sorted order, as in `read_labelled`; the sweep's `pulls` name them.
+        The class of each row, of at least two classes. Integers 0..K-1 are the arms. Other integers of any size, text,
+        booleans and categories become the arms 0..K-1 in sorted order; the sweep's `pulls` name them. Text stays text
+        without the blanks around it: "10" comes before "9", and "nan" is a name.
     dim : int, optional
         Number of features of a context, a multiple of K and at most p K. Default: K min(p, 4).
 
@@ -182,7 +183,7 @@ def classification(
     facts = {"num_arms": num_arms, "dim": dim, "reward_range": (0.0, 1.0)}
     if classes.names != tuple(map(str, range(num_arms))):
         facts["arm_names"] = classes.names
-        if classes.numbers:
+        if all(map(INTEGER.fullmatch, classes.names)):
             _say_numbers(classes.names)
     centred = x - x.mean(axis=0)
     _, _, axes = np.linalg.svd(np.cov(centred, rowvar=False).reshape(p, p) if n > 1 else np.eye(p))
@@ -194,7 +195,7 @@ def classification(
     config: dict[str, Any] = {} if isinstance(features, Sequence | np.ndarray | jax.Array) else {"features": x}
     if plain_labels.dtype.kind not in "biuf" or not isinstance(labels, Sequence | np.ndarray | jax.Array):
         config["labels"] = plain_labels
-    return Environment(classification_world(n, num_arms, dim // num_arms), params, facts, None, config)
+    return Environment(classification_world(n, num_arms, dim // num_arms), params, facts, None, config, version=2)
 
 
 def _same_index(features: Any, labels: Any) -> None:

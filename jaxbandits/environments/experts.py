@@ -13,7 +13,7 @@ import numpy as np
 from jaxbandits.environments.sequences import Losses
 from jaxbandits.protocol import Environment, Score, World
 from jaxbandits.typing import Scalar, Tensor
-from jaxbandits.validation import array, factory, integer, number
+from jaxbandits.validation import array, factory, integer, number, numbers
 
 # Entries of a temporary array on the host.
 CHUNK = 1 << 20
@@ -162,12 +162,10 @@ def rotating_experts(
             raise ValueError("num_experts = None must be an integer of at least 2 unless advice is given")
         kind, checked = "rotating", ()
     else:
-        try:
-            ndim = 3 if np.ndim(advice) == 3 else 2
-        except ValueError:  # ragged: `array` says so
-            ndim = 2
-        kind = "table" if ndim == 3 else "fixed"
-        checked = array("advice", advice, ndim, 0.0, 1.0, remedy="[N, K] or [T, N, K] probabilities")
+        remedy = "[N, K] or [T, N, K] probabilities"
+        checked = numbers("advice", advice, remedy)
+        kind = "table" if checked.ndim == 3 else "fixed"
+        checked = array("advice", checked, 3 if kind == "table" else 2, 0.0, 1.0, remedy=remedy)
         if checked.shape[-1] != num_arms:
             raise ValueError(
                 f"advice has {checked.shape[-1]} columns, losses {num_arms} arms: give one probability for each arm"

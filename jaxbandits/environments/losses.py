@@ -8,7 +8,7 @@ played arms, and `World.baseline` gives those of the best arm. The formulas are 
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -17,7 +17,10 @@ from jaxbandits.environments import sequences
 from jaxbandits.environments.sequences import NEVER, Losses
 from jaxbandits.protocol import Environment, Score, Truth, World
 from jaxbandits.typing import Matrix, Scalar, Vector
-from jaxbandits.validation import array, factory, integer, number, shown
+from jaxbandits.validation import array, factory, integer, number
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @cache
@@ -138,12 +141,12 @@ def bernoulli_losses(*, means: Vector) -> Environment:
 
 
 @factory
-def loss_table(*, losses: Matrix) -> Environment:
+def loss_table(*, losses: "Matrix | pd.DataFrame") -> Environment:
     """Losses that are given in a table, one row for each play.
 
     Parameters
     ----------
-    losses : array_like of shape (T, K)
+    losses : array_like of shape (T, K) or pandas.DataFrame
         Row t - 1 holds the losses of play t, each in [0, 1], for at least two arms. A run may not be longer than the
         table.
 
@@ -155,7 +158,7 @@ def loss_table(*, losses: Matrix) -> Environment:
     Raises
     ------
     ValueError
-        Naming row and column (from 0) of the first entry that is NaN or out of range.
+        Naming row and column (from 0) of the first entry that is no number, NaN or out of range.
 
     References
     ----------
@@ -167,21 +170,9 @@ def loss_table(*, losses: Matrix) -> Environment:
     >>> jb.environments.loss_table(losses=[[0.0, 1.0], [0.5, 0.5]]).facts["max_horizon"]
     2
     """
-    try:
-        table = np.asarray(losses, np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(
-            "losses must be a rectangular array of numbers [T, K]: one row for each play, one column for each arm"
-        ) from None
-    if table.ndim != 2 or table.shape[0] < 1 or table.shape[1] < 2:
+    table = array("losses", losses, 2, 0.0, 1.0, remedy="one row for each play, one column for each arm")
+    if table.shape[1] < 2:
         raise ValueError(f"losses has shape {table.shape}; it must be [T, K] with T >= 1 plays and K >= 2 arms")
-    bad = ~((table >= 0) & (table <= 1))
-    if bad.any():
-        row, column = (int(i) for i in np.argwhere(bad)[0])
-        raise ValueError(
-            f"losses, row {row}, column {column} = {float(table[row, column])!r} must be finite and in [0, 1]: "
-            "rescale or clean the table"
-        )
     return make(table.shape[1], sequences.TABLE, sequences.Table(table), max_horizon=len(table))
 
 
@@ -232,11 +223,9 @@ def switching_losses(
     3
     """
     num_arms = integer("num_arms", num_arms, 2)
-    for name, entries in (("cuts", cuts), ("arms", arms)):
-        if not isinstance(entries, list | tuple | np.ndarray) or any(np.ndim(x) for x in entries):
-            raise ValueError(f"{name} = {shown(entries)} must be a list of integers, one a segment")
+    cuts, arms = (array(name, x, 1, remedy="one integer a segment") for name, x in (("cuts", cuts), ("arms", arms)))
     cuts = np.array([integer(f"cuts[{k}]", x, 0, NEVER - 1) for k, x in enumerate(cuts)], np.int32)
-    if len(cuts) == 0 or cuts[0] != 0 or (np.diff(cuts) <= 0).any():
+    if cuts[0] != 0 or (np.diff(cuts) <= 0).any():
         raise ValueError(
             f"cuts = {cuts.tolist()!r} must increase from cuts[0] = 0: the plays done when each segment starts"
         )

@@ -189,7 +189,7 @@ def seed_range(seeds: Any) -> range:
     refused(seeds, "seeds", "it is for jb.sweep alone, give a count or a range")
     listed = not isinstance(seeds, range | str | bytes | dict) and np.ndim(seeds) == 1
     if listed and len(seeds):
-        plain = np.asarray(seeds).tolist() if hasattr(seeds, "__array__") else list(seeds)
+        plain = list(np.asanyarray(seeds) if hasattr(seeds, "__array__") else seeds)  # masks are kept
         values = [integer("seeds", s, 0, MAX_SEEDS - 1, remedy="give a count or a range") for s in plain]
         seeds = range(values[0], values[0] + len(values))
         if values != list(seeds):

@@ -252,12 +252,13 @@ def _read_data(settings: dict[str, Any], names: Iterable[str], where: str, path:
     """The settings with the data of the file `path` in place of its name."""
     settings = dict(settings)
     file = path.parent / settings.pop("path")
+    rules = {key: settings.pop(key) for key in ("missing", "missing_words") if key in settings}
     if "losses" in names:
-        return {"losses": read_losses(file), **settings}
+        return {"losses": read_losses(file, **rules), **settings}
     if "labels" in names:
         if "label" not in settings:
             raise ValueError(f"{path}: {where} needs label = the name of the column to predict in {file}")
-        features, labels = read_labelled(file, label=settings.pop("label"))
+        features, labels = read_labelled(file, label=settings.pop("label"), **rules)
         return {"features": features, "labels": labels, **settings}
     raise ValueError(f"{path}: {where} takes no path")
 

@@ -104,7 +104,7 @@ SAME = {
                 [np.float32(0.25), np.float64(0.75)],
                 np.asfortranarray(MEANS),
                 np.array([0.25, 9.0, 0.75])[::2],
-                np.ma.masked_array(MEANS, [False, True]),
+                np.ma.masked_array(MEANS, [False, False]),
                 Array(MEANS, ["a", "b"]),
                 Array(MEANS, ["b", "a"]),
             )
