@@ -106,6 +106,14 @@ def homes_of_parts(part) -> set[str]:
     return {part.__module__} if callable(part) and hasattr(part, "__module__") else set()
 
 
+def readers(name: str) -> set[str]:
+    """The modules that name a file which is no module, such as a template."""
+    texts = {
+        module: {n.value for n in ast.walk(tree) if isinstance(n, ast.Constant)} for module, tree in modules().items()
+    }
+    return {module for module, found in texts.items() if name in found}
+
+
 @functools.cache
 def definitions() -> dict[str, list[str]]:
     """The modules that define a public function or class of a name."""
@@ -143,7 +151,9 @@ class Change:
 
     def __init__(self, files: set[str]) -> None:
         self.files = files
-        self.modules = {module_of(f) for f in files if f.startswith("jaxbandits/") and f.endswith(".py")} & {*modules()}
+        ours = {f for f in files if f.startswith("jaxbandits/")}
+        self.modules = {module_of(f) for f in ours if f.endswith(".py")} & {*modules()}
+        self.modules |= set().union(*(readers(Path(f).name) for f in ours if not f.endswith(".py")))
         self.names = set().union(*map(public_names, self.modules))
         self.helpers = {Path(f).stem for f in files if f.startswith("tests/") and not Path(f).name.startswith("test_")}
 

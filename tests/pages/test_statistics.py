@@ -153,14 +153,18 @@ def test_slope_is_the_exponent_and_a_wrong_theory_lies_outside():
 
 
 def test_bootstrap_interval_of_a_slope_covers():
-    covered = []
+    covered, widths, slopes = [], [], []
     for i in range(200):
         ds = result(100.0 * np.array([[1.0, 0.1, 0.01]]), grid={"epsilon": [0.1, 1.0, 10.0]}, seeds=40,
                     rng=np.random.default_rng(i), times=np.array([10]))  # fmt: skip
         row = statistics.slope(ds, "epsilon").iloc[0]
         covered.append(row["ci_low"] <= -1.0 <= row["ci_high"])
+        widths.append(row["ci_high"] - row["ci_low"])
+        slopes.append(row["slope"])
     # The percentile bootstrap of 40 seeds is a little narrow; four standard errors of 200 are 0.06.
     assert 0.87 < np.mean(covered) < 0.99
+    # 3.92 standard errors wide: an interval of 90% would have 3.29
+    assert np.mean(widths) / np.std(slopes) == pytest.approx(3.92, rel=0.1)
 
 
 def test_slope_leaves_out_zero_regret_and_infinite_epsilon():

@@ -159,7 +159,9 @@ def said(algorithm, environment, **arguments):
     """The warnings about rewards."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        assumptions.warn([("label", algorithm(num_arms=2, horizon=20, **arguments), environment)], stacklevel=1)
+        assumptions.warn(
+            [("label", algorithm(num_arms=2, horizon=20, **arguments), environment)], "float32", stacklevel=1
+        )
     return [str(warning.message) for warning in caught]
 
 
@@ -213,7 +215,7 @@ def test_nothing_declared_or_stated_means_no_warning():
 def test_one_warning_where_epsilon_is_for_bounded_rewards():
     algorithm, _ = catalogue.case("private_elimination")
     with pytest.warns(UserWarning) as caught:
-        assumptions.warn([("label", algorithm, catalogue.linear())], stacklevel=1)
+        assumptions.warn([("label", algorithm, catalogue.linear())], "float32", stacklevel=1)
     (warning,) = caught
     assert "epsilon = " in str(warning.message) and "it is infinite" in str(warning.message)
 
@@ -250,7 +252,7 @@ def test_a_sweep_warns_once_a_label_before_it_runs_and_not_of_corruption():
             jb.simulate(jb.algorithms.kl_ucb(num_arms=2, horizon=20), arms)
         attack = partial(jb.adversaries.huber, corruption=0.5, value=9.0)
         jb.sweep(jb.algorithms.ucb1, catalogue.arms, reward_adversary=attack, **SETTINGS)
-        assumptions.warn([("kl_ucb", *_case(jb.algorithms.kl_ucb, catalogue.arms))], stacklevel=1)
+        assumptions.warn([("kl_ucb", *_case(jb.algorithms.kl_ucb, catalogue.arms))], "float32", stacklevel=1)
 
 
 def _case(algorithm, environment):
