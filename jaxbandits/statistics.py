@@ -196,7 +196,7 @@ def compare(
         "relative": np.divide(mean, base, out=np.full_like(mean, np.nan), where=base != 0),
         "p_value": p_value,
         "p_holm": holm(np.ravel(p_value)),
-        "share_lower": (difference < 0).mean(-1),
+        "share_lower": np.where(np.isnan(difference).any(-1), np.nan, (difference < 0).mean(-1)),
     }
     frame = tidy(left.isel(seed=0, drop=True), columns)
     for place, (label, at) in enumerate(((label_a, at_a), (label_b, at_b))):
