@@ -377,8 +377,10 @@ def path_of(path: Any, name: str = "path") -> Path:
 
     Raises
     ------
+    TypeError
+        For anything else.
     ValueError
-        For anything else, for an empty text, and where `~` names a home that there is not.
+        For an empty text or one with NUL, and where `~` names a home that there is not.
 
     Examples
     --------
@@ -386,8 +388,11 @@ def path_of(path: Any, name: str = "path") -> Path:
     (True, 'runs/~')
     """
     text = os.fspath(path) if isinstance(path, str | os.PathLike) else path
-    if not isinstance(text, str) or not text or "\0" in text:
-        raise ValueError(f"{name} = {shown(path)} must be the path of a file or a folder, as text or a pathlib.Path")
+    wanted = f"{name} = {shown(path)} must be the name of a file or directory"
+    if not isinstance(text, str):
+        raise TypeError(wanted)
+    if not text or "\0" in text:
+        raise ValueError(wanted)
     try:
         return Path(text).expanduser()
     except RuntimeError:

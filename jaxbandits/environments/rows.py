@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from jaxbandits.validation import array, nearest, shown
+from jaxbandits.validation import array, nearest, path_of, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -141,7 +141,7 @@ def _existing(path: Any) -> tuple[Path, str]:
         raise ValueError(
             f"path = {shown(path)} of type {type(path).__name__} must be the name of a file or a pandas DataFrame"
         )
-    path = Path(path)
+    path = path_of(path)
     kind = path.suffix.lower()
     if kind not in (".csv", ".npz", ".parquet"):
         raise ValueError(

@@ -60,13 +60,13 @@ class Job:
         config: dict[str, Any],
         common: dict[str, Any],
         engine: Any,
-        directory: str | os.PathLike[str] | None = None,
+        directory: Path | None = None,
         *,
         progress: bool = True,
         fresh: bool = False,
     ) -> None:
         self.config, self.common, self.engine, self.progress, self.fresh = config, common, engine, progress, fresh
-        self.directory = None if directory is None else Path(directory)
+        self.directory = directory
         calls.check_parts(plan)
         self.plan, self.keys, self.nameless = identified(plan, engine.machine.platform, stored=directory is not None)
         plan = self.plan

@@ -100,5 +100,7 @@ def test_nan_is_data_where_the_run_is_there(whole):
 
 
 def test_diagnostics_that_some_have_are_nan_elsewhere():
-    joined = jb.concat([of("ucb1", 2).assign(extra=lambda ds: ds.regret.isel(t=-1, drop=True)), of("moss", 2)], "algorithm")
+    joined = jb.concat(
+        [of("ucb1", 2).assign(extra=lambda ds: ds.regret.isel(t=-1, drop=True)), of("moss", 2)], "algorithm"
+    )
     assert np.isnan(joined.extra.sel(algorithm="moss")).all() and joined.extra.sel(algorithm="ucb1").notnull().all()

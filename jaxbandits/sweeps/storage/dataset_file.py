@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxbandits.validation import shown
+from jaxbandits.validation import path_of, shown
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -38,7 +38,7 @@ def load(directory: str | os.PathLike[str]) -> "xr.Dataset":
     ValueError
         There is no finished result, it cannot be read, or a later release wrote it.
     TypeError
-        `directory` is no name of a file.
+        `directory` is neither text nor a path.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def load(directory: str | os.PathLike[str]) -> "xr.Dataset":
     """
     import xarray as xr
 
-    path = _path(directory, "load")
+    path = path_of(directory, "load: path")
     zarr = _is_zarr(path)
     if path.is_dir() and not zarr:
         unfinished, path = (path / CHUNKS).is_dir(), path / RESULTS
@@ -100,7 +100,7 @@ def save(ds: "xr.Dataset", path: str | os.PathLike[str]) -> Path:
     ValueError
         The path has another ending, or holds something that is no export.
     TypeError
-        `ds` is no Dataset, or `path` no name of a file.
+        `ds` is no Dataset, or `path` neither text nor a path.
 
     Notes
     -----
@@ -118,7 +118,7 @@ def save(ds: "xr.Dataset", path: str | os.PathLike[str]) -> Path:
     if not isinstance(ds, xr.Dataset):
         what = f"a DataArray ({ds.name})" if isinstance(ds, xr.DataArray) else shown(ds)
         raise TypeError(f"save: ds is {what}; give the Dataset that jb.sweep or jb.load returns, then the path")
-    path = _path(path, "save")
+    path = path_of(path, "save: path")
     if path.suffix not in (".nc", ".zarr"):
         raise ValueError(
             f"{path}: a result is saved as .nc (netCDF) or .zarr: end the name so; "
@@ -140,12 +140,6 @@ def save(ds: "xr.Dataset", path: str | os.PathLike[str]) -> Path:
         for left in (part, old):
             shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
     return path
-
-
-def _path(given: Any, function: str) -> Path:
-    if not isinstance(given, str | os.PathLike) or "\0" in str(given) or not str(given):
-        raise TypeError(f"{function}: path = {shown(given)} must be the name of a file or directory")
-    return Path(given)
 
 
 def _is_export(path: Path) -> bool:
