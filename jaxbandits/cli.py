@@ -6,7 +6,9 @@ goes wrong later, such as a full disk or an error in an algorithm, is one line a
 """
 
 import argparse
+import codecs
 import contextlib
+import io
 import os
 import re
 import shlex
@@ -179,7 +181,12 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments=None) -> int:
     """Entry point; returns the exit code."""
-    given = parser().parse_args(arguments)
+    _open_streams()
+    with _printable():
+        return _main(parser().parse_args(arguments))
+
+
+def _main(given: argparse.Namespace) -> int:
     try:
         with _terminable(), _plain_warnings():
             commands = {
@@ -205,6 +212,48 @@ def main(arguments=None) -> int:
 
         bad = isinstance(error, ValueError | TypeError) and not isinstance(error, ContractError)
         return EXIT_BAD_INPUT if bad else EXIT_FAILED
+
+
+def _open_streams() -> None:
+    """Where a process begins with closed streams, the next files that it opens would be taken for them."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            opened = os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: this one
+            if opened == number and getattr(sys, name) is None:
+                setattr(sys, name, open(number, "r" if number == 0 else "w", encoding="utf-8", closefd=False))
+
+
+_SIGNS = {"±": "+-", "×": "x", "≤": "<=", "≥": ">=", "–": "-", "…": "..."}
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str, int]:
+    """What stands for signs that a stream does not have, such as those of our tables where it is in ASCII."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    signs = error.object[error.start : error.end]
+    return "".join(_SIGNS.get(x, x.encode("ascii", "backslashreplace").decode()) for x in signs), error.end
+
+
+@contextlib.contextmanager
+def _printable():
+    """No character ends a finished run: what a stream cannot write is replaced, unless its user said how."""
+    codecs.register_error("jaxbandits", _in_ascii)
+    strict = [
+        stream
+        for stream in (sys.stdout, sys.stderr)
+        if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape")
+    ]
+    before = [stream.errors for stream in strict]
+    for stream in strict:
+        stream.reconfigure(errors="jaxbandits")
+    try:
+        yield
+    finally:
+        for stream, errors in zip(strict, before, strict=True):
+            if not stream.closed:
+                stream.reconfigure(errors=errors)
 
 
 @contextlib.contextmanager

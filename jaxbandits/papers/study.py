@@ -216,7 +216,7 @@ def reproduce(
     paths += [home / "claims.csv", home / "claims.md"]
     rows = [(claim.statement, claim.paper, claim.measured, claim.holds) for claim in claims]
     pd.DataFrame(rows, columns=["statement", "paper", "measured", "holds"]).to_csv(paths[-2], index=False)
-    paths[-1].write_text(f"{claims_table(claims)}\n")
+    paths[-1].write_text(f"{claims_table(claims)}\n", encoding="utf-8")
     return Reproduction(results, figures, claims, paths, seconds)
 
 
