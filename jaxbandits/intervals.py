@@ -68,7 +68,7 @@ def of_mean(values: Tensor, way: Way) -> tuple[Any, Any, Any]:
     ways = {"student": _student, "bootstrap-t": _bootstrap_t, "anytime": _anytime}
     if not equal.all():
         low[~equal], high[~equal], p[~equal] = ways[way](some[~equal])
-    p[equal] = 0.0
+    p[equal] = _anytime_p(some[equal]) if way == "anytime" else 0.0
     found[:, usable] = low, high, np.maximum(p, least)
     return tuple(found.reshape(3, *values.shape[:-1]))
 
@@ -124,10 +124,9 @@ def _bootstrap_t(values: np.ndarray[Any, Any]) -> tuple[Any, Any, Any]:
 
 
 def _anytime(values: np.ndarray[Any, Any]) -> tuple[Any, Any, Any]:
-    mean = values.mean(-1)
+    mean, spread, p = values.mean(-1), values.std(-1), _anytime_p(values)
     if values.shape[-1] < FIRST_LOOK:
-        return np.full((3, len(values)), np.nan)[0], np.full(len(values), np.nan), np.ones(len(values))
-    spread = values.std(-1)
+        return np.full_like(mean, np.nan), np.full_like(mean, np.nan), p
     ends = []
     for sign in (-1.0, 1.0):
         inside, outside = mean.copy(), mean + sign * spread
@@ -141,7 +140,11 @@ def _anytime(values: np.ndarray[Any, Any]) -> tuple[Any, Any, Any]:
             inner = _log_e(values, middle) < np.log(1 / MISSED)
             inside, outside = np.where(inner, middle, inside), np.where(inner, outside, middle)
         ends.append(outside)
-    return ends[0], ends[1], np.minimum(1.0, np.exp(-_log_e(values, np.zeros(len(values)))))
+    return ends[0], ends[1], p
+
+
+def _anytime_p(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return np.minimum(1.0, np.exp(-_log_e(values, np.zeros(len(values)))))
 
 
 def _log_e(values: np.ndarray[Any, Any], mean: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -149,5 +152,6 @@ def _log_e(values: np.ndarray[Any, Any], mean: np.ndarray[Any, Any]) -> np.ndarr
     away = values - mean[:, None]
     first = np.cumsum(away != 0, axis=-1) <= FIRST_LOOK
     scale, squares, total = (away**2 * first).sum(-1), (away**2).sum(-1), away.sum(-1)
-    found = 0.5 * np.log(scale / (squares + scale)) + total**2 / (2 * (squares + scale))
+    with np.errstate(invalid="ignore"):  # no seed differs from the mean: 0/0
+        found = 0.5 * np.log(scale / (squares + scale)) + total**2 / (2 * (squares + scale))
     return np.where((away != 0).sum(-1) < FIRST_LOOK, 0.0, found)

@@ -251,9 +251,7 @@ def of_differences(differences):
 LAWS = {
     "normal": lambda rng, shape: rng.standard_normal(shape),
     "fails in 1 of 100 seeds": lambda rng, shape: np.where(rng.random(shape) < 0.01, 99.0, -1.0),
-    "the same with noise": lambda rng, shape: (
-        LAWS["fails in 1 of 100 seeds"](rng, shape) + 0.1 * rng.normal(size=shape)
-    ),
+    "the same with noise": lambda rng, shape: LAWS["fails in 1 of 100 seeds"](rng, shape) + rng.normal(0, 0.1, shape),
     "lognormal": lambda rng, shape: rng.lognormal(size=shape) - np.exp(0.5),
     "exponential": lambda rng, shape: rng.exponential(size=shape) - 1,
 }
@@ -306,6 +304,11 @@ def test_anytime_is_the_law_of_until():
     test.add(differences[None, 64:])
     assert intervals.of_mean(differences, "anytime")[2] == pytest.approx(test.smallest[0])
     assert np.isnan(intervals.of_mean(differences[:63], "anytime")[0])
+    for seeds in (32, 64):
+        equal = np.full(seeds, 2.0)
+        test = SequentialTest(number=1, error=0.05, block=64)
+        test.add(equal[None])
+        assert intervals.of_mean(equal, "anytime")[2] == pytest.approx(test.smallest[0])
 
 
 @pytest.mark.parametrize(

@@ -262,7 +262,7 @@ def test_bad_input_makes_no_directory(tmp_path):
             jb.sweep(BOTH, ARMS, **(SMALL | change), store=tmp_path / "new")
     assert not (tmp_path / "new").exists()
     for name in ("", 5, True):
-        with pytest.raises(ValueError, match=r"store = .* must be a directory's name"):
+        with pytest.raises(ValueError, match=r"store = .* must be the name of a file or directory"):
             jb.sweep(BOTH, ARMS, **SMALL, store=name)
     (tmp_path / "file").write_text("")
     with pytest.raises(ValueError, match="cannot write there"):

@@ -118,7 +118,7 @@ def paired(runs: Sequence[Run]) -> Table:
     )
     if doubtful:
         note += (
-            f" {doubtful:,} of {sum(map(len, frames)):,} rows have too few seeds, or too few for so skewed differences: "
+            f" {doubtful:,} of {sum(map(len, frames)):,} rows have too few seeds, or too few for skewed differences: "
             "their intervals may miss the mean in more than 5 of 100 cases, and their p be too small."
         )
     if not all_pairs:
