@@ -1,5 +1,6 @@
 """A Dataset as a file: netCDF, or zarr for object stores and dask."""
 
+import json
 import os
 import shutil
 import uuid
@@ -62,6 +63,8 @@ def load(directory: str | os.PathLike[str]) -> "xr.Dataset":
             raise ValueError(f"{directory}: no {RESULTS} there: give the directory of a finished `jaxbandits run`")
     if not path.exists():
         raise ValueError(f"{directory}: no such file: give a directory of `jaxbandits run`, a .nc or a .zarr")
+    if zarr:
+        _refuse_pickles(path)
     try:
         ds = xr.open_dataset(path, engine="zarr" if zarr else "h5netcdf")
     except OSError as error:
@@ -151,6 +154,27 @@ def _is_export(path: Path) -> bool:
 
 def _is_zarr(path: Path) -> bool:
     return path.is_dir() and ((path / "zarr.json").is_file() or (path / ".zgroup").is_file())
+
+
+def _refuse_pickles(path: Path) -> None:
+    """ValueError where a zarr directory asks for pickles to be read, which `save` never writes: they run code."""
+
+    def asked(x: Any) -> bool:
+        if isinstance(x, dict) and any(x.get(key) in ("pickle", "numcodecs.pickle") for key in ("id", "name")):
+            return True
+        inside = x.values() if isinstance(x, dict) else x if isinstance(x, list) else ()
+        return any(map(asked, inside))
+
+    for name in (".zarray", ".zmetadata", "zarr.json"):
+        for file in path.rglob(name):
+            try:
+                found = asked(json.loads(file.read_text(encoding="utf-8")))
+            except ValueError:  # zarr says what is wrong with it
+                continue
+            if found:
+                raise ValueError(
+                    f"{path}: {file.relative_to(path)} asks for a pickle, which may run any code: not read"
+                )
 
 
 def slabs(array: "xr.DataArray", max_bytes: int = 1 << 26) -> Iterator[np.ndarray[Any, Any]]:
