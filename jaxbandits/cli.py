@@ -310,7 +310,7 @@ def run(given) -> int:
         print(f"{job.directory} holds this run, finished, and cannot be written: nothing computed, nothing written")
         print(statistics.table(ds))
         return 0
-    (job.directory / "config.toml").write_bytes(moved(given.file, job.directory))
+    (job.directory / "config.toml").write_bytes(moved(given.file, job.directory, given.seeds))
     picture = {"formats": wanted, "figure": figure, "caption": caption}
     if job.computed or not output.describes(job.directory, job.config):
         output.write_run(ds, job.directory, seconds=job.seconds, **picture)

@@ -1,5 +1,6 @@
 """TOML files that hold the arguments of `jb.sweep`."""
 
+import contextlib
 import functools
 import json
 import os
@@ -134,12 +135,16 @@ def _source(raw: dict[str, Any], file: Path) -> Source:
         raise ValueError(f"{file}: {error}") from None
 
 
-def moved(file: Path, directory: Path) -> bytes:
+def moved(file: Path, directory: Path, seeds: int | None = None) -> bytes:
     """The content of a configuration that runs from another directory: it says where its data and modules lie.
 
-    A file that names neither stays as it is, byte for byte.
+    A file that names neither stays as it is, byte for byte. seeds: what was run in place of the file's.
     """
     content, raw = file.read_bytes(), parsed(file)
+    if seeds is not None:
+        text = re.sub(r"(?m)^seeds *=.*$", f"seeds = {seeds}", content.decode("utf-8-sig"), count=1)
+        with contextlib.suppress(tomllib.TOMLDecodeError):  # seeds over several lines: the file's stay
+            content = text.encode() if tomllib.loads(text) == raw | {"seeds": seeds} else content
     folder = _source(raw, file).folder.resolve()
     if folder == directory.resolve() or not _names_files(raw):
         return content

@@ -126,3 +126,6 @@ def test_a_configuration_without_files_stays_as_it_is(tmp_path, monkeypatch):
     Path("run.toml").write_bytes(content)
     assert main(["run", "run.toml", "--out", "out", "--quiet"]) == 0
     assert Path("out/config.toml").read_bytes() == content
+    assert main(["run", "run.toml", "--out", "more", "--seeds", "5", "--quiet"]) == 0
+    assert main(["run", "more/config.toml", "--out", "again", "--quiet"]) == 0
+    assert jb.load("again").sizes["seed"] == jb.load("more").sizes["seed"] == 5
