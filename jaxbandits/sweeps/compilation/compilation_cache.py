@@ -66,11 +66,10 @@ def _count(way: str, change: int) -> None:
         changed = {name: value for name, value in (_before | wanted).items() if getattr(config, name) != value}
         for name in wanted:
             _before.setdefault(name, getattr(config, name))
-        if changed:
-            compilation_cache.reset_cache()  # JAX looks at its settings once
         if changed and "jax_compilation_cache_dir" in wanted:
-            # JAX would read whatever lies there. Its own files are in place before it is told of the folder, so that
-            # no thread makes it open them otherwise.
+            # JAX looks at its settings once, and would read whatever lies in the folder. So what reads it is in place
+            # before JAX is told of it.
+            compilation_cache.reset_cache()
             compilation_cache._cache = _Files(Path(wanted["jax_compilation_cache_dir"]))  # type: ignore[assignment]
         for name, value in changed.items():
             jax.config.update(name, value)
