@@ -16,7 +16,7 @@ INSTALLED := .venv/.installed
 # bury the names of those that fail.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --disable-warnings
 
-.PHONY: demo quick test pages exhaustive test-matrix pins planted fuzz bench gpu-static reproductions docs notebooks lint types wheel clean
+.PHONY: demo quick test pages exhaustive test-matrix lowest pins planted fuzz bench gpu-static reproductions docs notebooks lint types wheel clean
 .DEFAULT_GOAL := quick
 
 demo: $(INSTALLED)
@@ -47,6 +47,10 @@ exhaustive: $(INSTALLED)
 # Types and all tests but those of pages on every pair of Python and JAX in MATRIX whose Python is found here.
 test-matrix:
 	WORKERS=$(WORKERS) bash tests/matrix.sh $(MATRIX)
+
+# What uses other libraries most, with the lowest versions of them that pyproject.toml allows. Once a week: .ci/weekly.
+lowest:
+	WORKERS=$(WORKERS) bash tests/lowest.sh
 
 # Write down what every algorithm computes now, once its results are the same or its version was raised.
 pins: $(INSTALLED)

@@ -90,6 +90,9 @@ def smpybandits(policy: str, arguments: dict, horizon: int, runs: int, seed: int
         import matplotlib
 
         matplotlib.use("Agg")
+        from scipy import special
+
+        special.btdtri = special.betaincinv  # of the same arguments; SciPy has dropped the name that it imports
         from SMPyBandits import Policies
         from SMPyBandits.Arms import Bernoulli
         from SMPyBandits.Environment import Evaluator

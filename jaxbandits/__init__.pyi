@@ -13,6 +13,7 @@ from .checking import check as check
 from .contract import ContractError as ContractError
 from .environments.rows import read_labelled as read_labelled
 from .environments.rows import read_losses as read_losses
+from .joining import concat as concat
 from .reports import plot as plot
 from .reports.page import report as report
 from .searching import Tuning as Tuning

@@ -6,7 +6,9 @@ goes wrong later, such as a full disk or an error in an algorithm, is one line a
 """
 
 import argparse
+import codecs
 import contextlib
+import io
 import os
 import re
 import shlex
@@ -67,6 +69,16 @@ EXAMPLES = {
 }
 
 
+def _path(text: str) -> Path:
+    """A path of the command line: a shell expands `~` in `--out ~/runs` and not in `--out=~/runs`."""
+    from jaxbandits.validation import path_of
+
+    try:
+        return path_of(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def parser() -> argparse.ArgumentParser:
     """The commands and their options."""
     top = argparse.ArgumentParser(prog="jaxbandits", description="Batched simulation of private and robust bandits.")
@@ -78,9 +90,11 @@ def parser() -> argparse.ArgumentParser:
     )
     tuner = commands.add_parser("tune", help="choose the settings that a TOML file's table [tune] asks for, or go on")
     for each in (run, share, tuner):
-        each.add_argument("file", metavar="FILE", type=Path, help="TOML; a program: its `module:function` are imported")
+        each.add_argument(
+            "file", metavar="FILE", type=_path, help="TOML; a program: its `module:function` are imported"
+        )
         named = "<name of FILE>-tune" if each is tuner else "<name of FILE>"
-        each.add_argument("--out", metavar="DIR", type=Path, help=f"where to write (default: runs/{named})")
+        each.add_argument("--out", metavar="DIR", type=_path, help=f"where to write (default: runs/{named})")
         each.add_argument("--seeds", metavar="N", type=int, help="seeds to run instead of the file's")
         each.add_argument("--quiet", action="store_true", help="no estimate and no progress bar")
     run.add_argument("--engine", default="local", choices=["local", "ray"], help="ray: a cluster (extra 'ray')")
@@ -98,11 +112,11 @@ def parser() -> argparse.ArgumentParser:
     again.add_argument(
         "--out",
         metavar="DIR",
-        type=Path,
+        type=_path,
         help="where to write (default: runs/<PAPER>/<FIGURE>, with --docs runs/reproductions/<PAPER>/<FIGURE>)",
     )
     again.add_argument(
-        "--docs", metavar="DOCS", type=Path, help="with --full: put tables and pictures into the pages of DOCS, too"
+        "--docs", metavar="DOCS", type=_path, help="with --full: put tables and pictures into the pages of DOCS, too"
     )
     again.add_argument("--format", default="png", metavar="png,pdf", help="picture formats: png, pdf, svg")
     again.add_argument("--quiet", action="store_true", help="no estimates and no progress bars")
@@ -115,15 +129,18 @@ def parser() -> argparse.ArgumentParser:
     )
     listing.add_argument("--json", action="store_true", help="machine-readable")
     drawing = commands.add_parser("plot", help="draw the pictures of a finished run again")
-    drawing.add_argument("directory", metavar="DIR", type=Path)
-    drawing.add_argument("--out", metavar="PLACE", type=Path, help="where to write them (default: DIR)")
+    drawing.add_argument("directory", metavar="DIR", type=_path)
+    drawing.add_argument("--out", metavar="PLACE", type=_path, help="where to write them (default: DIR)")
     drawing.add_argument("--format", default="png", metavar="png,pdf")
     drawing.add_argument("--against", metavar="KEY", help="grid key on the horizontal axis")
     drawing.add_argument("--reward", action="store_true", help="also the expected reward against plays")
     reporting = commands.add_parser("report", help="write one HTML page about finished runs, side by side")
-    reporting.add_argument("directories", metavar="DIR", type=Path, nargs="+", help="of a finished run")
+    reporting.add_argument("directories", metavar="DIR", type=_path, nargs="+", help="of a finished run")
     reporting.add_argument(
-        "--out", metavar="FILE", type=Path, help="where to write (default: DIR/report.html, of several DIR report.html)"
+        "--out",
+        metavar="FILE",
+        type=_path,
+        help="where to write (default: DIR/report.html, of several DIR report.html)",
     )
     auditing = commands.add_parser("audit", help="prove how much of a claimed privacy budget is spent")
     auditing.add_argument(
@@ -139,7 +156,7 @@ def parser() -> argparse.ArgumentParser:
     )
     auditing.add_argument("--confidence", type=float, default=0.95, help="of each lower bound (default: 0.95)")
     auditing.add_argument("--seed", type=int, default=0)
-    auditing.add_argument("--out", metavar="DIR", type=Path, help="where to write (default: runs/audit)")
+    auditing.add_argument("--out", metavar="DIR", type=_path, help="where to write (default: runs/audit)")
     auditing.add_argument("--format", default="png", metavar="png,pdf", help="picture formats: png, pdf, svg")
     checking = commands.add_parser("check", help="say what breaks the contract of an algorithm of your own")
     checking.add_argument(
@@ -153,7 +170,7 @@ def parser() -> argparse.ArgumentParser:
     caching.add_argument("what", choices=["info", "clear"], help="what is kept, or delete it")
     starting = commands.add_parser("new", help="write an algorithm of your own to start from, with all around it")
     starting.add_argument("name", metavar="NAME", help="of the algorithm, such as my_algorithm")
-    starting.add_argument("--out", metavar="DIR", type=Path, default=Path(), help="where to write (default: here)")
+    starting.add_argument("--out", metavar="DIR", type=_path, default=Path(), help="where to write (default: here)")
     completing = commands.add_parser("completion", help="print what completes these commands in a shell")
     completing.add_argument("shell", choices=["bash", "zsh", "fish"], help="your shell")
     for name, command in [("", top), *commands.choices.items()]:
@@ -164,7 +181,12 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments=None) -> int:
     """Entry point; returns the exit code."""
-    given = parser().parse_args(arguments)
+    _open_streams()
+    with _printable():
+        return _main(parser().parse_args(arguments))
+
+
+def _main(given: argparse.Namespace) -> int:
     try:
         with _terminable(), _plain_warnings():
             commands = {
@@ -190,6 +212,48 @@ def main(arguments=None) -> int:
 
         bad = isinstance(error, ValueError | TypeError) and not isinstance(error, ContractError)
         return EXIT_BAD_INPUT if bad else EXIT_FAILED
+
+
+def _open_streams() -> None:
+    """Where a process begins with closed streams, the next files that it opens would be taken for them."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            opened = os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: this one
+            if opened == number and getattr(sys, name) is None:
+                setattr(sys, name, open(number, "r" if number == 0 else "w", encoding="utf-8", closefd=False))
+
+
+_SIGNS = {"±": "+-", "×": "x", "≤": "<=", "≥": ">=", "–": "-", "…": "..."}
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str, int]:
+    """What stands for signs that a stream does not have, such as those of our tables where it is in ASCII."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    signs = error.object[error.start : error.end]
+    return "".join(_SIGNS.get(x, x.encode("ascii", "backslashreplace").decode()) for x in signs), error.end
+
+
+@contextlib.contextmanager
+def _printable():
+    """No character ends a finished run: what a stream cannot write is replaced, unless its user said how."""
+    codecs.register_error("jaxbandits", _in_ascii)
+    strict = [
+        stream
+        for stream in (sys.stdout, sys.stderr)
+        if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape")
+    ]
+    before = [stream.errors for stream in strict]
+    for stream in strict:
+        stream.reconfigure(errors="jaxbandits")
+    try:
+        yield
+    finally:
+        for stream, errors in zip(strict, before, strict=True):
+            if not stream.closed:
+                stream.reconfigure(errors=errors)
 
 
 @contextlib.contextmanager
@@ -233,6 +297,7 @@ def run(given) -> int:
     """`jaxbandits run FILE`: compute what is missing in DIR, then write results, tables and pictures."""
     from jaxbandits import statistics
     from jaxbandits.reports import output
+    from jaxbandits.sweeps.toml_file import moved
 
     wanted = formats(given.format)
     job, figure, caption = _job(given, fresh=given.fresh)
@@ -245,7 +310,7 @@ def run(given) -> int:
         print(f"{job.directory} holds this run, finished, and cannot be written: nothing computed, nothing written")
         print(statistics.table(ds))
         return 0
-    (job.directory / "config.toml").write_bytes(given.file.read_bytes())
+    (job.directory / "config.toml").write_bytes(moved(given.file, job.directory, given.seeds))
     picture = {"formats": wanted, "figure": figure, "caption": caption}
     if job.computed or not output.describes(job.directory, job.config):
         output.write_run(ds, job.directory, seconds=job.seconds, **picture)

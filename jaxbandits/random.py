@@ -127,7 +127,10 @@ class Draws:
         return (t if self.shift is None else t + self.shift).astype(jnp.uint32)
 
     def _key(self):
-        return jnp.asarray(self.seed).astype(jnp.uint32), np.uint32(zlib.crc32(self.path.encode()))
+        seed = jnp.asarray(self.seed)
+        if not jnp.issubdtype(seed.dtype, jnp.integer):  # 0.2 and 0.7 would both be seed 0
+            raise TypeError(f"seed has dtype {seed.dtype}: it must be an integer")
+        return seed.astype(jnp.uint32), np.uint32(zlib.crc32(self.path.encode()))
 
     def words(
         self, t: Int[Array, "..."], shape: tuple[int, ...] = (), first: int = 0

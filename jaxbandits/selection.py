@@ -45,7 +45,8 @@ def whole(ds: xr.Dataset, function: str) -> xr.Dataset:
     TypeError
         For anything but a sweep's Dataset.
     ValueError
-        Where a dimension is gone for good.
+        Where a dimension is gone for good, a seed or a label stands twice, or an algorithm lacks seeds that others
+        have, as after `xarray.concat` of sweeps with other seeds.
 
     Examples
     --------
@@ -80,7 +81,36 @@ def whole(ds: xr.Dataset, function: str) -> xr.Dataset:
     if scalars := [name for name in scalars if name != "t"]:
         ds = ds.expand_dims(scalars)
     keys = [d for d in ds["regret"].dims if d not in ("algorithm", "seed", "t")]
-    return ds.assign(regret=ds["regret"].transpose("algorithm", *keys, "seed", "t"))
+    ds = ds.assign(regret=ds["regret"].transpose("algorithm", *keys, "seed", "t"))
+    _each_seed_once(ds, function)
+    return ds
+
+
+def _each_seed_once(ds: xr.Dataset, function: str) -> None:
+    """ValueError where runs were joined so that seeds are counted twice, or are missing on one side."""
+    for dim in ("seed", "algorithm"):
+        values, counts = np.unique(ds[dim].values, return_counts=True) if dim in ds.coords else ((), np.ones(1))
+        if counts.max(initial=1) > 1:
+            raise ValueError(
+                f"{function}: {dim} {values[counts.argmax()]} stands {counts.max()} times in ds: join sweeps with "
+                f"jb.concat([ds, ...], dim={dim!r}), or leave one out with ds.drop_duplicates({dim!r})"
+            )
+    # A joined Dataset has no number at any play where a sweep had no such seed; a run has one at its first checkpoint.
+    regret = ds["regret"]
+    lacking = np.isnan(regret.isel(t=0).values) & np.isnan(regret.isel(t=-1).values)
+    if lacking.any() and "pulls" in ds and {*ds["pulls"].dims} == {*regret.dims[:-1], "arm"}:
+        pulls = ds["pulls"].transpose(*regret.dims[:-1], "arm").values
+        lacking &= np.isnan(pulls).all(-1)
+    some = lacking.any(-1) & ~lacking.all(-1)
+    if some.any():
+        at = tuple(np.argwhere(some)[0])
+        seeds = ds["seed"].values[lacking[at]]
+        shown_seeds = f"{listed(seeds[:3])}{', ...' if len(seeds) > 3 else ''}"
+        raise ValueError(
+            f"{function}: {str(ds['algorithm'].values[at[0]])!r} has no run of {len(seeds)} of {lacking.shape[-1]} "
+            f"seeds ({shown_seeds}): join sweeps with jb.concat([ds, ...], dim='algorithm'), which keeps the seeds "
+            "that all of them have, or select those with ds.sel(seed=[...])"
+        )
 
 
 def pick(array: Selected, selection: Mapping[str, Any] | None, name: str = "select") -> Selected:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from jaxbandits import intervals
 from jaxbandits.selection import final_regret, grid_dims, inert, listed, markdown, pick, text, tidy, whole
 from jaxbandits.typing import Tensor, Vector
 from jaxbandits.validation import choice, shown
@@ -135,6 +136,7 @@ def compare(
     b: str | tuple[str, Mapping[str, Any]],
     *,
     t: int | None = None,
+    interval: intervals.Way = "student",
 ) -> pd.DataFrame:
     """Paired comparison of two algorithms, or of two grid points: the same seeds give both the same environment.
 
@@ -146,32 +148,50 @@ def compare(
         The label of an algorithm, or `(label, {key: value})` to fix keys of the grid.
     t : int, optional
         A checkpoint (in plays) at which regret is read instead of the end.
+    interval : {"student", "bootstrap-t", "anytime"}
+        How the interval and the p-value are made. The default, "student": a paired t test, for many seeds or normal
+        differences. "bootstrap-t": as skewed as the differences are. "anytime": as in `until`, for symmetric
+        differences and from 64 seeds on, and however often one looks.
 
     Returns
     -------
     pandas.DataFrame
         One row for each remaining grid point; keys along which neither side changes are left out. Columns: `a`, `b`,
-        the keys, `seeds`, `difference` (mean regret of a minus that of b), `ci_low` and `ci_high` (95% interval),
-        `relative` (difference divided by the mean of b), `p_value` (paired t test), `p_holm` (corrected for the
-        number of rows) and `share_lower` (share of seeds in which a has less regret).
+        the keys, `seeds`, `difference` (mean regret of a minus that of b), `ci_low` and `ci_high` (95% interval; NaN
+        where all differences are equal), `relative` (difference divided by the mean of b), `p_value` (at least
+        2^(1 - m), with m the seeds in which a and b differ), `p_holm` (corrected for the number of rows), `share_lower`
+        (share of seeds in which a has less regret; ties are on neither side) and `seeds_needed` (how many seeds
+        Student's interval needs, as far as these show).
 
     Raises
     ------
     ValueError
-        For an unknown label, key or value.
+        For an unknown label, key or value, or another `interval`.
     TypeError
         For anything but a sweep's Dataset.
+
+    Warns
+    -----
+    UserWarning
+        With "student", where `seeds_needed` are more than there are: below 30 seeds, where differences are skewed, as
+        those of an algorithm that rarely fails, and where all are equal.
+
+    Notes
+    -----
+    No number of seeds shows what happens in fewer than one of them: of failures in 1 of 100 runs, 200 seeds see none in
+    13 of 100 sweeps. `docs/concepts.md#how-far-an-interval-can-be-trusted` has measured how often each way is wrong.
 
     Examples
     --------
     >>> import xarray as xr
-    >>> regret = np.array([[[1.0], [2.0], [4.0]], [[2.0], [4.0], [5.0]]])
+    >>> regret = np.random.default_rng(0).normal(size=(2, 40, 1)) + [[[1.0]], [[2.0]]]
     >>> ds = xr.Dataset({"regret": (("algorithm", "seed", "t"), regret)}, coords={"algorithm": ["x", "y"], "t": [9]})
-    >>> compare(ds, "x", "y")[["difference", "share_lower"]].round(3).values.tolist()
-    [[-1.333, 1.0]]
+    >>> compare(ds, "x", "y")[["difference", "share_lower", "seeds_needed"]].round(3).values.tolist()
+    [[-1.362, 0.8, 30.0]]
     """
     import xarray as xr
 
+    choice("interval", interval, intervals.WAYS)
     ds = whole(ds, "compare")
     final = final_regret(ds, t)
     constant = json.loads(ds.attrs.get("constant_along", "{}"))
@@ -185,9 +205,11 @@ def compare(
     dims = [d for d in grid_dims(ds) if d in left.dims]
     left, right = left.transpose(*dims, "seed"), right.transpose(*dims, "seed")
     difference = left.values - right.values
-    mean, low, high = mean_interval(difference)
-    base = right.values.mean(-1)
-    p_value = _paired_p(difference)
+    low, high, p_value = intervals.of_mean(difference, interval)
+    needed = intervals.seeds_needed(difference)
+    if interval == "student":
+        _warn_of_few(needed, left.sizes["seed"])
+    mean, base = difference.mean(-1), right.values.mean(-1)
     columns = {
         "seeds": left.sizes["seed"],
         "difference": mean,
@@ -196,7 +218,8 @@ def compare(
         "relative": np.divide(mean, base, out=np.full_like(mean, np.nan), where=base != 0),
         "p_value": p_value,
         "p_holm": holm(np.ravel(p_value)),
-        "share_lower": (difference < 0).mean(-1),
+        "share_lower": np.where(np.isnan(difference).any(-1), np.nan, (difference < 0).mean(-1)),
+        "seeds_needed": needed,
     }
     frame = tidy(left.isel(seed=0, drop=True), columns)
     for place, (label, at) in enumerate(((label_a, at_a), (label_b, at_b))):
@@ -379,7 +402,7 @@ def table(ds: xr.Dataset, format: Literal["markdown", "latex"] = "markdown") -> 
     |---|---|
     | a | 4.0 ± 2.1 |
     <BLANKLINE>
-    Mean ± half-width of the 95% interval over 9 seeds.
+    Mean ± half-width of the 95% interval over 9 seeds. Of fewer than 30 seeds, intervals may miss the mean more often.
     """
     choice("format", format, ("markdown", "latex"))
     ds = whole(ds, "table")
@@ -401,15 +424,16 @@ def table(ds: xr.Dataset, format: Literal["markdown", "latex"] = "markdown") -> 
         if seeds > 1
         else "Regret of one seed, hence no interval"
     )
+    note = f"{note}{fixed}.{_doubt(final.values)}"
     if not latex:
         plain = 1 + len(shown)
         rows = [[inert(c) if i == 0 or j < plain else c for j, c in enumerate(row)] for i, row in enumerate(rows)]
-        return _Table(f"{markdown(rows)}\n\n{note}{fixed}.")
+        return _Table(f"{markdown(rows)}\n\n{note}")
     plain = 1 + len(shown)  # the cells after these are LaTeX already, except in the head
     cells = [[_escape(c) if i == 0 or j < plain else c for j, c in enumerate(row)] for i, row in enumerate(rows)]
     body = [" & ".join(row) + r" \\" for row in cells]
     begin = rf"\begin{{tabular}}{{{'l' * plain + 'r' * len(head)}}}"
-    lines = [f"% {note.replace('±', 'and')}{fixed}.", begin, body[0], r"\hline", *body[1:], r"\end{tabular}"]
+    lines = [f"% {note.replace('±', 'and')}", begin, body[0], r"\hline", *body[1:], r"\end{tabular}"]
     return _Table("\n".join(lines))
 
 
@@ -423,16 +447,33 @@ def _half_width(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         return stdtrit(seeds - 1, 0.975) * values.std(-1, ddof=1) / math.sqrt(seeds)
 
 
-def _paired_p(difference: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    from scipy import stats
+def _doubt(values: np.ndarray[Any, Any]) -> str:
+    """A sentence where the intervals of `table` may be wrong, else an empty text. values: [..., S]."""
+    seeds, needed = values.shape[-1], intervals.seeds_needed(values)
+    if 1 < seeds < intervals.LEAST_SEEDS:
+        return f" Of fewer than {intervals.LEAST_SEEDS} seeds, intervals may miss the mean more often."
+    skewed = np.isfinite(needed) & (needed > seeds)
+    if seeds < 2 or not np.any(skewed):
+        return ""
+    return (
+        f" {np.sum(skewed):,} of {np.size(skewed):,} intervals may miss the mean more often, as regret is skewed over "
+        f"seeds: {np.max(needed[skewed]):,.0f} of them would do, as far as these show."
+    )
 
-    if difference.shape[-1] < 2:
-        return np.full(difference.shape[:-1], np.nan)
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore", RuntimeWarning)  # SciPy's own about equal values, which the next lines handle
-        p = stats.ttest_1samp(difference, 0.0, axis=-1).pvalue
-        flat = np.ptp(difference, axis=-1) == 0  # t is 0/0 (no difference) or x/0 (the same one in every seed)
-    return np.where(flat, np.where(difference[..., 0] == 0, 1.0, 0.0), p)
+
+def _warn_of_few(needed: Any, seeds: int) -> None:
+    """Warn where the intervals of `compare` may be wrong."""
+    few = (needed > seeds) & (seeds > 1)
+    if np.any(few):
+        most = np.max(np.where(few, needed, 0))
+        why = "all differences are equal" if np.isinf(most) else f"{most:,.0f} seeds would do, as far as these show"
+        warnings.warn(
+            f"compare: intervals and p-values of {np.sum(few):,} of {np.size(few):,} rows may be wrong with {seeds:,} "
+            f"seeds ({why}): run more of them, give interval='bootstrap-t' or 'anytime', or let seeds=jb.until(...) "
+            "decide how many",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _fit(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

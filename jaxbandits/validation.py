@@ -7,11 +7,13 @@ import functools
 import inspect
 import json
 import math
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from decimal import Decimal
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import jax
@@ -366,6 +368,40 @@ def integer(name: str, value: Any, low: int | None = None, high: int | None = MA
         ends = f"an integer{'' if low is None else f' of at least {low}'}{most}"
         raise ValueError(f"{name} = {shown(value)} must be {ends}{_and(remedy)}")
     return int(value)
+
+
+def path_of(path: Any, name: str = "path") -> Path:
+    """A path that a user gave, with `~` and `~user` at its beginning expanded: the one way in for all of them.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        Of a file or a folder, which need not exist.
+    name : str
+        The name of the argument, for the messages.
+
+    Raises
+    ------
+    TypeError
+        For anything else.
+    ValueError
+        For an empty text or one with NUL, and where `~` names a home that there is not.
+
+    Examples
+    --------
+    >>> path_of("~/run") == Path.home() / "run", path_of("runs/~").as_posix()
+    (True, 'runs/~')
+    """
+    text = os.fspath(path) if isinstance(path, str | os.PathLike) else path
+    wanted = f"{name} = {shown(path)} must be the name of a file or directory"
+    if not isinstance(text, str):
+        raise TypeError(wanted)
+    if not text or "\0" in text:
+        raise ValueError(wanted)
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise ValueError(f"{name} = {shown(text)} begins in a home that there is not: write the whole path") from None
 
 
 def choice(name: str, value: Any, known: Iterable[Any]) -> str:

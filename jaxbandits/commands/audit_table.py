@@ -158,5 +158,5 @@ def write(frame: pd.DataFrame, directory: Path) -> list[Path]:
     """Write audit.csv and audit.md into a directory; returns their paths."""
     paths = [directory / "audit.csv", directory / "audit.md"]
     frame.to_csv(paths[0], index=False)
-    paths[1].write_text(f"{markdown(frame)}\n{SIMULATED}\n")
+    paths[1].write_text(f"{markdown(frame)}\n{SIMULATED}\n", encoding="utf-8")
     return paths

@@ -14,7 +14,7 @@ def run(given: Any, directory: Path, formats: tuple[str, ...]) -> int:
     """Choose what the file's table `[tune]` asks for, write tables, Datasets and pictures, and print the result."""
     arguments = read_tuning(given.file)
     if given.seeds is not None:
-        arguments["report_seeds"] = given.seeds
+        arguments["report_seeds"] = range(given.seeds)
     tuning = tune(**arguments, store=directory, progress=not given.quiet)
     print(tuning)
     names = [path.name for path in write(tuning, directory, formats)]

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from jaxbandits.validation import column_names, is_frame, nearest, shown
+from jaxbandits.validation import column_names, is_frame, nearest, path_of, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -147,7 +147,7 @@ def table_of(source: Any, words: Any, label: str | int | None = None) -> Table:
         raise ValueError(
             f"path = {shown(source)} of type {type(source).__name__} must be the name of a file or a pandas DataFrame"
         )
-    path, words = Path(source), tuple(words)
+    path, words = path_of(source), tuple(words)
     kind = path.suffix.lower()
     if kind in OPENERS:
         kind = Path(path.stem).suffix.lower()

@@ -42,7 +42,8 @@ def written(name: str, docs: Path) -> str:
     page, (begin, end) = page_of(name, docs), marks(name)
     if not page.exists():
         raise ValueError(f"--docs {docs}: there is no page {page} for {name}: write one with its marks")
-    found = re.findall(rf"^{re.escape(begin)}$(.*?)^{re.escape(end)}$", page.read_text(), flags=re.M | re.S)
+    text = page.read_text(encoding="utf-8")
+    found = re.findall(rf"^{re.escape(begin)}$(.*?)^{re.escape(end)}$", text, flags=re.M | re.S)
     if len(found) != 1:
         raise ValueError(f"{page}: {len(found)} places for {name}: give it one pair of lines, {begin} and {end}")
     return found[0]
@@ -53,7 +54,7 @@ def write(name: str, done: Reproduction, docs: Path) -> list[Path]:
     page, (begin, end) = page_of(name, docs), marks(name)
     block = f"{begin}\n{claims_table(done.claims)}\n\n{how_it_was_run(name, done)}\n{end}"
     before = f"{begin}{written(name, docs)}{end}"
-    page.write_text(page.read_text().replace(before, block))
+    page.write_text(page.read_text(encoding="utf-8").replace(before, block), encoding="utf-8")
     paper, figure = name.split("/")
     directory = docs / "figures" / paper
     directory.mkdir(parents=True, exist_ok=True)

@@ -28,6 +28,7 @@ from jaxbandits.sweeps.arguments import labelled
 from jaxbandits.sweeps.grid import Axis, axes_of
 from jaxbandits.sweeps.storage import computing_time
 from jaxbandits.typing import Vector
+from jaxbandits.validation import path_of
 
 Results: TypeAlias = dict[str, Any]
 """What a study computed, by name: the Dataset of a sweep, the WorstCase of a search, or what a computed function
@@ -186,7 +187,7 @@ def reproduce(
     TypeError
         A claim with a verdict given by hand.
     """
-    home = Path(directory) / ("full" if full else "quick")
+    home = path_of(directory, "directory") / ("full" if full else "quick")
     began = time.perf_counter()
     results, paths = dict(study.computed(full)), []
     seconds = round(time.perf_counter() - began, 1)
@@ -215,7 +216,7 @@ def reproduce(
     paths += [home / "claims.csv", home / "claims.md"]
     rows = [(claim.statement, claim.paper, claim.measured, claim.holds) for claim in claims]
     pd.DataFrame(rows, columns=["statement", "paper", "measured", "holds"]).to_csv(paths[-2], index=False)
-    paths[-1].write_text(f"{claims_table(claims)}\n")
+    paths[-1].write_text(f"{claims_table(claims)}\n", encoding="utf-8")
     return Reproduction(results, figures, claims, paths, seconds)
 
 
@@ -226,7 +227,7 @@ def run(one: Sweep, store: str | Path, *, progress: bool = True) -> tuple[xr.Dat
     settings = dict(one.settings)
     axes = axes_of(settings.pop("grid", None) or {}, None, settings["horizon"])
     _check_tuning(one, axes)
-    chosen = _chosen(one, axes, Path(store) / "tuning", progress)
+    chosen = _chosen(one, axes, path_of(store) / "tuning", progress)
     points: list[dict] = []
     for place in product(*(range(len(axis.values)) for axis in axes)):
         point = {
@@ -237,7 +238,7 @@ def run(one: Sweep, store: str | Path, *, progress: bool = True) -> tuple[xr.Dat
             row = next(r for r in table.to_dict("records") if all(r[k] == v for k, v in here.items() if k in r))
             point |= {f"{label}.{key}": row[key] for key in one.tuning.grids[label]}
         points.append(point)
-    ds = sweep(**settings, points=points, store=Path(store) / "reported", progress=progress)
+    ds = sweep(**settings, points=points, store=path_of(store) / "reported", progress=progress)
     return unfolded(ds, axes), pd.concat(chosen.values(), ignore_index=True)
 
 

@@ -65,7 +65,7 @@ BOUNDS = {
 
 def rows(docs: Path) -> dict[str, tuple[str, list[Verdict]]]:
     """{paper: (title, its rows)}, from docs/verdicts.toml."""
-    read = tomllib.loads((docs / "verdicts.toml").read_text())["paper"]
+    read = tomllib.loads((docs / "verdicts.toml").read_text(encoding="utf-8"))["paper"]
     return {paper["name"]: (paper["title"], [Verdict(**claim) for claim in paper["claim"]]) for paper in read}
 
 
@@ -90,11 +90,11 @@ def write(docs: Path, studies: dict[str, Study]) -> Path:
         The page has no marks, or a row names a study, a statement or an algorithm that is not there.
     """
     page = docs / "verdicts.md"
-    text = page.read_text()
+    text = page.read_text(encoding="utf-8")
     if len(re.findall(f"^{BEGIN}$.*^{END}$", text, flags=re.M | re.S)) != 1:
         raise ValueError(f"{page}: give it one pair of lines, {BEGIN} and {END}")
     before, after = text.split(BEGIN)[0], text.split(END)[1]
-    page.write_text(f"{before}{BEGIN}\n{tables(docs, studies)}\n{END}{after}")
+    page.write_text(f"{before}{BEGIN}\n{tables(docs, studies)}\n{END}{after}", encoding="utf-8")
     return page
 
 
@@ -171,7 +171,7 @@ def _seeds(study: Study) -> str:
 
 def _audit(row: Verdict, docs: Path) -> str:
     """The audit of an algorithm, from the table of docs/privacy.md."""
-    for line in (docs / "privacy.md").read_text().splitlines():
+    for line in (docs / "privacy.md").read_text(encoding="utf-8").splitlines():
         found = [cell.strip() for cell in line.split("|")[1:-1]]
         if len(found) == 8 and found[0] == f"`{row.audited}`":
             return f"audited: at least {found[6]} of a claimed ε of {found[3]} is spent (10⁶ runs, 95%)"

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from jaxbandits.validation import path_of
+
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
@@ -99,10 +101,11 @@ def save(plot: Plot | Figure, path: str | pathlib.Path) -> None:
     Traceback (most recent call last):
     ValueError: path = 'figure.gif' has the suffix '.gif': end it in .png, .pdf or .svg
     """
-    suffix = pathlib.Path(path).suffix.lower()
+    place = path_of(path)
+    suffix = place.suffix.lower()
     if suffix not in (".png", ".pdf", ".svg"):
         raise ValueError(f"path = {str(path)!r} has the suffix {suffix!r}: end it in .png, .pdf or .svg")
-    pathlib.Path(path).write_bytes(render(plot.figure if isinstance(plot, Plot) else plot, suffix[1:]))
+    place.write_bytes(render(plot.figure if isinstance(plot, Plot) else plot, suffix[1:]))
 
 
 def overlaps(figure: Figure) -> list[str]:

@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-def clear(directory: str | Path) -> None:
+def clear(directory: Path) -> None:
     """Remove what an earlier run wrote beside its results, and nothing else."""
     known = ("config.toml", "summary.csv", "decisions.csv", "provenance.json", "regret.*", "reward.*", "against_*.*")
-    for path in [p for pattern in known for p in Path(directory).glob(pattern)]:
+    for path in [p for pattern in known for p in directory.glob(pattern)]:
         path.unlink()
 
 
 def write_run(
     ds: xr.Dataset,
-    directory: str | Path,
+    directory: Path,
     *,
     seconds: float,
     formats: Sequence[str] = ("png",),
@@ -40,7 +40,6 @@ def write_run(
     caption: str = "",
 ) -> list[Path]:
     """Write the tables and pictures of a finished run beside its results; returns the paths written."""
-    directory = Path(directory)
     written = [directory / "summary.csv", directory / "provenance.json"]
     written[0].write_text(selection.csv(statistics.summary(ds)), encoding="utf-8")
     written[1].write_text(json.dumps(provenance(ds, directory, seconds), indent=2) + "\n")
@@ -50,17 +49,17 @@ def write_run(
     return written + draw(ds, directory, formats=formats, figure=figure, caption=caption)
 
 
-def describes(directory: str | Path, config: dict[str, Any]) -> bool:
+def describes(directory: Path, config: dict[str, Any]) -> bool:
     """Whether the provenance in a directory is that of this configuration: a run that computes nothing keeps it."""
     try:
-        return json.loads((Path(directory) / "provenance.json").read_text())["config"] == config
+        return json.loads((directory / "provenance.json").read_text())["config"] == config
     except (OSError, ValueError, KeyError):
         return False
 
 
 def draw(
     ds: xr.Dataset,
-    directory: str | Path,
+    directory: Path,
     *,
     formats: Sequence[str] = ("png",),
     figure: Mapping[str, Any] | None = None,
@@ -71,7 +70,6 @@ def draw(
     With `figure["reward"]` also the expected reward against t.
     """
     figure = dict(figure or {})
-    directory = Path(directory)
     pictures = {}
     axes = [d for d in ds.regret.dims if d not in ("algorithm", "seed", "t")]
     numeric = [d for d in axes if np.issubdtype(ds[d].dtype, np.number) and ds.sizes[d] > 1 and d != "point"]

@@ -12,7 +12,7 @@ import numpy as np
 from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.searching import methods
 from jaxbandits.searching import objective as judging
-from jaxbandits.searching.checks import directory, disjoint
+from jaxbandits.searching.checks import disjoint
 from jaxbandits.searching.population import (
     Problem,
     below,
@@ -40,7 +40,7 @@ from jaxbandits.sweeps.arguments import labelled, part_factory
 from jaxbandits.sweeps.grid import Axis, axes_of
 from jaxbandits.sweeps.sweep import Algorithms, Seeds, built_cells, sweep
 from jaxbandits.typing import AdversaryFactory, EnvironmentFactory, Vector
-from jaxbandits.validation import choice, integer, shown
+from jaxbandits.validation import choice, integer, path_of, shown
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -90,7 +90,8 @@ def tune(
     seeds : int, range or sequence of int
         The runs on which settings are chosen, as in `sweep`. The default: seeds 10,000 to 10,099.
     report_seeds : int, range or sequence of int
-        The runs that the result reports. None of them may be among `seeds`. The default: seeds 0 to 999.
+        The runs that the result reports. None of them may be among `seeds`; a count begins after them. The default:
+        1,000, after the default of `seeds` 10,100 to 11,099.
     over : dict, optional
         A grid as in `sweep`; a setting is chosen for each of its points, such as the best rate for every epsilon.
     unknown : sequence of str
@@ -189,7 +190,7 @@ def tune(
         )
     seed = integer("seed", seed, 0, 2**32 - 1)
     searched, reported = disjoint(seeds, report_seeds, "the setting")
-    home = directory(store)
+    home = None if store is None else path_of(store, "store")
     plan = methods.planned(method, problem.dimensions, trials, len(searched), seed)
     defaults = _check_built(problem, plan, reported)
     judge = functools.partial(judging.over_family, objective=objective, quantile=quantile)

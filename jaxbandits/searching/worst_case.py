@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.searching import cross_entropy
-from jaxbandits.searching.checks import directory, disjoint
+from jaxbandits.searching.checks import disjoint
 from jaxbandits.searching.expression import written
 from jaxbandits.searching.space import Dimension, coordinate_of, dimensions_of, point_at, value_at
 from jaxbandits.selection import final_regret
@@ -19,7 +19,7 @@ from jaxbandits.sweeps import estimate
 from jaxbandits.sweeps.arguments import call, labelled, name_of, part_factory, signature_of
 from jaxbandits.sweeps.sweep import Seeds, sweep
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory
-from jaxbandits.validation import choice, integer, nearest, shown
+from jaxbandits.validation import choice, integer, nearest, path_of, shown
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -96,7 +96,7 @@ def worst_case(
     trials : int
         How many attacks are tried, at least 1. The first is the adversary with its own values; 1 evaluates that one.
     report_seeds : int, range or sequence of int
-        The runs that `regret` and `interval` come from. None of them may be among `seeds`.
+        The runs that `regret` and `interval` come from. None of them may be among `seeds`; a count begins after them.
     store : str or path, optional
         A directory where each generation of trials is kept as a sweep. A search that was interrupted goes on where it
         stopped. The default: everything stays in memory.
@@ -151,7 +151,7 @@ def worst_case(
     dimensions, start = _checked_space(space, factory, part, integer("horizon", horizon, 1, 2**31 - 2))
     trials = integer("trials", trials, 1)
     searched, reported = disjoint(seeds, report_seeds, "the attack")
-    home = directory(store)
+    home = None if store is None else path_of(store, "store")
     run: Any = partial(sweep, algorithms, environment, horizon=horizon, checkpoints=1, progress=False)
     regrets = list[np.ndarray[Any, Any]]()
 

@@ -113,7 +113,9 @@ def unit(machine: Machine) -> str:
 
 def say(text: str) -> None:
     """Print a line of progress: on stderr, which notebooks show as an error, so there on stdout."""
-    print(text, file=sys.stdout if in_notebook() else sys.stderr, flush=True)
+    stream = sys.stdout if in_notebook() else sys.stderr
+    if stream is not None:  # a process may begin with its streams closed
+        print(text, file=stream, flush=True)
 
 
 def in_notebook() -> bool:

@@ -60,13 +60,14 @@ class Job:
         config: dict[str, Any],
         common: dict[str, Any],
         engine: Any,
-        directory: str | os.PathLike[str] | None = None,
+        directory: Path | None = None,
         *,
         progress: bool = True,
         fresh: bool = False,
     ) -> None:
-        self.config, self.common, self.engine, self.progress, self.fresh = config, common, engine, progress, fresh
-        self.directory = None if directory is None else Path(directory)
+        self.config, self.common, self.engine, self.fresh = config, common, engine, fresh
+        self.progress = progress and sys.stderr is not None  # a process may begin with its streams closed
+        self.directory = directory
         calls.check_parts(plan)
         self.plan, self.keys, self.nameless = identified(plan, engine.machine.platform, stored=directory is not None)
         plan = self.plan
@@ -196,7 +197,7 @@ class Job:
                 warnings.warn(f"{label!r} broke the contract, the other calls go on", RuntimeWarning, stacklevel=2)
             seen.extend(chunk.faults)
 
-        lock, quiet, left = threading.Lock(), not sys.stderr.isatty(), estimate.Left(plan, tasks)
+        lock, quiet, left = threading.Lock(), not (self.progress and sys.stderr.isatty()), estimate.Left(plan, tasks)
         lanes, compiled = f"{sum(task.seeds * len(task.cells) for task in tasks):,} lanes", math.inf
         with estimate.progress_bar(
             said, total=total, unit="play", unit_scale=True, leave=False, disable=not self.progress, desc=lanes,

@@ -138,8 +138,11 @@ def simulate(
     UserWarning
         The environment's rewards or their moments exceed what the algorithm declares, or NaN turns up in a user's part.
 
-    Notes ----- The function is pure. `seed` and the params of a built algorithm may be traced, nothing else. Where
-    something is traced, regret is summed on the device in `dtype`, and on the host in float64 otherwise.
+    Notes
+    -----
+    The function is pure. `seed` and the params of a built algorithm may be traced, nothing else. A traced seed is one
+    number of an integer type; whether it is in range cannot be seen. Where something is traced, regret is summed on the
+    device in `dtype`, and on the host in float64 otherwise.
 
     Examples
     --------
@@ -245,6 +248,11 @@ def environment_of(given: "Environment | EnvironmentFactory | str") -> Environme
 
 def _seed(seed: Any) -> Any:
     if _traced(seed):
+        if not jnp.issubdtype(seed.dtype, jnp.integer) or seed.shape:
+            raise ValueError(
+                f"seed, which is traced, has dtype {seed.dtype} and shape {seed.shape}: it must be one integer a run, "
+                "such as those of jnp.arange(8) under jax.vmap"
+            )
         return seed
     plain = seed.item() if np.ndim(seed) == 0 and hasattr(seed, "item") else seed
     return integer("seed", plain, 0, 2**32 - 1, remedy="give one number; sweep runs many")

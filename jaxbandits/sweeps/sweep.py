@@ -19,7 +19,7 @@ from jaxbandits.sweeps.plan import Cell, Plan, plan
 from jaxbandits.sweeps.until import Until
 from jaxbandits.sweeps.until_decided import UntilDecided
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory, Vector
-from jaxbandits.validation import Arguments, choice, shown
+from jaxbandits.validation import Arguments, choice, path_of, shown
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -176,8 +176,7 @@ def prepared(
     algorithms, environment, settings = _checked(algorithms, environment, settings)
     laid_out = plan(algorithms, environment, **settings)
     assumptions.warn([(c.label, c.algorithm, c.environment) for c in laid_out.cells], laid_out.dtype, stacklevel=3)
-    if store is not None and (not isinstance(store, os.PathLike | str) or str(store) == "" or "\0" in str(store)):
-        raise ValueError(f"store = {shown(store)} must be a directory's name")
+    directory = None if store is None else path_of(store, "store")
     settings_run = {**settings, "seeds": laid_out.seeds}
     config, common = (config_of(algorithms, environment, brief=brief, **settings_run) for brief in (False, True))
     runner: Any
@@ -191,7 +190,7 @@ def prepared(
         config["until"] = rule._asdict()
     config, common = json.loads(json.dumps([config, common]))
     kind = Job if rule is None else UntilDecided
-    return kind(laid_out, config, common, runner, store, progress=progress, fresh=fresh)
+    return kind(laid_out, config, common, runner, directory, progress=progress, fresh=fresh)
 
 
 def _checked(algorithms: Any, environment: Any, settings: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:

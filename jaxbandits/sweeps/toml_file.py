@@ -1,12 +1,14 @@
 """TOML files that hold the arguments of `jb.sweep`."""
 
+import contextlib
 import functools
+import json
 import os
 import re
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jaxbandits import adversaries, algorithms, environments
 from jaxbandits.environments.rows import read_labelled, read_losses
@@ -14,12 +16,12 @@ from jaxbandits.sweeps.arguments import readable, seed_range, signature_of
 from jaxbandits.sweeps.configurations import text
 from jaxbandits.sweeps.own_factory import own_factory
 from jaxbandits.sweeps.until import Until, refused, until
-from jaxbandits.validation import nearest, shown
+from jaxbandits.validation import nearest, path_of, shown
 
 # The keys at the top level of a file, and those of its table [figure].
 TOP_KEYS = (
     "horizon", "seeds", "checkpoints", "dtype", "memory", "environment", "reward_adversary", "message_adversary",
-    "algorithm", "grid", "points", "tied", "figure", "caption", "tune",
+    "algorithm", "grid", "points", "tied", "figure", "caption", "tune", "folder",
 )  # fmt: skip
 FIGURE_KEYS = ("against", "dotted", "title", "reward")
 TUNE_KEYS = (
@@ -32,16 +34,17 @@ RANGES = ("linear", "log", "int")
 
 def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Keyword arguments of `sweep`, and `figure` and `caption`, from a TOML file. Errors name the file and the key."""
-    path = Path(path)
+    path = path_of(path)
     return config_arguments(parsed(path), path)
 
 
 def read_tuning(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Arguments of `tune` from a TOML file that has a table `[tune]`. Errors name the file and the key.
 
-    The file's seeds are the report seeds and its grid is `over`, where the table does not give them.
+    The file's seeds, those that `run` plays, are the report seeds and its grid is `over`, where the table does not give
+    them.
     """
-    path = Path(path)
+    path = path_of(path)
     raw = parsed(path)
     settings, table = config_arguments(raw, path), raw.get("tune")
     if table is None:
@@ -61,13 +64,17 @@ def read_tuning(path: str | os.PathLike[str]) -> dict[str, Any]:
     }
     arguments |= {key: table[key] for key in TUNE_KEYS if key in table}
     arguments |= {"algorithms": settings["algorithms"], "environment": settings["environment"]}
+    source = _source(raw, path)
     arguments["space"] = {
-        key: _range(values) for key, values in _flat(table["space"], path, where="tune.space").items()
+        key: _range(values) for key, values in _flat(table["space"], source, where="tune.space").items()
     }
     if not isinstance(table.get("over", {}), dict):
         raise ValueError(f"{path}: tune.over = {shown(table['over'])} must be a table")
-    arguments["over"] = _flat(table["over"], path, where="tune.over") if "over" in table else settings["grid"]
-    arguments["report_seeds"] = _seeds(table["report_seeds"], path) if "report_seeds" in table else settings["seeds"]
+    arguments["over"] = _flat(table["over"], source, where="tune.over") if "over" in table else settings["grid"]
+    arguments["report_seeds"] = settings["seeds"]
+    if "report_seeds" in table:
+        reported = table["report_seeds"]
+        arguments["report_seeds"] = reported if type(reported) is int else _seeds(reported, path)
     if "seeds" in table:
         arguments["seeds"] = _seeds(table["seeds"], path)
     for key in ("report_seeds", "seeds"):
@@ -77,7 +84,7 @@ def read_tuning(path: str | os.PathLike[str]) -> dict[str, Any]:
         if not isinstance(family, dict):
             raise ValueError(f"{path}: tune.environments must be tables, [tune.environments.NAME]")
         arguments["environment"] = {
-            name: _part(part, environments, f"tune.environments.{name}", path) for name, part in family.items()
+            name: _part(part, environments, f"tune.environments.{name}", source) for name, part in family.items()
         }
     return arguments
 
@@ -109,8 +116,59 @@ def parsed(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path}: not valid TOML: {' '.join(str(error).split())}{hint}") from None
 
 
+class Source(NamedTuple):
+    """Where the parts of a configuration come from. As text it is the file."""
+
+    file: Path
+    folder: Path  # where the data and the modules lie that the file names
+
+    def __str__(self) -> str:
+        return str(self.file)
+
+
+def _source(raw: dict[str, Any], file: Path) -> Source:
+    if "folder" not in raw:
+        return Source(file, file.parent)
+    try:
+        return Source(file, file.resolve().parent / path_of(raw["folder"], "folder"))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{file}: {error}") from None
+
+
+def moved(file: Path, directory: Path, seeds: int | None = None) -> bytes:
+    """The content of a configuration that runs from another directory: it says where its data and modules lie.
+
+    A file that names neither stays as it is, byte for byte. seeds: what was run in place of the file's.
+    """
+    content, raw = file.read_bytes(), parsed(file)
+    if seeds is not None:
+        text = re.sub(r"(?m)^seeds *=.*$", f"seeds = {seeds}", content.decode("utf-8-sig"), count=1)
+        with contextlib.suppress(tomllib.TOMLDecodeError):  # seeds over several lines: the file's stay
+            content = text.encode() if tomllib.loads(text) == raw | {"seeds": seeds} else content
+    folder = _source(raw, file).folder.resolve()
+    if folder == directory.resolve() or not _names_files(raw):
+        return content
+    try:
+        place = Path(os.path.relpath(folder, directory.resolve())).as_posix()
+    except ValueError:  # another drive of Windows
+        place = folder.as_posix()
+    text = re.sub(r"(?m)^folder *=.*\n", "", content.decode("utf-8-sig"), count=1)
+    return f"folder = {json.dumps(place, ensure_ascii=False)}  # of the data and modules named here\n{text}".encode()
+
+
+def _names_files(x: Any) -> bool:
+    """Whether tables name data of the user's (`path`), or a module that may lie beside the file."""
+    if isinstance(x, dict):
+        return "path" in x or any(map(_names_files, x.values()))
+    return any(map(_names_files, x)) if isinstance(x, list) else isinstance(x, str) and ":" in x
+
+
 def config_arguments(raw: dict[str, Any], path: Path) -> dict[str, Any]:
-    """What `read_config` returns, from parsed TOML. Data files are relative to `path`, and errors name it."""
+    """What `read_config` returns, from parsed TOML. Data files are relative to `folder`, and errors name `path`.
+
+    The folder is the file's own where the key is not given.
+    """
+    source = _source(raw, path)
     for key in raw:
         if key not in TOP_KEYS:
             raise ValueError(f"{path}: unknown key {key!r}{nearest(key, TOP_KEYS)}; known keys: {', '.join(TOP_KEYS)}")
@@ -119,10 +177,10 @@ def config_arguments(raw: dict[str, Any], path: Path) -> dict[str, Any]:
             raise ValueError(f"{path}: {key!r} is missing")
     arguments: dict[str, Any] = {k: raw[k] for k in ("horizon", "checkpoints", "dtype", "memory") if k in raw}
     arguments["seeds"] = _seeds(raw["seeds"], path)
-    arguments["environment"] = _part(raw["environment"], environments, "environment", path)
+    arguments["environment"] = _part(raw["environment"], environments, "environment", source)
     for slot in ("reward_adversary", "message_adversary"):
         if slot in raw:
-            arguments[slot] = _part(raw[slot], adversaries, slot, path)
+            arguments[slot] = _part(raw[slot], adversaries, slot, source)
     tables = raw["algorithm"] if isinstance(raw["algorithm"], list) else [raw["algorithm"]]
     factories: dict[str, Any] = {}
     for i, table in enumerate(tables):
@@ -134,7 +192,7 @@ def config_arguments(raw: dict[str, Any], path: Path) -> dict[str, Any]:
             raise ValueError(f"{path}: algorithm[{i}]: label = {shown(label)} must be a string")
         if label in factories:
             raise ValueError(f"{path}: two algorithms have the label {label!r}: give them different labels")
-        factories[label] = _part(table, algorithms, f"algorithm[{i}]", path)
+        factories[label] = _part(table, algorithms, f"algorithm[{i}]", source)
     arguments["algorithms"] = factories
     for key, kind, what in (("grid", dict, "a table"), ("figure", dict, "a table"), ("caption", str, "a string")):
         if not isinstance(raw.get(key, kind()), kind):
@@ -150,7 +208,7 @@ def config_arguments(raw: dict[str, Any], path: Path) -> dict[str, Any]:
         ):
             raise ValueError(f"{path}: tied[{i}] needs exactly 'keys' and 'values', both lists")
         grid[tuple(tied["keys"])] = tied["values"]
-    arguments["grid"] = _flat(grid, path)
+    arguments["grid"] = _flat(grid, source)
     if "points" in raw:
         arguments["points"] = raw["points"]
     for key in ("figure", "caption"):
@@ -196,7 +254,7 @@ def _until(table: dict[str, Any], path: Path) -> Until:
         raise ValueError(f"{path}: seeds: {error}") from None
 
 
-def _flat(grid: dict[Any, Any], path: Path, prefix: str = "", where: str = "grid") -> dict[Any, Any]:
+def _flat(grid: dict[Any, Any], path: Source, prefix: str = "", where: str = "grid") -> dict[Any, Any]:
     """A grid with dotted keys, which TOML reads as tables, joined again. A table of lists stays: it names arrays."""
     out: dict[Any, Any] = {}
     for key, value in grid.items():
@@ -221,7 +279,7 @@ def _names_arrays(key: str, value: dict[str, Any]) -> bool:
     return "." in key and key.rpartition(".")[2] != "base" and all(isinstance(v, list) for v in value.values())
 
 
-def _part(table: Any, module: Any, where: str, path: Path) -> functools.partial[Any]:
+def _part(table: Any, module: Any, where: str, path: Source) -> functools.partial[Any]:
     """A factory with its arguments bound, from {name = ..., ...}."""
     if isinstance(table, str):
         table = {"name": table}
@@ -248,10 +306,13 @@ def _part(table: Any, module: Any, where: str, path: Path) -> functools.partial[
     return functools.partial(factory, **settings)
 
 
-def _read_data(settings: dict[str, Any], names: Iterable[str], where: str, path: Path) -> dict[str, Any]:
+def _read_data(settings: dict[str, Any], names: Iterable[str], where: str, path: Source) -> dict[str, Any]:
     """The settings with the data of the file `path` in place of its name."""
     settings = dict(settings)
-    file = path.parent / settings.pop("path")
+    try:
+        file = path.folder / path_of(settings.pop("path"), f"{where}.path")
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path}: {error}") from None
     rules = {key: settings.pop(key) for key in ("missing", "missing_words") if key in settings}
     if "losses" in names:
         return {"losses": read_losses(file, **rules), **settings}
@@ -263,10 +324,10 @@ def _read_data(settings: dict[str, Any], names: Iterable[str], where: str, path:
     raise ValueError(f"{path}: {where} takes no path")
 
 
-def _look_up(name: str, module: Any, where: str, path: Path) -> Any:
+def _look_up(name: str, module: Any, where: str, path: Source) -> Any:
     if ":" in name:  # the user's own factory, module:attribute, beside the file or importable
         try:
-            return own_factory(name, path.parent)
+            return own_factory(name, path.folder)
         except ValueError as error:
             raise ValueError(f"{path}: {where}: {error}") from None
     if name not in module.__all__:

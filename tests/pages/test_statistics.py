@@ -1,13 +1,16 @@
 """Statistics on synthetic results whose true means, differences and exponents are known."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
 import xarray as xr
 from scipy import stats
 
-from jaxbandits import statistics
+from jaxbandits import intervals, statistics
+from jaxbandits.reports.page import report
+from jaxbandits.sweeps.sequential_test import SequentialTest
 
 TIMES = np.array([10, 30, 100, 300, 1000, 3000, 10_000])
 
@@ -113,13 +116,15 @@ def test_a_null_is_rejected_in_5_of_100_and_corrected_families_in_at_most_5():
     np.testing.assert_allclose(frame["p_holm"], statistics.holm(frame["p_value"]))
 
 
-@pytest.mark.parametrize(("shift", "p_value", "share"), [(0.0, 1.0, 0.0), (-1.0, 0.0, 1.0)])
+@pytest.mark.parametrize(("shift", "p_value", "share"), [(0.0, 1.0, 0.0), (-1.0, 2.0**-4, 1.0)])
 def test_differences_without_variance(shift, p_value, share):
     base = np.arange(1.0, 6.0)
     values = np.stack([base + shift, base])[..., None]
     ds = xr.Dataset({"regret": (("algorithm", "seed", "t"), values)}, {"algorithm": ["a", "b"], "t": [9]})
-    row = statistics.compare(ds, "a", "b").iloc[0]
+    with pytest.warns(UserWarning, match="all differences are equal"):
+        row = statistics.compare(ds, "a", "b").iloc[0]
     assert (row["difference"], row["p_value"], row["share_lower"]) == (shift, p_value, share)
+    assert np.isnan(row["ci_low"]) and np.isnan(row["ci_high"]) and np.isinf(row["seeds_needed"])
 
 
 def test_grid_points_are_compared_and_other_keys_kept():
@@ -230,7 +235,7 @@ def test_points_and_strings_are_keys_like_numbers(grid, tied):
     assert head == f"| algorithm | {key} = {values[0]} | {key} = {values[1]} |".replace("y|f", "y/f")
     assert (first, second) == ("| alg0 | 4.0 ± 0.0 | 2.0 ± 0.0 |", "| alg1 | 8.0 ± 0.0 | 8.0 ± 0.0 |")
     assert statistics.table(ds, "latex").count(r" \\") == 3
-    assert statistics.table(ds.isel({key: [1]})).endswith(f"over 3 seeds; {key} = {values[1]}.")
+    assert statistics.table(ds.isel({key: [1]})).count(f"over 3 seeds; {key} = {values[1]}.")
     assert statistics.compare(ds, "alg0", "alg1")[key].tolist() == values
 
 
@@ -240,3 +245,105 @@ def test_points_and_strings_together_are_rows_and_columns():
     assert lines[0] == "| algorithm | noise | point = 0 | point = 1 | point = 2 |"
     assert [x.split(" | ")[:2] for x in lines[2:6]] == [[f"| alg{i}", noise] for i in (0, 1) for noise in "gl"]
     np.testing.assert_allclose(statistics.summary(ds)["mean"], np.arange(1.0, 13.0))
+
+
+def of_differences(differences):
+    values = np.stack([differences, np.zeros_like(differences)])[..., None]
+    return xr.Dataset({"regret": (("algorithm", "seed", "t"), values)}, {"algorithm": ["a", "b"], "t": [9]})
+
+
+LAWS = {
+    "normal": lambda rng, shape: rng.standard_normal(shape),
+    "fails in 1 of 100 seeds": lambda rng, shape: np.where(rng.random(shape) < 0.01, 99.0, -1.0),
+    "the same with noise": lambda rng, shape: LAWS["fails in 1 of 100 seeds"](rng, shape) + rng.normal(0, 0.1, shape),
+    "lognormal": lambda rng, shape: rng.lognormal(size=shape) - np.exp(0.5),
+    "exponential": lambda rng, shape: rng.exponential(size=shape) - 1,
+}
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("seeds", [2, 8, 32, 200])
+def test_where_students_interval_is_wrong_the_seeds_say_so(law, seeds):
+    """Of comparisons that are significant and wrong, what is not doubted is what no seed shows, and 5% besides."""
+    differences = LAWS[law](np.random.default_rng(seeds), (4000, seeds))
+    _, _, p = intervals.of_mean(differences, "student")
+    doubted = intervals.seeds_needed(differences) > seeds
+    wrong = (p <= 0.05) & ~doubted
+    unseen = 0.99**seeds if law == "the same with noise" and seeds >= intervals.LEAST_SEEDS else 0.0
+    assert wrong.mean() <= 0.07 + 1.05 * unseen
+    if law == "normal":
+        assert doubted.mean() == 1 if seeds < intervals.LEAST_SEEDS else doubted.mean() < 0.01  # few false alarms
+    if seeds == 2:
+        assert p.min() >= 0.5
+
+
+def test_ways_hold_where_they_say_so_and_find_what_there_is():
+    rng = np.random.default_rng(0)
+    for way, law, shape, most in [
+        ("student", "normal", (4000, 32), 0.05),
+        ("bootstrap-t", "normal", (400, 64), 0.06),
+        ("bootstrap-t", "exponential", (400, 64), 0.08),
+        ("anytime", "normal", (400, 200), 0.01),
+    ]:
+        values = LAWS[law](rng, shape)
+        low, high, p = intervals.of_mean(values, way)
+        misses = (low > 0) | (high < 0)
+        assert misses.mean() <= most + 4 * np.sqrt(most / len(values)), (way, law)
+        np.testing.assert_array_equal(misses, p <= 0.05)  # an interval and its p-value say the same
+        low, high, p = intervals.of_mean(values + 3, way)
+        assert (p < 0.05).all() and (low > 0).all() and (high < 12).all()
+    skewed = LAWS["exponential"](rng, (400, 64))
+    student, bootstrap = (np.mean(intervals.of_mean(skewed, way)[2] <= 0.05) for way in intervals.WAYS[:2])
+    assert bootstrap < student
+
+
+def test_anytime_is_the_law_of_until():
+    """At the seeds of a look, the p-value is that of the sequential test which looks once."""
+    differences = np.random.default_rng(3).normal(0.2, 1.0, 200)
+    test = SequentialTest(number=1, error=0.05, block=64)
+    test.add(differences[None, :64])
+    first = intervals.of_mean(differences[:64], "anytime")[2]
+    assert first == pytest.approx(test.smallest[0])
+    test.smallest[:] = 1.0
+    test.add(differences[None, 64:])
+    assert intervals.of_mean(differences, "anytime")[2] == pytest.approx(test.smallest[0])
+    assert np.isnan(intervals.of_mean(differences[:63], "anytime")[0])
+    for seeds in (32, 64):
+        equal = np.full(seeds, 2.0)
+        test = SequentialTest(number=1, error=0.05, block=64)
+        test.add(equal[None])
+        assert intervals.of_mean(equal, "anytime")[2] == pytest.approx(test.smallest[0])
+
+
+@pytest.mark.parametrize(
+    ("differences", "least"),
+    [
+        ([1.0, 1.0001], 0.5),
+        ([0.0, 0.0, 1.0, 1.1], 0.5),
+        ([0.0, 0.0, 0.0], 1.0),
+        ([2.0] * 8, 2.0**-7),
+        ([5.0, 0, 0], 1.0),
+    ],
+)
+@pytest.mark.parametrize("way", intervals.WAYS)
+def test_ties_and_two_seeds_decide_nothing(differences, least, way):
+    p = intervals.of_mean(np.array(differences), way)[2]
+    assert least <= p <= 1
+
+
+def test_compare_says_it_and_so_do_the_table_and_the_page(tmp_path):
+    rng = np.random.default_rng(0)
+    skewed = of_differences(np.where(np.arange(200) == 7, 99.0, -1.0) + 0.1 * rng.normal(size=200))
+    with pytest.warns(UserWarning, match=r"1 of 1 rows may be wrong with 200 seeds \(4,.* seeds would do"):
+        row = statistics.compare(skewed, "a", "b").iloc[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        other = statistics.compare(skewed, "a", "b", interval="bootstrap-t").iloc[0]
+        statistics.compare(of_differences(rng.normal(size=30)), "a", "b")
+    assert other["ci_high"] > row["ci_high"] and row["ci_low"] != other["ci_low"]
+    assert "may miss the mean more often, as regret is skewed" in statistics.table(skewed)
+    assert "Of fewer than 30 seeds" in statistics.table(of_differences(rng.normal(size=29)))
+    with pytest.raises(ValueError, match="interval = 'z' must be one of"):
+        statistics.compare(skewed, "a", "b", interval="z")
+    page = report(skewed, tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "1 of 1 rows have too few seeds" in page

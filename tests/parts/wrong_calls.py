@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import optax

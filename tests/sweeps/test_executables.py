@@ -2,12 +2,14 @@
 
 import json
 import os
+import pickle
 import shutil
 import sys
 from collections import namedtuple
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import fresh_process
 import jax
@@ -180,18 +182,32 @@ def test_entries_that_cannot_be_opened_are_built_again(first, tmp_path):
     shutil.copytree(first[0], cache)
     for path in (cache / "executables").rglob("*"):
         if path.is_file():  # whole, and of something else
-            path.write_bytes(executables.hashlib.sha256(b"no pickle").digest() + b"no pickle")
+            head = path.read_bytes()[executables._CHECK :].partition(b"\n")[0]
+            content = head + b"\n" + pickle.dumps(Planted(tmp_path / "ran"))
+            path.write_bytes(executables.hashlib.sha256(content).digest() + content)
     again = child(cache)
     assert again["built"] == again["asked"] and again["regret"] == first[1]["regret"]
+    assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.skipif(not hasattr(os, "getuid"), reason="needs permissions of POSIX")
-def test_a_directory_that_others_may_write_is_not_used(first, tmp_path):
-    cache = tmp_path / "cache"
-    shutil.copytree(first[0], cache)
-    next((cache / "executables").iterdir()).chmod(0o777)
-    again = child(cache)
-    assert again["built"] == again["asked"] and "others may write" in again["warned"]
+class Planted(NamedTuple):
+    """Whoever unpickles it makes a folder."""
+
+    place: Path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.place),)
+
+
+def test_a_pickle_is_read_for_the_classes_of_a_program_alone(tmp_path):
+    """Neither of the two caches calls what a file names, and an entry of ours holds no other pickle than JAX's."""
+    for content in (pickle.dumps(Planted(tmp_path / "ran"), protocol) for protocol in range(6)):
+        tree = jax.tree.structure(())
+        with pytest.raises(pickle.UnpicklingError, match="no part of a compiled program"):
+            executables._load(content, tree, tree, execution_devices=jax.devices()[:1])
+    assert not (tmp_path / "ran").exists()
+    for module, name in [("jax._src.stages", "ArgInfo.__init__.__globals__"), ("builtins", "eval"), ("os", "system")]:
+        assert (module, name) not in executables._ADMITTED
 
 
 def test_off_is_off(tmp_path):
@@ -260,7 +276,6 @@ def test_a_file_that_changed_meanwhile_is_noticed(monkeypatch):
 def test_programs_from_disk_change_no_bit(tmp_path, monkeypatch):
     """A sweep of another kind, in this process: batches, contexts, floats; compiled twice and loaded once."""
     monkeypatch.setenv("JAXBANDITS_CACHE", str(tmp_path / "cache"))
-    executables._checked.cache_clear()
     contexts = jb.environments.contextual_linear(num_arms=4, dim=3)
 
     def run():
@@ -271,18 +286,16 @@ def test_programs_from_disk_change_no_bit(tmp_path, monkeypatch):
 
     first, second = run(), run()
     np.testing.assert_array_equal(first.regret, second.regret)
-    executables._checked.cache_clear()
 
 
 def test_classes_of_one_name_are_told_apart(tmp_path, monkeypatch):
     """Two modules hold a class of one name, and algorithms that compute the same."""
     monkeypatch.setenv("JAXBANDITS_CACHE", str(tmp_path / "cache"))
-    executables._checked.cache_clear()
     arms, made = jb.environments.bernoulli_arms(means=[0.2, 0.8]), jb.algorithms.ucb1(num_arms=2, horizon=50)
 
     def mine(module):
         Params = namedtuple("Params", ["arm"], module=module)
-        monkeypatch.setitem(sys.modules, module, SimpleNamespace(Params=Params))  # so that it can be pickled
+        monkeypatch.setitem(sys.modules, module, SimpleNamespace(Params=Params))  # so that it has a name
 
         def act(params, state, draws, t, context):
             return jnp.full(t.shape, params.arm.astype(jnp.int32)), None, ()
@@ -297,7 +310,6 @@ def test_classes_of_one_name_are_told_apart(tmp_path, monkeypatch):
 
     first, second = (jb.sweep(mine(x), arms, horizon=50, seeds=16, progress=False) for x in ("here", "there"))
     np.testing.assert_array_equal(first.regret, second.regret)
-    executables._checked.cache_clear()
 
 
 def test_keys_do_not_depend_on_what_another_thread_compiles():

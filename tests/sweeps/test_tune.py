@@ -13,6 +13,7 @@ import jaxbandits as jb
 from jaxbandits.cli import main
 from jaxbandits.searching import methods, objective
 from jaxbandits.searching import tune as tune_function
+from jaxbandits.searching.checks import disjoint
 from jaxbandits.searching.space import Dimension
 from jaxbandits.searching.tuning import at_edge
 from jaxbandits.sweeps.toml_file import read_config, read_tuning
@@ -21,7 +22,7 @@ a, e = jb.algorithms, jb.environments
 LOSSES = functools.partial(e.fixed_gap_losses, num_arms=3)
 BATCHED = functools.partial(a.private_batched, base=functools.partial(a.exp3, mixing=0.05))
 RATES = [0.001, 0.1, 5.0]
-SETTINGS = {"horizon": 60, "seeds": range(100, 108), "report_seeds": 8, "progress": False, "checkpoints": 2}
+SETTINGS = {"horizon": 60, "seeds": range(100, 108), "report_seeds": range(8), "progress": False, "checkpoints": 2}
 
 
 @functools.cache
@@ -447,3 +448,12 @@ def test_importance_is_the_share_of_variance_that_a_key_explains():
         "objective",
         "chosen",
     ]
+
+
+@pytest.mark.parametrize(
+    ("seeds", "report_seeds", "reported"),
+    [(8, 4, range(8, 12)), (range(100, 108), 4, range(108, 112)), ([3, 4], np.int64(2), range(5, 7))],
+)
+def test_a_count_of_report_seeds_begins_after_the_seeds_that_are_searched(seeds, report_seeds, reported):
+    assert disjoint(seeds, report_seeds, "the setting")[1] == reported
+    assert disjoint(seeds, range(20, 24), "the setting")[1] == range(20, 24)

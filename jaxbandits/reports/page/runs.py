@@ -14,7 +14,7 @@ from jaxbandits.sweeps import load
 from jaxbandits.sweeps.configurations import text
 from jaxbandits.sweeps.sweep import planned
 from jaxbandits.sweeps.toml_file import config_arguments, parsed
-from jaxbandits.validation import shown
+from jaxbandits.validation import path_of, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,7 +68,7 @@ def runs(given: Any) -> list[Run]:
 
 def _name(directory: Any) -> str:
     try:
-        path = Path(directory).resolve()
+        path = path_of(directory).resolve()
         return path.stem if path.suffix in (".nc", ".zarr") else path.name or ALONE
     except (TypeError, ValueError):
         raise TypeError(
@@ -83,7 +83,7 @@ def _run(label: str, given: Any) -> Run:
     directory = None
     if not isinstance(given, xr.Dataset | xr.DataArray):
         _name(given)
-        directory, given = Path(given), load(given)
+        directory, given = path_of(given), load(given)
         directory = directory if directory.is_dir() else None
     ds = selection.whole(cast("xr.Dataset", given), "report")
     config = json.loads(ds.attrs.get("config", "{}"))

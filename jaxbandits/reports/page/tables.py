@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -89,13 +90,17 @@ def winners(run: Run) -> str:
 
 def paired(runs: Sequence[Run]) -> Table:
     """Paired differences between algorithms, with their intervals drawn to one scale."""
-    frames, all_pairs = [], True
+    frames, all_pairs, doubtful = [], True, 0
     for run in runs:
         labels = [str(label) for label in run.ds["algorithm"].values]
         few = len(labels) <= MAX_PAIRED
         all_pairs &= few
         pairs = list(itertools.combinations(labels, 2)) if few else [(x, labels[0]) for x in labels[1:]]
-        parts = [statistics.compare(run.ds, a, b) for a, b in pairs]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # the note below says it
+            parts = [statistics.compare(run.ds, a, b) for a, b in pairs]
+        doubtful += sum(int((part["seeds_needed"] > part["seeds"]).sum()) for part in parts)
+        parts = [part.drop(columns="seeds_needed") for part in parts]
         frames.append(_readable(pd.concat(parts), run.ds) if parts else pd.DataFrame())
     if all(frame.empty for frame in frames):
         return Table([], [], "One algorithm: there is nothing to compare it with.")
@@ -111,6 +116,11 @@ def paired(runs: Sequence[Run]) -> Table:
         "Mean regret of a less that of b over the same seeds: below zero, left of the line, a is better. p is that of "
         "a paired t test, Holm's is corrected for all rows of this table."
     )
+    if doubtful:
+        note += (
+            f" {doubtful:,} of {sum(map(len, frames)):,} rows have too few seeds, or too few for skewed differences: "
+            "their intervals may miss the mean in more than 5 of 100 cases, and their p be too small."
+        )
     if not all_pairs:
         note += f" Above {MAX_PAIRED} algorithms each is compared with the first one only."
     return _table(rows, runs, note)

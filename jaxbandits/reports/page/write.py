@@ -22,7 +22,7 @@ from jaxbandits.reports.page.runs import Run, runs
 from jaxbandits.reports.page.words import key_name, listing
 from jaxbandits.selection import grid_dims
 from jaxbandits.sweeps.storage.dataset_file import slabs
-from jaxbandits.validation import shown
+from jaxbandits.validation import path_of
 from jaxbandits.version import __version__
 
 if TYPE_CHECKING:
@@ -98,9 +98,7 @@ def report(
 
 def _writable(given: Any) -> Path:
     """The path, if a page can be written there: said before the work, not after it."""
-    if not isinstance(given, str | os.PathLike) or "\0" in str(given):
-        raise TypeError(f"report: path = {shown(given)} must be the name of a file")
-    path = Path(given)
+    path = path_of(given, "report: path")
     if path.suffix.lower() != ".html":
         raise ValueError(f"path = {str(given)!r} does not end in .html: a report is one HTML page, such as first.html")
     if path.is_dir():

@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import jax
-from jax.experimental.compilation_cache import compilation_cache
+from jax._src import compilation_cache
+
+from jaxbandits.sweeps.compilation.trusted import trusted
+from jaxbandits.validation import path_of
 
 _lock = threading.Lock()
 _inside = {"kept": 0, "apart": 0}  # threads in `programs_on_disk` and in `compiled_anew`
@@ -19,7 +22,7 @@ _before: dict[str, Any] = {}  # the process's own settings, while they are repla
 
 
 def programs_on_disk() -> contextlib.AbstractContextManager[None]:
-    """Use JAX's cache of compiled programs inside the block, in a directory of this package.
+    """Use JAX's cache of compiled programs inside the block, in a folder of this package that is `trusted`.
 
     Nothing changes where the user chose a directory for JAX's cache, or JAXBANDITS_CACHE=off. JAX has one cache a
     process: what another thread compiles meanwhile goes to the same place. Afterwards the process's own settings hold
@@ -63,20 +66,44 @@ def _count(way: str, change: int) -> None:
         changed = {name: value for name, value in (_before | wanted).items() if getattr(config, name) != value}
         for name in wanted:
             _before.setdefault(name, getattr(config, name))
+        if changed and "jax_compilation_cache_dir" in wanted:
+            # JAX looks at its settings once, and would read whatever lies in the folder. So what reads it is in place
+            # before JAX is told of it.
+            compilation_cache.reset_cache()
+            compilation_cache._cache = _Files(Path(wanted["jax_compilation_cache_dir"]))  # type: ignore[assignment]
         for name, value in changed.items():
             jax.config.update(name, value)
         for name in [name for name in _before if name not in wanted]:
             del _before[name]
-        if changed:
-            compilation_cache.reset_cache()  # JAX looks at its settings once
+        if changed and "jax_compilation_cache_dir" not in wanted:
+            compilation_cache.reset_cache()
+
+
+class _Files:
+    """What JAX's cache reads and writes, as its own class does, in a folder that is `trusted` each time."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = self._path = path
+
+    def get(self, key: str) -> bytes | None:
+        with trusted(self.path) as folder:
+            return None if folder is None else folder.read(f"{key}-cache")
+
+    def put(self, key: str, value: bytes) -> None:
+        with trusted(self.path) as folder, contextlib.suppress(OSError):  # a full disk only costs time
+            if folder is not None:
+                folder.write(f"{key}-cache", value)
 
 
 def root() -> Path | None:
-    """The directory of everything compiled that this package keeps, or None where it keeps nothing."""
+    """The folder of everything compiled that this package keeps, or None where it keeps nothing."""
     chosen = os.environ.get("JAXBANDITS_CACHE", "")
     if chosen == "off":
         return None
-    return Path(chosen or Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "jaxbandits" / "xla")
+    try:
+        return path_of(chosen or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "jaxbandits" / "xla")
+    except ValueError:  # a user without a home
+        return None
 
 
 def processor() -> str:
@@ -91,12 +118,8 @@ def _directory() -> Path | None:
     chosen = _before.get("jax_compilation_cache_dir", config.jax_compilation_cache_dir)
     if home is None or chosen is not None:
         return None
-    home = home / processor()
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-    except OSError:  # a read-only home only costs compile time
-        return None
-    return home
+    with trusted(home / processor()) as folder:
+        return None if folder is None else folder.path
 
 
 @functools.cache

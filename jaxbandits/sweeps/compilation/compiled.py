@@ -229,7 +229,8 @@ def lane_shape(parts: Parts, case: Case, checkpoints: int, slots: int) -> LaneSh
 def _lane_shape(parts: Parts, leaves: tuple[Any, ...], treedef: Any, checkpoints: int, slots: int) -> LaneShape:
     about = ("lane shape", [str(leaf) for leaf in leaves], str(treedef), checkpoints, slots, parts.program.hints.kept)
     key = key_of(name_of_parts(parts), None, *about)
-    return LaneShape(*remembered(key, lambda: tuple(_traced_lane_shape(parts, leaves, treedef, checkpoints, slots))))
+    known = remembered(key, lambda: _traced_lane_shape(parts, leaves, treedef, checkpoints, slots)._asdict())
+    return LaneShape(**known | {"diagnostics": tuple(known["diagnostics"])})
 
 
 def _traced_lane_shape(parts: Parts, leaves: tuple[Any, ...], treedef: Any, checkpoints: int, slots: int) -> LaneShape:

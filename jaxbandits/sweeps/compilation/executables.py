@@ -4,20 +4,20 @@ An entry is found by what its program computes: by the name of this package's ow
 traced program where functions are a user's; with shapes, versions, settings of JAX and the kind of device. Nothing
 else can make an entry fit, so a wrong one is never opened, and a missing one costs time only.
 
-Entries are native code. Each begins with a checksum of the rest, and a directory that others may write is not used.
+Entries are native code: they are read from `trusted` folders alone. Each begins with a checksum of the rest. Of the
+pickle that JAX makes of a program, only the classes that it needs are admitted; everything else is plain JSON.
 """
 
 import contextlib
 import hashlib
+import json
 import os
 import pickle
 import re
 import sys
 import threading
-import uuid
-import warnings
+import types
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,8 @@ from jax.experimental import serialize_executable
 
 from jaxbandits.sweeps.compilation import code_names
 from jaxbandits.sweeps.compilation.compilation_cache import processor, root
+from jaxbandits.sweeps.compilation.trees import described, rebuilt
+from jaxbandits.sweeps.compilation.trusted import Folder, trusted
 from jaxbandits.window import Parts
 
 LIMIT = 1 << 31  # bytes on disk, with what JAX's own cache keeps for this package; the least recently used go first
@@ -38,6 +40,23 @@ _BESIDE = (
     "jax_compilation_cache", "jax_enable_compilation_cache", "jax_persistent_cache", "jax_log", "jax_dump",
     "jax_debug_log", "jax_traceback", "jax_num_cpu_devices",
 )  # fmt: skip
+# What JAX's pickle of a program is made of (jax 0.10 to 0.12).
+_ADMITTED = {
+    ("jax", "P"),
+    ("jax._src.core", "ManualAxisType"),
+    ("jax._src.core", "MemorySpace"),
+    ("jax._src.core", "ShapedArray"),
+    ("jax._src.interpreters.pxla", "AllArgsInfo"),
+    ("jax._src.interpreters.pxla", "UnloadedMeshExecutable"),
+    ("jax._src.layout", "Layout"),
+    ("jax._src.linear_util", "DebugInfo"),
+    ("jax._src.mesh", "AbstractMesh"),
+    ("jax._src.named_sharding", "_unpickle_named_sharding"),
+    ("jax._src.sharding_impls", "_unpickle_single_device_sharding"),
+    ("jax._src.stages", "ArgInfo"),
+    ("jaxlib._jax", "DeviceList"),
+    ("numpy", "dtype"),
+}
 HERE = "in this process"  # how `Parts.traced` begins where it says nothing to another process
 _lock = threading.Lock()
 _unlooked = LIMIT  # bytes written since the directory was last looked at: it is looked at once a process at least
@@ -89,10 +108,11 @@ def executable(key: str | None, device: jax.Device, build: Callable[[], Any], st
     """
 
     def load(content: bytes) -> Any:
-        serialized, inputs, outputs = pickle.loads(content)
-        if inputs != structure:
+        head, _, serialized = content.partition(b"\n")
+        inputs, outputs = json.loads(head)
+        if inputs != described(structure):
             raise ValueError("compiled for other classes")
-        return serialize_executable.deserialize_and_load(serialized, inputs, outputs, execution_devices=[device])
+        return _load(serialized, structure, rebuilt(outputs, structure), execution_devices=[device])
 
     def packed(program: Any) -> bytes:
         # A process that only reads it would not have made the library ready that it calls, such as LAPACK, and would
@@ -100,48 +120,60 @@ def executable(key: str | None, device: jax.Device, build: Callable[[], Any], st
         called = [target for target in _CALLED.findall(program.as_text()) if not target.startswith("__")]
         if called:
             raise ValueError(f"calls {called[0]}")
-        return pickle.dumps(serialize_executable.serialize(program))
+        serialized, inputs, outputs = serialize_executable.serialize(program)
+        return json.dumps([described(inputs), described(outputs)]).encode() + b"\n" + serialized
 
     return _kept(key, build, packed, load)
 
 
+class _Unpickler(serialize_executable._JaxPjrtUnpickler):
+    """JAX's own, which calls nothing but what a program is made of."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in _ADMITTED:
+            raise pickle.UnpicklingError(f"{module}.{name} is no part of a compiled program")
+        return super().find_class(module, name)
+
+
+# JAX's function as it stands, with the unpickler above in place of its own.
+_load = types.FunctionType(
+    serialize_executable.deserialize_and_load.__code__,
+    vars(serialize_executable) | {"_JaxPjrtUnpickler": _Unpickler},
+    argdefs=serialize_executable.deserialize_and_load.__defaults__,
+)
+
+
 def remembered(key: str | None, build: Callable[[], Any]) -> Any:
-    """A plain value of a key, such as the shapes of a lane: from disk where it is there, else built and kept."""
-    return _kept(key, build, pickle.dumps, pickle.loads)
+    """Plain values of a key, such as the shapes of a lane: from disk where they are there, else built and kept.
+
+    JSON has no tuples: they come back as lists.
+    """
+    return _kept(key, build, lambda value: json.dumps(value).encode(), json.loads)
 
 
 def _kept(
     key: str | None, build: Callable[[], Any], pack: Callable[[Any], bytes], unpack: Callable[[bytes], Any]
 ) -> Any:
-    home = None if key is None else directory()
-    if home is None:
+    if key is None or (home := _home()) is None:
         return build()
-    path = home / str(key)
     # damaged, or of a compiler that this one cannot read: built again
-    with contextlib.suppress(Exception):
-        content = path.read_bytes()
+    with trusted(home) as folder, contextlib.suppress(Exception):
+        content = b"" if folder is None else folder.read(key) or b""
         if hashlib.sha256(content[_CHECK:]).digest() == content[:_CHECK]:
-            value = unpack(content[_CHECK:])
-            with contextlib.suppress(OSError):
-                os.utime(path)  # used now
-            return value
+            return unpack(content[_CHECK:])
     value = build()
     # a full disk, or a program that cannot be written out: it only has to be built again next time
-    with contextlib.suppress(Exception):
-        content = pack(value)
-        _write(path, hashlib.sha256(content).digest() + content)
+    with trusted(home) as folder, contextlib.suppress(Exception):
+        if folder is not None:
+            content = pack(value)
+            _write(folder, key, hashlib.sha256(content).digest() + content)
     return value
 
 
-def _write(path: Path, content: bytes) -> None:
-    """Write an entry whole or not at all, and keep the directory within its limit."""
+def _write(folder: Folder, name: str, content: bytes) -> None:
+    """Write an entry, and keep the directory within its limit."""
     global _unlooked
-    part = path.with_name(f".{uuid.uuid4().hex}.part")
-    try:
-        part.write_bytes(content)
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+    folder.write(name, content)
     with _lock:
         _unlooked += len(content)
         due, _unlooked = _unlooked > LIMIT // 32, 0 if _unlooked > LIMIT // 32 else _unlooked
@@ -149,37 +181,28 @@ def _write(path: Path, content: bytes) -> None:
         prune(LIMIT)
 
 
-def directory() -> Path | None:
-    """Where entries are kept, one directory for a kind of processor; None where none are."""
+def _home() -> Path | None:
+    """Where entries are kept, one folder for a kind of processor; None where none are."""
     home = root()
-    return None if home is None else _checked(home / "executables" / processor())
+    return None if home is None else home / "executables" / processor()
 
 
-@cache
-def _checked(home: Path) -> Path | None:
-    """A directory of ours, made where it is missing; None where it cannot be used."""
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-        about = home.stat()
-    except OSError:  # a read-only home only costs time
-        return None
-    if hasattr(os, "getuid") and (about.st_uid != os.getuid() or about.st_mode & 0o022):
-        warnings.warn(
-            f"compiled programs in {home} are not used, as others may write there: chmod go-w, or set JAXBANDITS_CACHE",
-            UserWarning,
-            stacklevel=2,
-        )
-        return None
-    return home
+def usable() -> bool:
+    """Whether entries can be kept."""
+    home = _home()
+    if home is None:
+        return False
+    with trusted(home) as folder:
+        return folder is not None
 
 
 def entries() -> Iterator[tuple[Path, os.stat_result]]:
     """Every file that is kept, of this package's executables and of JAX's own cache beside them."""
     home = root()
-    for path in [] if home is None else home.rglob("*"):
-        with contextlib.suppress(OSError):  # another process has just deleted it
-            if path.is_file():
-                yield path, path.stat()
+    for place, _, names in os.walk(home or ""):
+        for name in names:
+            with contextlib.suppress(OSError):  # another process has just deleted it
+                yield Path(place) / name, os.stat(Path(place) / name, follow_symlinks=False)
 
 
 def prune(limit: int) -> tuple[int, int]:
@@ -189,7 +212,8 @@ def prune(limit: int) -> tuple[int, int]:
     for path, about in newest_first:
         total += about.st_size
         if total > limit:
-            with contextlib.suppress(OSError):
-                path.unlink()
-                gone, freed = gone + 1, freed + about.st_size
+            with trusted(path.parent) as folder, contextlib.suppress(OSError):
+                if folder is not None:  # where others may write, a name may lead anywhere by now
+                    folder.delete(path.name)
+                    gone, freed = gone + 1, freed + about.st_size
     return gone, freed

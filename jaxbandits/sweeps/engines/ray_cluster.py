@@ -194,7 +194,8 @@ def _planned(digest: str, arguments: bytes) -> Plan:
 def _store(directory: str, token: str) -> Store | None:
     """The store of that token, if this machine sees it."""
     try:
-        return Store(directory) if (Path(directory) / CHUNKS / "token").read_text() == token else None
+        home = Path(directory)
+        return Store(home) if (home / CHUNKS / "token").read_text() == token else None
     except OSError:
         return None
 

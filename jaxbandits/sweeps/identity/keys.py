@@ -21,7 +21,7 @@ import numpy as np
 
 from jaxbandits.protocol import Environment, Span
 from jaxbandits.source_places import place_of_error, place_of_function
-from jaxbandits.sweeps.compilation.executables import HERE, directory
+from jaxbandits.sweeps.compilation.executables import HERE, usable
 from jaxbandits.sweeps.compilation.program_digest import NoIdentity, fingerprint, naming
 from jaxbandits.sweeps.identity import pinned_code
 from jaxbandits.sweeps.identity.library_parts import Altered, bits, describe_part, is_altered, numbers
@@ -119,7 +119,7 @@ def _traced(group: Group, plan: Plan, stored: bool) -> tuple[str, str | NoIdenti
     """
     cell = plan.cells[group.cells[0]]
     trace = functools.partial(traced_now, group.parts, group.schedule, cell, group.times, plan.dtype)
-    if not stored and directory() is None:
+    if not stored and not usable():
         return (HERE + trace(lasting=False),) * 2
     try:
         program = trace(lasting=True)

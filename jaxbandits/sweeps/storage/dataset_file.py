@@ -1,5 +1,6 @@
 """A Dataset as a file: netCDF, or zarr for object stores and dask."""
 
+import json
 import os
 import shutil
 import uuid
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxbandits.validation import shown
+from jaxbandits.validation import path_of, shown
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -38,7 +39,7 @@ def load(directory: str | os.PathLike[str]) -> "xr.Dataset":
     ValueError
         There is no finished result, it cannot be read, or a later release wrote it.
     TypeError
-        `directory` is no name of a file.
+        `directory` is neither text nor a path.
 
     Examples
     --------
@@ -50,7 +51,7 @@ def load(directory: str | os.PathLike[str]) -> "xr.Dataset":
     """
     import xarray as xr
 
-    path = _path(directory, "load")
+    path = path_of(directory, "load: path")
     zarr = _is_zarr(path)
     if path.is_dir() and not zarr:
         unfinished, path = (path / CHUNKS).is_dir(), path / RESULTS
@@ -62,6 +63,8 @@ def load(directory: str | os.PathLike[str]) -> "xr.Dataset":
             raise ValueError(f"{directory}: no {RESULTS} there: give the directory of a finished `jaxbandits run`")
     if not path.exists():
         raise ValueError(f"{directory}: no such file: give a directory of `jaxbandits run`, a .nc or a .zarr")
+    if zarr:
+        _refuse_pickles(path)
     try:
         ds = xr.open_dataset(path, engine="zarr" if zarr else "h5netcdf")
     except OSError as error:
@@ -100,7 +103,7 @@ def save(ds: "xr.Dataset", path: str | os.PathLike[str]) -> Path:
     ValueError
         The path has another ending, or holds something that is no export.
     TypeError
-        `ds` is no Dataset, or `path` no name of a file.
+        `ds` is no Dataset, or `path` neither text nor a path.
 
     Notes
     -----
@@ -118,7 +121,7 @@ def save(ds: "xr.Dataset", path: str | os.PathLike[str]) -> Path:
     if not isinstance(ds, xr.Dataset):
         what = f"a DataArray ({ds.name})" if isinstance(ds, xr.DataArray) else shown(ds)
         raise TypeError(f"save: ds is {what}; give the Dataset that jb.sweep or jb.load returns, then the path")
-    path = _path(path, "save")
+    path = path_of(path, "save: path")
     if path.suffix not in (".nc", ".zarr"):
         raise ValueError(
             f"{path}: a result is saved as .nc (netCDF) or .zarr: end the name so; "
@@ -142,12 +145,6 @@ def save(ds: "xr.Dataset", path: str | os.PathLike[str]) -> Path:
     return path
 
 
-def _path(given: Any, function: str) -> Path:
-    if not isinstance(given, str | os.PathLike) or "\0" in str(given) or not str(given):
-        raise TypeError(f"{function}: path = {shown(given)} must be the name of a file or directory")
-    return Path(given)
-
-
 def _is_export(path: Path) -> bool:
     if path.is_dir():
         return _is_zarr(path)
@@ -157,6 +154,27 @@ def _is_export(path: Path) -> bool:
 
 def _is_zarr(path: Path) -> bool:
     return path.is_dir() and ((path / "zarr.json").is_file() or (path / ".zgroup").is_file())
+
+
+def _refuse_pickles(path: Path) -> None:
+    """ValueError where a zarr directory asks for pickles to be read, which `save` never writes: they run code."""
+
+    def asked(x: Any) -> bool:
+        if isinstance(x, dict) and any(x.get(key) in ("pickle", "numcodecs.pickle") for key in ("id", "name")):
+            return True
+        inside = x.values() if isinstance(x, dict) else x if isinstance(x, list) else ()
+        return any(map(asked, inside))
+
+    for name in (".zarray", ".zmetadata", "zarr.json"):
+        for file in path.rglob(name):
+            try:
+                found = asked(json.loads(file.read_text(encoding="utf-8")))
+            except ValueError:  # zarr says what is wrong with it
+                continue
+            if found:
+                raise ValueError(
+                    f"{path}: {file.relative_to(path)} asks for a pickle, which may run any code: not read"
+                )
 
 
 def slabs(array: "xr.DataArray", max_bytes: int = 1 << 26) -> Iterator[np.ndarray[Any, Any]]:

@@ -67,8 +67,8 @@ def block_of(checkpoints: int) -> int:
 class Store:
     """The chunks of one directory."""
 
-    def __init__(self, directory: str | os.PathLike[str]) -> None:
-        self.home = Path(directory) / CHUNKS
+    def __init__(self, directory: Path) -> None:
+        self.home = directory / CHUNKS
         self.reported: list[str] = []  # which files were set aside, and why
 
     @property

@@ -1,0 +1,170 @@
+"""Sweeps put together: more seeds of the same algorithms, or more algorithms on the same seeds."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from jaxbandits.selection import listed, whole
+from jaxbandits.validation import choice, difference, shown
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+def concat(datasets: Sequence[xr.Dataset], dim: Literal["seed", "algorithm"]) -> xr.Dataset:
+    """One Dataset of several sweeps, for comparisons and tables over all of them.
+
+    Parameters
+    ----------
+    datasets : list of xarray.Dataset
+        What `sweep` or `load` returned, at least one. They agree in environment, adversaries, horizon, checkpoints,
+        dtype and grid; with `dim="seed"` in the algorithms and their arguments too.
+    dim : {"seed", "algorithm"}
+        What the sweeps differ in.
+
+    Returns
+    -------
+    xarray.Dataset
+        As one sweep would return it, seeds in increasing order. Comparisons are paired over seeds: with
+        `dim="algorithm"`, seeds that not all sweeps have are left out, with a warning. Pulls are there where all sweeps
+        have them; diagnostics are NaN where a sweep has none. What `until` decided is left out, as it holds for the
+        seeds of its own sweep.
+
+    Raises
+    ------
+    ValueError
+        A seed (`dim="seed"`) or a label (`dim="algorithm"`) stands in two sweeps, the sweeps differ in anything else,
+        or no seed is in all of them.
+    TypeError
+        For anything but Datasets of sweeps.
+
+    Examples
+    --------
+    >>> import jaxbandits as jb
+    >>> arms, settings = jb.environments.bernoulli_arms(means=[0.2, 0.8]), dict(horizon=50, progress=False)
+    >>> first, more = (jb.sweep("ucb1", arms, seeds=seeds, **settings) for seeds in (range(2), range(2, 6)))
+    >>> jb.concat([first, more], dim="seed").seed.values.tolist()
+    [0, 1, 2, 3, 4, 5]
+    """
+    import xarray as xr
+
+    choice("dim", dim, ("seed", "algorithm"))
+    if isinstance(datasets, xr.Dataset) or not isinstance(datasets, Sequence) or not len(datasets):
+        raise TypeError(f"concat: datasets = {shown(datasets)} must be a list of Datasets that jb.sweep returned")
+    parts = [whole(ds, "concat") for ds in datasets]
+    _only_once(parts, dim)
+    configs = [json.loads(part.attrs.get("config", "{}")) for part in parts]
+    _same_but_for(configs, {"seeds", "until"} | ({"algorithms"} if dim == "algorithm" else set()))
+    if dim == "algorithm":
+        parts = _on_common_seeds(parts)
+    parts = [parts[0], *(_as_the_first(part, parts[0], dim) for part in parts[1:])]
+    versions = [part.attrs.get("versions") for part in parts]
+    if len(set(versions)) > 1:
+        there, here = (json.loads(text or "{}") for text in sorted(set(versions), key=versions.index)[:2])
+        warnings.warn(
+            f"concat: the sweeps were computed by different releases: {difference('versions', there, here)}; bits may "
+            "differ, and the result says what computed the first",
+            UserWarning,
+            stacklevel=2,
+        )
+    joined = xr.concat(
+        _with_the_same_variables(parts), dim, data_vars="minimal", coords="minimal", compat="equals", join="exact",
+        combine_attrs="override",
+    ).sortby("seed")  # fmt: skip
+    return joined.assign_attrs(_attributes(parts, configs, joined["seed"].values))
+
+
+def _only_once(parts: Sequence[xr.Dataset], dim: str) -> None:
+    met: dict[Any, int] = {}
+    for i, part in enumerate(parts):
+        for value in part[dim].values.tolist():
+            if value in met:
+                what = "a seed counted twice is no new run" if dim == "seed" else "give it another label"
+                raise ValueError(f"concat: {dim} {value!r} stands in datasets[{met[value]}] and datasets[{i}]: {what}")
+            met[value] = i
+
+
+def _same_but_for(configs: Sequence[dict[str, Any]], left_out: set[str]) -> None:
+    first, *others = ({key: x for key, x in config.items() if key not in left_out} for config in configs)
+    for i, other in enumerate(others, 1):
+        if other != first:
+            raise ValueError(
+                f"concat: datasets[{i}] is another run than datasets[0]: {difference('config', other, first)}; "
+                "only runs that agree in it can be compared on their seeds"
+            )
+
+
+def _on_common_seeds(parts: Sequence[xr.Dataset]) -> list[xr.Dataset]:
+    """The seeds that all have, in increasing order."""
+    everywhere = sorted(set.intersection(*({*part["seed"].values.tolist()} for part in parts)))
+    if not everywhere:
+        raise ValueError("concat: no seed is in all sweeps, and algorithms are compared on equal ones: run them again")
+    gone = sum(part.sizes["seed"] for part in parts) - len(everywhere) * len(parts)
+    if gone:
+        warnings.warn(
+            f"concat: {len(everywhere):,} seeds are in all sweeps; the others are left out, as comparisons are paired",
+            UserWarning,
+            stacklevel=3,
+        )
+    return [part.sel(seed=everywhere) for part in parts]
+
+
+def _as_the_first(part: xr.Dataset, first: xr.Dataset, dim: str) -> xr.Dataset:
+    """A sweep with the values of every other dimension in the order of the first."""
+    for axis in first["regret"].dims:
+        if axis == dim:
+            continue
+        known = first[axis].values if axis in first.coords else np.arange(first.sizes[axis])
+        own = part[axis].values if axis in part.dims and axis in part.coords else None
+        if axis not in part["regret"].dims or (own is not None and {*own.tolist()} != {*known.tolist()}):
+            raise ValueError(
+                f"concat: the sweeps differ in {axis}: {listed(known)} in the first, "
+                f"{'none' if own is None else listed(own)} in another; run them on the same values"
+            )
+        part = part if own is None else part.sel({axis: known})
+    return part
+
+
+def _with_the_same_variables(parts: Sequence[xr.Dataset]) -> list[xr.Dataset]:
+    """Numbers that some algorithms do not have are NaN; whole numbers that not all have are left out."""
+    names = {str(name): part[name] for part in parts for name in part.data_vars}
+    optional = {name for name, x in names.items() if x.dtype.kind == "f" and x.dims == parts[0]["regret"].dims[:-1]}
+    kept = [name for name in names if name in optional or all(name in part for part in parts)]
+    sizes = {part.sizes.get("arm") for part in parts}
+    if len(sizes) > 1:
+        kept.remove("pulls") if "pulls" in kept else None
+    filled = []
+    for part in parts:
+        like = part["regret"].isel(t=0, drop=True)
+        missing = {name: like.copy(data=np.full(like.shape, np.nan)) for name in kept if name not in part}
+        filled.append(part.assign(missing)[kept])
+    if len(sizes) > 1:
+        filled = [part.drop_vars(["arm", "arm_name"], errors="ignore") for part in filled]
+    return filled
+
+
+def _attributes(parts: Sequence[xr.Dataset], configs: Sequence[dict[str, Any]], seeds: Any) -> dict[str, Any]:
+    """What one sweep of all would say of itself."""
+    attrs = {key: value for key, value in parts[0].attrs.items() if key != "decisions"}
+    for key in ("constant_along", "guarantees"):
+        if key in attrs:
+            attrs[key] = json.dumps({k: x for part in parts for k, x in json.loads(part.attrs[key]).items()})
+    privacy = [part.attrs["privacy"] for part in parts if "privacy" in part.attrs]
+    config = {key: value for key, value in configs[0].items() if key != "until"}
+    if config:
+        algorithms = {label: x for other in configs for label, x in other.get("algorithms", {}).items()}
+        without_gaps = len(seeds) == seeds[-1] - seeds[0] + 1
+        config |= {
+            "algorithms": algorithms,
+            "seeds": [int(seeds[0]), int(seeds[-1]) + 1] if without_gaps else seeds.tolist(),
+        }
+    return {
+        **attrs,
+        **({"privacy": privacy[0]} if privacy else {}),
+        **({"config": json.dumps(config, sort_keys=True)} if config else {}),
+    }

@@ -1,0 +1,106 @@
+"""Sweeps put together: what one sweep of all would give, and nothing that counts or pairs seeds wrongly."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import jaxbandits as jb
+from jaxbandits.reports import plot
+
+ARMS = jb.environments.bernoulli_arms(means=[0.2, 0.8])
+SETTINGS = dict(horizon=50, checkpoints=2, grid={"bonus_scale": [0.5, 1.0]}, progress=False)
+
+
+@pytest.fixture(scope="module")
+def whole():
+    return jb.sweep(["ucb1", "moss"], ARMS, seeds=6, **SETTINGS)
+
+
+def of(algorithms, *seeds):
+    return jb.sweep(algorithms, ARMS, seeds=range(*seeds), **SETTINGS)
+
+
+def test_parts_give_what_one_sweep_of_all_gives(whole):
+    parts = {
+        "seed": [of(["moss", "ucb1"], 2, 6), of(["ucb1", "moss"], 0, 2)],
+        "algorithm": [of("ucb1", 6), of("moss", 6)],
+    }
+    for dim, datasets in parts.items():
+        joined = jb.concat(datasets, dim=dim)
+        xr.testing.assert_equal(joined.sel(algorithm=whole.algorithm.values), whole)
+        assert {k: json.loads(x) if k != "schema_version" else x for k, x in joined.attrs.items()} == {
+            k: json.loads(x) if k != "schema_version" else x for k, x in whole.attrs.items()
+        }
+
+
+def test_algorithms_are_paired_on_the_seeds_that_all_have(whole):
+    parts = [of("ucb1", 0, 4), of("moss", 2, 6)]
+    with pytest.warns(UserWarning, match="2 seeds are in all sweeps"):
+        joined = jb.concat(parts, dim="algorithm")
+    row, want = (jb.compare(ds, "ucb1", "moss").iloc[0] for ds in (joined, whole.sel(seed=[2, 3])))
+    assert row["seeds"] == 2 and row["difference"] == want["difference"]
+
+
+def outer(*parts, dim):
+    return xr.concat(parts, dim, join="outer", data_vars="all", coords="minimal", compat="override")
+
+
+WRONG = {
+    "other seeds": lambda: outer(of("ucb1", 0, 4), of("moss", 2, 6), dim="algorithm"),
+    "disjoint seeds": lambda: outer(of("ucb1", 0, 2), of("moss", 2, 4), dim="algorithm"),
+    "other algorithms": lambda: outer(of("ucb1", 0, 2), of("moss", 2, 4), dim="seed"),
+    "seeds twice": lambda: outer(of(["ucb1", "moss"], 0, 4), of(["ucb1", "moss"], 2, 6), dim="seed"),
+    "a label twice": lambda: outer(of(["ucb1", "moss"], 0, 4), of("ucb1", 0, 4), dim="algorithm"),
+}
+READERS = {
+    "summary": jb.summary,
+    "compare": lambda ds: jb.compare(ds, "ucb1", "moss"),
+    "slope": jb.slope,
+    "table": jb.table,
+    "plot.regret": plot.regret,
+    "plot.against": lambda ds: plot.against(ds, "bonus_scale"),
+    "report": lambda ds: jb.report(ds, "never.html"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_no_reader_takes_runs_that_were_joined_wrongly(wrong, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ds = WRONG[wrong]()
+    for read in READERS.values():
+        with pytest.raises(ValueError, match=r"jb\.concat"):
+            read(ds)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_cannot_be_joined_is_named(whole):
+    other = jb.sweep("moss", jb.environments.bernoulli_arms(means=[0.3, 0.8]), seeds=6, **SETTINGS)
+    for datasets, dim, says in [
+        ([of("ucb1", 4), of("ucb1", 3, 6)], "seed", r"seed 3 stands in datasets\[0\] and datasets\[1\]"),
+        ([whole, of("ucb1", 6)], "algorithm", "'ucb1' stands in"),
+        ([of("ucb1", 6), other], "algorithm", r"environment.means\[0\] is 0.3 there, 0.2 here"),
+        ([of("ucb1", 3), of("moss", 3, 6)], "seed", "algorithms"),
+        ([of("ucb1", 3), of("moss", 3, 6)], "algorithm", "no seed is in all"),
+        ([of("ucb1", 3)], "t", "dim = 't'"),
+    ]:
+        with pytest.raises(ValueError, match=says):
+            jb.concat(datasets, dim=dim)
+    with pytest.raises(TypeError, match="must be a list"):
+        jb.concat(whole, dim="seed")
+
+
+def test_nan_is_data_where_the_run_is_there(whole):
+    broken = whole.copy(deep=True)
+    broken["regret"][0, :, 2] = np.nan  # with pulls
+    row = jb.compare(broken, "ucb1", "moss").iloc[0]
+    assert math.isnan(row["difference"]) and math.isnan(row["share_lower"])
+
+
+def test_diagnostics_that_some_have_are_nan_elsewhere():
+    joined = jb.concat(
+        [of("ucb1", 2).assign(extra=lambda ds: ds.regret.isel(t=-1, drop=True)), of("moss", 2)], "algorithm"
+    )
+    assert np.isnan(joined.extra.sel(algorithm="moss")).all() and joined.extra.sel(algorithm="ucb1").notnull().all()
