@@ -16,7 +16,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Traces:
-    """The first traces of the functions of one lane. All are equal: a hash of them tells parts apart (`Parts.traced`)."""
+    """The first traces of one lane's functions. All are equal: a hash of them tells parts apart (`Parts.traced`)."""
 
     def __init__(self) -> None:
         self._traces: dict[Any, _Trace] = {}

@@ -23,7 +23,7 @@ from jaxbandits.protocol import Case
 from jaxbandits.sweeps.compilation.caller import CallerLeft, in_caller
 from jaxbandits.sweeps.compilation.compilation_cache import compiled_anew, programs_on_disk
 from jaxbandits.sweeps.compilation.executables import classes_of, executable, key_of, name_of_parts, remembered
-from jaxbandits.sweeps.compilation.settings import programs_of
+from jaxbandits.sweeps.compilation.settings import settings_of
 from jaxbandits.sweeps.compilation.unread_code import without_unread
 from jaxbandits.window import Lane, Parts, streams
 
@@ -160,7 +160,7 @@ class Compiled:
         found = key_of(self.name, device, *self.about, function, *static, shapes, options)
 
         def traced():
-            with programs_of(self.parts.dtype, device):
+            with settings_of(self.parts.dtype, device):
                 return self.functions[function].trace(*static, *args)
 
         def compile_now():

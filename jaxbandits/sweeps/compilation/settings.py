@@ -26,7 +26,7 @@ _BESIDE = (
     "jax_persistent_cache", "jax_platform", "jax_pprint", "jax_raise_persistent_cache", "jax_rocm_visible",
     "jax_thread_guard", "jax_traceback", "jax_tracer_error", "jax_transfer_guard", "jax_xla_backend",
 )  # fmt: skip
-_OF_A_SWEEP = ("jax_default_device", "jax_enable_x64")  # set by a sweep itself, see `programs_of`
+_OF_A_SWEEP = ("jax_default_device", "jax_enable_x64")  # set by a sweep itself, see `settings_of`
 # Flags of XLA that change no result, as its options are called.
 _HARMLESS_FLAGS = (
     "xla_dump", "xla_enable_dumping", "xla_force_host_platform_device_count", "xla_gpu_force_compilation_parallelism",
@@ -55,10 +55,9 @@ def flags_in_force() -> tuple[Any, ...]:
     environment. The libraries of a GPU and of a TPU cannot be asked. Of theirs both values count, the one that the
     process began with and the one that JAX found.
     """
-    options = backend.get_compile_options(num_replicas=1, num_partitions=1)  # it owns the text's flags
-    lines = repr(options.executable_build_options.debug_options).splitlines()[
-        1:
-    ]  # the first line is a mark of protobuf
+    # JAX writes its own settings into the options that it makes: those of a new object are the compiler's
+    options: Any = type(backend.get_compile_options(num_replicas=1, num_partitions=1))()
+    lines = repr(options.executable_build_options.debug_options).splitlines()[1:]  # without the mark of the format
     flags = [" ".join(line.split()) for line in lines if not line.strip().startswith(_HARMLESS_FLAGS)]
     began = _variables_at_the_beginning()
     return flags, [(name, began.get(name, ""), os.environ.get(name, "")) for name in _VARIABLES]
@@ -104,7 +103,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 @contextlib.contextmanager
-def programs_of(dtype: Any, device: jax.Device) -> Iterator[None]:
+def settings_of(dtype: Any, device: jax.Device) -> Iterator[None]:
     """JAX's settings in which programs are traced, compiled and played. Kept programs are found by them too."""
     with jax.enable_x64(np.dtype(dtype) == np.float64), jax.default_device(device):
         yield

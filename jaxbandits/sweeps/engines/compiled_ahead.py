@@ -11,7 +11,7 @@ from typing import Any
 import jax
 
 from jaxbandits.sweeps.compilation.caller import Caller
-from jaxbandits.sweeps.compilation.settings import programs_of
+from jaxbandits.sweeps.compilation.settings import settings_of
 from jaxbandits.sweeps.engines.calls import Task
 from jaxbandits.sweeps.engines.one_call import Call, shared_by_calls
 from jaxbandits.sweeps.plan import Plan
@@ -36,7 +36,7 @@ def compiled_ahead(
     def on(device: jax.Device, function: Callable[[], Any]) -> Any:
         """What a function gives on a device. None: it failed, or the block is left."""
         if not over.is_set():
-            with contextlib.suppress(Exception), programs_of(plan.dtype, device):
+            with contextlib.suppress(Exception), settings_of(plan.dtype, device):
                 return function()
         return None
 

@@ -18,7 +18,7 @@ from jaxbandits.spans import next_start, segment, windows_offered
 from jaxbandits.sweeps.compilation.caller import in_caller
 from jaxbandits.sweeps.compilation.compiled import Compiled, compiled
 from jaxbandits.sweeps.compilation.regret_program import compiled_regret
-from jaxbandits.sweeps.compilation.settings import programs_of
+from jaxbandits.sweeps.compilation.settings import settings_of
 from jaxbandits.sweeps.engines.calls import Task
 from jaxbandits.sweeps.engines.chunk import Chunk
 from jaxbandits.sweeps.engines.contract_faults import found_in
@@ -83,7 +83,7 @@ def run_task(
         What its lanes give, on the host.
     """
     group = plan.groups[task.group]
-    with programs_of(plan.dtype, device):
+    with settings_of(plan.dtype, device):
         call = Call(task, plan, device, (shared or partial(shared_by_calls, plan))(task.group, task.cells, device))
         lane = call.begin()
         progress = _Progress(report, task, int(group.times[-1]))
