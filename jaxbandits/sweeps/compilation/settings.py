@@ -49,11 +49,11 @@ def _counts(name: str) -> bool:
 
 @functools.cache
 def flags_in_force() -> tuple[Any, ...]:
-    """The compiler's flags that are in force, and variables of its libraries. Asked once JAX has started.
+    """The compiler's flags that are in force, and variables of its libraries. They are the same to the end.
 
     XLA reads XLA_FLAGS once: what the variable is set to later has no effect, so that the compiler is asked and not the
     environment. The libraries of a GPU and of a TPU cannot be asked. Of theirs both values count, the one that the
-    process began with and the one that JAX found.
+    process began with and the one at its first sweep.
     """
     # JAX writes its own settings into the options that it makes: those of a new object are the compiler's
     options: Any = type(backend.get_compile_options(num_replicas=1, num_partitions=1))()
@@ -91,11 +91,12 @@ def entered(settings: Mapping[str, Any]) -> Iterator[None]:
 def _holders() -> dict[str, Any]:
     """The settings of JAX that a thread may replace, by name: each is its own context manager.
 
-    Not among them is where JAX keeps compiled programs: this package sets that for the process, for a while.
+    Not among them are those that a sweep sets itself, and where JAX keeps compiled programs: this package sets that for
+    the process, for a while.
     """
     config: Any = jax.config
     found = {name: x for name, x in config._value_holders.items() if hasattr(x, "get_global")}
-    return {name: x for name, x in found.items() if "cache" not in name}
+    return {name: x for name, x in found.items() if "cache" not in name and name not in _OF_A_SWEEP}
 
 
 def _same(a: Any, b: Any) -> bool:
