@@ -20,11 +20,13 @@ from jax.extend import backend
 # ranks shows in the traced program of a user's part. A part of this package is the same under all, or refused.
 _BESIDE = (
     "jax_array_garbage", "jax_captured_constants", "jax_check", "jax_compilation_cache", "jax_compiler_detailed",
-    "jax_cuda_visible", "jax_debug", "jax_disable_jit", "jax_dump", "jax_enable_checks", "jax_enable_compilation_cache",
-    "jax_explain", "jax_hlo_source_file", "jax_include", "jax_legacy_prng_key", "jax_log", "jax_no_",
-    "jax_num_cpu_devices", "jax_numpy_dtype_promotion", "jax_numpy_rank_promotion", "jax_oneapi_visible",
-    "jax_persistent_cache", "jax_platform", "jax_pprint", "jax_raise_persistent_cache", "jax_rocm_visible",
-    "jax_thread_guard", "jax_traceback", "jax_tracer_error", "jax_transfer_guard", "jax_xla_backend",
+    "jax_cpu_get", "jax_cross_host", "jax_cuda_visible", "jax_debug", "jax_disable_jit", "jax_distributed_debug",
+    "jax_dump", "jax_enable_checks", "jax_enable_compilation_cache", "jax_enable_preemption",
+    "jax_enable_recoverability", "jax_explain", "jax_hlo_source_file", "jax_include", "jax_legacy_prng_key",
+    "jax_log", "jax_no_", "jax_num_cpu_devices", "jax_numpy_dtype_promotion", "jax_numpy_rank_promotion",
+    "jax_oneapi_visible", "jax_persistent_cache", "jax_platform", "jax_pprint", "jax_raise_persistent_cache",
+    "jax_rocm_visible", "jax_send_traceback", "jax_share_binary", "jax_source_url", "jax_thread_guard",
+    "jax_traceback", "jax_tracer_error", "jax_transfer_guard", "jax_xla_backend",
 )  # fmt: skip
 _OF_A_SWEEP = ("jax_default_device", "jax_enable_x64")  # set by a sweep itself, see `settings_of`
 # Flags of XLA that change no result, as its options are called.
