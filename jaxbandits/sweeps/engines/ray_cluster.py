@@ -22,12 +22,14 @@ import jax
 
 from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.sweeps.arguments import labelled
+from jaxbandits.sweeps.compilation.executables import HERE
 from jaxbandits.sweeps.compilation.settings import entered, in_force, of_this_thread
 from jaxbandits.sweeps.engines.calls import Keys, Machine, Task, default_memory, weight
 from jaxbandits.sweeps.engines.chunk import Chunk
 from jaxbandits.sweeps.engines.keeping import keep_chunk, saved
 from jaxbandits.sweeps.engines.local import described
 from jaxbandits.sweeps.engines.one_call import Played, run_task
+from jaxbandits.sweeps.identity.keys import identified
 from jaxbandits.sweeps.identity.keys import versions as installed_versions
 from jaxbandits.sweeps.plan import Plan, plan
 from jaxbandits.sweeps.storage.dataset_file import CHUNKS
@@ -98,7 +100,8 @@ class Ray:
                 slots = int(ray.cluster_resources().get("GPU" if self.gpus else "CPU", 1))
                 for task in islice(waiting, max(2 * slots - len(pending), 0)):
                     names = [keys[c] for c in task.cells] if keys else []
-                    told = digest, self.versions, self.replaced, task, names, place, block
+                    traced = plan.groups[task.group].parts.traced
+                    told = digest, self.versions, self.replaced, traced, task, names, place, block
                     pending[call.remote(arguments, *told)] = task
                 if not pending:
                     return
@@ -190,7 +193,7 @@ def _planned(digest: str, arguments: bytes) -> Plan:
 
     algorithms, settings = cloudpickle.loads(arguments)
     environment = settings.pop("environment")
-    return plan(algorithms, environment, **settings)
+    return identified(plan(algorithms, environment, **settings), jax.default_backend(), stored=False).plan
 
 
 @functools.cache
@@ -207,6 +210,7 @@ def _call(
     digest: str,
     versions: list[Any],
     replaced: dict[str, Any],
+    traced: str,
     task: Task,
     names: list[str],
     place: tuple[str, str] | None,
@@ -215,16 +219,17 @@ def _call(
     """Run one call on a worker: the chunk, and an error as (reason, traceback) or None.
 
     The chunk has no arrays where they are in the store. replaced: settings of JAX that the driver's thread replaced.
-    place: directory and token of the store.
+    traced: what a user's part computes there. place: directory and token of the store.
     """
     with entered(replaced):
-        return _called(arguments, digest, versions, task, names, place, block)
+        return _called(arguments, digest, versions, traced, task, names, place, block)
 
 
 def _called(
     arguments: bytes,
     digest: str,
     versions: list[Any],
+    traced: str,
     task: Task,
     names: list[str],
     place: tuple[str, str] | None,
@@ -239,6 +244,12 @@ def _called(
                 "the same settings of JAX and XLA_FLAGS"
             )
         laid_out = _planned(digest, arguments)
+        computed = laid_out.groups[task.group].parts.traced
+        if computed != traced and not computed.startswith(HERE) and not traced.startswith(HERE):
+            label = laid_out.cells[task.cells[0]].label
+            raise RuntimeError(
+                f"{label!r} computes something else on a node, as it reads what differs there: give all nodes the same files"
+            )
         keys = dict(zip(task.cells, names, strict=False))
         store = None if place is None else _store(*place)
         resumed = {} if store is None else saved(store, task, keys)
