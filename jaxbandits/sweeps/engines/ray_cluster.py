@@ -248,7 +248,8 @@ def _called(
         if computed != traced and not computed.startswith(HERE) and not traced.startswith(HERE):
             label = laid_out.cells[task.cells[0]].label
             raise RuntimeError(
-                f"{label!r} computes something else on a node, as it reads what differs there: give all nodes the same files"
+                f"{label!r} computes something else on a node, as it reads what differs there: give all nodes the "
+                "same files"
             )
         keys = dict(zip(task.cells, names, strict=False))
         store = None if place is None else _store(*place)
