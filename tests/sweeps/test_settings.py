@@ -39,6 +39,10 @@ def drawn(draws, t):
     return jnp.dot(noise, noise * t.astype(draws.dtype))[0, 0]
 
 
+def one(draws, t):
+    return 1.0
+
+
 def algorithm(number=drawn, arm=lambda draws, t: jnp.int32(0)):
     """A user's algorithm that plays an arm and adds up a number of every play."""
 
@@ -145,8 +149,8 @@ CHANGED = {
 @pytest.mark.compiles(24)  # a number drawn under every combination of the settings that change it
 def test_random_settings_have_one_key_however_they_are_set_and_never_that_of_other_results(monkeypatch):
     monkeypatch.setattr(pinned_code, "unchanged", lambda: True)
-    random_settings, part, results = random.Random(1), algorithm(), {}
-    combinations = [{name: random_settings.choice(x) for name, x in CHANGED.items()} for _ in range(100)]
+    rng, part, results = random.Random(1), algorithm(), {}
+    combinations = [{name: rng.choice(x) for name, x in CHANGED.items()} for _ in range(100)]
 
     @cache
     def result(*values):
@@ -155,7 +159,7 @@ def test_random_settings_have_one_key_however_they_are_set_and_never_that_of_oth
             return np.asarray(jax.jit(lambda: jax.random.bits(jax.random.key(1), (2, 2)))()).tobytes()
 
     for i, values in enumerate(combinations):
-        parts = [jb.algorithms.ucb1, part][: 1 if i % 3 else 2]  # a user's is traced, which takes longer
+        parts = [jb.algorithms.ucb1, part][: 1 if i % 5 else 2]  # a user's is traced, which takes longer
         with managed(values):
             keys = list(map(key, parts))
         with configured(values):
@@ -185,7 +189,7 @@ def test_the_environment_counts_as_the_process_does():
 @pytest.mark.parametrize(("name", "value"), [("threefry_partitionable", False), ("default_prng_impl", "rbg")])
 def test_a_context_manager_around_a_sweep_is_what_is_played_and_stored(name, value, tmp_path, monkeypatch):
     monkeypatch.setenv("JAXBANDITS_CACHE", "off")
-    part = algorithm(arm=lambda draws, t: jnp.argmax(jax.random.uniform(jax.random.key(t), (3,), np.float32)))
+    part = algorithm(one, arm=lambda draws, t: jnp.argmax(jax.random.uniform(jax.random.key(t), (3,), np.float32)))
     before = totals(part)
     with getattr(jax, name)(value):
         inside = totals(part, store=tmp_path)
