@@ -109,31 +109,33 @@ OTHERS = {
 
 
 def other_value(name, value):
-    if name in OTHERS:
-        return OTHERS[name]
+    """Another value of a setting; None where a release of JAX has a text that is not known here."""
+    if name in OTHERS or isinstance(value, str | None):
+        return OTHERS.get(name)
     return not value if isinstance(value, bool) else value + 1
 
 
 def test_every_setting_in_a_key_counts_alike_in_a_thread_in_its_workers_and_in_the_process():
-    names = [name for name in settings._holders() if settings._counts(name)]
     jnp.zeros(1).block_until_ready()  # a few cannot be set once JAX has started, and then not be in a key
+    counted = {name: jax.config.values[name] for name in settings._holders() if settings._counts(name)}
+    others = {name: other for name, value in counted.items() if (other := other_value(name, value)) is not None}
     before, found = settings.in_force(), set()
+
+    def in_worker(given):
+        with settings.entered(given):
+            return settings.in_force()
+
     with ThreadPoolExecutor(1) as pool:
-        for name in names:
-            values = {name: other_value(name, jax.config.values[name])}
-            with managed(values):
-                here, elsewhere = settings.of_this_thread(), pool.submit(settings.in_force).result()
-                with_context = settings.in_force()
-
-            def in_worker(given=here):
-                with settings.entered(given):
-                    return settings.in_force()
-
-            assert elsewhere == before == settings.in_force(), name
-            with configured(values):
-                assert with_context == pool.submit(in_worker).result() == settings.in_force(), name
-            found.add(with_context)
-    assert len(found) == len(names) > 40 and before not in found
+        for name, other in others.items():
+            with managed({name: other}):
+                here, given = settings.in_force(), settings.of_this_thread()
+                assert pool.submit(settings.in_force).result() == before, name
+            assert pool.submit(in_worker, given).result() == here, name
+            with configured({name: other}):
+                assert settings.in_force() == pool.submit(settings.in_force).result() == here, name
+            found.add(here)
+    assert settings.in_force() == before
+    assert len(found) == len(others) > 40 and before not in found
 
 
 CHANGED = {
@@ -166,7 +168,7 @@ def test_random_settings_have_one_key_however_they_are_set_and_never_that_of_oth
             assert keys == list(map(key, parts)), values
         numbers = result(*itertools.islice(values.values(), 3))
         assert all(results.setdefault(one, numbers) == numbers for one in keys), values
-    assert len(set(results.values())) >= 6 and len(results) > 80
+    assert len(set(results.values())) >= 6 and len(results) > 60
 
 
 ENVIRONMENT = {
