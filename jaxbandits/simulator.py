@@ -19,6 +19,7 @@ from jaxbandits.numerics import count
 from jaxbandits.protocol import UNDECIDED, Adversary, Algorithm, Attack, Case, Environment, Program
 from jaxbandits.recorder import Record, Window
 from jaxbandits.spans import Segment, place_of_window, plays_of_window
+from jaxbandits.traced_once import traced_once
 from jaxbandits.window import Lane, Parts, offer, spoiled_before, streams
 
 
@@ -61,13 +62,21 @@ def case_of(
 
 def begin(parts: Parts, case: Case, seed: Any, checkpoints: int) -> Lane:
     """A lane before its first play."""
+    lane = _begun(parts, case, seed)
+    window = jax.eval_shape(lambda: offer(parts, case, seed, 1, lane, jnp.int32(0), None)[1])
+    return lane._replace(record=recorder.empty(window, parts.world.num_arms, checkpoints))
+
+
+@traced_once
+def _begun(parts: Parts, case: Case, seed: Any) -> Lane:
+    """A lane without its record."""
     root, alg = streams(parts, seed), streams(parts, seed).child("alg")
 
     def attacker(attack: Attack | None, params: Any, name: str) -> Any:
         return () if attack is None else attack_state(attack, params, root.child(name), parts.arms)
 
     state = parts.program.init(case.algorithm, alg.child("init"))
-    lane = Lane(
+    return Lane(
         plays=jnp.int32(0),
         next=jnp.int32(0),
         environment=parts.world.init(case.environment, root.child("environment").child("instance")),
@@ -78,8 +87,6 @@ def begin(parts: Parts, case: Case, seed: Any, checkpoints: int) -> Lane:
         nonfinite=() if parts.reward_attack is None else jnp.int32(0),
         faults=lane_faults.begin(parts.arms, runs_own_code(parts.world), runs_own_code(parts.program), state),
     )
-    window = jax.eval_shape(lambda: offer(parts, case, seed, 1, lane, jnp.int32(0), None)[1])
-    return lane._replace(record=recorder.empty(window, parts.world.num_arms, checkpoints))
 
 
 def attack_state(attack: Attack, params: Any, draws: Any, arms: int | None) -> Any:
@@ -168,7 +175,13 @@ def resting(parts: Parts, case: Case, lane: Lane) -> Int[Array, ""] | None:
     accounts = any(map(gives_diagnostics, (parts.reward_attack, parts.message_attack)))
     if parts.program.hints.rest is None or accounts or not recorder.counts(lane.record):
         return None
-    return parts.program.hints.rest(case.algorithm, lane.algorithm)
+    return _rest(parts, case.algorithm, lane.algorithm)
+
+
+@traced_once
+def _rest(parts: Parts, params: Any, state: Any) -> Any:
+    rest: Any = parts.program.hints.rest
+    return rest(params, state)
 
 
 def moves(parts: Parts, case: Case, lane: Lane, horizon: Any) -> Any:
@@ -277,10 +290,14 @@ def nth_window(
 
 def close(parts: Parts, case: Case, seed: Any, lane: Lane) -> Lane:
     """End a span with the algorithm's work at the end of a batch (filters, designs), for every lane at once."""
-    draws = streams(parts, seed).child("alg").child("close")
-    state = parts.program.close(case.algorithm, lane.algorithm, draws, lane.plays)
+    state = _closed(parts, case.algorithm, seed, lane.algorithm, lane.plays)
     faults = lane_faults.state(lane.faults, (), (), state, lane.plays, 1, lambda: spoiled_before(lane))
     return lane._replace(algorithm=state, faults=faults)
+
+
+@traced_once
+def _closed(parts: Parts, params: Any, seed: Any, state: Any, plays: Any) -> Any:
+    return parts.program.close(params, state, streams(parts, seed).child("alg").child("close"), plays)
 
 
 def gives_diagnostics(part: Program | Attack | None) -> bool:
@@ -295,6 +312,11 @@ def diagnoses(parts: Parts) -> bool:
 
 def finish(parts: Parts, case: Case, lane: Lane) -> tuple[Record, dict[str, Any]]:
     """The record and the diagnostics of a finished lane. ValueError where two parts give one of the same name."""
+    return lane.record, _diagnosed(parts, case, lane._replace(record=()))
+
+
+@traced_once
+def _diagnosed(parts: Parts, case: Case, lane: Lane) -> dict[str, Any]:
     diagnostics: dict[str, Any] = {}
     owners: dict[str, str] = {}
     for owner, part, params, state in (
@@ -311,4 +333,4 @@ def finish(parts: Parts, case: Case, lane: Lane) -> tuple[Record, dict[str, Any]
             diagnostics[name], owners[name] = value, owner
     if parts.reward_attack is not None:
         diagnostics["nonfinite_rewards"] = lane.nonfinite
-    return lane.record, diagnostics
+    return diagnostics

@@ -12,6 +12,7 @@ from jaxbandits.numerics import fixed_sum, materialize
 from jaxbandits.protocol import AdversaryView, Attack, Case, Program, World
 from jaxbandits.random import Draws
 from jaxbandits.recorder import Window
+from jaxbandits.traced_once import Traces, traced_once
 
 
 class Parts(NamedTuple):
@@ -27,6 +28,8 @@ class Parts(NamedTuple):
     dtype: Any
     arms: int | None = None  # actions lie in 0 .. arms - 1; None: the environment does not say
     traced: str = ""  # for a user's own parts: a hash of what they compute now (`sweeps.identity.keys.traced_now`)
+    traces: Traces | None = None  # for a user's own parts: the traces that the hash is of, from which programs are made
+    settings: str = ""  # for sweeps: a hash of the settings that programs depend on (`sweeps.compilation.settings`)
 
 
 class Lane(NamedTuple):
@@ -49,7 +52,18 @@ def streams(parts: Parts, seed: Any) -> Draws:
 
 
 def offer(parts: Parts, case: Case, seed: Any, slots: int, lane: Lane, before: Any, limit: Any) -> tuple[Lane, Window]:
-    """Play one window of `slots` plays after the first `before` plays, at most `limit` of them (None: all of them)."""
+    """Play one window of `slots` plays after the first `before` plays, at most `limit` of them (None: all of them).
+
+    The record takes no part in it.
+    """
+    after, window = _offered(parts, case, seed, slots, lane._replace(record=()), before, limit)
+    return after._replace(record=lane.record), window
+
+
+@traced_once
+def _offered(
+    parts: Parts, case: Case, seed: Any, slots: int, lane: Lane, before: Any, limit: Any
+) -> tuple[Lane, Window]:
     root = streams(parts, seed)
     environment, attack, alg = root.child("environment"), root.child("attack"), root.child("alg")
     program, world, params = parts.program, parts.world, case.algorithm

@@ -56,12 +56,13 @@ def programs_of(subject) -> dict:
 
     They are what `subject.played` compiles: JAX keeps their traces.
     """
+    from jaxbandits.sweeps.compilation.settings import settings_of
     from jaxbandits.sweeps.engines.calls import Task
-    from jaxbandits.sweeps.engines.one_call import Call, settings_of, shared_by_calls
+    from jaxbandits.sweeps.engines.one_call import Call, shared_by_calls
 
     device, laid_out = jax.local_devices()[0], subject.current
     task = Task(0, (0,), 0, SEEDS, SEEDS)
-    with settings_of(laid_out, device):
+    with settings_of(laid_out.dtype, device):
         call = Call(task, laid_out, device, shared_by_calls(laid_out, 0, (0,), device))
         begin, found = call.run.functions["begin"].trace(call.case, call.seeds), {}
         for name, job in call.others(begin.out_info).items():

@@ -28,6 +28,7 @@ from jaxbandits.sweeps.arguments import (
     signature_of,
 )
 from jaxbandits.sweeps.checkpoints import checkpoint_times
+from jaxbandits.sweeps.compilation import settings
 from jaxbandits.sweeps.grid import Axis, axes_of, bind, route
 from jaxbandits.validation import integer, shown
 from jaxbandits.window import Parts
@@ -285,8 +286,10 @@ def grouped(cells: Sequence[Cell], times: Mapping[int, np.ndarray[Any, Any]], dt
     """Groups of cells that can share one call: of equal functions, schedules and shapes."""
     groups: dict[Any, Group] = {}
     fits: dict[int, bool] = {}
+    here = settings.in_force()
     for position, cell in enumerate(cells):
         parts = parts_of(cell.algorithm, cell.environment, cell.reward_adversary, cell.message_adversary, dtype)
+        parts = parts._replace(settings=here)
         case = host_case(cell)
         check_range(cell.label, case, dtype, fits)
         shapes = tuple((np.shape(x), np.asarray(x).dtype.kind) for x in jax.tree.leaves(case))

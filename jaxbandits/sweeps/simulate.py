@@ -25,6 +25,7 @@ from jaxbandits.sweeps.identity.keys import traced_now
 from jaxbandits.sweeps.identity.library_parts import is_altered
 from jaxbandits.sweeps.part_checks import structure
 from jaxbandits.sweeps.plan import Cell, built, check_range, filled_in, fitting_in, host_case, stacked, with_horizon
+from jaxbandits.traced_once import Traces
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, Array, EnvironmentFactory, Int, Vector
 from jaxbandits.validation import integer
 from jaxbandits.window import Lane, Parts, Window
@@ -197,6 +198,7 @@ def simulate(
         structure.warn(doubts, stacklevel=2)
     if is_altered(algorithm, environment, first, second) and not _traced((seed, algorithm.params)):
         # a user's function may read a value that has changed since the function was compiled
+        parts = parts._replace(traces=Traces())
         now = traced_now(parts, algorithm.schedule, cell, times, dtype, lasting=False, batch=False)
         parts = parts._replace(traced=now)
     with jax.enable_x64(dtype == "float64"), programs_on_disk():

@@ -313,11 +313,13 @@ except jb.SweepError as error:
 ray.shutdown()
 """
     (tmp_path / "my_module.py").write_text(
-        "import jaxbandits as jb\n\n\ndef mine(*, num_arms, horizon):\n"
+        "import jax\nimport jaxbandits as jb\n\n\ndef mine(*, num_arms, horizon):\n"
         "    return jb.algorithms.ucb1(num_arms=num_arms, horizon=horizon)\n\n\n"
-        # only among many lanes: what fails for one is said before the run
-        "def close(params, state, draws, t):\n    if hasattr(t, 'batch_dim'):\n"
-        "        raise ZeroDivisionError('never closed')\n    return state\n\n\n"
+        # only for one point: what fails for one lane, or for two points, is said before the run
+        "@jax.custom_batching.custom_vmap\ndef closing(x):\n    return x\n\n\n"
+        "@closing.def_vmap\ndef _(points, batched, x):\n    if points == 1:\n"
+        "        raise ZeroDivisionError('never closed')\n    return x, batched[0]\n\n\n"
+        "def close(params, state, draws, t):\n    return jax.tree.map(closing, state)\n\n\n"
         "def broken(*, num_arms, horizon):\n    made = mine(num_arms=num_arms, horizon=horizon)\n"
         "    span = made.schedule[0]._replace(close=True)\n"
         "    return made._replace(program=program._replace(close=close), schedule=(span,), "

@@ -543,7 +543,6 @@ def test_keys_are_those_of_another_process(monkeypatch):
 
 
 def test_settings_that_change_draws_or_arithmetic_change_keys(monkeypatch):
-    monkeypatch.delenv("XLA_FLAGS", raising=False)
     keys = [key()]
     for flag, value in (
         ("jax_threefry_partitionable", False),
@@ -557,11 +556,7 @@ def test_settings_that_change_draws_or_arithmetic_change_keys(monkeypatch):
             keys.append(key())
         finally:
             jax.config.update(flag, before)
-    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=true")
-    keys.append(key())
-    monkeypatch.setenv("XLA_FLAGS", "--xla_force_host_platform_device_count=3 --xla_dump_to=nowhere")
-    assert key() == keys[0] and len(set(keys)) == 6
-    monkeypatch.delenv("XLA_FLAGS")
+    assert key() == keys[0] and len(set(keys)) == 5
     monkeypatch.setattr(jax, "__version__", "0.0.0")
     assert key() not in keys
 

@@ -13,14 +13,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from jaxbandits import simulator
 from jaxbandits.kernels.forms import GPUS, Form, form_on
 from jaxbandits.numerics import device_forms
 from jaxbandits.protocol import Case
+from jaxbandits.sweeps.compilation.caller import CallerLeft, in_caller
 from jaxbandits.sweeps.compilation.compilation_cache import compiled_anew, programs_on_disk
 from jaxbandits.sweeps.compilation.executables import classes_of, executable, key_of, name_of_parts, remembered
+from jaxbandits.sweeps.compilation.settings import settings_of
 from jaxbandits.sweeps.compilation.unread_code import without_unread
 from jaxbandits.window import Lane, Parts, streams
 
@@ -136,8 +139,10 @@ class Compiled:
         """One function as a kernel where it can be one, else as it stands."""
         if kind is not None and form != "scan":
             try:
-                if not self.choice(kind, args[0]).reason:
+                if not in_caller(lambda: self.choice(kind, args[0])).reason:
                     return self._executable("kernel", device, (kind, form), args)
+            except CallerLeft:
+                raise
             except Exception as error:  # a compiler of kernels that cannot take it: results need none
                 reason = (str(error).splitlines() or [type(error).__name__])[0]
                 warnings.warn(
@@ -149,13 +154,17 @@ class Compiled:
         return self._executable(name, device, () if kind is None else (kind,), args)
 
     def _executable(self, function: str, device: jax.Device, static: tuple[Any, ...], args: tuple[Any, ...]) -> Any:
-        """A function of `functions`, compiled: from disk, or now."""
+        """A function of `functions`, compiled: from disk, or now, and then traced in the thread that called."""
         options = WIDE_VECTORS if device.platform == "cpu" else None
         shapes = tuple((x.shape, str(x.dtype)) for x in jax.tree.leaves(args))
         found = key_of(self.name, device, *self.about, function, *static, shapes, options)
 
+        def traced():
+            with settings_of(self.parts.dtype, device):
+                return self.functions[function].trace(*static, *args)
+
         def compile_now():
-            lowered = self.functions[function].lower(*static, *args)
+            lowered = in_caller(traced).lower()
             with programs_on_disk() if found is None else compiled_anew():
                 return lowered.compile(compiler_options=options)
 
@@ -163,7 +172,7 @@ class Compiled:
             try:
                 return compile_now()
             except Exception as error:  # a compiler of kernels that cannot take one of them
-                if device.platform not in GPUS or function == "kernel":
+                if device.platform not in GPUS or function == "kernel" or isinstance(error, CallerLeft):
                     raise
                 reason = (str(error).splitlines() or [type(error).__name__])[0]
                 text = f"estimators and learners have no kernels on {device.device_kind}, which is slower: {reason}"
@@ -179,7 +188,8 @@ class Compiled:
 
         leaves, treedef = jax.tree.flatten(case)
         one = [jax.ShapeDtypeStruct(x.shape[mark >= 0 :], x.dtype) for x, mark in zip(leaves, self.marks, strict=True)]
-        return engine.choice(self.parts, jax.tree.unflatten(treedef, one), self.checkpoints, kind)
+        with jax.enable_x64(self.parts.dtype == np.float64):
+            return engine.choice(self.parts, jax.tree.unflatten(treedef, one), self.checkpoints, kind)
 
 
 @lru_cache(maxsize=256)

@@ -26,7 +26,7 @@ import jaxlib
 import numpy as np
 from jax.experimental import serialize_executable
 
-from jaxbandits.sweeps.compilation import code_names
+from jaxbandits.sweeps.compilation import code_names, settings
 from jaxbandits.sweeps.compilation.compilation_cache import processor, root
 from jaxbandits.sweeps.compilation.trees import described, rebuilt
 from jaxbandits.sweeps.compilation.trusted import Folder, trusted
@@ -35,11 +35,6 @@ from jaxbandits.window import Parts
 LIMIT = 1 << 31  # bytes on disk, with what JAX's own cache keeps for this package; the least recently used go first
 _CALLED = re.compile(r'custom_call_target="([^"]+)"')
 _CHECK = hashlib.sha256().digest_size
-# Settings of JAX that do not change what is computed: where things are kept or shown, and how many devices there are.
-_BESIDE = (
-    "jax_compilation_cache", "jax_enable_compilation_cache", "jax_persistent_cache", "jax_log", "jax_dump",
-    "jax_debug_log", "jax_traceback", "jax_num_cpu_devices",
-)  # fmt: skip
 # What JAX's pickle of a program is made of (jax 0.10 to 0.12).
 _ADMITTED = {
     ("jax", "P"),
@@ -83,15 +78,9 @@ def key_of(name: str | None, device: jax.Device | None, *about: Any) -> str | No
         return None
     where = [] if device is None else [device.platform, device.device_kind, device.client.platform_version]
     versions = [jax.__version__, jaxlib.__version__, np.__version__, sys.version_info[:2]]
-    content = [name, where, versions, _settings(), os.environ.get("XLA_FLAGS", ""), about]
-    return hashlib.sha256(repr(content).encode()).hexdigest()
-
-
-def _settings() -> list[tuple[str, str]]:
-    """Every setting of JAX that may change what a program computes, as it is in this thread."""
     config: Any = jax.config
-    names = sorted(name for name in config.values if not name.startswith(_BESIDE))
-    return [(name, str(getattr(config, name, config.values[name]))) for name in names]
+    here = [settings.in_force(), config.jax_enable_x64, str(config.jax_default_device)]
+    return hashlib.sha256(repr([name, where, versions, here, about]).encode()).hexdigest()
 
 
 def classes_of(tree: Any) -> list[str]:

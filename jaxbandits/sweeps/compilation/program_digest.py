@@ -5,6 +5,8 @@ import dataclasses
 import enum
 import hashlib
 import itertools
+import sys
+import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -34,6 +36,8 @@ _UNREAD = {
 _SETTINGS = ("threefry_partitionable", "compute_type", "xla_metadata")
 _CALLBACKS = {"pure_callback": "a host callback", "io_callback": "a host callback", "ffi_call": "foreign code"}
 _GENERATORS = {"threefry2x32", "rbg", "unsafe_rbg"}  # JAX's generators of random numbers; others are users' functions
+_OWNERS = ("jax", "jaxlib", __name__.partition(".")[0])  # of operations whose names say what they compute
+_known: dict[int, core.Primitive] = {}  # operations of theirs, by id
 
 
 class NoIdentity(Exception):
@@ -139,6 +143,13 @@ class _Writer:
 
     def equation(self, equation: core.JaxprEqn, numbers: dict[Any, Any]) -> None:
         self.text(equation.primitive.name)
+        if self.opaque != "passed over" and not _is_known(equation.primitive):
+            if self.opaque == "refused":
+                raise NoIdentity(
+                    f"its traced program holds the operation {equation.primitive.name!r}, which is neither JAX's nor "
+                    "this package's: what it computes is in rules that no trace shows"
+                )
+            self.text(uuid.uuid4().hex)  # its rules may be other ones by the next trace
         self.value({name: getattr(equation.ctx, name) for name in _SETTINGS})
         self.atoms(equation.invars, numbers)
         self.parameters(equation)
@@ -222,6 +233,16 @@ class _Writer:
             raise NoIdentity(f"its traced program holds {type(x).__name__}, which is no array of numbers")
         self.text(f"array {array.dtype.name} {array.shape} {getattr(x, 'weak_type', False)}")
         self.sha.update(np.ascontiguousarray(array).tobytes())
+
+
+def _is_known(operation: core.Primitive) -> bool:
+    """Whether an operation is JAX's or this package's, whose rules change with versions and files alone."""
+    if id(operation) not in _known:
+        # JAX loads some of its modules late
+        modules = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] in _OWNERS]
+        found = [x for module in modules for x in list(vars(module).values()) if isinstance(x, core.Primitive)]
+        _known.update({id(x): x for x in found})
+    return id(operation) in _known
 
 
 def _shape(aval: Any) -> str:

@@ -10,30 +10,37 @@ from typing import Any
 
 import jax
 
+from jaxbandits.sweeps.compilation.caller import Caller
+from jaxbandits.sweeps.compilation.settings import settings_of
 from jaxbandits.sweeps.engines.calls import Task
-from jaxbandits.sweeps.engines.one_call import Call, settings_of, shared_by_calls
+from jaxbandits.sweeps.engines.one_call import Call, shared_by_calls
 from jaxbandits.sweeps.plan import Plan
 
 
 @contextlib.contextmanager
 def compiled_ahead(
-    plan: Plan, tasks: Sequence[Task], devices: Sequence[jax.Device], threads: int, tell: Callable[[int, int], None]
+    plan: Plan,
+    tasks: Sequence[Task],
+    devices: Sequence[jax.Device],
+    threads: int,
+    caller: Caller,
+    tell: Callable[[int, int], None],
 ) -> Iterator[None]:
     """Compile the programs of the tasks in threads of their own, while what is inside the block plays.
 
-    `tell(done, of)` is called with the number of programs that are compiled, and of all. An error is left to the call
-    that meets it again.
+    The caller traces them: while one is compiled, the next one is traced. `tell(done, of)` is called with the number of
+    programs that are compiled, and of all. An error is left to the call that meets it again.
     """
     over = threading.Event()
 
     def on(device: jax.Device, function: Callable[[], Any]) -> Any:
         """What a function gives on a device. None: it failed, or the block is left."""
         if not over.is_set():
-            with contextlib.suppress(Exception), settings_of(plan, device):
+            with contextlib.suppress(Exception), settings_of(plan.dtype, device):
                 return function()
         return None
 
-    thread = threading.Thread(target=_compile, args=(plan, tasks, devices, threads, on, tell))
+    thread = threading.Thread(target=_compile, args=(plan, tasks, devices, threads, caller, on, tell))
     thread.start()
     try:
         yield
@@ -47,6 +54,7 @@ def _compile(
     tasks: Sequence[Task],
     devices: Sequence[jax.Device],
     threads: int,
+    caller: Caller,
     on: Callable[[jax.Device, Callable[[], Any]], Any],
     tell: Callable[[int, int], None],
 ) -> None:
@@ -61,14 +69,14 @@ def _compile(
 
     with ThreadPoolExecutor(threads) as pool:
         both = list(itertools.product(first.values(), devices))
-        starts = [pool.submit(on, device, partial(begun, task, device)) for task, device in both]
+        starts = [pool.submit(caller.run_in_worker, on, device, partial(begun, task, device)) for task, device in both]
         begins, rest = set[Any](), dict[Any, tuple[int, Callable[[], Any]]]()
         for call, lane in filter(None, (start.result() for start in starts)):
             program = call.run, call.device, len(call.seeds)
             begins.add(program)
             size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(lane.algorithm)) // len(call.seeds)
             for name, job in call.others(lane).items():
-                rest.setdefault((*program, name), (size, partial(on, call.device, job)))
+                rest.setdefault((*program, name), (size, partial(caller.run_in_worker, on, call.device, job)))
         done, of = len(begins), len(begins) + len(rest)
         tell(done, of)
         for _ in as_completed([pool.submit(job) for _, job in sorted(rest.values(), key=lambda x: x[0])]):

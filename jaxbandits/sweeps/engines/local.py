@@ -11,12 +11,13 @@ import os
 import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import lru_cache, partial
 from typing import Any
 
 import jax
 
+from jaxbandits.sweeps.compilation.caller import Caller
 from jaxbandits.sweeps.engines.calls import Keys, Machine, Task, default_memory
 from jaxbandits.sweeps.engines.chunk import Chunk
 from jaxbandits.sweeps.engines.compiled_ahead import compiled_ahead
@@ -119,7 +120,8 @@ class Local:
     ) -> None:
         """Run every task.
 
-        Programs are compiled in threads of their own while others play already: `compiling(done, of)` is told.
+        Programs are traced in the calling thread and compiled in threads of their own, while others play already:
+        `compiling(done, of)` is told.
 
         `sink(task, chunk)` is called in the calling thread as calls finish. `failed(task, reason, traceback)` is told
         of a Python error while the others go on; where it is None the error is raised. When the calling thread is
@@ -141,28 +143,32 @@ class Local:
                 with lock:
                     free.append(device)
 
-        ahead = compiled_ahead(plan, tasks, list(dict.fromkeys(free)), cores(), compiling)
+        caller = Caller()
+        ahead = compiled_ahead(plan, tasks, list(dict.fromkeys(free)), cores(), caller, compiling)
         with ahead, ThreadPoolExecutor(threads) as pool:
             waiting, pending = iter(tasks), dict[Future[Chunk], Task]()
             try:
                 while True:
                     # few calls are in flight, so that memory does not grow with their number
                     for task in itertools.islice(waiting, 2 * threads - len(pending)):
-                        pending[pool.submit(work, task)] = task
+                        future = pool.submit(caller.run_in_worker, work, task)
+                        pending[future] = task
+                        future.add_done_callback(caller.tell)
                     if not pending:
                         return
-                    for future in wait(pending, return_when=FIRST_COMPLETED).done:
-                        task, error = pending[future], future.exception()
-                        if error is None:
-                            sink(task, future.result())
-                            del pending[future]  # not before: a sink that was interrupted is called again below
-                            continue
-                        del pending[future]
-                        if failed is None or not isinstance(error, Exception):
-                            raise error
-                        failed(task, *described(error))
+                    future = caller.next_event()
+                    task, error = pending[future], future.exception()
+                    if error is None:
+                        sink(task, future.result())
+                        del pending[future]  # not before: a sink that was interrupted is called again below
+                        continue
+                    del pending[future]
+                    if failed is None or not isinstance(error, Exception):
+                        raise error
+                    failed(task, *described(error))
             except BaseException as error:
                 stop.set()
+                caller.leave()  # otherwise calls would wait for it
                 for future in pending:
                     future.cancel()
                 if isinstance(error, KeyboardInterrupt):
@@ -170,3 +176,5 @@ class Local:
                         if not future.cancelled() and future.exception() is None:
                             sink(pending[future], future.result())
                 raise
+            finally:
+                caller.leave()

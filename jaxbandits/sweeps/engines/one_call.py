@@ -1,6 +1,6 @@
 """One call: the lanes of some cells on some seeds, played to their horizon in segments."""
 
-import contextlib
+import operator
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -11,11 +11,14 @@ import jax
 import numpy as np
 
 from jaxbandits import simulator
+from jaxbandits.contract import runs_own_code
 from jaxbandits.recorder import Record
 from jaxbandits.regret import gaps_of, regret_of_counts
 from jaxbandits.spans import next_start, segment, windows_offered
+from jaxbandits.sweeps.compilation.caller import in_caller
 from jaxbandits.sweeps.compilation.compiled import Compiled, compiled
 from jaxbandits.sweeps.compilation.regret_program import compiled_regret
+from jaxbandits.sweeps.compilation.settings import settings_of
 from jaxbandits.sweeps.engines.calls import Task
 from jaxbandits.sweeps.engines.chunk import Chunk
 from jaxbandits.sweeps.engines.contract_faults import found_in
@@ -80,7 +83,7 @@ def run_task(
         What its lanes give, on the host.
     """
     group = plan.groups[task.group]
-    with settings_of(plan, device):
+    with settings_of(plan.dtype, device):
         call = Call(task, plan, device, (shared or partial(shared_by_calls, plan))(task.group, task.cells, device))
         lane = call.begin()
         progress = _Progress(report, task, int(group.times[-1]))
@@ -110,13 +113,6 @@ def run_task(
             diagnostics={name: np.asarray(x)[: task.seeds] for name, x in diagnostics.items()},
             faults=found_in(task.cells, task.first, lane.faults, regret, pulls, group.times),
         )  # fmt: skip
-
-
-@contextlib.contextmanager
-def settings_of(plan: Plan, device: jax.Device) -> Iterator[None]:
-    """JAX's settings in which calls are traced, compiled and played. Kept programs are found by them too."""
-    with jax.enable_x64(plan.dtype == "float64"), jax.default_device(device):
-        yield
 
 
 class Shared(NamedTuple):
@@ -302,6 +298,8 @@ def regret_of(record: Record, parts: Parts, plan: Plan, task: Task) -> np.ndarra
         regret = _counted_regret(record.pulls_at, plan, task)
     baseline = parts.world.baseline
     if baseline is not None:
+        # a user's function runs in the thread that called, those of this package where they are needed
+        asked = in_caller if runs_own_code(baseline) else operator.call
         regret = np.require(regret, requirements="W")
         environments = [plan.cells[c].environment.params for c in task.cells]
         # the loop over seeds is the outer one: cells share what a seed's baseline needs
@@ -309,7 +307,7 @@ def regret_of(record: Record, parts: Parts, plan: Plan, task: Task) -> np.ndarra
             rows, best = slice(s, s + 1) if parts.world.seeded else slice(None), {}
             for m, params in enumerate(environments):
                 if id(params) not in best:
-                    best[id(params)] = baseline(params, task.first + s, group.times)
+                    best[id(params)] = asked(partial(baseline, params, task.first + s, group.times))
                 regret[rows, m] -= best[id(params)]
     return regret
 

@@ -22,11 +22,14 @@ import jax
 
 from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.sweeps.arguments import labelled
+from jaxbandits.sweeps.compilation.executables import HERE
+from jaxbandits.sweeps.compilation.settings import entered, in_force, of_this_thread
 from jaxbandits.sweeps.engines.calls import Keys, Machine, Task, default_memory, weight
 from jaxbandits.sweeps.engines.chunk import Chunk
 from jaxbandits.sweeps.engines.keeping import keep_chunk, saved
 from jaxbandits.sweeps.engines.local import described
 from jaxbandits.sweeps.engines.one_call import Played, run_task
+from jaxbandits.sweeps.identity.keys import identified
 from jaxbandits.sweeps.identity.keys import versions as installed_versions
 from jaxbandits.sweeps.plan import Plan, plan
 from jaxbandits.sweeps.storage.dataset_file import CHUNKS
@@ -67,6 +70,7 @@ class Ray:
         self.arguments = _packed((labelled(algorithms), factories))
         platform, share = ray.get(self.remote(_describe).remote())
         self.versions = [__version__, *installed_versions(platform)]
+        self.replaced = of_this_thread()
         self.machine = Machine([], self.gpus or max(self.cores, 1), platform, memory or share)
 
     def run(
@@ -88,7 +92,7 @@ class Ray:
 
         call = self.remote(_call)
         arguments = ray.put(self.arguments)
-        digest = hashlib.sha256(self.arguments).hexdigest()
+        digest = hashlib.sha256(self.arguments + in_force().encode()).hexdigest()
         place = None if store is None else (str(store.home.parent.resolve()), store.token)
         waiting, pending = iter(tasks), dict[Any, Task]()
         try:
@@ -96,7 +100,9 @@ class Ray:
                 slots = int(ray.cluster_resources().get("GPU" if self.gpus else "CPU", 1))
                 for task in islice(waiting, max(2 * slots - len(pending), 0)):
                     names = [keys[c] for c in task.cells] if keys else []
-                    pending[call.remote(arguments, digest, self.versions, task, names, place, block)] = task
+                    traced = plan.groups[task.group].parts.traced
+                    told = digest, self.versions, self.replaced, traced, task, names, place, block
+                    pending[call.remote(arguments, *told)] = task
                 if not pending:
                     return
                 done, _ = ray.wait(list(pending), num_returns=1, timeout=5.0)
@@ -182,12 +188,12 @@ def _home(function: Any) -> str:
 
 @functools.lru_cache(maxsize=4)
 def _planned(digest: str, arguments: bytes) -> Plan:
-    """The plan of packed arguments; the digest is what the cache of plans knows them by."""
+    """The plan of packed arguments; the digest, of them and of settings, is what the cache of plans knows them by."""
     from ray import cloudpickle
 
     algorithms, settings = cloudpickle.loads(arguments)
     environment = settings.pop("environment")
-    return plan(algorithms, environment, **settings)
+    return identified(plan(algorithms, environment, **settings), jax.default_backend(), stored=False).plan
 
 
 @functools.cache
@@ -204,6 +210,8 @@ def _call(
     arguments: bytes,
     digest: str,
     versions: list[Any],
+    replaced: dict[str, Any],
+    traced: str,
     task: Task,
     names: list[str],
     place: tuple[str, str] | None,
@@ -211,15 +219,39 @@ def _call(
 ) -> tuple[Chunk | None, tuple[str, str] | None]:
     """Run one call on a worker: the chunk, and an error as (reason, traceback) or None.
 
-    The chunk has no arrays where they are in the store. place: directory and token of the store.
+    The chunk has no arrays where they are in the store. replaced: settings of JAX that the driver's thread replaced.
+    traced: what a user's part computes there. place: directory and token of the store.
     """
+    with entered(replaced):
+        return _called(arguments, digest, versions, traced, task, names, place, block)
+
+
+def _called(
+    arguments: bytes,
+    digest: str,
+    versions: list[Any],
+    traced: str,
+    task: Task,
+    names: list[str],
+    place: tuple[str, str] | None,
+    block: int,
+) -> tuple[Chunk | None, tuple[str, str] | None]:
+    """As `_call`, where the driver's settings hold."""
     try:
         here = [__version__, *installed_versions(jax.default_backend())]
         if here != versions:
             raise RuntimeError(
-                f"a node of the cluster has {here}, the driver {versions}: install the same on all nodes"
+                f"a node of the cluster has {here}, the driver {versions}: install the same on all nodes, and give all "
+                "the same settings of JAX and XLA_FLAGS"
             )
         laid_out = _planned(digest, arguments)
+        computed = laid_out.groups[task.group].parts.traced
+        if computed != traced and not computed.startswith(HERE) and not traced.startswith(HERE):
+            label = laid_out.cells[task.cells[0]].label
+            raise RuntimeError(
+                f"{label!r} computes something else on a node, as it reads what differs there: give all nodes the "
+                "same files"
+            )
         keys = dict(zip(task.cells, names, strict=False))
         store = None if place is None else _store(*place)
         resumed = {} if store is None else saved(store, task, keys)

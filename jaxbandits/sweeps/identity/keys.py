@@ -7,10 +7,8 @@ and the values that it gives the host. No key depends on chunk sizes, memory, de
 cell. So another machine, more seeds, more grid values and new algorithms all find what is finished.
 """
 
-import functools
 import hashlib
 import json
-import os
 import uuid
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -21,6 +19,7 @@ import numpy as np
 
 from jaxbandits.protocol import Environment, Span
 from jaxbandits.source_places import place_of_error, place_of_function
+from jaxbandits.sweeps.compilation import settings
 from jaxbandits.sweeps.compilation.executables import HERE, usable
 from jaxbandits.sweeps.compilation.program_digest import NoIdentity, fingerprint, naming
 from jaxbandits.sweeps.identity import pinned_code
@@ -29,20 +28,10 @@ from jaxbandits.sweeps.identity.traced_lane import lane_programs
 from jaxbandits.sweeps.plan import Cell, Group, Plan, cast, host_case, stacked
 from jaxbandits.sweeps.storage.store import KEYS
 from jaxbandits.sweeps.wording import first_line, in_brackets
+from jaxbandits.traced_once import Traces
 from jaxbandits.window import Parts
 
 BASELINE_SEEDS = 8  # a user's baseline that depends on the seed is evaluated on so many
-# Settings of JAX that change draws or arithmetic of a program whose trace is the same.
-_FLAGS = (
-    "jax_threefry_partitionable",
-    "jax_default_prng_impl",
-    "jax_default_matmul_precision",
-    "jax_random_seed_offset",
-    "jax_disable_most_optimizations",
-    "jax_optimization_level",
-    "jax_exec_time_optimization_effort",
-)
-_HARMLESS = ("--xla_force_host_platform_device_count", "--xla_dump", "--xla_gpu_force_compilation_parallelism")
 
 
 class Identified(NamedTuple):
@@ -67,8 +56,8 @@ def identified(plan: Plan, platform: str, stored: bool) -> Identified:
     for group in plan.groups:
         own, program = any(described[c] is None for c in group.cells), None
         if own or (stored and not pinned_code.unchanged()):
-            now, program = _traced(group, plan, stored)
-            group = group._replace(parts=group.parts._replace(traced=now)) if own else group
+            parts, program = _traced(group, plan, stored)
+            group = group._replace(parts=parts) if own else group
         programs.append(program)
         groups.append(group)
     plan = plan._replace(groups=groups)
@@ -112,30 +101,31 @@ def traced_now(
         return fingerprint(*lane_programs(parts, schedule, case, len(times), batch), lasting=lasting)
 
 
-def _traced(group: Group, plan: Plan, stored: bool) -> tuple[str, str | NoIdentity]:
-    """What a group computes, as two names: one for this process and one for the store.
+def _traced(group: Group, plan: Plan, stored: bool) -> tuple[Parts, str | NoIdentity]:
+    """A group's parts with their traces, which calls are made of, and their name for the store.
 
-    Where two traces of the same functions differ, nothing lasting names them: a NoIdentity stands in the second place.
+    Where two traces of the same functions differ, nothing lasting names them: a NoIdentity stands in its place.
     """
-    cell = plan.cells[group.cells[0]]
-    trace = functools.partial(traced_now, group.parts, group.schedule, cell, group.times, plan.dtype)
-    if not stored and not usable():
-        return (HERE + trace(lasting=False),) * 2
-    try:
-        program = trace(lasting=True)
-        if not program.startswith(trace(lasting=True, batch=False)):
-            raise NoIdentity("its functions compute something else each time they are traced, as with `np.random`")
-        return program, program
-    except NoIdentity as reason:
-        return HERE + trace(lasting=False), reason
+    cell, parts, again = plan.cells[group.cells[0]], *(group.parts._replace(traces=Traces()) for _ in range(2))
+
+    def trace(parts: Parts, lasting: bool, batch: bool = True) -> str:
+        return traced_now(parts, group.schedule, cell, group.times, plan.dtype, lasting=lasting, batch=batch)
+
+    program: str | NoIdentity = NoIdentity("nothing is stored")
+    if stored or usable():
+        try:
+            program = trace(parts, lasting=True)
+            if not program.startswith(trace(again, lasting=True, batch=False)):
+                raise NoIdentity("its functions compute something else each time they are traced, as with `np.random`")
+            return parts._replace(traced=program), program
+        except NoIdentity as reason:
+            program = reason
+    return parts._replace(traced=HERE + trace(parts, lasting=False)), program
 
 
 def versions(platform: str) -> list[Any]:
-    """What the bits of results depend on beside the sweep: versions of JAX, the platform, flags, compiler options."""
-    config: Any = jax.config
-    flags = {name: str(getattr(config, name, config.values.get(name))) for name in _FLAGS}
-    compiler = sorted(w for w in os.environ.get("XLA_FLAGS", "").split() if not w.startswith(_HARMLESS))
-    return [KEYS, jax.__version__, jaxlib.__version__, platform, flags, compiler]
+    """What the bits of results depend on beside the sweep: versions of JAX, the platform, and settings in force."""
+    return [KEYS, jax.__version__, jaxlib.__version__, platform, settings.in_force()]
 
 
 def _sha(x: Any) -> str:

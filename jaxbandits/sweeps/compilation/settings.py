@@ -1,0 +1,112 @@
+"""What programs depend on beside their text: the settings of JAX in this thread, and the flags of its compilers.
+
+JAX keeps a setting for the process, and a context manager replaces it in one thread. A sweep reads the settings of the
+thread that called it, and its workers take them over.
+"""
+
+import contextlib
+import functools
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jax.extend import backend
+
+# Settings that change no result: what is shown, checked or kept, and which devices there are. Promotion of types and
+# ranks shows in the traced program of a user's part. A part of this package is the same under all, or refused.
+_BESIDE = (
+    "jax_array_garbage", "jax_captured_constants", "jax_check", "jax_compilation_cache", "jax_compiler_detailed",
+    "jax_cpu_get", "jax_cross_host", "jax_cuda_visible", "jax_debug", "jax_disable_jit", "jax_distributed_debug",
+    "jax_dump", "jax_enable_checks", "jax_enable_compilation_cache", "jax_enable_preemption",
+    "jax_enable_recoverability", "jax_explain", "jax_hlo_source_file", "jax_include", "jax_legacy_prng_key",
+    "jax_log", "jax_no_", "jax_num_cpu_devices", "jax_numpy_dtype_promotion", "jax_numpy_rank_promotion",
+    "jax_oneapi_visible", "jax_persistent_cache", "jax_platform", "jax_pprint", "jax_raise_persistent_cache",
+    "jax_rocm_visible", "jax_send_traceback", "jax_share_binary", "jax_source_url", "jax_thread_guard",
+    "jax_traceback", "jax_tracer_error", "jax_transfer_guard", "jax_xla_backend",
+)  # fmt: skip
+_OF_A_SWEEP = ("jax_default_device", "jax_enable_x64")  # set by a sweep itself, see `settings_of`
+# Flags of XLA that change no result, as its options are called.
+_HARMLESS_FLAGS = (
+    "xla_dump", "xla_enable_dumping", "xla_force_host_platform_device_count", "xla_gpu_force_compilation_parallelism",
+)  # fmt: skip
+# Variables that libraries below JAX read when they start, and do not tell again.
+_VARIABLES = ("LIBTPU_INIT_ARGS", "NVIDIA_TF32_OVERRIDE")
+
+
+def in_force() -> str:
+    """A hash of all settings of this thread, and flags of this process, that may change what a program computes."""
+    config: Any = jax.config
+    # an attribute gives the value of this thread; a few settings are flags without one
+    settings = [(name, str(getattr(config, name, value))) for name, value in config.values.items() if _counts(name)]
+    return hashlib.sha256(repr([sorted(settings), *flags_in_force()]).encode()).hexdigest()
+
+
+def _counts(name: str) -> bool:
+    return not name.startswith(_BESIDE) and name not in _OF_A_SWEEP
+
+
+@functools.cache
+def flags_in_force() -> tuple[Any, ...]:
+    """The compiler's flags that are in force, and variables of its libraries. They are the same to the end.
+
+    XLA reads XLA_FLAGS once: what the variable is set to later has no effect, so that the compiler is asked and not the
+    environment. The libraries of a GPU and of a TPU cannot be asked. Of theirs both values count, the one that the
+    process began with and the one at its first sweep.
+    """
+    # JAX writes its own settings into the options that it makes: those of a new object are the compiler's
+    options: Any = type(backend.get_compile_options(num_replicas=1, num_partitions=1))()
+    lines = repr(options.executable_build_options.debug_options).splitlines()[1:]  # without the mark of the format
+    flags = [" ".join(line.split()) for line in lines if not line.strip().startswith(_HARMLESS_FLAGS)]
+    began = _variables_at_the_beginning()
+    return flags, [(name, began.get(name, ""), os.environ.get(name, "")) for name in _VARIABLES]
+
+
+def _variables_at_the_beginning() -> dict[str, str]:
+    """The environment that this process began with; what it is now where the system does not say."""
+    try:
+        lines = os.fsdecode(Path("/proc/self/environ").read_bytes()).split("\0")
+    except OSError:
+        return dict(os.environ)
+    return dict(line.split("=", 1) for line in lines if "=" in line)
+
+
+def of_this_thread() -> dict[str, Any]:
+    """The settings that context managers have replaced in this thread, for `entered` in another one."""
+    holders = _holders()
+    return {name: x.value for name, x in holders.items() if not _same(x.value, x.get_global())}
+
+
+@contextlib.contextmanager
+def entered(settings: Mapping[str, Any]) -> Iterator[None]:
+    """Inside, this thread has settings that `of_this_thread` read in another one."""
+    holders = _holders()
+    with contextlib.ExitStack() as stack:
+        for name, value in settings.items():
+            stack.enter_context(holders[name](value))
+        yield
+
+
+def _holders() -> dict[str, Any]:
+    """The settings of JAX that a thread may replace, by name: each is its own context manager.
+
+    Not among them are those that a sweep sets itself, and where JAX keeps compiled programs: this package sets that for
+    the process, for a while.
+    """
+    config: Any = jax.config
+    found = {name: x for name, x in config._value_holders.items() if hasattr(x, "get_global")}
+    return {name: x for name, x in found.items() if "cache" not in name and name not in _OF_A_SWEEP}
+
+
+def _same(a: Any, b: Any) -> bool:
+    return a is b or (type(a) is type(b) and bool(a == b))
+
+
+@contextlib.contextmanager
+def settings_of(dtype: Any, device: jax.Device) -> Iterator[None]:
+    """JAX's settings in which programs are traced, compiled and played. Kept programs are found by them too."""
+    with jax.enable_x64(np.dtype(dtype) == np.float64), jax.default_device(device):
+        yield
