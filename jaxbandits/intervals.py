@@ -49,7 +49,7 @@ def of_mean(values: Tensor, way: Way) -> tuple[Any, Any, Any]:
 
     References
     ----------
-    Efron 1982, "The jackknife, the bootstrap and other resampling plans", section 10.10 (recalled); for *anytime* see
+    Efron 1982, section 10.10, "The jackknife, the bootstrap and other resampling plans" (recalled); for *anytime* see
     `jaxbandits.until`.
 
     Examples

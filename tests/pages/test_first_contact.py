@@ -52,6 +52,7 @@ def test_other_shells_have_scripts_with_the_same_words(shell):
 
 
 @pytest.mark.compiles(30)  # what a newcomer runs, checks and tests
+@pytest.mark.dealt(2)
 def test_a_new_algorithm_passes_as_it_is(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert cli.main(["new", "my_own"]) == 0

@@ -605,6 +605,7 @@ def copied(package, tmp_path):
     return tmp_path / "jaxbandits"
 
 
+@pytest.mark.dealt(3)
 def test_a_file_that_moved_orphans_nothing(package, tmp_path):
     here = copied(package, tmp_path)
     (here / "algorithms" / "arms").mkdir()
@@ -620,6 +621,7 @@ def test_a_file_that_moved_orphans_nothing(package, tmp_path):
     assert computed(tmp_path, tmp_path / "store") == 0
 
 
+@pytest.mark.dealt(3)
 def test_an_edit_of_an_installed_copy_is_computed_anew(package, tmp_path):
     here = copied(package, tmp_path)
     path = here / "algorithms" / "adversarial" / "exp3.py"

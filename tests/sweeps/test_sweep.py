@@ -124,6 +124,7 @@ def test_arms_tied_to_a_number(tmp_path):
         np.testing.assert_array_equal(row, alone.regret[0])
 
 
+@pytest.mark.dealt(3)
 def test_code_is_let_go_where_memory_maps_run_out(monkeypatch):
     """A process that asks for more memory maps than the system gives it dies."""
     common = SMALL | {"seeds": 8}
