@@ -32,7 +32,7 @@ quick:
 test:
 	@echo "make test: installation, lint, types and tests; at most 15 minutes on two idle cores"
 	@$(MAKE) --no-print-directory lint types
-	$(PYTEST) -m "not pages"
+	$(PYTEST) -m "not pages" tests
 
 pages:
 	@echo "make pages: documentation, docstrings, gallery, notebooks, examples, blocks of pages and the wheel; at most 15 minutes on two idle cores"

@@ -83,7 +83,7 @@ def row(name: str, seconds: float, most: int) -> Row:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=30.0, help="processor time of the longest float32 run")
+    parser.add_argument("--seconds", type=float, default=30.0, help="CPU time of a float32 run, compilation included")
     parser.add_argument("--horizon", type=int, default=HORIZON, help="the longest horizon")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="put the table into the page, at its marks")
     parser.add_argument("names", nargs="*", metavar="NAME", help="algorithms of the catalogue; all by default")

@@ -572,6 +572,7 @@ def numbers_of(row):
     return found | ({f"{kind} {ends[1]}{n}" for n in range(int(ends[2]), int(ends[3]) + 1)} if ends else set())
 
 
+@pytest.mark.pages
 def test_the_page_of_verdicts_is_what_the_other_pages_say():
     text = (DOCS / "verdicts.md").read_text()
     assert text.split(verdicts.BEGIN)[1].split(verdicts.END)[0] == f"\n{verdicts.tables(DOCS, papers.known())}\n"

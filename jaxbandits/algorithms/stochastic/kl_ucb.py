@@ -141,8 +141,8 @@ def kl_ucb(*, num_arms: int, horizon: int) -> Algorithm:
     Examples
     --------
     >>> import jaxbandits as jb
-    >>> jb.algorithms.kl_ucb(num_arms=3, horizon=100).version
-    ('kl_ucb', 2, (3,))
+    >>> jb.algorithms.kl_ucb(num_arms=3, horizon=100).version[0]
+    'kl_ucb'
     """
     num_arms = integer("num_arms", num_arms, 2)
     horizon = integer("horizon", horizon, 1)

@@ -148,8 +148,8 @@ def thompson(
     Examples
     --------
     >>> import jaxbandits as jb
-    >>> jb.algorithms.thompson(num_arms=3, horizon=100).version
-    ('thompson', 1, (3, 'beta'))
+    >>> jb.algorithms.thompson(num_arms=3, horizon=100).version[0]
+    'thompson'
     """
     num_arms = integer("num_arms", num_arms, 2)
     horizon = integer("horizon", horizon, 1)
