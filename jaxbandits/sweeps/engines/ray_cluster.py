@@ -222,43 +222,29 @@ def _call(
     The chunk has no arrays where they are in the store. replaced: settings of JAX that the driver's thread replaced.
     traced: what a user's part computes there. place: directory and token of the store.
     """
-    with entered(replaced):
-        return _called(arguments, digest, versions, traced, task, names, place, block)
-
-
-def _called(
-    arguments: bytes,
-    digest: str,
-    versions: list[Any],
-    traced: str,
-    task: Task,
-    names: list[str],
-    place: tuple[str, str] | None,
-    block: int,
-) -> tuple[Chunk | None, tuple[str, str] | None]:
-    """As `_call`, where the driver's settings hold."""
     try:
-        here = [__version__, *installed_versions(jax.default_backend())]
-        if here != versions:
-            raise RuntimeError(
-                f"a node of the cluster has {here}, the driver {versions}: install the same on all nodes, and give all "
-                "the same settings of JAX and XLA_FLAGS"
-            )
-        laid_out = _planned(digest, arguments)
-        computed = laid_out.groups[task.group].parts.traced
-        if computed != traced and not computed.startswith(HERE) and not traced.startswith(HERE):
-            label = laid_out.cells[task.cells[0]].label
-            raise RuntimeError(
-                f"{label!r} computes something else on a node, as it reads what differs there: give all nodes the "
-                "same files"
-            )
-        keys = dict(zip(task.cells, names, strict=False))
-        store = None if place is None else _store(*place)
-        resumed = {} if store is None else saved(store, task, keys)
-        chunk = run_task(task, laid_out, jax.local_devices()[0], **resumed)
-        if store is None:
-            return chunk, None
-        keep_chunk(store, task, chunk, keys, block)
-        return chunk._replace(regret=None, pulls=None, diagnostics={}), None
+        with entered(replaced):
+            here = [__version__, *installed_versions(jax.default_backend())]
+            if here != versions:
+                raise RuntimeError(
+                    f"a node of the cluster has {here}, the driver {versions}: install the same on all nodes, and give "
+                    "all the same settings of JAX and XLA_FLAGS"
+                )
+            laid_out = _planned(digest, arguments)
+            computed = laid_out.groups[task.group].parts.traced
+            if computed != traced and not computed.startswith(HERE) and not traced.startswith(HERE):
+                label = laid_out.cells[task.cells[0]].label
+                raise RuntimeError(
+                    f"{label!r} computes something else on a node, as it reads what differs there: give all nodes the "
+                    "same files"
+                )
+            keys = dict(zip(task.cells, names, strict=False))
+            store = None if place is None else _store(*place)
+            resumed = {} if store is None else saved(store, task, keys)
+            chunk = run_task(task, laid_out, jax.local_devices()[0], **resumed)
+            if store is None:
+                return chunk, None
+            keep_chunk(store, task, chunk, keys, block)
+            return chunk._replace(regret=None, pulls=None, diagnostics={}), None
     except Exception as error:
         return None, described(error)
