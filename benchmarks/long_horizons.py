@@ -2,6 +2,8 @@
 
     python benchmarks/long_horizons.py [--seconds 30] [--horizon 20000000] [--write PAGE] [NAME ...]
 
+With names, rows of the page's table are added or replaced; without, all of them.
+
 Algorithms are those of the catalogue, each in its own small world; those that play Bernoulli arms play two, of means
 0.9 and 0.8: asymmetric rewards, which rounding hurts most. The horizon is 20 million plays, or what float32 plays in
 `--seconds`, or the longest that the algorithm or its world has. float32 is as good where the mean regrets differ by at
@@ -60,17 +62,19 @@ def regrets(name: str, horizon: int, dtype: str) -> np.ndarray[Any, Any]:
 
 
 def affordable(name: str, seconds: float, most: int) -> int:
-    """The longest horizon that float32 plays in so many seconds, by doubling."""
+    """The longest horizon that float32 plays in about so many seconds, compilation apart."""
     horizon = min(1 << 14, most)
     while True:
-        began = time.process_time()
         try:
+            regrets(name, horizon, "float32")  # compiles
+            began = time.process_time()
             regrets(name, horizon, "float32")
         except ValueError:  # longer than its world, or its memory, is
             return horizon // 2
-        if horizon == most or time.process_time() - began > seconds / 4:
+        spent = time.process_time() - began
+        if horizon == most or spent > seconds / 2:
             return horizon
-        horizon = min(4 * horizon, most)
+        horizon = min((4 if spent < seconds / 8 else 2) * horizon, most)
 
 
 def row(name: str, seconds: float, most: int) -> Row:
@@ -83,7 +87,7 @@ def row(name: str, seconds: float, most: int) -> Row:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=30.0, help="CPU time of a float32 run, compilation included")
+    parser.add_argument("--seconds", type=float, default=30.0, help="CPU time of a float32 run, about")
     parser.add_argument("--horizon", type=int, default=HORIZON, help="the longest horizon")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="put the table into the page, at its marks")
     parser.add_argument("names", nargs="*", metavar="NAME", help="algorithms of the catalogue; all by default")
@@ -98,7 +102,8 @@ def main() -> None:
         print(" | ".join(lines[-1]), flush=True)
     head = ["algorithm", "as good", "plays", "float32", "float64", "error of the difference"]
     if arguments.write is not None:
-        sweeps.put_between(arguments.write, "long-horizons", markdown([head, *lines], right=4))
+        put = sweeps.put_rows if arguments.names else sweeps.put_between
+        put(arguments.write, "long-horizons", markdown([head, *lines], right=4))
 
 
 if __name__ == "__main__":

@@ -83,7 +83,7 @@ def to_laplace(bits: UInt32[Array, "..."], dtype: Any = jnp.float32) -> Float[Ar
     return jnp.where((bits & np.uint32(1)) == 1, -magnitude, magnitude)
 
 
-@partial(jax.tree_util.register_dataclass, data_fields=["seed", "shift"], meta_fields=["path", "dtype"])
+@partial(jax.tree_util.register_dataclass, data_fields=["seed", "shift"], meta_fields=["path", "dtype", "long"])
 @dataclass(frozen=True)
 class Draws:
     """The random streams of one lane under one path. `child` moves to another path and costs nothing.
@@ -101,6 +101,9 @@ class Draws:
         Of real-valued draws: float32, the default, or float64.
     shift : int32, optional
         Plays before t = 1, for a part with a clock of its own. None: 0.
+    long : bool, optional
+        Whether the run has so many plays that sums in `dtype` should keep what rounding leaves out of them
+        (`numerics.left_out`). False, the default: it has not.
 
     Examples
     --------
@@ -113,6 +116,7 @@ class Draws:
     path: str = ""
     dtype: Any = jnp.float32
     shift: Any = None
+    long: bool = False
 
     def child(self, name: str) -> "Draws":
         """The stream under `path/name`."""

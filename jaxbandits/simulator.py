@@ -15,7 +15,7 @@ from jaxtyping import Array, Int
 
 from jaxbandits import lane_faults, recorder
 from jaxbandits.contract import runs_own_code
-from jaxbandits.numerics import count
+from jaxbandits.numerics import SHORT, count
 from jaxbandits.protocol import UNDECIDED, Adversary, Algorithm, Attack, Case, Environment, Program
 from jaxbandits.recorder import Record, Window
 from jaxbandits.spans import Segment, place_of_window, plays_of_window
@@ -31,6 +31,7 @@ def parts_of(
     dtype: Any,
 ) -> Parts:
     """The functions of a case, which fix its compiled code."""
+    long = jnp.dtype(dtype) == jnp.float32 and algorithm.config.get("horizon", 0) > SHORT
 
     def attack(adversary: Adversary | None) -> Attack | None:
         return None if adversary is None else adversary.attack
@@ -38,6 +39,7 @@ def parts_of(
     return Parts(
         program=algorithm.program, world=environment.world, reward_attack=attack(reward_adversary),
         message_attack=attack(message_adversary), dtype=jnp.dtype(dtype).type, arms=arms_of(environment),
+        long=long,
     )  # fmt: skip
 
 

@@ -29,6 +29,7 @@ class Parts(NamedTuple):
     arms: int | None = None  # actions lie in 0 .. arms - 1; None: the environment does not say
     traced: str = ""  # for a user's own parts: a hash of what they compute now (`sweeps.identity.keys.traced_now`)
     traces: Traces | None = None  # for a user's own parts: the traces that the hash is of, from which programs are made
+    long: bool = False  # as `Draws.long`
     settings: str = ""  # for sweeps: a hash of the settings that programs depend on (`sweeps.compilation.settings`)
 
 
@@ -48,7 +49,7 @@ class Lane(NamedTuple):
 
 def streams(parts: Parts, seed: Any) -> Draws:
     """The random streams of a lane."""
-    return Draws(seed, "", parts.dtype)
+    return Draws(seed, "", parts.dtype, long=parts.long)
 
 
 def offer(parts: Parts, case: Case, seed: Any, slots: int, lane: Lane, before: Any, limit: Any) -> tuple[Lane, Window]:

@@ -4,13 +4,16 @@ from jaxbandits.numerics.choice import argmax, argmin, features, inverse_cdf, on
 from jaxbandits.numerics.fusion import cond_any, lanes_last, materialize, materialize_all, rounded
 from jaxbandits.numerics.linear_algebra import inverse_cholesky, safe_norm, sweep_inverse
 from jaxbandits.numerics.sums import (
+    SHORT,
     SUMMED,
     UNROLL,
+    added,
     combine,
     count,
     dot,
     fixed_cumsum,
     fixed_sum,
+    left_out,
     matvec,
     moved_mean,
     quadratic,
@@ -18,8 +21,10 @@ from jaxbandits.numerics.sums import (
 )
 
 __all__ = [
+    "SHORT",
     "SUMMED",
     "UNROLL",
+    "added",
     "argmax",
     "argmin",
     "combine",
@@ -32,6 +37,7 @@ __all__ = [
     "inverse_cdf",
     "inverse_cholesky",
     "lanes_last",
+    "left_out",
     "materialize",
     "materialize_all",
     "matvec",

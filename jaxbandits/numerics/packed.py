@@ -23,7 +23,7 @@ from jax import lax
 
 from jaxbandits.numerics.fusion import lanes_last, materialize, materialize_all
 from jaxbandits.numerics.linear_algebra import inverse_cholesky, sweep_inverse
-from jaxbandits.numerics.sums import fixed_sum
+from jaxbandits.numerics.sums import added, fixed_sum
 from jaxbandits.typing import Array, Float, Tensor
 
 Entries: TypeAlias = Sequence[Any]
@@ -169,13 +169,17 @@ def outer(x: Entries) -> list:
     return [x[i] * x[j] for i, j in pairs(len(x))]
 
 
-def rank_one(inverse: Entries, theta: Entries, x: Entries, y: Any) -> tuple[tuple, tuple]:
-    """(P, theta), P packed, of least squares after one more play (x, y): Sherman and Morrison."""
+def rank_one(inverse: Entries, theta: Entries, rest: Any, x: Entries, y: Any) -> tuple[Any, Any, Any]:
+    """(P, theta), P packed, of least squares after one more play (x, y), and what rounding left out of both.
+
+    By Sherman and Morrison. rest: () where what rounding leaves out is not kept (`numerics.left_out`).
+    """
     v = symmetric_product(inverse, x)
     shrink = materialize(1 / (1 + sum(a * b for a, b in zip(x, v, strict=True))))
     error = (y - sum(a * b for a, b in zip(x, theta, strict=True))) * shrink
-    moved = tuple(p - v[i] * v[j] * shrink for p, (i, j) in zip(inverse, pairs(len(x)), strict=True))
-    return moved, tuple(old + step * error for old, step in zip(theta, v, strict=True))
+    new = tuple(-(v[i] * v[j] * shrink) for i, j in pairs(len(x))), tuple(step * error for step in v)
+    (inverse, theta), rest = added((inverse, theta), rest, new)
+    return inverse, theta, rest
 
 
 def ridge_estimate(gram: Entries, vector: Entries, ridge: Any) -> tuple[tuple, tuple]:

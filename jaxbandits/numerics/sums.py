@@ -6,17 +6,22 @@ elementwise operations in a fixed order. Short sums are written out, so that a s
 lanes.
 """
 
+import operator
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.numerics.fusion import materialize
+from jaxbandits.numerics.fusion import materialize, materialize_all
 from jaxbandits.typing import Array, Bool, Float, Int
 
 UNROLL = 32  # above this many terms, halve instead of unrolling: compile time grows with the unrolled length
 
 # A float32 sum of so many numbers up to 1 has a last bit of a half: a number below a quarter is lost in it.
 SUMMED = 2**22
+# Longer runs keep what rounding leaves out of such sums (`left_out`): in shorter ones it is not seen.
+SHORT = 2**18
 
 
 def fixed_sum(x: Array, axis: int = -1) -> Array:
@@ -78,6 +83,21 @@ def two_sum(
     low = low + ((high - (total - rounded_x)) + (x - rounded_x))
     high = total + low
     return high, low - (high - total)
+
+
+def left_out(total: Any, long: bool) -> Any:
+    """What rounding has left out of a sum that begins: zeros in its form in a long run (`Draws.long`), otherwise ()."""
+    return jax.tree.map(jnp.zeros_like, total) if long else ()
+
+
+def added(total: Any, rest: Any, new: Any) -> tuple[Any, Any]:
+    """The sum total + new, leaf by leaf, and what rounding left out of it. Where `rest` is () that is not kept."""
+    if not jax.tree.leaves(rest):
+        return jax.tree.map(operator.add, total, new), ()
+    leaves, form = jax.tree.flatten(total)
+    sums = map(two_sum, leaves, jax.tree.leaves(rest), jax.tree.leaves(new))
+    high, low = zip(*(materialize_all(pair) for pair in sums), strict=True)
+    return jax.tree.unflatten(form, high), jax.tree.unflatten(form, low)
 
 
 def moved_mean(

@@ -15,15 +15,22 @@ from on_tape import on_tape
 from uncompiled import uncompiled
 
 import jaxbandits as jb
-from jaxbandits import catalogue
+from jaxbandits import catalogue, simulator, window
 from jaxbandits.algorithms.stochastic import arm_means
 from jaxbandits.numerics import moved_mean
 from jaxbandits.random import Draws
+from jaxbandits.sweeps.plan import cast
+from jaxbandits.sweeps.simulate import algorithm_for
 
 a = jb.algorithms
 COUNT, PLAYS, MEANS = 2**24 - 8, 64, np.array([0.875, 0.75, 0.625])  # sums of so many of these are float32 numbers
 REWARDS = np.random.default_rng(7).random((PLAYS, 3)).astype(np.float32)
 LAYERS = 26
+LINEAR = [
+    "linucb", "ldp_linucb", "jdp_linucb", "cw_oful", "hvt_linucb", "robust_oful", "adac_oful", "shuffle_linucb",
+    "linear_thompson", "epsilon_greedy", "online_ucb", "doubling", "bandit_combiner", "isolated_linucb",
+    "oracle_linucb", "byzantine_ucb",
+]  # fmt: skip
 ROOT = np.full(3, COUNT**-0.5)
 
 
@@ -127,6 +134,88 @@ def test_counts_and_means_go_on_beyond_2_24(name):
     assert new - old == pytest.approx(np.sum(message, dtype=np.float64), abs=1e-4)
     if late.decides:
         np.testing.assert_array_equal(action, played(late, np.float64)[1])
+
+
+# Fields that grow with the number of plays, and the power of it that they grow with.
+GROWS = {
+    **dict.fromkeys(["own", "gram", "vector", "pulls", "fresh", "fresh_sum", "whole", "high", "size", "updates"], 1),
+    **dict.fromkeys(["clock", "plays", "t", "rounds", "pending"], 1),
+    **dict.fromkeys(["estimate", "logs"], 0.5), "inverse": -1, "inverse_root": -0.5, "rest": -np.inf,
+}  # fmt: skip
+SHORTER = {
+    "dist_elimination": {"epsilon": 0.01},
+    "robust_oful": {"theta_norm": 2.0},  # on the sphere an estimate is rounded when it is projected
+    "median_elimination": {"num_batches": 2},
+    "trimmed_elimination": {"num_batches": 2},
+}
+STORES_ALL = ["huber_ucb", "cr_ucb", "crimed"]  # and refuses such horizons
+
+
+def grown(state, factor):
+    """The state after `factor` times as many plays that were like those it has seen."""
+
+    def of(path, x):
+        power = next((GROWS[k.name] for k in reversed(path) if getattr(k, "name", None) in GROWS), 0)
+        return np.asarray(x * factor**power).astype(x.dtype) if x.dtype.kind in "fiu" else x
+
+    return jax.tree_util.tree_map_with_path(of, state)
+
+
+def late_plays(name, dtype):
+    """Actions of 64 plays of an algorithm whose counts stand at `COUNT`, and its states before and after them."""
+    row = catalogue.ALGORITHMS[name]
+    environment, arguments = row.environment(), {"horizon": 2**26} | SHORTER.get(name, {})
+    algorithm = algorithm_for(partial(row.algorithm, **arguments), environment)
+    parts, slots = simulator.parts_of(algorithm, environment, None, None, dtype), min(16, algorithm.schedule[0].slots)
+    case = jax.tree.map(lambda x: cast(x, dtype), simulator.case_of(algorithm, environment))
+    with jax.enable_x64(dtype == "float64"):
+        begin = uncompiled(partial(simulator._begun, parts))
+        offer = uncompiled(lambda case, seed, *args: window.offer(parts, case, seed, slots, *args, None))
+        close = uncompiled(partial(simulator.close, parts))
+        seed, actions = np.uint32(5), []
+
+        def play(lane, before, plays):
+            done = before
+            while done < before + plays:
+                lane, seen = offer(case, seed, lane, np.int32(done))
+                done += int(seen.used)
+                actions.append(seen.action[np.broadcast_to(seen.play, len(seen.action))])
+                lane = lane if seen.used else close(case, seed, lane._replace(plays=np.int32(done)))
+            return lane, done
+
+        lane, plays = play(begin(case, seed), 0, 56)
+        lane = lane._replace(algorithm=grown(lane.algorithm, COUNT / plays))
+        actions.clear()
+        after = play(lane, COUNT, PLAYS)[0]
+    return np.concatenate(actions), lane.algorithm, after.algorithm
+
+
+def kept_sums(state):
+    """Every sum in a state of which what rounding leaves out is kept beside it, with that, in float64."""
+    if not isinstance(state, tuple):
+        return []
+    rest = jax.tree.leaves(getattr(state, "rest", ()))
+    if len(rest) and not hasattr(state, "mean"):
+        return [np.float64(x) + np.float64(low) for x, low in zip(jax.tree.leaves(state), rest, strict=False)]
+    return [x for part in state for x in kept_sums(part)]
+
+
+@pytest.mark.parametrize("name", catalogue.ALGORITHMS)
+def test_64_plays_beyond_2_24_are_those_in_float64(name):
+    if name in STORES_ALL:
+        with pytest.raises(ValueError, match="horizon = 67108864 must be at most"):
+            late_plays(name, "float32")
+        return
+    action, before, after = late_plays(name, "float32")
+    exact_action, exact_before, exact_after = late_plays(name, "float64")
+    np.testing.assert_array_equal(action, exact_action)
+    sums = kept_sums(before) if name in LINEAR else []
+    assert bool(sums) == (name in LINEAR)
+    for x, y, exact_x, exact_y in zip(
+        sums, kept_sums(after), jax.tree.leaves(exact_before), jax.tree.leaves(exact_after), strict=False
+    ):
+        change = np.abs(exact_y - exact_x)
+        assert np.max(np.abs((y - x) - (exact_y - exact_x))) <= 0.01 * np.max(change)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -14,7 +14,7 @@ from jax import lax
 from jaxbandits.algorithms.contextual.linucb import TIE, features_of
 from jaxbandits.algorithms.contextual.statistics import bounded
 from jaxbandits.mechanisms.composition import gaussian_event, guarantee, view_released
-from jaxbandits.numerics import SUMMED, argmax, dot, lanes_last, materialize, matvec, tree_where
+from jaxbandits.numerics import added, argmax, dot, lanes_last, left_out, materialize, matvec, tree_where
 from jaxbandits.numerics.few import at_the_few
 from jaxbandits.numerics.packed import pairs, quadratic_form
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
@@ -63,6 +63,8 @@ class State(NamedTuple):
     log_det: Float[Array, ""]
     pending: Float[Array, " d"]
     released: Released
+    # what rounding left out of the first three, in a long run; otherwise ()
+    rest: Any
 
 
 def _largest_eigenvalues(_: Any, entries: Float[Array, "n L"]) -> Float[Array, "1 L"]:
@@ -106,7 +108,8 @@ def program(num_arms: int, dim: int) -> Program:
         zero, none = jnp.zeros((), dtype), jnp.zeros(dim, dtype)
         inverse = jnp.eye(dim, dtype=dtype) / jnp.asarray(params.ridge, dtype)
         width = width_of(params, zero, zero, zero, dim).astype(dtype)
-        return State(inverse, zero, none, Released(none, none, inverse, zero, width, jnp.int32(0)))
+        released = Released(none, none, inverse, zero, width, jnp.int32(0))
+        return State(inverse, zero, none, released, left_out((inverse, zero, none), draws.long))
 
     def act(params, state, draws, t, context):
         x = [feature[0] for feature in features_of(context, dim)]
@@ -125,8 +128,8 @@ def program(num_arms: int, dim: int) -> Program:
         x, y = message
         v = materialize(matvec(state.inverse, x))
         square = materialize(dot(x, v))
-        inverse = state.inverse - v[:, None] * v[None, :] / (1 + square)
-        log_det, pending = state.log_det + jnp.log1p(square), state.pending + x * y
+        new = -(v[:, None] * v[None, :] / (1 + square)), jnp.log1p(square), x * y
+        (inverse, log_det, pending), rest = added(state[:3], state.rest, new)
         before = state.released
         due = log_det - before.log_det > params.growth
         noise = jnp.stack(draws.child("noise").normals(t, dim))
@@ -137,12 +140,13 @@ def program(num_arms: int, dim: int) -> Program:
         theta = matvec(inverse, total)
         now = tree_where(due, Released(total, theta, inverse, log_det, width, releases), before)
         shown = jnp.where(due, total, jnp.nan)
-        return State(inverse, log_det, jnp.where(due, 0, pending), now), shown
+        pending, *begun = (jnp.where(due, 0, x) for x in (pending, *rest[2:]))
+        return State(inverse, log_det, pending, now, (*rest[:2], *begun)), shown
 
     def diagnose(params, state):
         return {"releases": state.released.releases}
 
-    return Program(init, act, encode, update, diagnose=diagnose, float32_plays=SUMMED)
+    return Program(init, act, encode, update, diagnose=diagnose)
 
 
 def _events(params):
@@ -260,7 +264,7 @@ def adac_oful(
         schedule=(Span(1, horizon),),
         params=params,
         guarantee=claim._replace(claimed=claim.spend(params)[0]),
-        version=("adac_oful", 1, (num_arms, dim)),
+        version=("adac_oful", 2, (num_arms, dim)),
         config={},
         rewards=Rewards(0.0, 1.0, "clip"),
     )

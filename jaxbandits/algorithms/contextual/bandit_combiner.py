@@ -21,7 +21,7 @@ from jaxbandits.algorithms.contextual.doubling import Params as Table
 from jaxbandits.algorithms.contextual.doubling import call, doubling, one_epoch, one_of, padded
 from jaxbandits.algorithms.contextual.online_ucb import online_ucb
 from jaxbandits.mechanisms.composition import scaled
-from jaxbandits.numerics import SUMMED, argmax, count, materialize, materialize_all, moved_mean, pick, two_sum
+from jaxbandits.numerics import argmax, count, materialize, materialize_all, moved_mean, pick, two_sum
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.random import Draws
 from jaxbandits.typing import AlgorithmFactory, Array, Float, Scalar
@@ -142,7 +142,7 @@ def program(base: Program, num_bases: int) -> Program:
         return {"active_bases": count(state.active), **plays}
 
     # the note carries a base's number of plays
-    return Program(init, act, encode, update, diagnose=diagnose, lockstep=True, float32_plays=SUMMED)
+    return Program(init, act, encode, update, diagnose=diagnose, lockstep=True, float32_plays=base.float32_plays)
 
 
 def combiner_constants(

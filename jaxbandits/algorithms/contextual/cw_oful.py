@@ -127,7 +127,7 @@ def cw_oful(
         schedule=(Span(1, horizon),),
         params=Params(radius_scale=scale, ridge=ridge, radius=radius, threshold=threshold),
         guarantee=Guarantee(),
-        version=("cw_oful", 1, static),
+        version=("cw_oful", 2, static),
         config={},
         rewards=Rewards(),
     )

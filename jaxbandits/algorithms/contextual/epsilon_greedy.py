@@ -92,4 +92,4 @@ def epsilon_greedy(
     s = arguments.setting(num_arms, dim, horizon, epsilon, delta, feature_norm)
     part, plays = chosen_part(statistics, protocol, window, tree, s)
     rate = number("exploration", exploration, 0.0) * s.num_arms
-    return arguments.assembled("epsilon_greedy", 2, part, s, greedy, GreedyParams(rate), plays)
+    return arguments.assembled("epsilon_greedy", 3, part, s, greedy, GreedyParams(rate), plays)

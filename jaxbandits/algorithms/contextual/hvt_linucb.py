@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from jaxbandits.algorithms.contextual.linucb import features_of, optimistic, played_feature, scores
 from jaxbandits.learners.project_ellipsoid import into_unit_ball
-from jaxbandits.numerics import SUMMED, dot, lanes_last, materialize, materialize_all, matvec, pick
+from jaxbandits.numerics import added, dot, lanes_last, left_out, materialize, materialize_all, matvec, pick
 from jaxbandits.numerics.packed import pairs
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.theory.linear_robust import heavy_tailed_tuning
@@ -43,6 +43,8 @@ class State(NamedTuple):
 
     inverse: Float[Array, "d d"]
     theta: Float[Array, " d"]
+    # what rounding left out of both, in a long run; otherwise ()
+    rest: Any
 
 
 @lanes_last
@@ -65,7 +67,8 @@ def program(num_arms: int, dim: int) -> Program:
 
     def init(params, draws):
         one = 1 / jnp.asarray(params.ridge, draws.dtype)
-        return State(one * jnp.eye(dim, dtype=draws.dtype), jnp.zeros(dim, draws.dtype))
+        both = one * jnp.eye(dim, dtype=draws.dtype), jnp.zeros(dim, draws.dtype)
+        return State(*both, left_out(both, draws.long))
 
     def act(params, state, draws, t, context):
         score, square = scores(state, [feature[0] for feature in features_of(context, dim)])
@@ -89,11 +92,18 @@ def program(num_arms: int, dim: int) -> Program:
         v = materialize(matvec(state.inverse, x))
         reach = 1 + weight * dot(x, v)
         shrink, step = materialize_all([weight / reach, residual / (scale * reach)])
-        inverse = state.inverse - v[:, None] * v[None, :] * shrink
-        theta = materialize((state.theta + v * step) / params.theta_norm)
-        return State(inverse, params.theta_norm * onto_ball(theta, inverse)), ()
+        new = -(v[:, None] * v[None, :] * shrink), v * step
+        (inverse, theta), rest = added((state.inverse, state.theta), state.rest, new)
+        scaled = materialize(theta / params.theta_norm)
+        inside = onto_ball(scaled, inverse)
+        if state.rest:
+            moves = jnp.any(inside != scaled)
+            theta, rest = jnp.where(moves, params.theta_norm * inside, theta), (rest[0], jnp.where(moves, 0, rest[1]))
+        else:
+            theta = params.theta_norm * inside
+        return State(inverse, theta, rest), ()
 
-    return Program(init, act, encode, update, float32_plays=SUMMED)
+    return Program(init, act, encode, update)
 
 
 def algorithm_of(
@@ -115,7 +125,7 @@ def algorithm_of(
         schedule=(Span(1, horizon),),
         params=Params(radius_scale=scale, **numbers._asdict()),
         guarantee=Guarantee(),
-        version=(name, 1, static),
+        version=(name, 2, static),
         config={},
         rewards=Rewards(),
     )

@@ -101,4 +101,4 @@ def jdp_linucb(
     11.8044 0.522
     """
     s = arguments.setting(num_arms, dim, horizon, epsilon, delta, feature_norm)
-    return arguments.optimistic("jdp_linucb", 2, arguments.joint_part(preset, tree, s), s, radius_scale)
+    return arguments.optimistic("jdp_linucb", 3, arguments.joint_part(preset, tree, s), s, radius_scale)

@@ -90,4 +90,4 @@ def ldp_linucb(
     0.899 5.0246
     """
     s = arguments.setting(num_arms, dim, horizon, epsilon, delta, feature_norm)
-    return arguments.optimistic("ldp_linucb", 1, arguments.local_part(preset, s), s, radius_scale)
+    return arguments.optimistic("ldp_linucb", 2, arguments.local_part(preset, s), s, radius_scale)

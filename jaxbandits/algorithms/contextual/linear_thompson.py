@@ -93,4 +93,4 @@ def linear_thompson(
     part, plays = chosen_part(statistics, protocol, window, tree, s)
     scale = number("posterior_scale", posterior_scale, 0.0)
     posterior = scale * REWARD_SCALE * math.sqrt(9 * s.dim * 2 * math.log(s.horizon))
-    return arguments.assembled("linear_thompson", 2, part, s, thompson, ThompsonParams(posterior), plays)
+    return arguments.assembled("linear_thompson", 3, part, s, thompson, ThompsonParams(posterior), plays)

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandits.numerics import SUMMED, argmax, dot, materialize, materialize_all, matvec, pick
+from jaxbandits.numerics import added, argmax, dot, left_out, materialize, materialize_all, matvec, pick
 from jaxbandits.numerics.packed import pairs, quadratic_form
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.theory.linear_widths import plain_tuning
@@ -43,6 +43,8 @@ class State(NamedTuple):
     square: Any
     # ... and what the last play added: P x of the played arm, [d]; w / (1 + w x' P x); the error times that
     last: Any
+    # what rounding left out of inverse and theta, in a long run; otherwise ()
+    rest: Any
 
 
 def features_of(context: Any, dim: int) -> list[Float[Array, "P A"]]:
@@ -106,7 +108,8 @@ def program(
         one, zero = 1 / jnp.asarray(params.ridge, draws.dtype), jnp.zeros((), draws.dtype)
         arms, none = (jnp.zeros(num_arms, draws.dtype), jnp.zeros(dim, draws.dtype)) if fixed else ((), ())
         inverse, last = one * jnp.eye(dim, dtype=draws.dtype), (none, zero, zero) if fixed else ()
-        return State(inverse, jnp.zeros(dim, draws.dtype), arms, arms, last)
+        theta = jnp.zeros(dim, draws.dtype)
+        return State(inverse, theta, arms, arms, last, left_out((inverse, theta), draws.long))
 
     def followed(state, x):
         v, shrink, error = state.last
@@ -141,12 +144,13 @@ def program(
         shrink = 1 / (1 + dot(x, v)) if weight_of is None else weight / (1 + weight * dot(x, v))
         error = reward - dot(x, state.theta)
         shrink, error = materialize_all([shrink, error * shrink])
-        inverse = state.inverse - v[:, None] * v[None, :] * shrink
+        new = -(v[:, None] * v[None, :] * shrink), v * error
+        (inverse, theta), rest = added((state.inverse, state.theta), state.rest, new)
         score, square = followed_scores if fixed else ((), ())
-        return State(inverse, state.theta + v * error, score, square, (v, shrink, error) if fixed else ()), ()
+        return State(inverse, theta, score, square, (v, shrink, error) if fixed else (), rest), ()
 
     # the scores of fixed arms go through the note
-    return Program(init, act, encode, update, lockstep=fixed, float32_plays=SUMMED)
+    return Program(init, act, encode, update, lockstep=fixed)
 
 
 @factory
@@ -235,7 +239,7 @@ def linucb(
         schedule=(Span(1, horizon),),
         params=params,
         guarantee=Guarantee(),
-        version=("linucb", 2, static),
+        version=("linucb", 3, static),
         config={},
         rewards=Rewards(),
     )

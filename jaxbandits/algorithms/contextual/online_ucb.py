@@ -20,7 +20,7 @@ from jaxbandits.learners.ogd import STEPS, ogd
 from jaxbandits.learners.transformations import examined
 from jaxbandits.mechanisms.composition import Event, gaussian_event, guarantee, view_message
 from jaxbandits.mechanisms.gaussian import gaussian_delta
-from jaxbandits.numerics import SUMMED, argmax, materialize
+from jaxbandits.numerics import SUMMED, argmax, left_out, materialize
 from jaxbandits.numerics.packed import pairs, quadratic_form, rank_one
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.theory.private_linear import (
@@ -78,6 +78,8 @@ class State(NamedTuple):
     inverse: Any
     # d scalars: that times the sum of <theta_t, x> x
     theta: Any
+    # what rounding left out of both, in a long run; otherwise ()
+    rest: Any
     learner: Any
 
 
@@ -110,7 +112,8 @@ def program(num_arms: int, dim: int, learner: Any, step: Any, longest: int) -> P
     def init(params, draws):
         one, zero = jnp.ones((), draws.dtype), jnp.zeros((), draws.dtype)
         inverse = tuple(one if i == j else zero for i, j in pairs(dim))
-        return State(inverse, (zero,) * dim, online(params, draws.dtype).init())
+        both = inverse, (zero,) * dim
+        return State(*both, left_out(both, draws.long), online(params, draws.dtype).init())
 
     def act(params, state, draws, t, context):
         # The joint argmax over actions and the confidence set in closed form. Contexts are laid out once a
@@ -148,9 +151,9 @@ def program(num_arms: int, dim: int, learner: Any, step: Any, longest: int) -> P
         clip = materialize(jnp.minimum(1, params.gradient_bound / jnp.maximum(size, jnp.finfo(y.dtype).tiny)))
         after = tool.update(state.learner, jnp.stack([g * clip for g in gradient]))
 
-        return State(*rank_one(state.inverse, state.theta, x, guess), after), ()  # the prediction, never y
+        return State(*rank_one(state.inverse, state.theta, state.rest, x, guess), after), ()  # the prediction, never y
 
-    return Program(init, act, encode, update, float32_plays=SUMMED)
+    return Program(init, act, encode, update, float32_plays=SUMMED)  # the learner keeps plain sums
 
 
 def ratio(private_features: bool, params: Params) -> float:
@@ -347,7 +350,7 @@ def online_ucb(
         schedule=(Span(1, horizon),),
         params=params,
         guarantee=claim,
-        version=("online_ucb", 2, static),
+        version=("online_ucb", 3, static),
         config={},
         rewards=Rewards(0.0, 1.0, "clip"),
     )

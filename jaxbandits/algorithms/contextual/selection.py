@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from jaxbandits.algorithms.contextual.linucb import TIE, features_of
 from jaxbandits.algorithms.contextual.statistics import Estimate, Statistics
-from jaxbandits.numerics import SUMMED, argmax, materialize, materialize_all
+from jaxbandits.numerics import argmax, materialize, materialize_all
 from jaxbandits.numerics.packed import cholesky, lower_product, quadratic_form
 from jaxbandits.protocol import Program
 from jaxbandits.random import Draws
@@ -137,4 +137,4 @@ def linear_bandit(statistics: Statistics, select: Callable[..., Int[Array, " P"]
     def update(params, state, draws, t, note, message, used):
         return statistics.update(params.statistics, params.mechanism_scale, state, draws, t, message, used)
 
-    return Program(init, act, encode, update, relay, lockstep=statistics.lockstep, float32_plays=SUMMED)
+    return Program(init, act, encode, update, relay, lockstep=statistics.lockstep)

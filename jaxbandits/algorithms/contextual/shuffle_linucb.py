@@ -106,4 +106,4 @@ def shuffle_linucb(
     s = arguments.setting(num_arms, dim, horizon, epsilon, delta, feature_norm)
     window = batch(window, s.horizon)
     part = shuffle_part(preset, protocol, window, s)
-    return arguments.optimistic("shuffle_linucb", 1, part, s, radius_scale, window)
+    return arguments.optimistic("shuffle_linucb", 2, part, s, radius_scale, window)

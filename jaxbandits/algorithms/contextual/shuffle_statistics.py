@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxbandits.algorithms.contextual.statistics import Statistics, Sums, bounded, local, report
+from jaxbandits.algorithms.contextual.statistics import Statistics, Sums, add_total, bounded, local, report
 from jaxbandits.mechanisms.shuffle import VectorCode, batch_noise, decode, encode
 from jaxbandits.numerics import fixed_sum, materialize
 from jaxbandits.numerics.packed import pairs
@@ -71,7 +71,7 @@ def amplified(dim: int) -> Statistics:
         return Sums(tuple(map(total, message.gram)), tuple(map(total, message.vector)))
 
     def update(params, scale, state, draws, t, message, used):
-        return _added(state, message), ()
+        return add_total(state, message), ()
 
     return single._replace(relay=relay, update=update)
 
@@ -99,10 +99,6 @@ def vector(dim: int) -> Statistics:
     def update(params, scale, state, draws, t, message, used):
         sums = decode(params.code, message.total, message.users.astype(message.total.dtype))
         split = [sums[k] for k in range(entries)]
-        return _added(state, Sums(tuple(split[:-dim]), tuple(split[-dim:]))), ()
+        return add_total(state, Sums(tuple(split[:-dim]), tuple(split[-dim:]))), ()
 
     return single._replace(encode=encode_users, update=update, relay=relay)
-
-
-def _added(state: Sums, new: Sums) -> Sums:
-    return Sums(*(tuple(a + b for a, b in zip(x, y, strict=True)) for x, y in zip(state, new, strict=True)))

@@ -20,7 +20,7 @@ from jax import lax
 
 from jaxbandits.mechanisms.counters.form import Given
 from jaxbandits.mechanisms.tree import tree, tree_levels
-from jaxbandits.numerics import fixed_sum, safe_norm
+from jaxbandits.numerics import added, fixed_sum, left_out, safe_norm
 from jaxbandits.numerics.packed import outer, pairs, rank_one, ridge_estimate
 from jaxbandits.typing import Array, Float, Int
 
@@ -32,6 +32,8 @@ class Estimate(NamedTuple):
     inverse: Any
     # P u: d scalars
     theta: Any
+    # what rounding left out of both, in a long run of statistics that keep them; otherwise ()
+    rest: Any = ()
 
 
 def _relay(params, scale, draws, t, message, play):
@@ -69,6 +71,8 @@ class Sums(NamedTuple):
     gram: Any
     # d scalars, or arrays [P]
     vector: Any
+    # what rounding left out of sums over a long run; otherwise ()
+    rest: Any = ()
 
 
 class NoParams(NamedTuple):
@@ -117,10 +121,11 @@ def noisy(params: PrivateParams, scale: Any, noise: Sequence[Array], sums: Sums,
     return Sums(gram, tuple(u + entry * noise[len(gram) + j] for j, u in enumerate(sums.vector)))
 
 
-def zeros(dim: int, dtype: Any) -> Sums:
-    """Sums of nothing."""
-    zero = jnp.zeros((), dtype)
-    return Sums((zero,) * len(pairs(dim)), (zero,) * dim)
+def zeros(dim: int, draws: Any) -> Sums:
+    """Sums of nothing, at the start of a run with these draws."""
+    zero = jnp.zeros((), draws.dtype)
+    both = (zero,) * len(pairs(dim)), (zero,) * dim
+    return Sums(*both, left_out(both, draws.long))
 
 
 def report(feature: Sequence[Array], reward: Array) -> Sums:
@@ -132,10 +137,16 @@ def add(sums: Sums, message: Sums, used: Any) -> Sums:
     """Sums with the first `used` plays of a window."""
     mask = jnp.arange(len(message.vector[0]), dtype=jnp.int32) < used
 
-    def total(old, new):
-        return old + (new[0] if len(new) == 1 else fixed_sum(jnp.where(mask, new, 0)))
+    def total(new):
+        return new[0] if len(new) == 1 else fixed_sum(jnp.where(mask, new, 0))
 
-    return Sums(*(tuple(total(a, b) for a, b in zip(x, y, strict=True)) for x, y in zip(sums, message, strict=True)))
+    return add_total(sums, Sums(tuple(map(total, message.gram)), tuple(map(total, message.vector))))
+
+
+def add_total(sums: Sums, new: Sums) -> Sums:
+    """Sums with those of one more window."""
+    (gram, vector), rest = added(sums[:2], sums.rest, new[:2])
+    return Sums(gram, vector, rest)
 
 
 def ridge_at(params: Any, t: Int[Array, ""], dtype: Any) -> Float[Array, ""]:
@@ -149,7 +160,8 @@ def none(dim: int) -> Statistics:
 
     def init(params, draws):
         one, zero = 1 / jnp.asarray(params.ridge, draws.dtype), jnp.zeros((), draws.dtype)
-        return Estimate(tuple(one if i == j else zero for i, j in pairs(dim)), (zero,) * dim)
+        both = tuple(one if i == j else zero for i, j in pairs(dim)), (zero,) * dim
+        return Estimate(*both, left_out(both, draws.long))
 
     def encode(params, scale, draws, t, feature, reward, play):
         return [x[0] for x in feature], jnp.where(jnp.isfinite(reward[0]), reward[0], 0)
@@ -166,7 +178,7 @@ def local(dim: int) -> Statistics:
     entries = len(pairs(dim)) + dim
 
     def init(params, draws):
-        return zeros(dim, draws.dtype)
+        return zeros(dim, draws)
 
     def encode(params, scale, draws, t, feature, reward, play):
         feature, reward = bounded(feature, reward, params.feature_norm)
@@ -250,7 +262,7 @@ def joint(dim: int, form: str, nodes: Any) -> Statistics:
     start, move, noise = TREES[form](nodes, len(pairs(dim)) + dim)
 
     def init(params, draws):
-        return JointState(zeros(dim, draws.dtype), start(draws))
+        return JointState(zeros(dim, draws), start(draws))
 
     def encode(params, scale, draws, t, feature, reward, play):
         return report(*bounded(feature, reward, params.feature_norm))

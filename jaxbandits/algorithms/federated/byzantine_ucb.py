@@ -37,7 +37,7 @@ from jaxbandits.mechanisms.counters.form import Given
 from jaxbandits.mechanisms.counters.toeplitz import MOST_RELEASES
 from jaxbandits.mechanisms.tree import CALIBRATIONS, FORMS, tree, tree_event, tree_levels, tree_scale
 from jaxbandits.mechanisms.tree import node_scale as one_release
-from jaxbandits.numerics import SUMMED, count, matvec, tree_where
+from jaxbandits.numerics import added, count, left_out, matvec, tree_where
 from jaxbandits.numerics.linear_algebra import floored_inverse, log_determinant, sweep_inverse
 from jaxbandits.numerics.packed import pack, unpack
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
@@ -92,6 +92,8 @@ class State(NamedTuple):
     # sums of accepted messages
     gram: Float[Array, "N p"]
     vector: Float[Array, "N d"]
+    # what rounding left out of both, in a long run; otherwise ()
+    rest: Any
     # of the mechanism: [levels, N, p + d] | [N, p + d] | () | of a counter [size, N, p + d]
     noise: Any
     # of the aggregation rule: for matrices and for vectors
@@ -150,9 +152,11 @@ def program(
         if rule.grouped:
             uniforms = draws.child("groups").uniform(jnp.int32(0), (num_agents,))
             group = groups_of(uniforms, whole(params.num_groups))
+        sums = jnp.zeros((num_agents, packed), dtype), jnp.zeros((num_agents, dim), dtype)
         return State(
-            gram=jnp.zeros((num_agents, packed), dtype),
-            vector=jnp.zeros((num_agents, dim), dtype),
+            gram=sums[0],
+            vector=sums[1],
+            rest=left_out(sums, draws.long),
             noise=begin_noise(dtype) if begin_noise else (),
             memory=(rule.begin(num_agents, packed, dtype), rule.begin(num_agents, dim, dtype)),
             group=group,
@@ -199,7 +203,7 @@ def program(
         new = accept(message, 1e4 * window)
         if privacy:
             new = bounded(new, window)
-        sums = state.gram + pack(new.gram), state.vector + new.vector
+        sums, rest = added((state.gram, state.vector), state.rest, (pack(new.gram), new.vector))
         gram, vector, noise = publish(params, state, draws, t, *sums)
         crowd = Crowd(params.num_attacked, params.num_groups, state.group)
         matrix, gram_memory = rule.aggregate(gram, state.memory[0], crowd)
@@ -210,6 +214,7 @@ def program(
         after = State(
             gram=sums[0],
             vector=sums[1],
+            rest=rest,
             noise=noise,
             memory=(gram_memory, vector_memory),
             group=state.group,
@@ -237,7 +242,7 @@ def program(
         rounds = state.unsent.rounds + jnp.int32(1) if determinant else params.episodes
         return {"bytes_sent": bytes_of(dim, rounds, state.theta.dtype), "refused_messages": state.refused}
 
-    return Program(init, act, encode, update, diagnose=diagnose, float32_plays=SUMMED)
+    return Program(init, act, encode, update, diagnose=diagnose)
 
 
 def _events(form: str, params: Params):
@@ -518,7 +523,7 @@ def byzantine_ucb(
         guarantee=claim,
         version=(
             "byzantine_ucb",
-            4,
+            5,
             (num_arms, *static, *((counter,) if sums else ()), *((schedule,) if determinant else ())),
         ),
         config={},

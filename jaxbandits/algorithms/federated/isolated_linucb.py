@@ -25,7 +25,7 @@ from jaxbandits.algorithms.federated.agents import (
     ridge,
     sizes,
 )  # fmt: skip
-from jaxbandits.numerics import SUMMED, matvec
+from jaxbandits.numerics import added, left_out, matvec
 from jaxbandits.numerics.linear_algebra import floored_inverse
 from jaxbandits.protocol import Algorithm, Guarantee, Moments, Program, Rewards, Span
 from jaxbandits.typing import Array, Float, Int, Scalar
@@ -41,8 +41,9 @@ class Message(NamedTuple):
 
 
 class State(NamedTuple):
-    # sums of the agent's finished episodes
+    # sums of the agent's finished episodes, and what rounding left out of them in a long run, otherwise ()
     own: Moments
+    rest: Any
     theta: Float[Array, "N d"]
     inverse: Float[Array, "N d d"]
     # k >= 1
@@ -54,7 +55,8 @@ def program(num_agents: int, dim: int, window: int) -> Program:
     def init(params: Constants, draws):
         own = Moments(jnp.zeros((num_agents, dim, dim), draws.dtype), jnp.zeros((num_agents, dim), draws.dtype))
         start = jnp.eye(dim, dtype=draws.dtype) / ridge(params, jnp.int32(1), draws.dtype)
-        return State(own, own.vector, jnp.broadcast_to(start, own.gram.shape), jnp.int32(1))
+        inverse = jnp.broadcast_to(start, own.gram.shape)
+        return State(own, left_out(own, draws.long), own.vector, inverse, jnp.int32(1))
 
     def act(params, state, draws, t, context):
         width = radius(params, state.episode, draws.dtype)
@@ -66,16 +68,16 @@ def program(num_agents: int, dim: int, window: int) -> Program:
 
     def update(params, state, draws, t, note, message, used):
         new = accept(message.kept, 1e4 * window)  # only a reward that is not finite can be refused here
-        own, episode = Moments(state.own.gram + new.gram, state.own.vector + new.vector), state.episode + 1
+        (own, rest), episode = added(state.own, state.rest, Moments(new.gram, new.vector)), state.episode + 1
         level = ridge(params, episode, own.gram.dtype)
         ridged = own.gram + level * jnp.eye(dim, dtype=own.gram.dtype)[None]
         inverse = jax.vmap(floored_inverse, (0, None))(ridged, FLOOR * level)
-        return State(own, matvec(inverse, own.vector), inverse, episode), ()
+        return State(own, rest, matvec(inverse, own.vector), inverse, episode), ()
 
     def diagnose(params, state):
         return {"bytes_sent": jnp.zeros((), state.theta.dtype)}
 
-    return Program(init, act, encode, update, diagnose=diagnose, float32_plays=SUMMED)
+    return Program(init, act, encode, update, diagnose=diagnose)
 
 
 @factory
@@ -178,7 +180,7 @@ def isolated_linucb(
         schedule=(Span(window, -(-horizon // window), whole=True),),
         params=params,
         guarantee=Guarantee(),
-        version=("isolated_linucb", 2, (num_agents, num_arms, dim, window)),
+        version=("isolated_linucb", 3, (num_agents, num_arms, dim, window)),
         config={},
         rewards=Rewards(),
     )

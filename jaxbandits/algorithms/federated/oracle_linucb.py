@@ -26,7 +26,7 @@ from jaxbandits.algorithms.federated.agents import (
     ridge,
     sizes,
 )  # fmt: skip
-from jaxbandits.numerics import SUMMED, fixed_sum, matvec
+from jaxbandits.numerics import added, fixed_sum, left_out, matvec
 from jaxbandits.numerics.linear_algebra import floored_inverse
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.typing import Array, Float, Int, Scalar
@@ -45,6 +45,8 @@ class State(NamedTuple):
     # sums over the averaged agents' finished episodes
     gram: Float[Array, "d d"]
     vector: Float[Array, " d"]
+    # what rounding left out of both, in a long run; otherwise ()
+    rest: Any
     theta: Float[Array, " d"]
     # Lambda_k^-1
     inverse: Float[Array, "d d"]
@@ -57,7 +59,7 @@ def program(num_agents: int, dim: int, window: int) -> Program:
     def init(params, draws):
         zero, level = jnp.zeros(dim, draws.dtype), ridge(params.constants, jnp.int32(1), draws.dtype)
         eye = jnp.eye(dim, dtype=draws.dtype)
-        return State(0 * eye, zero, zero, eye / level, jnp.int32(1))
+        return State(0 * eye, zero, left_out((0 * eye, zero), draws.long), zero, eye / level, jnp.int32(1))
 
     def act(params, state, draws, t, context):
         width = radius(params.constants, state.episode, draws.dtype)
@@ -69,17 +71,18 @@ def program(num_agents: int, dim: int, window: int) -> Program:
     def update(params, state, draws, t, note, message, used):
         new, dtype = accept(message, 1e4 * window), state.theta.dtype
         known = jnp.arange(num_agents, dtype=jnp.int32) >= jnp.asarray(params.num_attacked).astype(jnp.int32)
-        gram = state.gram + fixed_sum(jnp.where(known[:, None, None], new.gram, 0), axis=0)
-        vector = state.vector + fixed_sum(jnp.where(known[:, None], new.vector, 0), axis=0)
+        gram = fixed_sum(jnp.where(known[:, None, None], new.gram, 0), axis=0)
+        vector = fixed_sum(jnp.where(known[:, None], new.vector, 0), axis=0)
+        (gram, vector), rest = added((state.gram, state.vector), state.rest, (gram, vector))
         number, episode = num_agents - jnp.asarray(params.num_attacked, dtype), state.episode + 1
         level = ridge(params.constants, episode, dtype)
         inverse = floored_inverse(gram / number + level * jnp.eye(dim, dtype=dtype), FLOOR * level)
-        return State(gram, vector, matvec(inverse, vector / number), inverse, episode), ()
+        return State(gram, vector, rest, matvec(inverse, vector / number), inverse, episode), ()
 
     def diagnose(params, state):
         return {"bytes_sent": bytes_of(dim, params.episodes, state.theta.dtype)}
 
-    return Program(init, act, encode, update, diagnose=diagnose, float32_plays=SUMMED)
+    return Program(init, act, encode, update, diagnose=diagnose)
 
 
 @factory
@@ -186,7 +189,7 @@ def oracle_linucb(
         schedule=(Span(window, episodes, whole=True),),
         params=Params(chosen, attacked, episodes),
         guarantee=Guarantee(),
-        version=("oracle_linucb", 2, (num_agents, num_arms, dim, window)),
+        version=("oracle_linucb", 3, (num_agents, num_arms, dim, window)),
         config={},
         rewards=Rewards(),
     )
