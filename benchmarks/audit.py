@@ -79,6 +79,7 @@ def published() -> dict[str, Published]:
         "num_agents": 1, "num_arms": 4, "dim": 2, "horizon": 40, "window": 1, "aggregate": "mean", "privacy": "tree",
         "epsilon": 1.0, "delta": 1e-3,
     }  # fmt: skip
+    published = {"horizon": 40, "preset": "reference", "delta": 0.1}
     asked = a.byzantine_ucb(**agents, schedule="determinant", threshold=4.0)
     asked = asked._replace(guarantee=a.byzantine_ucb(**agents).guarantee)
     noiseless = a.dist_elimination(num_arms=4, horizon=400, epsilon=1.0)
@@ -89,8 +90,8 @@ def published() -> dict[str, Published]:
             asked, (1.0, 1e-3), math.inf, "`byzantine_ucb(schedule=\"fixed\")`"
         ),
         "Joint privacy of published code: a simplified tree": claiming(
-            a.jdp_linucb(**users, horizon=40, epsilon=1.0, tree="simplified"), 1.0, 0.1,
-            "`jdp_linucb(tree=\"blt\")` or `\"binary\"`", whole=True,
+            a.jdp_linucb(**users, **published, epsilon=1.0, tree="simplified"), 1.0, 0.1,
+            "`jdp_linucb(preset=\"exact\")`", whole=True,
         ),
         "Linear elimination: Laplace noise on rewards without a bound": claiming(
             unbounded, 1.0, 0.0, "bounded rewards: `linear_arms(noise=\"rademacher\")`", bound=math.inf
@@ -103,10 +104,10 @@ def published() -> dict[str, Published]:
             10.0, 1e-3, "`adac_gope`, whose Gaussian noise is exact",
         ),
         "LDP-LinUCB: reference preset": claiming(
-            a.ldp_linucb(**users, horizon=40, epsilon=1.0), 1.0, 0.1, "`ldp_linucb(preset=\"theory\")`"
+            a.ldp_linucb(**users, **published, epsilon=1.0), 1.0, 0.1, "`ldp_linucb(preset=\"exact\")`"
         ),
         "Joint privacy: reference preset": claiming(
-            a.jdp_linucb(**users, horizon=40, epsilon=2.0, tree="binary"), 2.0, 0.1, "`jdp_linucb(tree=\"blt\")`"
+            a.jdp_linucb(**users, **published, epsilon=2.0, tree="binary"), 2.0, 0.1, "`jdp_linucb(preset=\"exact\")`"
         ),
         "Locally private generalised UCB: paper's calibration": claiming(
             a.online_ucb(**users, horizon=40, epsilon=10.0, delta=0.1, calibration="paper"), 10.0, 0.1,

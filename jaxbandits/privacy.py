@@ -11,9 +11,9 @@ from jaxbandits import catalogue
 from jaxbandits.mechanisms.composition import SIMULATED, Event, claimed_epsilon, compose, gdp, zcdp
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.selection import markdown as cells
-from jaxbandits.sweeps.assumptions import overspent
 from jaxbandits.sweeps.grid import signature_of
 from jaxbandits.sweeps.simulate import built_parts
+from jaxbandits.sweeps.spent import overspent, spent
 from jaxbandits.typing import AlgorithmFactory, EnvironmentFactory
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def ledger(
     """
     algorithm, environment = built_parts(algorithm, environment)
     claim, params = algorithm.guarantee, algorithm.params
-    epsilon, delta = map(float, claim.spend(params))
+    _, epsilon, delta = spent(algorithm, None)
     events = tuple(claim.events(params))
     if not events and claim.model != "none" and epsilon > 0:  # declared as a whole
         whole = Event(

@@ -68,7 +68,8 @@ def whole(ds: xr.Dataset, function: str) -> xr.Dataset:
                 f"{function}: ds has no {name!r} any more: select with ds.sel or ds.isel without drop=True, "
                 "and do not average first"
             )
-    scalars = [str(name) for name, c in ds.coords.items() if c.ndim == 0 and name not in ("arm", "arm_name")]
+    along_others = ("arm", "arm_name", "epsilon_asked", "epsilon_spent", "delta_spent")
+    scalars = [str(name) for name, c in ds.coords.items() if c.ndim == 0 and name not in along_others]
     if "point" in scalars:  # the keys of a point ride along it
         riders = [name for name in scalars if name not in ("algorithm", "seed", "t", "horizon", "point")]
         ds = ds.drop_vars(riders).expand_dims("point").assign_coords({n: ("point", [ds[n].values[()]]) for n in riders})

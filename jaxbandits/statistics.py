@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from jaxbandits import intervals
+from jaxbandits import intervals, spending
 from jaxbandits.selection import final_regret, grid_dims, inert, listed, markdown, pick, text, tidy, whole
 from jaxbandits.typing import Tensor, Vector
 from jaxbandits.validation import choice, shown
@@ -97,8 +97,9 @@ def summary(ds: xr.Dataset, *, t: int | None = None) -> pd.DataFrame:
     -------
     pandas.DataFrame
         Columns `algorithm`, the grid's keys, `seeds`, `mean`, `ci_low` and `ci_high` (95% interval of the mean),
-        `median`, `q05`, `q95`, and every count of non-finite values that the Dataset holds, summed over seeds. An
-        algorithm that does not depend on a key has equal rows along it.
+        `median`, `q05`, `q95`, every count of non-finite values that the Dataset holds, summed over seeds, and, where
+        something is private, `epsilon_asked`, `epsilon_spent` and `delta_spent`. An algorithm that does not depend on a
+        key has equal rows along it.
 
     Raises
     ------
@@ -127,6 +128,8 @@ def summary(ds: xr.Dataset, *, t: int | None = None) -> pd.DataFrame:
             columns[str(name)] = (
                 variable.sum("seed").broadcast_like(final.isel(seed=0)).transpose(*final.dims[:-1]).values
             )
+    if spending.known(ds) and json.loads(ds.attrs.get("guarantees", "{}")):
+        columns |= {name: spending.along(ds, name) for name in spending.NAMES}
     return tidy(final.isel(seed=0), columns)
 
 
@@ -424,7 +427,8 @@ def table(ds: xr.Dataset, format: Literal["markdown", "latex"] = "markdown") -> 
         if seeds > 1
         else "Regret of one seed, hence no interval"
     )
-    note = f"{note}{fixed}.{_doubt(final.values)}"
+    said = spending.sentence(ds)
+    note = f"{note}{fixed}.{_doubt(final.values)}{f' {said}.' if said else ''}"
     if not latex:
         plain = 1 + len(shown)
         rows = [[inert(c) if i == 0 or j < plain else c for j, c in enumerate(row)] for i, row in enumerate(rows)]

@@ -89,6 +89,11 @@ def _root_rho(epsilon: float, delta: float) -> float:
     return epsilon / (math.sqrt(log + epsilon) + math.sqrt(log))
 
 
+def default_delta(delta: Scalar | None, horizon: int, most: float = 1e-3) -> Scalar:
+    """The delta of a claim. None: one user's share of the plays, and never above `most`."""
+    return min(most, 1 / horizon) if delta is None else delta
+
+
 def gaussian_scale(
     sensitivity: Scalar, epsilon: Scalar, delta: Scalar, rule: Literal["classic", "analytic", "zcdp"] = "classic"
 ) -> float:

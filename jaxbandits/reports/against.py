@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from jaxbandits import selection, statistics
+from jaxbandits import selection, spending, statistics
 from jaxbandits.reports import layout
 from jaxbandits.reports.drawing import DASHES, GREY, done, measured, over_seeds, partners_of, reduced, styles_of
 from jaxbandits.reports.layout import Plot
@@ -46,7 +46,8 @@ def against(
     ds : xarray.Dataset
         What `sweep` or `load` returned.
     key : str
-        A numeric key of the grid.
+        A numeric key of the grid, or `"epsilon_spent"` or `"delta_spent"`: what every algorithm truly spends at the
+        values of the one key that is left.
     select : dict, optional
         `{key: value}` for the other keys.
     dotted : dict or sequence of str
@@ -86,51 +87,67 @@ def against(
     import pandas as pd
 
     ds = selection.whole(ds, "plot.against")
-    keys = selection.grid_dims(ds)
+    keys, axis = selection.grid_dims(ds), key
     if not keys:
         raise ValueError(
             f"key = {shown(key)}: this sweep has no grid; run sweep(..., grid={{{shown(key)}: [...]}}), "
             "or draw plot.regret(ds)"
         )
+    spends = key in (spending.EPSILON, spending.DELTA) and key in ds.coords
+    if spends:
+        several = [k for k in keys if ds.sizes[k] > 1 and k not in (select or {})]
+        if len(several) != 1:
+            raise ValueError(
+                f"key = {key!r} is drawn over the values of one key, and {selection.listed(several) or 'none'} have "
+                "several: fix the others in `select`"
+            )
+        key = several[0]
     choice("key", key, keys)
     ds, _ = reduced(ds, select, 0, key)
-    if key not in ds.dims or ds[key].dtype.kind not in "iuf" or not np.isfinite(ds[key].values).any():
-        raise ValueError(f"key = {key!r} needs numeric values: keep several in `select`, or draw the key with `regret`")
+    constant = {a for a, dims in json.loads(ds.attrs.get("constant_along", "{}")).items() if key in dims}
     summary = statistics.summary(ds).rename(columns={"mean": "centre", "ci_low": "low", "ci_high": "high"})
-    frame = summary[["algorithm", key, "centre", "low", "high"]].sort_values(key, kind="stable", ignore_index=True)
+    if spends:
+        summary[axis] = np.ravel(spending.along(ds, axis))
+    varies = ~summary["algorithm"].isin(constant) if spends else np.full(len(summary), True)
+    values = np.unique(summary[axis][varies]) if key in ds.dims else np.array([""])
+    if values.dtype.kind not in "iuf" or not np.isfinite(values).any():
+        raise ValueError(
+            f"key = {axis!r} needs numeric values: keep several in `select`, or draw the key with `regret`"
+        )
+    frame = summary[["algorithm", axis, "centre", "low", "high"]].sort_values(axis, kind="stable", ignore_index=True)
     labels = [str(a) for a in ds["algorithm"].values]
     styles = styles_of(labels, partners_of(dotted, labels))
-    constant = {a for a, dims in json.loads(ds.attrs.get("constant_along", "{}")).items() if key in dims}
-    finite = np.sort(ds[key].values[np.isfinite(ds[key].values)].astype(float))
+    finite = values[np.isfinite(values)].astype(float)
     log_x = bool(finite[0] > 0)
     log_y = bool((frame["centre"] > 0).all())
     steps = 0.12 * (math.log(finite[-1] / finite[0]) if log_x else finite[-1] - finite[0]) if finite.size > 1 else 1.0
     beyond = finite[-1] * math.exp(steps) if log_x else finite[-1] + steps
-    beyond = beyond if np.isinf(ds[key].values).any() else None
+    beyond = beyond if np.isinf(values).any() else None
     with layout.style():
         figure, (axes,) = layout.panels(1, width, ax)
         for label in labels:
             line, style = frame[frame["algorithm"] == label], styles[label]
             if label in constant:
-                _, centre, low, high = line[[key, "centre", "low", "high"]].iloc[0]
+                _, centre, low, high = line[[axis, "centre", "low", "high"]].iloc[0]
                 axes.axhline(centre, label=label, **style | {"marker": ""})
                 axes.axhspan(low, high, color=style["color"], alpha=0.15, linewidth=0)
                 continue
-            apart = np.isinf(line[key])
+            apart = np.isinf(line[axis])
             for part in (line[~apart], line[apart]):
                 if len(part):
-                    x = part[key].where(np.isfinite(part[key]), beyond)
+                    x = part[axis].where(np.isfinite(part[axis]), beyond)
                     error = np.nan_to_num([part["centre"] - part["low"], part["high"] - part["centre"]])
                     axes.errorbar(x, part["centre"], error, label=label, elinewidth=0.8, capsize=1.5, **style)
-        orders = _orders(reference, key, finite, log_x)
+        orders = _orders(reference, axis, finite, log_x)
         layout.axis(axes.yaxis, frame[["centre", "low", "high"]].to_numpy(), log_y, also=[o["centre"] for o in orders])
         layout.axis(axes.xaxis, finite, log_x, ticks=finite if finite.size < MAX_TICKS else None, infinity=beyond)
         for order, dashes in zip(orders, itertools.cycle(DASHES[1:])):
-            axes.plot(order[key], order["centre"], label=order["algorithm"].iloc[0], linestyle=dashes, **GREY)
+            axes.plot(order[axis], order["centre"], label=order["algorithm"].iloc[0], linestyle=dashes, **GREY)
         frame = pd.concat([frame.assign(kind="algorithm"), *orders])
         words = measured(ds, f" after {_plays(ds)}")
-        layout.name_axes([axes], (names or {}).get(key, layout.key_words(key)), words)
-        layout.finish(figure, axes, labels + list(reference or {}), over_seeds(ds, "interval"), caption, ax is not None)
+        layout.name_axes([axes], (names or {}).get(axis, layout.key_words(axis)), words)
+        order, bands = labels + list(reference or {}), over_seeds(ds, "interval")
+        layout.finish(figure, axes, order, bands, caption, ax is not None, {} if spends else spending.legend(ds))
     return done(figure, frame.reset_index(drop=True), path)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxbandits import selection
+from jaxbandits import selection, spending
 from jaxbandits.reports import layout
 from jaxbandits.reports.layout import COLOURS, Plot, save
 from jaxbandits.validation import choice
@@ -75,9 +75,10 @@ def measured(ds: xr.Dataset, after: str = "") -> str:
 
 
 def over_seeds(ds: xr.Dataset, bands: str) -> str:
-    """What the bands are, for the caption."""
-    seeds = ds.sizes["seed"]
-    return f"{CENTRE[bands]} over {seeds:,} seeds" if seeds > 1 else "one seed, hence no interval"
+    """What the bands are, and what is spent where it is not what was asked for: for the caption."""
+    seeds, said = ds.sizes["seed"], spending.sentence(ds)
+    bands = f"{CENTRE[bands]} over {seeds:,} seeds" if seeds > 1 else "one seed, hence no interval"
+    return f"{bands}; {said}" if said else bands
 
 
 def value_text(value: Any) -> str:

@@ -12,8 +12,9 @@ import math
 import pathlib
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -50,6 +51,8 @@ SHAPES = {1: (1, 3.5, 2.1), 2: (2, 5.5, 1.9), 3: (3, 7.0, 1.8), 4: (2, 5.5, 1.7)
 # how keys are written on axes and panels
 NAMES = {
     "epsilon": r"privacy level $\varepsilon$",
+    "epsilon_spent": r"$\varepsilon$ spent",
+    "delta_spent": r"$\delta$ spent",
     "horizon": "horizon (plays)",
     "window": "window (plays)",
 }
@@ -304,16 +307,19 @@ def name_axes(panels: Sequence[Any], x: str, y: str, shared: bool = True) -> Non
 
 
 def finish(
-    figure: Any, axes: Any, order: Sequence[str], caption: str | bool, more: str | bool, adopted: bool = False
-) -> None:
+    figure: Any, axes: Any, order: Sequence[str], caption: str | bool, more: str | bool, adopted: bool = False,
+    words: Mapping[str, str] = MappingProxyType({}),
+) -> None:  # fmt: skip
     """Put legend and caption below the panels; the figure grows by what they need.
+
+    words: {label: what the legend says instead}.
 
     Without a caption where one of its two parts is False. Axes that were `adopted` from a user's figure get a legend
     of their own, no caption, and everything else of their figure stays as it is.
     """
     if adopted:
         known = {label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-        axes.legend([known[x] for x in order], order, frameon=False)
+        axes.legend([known[x] for x in order], [words.get(x, x) for x in order], frameon=False)
         return
     wide, tall = figure.get_size_inches()
     gap, dpi = 0.06, figure.dpi
@@ -322,7 +328,7 @@ def finish(
     text = _wrap(figure, f"{caption}; {more}" if more else str(caption), wide - 0.2, 7)
     below = figure.text(0.5, 0, text, fontsize=7, ha="center", va="bottom", color="0.25")
     known = {label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    handles, labels = [known[x] for x in order], [_wrap(figure, x, wide - 0.7, 7) for x in order]
+    handles, labels = [known[x] for x in order], [_wrap(figure, words.get(x, x), wide - 0.7, 7) for x in order]
     for columns in range(min(len(labels), 4), 0, -1):
         looks = {"frameon": False, "borderpad": 0, "borderaxespad": 0, "handlelength": 2.8}
         legend = figure.legend(handles, labels, loc="lower center", ncols=columns, **looks)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from jaxbandits import selection, statistics
+from jaxbandits import selection, spending, statistics
 from jaxbandits.reports import drawing, layout
 from jaxbandits.reports.drawing import CENTRE, measured, over_seeds, value_text
 from jaxbandits.reports.layout import Plot
@@ -252,7 +252,8 @@ class _Curves(NamedTuple):
                         f"{(names or {}).get(str(panel_key), layout.key_words(panel_key))} = {value_text(value)}"
                     )
             layout.name_axes(panels, "plays $t$", self.words, shared=panel_key != "horizon")
-            layout.finish(figure, panels[0], labels + list(known), self.over, self.caption, self.ax is not None)
+            order, adopted = labels + list(known), self.ax is not None
+            layout.finish(figure, panels[0], order, self.over, self.caption, adopted, spending.legend(self.ds))
         return figure
 
 

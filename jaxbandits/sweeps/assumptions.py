@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from jaxbandits.protocol import Algorithm, Environment
-from jaxbandits.sweeps import precision
+from jaxbandits.sweeps import precision, spent
+from jaxbandits.sweeps.spent import overspent, reach
 
 ROUNDING = 1e-9  # relative; a bound that was computed from the same numbers counts as met
 # what becomes of rewards outside the range, by `Rewards.outside`
@@ -27,18 +28,6 @@ def paid(environment: Environment) -> tuple[float, float] | None:
         low, high = facts["reward_range"]
         return float(low), float(high)
     return (-facts["reward_bound"], facts["reward_bound"]) if "reward_bound" in facts else None
-
-
-def reach(environment: Environment) -> float:
-    """The largest absolute value of a reward; 0 where the environment does not say."""
-    low, high = paid(environment) or (0.0, 0.0)
-    return max(abs(low), abs(high))
-
-
-def overspent(algorithm: Algorithm, environment: Environment) -> bool:
-    """Whether a finite epsilon is declared for smaller rewards than the environment pays, as far as that is known."""
-    claim = algorithm.guarantee
-    return reach(environment) > claim.bound and bool(np.isfinite(claim.spend(algorithm.params)[0]))
 
 
 def unread(algorithm: Algorithm, environment: Environment) -> list[tuple[str, float, str, str]]:
@@ -165,7 +154,7 @@ def warn(cases: list[tuple[str, Any, Any]], dtype: str, stacklevel: int) -> None
         if key not in checked:  # a grid over other arguments repeats the same assumption
             excess = exceeded(algorithm, environment)
             checked[key] = [] if excess is None else [("moments", *excess, "its guarantee does not hold")]
-        found = doubted(algorithm, environment) + unread(algorithm, environment)
+        found = doubted(algorithm, environment) + unread(algorithm, environment) + spent.doubts(algorithm)
         for about, *doubt in checked[key] + found + precision.doubts(algorithm, environment, dtype):
             points[label, about] = points.get((label, about), 0) + 1
             worst[label, about] = max(worst.get((label, about), doubt), doubt)

@@ -12,11 +12,12 @@ import numpy as np
 from jaxbandits.mechanisms.composition import SIMULATED
 from jaxbandits.protocol import Environment
 from jaxbandits.regret import best_reward, has_best
-from jaxbandits.sweeps.assumptions import overspent
+from jaxbandits.spending import NAMES
 from jaxbandits.sweeps.compilation.compiled import LaneShape
 from jaxbandits.sweeps.configurations import text
 from jaxbandits.sweeps.grid import RESERVED_NAMES, Axis
 from jaxbandits.sweeps.plan import Plan
+from jaxbandits.sweeps.spent import overspent, spent
 from jaxbandits.sweeps.storage.dataset_file import SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -174,12 +175,24 @@ class Results:
         coords |= {axis.name: coordinate_values(axis.labels) for axis in plan.axes}
         for axis in plan.axes:
             coords |= _riders(axis, coords)
+        coords |= self._spent()
         if "pulls" in self.variables:
             coords["arm"] = np.arange(self.variables["pulls"].shape[-1], dtype=np.int64)
             names = {tuple(cell.environment.facts.get("arm_names", ())) for cell in plan.cells}
             if len(names) == 1 and len(known := names.pop()) == len(coords["arm"]):
                 coords["arm_name"] = ("arm", np.array([str(name).replace("\0", " ") for name in known]))
         return coords
+
+    def _spent(self) -> dict[str, Any]:
+        """What every algorithm asks for and spends at every point, where one of them promises something."""
+        plan, dims = self.plan, ("algorithm", *(axis.name for axis in self.plan.axes))
+        numbers = np.full((len(NAMES), len(plan.labels), *(len(axis.values) for axis in plan.axes)), np.nan)
+        for c, places in self.places.items():
+            found = spent(plan.cells[c].algorithm, plan.cells[c].environment)
+            for place in places:
+                at: tuple[Any, ...] = (slice(None), *place)
+                numbers[at] = found
+        return {name: (dims, numbers[i]) for i, name in enumerate(NAMES)}
 
     def _attrs(self) -> dict[str, Any]:
         guarantees: dict[str, dict[str, str]] = {}

@@ -281,7 +281,7 @@ def test_counts_and_refusals_of_many_arms():
     contexts = partial(e.contextual_linear, num_arms=100, dim=5)
     [(_, choice)] = choices(Example(a.linucb, contexts))
     assert not choice.reason and choice.window.long == LongAxis(100)
-    assert choice.census.operations <= 1540 and choice.census.alive <= 84
+    assert choice.census.operations <= 1542 and choice.census.alive <= 84
     [(_, carried)] = choices(Example(a.ucb1, partial(e.bernoulli_arms, means=np.linspace(0.1, 0.9, 100))))
     assert not carried.reason and carried.census.operations <= 500 and carried.census.carried == 19
     [(_, several)] = choices(Example(partial(a.shuffle_linucb, epsilon=1.0), contexts))

@@ -62,9 +62,8 @@ def test_a_sweep_and_a_simulation_say_it_once_and_before_they_run():
 
 
 def test_sums_that_float32_cannot_hold_are_named():
-    example = catalogue.ALGORITHMS["linucb"]
-    environment = example.environment() if callable(example.environment) else example.environment
-    learner = partial(a.linucb, num_arms=3, dim=3)
+    environment = catalogue.ALGORITHMS["online_ucb"].environment()
+    learner = partial(a.online_ucb, num_arms=3, dim=3, epsilon=1.0)
     for horizon, said in ((2**22, 0), (2**22 + 1, 1)):
         assert len(told(environment, algorithm=learner(horizon=horizon))) == said
     assert told(environment, "float64", learner(horizon=2**23)) == []

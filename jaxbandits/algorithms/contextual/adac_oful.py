@@ -14,6 +14,7 @@ from jax import lax
 from jaxbandits.algorithms.contextual.linucb import TIE, features_of
 from jaxbandits.algorithms.contextual.statistics import bounded
 from jaxbandits.mechanisms.composition import gaussian_event, guarantee, view_released
+from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import added, argmax, dot, lanes_last, left_out, materialize, matvec, tree_where
 from jaxbandits.numerics.few import at_the_few
 from jaxbandits.numerics.packed import pairs, quadratic_form
@@ -170,7 +171,7 @@ def adac_oful(
     theta_bound: Scalar = 1.0,
     radius_scale: Scalar = 1.0,
     failure_prob: Scalar | None = None,
-    delta: Scalar = 1e-5,
+    delta: Scalar | None = None,
 ) -> Algorithm:
     """OFUL on rarely released sums: contexts are public, rewards are protected by Gaussian noise.
 
@@ -201,8 +202,9 @@ def adac_oful(
         Multiplies the width, at least 0.
     failure_prob : float, optional
         Of all confidence sets together, in (0, 1). Default: 1 / horizon, and 1/2 at horizon 1.
-    delta : float, default 1e-5
-        At which `guarantee.spend` states the claim in (epsilon, delta), in (0, 1). It changes no action.
+    delta : float, optional
+        At which `guarantee.spend` states the claim in (epsilon, delta), in (0, 1). It changes no action. The default:
+        min(1e-5, 1 / horizon).
 
     Returns
     -------
@@ -246,7 +248,7 @@ def adac_oful(
     if failure_prob is None:
         failure_prob = 1 / max(horizon, 2)
     failure = number("failure_prob", failure_prob, 0.0, 1.0, open_low=True, open_high=True)
-    delta = number("delta", delta, 0.0, 1.0, open_low=True, open_high=True)
+    delta = number("delta", default_delta(delta, horizon, 1e-5), 0.0, 1.0, open_low=True, open_high=True)
     params = Params(
         ridge=ridge,
         growth=math.log1p(growth),

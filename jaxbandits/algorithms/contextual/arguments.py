@@ -19,8 +19,9 @@ from jaxbandits.algorithms.contextual.statistics import (
     tree_nodes,
 )
 from jaxbandits.mechanisms.composition import Event, gaussian_event, guarantee, view_message, view_released
-from jaxbandits.mechanisms.counters.counter import form_of
+from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.protocol import Algorithm, Guarantee, Rewards, Span
+from jaxbandits.theory.exact_presets import counter_form, exact_joint, exact_local, exact_scale, running_sums
 from jaxbandits.theory.linear_widths import (
     RunningSums,
     Tuning,
@@ -31,6 +32,8 @@ from jaxbandits.theory.linear_widths import (
 )
 from jaxbandits.validation import choice, integer, number
 
+PRESETS = ("exact", "reference", "theory")
+TREE_OF = {"exact": "blt", "reference": "simplified", "theory": "binary"}  # a preset's own form of the running sums
 CLIPPED = Rewards(0.0, 1.0, "clip")  # what every client reads whose privacy is calibrated
 # Noise of running sums: as published, and forms of `mechanisms.counter`
 PUBLISHED = ("simplified", "binary")
@@ -52,6 +55,8 @@ class Setting(NamedTuple):
     epsilon: float
     delta: float
     feature_norm: float
+    # B, which the preset "exact" reads
+    theta_bound: float
 
 
 class Part(NamedTuple):
@@ -66,17 +71,28 @@ class Part(NamedTuple):
     rewards: Rewards = CLIPPED
 
 
-def setting(num_arms: Any, dim: Any, horizon: Any, epsilon: Any, delta: Any, feature_norm: Any) -> Setting:
-    """The arguments that every linear bandit over users has, checked: ValueError names the first that is wrong."""
+def setting(
+    num_arms: Any, dim: Any, horizon: Any, epsilon: Any, delta: Any, feature_norm: Any, theta_bound: Any
+) -> Setting:
+    """The arguments that every linear bandit over users has, checked: ValueError names the first that is wrong.
+
+    delta None: `default_delta`. theta_bound None: 1 / feature_norm.
+    """
     remedy = "Gaussian noise has no pure guarantee: give delta > 0"
-    return Setting(
-        num_arms=integer("num_arms", num_arms, 2),
-        dim=integer("dim", dim, 1),
-        horizon=integer("horizon", horizon, 1),
-        epsilon=number("epsilon", epsilon, 0.0, open_low=True, finite=False, remedy="use float('inf') for no noise"),
-        delta=number("delta", delta, 0.0, 1.0, open_low=True, open_high=True, remedy=remedy),
-        feature_norm=number("feature_norm", feature_norm, 0.0, open_low=True),
-    )
+    num_arms, dim, horizon = integer("num_arms", num_arms, 2), integer("dim", dim, 1), integer("horizon", horizon, 1)
+    epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False, remedy="use float('inf') for no noise")
+    delta = default_delta(delta, horizon)
+    delta = number("delta", delta, 0.0, 1.0, open_low=True, open_high=True, remedy=remedy)
+    norm = number("feature_norm", feature_norm, 0.0, open_low=True)
+    bound = 1 / norm if theta_bound is None else number("theta_bound", theta_bound, 0.0, open_low=True)
+    return Setting(num_arms, dim, horizon, epsilon, delta, norm, bound)
+
+
+def preset_of(preset: str | None, private: bool = True) -> str:
+    """A checked preset. None: "exact" of private statistics, "reference" of those without noise."""
+    if preset is None:
+        return "exact" if private else "reference"
+    return choice("preset", preset, PRESETS if private else PRESETS[1:])
 
 
 def change(params: PrivateParams) -> float:
@@ -120,7 +136,7 @@ def private_params(tuning: Tuning, s: Setting) -> PrivateParams:
 
 def none_part(preset: str, s: Setting) -> Part:
     """No privacy."""
-    tuning = plain_tuning(choice("preset", preset, ("reference", "theory")), s.horizon, s.dim, s.feature_norm)
+    tuning = plain_tuning(preset, s.horizon, s.dim, s.feature_norm)
     return Part(
         statistics=none(s.dim),
         params=NoParams(tuning.ridge),
@@ -133,20 +149,32 @@ def none_part(preset: str, s: Setting) -> Part:
 
 def local_part(preset: str, s: Setting) -> Part:
     """Every user adds noise."""
-    choice("preset", preset, ("reference", "theory"))
-    tuning = local_tuning(preset, s.horizon, s.dim, s.epsilon, s.delta, s.feature_norm)
+    if preset == "exact":
+        scale = exact_scale("local", s.dim, s.epsilon, s.delta, s.feature_norm, 1)
+        tuning = exact_local(scale, s.horizon, s.dim, s.feature_norm, s.theta_bound)
+    else:
+        tuning = local_tuning(preset, s.horizon, s.dim, s.epsilon, s.delta, s.feature_norm)
     claim = guarantee("local", "user", partial(events, "a user's x x' and x y", 1), view_message, delta=claimed_delta)
     return Part(local(s.dim), private_params(tuning, s), tuning, claim, ())
 
 
 def joint_part(preset: str, tree: str | None, s: Setting) -> Part:
-    """The server adds noise. tree None: "simplified" with the reference preset, "binary" with theory."""
-    choice("preset", preset, ("reference", "theory"))
-    tree = ("simplified" if preset == "reference" else "binary") if tree is None else tree
-    if choice("tree", tree, (*PUBLISHED, *COUNTERS)) in COUNTERS:
+    """The server adds noise. tree None: the preset's of `TREE_OF`."""
+    tree = choice("tree", TREE_OF[preset] if tree is None else tree, (*PUBLISHED, *COUNTERS))
+    if preset == "exact" and tree == "simplified" and math.isfinite(s.epsilon):
+        raise ValueError(
+            "tree = 'simplified' with preset = 'exact': releases that share their noise tell a user's data apart, so "
+            "that epsilon is infinite whatever the scale; give tree='blt' or 'binary', or preset='reference'"
+        )
+    if tree in COUNTERS:
         return counted_part(preset, tree, s)
     nodes = tree_nodes(tree, s.horizon)
-    tuning = joint_tuning(preset, s.horizon, s.dim, s.epsilon, s.delta, s.feature_norm)
+    if preset == "exact":
+        tuning = exact_joint(
+            s.horizon, s.dim, s.epsilon, s.delta, s.feature_norm, s.theta_bound, running_sums(tree, s.horizon)
+        )
+    else:
+        tuning = joint_tuning(preset, s.horizon, s.dim, s.epsilon, s.delta, s.feature_norm)
     # releases of the simplified tree that share their noise differ by one user's exact (x x', x y)
     draws = nodes if tree == "binary" else math.inf
     kinds = partial(events, "node of a tree over x x' and x y", draws)
@@ -162,14 +190,16 @@ def counted_events(what: str, column_norm: float, params: Params) -> tuple[Event
 
 
 def counted_part(preset: str, form: str, s: Setting) -> Part:
-    """The server adds the noise of a form of `mechanisms.counter`, at the spend of the binary tree."""
-    sums = form_of(form, s.horizon, "max", 4, 1, 1, None, None, 0.5)
-    plays = np.arange(1, s.horizon + 1)
-    largest = float(np.max(sums.deviation(plays)))
-    levels, in_a_sum = math.sqrt(s.horizon.bit_length()), math.sqrt(np.bitwise_count(plays).max())
-    noise = sums.column_norm / levels
-    compared = RunningSums(noise, largest, noise * largest / in_a_sum)
-    tuning = joint_tuning(preset, s.horizon, s.dim, s.epsilon, s.delta, s.feature_norm, compared)
+    """The server adds a counter's noise (`mechanisms.counter`). Published presets spend what they do with the tree."""
+    sums, numbers = counter_form(form, s.horizon), (s.horizon, s.dim, s.epsilon, s.delta, s.feature_norm)
+    found = running_sums(form, s.horizon)
+    if preset == "exact":
+        tuning = exact_joint(*numbers, s.theta_bound, found)
+    else:
+        tree = running_sums("binary", s.horizon)
+        noise = found.column_norm / tree.column_norm
+        compared = RunningSums(noise, found.deviation, noise * found.deviation / tree.deviation)
+        tuning = joint_tuning(preset, *numbers, compared)
     what = f"running sums of x x' and x y by {COUNTERS[form]}"
     claim = guarantee(
         "central", "user", partial(counted_events, what, sums.column_norm), view_released, delta=claimed_delta
@@ -203,11 +233,13 @@ def assembled(
     )
 
 
-def optimistic(name: str, version: int, part: Part, s: Setting, radius_scale: Any, window: int = 1) -> Algorithm:
-    """The statistics with the upper-confidence rule, at the part's own width."""
+def optimistic(
+    name: str, version: int, part: Part, s: Setting, radius_scale: Any, default: float, window: int = 1
+) -> Algorithm:
+    """The statistics with the upper-confidence rule, at the part's own width; radius_scale None: `default`."""
     width = part.tuning.width
     selection = UcbParams(
-        radius_scale=number("radius_scale", radius_scale, 0.0),
+        radius_scale=default if radius_scale is None else number("radius_scale", radius_scale, 0.0),
         base=width.base,
         quartic=width.quartic,
         slope=width.slope,

@@ -20,7 +20,8 @@ import numpy as np
 from jaxbandits.algorithms.contextual.doubling import Params as Table
 from jaxbandits.algorithms.contextual.doubling import call, doubling, one_epoch, one_of, padded
 from jaxbandits.algorithms.contextual.online_ucb import online_ucb
-from jaxbandits.mechanisms.composition import scaled
+from jaxbandits.mechanisms.composition import claimed_epsilon, scaled
+from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import argmax, count, materialize, materialize_all, moved_mean, pick, two_sum
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.random import Draws
@@ -356,7 +357,8 @@ def bandit_combiner(
     if bases is None:
         bases = default_bases(base, dim, horizon, epsilon)
     fixed = {"num_arms": num_arms, "dim": dim, "feature_norm": feature_norm, "horizon": horizon}
-    built = [call(x, fixed, {"failure_prob": failure_prob, "longest": horizon}) for x in bases]
+    tuning = {"failure_prob": failure_prob, "longest": horizon, "delta": default_delta(None, horizon)}
+    built = [call(x, fixed, tuning) for x in bases]
     built = [x if isinstance(x.params, Table) else one_epoch(x) for x in built]
     first = built[0]
     kind = first.guarantee._replace(claimed=None)
@@ -397,6 +399,12 @@ def bandit_combiner(
     )
     guarantee = first.guarantee
     if guarantee.model != "none":
+        given = max(claimed_epsilon(x) or 0.0 for x in built)
+        if given > epsilon * (1 + 1e-9):
+            raise ValueError(
+                f"epsilon = {epsilon:g}, and a base is given {given:g}, which a user who meets it spends: "
+                f"give the bases at most {epsilon:g}, or leave epsilon out"
+            )
         guarantee = together([x.guarantee for x in built])._replace(claimed=float(epsilon))
     version = ("bandit_combiner", 2, tuple(x.version for x in built))
     return Algorithm(

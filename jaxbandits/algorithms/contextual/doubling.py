@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.mechanisms.composition import claimed_epsilon, scaled
+from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import count, pick, tree_where
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
 from jaxbandits.typing import AlgorithmFactory, Scalar
@@ -220,10 +221,16 @@ def doubling(
     if failure_prob is None:
         failure_prob = 1 / max(horizon, 2)
     failure_prob = number("failure_prob", failure_prob, 0.0, 1.0, open_low=True, open_high=True)
+    delta = default_delta(None, horizon)  # of the whole run: an epoch's own horizon would give another
     epochs = []
     for k in range(horizon.bit_length()):
         fixed = {"num_arms": num_arms, "dim": dim, "feature_norm": feature_norm, "horizon": 2**k}
-        tuning = {"failure_prob": failure_prob / ((k + 1) * (k + 2)), "power": power, "longest": horizon}
+        tuning = {
+            "failure_prob": failure_prob / ((k + 1) * (k + 2)),
+            "power": power,
+            "longest": horizon,
+            "delta": delta,
+        }
         epochs.append(call(base, fixed, tuning))
         if epochs[k].program is not epochs[0].program:
             raise ValueError(

@@ -22,11 +22,12 @@ def epsilon_greedy(
     horizon: int,
     statistics: Literal["none", "ldp", "jdp", "shuffle"] = "none",
     epsilon: Scalar = math.inf,
-    delta: Scalar = 0.1,
+    delta: Scalar | None = None,
     exploration: Scalar = 0.1,
-    protocol: Literal["amplified", "vector"] = "amplified",
-    window: int = 20,
-    tree: Literal["binary", "simplified", "blt", "honaker", "square_root", "banded"] = "simplified",
+    preset: Literal["exact", "reference", "theory"] | None = None,
+    protocol: Literal["amplified", "vector"] | None = None,
+    window: int | None = None,
+    tree: Literal["binary", "simplified", "blt", "honaker", "square_root", "banded"] | None = None,
     feature_norm: Scalar = 1.0,
 ) -> Algorithm:
     """Linear epsilon-greedy: play an arm at random with a probability that falls as 1 / t, else the best one so far.
@@ -43,20 +44,23 @@ def epsilon_greedy(
         Number of plays T, at least 1. Filled in by `sweep` and `simulate`.
     statistics : {"none", "ldp", "jdp", "shuffle"}, default "none"
         How V = sum x x' and u = sum x y are learnt [static]: with noise, ridge rho, clipping and guarantee of
-        the published preset "reference" of `linucb` (ridge 1e-4), `ldp_linucb`, `jdp_linucb` or
-        `shuffle_linucb`.
+        `linucb` (ridge 1e-4), `ldp_linucb`, `jdp_linucb` or `shuffle_linucb`.
     epsilon : float, default inf
         Privacy budget of one user, in (0, inf]; inf with `statistics="none"`.
-    delta : float, default 0.1
-        The delta of the privacy claim, in (0, 1).
+    delta : float, optional
+        The delta of the privacy claim, in (0, 1). The default: min(1e-3, 1 / horizon), which moves with the horizon
+        of a sweep over horizons: bind it to compare them.
     exploration : float, default 0.1
         The constant c >= 0 of the rule: play t explores with probability min(1, c K / t).
-    protocol : {"amplified", "vector"}, default "amplified"
-        Of `shuffle_linucb`; matters for `statistics="shuffle"` only [static].
-    window : int, default 20
-        Users of a batch, in [1, horizon]; matters for `statistics="shuffle"` only [static].
-    tree : {"simplified", "binary", "blt", "honaker", "square_root", "banded"}, default "simplified"
-        Of `jdp_linucb`; matters for `statistics="jdp"` only [static].
+    preset : {"exact", "reference", "theory"}, optional
+        Noise and ridge, as in `ldp_linucb`, `jdp_linucb` and `shuffle_linucb`. The default: "exact", which alone
+        spends what it is given; "reference" with `statistics="none"`, which has no "exact".
+    protocol : {"amplified", "vector"}, optional
+        Of `shuffle_linucb`, with its default; matters for `statistics="shuffle"` only [static].
+    window : int, optional
+        Users of a batch, in [1, horizon], as in `shuffle_linucb`; matters for `statistics="shuffle"` only [static].
+    tree : {"binary", "simplified", "blt", "honaker", "square_root", "banded"}, optional
+        Of `jdp_linucb`, with its default; matters for `statistics="jdp"` only [static].
     feature_norm : float, default 1.0
         The largest norm L > 0 of a feature. Private clients scale longer features down to it.
 
@@ -73,8 +77,7 @@ def epsilon_greedy(
     Notes
     -----
     epsilon is the privacy budget, not the probability of exploring. Ties go to the lowest arm within 1e-5 of
-    the largest index, relatively. Non-finite rewards count as 0. `guarantee.spend` is what the published noise
-    truly spends.
+    the largest index, relatively. Non-finite rewards count as 0. `guarantee.spend` is what the noise truly spends.
 
     Draws: `alg/act/explore` and `alg/act/arm`, a uniform a play. Departures: docs/deviations.md.
 
@@ -89,7 +92,7 @@ def epsilon_greedy(
     >>> jb.algorithms.epsilon_greedy(num_arms=100, dim=5, horizon=20_000).params.selection.rate
     10.0
     """
-    s = arguments.setting(num_arms, dim, horizon, epsilon, delta, feature_norm)
-    part, plays = chosen_part(statistics, protocol, window, tree, s)
+    s = arguments.setting(num_arms, dim, horizon, epsilon, delta, feature_norm, None)
+    part, plays, _ = chosen_part(statistics, preset, protocol, window, tree, s)
     rate = number("exploration", exploration, 0.0) * s.num_arms
-    return arguments.assembled("epsilon_greedy", 3, part, s, greedy, GreedyParams(rate), plays)
+    return arguments.assembled("epsilon_greedy", 4, part, s, greedy, GreedyParams(rate), plays)

@@ -19,10 +19,11 @@ def jdp_linucb(
     dim: int,
     horizon: int,
     epsilon: Scalar,
-    delta: Scalar = 0.1,
-    preset: Literal["reference", "theory"] = "reference",
+    delta: Scalar | None = None,
+    preset: Literal["exact", "reference", "theory"] | None = None,
     tree: Literal["binary", "simplified", "blt", "honaker", "square_root", "banded"] | None = None,
-    radius_scale: Scalar = 1.0,
+    radius_scale: Scalar | None = None,
+    theta_bound: Scalar | None = None,
     feature_norm: Scalar = 1.0,
 ) -> Algorithm:
     """LinUCB under joint privacy: a trusted server adds Gaussian noise to the sums of x x' and x y.
@@ -41,10 +42,15 @@ def jdp_linucb(
         by `sweep` and `simulate`.
     epsilon : float
         Privacy budget of one user, in (0, inf]. inf: no noise, and the ridge and width of `linucb`.
-    delta : float, default 0.1
-        The delta of the privacy claim, in (0, 1).
-    preset : {"reference", "theory"}, default "reference"
-        Noise, ridge and width, with R = 1/2.
+    delta : float, optional
+        The delta of the privacy claim, in (0, 1). The default: min(1e-3, 1 / horizon), which moves with the horizon
+        of a sweep over horizons: bind it to compare them.
+    preset : {"exact", "reference", "theory"}, default "exact"
+        Noise, ridge and width, with R = 1/2. Only "exact" spends what it is given.
+
+        "exact": noise as in `ldp_linucb`, of scale s = sqrt(4.5) L^2 c / m, c the column norm of the form of the
+        sums. With D the largest deviation of a sum, in draws, the ridge is rho = L^2 + 2 s D sqrt(2 d) and the width
+        w = sqrt(rho) B + n D tail / sqrt(rho) + R sqrt(2 log T + d log(1 + T L^2 / (d rho))), n and tail as there.
 
         "reference", the code of Chowdhury and Zhou: a node adds (Z + Z') / 2 to V and z to u, Z and z normal of
         scale s = sqrt(log T) log(2.5 / delta) / epsilon. With Gamma = s sqrt(d log T) the ridge is rho = 2
@@ -56,13 +62,16 @@ def jdp_linucb(
         log(20 T))) + R sqrt(2 log(20) + d log(3 + t L^2 / (d Upsilon))). It plays nearly uniformly for T of
         1e4.
     tree : {"binary", "simplified", "blt", "honaker", "square_root", "banded"}, optional
-        Which noise the sums carry [static]. "binary": after n reports that of n's dyadic nodes. "simplified",
-        as in the published code: at play t the first floor(ln t) + 1 of nodes drawn in advance; sums that share
-        their noise differ by one user's exact data, so that epsilon is infinite. The others are forms of
-        `mechanisms.counter`: they spend what the binary tree would and have less noise ("blt" about a third), which
-        ridge and width follow. The default: simplified with the reference preset, binary with theory.
-    radius_scale : float, default 1.0
-        Multiplies the width w, at least 0.
+        Which noise the sums carry [static]. "binary": after n reports that of n's dyadic nodes. "simplified", as in
+        the published code: at play t the first floor(ln t) + 1 of nodes drawn in advance; sums that share their noise
+        differ by one user's exact data, so that epsilon is infinite. The others are forms of `mechanisms.counter`:
+        they spend what the binary tree would and have less noise ("blt" about a third), which ridge and width follow.
+        The default: "blt" with "exact", which refuses "simplified", "simplified" with "reference", "binary" with
+        "theory".
+    radius_scale : float, optional
+        Multiplies the width w, at least 0. The default: 0.05 with "exact", 1 with the others.
+    theta_bound : float, optional
+        Bound B > 0 on the norm of theta; read by "exact". The default: 1 / L.
     feature_norm : float, default 1.0
         The largest norm L > 0 of a feature. Clients scale longer features down to it.
 
@@ -82,23 +91,27 @@ def jdp_linucb(
     `feature_norm` down to it. The noisy matrix V + rho I need not be definite: a negative x' P x counts as 0.
     Ties go to the lowest arm within 1e-5 of the largest index, relatively.
 
-    The published scales do not give epsilon. `guarantee.spend` is what a user truly spends at delta through all
-    that the server releases. Departures: docs/deviations.md.
+    `guarantee.spend` is what a user truly spends at delta through all that the server releases. The scales of the
+    published presets do not give epsilon. Departures: docs/deviations.md.
 
     References
     ----------
     Shariff and Sheffet 2018; docs/formulas/ldp_contextual.md#joint-privacy, docs/formulas/ldp_contextual.md#tree and
-    docs/formulas/ldp_contextual.md#reference-presets; counters: docs/formulas/counting.md
+    docs/formulas/ldp_contextual.md#reference-presets; "exact" is ours, docs/formulas/ldp_contextual.md#exact-presets;
+    counters: docs/formulas/counting.md
 
     Examples
     --------
     >>> import jaxbandits as jb
-    >>> for choices in ({"preset": "reference"}, {"preset": "reference", "tree": "binary"}, {"preset": "theory"}):
-    ...     private = jb.algorithms.jdp_linucb(num_arms=100, dim=5, horizon=20_000, epsilon=10.0, **choices)
+    >>> for choices in ({}, {"preset": "reference"}, {"preset": "reference", "tree": "binary"}, {"preset": "theory"}):
+    ...     private = jb.algorithms.jdp_linucb(num_arms=100, dim=5, horizon=20_000, epsilon=10.0, delta=0.1, **choices)
     ...     print(round(private.params.statistics.vector, 4), round(private.guarantee.spend(private.params)[0], 4))
+    1.1209 10.0
     1.013 inf
     1.013 42.3601
     11.8044 0.522
     """
-    s = arguments.setting(num_arms, dim, horizon, epsilon, delta, feature_norm)
-    return arguments.optimistic("jdp_linucb", 3, arguments.joint_part(preset, tree, s), s, radius_scale)
+    s = arguments.setting(num_arms, dim, horizon, epsilon, delta, feature_norm, theta_bound)
+    preset = arguments.preset_of(preset)
+    default = 0.05 if preset == "exact" else 1.0
+    return arguments.optimistic("jdp_linucb", 4, arguments.joint_part(preset, tree, s), s, radius_scale, default)

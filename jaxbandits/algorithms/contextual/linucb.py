@@ -159,8 +159,8 @@ def linucb(
     num_arms: int,
     dim: int,
     horizon: int,
-    preset: Literal["reference", "theory"] = "reference",
-    radius_scale: Scalar = 1.0,
+    preset: Literal["reference", "theory"] | None = None,
+    radius_scale: Scalar | None = None,
     feature_norm: Scalar = 1.0,
     contexts: Literal["redraw", "fixed"] = "redraw",
 ) -> Algorithm:
@@ -220,8 +220,8 @@ def linucb(
     num_arms, dim = integer("num_arms", num_arms, 2), integer("dim", dim, 1)
     horizon = integer("horizon", horizon, 1)
     contexts = choice("contexts", contexts, ("redraw", "fixed"))
-    preset = choice("preset", preset, ("reference", "theory"))
-    scale = number("radius_scale", radius_scale, 0.0)
+    preset = choice("preset", "reference" if preset is None else preset, ("reference", "theory"))
+    scale = 1.0 if radius_scale is None else number("radius_scale", radius_scale, 0.0)
     norm = number("feature_norm", feature_norm, 0.0, open_low=True)
     tuning = plain_tuning(preset, horizon, dim, norm)
     width = tuning.width

@@ -19,7 +19,7 @@ from jaxbandits.learners.maler import maler, num_pairs
 from jaxbandits.learners.ogd import STEPS, ogd
 from jaxbandits.learners.transformations import examined
 from jaxbandits.mechanisms.composition import Event, gaussian_event, guarantee, view_message
-from jaxbandits.mechanisms.gaussian import gaussian_delta
+from jaxbandits.mechanisms.gaussian import default_delta, gaussian_delta
 from jaxbandits.numerics import SUMMED, argmax, left_out, materialize
 from jaxbandits.numerics.packed import pairs, quadratic_form, rank_one
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
@@ -192,7 +192,7 @@ def online_ucb(
     dim: int,
     horizon: int,
     epsilon: Scalar,
-    delta: Scalar = 0.1,
+    delta: Scalar | None = None,
     learner: "Literal['maler', 'ogd'] | optax.GradientTransformation" = "maler",
     step: Literal["adanorm", "sqrt", "strong"] = "adanorm",
     calibration: Literal["exact", "paper", "reference"] = "exact",
@@ -224,8 +224,9 @@ def online_ucb(
         Number of plays T, at least 1. Filled in by `sweep` and `simulate`.
     epsilon : float
         Privacy budget of one user, in (0, inf]. inf: no noise, and G and w without their privacy parts.
-    delta : float, default 0.1
-        The delta of the privacy claim, in (0, 1).
+    delta : float, optional
+        The delta of the privacy claim, in (0, 1). The default: min(1e-3, 1 / horizon), which moves with the horizon of
+        a sweep over horizons: bind it to compare them.
     learner : {"maler", "ogd"} or optax.GradientTransformation, default "maler"
         The online learner [static]: `learners.maler`, `learners.ogd`, or what `learners.from_optax` makes of an
         optax transformation. Give one object to a whole sweep, since every object has a program of its own.
@@ -303,6 +304,7 @@ def online_ucb(
     scale, norm = number("radius_scale", radius_scale, 0.0), number("feature_norm", feature_norm, 0.0, open_low=True)
     bound, power = number("theta_bound", theta_bound, 0.0, open_low=True), number("power", power, 0.0)
     failure = 1 / horizon if failure_prob is None else number("failure_prob", failure_prob, 0.0, 1.0, open_low=True)
+    delta = default_delta(delta, horizon)
     sigma = online_ucb_noise(
         epsilon, delta, calibration=calibration, private_features=private_features, feature_norm=norm
     )
@@ -350,7 +352,7 @@ def online_ucb(
         schedule=(Span(1, horizon),),
         params=params,
         guarantee=claim,
-        version=("online_ucb", 3, static),
+        version=("online_ucb", 4, static),
         config={},
         rewards=Rewards(0.0, 1.0, "clip"),
     )

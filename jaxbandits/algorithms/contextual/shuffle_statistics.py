@@ -25,8 +25,12 @@ from jaxbandits.typing import Array, Float
 class VectorParams(NamedTuple):
     """Numbers of the vector protocol, and ridge rho_t = ridge + ridge_root sqrt(t)."""
 
-    # the client scales down features above its bound L
     code: VectorCode
+    # L: the client scales down features above it
+    feature_norm: Any
+    # what one unit of the code stands for, in x x' and in x y
+    gram_unit: Any
+    vector_unit: Any
     ridge: Any
     ridge_root: Any
     # of the guarantee; no function here reads it
@@ -85,9 +89,10 @@ def vector(dim: int) -> Statistics:
     single, entries = local(dim), len(pairs(dim)) + dim
 
     def encode_users(params, scale, draws, t, feature, reward, play):
-        values = report(*bounded(feature, reward, params.code.bound))
+        values = report(*bounded(feature, reward, params.feature_norm))
+        coded = [v / params.gram_unit for v in values.gram] + [u / params.vector_unit for u in values.vector]
         uniform = draws.child("rounding").uniform(t, (entries,))
-        integers = encode(params.code, uniform, jnp.stack([*values.gram, *values.vector], -1))
+        integers = encode(params.code, uniform, jnp.stack(coded, -1))
         trials = jnp.floor(jnp.asarray(scale * scale * params.code.trials, draws.dtype))
         return Integers(integers, batch_noise(trials, draws.child("noise").bits(t[-1], (entries,)), draws.dtype))
 
@@ -98,7 +103,9 @@ def vector(dim: int) -> Statistics:
 
     def update(params, scale, state, draws, t, message, used):
         sums = decode(params.code, message.total, message.users.astype(message.total.dtype))
-        split = [sums[k] for k in range(entries)]
-        return add_total(state, Sums(tuple(split[:-dim]), tuple(split[-dim:]))), ()
+        gram = tuple(sums[k] * params.gram_unit for k in range(entries - dim))
+        return add_total(
+            state, Sums(gram, tuple(sums[k] * params.vector_unit for k in range(entries - dim, entries)))
+        ), ()
 
     return single._replace(encode=encode_users, update=update, relay=relay)

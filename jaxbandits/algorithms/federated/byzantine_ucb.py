@@ -35,6 +35,7 @@ from jaxbandits.mechanisms.composition import gaussian_event, guarantee, view_re
 from jaxbandits.mechanisms.counters.counter import ERRORS, form_of
 from jaxbandits.mechanisms.counters.form import Given
 from jaxbandits.mechanisms.counters.toeplitz import MOST_RELEASES
+from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.mechanisms.tree import CALIBRATIONS, FORMS, tree, tree_event, tree_levels, tree_scale
 from jaxbandits.mechanisms.tree import node_scale as one_release
 from jaxbandits.numerics import added, count, left_out, matvec, tree_where
@@ -287,7 +288,7 @@ def byzantine_ucb(
     aggregate: Aggregate = "geometric_median",
     privacy: Literal["tree", "increment", "counter"] | None = None,
     epsilon: Scalar = math.inf,
-    delta: Scalar = 1e-3,
+    delta: Scalar | None = None,
     calibration: Literal["exact", "zcdp", "paper"] = "exact",
     node_scale: Scalar | None = None,
     counter: Literal["blt", "tree", "honaker", "square_root", "banded"] = "blt",
@@ -336,8 +337,9 @@ def byzantine_ucb(
         `mechanisms.counter`, whose noise is less than half of the tree's [static].
     epsilon : float
         Privacy of one message of one agent, in (0, inf]; inf: no noise.
-    delta : float
-        Of the privacy claim, in (0, 1).
+    delta : float, optional
+        The delta of the privacy claim, in (0, 1). The default: min(1e-3, 1 / horizon), which moves with the horizon of
+        a sweep over horizons: bind it to compare them.
     calibration : {"exact", "zcdp", "paper"}
         How s follows from epsilon and delta: "exact" spends the claim; "zcdp" spends 2.96 of 4 at delta 1e-3;
         "paper" is reconstructed and spends 0.32 of 4.
@@ -443,7 +445,7 @@ def byzantine_ucb(
     iterations = integer("iterations", iterations, 1)
     epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False, remedy="use float('inf') for no noise")
     remedy = "Gaussian noise has no pure guarantee: give delta > 0"
-    delta = number("delta", delta, 0.0, 1.0, open_low=True, open_high=True, remedy=remedy)
+    delta = number("delta", default_delta(delta, horizon), 0.0, 1.0, open_low=True, open_high=True, remedy=remedy)
     if privacy is None and (node_scale is not None or not math.isinf(epsilon)):
         given = f"epsilon = {epsilon!r}" if node_scale is None else f"node_scale = {node_scale!r}"
         raise ValueError(f"{given} adds no noise without privacy: give privacy='counter', 'tree' or 'increment'")

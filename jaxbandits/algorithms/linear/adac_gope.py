@@ -15,6 +15,7 @@ from jaxbandits.algorithms.linear import arguments
 from jaxbandits.algorithms.linear.batches import Rules
 from jaxbandits.algorithms.linear.private_elimination import GUARANTEE, influence, noisy_solution
 from jaxbandits.estimators.g_optimal import gram, regular_inverse
+from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.protocol import Algorithm
 from jaxbandits.typing import Matrix, Scalar
 from jaxbandits.validation import factory, integer, number
@@ -71,7 +72,7 @@ def adac_gope(
     actions: Matrix,
     horizon: int,
     rho: Scalar,
-    delta: Scalar = 1e-5,
+    delta: Scalar | None = None,
     failure_prob: Scalar | None = None,
     noise_scale: Scalar = 1.0,
     design_slack: Scalar = 1.0,
@@ -92,8 +93,9 @@ def adac_gope(
         Total plays T. Filled in from the run.
     rho : float
         Budget of zero-concentrated privacy, in [5e-25, inf]; inf: no noise.
-    delta : float, default 1e-5
-        At which `guarantee.spend` states the claim in (epsilon, delta), in (0, 1). It changes no action.
+    delta : float, optional
+        At which `guarantee.spend` states the claim in (epsilon, delta), in (0, 1). It changes no action. The default:
+        min(1e-5, 1 / horizon).
     failure_prob : float, optional
         Of all widths together, in (0, 1). Default: 1 / horizon, and 1/2 at horizon 1.
     noise_scale : float, default 1.0
@@ -138,7 +140,7 @@ def adac_gope(
             f"rho = {rho!r} needs noise of scale {deviation:.3g}, whose square single precision cannot add up: use at "
             f"least {2 / arguments.MAX_NOISE_SCALE**2:g}"
         )
-    delta = arguments.probability("delta", delta)
+    delta = arguments.probability("delta", default_delta(delta, horizon, 1e-5))
     failure = arguments.probability("failure_prob", 1 / max(horizon, 2) if failure_prob is None else failure_prob)
     s = number("noise_scale", noise_scale, 0.0, arguments.MAX_NOISE_SCALE)
     slack = number("design_slack", design_slack, 0.0)

@@ -15,6 +15,7 @@ from jax import lax
 from jaxbandits.algorithms.linear import arguments, batches
 from jaxbandits.algorithms.linear.batches import Batch, Params, Rules
 from jaxbandits.mechanisms.composition import gaussian_event, guarantee, laplace_event
+from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import count, dot, fixed_sum, matvec
 from jaxbandits.protocol import Algorithm
 from jaxbandits.typing import Array, Bool, Float, Matrix, Scalar
@@ -138,7 +139,7 @@ def private_elimination(
     num_batches : int, optional
         B >= 2, with horizon^(1/B) > 2 [static]. Needed by "laplace", refused by "gaussian".
     delta : float, optional
-        In (0, 1), for "gaussian" only. None: 1e-3.
+        In (0, 1), for "gaussian" only. None: min(1e-3, 1 / horizon).
     sampling_scale : float, optional
         >= 0. None: 0.5 for "laplace", 1 for "gaussian".
     privacy_scale : float
@@ -201,7 +202,7 @@ def private_elimination(
         if num_batches is not None:
             raise ValueError(f"num_batches = {num_batches!r}: the batches of mechanism='gaussian' double; leave it out")
         sizes, rules, scale = arguments.doubled(2.0, horizon), GAUSSIAN, 1.0
-        delta = arguments.probability("delta", 1e-3 if delta is None else delta)
+        delta = arguments.probability("delta", default_delta(delta, horizon))
         total, release = len(sizes), b * math.sqrt(2 * math.log(1.25 / delta))
     log_term = math.log(2 * num_arms * total / failure)
     scale = scale if sampling_scale is None else number("sampling_scale", sampling_scale, 0.0)

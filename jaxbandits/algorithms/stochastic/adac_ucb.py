@@ -7,6 +7,7 @@ import jax.numpy as jnp
 
 from jaxbandits.algorithms.stochastic.adap_ucb import algorithm_of_rules, rules
 from jaxbandits.mechanisms.composition import gaussian_event, guarantee, view_released
+from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.protocol import Algorithm
 from jaxbandits.random import Draws
 from jaxbandits.typing import Array, Float, Int, Scalar
@@ -52,7 +53,9 @@ def _delta(params):
 
 
 @factory
-def adac_ucb(*, num_arms: int, horizon: int, rho: Scalar, index_scale: Scalar = 3.1, delta: Scalar = 1e-5) -> Algorithm:
+def adac_ucb(
+    *, num_arms: int, horizon: int, rho: Scalar, index_scale: Scalar = 3.1, delta: Scalar | None = None
+) -> Algorithm:
     """Play the arm of largest index until its pulls have doubled, then release the episode's mean with normal noise.
 
     The index is mean + sqrt((1 / (2 n) + 1 / (rho n^2)) index_scale ln t). The mean is that of the arm's last
@@ -69,8 +72,8 @@ def adac_ucb(*, num_arms: int, horizon: int, rho: Scalar, index_scale: Scalar = 
         Budget of zero-concentrated privacy, in (0, inf]; at inf there is no noise.
     index_scale : float
         Multiplies ln t in the index, above 0; the analysis asks for more than 3.
-    delta : float
-        Only for stating the guarantee in (epsilon, delta), in (0, 1).
+    delta : float, optional
+        Only for stating the guarantee in (epsilon, delta), in (0, 1). The default: min(1e-5, 1 / horizon).
 
     Returns
     -------
@@ -108,7 +111,9 @@ def adac_ucb(*, num_arms: int, horizon: int, rho: Scalar, index_scale: Scalar = 
         inverse_rho=0.0 if math.isinf(rho) else 1 / rho,
         deviation=0.0 if math.isinf(rho) else 1 / math.sqrt(2 * rho),
         mechanism_scale=1.0,
-        delta=number("delta", delta, 0.0, 1.0, open_low=True, open_high=True, remedy=remedy),
+        delta=number(
+            "delta", default_delta(delta, horizon, 1e-5), 0.0, 1.0, open_low=True, open_high=True, remedy=remedy
+        ),
     )
     claim = guarantee("central", "reward", _events, view_released, delta=_delta)
     claim = claim._replace(claimed=claim.spend(params)[0])

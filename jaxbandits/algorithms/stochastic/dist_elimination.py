@@ -15,6 +15,7 @@ import numpy as np
 from jaxbandits.algorithms.stochastic import episodes
 from jaxbandits.algorithms.stochastic.elimination import after_block
 from jaxbandits.mechanisms.composition import guarantee, other_event, view_released
+from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import count, fixed_sum, materialize
 from jaxbandits.protocol import UNDECIDED, Algorithm, Rewards
 from jaxbandits.theory import skellam_epsilon
@@ -155,7 +156,7 @@ def dist_elimination(
     precision_scale: Scalar = 10.0,
     radius_scale: Scalar = 1.0,
     failure_prob: Scalar | None = None,
-    delta: Scalar = 1e-5,
+    delta: Scalar | None = None,
 ) -> Algorithm:
     """Eliminate arms by sums that secure aggregation shows: the server never sees one client's report.
 
@@ -184,7 +185,7 @@ def dist_elimination(
         Multiplies the radius beta, at least 0.
     failure_prob : float, optional
         Failure probability p of one batch, in (0, 1). Default: 1 / horizon, and 1/2 at horizon 1.
-    delta : float, default 1e-5
+    delta : float, default min(1e-5, 1 / horizon)
         At which "skellam" states its claim, in (0, 1). It changes no action.
 
     Returns
@@ -231,7 +232,7 @@ def dist_elimination(
     if failure_prob is None:
         failure_prob = 1 / max(horizon, 2)
     failure = number("failure_prob", failure_prob, 0.0, 1.0, open_low=True, open_high=True)
-    delta = number("delta", delta, 0.0, 1.0, open_low=True, open_high=True)
+    delta = number("delta", default_delta(delta, horizon, 1e-5), 0.0, 1.0, open_low=True, open_high=True)
     b = np.arange(1.0, BATCHES + 1)
     sizes = np.minimum(2.0**b, episodes.FOREVER)
     # before batch b two arms at least had all earlier ones: the blocks behind can end at no play of this horizon

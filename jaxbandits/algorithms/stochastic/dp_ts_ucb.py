@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxbandits.algorithms.stochastic.episodes import clip01
 from jaxbandits.algorithms.stochastic.thompson import normals
 from jaxbandits.mechanisms.composition import gaussian_event, guarantee, view_released
-from jaxbandits.mechanisms.gaussian import gaussian_scale
+from jaxbandits.mechanisms.gaussian import default_delta, gaussian_scale
 from jaxbandits.numerics import argmax, materialize, two_sum
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.typing import Array, Float, Int, Scalar
@@ -120,7 +120,7 @@ def dp_ts_ucb(
     tradeoff: Scalar = 1.0,
     budget: int | None = None,
     epsilon: Scalar | None = None,
-    delta: Scalar = 1e-5,
+    delta: Scalar | None = None,
 ) -> Algorithm:
     """Draw from the mean of an arm's last epoch a bounded number of times, then keep the largest of these draws.
 
@@ -140,8 +140,8 @@ def dp_ts_ucb(
         phi, at least 1. The default: ceil(c0 T^((1 - a) / 2) log(T)^((3 - a) / 2)), c0 = 2 sqrt(2 pi e).
     epsilon : float, optional
         Privacy budget, in (0, inf), for which v is multiplied as far as needed. The default: v as above.
-    delta : float
-        Of the claim in (epsilon, delta), in (0, 1).
+    delta : float, optional
+        Of the claim in (epsilon, delta), in (0, 1). The default: min(1e-5, 1 / horizon).
 
     Returns
     -------
@@ -178,7 +178,9 @@ def dp_ts_ucb(
     """
     num_arms, horizon = integer("num_arms", num_arms, 2), integer("horizon", horizon, 3)
     tradeoff = number("tradeoff", tradeoff, 0.0, 1.0)
-    delta = number("delta", delta, 0.0, 1.0, open_low=True, open_high=True, remedy="give delta > 0")
+    delta = number(
+        "delta", default_delta(delta, horizon, 1e-5), 0.0, 1.0, open_low=True, open_high=True, remedy="give delta > 0"
+    )
     times = draws_of_an_epoch(horizon, tradeoff) if budget is None else integer("budget", budget, 1)
     variance = math.log(horizon) ** tradeoff
     if epsilon is not None:

@@ -13,7 +13,7 @@ from jaxbandits.algorithms.stochastic.arm_means import Means, with_reward
 from jaxbandits.algorithms.stochastic.episodes import clip01
 from jaxbandits.algorithms.stochastic.thompson import normals
 from jaxbandits.mechanisms.composition import gaussian_event, guarantee, view_released
-from jaxbandits.mechanisms.gaussian import gaussian_scale
+from jaxbandits.mechanisms.gaussian import default_delta, gaussian_scale
 from jaxbandits.numerics import argmax, columns, materialize
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.typing import Scalar
@@ -81,7 +81,7 @@ def gdp_thompson(
     pre_pulls: int = 0,
     variance_scale: Scalar = 1.0,
     epsilon: Scalar | None = None,
-    delta: Scalar = 1e-5,
+    delta: Scalar | None = None,
 ) -> Algorithm:
     """Thompson sampling with a Gaussian posterior, whose own draws are the noise that makes it private.
 
@@ -100,8 +100,8 @@ def gdp_thompson(
         c, above 0; 1 is plain Thompson sampling. Not with `epsilon`.
     epsilon : float, optional
         Privacy budget, in (0, inf), from which c follows. The default: c is `variance_scale`.
-    delta : float
-        Of the claim in (epsilon, delta), in (0, 1).
+    delta : float, optional
+        Of the claim in (epsilon, delta), in (0, 1). The default: min(1e-5, 1 / horizon).
 
     Returns
     -------
@@ -139,7 +139,9 @@ def gdp_thompson(
     num_arms, horizon = integer("num_arms", num_arms, 2), integer("horizon", horizon, 1)
     pre_pulls = integer("pre_pulls", pre_pulls, 0)
     variance = number("variance_scale", variance_scale, 0.0, open_low=True)
-    delta = number("delta", delta, 0.0, 1.0, open_low=True, open_high=True, remedy="give delta > 0")
+    delta = number(
+        "delta", default_delta(delta, horizon, 1e-5), 0.0, 1.0, open_low=True, open_high=True, remedy="give delta > 0"
+    )
     seen, releases = max(pre_pulls, 1) + 1, max(horizon - max(num_arms * pre_pulls, 1), 0)
     if epsilon is not None:
         if variance != 1:

@@ -28,7 +28,7 @@ AGENTS = {
 }
 # these keep many past draws, and are run where there are at most 1,024 episodes
 KEPT = {"banded": partial(COUNTED, counter="banded"), "square root": partial(COUNTED, counter="square_root")}
-JOINT = partial(a.jdp_linucb, delta=DELTA)
+JOINT = partial(a.jdp_linucb, preset="reference", delta=DELTA)
 USERS = {
     TREE: partial(JOINT, tree="binary"), "Honaker": partial(JOINT, tree="honaker"),
     "banded": partial(JOINT, tree="banded"), "BLT, largest": partial(JOINT, tree="blt"),

@@ -90,7 +90,7 @@ def watched_elimination(
 
 
 def _online(**settings: Any) -> Any:
-    return partial(watched_online, base=partial(a.online_ucb, failure_prob=FAILURE, **settings))
+    return partial(watched_online, base=partial(a.online_ucb, failure_prob=FAILURE, delta=0.1, **settings))
 
 
 def _agents(**settings: Any) -> Any:

@@ -16,10 +16,10 @@ TRUE = [0.5, 1.0, 2.0, 5.0, 10.0]
 SPENDING = {
     "OnlineUCB, pair": partial(a.online_ucb, delta=DELTA),
     "OnlineUCB, reward only": partial(a.online_ucb, delta=DELTA, private_features=False),
-    "LDP": partial(a.ldp_linucb, delta=DELTA),
-    "SDP-Amp": partial(a.shuffle_linucb, delta=DELTA, protocol="amplified"),
-    "SDP-Vec": partial(a.shuffle_linucb, delta=DELTA, protocol="vector"),
-    "JDP, binary tree": partial(a.jdp_linucb, delta=DELTA, tree="binary"),
+    "LDP": partial(a.ldp_linucb, preset="reference", delta=DELTA),
+    "SDP-Amp": partial(a.shuffle_linucb, preset="reference", delta=DELTA, protocol="amplified"),
+    "SDP-Vec": partial(a.shuffle_linucb, preset="reference", delta=DELTA, protocol="vector"),
+    "JDP, binary tree": partial(a.jdp_linucb, preset="reference", delta=DELTA, tree="binary"),
 }
 
 

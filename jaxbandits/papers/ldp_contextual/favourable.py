@@ -17,7 +17,7 @@ import pandas as pd
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.algorithms.contextual.bandit_combiner import combiner_constants
-from jaxbandits.papers.ldp_contextual.instance import CONTEXTUAL, DIM, HORIZON, NUM_ARMS
+from jaxbandits.papers.ldp_contextual.instance import CONTEXTUAL, DELTA, DIM, HORIZON, NUM_ARMS
 from jaxbandits.papers.ldp_contextual.played import watched
 from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep, crossing
 from jaxbandits.papers.tables import exponent, ratio_interval
@@ -25,7 +25,7 @@ from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 from jaxbandits.statistics import mean_interval
 
-OGD = partial(a.online_ucb, learner="ogd", calibration="paper")
+OGD = partial(a.online_ucb, learner="ogd", calibration="paper", delta=DELTA)
 PLAYED = {
     "OnlineUCB, ε = 10": partial(watched, base=partial(OGD, epsilon=10.0)),
     "OnlineUCB, ε = 1": partial(watched, base=partial(OGD, epsilon=1.0)),

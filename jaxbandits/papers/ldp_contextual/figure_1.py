@@ -6,6 +6,7 @@ from jaxbandits import algorithms as a
 from jaxbandits.papers.ldp_contextual.instance import (
     BELOW,
     CONTEXTUAL,
+    DELTA,
     EPSILONS,
     HORIZON,
     ORDERS,
@@ -22,7 +23,7 @@ from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 
 PAPER_TRIALS = 50
-PRINTED = partial(a.online_ucb, calibration="paper")
+PRINTED = partial(a.online_ucb, calibration="paper", delta=DELTA)
 REWARD_ONLY = partial(PRINTED, private_features=False)
 READINGS = {
     "as printed": {"OnlineUCB, Maler": PRINTED, "OnlineUCB, OGD": partial(PRINTED, learner="ogd")},

@@ -2,6 +2,7 @@
 
 import warnings
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -15,12 +16,19 @@ NUM_ARMS, DIM, HORIZON = 100, 5, 20_000
 EPSILONS = [0.2, 1.0, 10.0]
 CONTEXTUAL = partial(e.contextual_linear, num_arms=NUM_ARMS, dim=DIM)
 
-PRIVATE_RIVALS = {
-    "JDP": a.jdp_linucb,
-    "SDP-Amp": partial(a.shuffle_linucb, protocol="amplified"),
-    "SDP-Vec": partial(a.shuffle_linucb, protocol="vector"),
-    "LDP": a.ldp_linucb,
-}
+DELTA = 0.1  # the paper's
+
+
+def private_rivals(**settings: Any) -> dict[str, partial[Any]]:
+    """The comparators with the constants of published code, and some settings."""
+    published = partial(partial, preset="reference", **settings)
+    return {
+        "JDP": published(a.jdp_linucb), "SDP-Amp": published(a.shuffle_linucb, protocol="amplified"),
+        "SDP-Vec": published(a.shuffle_linucb, protocol="vector"), "LDP": published(a.ldp_linucb),
+    }  # fmt: skip
+
+
+PRIVATE_RIVALS = private_rivals(delta=DELTA)
 RIVALS = {"LinUCB": a.linucb} | PRIVATE_RIVALS
 SDP = ["SDP-Amp", "SDP-Vec"]  # the paper does not say which of the two it drew: both are asked for
 BELOW = {0.2: ["LDP"], 1.0: list(PRIVATE_RIVALS), 10.0: list(PRIVATE_RIVALS)}  # whom OnlineUCB is claimed to beat

@@ -18,12 +18,12 @@ from jaxbandits.papers.ldp_contextual.instance import (
     EPSILONS,
     HORIZON,
     ORDERS,
-    RIVALS,
     SDP,
     delivered,
     excess,
     in_order,
     like,
+    private_rivals,
     verdict,
 )
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
@@ -32,6 +32,7 @@ from jaxbandits.selection import final_regret, listed, tidy
 
 OURS, MALER = "OnlineUCB", "Maler"
 OGD = partial(a.online_ucb, learner="ogd")
+RIVALS = {"LinUCB": a.linucb} | private_rivals()  # their delta is one of the settings
 OWN = ["calibration", "private_features", "gradient_bound", "radius_scale"]  # settings of OnlineUCB
 SHARED = ["environment.contexts", "environment.features", "delta"]  # settings that its rivals have, too
 VALUES: dict[str, list] = {

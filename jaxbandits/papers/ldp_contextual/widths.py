@@ -7,13 +7,22 @@ the least that delivers the claim.
 from functools import partial
 
 from jaxbandits import algorithms as a
-from jaxbandits.papers.ldp_contextual.instance import BELOW, CONTEXTUAL, EPSILONS, HORIZON, ORDERS, RIVALS, excess
+from jaxbandits.papers.ldp_contextual.instance import (
+    BELOW,
+    CONTEXTUAL,
+    DELTA,
+    EPSILONS,
+    HORIZON,
+    ORDERS,
+    RIVALS,
+    excess,
+)
 from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep
 from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 
-OGD = partial(a.online_ucb, learner="ogd")
+OGD = partial(a.online_ucb, learner="ogd", delta=DELTA)
 NOISES = {
     "printed noise": partial(OGD, calibration="paper"),
     "least noise": partial(OGD, calibration="exact"),

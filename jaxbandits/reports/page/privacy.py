@@ -7,6 +7,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from jaxbandits import spending
 from jaxbandits.mechanisms.composition import SIMULATED
 from jaxbandits.privacy import asked, ledger
 from jaxbandits.reports.page import sources
@@ -15,6 +18,7 @@ from jaxbandits.sweeps.sweep import cell_words
 
 if TYPE_CHECKING:
     import pandas as pd
+    import xarray as xr
 
     from jaxbandits.reports.page.runs import Run
 
@@ -40,7 +44,7 @@ def privacy(runs: Sequence[Run]) -> Privacy:
             done = "No audit was found" if run.audit is None else "The audit does not cover all rows"
             notes.append(f"{where}{done}. This command attacks the claims, and the next report shows what it proves:")
             commands.append(sources.audit_command(run))
-        if lines and run.unplanned:
+        if lines and run.unplanned and not spending.known(run.ds):
             notes.append(f"What is spent is not known here for parts that are missing: {run.unplanned}.")
     if not rows:
         return Privacy(Table([], []), ["No algorithm here has a guarantee of privacy."], [])
@@ -79,16 +83,26 @@ def _lines(run: Run) -> tuple[list[list[Cell]], bool]:
         ])  # fmt: skip
     for label in map(str, run.ds["algorithm"].values):
         if label in claims and label not in planned:
-            claim, unknown = claims[label], Cell("not known")
-            spent_words = Cell(claim["epsilon"]) if "epsilon" in claim else unknown
+            claim = claims[label]
             audited = [words for words in audits if words == label or words.startswith(f"{label}, ")]
             open_claims |= not audited
-            base = [Cell(claim["model"]), Cell(claim["unit"].replace("_", " ")), unknown, spent_words, unknown]
-            for words in audited or [label]:
-                proven, refuted = audits.get(words, (math.nan, None))
-                end = [cell(proven) if audited else Cell("not audited"), Cell("yes" if refuted else "no")]
-                lines.append([Cell(words), *base, end[0], end[1] if audited else Cell("–")])
+            base = [Cell(claim["model"]), Cell(claim["unit"].replace("_", " "))]
+            for numbers in _stored(run.ds, label, claim):
+                for words in audited or [label]:
+                    proven, refuted = audits.get(words, (math.nan, None))
+                    end = [cell(proven) if audited else Cell("not audited"), Cell("yes" if refuted else "no")]
+                    lines.append([Cell(words), *base, *numbers, end[0], end[1] if audited else Cell("–")])
     return lines, open_claims
+
+
+def _stored(ds: xr.Dataset, label: str, claim: dict[str, Any]) -> list[list[Cell]]:
+    """What a run asked for and spent, as its Dataset has it: each triple of numbers once."""
+    if not spending.known(ds):
+        unknown = Cell("not known")
+        return [[unknown, Cell(claim["epsilon"]) if "epsilon" in claim else unknown, unknown]]
+    found = [spending.along(ds.sel(algorithm=[label]), name) for name in spending.NAMES]
+    triples = dict.fromkeys(zip(*(np.ravel(x).tolist() for x in found), strict=True))
+    return [[cell(x) for x in triple] for triple in triples]
 
 
 def _audits(frame: pd.DataFrame | None) -> dict[str, tuple[float, Any]]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from jaxbandits import statistics
+from jaxbandits import spending, statistics
 from jaxbandits.reports.page import curves, pictures, sources, tables
 from jaxbandits.reports.page.privacy import privacy
 from jaxbandits.reports.page.runs import Run, runs
@@ -128,6 +128,7 @@ def _page(reported: list[Run], path: Path, title: str | None) -> str:
         "runs": [
             {
                 "label": run.label, "question": sources.question(run), "answer": tables.winners(run),
+                "spent": spending.sentence(run.ds),
                 "caption": run.caption, "markdown": statistics.table(run.ds),
                 "latex": statistics.table(run.ds, "latex"),
                 "toml": run.toml, "json": json.dumps(run.config, indent=2, ensure_ascii=False) if run.config else "",

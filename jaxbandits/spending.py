@@ -1,0 +1,79 @@
+"""What the algorithms of a sweep spend of a unit's privacy, as tables and figures say it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jaxbandits.selection import grid_dims, text
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+# Coordinates of a sweep's Dataset, along `algorithm` and the grid.
+ASKED, EPSILON, DELTA = "epsilon_asked", "epsilon_spent", "delta_spent"
+NAMES = (ASKED, EPSILON, DELTA)
+TOLERANCE = 0.02  # a spend within this share of what was asked for is that
+MOST = 4  # pairs of numbers in a sentence
+
+
+def known(ds: xr.Dataset) -> bool:
+    """Whether a sweep says what it spends: stores of old releases do not."""
+    return all(name in ds.coords for name in NAMES)
+
+
+def along(ds: xr.Dataset, name: str) -> np.ndarray[Any, Any]:
+    """A coordinate of `NAMES` as an array [algorithm, grid...]."""
+    like = ds["regret"].isel(seed=0, t=0, drop=True).transpose("algorithm", *grid_dims(ds))
+    return np.asarray(ds[name].drop_vars(NAMES, errors="ignore").broadcast_like(like).transpose(*like.dims).values)
+
+
+def other(asked: np.ndarray[Any, Any], spent: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Where what is spent is not what was asked for."""
+    with np.errstate(invalid="ignore"):
+        return ~np.isnan(asked) & (asked != spent) & ~(np.abs(spent - asked) <= TOLERANCE * asked)
+
+
+def pairs(ds: xr.Dataset) -> dict[str, list[tuple[float, float]]]:
+    """{label: (asked, spent) where they differ, each pair once}, for the algorithms that have such points."""
+    if not known(ds):
+        return {}
+    asked, spent = along(ds, ASKED), along(ds, EPSILON)
+    found = {}
+    for label, a, s in zip(ds["algorithm"].values, asked, spent, strict=True):
+        differ = other(a, s)
+        if differ.any():
+            found[str(label)] = list(dict.fromkeys(zip(a[differ].tolist(), s[differ].tolist(), strict=True)))
+    return found
+
+
+def number(epsilon: float) -> str:
+    """An epsilon in text.
+
+    >>> number(float("inf")), number(11.27)
+    ('∞', '11.3')
+    """
+    return "∞" if np.isinf(epsilon) else f"{epsilon:.3g}"
+
+
+def sentence(ds: xr.Dataset) -> str:
+    """What is spent where it is not what was asked for; empty where that is so nowhere."""
+    parts = []
+    for label, numbers in pairs(ds).items():
+        shown = ", ".join(f"{number(spent)} (asked {number(asked)})" for asked, spent in numbers[:MOST])
+        parts.append(f"{text(label)} {shown}{' ...' if len(numbers) > MOST else ''}")
+    return f"ε spent: {'; '.join(parts)}" if parts else ""
+
+
+def legend(ds: xr.Dataset) -> dict[str, str]:
+    """{label: its text in a legend}, for the algorithms that spend something else than what they were asked for."""
+    found = {}
+    for label, numbers in pairs(ds).items():
+        spent = {s for _, s in numbers}
+        one = len(spent) == 1
+        how = number(spent.pop()) if one else "more" if all(s > a for a, s in numbers) else "less"
+        if not one and any(s > a for a, s in numbers) and any(s < a for a, s in numbers):
+            how = "another ε"
+        found[label] = f"{label} (spends {'ε = ' if one else ''}{how})"
+    return found

@@ -1,0 +1,259 @@
+"""The preset "exact" of the private linear bandits, on the host: noise that spends what it is given, ridge and width.
+
+Formulas: `docs/formulas/ldp_contextual.md#exact-presets`. T is the horizon, d the dimension, L the largest norm of a
+feature, B the bound on theta, R = 1/2 the rewards' noise. Noise on x x' has scale s on the diagonal and s / sqrt(2)
+above it, and s / L on x y: spherical in the norm in which a user moves the pair by at most sqrt(4.5) L^2.
+"""
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from jaxbandits.mechanisms.counters.counter import form_of
+from jaxbandits.mechanisms.counters.form import Form
+from jaxbandits.mechanisms.gaussian import gaussian_epsilon, gaussian_scale
+from jaxbandits.mechanisms.shuffle import MAX_TRIALS, SHARE, VectorCode, amplified_epsilon, vector_epsilon
+from jaxbandits.theory.linear_widths import REWARD_SCALE, Tuning, Width, moment_sensitivity
+from jaxbandits.typing import Scalar
+from jaxbandits.validation import choice, integer, number
+
+# Forms of running sums that are not the binary tree (`mechanisms.counter`).
+COUNTED = ("blt", "honaker", "square_root", "banded")
+
+
+class Sums(NamedTuple):
+    """What the noise of a form of running sums does, in units of one draw."""
+
+    # what one user's sensitivity is multiplied by
+    column_norm: float
+    # the largest standard deviation of a sum
+    deviation: float
+
+
+def exact_tuning(
+    kind: Literal["local", "joint", "vector", "amplified"],
+    horizon: int,
+    dim: int,
+    epsilon: Scalar,
+    delta: Scalar,
+    feature_norm: Scalar = 1.0,
+    theta_bound: Scalar | None = None,
+    tree: Literal["binary", "blt", "honaker", "square_root", "banded"] = "blt",
+    window: int | None = None,
+) -> dict[str, float]:
+    """Noise, ridge and width of the preset "exact" of the private linear bandits: what is spent is what is asked for.
+
+    Parameters
+    ----------
+    kind : {"local", "joint", "vector", "amplified"}
+        `ldp_linucb`, `jdp_linucb`, or a protocol of `shuffle_linucb`.
+    horizon : int
+        Number of plays T, at least 1.
+    dim : int
+        Features d, at least 1.
+    epsilon : float
+        Privacy budget of one user, in (0, inf]; inf: no noise.
+    delta : float
+        The delta of the claim, in (0, 1).
+    feature_norm : float, default 1.0
+        The largest norm L > 0 of a feature.
+    theta_bound : float, optional
+        Bound B > 0 on the norm of theta. The default: 1 / L.
+    tree : {"binary", "blt", "honaker", "square_root", "banded"}, default "blt"
+        The form of the running sums; of kind "joint" only.
+    window : int, optional
+        Users W of a batch, at least 1; of kinds "vector" and "amplified" only. The default: max(20, ceil sqrt(T)), at
+        most T.
+
+    Returns
+    -------
+    dict
+        `diagonal`, `off_diagonal` and `vector`: standard deviations of one draw of noise on x x' and on x y (kind
+        "vector": of one user's share, in the units of x x' and x y); `ridge` and `ridge_root`, of rho_t = ridge +
+        ridge_root sqrt(t); `base` and `quartic`, of the width base + quartic t^(1/4); `trials`: binomial trials of
+        one user (kind "vector", else 0); `spend`: the epsilon that is spent.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside these ranges.
+
+    References
+    ----------
+    Ours: docs/formulas/ldp_contextual.md#exact-presets
+
+    Examples
+    --------
+    >>> found = exact_tuning("local", 20_000, 5, 1.0, 5e-5)
+    >>> [round(found[name], 5) for name in ("diagonal", "ridge_root", "base", "quartic", "spend")]
+    [7.11895, 22.51209, 3.4431, 17.43498, 1.0]
+    """
+    choice("kind", kind, ("local", "joint", "vector", "amplified"))
+    horizon, dim = integer("horizon", horizon, 1), integer("dim", dim, 1)
+    epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False)
+    delta = number("delta", delta, 0.0, 1.0, open_low=True, open_high=True)
+    norm = number("feature_norm", feature_norm, 0.0, open_low=True)
+    bound = 1 / norm if theta_bound is None else number("theta_bound", theta_bound, 0.0, open_low=True)
+    users = batch_of(horizon) if window is None else integer("window", window, 1, horizon)
+    common, trials = (horizon, dim, epsilon, delta, norm, bound), 0
+    if kind == "joint":
+        sums = running_sums(choice("tree", tree, ("binary", *COUNTED)), horizon)
+        tuning = exact_joint(*common, sums)
+        moved = moment_sensitivity(norm, norm**2) * sums.column_norm
+        spend = gaussian_epsilon(moved, tuning.diagonal, delta) if tuning.diagonal else math.inf
+    elif kind == "vector":
+        tuning, code = exact_vector(*common, users)
+        trials = int(code.trials) // users
+        spend = vector_epsilon(code, moment_sensitivity(1.0), entries(dim), delta)
+    else:
+        scale = exact_scale(kind, dim, epsilon, delta, norm, users)
+        tuning = exact_local(scale, horizon, dim, norm, bound)
+        spend = spent_by_users(kind, scale, dim, delta, norm, users)
+    numbers = {name: float(getattr(tuning, name)) for name in Tuning._fields[:-1]}
+    return numbers | {
+        "base": tuning.width.base, "quartic": tuning.width.quartic, "trials": float(trials), "spend": float(spend),
+    }  # fmt: skip
+
+
+@cache
+def running_sums(form: str, horizon: int) -> Sums:
+    """The binary tree, or a form of `mechanisms.counter`, over so many plays."""
+    if form == "binary":
+        return Sums(math.sqrt(max(horizon.bit_length(), 1)), math.sqrt((horizon + 1).bit_length() - 1))
+    if form == "square_root":  # its numbers are known for horizons that no run of it can have
+        later = np.arange(1.0, horizon)
+        norm = math.sqrt(1 + float(np.sum(np.cumprod((2 * later - 1) / (2 * later)) ** 2)))
+        return Sums(norm, norm)
+    found = counter_form(form, horizon)
+    return Sums(found.column_norm, float(np.max(found.deviation(np.arange(1, horizon + 1)))))
+
+
+def counter_form(form: str, horizon: int) -> Form:
+    """A form of `mechanisms.counter` as `jdp_linucb` has it."""
+    return form_of(form, horizon, "max", 4, 1, 1, None, None, 0.5)
+
+
+def entries(dim: int) -> int:
+    """Entries of a user's pair (x x', x y)."""
+    return dim * (dim + 1) // 2 + dim
+
+
+def batch_of(horizon: int) -> int:
+    """Users of a batch by default: as many as there are batches, and at least 20."""
+    return min(max(20, math.isqrt(horizon - 1) + 1), horizon)
+
+
+def _tail(horizon: int, dim: int) -> float:
+    return math.sqrt(dim) + math.sqrt(2 * math.log(max(horizon, 2)))
+
+
+def _own_width(horizon: int, dim: int, norm: float, ridge: float) -> float:
+    """The part of the width that the rewards' own noise asks for, at the last play's ridge."""
+    growth = dim * math.log1p(horizon * norm**2 / (dim * ridge))
+    return REWARD_SCALE * math.sqrt(2 * math.log(max(horizon, 2)) + growth)
+
+
+def _of_noise(scale: float, dim: int, norm: float, bound: float) -> float:
+    """The deviation of a coordinate of h - H theta, for one draw of noise of x x' and of x y."""
+    return math.sqrt(scale**2 * bound**2 * (1 + 1 / dim) / 2 + (scale / norm) ** 2)
+
+
+def _exact(
+    scale: float, norm: float, ridge: float, root: float, noise: float, horizon: int, dim: int, bound: float
+) -> Tuning:
+    """Noise of every play of standard deviation `noise` a coordinate, under a ridge that grows with it."""
+    own = _own_width(horizon, dim, norm, ridge + root * math.sqrt(horizon))
+    quartic = math.sqrt(root) * bound + noise * _tail(horizon, dim) / math.sqrt(root) if root else 0.0
+    width = Width(norm * bound + own, quartic)
+    return Tuning(scale, scale / math.sqrt(2), scale / norm, ridge, root, width)
+
+
+def exact_local(scale: float, horizon: int, dim: int, norm: float, bound: float) -> Tuning:
+    """Noise of scale s by every user, spherical in the Frobenius norm of x x', and s / L on x y."""
+    root = scale * math.sqrt(2 * dim)
+    return _exact(scale, norm, norm**2, root, _of_noise(scale, dim, norm, bound), horizon, dim, bound)
+
+
+def exact_joint(horizon: int, dim: int, epsilon: float, delta: float, norm: float, bound: float, sums: Sums) -> Tuning:
+    """The same noise on running sums, at a trusted server."""
+    scale = gaussian_scale(moment_sensitivity(norm, norm**2) * sums.column_norm, epsilon, delta, "analytic")
+    ridge = norm**2 + 2 * scale * sums.deviation * math.sqrt(2 * dim)
+    noise = _of_noise(scale, dim, norm, bound) * sums.deviation * _tail(horizon, dim) / math.sqrt(ridge)
+    width = Width(math.sqrt(ridge) * bound + noise + _own_width(horizon, dim, norm, ridge))
+    return Tuning(scale, scale / math.sqrt(2), scale / norm, ridge, 0.0, width)
+
+
+def exact_vector(
+    horizon: int, dim: int, epsilon: float, delta: float, norm: float, bound: float, users: int
+) -> tuple[Tuning, VectorCode]:
+    """Integers of x x' / L^2 and x y / L with the fewest binomial trials that spend at most epsilon."""
+    levels, trials = levels_of(users, dim), exact_trials(dim, epsilon, delta, users)
+    share = math.sqrt(trials * SHARE * (1 - SHARE) + 0.25) / levels  # the noise, and the rounding's at most 1/4
+    root = 2 * share * math.sqrt(dim) * norm**2 if trials else 0.0
+    noise = share * math.sqrt(1 + norm**2 * bound**2)
+    own = _own_width(horizon, dim, norm, norm**2 + root * math.sqrt(horizon))
+    unit = root / norm**2
+    quartic = norm * bound * math.sqrt(unit) + noise * _tail(horizon, dim) / math.sqrt(unit) if trials else 0.0
+    width = Width(norm * bound + own, quartic)
+    scale = share * norm**2 if trials else 0.0
+    return Tuning(scale, scale, scale / norm, norm**2, root, width), VectorCode(1.0, levels, float(users * trials))
+
+
+def levels_of(users: int, dim: int) -> float:
+    """g: into how many levels a coordinate in [0, 1] is rounded."""
+    return float(max(2 * math.sqrt(users), dim, 4))
+
+
+@cache
+def exact_trials(dim: int, epsilon: float, delta: float, users: int) -> int:
+    """The fewest binomial trials of a user with which a batch's sums spend at most epsilon."""
+    if math.isinf(epsilon):
+        return 0
+    moved, levels = moment_sensitivity(1.0), levels_of(users, dim)
+    first = (levels * gaussian_scale(moved, epsilon, delta, "analytic")) ** 2 / (SHARE * (1 - SHARE) * users)
+    return fewest(
+        lambda b: vector_epsilon(VectorCode(1.0, levels, float(users * b)), moved, entries(dim), delta), epsilon, first
+    )
+
+
+def fewest(spent: Callable[[int], float], epsilon: float, first: float) -> int:
+    """The fewest trials that spend at most epsilon, sought from `first` on: epsilon falls about as their root grows.
+
+    Where what is spent does not fall everywhere, which happens at a handful, more may be too little again.
+    """
+    low, high, tried = 0, math.inf, max(1, math.ceil(first))
+    while high - low > 1:
+        if tried > MAX_TRIALS:
+            raise ValueError(f"epsilon = {epsilon:g} needs more than 2^53 binomial trials: raise epsilon")
+        at = spent(tried)
+        low, high = (low, tried) if at <= epsilon else (tried, high)
+        step = tried * (at / epsilon) ** 2 if math.isfinite(at) else 2 * tried
+        tried = int(min(max(math.ceil(step), low + 1), high - 1, 4 * tried))
+    return int(high)
+
+
+def spent_by_users(kind: str, scale: float, dim: int, delta: float, norm: float, users: int) -> float:
+    """The epsilon of one user's noisy pair, alone or in a permuted batch."""
+    if scale == 0:
+        return math.inf
+    moved = moment_sensitivity(norm, norm**2)
+    if kind == "local":
+        return gaussian_epsilon(moved, scale, delta)
+    return amplified_epsilon(moved, scale, users, entries(dim), delta)
+
+
+@cache
+def exact_scale(kind: str, dim: int, epsilon: float, delta: float, norm: float, users: int) -> float:
+    """The least noise of a user that spends at most epsilon, alone or in a permuted batch."""
+    local = gaussian_scale(moment_sensitivity(norm, norm**2), epsilon, delta, "analytic")
+    if kind == "local" or local == 0:
+        return local
+    low, high = local / 64, local
+    for _ in range(60):
+        middle = math.sqrt(low * high)
+        spent = spent_by_users(kind, middle, dim, delta, norm, users)
+        low, high = (low, middle) if spent <= epsilon else (middle, high)
+    return high
