@@ -8,8 +8,9 @@ false alarm; a share of at most 1 - confidence may be.
 `power`: a Laplace mechanism that spends x% more than it claims, audited with n runs: how many audits refute the claim,
 of an eighth as many seeds.
 
-`published`: claims as they were published, with what their releases spend, what an audit of 1,000,000 runs proves, and
-what repairs them.
+`published`: noise of papers, of published code and as recalled that does not keep what it is given, with where it is
+known from (`jaxbandits/provenance.toml`), what its releases spend, what an audit of 1,000,000 runs proves, and what
+repairs it.
 
 Figures are written to `audit.json` and drawn in `audit-power.png`.
 """
@@ -27,6 +28,7 @@ import sweeps
 from scipy.stats import binomtest
 
 import jaxbandits as jb
+from jaxbandits import provenance
 from jaxbandits.auditing import Edit
 from jaxbandits.protocol import Algorithm
 from jaxbandits.reports import layout
@@ -52,9 +54,11 @@ PUBLISHED_RUNS = 1_000_000
 
 
 class Published(NamedTuple):
-    """A claim as it was published, of an algorithm that does what was published."""
+    """A claim, on an algorithm with the noise that is to keep it."""
 
     algorithm: Algorithm
+    # its name in provenance.toml
+    source: str
     # (epsilon, delta)
     claimed: tuple[float, float]
     # epsilon at that delta, by the ledger
@@ -64,16 +68,16 @@ class Published(NamedTuple):
 
 
 def claiming(
-    made: Algorithm, epsilon: float, delta: float, repair: str, whole: bool = False, **guarantee: Any
+    made: Algorithm, source: str, epsilon: float, delta: float, repair: str, whole: bool = False, **guarantee: Any
 ) -> Published:
     """The claim, put on an algorithm that spends something else. guarantee: fields of its `Guarantee`, replaced."""
     spent = made.guarantee.spend(made.params)[0]
     claim = made.guarantee._replace(spend=lambda params: (epsilon, delta), **guarantee)
-    return Published(made._replace(guarantee=claim), (epsilon, delta), float(spent), repair, whole)
+    return Published(made._replace(guarantee=claim), source, (epsilon, delta), float(spent), repair, whole)
 
 
 def published() -> dict[str, Published]:
-    """Claims by name."""
+    """What is audited, by name."""
     users, linear = {"num_arms": 4, "dim": 2}, {"actions": np.eye(2), "horizon": 400, "noise_scale": 0.3}
     agents = {
         "num_agents": 1, "num_arms": 4, "dim": 2, "horizon": 40, "window": 1, "aggregate": "mean", "privacy": "tree",
@@ -84,44 +88,44 @@ def published() -> dict[str, Published]:
     asked = asked._replace(guarantee=a.byzantine_ucb(**agents).guarantee)
     noiseless = a.dist_elimination(num_arms=4, horizon=400, epsilon=1.0)
     noiseless = noiseless._replace(params=noiseless.params._replace(mechanism_scale=0.017 / 2.83))
-    unbounded = a.phased_elimination(**linear, epsilon=1.0)
+    unbounded = a.robust_elimination(**linear, num_batches=3, epsilon=1.0)
     return {
-        "FedUCB: rounds when the determinant has grown (Dubey and Pentland 2020)": Published(
-            asked, (1.0, 1e-3), math.inf, "`byzantine_ucb(schedule=\"fixed\")`"
+        "FedUCB: rounds when the determinant has grown": Published(
+            asked, "fed_ucb_rounds", (1.0, 1e-3), math.inf, "`byzantine_ucb(schedule=\"fixed\")`"
         ),
-        "Joint privacy of published code: a simplified tree": claiming(
-            a.jdp_linucb(**users, **published, epsilon=1.0, tree="simplified"), 1.0, 0.1,
-            "`jdp_linucb(preset=\"exact\")`", whole=True,
+        "JDP: simplified tree": claiming(
+            a.jdp_linucb(**users, **published, epsilon=1.0, tree="simplified"),
+            "jdp_linucb_code", 1.0, 0.1, "`jdp_linucb(preset=\"exact\")`", whole=True,
         ),
-        "Linear elimination: Laplace noise on rewards without a bound": claiming(
-            unbounded, 1.0, 0.0, "bounded rewards: `linear_arms(noise=\"rademacher\")`", bound=math.inf
+        "Robust elimination: Laplace noise on rewards without a bound": claiming(
+            unbounded, "robust_elimination", 1.0, 0.0, "bounded rewards: `linear_arms(noise=\"rademacher\")`",
+            bound=math.inf,
         )._replace(spent=math.inf),
-        "Dist-DP-SE: the sampler of published code": claiming(
-            noiseless, 1.0, 0.0, "`dist_elimination`, whose noise has the paper's law"
-        ),
-        "DP-DPE: classic Gaussian formula at a large epsilon": claiming(
-            a.private_elimination(**linear, mechanism="gaussian", epsilon=10.0, delta=1e-3, sampling_scale=0.2),
-            10.0, 1e-3, "`adac_gope`, whose Gaussian noise is exact",
+        "Dist-DP-SE: the code's sampler": claiming(
+            noiseless, "dist_elimination_code", 1.0, 0.0, "`dist_elimination`, whose noise has the paper's law"
         ),
         "LDP-LinUCB: reference preset": claiming(
-            a.ldp_linucb(**users, **published, epsilon=1.0), 1.0, 0.1, "`ldp_linucb(preset=\"exact\")`"
+            a.ldp_linucb(**users, **published, epsilon=1.0), "ldp_linucb_code", 1.0, 0.1,
+            "`ldp_linucb(preset=\"exact\")`",
         ),
-        "Joint privacy: reference preset": claiming(
-            a.jdp_linucb(**users, **published, epsilon=2.0, tree="binary"), 2.0, 0.1, "`jdp_linucb(preset=\"exact\")`"
+        "JDP: reference preset on a binary tree": claiming(
+            a.jdp_linucb(**users, **published, epsilon=2.0, tree="binary"),
+            "jdp_linucb_binary", 2.0, 0.1, "`jdp_linucb(preset=\"exact\")`",
         ),
-        "Locally private generalised UCB: paper's calibration": claiming(
-            a.online_ucb(**users, horizon=40, epsilon=10.0, delta=0.1, calibration="paper"), 10.0, 0.1,
+        "OnlineUCB: Algorithm 1's noise at a large ε": claiming(
+            a.online_ucb(**users, horizon=40, epsilon=10.0, delta=0.1, calibration="paper"), "online_ucb", 10.0, 0.1,
             "`online_ucb(calibration=\"exact\")`",
         ),
     }  # fmt: skip
 
 
 def audited(seeds: int) -> dict[str, Any]:
-    """What is claimed, spent and proven, claim by claim. One audit each, whatever `seeds`."""
+    """What is asked, spent and proven, noise by noise. One audit each, whatever `seeds`."""
     found = {}
     for name, one in published().items():
         told = jb.audit(one.algorithm, runs=PUBLISHED_RUNS, whole=one.whole)
         found[name] = {
+            "source": one.source,
             "claimed": one.claimed,
             "spent": one.spent if math.isfinite(one.spent) else "inf",
             "proven": told.epsilon_lower,
@@ -187,16 +191,18 @@ def power_table(found: dict[str, Any]) -> str:
 
 
 def published_table(found: dict[str, Any]) -> str:
-    """Claims."""
+    """Noise that does not keep what it is given."""
     lines = [
-        "| published claim | claimed ε | δ | spent ε | audited ε at least | the audit | repair |",
-        "|---|---:|---:|---:|---:|---|---|",
+        "| noise | known from | asked ε | δ | spent ε | audited ε at least | the audit | repair |",
+        "|---|---|---:|---:|---:|---:|---|---|",
     ]
     for name, row in found.items():
         epsilon, delta = row["claimed"]
         spent = "∞" if row["spent"] == "inf" else f"{row['spent']:.4g}"
         says = "**refutes**" if row["refuted"] else "does not refute"
-        lines.append(f"| {name} | {epsilon:g} | {delta:g} | {spent} | {row['proven']:.2f} | {says} | {row['repair']} |")
+        known = provenance.records()[row["source"]].known_from()
+        cells = (name, known, f"{epsilon:g}", f"{delta:g}", spent, f"{row['proven']:.2f}", says, row["repair"])
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 

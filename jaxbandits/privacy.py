@@ -5,13 +5,12 @@ from __future__ import annotations
 import html
 import math
 import warnings
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jaxbandits import catalogue
+from jaxbandits import catalogue, provenance
 from jaxbandits.mechanisms.composition import SIMULATED, Event, claimed_epsilon, compose, gdp, zcdp
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.selection import markdown as cells
-from jaxbandits.sweeps.grid import signature_of
 from jaxbandits.sweeps.simulate import built_parts
 from jaxbandits.sweeps.spent import overspent, spent
 from jaxbandits.typing import AlgorithmFactory, EnvironmentFactory
@@ -141,73 +140,64 @@ def ledger(
     )
 
 
-_PAPERS = {
-    "Asi et al. 2025": ("private_batched", "ldp_exp3", "bandit_to_experts", "local_exp4", "batched_exp4"),
-    "Wu et al. 2023": (
-        "prm_elimination", "prm_ucb", "prm_thompson", "dp_se", "adap_ucb", "adap_kl_ucb", "dprse", "ldp_ucb",
-    ),
-    "Azize et al. 2025": ("dp_klucb", "dp_imed"),
-    "Hu and Hegde 2022": ("lazy_dp_ts",),
-    "Hu et al. 2025": ("dp_ts_ucb",),
-    "Ou et al. 2024": ("gdp_thompson",),
-    "Azize and Basu 2023": ("adac_ucb", "adac_gope", "adac_oful"),
-    "Chowdhury and Zhou 2023": ("dist_elimination",),
-    "Zhou and Zhang 2024 (setting)": ("local_robust_elimination",),
-    "Robust linear bandits": (
-        "robust_elimination", "phased_elimination", "private_elimination", "median_elimination", "trimmed_elimination",
-    ),
-    "Byzantine-robust federated bandits": ("byzantine_ucb",),
-    "Locally private linear bandits": (
-        "online_ucb", "bandit_combiner", "doubling", "ldp_linucb", "jdp_linucb", "shuffle_linucb", "linear_thompson",
-        "epsilon_greedy",
-    ),
-}  # fmt: skip
-
-
-def _paper(name: str) -> str:
-    """The paper of an algorithm, or the one that compares with it."""
-    return next((paper for paper, names in _PAPERS.items() if name in names), "")
-
-
 def table() -> pd.DataFrame:
     """Every private algorithm of the catalogue: the budget asked for, and what published and own noise deliver.
 
     Returns
     -------
     pandas.DataFrame
-        One row for each algorithm. `claimed` is the epsilon asked for. `printed` is the epsilon of
-        `calibration="paper"` where there is that choice, on the paper's rewards: infinite where Laplace or Gaussian
-        noise is put on unbounded ones. `here` is that of the defaults, on rewards within the guarantee's bound, at
-        `delta`.
+        One row for each algorithm, in the order of `provenance.toml`. `source` is whose algorithm it is. `claimed` is
+        the epsilon asked for. `printed` is what the constants of a paper spend on that paper's rewards: infinite where
+        Laplace or Gaussian noise is put on unbounded ones, NaN where nobody here has read a text that prints them, or
+        where the text claims nothing about this epsilon. `here` is that of the defaults, on rewards within the
+        guarantee's bound, at `delta`.
 
     Examples
     --------
     >>> table().columns.tolist()
-    ['paper', 'algorithm', 'model', 'unit', 'claimed', 'printed', 'here', 'delta']
+    ['source', 'algorithm', 'model', 'unit', 'claimed', 'printed', 'here', 'delta']
     """
     import pandas as pd
 
     rows = []
-    for name, example in catalogue.ALGORITHMS.items():
+    for name in catalogue.ALGORITHMS:
         here = catalogue.case(name)[0]
         claim = here.guarantee
         if claim.model == "none":
             continue
-        printed = here
-        if "calibration" in signature_of(example.algorithm)[0]:
-            with warnings.catch_warnings():  # the table itself says what they warn of
-                warnings.simplefilter("ignore", UserWarning)
-                printed = catalogue.case(name, calibration="paper")[0]
-        spent = ledger(printed).epsilon if math.isinf(claim.bound) else math.inf
         epsilon, delta = here.guarantee.spend(here.params)
         rows.append({
-            "paper": _paper(name), "algorithm": name, "model": claim.model, "unit": claim.unit, "claimed": asked(here),
-            "printed": spent, "here": float(epsilon), "delta": float(delta),
+            "source": _source(name, here.config), "algorithm": name, "model": claim.model, "unit": claim.unit,
+            "claimed": asked(here), "printed": _printed(name, asked(here)), "here": float(epsilon),
+            "delta": float(delta),
         })  # fmt: skip
-    order = ["", *_PAPERS]
+    order = list(dict.fromkeys(record.algorithm for record in provenance.records().values()))
     return pd.DataFrame(rows).sort_values(
-        "paper", key=lambda names: names.map(order.index), kind="stable", ignore_index=True
+        "algorithm", key=lambda names: names.map(order.index), kind="stable", ignore_index=True
     )
+
+
+def _source(name: str, config: dict[str, Any]) -> str:
+    """Whose algorithm this is: the nearest record to these arguments, what was read first, that has a publication."""
+
+    def far(record: provenance.Record) -> tuple[bool, int]:
+        other = any(config.get(key) != value for key, value in record.settings.items())
+        return other, provenance.KINDS.index(record.kind)
+
+    found = sorted(provenance.of_algorithm(name), key=far)
+    return next((record.source for record in found if record.source and record.kind != "code, read"), "ours")
+
+
+def _printed(name: str, epsilon: float) -> float:
+    """What an algorithm of the catalogue spends with the constants that a paper prints, NaN where none does."""
+    record = provenance.as_printed(name)
+    if record is None or not record.within(epsilon):
+        return math.nan
+    with warnings.catch_warnings():  # the table itself says what they warn of
+        warnings.simplefilter("ignore", UserWarning)
+        printed = catalogue.case(name, **record.settings)[0]
+    unlimited = record.rewards == "unbounded" and math.isfinite(printed.guarantee.bound)
+    return math.inf if unlimited else ledger(printed).epsilon
 
 
 def asked(algorithm: Algorithm) -> float:
@@ -232,15 +222,15 @@ def markdown(frame: pd.DataFrame) -> str:
     Examples
     --------
     >>> print(markdown(table().head(1)))
-    | paper | algorithm | model | neighbours differ in one | claimed ε | as printed | here | δ here |
+    | source | algorithm | model | neighbours differ in one | claimed ε | as printed | here | δ here |
     |---|---|---|---|---:|---:|---:|---:|
     | Asi et al. 2025 | `private_batched` | central | loss vector | 0.2 | 0.2 | 0.2 | 0 |
     <BLANKLINE>
     """
-    rows = [["paper", "algorithm", "model", "neighbours differ in one", "claimed ε", "as printed", "here", "δ here"]]
+    rows = [["source", "algorithm", "model", "neighbours differ in one", "claimed ε", "as printed", "here", "δ here"]]
     for row in frame.itertuples():
-        printed = "∞" if math.isinf(row.printed) else f"{row.printed:.4g}"
+        printed = provenance.UNKNOWN if math.isnan(row.printed) else f"{row.printed:.4g}".replace("inf", "∞")
         unit = row.unit.replace("_", " ")
         spent = [f"{row.claimed:.4g}", printed, f"{row.here:.4g}", f"{row.delta:.3g}"]
-        rows.append([row.paper, f"`{row.algorithm}`", row.model, unit, *spent])
+        rows.append([row.source, f"`{row.algorithm}`", row.model, unit, *spent])
     return f"{cells(rows, right=4)}\n"

@@ -24,6 +24,8 @@ import jaxbandits
 home = pathlib.Path(jaxbandits.__file__).parent
 assert home == pathlib.Path(sys.argv[1]) / "jaxbandits", f"imported from {home}"
 assert (home / "py.typed").exists(), "py.typed is missing from the wheel"
+from jaxbandits import provenance
+assert provenance.records(), "provenance.toml is missing from the wheel"
 PYTHON
 "$work/venv/bin/jaxbandits" run quickstart.toml --out out --seeds 16
 for file in config.toml results.nc summary.csv provenance.json; do

@@ -2,7 +2,8 @@
 
 A page is docs/reproductions/<paper>.md. What a study writes stands between `<!-- PAPER/FIGURE: begin -->` and
 `<!-- PAPER/FIGURE: end -->`; the text around it is written by hand. Pictures and their data are
-docs/figures/<PAPER>/<FIGURE>-<name>.png and .csv.
+docs/figures/<PAPER>/<FIGURE>-<name>.png and .csv. What another page shows of a study is written there from that data,
+between marks of its own (`QUOTED`).
 """
 
 import re
@@ -10,10 +11,12 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 from jaxbandits.papers.study import Reproduction, claims_table
 from jaxbandits.searching import WorstCase
+from jaxbandits.selection import markdown
 from jaxbandits.version import __version__
 
 
@@ -59,7 +62,44 @@ def write(name: str, done: Reproduction, docs: Path) -> list[Path]:
     directory = docs / "figures" / paper
     directory.mkdir(parents=True, exist_ok=True)
     pictures = [path for path in done.paths if path.stem in done.figures and path.suffix in (".png", ".csv")]
-    return [page, *(Path(shutil.copyfile(path, directory / f"{figure}-{path.name}")) for path in pictures)]
+    copied = [Path(shutil.copyfile(path, directory / f"{figure}-{path.name}")) for path in pictures]
+    return [page, *copied, *quote(name, docs)]
+
+
+def regret_by_budget(data: Path) -> str:
+    """Regret at equal true budget, from the data of its picture: a row for each epsilon."""
+    frame = pd.read_csv(data)
+    curves = frame[frame["epsilon"].notna() & (frame["kind"] == "algorithm")]
+    curves = curves.pivot_table(index="epsilon", columns="algorithm", values="centre", sort=False).dropna(axis=1)
+    head = ["ε truly spent", *curves.columns]
+    rows = [[f"{epsilon:g}", *(f"{x:,.0f}" for x in row)] for epsilon, *row in curves.itertuples()]
+    return markdown([head, *rows], right=len(head))
+
+
+# study -> the page that quotes it, the picture whose data it quotes, and the table made from them
+QUOTED = {"ldp-contextual/equal-budget": ("privacy.md", "budget", regret_by_budget)}
+
+
+def quoted(name: str, docs: Path) -> str:
+    """What another page shows of a study, with its marks."""
+    _, picture, table = QUOTED[name]
+    begin, end = marks(f"{name}, {picture}")
+    paper, figure = name.split("/")
+    return f"{begin}\n{table(docs / 'figures' / paper / f'{figure}-{picture}.csv')}\n{end}"
+
+
+def quote(name: str, docs: Path) -> list[Path]:
+    """Put what another page shows of a study into that page; the paths written."""
+    if name not in QUOTED:
+        return []
+    page, picture, _ = QUOTED[name]
+    begin, end = (re.escape(mark) for mark in marks(f"{name}, {picture}"))
+    before, found = (docs / page).read_text(encoding="utf-8"), quoted(name, docs)
+    after, times = re.subn(rf"^{begin}$.*?^{end}$", lambda _: found, before, flags=re.M | re.S)
+    if times != 1:
+        raise ValueError(f"{docs / page}: {times} places for what it quotes of {name}: give it one pair of marks")
+    (docs / page).write_text(after, encoding="utf-8")
+    return [docs / page]
 
 
 def how_it_was_run(name: str, done: Reproduction) -> str:

@@ -89,12 +89,19 @@ def test_shown_linear_arms_pay_what_they_show():
         shown_linear(actions=actions, theta=[-0.6, 0.8])
 
 
-def test_a_verdict_on_what_is_spent_follows_from_composition_or_from_the_audit():
-    row = {"mechanism": "LDP-UCB", 0.1: 0.1, 1.0: 1.0, 10.0: 10.0, "exact": True, "audited": 0.9}
+def test_a_verdict_on_what_is_spent_needs_a_paper_that_was_read_and_keeps_to_its_range():
+    row = {"group": "rewards", "mechanism": "AdaP-UCB", 0.1: 0.1, 1.0: 1.0, 10.0: 10.0, "exact": True, "audited": 0.9}
     assert named_epsilon._spending(row).holds is True
     assert named_epsilon._spending(row | {10.0: 10.2}).holds is False
-    assert named_epsilon._spending(row | {10.0: 10.2, "mechanism": "DP-DPE, Gaussian"}).holds is True  # proved to 1
-    assert named_epsilon._spending(row | {10.0: 10.2, "mechanism": "OnlineUCB, printed"}).holds is False
+    bounded = row | {"mechanism": "local EXP4"}  # for epsilon up to 1
+    assert named_epsilon._spending(bounded | {10.0: 10.2}).holds is True
+    assert named_epsilon._spending(bounded | {1.0: 1.1}).holds is False
     assert named_epsilon._spending(row | {1.0: 3.0, "exact": False}).holds is None  # a bound, and 0.9 is proven
     assert named_epsilon._spending(row | {1.0: 3.0, "exact": False, "audited": 1.3}).holds is False
-    assert named_epsilon._spending(row | {"mechanism": "OnlineUCB, exact", 1.0: 3.0}).holds is None  # ours
+    for group, mechanism, paper in (
+        ("linear", "DP-DPE, Gaussian", "-"),  # recalled
+        ("users", "OnlineUCB, noise of the code's LDP", "-"),
+        ("users", "OnlineUCB, reward only, classic", ""),  # ours
+    ):
+        claim = named_epsilon._spending(row | {"group": group, "mechanism": mechanism, 1.0: 3.0})
+        assert claim.holds is None and claim.paper == paper

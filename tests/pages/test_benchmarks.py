@@ -285,11 +285,11 @@ def test_what_a_gpu_run_reports(benchmarks, monkeypatch, tmp_path):
     assert "`ucb1 64`: no time was left" in (tmp_path / "report.md").read_text()
 
 
-# ---- published claims
+# ---- noise that does not keep what it is given
 
 
 @pytest.mark.dealt(8)
-def test_published_claims_that_do_not_hold(benchmarks):
+def test_noise_that_does_not_keep_what_it_is_given(benchmarks):
     import audit
 
     import jaxbandits as jb

@@ -214,7 +214,46 @@ def test_cells_of_a_library_are_looked_up(comparison, tmp_path):
 def test_the_pages_have_the_rows_of_the_file(comparison):
     rows = comparison.rows()
     assert comparison.table(rows) in (ROOT / "docs" / "comparison.md").read_text()
+    for words in (comparison.sentences(), comparison.others()):
+        assert words in (ROOT / "docs" / "comparison.md").read_text()
     short = comparison.short_table(rows)
     assert short in (ROOT / "README.md").read_text()
-    assert len(short.splitlines()) == 12  # ten rows
+    assert len(short.splitlines()) == 14  # twelve rows
     assert re.search(r"\| no \|", short.splitlines()[2])  # and what is missing here is among them
+
+
+def test_sentences_say_what_the_table_says(comparison):
+    answers = comparison.answers()
+    assert [line for one in comparison.rows("sentence") for line in comparison.wrong_of_sentence(one, answers)] == []
+    assert all(one["cells"] for one in comparison.rows("sentence"))
+    sentence = {"text": "Take obp. Or not.", "cells": {"EXP3": {"obp": "yes"}, "no row": {"ours": "no"}}}
+    wrong = comparison.wrong_of_sentence(sentence, answers)
+    assert wrong == ["Take obp: EXP3: obp is no, not yes", "Take obp: no row: ours is None, not no"]
+
+
+def test_libraries_without_a_column_are_looked_up(comparison, tmp_path):
+    assert [one["library"] for one in comparison.rows("other")] == list(comparison.OTHERS)
+    (tmp_path / "envs").mkdir()
+    (tmp_path / "envs" / "arms.py").write_text("class Testbed:\n    'draws rewards'\n")
+    other = {"library": "river", "has": ["envs/arms.py:class_Testbed"], "lacks": "privacy"}
+    assert comparison.wrong_of_other(other, tmp_path) == []
+    assert comparison.wrong_of_other(other | {"has": ["envs/arms.py:class_Arms"]}, tmp_path) == [
+        "river 0.26.1: envs/arms.py:class_Arms"
+    ]
+    assert comparison.wrong_of_other(other | {"lacks": "rewards"}, tmp_path) == [
+        "river 0.26.1: 'rewards' is in envs/arms.py"
+    ]
+    assert comparison.wrong_of_other(other | {"within": "agents"}, tmp_path) == [
+        f"river 0.26.1: no Python files in {tmp_path / 'agents'}"
+    ]
+
+
+def test_sources_may_be_given_several_times(comparison, tmp_path, monkeypatch, capsys):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.py").write_text("")
+    seen = []
+    monkeypatch.setattr(comparison, "folders", lambda given: seen.extend(given) or {})
+    given = ["--source", f"river={tmp_path / 'one'}", "--source", f"gobrec={tmp_path / 'two'}"]
+    assert comparison.main(["--check", *given]) == 0
+    assert seen == given[1::2] and "0 wrong" in capsys.readouterr().out

@@ -251,7 +251,9 @@ def online_ucb(
     gradient_bound : {"practical", "theory"}, default "practical"
         Which G of `theory.online_ucb_gradient_bound` to use.
     failure_prob : float, optional
-        The failure probability beta, in (0, 1]. The default: 1 / horizon.
+        The failure probability beta, in (0, 1]. The default: 1 / horizon. It enters the width's logarithm, and with the
+        default width it is the probability of nothing: the true parameter left some set of a run in 1,000 of 1,000 runs
+        at 0.05 (`docs/reproductions/across.md`, coverage).
     power : float, default 0.25
         The exponent of horizon^-power, with which `min_eigenvalue` is compared; at least 0.
     feature_norm : float, default 1.0

@@ -223,7 +223,9 @@ def prm_elimination(
         Largest share alpha of contaminated rewards that the learner believes in: in [0, 1/2), with central moments in
         [0, 0.133).
     failure_prob : float, optional
-        Failure probability delta of one confidence bound, in (0, 1). Default: 1 / horizon, and 1/2 at horizon 1.
+        Failure probability delta of one confidence bound, in (0, 1). Default: 1 / horizon, and 1/2 at horizon 1. It is
+        one with ``radius="explicit"``; at the default scales of ``"order"`` the first block's mean left its set in up
+        to 565 of 1,000 runs at 0.05 (`docs/reproductions/across.md`, coverage).
     radius : {"order", "explicit"}, default "order"
         The confidence radius beta. ``"order"``: the paper's three orders times `sampling_scale`, `privacy_scale`
         and `corruption_scale`. ``"explicit"``: all constants from a proof of this package, wider; it needs no part

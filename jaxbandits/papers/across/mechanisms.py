@@ -1,4 +1,7 @@
-"""Every private mechanism of the five papers that this package has, at one named epsilon."""
+"""Every private mechanism of the five papers that this package has, at one named epsilon.
+
+Each names its record in provenance.toml, from which follow what the study may hold against it and up to which epsilon.
+"""
 
 import warnings
 from collections.abc import Callable
@@ -6,34 +9,40 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from jaxbandits import algorithms as a
-from jaxbandits import catalogue
+from jaxbandits import catalogue, provenance
 from jaxbandits.protocol import Algorithm, Environment
 
 DELTA = 1e-3  # of every claim that has one, but where a case says otherwise
+WINDOW = 20  # users of a batch in the shuffle model, as in the code of Chowdhury and Zhou
 NAMED = (0.1, 1.0, 10.0)
 
 
 class Mechanism(NamedTuple):
-    """A published mechanism, as a case of the catalogue."""
+    """A mechanism as a case of the catalogue, and whose it is."""
 
-    algorithm: str  # its name in the catalogue
+    source: provenance.Record
     changes: Callable[[float], dict[str, Any]]  # named epsilon -> arguments that replace the catalogue's
     environment: Callable[[], Environment] | None = None  # the rewards it is published for, where not the catalogue's
 
     def built(self, epsilon: float) -> tuple[Algorithm, Environment]:
         """The algorithm that is given this epsilon, and where it plays."""
+        settings = {**self.source.settings, **self.changes(epsilon)}
         with warnings.catch_warnings():  # of what the study's table is about to say
             warnings.simplefilter("ignore", UserWarning)
-            algorithm, environment = catalogue.case(self.algorithm, **self.changes(epsilon))
+            algorithm, environment = catalogue.case(self.source.algorithm, **settings)
         return algorithm, environment if self.environment is None else self.environment()
 
 
-def _pure(name: str, **more: Any) -> Mechanism:
-    return Mechanism(name, lambda epsilon: {"epsilon": epsilon, **more})
+def _mechanism(record: str, changes: Callable[[float], dict[str, Any]], *environment: Any) -> Mechanism:
+    return Mechanism(provenance.records()[record], changes, *environment)
 
 
-def _approximate(name: str, **more: Any) -> Mechanism:
-    return _pure(name, delta=DELTA, **more)
+def _pure(record: str, **more: Any) -> Mechanism:
+    return _mechanism(record, lambda epsilon: {"epsilon": epsilon, **more})
+
+
+def _approximate(record: str, **more: Any) -> Mechanism:
+    return _pure(record, delta=DELTA, **more)
 
 
 def _batches(epsilon: float) -> dict[str, Any]:
@@ -42,15 +51,15 @@ def _batches(epsilon: float) -> dict[str, Any]:
 
 
 def _user(epsilon: float, **more: Any) -> Any:
-    return partial(a.online_ucb, epsilon=epsilon, delta=DELTA, learner="ogd", **more)
+    return partial(a.online_ucb, epsilon=epsilon, delta=DELTA, calibration="exact", learner="ogd", **more)
 
 
 SUB_GAUSSIAN = partial(catalogue.linear, noise="gaussian")
 
 LOSSES = {
-    "HTINF in batches": Mechanism("private_batched", _batches),
+    "HTINF in batches": _mechanism("private_batched", _batches),
     "LDP-EXP3": _pure("ldp_exp3"),
-    "experts as arms": Mechanism(
+    "experts as arms": _mechanism(
         "bandit_to_experts", lambda epsilon: {"base": partial(a.private_batched, base=a.htinf, **_batches(epsilon))}
     ),
     "local EXP4": _pure("local_exp4"),
@@ -68,50 +77,44 @@ REWARDS = {
     "LDP-UCB, flipped bits": _pure("ldp_ucb", mechanism="randomized_response"),
 }  # Wu et al. and those it compares with
 LINEAR = {
-    "M1, sub-Gaussian rewards": Mechanism("robust_elimination", lambda epsilon: {"epsilon": epsilon}, SUB_GAUSSIAN),
+    "M1, sub-Gaussian rewards": _mechanism("robust_elimination", lambda epsilon: {"epsilon": epsilon}, SUB_GAUSSIAN),
     "M1, rewards in [-1, 1]": _pure("robust_elimination"),
-    "M2, sub-Gaussian rewards": Mechanism(
+    "M2, sub-Gaussian rewards": _mechanism(
         "robust_elimination", lambda epsilon: {"epsilon": epsilon, "model": "M2"}, SUB_GAUSSIAN
     ),
     "M2, rewards in [-1, 1]": _pure("robust_elimination", model="M2"),
     "phased elimination": _pure("phased_elimination"),
-    "central, Laplace": _pure("private_elimination", mechanism="laplace", delta=None, num_batches=3),
-    "DP-DPE, Gaussian": _approximate("private_elimination"),
+    "central, Laplace": _pure("private_elimination_laplace", delta=None, num_batches=3),
+    "DP-DPE, Gaussian": _approximate("private_elimination_gaussian"),
     "bucket medians": _pure("median_elimination"),
     "trimmed means": _pure("trimmed_elimination"),
 }  # Charisopoulos et al. and those it compares with; rewards lie in [-1, 1] where the name does not say otherwise
 MESSAGES = {
-    "Byzantine-UCB, printed": _approximate("byzantine_ucb", calibration="paper"),
-    "Byzantine-UCB, zCDP": _approximate("byzantine_ucb", calibration="zcdp"),
-    "Byzantine-UCB, exact": _approximate("byzantine_ucb"),
-    "Byzantine-UCB, increments": _approximate("byzantine_ucb", privacy="increment"),
+    "Byzantine-UCB, reconstructed": _approximate("byzantine_ucb_reconstructed"),
+    "Byzantine-UCB, zCDP": _approximate("byzantine_ucb_ours", calibration="zcdp"),
+    "Byzantine-UCB, exact": _approximate("byzantine_ucb_ours", calibration="exact"),
+    "Byzantine-UCB, increments": _approximate("byzantine_ucb_ours", calibration="exact", privacy="increment"),
 }  # Jadbabaie et al.
 USERS = {
-    "OnlineUCB, printed": _approximate("online_ucb", calibration="paper"),
-    "OnlineUCB, published code": _approximate("online_ucb", calibration="reference"),
-    "OnlineUCB, exact": _approximate("online_ucb"),
-    "OnlineUCB, reward only, printed": _approximate("online_ucb", calibration="paper", private_features=False),
-    "OnlineUCB, reward only, exact": _approximate("online_ucb", private_features=False),
-    "doubling, exact": Mechanism("doubling", lambda epsilon: {"base": _user(epsilon)}),
-    "combiner, exact": Mechanism(
+    "OnlineUCB, printed": _approximate("online_ucb"),
+    "OnlineUCB, noise of the code's LDP": _approximate("online_ucb_comparator_noise"),
+    "OnlineUCB, exact": _approximate("online_ucb_ours", calibration="exact"),
+    "OnlineUCB, reward only, classic": _approximate("online_ucb_ours", calibration="paper", private_features=False),
+    "OnlineUCB, reward only, exact": _approximate("online_ucb_ours", calibration="exact", private_features=False),
+    "doubling, exact": _mechanism("doubling", lambda epsilon: {"base": _user(epsilon)}),
+    "combiner, exact": _mechanism(
         "bandit_combiner", lambda epsilon: {
             "epsilon": epsilon, "bases": [_user(epsilon), partial(a.doubling, base=_user(epsilon))],
         },
     ),
-    "LDP-LinUCB": _approximate("ldp_linucb"),
-    "JDP-LinUCB, published tree": _approximate("jdp_linucb", tree="simplified"),
-    "JDP-LinUCB, binary tree": _approximate("jdp_linucb"),
-    "SDP, amplified": _approximate("shuffle_linucb", protocol="amplified", window=20),
-    "SDP, vector": _approximate("shuffle_linucb", window=20),
-}  # the locally private paper and those it compares with  # fmt: skip
+    "LDP-LinUCB, code": _approximate("ldp_linucb_code"),
+    "LDP-LinUCB, constants recalled": _approximate("ldp_linucb"),
+    "JDP-LinUCB, code": _approximate("jdp_linucb_code"),
+    "JDP-LinUCB, code's scale, binary tree": _approximate("jdp_linucb_binary"),
+    "JDP-LinUCB, constants recalled": _approximate("jdp_linucb"),
+    "SDP-Amp, code": _approximate("shuffle_linucb_code", protocol="amplified", window=WINDOW),
+    "SDP-Amp, constants recalled": _approximate("shuffle_linucb", window=WINDOW),
+    "SDP-Vec, code": _approximate("shuffle_linucb_code", protocol="vector", window=WINDOW),
+}  # the locally private paper and those it compares with; code: that of Chowdhury and Zhou  # fmt: skip
 
 GROUPS = {"rewards": LOSSES | REWARDS, "linear": LINEAR | MESSAGES, "users": USERS}
-
-# Calibrations of this package, which no paper claims anything about.
-OURS = (
-    "Byzantine-UCB, zCDP", "Byzantine-UCB, exact", "Byzantine-UCB, increments", "OnlineUCB, exact",
-    "OnlineUCB, reward only, exact", "JDP-LinUCB, binary tree", "doubling, exact", "combiner, exact", "bucket medians",
-    "trimmed means",
-)  # fmt: skip
-# The classic formula for Gaussian noise where its publication restricts epsilon to where it is proved, up to 1.
-PROVED_TO_1 = ("DP-DPE, Gaussian",)

@@ -16,7 +16,7 @@ from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits import privacy
 from jaxbandits.auditing.audit import audit
-from jaxbandits.papers.across.mechanisms import DELTA, GROUPS, NAMED, OURS, PROVED_TO_1
+from jaxbandits.papers.across.mechanisms import DELTA, GROUPS, NAMED
 from jaxbandits.papers.across.shown_linear import shown_linear
 from jaxbandits.papers.robust_linear.instance import batches, unit
 from jaxbandits.papers.study import Claim, Evidence, Exact, Interval, Results, Study, Sweep
@@ -175,18 +175,18 @@ def claims(results: Results) -> list[Claim]:
 
 
 def _spending(row: dict[Any, Any]) -> Claim:
+    """What is spent beside its name: a verdict on what a paper was read to claim, at every epsilon it claims it for."""
     label, audited = row["mechanism"], row["audited"]
-    ratio = max(row[x] / x for x in NAMED if x <= 1 or label not in PROVED_TO_1)
+    source = GROUPS[row["group"]][label].source
+    ratio = max((row[x] / x for x in NAMED if source.within(x)), default=math.nan)
     parts = [f"{row[x]:.3g} at {x:g}".replace("inf", "∞") for x in NAMED]
     parts += [] if math.isnan(audited) else [f"audited at least {audited:.3g} at {AUDITED:g}"]
     evidence: Evidence | None = None
-    if label not in OURS and (ratio <= 1 + ROUNDING or row["exact"]):
+    if source.read and (ratio <= 1 + ROUNDING or row["exact"]):
         evidence = Exact(ratio, at_most=1 + ROUNDING)
-    elif label not in OURS and not math.isnan(audited):
+    elif source.read and source.within(AUDITED) and not math.isnan(audited):
         evidence = Interval("proven spent", audited, math.inf, at_most=AUDITED)
-    paper = "at most what is named" + (" (proved up to 1)" if label in PROVED_TO_1 else "")
-    paper = "" if label in OURS else paper
-    return Claim(f"ε spent by {label}", paper, ", ".join(parts), evidence)
+    return Claim(f"ε spent by {label}", source.said("at most what is named"), ", ".join(parts), evidence)
 
 
 def _compared(problem: str, final: xr.DataArray, ours: str, theirs: str) -> Claim:

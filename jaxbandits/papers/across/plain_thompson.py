@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from jaxbandits import algorithms as a
-from jaxbandits import privacy
+from jaxbandits import privacy, provenance
 from jaxbandits.auditing.audit import audit
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.reports import plot
@@ -66,7 +66,7 @@ def claims(results: Results) -> list[Claim]:
         )
         entries.append(Claim(f"{label}: Gaussian privacy", "", measured))
     plain = results["claims"].query("form == 'plain' and horizon == 10000").iloc[0]
-    said = "of the order 1, constants hidden"
+    said = provenance.records()["gdp_thompson"].said("of the order 1")
     entries.append(Claim("plain: g over √T at T = 10,000", said, f"{plain['g'] / math.sqrt(10_000):.3f}"))
     for row in results["audits"].to_dict("records"):
         measured = f"claimed {row[CLAIMED]:.3g}, proven {row[PROVEN]:.3g}"

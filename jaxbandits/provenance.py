@@ -1,0 +1,120 @@
+"""Where the constants come from that this package calls somebody's: the records of provenance.toml.
+
+Whatever a page or a table says of other people's work goes through here: `as_printed` says which constants are printed
+in a text that was read, and `Record.said` what may be written under "the paper says".
+"""
+
+import tomllib
+from collections.abc import Mapping
+from fnmatch import fnmatch
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+READ = "paper, read"
+KINDS = (READ, "paper, second-hand", "code, read", "recalled", "ours")
+UNKNOWN = "-"  # what a table says where nobody has read the paper
+
+
+class Record(NamedTuple):
+    """Where one constant comes from, and what its author claims."""
+
+    name: str
+    # one of KINDS
+    kind: str
+    # the publication or the repository; empty where there is none
+    source: str
+    # theorem, algorithm or file
+    where: str
+    # what is claimed, in one line
+    claims: str
+    # page and section of docs/formulas
+    formulas: str
+    # name in the catalogue; empty for a record of a study's rows
+    algorithm: str = ""
+    # arguments that give these constants
+    settings: Mapping[str, Any] = MappingProxyType({})
+    # the largest epsilon that is claimed, None without a limit, and the range in words
+    up_to: float | None = None
+    range: str = ""
+    # "unbounded": the author's rewards differ by any amount
+    rewards: str = "bounded"
+    # study (`*`: any) -> beginnings of statements
+    studies: Mapping[str, list[str]] = MappingProxyType({})
+
+    @property
+    def read(self) -> bool:
+        """Whether the paper's own text was read."""
+        return self.kind == READ
+
+    def within(self, epsilon: float) -> bool:
+        """Whether the author's claim is about this epsilon."""
+        return self.up_to is None or epsilon <= self.up_to
+
+    def said(self, claim: str) -> str:
+        """What a table may say under "the paper says": the claim and its range, nothing where it is ours, else "-".
+
+        >>> records()["batched_exp4"].said("at most what is named")
+        'at most what is named (ε ≤ 1, δ ≤ 1)'
+        >>> records()["dp_se"].said("at most what is named"), records()["ldp_ucb"].said("at most what is named")
+        ('-', '')
+        """
+        if not self.read:
+            return "" if self.kind == "ours" else UNKNOWN
+        return f"{claim} ({self.range})" if self.range else claim
+
+    def known_from(self) -> str:
+        """Kind and source in a few words.
+
+        >>> records()["fed_ucb_rounds"].known_from()
+        'recalled: Dubey and Pentland 2020'
+        """
+        return f"{self.kind}: {self.source}" if self.source else self.kind
+
+
+@cache
+def records() -> dict[str, Record]:
+    """Every record by its name, in the order of the file.
+
+    Raises
+    ------
+    ValueError
+        A kind that there is not.
+    """
+    text = (Path(__file__).parent / "provenance.toml").read_text(encoding="utf-8")
+    found = {name: Record(name=name, **fields) for name, fields in tomllib.loads(text).items()}
+    for record in found.values():
+        if record.kind not in KINDS:
+            raise ValueError(f"provenance.toml: {record.name}: kind = {record.kind!r} is none of {', '.join(KINDS)}")
+    return found
+
+
+def of_algorithm(name: str) -> list[Record]:
+    """The records of an algorithm of the catalogue."""
+    return [record for record in records().values() if record.algorithm == name]
+
+
+def as_printed(name: str) -> Record | None:
+    """The record of the constants that a text prints for an algorithm, None where no such text was read.
+
+    >>> as_printed("robust_elimination").where.split(";")[0], as_printed("median_elimination")
+    ('Theorems 1.3 and 1.4', None)
+    """
+    return next((record for record in of_algorithm(name) if record.read), None)
+
+
+def of_row(study: str, statement: str) -> list[Record]:
+    """The records of a row of a study's table: one, if provenance.toml is right.
+
+    >>> [record.name for record in of_row("byzantine/rate", "exponent of T, mean, α = 0")]
+    ['byzantine']
+    """
+    return [
+        record
+        for record in records().values()
+        if any(
+            fnmatch(study, pattern) and statement.startswith(tuple(beginnings))
+            for pattern, beginnings in record.studies.items()
+        )
+    ]
