@@ -29,8 +29,6 @@ def lay_out(app, doctree, docname):
             said = next(row.children[PARTS.index("word")].findall(nodes.strong), None)
             word = said.astext() if said else ""
             row["classes"].append("said-" + re.sub(r"[^a-z]+", "-", word))
-            if word:
-                row["ids"].append(nodes.make_id(f"{table.parent['ids'][0]}-{row.children[0].astext()}"))
 
 
 def setup(app):
