@@ -140,7 +140,8 @@ def test_the_catalogue_has_every_algorithm_and_its_cost(site):
     assert float(re.sub(r"<.*?>", "", found["ucb1"][5])) > 0
 
 
-NARROWEST = "Math.min(...[...document.querySelectorAll('table.claims img')].map((x) => x.getBoundingClientRect().width))"
+NARROWEST = """Math.min(...[...document.querySelectorAll("table.claims img")].map(
+    (image) => image.getBoundingClientRect().width))"""
 PAGES = ("index", "gallery/index", "guides/choosing", "catalogue", "api/objects/jaxbandits.sweep")
 # a click on a heading sorts up, a second one down, and a chosen model leaves its rows
 SORTS = """(() => {
