@@ -16,7 +16,7 @@ INSTALLED := .venv/.installed
 # bury the names of those that fail.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --disable-warnings
 
-.PHONY: demo quick test pages exhaustive test-matrix lowest pins planted fuzz bench gpu-static reproductions docs notebooks lint types wheel clean
+.PHONY: demo quick test pages exhaustive test-matrix lowest pins planted fuzz bench gpu-static reproductions verdicts docs notebooks lint types wheel clean
 .DEFAULT_GOAL := quick
 
 demo: $(INSTALLED)
@@ -71,6 +71,10 @@ bench: $(INSTALLED)
 # STUDY: a paper, or PAPER/FIGURE.
 reproductions: $(INSTALLED)
 	$(BIN)/jaxbandits reproduce $(or $(STUDY),all) --full --docs docs
+
+# The words of the papers' claims, from docs/verdicts.toml, into the page of verdicts and the reproductions.
+verdicts: $(INSTALLED)
+	$(BIN)/python -m jaxbandits.papers.verdicts docs
 
 # What every algorithm would do on a GPU. It is also compiled for one where JAX's CUDA plugin is installed (docs/performance.md).
 gpu-static: $(INSTALLED)

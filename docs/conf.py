@@ -26,6 +26,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "api_pages",
     "algorithm_catalogue",
+    "claim_cards",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_build", "_ext", "_templates"]

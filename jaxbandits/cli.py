@@ -426,13 +426,14 @@ def reproduce(given) -> int:
         written = sorted({path.name for path in done.paths})
         print(f"{time.perf_counter() - began:.1f} s; written to {done.paths[-1].parent}: {', '.join(written)}")
         if given.docs:
-            print(f"and into {', '.join(map(str, pages.write(name, done, given.docs)))}")
+            paths = pages.write(name, done, given.docs, verdicts.worded(name, given.docs))
+            print(f"and into {', '.join(map(str, paths))}")
         if not given.full:
             print(
                 "This was the quick size, too small for the paper's claims: --full runs the sizes of the documentation."
             )
     if given.docs:
-        print(f"and the verdicts into {verdicts.write(given.docs, papers.known())}")
+        print(f"and the verdicts into {verdicts.write(given.docs, papers.known())[0]}")
     return 0
 
 

@@ -8,7 +8,6 @@ from importlib import import_module
 from jaxbandits.papers.study import (
     Claim,
     Exact,
-    Exponent,
     Interval,
     Search,
     Study,
@@ -33,7 +32,6 @@ __all__ = [
     "PAPERS",
     "Claim",
     "Exact",
-    "Exponent",
     "Interval",
     "Search",
     "Study",

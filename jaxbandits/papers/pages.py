@@ -8,6 +8,7 @@ between marks of its own (`QUOTED`).
 
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -52,10 +53,13 @@ def written(name: str, docs: Path) -> str:
     return found[0]
 
 
-def write(name: str, done: Reproduction, docs: Path) -> list[Path]:
-    """Put a study's full run into its page and its pictures and their data beside; the paths written."""
+def write(name: str, done: Reproduction, docs: Path, about: Callable[[str], str] = lambda statement: "") -> list[Path]:
+    """Put a study's full run into its page and its pictures and their data beside; the paths written.
+
+    `about`: the claim of a line and its word (`verdicts.worded`).
+    """
     page, (begin, end) = page_of(name, docs), marks(name)
-    block = f"{begin}\n{claims_table(done.claims)}\n\n{how_it_was_run(name, done)}\n{end}"
+    block = f"{begin}\n{claims_table(done.claims, about)}\n\n{how_it_was_run(name, done)}\n{end}"
     before = f"{begin}{written(name, docs)}{end}"
     page.write_text(page.read_text(encoding="utf-8").replace(before, block), encoding="utf-8")
     paper, figure = name.split("/")

@@ -62,9 +62,6 @@ class Search(NamedTuple):
     settings: dict[str, Any]  # arguments of `jb.worst_case`
 
 
-MIN_DECADES = 2.0  # of the axis along which an exponent is fitted, for a verdict
-
-
 class Exact(NamedTuple):
     """A value that no draw enters, and the limits that the paper sets it."""
 
@@ -83,29 +80,17 @@ class Interval(NamedTuple):
     at_most: float = math.inf
 
 
-class Exponent(NamedTuple):
-    """The 95% interval of a log-log slope, its bias, the axis it was fitted along, and the exponent that is stated.
+Evidence: TypeAlias = Exact | Interval
 
-    The bias is how far the slope may be from that of a longer axis: `papers.tables.exponent` estimates it.
-    """
-
-    low: float
-    high: float
-    bias: float
-    first: float  # the ends of the axis, positive
-    last: float
-    at_least: float = -math.inf
-    at_most: float = math.inf
-
-
-Evidence: TypeAlias = Exact | Interval | Exponent
+CLAIM_COLUMNS = ["", "the paper says", "we measure", "here", "the claim"]
 
 
 class Claim(NamedTuple):
     """One line of the table "the paper says, we measure".
 
-    A verdict is never given by hand: it follows from `evidence`, what can contradict the statement. Without evidence,
-    where the evidence leaves it open, and in a quick run there is none.
+    Whether it holds is never given by hand: that follows from `evidence`, what can contradict the statement. Without
+    evidence, where the evidence leaves it open, and in a quick run it is not said. Which numbered claim of the paper a
+    line is about, and what became of that claim, is in docs/verdicts.toml.
     """
 
     statement: str
@@ -340,15 +325,15 @@ def crossing(x: Vector, difference: Vector) -> float:
 def judged(claims: list[Claim], *, full: bool) -> list[Claim]:
     """The claims of a study with their intervals in what is measured; those of a quick run lose their evidence.
 
-    This is the rule of docs/reproductions.md: a verdict needs a statement that can fail and evidence against which it
-    could, and a quick run gives none.
+    This is the rule of docs/reproductions.md: "yes" and "no" need a statement with a number that can fail and evidence
+    against which it could, and a quick run gives neither.
 
     Raises
     ------
     ValueError
-        Evidence without a statement of the paper or without a limit, an interval that is none, a bias that is none.
+        Evidence without a statement of the paper or without a limit, an interval that is none.
     TypeError
-        Evidence that is no Exact, Interval or Exponent, such as a verdict given by hand.
+        Evidence that is no Exact or Interval, such as a verdict given by hand.
     """
     return [_judged(claim, full) for claim in claims]
 
@@ -357,10 +342,10 @@ def _judged(claim: Claim, full: bool) -> Claim:
     evidence, name = claim.evidence, f"claim {claim.statement!r}"
     if evidence is None:
         return claim
-    if not isinstance(evidence, Exact | Interval | Exponent):
+    if not isinstance(evidence, Exact | Interval):
         raise TypeError(
-            f"{name}: evidence = {evidence!r} is no verdict's ground: give Exact, Interval or Exponent, or leave it "
-            "out, and the table says '-'"
+            f"{name}: evidence = {evidence!r} is no verdict's ground: give Exact or Interval, or leave it out, and "
+            "the table says '-'"
         )
     if not claim.paper:
         raise ValueError(f"{name}: paper is empty: write what it states, or leave evidence out")
@@ -378,13 +363,6 @@ def _judged(claim: Claim, full: bool) -> Claim:
             f"{name}: low = {evidence.low} and high = {evidence.high} are no interval: give it from several seeds, "
             "or leave evidence out"
         )
-    if isinstance(evidence, Exponent):
-        if not 0 <= evidence.bias < math.inf:
-            raise ValueError(f"{name}: bias = {evidence.bias} is none: estimate it with papers.tables.exponent")
-        if not 0 < evidence.first <= evidence.last:
-            raise ValueError(
-                f"{name}: first = {evidence.first} and last = {evidence.last} are no axis: give its positive ends"
-            )
     shown = claim._replace(measured="; ".join(part for part in (claim.measured, _interval_text(evidence)) if part))
     return shown if full else shown._replace(evidence=None)
 
@@ -392,25 +370,14 @@ def _judged(claim: Claim, full: bool) -> Claim:
 def _interval_text(evidence: Evidence) -> str:
     if isinstance(evidence, Exact):
         return ""
-    limits = f"[{number_text(evidence.low)}, {number_text(evidence.high)}]"
-    if isinstance(evidence, Interval):
-        return f"{evidence.what} {limits}"
-    return f"exponent {limits} over {_decades(evidence):.1f} decades, bias {evidence.bias:.2f}"
-
-
-def _decades(evidence: Exponent) -> float:
-    return math.log10(evidence.last / evidence.first)
+    return f"{evidence.what} [{number_text(evidence.low)}, {number_text(evidence.high)}]"
 
 
 def _verdict(evidence: Evidence) -> bool | None:
     if isinstance(evidence, Exact):
         low = high = evidence.value
-    elif isinstance(evidence, Interval):
-        low, high = evidence.low, evidence.high
-    elif _decades(evidence) < MIN_DECADES - 1e-9:
-        return None
     else:
-        low, high = evidence.low - evidence.bias, evidence.high + evidence.bias
+        low, high = evidence.low, evidence.high
     if evidence.at_least <= low and high <= evidence.at_most:
         return True
     return False if high < evidence.at_least or low > evidence.at_most else None
@@ -437,15 +404,14 @@ def number_text(x: float) -> str:
     return f"{x:,.0f}" if abs(x) >= 100 else f"{x:.3g}"
 
 
-def claims_table(claims: list[Claim]) -> str:
+def claims_table(claims: list[Claim], about: Callable[[str], str] = lambda statement: "") -> str:
     """The claims as Markdown.
 
-    The last column is "-" where the paper's statement cannot be decided here, and empty where it says nothing.
+    The fourth column is "-" where the paper's statement cannot be decided here, and empty where it says nothing. There
+    is a fifth where `about`, a function of the statement, knows the paper's numbered claim and its word.
     """
     words = {True: "yes", False: "**no**", None: "-"}
-    return markdown(
-        [
-            ["", "the paper says", "we measure", "holds"],
-            *([c.statement, c.paper, c.measured, words[c.holds] if c.paper else ""] for c in claims),
-        ]
-    )
+    rows = [[c.statement, c.paper, c.measured, words[c.holds] if c.paper else "", about(c.statement)] for c in claims]
+    if any(row[-1] for row in rows):
+        return markdown([CLAIM_COLUMNS, *rows])
+    return markdown([["", "the paper says", "we measure", "holds"], *(row[:-1] for row in rows)])

@@ -8,7 +8,7 @@ import pandas as pd
 import xarray as xr
 
 from jaxbandits import statistics
-from jaxbandits.papers.study import Exponent
+from jaxbandits.papers.study import number_text
 from jaxbandits.selection import final_regret, grid_dims, tidy
 from jaxbandits.statistics import mean_interval
 from jaxbandits.typing import Tensor
@@ -45,24 +45,22 @@ def ratios(final: xr.DataArray, ours: str, theirs: str, key: str = "epsilon") ->
     return ", ".join(parts)
 
 
-def exponent(
-    ds: xr.Dataset, over: str, *, sign: int = 1, at_least: float = -math.inf, at_most: float = math.inf
-) -> tuple[float, Exponent]:
-    """The log-log slope of one algorithm's final regret along a key, and the evidence that it is.
+def exponent(ds: xr.Dataset, over: str, *, sign: int = 1) -> tuple[float, str]:
+    """The log-log slope of one algorithm's final regret along a key, and its interval, decades and bias in words.
 
     Its bias is the distance between the slope along the whole key and that along its upper half (its lower one where
-    `sign` is -1, towards which the regret grows). It needs three values of the key at least.
+    `sign` is -1, towards which the regret grows). It needs three values of the key at least. An order has no constant,
+    so that no slope decides about it: this is what stands beside it.
     """
     ordered = ds.sortby(over, ascending=sign > 0)
-    values = ordered[over].values
+    values = np.asarray(ordered[over].values, np.float64)
     if len(values) < 3:
         raise ValueError(f"over = {over!r} has {len(values)} values: an exponent and its bias need three")
     row = statistics.slope(ordered, over=over).iloc[0]
     end = statistics.slope(ordered.isel({over: slice((len(values) - 1) // 2, None)}), over=over).iloc[0]
-    low, high = sorted((sign * row.ci_low, sign * row.ci_high))
-    ends = sorted((float(values[0]), float(values[-1])))
-    bias = abs(float(end.slope) - float(row.slope))
-    return sign * float(row.slope), Exponent(float(low), float(high), bias, ends[0], ends[1], at_least, at_most)
+    low, high = (number_text(float(x)) for x in sorted((sign * row.ci_low, sign * row.ci_high)))
+    decades, bias = math.log10(values.max() / values.min()), abs(float(end.slope) - float(row.slope))
+    return sign * float(row.slope), f"exponent [{low}, {high}] over {decades:.1f} decades, bias {bias:.2f}"
 
 
 def share_text(share: float) -> str:

@@ -1,29 +1,42 @@
-"""The page of verdicts, docs/verdicts.md: every numbered claim of the papers in one table.
+"""What became of every numbered claim of the papers: the page docs/verdicts.md, and the word of each claim elsewhere.
 
-The rows are in docs/verdicts.toml. What was measured is not written there: the page quotes the tables in
-docs/reproductions and the audit's table in docs/privacy.md, which the studies and the audit write.
+The claims are in docs/verdicts.toml, with the lines of the studies' tables that are about each. From it are written the
+page and the last column of the tables in docs/reproductions, so that a claim has one word. What was measured is not
+written there: the page quotes those tables, and the audit's table in docs/privacy.md.
+
+`python -m jaxbandits.papers.verdicts docs` writes both, without running a study.
 """
 
 import re
+import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from jaxbandits import theory
+from jaxbandits import papers, theory
 from jaxbandits.papers import pages
-from jaxbandits.papers.study import Study
+from jaxbandits.papers.study import CLAIM_COLUMNS, Study
 
+PROVED, REACHED, NOT_CONTRADICTED = "proved or enumerated here", "reached", "not contradicted"
+NOT_READABLE, NOT_SETTLED, NO_CLAIM = "cannot be read from our copy", "not settled", "no claim"
 WORDS = (
-    "holds",
-    "holds under a reading that the paper does not state",
-    "cannot be decided at sizes that can be simulated",
+    PROVED,
+    REACHED,
+    NOT_CONTRADICTED,
+    "holds under a reading",
+    "true from a range on",
     "fails",
-    "not settled here",
+    "fails; true of another algorithm",
+    "cannot be decided",
+    NOT_READABLE,
+    NOT_SETTLED,
+    NO_CLAIM,
 )
+NO_FIGURE_CHANGES = (PROVED, NOT_READABLE, NOT_SETTLED, NO_CLAIM)
+NEAR = 0.5  # of its bound: an instance at this share of it has reached it
 BEGIN, END = "<!-- verdicts: begin -->", "<!-- verdicts: end -->"
-THUMBNAIL = 140  # pixels wide
-HEADINGS = ["", "the paper says", "verdict", "why, and under which reading", "measured", ""]
+HEADINGS = ["", "the paper says", "verdict", "why, and under which reading", "measured", "what would change it", ""]
 
 
 class Verdict(NamedTuple):
@@ -33,12 +46,20 @@ class Verdict(NamedTuple):
     claim: str  # in one line
     verdict: str  # one of WORDS
     ground: str  # why; the reading that makes it true; what forbids a decision
-    study: str = ""  # PAPER/FIGURE, where one measures it
-    statement: str = ""  # the row of that study's table that is shown
+    lost: str = ""  # what our copy of the claim has lost
+    would_change: str = ""  # the figure that would have changed the word
+    rows: tuple[str, ...] = ()  # "PAPER/FIGURE: statement" of what is measured about it; * is any text
+    study: str = ""  # PAPER/FIGURE, of the line that is shown
+    statement: str = ""  # that line
     picture: str = ""  # of that study
     bound: str = ""  # one of `BOUNDS`
     audited: str = ""  # an algorithm whose privacy was audited
-    drawn: bool = True  # whether the row that is shown comes from seeds
+    drawn: bool = True  # whether the line that is shown comes from seeds
+
+    def about(self, study: str, statement: str) -> bool:
+        """Whether a line of a study's table is about this claim."""
+        patterns = (pattern.partition(": ")[::2] for pattern in self.rows)
+        return any(name == study and _like(pattern).fullmatch(statement) for name, pattern in patterns)
 
 
 EPSILON, DELTA, ARMS, EXPERTS = 0.1, 1e-5, (8,), (3, 16)  # the sizes of `private-adversarial/price-of-privacy`
@@ -63,14 +84,51 @@ BOUNDS = {
 }
 
 
-def rows(docs: Path) -> dict[str, tuple[str, list[Verdict]]]:
-    """{paper: (title, its rows)}, from docs/verdicts.toml."""
-    read = tomllib.loads((docs / "verdicts.toml").read_text(encoding="utf-8"))["paper"]
-    return {paper["name"]: (paper["title"], [Verdict(**claim) for claim in paper["claim"]]) for paper in read}
+def read(docs: Path) -> dict[str, dict]:
+    """{paper: its record in docs/verdicts.toml: title, numbered, and claim, a list of `Verdict`}."""
+    found = tomllib.loads((docs / "verdicts.toml").read_text(encoding="utf-8"))["paper"]
+    return {paper["name"]: paper | {"claim": [Verdict(**claim) for claim in paper["claim"]]} for paper in found}
 
 
-def write(docs: Path, studies: dict[str, Study]) -> Path:
-    """Write the tables into docs/verdicts.md, between their marks.
+def worded(study: str, docs: Path) -> Callable[[str], str]:
+    """A function of a line's statement: the claim that it is about, and its word; empty where it is about none.
+
+    It raises a ValueError where several claims name the line, which would give it several words.
+    """
+    claims = [(name, row) for name, paper in read(docs).items() for row in paper["claim"]]
+
+    def about(statement: str) -> str:
+        found = [(paper, row) for paper, row in claims if row.about(study, statement)]
+        if len(found) > 1:
+            numbers = ", ".join(row.number for _, row in found)
+            raise ValueError(f"docs/verdicts.toml: {numbers} name {study}: {statement!r}: leave one of them")
+        of_paper = study.split("/")[0]
+        names = [row.number if paper == of_paper else f"{paper}, {row.number}" for paper, row in found]
+        return f"{names[0]}: {found[0][1].verdict}" if found else ""
+
+    return about
+
+
+def reworded(study: str, docs: Path) -> str:
+    """What stands between a study's marks, with the word that each claim has now."""
+    about = worded(study, docs)
+    lines = pages.written(study, docs).splitlines()
+    cells = {i: found for i, line in enumerate(lines) if len(found := _cells(line)) in (4, 5)}
+    words = {i: about(found[0].replace("\\|", "|")) for i, found in cells.items()}
+    if not any(words.values()):
+        return "\n".join(lines) + "\n"
+    for i, found in cells.items():
+        if found[1] == CLAIM_COLUMNS[1]:
+            lines[i] = _line(CLAIM_COLUMNS)
+        elif set(found) == {"---"}:
+            lines[i] = "|" + "---|" * len(CLAIM_COLUMNS)
+        else:
+            lines[i] = _line([*found[:4], words[i]])
+    return "\n".join(lines) + "\n"
+
+
+def write(docs: Path, studies: dict[str, Study]) -> list[Path]:
+    """Write the tables into docs/verdicts.md, between their marks, and each claim's word into the reproductions.
 
     Parameters
     ----------
@@ -81,31 +139,37 @@ def write(docs: Path, studies: dict[str, Study]) -> Path:
 
     Returns
     -------
-    Path
-        The page.
+    list of Path
+        The page, and those of the reproductions.
 
     Raises
     ------
     ValueError
-        The page has no marks, or a row names a study, a statement or an algorithm that is not there.
+        The page has no marks, a row names a study, a statement or an algorithm that is not there, or two claims name
+        the same line.
     """
     page = docs / "verdicts.md"
     text = page.read_text(encoding="utf-8")
     if len(re.findall(f"^{BEGIN}$.*^{END}$", text, flags=re.M | re.S)) != 1:
         raise ValueError(f"{page}: give it one pair of lines, {BEGIN} and {END}")
+    written = {pages.page_of(name, docs): "" for name in studies}
+    for name in studies:
+        path, (begin, end) = pages.page_of(name, docs), pages.marks(name)
+        whole, old = path.read_text(encoding="utf-8"), f"{begin}{pages.written(name, docs)}{end}"
+        path.write_text(whole.replace(old, f"{begin}{reworded(name, docs)}{end}"), encoding="utf-8")
     before, after = text.split(BEGIN)[0], text.split(END)[1]
     page.write_text(f"{before}{BEGIN}\n{tables(docs, studies)}\n{END}{after}", encoding="utf-8")
-    return page
+    return [page, *written]
 
 
 def tables(docs: Path, studies: dict[str, Study]) -> str:
     """A heading, a count and a table for every paper, as Markdown."""
     parts = []
-    for title, claims in rows(docs).values():
+    for paper in read(docs).values():
+        claims = paper["claim"]
         counts = "; ".join(f"{n} {word}" for word in WORDS if (n := sum(row.verdict == word for row in claims)))
-        table = [HEADINGS, ["---"] * len(HEADINGS), *(cells(row, docs, studies) for row in claims)]
-        lines = "\n".join(f"| {' | '.join(line)} |" for line in table)
-        parts.append(f"## {title}\n\n{len(claims)} rows: {counts}.\n\n{lines}")
+        table = [_line(HEADINGS), _line(["---"] * len(HEADINGS)), *(_line(cells(row, docs, studies)) for row in claims)]
+        parts.append(f"## {paper['title']}\n\n{len(claims)} claims. {counts}.\n\n" + "\n".join(table))
     return "\n\n".join(parts)
 
 
@@ -113,10 +177,15 @@ def cells(row: Verdict, docs: Path, studies: dict[str, Study]) -> list[str]:
     """The cells of a row, as Markdown with line breaks and pictures. ValueError where it names what is not there."""
     if row.verdict not in WORDS:
         raise ValueError(f"{row.number}: verdict = {row.verdict!r}: give one of {', '.join(WORDS)}")
+    if bool(row.would_change) == (row.verdict in NO_FIGURE_CHANGES):
+        what = "name the figure that would have changed it" if not row.would_change else "no figure would change it"
+        raise ValueError(f"{row.number}: {row.verdict}, would_change = {row.would_change!r}: {what}")
     measured, picture = [], ""
     if row.study:
         if row.study not in studies:
             raise ValueError(f"{row.number}: there is no study {row.study!r}")
+        if not row.about(row.study, row.statement):
+            raise ValueError(f"{row.number}: rows leave out {row.study}: {row.statement!r}, which it shows")
         measured.append(_measured(row, docs) + (_seeds(studies[row.study]) if row.drawn else ""))
         measured.append(f"`jaxbandits reproduce {row.study} --full`")
         if row.picture:
@@ -124,7 +193,7 @@ def cells(row: Verdict, docs: Path, studies: dict[str, Study]) -> list[str]:
             place = f"figures/{paper}/{figure}-{row.picture}.png"
             if row.picture not in studies[row.study].figures:
                 raise ValueError(f"{row.number}: {row.study} has no picture {row.picture!r}")
-            picture = f'<img src="{place}" alt="{row.number}" width="{THUMBNAIL}">'
+            picture = f"[![{row.number}]({place})]({place})"
     if row.audited:
         measured.append(f"{_audit(row, docs)}; `jaxbandits audit {row.audited}`")
     ground = row.ground
@@ -134,8 +203,38 @@ def cells(row: Verdict, docs: Path, studies: dict[str, Study]) -> list[str]:
         step = 10 ** max(0, len(str(plays)) - 2)
         plays += -plays % step  # two digits, rounded up
         ground += f" With constants the bound is below T only from {plays:,} plays on ({sizes})."
-    texts = [text.replace("|", "\\|").replace("<", "&lt;") for text in (row.number, row.claim, row.verdict, ground)]
-    return [*texts, "<br>".join(measured), picture]
+    claim = f"{row.claim} *[lost in our copy: {row.lost}]*" if row.lost else row.claim
+    word = f"**{row.verdict}**{evidence(row, docs)}"
+    first = [text.replace("|", "\\|").replace("<", "&lt;") for text in (row.number, claim, word, ground)]
+    return [*first, "<br>".join(measured), row.would_change.replace("<", "&lt;"), picture]
+
+
+def evidence(row: Verdict, docs: Path) -> str:
+    """In brackets, how many instances do not contradict a claim, and the largest ratio to its bound among them.
+
+    They are the lines about it that decide: where what is measured could have been outside.
+
+    Raises
+    ------
+    ValueError
+        There are none, one contradicts the claim, or the largest ratio asks for another word.
+    """
+    if row.verdict not in (REACHED, NOT_CONTRADICTED):
+        return ""
+    ratios = []
+    for pattern in row.rows:
+        study = pattern.partition(": ")[0]
+        for found in map(_cells, pages.written(study, docs).splitlines()):
+            if len(found) < 4 or not row.about(study, found[0]) or found[3] not in ("yes", "**no**"):
+                continue
+            ratio = re.search(r"([\d.]+) of (?:it|the bound|the radius)\b", found[2])
+            if found[3] == "**no**" or not ratio:
+                raise ValueError(f"{row.number}: {row.verdict}: {study}: {found[0]!r} has {found[3]}, {found[2]}")
+            ratios.append(float(ratio[1]))
+    if not ratios or (max(ratios) >= NEAR) != (row.verdict == REACHED):
+        raise ValueError(f"{row.number}: {row.verdict}: its lines have ratios {ratios}: {REACHED} is from {NEAR} on")
+    instances = "1 instance" if len(ratios) == 1 else f"{len(ratios)} instances"
+    return f" ({instances}; largest ratio {max(ratios):g})"
 
 
 def useful_from(bound: Callable[[int], float]) -> int:
@@ -155,11 +254,23 @@ def useful_from(bound: Callable[[int], float]) -> int:
 
 def _measured(row: Verdict, docs: Path) -> str:
     """What the page of a study says about the row's statement."""
-    for line in pages.written(row.study, docs).splitlines():
-        found = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
-        if len(found) == 4 and found[0] == row.statement:
+    for found in map(_cells, pages.written(row.study, docs).splitlines()):
+        if len(found) >= 4 and found[0] == row.statement:
             return found[2]
     raise ValueError(f"{row.number}: {pages.page_of(row.study, docs)} has no row {row.statement!r} of {row.study}")
+
+
+def _cells(line: str) -> list[str]:
+    """The cells of a line of a Markdown table, as they are written."""
+    return [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+
+
+def _line(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _like(pattern: str) -> re.Pattern[str]:
+    return re.compile(".*".join(map(re.escape, pattern.split("*"))))
 
 
 def _seeds(study: Study) -> str:
@@ -176,3 +287,7 @@ def _audit(row: Verdict, docs: Path) -> str:
         if len(found) == 8 and found[0] == f"`{row.audited}`":
             return f"audited: at least {found[6]} of a claimed ε of {found[3]} is spent (10⁶ runs, 95%)"
     raise ValueError(f"{row.number}: docs/privacy.md has no audit of {row.audited!r}")
+
+
+if __name__ == "__main__":
+    print("\n".join(map(str, write(Path(sys.argv[1]), papers.known()))))

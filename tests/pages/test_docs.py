@@ -140,6 +140,8 @@ def test_the_catalogue_has_every_algorithm_and_its_cost(site):
     assert float(re.sub(r"<.*?>", "", found["ucb1"][5])) > 0
 
 
+NARROWEST = """Math.min(...[...document.querySelectorAll("table.claims img")].map(
+    (image) => image.getBoundingClientRect().width))"""
 PAGES = ("index", "gallery/index", "guides/choosing", "catalogue", "api/objects/jaxbandits.sweep")
 # a click on a heading sorts up, a second one down, and a chosen model leaves its rows
 SORTS = """(() => {
@@ -169,6 +171,10 @@ def test_pages_look_right_on_a_phone_and_on_a_desk(site):
                 page.open(site / f"{name}.html", width)
                 assert browser.faults(page) == [], (name, width)
                 page.screenshot(shots / f"{name.replace('/', '-')}-{width}.png", whole=False)
+        for width in (390, 1280):  # a claim is a card, and its picture can be seen
+            page.open(site / "verdicts.html", width)
+            assert browser.faults(page) == [] and page.run(NARROWEST) > 250, width
+            page.screenshot(shots / f"verdicts-{width}.png", whole=False)
         page.open(site / "catalogue.html")
         assert page.run(SORTS) == [True] * 4
         assert page.errors == []

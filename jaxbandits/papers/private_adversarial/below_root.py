@@ -15,7 +15,7 @@ import xarray as xr
 
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
-from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep
+from jaxbandits.papers.study import Claim, Results, Study, Sweep, number_text
 from jaxbandits.papers.tables import exponent, ratio_interval
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
@@ -27,7 +27,6 @@ GAPS = [0.1, 0.3, 1.0]
 CENTRAL, LOCAL = "HTINF in batches", "HTINF, noise on every play"
 ALGORITHMS = {CENTRAL: a.private_batched, LOCAL: partial(a.private_batched, window=1)}
 LEARNT = 0.5  # of uniform play's regret: below it an exponent says something about the algorithm
-STAYS = 0.5  # the share of the local algorithm's regret a play that must be left
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
@@ -97,16 +96,16 @@ def claims(results: Results) -> list[Claim]:
             measured = f"regret is below half of uniform play's at {learnt.sizes['horizon']} of {len(results)} horizons"
             entries.append(Claim(statement, paper, measured))
         else:
-            fitted, evidence = exponent(curve(learnt), "horizon", at_most=stated)
-            entries.append(Claim(statement, paper, f"{fitted:.2f}", evidence))
+            fitted, interval = exponent(curve(learnt), "horizon")
+            entries.append(Claim(statement, paper, f"{fitted:.2f}; {interval}"))
     for power in POWERS:
         here = share.sel(algorithm=LOCAL, power=power)
-        ratio, low, high = ratio_interval(here.sel(horizon=last).values, here.sel(horizon=first).values)
-        measured = f"{float(ratio):.2f} of the regret a play is left when T grows {last // first:,}-fold"
-        evidence = Interval("share left", float(low), float(high), at_least=STAYS)
+        ratio, low, high = map(float, ratio_interval(here.sel(horizon=last).values, here.sel(horizon=first).values))
+        measured = f"{ratio:.2f} of the regret a play is left when T grows {last // first:,}-fold"
+        measured += f"; share left [{number_text(low)}, {number_text(high)}]" if power >= 0.5 else ""
         bound = "of order T under local privacy (introduction)" if power >= 0.5 else "√(KT)/ε, below T"
         statement = f"regret a play along ε = T^-{power:g}: {LOCAL}"
-        entries.append(Claim(statement, bound, measured, evidence if power >= 0.5 else None))
+        entries.append(Claim(statement, bound, measured))
     for power in POWERS:
         for label in ALGORITHMS:
             means = share.sel(algorithm=label, power=power).mean("seed")

@@ -177,8 +177,9 @@ def slopes(ds, exponents, key, sign, uniform):
             entries.append(Claim(statement, f"at most {rate:.2f}", measured))
             continue
         learnt_ds = ds.sel({"algorithm": [label], key: learnt})
-        slope, evidence = exponent(learnt_ds, key, sign=sign, at_most=rate)
-        entries.append(Claim(statement, f"at most {rate:.2f}", f"{slope:.2f} over {len(learnt)} points", evidence))
+        slope, interval = exponent(learnt_ds, key, sign=sign)
+        measured = f"{slope:.2f} over {len(learnt)} points; {interval}"
+        entries.append(Claim(statement, f"at most {rate:.2f}", measured))
     return entries
 
 
