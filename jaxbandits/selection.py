@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     Selected = TypeVar("Selected", xr.Dataset, xr.DataArray)
 
 
+# Coordinates along `algorithm` and the grid: what is asked for and spent (`jaxbandits.spending`).
+SPENT = ("epsilon_asked", "epsilon_spent", "delta_spent")
+
+
 def grid_dims(ds: xr.Dataset) -> list[str]:
     """The grid's dimensions, in order: all of `ds.regret`'s but `algorithm`, `seed` and `t`.
 
@@ -68,8 +72,7 @@ def whole(ds: xr.Dataset, function: str) -> xr.Dataset:
                 f"{function}: ds has no {name!r} any more: select with ds.sel or ds.isel without drop=True, "
                 "and do not average first"
             )
-    along_others = ("arm", "arm_name", "epsilon_asked", "epsilon_spent", "delta_spent")
-    scalars = [str(name) for name, c in ds.coords.items() if c.ndim == 0 and name not in along_others]
+    scalars = [str(name) for name, c in ds.coords.items() if c.ndim == 0 and name not in ("arm", "arm_name", *SPENT)]
     if "point" in scalars:  # the keys of a point ride along it
         riders = [name for name in scalars if name not in ("algorithm", "seed", "t", "horizon", "point")]
         ds = ds.drop_vars(riders).expand_dims("point").assign_coords({n: ("point", [ds[n].values[()]]) for n in riders})
@@ -212,7 +215,8 @@ def tidy(like: xr.DataArray, columns: Mapping[Any, Any]) -> pd.DataFrame:
     index = np.indices(like.shape).reshape(like.ndim, math.prod(like.shape))
     frame: dict = {}
     for position, dim in enumerate(like.dims):
-        along = [dim, *(c for c, v in like.coords.items() if c != dim and v.dims == (dim,))]  # tied keys ride along
+        tied = [c for c, v in like.coords.items() if c not in (dim, *SPENT) and v.dims == (dim,)]
+        along = [dim, *tied]  # tied keys ride along
         frame |= {str(c): like[c].values[index[position]] for c in along}
     rows = index.shape[1]
     frame |= {k: np.ravel(v) if np.ndim(v) or rows == 1 else [v] * rows for k, v in columns.items()}

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxbandits.selection import grid_dims, text
+from jaxbandits.selection import SPENT, grid_dims, text
 
 if TYPE_CHECKING:
     import xarray as xr
 
-# Coordinates of a sweep's Dataset, along `algorithm` and the grid.
-ASKED, EPSILON, DELTA = "epsilon_asked", "epsilon_spent", "delta_spent"
-NAMES = (ASKED, EPSILON, DELTA)
+ASKED, EPSILON, DELTA = NAMES = SPENT  # coordinates of a sweep's Dataset
 TOLERANCE = 0.02  # a spend within this share of what was asked for is that
 MOST = 4  # pairs of numbers in a sentence
 

@@ -58,7 +58,9 @@ def cells(results: Results) -> pd.DataFrame:
     """A row for each instance, algorithm and epsilon: `ratio` of regret to the bound, and to that of uniform play."""
     frames = []
     for name, ds in results.items():
-        tied = [key for key in ds.coords if key not in ds.dims and "epsilon" in ds[key].dims]  # of one algorithm each
+        tied = [
+            key for key in ds.coords if key not in (*ds.dims, *SPENT) and "epsilon" in ds[key].dims
+        ]  # of one algorithm each
         frame, means, horizon = regrets(ds.drop_vars(tied)), INSTANCES[name], int(ds.t[-1])
         bound = [theory.private_kl_lower_bound(means, float(x)) * math.log(horizon) for x in frame["epsilon"]]
         uniform = horizon * (max(means) - sum(means) / len(means))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxbandits.reports import layout
-from jaxbandits.selection import text
+from jaxbandits.selection import SPENT, text
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -46,7 +46,7 @@ def value(ds: xr.Dataset, key: str, place: int) -> str:
 
 def riders(ds: xr.Dataset) -> list[str]:
     """The keys of a list of settings."""
-    return [str(name) for name, c in ds.coords.items() if c.dims == ("point",) and name != "point"]
+    return [str(name) for name, c in ds.coords.items() if c.dims == ("point",) and name not in ("point", *SPENT)]
 
 
 def cut(words: str) -> str:
