@@ -14,6 +14,7 @@ from jaxbandits import theory
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import plot
+from jaxbandits.selection import SPENT
 
 # the best in the middle: some algorithms play arm by arm, and barely finish one
 INSTANCES = {"easy": [0.5, 0.375, 0.75, 0.625, 0.25], "hard": [0.7, 0.7, 0.75, 0.7, 0.7]}
@@ -58,9 +59,8 @@ def cells(results: Results) -> pd.DataFrame:
     """A row for each instance, algorithm and epsilon: `ratio` of regret to the bound, and to that of uniform play."""
     frames = []
     for name, ds in results.items():
-        tied = [
-            key for key in ds.coords if key not in (*ds.dims, *SPENT) and "epsilon" in ds[key].dims
-        ]  # of one algorithm each
+        # of one algorithm each
+        tied = [key for key in ds.coords if key not in (*ds.dims, *SPENT) and "epsilon" in ds[key].dims]
         frame, means, horizon = regrets(ds.drop_vars(tied)), INSTANCES[name], int(ds.t[-1])
         bound = [theory.private_kl_lower_bound(means, float(x)) * math.log(horizon) for x in frame["epsilon"]]
         uniform = horizon * (max(means) - sum(means) / len(means))
