@@ -3,7 +3,7 @@
 Figure 1, and which of its claims hold under which reading.
 """
 
-from jaxbandits.papers.ldp_contextual import equal_budget, favourable, figure_1, readings, widths
+from jaxbandits.papers.ldp_contextual import equal_budget, favourable, figure_1, noise_reach, readings, widths
 
 STUDIES = {
     "figure-1": figure_1.STUDY,
@@ -11,4 +11,5 @@ STUDIES = {
     "widths": widths.STUDY,
     "favourable": favourable.STUDY,
     "equal-budget": equal_budget.STUDY,
+    "noise-reach": noise_reach.STUDY,
 }
