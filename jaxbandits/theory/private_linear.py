@@ -153,8 +153,8 @@ def printed_noise_delta(epsilon: Scalar, delta: Scalar, reward_range: Scalar = 1
 
     Examples
     --------
-    >>> round(printed_noise_delta(10.0, 0.1), 6), f"{printed_noise_delta(1.0, 1e-5, 2.0):.6e}"
-    (0.607584, '3.736056e-05')
+    >>> round(printed_noise_delta(10.0, 0.1), 6), round(printed_noise_delta(1.0, 1e-5, 2.0), 9)
+    (0.607584, 3.7361e-05)
     """
     epsilon = number("epsilon", epsilon, 0.0, open_low=True)
     reward_range = number("reward_range", reward_range, 0.0)
