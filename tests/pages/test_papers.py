@@ -662,8 +662,9 @@ LONG = {
     "across/before-after", "across/counting", "across/coverage", "across/named-epsilon", "byzantine/aggregate",
     "byzantine/corruption", "byzantine/episodes", "byzantine/isolated", "byzantine/price", "byzantine/privacy",
     "byzantine/rate", "ldp-contextual/equal-budget", "ldp-contextual/favourable", "ldp-contextual/figure-1",
-    "ldp-contextual/map", "private-adversarial/experts-map", "private-adversarial/price-of-privacy",
-    "robust-linear/breakdown", "robust-linear/dimension", "robust-linear/figure-1", "robust-linear/regret",
+    "ldp-contextual/map", "ldp-contextual/printed-form", "private-adversarial/experts-map",
+    "private-adversarial/price-of-privacy", "robust-linear/breakdown", "robust-linear/dimension",
+    "robust-linear/figure-1", "robust-linear/regret",
 }  # fmt: skip
 
 
