@@ -151,6 +151,7 @@ def parser() -> argparse.ArgumentParser:
     )
     auditing.add_argument("--all", action="store_true", help="every private algorithm of the catalogue")
     auditing.add_argument("--whole", action="store_true", help="look at whole runs, not at their beginning alone")
+    auditing.add_argument("--adaptive", action="store_true", help="inputs react to the arms that were played")
     auditing.add_argument(
         "--runs", metavar="N", type=int, default=1_000_000, help="independent runs each (default: 1000000)"
     )

@@ -66,6 +66,8 @@ class Audit(NamedTuple):
     seed: int
     # one for each delta, the first of which is told above
     bounds: tuple[Bound, ...]
+    # whether inputs reacted to the arms that were played
+    adaptive: bool = False
 
     @property
     def refuted(self) -> bool:
@@ -83,7 +85,9 @@ class Audit(NamedTuple):
         return (
             f"{self.algorithm}: epsilon >= {self.epsilon_lower:.4g} at delta = {self.delta:.3g} "
             f"(confidence {self.confidence:.6g}) {verdict} the claim "
-            f"({epsilon:.4g}, {delta:.3g}), {self.model}, one {self.unit.replace('_', ' ')}; event: {self.event.score}"
+            f"({epsilon:.4g}, {delta:.3g}), {self.model}, one {self.unit.replace('_', ' ')}"
+            + (" of inputs that react to the arms played" if self.adaptive else "")
+            + f"; event: {self.event.score}"
             + "".join(
                 f"; epsilon >= {bound.epsilon_lower:.4g} of {bound.claimed:.4g} at delta = {bound.delta:.3g}"
                 for bound in self.bounds[1:]
@@ -101,6 +105,7 @@ def audit(
     seed: int = 0,
     pairs: Iterable[tuple[Edit, Edit]] | None = None,
     whole: bool = False,
+    adaptive: bool = False,
 ) -> Audit:
     """A lower confidence bound on the epsilon that an algorithm spends, beside what it claims.
 
@@ -124,6 +129,9 @@ def audit(
         Neighbouring inputs to try instead of the catalogue of the guarantee's unit, within what the claim is for.
     whole : bool
         Whether a transcript holds the whole run, of at most 4,096 windows, instead of its beginning.
+    adaptive : bool, default False
+        Whether inputs react to the arms that were played before, as those of an adaptive adversary. For claims about
+        one reward or one loss vector.
 
     Returns
     -------
@@ -134,7 +142,8 @@ def audit(
     ------
     ValueError
         Outside these ranges, for an algorithm without a guarantee, where algorithm and environment do not fit, for
-        shortcut=True (no single reward is drawn), and where a whole run has too many windows.
+        shortcut=True (no single reward is drawn), where a whole run has too many windows, and with `adaptive` for a
+        claim about one user or one message.
 
     Notes
     -----
@@ -144,6 +153,11 @@ def audit(
     Clopper-Pearson bounds on both shares give epsilon >= log((TPR - delta) / FPR), with confidence 1 - (1 - confidence)
     / m where there are m deltas. The pair is that of the first delta. A transcript ends 128 plays after its start (in
     the local model with the fourth message), or with the first release, unless the `whole` run is asked for.
+
+    With `adaptive` the two inputs are two rules: what a play pays follows from the arm that was played before it. They
+    are the same for all plays but one, and the attacker sees the arms besides. Rewards of all other plays are 0, or
+    follow one of two rules of `auditing.Edit`; that is a small part of all adversaries, and a bound that holds for
+    them all is no claim of this audit.
 
     Examples
     --------
@@ -176,14 +190,14 @@ def audit(
     played_in = built_environment or default_environment(algorithm.config)
 
     seeds = Seeds(seed)
-    runner, plays, last, dim = prepared(algorithm, played_in, seeds, runs, whole)
+    runner, plays, last, dim = prepared(algorithm, played_in, seeds, runs, whole, adaptive)
     if pairs is None:
-        candidates = neighbours.edits(guarantee.unit, plays, bound=guarantee.bound, dim=dim)
+        candidates = neighbours.edits(guarantee.unit, plays, bound=guarantee.bound, dim=dim, adaptive=adaptive)
         tried, columns = furthest(runner, candidates, seeds, whole)
         if np.isinf(guarantee.bound) and guarantee.unit in ("loss_vector", "reward"):
             tried = [furthest(runner, neighbours.finer(pair), seeds)[0][0] for pair in tried]
     else:
-        tried = neighbours.checked(pairs, guarantee.unit, last, bound=guarantee.bound, dim=dim)
+        tried = neighbours.checked(pairs, guarantee.unit, last, bound=guarantee.bound, dim=dim, adaptive=adaptive)
         _, columns = furthest(runner, [edit for pair in tried for edit in pair], seeds, whole)
 
     def best_tests(pair: Any, number: int, wanted: list[float]) -> list[scores.Choice]:
@@ -216,6 +230,7 @@ def audit(
         confidence=confidence,
         seed=seed,
         bounds=certified,
+        adaptive=adaptive,
     )
 
 

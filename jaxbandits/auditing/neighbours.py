@@ -3,7 +3,12 @@ message.
 
 A run's input is public except for one `Edit`: contexts are those of an environment under a fixed seed, all other
 rewards are 0. Two edits of the same play are a pair of neighbours. `edits` lists the candidates of a unit; a user's
-own pairs are pairs of `Edit`. Axes: [P] plays of a window, [A] arms, [N] agents, [d] features, [E] edits.
+own pairs are pairs of `Edit`.
+
+Where inputs react, an edit is a rule instead: what a play pays follows from the arms that were played before it. Two
+such edits are neighbours where the rules of all other plays are the same.
+
+Axes: [P] plays of a window, [A] arms, [N] agents, [d] features, [E] edits.
 """
 
 from collections.abc import Iterable
@@ -26,13 +31,18 @@ NUM_ANGLES = 12
 FEATURE_LENGTHS = (1.0, 8.0)
 # Messages that a server has to refuse.
 REFUSED_MESSAGES = ((8.0, 0.0), (0.0, 8.0))
+# What the plays that are not private pay, where inputs react. "zero": nothing. "echo": 1 where the arm before was not
+# arm 0. "chase": 1 for every arm but the one that was played before.
+RULES = ("zero", "echo", "chase")
+# Units whose inputs may react. A user's action may depend on what is private, and agents play several arms at once.
+REACTING_UNITS = ("loss_vector", "reward")
 
 
 class Edit(NamedTuple):
     """What the private part of the input is.
 
     >>> Edit(play=3, reward=1.0)
-    Edit(play=3, reward=1.0, feature=(), message=())
+    Edit(play=3, reward=1.0, feature=(), message=(), otherwise=(), rule=())
     """
 
     play: Any  # int, from 1: the play, or a play of the window, that is private
@@ -40,6 +50,10 @@ class Edit(NamedTuple):
     feature: Any = ()  # [d] of every arm at that play (unit "user"), else ()
     # [2] agent 0's window in units of its plays: <e1, gram e1> and <e1, vector> (unit "message"), else ()
     message: Any = ()
+    # where inputs react: of every arm at that play, where the arm before was not arm 0 (`reward` is for where it was)
+    otherwise: Any = ()
+    # where inputs react: what all other plays pay, one of `RULES`
+    rule: Any = ()
 
 
 class Input(NamedTuple):
@@ -104,7 +118,32 @@ def _corrupt(edit, state, draws, t, payload, seen):
 MESSAGE = Attack(_init, _corrupt)
 
 
-def edits(unit: str, plays: Iterable[int], *, bound: float = float("inf"), dim: int = 0) -> list[Edit]:
+@cache
+def reacting(size: float) -> Attack:
+    """The adversary whose rewards follow from the arms that were played before, as the edit says.
+
+    size: what the rules pay for 1.
+    """
+
+    def init(edit, draws):
+        return jnp.int32(0)  # the arm before the first play
+
+    def corrupt(edit, state, draws, t, payload, view):
+        action = view.action
+        before = jnp.concatenate([state[None], action[:-1]])
+        rules = jnp.stack([jnp.zeros(t.shape, bool), before != 0, action != before])
+        private = jnp.where(before == 0, edit.reward, edit.otherwise)
+        paid = jnp.where(t == edit.play, private, jnp.where(rules[edit.rule], size, 0.0))
+        used = jnp.sum(view.play, dtype=jnp.int32)
+        last = jnp.where(used > 0, action[jnp.maximum(used - 1, 0)], state)
+        return paid.astype(payload.dtype), False, last
+
+    return Attack(init, corrupt)
+
+
+def edits(
+    unit: str, plays: Iterable[int], *, bound: float = float("inf"), dim: int = 0, adaptive: bool = False
+) -> list[Edit]:
     """The candidates of a unit at each of some plays; two of one play are neighbours.
 
     Parameters
@@ -120,6 +159,9 @@ def edits(unit: str, plays: Iterable[int], *, bound: float = float("inf"), dim: 
         `Guarantee.bound`.
     dim : int
         The dimension d of features, for users.
+    adaptive : bool
+        Whether inputs react: every rule of the other plays, and at the private one the same reward whatever was played
+        before, or the opposite one after arm 0. Rewards of any size are tried in steps of 2.
 
     Raises
     ------
@@ -132,9 +174,12 @@ def edits(unit: str, plays: Iterable[int], *, bound: float = float("inf"), dim: 
     [0.0, 1.0, -1.0]
     """
     wide = [float("inf"), float("nan")]
-    sizes = REWARD_SIZES if np.isinf(bound) else [bound]
+    sizes = REWARD_SIZES[:: 4 if adaptive else 1] if np.isinf(bound) else [bound]
     if unit in ("loss_vector", "reward"):
         rewards = [0.0, *sizes, *(-np.asarray(sizes)), *(wide if np.isinf(bound) else [])]
+        if adaptive:
+            pays = [(float(r), float(sign * r)) for r in rewards for sign in ((1, -1) if r else (1,))]
+            return [Edit(int(t), r, otherwise=s, rule=rule) for t in plays for rule in RULES for r, s in pays]
         return [Edit(int(t), float(r)) for t in plays for r in rewards]
     if unit == "user":
         angles = 2 * np.pi * np.arange(NUM_ANGLES) / NUM_ANGLES
@@ -154,21 +199,28 @@ def edits(unit: str, plays: Iterable[int], *, bound: float = float("inf"), dim: 
 
 
 def checked(
-    pairs: Iterable[Any], unit: str, last: int, *, bound: float = float("inf"), dim: int = 0
+    pairs: Iterable[Any], unit: str, last: int, *, bound: float = float("inf"), dim: int = 0, adaptive: bool = False
 ) -> list[tuple[Edit, Edit]]:
     """A user's own pairs, with arrays for sequences.
 
-    last: the last play that a transcript shows; bound and dim as in `edits`. Raises ValueError unless they are
-    neighbours of `unit` that the claim is about.
+    last: the last play that a transcript shows; bound, dim and adaptive as in `edits`. Raises ValueError unless they
+    are neighbours of `unit` that the claim is about.
     """
     shapes = {"feature": (dim,) if unit == "user" else (0,), "message": (2,) if unit == "message" else (0,)}
 
     def one(edit: Edit) -> Edit:
         integer("pairs: play", edit.play, 1, last, remedy="a transcript shows no later one")
-        if bound < np.inf and not abs(edit.reward) <= bound:
+        if adaptive and (edit.rule not in RULES or isinstance(edit.otherwise, tuple)):
             raise ValueError(
-                f"pairs: reward = {edit.reward!r} is beyond the claim, for rewards in [-{bound:g}, {bound:g}]"
+                f"pairs: {edit!r} does not react: give rule, one of {', '.join(map(repr, RULES))}, and otherwise"
             )
+        if not adaptive and (edit.rule, edit.otherwise) != ((), ()):
+            raise ValueError(f"pairs: {edit!r} reacts to what was played: give adaptive=True")
+        for reward in (edit.reward, edit.otherwise) if adaptive else (edit.reward,):
+            if bound < np.inf and not abs(reward) <= bound:
+                raise ValueError(
+                    f"pairs: reward = {reward!r} is beyond the claim, for rewards in [-{bound:g}, {bound:g}]"
+                )
         arrays = {name: np.asarray(getattr(edit, name), np.float32) for name in shapes}
         for name, values in arrays.items():
             if values.shape != shapes[name]:
@@ -180,16 +232,24 @@ def checked(
     for pair in given:
         if len(pair) != 2 or not all(isinstance(edit, Edit) for edit in pair) or pair[0].play != pair[1].play:
             raise ValueError(f"pairs: {pair!r} must be two auditing.Edit of one play: neighbours differ in one")
+        if pair[0].rule != pair[1].rule:
+            raise ValueError(f"pairs: {pair!r} have two rules for the other plays: neighbours differ in one play")
     if not given:
         raise ValueError("pairs is empty: give at least one pair of auditing.Edit, or leave it out")
     return [(one(a), one(b)) for a, b in given]
 
 
 def finer(pair: tuple[Edit, Edit], steps: int = 12) -> list[Edit]:
-    """Edits of rewards between a pair's and the next larger of `REWARD_SIZES`: where exactly does the algorithm clip?
+    """Edits of rewards between a pair's and the next larger that `edits` tries: where exactly does the algorithm clip?
 
     >>> [round(edit.reward, 3) for edit in finer((Edit(1, 1.0), Edit(1, -2.0)), steps=2)]
     [1.0, 1.091, -2.0, -2.181]
     """
+    if pair[0].rule != ():  # the steps of `edits` are four times as wide
+        return [
+            edit._replace(reward=float(edit.reward * factor), otherwise=float(edit.otherwise * factor))
+            for edit in pair
+            for factor in 2.0 ** (np.arange(4 * steps) / (4 * steps))
+        ]
     factors = 2.0 ** (np.arange(steps) / (4 * steps))
     return [edit._replace(reward=float(edit.reward * factor)) for edit in pair for factor in factors]

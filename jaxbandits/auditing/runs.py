@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import jax
@@ -10,7 +12,7 @@ import numpy as np
 
 from jaxbandits import environments
 from jaxbandits.auditing import neighbours
-from jaxbandits.auditing.neighbours import Edit, Input
+from jaxbandits.auditing.neighbours import REACTING_UNITS, RULES, Edit, Input
 from jaxbandits.auditing.transcripts import Setting, clients_alone, lanes, transcripts
 from jaxbandits.mechanisms.composition import view_released
 from jaxbandits.protocol import Algorithm, Environment
@@ -68,8 +70,15 @@ def _stack(edits: list[Edit]) -> Edit:
     def join(*leaves: Any) -> np.ndarray[Any, Any]:
         return np.stack([np.asarray(leaf, np.float32) for leaf in leaves])
 
-    stacked_edits = jax.tree.map(join, *edits)
-    return stacked_edits._replace(play=np.array([edit.play for edit in edits], np.int32))
+    stacked_edits = jax.tree.map(join, *(edit._replace(rule=()) for edit in edits))
+    rules = () if edits[0].rule == () else np.array([RULES.index(edit.rule) for edit in edits], np.int32)
+    return stacked_edits._replace(play=np.array([edit.play for edit in edits], np.int32), rule=rules)
+
+
+@cache
+def _with_actions(view: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
+    """A view and the arms that were played: who made the inputs react to them has seen them."""
+    return lambda message, released, action: (view(message, released, action), action)
 
 
 def default_environment(config: dict[str, Any]) -> Environment:
@@ -87,7 +96,7 @@ def default_environment(config: dict[str, Any]) -> Environment:
 
 
 def prepared(
-    algorithm: Algorithm, environment: Environment, seeds: Seeds, runs: int, whole: bool
+    algorithm: Algorithm, environment: Environment, seeds: Seeds, runs: int, whole: bool, adaptive: bool = False
 ) -> tuple[Runs, list[int], int, int]:
     """How transcripts are made, and what may be private in them.
 
@@ -106,9 +115,15 @@ def prepared(
         )
     dim = shape.shape[-1] if user else 0
     attack = neighbours.MESSAGE if guarantee.unit == "message" else None
+    if adaptive and guarantee.unit not in REACTING_UNITS:
+        raise ValueError(
+            f"adaptive = True: neighbours of {algorithm.version[0]} differ in one {guarantee.unit}, and inputs react "
+            "to the arms that were played only where they differ in one reward or loss vector: leave it out"
+        )
+    reward_attack = neighbours.reacting(min(1.0, guarantee.bound)) if adaptive else None
     sent = guarantee.model in ("local", "shuffle") and guarantee.view is not view_released
     program = clients_alone(algorithm.program) if sent else algorithm.program
-    parts = Parts(program, neighbours.world_of(world, user), None, attack, jnp.float32)
+    parts = Parts(program, neighbours.world_of(world, user), reward_attack, attack, jnp.float32)
     horizon = int(algorithm.config["horizon"])
     schedule = algorithm.schedule
     windows_of_spans = [windows_offered(span) for span in schedule]
@@ -126,13 +141,13 @@ def prepared(
     setting = Setting(
         parts=parts,
         schedule=schedule,
-        view=guarantee.view,
+        view=_with_actions(guarantee.view) if adaptive else guarantee.view,
         windows=min(start, offered),
         horizon=horizon,
         num_arms=environment.facts.get("num_arms", 0),
         sent=sent,
     )
-    first = neighbours.edits(guarantee.unit, [1], bound=guarantee.bound, dim=dim)[:1]
+    first = neighbours.edits(guarantee.unit, [1], bound=guarantee.bound, dim=dim, adaptive=adaptive)[:1]
     probes = seeds.take(8)
     while True:  # short transcripts first: every further span is code to compile
         size = 8 if whole else lanes(runs // 16)
@@ -161,7 +176,10 @@ def prepared(
         )
         if 2 * windows < setting.windows:  # else it is not worth compiling again
             runner = runner._replace(setting=setting._replace(windows=windows))
-    return runner, plays, int(done[:, runner.setting.windows - 1].max()), dim
+    shown = int(done[:, runner.setting.windows - 1].max())
+    if adaptive:  # before the first release there is little to react to
+        plays = sorted({*plays, *(1 + shown * quarter // 4 for quarter in range(1, 4)), shown})
+    return runner, plays, shown, dim
 
 
 def furthest(
@@ -181,8 +199,8 @@ def furthest(
     spread = np.maximum(spread, 1e-6 * np.abs(numbers).max(axis=(0, 1), initial=0) + 1e-30)
     numbers = numbers / spread
     distances: dict[tuple[int, int], float] = {}  # by pair of edits
-    for play in sorted({edit.play for edit in edits}):
-        mine = [i for i, edit in enumerate(edits) if edit.play == play]
+    for play, rule in sorted({(edit.play, edit.rule) for edit in edits}):
+        mine = [i for i, edit in enumerate(edits) if (edit.play, edit.rule) == (play, rule)]
         for power in (1, 2):  # Laplace noise adds up distances, Gaussian noise their squares
             far = np.zeros((len(mine), len(mine)))
             for row, i in enumerate(mine):

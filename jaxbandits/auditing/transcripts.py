@@ -137,7 +137,8 @@ def _one(setting: Setting, case: Case, seed):
 @partial(without_unread, static=(0,))
 def _many(setting: Setting, params, environment, edits, seeds):
     def run(edit, seed):
-        case = Case(environment._replace(edit=edit), (), edit, Clients(params, seed) if setting.sent else params)
+        reacting = edit if setting.parts.reward_attack else ()
+        case = Case(environment._replace(edit=edit), reacting, edit, Clients(params, seed) if setting.sent else params)
         return _one(setting, case, jnp.uint32(0) if setting.sent else seed)
 
     return jax.vmap(run)(edits, seeds)

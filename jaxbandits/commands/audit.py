@@ -25,6 +25,7 @@ def run(given: argparse.Namespace, formats: tuple[str, ...]) -> int:
     cases = (case for name in names for case in (first if name == names[0] else table.cases(name)))
     for report, algorithm in table.audits(
         cases, runs=given.runs, confidence=given.confidence, seed=given.seed, whole=given.whole,
+        adaptive=given.adaptive,
         say=lambda line: print(line, flush=True),
     ):  # fmt: skip
         rows.append(table.row(report, algorithm))

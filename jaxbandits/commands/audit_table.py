@@ -75,6 +75,7 @@ def audits(
     confidence: float,
     seed: int,
     whole: bool = False,
+    adaptive: bool = False,
     say: Callable[[Audit], Any] = print,
 ) -> Iterator[tuple[Audit, Algorithm]]:
     """One audit after another of algorithms in their environments, by label.
@@ -82,7 +83,10 @@ def audits(
     `say` is called with each audit as soon as it is done.
     """
     for label, algorithm, environment in cases:
-        report = audit(algorithm, runs=runs, confidence=confidence, seed=seed, environment=environment, whole=whole)
+        report = audit(
+            algorithm, runs=runs, confidence=confidence, seed=seed, environment=environment, whole=whole,
+            adaptive=adaptive,
+        )  # fmt: skip
         report = report._replace(algorithm=label)
         say(report)
         yield report, algorithm
@@ -110,6 +114,7 @@ def row(report: Audit, algorithm: Algorithm) -> dict[str, Any]:
         "runs": report.runs,
         "confidence": report.confidence,
         "seed": report.seed,
+        "adaptive": report.adaptive,
     }
 
 
@@ -139,6 +144,7 @@ def markdown(frame: pd.DataFrame) -> str:
     method = (
         f"{first.runs:,} runs each, half of them to choose an event; lower bounds of confidence "
         f"{first.confidence:.6g}; seed {first.seed}."
+        + (" Inputs react to the arms that were played." if first.adaptive else "")
     )
     return f"{cells(rows, right=5)}\n\n{method}\n"
 

@@ -4,7 +4,7 @@
 * `byzantine_*`: Jadbabaie, Li, Qian and Tian, Byzantine-robust federated linear bandits.
 * `robust_linear_*`: Robust and private stochastic linear bandits (ICML 2023).
 * `cw_bound`: linear bandits under a budget of corruption.
-* `online_ucb_*`: Improved rate for locally differentially private linear bandits.
+* `online_ucb_*`, `printed_noise_*`: Improved rate for locally differentially private linear bandits.
 * `private_kl_*`, `private_bandit_*`, `private_minimax_*`, `dp_index_bound`, `adac_ucb_bound`: private bandits of today.
 * `local_mean_rate`, `local_robust_rate`: locally private reports of which some are corrupted.
 * `multilayer_bound`, `barbar_bound`: races of arms under a budget of corruption.
@@ -69,6 +69,8 @@ from jaxbandits.theory.private_linear import (
     online_ucb_noise,
     online_ucb_sensitivity,
     online_ucb_width,
+    printed_noise_delta,
+    printed_noise_reach,
 )
 from jaxbandits.theory.robust import private_robust_lower_bound, prm_central_bound, prm_raw_bound
 from jaxbandits.theory.robust_races import barbar_bound, multilayer_bound
@@ -135,6 +137,8 @@ __all__ = [
     "online_ucb_learner_regret",
     "online_ucb_deviation",
     "online_ucb_width",
+    "printed_noise_delta",
+    "printed_noise_reach",
     "counting_error",
     "counting_lower_bound",
     "expected_max",

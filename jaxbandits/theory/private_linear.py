@@ -12,7 +12,7 @@ Formulas: `docs/formulas/ldp_contextual.md#onlineucb`.
 import math
 from typing import Literal
 
-from jaxbandits.mechanisms.gaussian import gaussian_scale
+from jaxbandits.mechanisms.gaussian import gaussian_delta, gaussian_scale
 from jaxbandits.theory.linear_widths import REWARD_SCALE
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import choice, number
@@ -20,6 +20,8 @@ from jaxbandits.validation import choice, number
 CALIBRATIONS = ("exact", "paper", "reference")
 WIDTHS = ("scaled", "theory")
 GRADIENT_BOUNDS = ("practical", "theory")
+REACH = (1e-4, 50.0)  # where `printed_noise_reach` looks for the largest epsilon
+HALVINGS = 60  # of its logarithm: more than a float64 has room for
 
 
 def online_ucb_sensitivity(private_features: bool = True, feature_norm: Scalar = 1.0) -> float:
@@ -112,6 +114,100 @@ def online_ucb_noise(
     if calibration == "reference":
         return float(math.sqrt(math.log(2.5 / delta)) / epsilon)
     return float((2 if private_features else 1) * math.sqrt(2 * math.log(1.25 / delta)) / epsilon)
+
+
+def printed_noise_delta(epsilon: Scalar, delta: Scalar, reward_range: Scalar = 1.0) -> float:
+    """The delta that the printed noise of OnlineUCB truly has for a user's pair at an epsilon.
+
+    Parameters
+    ----------
+    epsilon : float
+        The epsilon that is claimed, in (0, inf).
+    delta : float
+        The delta that is claimed, in (0, 1).
+    reward_range : float, default 1.0
+        Length of the range of rewards, at least 0: 1 for [0, 1], 2 for [-1, 1], as in the paper, 0 where rewards are
+        public.
+
+    Returns
+    -------
+    float
+        The least delta at which the message (x, y), of a feature with `|x|` <= 1 and its reward, is private at
+        `epsilon`.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range.
+
+    Notes
+    -----
+    The printed standard deviation, 2 sqrt(2 log(1.25 / delta)) / epsilon, is that of the classical formula for x and
+    for y apart, each of which moves by 2 at most. The pair moves by sqrt(4 + reward_range^2), and it is one Gaussian
+    release, of which the least delta is known exactly (Balle and Wang 2018, Theorem 8).
+
+    References
+    ----------
+    "Improved rate for locally differentially private linear bandits", Theorem 3.2:
+    `docs/formulas/ldp_contextual.md#calibration`.
+
+    Examples
+    --------
+    >>> round(printed_noise_delta(10.0, 0.1), 6), round(printed_noise_delta(1.0, 1e-5, 2.0), 9)
+    (0.607584, 3.7361e-05)
+    """
+    epsilon = number("epsilon", epsilon, 0.0, open_low=True)
+    reward_range = number("reward_range", reward_range, 0.0)
+    scale = online_ucb_noise(epsilon, delta, calibration="paper")
+    return gaussian_delta(math.sqrt(4 + reward_range**2), scale, epsilon)
+
+
+def printed_noise_reach(delta: Scalar, reward_range: Scalar = 1.0) -> float:
+    """The largest epsilon at which the printed noise of OnlineUCB keeps its claim.
+
+    Parameters
+    ----------
+    delta : float
+        The delta that is claimed, in (0, 1).
+    reward_range : float, default 1.0
+        Length of the range of rewards, at least 0: 1 for [0, 1], 2 for [-1, 1], as in the paper, 0 where rewards are
+        public.
+
+    Returns
+    -------
+    float
+        epsilon*: the claim (epsilon, delta) is true of a user's pair exactly for epsilon <= epsilon*. It is looked for
+        in [1e-4, 50]: 0 where it is smaller, and 50 where it is larger.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range.
+
+    See Also
+    --------
+    printed_noise_delta : What the noise has instead.
+
+    References
+    ----------
+    "Improved rate for locally differentially private linear bandits", Theorem 3.2:
+    `docs/formulas/ldp_contextual.md#calibration`.
+
+    Examples
+    --------
+    >>> round(printed_noise_reach(0.1), 6), round(printed_noise_reach(1e-5, 2.0), 6)
+    (4.356574, 0.364732)
+    """
+    low, high = map(math.log, REACH)
+    if printed_noise_delta(REACH[0], delta, reward_range) > delta:
+        return 0.0
+    if printed_noise_delta(REACH[1], delta, reward_range) <= delta:
+        return REACH[1]
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        kept = printed_noise_delta(math.exp(middle), delta, reward_range) <= delta
+        low, high = (middle, high) if kept else (low, middle)
+    return math.exp(low)
 
 
 def online_ucb_gradient_bound(

@@ -129,6 +129,33 @@ def test_what_printed_noise_delivers(calibration, epsilon, true):
         assert f"delta = {jb.mechanisms.gaussian_delta(math.sqrt(5), sigma, epsilon):.3g}" in str(caught[0].message)
 
 
+def test_the_reach_of_the_printed_noise():
+    """Reference values of all three ranges; it is where the claim turns false, and unimodal in delta on [0, 1]."""
+    reach, delivered = jb.theory.printed_noise_reach, jb.theory.printed_noise_delta
+    assert reach(0.1, 1.0) == pytest.approx(4.356574, abs=1e-6)
+    assert reach(1e-3) == pytest.approx(4.529889, abs=1e-6) and reach(1e-5, 2.0) == pytest.approx(0.364732, abs=1e-6)
+    assert delivered(1.0, 1e-5, 2.0) == pytest.approx(3.736056e-05, rel=1e-6)
+    assert delivered(10.0, 0.1) == pytest.approx(0.607584, abs=1e-6)
+    for delta, public, bits, signs in [
+        (0.1, 5.743, 4.357, 2.441),
+        (1e-4, 7.991, 4.334, 0.7256),
+        (1e-8, 9.374, 3.043, 0.0256),
+    ]:
+        found = [reach(delta, length) for length in (0.0, 1.0, 2.0)]
+        assert found == pytest.approx([public, bits, signs], rel=2e-3)
+        for epsilon, length in zip(found, (0.0, 1.0, 2.0), strict=True):
+            assert delivered(epsilon, delta, length) == pytest.approx(delta, rel=1e-9)
+            assert delivered(1.01 * epsilon, delta, length) > delta > delivered(0.99 * epsilon, delta, length)
+    assert reach(1e-12, 2.0) > 0 == reach(1e-100, 2.0)
+    deltas = np.geomspace(1e-8, 0.1, 40)
+    rises = np.diff([reach(delta) for delta in deltas]) > 0
+    top = int(np.argmin(rises))  # the first step down
+    assert rises[:top].all() and not rises[top:].any() and 5e-3 < deltas[top] < 2e-2
+    for wrong in ({"delta": 0.0}, {"delta": 1.0}, {"delta": 0.1, "reward_range": -1.0}):
+        with pytest.raises(ValueError):
+            reach(**wrong)
+
+
 def test_classic_formula_beyond_one_warns_where_it_happens_to_deliver():
     with pytest.warns(UserWarning, match=r"epsilon = 1\.5: its noise has delta = 0\.01"):
         online_ucb(epsilon=1.5, calibration="paper")

@@ -9,7 +9,7 @@ import xarray as xr
 import jaxbandits as jb
 from jaxbandits.papers.byzantine import price
 from jaxbandits.papers.ldp_contextual import favourable
-from jaxbandits.papers.private_adversarial import below_root
+from jaxbandits.papers.private_adversarial import below_root, lemmas
 from jaxbandits.papers.private_robust_mab import moment_order
 from jaxbandits.papers.robust_linear import dimension
 
@@ -34,6 +34,34 @@ def test_shares_are_those_of_the_gap_that_costs_most():
     )
     np.testing.assert_allclose(share[0], 30 / 50)
     np.testing.assert_allclose(share[1], 20 / 50)
+
+
+def test_the_sums_over_histories_are_those_of_one_history_after_another():
+    losses, rate, mixing = np.random.default_rng(0).uniform(-1, 1, (3, 4, 2)), 0.1, 0.2
+
+    def spent(rows, estimate):
+        if not len(rows):
+            return 0.0
+        p = (1 - mixing) * np.exp(-rate * estimate) / np.exp(-rate * estimate).sum() + mixing / 2
+        after = [estimate + np.eye(2)[arm] * rows[0] / p for arm in range(2)]
+        return sum(p[arm] * (rows[0, arm] + spent(rows[1:], after[arm])) for arm in range(2))
+
+    wanted = [spent(rows, np.zeros(2)) - rows.sum(0).min() for rows in losses]
+    np.testing.assert_allclose(lemmas.exp3_regret(losses, rate, mixing), wanted, rtol=1e-12)
+    split = lemmas.exp3_regret(losses[:, :3], rate, mixing, losses[:, 3])
+    np.testing.assert_allclose(split, wanted, rtol=1e-12)
+
+
+def test_the_two_sides_of_a_lemma_by_hand():
+    rate, rng = 0.3, np.random.default_rng(0)
+    one_play = np.array([[[1.0, 0.0]]])
+    assert lemmas.weights_ratio(one_play, rate) == pytest.approx(0.5 / (np.log(2) / rate + rate / 2))
+    assert lemmas.exp3_bound(one_play, rate, 0.2)[0] == pytest.approx(0.4 + np.log(2) / rate + rate)
+    assert lemmas.composition_ratio(rng, releases=1) == pytest.approx(1)  # one release costs its own epsilon
+    assert lemmas.group_ratio(rng, records=1) == pytest.approx(1)
+    norms = (rng.laplace(size=(2000, 1024)) ** 2).sum(1)
+    assert 0.4 < lemmas.passing(1024, 1000) < (norms > lemmas.norm_limit(1024, 1000)).mean() < 0.95
+    assert lemmas.passing(512, 1000) == 0
 
 
 def test_the_printed_bonus_is_above_the_largest_gap_until_late():

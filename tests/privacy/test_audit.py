@@ -541,6 +541,102 @@ def test_several_deltas_share_the_runs():
     assert not found.refuted and "at delta = 0.3" in repr(found)
 
 
+ECHOES = 12
+
+
+def told_after_echoes(algorithm):
+    """Releases without noise once the rewards have repeated so many of the arms played before."""
+    program = algorithm.program
+
+    def init(params, draws):
+        return program.init(params, draws), jnp.int32(0), jnp.int32(0)
+
+    def act(params, state, draws, t, context):
+        action, used, note = program.act(params, state[0], draws, t, context)
+        return action, used, (note, action[-1])
+
+    def encode(params, note, draws, t, context, action, reward, play):
+        return program.encode(params, note[0], draws, t, context, action, reward, play), reward[-1] > 0
+
+    def update(params, state, draws, t, note, message, used):
+        own, last, echoes = state
+        after, released = program.update(params, own, draws, t, note[0], message[0], used)
+        clean = program.update(silent(params), own, draws, t, note[0], message[0], used)[1]
+        echoes_now = jnp.where(message[1] == (last > 0), echoes + 1, 0)
+        return (after, note[1], echoes_now), jnp.where(echoes >= ECHOES, clean, released)
+
+    return algorithm._replace(program=program._replace(init=init, act=act, encode=encode, update=update))
+
+
+@pytest.mark.planted(
+    "an algorithm behind its claim", "releases without noise where rewards echo arms, `private_batched`"
+)
+def test_inputs_that_react_show_what_fixed_ones_do_not():
+    made = a.private_batched(**SMALL, epsilon=1.0, window=1)
+    leak = told_after_echoes(made)
+    assert not jb.audit(leak, runs=RUNS, confidence=CONFIDENCE, whole=True).refuted
+    found = jb.audit(leak, runs=RUNS, confidence=CONFIDENCE, adaptive=True)
+    assert found.refuted and found.epsilon_lower > 3 and found.event.pair[0].rule == "echo"
+    assert found.event.pair[0].play > ECHOES and "react to the arms played" in repr(found)
+    honest = jb.audit(made, runs=RUNS, confidence=CONFIDENCE, adaptive=True)
+    assert 0.7 < honest.epsilon_lower <= 1.0 and not honest.refuted and honest.adaptive
+
+
+@pytest.mark.parametrize("name", ["ldp_exp3", "local_exp4", "batched_exp4", "bandit_to_experts", "private_batched"])
+def test_no_claim_about_losses_is_refuted_by_inputs_that_react(name):
+    algorithm, environment = catalogue.case(name)
+    found = jb.audit(algorithm, runs=4000, confidence=CONFIDENCE, environment=environment, adaptive=True)
+    assert not found.refuted, found
+
+
+def test_what_a_reacting_input_pays():
+    """By hand: arms 1 1 0 and 2 0 in two windows, the second of which leaves its last play unmade."""
+    attack = neighbours.reacting(0.5)
+
+    @jax.jit
+    def paid(edit, state, t, arms, play):
+        view = jb.protocol.AdversaryView(
+            t=t, context=(), action=arms, play=play, truth=None, params=(), state=(), note=(), sample=None, encode=None
+        )
+        rewards, _, state = attack.corrupt(edit, state, None, t, jnp.zeros(3), view)
+        return rewards, state
+
+    def seen(private, rule):
+        edit = Edit(
+            np.int32(private), np.float32(9), otherwise=np.float32(-9), rule=np.int32(neighbours.RULES.index(rule))
+        )
+        first, last = paid(edit, np.int32(0), np.arange(1, 4), np.array([1, 1, 0]), np.ones(3, bool))
+        second, last = paid(edit, last, np.arange(4, 7), np.array([2, 0, 0]), np.array([True, True, False]))
+        assert int(last) == 0
+        return [*np.asarray(first).tolist(), *np.asarray(second)[:2].tolist()]
+
+    # the arms before the five plays: 0 1 1 0 2
+    assert seen(4, "zero") == [0, 0, 0, 9, 0]
+    assert seen(4, "echo") == [0, 0.5, 0.5, 9, 0.5]
+    assert seen(4, "chase") == [0.5, 0, 0.5, 9, 0.5]
+    assert seen(2, "zero") == [0, -9, 0, 0, 0]
+
+
+def test_bad_reacting_input_is_refused():
+    made = a.ldp_ucb(**SMALL, epsilon=1.0)
+    rule = Edit(1, 0.0, otherwise=1.0, rule="echo")
+    for pair, more, said in (
+        ((Edit(1), Edit(1, 1.0)), {"adaptive": True}, "does not react: give rule"),
+        ((rule, rule._replace(reward=1.0)), {}, "give adaptive=True"),
+        ((rule, rule._replace(rule="chase")), {"adaptive": True}, "differ in one play"),
+        ((rule, rule._replace(rule="mirror")), {"adaptive": True}, "differ in one play"),
+        ((rule._replace(rule="mirror"),) * 2, {"adaptive": True}, "one of 'zero', 'echo', 'chase'"),
+    ):
+        with pytest.raises(ValueError, match=f"pairs.*{said}"):
+            jb.audit(made, runs=RUNS, pairs=[pair], **more)
+    with pytest.raises(ValueError, match=r"reward = 5\.0 is beyond the claim"):
+        pair = rule._replace(otherwise=5.0), rule
+        jb.audit(FAMILIES["phased_elimination"](), runs=RUNS, pairs=[pair], adaptive=True)
+    for name in ("online_ucb", "byzantine_ucb"):
+        with pytest.raises(ValueError, match=r"adaptive = True: neighbours of .* differ in one (user|message)"):
+            jb.audit(FAMILIES[name](), runs=RUNS, adaptive=True)
+
+
 @pytest.mark.planted("an algorithm behind its claim", "messages without noise after play 25, `ldp_ucb`")
 def test_a_whole_run_shows_what_leaks_late():
     made = a.ldp_ucb(**SMALL, epsilon=1.0)
@@ -690,6 +786,9 @@ def test_the_command_writes_its_table(tmp_path, capsys):
     assert {path.name for path in tmp_path.iterdir()} == {"audit.csv", "audit.md", "ldp_ucb.png"}
     told = (tmp_path / "audit.md").read_text()
     assert "| `ldp_ucb` | local | reward | 1 | 1 | 0 | 0." in told and "Mironov" in told  # noise in floating point
+    assert "react" not in told
+    assert main(["audit", "ldp_exp3", "--adaptive", "--runs", "4000", "--out", str(tmp_path)]) == 0
+    assert "Inputs react to the arms that were played." in (tmp_path / "audit.md").read_text()
     assert main(["audit", "ucb1", "--out", str(tmp_path)]) == 2
     assert main(["audit", "--out", str(tmp_path)]) == 2
     capsys.readouterr()

@@ -243,7 +243,7 @@ def online_ucb(
     min_eigenvalue : float, optional
         The least eigenvalue lambda_min >= 0 of the features' second moment. Where it is at most horizon^-power,
         additional noise Delta on features has the root of horizon^-power as its scale. The default: no such
-        noise, as in the paper's Figure 1, and 1 / dim where a value is needed.
+        noise, and 1 / dim where a value is needed.
     width : {"scaled", "theory"}, default "scaled"
         Which w of `theory.online_ucb_width` to use; "theory" is all exploration.
     radius_scale : float, default 1.0

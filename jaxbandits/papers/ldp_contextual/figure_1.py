@@ -1,4 +1,8 @@
-"""Figure 1: regret over time at three privacy levels, as printed and with the reward alone perturbed."""
+"""Figure 1: regret over time at three privacy levels, as printed and with the reward alone perturbed.
+
+"As printed" is Algorithm 1's noise, and otherwise what favours the algorithm most. The study `printed-form` has the
+perturbation and the bound on gradients that it has in print.
+"""
 
 from functools import partial
 

@@ -5,6 +5,7 @@ from jaxbandits.papers.private_adversarial import (
     constants,
     exp3_leak,
     experts_map,
+    lemmas,
     lower_bound,
     price_of_privacy,
 )
@@ -12,6 +13,7 @@ from jaxbandits.papers.private_adversarial import (
 STUDIES = {
     "price-of-privacy": price_of_privacy.STUDY,
     "constants": constants.STUDY,
+    "lemmas": lemmas.STUDY,
     "below-root": below_root.STUDY,
     "experts-map": experts_map.STUDY,
     "exp3-leak": exp3_leak.STUDY,

@@ -1,0 +1,87 @@
+"""How far Theorem 3.2 reaches: the largest epsilon at which the printed noise keeps the claim, for every delta.
+
+The theorem has no limit on epsilon. Its noise is that of the classical formula for features and reward apart; what the
+pair truly has is known exactly, so that no run is needed.
+"""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from jaxbandits import theory
+from jaxbandits.papers.study import Claim, Exact, Results, Study, Sweep, number_text
+from jaxbandits.reports import plot
+
+RANGES = {"y public": 0.0, "y in [0, 1]": 1.0, "y in [-1, 1], as in the paper": 2.0}  # length of the rewards' range
+PAPER = list(RANGES)[-1]
+DELTAS = [0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8]
+CLASSICAL = 1.0  # the classical formula for Gaussian noise is proved up to this epsilon
+EVERY_EPSILON = 50.0  # up to where the reach is looked for: the theorem asks for all of them
+HALVINGS = 60
+
+
+def sweeps(full: bool) -> dict[str, Sweep]:
+    """Nothing is simulated."""
+    return {}
+
+
+def computed(full: bool) -> dict[str, Any]:
+    """The reach along delta for each range of rewards."""
+    deltas = np.unique(np.r_[np.geomspace(DELTAS[-1], DELTAS[0], 141 if full else 29), DELTAS])
+    rows = [
+        {"delta": float(delta), "epsilon": theory.printed_noise_reach(delta, length), "rewards": words}
+        for words, length in RANGES.items()
+        for delta in deltas
+    ]
+    return {"reach": pd.DataFrame(rows)}
+
+
+def draw(results: Results) -> plot.Plot:
+    """The three curves, above the region where the classical formula is proved."""
+    names = {"delta": "claimed δ", "epsilon": "largest ε at which the claim is true"}
+    caption = "Theorem 3.2: (ε, δ) is true below a curve and false above it; shaded: the classical formula is proved"
+    picture = plot.lines(
+        results["reach"], "delta", "epsilon", line="rewards", log="x", names=names, caption=caption, width=6.0
+    )
+    picture.figure.axes[0].axhspan(0, CLASSICAL, color="0.85", zorder=0, linewidth=0)
+    return picture
+
+
+def smallest_delta(epsilon: float, length: float) -> float:
+    """The smallest delta in [1e-8, 0.1] from which on the reach is at least this epsilon, by bisection."""
+    low, high = np.log(DELTAS[-1]), np.log(DELTAS[0])
+    if theory.printed_noise_reach(DELTAS[-1], length) >= epsilon:
+        return DELTAS[-1]
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        reached = theory.printed_noise_reach(float(np.exp(middle)), length) >= epsilon
+        low, high = (low, middle) if reached else (middle, high)
+    return float(np.exp(high))
+
+
+def claims(results: Results) -> list[Claim]:
+    """The reach at each delta, and from which delta on the noise is right wherever the classical formula is proved."""
+    entries = []
+    for words, length in RANGES.items():
+        reach = {delta: theory.printed_noise_reach(delta, length) for delta in DELTAS}
+        measured = ", ".join(f"{number_text(epsilon)} at {delta:g}" for delta, epsilon in reach.items())
+        evidence = Exact(max(reach.values()), at_least=EVERY_EPSILON) if words == PAPER else None
+        paper = "(ε, δ) for every ε (Theorem 3.2)" if words == PAPER else ""
+        entries.append(Claim(f"the claim is true up to ε at δ: {words}", paper, measured, evidence))
+    for words, length in RANGES.items():
+        delta = smallest_delta(CLASSICAL, length)
+        measured = f"{delta:.3g}" + (", the smallest looked at" if delta == DELTAS[-1] else "")
+        statement = f"smallest δ in [{DELTAS[-1]:g}, {DELTAS[0]:g}] with the claim true for all ε ≤ {CLASSICAL:g}"
+        entries.append(Claim(f"{statement}: {words}", "", measured))
+    return entries
+
+
+STUDY = Study(
+    "The largest epsilon at which the printed noise keeps the claim of Theorem 3.2",
+    "Theorem 3.2; docs/formulas/ldp_contextual.md#calibration",
+    sweeps,
+    {"reach": draw},
+    claims,
+    computed,
+)
