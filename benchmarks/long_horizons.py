@@ -63,18 +63,18 @@ def regrets(name: str, horizon: int, dtype: str) -> np.ndarray[Any, Any]:
 
 def affordable(name: str, seconds: float, most: int) -> int:
     """The longest horizon that float32 plays in about so many seconds, compilation apart."""
-    horizon = min(1 << 14, most)
+    horizon, last = min(1 << 14, most), 0
     while True:
         try:
             regrets(name, horizon, "float32")  # compiles
             began = time.process_time()
             regrets(name, horizon, "float32")
         except ValueError:  # longer than its world, or its memory, is
-            return horizon // 2
+            return last
         spent = time.process_time() - began
         if horizon == most or spent > seconds / 2:
             return horizon
-        horizon = min((4 if spent < seconds / 8 else 2) * horizon, most)
+        last, horizon = horizon, min((4 if spent < seconds / 8 else 2) * horizon, most)
 
 
 def row(name: str, seconds: float, most: int) -> Row:

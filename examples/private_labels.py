@@ -4,13 +4,12 @@
     python examples/private_labels.py [DIRECTORY]    about a minute; writes private_labels_*.png there (default: here)
 
 The data are those of label_noise.py. Every play is a patient: the learner sees the measurements, names one of the two
-classes and learns whether it was right. LinUCB remembers everything. The private two promise (epsilon, delta), with
-delta = 0.1 by default: joint differential privacy (whoever sees the answers given to all others learns little about
+classes and learns whether it was right. LinUCB remembers everything. The private two keep (epsilon, delta), with
+delta = 1 / plays by default: joint differential privacy (whoever sees the answers given to all others learns little about
 one patient; the server is trusted) and local differential privacy (nobody is trusted, noise is added at the patient).
 
 A promise is about one play. Here the 569 biopsies are shown ten times over, as if ten times as many patients came:
-a person who is shown ten times spends up to ten times epsilon. The widths of the confidence sets are scaled down, as
-is usual, and were chosen on seeds 0 to 19; privacy does not depend on them.
+a person who is shown ten times spends up to ten times epsilon.
 """
 
 import sys
@@ -23,8 +22,8 @@ import jaxbandits as jb
 
 ALGORITHMS = {
     "no privacy": partial(jb.algorithms.linucb, preset="theory", radius_scale=0.1),
-    "joint privacy": partial(jb.algorithms.jdp_linucb, radius_scale=0.1),
-    "local privacy": partial(jb.algorithms.ldp_linucb, preset="theory", radius_scale=0.005),
+    "joint privacy": jb.algorithms.jdp_linucb,
+    "local privacy": jb.algorithms.ldp_linucb,
 }
 
 

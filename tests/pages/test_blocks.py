@@ -17,7 +17,8 @@ from jaxbandits.cli import main
 from jaxbandits.sweeps.arguments import signature_of
 from jaxbandits.sweeps.toml_file import read_config
 
-pytestmark = pytest.mark.pages
+# No page shows an algorithm that spends more than its label says.
+pytestmark = [pytest.mark.pages, pytest.mark.filterwarnings("error:.*asked for epsilon .*, spends")]
 ROOT = Path(__file__).parents[2]
 # What a block may ask for at most, by the name of the argument: the one way in which blocks get small.
 LARGEST = {"horizon": 300, "seeds": 8, "report_seeds": 8, "trials": 12, "runs": 2000}

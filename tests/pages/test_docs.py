@@ -98,6 +98,14 @@ def test_the_documentation_builds_and_lists_every_public_name(site):
     assert missing == []
 
 
+@pytest.mark.pages
+def test_no_page_shows_an_algorithm_that_spends_more_than_its_label(site):
+    """The gallery prints the warnings of its examples. Reproductions run what others published."""
+    pages = [page for page in site.rglob("*.html") if "reproductions" not in page.parts]
+    assert len(pages) > 100
+    assert [str(page) for page in pages if re.search(r"asked for epsilon [\d.]+, spends", page.read_text())] == []
+
+
 def _listed_module(module, name, listed) -> bool:
     """A module among the public names (`jaxbandits.plot`) is on the page under its own name;
     dunder constants need no entry.

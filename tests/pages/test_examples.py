@@ -16,7 +16,8 @@ import jaxbandits as jb
 from jaxbandits.cli import main
 from jaxbandits.sweeps.toml_file import read_config
 
-pytestmark = pytest.mark.pages
+# No page shows an algorithm that spends more than its label says.
+pytestmark = [pytest.mark.pages, pytest.mark.filterwarnings("error:.*asked for epsilon .*, spends")]
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 PICTURE = ROOT / "docs/figures/quickstart.png"

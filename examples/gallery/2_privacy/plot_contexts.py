@@ -3,7 +3,8 @@ Private recommendations
 =======================
 
 Every play shows a user's features. LinUCB learns from all of them; its private forms protect both features and reward:
-by noise at a server, in a shuffler, or at each user.
+by noise at a server, in a shuffler, or at each user. Who is trusted decides what privacy costs: noise at each user leaves
+hardly anything to learn from in so few plays.
 """
 
 from functools import partial
@@ -13,9 +14,9 @@ import jaxbandits as jb
 a = jb.algorithms
 ds = jb.sweep(
     {
-        "each user adds noise": partial(a.ldp_linucb, radius_scale=0.1),
-        "a shuffler hides who": partial(a.shuffle_linucb, radius_scale=0.1),
-        "a server adds noise": partial(a.jdp_linucb, radius_scale=0.1),
+        "each user adds noise": a.ldp_linucb,
+        "a shuffler hides who": a.shuffle_linucb,
+        "a server adds noise": a.jdp_linucb,
         "no privacy": partial(a.linucb, radius_scale=0.1),
     },
     jb.environments.contextual_linear(num_arms=10, dim=4),
