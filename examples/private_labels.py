@@ -5,8 +5,9 @@
 
 The data are those of label_noise.py. Every play is a patient: the learner sees the measurements, names one of the two
 classes and learns whether it was right. LinUCB remembers everything. The private two keep (epsilon, delta), with
-delta = 1 / plays by default: joint differential privacy (whoever sees the answers given to all others learns little about
-one patient; the server is trusted) and local differential privacy (nobody is trusted, noise is added at the patient).
+delta = 1 / plays by default: joint differential privacy (whoever sees the answers given to all others learns little
+about one patient; the server is trusted) and local differential privacy (nobody is trusted, noise is added at the
+patient).
 
 A promise is about one play. Here the 569 biopsies are shown ten times over, as if ten times as many patients came:
 a person who is shown ten times spends up to ten times epsilon.

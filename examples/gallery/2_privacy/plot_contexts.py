@@ -3,8 +3,8 @@ Private recommendations
 =======================
 
 Every play shows a user's features. LinUCB learns from all of them; its private forms protect both features and reward:
-by noise at a server, in a shuffler, or at each user. Who is trusted decides what privacy costs: noise at each user leaves
-hardly anything to learn from in so few plays.
+by noise at a server, in a shuffler, or at each user. Who is trusted decides what privacy costs: noise at each user
+leaves hardly anything to learn from in so few plays.
 """
 
 from functools import partial
