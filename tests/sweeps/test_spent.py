@@ -1,0 +1,121 @@
+"""What is spent is data: coordinates of every result, warnings once a label, words in tables, figures and reports."""
+
+import math
+import warnings
+from functools import partial
+
+import numpy as np
+import pytest
+
+import jaxbandits as jb
+from jaxbandits import spending
+from jaxbandits.sweeps import spent
+
+a = jb.algorithms
+WORLD = partial(jb.environments.contextual_linear, num_arms=3, dim=2)
+PUBLISHED = [partial(f, preset="reference", delta=0.1) for f in (a.jdp_linucb, a.ldp_linucb, a.shuffle_linucb)]
+
+
+@pytest.fixture(scope="module")
+def ds():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return jb.sweep(
+            {"jdp": PUBLISHED[0], "ldp": PUBLISHED[1], "exact": a.ldp_linucb, "plain": a.linucb}, WORLD, horizon=30,
+            seeds=4, checkpoints=3, grid={"epsilon": [1.0, 10.0]}, progress=False,
+        )  # fmt: skip
+
+
+def test_every_point_says_what_is_asked_for_and_spent(ds):
+    assert ds.epsilon_spent.dims == ("algorithm", "epsilon") == ds.delta_spent.dims
+    np.testing.assert_array_equal(ds.epsilon_asked, [[1, 10], [1, 10], [1, 10], [np.nan, np.nan]])
+    np.testing.assert_allclose(ds.epsilon_spent[1], [1.5589268, 84.105246], rtol=1e-6)
+    np.testing.assert_allclose(ds.epsilon_spent[2], [1, 10], rtol=1e-9)
+    assert np.isinf(ds.epsilon_spent[0]).all() and np.isinf(ds.epsilon_spent[3]).all()
+    np.testing.assert_array_equal(ds.delta_spent, [[0, 0], [0.1, 0.1], [0.001, 0.001], [0, 0]])
+    built = PUBLISHED[1](num_arms=3, dim=2, horizon=30, epsilon=10.0)
+    assert float(ds.epsilon_spent[1, 1]) == jb.privacy.ledger(built).epsilon
+
+
+def test_a_label_warns_once_of_its_spend_and_once_of_its_delta():
+    algorithms = {f.func.__name__: partial(f, epsilon=10.0) for f in PUBLISHED} | {"plain": a.linucb}
+    algorithms["exact"] = partial(a.ldp_linucb, epsilon=10.0)
+    settings = {"horizon": 100, "seeds": 1, "grid": {"radius_scale": [1.0, 0.5]}, "progress": False}
+    with pytest.warns(UserWarning) as caught:
+        jb.sweep(algorithms, WORLD(), checkpoints=1, **settings)
+    said = [str(warning.message) for warning in caught]
+    for name, much in (("jdp_linucb", "infinity"), ("ldp_linucb", "84.1"), ("shuffle_linucb", "772")):
+        (spend,) = (text for text in said if text.startswith(f"{name}: asked for epsilon 10, spends {much}"))
+        assert spend.endswith("; preset='exact' keeps it")
+        assert sum(text.startswith(f"{name}: delta = 0.1 exceeds 1 / horizon = 0.01") for text in said) == 1
+    assert len(said) == 6
+
+
+def test_less_is_said_and_not_warned_of():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ds = jb.sweep(
+            partial(a.batched_exp4, epsilon=4.0, delta=0.01, window=12, learning_rate=0.2, mixing=0.5),
+            jb.environments.rotating_experts(losses=jb.environments.bernoulli_losses(means=[0.2, 0.5]), num_experts=6),
+            horizon=60, seeds=1, checkpoints=1, progress=False,
+        )  # fmt: skip
+    assert float(ds.epsilon_spent[0]) < 3.9
+    assert spending.legend(ds) == {"batched_exp4": "batched_exp4 (spends ε = 1.08)"}
+
+
+def test_tables_csv_legends_and_captions_say_it(ds):
+    said = "ε spent: jdp ∞ (asked 1), ∞ (asked 10); ldp 1.56 (asked 1), 84.1 (asked 10)"
+    assert f" {said}." in jb.table(ds) and f" {said}." in jb.table(ds, "latex")
+    assert "ldp 84.1 (asked 10)" in jb.table(ds.sel(epsilon=10.0)) and "asked 1)" not in jb.table(ds.sel(epsilon=10.0))
+    rows = jb.summary(ds)
+    assert rows["epsilon_spent"].tolist()[2:6] == pytest.approx([1.5589268, 84.105246, 1, 10])
+    assert jb.summary(ds.sel(epsilon=10.0))["epsilon_asked"].tolist()[:3] == [10, 10, 10]
+    figure, _ = jb.plot.regret(ds.sel(epsilon=10.0))
+    words = [text.get_text() for text in (*figure.legends[0].get_texts(), *figure.texts)]
+    assert words[:4] == ["jdp (spends ε = ∞)", "ldp (spends ε = 84.1)", "exact", "plain"]
+    assert "jdp ∞ (asked" in words[4].replace("\n", " ")
+    legend = [text.get_text() for text in jb.plot.against(ds, "epsilon").figure.legends[0].get_texts()]
+    assert legend == ["jdp (spends ε = ∞)", "ldp (spends more)", "exact", "plain"]
+
+
+def test_regret_against_what_is_spent(ds):
+    figure, data = jb.plot.against(ds, "epsilon_spent")
+    assert data[data.algorithm == "ldp"]["epsilon_spent"].tolist() == pytest.approx([1.5589268, 84.105246])
+    assert figure.axes[0].get_xlabel() == r"$\varepsilon$ spent"
+    assert {text.get_text() for text in figure.legends[0].get_texts()} == {"jdp", "ldp", "exact", "plain"}
+    with pytest.raises(ValueError, match="'epsilon_spent' is drawn over the values of one key, and none have several"):
+        jb.plot.against(ds.sel(epsilon=[1.0]), "epsilon_spent")
+
+
+def test_joined_and_listed_and_old_results(ds, tmp_path):
+    joined = jb.concat([ds.sel(algorithm=["plain"]), ds.sel(algorithm=["ldp"])], dim="algorithm")
+    np.testing.assert_allclose(joined.epsilon_spent, ds.epsilon_spent[[3, 1]])
+    listed = jb.sweep(
+        a.ldp_linucb, WORLD, horizon=20, seeds=1, checkpoints=1, progress=False,
+        points=[{"epsilon": 1.0, "radius_scale": 1.0}, {"epsilon": 2.0, "radius_scale": 2.0}],
+    )  # fmt: skip
+    assert listed.epsilon_spent.dims == ("algorithm", "point")
+    assert [c for c in jb.summary(listed).columns if c == "epsilon_spent"] == ["epsilon_spent"]
+    assert "epsilon_spent" not in jb.table(listed.isel(algorithm=0))
+    old = ds.drop_vars(spending.NAMES)
+    assert "spent" not in jb.table(old) and "epsilon_spent" not in jb.summary(old).columns
+    jb.report(old, tmp_path / "old.html")
+    jb.report(ds, tmp_path / "new.html")
+    assert "compare at what is spent" in (tmp_path / "new.html").read_text()
+    assert "compare at what is spent" not in (tmp_path / "old.html").read_text()
+
+
+def test_a_report_knows_the_ledger_of_a_part_that_is_gone(ds, tmp_path):
+    own = ds.assign_attrs(config="{}")  # nothing can be built again from it
+    jb.report(own, tmp_path / "own.html")
+    text = (tmp_path / "own.html").read_text()
+    assert "84.1" in text and "not known" not in text
+
+
+def test_no_promise_and_no_noise():
+    plain = a.linucb(num_arms=3, dim=2, horizon=10)
+    assert spent.spent(plain, None)[1:] == (math.inf, 0.0) and math.isnan(spent.spent(plain, None).asked)
+    assert spent.doubts(plain) == spent.doubts(a.ldp_linucb(num_arms=3, dim=2, horizon=10, epsilon=math.inf)) == []
+    malformed = a.ldp_linucb(num_arms=3, dim=2, horizon=10, epsilon=1.0)
+    malformed = malformed._replace(guarantee=malformed.guarantee._replace(spend=lambda params: 3))
+    assert spent.doubts(malformed) == []
