@@ -94,7 +94,9 @@ def _online(**settings: Any) -> Any:
 
 
 def _agents(**settings: Any) -> Any:
-    return partial(watched_byzantine, base=partial(a.byzantine_ucb, failure_prob=FAILURE, window=10, **settings))
+    return partial(
+        watched_byzantine, base=partial(a.byzantine_ucb, failure_prob=FAILURE, window=10, delta=1e-3, **settings)
+    )
 
 
 def _blocks(**settings: Any) -> Any:

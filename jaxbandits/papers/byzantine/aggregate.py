@@ -68,7 +68,7 @@ def _printed(**settings: Any) -> Any:
         "ridge_scale": 1.0,
         "radius_scale": 1.0,
     }
-    return partial(watched_aggregate, base=partial(a.byzantine_ucb, **own, **settings))
+    return partial(watched_aggregate, base=partial(a.byzantine_ucb, delta=1e-3, **own, **settings))
 
 
 PRIVATE = {"privacy": "tree", "epsilon": 4.0, "calibration": "paper"}
