@@ -234,8 +234,8 @@ def fewest(spent: Callable[[int], float], epsilon: float, first: float, users: i
             raise ValueError(f"epsilon = {epsilon:g} needs more than 2^53 binomial trials: raise epsilon")
         at = spent(tried)
         low, high = (low, tried) if at <= epsilon else (tried, high)
-        step = tried * (at / epsilon) ** 2 if math.isfinite(at) else 2 * tried
-        tried = int(min(max(math.ceil(step), low + 1), high - 1, 4 * tried))
+        grown = min(at / epsilon, 2.0) if math.isfinite(at) else math.sqrt(2)
+        tried = int(min(max(math.ceil(tried * grown**2), low + 1), high - 1))
     return int(high)
 
 
