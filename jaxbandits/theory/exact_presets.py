@@ -255,9 +255,14 @@ def exact_scale(kind: str, dim: int, epsilon: float, delta: float, norm: float, 
     local = gaussian_scale(moment_sensitivity(norm, norm**2), epsilon, delta, "analytic")
     if kind == "local" or local == 0:
         return local
+
+    def enough(scale: float) -> bool:
+        return spent_by_users(kind, scale, dim, delta, norm, users) <= epsilon
+
+    if not enough(local * (1 - 1e-9)):  # no theorem amplifies messages of so few users
+        return local
     low, high = local / 64, local
     for _ in range(60):
         middle = math.sqrt(low * high)
-        spent = spent_by_users(kind, middle, dim, delta, norm, users)
-        low, high = (low, middle) if spent <= epsilon else (middle, high)
+        low, high = (low, middle) if enough(middle) else (middle, high)
     return high

@@ -125,7 +125,7 @@ def width_at(selection, t):
 # What users report
 
 
-@pytest.mark.parametrize("preset, off", [("reference", math.sqrt(0.5)), ("theory", 1.0)])
+@pytest.mark.parametrize("preset, off", [("exact", math.sqrt(0.5)), ("reference", math.sqrt(0.5)), ("theory", 1.0)])
 def test_what_a_user_reports(preset, off):
     """x x' and x y in the mean; Gaussian of the claimed covariance around it."""
     made = ldp_linucb(num_arms=5, dim=3, horizon=100, epsilon=1.0, preset=preset)
