@@ -213,25 +213,29 @@ def exact_trials(dim: int, epsilon: float, delta: float, users: int) -> int:
     if math.isinf(epsilon):
         return 0
     moved, levels = moment_sensitivity(1.0), levels_of(users, dim)
-    first = (levels * gaussian_scale(moved, epsilon, delta, "analytic")) ** 2 / (SHARE * (1 - SHARE) * users)
+    noise = levels * gaussian_scale(moved, epsilon, delta, "analytic")
+    first = noise * noise / (SHARE * (1 - SHARE) * users)
     return fewest(
-        lambda b: vector_epsilon(VectorCode(1.0, levels, float(users * b)), moved, entries(dim), delta), epsilon, first
-    )
+        lambda b: vector_epsilon(VectorCode(1.0, levels, float(users * b)), moved, entries(dim), delta),
+        epsilon, first, users,
+    )  # fmt: skip
 
 
-def fewest(spent: Callable[[int], float], epsilon: float, first: float) -> int:
-    """The fewest trials that spend at most epsilon, sought from `first` on: epsilon falls about as their root grows.
+def fewest(spent: Callable[[int], float], epsilon: float, first: float, users: int) -> int:
+    """The fewest trials of a user that spend at most epsilon, which falls about as their root grows.
+
+    first: where the search begins.
 
     Where what is spent does not fall everywhere, which happens at a handful, more may be too little again.
     """
-    low, high, tried = 0, math.inf, max(1, math.ceil(first))
+    low, high, tried = 0, math.inf, max(1, math.ceil(min(first, 2 * MAX_TRIALS)))
     while high - low > 1:
-        if tried > MAX_TRIALS:
+        if users * tried > MAX_TRIALS:
             raise ValueError(f"epsilon = {epsilon:g} needs more than 2^53 binomial trials: raise epsilon")
         at = spent(tried)
         low, high = (low, tried) if at <= epsilon else (tried, high)
-        step = tried * (at / epsilon) ** 2 if math.isfinite(at) else 2 * tried
-        tried = int(min(max(math.ceil(step), low + 1), high - 1, 4 * tried))
+        grown = min(at / epsilon, 2.0) if math.isfinite(at) else math.sqrt(2)
+        tried = int(min(max(math.ceil(tried * grown**2), low + 1), high - 1))
     return int(high)
 
 
@@ -251,9 +255,14 @@ def exact_scale(kind: str, dim: int, epsilon: float, delta: float, norm: float, 
     local = gaussian_scale(moment_sensitivity(norm, norm**2), epsilon, delta, "analytic")
     if kind == "local" or local == 0:
         return local
+
+    def enough(scale: float) -> bool:
+        return spent_by_users(kind, scale, dim, delta, norm, users) <= epsilon
+
+    if not enough(local * (1 - 1e-9)):  # no theorem amplifies messages of so few users
+        return local
     low, high = local / 64, local
     for _ in range(60):
         middle = math.sqrt(low * high)
-        spent = spent_by_users(kind, middle, dim, delta, norm, users)
-        low, high = (low, middle) if spent <= epsilon else (middle, high)
+        low, high = (low, middle) if enough(middle) else (middle, high)
     return high

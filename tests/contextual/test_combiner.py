@@ -234,8 +234,9 @@ def test_one_base_alone_is_that_base():
 
 def test_default_bases():
     """T = 20,000: M = 3; lambda_i = 2^(i - 1) T^(-1/8), of which only the first is perturbed, at T_k^(-1/8)."""
+    base = partial(online_ucb, learner="ogd", delta=0.1)
     with pytest.warns(UserWarning, match=r"least eigenvalue of at least 0.58.*1 / dim = 0.2"):
-        found = bandit_combiner(num_arms=6, dim=5, horizon=20_000, epsilon=1.0, base=partial(online_ucb, learner="ogd"))
+        found = bandit_combiner(num_arms=6, dim=5, horizon=20_000, epsilon=1.0, base=base)
     own = found.params.bases.base
     assert own.width.shape == (3, 15) and found.params.spread == pytest.approx(1 + 2.428**2, rel=1e-3)
     np.testing.assert_allclose(own.perturbation[0], np.sqrt((2.0 ** np.arange(15)) ** -0.125))
@@ -258,10 +259,10 @@ def test_who_is_warned(horizon, dim, number):
 
 def test_guarantee_is_the_worst_base_s():
     bases = [partial(doubling, base=partial(online_ucb, epsilon=1.0)), partial(online_ucb, epsilon=2.0)]
-    found = made(60, bases, num_arms=6)
+    found = made(60, bases, num_arms=6, epsilon=2.0)
     claim = found.guarantee
     assert (claim.model, claim.unit, claim.scales) == ("local", "user", ("mechanism_scale",))
-    assert claim.spend(found.params) == pytest.approx((2.0, 0.1), abs=1e-6)
+    assert claim.spend(found.params) == pytest.approx((2.0, 1e-3), abs=1e-6)
     alone = online_ucb(num_arms=6, dim=D, horizon=60, epsilon=2.0)
     half = alone.guarantee.spend(alone.params._replace(mechanism_scale=0.5))
     assert claim.spend(found.params._replace(mechanism_scale=0.5)) == pytest.approx(half)

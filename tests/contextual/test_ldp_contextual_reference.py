@@ -134,7 +134,7 @@ def server_of(ref, s, horizon, failure_prob, norm, *, power=0.25):
     """Algorithm 1 as docs/formulas/ldp_contextual.md#onlineucb configures it:
     the server, sigma of the features and of the reward, and Delta.
     """
-    one, epsilon, delta = ref["online_ucb"], s["epsilon"], s.get("delta", 0.1)
+    one, epsilon, delta = ref["online_ucb"], s["epsilon"], s["delta"]
     private, bound = s.get("private_features", True), s.get("theta_bound", 1.0)
     sigma = one.sigma_of(epsilon, delta, s.get("calibration", "exact"), private, norm)
     least = s.get("min_eigenvalue")
@@ -247,7 +247,7 @@ def halves(s):
 def statistics_of(c, kind, seed, ref):
     """The statistics, the ridge (of t) and the width (of t)."""
     mod, s, horizon = ref["comparators"], c.settings, c.horizon
-    epsilon, delta, window = s.get("epsilon", math.inf), s.get("delta", 0.1), s.get("window", 20)
+    epsilon, delta, window = s.get("epsilon", math.inf), s.get("delta"), s.get("window")
     preset, t = s.get("preset", "reference"), np.arange(1, c.horizon + 1)
     if preset == "reference" or math.isinf(epsilon):
         scale = mod.entry_noise(kind, epsilon, delta, horizon=horizon, dim=D, window=window)
@@ -355,16 +355,19 @@ def greedy(c, contexts, pay, seed, ref):
     return mod.play(contexts, pay, statistics, select, ridge=ridge)
 
 
-MALER = functools.partial(case, algorithms.online_ucb, online)
-DOUBLING = functools.partial(case, algorithms.doubling, epochs)
-COMBINER = functools.partial(case, algorithms.bandit_combiner, combined)
-OGD = functools.partial(case, algorithms.online_ucb, online, learner="ogd")
-LDP = functools.partial(case, algorithms.ldp_linucb, optimistic)
-JDP = functools.partial(case, algorithms.jdp_linucb, optimistic)
-SHUFFLE = functools.partial(case, algorithms.shuffle_linucb, optimistic)
+# delta, batches and presets are those of the paper and of the published code
+PAPER = functools.partial(functools.partial, case, delta=0.1)
+PUBLISHED = functools.partial(PAPER, preset="reference")
+MALER = PAPER(algorithms.online_ucb, online)
+DOUBLING = PAPER(algorithms.doubling, epochs)
+COMBINER = PAPER(algorithms.bandit_combiner, combined)
+OGD = PAPER(algorithms.online_ucb, online, learner="ogd")
+LDP = PUBLISHED(algorithms.ldp_linucb, optimistic)
+JDP = PUBLISHED(algorithms.jdp_linucb, optimistic)
+SHUFFLE = PUBLISHED(algorithms.shuffle_linucb, optimistic, window=20)
 LINUCB = functools.partial(case, algorithms.linucb, optimistic)
-THOMPSON = functools.partial(case, algorithms.linear_thompson, thompson)
-GREEDY = functools.partial(case, algorithms.epsilon_greedy, greedy)
+THOMPSON = PUBLISHED(algorithms.linear_thompson, thompson, window=20)
+GREEDY = PUBLISHED(algorithms.epsilon_greedy, greedy)
 CASES = {
     "maler": MALER(epsilon=10.0, radius_scale=0.1),
     "maler, reference": MALER(epsilon=10.0, calibration="reference", radius_scale=0.1, theta_bound=0.6),
@@ -660,7 +663,7 @@ def test_what_is_claimed_is_what_the_noise_delivers():
         {"epsilon": 0.2, "calibration": "paper"}, {"epsilon": 10.0, "calibration": "reference"}, {"epsilon": 1.0},
         {"epsilon": 1.0, "private_features": False, "calibration": "reference"},
     ):  # fmt: skip
-        algorithm = algorithms.online_ucb(num_arms=K, dim=D, horizon=T, learner="ogd", **settings)
+        algorithm = algorithms.online_ucb(num_arms=K, dim=D, horizon=T, learner="ogd", delta=0.1, **settings)
         spent, delta = algorithm.guarantee.spend(algorithm.params)
         private = settings.get("private_features", True)
         sigma = online_ucb.sigma_of(settings["epsilon"], 0.1, settings.get("calibration", "exact"), private)

@@ -3,6 +3,7 @@
 import math
 from functools import partial
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -119,11 +120,13 @@ def test_exploration_has_probability_rate_over_t():
 
 
 def test_numbers():
-    """v = .3 / 2 sqrt(9 3 2 ln 1000), rate = .1 10."""
+    """v = .3 / 2 sqrt(9 3 2 ln 1000), a third of it with the exact preset; rate = .1 10."""
     assert THOMPSON().params.selection.posterior == pytest.approx(0.15 * math.sqrt(54 * math.log(1000)))
     assert THOMPSON(posterior_scale=0.6).params.selection.posterior == pytest.approx(
         0.3 * math.sqrt(54 * math.log(1000))
     )
+    exact = THOMPSON(statistics="jdp", epsilon=1.0).params.selection
+    assert exact.posterior == pytest.approx(0.05 * math.sqrt(54 * math.log(1000)))
     assert GREEDY().params.selection.rate == 1.0 and GREEDY(exploration=2.0).params.selection.rate == 20.0
 
 
@@ -134,12 +137,15 @@ def test_statistics_are_those_of_the_comparators(factory):
         "ldp": jb.algorithms.ldp_linucb, "jdp": jb.algorithms.jdp_linucb, "shuffle": jb.algorithms.shuffle_linucb,
     }  # fmt: skip
     for name, comparator in comparators.items():
-        made = factory(statistics=name, epsilon=2.0)
-        other = comparator(num_arms=10, dim=3, horizon=1000, epsilon=2.0)
-        assert made.params.statistics == other.params.statistics and made.schedule == other.schedule
-        assert made.guarantee.model == other.guarantee.model
-        assert made.guarantee.spend(made.params) == other.guarantee.spend(other.params)
+        for preset in (None, "exact", "reference", "theory"):
+            made = factory(statistics=name, epsilon=2.0, preset=preset)
+            other = comparator(num_arms=10, dim=3, horizon=1000, epsilon=2.0, preset=preset)
+            chex.assert_trees_all_equal(made.params.statistics, other.params.statistics)
+            assert made.schedule == other.schedule and made.guarantee.model == other.guarantee.model
+            assert made.guarantee.spend(made.params) == other.guarantee.spend(other.params)
     assert factory(statistics="shuffle", epsilon=2.0, protocol="vector").params.statistics.code.trials > 0
+    with pytest.raises(ValueError, match="preset = 'exact'"):  # of what has no noise
+        factory(preset="exact")
     assert factory().guarantee.model == "none" and factory().params.statistics.ridge == 1e-4
     assert len({factory(statistics=s).version for s in ("none", "ldp", "jdp", "shuffle")}) == 4
     assert factory(statistics="ldp", epsilon=1.0).program is factory(statistics="ldp", epsilon=3.0).program
@@ -147,6 +153,7 @@ def test_statistics_are_those_of_the_comparators(factory):
 
 def test_short_horizons_do_not_mind_the_window_of_a_shuffler():
     assert THOMPSON(horizon=5).schedule[0].slots == 1
+    assert THOMPSON(horizon=5, statistics="shuffle", epsilon=1.0).schedule[0].slots == 5
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,10 @@ from jaxbandits.theory.linear_widths import moment_sensitivity
 
 INF = math.inf
 WORLD = partial(contextual_linear, num_arms=20, dim=4)
-make_ldp, make_jdp = (partial(f, num_arms=100, dim=5, horizon=20_000) for f in (ldp_linucb, jdp_linucb))
+# as published
+make_ldp, make_jdp = (
+    partial(f, num_arms=100, dim=5, horizon=20_000, delta=0.1, preset="reference") for f in (ldp_linucb, jdp_linucb)
+)
 
 
 def stream(seed, path):
@@ -122,7 +125,7 @@ def width_at(selection, t):
 # What users report
 
 
-@pytest.mark.parametrize("preset, off", [("reference", math.sqrt(0.5)), ("theory", 1.0)])
+@pytest.mark.parametrize("preset, off", [("exact", math.sqrt(0.5)), ("reference", math.sqrt(0.5)), ("theory", 1.0)])
 def test_what_a_user_reports(preset, off):
     """x x' and x y in the mean; Gaussian of the claimed covariance around it."""
     made = ldp_linucb(num_arms=5, dim=3, horizon=100, epsilon=1.0, preset=preset)
@@ -166,8 +169,8 @@ def noises(form, seed, horizon, entries):
 def test_noise_of_the_sums_at_every_play(form):
     horizon = 24
     statistics = joint(2, form, tree_nodes(form, horizon))
-    params = jdp_linucb(num_arms=5, dim=2, horizon=horizon, epsilon=1.0, tree=form).params.statistics
-    params = jax.tree.map(np.float32, params)
+    made = jdp_linucb(num_arms=5, dim=2, horizon=horizon, epsilon=1.0, preset="reference", tree=form)
+    params = jax.tree.map(np.float32, made.params.statistics)
     noise_of, (_, _, noise) = noises(form, 5, horizon, entries=5), TREES[form](tree_nodes(form, horizon), 5)
 
     @uncompiled
@@ -286,7 +289,7 @@ def test_what_is_truly_spent():
 
 def test_the_simplified_tree_tells_users_apart():
     """Two releases that share their noise: the difference is one user's report, exactly."""
-    made = jdp_linucb(num_arms=5, dim=2, horizon=20, epsilon=0.1)
+    made = jdp_linucb(num_arms=5, dim=2, horizon=20, epsilon=0.1, preset="reference")
     params, statistics = jax.tree.map(np.float32, made.params.statistics), joint(2, "simplified", 3)
 
     @uncompiled

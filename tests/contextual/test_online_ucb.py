@@ -18,7 +18,7 @@ from jaxbandits.random import Draws
 from jaxbandits.sweeps.plan import plan
 
 T, EPSILONS = 20_000, (0.2, 1.0, 10.0)
-online_ucb = partial(jb.algorithms.online_ucb, num_arms=100, dim=5, horizon=T)
+online_ucb = partial(jb.algorithms.online_ucb, num_arms=100, dim=5, horizon=T, delta=0.1)  # the paper's delta
 noise = jb.theory.online_ucb_noise
 
 
@@ -205,8 +205,8 @@ def test_sweep_fills_in_the_norm():
     """Reference features have norm sqrt(2): the pair's sensitivity is 3, and noise grows with it."""
     environment = partial(jb.environments.contextual_linear, num_arms=6, dim=3, features="reference")
     laid_out = plan(
-        {"x": partial(jb.algorithms.online_ucb, epsilon=1.0)}, environment, horizon=T, seeds=8, grid=None, points=None,
-        reward_adversary=None, message_adversary=None, checkpoints=8, dtype="float32",
+        {"x": partial(jb.algorithms.online_ucb, epsilon=1.0, delta=0.1)}, environment, horizon=T, seeds=8, grid=None,
+        points=None, reward_adversary=None, message_adversary=None, checkpoints=8, dtype="float32",
     )  # fmt: skip
     params = laid_out.cells[0].algorithm.params
     assert params.feature_norm == math.sqrt(2)

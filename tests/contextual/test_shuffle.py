@@ -21,7 +21,8 @@ from jaxbandits.random import Draws
 from jaxbandits.theory.linear_widths import moment_sensitivity
 
 CONTEXTS = jb.environments.contextual_linear(num_arms=6, dim=3)
-make = partial(jb.algorithms.shuffle_linucb, num_arms=100, dim=5, horizon=20_000)
+made_of = partial(jb.algorithms.shuffle_linucb, num_arms=100, dim=5, horizon=20_000)
+make = partial(made_of, delta=0.1, window=20, preset="reference")  # as published
 
 
 # the vector code
@@ -325,6 +326,10 @@ def test_windows():
     (span,) = make(epsilon=1.0, horizon=50).schedule
     assert (span.slots, span.repeats, span.length, span.full) == (20, 1, 50, True)
     assert make(epsilon=1.0, horizon=50, window=50).schedule[0].slots == 50
+    windows = {None: 142, "reference": 20, "theory": 20}  # ceil sqrt 20,000 batches, or as published
+    for preset, window in windows.items():
+        assert made_of(epsilon=1.0, preset=preset).schedule[0].slots == window
+        assert made_of(epsilon=1.0, preset=preset, horizon=7).schedule[0].slots == 7
 
 
 @pytest.mark.dealt(8)
@@ -333,7 +338,7 @@ def test_the_policy_changes_after_full_batches_only():
     alone.
     """
     world = jb.environments.contextual_linear(num_arms=6, dim=3, contexts="fixed")
-    factory = partial(jb.algorithms.shuffle_linucb, epsilon=1.0, window=7)
+    factory = partial(jb.algorithms.shuffle_linucb, epsilon=1.0, window=7, protocol="amplified", preset="reference")
     ds = run(factory, 40, world, seeds=64, checkpoints=range(1, 41))
     steps = np.diff(ds.regret.values[0], axis=-1, prepend=0.0)
     changed = np.abs(np.diff(steps, axis=-1)) > 1e-6
@@ -358,7 +363,9 @@ def test_one_program_for_a_grid():
 @pytest.mark.dealt(8)
 def test_without_noise_a_window_of_one_is_linucb():
     """Exact sums inverted anew against Sherman and Morrison's update: the same regret up to few near ties."""
-    exact = run(partial(jb.algorithms.shuffle_linucb, epsilon=math.inf, window=1, radius_scale=0.2), 300)
+    exact = run(
+        partial(jb.algorithms.shuffle_linucb, epsilon=math.inf, window=1, radius_scale=0.2, preset="reference"), 300
+    )
     plain = run(partial(jb.algorithms.linucb, radius_scale=0.2), 300)
     # the first inverse, of ridge 1e-4, is ill-conditioned in float32: a lane may part there
     same = np.isclose(exact.regret.values[0, :, -1], plain.regret.values[0, :, -1], rtol=1e-3)

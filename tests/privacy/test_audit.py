@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from dealt import dealt
-from scipy.optimize import brentq
 from scipy.stats import binom, norm
 from uncompiled import uncompiled
 
@@ -44,17 +43,6 @@ def _a_little_optimized():
         options = {"xla_backend_optimization_level": 1}
         patch.setattr(transcripts, "_many", jax.jit(function, static_argnums=0, compiler_options=options))
         yield
-
-
-def spending(factory, spent=1.0, **arguments):
-    """A factory whose epsilon is such that `spent` is truly spent."""
-
-    def beyond(epsilon):
-        made = factory(epsilon=epsilon, **arguments)
-        return made.guarantee.spend(made.params)[0] - spent
-
-    epsilon = brentq(beyond, 0.05, 20.0)
-    return partial(factory, epsilon=epsilon, **arguments)
 
 
 # one release for each private input, at epsilon 1: label -> what is audited and the runs its bound needs
@@ -122,15 +110,19 @@ TIGHT = {
     "online_ucb, reward": (
         partial(a.online_ucb, **USERS, epsilon=1.0, delta=0.2, learner="ogd", private_features=False), 4 * RUNS
     ),
-    "ldp_linucb": (spending(a.ldp_linucb, **USERS, delta=0.2), 4 * RUNS),
-    "epsilon_greedy": (spending(a.epsilon_greedy, **USERS, delta=0.2, statistics="ldp"), 4 * RUNS),
-    "linear_thompson": (spending(a.linear_thompson, **USERS, delta=0.2, statistics="ldp"), 4 * RUNS),
+    "ldp_linucb": (partial(a.ldp_linucb, **USERS, delta=0.2, epsilon=1.0), 4 * RUNS),
+    "epsilon_greedy": (partial(a.epsilon_greedy, **USERS, delta=0.2, statistics="ldp", epsilon=1.0), 4 * RUNS),
+    "linear_thompson": (partial(a.linear_thompson, **USERS, delta=0.2, statistics="ldp", epsilon=1.0), 4 * RUNS),
     # a batch of one user: its sum is that user's message
-    "shuffle_linucb, alone": (spending(a.shuffle_linucb, **USERS, delta=0.2, window=1), 4 * RUNS),
+    "shuffle_linucb, alone": (
+        partial(a.shuffle_linucb, **USERS, delta=0.2, protocol="amplified", window=1, epsilon=1.0), 4 * RUNS
+    ),
     # three nodes of the tree, each released by itself: Gaussian noise composes exactly
-    "jdp_linucb": (spending(a.jdp_linucb, num_arms=2, dim=2, horizon=7, delta=0.2, tree="binary"), 8 * RUNS),
+    "jdp_linucb": (
+        partial(a.jdp_linucb, num_arms=2, dim=2, horizon=7, delta=0.2, tree="binary", epsilon=1.0), 8 * RUNS
+    ),
     # all running sums are one Gaussian release of the first message, whose column is the longest
-    "jdp_linucb, blt": (spending(a.jdp_linucb, num_arms=2, dim=2, horizon=7, delta=0.2, tree="blt"), 4 * RUNS),
+    "jdp_linucb, blt": (partial(a.jdp_linucb, num_arms=2, dim=2, horizon=7, delta=0.2, epsilon=1.0), 4 * RUNS),
     "byzantine_ucb, blt": (
         partial(
             a.byzantine_ucb, num_agents=3, num_arms=2, dim=2, horizon=32, window=4, privacy="counter", epsilon=1.0,
@@ -431,7 +423,7 @@ FAMILIES = {label: factory for label, (factory, _) in TIGHT.items()} | {
     "prm_elimination, central": partial(a.prm_elimination, **CENTRAL, threshold_scale=0.0),
     "prm_ucb, central": partial(a.prm_ucb, **CENTRAL),
     # two users hide each other less than half the noise shows
-    "amplified": partial(a.shuffle_linucb, **USERS, protocol="amplified", window=2, epsilon=1.0),
+    "amplified": partial(a.shuffle_linucb, **USERS, protocol="amplified", window=2, epsilon=1.0, delta=0.1),
     "bandit_combiner": partial(
         a.bandit_combiner, **USERS, epsilon=1.0, bonus_scale=0.0, bases=[partial(a.doubling, base=BASE), BASE]
     ),

@@ -96,14 +96,15 @@ def test_users_spend_what_the_binary_tree_spends_with_less_noise(form, preset):
 
 
 def test_ridges_follow_the_noise():
-    made = jdp_linucb(num_arms=20, dim=5, horizon=5000, epsilon=1.0, delta=1e-3, tree="honaker")
+    build = partial(jdp_linucb, num_arms=20, dim=5, horizon=5000, epsilon=1.0, delta=1e-3, preset="reference")
+    made = build(tree="honaker")
     assert made.params.statistics.ridge == pytest.approx(207.847349, rel=1e-8)
     assert made.guarantee.spend(made.params)[0] == pytest.approx(0.838383, abs=1e-6)
     sums = mechanisms.counter("honaker", horizon=5000)
     tree = mechanisms.counter("tree", horizon=5000)
     plays = np.arange(1, 5001)
     share = sums.column_norm * sums.deviation(plays).max() / (tree.column_norm * tree.deviation(plays).max())
-    binary = jdp_linucb(num_arms=20, dim=5, horizon=5000, epsilon=1.0, delta=1e-3, tree="binary")
+    binary = build(tree="binary")
     assert made.params.statistics.ridge == pytest.approx(share * binary.params.statistics.ridge, rel=1e-9)
 
 

@@ -154,7 +154,8 @@ def batched_exp4(
     Notes
     -----
     A play's loss is clipped to [0, 1]; a non-finite reward counts as loss 1. A partial last batch moves no weight.
-    The theorem's composition is loose: `guarantee.spend` says what is truly spent at delta, a fraction of epsilon.
+    A run spends less than epsilon, a fraction of it, since the theorem's composition is loose: `guarantee.spend` says
+    what is truly spent at delta.
 
     References
     ----------

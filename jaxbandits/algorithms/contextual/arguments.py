@@ -170,9 +170,8 @@ def joint_part(preset: str, tree: str | None, s: Setting) -> Part:
         return counted_part(preset, tree, s)
     nodes = tree_nodes(tree, s.horizon)
     if preset == "exact":
-        tuning = exact_joint(
-            s.horizon, s.dim, s.epsilon, s.delta, s.feature_norm, s.theta_bound, running_sums(tree, s.horizon)
-        )
+        binary = running_sums("binary", s.horizon)  # the simplified tree is here without noise
+        tuning = exact_joint(s.horizon, s.dim, s.epsilon, s.delta, s.feature_norm, s.theta_bound, binary)
     else:
         tuning = joint_tuning(preset, s.horizon, s.dim, s.epsilon, s.delta, s.feature_norm)
     # releases of the simplified tree that share their noise differ by one user's exact (x x', x y)

@@ -38,7 +38,8 @@ def ldp_linucb(
     horizon : int
         Number of plays T, at least 1. Filled in by `sweep` and `simulate`.
     epsilon : float
-        Privacy budget of one user, in (0, inf]. inf: no noise, and the ridge and width of `linucb`.
+        Privacy budget of one user, in (0, inf]. inf: no noise, and the ridge and width that the preset has without
+        any, those of `linucb` for the published ones.
     delta : float, optional
         The delta of the privacy claim, in (0, 1). The default: min(1e-3, 1 / horizon), which moves with the horizon
         of a sweep over horizons: bind it to compare them.

@@ -45,7 +45,8 @@ def linear_thompson(
         How V = sum x x' and u = sum x y are learnt [static]: with noise, ridge rho, clipping and guarantee of
         `linucb` (ridge 1e-4), `ldp_linucb`, `jdp_linucb` or `shuffle_linucb`.
     epsilon : float, default inf
-        Privacy budget of one user, in (0, inf]; inf with `statistics="none"`.
+        Privacy budget of one user, in (0, inf]; inf with `statistics="none"`. `statistics="shuffle"` spends less than
+        it, as `shuffle_linucb` does.
     delta : float, optional
         The delta of the privacy claim, in (0, 1). The default: min(1e-3, 1 / horizon), which moves with the horizon
         of a sweep over horizons: bind it to compare them.

@@ -139,7 +139,8 @@ def dp_ts_ucb(
     budget : int, optional
         phi, at least 1. The default: ceil(c0 T^((1 - a) / 2) log(T)^((3 - a) / 2)), c0 = 2 sqrt(2 pi e).
     epsilon : float, optional
-        Privacy budget, in (0, inf), for which v is multiplied as far as needed. The default: v as above.
+        Privacy budget, in (0, inf), for which v is multiplied as far as needed. Where it is larger than what v as above
+        spends, a run spends less: 15.8 at T = 20,000. The default: v as above.
     delta : float, optional
         Of the claim in (epsilon, delta), in (0, 1). The default: min(1e-5, 1 / horizon).
 
