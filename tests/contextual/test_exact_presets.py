@@ -220,11 +220,11 @@ def test_features_have_no_unit(label):
     assert not np.array_equal(noisy, silent) and len(np.unique(noisy)) > 2
 
 
-# ---------------------------------------------------------------- numbers of the specification
+# ---------------------------------------------------------------- numbers of another program
 
 
 class Numbers:
-    """Arguments of `exact_tuning` and what it must give, to the digits that are written."""
+    """Arguments of `exact_tuning` and what a literal program has for them, to the digits that are written."""
 
     def __init__(self, kind, horizon, dim, epsilon, delta, *, tolerance=2e-6, given=None, **values):
         self.arguments, self.given = (kind, horizon, dim, epsilon, delta), given or {}
@@ -284,7 +284,7 @@ def ledger(kind, numbers, horizon, dim, delta, feature_norm=1.0, tree="blt", win
 
 
 def wrong(module, labels=tuple(NUMBERS)):
-    """Which numbers of a module's `exact_tuning` are not those of the specification, or spend what they should not."""
+    """Which numbers of a module's `exact_tuning` are not the written ones, or spend what they should not."""
     found = []
     for label in labels:
         row = NUMBERS[label]
@@ -299,7 +299,7 @@ def wrong(module, labels=tuple(NUMBERS)):
     return found
 
 
-def test_numbers_are_those_of_the_specification():
+def test_numbers_are_those_of_another_program():
     assert wrong(exact_presets) == []
     for (epsilon, delta), ratio in {
         (1.0, 1e-3): 0.3884012483, (1.0, 5e-5): 0.2979822652, (0.2, 1e-3): 0.1010284462,
