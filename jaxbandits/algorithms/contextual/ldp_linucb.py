@@ -101,7 +101,7 @@ def ldp_linucb(
     ...         num_arms=100, dim=5, horizon=20_000, epsilon=10.0, delta=0.1, preset=preset
     ...     )
     ...     print(round(private.params.statistics.vector, 4), round(private.guarantee.spend(private.params)[0], 4))
-    0.5466 10.0
+    0.5978 10.0
     0.1794 84.1052
     0.899 5.0246
     """

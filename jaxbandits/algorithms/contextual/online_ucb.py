@@ -288,7 +288,7 @@ def online_ucb(
     >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.online_ucb(num_arms=100, dim=5, horizon=20_000, epsilon=1.0)
     >>> round(algorithm.params.reward_noise, 3), [round(x, 6) for x in algorithm.guarantee.spend(algorithm.params)]
-    (2.428, [1.0, 0.1])
+    (7.504, [1.0, 5e-05])
     """
     num_arms, dim = integer("num_arms", num_arms, 2), integer("dim", dim, 1)
     horizon = integer("horizon", horizon, 1)

@@ -421,7 +421,7 @@ def byzantine_ucb(
     ...     num_agents=10, num_arms=10, dim=4, horizon=2000, privacy="tree", epsilon=4.0
     ... )
     >>> algorithm.schedule[0].slots, round(algorithm.params.node_scale, 1)
-    (11, 62.7)
+    (11, 66.0)
     >>> round(algorithm.guarantee.spend(algorithm.params)[0], 6)
     4.0
     """
