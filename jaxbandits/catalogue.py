@@ -99,7 +99,9 @@ ALGORITHMS: dict[str, Example] = {
         partial(a.shuffle_linucb, protocol="vector", window=7, epsilon=2.0, radius_scale=0.2), contexts
     ),
     "linear_thompson": Example(partial(a.linear_thompson, statistics="ldp", epsilon=1.0), contexts),
-    "epsilon_greedy": Example(partial(a.epsilon_greedy, statistics="shuffle", window=5, epsilon=0.8), contexts),
+    "epsilon_greedy": Example(
+        partial(a.epsilon_greedy, statistics="shuffle", protocol="amplified", window=5, epsilon=0.8), contexts
+    ),
     "online_ucb": Example(partial(a.online_ucb, epsilon=4.0, min_eigenvalue=0.1), contexts),
     "doubling": Example(
         partial(a.doubling, base=partial(a.online_ucb, epsilon=4.0, min_eigenvalue=0.1, learner="ogd")), contexts
