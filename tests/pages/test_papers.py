@@ -742,13 +742,22 @@ def shape(text, labels):
     for label in labels:
         text = re.sub(rf"(?<!\w){re.escape(label)}(?!\w)", "@", text)
     text = re.sub(r"∞|\binf\b|(?<![\w.])[-+∓±]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?%?", "#", text)
-    return re.sub(r"([@#])(?:(?:, | and |; | )[@#])+", r"\1", text)
+    text = re.sub(r"([@#])(?:(?:, | and |; | )[@#])+", r"\1", text)
+    # what is spent, where it is not what was asked for, which depends on the size
+    return re.sub(r" \(spends [^)]*\)|ε spent: (?:[@#] \(asked #\)(?: \.\.\.)?[,;] )+", "", text)
 
 
 def test_the_shape_of_a_text():
     assert shape("target: trimmed mean at 0, 0.1, 0.2", ["trimmed mean"]) == "target: @ at #"
     assert shape("M1, M2 and UCB1 at ε = ∞, 5% of ±30", ["M1", "M2"]) == "@ and UCB1 at ε = # of #"
     assert shape("below JDP", ["JDP"]) != shape("above JDP", ["JDP"])
+    spent = "3 seeds; ε spent: JDP ∞ (asked 1), 2.7 (asked 2) ...; LDP 3 (asked 4); two arms"
+    assert shape(spent, ["JDP", "LDP"]) == "# seeds; two arms" and shape("JDP (spends ε = ∞)", ["JDP"]) == "@"
+
+
+def test_pictures_of_the_reproductions_say_what_is_spent():
+    words = Image.open(DOCS / "figures/ldp-contextual/figure-1-printed.png").text["Description"]
+    assert "JDP (spends ε = ∞)" in words and "LDP 0 (asked 0.2), 1.56 (asked 1), 84.1 (asked 10)" in words
 
 
 @pytest.fixture
