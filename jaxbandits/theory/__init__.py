@@ -4,6 +4,7 @@
 * `byzantine_*`: Jadbabaie, Li, Qian and Tian, Byzantine-robust federated linear bandits.
 * `robust_linear_*`: Robust and private stochastic linear bandits (ICML 2023).
 * `cw_bound`: linear bandits under a budget of corruption.
+* `exact_tuning`: private linear bandits that spend what they are given.
 * `online_ucb_*`, `printed_noise_*`: Improved rate for locally differentially private linear bandits.
 * `private_kl_*`, `private_bandit_*`, `private_minimax_*`, `dp_index_bound`, `adac_ucb_bound`: private bandits of today.
 * `local_mean_rate`, `local_robust_rate`: locally private reports of which some are corrupted.
@@ -43,6 +44,7 @@ from jaxbandits.theory.budgets import budget_of_share
 from jaxbandits.theory.contamination import contaminated_divergence, median_shift
 from jaxbandits.theory.counting import counting_error, counting_lower_bound
 from jaxbandits.theory.delay import delayed_order, delayed_ucb_bound, geometric_bound, hybrid_tuning
+from jaxbandits.theory.exact_presets import exact_tuning
 from jaxbandits.theory.extremes import expected_max
 from jaxbandits.theory.federated import (
     byzantine_radius,
@@ -137,6 +139,7 @@ __all__ = [
     "online_ucb_learner_regret",
     "online_ucb_deviation",
     "online_ucb_width",
+    "exact_tuning",
     "printed_noise_delta",
     "printed_noise_reach",
     "counting_error",

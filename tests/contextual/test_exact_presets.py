@@ -18,8 +18,7 @@ import jaxbandits as jb
 from jaxbandits.mechanisms import amplified_epsilon, gaussian_epsilon, gaussian_scale, vector_epsilon
 from jaxbandits.mechanisms.shuffle import VectorCode
 from jaxbandits.sweeps.plan import plan
-from jaxbandits.theory import exact_presets
-from jaxbandits.theory.exact_presets import exact_tuning
+from jaxbandits.theory import exact_presets, exact_tuning
 from jaxbandits.theory.linear_widths import moment_sensitivity
 
 a = jb.algorithms
