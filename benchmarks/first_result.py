@@ -220,7 +220,9 @@ def main() -> None:
         for row in figures[name]:
             other = row.replace("here", "there")
             if other != row and other in figures[name]:
-                ratios = {what: value / figures[name][other][what] for what, value in figures[name][row].items()}
+                ratios = {
+                    what: value / x for what, value in figures[name][row].items() if (x := figures[name][other][what])
+                }
                 print(
                     f"{name}, {row} by {other}: " + ", ".join(f"{what} {x:.2f}" for what, x in ratios.items()),
                     flush=True,
