@@ -13,21 +13,12 @@ import numpy as np
 
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.sweeps import precision, spent
-from jaxbandits.sweeps.spent import overspent, reach
+from jaxbandits.sweeps.spent import overspent, paid, reach
 
 ROUNDING = 1e-9  # relative; a bound that was computed from the same numbers counts as met
 # what becomes of rewards outside the range, by `Rewards.outside`
 FATES = {"clip": "clips others", "zero": "counts others as 0", "accept": "takes others as they are"}
 CENTRAL_ESTIMATORS = ("median_of_means", "catoni")  # estimators whose moment bound is about X - mean
-
-
-def paid(environment: Environment) -> tuple[float, float] | None:
-    """The range (low, high) of an environment's rewards: its `reward_range`, or +-`reward_bound`; None without both."""
-    facts = environment.facts
-    if "reward_range" in facts:
-        low, high = facts["reward_range"]
-        return float(low), float(high)
-    return (-facts["reward_bound"], facts["reward_bound"]) if "reward_bound" in facts else None
 
 
 def unread(algorithm: Algorithm, environment: Environment) -> list[tuple[str, float, str, str]]:

@@ -18,13 +18,19 @@ class Spent(NamedTuple):
     delta: float
 
 
-def reach(environment: Environment) -> float:
-    """The largest absolute value of a reward; 0 where the environment does not say."""
+def paid(environment: Environment) -> tuple[float, float] | None:
+    """The range (low, high) of an environment's rewards: its `reward_range`, or +-`reward_bound`; None without both."""
     facts = environment.facts
     if "reward_range" in facts:
         low, high = facts["reward_range"]
-        return max(abs(float(low)), abs(float(high)))
-    return float(facts.get("reward_bound", 0.0))
+        return float(low), float(high)
+    return (-facts["reward_bound"], facts["reward_bound"]) if "reward_bound" in facts else None
+
+
+def reach(environment: Environment) -> float:
+    """The largest absolute value of a reward; 0 where the environment does not say."""
+    low, high = paid(environment) or (0.0, 0.0)
+    return max(abs(low), abs(high))
 
 
 def spent(algorithm: Algorithm, environment: Environment | None) -> Spent:
@@ -33,7 +39,7 @@ def spent(algorithm: Algorithm, environment: Environment | None) -> Spent:
     if claim.model == "none":
         return Spent(math.nan, math.inf, 0.0)
     epsilon, delta = map(float, claim.spend(algorithm.params))
-    if environment is not None and reach(environment) > claim.bound and np.isfinite(epsilon):
+    if environment is not None and overspent(algorithm, environment):
         epsilon = math.inf
     asked = claimed_epsilon(algorithm)
     return Spent(math.nan if asked is None else asked, epsilon, 0.0 if math.isinf(epsilon) else delta)

@@ -85,8 +85,8 @@ def ldp_linucb(
     `guarantee.spend` is what a user's pair (x, y) truly spends at delta; at L = 1 its squared L2 sensitivity is 4.5.
     The scales of the published presets do not give epsilon. Departures: docs/deviations.md.
 
-    Local privacy is dear: at epsilon = 1 and 20,000 plays in five dimensions regret is a fifth below that of uniform
-    play.
+    Local privacy is dear: `examples/gallery/2_privacy/plot_contexts.py` compares it with a shuffler and a trusted
+    server.
 
     References
     ----------

@@ -87,7 +87,10 @@ def _lines(run: Run) -> tuple[list[list[Cell]], bool]:
             audited = [words for words in audits if words == label or words.startswith(f"{label}, ")]
             open_claims |= not audited
             base = [Cell(claim["model"]), Cell(claim["unit"].replace("_", " "))]
-            for numbers in _stored(run.ds, label, claim):
+            stored = _stored(run.ds, label, claim)
+            if audited and len(stored) > 1:  # which point an audit is of is not known here
+                stored = [[Cell("not known")] * 3]
+            for numbers in stored:
                 for words in audited or [label]:
                     proven, refuted = audits.get(words, (math.nan, None))
                     end = [cell(proven) if audited else Cell("not audited"), Cell("yes" if refuted else "no")]
