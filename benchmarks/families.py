@@ -161,7 +161,7 @@ def _ldp_linucb(horizon, lanes):
     import jaxbandits as jb
 
     sizes = {"num_arms": 100, "dim": 5}
-    factory = partial(jb.algorithms.ldp_linucb, epsilon=1.0)
+    factory = partial(jb.algorithms.ldp_linucb, epsilon=1.0, preset="reference", delta=0.1)
     params = factory(**sizes, horizon=horizon).params
     loop = partial(numba_contextual.ldp_linucb, 100, 5, params, horizon, lanes, 1)
     world = jb.environments.contextual_linear(**sizes, contexts="redraw")
