@@ -235,12 +235,14 @@ class Algorithm(NamedTuple):
     program: Program
     schedule: tuple[Span, ...]
     params: Params
-    guarantee: Guarantee
-    version: tuple[
-        Any, ...
-    ]  # (name, number, static values): raise the number when results change; never used for equality
-    config: dict[str, Any]  # the arguments as given: repr, provenance, grid
+    guarantee: Guarantee = Guarantee()
+    # (name, number, static values) of one's own algorithm: raise the number when results change in a way that no trace
+    # shows; never used for equality. `validation.factory` fills it in
+    version: tuple[Any, ...] = ()
+    config: dict[str, Any] = {}  # noqa: RUF012 (never written into). The arguments as given: repr, provenance, grid
     rewards: Rewards | None = None  # those that it reads; None: not declared, and nothing is held against them
+    # what it plays on: "arms", "decision set", "fixed set", "advice" or "agents"; None: what its arguments' names say
+    plays_on: str | None = None
 
     def __repr__(self) -> str:
         """The call that built it, its numbers, and what it claims and spends, a line each."""

@@ -1,6 +1,5 @@
 """Checks of arguments on the host, before anything long runs: errors name the argument, the value and the remedy."""
 
-import contextlib
 import copy
 import difflib
 import functools
@@ -9,19 +8,20 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar, overload
 
 import jax
 import numpy as np
 
+from jaxbandits.declared import TOLD_BY, Argument, Axes, Example, declaration, documented
 from jaxbandits.protocol import Adversary, Algorithm, Environment
 
 P = ParamSpec("P")
+R = TypeVar("R")
 Part = TypeVar("Part", Algorithm, Environment, Adversary)
 
 MAX_INTEGER = 2**53  # the largest count: floating point holds every integer up to here
@@ -86,6 +86,19 @@ def unwrapped(factory: Any) -> Unwrapped:
     return Unwrapped(function, bound, plain)
 
 
+def plays_on(factory: Any, algorithm: Algorithm | None = None) -> str:
+    """What a factory's algorithm plays on: as it says, else as the factory declares, else by the arguments' names.
+
+    >>> import jaxbandits as jb
+    >>> plays_on(jb.algorithms.ucb1), plays_on(functools.partial(jb.algorithms.linucb, dim=3))
+    ('arms', 'decision set')
+    """
+    function = unwrapped(factory).function
+    told = getattr(algorithm, "plays_on", None) or getattr(function, "plays_on", None)
+    names = inspect.signature(function).parameters
+    return told or next((kind for name, kind in TOLD_BY.items() if name in names), "arms")
+
+
 class Arguments(dict[str, Any]):
     """The arguments a part was built with, and the part as its factory built it: a copy that was changed differs."""
 
@@ -125,26 +138,45 @@ def _copied(x: Any) -> Any:
     return copy.deepcopy(x) if hasattr(x, "__array__") and not isinstance(x, jax.Array) else x
 
 
-def factory(function: Callable[P, Part]) -> Callable[P, Part]:
-    """Decorate the function that builds a part: the factory takes keyword arguments alone and keeps them.
+@overload
+def factory(function: Callable[P, Part], /) -> Callable[P, Part]: ...
+
+
+@overload
+def factory(
+    *, plays_on: str | None = None, example: Example | None = None
+) -> Callable[[Callable[P, Part]], Callable[P, Part]]: ...
+
+
+def factory(function: Any = None, /, *, plays_on: str | None = None, example: Example | None = None) -> Any:
+    """Decorate the function that builds a part: the factory checks its declared arguments and keeps them all.
 
     Parameters
     ----------
     function : callable
-        A function that checks its arguments and returns an Algorithm, Environment or Adversary.
+        A function that returns an Algorithm, Environment or Adversary. What its arguments' annotations declare
+        (`jaxbandits.declared`) is checked before it is called and written into the docstring. Where none has a mark,
+        the function checks them itself and the docstring stays.
+    plays_on : {"arms", "decision set", "fixed set", "advice", "agents"}, optional
+        What an algorithm plays on. The default: what the part says that the function returns, such as a conversion's
+        base, or the names of the arguments.
+    example : Example, optional
+        Arguments of a small run: the part's case in the catalogue.
 
     Returns
     -------
     callable
-        The factory, of the same signature. It copies lists and arrays. What it returns has `config`, the name and all
-        arguments with their defaults; environments and adversaries also have `remake`, the factory as a partial.
+        The factory, of the same signature, which takes keyword arguments alone. It copies lists and arrays. What it
+        returns has `config`, the name and all arguments with their defaults; environments and adversaries also have
+        `remake`, the factory as a partial.
 
     Raises
     ------
     TypeError
         From the factory: an argument is given by position, is not known or is missing. The text lists the known ones.
     ValueError
-        From the factory: its arguments lead to numbers that floating point cannot hold.
+        From the factory: an argument is outside its declared range, or the arguments lead to numbers that floating
+        point cannot hold.
 
     Examples
     --------
@@ -156,32 +188,32 @@ def factory(function: Callable[P, Part]) -> Callable[P, Part]:
         ...
     TypeError: ucb1 has no argument 'num_armz' (did you mean 'num_arms'?); it takes ...
     """
-    build: Callable[..., Any] = function
-    signature = inspect.signature(function)
-    known = list(signature.parameters)
-    defaults = {key: p.default for key, p in signature.parameters.items() if p.default is not inspect.Parameter.empty}
+    if function is None:
+        return functools.partial(_factory, plays_on=plays_on, example=example)
+    return _factory(function, plays_on, example)
+
+
+def _factory(function: Callable[..., Any], plays_on: str | None, example: Example | None) -> Callable[..., Any]:
+    name, rows = function.__name__, declaration(function)
+    marked = any(row.marks for row in rows.values())  # otherwise the function checks all of them itself
+    checks = {key: check for key, row in rows.items() if marked and (check := checker(row)) is not None}
+    defaults = {key: row.default for key, row in rows.items() if not row.required}
     home = getattr(function, "__globals__", {}).get("__name__", "")  # `__module__` may be that of what it wraps
 
     @functools.wraps(function)
-    def make(*args: P.args, **given: P.kwargs) -> Part:
-        kwargs: dict[str, Any] = dict(given)
-        name = function.__name__
+    def make(*args: Any, **given: Any) -> Any:
         if args:
-            raise TypeError(f"{name} takes keyword arguments only: {', '.join(known)}")
-        for key in kwargs:
-            if key not in known:
-                raise TypeError(f"{name} has no argument {key!r}{nearest(key, known)}; it takes {', '.join(known)}")
-        missing = [
-            key for key, p in signature.parameters.items() if p.default is inspect.Parameter.empty and key not in kwargs
-        ]
-        if missing:
+            raise TypeError(f"{name} takes keyword arguments only: {', '.join(rows)}")
+        for key in given:
+            if key not in rows:
+                raise TypeError(f"{name} has no argument {key!r}{nearest(key, rows)}; it takes {', '.join(rows)}")
+        if missing := [key for key in rows if key not in defaults and key not in given]:
             raise TypeError(f"{name} needs {', '.join(missing)}")
         # the caller may write into arrays and lists later: the part has its own copies
-        kwargs = {key: _copied(value) for key, value in kwargs.items()}
-        bound = signature.bind(**kwargs)
-        bound.apply_defaults()
+        kwargs = {key: _copied(given[key]) for key in rows if key in given}
+        full = {key: kwargs.get(key, defaults.get(key)) for key in rows}
         try:
-            part: Any = build(**kwargs)
+            part = function(**{key: checks[key](x) if key in checks else x for key, x in full.items()})
         except (ArithmeticError, MemoryError) as error:  # a number so large or so small that no formula survives it
             extreme = ", ".join(f"{key} = {shown(value)}" for key, value in kwargs.items() if _extreme(value))
             raise ValueError(
@@ -189,9 +221,12 @@ def factory(function: Callable[P, Part]) -> Callable[P, Part]:
                 "choose something nearer 1"
             ) from None
         # an environment may say how its arguments are recorded: a DataFrame as its numbers
-        plain = {key: x for key, x in part.config.items() if key in known} if isinstance(part, Environment) else {}
+        plain = {key: x for key, x in part.config.items() if key in rows} if isinstance(part, Environment) else {}
         _freeze((part.params, getattr(part, "facts", ()), kwargs, plain))
-        config = Arguments({"name": name, **bound.arguments, **plain})
+        if isinstance(part, Algorithm):
+            version = part.version or (name, 1, ())
+            part = part._replace(version=version, plays_on=part.plays_on or plays_on)
+        config = Arguments({"name": name, **full, **plain})
         config.home, config.defaults = home, defaults
         config.built = _fixing(part)
         part = part._replace(config=config)
@@ -201,8 +236,77 @@ def factory(function: Callable[P, Part]) -> Callable[P, Part]:
 
     # functools.wraps copies these attributes to a function that wraps this one: `itself` tells the two apart
     itself: Any = make
-    itself.itself, itself.home, itself.defaults = make, home, defaults
+    itself.itself, itself.home, itself.defaults, itself.arguments = make, home, defaults, rows
+    itself.plays_on, itself.example = plays_on, example
+    itself.__doc__, itself.__signature__ = documented(function, rows), typed(function, rows)
     return make
+
+
+def typed(function: Callable[..., Any], rows: dict[str, Argument]) -> inspect.Signature:
+    """A function's signature with types alone, where the marks of annotations are left to the docstring.
+
+    A TypedDict's arguments are keywords.
+    """
+    given, signature = inspect.Parameter, inspect.signature(function)
+    kinds = {key: p.kind for key, p in signature.parameters.items() if key in rows}
+    return signature.replace(
+        parameters=[
+            given(key, kinds.get(key, given.KEYWORD_ONLY), default=row.default, annotation=row.hint)
+            for key, row in rows.items()
+        ]
+    )
+
+
+def checked(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a function whose annotations declare its arguments: they are checked before it is called.
+
+    Its docstring gets the Parameters and Raises that follow, as in `factory`.
+    """
+    rows, signature = declaration(function), inspect.signature(function)
+    checks = {key: check for key, row in rows.items() if (check := checker(row)) is not None}
+
+    @functools.wraps(function)
+    def call(*args: P.args, **given: P.kwargs) -> R:
+        try:
+            bound = signature.bind(*args, **given)
+        except TypeError:
+            return function(*args, **given)  # Python says best what is missing or unknown
+        bound.apply_defaults()
+        for key, check in checks.items():
+            bound.arguments[key] = check(bound.arguments[key])
+        return function(*bound.args, **bound.kwargs)
+
+    marked: Any = call
+    marked.arguments, marked.__signature__ = rows, typed(function, rows)
+    marked.__doc__ = documented(function, rows)
+    return call
+
+
+def checker(row: Argument) -> Callable[[Any], Any] | None:
+    """What checks an argument by its declaration and returns it; None where nothing is asked of it."""
+    asked, name = row.range, row.name
+    ends: dict[str, Any] = {} if asked is None else {"low": asked.low, "high": asked.high, "remedy": row.remedy}
+    check: Callable[..., Any]
+    if row.kinds == [bool]:
+        check = functools.partial(boolean, name)
+    elif asked is None or (asked.kind == "choice" and len(row.kinds) > 1):
+        return None  # of texts beside something else, the function itself sees which it was given
+    elif asked.kind == "choice":
+        check = functools.partial(choice, name, known=asked.values)
+    elif asked.kind == "array":
+        check = functools.partial(array, name, **ends, ndim=row.mark(Axes).number)
+    elif asked.kind == "integer":
+        ends |= {"low": None} if asked.low == -math.inf else {}
+        ends |= {"high": MAX_INTEGER} if asked.high == math.inf else {}
+        check = functools.partial(integer, name, **ends)
+    else:
+        ends |= {"open_low": asked.open_low, "open_high": asked.open_high, "finite": not row.infinite}
+        check = functools.partial(number, name, **ends)
+    return check if row.default is not None else _or_none(check)
+
+
+def _or_none(check: Callable[..., Any]) -> Callable[[Any], Any]:
+    return lambda value: None if value is None else check(value)
 
 
 def base_algorithm(base: Callable[..., Any], **arguments: Any) -> Algorithm:
@@ -228,45 +332,6 @@ def base_arguments(base: Callable[..., Any]) -> tuple[set[str], dict[str, Any]]:
             "for instance algorithms.linucb"
         )
     return set(inspect.signature(function).parameters), bound
-
-
-class Range(NamedTuple):
-    """What a check asks of an argument."""
-
-    kind: str  # "number" | "integer" | "choice" | "array"
-    low: float = -math.inf
-    high: float = math.inf
-    open_low: bool = False
-    open_high: bool = False
-    values: tuple[Any, ...] = ()  # of a choice
-
-
-_RECORDED: ContextVar[dict[str, Range] | None] = ContextVar("recorded", default=None)
-
-
-@contextlib.contextmanager
-def recorded() -> Iterator[dict[str, Range]]:
-    """Collect by argument the ranges that checks ask for inside the block, so that nobody writes them down twice.
-
-    Where a name is checked several times the first counts: a factory's own check comes before those of what it calls.
-
-    >>> with recorded() as ranges:
-    ...     _ = number("epsilon", 0.5, 0.0, open_low=True)
-    >>> ranges["epsilon"].low, ranges["epsilon"].open_low
-    (0.0, True)
-    """
-    ranges: dict[str, Range] = {}
-    token = _RECORDED.set(ranges)
-    try:
-        yield ranges
-    finally:
-        _RECORDED.reset(token)
-
-
-def _record(name: str, asked: Range) -> None:
-    ranges = _RECORDED.get()
-    if ranges is not None:
-        ranges.setdefault(name, asked)
 
 
 def number(
@@ -316,7 +381,6 @@ def number(
         ...
     ValueError: epsilon = 0 must be a number in (0, inf)
     """
-    _record(name, Range("number", low, high, open_low, open_high))
     inside = isinstance(value, Real) and not isinstance(value, NO_SCALARS)
     if inside:
         v = _float(value)
@@ -358,9 +422,6 @@ def integer(name: str, value: Any, low: int | None = None, high: int | None = MA
     >>> integer("horizon", 1e3, 1)
     1000
     """
-    _record(
-        name, Range("integer", -math.inf if low is None else low, math.inf if high in (None, MAX_INTEGER) else high)
-    )
     whole = isinstance(value, Integral | np.integer) and not isinstance(value, NO_SCALARS)
     whole = whole or (isinstance(value, float) and value.is_integer())
     if not whole or (low is not None and value < low) or (high is not None and value > high):
@@ -411,12 +472,18 @@ def choice(name: str, value: Any, known: Iterable[Any]) -> str:
     'fixed'
     """
     known = list(known)
-    _record(name, Range("choice", values=tuple(known)))
     plain, *known = (x.item() if isinstance(x, np.generic) else x for x in (value, *known))
     # types first: an array would be compared entry by entry
     if not any(isinstance(plain, type(option)) and plain == option for option in known):
         hint = nearest(value, known) if isinstance(value, str) else ""
         raise ValueError(f"{name} = {shown(value)} must be one of {', '.join(map(repr, known))}{hint}")
+    return value
+
+
+def boolean(name: str, value: Any) -> bool:
+    """Check that an argument is True or False, and return it; ValueError otherwise."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} = {shown(value)} must be True or False")
     return value
 
 
@@ -550,7 +617,6 @@ def array(
     >>> array("means", [0.2, 0.5], 1, 0.0, 1.0)
     array([0.2, 0.5])
     """
-    _record(name, Range("array", low, high))
     x = numbers(name, value, remedy)
     if x.ndim != ndim or x.size == 0:
         raise ValueError(f"{name} has shape {x.shape}; it needs {ndim} non-empty axes{_and(remedy)}")

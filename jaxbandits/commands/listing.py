@@ -1,7 +1,7 @@
 """What a part takes and what it reads: `jaxbandits list`, and the table of algorithms in the documentation.
 
-Nothing here is written down a second time: arguments, ranges and texts are the factory's (`reports.arguments`), with
-the catalogue's case for an example, and the rest is what the part itself declares.
+Nothing here is written down a second time: arguments, ranges and texts are what the factory declares
+(`jaxbandits.declared`), the rest is what the part says of itself; the catalogue has an example of each.
 """
 
 import difflib
@@ -13,20 +13,18 @@ from collections.abc import Callable
 from typing import Any
 
 from jaxbandits import adversaries, algorithms, catalogue, environments, papers
-from jaxbandits.commands.arguments import arguments, summary
+from jaxbandits.declared import PLAYS_ON, Range, sections
 from jaxbandits.learners.transformations import is_transformation, maker
 from jaxbandits.protocol import Adversary, Algorithm, Environment, Rewards
-from jaxbandits.reports.citations import paper
+from jaxbandits.reports.citations import one_line, paper
 from jaxbandits.selection import markdown as cells
 from jaxbandits.sweeps.assumptions import FATES, interval
 from jaxbandits.sweeps.configurations import jsonable
 from jaxbandits.sweeps.grid import signature_of
 from jaxbandits.sweeps.plan import FILLED
-from jaxbandits.validation import Range, unwrapped
+from jaxbandits.validation import plays_on, unwrapped
 
 KINDS = {"algorithms": algorithms, "environments": environments, "adversaries": adversaries}
-# the argument that says what an algorithm plays on, in this order
-STRUCTURES = {"num_agents": "federated", "num_experts": "experts", "actions": "linear", "dim": "contextual"}
 PAGE_WIDTH = 110  # characters of a line
 
 
@@ -46,7 +44,7 @@ def kind_of(name: str) -> str:
     raise ValueError(f"there is nothing called {name!r}{hint}: `jaxbandits list` names all there is")
 
 
-def factory_of(name: str) -> Callable[..., Any]:
+def factory_of(name: str) -> Any:
     """The factory of a part. ValueError where there is none of that name."""
     return getattr(KINDS[kind_of(name)], name)
 
@@ -65,10 +63,13 @@ def example(name: str) -> Algorithm | Environment | Adversary:
 def structure(name: str) -> str:
     """What an algorithm plays on: "arms", "losses", "experts", "contextual", "linear" or "federated"."""
     algorithm, environment = catalogue.case(name)
-    for argument, kind in STRUCTURES.items():
-        if algorithm.config.get(argument) is not None:
-            return kind
-    return "losses" if "losses" in environment.facts else "arms"
+    kind = PLAYS_ON[plays_on(factory_of(name), algorithm)]
+    return "losses" if kind == "arms" and "losses" in environment.facts else kind
+
+
+def summary(factory: Callable[..., Any]) -> str:
+    """The first paragraph of a docstring."""
+    return one_line(sections(factory.__doc__)[""].partition("\n\n")[0])
 
 
 def record(name: str) -> dict[str, Any]:
@@ -77,14 +78,14 @@ def record(name: str) -> dict[str, Any]:
     Infinities are the texts "inf" and "-inf", as in a result's configuration.
     """
     factory, part = factory_of(name), example(name)
-    rows = arguments(factory, part)
+    rows = factory.arguments.values()
     facts: dict[str, Any] = {
         "name": name,
         "summary": summary(factory),
         "arguments": [
             {
-                "name": row.name, "default": row.default, "range": _range_record(row.range), "static": row.static,
-                "required": row.required, "text": row.text,
+                "name": row.name, "default": None if row.required else row.default, "static": row.static,
+                "range": _range_record(row.range), "required": row.required, "text": one_line(row.about),
             }
             for row in rows
         ],
@@ -161,7 +162,7 @@ def overview(kind: str) -> str:
 def page(name: str) -> str:
     """All that is known of a part, as text."""
     factory, part = factory_of(name), example(name)
-    rows = arguments(factory, part)
+    rows = factory.arguments.values()
     facts = {}
     if isinstance(part, Algorithm):
         claim = part.guarantee
@@ -191,10 +192,11 @@ def page(name: str) -> str:
         lines += textwrap.wrap(
             f"{row.name}: {', '.join(about)}", PAGE_WIDTH, initial_indent="  ", subsequent_indent=" " * 6
         )
-        text = f"see {shown[row.text]}" if row.text in shown else row.text
+        meaning = one_line(row.about)
+        text = f"see {shown[meaning]}" if meaning in shown else meaning
         lines += textwrap.wrap(text, PAGE_WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6)
-        if row.text:
-            shown.setdefault(row.text, row.name)
+        if meaning:
+            shown.setdefault(meaning, row.name)
     return "\n".join(lines)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from jaxbandits.typing import Array, Float
+from jaxbandits.typing import Array, Float, Scalar
 
 
 def randomized_response(uniform: Any, value: Any, scale: Any) -> Float[Array, "..."]:
@@ -49,7 +49,7 @@ def randomized_response(uniform: Any, value: Any, scale: Any) -> Float[Array, ".
     return (jnp.where(bit, 1, 0) - flip) / (1 - 2 * flip)
 
 
-def response_bound(epsilon: float) -> float:
+def response_bound(epsilon: Scalar) -> float:
     """c = (e^epsilon + 1) / (e^epsilon - 1), the size of an unbiased bit of values in [-1, 1]; 1 without noise.
 
     >>> round(response_bound(1.0), 4), response_bound(float("inf"))

@@ -1,20 +1,14 @@
 """What a part cites, from its docstring."""
 
-import inspect
 import re
 import sys
 from collections.abc import Callable
 from typing import Any
 
-_TITLE = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
+from jaxbandits.declared import sections
+
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 CITED = re.compile(rf"{_YEAR.pattern}|\"|et al\\.")
-
-
-def sections(text: str | None) -> dict[str, str]:
-    """The sections of a numpydoc docstring by title; what stands before the first one has the title ""."""
-    first, *others = _TITLE.split(inspect.cleandoc(text or ""))
-    return {"": first} | dict(zip(others[::2], others[1::2], strict=True))
 
 
 def one_line(text: str) -> str:

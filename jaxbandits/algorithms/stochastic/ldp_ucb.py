@@ -12,13 +12,13 @@ import jax.numpy as jnp
 
 from jaxbandits.algorithms.stochastic import arm_means
 from jaxbandits.algorithms.stochastic.kl_ucb import unit_reward
+from jaxbandits.declared import Epsilon, Example, Horizon, NumArms
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, response_event, view_message
 from jaxbandits.mechanisms.laplace import laplace_scale
 from jaxbandits.mechanisms.randomized_response import randomized_response, response_bound
 from jaxbandits.numerics import columns, materialize
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
-from jaxbandits.typing import Scalar
-from jaxbandits.validation import choice, factory, integer
+from jaxbandits.validation import factory
 
 # The index of an arm without enough pulls. Of several such arms the lowest is played.
 UNREADY = 1e30
@@ -76,12 +76,12 @@ def program(num_arms: int, mechanism: str) -> Program:
     return Program(init, act, encode, update)
 
 
-@factory
+@factory(plays_on="arms", example=Example({"epsilon": 1.0}))
 def ldp_ucb(
     *,
-    num_arms: int,
-    horizon: int,
-    epsilon: Scalar,
+    num_arms: NumArms,
+    horizon: Horizon,
+    epsilon: Epsilon,
     mechanism: Literal["laplace", "randomized_response"] = "laplace",
 ) -> Algorithm:
     """UCB1 on rewards that every client randomises before it sends them: private in the local model, play by play.
@@ -91,28 +91,19 @@ def ldp_ucb(
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2 [static]. Filled in from the environment.
-    horizon : int
-        Number of plays T, at least 1. Filled in from the sweep.
-    epsilon : float
-        Privacy budget of one play, in (0, inf]; in [0.0001, 15] or inf for randomised response. At inf there is no
-        noise, but randomised response still rounds rewards to bits and "laplace" still waits for 4 ln t pulls.
-    mechanism : {"laplace", "randomized_response"}
-        How a reward r in [0, 1] is randomised [static]. "laplace" sends r + Lap(1 / epsilon); the radius is sqrt(8
-        (1/4 + 2 / epsilon^2) ln t / N), and an arm counts as unplayed while N < 4 ln t. "randomized_response" sends a
-        bit that is 1 with probability r, flipped with probability 1 / (1 + e^epsilon) and made unbiased; the radius
-        is (e^epsilon + 1) / (e^epsilon - 1) sqrt(2 ln t / N).
+    epsilon
+        Privacy budget of one play; for randomised response in [0.0001, 15] or inf. At inf there is no noise, but
+        randomised response still rounds rewards to bits and "laplace" still waits for 4 ln t pulls.
+    mechanism
+        How a reward r in [0, 1] is randomised. "laplace" sends r + Lap(1 / epsilon); the radius is sqrt(8 (1/4 + 2 /
+        epsilon^2) ln t / N), and an arm counts as unplayed while N < 4 ln t. "randomized_response" sends a bit that is
+        1 with probability r, flipped with probability 1 / (1 + e^epsilon) and made unbiased; the radius is (e^epsilon
+        + 1) / (e^epsilon - 1) sqrt(2 ln t / N).
 
     Returns
     -------
     Algorithm
         epsilon-private in the local model; the unit of privacy is the reward of one play.
-
-    Raises
-    ------
-    ValueError
-        For an argument outside its range.
 
     Notes
     -----
@@ -132,10 +123,7 @@ def ldp_ucb(
     >>> algorithm.guarantee.spend(algorithm.params), round(algorithm.params.radius_scale, 4)
     ((1.0, 0.0), 4.2426)
     """
-    num_arms = integer("num_arms", num_arms, 2)
-    horizon = integer("horizon", horizon, 1)
-    choice("mechanism", mechanism, ("laplace", "randomized_response"))
-    if mechanism == "randomized_response" and math.isfinite(float(epsilon)) and not 1e-4 <= epsilon <= 15:
+    if mechanism == "randomized_response" and math.isfinite(epsilon) and not 1e-4 <= epsilon <= 15:
         raise ValueError(
             f"epsilon = {epsilon!r} must be in [0.0001, 15], or inf, for randomized response: its uniforms have 23 "
             "bits, and rarer flips would never come; use mechanism='laplace'"
@@ -144,16 +132,11 @@ def ldp_ucb(
     if mechanism == "laplace":
         radius_scale, min_pulls = math.sqrt(8 * (0.25 + 2 * scale**2)), 4.0
     else:
-        radius_scale, min_pulls = math.sqrt(2) * response_bound(float(epsilon)), 0.0
-    params = Params(scale, radius_scale, min_pulls, 1.0)
-    claim = guarantee("local", "reward", partial(_events, mechanism), view_message)
-    version = ("ldp_ucb", 2, (num_arms, mechanism))
+        radius_scale, min_pulls = math.sqrt(2) * response_bound(epsilon), 0.0
     return Algorithm(
-        program=program(num_arms, mechanism),
-        schedule=(Span(1, horizon),),
-        params=params,
-        guarantee=claim,
-        version=version,
-        config={},
+        program(num_arms, mechanism),
+        (Span(1, horizon),),
+        Params(scale, radius_scale, min_pulls, mechanism_scale=1.0),
+        guarantee("local", "reward", partial(_events, mechanism), view_message),
         rewards=Rewards(0.0, 1.0, "clip"),
     )

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from jaxbandits.algorithms.stochastic import arm_means
+from jaxbandits.declared import Horizon, NonNegative, NumArms
 from jaxbandits.numerics import columns, materialize
-from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
-from jaxbandits.typing import Scalar
-from jaxbandits.validation import factory, integer, number
+from jaxbandits.protocol import Algorithm, Program, Rewards, Span
+from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
@@ -43,30 +43,16 @@ def program(num_arms: int) -> Program:
     return Program(init, act, encode, update)
 
 
-@factory
-def ucb1(*, num_arms: int, horizon: int, bonus_scale: Scalar = 1.0) -> Algorithm:
+@factory(plays_on="arms")
+def ucb1(*, num_arms: NumArms, horizon: Horizon, bonus_scale: NonNegative = 1.0) -> Algorithm:
     """Play the arm of largest index mean + sqrt(2 ln t / N), N its pulls: an optimistic estimate of its mean.
 
     Every arm is played once first, in index order. t is the index of the coming play.
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2 [static]. Filled in from the environment.
-    horizon : int
-        Number of plays T, at least 1. Filled in from the sweep.
-    bonus_scale : float
-        Multiplies the bonus sqrt(2 ln t / N), at least 0; 1 is for rewards in [0, 1].
-
-    Returns
-    -------
-    Algorithm
-        Without a privacy guarantee.
-
-    Raises
-    ------
-    ValueError
-        For an argument outside its range.
+    bonus_scale
+        Multiplies the bonus; 1 is for rewards in [0, 1].
 
     Notes
     -----
@@ -79,18 +65,7 @@ def ucb1(*, num_arms: int, horizon: int, bonus_scale: Scalar = 1.0) -> Algorithm
     Examples
     --------
     >>> import jaxbandits as jb
-    >>> jb.algorithms.ucb1(num_arms=3, horizon=100).version[0]
-    'ucb1'
+    >>> jb.algorithms.ucb1(num_arms=3, horizon=100).params
+    Params(bonus_scale=1.0)
     """
-    num_arms = integer("num_arms", num_arms, 2)
-    horizon = integer("horizon", horizon, 1)
-    params = Params(number("bonus_scale", bonus_scale, 0.0))
-    return Algorithm(
-        program=program(num_arms),
-        schedule=(Span(1, horizon),),
-        params=params,
-        guarantee=Guarantee(),
-        version=("ucb1", 2, (num_arms,)),
-        config={},
-        rewards=Rewards(),
-    )
+    return Algorithm(program(num_arms), (Span(1, horizon),), Params(bonus_scale), rewards=Rewards())

@@ -1,0 +1,308 @@
+"""Arguments declared once: type, range and default in the signature, what they mean in the docstring.
+
+    def ucb1(*, num_arms: NumArms, horizon: Horizon, bonus_scale: Annotated[Scalar, Ge(0)] = 1.0) -> Algorithm:
+        \"""Play the arm of largest index.
+
+        Parameters
+        ----------
+        bonus_scale
+            Multiplies the bonus.
+        \"""
+
+From that follow the check and its message (`validation.factory`), the docstring's Parameters and Raises as users see
+them, and the ranges and static marks of `jaxbandits list`. Ranges are annotated-types'. What means the same in many
+functions has a name for its annotation and text, such as `NumArms`; several arguments that go together are a TypedDict,
+`**given: Unpack[Group]`.
+"""
+
+import contextlib
+import functools
+import inspect
+import math
+import operator
+import re
+import textwrap
+from collections.abc import Callable
+from types import NoneType, SimpleNamespace, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    NotRequired,
+    Required,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import numpy as np
+from annotated_doc import Doc
+from annotated_types import Ge, Gt, Le, Lt
+
+from jaxbandits.typing import Scalar
+
+STATIC = "static"  # a mark: another value makes another compiled program. Booleans and texts to choose from do anyway
+HOST = "host"  # a mark: it does not, though it is a boolean or a text, since the host alone reads it
+REQUIRED: Any = inspect.Parameter.empty
+WIDTH = 108  # characters of a generated line of a docstring
+# What a play shows an algorithm, and what `jaxbandits list` calls it
+PLAYS_ON = {
+    "arms": "arms", "decision set": "contextual", "fixed set": "linear", "advice": "experts", "agents": "federated",
+}  # fmt: skip
+# the argument that says so where a factory does not, in this order
+TOLD_BY = {"num_agents": "agents", "num_experts": "advice", "actions": "fixed set", "dim": "decision set"}
+UNIONS = (Union, UnionType)
+NUMBERS = (float, np.floating[Any], np.integer[Any])  # of which `Scalar` is made
+TITLE = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)  # of a docstring's section
+
+
+class Range(NamedTuple):
+    """What an argument may be."""
+
+    kind: str  # "number" | "integer" | "choice" | "array"
+    low: float = -math.inf
+    high: float = math.inf
+    open_low: bool = False
+    open_high: bool = False
+    values: tuple[Any, ...] = ()  # of a choice
+
+    def sentence(self, infinite: bool) -> str:
+        """The range in a docstring; empty where there is no end or the type says it. infinite: infinity is inside."""
+        if self.kind == "choice" or (math.isinf(self.low) and math.isinf(self.high)):
+            return ""
+        if math.isinf(self.high) and not infinite:
+            return f"{'Greater than' if self.open_low else 'At least'} {self.low:g}."
+        return f"In {'(' if self.open_low else '['}{self.low:g}, {self.high:g}{')' if self.open_high else ']'}."
+
+
+class Default(NamedTuple):
+    """The default of an argument of a TypedDict, which has no place for one."""
+
+    value: Any
+
+
+class Remedy(NamedTuple):
+    """What the message about a wrong value says at its end."""
+
+    text: str
+
+
+class Axes(NamedTuple):
+    """An array with so many axes; the range is that of its entries."""
+
+    number: int
+
+
+class Argument(NamedTuple):
+    """What a declaration says of an argument."""
+
+    name: str
+    hint: Any  # the annotation without marks
+    default: Any  # REQUIRED where there is none
+    marks: tuple[Any, ...]
+    range: Range | None
+    static: bool
+    kind: str  # the type in words
+    text: str  # what it means, in one or several paragraphs
+
+    def mark(self, kind: type) -> Any:
+        """The last mark of a kind, None where there is none."""
+        return next((mark for mark in reversed(self.marks) if isinstance(mark, kind)), None)
+
+    @property
+    def required(self) -> bool:
+        return self.default is REQUIRED
+
+    @property
+    def kinds(self) -> list[Any]:
+        """The types it may have but None."""
+        return _alternatives(self.hint)
+
+    @property
+    def infinite(self) -> bool:
+        """Whether infinity is inside the range."""
+        return any(isinstance(mark, Le) and mark.le == math.inf for mark in self.marks)
+
+    @property
+    def remedy(self) -> str:
+        return getattr(self.mark(Remedy), "text", "")
+
+    @property
+    def about(self) -> str:
+        """What it means, with its range and whether it is static."""
+        said = "" if self.range is None else self.range.sentence(self.infinite)
+        first, *others = self.text.split("\n\n")
+        return "\n\n".join([" ".join(filter(None, (first, said, "[static]" if self.static else ""))), *others])
+
+    @property
+    def entry(self) -> str:
+        """Its entry of a docstring's Parameters."""
+        after = "" if self.required else ", optional" if self.default is None else f", default {_short(self.default)}"
+        paragraphs = [textwrap.fill(" ".join(text.split()), WIDTH - 4) for text in self.about.split("\n\n")]
+        return f"{self.name} : {self.kind}{after}\n" + textwrap.indent("\n\n".join(paragraphs), "    ")
+
+
+class Example(NamedTuple):
+    """A small run: a part's case in the catalogue."""
+
+    arguments: dict[str, Any] = {}  # noqa: RUF012 (never written into); a factory stands by its name, or {"name": ...}
+    world: Any = (
+        None  # of the catalogue's worlds: a name, or a name and arguments in place of its own; None: by plays_on
+    )
+    horizon: int = 96
+    reward_adversary: dict[str, Any] | None = None
+    message_adversary: dict[str, Any] | None = None
+
+
+def declaration(function: Callable[..., Any]) -> dict[str, Argument]:
+    """The arguments of a function by name, those of a TypedDict at the place of its `**`.
+
+    >>> def index(*, scale: Annotated[Scalar, Ge(0), Doc("Multiplies the bonus.")] = 1.0) -> None: ...
+    >>> print(declaration(index)["scale"].entry)
+    scale : float, default 1.0
+        Multiplies the bonus. At least 0.
+    """
+    hints, texts, found = _hints(function), _texts(function), dict[str, Argument]()
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind is parameter.VAR_KEYWORD and get_args(hints.get(name)):
+            (group,) = get_args(hints[name])
+            about = {
+                key: text for kind in (*reversed(group.__orig_bases__), group) for key, text in _texts(kind).items()
+            }
+            members = get_type_hints(group, include_extras=True)
+            found |= {key: _argument(key, hint, REQUIRED, about | texts) for key, hint in members.items()}
+        else:
+            found[name] = _argument(name, hints.get(name, Any), parameter.default, texts)
+    return found
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """The annotations of a function that can be had: names may be imported for type checkers alone."""
+    found: dict[str, Any] = {}
+    names = getattr(inspect.unwrap(function), "__globals__", {})
+    for name, annotation in function.__annotations__.items():
+        one = SimpleNamespace(__annotations__={name: annotation})
+        with contextlib.suppress(NameError):
+            found |= get_type_hints(one, names, include_extras=True)
+    return found
+
+
+def _argument(name: str, annotation: Any, default: Any, texts: dict[str, tuple[str, str]]) -> Argument:
+    """What an annotation and the texts of a docstring declare."""
+    hint, marks = _unmarked(annotation)
+    default = next((mark.value for mark in marks if isinstance(mark, Default)), default)
+    kinds = _alternatives(hint)
+    options = tuple(option for kind in kinds if get_origin(kind) is Literal for option in get_args(kind))
+    static = STATIC in marks or ((bool(options) or kinds == [bool]) and HOST not in marks)
+    found = Argument(name, hint, default, marks, Range("choice", values=options) if options else None, static, "", "")
+    doc = found.mark(Doc)
+    kind, text = texts.get(name, ("", inspect.cleandoc(doc.documentation) if doc else ""))
+    found = found._replace(kind=kind or _in_words(hint), text=text)
+    numeric = bool(marks) and all(kind in (int, *NUMBERS) for kind in kinds)
+    if options or not (numeric or found.mark(Axes)):
+        return found
+    low, high = (found.mark(Gt) or found.mark(Ge)), (found.mark(Lt) or found.mark(Le))
+    ends = Range(
+        kind="array" if found.mark(Axes) else "integer" if kinds == [int] else "number",
+        low=-math.inf if low is None else _end(low),
+        high=math.inf if high is None else _end(high),
+        open_low=isinstance(low, Gt),
+        open_high=isinstance(high, Lt),
+    )
+    return found._replace(range=ends)
+
+
+def _end(mark: Any) -> Any:
+    """The number of Gt(number), Ge(number), Lt(number) or Le(number)."""
+    return getattr(mark, type(mark).__name__.lower())
+
+
+def _unmarked(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
+    """An annotation and its marks, those inside a union among them."""
+    if get_origin(annotation) in (Required, NotRequired):
+        return _unmarked(get_args(annotation)[0])
+    if get_origin(annotation) is Annotated:
+        hint, *marks = get_args(annotation)
+        return hint, tuple(marks)
+    if get_origin(annotation) not in UNIONS:
+        return annotation, ()
+    hints, marked = zip(*map(_unmarked, get_args(annotation)), strict=True)
+    return functools.reduce(operator.or_, hints), tuple(mark for marks in marked for mark in marks)
+
+
+def _alternatives(hint: Any) -> list[Any]:
+    """The types of a union but None, or the one type."""
+    return [kind for kind in get_args(hint) if kind is not NoneType] if get_origin(hint) in UNIONS else [hint]
+
+
+def _in_words(hint: Any) -> str:
+    """A type as docstrings name it: numbers of any kind are floats, texts to choose from stand in braces."""
+    words = []
+    for kind in _alternatives(hint):
+        if get_origin(kind) is Literal:
+            words.append(f"{{{', '.join(map(_short, get_args(kind)))}}}")
+        else:
+            words.append("float" if kind in NUMBERS else "callable" if get_origin(kind) is Callable else _named(kind))
+    return " or ".join(dict.fromkeys(words))
+
+
+def _named(kind: Any) -> str:
+    return getattr(get_origin(kind) or kind, "__name__", str(kind)).replace("ndarray", "array")
+
+
+def _short(value: Any) -> str:
+    return f'"{value}"' if isinstance(value, str) else getattr(value, "__name__", repr(value))
+
+
+# ---- docstrings
+
+
+def sections(text: str | None) -> dict[str, str]:
+    """The sections of a numpydoc docstring by title; what stands before the first one has the title ""."""
+    first, *others = TITLE.split(inspect.cleandoc(text or ""))
+    return {"": first} | dict(zip(others[::2], others[1::2], strict=True))
+
+
+def _texts(function: Any) -> dict[str, tuple[str, str]]:
+    """What a docstring's Parameters say of each argument: its type, where it is written there, and its text."""
+    found: dict[str, tuple[str, str]] = {}
+    for entry in re.split(r"\n(?=\S)", sections(function.__doc__).get("Parameters", "").strip("\n")):
+        head, _, body = entry.partition("\n")
+        names, _, kind = head.partition(" : ")
+        found |= {name.strip(): (kind, inspect.cleandoc(body)) for name in names.split(",")}
+    return found
+
+
+def documented(function: Callable[..., Any], rows: dict[str, Argument]) -> str | None:
+    """A function's docstring with all Parameters, and with Raises: as it is where no argument has a mark."""
+    if not function.__doc__ or not any(row.marks for row in rows.values()):
+        return function.__doc__
+    found = sections(function.__doc__)
+    found.pop("Parameters", None)
+    written = {
+        "": found.pop(""),
+        "Parameters": "\n".join(row.entry for row in rows.values()),
+        "Returns": found.pop("Returns", "Algorithm\n    Without a privacy guarantee."),
+        "Raises": found.pop("Raises", "ValueError\n    For an argument outside its range."),
+        **found,
+    }
+    rule = {title: f"{title}\n{'-' * len(title)}\n" if title else "" for title in written}
+    return "\n\n".join(rule[title] + text.strip("\n") for title, text in written.items()) + "\n"
+
+
+# ---- arguments that many factories share
+
+Positive = Annotated[Scalar, Gt(0)]
+NonNegative = Annotated[Scalar, Ge(0)]
+Probability = Annotated[Scalar, Ge(0), Le(1)]
+Inside = Annotated[Scalar, Gt(0), Lt(1)]  # between 0 and 1, without the ends
+Share = Annotated[Scalar, Ge(0), Lt(0.5)]  # of contaminated rewards or attackers: less than half
+NumArms = Annotated[int, Ge(2), STATIC, Doc("Number of arms K. Filled in from the environment.")]
+Dim = Annotated[int, Ge(1), STATIC, Doc("Features d of an arm. Filled in from the environment.")]
+NumAgents = Annotated[int, Ge(1), STATIC, Doc("Number of agents N. Filled in from the environment.")]
+NumExperts = Annotated[int, Ge(1), STATIC, Doc("Number of experts N. Filled in from the environment.")]
+Horizon = Annotated[int, Ge(1), Doc("Number of plays T. Filled in from the run.")]
+Epsilon = Annotated[Scalar, Gt(0), Le(math.inf), Remedy("use float('inf') for no noise")]
+FeatureNorm = Annotated[Scalar, Gt(0), Doc("The largest norm L of a feature.")]
