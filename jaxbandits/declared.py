@@ -203,20 +203,12 @@ def _argument(name: str, annotation: Any, default: Any, texts: dict[str, tuple[s
     numeric = bool(marks) and all(kind in (int, *NUMBERS) for kind in kinds)
     if options or not (numeric or found.mark(Axes)):
         return found
+    asked = "array" if found.mark(Axes) else "integer" if kinds == [int] else "number"
     low, high = (found.mark(Gt) or found.mark(Ge)), (found.mark(Lt) or found.mark(Le))
-    ends = Range(
-        kind="array" if found.mark(Axes) else "integer" if kinds == [int] else "number",
-        low=-math.inf if low is None else _end(low),
-        high=math.inf if high is None else _end(high),
-        open_low=isinstance(low, Gt),
-        open_high=isinstance(high, Lt),
-    )
-    return found._replace(range=ends)
-
-
-def _end(mark: Any) -> Any:
-    """The number of Gt(number), Ge(number), Lt(number) or Le(number)."""
-    return getattr(mark, type(mark).__name__.lower())
+    ends = [infinite if end is None else getattr(end, type(end).__name__.lower())
+            for end, infinite in ((low, -math.inf), (high, math.inf))]  # fmt: skip
+    bottom, top = ends if asked == "integer" else map(float, ends)
+    return found._replace(range=Range(asked, bottom, top, isinstance(low, Gt), isinstance(high, Lt)))
 
 
 def _unmarked(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
