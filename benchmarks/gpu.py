@@ -47,7 +47,7 @@ FAMILIES: dict[str, tuple[Any, Any, int]] = {
 LANES = (10_000, 100_000, 1_000_000)
 ESTIMATOR_LANES = 100_000  # the most that estimators are called with
 CHECKED_LANES, CHECKPOINTS = 2_000, 50
-PULL = 10  # plays of a sweep whose time is mostly what is around them; batched HTINF has no batches for fewer at epsilon 0.2
+PULL = 10  # plays of a sweep whose time is mostly what is around them: batched HTINF takes no fewer at epsilon 0.2
 MOST_APART = 5.0  # standard errors by which mean regrets of two devices may differ
 
 

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
+from jaxbandits.declared import Horizon, NonNegative, NumArms
 from jaxbandits.numerics import argmax
-from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
-from jaxbandits.validation import factory, integer, number
+from jaxbandits.protocol import Algorithm, Program, Span
+from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):  # numbers: a grid over them compiles nothing anew
@@ -46,9 +47,6 @@ def program(num_arms: int) -> Program:
 
 
 @factory
-def epsilon_greedy_arms(*, num_arms, horizon, exploration=5.0) -> Algorithm:
-    """Play the best mean, or with probability min(1, exploration * K / t) any arm. exploration >= 0."""
-    num_arms, horizon = integer("num_arms", num_arms, 2), integer("horizon", horizon, 1)
-    params = Params(number("exploration", exploration, 0.0))
-    version = ("epsilon_greedy_arms", 1, (num_arms,))
-    return Algorithm(program(num_arms), (Span(1, horizon),), params, Guarantee(), version, {})
+def epsilon_greedy_arms(*, num_arms: NumArms, horizon: Horizon, exploration: NonNegative = 5.0) -> Algorithm:
+    """Play the best mean, or with probability min(1, exploration * K / t) any arm."""
+    return Algorithm(program(num_arms), (Span(1, horizon),), Params(exploration))

@@ -4,13 +4,15 @@ jaxbandits run examples/my_algorithm.toml
 """
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandits.declared import Axes, Ge, Le
 from jaxbandits.protocol import Environment, Score, Truth, World
-from jaxbandits.validation import array, factory, integer
+from jaxbandits.typing import Vector
+from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
@@ -48,15 +50,17 @@ def world(num_arms: int) -> World:
     return World(init, observe, reward, score, truth, num_arms)
 
 
+Means = Annotated[Vector, Axes(1), Ge(0), Le(1)]  # of arms that pay 0 or 1
+
+
 @factory
-def drifting_arms(*, start, end, duration) -> Environment:
+def drifting_arms(*, start: Means, end: Means, duration: Annotated[int, Ge(1)]) -> Environment:
     """Arms paying 1 with a probability that moves on a line from start [K]
     to end [K] during the first `duration` plays.
 
     Regret is against the arm that is best at each play.
     """
-    start = array("start", start, 1, 0.0, 1.0)
-    end = array("end", end, 1, 0.0, 1.0, shape=start.shape, remedy="one mean an arm, as in start")
-    params = Params(start, end, np.float64(integer("duration", duration, 1)))
+    if len(end) != len(start):
+        raise ValueError(f"end has {len(end)} means: one an arm, as in start, which has {len(start)}")
     facts = {"num_arms": len(start), "reward_range": (0.0, 1.0)}
-    return Environment(world(len(start)), params, facts, None, {})
+    return Environment(world(len(start)), Params(start, end, np.float64(duration)), facts)

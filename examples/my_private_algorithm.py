@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 import jaxbandits as jb
+from jaxbandits.declared import Epsilon, Horizon, NonNegative, NumArms
 from jaxbandits.mechanisms import guarantee, laplace_event, laplace_scale
 from jaxbandits.mechanisms.composition import view_message
 from jaxbandits.numerics import argmax
 from jaxbandits.protocol import Algorithm, Program, Span
-from jaxbandits.validation import factory, integer, number
+from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
@@ -64,16 +65,14 @@ def events(params):
 
 
 @factory
-def private_greedy(*, num_arms, horizon, epsilon, exploration=5.0) -> Algorithm:
-    """Play the best noisy mean, or with probability min(1, exploration * K / t) any arm.
-    epsilon > 0, exploration >= 0.
-    """
-    num_arms, horizon = integer("num_arms", num_arms, 2), integer("horizon", horizon, 1)
-    params = Params(laplace_scale(1.0, epsilon), number("exploration", exploration, 0.0), 1.0)
+def private_greedy(
+    *, num_arms: NumArms, horizon: Horizon, epsilon: Epsilon, exploration: NonNegative = 5.0
+) -> Algorithm:
+    """Play the best noisy mean, or with probability min(1, exploration * K / t) any arm."""
+    params = Params(laplace_scale(1.0, epsilon), exploration, 1.0)
     # local model: the view of the claim is what clients send; the neighbours differ in one reward
     claim = guarantee("local", "reward", events, view_message)
-    version = ("private_greedy", 1, (num_arms,))
-    return Algorithm(program(num_arms), (Span(1, horizon),), params, claim, version, {})
+    return Algorithm(program(num_arms), (Span(1, horizon),), params, claim)
 
 
 # The command line calls a factory with what the environment fixes; what remains is bound here.

@@ -3,7 +3,6 @@
 A public factory without a case here fails a test.
 """
 
-import math
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -12,10 +11,11 @@ import optax
 
 from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
+from jaxbandits import declared
 from jaxbandits import environments as e
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.sweeps.simulate import algorithm_for
-from jaxbandits.validation import nearest
+from jaxbandits.validation import nearest, plays_on
 
 
 class Example(NamedTuple):
@@ -52,150 +52,49 @@ def labelled() -> Environment:
     return e.classification(features=rng.normal(size=(30, 4)) + labels[:, None], labels=labels, dim=6)
 
 
-ALGORITHMS: dict[str, Example] = {
-    "uniform": Example(a.uniform, arms),
-    "ucb1": Example(a.ucb1, arms),
-    "thompson": Example(a.thompson, arms),
-    "gradient_bandit": Example(partial(a.gradient_bandit, learning_rate=0.4), arms),
-    "kl_ucb": Example(a.kl_ucb, arms),
-    "moss": Example(a.moss, arms),
-    "ldp_ucb": Example(partial(a.ldp_ucb, epsilon=1.0), arms),
-    "successive_elimination": Example(partial(a.successive_elimination, noise_scale=0.2), arms),
-    "exp3": Example(partial(a.exp3, learning_rate=0.05, mixing=0.1), losses),
-    "exp3_ix": Example(a.exp3_ix, losses),
-    "tsallis_inf": Example(a.tsallis_inf, losses),
-    "htinf": Example(a.htinf, losses),
-    "ftpl": Example(a.ftpl, losses),
-    "private_batched": Example(partial(a.private_batched, base=a.htinf, epsilon=0.2), losses),
-    "hybrid_tsallis_inf": Example(a.hybrid_tsallis_inf, losses),
-    "delayed": Example(partial(a.delayed, base=a.tsallis_inf, delay=("uniform", 0, 6), max_delay=5), losses),
-    "ldp_exp3": Example(partial(a.ldp_exp3, epsilon=0.5, learning_rate=0.02, mixing=0.1), losses),
-    "bandit_to_experts": Example(
-        partial(
-            a.bandit_to_experts,
-            base=partial(a.private_batched, epsilon=0.2, base=partial(a.exp3, learning_rate=0.05, mixing=0.1)),
-        ),
-        experts,
-    ),
-    "exp4": Example(a.exp4, experts),
-    "local_exp4": Example(partial(a.local_exp4, epsilon=1.0, learning_rate=0.02, mixing=0.1), experts),
-    "batched_exp4": Example(
-        partial(a.batched_exp4, epsilon=4.0, delta=0.01, window=12, learning_rate=0.2, mixing=0.5), experts
-    ),
-    "linucb": Example(partial(a.linucb, preset="theory", radius_scale=0.2), contexts),
-    "ldp_linucb": Example(partial(a.ldp_linucb, epsilon=1.0, radius_scale=0.2), contexts),
-    "jdp_linucb": Example(partial(a.jdp_linucb, epsilon=2.0, tree="binary", radius_scale=0.2), contexts),
-    "cw_oful": Example(partial(a.cw_oful, corruption_budget=10.0, radius_scale=0.2), contexts),
-    "hvt_linucb": Example(
-        partial(a.hvt_linucb, moment_scale=0.8, moment_order=1.5, radius_scale=1e-4),
-        partial(contexts, reward="student", df=1.8, noise_scale=0.3),
-    ),
-    "robust_oful": Example(
-        partial(a.robust_oful, moment_scale=0.5, corruption_budget=5.0, radius_scale=1e-4), contexts,
-        reward_adversary=partial(v.huber, corruption=0.05, value="inf"),
-    ),
-    "adac_oful": Example(partial(a.adac_oful, rho=2.0, delta=0.01, radius_scale=0.2), contexts),
-    "shuffle_linucb": Example(
-        partial(a.shuffle_linucb, protocol="vector", window=7, epsilon=2.0, radius_scale=0.2), contexts
-    ),
-    "linear_thompson": Example(partial(a.linear_thompson, statistics="ldp", epsilon=1.0), contexts),
-    "epsilon_greedy": Example(
-        partial(a.epsilon_greedy, statistics="shuffle", protocol="amplified", window=5, epsilon=0.8), contexts
-    ),
-    "online_ucb": Example(partial(a.online_ucb, epsilon=4.0, min_eigenvalue=0.1), contexts),
-    "doubling": Example(
-        partial(a.doubling, base=partial(a.online_ucb, epsilon=4.0, min_eigenvalue=0.1, learner="ogd")), contexts
-    ),
-    "bandit_combiner": Example(
-        partial(
-            a.bandit_combiner, epsilon=4.0, bonus_scale=0.0, bases=[
-                partial(a.doubling, base=partial(a.online_ucb, epsilon=4.0, learner="ogd")),
-                partial(a.online_ucb, epsilon=4.0, learner="ogd"),
-            ],
-        ),
-        contexts,
-    ),
-    "robust_elimination": Example(
-        partial(a.robust_elimination, num_batches=3, epsilon=4.0, corruption_bound=0.1),
-        bounded,
-        message_adversary=partial(v.huber, corruption=0.1, kind="subthreshold", value=1.5), horizon=600,
-    ),
-    "phased_elimination": Example(partial(a.phased_elimination, epsilon=8.0, noise_scale=0.3), bounded, horizon=600),
-    "bogunovic_elimination": Example(partial(a.bogunovic_elimination, corruption_budget=0.0), linear, horizon=900),
-    "private_elimination": Example(
-        partial(
-            a.private_elimination, mechanism="gaussian", epsilon=1.0, delta=0.05, sampling_scale=0.2, noise_scale=0.3
-        ),
-        bounded, horizon=1000,
-    ),
-    "adac_gope": Example(
-        partial(a.adac_gope, rho=0.5, delta=0.01, failure_prob=0.3, noise_scale=0.3), bounded, horizon=1000
-    ),
-    "median_elimination": Example(
-        partial(a.median_elimination, num_batches=3, epsilon=8.0, corruption_bound=0.02, sampling_scale=0.2), bounded,
-        reward_adversary=partial(v.huber, corruption=0.05, value="nan"), horizon=600,
-    ),
-    "trimmed_elimination": Example(
-        partial(a.trimmed_elimination, num_batches=3, epsilon=8.0, corruption_bound=0.02, sampling_scale=0.2), bounded,
-        reward_adversary=partial(v.huber, corruption=0.05, value="inf"), horizon=600,
-    ),
-    "prm_elimination": Example(
-        partial(
-            a.prm_elimination, moment="central", epsilon=1.0, mean_bound=3.5, moment_bound=0.25, histogram_scale=4.0
-        ),
-        arms, horizon=400,
-    ),
-    "isolated_linucb": Example(partial(a.isolated_linucb, window=8), federated),
-    "oracle_linucb": Example(
-        partial(a.oracle_linucb, window=8, corruption_bound=0.2, width="abbasi_yadkori"), federated,
-        message_adversary=partial(v.byzantine, corruption=0.2, kind="nonfinite"),
-    ),
-    "byzantine_ucb": Example(
-        partial(a.byzantine_ucb, window=8, privacy="tree", epsilon=4.0),
-        partial(federated, reward="bounded", theta_norm=0.6, noise_scale=0.4),
-        message_adversary=partial(v.byzantine, corruption=0.2, kind="target"), horizon=100,
-    ),
-    "dp_se": Example(partial(a.dp_se, epsilon=1.0), partial(arms, means=[0.48, 0.6]), horizon=3500),
-    "adap_ucb": Example(partial(a.adap_ucb, epsilon=1.0), arms, horizon=600),
-    "adap_kl_ucb": Example(partial(a.adap_kl_ucb, epsilon=1.0), arms, horizon=600),
-    "dp_klucb": Example(partial(a.dp_klucb, epsilon=1.0), arms, horizon=600),
-    "dp_imed": Example(partial(a.dp_imed, epsilon=1.0, batch_ratio=1.5, first_batch=4), arms, horizon=600),
-    "lazy_dp_ts": Example(partial(a.lazy_dp_ts, epsilon=1.0), arms, horizon=600),
-    "dp_ts_ucb": Example(partial(a.dp_ts_ucb, epsilon=4.0, budget=8, delta=0.01), arms, horizon=600),
-    "gdp_thompson": Example(partial(a.gdp_thompson, pre_pulls=10, epsilon=4.0, delta=0.01), arms, horizon=200),
-    "adac_ucb": Example(partial(a.adac_ucb, rho=0.5, delta=0.01), arms, horizon=600),
-    "dist_elimination": Example(partial(a.dist_elimination, epsilon=1.0, radius_scale=0.3), arms, horizon=600),
-    "stopping_elimination": Example(
-        partial(a.stopping_elimination, noise_scale=0.1, failure_prob=0.2),
-        partial(e.gaussian_arms, means=[0.0, 0.34, 0.7], scale=0.3), horizon=600,
-    ),
-    "local_robust_elimination": Example(
-        partial(a.local_robust_elimination, epsilon=2.0, moment_order=math.inf, corruption_after=0.02), arms,
-        message_adversary=partial(v.huber, corruption=0.02, kind="target", value="inf"), horizon=600,
-    ),
-    "dprse": Example(partial(a.dprse, epsilon=1.0, moment_bound=0.02), partial(arms, means=[0.48, 0.6]), horizon=6000),
-    "prm_ucb": Example(partial(a.prm_ucb, epsilon=1.0), arms, horizon=600),
-    "prm_thompson": Example(
-        partial(a.prm_thompson, epsilon=1.0, moment="central", mean_bound=10.0, histogram_scale=1.0),
-        partial(e.gaussian_arms, means=[0.0, 0.5, -0.5]),
-        horizon=600,
-    ),
-    "robust_ucb": Example(
-        partial(a.robust_ucb, moment_bound=0.2), partial(e.gaussian_arms, means=[0.0, 0.3, 0.6], scale=0.3),
-        reward_adversary=partial(v.huber, corruption=0.1, value=3.0),
-    ),
-    "huber_ucb": Example(
-        partial(a.huber_ucb, noise_scale=0.3, min_pulls_scale=0.5),
-        partial(e.gaussian_arms, means=[0.0, 0.3, 0.6], scale=0.3),
-    ),
-    "multilayer_elimination": Example(partial(a.multilayer_elimination, width_scale=0.1), arms, horizon=600),
-    "barbar": Example(partial(a.barbar, length_scale=1 / 2048), arms, horizon=600),
-    "cr_ucb": Example(partial(a.cr_ucb, noise_scale=0.3, corruption_bound=0.1), arms),
-    "crimed": Example(
-        partial(a.crimed, noise_scale=0.3), partial(e.gaussian_arms, means=[0.0, 0.3, 0.6], scale=0.3),
-        reward_adversary=partial(v.huber, corruption=0.05, value="inf"),
-    ),
+# What an algorithm plays on in its case, unless its example names another world.
+WORLDS: dict[str, Any] = {
+    "arms": arms, "losses": losses, "linear": linear, "bounded": bounded, "contexts": contexts, "federated": federated,
+    "experts": experts,
 }  # fmt: skip
+NATURAL = {
+    "arms": "arms", "decision set": "contexts", "fixed set": "bounded", "advice": "experts", "agents": "federated",
+}  # fmt: skip
+
+
+def _bound(given: Any, module: Any) -> Any:
+    """A factory of a module: given by its name, or as {"name": ..., arguments}, or a list of such."""
+    if isinstance(given, list):
+        return [_bound(one, module) for one in given]
+    if isinstance(given, str):
+        return getattr(module, given)
+    name, keywords = given["name"], {key: value for key, value in given.items() if key != "name"}
+    return partial(getattr(module, name), **_arguments(keywords))
+
+
+def _arguments(given: dict[str, Any]) -> dict[str, Any]:
+    """Arguments with the algorithms among them by themselves, not by name."""
+    return {key: _bound(value, a) if key in ("base", "bases") else value for key, value in given.items()}
+
+
+def _declared(name: str) -> Example:
+    """The case that an algorithm's factory declares."""
+    factory: Any = getattr(a, name)
+    small = factory.example or declared.Example()
+    world = small.world or NATURAL[plays_on(factory)]
+    named, changes = (world, {}) if isinstance(world, str) else world
+    environment: Any = WORLDS.get(named) or getattr(e, named)
+    attacks = [None if x is None else _bound(x, v) for x in (small.reward_adversary, small.message_adversary)]
+    return Example(
+        algorithm=partial(factory, **_arguments(small.arguments)) if small.arguments else factory,
+        environment=partial(environment, **changes) if changes else environment,
+        reward_adversary=attacks[0],
+        message_adversary=attacks[1],
+        horizon=small.horizon,
+    )
+
+
+ALGORITHMS: dict[str, Example] = {name: _declared(name) for name in a.__all__}
 
 # Further cases of algorithms that take an optax transformation. One object each: two equal calls of optax are unequal.
 OPTIMIZED: dict[str, Example] = {

@@ -22,7 +22,7 @@ import math
 import operator
 import re
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from types import NoneType, SimpleNamespace, UnionType
 from typing import (
     Annotated,
@@ -154,6 +154,11 @@ class Example(NamedTuple):
     horizon: int = 96
     reward_adversary: dict[str, Any] | None = None
     message_adversary: dict[str, Any] | None = None
+
+
+def told_by(names: Container[str]) -> str:
+    """What an algorithm plays on that has arguments of these names, and does not say so itself."""
+    return next((kind for name, kind in TOLD_BY.items() if name in names), "arms")
 
 
 def declaration(function: Callable[..., Any]) -> dict[str, Argument]:

@@ -393,8 +393,9 @@ class Environment(NamedTuple):
     # num_arms, dim, num_agents, num_experts, actions: what `sweep` fills in; means [K] for exact regret; reward_range
     # (low, high)
     facts: dict[str, Any]
-    remake: Callable[..., "Environment"] | None  # the factory as a partial: grid keys `environment.x` call it again
-    config: dict[str, Any]
+    # the factory as a partial: grid keys `environment.x` call it again. `validation.factory` fills in both
+    remake: Callable[..., "Environment"] | None = None
+    config: dict[str, Any] = {}  # noqa: RUF012
     version: int = 1  # raise it when results change
 
 
@@ -449,8 +450,8 @@ class Adversary(NamedTuple):
 
     attack: Attack
     params: Params
-    remake: Callable[..., "Adversary"] | None
-    config: dict[str, Any]
+    remake: Callable[..., "Adversary"] | None = None
+    config: dict[str, Any] = {}  # noqa: RUF012
     version: int = 1
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar, overload
 import jax
 import numpy as np
 
-from jaxbandits.declared import TOLD_BY, Argument, Axes, Example, declaration, documented
+from jaxbandits.declared import Argument, Axes, Example, declaration, documented, told_by
 from jaxbandits.protocol import Adversary, Algorithm, Environment
 
 P = ParamSpec("P")
@@ -95,8 +95,7 @@ def plays_on(factory: Any, algorithm: Algorithm | None = None) -> str:
     """
     function = unwrapped(factory).function
     told = getattr(algorithm, "plays_on", None) or getattr(function, "plays_on", None)
-    names = inspect.signature(function).parameters
-    return told or next((kind for name, kind in TOLD_BY.items() if name in names), "arms")
+    return told or told_by(inspect.signature(function).parameters)
 
 
 class Arguments(dict[str, Any]):

@@ -1,6 +1,6 @@
 """Algorithm factories: keyword arguments in, `protocol.Algorithm` out. One algorithm a file, in six wings.
 
-The names are in `__init__.pyi`: a wing is loaded when one of its algorithms is used.
+The names are in `__init__.pyi`, a line each: a file is loaded when its algorithm is used.
 """
 
 import lazy_loader

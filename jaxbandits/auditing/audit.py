@@ -187,7 +187,7 @@ def audit(
     deltas = list(dict.fromkeys(max(one, claimed[1]) for one in given))
     # of one bound; all of them hold together with `confidence`
     each = confidence if len(deltas) == 1 else 1 - (1 - confidence) / len(deltas)
-    played_in = built_environment or default_environment(algorithm.config)
+    played_in = built_environment or default_environment(algorithm)
 
     seeds = Seeds(seed)
     runner, plays, last, dim = prepared(algorithm, played_in, seeds, runs, whole, adaptive)

@@ -14,6 +14,7 @@ from jaxbandits import environments
 from jaxbandits.auditing import neighbours
 from jaxbandits.auditing.neighbours import REACTING_UNITS, RULES, Edit, Input
 from jaxbandits.auditing.transcripts import Setting, clients_alone, lanes, transcripts
+from jaxbandits.declared import told_by
 from jaxbandits.mechanisms.composition import view_released
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.random import Draws
@@ -81,17 +82,19 @@ def _with_actions(view: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, A
     return lambda message, released, action: (view(message, released, action), action)
 
 
-def default_environment(config: dict[str, Any]) -> Environment:
-    """An environment that offers what an algorithm of these arguments was built for."""
-    if config.get("num_experts"):
+def default_environment(algorithm: Algorithm) -> Environment:
+    """An environment that offers what an algorithm was built for."""
+    config = {key: value for key, value in algorithm.config.items() if value is not None}
+    sizes = {key: config[key] for key in ("num_agents", "num_arms", "dim") if key in config}
+    kind = algorithm.plays_on or told_by(config)
+    if kind == "advice":
         losses = environments.bernoulli_losses(means=[0.5] * config["num_arms"])
         return environments.rotating_experts(losses=losses, num_experts=config["num_experts"])
-    sizes = {key: config[key] for key in ("num_agents", "num_arms", "dim") if config.get(key)}
-    if "num_agents" in sizes:
+    if kind == "agents":
         return environments.federated_linear(**sizes)
-    if "dim" in sizes:
+    if kind == "decision set":
         return environments.contextual_linear(**sizes)
-    arms = config["num_arms"] if config.get("num_arms") else len(config["actions"])
+    arms = config["num_arms"] if "num_arms" in config else len(config["actions"])
     return environments.bernoulli_arms(means=[0.5] * arms)
 
 
