@@ -20,6 +20,9 @@ from jaxbandits.validation import shown
 
 if TYPE_CHECKING:
     import optax
+    from optax import GradientTransformation
+else:
+    GradientTransformation = Any  # a factory's annotations are read, and optax is slow to import
 
 RANDOM = {"random_bits", "random_gamma", "random_seed", "random_wrap", "rng_bit_generator", "threefry2x32"}
 CALLS = {"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "checkpoint"}

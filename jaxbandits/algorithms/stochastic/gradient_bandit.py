@@ -3,21 +3,17 @@
 Draws: alg/act (one uniform a play).
 """
 
-from __future__ import annotations
-
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxbandits.learners.transformations import begin, examined, step
+from jaxbandits.declared import STATIC, Example, Horizon, NumArms, Positive
+from jaxbandits.learners.transformations import GradientTransformation, begin, examined, step
 from jaxbandits.numerics import SUMMED, fixed_sum, inverse_cdf, materialize, moved_mean, one_hot, tree_where, two_sum
-from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
-from jaxbandits.typing import Array, Float, Scalar
-from jaxbandits.validation import factory, integer, number
-
-if TYPE_CHECKING:
-    import optax
+from jaxbandits.protocol import Algorithm, Program, Rewards, Span
+from jaxbandits.typing import Array, Float
+from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
@@ -63,9 +59,8 @@ def program(num_arms: int, optimizer: Any, baseline: bool) -> Program:
 
     def update(params, state, draws, t, note, message, used):
         action, policy = note
-        reward = jnp.where(
-            jnp.isfinite(message), message, 0
-        )  # here and not in `encode`: reports may be corrupted on their way
+        # here and not in `encode`: reports may be corrupted on their way
+        reward = jnp.where(jnp.isfinite(message), message, 0)
         before = jnp.where(t == 1, reward, state.mean) if baseline else jnp.zeros_like(reward)
         # the gradient of log policy[action] in the preferences, times how much better than the baseline the reward was
         ascent = materialize(reward - before) * (one_hot(action, num_arms).astype(policy.dtype) - policy)
@@ -84,34 +79,29 @@ def program(num_arms: int, optimizer: Any, baseline: bool) -> Program:
     return Program(init, act, encode, update, lockstep=baseline, float32_plays=None if optimizer is None else SUMMED)
 
 
-@factory
+@factory(plays_on="arms", example=Example({"learning_rate": 0.4}))
 def gradient_bandit(
     *,
-    num_arms: int,
-    horizon: int,
-    learning_rate: Scalar = 0.1,
-    optimizer: optax.GradientTransformation | None = None,
+    num_arms: NumArms,
+    horizon: Horizon,
+    learning_rate: Positive = 0.1,
+    optimizer: Annotated[GradientTransformation | None, STATIC] = None,
     baseline: bool = True,
 ) -> Algorithm:
     """Draw the arm from a softmax of preferences, and follow the gradient of the expected reward in them.
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2 [static]. Filled in from the environment.
-    horizon : int
-        Number of plays T, at least 1. Filled in from the sweep.
-    learning_rate : float
-        Step size alpha > 0 of plain ascent, in preference per unit of reward; default 0.1, one of the book's
-        examples. An optimizer has step sizes of its own and does not read it.
-    optimizer : optax.GradientTransformation, optional
+    learning_rate
+        Step size alpha of plain ascent, in preference per unit of reward; the default is one of the book's examples.
+        An optimizer has step sizes of its own and does not read it.
+    optimizer : optax.GradientTransformation
         An optax transformation that takes the steps instead, such as ``optax.adam(0.05)``: it is given the gradient
         of minus the expected reward, and must need nothing else. Its learning rate is part of the compiled program,
         so a grid over optimizers is one program for each. Make one object for a whole sweep: two equal calls of optax
-        are unequal objects, and each is compiled. The default is plain ascent. [static]
-    baseline : bool
-        Whether rewards are compared with the mean of the rewards before; default True. False compares them with 0.
-        [static]
+        are unequal objects, and each is compiled. The default is plain ascent.
+    baseline
+        Whether rewards are compared with the mean of the rewards before. False compares them with 0.
 
     Returns
     -------
@@ -157,20 +147,7 @@ def gradient_bandit(
     >>> adam.guarantee.model
     'none'
     """
-    num_arms = integer("num_arms", num_arms, 2)
-    horizon = integer("horizon", horizon, 1)
-    rate = number("learning_rate", learning_rate, 0.0, open_low=True)
     if optimizer is not None:
         optimizer = examined("optimizer", optimizer, num_arms)
-    if not isinstance(baseline, bool):
-        raise ValueError(f"baseline = {baseline!r} must be True or False")
-    static = (num_arms, optimizer, baseline)
-    return Algorithm(
-        program=program(*static),
-        schedule=(Span(1, horizon),),
-        params=Params(rate),
-        guarantee=Guarantee(),
-        version=("gradient_bandit", 2, static),
-        config={},
-        rewards=Rewards(),
-    )
+    functions = program(num_arms, optimizer, baseline)
+    return Algorithm(functions, (Span(1, horizon),), Params(learning_rate), rewards=Rewards())

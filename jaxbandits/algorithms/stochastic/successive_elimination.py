@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
+from jaxbandits.declared import Example, FailureProb, Horizon, NonNegative, NumArms
 from jaxbandits.numerics import count, materialize, materialize_all, moved_mean
-from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
-from jaxbandits.typing import Array, Float, Int, Scalar
-from jaxbandits.validation import factory, integer, number
+from jaxbandits.protocol import Algorithm, Program, Rewards, Span
+from jaxbandits.typing import Array, Float, Int
+from jaxbandits.validation import factory
 
 # The mean of an eliminated arm.
 ELIMINATED = -1e30
@@ -54,9 +55,8 @@ def program(num_arms: int) -> Program:
         return reward[0]
 
     def update(params, state, draws, t, note, message, used):
-        message = jnp.where(
-            jnp.isfinite(message), message, 0
-        )  # here and not in `encode`: reports may be corrupted on their way
+        # here and not in `encode`: reports may be corrupted on their way
+        message = jnp.where(jnp.isfinite(message), message, 0)
         dtype, arms = state.mean.dtype, jnp.arange(num_arms, dtype=jnp.int32)
         pulls = (state.rounds + 1).astype(dtype)
         new, rest = materialize_all(moved_mean(state.mean[note], state.rest[note], message, 1 / pulls))
@@ -77,9 +77,9 @@ def program(num_arms: int) -> Program:
     return Program(init, act, encode, update, diagnose=diagnose, lockstep=True)
 
 
-@factory
+@factory(plays_on="arms", example=Example({"noise_scale": 0.2}))
 def successive_elimination(
-    *, num_arms: int, horizon: int, noise_scale: Scalar = 1.0, failure_prob: Scalar | None = None
+    *, num_arms: NumArms, horizon: Horizon, noise_scale: NonNegative = 1.0, failure_prob: FailureProb | None = None
 ) -> Algorithm:
     """Pull every active arm once a round and drop the arms that are clearly worse at the round's end.
 
@@ -89,24 +89,13 @@ def successive_elimination(
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2 [static]. Filled in from the environment.
-    horizon : int
-        Number of plays T, at least 1. Filled in from the sweep.
-    noise_scale : float
-        Sub-Gaussian scale of the rewards, at least 0; 0.5 suffices for rewards in [0, 1].
-    failure_prob : float, optional
-        Probability, in (0, 1), with which the confidence intervals may fail. Default: 1 / T.
+    noise_scale
+        Sub-Gaussian scale of the rewards; 0.5 suffices for rewards in [0, 1].
 
     Returns
     -------
     Algorithm
         Without a privacy guarantee. Diagnostic: `active_arms`, how many arms are left at the horizon.
-
-    Raises
-    ------
-    ValueError
-        For an argument outside its range.
 
     Notes
     -----
@@ -122,22 +111,6 @@ def successive_elimination(
     >>> jb.algorithms.successive_elimination(num_arms=3, horizon=100).schedule[0].repeats
     100
     """
-    num_arms = integer("num_arms", num_arms, 2)
-    horizon = integer("horizon", horizon, 1)
-    if failure_prob is None:
-        log_term = math.log(4 * num_arms * horizon)
-    else:
-        failure_prob = number("failure_prob", failure_prob, 0.0, 1.0, open_low=True, open_high=True)
-        log_term = math.log(4 * num_arms / failure_prob)
-    params = Params(number("noise_scale", noise_scale, 0.0), log_term)
-    version = ("successive_elimination", 2, (num_arms,))
+    log_term = math.log(4 * num_arms * horizon if failure_prob is None else 4 * num_arms / failure_prob)
     # Windows of one play: with two arms left a round is two plays, so longer windows would be mostly empty.
-    return Algorithm(
-        program=program(num_arms),
-        schedule=(Span(1, horizon),),
-        params=params,
-        guarantee=Guarantee(),
-        version=version,
-        config={},
-        rewards=Rewards(),
-    )
+    return Algorithm(program(num_arms), (Span(1, horizon),), Params(noise_scale, log_term), rewards=Rewards())
