@@ -1,12 +1,10 @@
 """Stochastic bandits: every arm pays from one law, plain and private."""
 
 from jaxbandits.algorithms.stochastic.adac_ucb import adac_ucb
-from jaxbandits.algorithms.stochastic.adap_kl_ucb import adap_kl_ucb
-from jaxbandits.algorithms.stochastic.adap_ucb import adap_ucb
+from jaxbandits.algorithms.stochastic.adap_ucb import adap_kl_ucb, adap_ucb
 from jaxbandits.algorithms.stochastic.barbar import barbar
 from jaxbandits.algorithms.stochastic.dist_elimination import dist_elimination
-from jaxbandits.algorithms.stochastic.dp_imed import dp_imed
-from jaxbandits.algorithms.stochastic.dp_klucb import dp_klucb
+from jaxbandits.algorithms.stochastic.dp_klucb import dp_imed, dp_klucb
 from jaxbandits.algorithms.stochastic.dp_se import dp_se
 from jaxbandits.algorithms.stochastic.dp_ts_ucb import dp_ts_ucb
 from jaxbandits.algorithms.stochastic.gdp_thompson import gdp_thompson

@@ -11,12 +11,14 @@ them. Axes: [K] arms, [P] plays of a window.
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
+from annotated_types import Le
 
 from jaxbandits.algorithms.stochastic import integer_sums
-from jaxbandits.mechanisms.composition import guarantee, view_released
+from jaxbandits.declared import Horizon
+from jaxbandits.mechanisms.composition import given_delta, guarantee, view_released
 from jaxbandits.numerics import argmax, tree_where
 from jaxbandits.protocol import Guarantee, Hints, Program, Report, Span
 from jaxbandits.random import MAX_TRIALS
@@ -24,6 +26,7 @@ from jaxbandits.typing import Array, Bool, Float, Int
 
 # The length of an episode that only the horizon ends.
 FOREVER = 2**31 - 1
+LimitedHorizon = Annotated[Horizon, Le(FOREVER - 1)]
 
 
 class Rules(NamedTuple):
@@ -126,3 +129,9 @@ def schedule(horizon: int, others: int, shortcut: bool = False) -> tuple[Span, .
 def claim(events: Callable[..., Any]) -> Guarantee:
     """Every reward enters one release, the noisy estimate of its episode: `events`, params -> that one."""
     return guarantee("central", "reward", events, view_released)
+
+
+def gaussian_claim(events: Callable[..., Any], params: Any) -> Guarantee:
+    """Of releases with Gaussian noise: it states their (epsilon, delta) at the delta of `params`."""
+    stated = guarantee("central", "reward", events, view_released, delta=given_delta)
+    return stated._replace(claimed=stated.spend(params)[0])

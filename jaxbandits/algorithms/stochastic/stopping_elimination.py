@@ -7,17 +7,18 @@ There are no random draws. Axes: [K] arms, [P] plays of a window, [H] phases.
 
 import math
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.algorithms.stochastic import episodes
 from jaxbandits.algorithms.stochastic.elimination import after_block
+from jaxbandits.declared import Example, FailureProb, NonNegative, NumArms, Remedy
 from jaxbandits.numerics import count, materialize, materialize_all, moved_mean
-from jaxbandits.protocol import UNDECIDED, Algorithm, Guarantee, Program, Rewards, Span
+from jaxbandits.protocol import UNDECIDED, Algorithm, Program, Rewards, Span
 from jaxbandits.typing import Array, Bool, Float, Int, Scalar
-from jaxbandits.validation import factory, integer, number
+from jaxbandits.validation import factory
 
 # The mean of an arm that was dropped.
 DROPPED = -math.inf
@@ -155,7 +156,7 @@ def phased(num_arms: int) -> episodes.Rules:
     return episodes.Rules(init=init, keep=keep, end=end, diagnose=diagnose, rest=rest)
 
 
-def phases(num_arms: int, horizon: int, noise_scale: float, failure_prob: float) -> tuple[int, Phases]:
+def phases(num_arms: int, horizon: int, noise_scale: Scalar, failure_prob: Scalar) -> tuple[int, Phases]:
     """H, and the tables for all phases: n_h = ceil(L) 2^h pulls and 2 r_h. After H phases the last one is repeated."""
     number_of = max(math.ceil(math.log2(max(horizon / num_arms, 1.0))) + 1, 2)
     log = math.log(2 * num_arms * number_of / failure_prob)
@@ -166,14 +167,24 @@ def phases(num_arms: int, horizon: int, noise_scale: float, failure_prob: float)
     return number_of, Phases(np.minimum(pulls, episodes.FOREVER).astype(np.int64), 2 * radius)
 
 
-@factory
+@factory(
+    plays_on="arms",
+    example=Example(
+        {"noise_scale": 0.1, "failure_prob": 0.2},
+        world=("gaussian_arms", {"means": [0.0, 0.34, 0.7], "scale": 0.3}),
+        horizon=600,
+    ),
+)
 def stopping_elimination(
     *,
-    num_arms: int,
-    horizon: int,
-    corruption_budget: Scalar | None = None,
-    noise_scale: Scalar = 0.5,
-    failure_prob: Scalar | None = None,
+    num_arms: NumArms,
+    horizon: episodes.LimitedHorizon,
+    corruption_budget: Annotated[
+        NonNegative, Remedy("the sum of what an adversary may change; leave it out where it is not known")
+    ]
+    | None = None,
+    noise_scale: NonNegative = 0.5,
+    failure_prob: FailureProb | None = None,
 ) -> Algorithm:
     """Drop the arms that are clearly worse whatever an adversary with a budget of corruption has changed.
 
@@ -190,28 +201,17 @@ def stopping_elimination(
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2 [static]. `sweep` fills it in from the environment.
-    horizon : int
-        Number of plays T, from 1 to 2^31 - 2. `sweep` fills it in.
-    corruption_budget : float, optional
-        C, in units of a reward, at least 0: all that an adversary who sees the arm may add to or take from the rewards
-        of the played arms, in sum of sizes. Default: not known, which is another program.
-    noise_scale : float, default 0.5
-        Sub-Gaussian scale of the rewards, at least 0; 0.5 suffices for rewards in [0, 1].
-    failure_prob : float, optional
-        Probability, in (0, 1), with which the confidence intervals may fail. Default: 1 / horizon.
+    corruption_budget
+        C, in units of a reward: all that an adversary who sees the arm may add to or take from the rewards of the
+        played arms, in sum of sizes. The default: not known, which is another program.
+    noise_scale
+        Sub-Gaussian scale of the rewards; 0.5 suffices for rewards in [0, 1].
 
     Returns
     -------
     Algorithm
         It claims no privacy. Diagnostics at the horizon: ``active_arms``, and ``phases``, how many rounds (with a
         budget) or phases ended while two arms or more were left.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
 
     Notes
     -----
@@ -234,29 +234,13 @@ def stopping_elimination(
     >>> told.params.corruption_budget, told.schedule[0].slots
     (100.0, 1)
     """
-    num_arms, horizon = integer("num_arms", num_arms, 2), integer("horizon", horizon, 1, episodes.FOREVER - 1)
-    noise_scale = number("noise_scale", noise_scale, 0.0)
-    failure = 1 / horizon
-    if failure_prob is not None:
-        failure = number("failure_prob", failure_prob, 0.0, 1.0, open_low=True, open_high=True)
-    params: Any
-    if corruption_budget is None:
-        number_of, params = phases(num_arms, horizon, noise_scale, failure)
-        # every block leaves at most one window that is partly used
-        slots = min(MOST_PLAYS, max(8, 2 ** round(math.log2(max(horizon, 1) / 256))))
-        schedule = (Span(slots, -(-horizon // slots) + num_arms * (number_of + 1), full=False),)
-        functions = episodes.program(phased(num_arms))
-    else:
+    failure = 1 / horizon if failure_prob is None else failure_prob
+    if corruption_budget is not None:
         width = noise_scale * math.sqrt(2 * math.log(2 * num_arms * horizon / failure))
-        remedy = "the sum of what an adversary may change; leave it out where it is not known"
-        params = Widths(width, number("corruption_budget", corruption_budget, 0.0, remedy=remedy))
-        schedule, functions = (Span(1, horizon),), program(num_arms)
-    return Algorithm(
-        program=functions,
-        schedule=schedule,
-        params=params,
-        guarantee=Guarantee(),
-        version=("stopping_elimination", 2, (num_arms, corruption_budget is None)),
-        config={},
-        rewards=Rewards(),
-    )
+        params = Widths(width, corruption_budget)
+        return Algorithm(program(num_arms), (Span(1, horizon),), params, rewards=Rewards())
+    number_of, tables = phases(num_arms, horizon, noise_scale, failure)
+    # every block leaves at most one window that is partly used
+    slots = min(MOST_PLAYS, max(8, 2 ** round(math.log2(max(horizon, 1) / 256))))
+    schedule = (Span(slots, -(-horizon // slots) + num_arms * (number_of + 1), full=False),)
+    return Algorithm(episodes.program(phased(num_arms)), schedule, tables, rewards=Rewards())
