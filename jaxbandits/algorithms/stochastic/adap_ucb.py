@@ -75,9 +75,6 @@ def rules(num_arms: int, index: Index, noise: Callable[[Any, Draws, Any], Array]
         memory = Memory(jnp.zeros(num_arms, draws.dtype), jnp.zeros(num_arms, jnp.int32))
         return memory, jnp.int32(0), jnp.int32(1)
 
-    def keep(params, memory, arm, value, present):
-        return memory, episodes.clip01(value), value.dtype.type(1)
-
     def end(params, memory, draws, t, arm, total):
         dtype = total.dtype
         length = jnp.maximum(memory.pulls[arm], 1)
@@ -88,7 +85,7 @@ def rules(num_arms: int, index: Index, noise: Callable[[Any, Draws, Any], Array]
         following = episodes.next_arm(value, memory.pulls == 0)
         return memory, mean, following, jnp.maximum(memory.pulls[following], 1)
 
-    return episodes.Rules(init, keep, end)
+    return episodes.Rules(init, episodes.clipped, end)
 
 
 def _events(params):

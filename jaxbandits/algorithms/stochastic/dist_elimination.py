@@ -14,12 +14,12 @@ import numpy as np
 from annotated_types import Ge
 
 from jaxbandits.algorithms.stochastic import episodes
-from jaxbandits.algorithms.stochastic.elimination import after_block
+from jaxbandits.algorithms.stochastic.elimination import after_block, last_arm
 from jaxbandits.declared import Delta, Example, FailureProb, NonNegative, NumArms, Positive, Remedy
 from jaxbandits.mechanisms.composition import given_delta, guarantee, other_event, view_released
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import count, fixed_sum, materialize
-from jaxbandits.protocol import UNDECIDED, Algorithm, Rewards
+from jaxbandits.protocol import Algorithm, Rewards
 from jaxbandits.theory import skellam_epsilon
 from jaxbandits.typing import Array, Bool, Float, Int, Scalar, UInt32
 from jaxbandits.validation import factory
@@ -127,10 +127,7 @@ def rules(num_arms: int, noise: str) -> episodes.Rules:
     def diagnose(params, memory):
         return {"active_arms": count(memory.active), "batches": memory.batch}
 
-    def rest(params, memory):
-        return jnp.where(count(memory.active) == 1, jnp.argmax(memory.active), UNDECIDED).astype(jnp.int32)
-
-    return episodes.Rules(init, keep, end, diagnose, rest, note, encode)
+    return episodes.Rules(init, keep, end, diagnose, last_arm, note, encode)
 
 
 def _events(noise, params):

@@ -105,9 +105,6 @@ def rules(num_arms: int, index: Index) -> episodes.Rules:
         memory = Memory(whole=none, rest=jnp.zeros(num_arms, draws.dtype), pulls=none, batches=none)
         return memory, jnp.int32(0), jnp.asarray(params.targets)[0]
 
-    def keep(params, memory, arm, value, present):
-        return memory, episodes.clip01(value), value.dtype.type(1)
-
     def end(params, memory, draws, t, arm, total):
         dtype, table = total.dtype, jnp.asarray(params.targets)
         noise = params.mechanism_scale * params.noise_scale * draws.child("mean").laplace(t)
@@ -125,7 +122,7 @@ def rules(num_arms: int, index: Index) -> episodes.Rules:
         following = episodes.next_arm(value, memory.batches == 0)
         return memory, total + noise, following, table[memory.batches[following]] - memory.pulls[following]
 
-    return episodes.Rules(init, keep, end)
+    return episodes.Rules(init, episodes.clipped, end)
 
 
 def _events(params):

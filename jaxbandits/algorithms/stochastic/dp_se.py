@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.algorithms.stochastic import episodes
-from jaxbandits.algorithms.stochastic.elimination import after_block
+from jaxbandits.algorithms.stochastic.elimination import after_block, last_arm
 from jaxbandits.declared import Budget, Example, FailureProb, Horizon, NumArms
 from jaxbandits.mechanisms.composition import Event, laplace_event
 from jaxbandits.numerics import count, materialize
-from jaxbandits.protocol import UNDECIDED, Algorithm, Rewards
+from jaxbandits.protocol import Algorithm, Rewards
 from jaxbandits.typing import Array, Bool, Float, Int
 from jaxbandits.validation import factory
 
@@ -85,10 +85,7 @@ def rules(num_arms: int, bounded: bool) -> episodes.Rules:
     def diagnose(params, memory):
         return {"active_arms": count(memory.active), "epochs": memory.epoch}
 
-    def rest(params, memory):
-        return jnp.where(count(memory.active) == 1, jnp.argmax(memory.active), UNDECIDED).astype(jnp.int32)
-
-    return episodes.Rules(init=init, keep=keep, end=end, diagnose=diagnose, rest=rest)
+    return episodes.Rules(init=init, keep=keep, end=end, diagnose=diagnose, rest=last_arm)
 
 
 def tables(num_arms: int, horizon: int, columns_of: Callable[..., tuple[Any, ...]]) -> tuple[np.ndarray, ...]:

@@ -5,6 +5,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandits.numerics import count
+from jaxbandits.protocol import UNDECIDED
 from jaxbandits.typing import Array, Bool, Float, Int
 
 
@@ -23,3 +25,8 @@ def after_block(
     best = jnp.max(jnp.where(active, estimate, -jnp.inf))
     left = jnp.where(ends, active & (best - estimate <= slack), active)
     return left, ends, jnp.where(ends, jnp.argmax(left).astype(jnp.int32), following)
+
+
+def last_arm(params: Any, memory: Any) -> Int[Array, ""]:
+    """`episodes.Rules.rest`: the one active arm, which is played to the horizon."""
+    return jnp.where(count(memory.active) == 1, jnp.argmax(memory.active), UNDECIDED).astype(jnp.int32)

@@ -65,6 +65,11 @@ def clip01(value: Float[Array, "..."]) -> Float[Array, "..."]:
     return jnp.where(value > 0, jnp.minimum(value, 1), 0)
 
 
+def clipped(params, memory, arm, value, present):
+    """`Rules.keep` of rewards in [0, 1] that nothing is kept of but their sum."""
+    return memory, clip01(value), value.dtype.type(1)
+
+
 def next_arm(index: Float[Array, " K"], unplayed: Bool[Array, " K"]) -> Int[Array, ""]:
     """The lowest unplayed arm, then the arm of largest index [K], the lowest on ties."""
     return argmax(jnp.where(jnp.any(unplayed), unplayed.astype(index.dtype), index))

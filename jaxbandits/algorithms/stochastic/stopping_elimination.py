@@ -13,10 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.algorithms.stochastic import episodes
-from jaxbandits.algorithms.stochastic.elimination import after_block
+from jaxbandits.algorithms.stochastic.elimination import after_block, last_arm
 from jaxbandits.declared import Example, FailureProb, NonNegative, NumArms, Remedy
 from jaxbandits.numerics import count, materialize, materialize_all, moved_mean
-from jaxbandits.protocol import UNDECIDED, Algorithm, Program, Rewards, Span
+from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.typing import Array, Bool, Float, Int, Scalar
 from jaxbandits.validation import factory
 
@@ -150,10 +150,7 @@ def phased(num_arms: int) -> episodes.Rules:
     def diagnose(params, memory):
         return {"active_arms": count(memory.active), "phases": memory.phase}
 
-    def rest(params, memory):
-        return jnp.where(count(memory.active) == 1, jnp.argmax(memory.active), UNDECIDED).astype(jnp.int32)
-
-    return episodes.Rules(init=init, keep=keep, end=end, diagnose=diagnose, rest=rest)
+    return episodes.Rules(init=init, keep=keep, end=end, diagnose=diagnose, rest=last_arm)
 
 
 def phases(num_arms: int, horizon: int, noise_scale: Scalar, failure_prob: Scalar) -> tuple[int, Phases]:
