@@ -119,15 +119,14 @@ def program(rules: Rules, shortcut: bool = False) -> Program:
     )  # fmt: skip
 
 
-def schedule(horizon: int, others: int, shortcut: bool = False) -> tuple[Span, ...]:
+def schedule(horizon: int, others: int, shortcut: bool = False, most: int = integer_sums.MAX_PLAYS) -> tuple[Span, ...]:
     """One span, with windows for all plays and `others` more: partly used ones at the ends of episodes, and empty ones.
 
-    Long windows waste the slots behind an episode's end or a checkpoint, and short ones pay for a loop step more
-    often. With the shortcut slots cost nothing, and a checkpoint does not cut what is drawn at once.
+    Windows have up to `most` plays: long ones waste the slots behind an episode's end or a checkpoint, and short ones
+    pay for a loop step more often. With the shortcut slots cost nothing, and a checkpoint does not cut what is drawn
+    at once.
     """
-    slots = (
-        MAX_TRIALS if shortcut else min(integer_sums.MAX_PLAYS, max(8, 2 ** round(math.log2(max(horizon, 1) / 256))))
-    )
+    slots = MAX_TRIALS if shortcut else min(most, max(8, 2 ** round(math.log2(horizon / 256))))
     return (Span(slots, -(-horizon // slots) + others, full=False, whole=shortcut),)
 
 

@@ -14,7 +14,6 @@ from jaxbandits.algorithms.stochastic import arm_means
 from jaxbandits.algorithms.stochastic.kl_ucb import unit_reward
 from jaxbandits.declared import Epsilon, Example, Horizon, NumArms
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, response_event, view_message
-from jaxbandits.mechanisms.laplace import laplace_scale
 from jaxbandits.mechanisms.randomized_response import randomized_response, response_bound
 from jaxbandits.numerics import columns, materialize
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
@@ -128,7 +127,7 @@ def ldp_ucb(
             f"epsilon = {epsilon!r} must be in [0.0001, 15], or inf, for randomized response: its uniforms have 23 "
             "bits, and rarer flips would never come; use mechanism='laplace'"
         )
-    scale = laplace_scale(1.0, epsilon)
+    scale = 1 / epsilon
     if mechanism == "laplace":
         radius_scale, min_pulls = math.sqrt(8 * (0.25 + 2 * scale**2)), 4.0
     else:

@@ -13,15 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.algorithms.stochastic import episodes
-from jaxbandits.algorithms.stochastic.elimination import after_block, last_arm
+from jaxbandits.algorithms.stochastic.elimination import DROPPED, after_block, by_rounds, last_arm
 from jaxbandits.declared import Example, FailureProb, NonNegative, NumArms, Remedy
-from jaxbandits.numerics import count, materialize, materialize_all, moved_mean
-from jaxbandits.protocol import Algorithm, Program, Rewards, Span
+from jaxbandits.numerics import count, materialize
+from jaxbandits.protocol import Algorithm, Rewards, Span
 from jaxbandits.typing import Array, Bool, Float, Int, Scalar
 from jaxbandits.validation import factory
 
-# The mean of an arm that was dropped.
-DROPPED = -math.inf
 # Rewards are cut at this size, so that no sum overflows.
 MOST = 1e30
 # Of the tables: as many phases as the longest horizon has, so that all horizons share a program.
@@ -36,19 +34,6 @@ class Widths(NamedTuple):
     # noise_scale sqrt(2 ln(2 K T / failure_prob))
     width: Any
     corruption_budget: Any
-
-
-class Rounds(NamedTuple):
-    """What the form whose budget is known remembers."""
-
-    # `DROPPED` once an arm is out
-    mean: Float[Array, " K"]
-    # what rounding left out of it
-    rest: Float[Array, " K"]
-    # finished while two arms or more were left
-    rounds: Int[Array, ""]
-    # the coming play's arm
-    action: Int[Array, ""]
 
 
 class Phases(NamedTuple):
@@ -78,39 +63,14 @@ def usable(reward: Float[Array, "..."]) -> Float[Array, "..."]:
     return jnp.where(jnp.isfinite(reward), jnp.clip(reward, -MOST, MOST), 0)
 
 
-@cache
-def program(num_arms: int) -> Program:
-    """The functions of the form whose budget is known: a pull of every active arm a round, all data kept."""
+def radius(params: Widths, pulls, t):
+    """The r(N) of the form whose budget is known."""
+    return params.width * jnp.sqrt(1 / pulls) + params.corruption_budget * (1 / pulls)
 
-    def init(params, draws):
-        zeros = jnp.zeros(num_arms, draws.dtype)
-        return Rounds(zeros, zeros, jnp.int32(0), jnp.int32(0))
 
-    def act(params, state, draws, t, context):
-        return jnp.full(t.shape, state.action), None, state.action
-
-    def encode(params, note, draws, t, context, action, reward, play):
-        return reward[0]
-
-    def update(params, state, draws, t, note, message, used):
-        arms = jnp.arange(num_arms, dtype=jnp.int32)
-        inverse = 1 / (state.rounds + 1).astype(state.mean.dtype)
-        new, rest = materialize_all(moved_mean(state.mean[note], state.rest[note], usable(message), inverse))
-        mean, rest = state.mean.at[note].set(new), state.rest.at[note].set(rest)
-        following = materialize(jnp.min(jnp.where((mean > DROPPED) & (arms > note), arms, num_arms)))
-        ends = following == num_arms
-        radius = params.width * jnp.sqrt(inverse) + params.corruption_budget * inverse
-        cut = materialize(jnp.where(ends, jnp.max(mean) - 2 * radius, DROPPED))
-        raced = ends & (count(mean > DROPPED) > 1)
-        mean = jnp.where(mean < cut, DROPPED, mean)
-        first = jnp.min(jnp.where(mean > DROPPED, arms, num_arms - 1))
-        action = materialize(jnp.where(ends, first, following))
-        return Rounds(mean, rest, state.rounds + raced.astype(jnp.int32), action), ()
-
-    def diagnose(params, state):
-        return {"active_arms": count(state.mean > DROPPED), "phases": state.rounds}
-
-    return Program(init, act, encode, update, diagnose=diagnose, lockstep=True)
+def diagnose(params, state):
+    """Of the form whose budget is known."""
+    return {"active_arms": count(state.mean > DROPPED), "phases": state.rounds}
 
 
 @cache
@@ -234,10 +194,8 @@ def stopping_elimination(
     failure = 1 / horizon if failure_prob is None else failure_prob
     if corruption_budget is not None:
         width = noise_scale * math.sqrt(2 * math.log(2 * num_arms * horizon / failure))
-        params = Widths(width, corruption_budget)
-        return Algorithm(program(num_arms), (Span(1, horizon),), params, rewards=Rewards())
+        functions = by_rounds(num_arms, usable, radius, diagnose)
+        return Algorithm(functions, (Span(1, horizon),), Widths(width, corruption_budget), rewards=Rewards())
     number_of, tables = phases(num_arms, horizon, noise_scale, failure)
-    # every block leaves at most one window that is partly used
-    slots = min(MOST_PLAYS, max(8, 2 ** round(math.log2(max(horizon, 1) / 256))))
-    schedule = (Span(slots, -(-horizon // slots) + num_arms * (number_of + 1), full=False),)
+    schedule = episodes.schedule(horizon, num_arms * (number_of + 1), most=MOST_PLAYS)
     return Algorithm(episodes.program(phased(num_arms)), schedule, tables, rewards=Rewards())
