@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from annotated_types import Ge
 
 from jaxbandits.algorithms.stochastic.episodes import clip01, gaussian_claim
+from jaxbandits.algorithms.stochastic.plain_reports import reported
 from jaxbandits.algorithms.stochastic.thompson import normals
 from jaxbandits.declared import Delta, Example, Horizon, NumArms, Positive, Probability, Remedy
 from jaxbandits.mechanisms.composition import gaussian_event
@@ -77,9 +78,6 @@ def program(num_arms: int) -> Program:
         action = materialize(jnp.where(first, t[0] - 1, chosen).astype(jnp.int32))
         return jnp.full(t.shape, action), None, (action, jnp.where(drawn, sample, jnp.nan))
 
-    def encode(params, note, draws, t, context, action, reward, play):
-        return reward[0]
-
     def update(params, state, draws, t, note, message, used):
         action, sample = note
         drawn = ~jnp.isnan(sample)
@@ -102,7 +100,7 @@ def program(num_arms: int) -> Program:
         return after, sample
 
     # draws from an epoch's mean are counted when their plays' messages come: later ones would overdraw the budget
-    return Program(init, act, encode, update, lockstep=True)
+    return Program(init, act, reported, update, lockstep=True)
 
 
 def _events(params):

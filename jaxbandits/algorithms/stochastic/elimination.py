@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandits.algorithms.stochastic.plain_reports import reported
 from jaxbandits.numerics import count, materialize, materialize_all, moved_mean
 from jaxbandits.protocol import UNDECIDED, Program
 from jaxbandits.typing import Array, Bool, Float, Int
@@ -44,13 +45,10 @@ def by_rounds(
     def act(params, state, draws, t, context):
         return jnp.full(t.shape, state.action), None, state.action
 
-    def encode(params, note, draws, t, context, action, reward, play):
-        return reward[0]
-
     def update(params, state, draws, t, note, message, used):
         arms = jnp.arange(num_arms, dtype=jnp.int32)
         pulls = (state.rounds + 1).astype(state.mean.dtype)
-        # `usable` is here and not in `encode`: reports may be corrupted on their way
+        # here and not in `encode`: reports may be corrupted on their way
         new, rest = materialize_all(moved_mean(state.mean[note], state.rest[note], usable(message), 1 / pulls))
         mean, rest = state.mean.at[note].set(new), state.rest.at[note].set(rest)
         # the rest of the round: active arms above the played one
@@ -63,7 +61,7 @@ def by_rounds(
         action = materialize(jnp.where(ends, first, following))
         return Rounds(mean, rest, state.rounds + raced.astype(jnp.int32), action), ()
 
-    return Program(init, act, encode, update, diagnose=diagnose, lockstep=True)
+    return Program(init, act, reported, update, diagnose=diagnose, lockstep=True)
 
 
 def after_block(

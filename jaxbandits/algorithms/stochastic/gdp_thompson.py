@@ -12,6 +12,7 @@ from annotated_types import Ge
 
 from jaxbandits.algorithms.stochastic.arm_means import Means, with_reward
 from jaxbandits.algorithms.stochastic.episodes import clip01, gaussian_claim
+from jaxbandits.algorithms.stochastic.plain_reports import reported
 from jaxbandits.algorithms.stochastic.thompson import normals
 from jaxbandits.declared import Delta, Example, Horizon, NumArms, Positive, Remedy
 from jaxbandits.mechanisms.composition import gaussian_event
@@ -53,15 +54,12 @@ def program(num_arms: int) -> Program:
         action = materialize(jnp.where(early, planned, argmax(sample)).astype(jnp.int32))
         return jnp.full(t.shape, action), None, (action, jnp.where(early, jnp.nan, sample))
 
-    def encode(params, note, draws, t, context, action, reward, play):
-        return reward[0]
-
     def update(params, state, draws, t, note, message, used):
         action, sample = note
         return with_reward(state, action, clip01(message))[0], sample
 
     # what a draw spends follows from the rewards that every arm has been paid, and seen, by then
-    return Program(init, act, encode, update, lockstep=True)
+    return Program(init, act, reported, update, lockstep=True)
 
 
 def _events(params):

@@ -8,6 +8,7 @@ from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
 
+from jaxbandits.algorithms.stochastic.plain_reports import finite, reported
 from jaxbandits.declared import STATIC, Example, Horizon, NumArms, Positive
 from jaxbandits.learners.transformations import GradientTransformation, begin, examined, step
 from jaxbandits.numerics import SUMMED, fixed_sum, inverse_cdf, materialize, moved_mean, one_hot, tree_where, two_sum
@@ -54,13 +55,9 @@ def program(num_arms: int, optimizer: Any, baseline: bool) -> Program:
         action = materialize(inverse_cdf(weights, draws.uniform(t[0]) * total))
         return jnp.full(t.shape, action), None, (action, weights / total)
 
-    def encode(params, note, draws, t, context, action, reward, play):
-        return reward[0]
-
     def update(params, state, draws, t, note, message, used):
         action, policy = note
-        # here and not in `encode`: reports may be corrupted on their way
-        reward = jnp.where(jnp.isfinite(message), message, 0)
+        reward = finite(message)
         before = jnp.where(t == 1, reward, state.mean) if baseline else jnp.zeros_like(reward)
         # the gradient of log policy[action] in the preferences, times how much better than the baseline the reward was
         ascent = materialize(reward - before) * (one_hot(action, num_arms).astype(policy.dtype) - policy)
@@ -71,12 +68,12 @@ def program(num_arms: int, optimizer: Any, baseline: bool) -> Program:
             preferences, inner = step(optimizer, -ascent, state.optimizer, state.preferences)
             left_out = state.left_out
         mean, rest = moved_mean(state.mean, state.rest, reward, 1 / t.astype(reward.dtype))
-        finite = jnp.all(jnp.isfinite(preferences)) & jnp.isfinite(mean)
+        kept = jnp.all(jnp.isfinite(preferences)) & jnp.isfinite(mean)
         after = State(preferences, left_out, mean, rest, inner)
-        return tree_where(finite, after, state), ()
+        return tree_where(kept, after, state), ()
 
     # the baseline counts the rewards it has seen by t
-    return Program(init, act, encode, update, lockstep=baseline, float32_plays=None if optimizer is None else SUMMED)
+    return Program(init, act, reported, update, lockstep=baseline, float32_plays=None if optimizer is None else SUMMED)
 
 
 @factory(plays_on="arms", example=Example({"learning_rate": 0.4}))

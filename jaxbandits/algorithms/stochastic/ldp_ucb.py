@@ -12,6 +12,7 @@ import jax.numpy as jnp
 
 from jaxbandits.algorithms.stochastic import arm_means
 from jaxbandits.algorithms.stochastic.kl_ucb import unit_reward
+from jaxbandits.algorithms.stochastic.plain_reports import finite
 from jaxbandits.declared import Epsilon, Example, Horizon, NumArms
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, response_event, view_message
 from jaxbandits.mechanisms.randomized_response import randomized_response, response_bound
@@ -69,8 +70,7 @@ def program(num_arms: int, mechanism: str) -> Program:
         return randomized_response(draws.uniform(t[0]), reward, noise)
 
     def update(params, state, draws, t, note, message, used):
-        message = jnp.where(jnp.isfinite(message), message, 0)  # a report may be attacked on its way
-        return arm_means.with_reward(state, note, message)[0], ()
+        return arm_means.with_reward(state, note, finite(message))[0], ()
 
     return Program(init, act, encode, update)
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from jaxbandits.algorithms.stochastic import arm_means
+from jaxbandits.algorithms.stochastic.plain_reports import finite, reported
 from jaxbandits.declared import Horizon, NonNegative, NumArms
 from jaxbandits.numerics import columns, materialize
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
@@ -42,18 +43,13 @@ def program(num_arms: int) -> Program:
         action = materialize(columns.argmax(state.index))
         return jnp.full(t.shape, action), None, action
 
-    def encode(params, note, draws, t, context, action, reward, play):
-        return reward[0]
-
     def update(params, state, draws, t, note, message, used):
-        # here and not in `encode`: reports may be corrupted on their way
-        message = jnp.where(jnp.isfinite(message), message, 0)
-        means, mean, root = arm_means.with_reward(state.means, note, message)
+        means, mean, root = arm_means.with_reward(state.means, note, finite(message))
         bonus = jnp.sqrt(jnp.maximum(params.log_share + 2 * jnp.log(root), 0)) * root
         index = materialize(mean + params.bonus_scale * bonus)
         return State(means, columns.replaced(state.index, note, index)), ()
 
-    return Program(init, act, encode, update)
+    return Program(init, act, reported, update)
 
 
 @factory(plays_on="arms")

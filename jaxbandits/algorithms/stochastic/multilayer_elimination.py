@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from annotated_types import Ge
 from jax import lax
 
+from jaxbandits.algorithms.stochastic.plain_reports import finite, reported
 from jaxbandits.declared import STATIC, Example, FailureProb, Horizon, NumArms
 from jaxbandits.numerics import columns, count, materialize, materialize_all, moved_mean
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
@@ -78,13 +79,8 @@ def program(num_arms: int, layers: int) -> Program:
         action = materialize(jnp.where(any_active(state, layer), columns.argmax(fewest_first), spare))
         return jnp.full(t.shape, action), None, (layer, action)
 
-    def encode(params, note, draws, t, context, action, reward, play):
-        return reward[0]
-
     def update(params, state, draws, t, note, message, used):
-        # here and not in `encode`: reports may be corrupted on their way
-        message = jnp.where(jnp.isfinite(message), message, 0)
-        layer, arm = note
+        (layer, arm), message = note, finite(message)
         pulls, active = pulls_and_active(state, layer)
         learns, row = any_active(state, layer), state.arms[layer - 1]
         old, rest = row[arm]
@@ -108,7 +104,7 @@ def program(num_arms: int, layers: int) -> Program:
         removed = columns.together(state.removed)
         return {"active_arms": count(removed < layers), "empty_layers": jnp.min(removed)}
 
-    return Program(init, act, encode, update, diagnose=diagnose)
+    return Program(init, act, reported, update, diagnose=diagnose)
 
 
 @factory(plays_on="arms", example=Example({"width_scale": 0.1}, horizon=600))

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from jaxbandits.algorithms.stochastic.elimination import DROPPED, by_rounds
+from jaxbandits.algorithms.stochastic.plain_reports import finite
 from jaxbandits.declared import Example, FailureProb, Horizon, NonNegative, NumArms
 from jaxbandits.numerics import count
 from jaxbandits.protocol import Algorithm, Rewards, Span
@@ -21,11 +22,6 @@ class Params(NamedTuple):
     noise_scale: Any
     # ln(4 K / failure_prob)
     log_term: Any
-
-
-def usable(reward):
-    """A reward as it counts."""
-    return jnp.where(jnp.isfinite(reward), reward, 0)
 
 
 def radius(params, pulls, t):
@@ -74,5 +70,5 @@ def successive_elimination(
     """
     log_term = math.log(4 * num_arms * horizon if failure_prob is None else 4 * num_arms / failure_prob)
     # Windows of one play: with two arms left a round is two plays, so longer windows would be mostly empty.
-    functions = by_rounds(num_arms, usable, radius, diagnose)
+    functions = by_rounds(num_arms, finite, radius, diagnose)
     return Algorithm(functions, (Span(1, horizon),), Params(noise_scale, log_term), rewards=Rewards())

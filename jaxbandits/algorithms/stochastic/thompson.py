@@ -12,6 +12,7 @@ from jax import lax
 
 from jaxbandits.algorithms.stochastic import arm_means
 from jaxbandits.algorithms.stochastic.kl_ucb import unit_reward
+from jaxbandits.algorithms.stochastic.plain_reports import finite
 from jaxbandits.declared import Horizon, NonNegative, NumArms
 from jaxbandits.numerics import argmax, columns, materialize
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
@@ -96,8 +97,7 @@ def program(num_arms: int, posterior: str) -> Program:
     def update(params, state, draws, t, note, message, used):
         if beta:  # a corrupted report counts as the bit that is nearer
             return state.at[note, (message.astype(draws.dtype) > 0.5).astype(jnp.int32)].add(1), ()
-        message = jnp.where(jnp.isfinite(message), message, 0)
-        return arm_means.with_reward(state, note, message)[0], ()
+        return arm_means.with_reward(state, note, finite(message))[0], ()
 
     return Program(init, act, encode, update)
 
