@@ -214,7 +214,8 @@ def dist_elimination(
     >>> algorithm.guarantee.spend(algorithm.params), int(algorithm.params.levels[9]), int(algorithm.params.modulus[9])
     ((0.5, 0.0), 16, 16577)
     """
-    s, failure = precision_scale, 1 / max(horizon, 2) if failure_prob is None else failure_prob
+    s = precision_scale
+    failure = 1 / max(horizon, 2) if failure_prob is None else failure_prob
     b = np.arange(1.0, BATCHES + 1)
     sizes = np.minimum(2.0**b, episodes.FOREVER)
     # before batch b two arms at least had all earlier ones: the blocks behind can end at no play of this horizon

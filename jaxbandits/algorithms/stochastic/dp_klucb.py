@@ -214,14 +214,9 @@ def dp_imed(**given: Unpack[GrowingBatches]) -> Algorithm:
     Algorithm
         epsilon-private in the central model for rewards that differ in one play: each reward enters one release.
 
-    Warnings
-    --------
-    As with `dp_klucb`, many early batches with much noise may lead a run to a wrong arm.
-
     Notes
     -----
-    Rewards are clipped to [0, 1]; NaN counts as 0. Ties go to the lowest index. A batch that the horizon cuts is played
-    and not released.
+    As `dp_klucb`, its warning included: many early batches with much noise may lead a run to a wrong arm.
 
     References
     ----------
