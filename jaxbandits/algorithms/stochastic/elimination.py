@@ -23,7 +23,7 @@ class Rounds(NamedTuple):
     mean: Float[Array, " K"]
     # what rounding left out of it
     rest: Float[Array, " K"]
-    # finished while two arms or more were left
+    # rounds finished
     rounds: Int[Array, ""]
     # the coming play's arm
     action: Int[Array, ""]
@@ -31,11 +31,16 @@ class Rounds(NamedTuple):
 
 @cache
 def by_rounds(
-    num_arms: int, usable: Callable[..., Any], radius: Callable[..., Any], diagnose: Callable[..., Any]
+    num_arms: int,
+    usable: Callable[..., Any],
+    radius: Callable[..., Any],
+    diagnose: Callable[..., Any],
+    counts_race: bool = False,
 ) -> Program:
-    """The functions of elimination by rounds: an arm is dropped whose mean is 2 radii or more below the best.
+    """The functions of elimination by rounds: an arm is dropped whose mean is more than 2 radii below the best.
 
-    usable: reward -> what counts of it. radius: params, pulls of an arm, t -> the radius.
+    usable: reward -> what counts of it. radius: params, pulls of an arm, t -> the radius. counts_race: no round counts
+    as finished once a single arm is left.
     """
 
     def init(params, draws):
@@ -55,11 +60,11 @@ def by_rounds(
         following = materialize(jnp.min(jnp.where((mean > DROPPED) & (arms > note), arms, num_arms)))
         ends = following == num_arms
         cut = materialize(jnp.where(ends, jnp.max(mean) - 2 * radius(params, pulls, t), DROPPED))
-        raced = ends & (count(mean > DROPPED) > 1)
+        counted = ends & (count(mean > DROPPED) > 1) if counts_race else ends
         mean = jnp.where(mean < cut, DROPPED, mean)
         first = jnp.min(jnp.where(mean > DROPPED, arms, num_arms - 1))
         action = materialize(jnp.where(ends, first, following))
-        return Rounds(mean, rest, state.rounds + raced.astype(jnp.int32), action), ()
+        return Rounds(mean, rest, state.rounds + counted.astype(jnp.int32), action), ()
 
     return Program(init, act, reported, update, diagnose=diagnose, lockstep=True)
 

@@ -194,7 +194,7 @@ def stopping_elimination(
     failure = 1 / horizon if failure_prob is None else failure_prob
     if corruption_budget is not None:
         width = noise_scale * math.sqrt(2 * math.log(2 * num_arms * horizon / failure))
-        functions = by_rounds(num_arms, usable, radius, diagnose)
+        functions = by_rounds(num_arms, usable, radius, diagnose, counts_race=True)
         return Algorithm(functions, (Span(1, horizon),), Widths(width, corruption_budget), rewards=Rewards())
     number_of, tables = phases(num_arms, horizon, noise_scale, failure)
     schedule = episodes.schedule(horizon, num_arms * (number_of + 1), most=MOST_PLAYS)
