@@ -299,7 +299,7 @@ NumExperts = Annotated[int, Ge(1), STATIC, Doc("Number of experts N. Filled in f
 Horizon = Annotated[int, Ge(1), Doc("Number of plays T. Filled in from the run.")]
 Budget = Annotated[Scalar, Gt(0), Le(math.inf), Doc("Privacy budget; at inf there is no noise.")]
 Epsilon = Annotated[Budget, Remedy("use float('inf') for no noise")]
-Delta = Annotated[Inside, Doc("Of the claim in (epsilon, delta). The default: min(1e-5, 1 / horizon).")]
+ClaimedDelta = Annotated[Inside, Doc("Of the claim in (epsilon, delta). The default: min(1e-5, 1 / horizon).")]
 FailureProb = Annotated[
     Inside, Doc("Probability with which the confidence intervals may fail. The default: 1 / horizon.")
 ]

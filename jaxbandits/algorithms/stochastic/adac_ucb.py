@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from jaxbandits.algorithms.stochastic.adap_ucb import doubling, rules
 from jaxbandits.algorithms.stochastic.episodes import gaussian_claim
-from jaxbandits.declared import Delta, Epsilon, Example, Horizon, NumArms, Positive, Remedy
+from jaxbandits.declared import ClaimedDelta, Epsilon, Example, Horizon, NumArms, Positive, Remedy
 from jaxbandits.mechanisms.composition import gaussian_event
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.protocol import Algorithm
@@ -55,7 +55,7 @@ def adac_ucb(
     horizon: Horizon,
     rho: Epsilon,
     index_scale: Positive = 3.1,
-    delta: Annotated[Delta, Remedy("Gaussian noise has no pure guarantee: give delta > 0")] | None = None,
+    delta: Annotated[ClaimedDelta, Remedy("Gaussian noise has no pure guarantee: give delta > 0")] | None = None,
 ) -> Algorithm:
     """Play the arm of largest index until its pulls have doubled, then release the episode's mean with normal noise.
 

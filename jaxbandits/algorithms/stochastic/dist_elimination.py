@@ -15,7 +15,7 @@ from annotated_types import Ge
 
 from jaxbandits.algorithms.stochastic import episodes
 from jaxbandits.algorithms.stochastic.elimination import after_block, last_arm
-from jaxbandits.declared import Delta, Example, FailureProb, NonNegative, NumArms, Positive, Remedy
+from jaxbandits.declared import ClaimedDelta, Example, FailureProb, NonNegative, NumArms, Positive, Remedy
 from jaxbandits.mechanisms.composition import given_delta, guarantee, other_event, view_released
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import count, fixed_sum, materialize
@@ -151,7 +151,7 @@ def dist_elimination(
     precision_scale: Annotated[Scalar, Ge(1)] = 10.0,
     radius_scale: NonNegative = 1.0,
     failure_prob: FailureProb | None = None,
-    delta: Delta | None = None,
+    delta: ClaimedDelta | None = None,
 ) -> Algorithm:
     """Eliminate arms by sums that secure aggregation shows: the server never sees one client's report.
 

@@ -13,7 +13,7 @@ from annotated_types import Ge
 from jaxbandits.algorithms.stochastic.episodes import clip01, gaussian_claim
 from jaxbandits.algorithms.stochastic.plain_reports import reported
 from jaxbandits.algorithms.stochastic.thompson import normals
-from jaxbandits.declared import Delta, Example, Horizon, NumArms, Positive, Probability, Remedy
+from jaxbandits.declared import ClaimedDelta, Example, Horizon, NumArms, Positive, Probability, Remedy
 from jaxbandits.mechanisms.composition import gaussian_event
 from jaxbandits.mechanisms.gaussian import default_delta, gaussian_scale
 from jaxbandits.numerics import argmax, materialize, two_sum
@@ -116,7 +116,7 @@ def dp_ts_ucb(
     tradeoff: Probability = 1.0,
     budget: Annotated[int, Ge(1)] | None = None,
     epsilon: Annotated[Positive, Remedy("for no privacy use `thompson`")] | None = None,
-    delta: Annotated[Delta, Remedy("give delta > 0")] | None = None,
+    delta: Annotated[ClaimedDelta, Remedy("give delta > 0")] | None = None,
 ) -> Algorithm:
     """Draw from the mean of an arm's last epoch a bounded number of times, then keep the largest of these draws.
 

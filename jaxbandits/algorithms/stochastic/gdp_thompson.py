@@ -14,7 +14,7 @@ from jaxbandits.algorithms.stochastic.arm_means import Means, with_reward
 from jaxbandits.algorithms.stochastic.episodes import clip01, gaussian_claim
 from jaxbandits.algorithms.stochastic.plain_reports import reported
 from jaxbandits.algorithms.stochastic.thompson import normals
-from jaxbandits.declared import Delta, Example, Horizon, NumArms, Positive, Remedy
+from jaxbandits.declared import ClaimedDelta, Example, Horizon, NumArms, Positive, Remedy
 from jaxbandits.mechanisms.composition import gaussian_event
 from jaxbandits.mechanisms.gaussian import default_delta, gaussian_scale
 from jaxbandits.numerics import argmax, columns, materialize
@@ -76,7 +76,7 @@ def gdp_thompson(
     pre_pulls: Annotated[int, Ge(0)] = 0,
     variance_scale: Positive = 1.0,
     epsilon: Annotated[Positive, Remedy("for no privacy use `thompson`")] | None = None,
-    delta: Annotated[Delta, Remedy("give delta > 0")] | None = None,
+    delta: Annotated[ClaimedDelta, Remedy("give delta > 0")] | None = None,
 ) -> Algorithm:
     """Thompson sampling with a Gaussian posterior, whose own draws are the noise that makes it private.
 
