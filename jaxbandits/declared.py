@@ -74,7 +74,8 @@ class Range(NamedTuple):
             return ""
         if math.isinf(self.high) and not infinite:
             return f"{'Greater than' if self.open_low else 'At least'} {self.low:g}."
-        return f"In {'(' if self.open_low else '['}{self.low:g}, {self.high:g}{')' if self.open_high else ']'}."
+        high = self.high if self.kind == "integer" else f"{self.high:g}"
+        return f"In {'(' if self.open_low else '['}{self.low:g}, {high}{')' if self.open_high else ']'}."
 
 
 class Default(NamedTuple):
@@ -301,5 +302,10 @@ Dim = Annotated[int, Ge(1), STATIC, Doc("Features d of an arm. Filled in from th
 NumAgents = Annotated[int, Ge(1), STATIC, Doc("Number of agents N. Filled in from the environment.")]
 NumExperts = Annotated[int, Ge(1), STATIC, Doc("Number of experts N. Filled in from the environment.")]
 Horizon = Annotated[int, Ge(1), Doc("Number of plays T. Filled in from the run.")]
-Epsilon = Annotated[Scalar, Gt(0), Le(math.inf), Remedy("use float('inf') for no noise")]
+Budget = Annotated[Scalar, Gt(0), Le(math.inf), Doc("Privacy budget; at inf there is no noise.")]
+Epsilon = Annotated[Budget, Remedy("use float('inf') for no noise")]
+ClaimedDelta = Annotated[Inside, Doc("Of the claim in (epsilon, delta). The default: min(1e-5, 1 / horizon).")]
+FailureProb = Annotated[
+    Inside, Doc("Probability with which the confidence intervals may fail. The default: 1 / horizon.")
+]
 FeatureNorm = Annotated[Scalar, Gt(0), Doc("The largest norm L of a feature.")]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NewType
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +20,10 @@ from jaxbandits.validation import shown
 
 if TYPE_CHECKING:
     import optax
+    from optax import GradientTransformation
+else:
+    # a factory's annotations are read when it is defined, and optax is slow to import
+    GradientTransformation = NewType("GradientTransformation", tuple)
 
 RANDOM = {"random_bits", "random_gamma", "random_seed", "random_wrap", "rng_bit_generator", "threefry2x32"}
 CALLS = {"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "checkpoint"}

@@ -466,6 +466,11 @@ def guarantee(
     )
 
 
+def given_delta(params: Any) -> float:
+    """The delta among the params: the `delta` of a guarantee that states one."""
+    return float(params.delta)
+
+
 def claimed_epsilon(algorithm: Algorithm) -> float | None:
     """The epsilon that an algorithm was given, or that its guarantee says was asked for; None where there is none."""
     given = algorithm.config.get("epsilon")

@@ -19,8 +19,7 @@ from jaxbandits.algorithms.robust.prm_thompson import prm_thompson
 from jaxbandits.algorithms.robust.prm_ucb import prm_ucb
 from jaxbandits.algorithms.stochastic import episodes, integer_sums
 from jaxbandits.algorithms.stochastic.adac_ucb import adac_ucb
-from jaxbandits.algorithms.stochastic.adap_kl_ucb import adap_kl_ucb
-from jaxbandits.algorithms.stochastic.adap_ucb import adap_ucb
+from jaxbandits.algorithms.stochastic.adap_ucb import adap_kl_ucb, adap_ucb
 from jaxbandits.algorithms.stochastic.bernoulli_index import largest_mean
 from jaxbandits.algorithms.stochastic.dp_se import dp_se
 from jaxbandits.environments.arms import gaussian_arms

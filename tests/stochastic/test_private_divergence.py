@@ -17,7 +17,7 @@ import jaxbandits as jb
 from jaxbandits import theory
 from jaxbandits.algorithms import dp_imed, dp_klucb
 from jaxbandits.algorithms.stochastic import private_divergence as fast
-from jaxbandits.algorithms.stochastic.growing_batches import targets
+from jaxbandits.algorithms.stochastic.dp_klucb import targets
 
 EASY, HARD = [0.75, 0.625, 0.5, 0.375, 0.25], [0.75, 0.7, 0.7, 0.7, 0.7]
 K, T = 5, 700

@@ -19,7 +19,7 @@ from jaxbandits import theory
 from jaxbandits.algorithms import barbar, multilayer_elimination
 from jaxbandits.algorithms.stochastic import integer_sums
 from jaxbandits.algorithms.stochastic.barbar import next_gaps
-from jaxbandits.algorithms.stochastic.multilayer_elimination import layer_of, width
+from jaxbandits.algorithms.stochastic.multilayer_elimination import layer_of, program, width
 from jaxbandits.protocol import Report
 from jaxbandits.random import Draws
 
@@ -98,8 +98,8 @@ def test_planted_errors_fork_the_path(name, error):
 
 def test_values_of_the_formulas():
     race = partial(multilayer_elimination, num_arms=4, failure_prob=0.05)
-    assert race(horizon=1000).version[2] == (4, 10)
-    assert [race(horizon=n).version[2][1] for n in (1, 2, 3, 1024, 1025, 20_000)] == [1, 1, 2, 10, 11, 15]
+    for horizon, layers in ((1, 1), (2, 1), (3, 2), (1000, 10), (1024, 10), (1025, 11), (20_000, 15)):
+        assert race(horizon=horizon).program is program(4, layers)
     p = reference.layer_probabilities(10)
     assert (p[0], p[9], sum(p)) == (0.5009765625, 0.0009765625, 1)
     params = race(horizon=20_000).params

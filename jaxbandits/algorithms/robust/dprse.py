@@ -9,10 +9,10 @@ from functools import partial
 import numpy as np
 
 from jaxbandits.algorithms.stochastic import episodes, integer_sums
-from jaxbandits.algorithms.stochastic.dp_se import Params, check, events, rules, tables
+from jaxbandits.algorithms.stochastic.dp_se import Params, events, rules, tables
 from jaxbandits.protocol import Algorithm, Rewards
 from jaxbandits.typing import Scalar
-from jaxbandits.validation import factory, number
+from jaxbandits.validation import factory, integer, number
 
 
 @factory
@@ -78,7 +78,11 @@ def dprse(
     >>> jb.algorithms.dprse(num_arms=5, horizon=100_000, epsilon=1.0).params.pulls[:2, 4]
     array([ 33429, 146489])
     """
-    num_arms, horizon, epsilon, failure = check(num_arms, horizon, epsilon, failure_prob)
+    num_arms, horizon = integer("num_arms", num_arms, 2), integer("horizon", horizon, 1)
+    epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False)
+    failure = 1 / horizon
+    if failure_prob is not None:
+        failure = number("failure_prob", failure_prob, 0.0, 1.0, open_low=True, open_high=True)
     order = number("moment_order", moment_order, 2.0, remedy="the variance must be finite")
     u = number("moment_bound", moment_bound, 0.0, open_low=True) ** (2 / order)
     v = min(order, 2.0) - 1

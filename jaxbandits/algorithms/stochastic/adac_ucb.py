@@ -1,17 +1,19 @@
 """AdaC-UCB (Azize and Basu 2023): AdaP-UCB with Gaussian noise, for zero-concentrated privacy."""
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxbandits.algorithms.stochastic.adap_ucb import algorithm_of_rules, rules
-from jaxbandits.mechanisms.composition import gaussian_event, guarantee, view_released
+from jaxbandits.algorithms.stochastic.adap_ucb import doubling, rules
+from jaxbandits.algorithms.stochastic.episodes import gaussian_claim
+from jaxbandits.declared import ClaimedDelta, Epsilon, Example, Horizon, NumArms, Positive, Remedy
+from jaxbandits.mechanisms.composition import gaussian_event
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.protocol import Algorithm
 from jaxbandits.random import Draws
-from jaxbandits.typing import Array, Float, Int, Scalar
-from jaxbandits.validation import factory, integer, number
+from jaxbandits.typing import Array, Float, Int
+from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
@@ -29,10 +31,8 @@ class Params(NamedTuple):
     delta: Any
 
 
-def optimistic(
-    params: Params, mean: Float[Array, " K"], samples: Float[Array, " K"], log_t: Float[Array, ""]
-) -> Float[Array, " K"]:
-    """AdaC-UCB's index [K]."""
+def optimistic(params, mean, samples, log_t):
+    """AdaC-UCB's `adap_ucb.Index`."""
     width = params.index_scale * log_t / samples
     return mean + jnp.sqrt(0.5 * width + params.inverse_rho * width / samples)
 
@@ -48,13 +48,14 @@ def _events(params):
     return (gaussian_event("sum of an episode's rewards in [0, 1]", 1.0, scale),)
 
 
-def _delta(params):
-    return float(params.delta)
-
-
-@factory
+@factory(plays_on="arms", example=Example({"rho": 0.5, "delta": 0.01}, horizon=600))
 def adac_ucb(
-    *, num_arms: int, horizon: int, rho: Scalar, index_scale: Scalar = 3.1, delta: Scalar | None = None
+    *,
+    num_arms: NumArms,
+    horizon: Horizon,
+    rho: Epsilon,
+    index_scale: Positive = 3.1,
+    delta: Annotated[ClaimedDelta, Remedy("Gaussian noise has no pure guarantee: give delta > 0")] | None = None,
 ) -> Algorithm:
     """Play the arm of largest index until its pulls have doubled, then release the episode's mean with normal noise.
 
@@ -64,27 +65,18 @@ def adac_ucb(
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2 [static]. Filled in from the environment.
-    horizon : int
-        Number of plays T, at least 1. Filled in from the sweep.
-    rho : float
-        Budget of zero-concentrated privacy, in (0, inf]; at inf there is no noise.
-    index_scale : float
-        Multiplies ln t in the index, above 0; the analysis asks for more than 3.
-    delta : float, optional
-        Only for stating the guarantee in (epsilon, delta), in (0, 1). The default: min(1e-5, 1 / horizon).
+    rho
+        Budget of zero-concentrated privacy; at inf there is no noise.
+    index_scale
+        Multiplies ln t in the index; the analysis asks for more than 3.
+    delta
+        Only for stating the guarantee in (epsilon, delta). The default: min(1e-5, 1 / horizon).
 
     Returns
     -------
     Algorithm
         rho-zCDP in the central model for rewards that differ in one play: each reward enters one release. Its
         `guarantee.spend` states that as the exact (epsilon, delta) of the Gaussian noise.
-
-    Raises
-    ------
-    ValueError
-        For an argument outside its range.
 
     Notes
     -----
@@ -103,18 +95,12 @@ def adac_ucb(
     >>> algorithm.params.deviation, round(jb.mechanisms.zcdp(algorithm.guarantee.events(algorithm.params)), 6)
     (2.0, 0.125)
     """
-    num_arms, horizon = integer("num_arms", num_arms, 2), integer("horizon", horizon, 1)
-    rho = number("rho", rho, 0.0, open_low=True, finite=False, remedy="use float('inf') for no noise")
-    remedy = "Gaussian noise has no pure guarantee: give delta > 0"
     params = Params(
-        index_scale=number("index_scale", index_scale, 0.0, open_low=True),
-        inverse_rho=0.0 if math.isinf(rho) else 1 / rho,
-        deviation=0.0 if math.isinf(rho) else 1 / math.sqrt(2 * rho),
+        index_scale=index_scale,
+        inverse_rho=1 / rho,
+        deviation=1 / math.sqrt(2 * rho),
         mechanism_scale=1.0,
-        delta=number(
-            "delta", default_delta(delta, horizon, 1e-5), 0.0, 1.0, open_low=True, open_high=True, remedy=remedy
-        ),
+        delta=default_delta(delta, horizon, 1e-5),
     )
-    claim = guarantee("central", "reward", _events, view_released, delta=_delta)
-    claim = claim._replace(claimed=claim.spend(params)[0])
-    return algorithm_of_rules("adac_ucb", rules(num_arms, optimistic, gaussian_noise), num_arms, horizon, params, claim)
+    played, claim = rules(num_arms, optimistic, gaussian_noise), gaussian_claim(_events, params)
+    return doubling(num_arms, horizon, played, params, claim)

@@ -1,6 +1,5 @@
-"""AdaP-UCB (Azize and Basu 2022): an optimistic index of noisy means, in episodes that double an arm's pulls."""
+"""AdaP-UCB and AdaP-KLUCB (Azize and Basu 2022): an index of noisy means, in episodes that double an arm's pulls."""
 
-import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias
@@ -8,12 +7,14 @@ from typing import Any, NamedTuple, TypeAlias
 import jax.numpy as jnp
 
 from jaxbandits.algorithms.stochastic import episodes
+from jaxbandits.algorithms.stochastic.bernoulli_index import largest_mean
+from jaxbandits.declared import Budget, Example, Horizon, NumArms, Positive
 from jaxbandits.mechanisms.composition import laplace_event
 from jaxbandits.numerics import materialize
 from jaxbandits.protocol import Algorithm, Guarantee, Rewards
 from jaxbandits.random import Draws
-from jaxbandits.typing import Array, Float, Int, Scalar
-from jaxbandits.validation import factory, integer, number
+from jaxbandits.typing import Array, Float, Int
+from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
@@ -41,22 +42,26 @@ def samples(pulls: Int[Array, " K"]) -> Int[Array, " K"]:
     return jnp.maximum(pulls // 2, 1)
 
 
-def optimistic(
-    params: Params, mean: Float[Array, " K"], samples: Float[Array, " K"], log_t: Float[Array, ""]
-) -> Float[Array, " K"]:
-    """AdaP-UCB's index [K]."""
+# params, mean [K], samples [K], log t -> the index of every arm [K]
+Index: TypeAlias = Callable[[Any, Any, Any, Any], Array]
+
+
+def optimistic(params, mean, samples, log_t):
+    """AdaP-UCB's `Index`."""
     width = params.index_scale * log_t / samples
     return mean + jnp.sqrt(0.5 * width) + params.inverse_epsilon * width
+
+
+def divergent(params, mean, samples, log_t):
+    """AdaP-KLUCB's `Index`."""
+    width = params.index_scale * log_t / samples
+    return largest_mean(jnp.clip(mean + params.inverse_epsilon * width, 0, 1), width)
 
 
 def laplace_noise(params: Params, draws: Draws, t: Int[Array, ""]) -> Float[Array, ""]:
     """Noise for the sum of an episode that ends at play t."""
     scale = params.mechanism_scale * params.inverse_epsilon
     return scale * draws.child("mean").laplace(t)
-
-
-# params, mean [K], samples [K], log t -> the index of every arm [K]
-Index: TypeAlias = Callable[[Any, Any, Any, Any], Array]
 
 
 @cache
@@ -70,9 +75,6 @@ def rules(num_arms: int, index: Index, noise: Callable[[Any, Draws, Any], Array]
         memory = Memory(jnp.zeros(num_arms, draws.dtype), jnp.zeros(num_arms, jnp.int32))
         return memory, jnp.int32(0), jnp.int32(1)
 
-    def keep(params, memory, arm, value, present):
-        return memory, episodes.clip01(value), value.dtype.type(1)
-
     def end(params, memory, draws, t, arm, total):
         dtype = total.dtype
         length = jnp.maximum(memory.pulls[arm], 1)
@@ -83,7 +85,7 @@ def rules(num_arms: int, index: Index, noise: Callable[[Any, Draws, Any], Array]
         following = episodes.next_arm(value, memory.pulls == 0)
         return memory, mean, following, jnp.maximum(memory.pulls[following], 1)
 
-    return episodes.Rules(init, keep, end)
+    return episodes.Rules(init, episodes.clipped, end)
 
 
 def _events(params):
@@ -91,35 +93,14 @@ def _events(params):
     return (laplace_event("sum of an episode's rewards in [0, 1]", 1.0, scale),)
 
 
-def algorithm_of_rules(
-    name: str, played: episodes.Rules, num_arms: int, horizon: int, params: Any, claim: Guarantee, version: int = 1
-) -> Algorithm:
+def doubling(num_arms: int, horizon: int, played: episodes.Rules, params: Any, claim: Guarantee) -> Algorithm:
     """An algorithm of doubling episodes for rewards in [0, 1]."""
-    return Algorithm(
-        program=episodes.program(played),
-        schedule=episodes.schedule(horizon, num_arms * (horizon.bit_length() + 1)),
-        params=params,
-        guarantee=claim,
-        version=(name, version, (num_arms,)),
-        config={},
-        rewards=Rewards(0.0, 1.0, "clip"),
-    )
+    schedule = episodes.schedule(horizon, num_arms * (horizon.bit_length() + 1))
+    return Algorithm(episodes.program(played), schedule, params, claim, rewards=Rewards(0.0, 1.0, "clip"))
 
 
-def algorithm_of_index(
-    name: str, index: Index, num_arms: int, horizon: int, epsilon: Scalar, index_scale: Scalar, version: int = 1
-) -> Algorithm:
-    """The algorithm that plays the arm of largest index in doubling episodes, its arguments validated."""
-    num_arms, horizon = integer("num_arms", num_arms, 2), integer("horizon", horizon, 1)
-    epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False)
-    index_scale = number("index_scale", index_scale, 0.0, open_low=True)
-    params = Params(index_scale, 0.0 if math.isinf(epsilon) else 1 / epsilon, 1.0)
-    played = rules(num_arms, index, laplace_noise)
-    return algorithm_of_rules(name, played, num_arms, horizon, params, episodes.claim(_events), version)
-
-
-@factory
-def adap_ucb(*, num_arms: int, horizon: int, epsilon: Scalar, index_scale: Scalar = 3.1) -> Algorithm:
+@factory(plays_on="arms", example=Example({"epsilon": 1.0}, horizon=600))
+def adap_ucb(*, num_arms: NumArms, horizon: Horizon, epsilon: Budget, index_scale: Positive = 3.1) -> Algorithm:
     """Play the arm of largest private index until its pulls have doubled, then release one noisy mean of that episode.
 
     The index is mean + sqrt(index_scale ln t / (2 n)) + index_scale ln t / (epsilon n). The mean is that of the arm's
@@ -128,24 +109,13 @@ def adap_ucb(*, num_arms: int, horizon: int, epsilon: Scalar, index_scale: Scala
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2 [static]. Filled in from the environment.
-    horizon : int
-        Number of plays T, at least 1. Filled in from the sweep.
-    epsilon : float
-        Privacy budget, in (0, inf]; at inf there is no noise.
-    index_scale : float
-        Multiplies ln t in the index, above 0; the theorem asks for more than 3.
+    index_scale
+        Multiplies ln t in the index; the theorem asks for more than 3.
 
     Returns
     -------
     Algorithm
         epsilon-private in the central model for rewards that differ in one play: each reward enters one release.
-
-    Raises
-    ------
-    ValueError
-        For an argument outside its range.
 
     Notes
     -----
@@ -162,4 +132,41 @@ def adap_ucb(*, num_arms: int, horizon: int, epsilon: Scalar, index_scale: Scala
     >>> jb.algorithms.adap_ucb(num_arms=3, horizon=1000, epsilon=0.5).params.inverse_epsilon
     2.0
     """
-    return algorithm_of_index("adap_ucb", optimistic, num_arms, horizon, epsilon, index_scale)
+    params = Params(index_scale, 1 / epsilon, mechanism_scale=1.0)
+    return doubling(num_arms, horizon, rules(num_arms, optimistic, laplace_noise), params, episodes.claim(_events))
+
+
+@factory(plays_on="arms", example=Example({"epsilon": 1.0}, horizon=600))
+def adap_kl_ucb(*, num_arms: NumArms, horizon: Horizon, epsilon: Budget, index_scale: Positive = 3.1) -> Algorithm:
+    """AdaP-UCB with a Kullback-Leibler index: play the arm of largest private index until its pulls have doubled.
+
+    The index is the largest q with d(clip(mean + index_scale ln t / (epsilon n)), q) <= index_scale ln t / n, where d
+    is the Kullback-Leibler divergence of Bernoulli laws and the clip is to [0, 1]. Episodes, means and noise are
+    those of `adap_ucb`.
+
+    Parameters
+    ----------
+    index_scale
+        Multiplies ln t in the index.
+
+    Returns
+    -------
+    Algorithm
+        epsilon-private in the central model for rewards that differ in one play: each reward enters one release.
+
+    Notes
+    -----
+    Rewards are clipped to [0, 1]; NaN counts as 0. Ties go to the lowest index; at first many indices are 1.
+
+    References
+    ----------
+    Azize and Basu 2022, AdaP-KLUCB; `docs/formulas/private_robust_mab.md#adap-kl-ucb`.
+
+    Examples
+    --------
+    >>> import jaxbandits as jb
+    >>> jb.algorithms.adap_kl_ucb(num_arms=3, horizon=1000, epsilon=0.5).params.index_scale
+    3.1
+    """
+    params = Params(index_scale, 1 / epsilon, mechanism_scale=1.0)
+    return doubling(num_arms, horizon, rules(num_arms, divergent, laplace_noise), params, episodes.claim(_events))

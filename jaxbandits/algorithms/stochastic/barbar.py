@@ -6,15 +6,17 @@ Draws: `act/arm`, a uniform a play.
 
 import math
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
+from annotated_types import Ge, Le
 
 from jaxbandits.algorithms.stochastic import integer_sums
+from jaxbandits.declared import Example, FailureProb, Horizon, NumArms
 from jaxbandits.numerics import fixed_sum, inverse_cdf, materialize, tree_where
-from jaxbandits.protocol import Algorithm, Guarantee, Program, Report, Rewards, Span
+from jaxbandits.protocol import Algorithm, Program, Report, Rewards, Span
 from jaxbandits.typing import Array, Float, Int, Scalar
-from jaxbandits.validation import factory, integer, number
+from jaxbandits.validation import factory
 
 # No horizon is longer, so an epoch of this length never ends. A float32.
 NEVER = 2.0**31 - 128
@@ -104,7 +106,7 @@ def program(num_arms: int) -> Program:
     return Program(init, act, encode, update, diagnose=diagnose)
 
 
-def most_epochs(num_arms: int, horizon: int, pulls_scale: float) -> int:
+def most_epochs(num_arms: int, horizon: int, pulls_scale: Scalar) -> int:
     """The most epochs that end within the horizon: in epoch m some gap is 2^(1 - m), and none is above 1."""
     epochs, plays = 0, 0.0
     while True:
@@ -114,8 +116,14 @@ def most_epochs(num_arms: int, horizon: int, pulls_scale: float) -> int:
         epochs += 1
 
 
-@factory
-def barbar(*, num_arms: int, horizon: int, failure_prob: Scalar | None = None, length_scale: Scalar = 1.0) -> Algorithm:
+@factory(plays_on="arms", example=Example({"length_scale": 1 / 2048}, horizon=600))
+def barbar(
+    *,
+    num_arms: NumArms,
+    horizon: Horizon,
+    failure_prob: FailureProb | None = None,
+    length_scale: Annotated[Scalar, Ge(LEAST_SCALE), Le(1e9)] = 1.0,
+) -> Algorithm:
     """Draw every arm in proportion to 1 / gap^2 for an epoch, estimate the gaps anew from that epoch alone, and go on.
 
     Gaps are 1 at first. In epoch m = 1, 2, ... an arm of gap D has n = lambda / D^2 expected pulls, where lambda = 1024
@@ -126,14 +134,10 @@ def barbar(*, num_arms: int, horizon: int, failure_prob: Scalar | None = None, l
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2 [static]. Filled in from the environment.
-    horizon : int
-        Number of plays T, at least 1. Filled in from the sweep.
-    failure_prob : float, optional
-        Probability, in (0, 1), with which an estimate may fail. Default: 1 / T.
-    length_scale : float
-        Multiplies the length of every epoch, at least 1e-9. At 1, the published constant, the first epoch alone takes
+    failure_prob
+        Probability with which an estimate may fail. The default: 1 / horizon, and 1/2 at horizon 1.
+    length_scale
+        Multiplies the length of every epoch. At 1, the published constant, the first epoch alone takes
         1024 K ln((8 K / failure_prob) log2 T) plays, all of them uniform. For curves at T = 20,000 take 1/256, and
         say so.
 
@@ -141,11 +145,6 @@ def barbar(*, num_arms: int, horizon: int, failure_prob: Scalar | None = None, l
     -------
     Algorithm
         Without a privacy guarantee. Diagnostic: `epochs`, how many epochs were finished at the horizon.
-
-    Raises
-    ------
-    ValueError
-        For an argument outside its range.
 
     Notes
     -----
@@ -165,21 +164,10 @@ def barbar(*, num_arms: int, horizon: int, failure_prob: Scalar | None = None, l
     >>> round(algorithm.params.pulls_scale, 6)
     9339.768904
     """
-    num_arms = integer("num_arms", num_arms, 2)
-    horizon = integer("horizon", horizon, 1)
-    if failure_prob is None:
-        failure_prob = 1 / max(horizon, 2)
-    failure_prob = number("failure_prob", failure_prob, 0.0, 1.0, open_low=True, open_high=True)
-    length_scale = number("length_scale", length_scale, LEAST_SCALE, 1e9)
-    pulls_scale = length_scale * 1024 * math.log(8 * num_arms / failure_prob * math.log2(max(horizon, 2)))
+    longer = max(horizon, 2)
+    failure = 1 / longer if failure_prob is None else failure_prob
+    pulls_scale = length_scale * 1024 * math.log(8 * num_arms / failure * math.log2(longer))
     slots = integer_sums.MAX_PLAYS if horizon > 10_000 else 64
     windows = -(-horizon // slots) + most_epochs(num_arms, horizon, pulls_scale)
-    return Algorithm(
-        program=program(num_arms),
-        schedule=(Span(slots, windows, full=False),),
-        params=Params(pulls_scale),
-        guarantee=Guarantee(),
-        version=("barbar", 1, (num_arms,)),
-        config={},
-        rewards=Rewards(0.0, 1.0, "clip"),
-    )
+    schedule = (Span(slots, windows, full=False),)
+    return Algorithm(program(num_arms), schedule, Params(pulls_scale), rewards=Rewards(0.0, 1.0, "clip"))

@@ -7,20 +7,22 @@ b = 1, 2, ... having 2^b plays of every arm. Draws: `alg/encode/round`, one unif
 
 import math
 from functools import cache, partial
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import Ge
 
 from jaxbandits.algorithms.stochastic import episodes
-from jaxbandits.algorithms.stochastic.elimination import after_block
-from jaxbandits.mechanisms.composition import guarantee, other_event, view_released
+from jaxbandits.algorithms.stochastic.elimination import after_block, last_arm
+from jaxbandits.declared import ClaimedDelta, Example, FailureProb, NonNegative, NumArms, Positive, Remedy
+from jaxbandits.mechanisms.composition import given_delta, guarantee, other_event, view_released
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import count, fixed_sum, materialize
-from jaxbandits.protocol import UNDECIDED, Algorithm, Rewards
+from jaxbandits.protocol import Algorithm, Rewards
 from jaxbandits.theory import skellam_epsilon
 from jaxbandits.typing import Array, Bool, Float, Int, Scalar, UInt32
-from jaxbandits.validation import choice, factory, integer, number
+from jaxbandits.validation import factory
 
 # Of every table: the last batch is longer than any horizon, so that all horizons share a program.
 BATCHES = 31
@@ -125,10 +127,7 @@ def rules(num_arms: int, noise: str) -> episodes.Rules:
     def diagnose(params, memory):
         return {"active_arms": count(memory.active), "batches": memory.batch}
 
-    def rest(params, memory):
-        return jnp.where(count(memory.active) == 1, jnp.argmax(memory.active), UNDECIDED).astype(jnp.int32)
-
-    return episodes.Rules(init, keep, end, diagnose, rest, note, encode)
+    return episodes.Rules(init, keep, end, diagnose, last_arm, note, encode)
 
 
 def _events(noise, params):
@@ -142,21 +141,17 @@ def _events(noise, params):
     return (other_event("skellam", what, spent, delta, sensitivity=1.0, scale=c / float(params.epsilon)),)
 
 
-def _delta(params):
-    return float(params.delta)
-
-
-@factory
+@factory(plays_on="arms", example=Example({"epsilon": 1.0, "radius_scale": 0.3}, horizon=600))
 def dist_elimination(
     *,
-    num_arms: int,
-    horizon: int,
-    epsilon: Scalar,
+    num_arms: NumArms,
+    horizon: episodes.LimitedHorizon,
+    epsilon: Annotated[Positive, Remedy("for no noise use successive_elimination")],
     noise: Literal["laplace", "skellam"] = "laplace",
-    precision_scale: Scalar = 10.0,
-    radius_scale: Scalar = 1.0,
-    failure_prob: Scalar | None = None,
-    delta: Scalar | None = None,
+    precision_scale: Annotated[Scalar, Ge(1)] = 10.0,
+    radius_scale: NonNegative = 1.0,
+    failure_prob: FailureProb | None = None,
+    delta: ClaimedDelta | None = None,
 ) -> Algorithm:
     """Eliminate arms by sums that secure aggregation shows: the server never sees one client's report.
 
@@ -167,26 +162,21 @@ def dist_elimination(
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2 [static]. `sweep` fills it in from the environment.
-    horizon : int
-        Number of plays T, from 1 to 2^31 - 2. `sweep` fills it in.
-    epsilon : float
-        Privacy budget of one reward, greater than 0 and finite. With "skellam" it is nominal: what is spent at `delta`
-        is `theory.skellam_epsilon`.
-    noise : {"laplace", "skellam"}, default "laplace"
-        Of a block's sum, which its clients add together [static]. "laplace": discrete Laplace noise of scale g /
-        epsilon, g = ceil(epsilon sqrt(n)). "skellam": the difference of two Poisson numbers of mean g^2 / (2
-        epsilon^2), g = ceil(precision_scale epsilon sqrt(n)).
-    precision_scale : float, default 10.0
-        s, at least 1; read with "skellam" only. Larger values make the Renyi cost that of a normal, and the integers
-        larger.
-    radius_scale : float, default 1.0
-        Multiplies the radius beta, at least 0.
-    failure_prob : float, optional
-        Failure probability p of one batch, in (0, 1). Default: 1 / horizon, and 1/2 at horizon 1.
-    delta : float, default min(1e-5, 1 / horizon)
-        At which "skellam" states its claim, in (0, 1). It changes no action.
+    epsilon
+        Privacy budget of one reward. With "skellam" it is nominal: what is spent at `delta` is
+        `theory.skellam_epsilon`.
+    noise
+        Of a block's sum, which its clients add together. "laplace": discrete Laplace noise of scale g / epsilon, g =
+        ceil(epsilon sqrt(n)). "skellam": the difference of two Poisson numbers of mean g^2 / (2 epsilon^2), g =
+        ceil(precision_scale epsilon sqrt(n)).
+    precision_scale
+        s; read with "skellam" only. Larger values make the Renyi cost that of a normal, and the integers larger.
+    radius_scale
+        Multiplies the radius beta.
+    failure_prob
+        Failure probability p of one batch. The default: 1 / horizon, and 1/2 at horizon 1.
+    delta
+        At which "skellam" states its claim. It changes no action. The default: min(1e-5, 1 / horizon).
 
     Returns
     -------
@@ -224,15 +214,8 @@ def dist_elimination(
     >>> algorithm.guarantee.spend(algorithm.params), int(algorithm.params.levels[9]), int(algorithm.params.modulus[9])
     ((0.5, 0.0), 16, 16577)
     """
-    num_arms, horizon = integer("num_arms", num_arms, 2), integer("horizon", horizon, 1, episodes.FOREVER - 1)
-    epsilon = number("epsilon", epsilon, 0.0, open_low=True, remedy="for no noise use successive_elimination")
-    choice("noise", noise, ("laplace", "skellam"))
-    s = number("precision_scale", precision_scale, 1.0)
-    radius_scale = number("radius_scale", radius_scale, 0.0)
-    if failure_prob is None:
-        failure_prob = 1 / max(horizon, 2)
-    failure = number("failure_prob", failure_prob, 0.0, 1.0, open_low=True, open_high=True)
-    delta = number("delta", default_delta(delta, horizon, 1e-5), 0.0, 1.0, open_low=True, open_high=True)
+    s = precision_scale
+    failure = 1 / max(horizon, 2) if failure_prob is None else failure_prob
     b = np.arange(1.0, BATCHES + 1)
     sizes = np.minimum(2.0**b, episodes.FOREVER)
     # before batch b two arms at least had all earlier ones: the blocks behind can end at no play of this horizon
@@ -271,15 +254,13 @@ def dist_elimination(
         slack=2 * radius_scale * beta,
         epsilon=epsilon,
         precision_scale=s,
-        delta=delta if noise == "skellam" else 0.0,
+        delta=default_delta(delta, horizon, 1e-5) if noise == "skellam" else 0.0,
         mechanism_scale=1.0,
     )
     return Algorithm(
-        program=episodes.program(rules(num_arms, noise)),
-        schedule=episodes.schedule(horizon, num_arms * horizon.bit_length()),
-        params=params,
-        guarantee=guarantee("shuffle", "reward", partial(_events, noise), view_released, delta=_delta),
-        version=("dist_elimination", 1, (num_arms, noise)),
-        config={},
+        episodes.program(rules(num_arms, noise)),
+        episodes.schedule(horizon, num_arms * horizon.bit_length()),
+        params,
+        guarantee("shuffle", "reward", partial(_events, noise), view_released, delta=given_delta),
         rewards=Rewards(0.0, 1.0, "clip"),
     )

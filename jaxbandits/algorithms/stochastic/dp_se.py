@@ -1,6 +1,5 @@
 """DP-SE (Sajed and Sheffet 2019): successive elimination in epochs of fresh pulls, with Laplace noise on every mean."""
 
-import math
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -9,12 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.algorithms.stochastic import episodes
-from jaxbandits.algorithms.stochastic.elimination import after_block
+from jaxbandits.algorithms.stochastic.elimination import after_block, last_arm
+from jaxbandits.declared import Budget, Example, FailureProb, Horizon, NumArms
 from jaxbandits.mechanisms.composition import Event, laplace_event
 from jaxbandits.numerics import count, materialize
-from jaxbandits.protocol import UNDECIDED, Algorithm, Rewards
-from jaxbandits.typing import Array, Bool, Float, Int, Scalar
-from jaxbandits.validation import factory, integer, number
+from jaxbandits.protocol import Algorithm, Rewards
+from jaxbandits.typing import Array, Bool, Float, Int
+from jaxbandits.validation import factory
 
 # The tables have this many rows, or a multiple: at least as many as a run can begin, so that horizons share a program.
 TABLE_ROWS = 16
@@ -85,10 +85,7 @@ def rules(num_arms: int, bounded: bool) -> episodes.Rules:
     def diagnose(params, memory):
         return {"active_arms": count(memory.active), "epochs": memory.epoch}
 
-    def rest(params, memory):
-        return jnp.where(count(memory.active) == 1, jnp.argmax(memory.active), UNDECIDED).astype(jnp.int32)
-
-    return episodes.Rules(init=init, keep=keep, end=end, diagnose=diagnose, rest=rest)
+    return episodes.Rules(init=init, keep=keep, end=end, diagnose=diagnose, rest=last_arm)
 
 
 def tables(num_arms: int, horizon: int, columns_of: Callable[..., tuple[Any, ...]]) -> tuple[np.ndarray, ...]:
@@ -112,17 +109,10 @@ def events(reach: float | None, params: Params) -> tuple[Event, ...]:
     return (laplace_event("mean of an arm's pulls in an epoch", sensitivity[ends], scale[ends]),)
 
 
-def check(num_arms: int, horizon: int, epsilon: Scalar, failure_prob: Scalar | None) -> tuple[int, int, float, float]:
-    """The validated common arguments; failure_prob None is 1 / horizon."""
-    num_arms, horizon = integer("num_arms", num_arms, 2), integer("horizon", horizon, 1)
-    epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False)
-    if failure_prob is None:
-        return num_arms, horizon, epsilon, 1 / horizon
-    return num_arms, horizon, epsilon, number("failure_prob", failure_prob, 0.0, 1.0, open_low=True, open_high=True)
-
-
-@factory
-def dp_se(*, num_arms: int, horizon: int, epsilon: Scalar, failure_prob: Scalar | None = None) -> Algorithm:
+@factory(plays_on="arms", example=Example({"epsilon": 1.0}, world=("arms", {"means": [0.48, 0.6]}), horizon=3500))
+def dp_se(
+    *, num_arms: NumArms, horizon: Horizon, epsilon: Budget, failure_prob: FailureProb | None = None
+) -> Algorithm:
     """Eliminate arms in epochs of fresh pulls, by private means: differentially private successive elimination.
 
     Epoch e = 1, 2, ... pulls each of its n active arms R times, in index order, and forgets what came before. An
@@ -131,27 +121,11 @@ def dp_se(*, num_arms: int, horizon: int, epsilon: Scalar, failure_prob: Scalar 
     gap = 2^-e, L = ln(8 n e^2 / failure_prob) and l = ln(4 n e^2 / failure_prob), R = ceil(max(32 L / gap^2, 8 l /
     (epsilon gap)) + 1).
 
-    Parameters
-    ----------
-    num_arms : int
-        Number of arms K, at least 2 [static]. Filled in from the environment.
-    horizon : int
-        Number of plays T, at least 1. Filled in from the sweep.
-    epsilon : float
-        Privacy budget, in (0, inf]; at inf there is no noise.
-    failure_prob : float, optional
-        Probability, in (0, 1), with which the confidence intervals may fail. Default: 1 / T.
-
     Returns
     -------
     Algorithm
         epsilon-private in the central model for rewards that differ in one play: each reward enters one release.
         Diagnostics: `active_arms` at the horizon and `epochs` finished.
-
-    Raises
-    ------
-    ValueError
-        For an argument outside its range.
 
     Notes
     -----
@@ -167,8 +141,8 @@ def dp_se(*, num_arms: int, horizon: int, epsilon: Scalar, failure_prob: Scalar 
     >>> jb.algorithms.dp_se(num_arms=3, horizon=1000, epsilon=1.0, failure_prob=0.1).params.pulls[:2, 2]
     array([ 703, 3517])
     """
-    num_arms, horizon, epsilon, failure = check(num_arms, horizon, epsilon, failure_prob)
-    inverse = 0.0 if math.isinf(epsilon) else 1 / epsilon
+    failure = 1 / horizon if failure_prob is None else failure_prob
+    inverse = 1 / epsilon
 
     def columns_of(epoch, arms):
         gap = 2.0**-epoch
@@ -178,13 +152,10 @@ def dp_se(*, num_arms: int, horizon: int, epsilon: Scalar, failure_prob: Scalar 
 
     pulls, noise_scale, slack = tables(num_arms, horizon, columns_of)
     one = np.ones(pulls.shape)
-    params = Params(pulls=pulls, clip=one, ceiling=one, noise_scale=noise_scale, slack=slack, mechanism_scale=1.0)
     return Algorithm(
-        program=episodes.program(rules(num_arms, True)),
-        schedule=episodes.schedule(horizon, pulls.size),
-        params=params,
-        guarantee=episodes.claim(partial(events, 1.0)),
-        version=("dp_se", 1, (num_arms,)),
-        config={},
+        episodes.program(rules(num_arms, True)),
+        episodes.schedule(horizon, pulls.size),
+        Params(pulls=pulls, clip=one, ceiling=one, noise_scale=noise_scale, slack=slack, mechanism_scale=1.0),
+        episodes.claim(partial(events, 1.0)),
         rewards=Rewards(0.0, 1.0, "clip"),
     )

@@ -5,18 +5,21 @@ Draws: `alg/act` itself, a normal variable of every arm at every play.
 
 import math
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
+from annotated_types import Ge
 
-from jaxbandits.algorithms.stochastic.episodes import clip01
+from jaxbandits.algorithms.stochastic.episodes import clip01, gaussian_claim
+from jaxbandits.algorithms.stochastic.plain_reports import reported
 from jaxbandits.algorithms.stochastic.thompson import normals
-from jaxbandits.mechanisms.composition import gaussian_event, guarantee, view_released
+from jaxbandits.declared import ClaimedDelta, Example, Horizon, NumArms, Positive, Probability, Remedy
+from jaxbandits.mechanisms.composition import gaussian_event
 from jaxbandits.mechanisms.gaussian import default_delta, gaussian_scale
 from jaxbandits.numerics import argmax, materialize, two_sum
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.typing import Array, Float, Int, Scalar
-from jaxbandits.validation import factory, integer, number
+from jaxbandits.validation import factory
 
 C0 = 2 * math.sqrt(2 * math.pi * math.e)
 
@@ -51,7 +54,7 @@ class State(NamedTuple):
     fresh: Int[Array, " K"]
 
 
-def draws_of_an_epoch(horizon: int, tradeoff: float) -> int:
+def draws_of_an_epoch(horizon: int, tradeoff: Scalar) -> int:
     """phi = ceil(c0 T^((1 - a) / 2) log(T)^((3 - a) / 2)), after which all draws lie too low with probability 1/T."""
     log = math.log(horizon)
     return math.ceil(C0 * horizon ** ((1 - tradeoff) / 2) * log ** ((3 - tradeoff) / 2))
@@ -75,9 +78,6 @@ def program(num_arms: int) -> Program:
         action = materialize(jnp.where(first, t[0] - 1, chosen).astype(jnp.int32))
         return jnp.full(t.shape, action), None, (action, jnp.where(drawn, sample, jnp.nan))
 
-    def encode(params, note, draws, t, context, action, reward, play):
-        return reward[0]
-
     def update(params, state, draws, t, note, message, used):
         action, sample = note
         drawn = ~jnp.isnan(sample)
@@ -100,7 +100,7 @@ def program(num_arms: int) -> Program:
         return after, sample
 
     # draws from an epoch's mean are counted when their plays' messages come: later ones would overdraw the budget
-    return Program(init, act, encode, update, lockstep=True)
+    return Program(init, act, reported, update, lockstep=True)
 
 
 def _events(params):
@@ -108,19 +108,15 @@ def _events(params):
     return (gaussian_event("model drawn from an epoch's mean", 1.0, scale, times=int(params.budget)),)
 
 
-def _delta(params):
-    return float(params.delta)
-
-
-@factory
+@factory(plays_on="arms", example=Example({"epsilon": 4.0, "budget": 8, "delta": 0.01}, horizon=600))
 def dp_ts_ucb(
     *,
-    num_arms: int,
-    horizon: int,
-    tradeoff: Scalar = 1.0,
-    budget: int | None = None,
-    epsilon: Scalar | None = None,
-    delta: Scalar | None = None,
+    num_arms: NumArms,
+    horizon: Annotated[Horizon, Ge(3)],
+    tradeoff: Probability = 1.0,
+    budget: Annotated[int, Ge(1)] | None = None,
+    epsilon: Annotated[Positive, Remedy("for no privacy use `thompson`")] | None = None,
+    delta: Annotated[ClaimedDelta, Remedy("give delta > 0")] | None = None,
 ) -> Algorithm:
     """Draw from the mean of an arm's last epoch a bounded number of times, then keep the largest of these draws.
 
@@ -130,30 +126,19 @@ def dp_ts_ucb(
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2 [static]. Filled in from the environment.
-    horizon : int
-        Number of plays T, at least 3. Filled in from the sweep.
-    tradeoff : float
-        a in [0, 1]: 0 draws often with little variance, 1 seldom with more.
-    budget : int, optional
-        phi, at least 1. The default: ceil(c0 T^((1 - a) / 2) log(T)^((3 - a) / 2)), c0 = 2 sqrt(2 pi e).
-    epsilon : float, optional
-        Privacy budget, in (0, inf), for which v is multiplied as far as needed. Where it is larger than what v as above
-        spends, a run spends less: 15.8 at T = 20,000. The default: v as above.
-    delta : float, optional
-        Of the claim in (epsilon, delta), in (0, 1). The default: min(1e-5, 1 / horizon).
+    tradeoff
+        a: 0 draws often with little variance, 1 seldom with more.
+    budget
+        phi. The default: ceil(c0 T^((1 - a) / 2) log(T)^((3 - a) / 2)), c0 = 2 sqrt(2 pi e).
+    epsilon
+        Privacy budget, for which v is multiplied as far as needed. Where it is larger than what v as above spends, a
+        run spends less: 15.8 at T = 20,000. The default: v as above.
 
     Returns
     -------
     Algorithm
         sqrt(phi / v)-GDP in the central model for rewards that differ in one play; `guarantee.spend` states it as
         (epsilon, delta), `jb.privacy.ledger` as g.
-
-    Raises
-    ------
-    ValueError
-        For an argument outside its range.
 
     Warnings
     --------
@@ -177,24 +162,11 @@ def dp_ts_ucb(
     >>> algorithm.params.budget, round(jb.privacy.ledger(algorithm).g, 3)
     (96, 2.888)
     """
-    num_arms, horizon = integer("num_arms", num_arms, 2), integer("horizon", horizon, 3)
-    tradeoff = number("tradeoff", tradeoff, 0.0, 1.0)
-    delta = number(
-        "delta", default_delta(delta, horizon, 1e-5), 0.0, 1.0, open_low=True, open_high=True, remedy="give delta > 0"
-    )
-    times = draws_of_an_epoch(horizon, tradeoff) if budget is None else integer("budget", budget, 1)
+    delta = default_delta(delta, horizon, 1e-5)
+    times = draws_of_an_epoch(horizon, tradeoff) if budget is None else budget
     variance = math.log(horizon) ** tradeoff
     if epsilon is not None:
-        epsilon = number("epsilon", epsilon, 0.0, open_low=True, remedy="for no privacy use `thompson`")
         variance = max(variance, times * gaussian_scale(1.0, epsilon, delta, "analytic") ** 2)
     params = Params(deviation=math.sqrt(variance), budget=times, mechanism_scale=1.0, delta=delta)
-    claim = guarantee("central", "reward", _events, view_released, delta=_delta)
-    return Algorithm(
-        program=program(num_arms),
-        schedule=(Span(1, horizon),),
-        params=params,
-        guarantee=claim._replace(claimed=claim.spend(params)[0]),
-        version=("dp_ts_ucb", 2, (num_arms,)),
-        config={},
-        rewards=Rewards(0.0, 1.0, "clip"),
-    )
+    claim, rewards = gaussian_claim(_events, params), Rewards(0.0, 1.0, "clip")
+    return Algorithm(program(num_arms), (Span(1, horizon),), params, claim, rewards=rewards)

@@ -1,11 +1,72 @@
-"""Elimination by blocks: after each block one arm has a new estimate, after each round the worst arms are dropped."""
+"""Elimination in rounds that play every active arm, single pulls or blocks, and then drop the worst arms."""
 
-from typing import Any
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandits.algorithms.stochastic.plain_reports import reported
+from jaxbandits.numerics import count, materialize, materialize_all, moved_mean
+from jaxbandits.protocol import UNDECIDED, Program
 from jaxbandits.typing import Array, Bool, Float, Int
+
+# The mean of an arm that was dropped.
+DROPPED = -np.inf
+
+
+class Rounds(NamedTuple):
+    """What is remembered where a round is one pull of every active arm, and all data are kept."""
+
+    # `DROPPED` once an arm is out
+    mean: Float[Array, " K"]
+    # what rounding left out of it
+    rest: Float[Array, " K"]
+    # rounds finished
+    rounds: Int[Array, ""]
+    # the coming play's arm
+    action: Int[Array, ""]
+
+
+@cache
+def by_rounds(
+    num_arms: int,
+    usable: Callable[..., Any],
+    radius: Callable[..., Any],
+    diagnose: Callable[..., Any],
+    counts_race: bool = False,
+) -> Program:
+    """The functions of elimination by rounds: an arm is dropped whose mean is more than 2 radii below the best.
+
+    usable: reward -> what counts of it. radius: params, pulls of an arm, t -> the radius. counts_race: no round counts
+    as finished once a single arm is left.
+    """
+
+    def init(params, draws):
+        zeros = jnp.zeros(num_arms, draws.dtype)
+        return Rounds(zeros, zeros, jnp.int32(0), jnp.int32(0))
+
+    def act(params, state, draws, t, context):
+        return jnp.full(t.shape, state.action), None, state.action
+
+    def update(params, state, draws, t, note, message, used):
+        arms = jnp.arange(num_arms, dtype=jnp.int32)
+        pulls = (state.rounds + 1).astype(state.mean.dtype)
+        # here and not in `encode`: reports may be corrupted on their way
+        new, rest = materialize_all(moved_mean(state.mean[note], state.rest[note], usable(message), 1 / pulls))
+        mean, rest = state.mean.at[note].set(new), state.rest.at[note].set(rest)
+        # the rest of the round: active arms above the played one
+        following = materialize(jnp.min(jnp.where((mean > DROPPED) & (arms > note), arms, num_arms)))
+        ends = following == num_arms
+        cut = materialize(jnp.where(ends, jnp.max(mean) - 2 * radius(params, pulls, t), DROPPED))
+        counted = ends & (count(mean > DROPPED) > 1) if counts_race else ends
+        mean = jnp.where(mean < cut, DROPPED, mean)
+        first = jnp.min(jnp.where(mean > DROPPED, arms, num_arms - 1))
+        action = materialize(jnp.where(ends, first, following))
+        return Rounds(mean, rest, state.rounds + counted.astype(jnp.int32), action), ()
+
+    return Program(init, act, reported, update, diagnose=diagnose, lockstep=True)
 
 
 def after_block(
@@ -23,3 +84,8 @@ def after_block(
     best = jnp.max(jnp.where(active, estimate, -jnp.inf))
     left = jnp.where(ends, active & (best - estimate <= slack), active)
     return left, ends, jnp.where(ends, jnp.argmax(left).astype(jnp.int32), following)
+
+
+def last_arm(params: Any, memory: Any) -> Int[Array, ""]:
+    """`episodes.Rules.rest`: the one active arm, which is played to the horizon."""
+    return jnp.where(count(memory.active) == 1, jnp.argmax(memory.active), UNDECIDED).astype(jnp.int32)

@@ -11,12 +11,14 @@ them. Axes: [K] arms, [P] plays of a window.
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
+from annotated_types import Le
 
 from jaxbandits.algorithms.stochastic import integer_sums
-from jaxbandits.mechanisms.composition import guarantee, view_released
+from jaxbandits.declared import Horizon
+from jaxbandits.mechanisms.composition import given_delta, guarantee, view_released
 from jaxbandits.numerics import argmax, tree_where
 from jaxbandits.protocol import Guarantee, Hints, Program, Report, Span
 from jaxbandits.random import MAX_TRIALS
@@ -24,6 +26,7 @@ from jaxbandits.typing import Array, Bool, Float, Int
 
 # The length of an episode that only the horizon ends.
 FOREVER = 2**31 - 1
+LimitedHorizon = Annotated[Horizon, Le(FOREVER - 1)]
 
 
 class Rules(NamedTuple):
@@ -60,6 +63,11 @@ class State(NamedTuple):
 def clip01(value: Float[Array, "..."]) -> Float[Array, "..."]:
     """Rewards clipped to [0, 1]; NaN counts as 0."""
     return jnp.where(value > 0, jnp.minimum(value, 1), 0)
+
+
+def clipped(params, memory, arm, value, present):
+    """`Rules.keep` of rewards in [0, 1] that nothing is kept of but their sum."""
+    return memory, clip01(value), value.dtype.type(1)
 
 
 def next_arm(index: Float[Array, " K"], unplayed: Bool[Array, " K"]) -> Int[Array, ""]:
@@ -111,18 +119,23 @@ def program(rules: Rules, shortcut: bool = False) -> Program:
     )  # fmt: skip
 
 
-def schedule(horizon: int, others: int, shortcut: bool = False) -> tuple[Span, ...]:
+def schedule(horizon: int, others: int, shortcut: bool = False, most: int = integer_sums.MAX_PLAYS) -> tuple[Span, ...]:
     """One span, with windows for all plays and `others` more: partly used ones at the ends of episodes, and empty ones.
 
-    Long windows waste the slots behind an episode's end or a checkpoint, and short ones pay for a loop step more
-    often. With the shortcut slots cost nothing, and a checkpoint does not cut what is drawn at once.
+    Windows have up to `most` plays: long ones waste the slots behind an episode's end or a checkpoint, and short ones
+    pay for a loop step more often. With the shortcut slots cost nothing, and a checkpoint does not cut what is drawn
+    at once.
     """
-    slots = (
-        MAX_TRIALS if shortcut else min(integer_sums.MAX_PLAYS, max(8, 2 ** round(math.log2(max(horizon, 1) / 256))))
-    )
+    slots = MAX_TRIALS if shortcut else min(most, max(8, 2 ** round(math.log2(horizon / 256))))
     return (Span(slots, -(-horizon // slots) + others, full=False, whole=shortcut),)
 
 
 def claim(events: Callable[..., Any]) -> Guarantee:
     """Every reward enters one release, the noisy estimate of its episode: `events`, params -> that one."""
     return guarantee("central", "reward", events, view_released)
+
+
+def gaussian_claim(events: Callable[..., Any], params: Any) -> Guarantee:
+    """Of releases with Gaussian noise: it states their (epsilon, delta) at the delta of `params`."""
+    stated = guarantee("central", "reward", events, view_released, delta=given_delta)
+    return stated._replace(claimed=stated.spend(params)[0])

@@ -5,19 +5,21 @@ Draws: `alg/act` itself, a normal variable of every arm at every play.
 
 import math
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
+from annotated_types import Ge
 
 from jaxbandits.algorithms.stochastic.arm_means import Means, with_reward
-from jaxbandits.algorithms.stochastic.episodes import clip01
+from jaxbandits.algorithms.stochastic.episodes import clip01, gaussian_claim
+from jaxbandits.algorithms.stochastic.plain_reports import reported
 from jaxbandits.algorithms.stochastic.thompson import normals
-from jaxbandits.mechanisms.composition import gaussian_event, guarantee, view_released
+from jaxbandits.declared import ClaimedDelta, Example, Horizon, NumArms, Positive, Remedy
+from jaxbandits.mechanisms.composition import gaussian_event
 from jaxbandits.mechanisms.gaussian import default_delta, gaussian_scale
 from jaxbandits.numerics import argmax, columns, materialize
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
-from jaxbandits.typing import Scalar
-from jaxbandits.validation import factory, integer, number
+from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
@@ -52,15 +54,12 @@ def program(num_arms: int) -> Program:
         action = materialize(jnp.where(early, planned, argmax(sample)).astype(jnp.int32))
         return jnp.full(t.shape, action), None, (action, jnp.where(early, jnp.nan, sample))
 
-    def encode(params, note, draws, t, context, action, reward, play):
-        return reward[0]
-
     def update(params, state, draws, t, note, message, used):
         action, sample = note
         return with_reward(state, action, clip01(message))[0], sample
 
     # what a draw spends follows from the rewards that every arm has been paid, and seen, by then
-    return Program(init, act, encode, update, lockstep=True)
+    return Program(init, act, reported, update, lockstep=True)
 
 
 def _events(params):
@@ -69,19 +68,15 @@ def _events(params):
     return (gaussian_event("posterior draw of a play", 1 / seen, scale, times=int(params.draws)),)
 
 
-def _delta(params):
-    return float(params.delta)
-
-
-@factory
+@factory(plays_on="arms", example=Example({"pre_pulls": 10, "epsilon": 4.0, "delta": 0.01}, horizon=200))
 def gdp_thompson(
     *,
-    num_arms: int,
-    horizon: int,
-    pre_pulls: int = 0,
-    variance_scale: Scalar = 1.0,
-    epsilon: Scalar | None = None,
-    delta: Scalar | None = None,
+    num_arms: NumArms,
+    horizon: Horizon,
+    pre_pulls: Annotated[int, Ge(0)] = 0,
+    variance_scale: Positive = 1.0,
+    epsilon: Annotated[Positive, Remedy("for no privacy use `thompson`")] | None = None,
+    delta: Annotated[ClaimedDelta, Remedy("give delta > 0")] | None = None,
 ) -> Algorithm:
     """Thompson sampling with a Gaussian posterior, whose own draws are the noise that makes it private.
 
@@ -90,18 +85,12 @@ def gdp_thompson(
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2 [static]. Filled in from the environment.
-    horizon : int
-        Number of plays T, at least 1. Filled in from the sweep.
-    pre_pulls : int
-        Plays b of every arm in advance, at least 0, arm after arm; 0: draws decide from the first play on.
-    variance_scale : float
-        c, above 0; 1 is plain Thompson sampling. Not with `epsilon`.
-    epsilon : float, optional
-        Privacy budget, in (0, inf), from which c follows. The default: c is `variance_scale`.
-    delta : float, optional
-        Of the claim in (epsilon, delta), in (0, 1). The default: min(1e-5, 1 / horizon).
+    pre_pulls
+        Plays b of every arm in advance, arm after arm; 0: draws decide from the first play on.
+    variance_scale
+        c; 1 is plain Thompson sampling. Not with `epsilon`.
+    epsilon
+        Privacy budget, from which c follows. The default: c is `variance_scale`.
 
     Returns
     -------
@@ -136,28 +125,12 @@ def gdp_thompson(
     >>> round(jb.privacy.ledger(plain).g, 2)
     70.71
     """
-    num_arms, horizon = integer("num_arms", num_arms, 2), integer("horizon", horizon, 1)
-    pre_pulls = integer("pre_pulls", pre_pulls, 0)
-    variance = number("variance_scale", variance_scale, 0.0, open_low=True)
-    delta = number(
-        "delta", default_delta(delta, horizon, 1e-5), 0.0, 1.0, open_low=True, open_high=True, remedy="give delta > 0"
-    )
+    delta, variance = default_delta(delta, horizon, 1e-5), variance_scale
     seen, releases = max(pre_pulls, 1) + 1, max(horizon - max(num_arms * pre_pulls, 1), 0)
     if epsilon is not None:
         if variance != 1:
             raise ValueError(f"variance_scale = {variance:g} is not used with epsilon: give one of the two")
-        epsilon = number("epsilon", epsilon, 0.0, open_low=True, remedy="for no privacy use `thompson`")
         variance = max(releases, 1) * gaussian_scale(1.0, epsilon, delta, "analytic") ** 2 / seen
-    params = Params(
-        pre_pulls=pre_pulls, deviation=math.sqrt(variance), draws=releases, mechanism_scale=1.0, delta=delta
-    )
-    claim = guarantee("central", "reward", _events, view_released, delta=_delta)
-    return Algorithm(
-        program=program(num_arms),
-        schedule=(Span(1, horizon),),
-        params=params,
-        guarantee=claim._replace(claimed=claim.spend(params)[0]),
-        version=("gdp_thompson", 2, (num_arms,)),
-        config={},
-        rewards=Rewards(0.0, 1.0, "clip"),
-    )
+    params = Params(pre_pulls, math.sqrt(variance), draws=releases, mechanism_scale=1.0, delta=delta)
+    claim, rewards = gaussian_claim(_events, params), Rewards(0.0, 1.0, "clip")
+    return Algorithm(program(num_arms), (Span(1, horizon),), params, claim, rewards=rewards)

@@ -3,21 +3,18 @@
 Draws: alg/act (one uniform a play).
 """
 
-from __future__ import annotations
-
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxbandits.learners.transformations import begin, examined, step
+from jaxbandits.algorithms.stochastic.plain_reports import finite, reported
+from jaxbandits.declared import STATIC, Example, Horizon, NumArms, Positive
+from jaxbandits.learners.transformations import GradientTransformation, begin, examined, step
 from jaxbandits.numerics import SUMMED, fixed_sum, inverse_cdf, materialize, moved_mean, one_hot, tree_where, two_sum
-from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
-from jaxbandits.typing import Array, Float, Scalar
-from jaxbandits.validation import factory, integer, number
-
-if TYPE_CHECKING:
-    import optax
+from jaxbandits.protocol import Algorithm, Program, Rewards, Span
+from jaxbandits.typing import Array, Float
+from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
@@ -58,14 +55,9 @@ def program(num_arms: int, optimizer: Any, baseline: bool) -> Program:
         action = materialize(inverse_cdf(weights, draws.uniform(t[0]) * total))
         return jnp.full(t.shape, action), None, (action, weights / total)
 
-    def encode(params, note, draws, t, context, action, reward, play):
-        return reward[0]
-
     def update(params, state, draws, t, note, message, used):
         action, policy = note
-        reward = jnp.where(
-            jnp.isfinite(message), message, 0
-        )  # here and not in `encode`: reports may be corrupted on their way
+        reward = finite(message)
         before = jnp.where(t == 1, reward, state.mean) if baseline else jnp.zeros_like(reward)
         # the gradient of log policy[action] in the preferences, times how much better than the baseline the reward was
         ascent = materialize(reward - before) * (one_hot(action, num_arms).astype(policy.dtype) - policy)
@@ -76,42 +68,37 @@ def program(num_arms: int, optimizer: Any, baseline: bool) -> Program:
             preferences, inner = step(optimizer, -ascent, state.optimizer, state.preferences)
             left_out = state.left_out
         mean, rest = moved_mean(state.mean, state.rest, reward, 1 / t.astype(reward.dtype))
-        finite = jnp.all(jnp.isfinite(preferences)) & jnp.isfinite(mean)
+        kept = jnp.all(jnp.isfinite(preferences)) & jnp.isfinite(mean)
         after = State(preferences, left_out, mean, rest, inner)
-        return tree_where(finite, after, state), ()
+        return tree_where(kept, after, state), ()
 
     # the baseline counts the rewards it has seen by t
-    return Program(init, act, encode, update, lockstep=baseline, float32_plays=None if optimizer is None else SUMMED)
+    return Program(init, act, reported, update, lockstep=baseline, float32_plays=None if optimizer is None else SUMMED)
 
 
-@factory
+@factory(plays_on="arms", example=Example({"learning_rate": 0.4}))
 def gradient_bandit(
     *,
-    num_arms: int,
-    horizon: int,
-    learning_rate: Scalar = 0.1,
-    optimizer: optax.GradientTransformation | None = None,
+    num_arms: NumArms,
+    horizon: Horizon,
+    learning_rate: Positive = 0.1,
+    optimizer: Annotated[GradientTransformation | None, STATIC] = None,
     baseline: bool = True,
 ) -> Algorithm:
     """Draw the arm from a softmax of preferences, and follow the gradient of the expected reward in them.
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2 [static]. Filled in from the environment.
-    horizon : int
-        Number of plays T, at least 1. Filled in from the sweep.
-    learning_rate : float
-        Step size alpha > 0 of plain ascent, in preference per unit of reward; default 0.1, one of the book's
-        examples. An optimizer has step sizes of its own and does not read it.
-    optimizer : optax.GradientTransformation, optional
+    learning_rate
+        Step size alpha of plain ascent, in preference per unit of reward; the default is one of the book's examples.
+        An optimizer has step sizes of its own and does not read it.
+    optimizer : optax.GradientTransformation
         An optax transformation that takes the steps instead, such as ``optax.adam(0.05)``: it is given the gradient
         of minus the expected reward, and must need nothing else. Its learning rate is part of the compiled program,
         so a grid over optimizers is one program for each. Make one object for a whole sweep: two equal calls of optax
-        are unequal objects, and each is compiled. The default is plain ascent. [static]
-    baseline : bool
-        Whether rewards are compared with the mean of the rewards before; default True. False compares them with 0.
-        [static]
+        are unequal objects, and each is compiled. The default is plain ascent.
+    baseline
+        Whether rewards are compared with the mean of the rewards before. False compares them with 0.
 
     Returns
     -------
@@ -157,20 +144,7 @@ def gradient_bandit(
     >>> adam.guarantee.model
     'none'
     """
-    num_arms = integer("num_arms", num_arms, 2)
-    horizon = integer("horizon", horizon, 1)
-    rate = number("learning_rate", learning_rate, 0.0, open_low=True)
     if optimizer is not None:
         optimizer = examined("optimizer", optimizer, num_arms)
-    if not isinstance(baseline, bool):
-        raise ValueError(f"baseline = {baseline!r} must be True or False")
-    static = (num_arms, optimizer, baseline)
-    return Algorithm(
-        program=program(*static),
-        schedule=(Span(1, horizon),),
-        params=Params(rate),
-        guarantee=Guarantee(),
-        version=("gradient_bandit", 2, static),
-        config={},
-        rewards=Rewards(),
-    )
+    functions = program(num_arms, optimizer, baseline)
+    return Algorithm(functions, (Span(1, horizon),), Params(learning_rate), rewards=Rewards())

@@ -12,11 +12,12 @@ from jax import lax
 
 from jaxbandits.algorithms.stochastic import arm_means
 from jaxbandits.algorithms.stochastic.bernoulli_index import room_above
+from jaxbandits.declared import Horizon, NumArms
 from jaxbandits.numerics import argmax, columns, lanes_last, materialize, materialize_all
 from jaxbandits.numerics.few import at_the_few
-from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
+from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.typing import Array, Bool, Float, Int
-from jaxbandits.validation import factory, integer
+from jaxbandits.validation import factory
 
 # An arm surely has a smaller index where its N d exceeds ln t by more than rounding may: an error of d, and a share of
 # ln t.
@@ -105,28 +106,11 @@ def unit_reward(reward: Float[Array, "..."]) -> Float[Array, "..."]:
     return jnp.where(jnp.isnan(reward), 0, jnp.clip(reward, 0, 1))
 
 
-@factory
-def kl_ucb(*, num_arms: int, horizon: int) -> Algorithm:
+@factory(plays_on="arms")
+def kl_ucb(*, num_arms: NumArms, horizon: Horizon) -> Algorithm:
     """Play the arm of largest q with N d(mean, q) <= ln t, d the Kullback-Leibler divergence of Bernoulli laws.
 
     N is the arm's number of pulls, t the index of the coming play. Every arm is played once first, in index order.
-
-    Parameters
-    ----------
-    num_arms : int
-        Number of arms K, at least 2 [static]. Filled in from the environment.
-    horizon : int
-        Number of plays T, at least 1. Filled in from the sweep.
-
-    Returns
-    -------
-    Algorithm
-        Without a privacy guarantee.
-
-    Raises
-    ------
-    ValueError
-        For an argument outside its range.
 
     Notes
     -----
@@ -141,17 +125,7 @@ def kl_ucb(*, num_arms: int, horizon: int) -> Algorithm:
     Examples
     --------
     >>> import jaxbandits as jb
-    >>> jb.algorithms.kl_ucb(num_arms=3, horizon=100).version[0]
-    'kl_ucb'
+    >>> jb.algorithms.kl_ucb(num_arms=3, horizon=100).rewards
+    Rewards(low=0.0, high=1.0, outside='clip')
     """
-    num_arms = integer("num_arms", num_arms, 2)
-    horizon = integer("horizon", horizon, 1)
-    return Algorithm(
-        program=program(num_arms),
-        schedule=(Span(1, horizon),),
-        params=(),
-        guarantee=Guarantee(),
-        version=("kl_ucb", 3, (num_arms,)),
-        config={},
-        rewards=Rewards(0.0, 1.0, "clip"),
-    )
+    return Algorithm(program(num_arms), (Span(1, horizon),), (), rewards=Rewards(0.0, 1.0, "clip"))

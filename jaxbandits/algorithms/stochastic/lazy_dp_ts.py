@@ -6,18 +6,19 @@ Draws: `alg/act/gamma` and `alg/act/again/...` (Beta posterior), `alg/encode` it
 
 import math
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxbandits.algorithms.stochastic.episodes import clip01
+from jaxbandits.algorithms.stochastic import episodes
 from jaxbandits.algorithms.stochastic.kl_ucb import unit_reward
 from jaxbandits.algorithms.stochastic.thompson import gammas
-from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_released
+from jaxbandits.declared import HOST, Epsilon, Example, Horizon, NumArms
+from jaxbandits.mechanisms.composition import laplace_event
 from jaxbandits.numerics import argmax, materialize
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
-from jaxbandits.typing import Array, Float, Int, Scalar
-from jaxbandits.validation import choice, factory, integer, number
+from jaxbandits.typing import Array, Float, Int
+from jaxbandits.validation import factory
 
 LOGARITHMS = {"binary": 1 / math.log(2), "natural": 1.0}
 
@@ -56,7 +57,7 @@ def program(num_arms: int) -> Program:
     def act(params, state, draws, t, context):
         first = t[0] <= num_arms
         size = jnp.maximum(state.size, 1).astype(draws.dtype)
-        hopeful = clip01(state.mean + params.optimism * jnp.log(t[0].astype(draws.dtype)) / size)
+        hopeful = episodes.clip01(state.mean + params.optimism * jnp.log(t[0].astype(draws.dtype)) / size)
         won, failed = gammas(draws, t[0], 1 + jnp.concatenate([hopeful * size, (1 - hopeful) * size])).reshape(
             2, num_arms
         )
@@ -93,9 +94,13 @@ def _events(params):
     return (laplace_event("sum of an epoch's fresh rewards in [0, 1]", 1.0, scale),)
 
 
-@factory
+@factory(plays_on="arms", example=Example({"epsilon": 1.0}, horizon=600))
 def lazy_dp_ts(
-    *, num_arms: int, horizon: int, epsilon: Scalar, logarithm: Literal["binary", "natural"] = "binary"
+    *,
+    num_arms: NumArms,
+    horizon: Horizon,
+    epsilon: Epsilon,
+    logarithm: Annotated[Literal["binary", "natural"], HOST] = "binary",
 ) -> Algorithm:
     """Thompson sampling on a noisy mean of every arm's last epoch, which is raised by what the noise may hide.
 
@@ -105,24 +110,15 @@ def lazy_dp_ts(
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2 [static]. Filled in from the environment.
-    horizon : int
-        Number of plays T, at least 1. Filled in from the sweep.
-    epsilon : float
-        Privacy budget, in (0, inf]; at inf there is neither noise nor optimism.
-    logarithm : {"binary", "natural"}
+    epsilon
+        Privacy budget; at inf there is neither noise nor optimism.
+    logarithm
         The base of log(t): 2 as printed, for which the theorem is proved; e as in the publication's figures.
 
     Returns
     -------
     Algorithm
         epsilon-private in the central model for rewards that differ in one play: each reward enters one release.
-
-    Raises
-    ------
-    ValueError
-        For an argument outside its range.
 
     Notes
     -----
@@ -140,17 +136,11 @@ def lazy_dp_ts(
     >>> jb.algorithms.lazy_dp_ts(num_arms=3, horizon=1000, epsilon=0.5).params.inverse_epsilon
     2.0
     """
-    num_arms, horizon = integer("num_arms", num_arms, 2), integer("horizon", horizon, 1)
-    epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False, remedy="use float('inf') for no noise")
-    per_log = LOGARITHMS[choice("logarithm", logarithm, LOGARITHMS)]
-    inverse = 0.0 if math.isinf(epsilon) else 1 / epsilon
-    params = Params(inverse_epsilon=inverse, optimism=3 * per_log * inverse, mechanism_scale=1.0)
+    inverse = 1 / epsilon
     return Algorithm(
-        program=program(num_arms),
-        schedule=(Span(1, horizon),),
-        params=params,
-        guarantee=guarantee("central", "reward", _events, view_released),
-        version=("lazy_dp_ts", 1, (num_arms,)),
-        config={},
+        program(num_arms),
+        (Span(1, horizon),),
+        Params(inverse_epsilon=inverse, optimism=3 * LOGARITHMS[logarithm] * inverse, mechanism_scale=1.0),
+        episodes.claim(_events),
         rewards=Rewards(0.0, 1.0, "clip"),
     )

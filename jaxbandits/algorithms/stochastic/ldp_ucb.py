@@ -12,9 +12,9 @@ import jax.numpy as jnp
 
 from jaxbandits.algorithms.stochastic import arm_means
 from jaxbandits.algorithms.stochastic.kl_ucb import unit_reward
+from jaxbandits.algorithms.stochastic.plain_reports import finite
 from jaxbandits.declared import Epsilon, Example, Horizon, NumArms
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, response_event, view_message
-from jaxbandits.mechanisms.laplace import laplace_scale
 from jaxbandits.mechanisms.randomized_response import randomized_response, response_bound
 from jaxbandits.numerics import columns, materialize
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
@@ -70,8 +70,7 @@ def program(num_arms: int, mechanism: str) -> Program:
         return randomized_response(draws.uniform(t[0]), reward, noise)
 
     def update(params, state, draws, t, note, message, used):
-        message = jnp.where(jnp.isfinite(message), message, 0)  # a report may be attacked on its way
-        return arm_means.with_reward(state, note, message)[0], ()
+        return arm_means.with_reward(state, note, finite(message))[0], ()
 
     return Program(init, act, encode, update)
 
@@ -128,7 +127,7 @@ def ldp_ucb(
             f"epsilon = {epsilon!r} must be in [0.0001, 15], or inf, for randomized response: its uniforms have 23 "
             "bits, and rarer flips would never come; use mechanism='laplace'"
         )
-    scale = laplace_scale(1.0, epsilon)
+    scale = 1 / epsilon
     if mechanism == "laplace":
         radius_scale, min_pulls = math.sqrt(8 * (0.25 + 2 * scale**2)), 4.0
     else:

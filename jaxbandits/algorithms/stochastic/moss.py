@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from jaxbandits.algorithms.stochastic import arm_means
+from jaxbandits.algorithms.stochastic.plain_reports import finite, reported
+from jaxbandits.declared import Horizon, NonNegative, NumArms
 from jaxbandits.numerics import columns, materialize
-from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
-from jaxbandits.typing import Scalar
-from jaxbandits.validation import factory, integer, number
+from jaxbandits.protocol import Algorithm, Program, Rewards, Span
+from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
@@ -42,45 +43,25 @@ def program(num_arms: int) -> Program:
         action = materialize(columns.argmax(state.index))
         return jnp.full(t.shape, action), None, action
 
-    def encode(params, note, draws, t, context, action, reward, play):
-        return reward[0]
-
     def update(params, state, draws, t, note, message, used):
-        message = jnp.where(
-            jnp.isfinite(message), message, 0
-        )  # here and not in `encode`: reports may be corrupted on their way
-        means, mean, root = arm_means.with_reward(state.means, note, message)
+        means, mean, root = arm_means.with_reward(state.means, note, finite(message))
         bonus = jnp.sqrt(jnp.maximum(params.log_share + 2 * jnp.log(root), 0)) * root
         index = materialize(mean + params.bonus_scale * bonus)
         return State(means, columns.replaced(state.index, note, index)), ()
 
-    return Program(init, act, encode, update)
+    return Program(init, act, reported, update)
 
 
-@factory
-def moss(*, num_arms: int, horizon: int, bonus_scale: Scalar = 1.0) -> Algorithm:
+@factory(plays_on="arms")
+def moss(*, num_arms: NumArms, horizon: Horizon, bonus_scale: NonNegative = 1.0) -> Algorithm:
     """Play the arm of largest index mean + sqrt(max(ln(T / (K N)), 0) / N): optimism for a known number of plays.
 
     N is the arm's number of pulls. Every arm is played once first, in index order.
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2 [static]. Filled in from the environment.
-    horizon : int
-        Number of plays T, at least 1; the index depends on it. Filled in from the sweep.
-    bonus_scale : float
-        Multiplies the square root in the index, at least 0; 1 is for rewards in [0, 1].
-
-    Returns
-    -------
-    Algorithm
-        Without a privacy guarantee.
-
-    Raises
-    ------
-    ValueError
-        For an argument outside its range.
+    bonus_scale
+        Multiplies the square root in the index; 1 is for rewards in [0, 1].
 
     Notes
     -----
@@ -97,15 +78,5 @@ def moss(*, num_arms: int, horizon: int, bonus_scale: Scalar = 1.0) -> Algorithm
     >>> round(jb.algorithms.moss(num_arms=5, horizon=1000).params.log_share, 4)
     5.2983
     """
-    num_arms = integer("num_arms", num_arms, 2)
-    horizon = integer("horizon", horizon, 1)
-    params = Params(number("bonus_scale", bonus_scale, 0.0), math.log(horizon / num_arms))
-    return Algorithm(
-        program=program(num_arms),
-        schedule=(Span(1, horizon),),
-        params=params,
-        guarantee=Guarantee(),
-        version=("moss", 2, (num_arms,)),
-        config={},
-        rewards=Rewards(),
-    )
+    params = Params(bonus_scale, log_share=math.log(horizon / num_arms))
+    return Algorithm(program(num_arms), (Span(1, horizon),), params, rewards=Rewards())

@@ -6,15 +6,18 @@ Draws: `act/layer`, a word a play.
 
 import math
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
+from annotated_types import Ge
 from jax import lax
 
+from jaxbandits.algorithms.stochastic.plain_reports import finite, reported
+from jaxbandits.declared import STATIC, Example, FailureProb, Horizon, NumArms
 from jaxbandits.numerics import columns, count, materialize, materialize_all, moved_mean
-from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
+from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.typing import Array, Float, Int, Scalar
-from jaxbandits.validation import factory, integer, number
+from jaxbandits.validation import factory
 
 # Far below what is of use: its square stays a float32 number.
 LEAST_SCALE = 1e-6
@@ -76,13 +79,8 @@ def program(num_arms: int, layers: int) -> Program:
         action = materialize(jnp.where(any_active(state, layer), columns.argmax(fewest_first), spare))
         return jnp.full(t.shape, action), None, (layer, action)
 
-    def encode(params, note, draws, t, context, action, reward, play):
-        return reward[0]
-
     def update(params, state, draws, t, note, message, used):
-        # here and not in `encode`: reports may be corrupted on their way
-        message = jnp.where(jnp.isfinite(message), message, 0)
-        layer, arm = note
+        (layer, arm), message = note, finite(message)
         pulls, active = pulls_and_active(state, layer)
         learns, row = any_active(state, layer), state.arms[layer - 1]
         old, rest = row[arm]
@@ -106,12 +104,16 @@ def program(num_arms: int, layers: int) -> Program:
         removed = columns.together(state.removed)
         return {"active_arms": count(removed < layers), "empty_layers": jnp.min(removed)}
 
-    return Program(init, act, encode, update, diagnose=diagnose)
+    return Program(init, act, reported, update, diagnose=diagnose)
 
 
-@factory
+@factory(plays_on="arms", example=Example({"width_scale": 0.1}, horizon=600))
 def multilayer_elimination(
-    *, num_arms: int, horizon: int, failure_prob: Scalar | None = None, width_scale: Scalar = 1.0
+    *,
+    num_arms: NumArms,
+    horizon: Annotated[Horizon, STATIC],
+    failure_prob: FailureProb | None = None,
+    width_scale: Annotated[Scalar, Ge(LEAST_SCALE)] = 1.0,
 ) -> Algorithm:
     """Race the arms in log2 T layers at once, each played half as often as the one below and so half as corrupted.
 
@@ -124,26 +126,17 @@ def multilayer_elimination(
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2 [static]. Filled in from the environment.
-    horizon : int
-        Number of plays T, at least 1. The number of layers follows from it [static]. Filled in from the sweep.
-    failure_prob : float, optional
-        Probability, in (0, 1), with which the confidence intervals may fail. Default: 1 / T.
-    width_scale : float
-        Multiplies all widths, at least 1e-6; 1 is the published constant. It is wide: for curves at T = 20,000
-        take 0.5, and label them so.
+    horizon
+        Number of plays T, from which the number of layers follows. Filled in from the run.
+    width_scale
+        Multiplies all widths; 1 is the published constant. It is wide: for curves at T = 20,000 take 0.5, and label
+        them so.
 
     Returns
     -------
     Algorithm
         Without a privacy guarantee. Diagnostics: `active_arms`, how many arms are left in layer L, and `empty_layers`,
         how many layers have none, at the horizon.
-
-    Raises
-    ------
-    ValueError
-        For an argument outside its range.
 
     Notes
     -----
@@ -161,25 +154,11 @@ def multilayer_elimination(
     --------
     >>> import jaxbandits as jb
     >>> algorithm = jb.algorithms.multilayer_elimination(num_arms=4, horizon=20_000, failure_prob=0.05)
-    >>> algorithm.version[2], round(algorithm.params.linear, 6)
-    ((4, 15), 18.379859)
+    >>> round(algorithm.params.linear, 6)
+    18.379859
     """
-    num_arms = integer("num_arms", num_arms, 2)
-    horizon = integer("horizon", horizon, 1)
     layers = max(1, (horizon - 1).bit_length())
     log_term = math.log(4 * num_arms * horizon * layers)
-    if failure_prob is None:
-        log_term += math.log(horizon)
-    else:
-        log_term -= math.log(number("failure_prob", failure_prob, 0.0, 1.0, open_low=True, open_high=True))
-    width_scale = number("width_scale", width_scale, LEAST_SCALE)
+    log_term += math.log(horizon) if failure_prob is None else -math.log(failure_prob)
     params = Params(square=width_scale**2 * log_term, linear=width_scale * log_term)
-    return Algorithm(
-        program=program(num_arms, layers),
-        schedule=(Span(1, horizon),),
-        params=params,
-        guarantee=Guarantee(),
-        version=("multilayer_elimination", 2, (num_arms, layers)),
-        config={},
-        rewards=Rewards(0.0, 1.0),
-    )
+    return Algorithm(program(num_arms, layers), (Span(1, horizon),), params, rewards=Rewards(0.0, 1.0))

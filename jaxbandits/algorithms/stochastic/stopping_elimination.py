@@ -7,20 +7,19 @@ There are no random draws. Axes: [K] arms, [P] plays of a window, [H] phases.
 
 import math
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.algorithms.stochastic import episodes
-from jaxbandits.algorithms.stochastic.elimination import after_block
-from jaxbandits.numerics import count, materialize, materialize_all, moved_mean
-from jaxbandits.protocol import UNDECIDED, Algorithm, Guarantee, Program, Rewards, Span
+from jaxbandits.algorithms.stochastic.elimination import DROPPED, after_block, by_rounds, last_arm
+from jaxbandits.declared import Example, FailureProb, NonNegative, NumArms, Remedy
+from jaxbandits.numerics import count, materialize
+from jaxbandits.protocol import Algorithm, Rewards, Span
 from jaxbandits.typing import Array, Bool, Float, Int, Scalar
-from jaxbandits.validation import factory, integer, number
+from jaxbandits.validation import factory
 
-# The mean of an arm that was dropped.
-DROPPED = -math.inf
 # Rewards are cut at this size, so that no sum overflows.
 MOST = 1e30
 # Of the tables: as many phases as the longest horizon has, so that all horizons share a program.
@@ -35,19 +34,6 @@ class Widths(NamedTuple):
     # noise_scale sqrt(2 ln(2 K T / failure_prob))
     width: Any
     corruption_budget: Any
-
-
-class Rounds(NamedTuple):
-    """What the form whose budget is known remembers."""
-
-    # `DROPPED` once an arm is out
-    mean: Float[Array, " K"]
-    # what rounding left out of it
-    rest: Float[Array, " K"]
-    # finished while two arms or more were left
-    rounds: Int[Array, ""]
-    # the coming play's arm
-    action: Int[Array, ""]
 
 
 class Phases(NamedTuple):
@@ -77,39 +63,14 @@ def usable(reward: Float[Array, "..."]) -> Float[Array, "..."]:
     return jnp.where(jnp.isfinite(reward), jnp.clip(reward, -MOST, MOST), 0)
 
 
-@cache
-def program(num_arms: int) -> Program:
-    """The functions of the form whose budget is known: a pull of every active arm a round, all data kept."""
+def radius(params: Widths, pulls, t):
+    """The r(N) of the form whose budget is known."""
+    return params.width * jnp.sqrt(1 / pulls) + params.corruption_budget * (1 / pulls)
 
-    def init(params, draws):
-        zeros = jnp.zeros(num_arms, draws.dtype)
-        return Rounds(zeros, zeros, jnp.int32(0), jnp.int32(0))
 
-    def act(params, state, draws, t, context):
-        return jnp.full(t.shape, state.action), None, state.action
-
-    def encode(params, note, draws, t, context, action, reward, play):
-        return reward[0]
-
-    def update(params, state, draws, t, note, message, used):
-        arms = jnp.arange(num_arms, dtype=jnp.int32)
-        inverse = 1 / (state.rounds + 1).astype(state.mean.dtype)
-        new, rest = materialize_all(moved_mean(state.mean[note], state.rest[note], usable(message), inverse))
-        mean, rest = state.mean.at[note].set(new), state.rest.at[note].set(rest)
-        following = materialize(jnp.min(jnp.where((mean > DROPPED) & (arms > note), arms, num_arms)))
-        ends = following == num_arms
-        radius = params.width * jnp.sqrt(inverse) + params.corruption_budget * inverse
-        cut = materialize(jnp.where(ends, jnp.max(mean) - 2 * radius, DROPPED))
-        raced = ends & (count(mean > DROPPED) > 1)
-        mean = jnp.where(mean < cut, DROPPED, mean)
-        first = jnp.min(jnp.where(mean > DROPPED, arms, num_arms - 1))
-        action = materialize(jnp.where(ends, first, following))
-        return Rounds(mean, rest, state.rounds + raced.astype(jnp.int32), action), ()
-
-    def diagnose(params, state):
-        return {"active_arms": count(state.mean > DROPPED), "phases": state.rounds}
-
-    return Program(init, act, encode, update, diagnose=diagnose, lockstep=True)
+def diagnose(params, state):
+    """Of the form whose budget is known."""
+    return {"active_arms": count(state.mean > DROPPED), "phases": state.rounds}
 
 
 @cache
@@ -149,13 +110,10 @@ def phased(num_arms: int) -> episodes.Rules:
     def diagnose(params, memory):
         return {"active_arms": count(memory.active), "phases": memory.phase}
 
-    def rest(params, memory):
-        return jnp.where(count(memory.active) == 1, jnp.argmax(memory.active), UNDECIDED).astype(jnp.int32)
-
-    return episodes.Rules(init=init, keep=keep, end=end, diagnose=diagnose, rest=rest)
+    return episodes.Rules(init=init, keep=keep, end=end, diagnose=diagnose, rest=last_arm)
 
 
-def phases(num_arms: int, horizon: int, noise_scale: float, failure_prob: float) -> tuple[int, Phases]:
+def phases(num_arms: int, horizon: int, noise_scale: Scalar, failure_prob: Scalar) -> tuple[int, Phases]:
     """H, and the tables for all phases: n_h = ceil(L) 2^h pulls and 2 r_h. After H phases the last one is repeated."""
     number_of = max(math.ceil(math.log2(max(horizon / num_arms, 1.0))) + 1, 2)
     log = math.log(2 * num_arms * number_of / failure_prob)
@@ -166,14 +124,24 @@ def phases(num_arms: int, horizon: int, noise_scale: float, failure_prob: float)
     return number_of, Phases(np.minimum(pulls, episodes.FOREVER).astype(np.int64), 2 * radius)
 
 
-@factory
+@factory(
+    plays_on="arms",
+    example=Example(
+        {"noise_scale": 0.1, "failure_prob": 0.2},
+        world=("gaussian_arms", {"means": [0.0, 0.34, 0.7], "scale": 0.3}),
+        horizon=600,
+    ),
+)
 def stopping_elimination(
     *,
-    num_arms: int,
-    horizon: int,
-    corruption_budget: Scalar | None = None,
-    noise_scale: Scalar = 0.5,
-    failure_prob: Scalar | None = None,
+    num_arms: NumArms,
+    horizon: episodes.LimitedHorizon,
+    corruption_budget: Annotated[
+        NonNegative, Remedy("the sum of what an adversary may change; leave it out where it is not known")
+    ]
+    | None = None,
+    noise_scale: NonNegative = 0.5,
+    failure_prob: FailureProb | None = None,
 ) -> Algorithm:
     """Drop the arms that are clearly worse whatever an adversary with a budget of corruption has changed.
 
@@ -190,28 +158,17 @@ def stopping_elimination(
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2 [static]. `sweep` fills it in from the environment.
-    horizon : int
-        Number of plays T, from 1 to 2^31 - 2. `sweep` fills it in.
-    corruption_budget : float, optional
-        C, in units of a reward, at least 0: all that an adversary who sees the arm may add to or take from the rewards
-        of the played arms, in sum of sizes. Default: not known, which is another program.
-    noise_scale : float, default 0.5
-        Sub-Gaussian scale of the rewards, at least 0; 0.5 suffices for rewards in [0, 1].
-    failure_prob : float, optional
-        Probability, in (0, 1), with which the confidence intervals may fail. Default: 1 / horizon.
+    corruption_budget
+        C, in units of a reward: all that an adversary who sees the arm may add to or take from the rewards of the
+        played arms, in sum of sizes. The default: not known, which is another program.
+    noise_scale
+        Sub-Gaussian scale of the rewards; 0.5 suffices for rewards in [0, 1].
 
     Returns
     -------
     Algorithm
         It claims no privacy. Diagnostics at the horizon: ``active_arms``, and ``phases``, how many rounds (with a
         budget) or phases ended while two arms or more were left.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
 
     Notes
     -----
@@ -234,29 +191,11 @@ def stopping_elimination(
     >>> told.params.corruption_budget, told.schedule[0].slots
     (100.0, 1)
     """
-    num_arms, horizon = integer("num_arms", num_arms, 2), integer("horizon", horizon, 1, episodes.FOREVER - 1)
-    noise_scale = number("noise_scale", noise_scale, 0.0)
-    failure = 1 / horizon
-    if failure_prob is not None:
-        failure = number("failure_prob", failure_prob, 0.0, 1.0, open_low=True, open_high=True)
-    params: Any
-    if corruption_budget is None:
-        number_of, params = phases(num_arms, horizon, noise_scale, failure)
-        # every block leaves at most one window that is partly used
-        slots = min(MOST_PLAYS, max(8, 2 ** round(math.log2(max(horizon, 1) / 256))))
-        schedule = (Span(slots, -(-horizon // slots) + num_arms * (number_of + 1), full=False),)
-        functions = episodes.program(phased(num_arms))
-    else:
+    failure = 1 / horizon if failure_prob is None else failure_prob
+    if corruption_budget is not None:
         width = noise_scale * math.sqrt(2 * math.log(2 * num_arms * horizon / failure))
-        remedy = "the sum of what an adversary may change; leave it out where it is not known"
-        params = Widths(width, number("corruption_budget", corruption_budget, 0.0, remedy=remedy))
-        schedule, functions = (Span(1, horizon),), program(num_arms)
-    return Algorithm(
-        program=functions,
-        schedule=schedule,
-        params=params,
-        guarantee=Guarantee(),
-        version=("stopping_elimination", 2, (num_arms, corruption_budget is None)),
-        config={},
-        rewards=Rewards(),
-    )
+        functions = by_rounds(num_arms, usable, radius, diagnose, counts_race=True)
+        return Algorithm(functions, (Span(1, horizon),), Widths(width, corruption_budget), rewards=Rewards())
+    number_of, tables = phases(num_arms, horizon, noise_scale, failure)
+    schedule = episodes.schedule(horizon, num_arms * (number_of + 1), most=MOST_PLAYS)
+    return Algorithm(episodes.program(phased(num_arms)), schedule, tables, rewards=Rewards())

@@ -4,18 +4,16 @@ The form is that of Algorithm 1 of Wu, Zhou, Tao and Wang 2023 (arXiv 2302.02526
 """
 
 import math
-from functools import cache
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxbandits.numerics import count, materialize, materialize_all, moved_mean
-from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
-from jaxbandits.typing import Array, Float, Int, Scalar
-from jaxbandits.validation import factory, integer, number
-
-# The mean of an eliminated arm.
-ELIMINATED = -1e30
+from jaxbandits.algorithms.stochastic.elimination import DROPPED, by_rounds
+from jaxbandits.algorithms.stochastic.plain_reports import finite
+from jaxbandits.declared import Example, FailureProb, Horizon, NonNegative, NumArms
+from jaxbandits.numerics import count
+from jaxbandits.protocol import Algorithm, Rewards, Span
+from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
@@ -26,60 +24,19 @@ class Params(NamedTuple):
     log_term: Any
 
 
-class State(NamedTuple):
-    """What successive elimination remembers."""
-
-    # ELIMINATED once an arm is out
-    mean: Float[Array, " K"]
-    # what rounding left out of it
-    rest: Float[Array, " K"]
-    # rounds finished, which is how often every active arm was pulled before this round
-    rounds: Int[Array, ""]
-    # the coming play's arm
-    action: Int[Array, ""]
+def radius(params, pulls, t):
+    """Half of what a mean may be below the best."""
+    return params.noise_scale * jnp.sqrt(2 * (params.log_term + 2 * jnp.log(t.astype(pulls.dtype))) / pulls)
 
 
-@cache
-def program(num_arms: int) -> Program:
-    """The functions of successive elimination."""
-
-    def init(params, draws):
-        zeros = jnp.zeros(num_arms, draws.dtype)
-        return State(zeros, zeros, jnp.int32(0), jnp.int32(0))
-
-    def act(params, state, draws, t, context):
-        return jnp.full(t.shape, state.action), None, state.action
-
-    def encode(params, note, draws, t, context, action, reward, play):
-        return reward[0]
-
-    def update(params, state, draws, t, note, message, used):
-        message = jnp.where(
-            jnp.isfinite(message), message, 0
-        )  # here and not in `encode`: reports may be corrupted on their way
-        dtype, arms = state.mean.dtype, jnp.arange(num_arms, dtype=jnp.int32)
-        pulls = (state.rounds + 1).astype(dtype)
-        new, rest = materialize_all(moved_mean(state.mean[note], state.rest[note], message, 1 / pulls))
-        mean, rest = state.mean.at[note].set(new), state.rest.at[note].set(rest)
-        # the rest of the round: active arms above the played one
-        following = materialize(jnp.min(jnp.where((mean > ELIMINATED) & (arms > note), arms, num_arms)))
-        ends = following == num_arms
-        radius = params.noise_scale * jnp.sqrt(2 * (params.log_term + 2 * jnp.log(t.astype(dtype))) / pulls)
-        cut = materialize(jnp.where(ends, jnp.max(mean) - 2 * radius, ELIMINATED))
-        mean = jnp.where(mean < cut, ELIMINATED, mean)
-        first = jnp.min(jnp.where(mean > ELIMINATED, arms, num_arms - 1))
-        action = materialize(jnp.where(ends, first, following))
-        return State(mean, rest, state.rounds + ends.astype(jnp.int32), action), ()
-
-    def diagnose(params, state):
-        return {"active_arms": count(state.mean > ELIMINATED)}
-
-    return Program(init, act, encode, update, diagnose=diagnose, lockstep=True)
+def diagnose(params, state):
+    """How many arms are left."""
+    return {"active_arms": count(state.mean > DROPPED)}
 
 
-@factory
+@factory(plays_on="arms", example=Example({"noise_scale": 0.2}))
 def successive_elimination(
-    *, num_arms: int, horizon: int, noise_scale: Scalar = 1.0, failure_prob: Scalar | None = None
+    *, num_arms: NumArms, horizon: Horizon, noise_scale: NonNegative = 1.0, failure_prob: FailureProb | None = None
 ) -> Algorithm:
     """Pull every active arm once a round and drop the arms that are clearly worse at the round's end.
 
@@ -89,24 +46,13 @@ def successive_elimination(
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2 [static]. Filled in from the environment.
-    horizon : int
-        Number of plays T, at least 1. Filled in from the sweep.
-    noise_scale : float
-        Sub-Gaussian scale of the rewards, at least 0; 0.5 suffices for rewards in [0, 1].
-    failure_prob : float, optional
-        Probability, in (0, 1), with which the confidence intervals may fail. Default: 1 / T.
+    noise_scale
+        Sub-Gaussian scale of the rewards; 0.5 suffices for rewards in [0, 1].
 
     Returns
     -------
     Algorithm
         Without a privacy guarantee. Diagnostic: `active_arms`, how many arms are left at the horizon.
-
-    Raises
-    ------
-    ValueError
-        For an argument outside its range.
 
     Notes
     -----
@@ -122,22 +68,7 @@ def successive_elimination(
     >>> jb.algorithms.successive_elimination(num_arms=3, horizon=100).schedule[0].repeats
     100
     """
-    num_arms = integer("num_arms", num_arms, 2)
-    horizon = integer("horizon", horizon, 1)
-    if failure_prob is None:
-        log_term = math.log(4 * num_arms * horizon)
-    else:
-        failure_prob = number("failure_prob", failure_prob, 0.0, 1.0, open_low=True, open_high=True)
-        log_term = math.log(4 * num_arms / failure_prob)
-    params = Params(number("noise_scale", noise_scale, 0.0), log_term)
-    version = ("successive_elimination", 2, (num_arms,))
+    log_term = math.log(4 * num_arms * horizon if failure_prob is None else 4 * num_arms / failure_prob)
     # Windows of one play: with two arms left a round is two plays, so longer windows would be mostly empty.
-    return Algorithm(
-        program=program(num_arms),
-        schedule=(Span(1, horizon),),
-        params=params,
-        guarantee=Guarantee(),
-        version=version,
-        config={},
-        rewards=Rewards(),
-    )
+    functions = by_rounds(num_arms, finite, radius, diagnose)
+    return Algorithm(functions, (Span(1, horizon),), Params(noise_scale, log_term), rewards=Rewards())

@@ -12,11 +12,13 @@ from jax import lax
 
 from jaxbandits.algorithms.stochastic import arm_means
 from jaxbandits.algorithms.stochastic.kl_ucb import unit_reward
+from jaxbandits.algorithms.stochastic.plain_reports import finite
+from jaxbandits.declared import Horizon, NonNegative, NumArms
 from jaxbandits.numerics import argmax, columns, materialize
-from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
+from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.random import Draws, to_exponential, to_normal
-from jaxbandits.typing import Array, Float, Int, Scalar
-from jaxbandits.validation import choice, factory, integer, number
+from jaxbandits.typing import Array, Float, Int
+from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
@@ -95,44 +97,29 @@ def program(num_arms: int, posterior: str) -> Program:
     def update(params, state, draws, t, note, message, used):
         if beta:  # a corrupted report counts as the bit that is nearer
             return state.at[note, (message.astype(draws.dtype) > 0.5).astype(jnp.int32)].add(1), ()
-        message = jnp.where(jnp.isfinite(message), message, 0)
-        return arm_means.with_reward(state, note, message)[0], ()
+        return arm_means.with_reward(state, note, finite(message))[0], ()
 
     return Program(init, act, encode, update)
 
 
-@factory
+@factory(plays_on="arms")
 def thompson(
     *,
-    num_arms: int,
-    horizon: int,
+    num_arms: NumArms,
+    horizon: Horizon,
     posterior: Literal["beta", "gaussian"] = "beta",
-    noise_scale: Scalar = 1.0,
+    noise_scale: NonNegative = 1.0,
 ) -> Algorithm:
     """Draw a mean for every arm from its posterior and play the arm whose draw is largest.
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2 [static]. Filled in from the environment.
-    horizon : int
-        Number of plays T, at least 1. Filled in from the sweep.
-    posterior : {"beta", "gaussian"}
-        The posterior of an arm's mean [static]. "beta": Beta(1 + successes, 1 + failures), for rewards in [0, 1].
-        "gaussian": N(mean, noise_scale^2 / N), N the arm's pulls, for rewards of any size; every arm is played once
-        first, in index order.
-    noise_scale : float
-        Standard deviation of the rewards, at least 0, for "gaussian" only; 0 follows the arm of largest mean.
-
-    Returns
-    -------
-    Algorithm
-        Without a privacy guarantee.
-
-    Raises
-    ------
-    ValueError
-        For an argument outside its range.
+    posterior
+        The posterior of an arm's mean. "beta": Beta(1 + successes, 1 + failures), for rewards in [0, 1]. "gaussian":
+        N(mean, noise_scale^2 / N), N the arm's pulls, for rewards of any size; every arm is played once first, in
+        index order.
+    noise_scale
+        Standard deviation of the rewards, for "gaussian" only; 0 follows the arm of largest mean.
 
     Notes
     -----
@@ -148,20 +135,8 @@ def thompson(
     Examples
     --------
     >>> import jaxbandits as jb
-    >>> jb.algorithms.thompson(num_arms=3, horizon=100).version[0]
-    'thompson'
+    >>> jb.algorithms.thompson(num_arms=3, horizon=100, posterior="gaussian").params
+    Params(noise_scale=1.0)
     """
-    num_arms = integer("num_arms", num_arms, 2)
-    horizon = integer("horizon", horizon, 1)
-    posterior = choice("posterior", posterior, ("beta", "gaussian"))
-    params = Params(number("noise_scale", noise_scale, 0.0))
-    version = ("thompson", 2, (num_arms, posterior))
-    return Algorithm(
-        program=program(num_arms, posterior),
-        schedule=(Span(1, horizon),),
-        params=params,
-        guarantee=Guarantee(),
-        version=version,
-        config={},
-        rewards=Rewards(0.0, 1.0, "clip") if posterior == "beta" else Rewards(),
-    )
+    rewards = Rewards(0.0, 1.0, "clip") if posterior == "beta" else Rewards()
+    return Algorithm(program(num_arms, posterior), (Span(1, horizon),), Params(noise_scale), rewards=rewards)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from jaxbandits.algorithms.stochastic import arm_means
+from jaxbandits.algorithms.stochastic.plain_reports import finite, reported
 from jaxbandits.declared import Horizon, NonNegative, NumArms
 from jaxbandits.numerics import columns, materialize
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
@@ -32,15 +33,10 @@ def program(num_arms: int) -> Program:
         action = materialize(columns.argmax(index))
         return jnp.full(t.shape, action), None, action
 
-    def encode(params, note, draws, t, context, action, reward, play):
-        return reward[0]
-
     def update(params, state, draws, t, note, message, used):
-        # here and not in `encode`: reports may be corrupted on their way
-        message = jnp.where(jnp.isfinite(message), message, 0)
-        return arm_means.with_reward(state, note, message)[0], ()
+        return arm_means.with_reward(state, note, finite(message))[0], ()
 
-    return Program(init, act, encode, update)
+    return Program(init, act, reported, update)
 
 
 @factory(plays_on="arms")

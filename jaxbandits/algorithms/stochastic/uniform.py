@@ -5,9 +5,10 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
+from jaxbandits.declared import Horizon, NumArms
 from jaxbandits.learners.observed_loss import observed_loss
-from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Rewards, Span
-from jaxbandits.validation import factory, integer
+from jaxbandits.protocol import Algorithm, Loss, Program, Rewards, Span
+from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
@@ -34,41 +35,19 @@ def program(num_arms: int) -> Program:
     return Program(init, act, encode, update)
 
 
-@factory
-def uniform(*, num_arms: int, horizon: int) -> Algorithm:
+@factory(plays_on="arms")
+def uniform(*, num_arms: NumArms, horizon: Horizon) -> Algorithm:
     """Play every arm with probability 1 / K, whatever was seen: the baseline that a learner should beat.
-
-    Parameters
-    ----------
-    num_arms : int
-        Number of arms K, at least 2 [static]. Filled in from the environment.
-    horizon : int
-        Number of plays T, at least 1. Filled in from the sweep.
 
     Returns
     -------
     Algorithm
         Its actions depend on no reward. It declares no privacy guarantee, since its clients send their losses.
 
-    Raises
-    ------
-    ValueError
-        For an argument outside its range.
-
     Examples
     --------
     >>> import jaxbandits as jb
-    >>> jb.algorithms.uniform(num_arms=3, horizon=100).version
-    ('uniform', 1, (3,))
+    >>> jb.algorithms.uniform(num_arms=3, horizon=100).params
+    Params()
     """
-    num_arms = integer("num_arms", num_arms, 2)
-    horizon = integer("horizon", horizon, 1)
-    return Algorithm(
-        program=program(num_arms),
-        schedule=(Span(1, horizon),),
-        params=Params(),
-        guarantee=Guarantee(),
-        version=("uniform", 1, (num_arms,)),
-        config={},
-        rewards=Rewards(),
-    )
+    return Algorithm(program(num_arms), (Span(1, horizon),), Params(), rewards=Rewards())

@@ -1,0 +1,18 @@
+"""Clients that report their rewards as they are."""
+
+import jax.numpy as jnp
+
+from jaxbandits.typing import Array, Float
+
+
+def reported(params, note, draws, t, context, action, reward, play):
+    """`protocol.Encode`: the reward of the window's one play."""
+    return reward[0]
+
+
+def finite(report: Float[Array, "..."]) -> Float[Array, "..."]:
+    """A report as it counts: 0 where it is not finite.
+
+    For `update`, not `encode`: reports may be corrupted on their way.
+    """
+    return jnp.where(jnp.isfinite(report), report, 0)
