@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar, overload
 import jax
 import numpy as np
 
-from jaxbandits.declared import TOLD_BY, Argument, Axes, Example, declaration, documented
+from jaxbandits.declared import OWN, TOLD_BY, Argument, Axes, Example, declaration, documented
 from jaxbandits.protocol import Adversary, Algorithm, Environment
 
 P = ParamSpec("P")
@@ -287,6 +287,8 @@ def checker(row: Argument) -> Callable[[Any], Any] | None:
     asked, name = row.range, row.name
     ends: dict[str, Any] = {} if asked is None else {"low": asked.low, "high": asked.high, "remedy": row.remedy}
     check: Callable[..., Any]
+    if OWN in row.marks:
+        return None
     if row.kinds == [bool]:
         check = functools.partial(boolean, name)
     elif asked is None or (asked.kind == "choice" and len(row.kinds) > 1):

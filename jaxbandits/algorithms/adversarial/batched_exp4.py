@@ -5,13 +5,13 @@ from functools import cache, partial
 from typing import Annotated, Any, Literal, NamedTuple
 
 import jax.numpy as jnp
-from annotated_types import Gt, Le
+from annotated_types import Ge, Gt, Le
 from jax import lax
 
 from jaxbandits import theory
 from jaxbandits.algorithms.adversarial.exp4 import State as Weights
 from jaxbandits.algorithms.adversarial.exp4 import follow, moved, start, summed_columns
-from jaxbandits.declared import HOST, Example, Horizon, NumArms, NumExperts, Positive, Remedy
+from jaxbandits.declared import HOST, OWN, Example, Horizon, NumArms, NumExperts, Positive, Remedy
 from jaxbandits.learners.observed_loss import clipped_loss
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_released
 from jaxbandits.numerics import materialize
@@ -108,7 +108,7 @@ def batched_exp4(
     horizon: Horizon,
     epsilon: Annotated[Scalar, Gt(0), Le(math.inf)],
     delta: Annotated[Scalar, Gt(0), Le(0.4), Remedy("a larger delta would leave too little noise")],
-    window: int | None = None,
+    window: Annotated[int, Ge(1), OWN] | None = None,
     learning_rate: Positive | None = None,
     mixing: Annotated[Scalar, Gt(0), Le(1)] | None = None,
     mixing_rule: Annotated[Literal["repaired", "printed"], HOST] = "repaired",
@@ -127,7 +127,7 @@ def batched_exp4(
     delta
         Probability with which the guarantee of `epsilon` may fail.
     window
-        Plays of a batch, in [1, T]. It is data: all lengths share one compiled program and take the same memory. The
+        Plays of a batch, at most T. It is data: all lengths share one compiled program and take the same memory. The
         default: that of `theory.batched_exp4_tuning`.
     learning_rate
         Step size of the log weights. The default: that of `theory.batched_exp4_tuning`.

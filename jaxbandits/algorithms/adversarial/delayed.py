@@ -14,14 +14,14 @@ from jax import lax
 
 from jaxbandits.algorithms.adversarial import message_ring
 from jaxbandits.algorithms.adversarial.delay_laws import Fixed, checked_law, delay_of
-from jaxbandits.declared import STATIC, Base, Example, Horizon, NumArms, Remedy
+from jaxbandits.declared import OWN, STATIC, Base, Example, Horizon, NumArms, Remedy
 from jaxbandits.mechanisms.composition import claimed_epsilon, scaled
 from jaxbandits.protocol import Algorithm, Guarantee, Hints, Program, Span
 from jaxbandits.random import Draws
-from jaxbandits.typing import Array, Int, UInt32
+from jaxbandits.typing import Array, Int, Scalar, UInt32
 from jaxbandits.validation import base_algorithm, base_arguments, factory
 
-ForBase = Annotated[Any, STATIC]  # an argument that the base checks, if it has it
+ForBase = Annotated[int, STATIC, OWN] | None  # an argument that the base checks, if it has it
 
 
 class Params(NamedTuple):
@@ -231,7 +231,7 @@ def delayed(
     num_experts: ForBase = None,
     num_agents: ForBase = None,
     actions: Any = None,
-    feature_norm: Any = None,
+    feature_norm: Scalar | None = None,
 ) -> Algorithm:
     """Feedback that comes late, or never: any algorithm of one play a window learns from it when it arrives.
 
@@ -256,11 +256,11 @@ def delayed(
         Feedback that is later is lost and never used. Where it is given, the ring of messages has room for this delay
         whatever `delay` is, so that the settings of a sweep share a program. The default: nothing is lost, except
         geometric delays above `theory.geometric_bound`.
-    dim : int
+    dim
         Features of an arm, for the base. This and the following are filled in from the environment.
-    num_experts : int
+    num_experts
         Experts, for the base.
-    num_agents : int
+    num_agents
         Agents, for the base. No federated algorithm is accepted so far: the error names it.
     actions : array_like
         Fixed arms, for the base.

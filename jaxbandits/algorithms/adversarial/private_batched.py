@@ -7,13 +7,13 @@ from typing import Annotated, Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from annotated_types import Gt, Le
+from annotated_types import Ge, Gt, Le
 from jax import lax
 
 from jaxbandits import theory
 from jaxbandits.algorithms.adversarial.batch_tuning import Batches, tuning_of
 from jaxbandits.algorithms.adversarial.htinf import htinf
-from jaxbandits.declared import Base, Example, Horizon, NumArms
+from jaxbandits.declared import OWN, Base, Example, Horizon, NumArms
 from jaxbandits.learners.observed_loss import clipped_loss
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_released
 from jaxbandits.mechanisms.laplace import laplace_scale
@@ -138,7 +138,7 @@ def private_batched(
     horizon: Horizon,
     epsilon: Annotated[Scalar, Gt(0), Le(math.inf)],
     base: Base = htinf,
-    window: int | None = None,
+    window: Annotated[int, Ge(1), OWN] | None = None,
 ) -> Algorithm:
     """Any bandit algorithm made private: it plays in batches and learns only each batch's mean loss plus Laplace noise.
 
@@ -160,7 +160,7 @@ def private_batched(
         `tail_scale` the value sqrt(2 + 4 scale^2) that HTINF needs under noise of scale above 1. What the partial binds
         wins.
     window
-        Plays of a batch, in [1, T]. It is data: it can be swept. The default: `theory.window(epsilon)`, about 1 /
+        Plays of a batch, at most T. It is data: it can be swept. The default: `theory.window(epsilon)`, about 1 /
         epsilon; 1 at epsilon inf.
 
     Returns
@@ -203,7 +203,7 @@ def private_batched(
     else:
         # the rounding guard of `theory.window` may exceed T
         window = min(theory.window(theory.check_epsilon(epsilon, horizon)), horizon)
-    batches = Batches(num_arms, horizon, float(epsilon), window, chosen, bound=unwrapped(base).bound)
+    batches = Batches(num_arms, horizon, float(epsilon), window=window, chosen=chosen, bound=unwrapped(base).bound)
     inner = base_algorithm(base, num_arms=num_arms, horizon=horizon // window, **tuning_of(base, batches))
     if inner.version[0] == "delayed":
         raise ValueError("base = delayed counts its delays in plays, and a batch is many: give the base without them")
