@@ -213,8 +213,8 @@ def budgeted_attack(kind: str, strength: str) -> Attack:
 def with_rewards(state: State, new: Float[Array, " P"], finite: Any, view: Any) -> State:
     """The state after rewards were delivered; finite: which of them were before the attack."""
     told = one_hot(view.action, view.truth.means.shape[0]) & (view.play & finite)[:, None]
-    sums = state.sums + fixed_sum(jnp.where(told, new[:, None], 0), axis=0)
-    return state._replace(counts=state.counts + count(told, axis=0), sums=sums)
+    counts = state.counts + count(told, axis=0)
+    return state._replace(counts=counts, sums=state.sums + fixed_sum(jnp.where(told, new[:, None], 0), axis=0))
 
 
 @factory
