@@ -15,7 +15,6 @@ functions has a name for its annotation and text, such as `NumArms`; several arg
 `**given: Unpack[Group]`.
 """
 
-import contextlib
 import functools
 import inspect
 import math
@@ -41,10 +40,11 @@ import numpy as np
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le, Lt
 
-from jaxbandits.typing import Scalar
+from jaxbandits.typing import AlgorithmFactory, Scalar
 
 STATIC = "static"  # a mark: another value makes another compiled program. Booleans and texts to choose from do anyway
 HOST = "host"  # a mark: it does not, though it is a boolean or a text, since the host alone reads it
+LATER = "own"  # a mark: the function checks it itself, by a range that depends on more than the argument
 REQUIRED: Any = inspect.Parameter.empty
 WIDTH = 108  # characters of a generated line of a docstring
 # What a play shows an algorithm, and what `jaxbandits list` calls it
@@ -185,13 +185,15 @@ def declaration(function: Callable[..., Any]) -> dict[str, Argument]:
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """The annotations of a function that can be had: names may be imported for type checkers alone."""
+    """The annotations of a function; as they are written where a name is imported for type checkers alone."""
     found: dict[str, Any] = {}
     names = getattr(inspect.unwrap(function), "__globals__", {})
     for name, annotation in function.__annotations__.items():
         one = SimpleNamespace(__annotations__={name: annotation})
-        with contextlib.suppress(NameError):
+        try:
             found |= get_type_hints(one, names, include_extras=True)
+        except NameError:
+            found[name] = annotation
     return found
 
 
@@ -223,7 +225,7 @@ def _unmarked(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
         return _unmarked(get_args(annotation)[0])
     if get_origin(annotation) is Annotated:
         hint, *marks = get_args(annotation)
-        return hint, tuple(marks)
+        return getattr(hint, "__forward_arg__", hint), tuple(marks)
     if get_origin(annotation) not in UNIONS:
         return annotation, ()
     hints, marked = zip(*map(_unmarked, get_args(annotation)), strict=True)
@@ -300,7 +302,8 @@ Share = Annotated[Scalar, Ge(0), Lt(0.5)]  # of contaminated rewards or attacker
 NumArms = Annotated[int, Ge(2), STATIC, Doc("Number of arms K. Filled in from the environment.")]
 Dim = Annotated[int, Ge(1), STATIC, Doc("Features d of an arm. Filled in from the environment.")]
 NumAgents = Annotated[int, Ge(1), STATIC, Doc("Number of agents N. Filled in from the environment.")]
-NumExperts = Annotated[int, Ge(1), STATIC, Doc("Number of experts N. Filled in from the environment.")]
+NumExperts = Annotated[int, Ge(2), STATIC, Doc("Number of experts N. Filled in from the environment.")]
+Base = Annotated[AlgorithmFactory, STATIC]  # of a conversion: a factory of algorithms, or a partial of one
 Horizon = Annotated[int, Ge(1), Doc("Number of plays T. Filled in from the run.")]
 Budget = Annotated[Scalar, Gt(0), Le(math.inf), Doc("Privacy budget; at inf there is no noise.")]
 Epsilon = Annotated[Budget, Remedy("use float('inf') for no noise")]

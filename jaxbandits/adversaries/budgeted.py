@@ -9,11 +9,13 @@ Axes: [P] plays of a window, [A] arms, [K] arms of an instance.
 
 import math
 from functools import cache
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import jax.numpy as jnp
+from annotated_types import Ge, Gt, Le
 
 from jaxbandits.adversaries.huber import mirrored
+from jaxbandits.declared import HOST, NonNegative
 from jaxbandits.numerics import (
     argmax,
     argmin,
@@ -28,14 +30,14 @@ from jaxbandits.numerics import (
 )
 from jaxbandits.protocol import Adversary, Attack
 from jaxbandits.typing import Array, Float, Scalar
-from jaxbandits.validation import choice, factory, integer, number, shown
+from jaxbandits.validation import factory, shown
 
 Kind: TypeAlias = Literal["lower_best", "raise_worst", "swap", "empirical_best"]
 Strength: TypeAlias = Literal["strong", "weak"]
 Schedule: TypeAlias = Literal["early", "late", "uniform", "burst"]
-KINDS = ("lower_best", "raise_worst", "swap", "empirical_best")
-SCHEDULES = ("early", "late", "uniform", "burst")
 LAST_PLAY = 2**31 - 1  # no run is longer
+
+End = Annotated[Scalar, Ge(-math.inf), Le(math.inf)]
 
 
 class Params(NamedTuple):
@@ -47,6 +49,14 @@ class Params(NamedTuple):
     start: Any  # plays start + 1 .. stop may be corrupted, int32
     stop: Any
     rate: Any  # after t plays at most rate * t is charged
+
+
+class Aim(NamedTuple):
+    """Which rewards of a window an attack changes, and how."""
+
+    hit: Any  # [P], whether the arm that is played is attacked, and pays a finite reward
+    needed: Any  # [P] or a number: a change of more than this is of no use
+    difference: Any = ()  # [P], "swap": from the reward to that of the mirrored arm
 
 
 class State(NamedTuple):
@@ -91,6 +101,64 @@ def refuse(kind: str, payload: Any, view: Any) -> None:
         )
 
 
+def changed(kind: str, params: Params, aim: Aim, x: Float[Array, " P"], cap: Any) -> Float[Array, " P"]:
+    """The rewards x after an attack that changes each by `cap` at most."""
+    cap = jnp.minimum(cap, aim.needed)
+    if kind == "swap":
+        new = x + jnp.clip(aim.difference, -cap, cap)
+    elif kind == "raise_worst":
+        new = jnp.maximum(x, jnp.minimum(params.high, x + cap))
+    else:
+        new = jnp.minimum(x, jnp.maximum(params.low, x - cap))
+    # Rounding may carry the reward half a unit in its last place too far. Then it goes back by one unit:
+    # 5/8 of epsilon times itself is more than a half of one and less than one and a half.
+    unit = 0.625 * jnp.finfo(x.dtype).eps * jnp.abs(new)
+    new = jnp.where(jnp.abs(new - x) > cap, jnp.where(new > x, new - unit, new + unit), new)
+    return jnp.where(aim.hit & (cap > 0), new, x)
+
+
+def corrupted_gaps(kind: str, params: Params, cap: Float[Array, " P"], best: Any, view: Any) -> Float[Array, " P"]:
+    """By how much the best arm's mean exceeds the played arm's when the attack is made on the means, [P]."""
+    means = jnp.broadcast_to(view.truth.means, (*cap.shape, view.truth.means.shape[-1]))
+    action, worst, top = view.action, argmin(view.truth.means), jnp.max(view.truth.means, axis=-1)
+
+    def moved(arm, mean):
+        if kind == "swap":
+            return mean + jnp.clip(pick(means, mirrored(means, arm)) - mean, -cap, cap)
+        if kind == "raise_worst":
+            return mean + jnp.where(arm == worst, jnp.clip(params.high - mean, 0, cap), 0)
+        return mean - jnp.where(arm == best, jnp.clip(mean - params.low, 0, cap), 0)
+
+    of_best = moved(jnp.broadcast_to(best, cap.shape), jnp.broadcast_to(top, cap.shape))
+    return of_best - moved(action, pick(means, action))
+
+
+def ahead_of_rivals(weak: bool, params: Params, state: State, best: Any, t: Any) -> Array:
+    """Empirical best: x plus this is what brings the best arm's mean with a reward x down to its rivals'.
+
+    The rivals' is the largest mean that was delivered of another arm, less the margin: -inf without one. A weak
+    attack, which does not see x, is told whether the best arm's mean is above: inf, or -inf where it is not.
+    """
+    means = state.sums / jnp.maximum(state.counts, 1).astype(state.sums.dtype)
+    rivals = (jnp.arange(means.shape[0], dtype=jnp.int32) != best) & (state.counts > 0)
+    some = jnp.any(rivals)
+    aim = jnp.max(jnp.where(rivals, means, -jnp.inf)) - params.margin
+    plays, mean = pick(state.counts, best), pick(means, best)
+    if weak:
+        return materialize(jnp.where(some & (plays > 0) & (mean > aim), jnp.inf, -jnp.inf).astype(mean.dtype))
+    product = rounded((plays + 1).astype(mean.dtype) * jnp.where(some, aim, 0), t[0])
+    return materialize(jnp.where(some, pick(state.sums, best) - product, -jnp.inf))
+
+
+def aimed(kind: str, x: Float[Array, " P"], finite: Any, best: Any, needed: Any, view: Any) -> Aim:
+    """What an attack of this kind is aimed at."""
+    if kind == "swap":
+        per_play = jnp.broadcast_to(view.truth.means, (*x.shape, view.truth.means.shape[-1]))
+        difference = view.sample(mirrored(per_play, view.action)).astype(x.dtype) - x
+        return Aim(finite & ~jnp.isnan(difference), needed, difference)
+    return Aim(finite & (view.action == (argmin(view.truth.means) if kind == "raise_worst" else best)), needed)
+
+
 @cache
 def budgeted_attack(kind: str, strength: str) -> Attack:
     """The attack's functions. Draws: reward, for "swap" alone."""
@@ -103,95 +171,37 @@ def budgeted_attack(kind: str, strength: str) -> Attack:
     def per_arm(state, arms):
         return state._replace(counts=jnp.zeros(arms, jnp.int32), sums=jnp.zeros(arms, state.spent.dtype))
 
-    def ahead_of_rivals(params, state, best, t):
-        """Empirical best: x plus this is what brings the best arm's mean with a reward x down to its rivals'.
-
-        The rivals' is the largest mean that was delivered of another arm, less the margin: -inf without one. A weak
-        attack, which does not see x, is told whether the best arm's mean is above: inf, or -inf where it is not.
-        """
-        means = state.sums / jnp.maximum(state.counts, 1).astype(state.sums.dtype)
-        rivals = (jnp.arange(means.shape[0], dtype=jnp.int32) != best) & (state.counts > 0)
-        some = jnp.any(rivals)
-        aim = jnp.max(jnp.where(rivals, means, -jnp.inf)) - params.margin
-        plays, mean = pick(state.counts, best), pick(means, best)
-        if weak:
-            return materialize(jnp.where(some & (plays > 0) & (mean > aim), jnp.inf, -jnp.inf).astype(mean.dtype))
-        product = rounded((plays + 1).astype(mean.dtype) * jnp.where(some, aim, 0), t[0])
-        return materialize(jnp.where(some, pick(state.sums, best) - product, -jnp.inf))
-
-    def corrupt(params, state, draws, t, payload, view):
-        refuse(kind, payload, view)
-        x, means = payload, view.truth.means
-        best, finite = argmax(means), jnp.isfinite(x)
+    def corrupt(params, state, draws, t, x, view):
+        refuse(kind, x, view)
+        best, finite = argmax(view.truth.means), jnp.isfinite(x)
         may = view.play & (t > params.start) & (t <= params.stop)
         needed = jnp.inf
         if watches:
-            needed = jnp.maximum(ahead_of_rivals(params, state, best, t) + jnp.where(finite, x, 0), 0)
+            needed = jnp.maximum(ahead_of_rivals(weak, params, state, best, t) + jnp.where(finite, x, 0), 0)
             may, needed = (may & (needed > 0), jnp.inf) if weak else (may, needed)
-        if kind == "swap":
-            per_play = jnp.broadcast_to(means, (*x.shape, means.shape[-1]))
-            difference = view.sample(mirrored(per_play, view.action)).astype(x.dtype) - x
-            hit = finite & ~jnp.isnan(difference)
-        else:
-            hit = finite & (view.action == (argmin(means) if kind == "raise_worst" else best))
-
-        def changed(cap):
-            """The rewards after an attack that changes each by `cap` at most."""
-            cap = jnp.minimum(cap, needed)
-            if kind == "swap":
-                new = x + jnp.clip(difference, -cap, cap)
-            elif kind == "raise_worst":
-                new = jnp.maximum(x, jnp.minimum(params.high, x + cap))
-            else:
-                new = jnp.minimum(x, jnp.maximum(params.low, x - cap))
-            # Rounding may carry the reward half a unit in its last place too far. Then it goes back by one unit:
-            # 5/8 of epsilon times itself is more than a half of one and less than one and a half.
-            unit = 0.625 * jnp.finfo(x.dtype).eps * jnp.abs(new)
-            new = jnp.where(jnp.abs(new - x) > cap, jnp.where(new > x, new - unit, new + unit), new)
-            return jnp.where(hit & (cap > 0), new, x)
+        aim = aimed(kind, x, finite, best, needed, view)
 
         def change(cap):
-            return jnp.where(hit, jnp.abs(changed(cap) - x), 0)
+            return jnp.where(aim.hit, jnp.abs(changed(kind, params, aim, x, cap) - x), 0)
 
         room = (jnp.minimum(params.total, params.rate * t.astype(x.dtype)) - state.spent) - state.spent_low
         if t.shape[0] > 1:
             most = jnp.where(may, params.size, 0)
             room = room - spent_before(most if weak else change(most), room)
         cap = jnp.where(may, jnp.clip(room, 0, params.size), 0)
-        new, charges = changed(cap), cap if weak else change(cap)
+        new, charges = changed(kind, params, aim, x, cap), cap if weak else change(cap)
         charged = fixed_sum(charges)
         if t.shape[0] > 1:  # a sum may exceed what is left by some units in its last place
             charged = jnp.minimum(charged, jnp.maximum((params.total - state.spent) - state.spent_low, 0))
         account = [*two_sum(state.spent, state.spent_low, charged)]
         if weak:
-            gaps = jnp.where(view.play, corrupted_gaps(params, cap, best, view), 0)
+            gaps = jnp.where(view.play, corrupted_gaps(kind, params, cap, best, view), 0)
             account += two_sum(state.regret, state.regret_low, fixed_sum(gaps))
         if t.shape[0] == 1:  # all of them in one loop over the lanes
             first, *account = materialize_all([new[0], *account])
             new = first[None]
-        state = state._replace(spent=account[0], spent_low=account[1])
-        if weak:
-            state = state._replace(regret=account[2], regret_low=account[3])
-        if watches:
-            told = one_hot(view.action, means.shape[0]) & (view.play & finite)[:, None]
-            counts = state.counts + count(told, axis=0)
-            state = state._replace(counts=counts, sums=state.sums + fixed_sum(jnp.where(told, new[:, None], 0), axis=0))
-        return new, False, state
-
-    def corrupted_gaps(params, cap, best, view):
-        """By how much the best arm's mean exceeds the played arm's when the attack is made on the means, [P]."""
-        means = jnp.broadcast_to(view.truth.means, (*cap.shape, view.truth.means.shape[-1]))
-        action, worst, top = view.action, argmin(view.truth.means), jnp.max(view.truth.means, axis=-1)
-
-        def moved(arm, mean):
-            if kind == "swap":
-                return mean + jnp.clip(pick(means, mirrored(means, arm)) - mean, -cap, cap)
-            if kind == "raise_worst":
-                return mean + jnp.where(arm == worst, jnp.clip(params.high - mean, 0, cap), 0)
-            return mean - jnp.where(arm == best, jnp.clip(mean - params.low, 0, cap), 0)
-
-        of_best = moved(jnp.broadcast_to(best, cap.shape), jnp.broadcast_to(top, cap.shape))
-        return of_best - moved(action, pick(means, action))
+        state = state._replace(**dict(zip(("spent", "spent_low", "regret", "regret_low"), account, strict=False)))
+        return new, False, with_rewards(state, new, finite, view) if watches else state
 
     def diagnose(params, state):
         spent = {"corruption_spent": state.spent}
@@ -200,18 +210,25 @@ def budgeted_attack(kind: str, strength: str) -> Attack:
     return Attack(init, corrupt, diagnose=diagnose, per_arm=per_arm if watches else None)
 
 
+def with_rewards(state: State, new: Float[Array, " P"], finite: Any, view: Any) -> State:
+    """The state after rewards were delivered; finite: which of them were before the attack."""
+    told = one_hot(view.action, view.truth.means.shape[0]) & (view.play & finite)[:, None]
+    counts = state.counts + count(told, axis=0)
+    return state._replace(counts=counts, sums=state.sums + fixed_sum(jnp.where(told, new[:, None], 0), axis=0))
+
+
 @factory
 def budgeted(
     *,
-    total: Scalar,
+    total: NonNegative,
     kind: Kind = "lower_best",
     strength: Strength = "strong",
-    schedule: Schedule = "early",
-    size: Scalar = 1.0,
-    low: Scalar = 0.0,
-    high: Scalar = 1.0,
-    margin: Scalar = 0.1,
-    horizon: int | None = None,
+    schedule: Annotated[Schedule, HOST] = "early",
+    size: Annotated[Scalar, Gt(0), Le(math.inf)] = 1.0,
+    low: End = 0.0,
+    high: End = 1.0,
+    margin: NonNegative = 0.1,
+    horizon: Annotated[int, Ge(1), Le(LAST_PLAY - 1)] | None = None,
 ) -> Adversary:
     """Corrupt rewards up to a budget: what is charged never exceeds `total`, in every run.
 
@@ -220,30 +237,28 @@ def budgeted(
 
     Parameters
     ----------
-    total : float
-        The budget C of a run, >= 0, in units of a reward. At 0 rewards are bit-identical to a run without an
-        adversary.
-    kind : str
-        What is done to a reward r, by at most cap = min(size, what is left of the budget) [static].
-        "lower_best": r - cap of the best arm, not below `low`. "raise_worst": r + cap of the worst arm, not above
-        `high`. "swap": r moves towards a fresh reward of the arm whose mean has the mirrored rank. "empirical_best":
-        as "lower_best", and no more than brings the best arm's mean of delivered rewards down to the largest such
-        mean of another arm, less `margin`.
-    strength : str
-        Whom the budget is charged for [static]. "strong": the attack sees which arm is played and is charged what it
-        does to that arm's reward. "weak": it is decided for all arms before one is played, and is charged cap, the
-        most that it may do to any of them.
-    schedule : str
-        When [data]: "early", from the first play; "late", in the second half; "uniform", at most total t / T by t;
-        "burst", in ceil(T / 16) plays after the first quarter.
-    size : float
-        The most that one reward is changed by, in (0, inf].
-    low, high : float
+    total
+        The budget C of a run, in units of a reward. At 0 rewards are bit-identical to a run without an adversary.
+    kind
+        What is done to a reward r, by at most cap = min(size, what is left of the budget). "lower_best": r - cap of the
+        best arm, not below `low`. "raise_worst": r + cap of the worst arm, not above `high`. "swap": r moves towards a
+        fresh reward of the arm whose mean has the mirrored rank. "empirical_best": as "lower_best", and no more than
+        brings the best arm's mean of delivered rewards down to the largest such mean of another arm, less `margin`.
+    strength
+        Whom the budget is charged for. "strong": the attack sees which arm is played and is charged what it does to
+        that arm's reward. "weak": it is decided for all arms before one is played, and is charged cap, the most that it
+        may do to any of them.
+    schedule
+        When: "early", from the first play; "late", in the second half; "uniform", at most total t / T by t; "burst", in
+        ceil(T / 16) plays after the first quarter.
+    size
+        The most that one reward is changed by.
+    low, high
         Rewards are not lowered below `low` or raised above `high`; low < high, infinite ends allowed. A reward that is
         already beyond its end stays. Give -inf and inf where rewards leave [0, 1].
-    margin : float
-        >= 0, for "empirical_best".
-    horizon : int, optional
+    margin
+        For "empirical_best".
+    horizon
         Plays T of a run. `sweep` and `simulate` fill it in. Only "early" does without.
 
     Returns
@@ -280,22 +295,15 @@ def budgeted(
     >>> float(run.diagnostics["corruption_spent"]) <= 12.5
     True
     """
-    choice("kind", kind, KINDS)
-    choice("strength", strength, ("strong", "weak"))
-    choice("schedule", schedule, SCHEDULES)
-    total = number("total", total, 0.0)
-    low, high = number("low", low, finite=False), number("high", high, finite=False)
     if low >= high:
         raise ValueError(f"low = {shown(low)} must be below high = {shown(high)}: no reward lies between them")
     start, stop, rate = 0, LAST_PLAY, math.inf
-    if horizon is not None:
-        horizon = integer("horizon", horizon, 1, LAST_PLAY - 1)
-    elif schedule != "early":
-        raise ValueError(
-            f"schedule = {schedule!r} needs horizon, the plays of a run: give it, or leave the factory uncalled, as in "
-            f"functools.partial(budgeted, total={total:g}, schedule={schedule!r}), and it is filled in"
-        )
-    else:
+    if horizon is None:
+        if schedule != "early":
+            raise ValueError(
+                f"schedule = {schedule!r} needs horizon, the plays of a run: give it, or leave the factory uncalled, "
+                f"as in functools.partial(budgeted, total={total:g}, schedule={schedule!r}), and it is filled in"
+            )
         horizon = LAST_PLAY
     if schedule == "late":
         start = horizon // 2
@@ -303,9 +311,6 @@ def budgeted(
         start = horizon // 4
         stop = start - (-horizon // 16)
     elif schedule == "uniform":
-        rate = total / horizon
-    params = Params(
-        total=total, size=number("size", size, 0.0, open_low=True, finite=False), low=low, high=high,
-        margin=number("margin", margin, 0.0), start=start, stop=stop, rate=rate,
-    )  # fmt: skip
+        rate = float(total / horizon)
+    params = Params(total=total, size=size, low=low, high=high, margin=margin, start=start, stop=stop, rate=rate)
     return Adversary(budgeted_attack(kind, strength), params, None, {})

@@ -8,23 +8,24 @@ Axes: [N] agents, [d] features.
 """
 
 from functools import cache
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
+from annotated_doc import Doc
 
+from jaxbandits.declared import Probability, Remedy, Share
 from jaxbandits.numerics import count, fixed_sum, matvec
 from jaxbandits.protocol import Adversary, Attack
 from jaxbandits.random import to_normal
 from jaxbandits.typing import Array, Bool, Scalar
-from jaxbandits.validation import choice, factory, number
+from jaxbandits.validation import factory
 
 Kind: TypeAlias = Literal[
     "sign_flip", "noise", "constant", "zero", "nonfinite", "alie", "inner_product", "target", "none"
 ]
-KINDS = ("sign_flip", "noise", "constant", "zero", "nonfinite", "alie", "inner_product", "target", "none")
 HALF = 0.5 + 1e-4  # in floor(corruption * N + 1/2), whichever way a product such as 0.35 * 10 was rounded
-MINORITY = "no server can tell a majority of attackers from honest agents"
+Minority = Annotated[Share, Remedy("no server can tell a majority of attackers from honest agents")]
 
 
 def attackers(corruption: Any, num_agents: int) -> Bool[Array, " N"]:
@@ -39,50 +40,53 @@ class Params(NamedTuple):
     prob: Any
 
 
+def fake(
+    kind: str, params: Params, draws: Any, when: Any, message: Any, honest: Bool[Array, " N"], view: Any
+) -> tuple[Any, Any]:
+    """What an attacker sends: gram [N, d, d] and vector [N, d], or shapes that broadcast to them."""
+    gram, vector = message.gram, message.vector
+    c, plays = params.scale, count(view.play).astype(gram.dtype)
+    dim = vector.shape[-1]
+    if kind == "sign_flip":
+        return gram, -c * vector
+    if kind == "noise":
+        # (G + G^T) / sqrt 2 in law, one normal for each pair of coordinates: symmetric to the last bit
+        row, column = np.indices((dim, dim), dtype=np.uint32)
+        pair = np.maximum(row, column) * np.uint32(dim) + np.minimum(row, column)
+        agent = np.arange(len(vector), dtype=np.uint32)[:, None, None] * np.uint32(dim * dim)
+        normal = to_normal(draws.child("gram").at(when, agent + pair), draws.dtype)
+        g = jnp.where(row == column, 2**0.5 * normal, normal)
+        return c * plays * g, c * plays * draws.child("vector").normal(when, vector.shape)
+    if kind == "constant":
+        return c * plays * jnp.eye(dim, dtype=gram.dtype), jnp.broadcast_to(-c * plays, (dim,))
+    if kind == "zero":
+        return jnp.zeros_like(gram), jnp.zeros_like(vector)
+    if kind == "nonfinite":
+        return jnp.full_like(gram, jnp.inf), jnp.full_like(vector, jnp.nan)
+
+    number_honest = jnp.maximum(count(honest), 1).astype(gram.dtype)
+
+    def average(x):  # [N, ...] -> [...]
+        theirs = jnp.where(honest.reshape(honest.shape + (1,) * (x.ndim - 1)), x, 0)
+        return fixed_sum(theirs, axis=0) / number_honest
+
+    mean_gram, mean_vector = average(gram), average(vector)
+    if kind == "alie":
+        spread = jnp.sqrt(average((vector - mean_vector[None]) ** 2))
+        return mean_gram, mean_vector - c * spread * jnp.sign(mean_vector)
+    if kind == "inner_product":
+        return mean_gram, -c * mean_vector
+    if view.truth.theta is None:
+        raise ValueError("byzantine(kind='target') needs an environment with a theta: choose another kind")
+    return mean_gram, matvec(mean_gram, -c * view.truth.theta)
+
+
 @cache
 def byzantine_attack(kind: str, part: str) -> Attack:
     """The attack's functions. Draws: prob, gram, vector, at the first play of a window."""
 
     def init(params, draws):
         return ()
-
-    def fake(params, draws, when, message, honest, view):
-        """What an attacker sends: gram [N, d, d] and vector [N, d], or shapes that broadcast to them."""
-        gram, vector = message.gram, message.vector
-        c, plays = params.scale, count(view.play).astype(gram.dtype)
-        dim = vector.shape[-1]
-        if kind == "sign_flip":
-            return gram, -c * vector
-        if kind == "noise":
-            # (G + G^T) / sqrt 2 in law, one normal for each pair of coordinates: symmetric to the last bit
-            row, column = np.indices((dim, dim), dtype=np.uint32)
-            pair = np.maximum(row, column) * np.uint32(dim) + np.minimum(row, column)
-            agent = np.arange(len(vector), dtype=np.uint32)[:, None, None] * np.uint32(dim * dim)
-            normal = to_normal(draws.child("gram").at(when, agent + pair), draws.dtype)
-            g = jnp.where(row == column, 2**0.5 * normal, normal)
-            return c * plays * g, c * plays * draws.child("vector").normal(when, vector.shape)
-        if kind == "constant":
-            return c * plays * jnp.eye(dim, dtype=gram.dtype), jnp.broadcast_to(-c * plays, (dim,))
-        if kind == "zero":
-            return jnp.zeros_like(gram), jnp.zeros_like(vector)
-        if kind == "nonfinite":
-            return jnp.full_like(gram, jnp.inf), jnp.full_like(vector, jnp.nan)
-
-        number_honest = jnp.maximum(count(honest), 1).astype(gram.dtype)
-
-        def average(x):  # [N, ...] -> [...]
-            theirs = jnp.where(honest.reshape(honest.shape + (1,) * (x.ndim - 1)), x, 0)
-            return fixed_sum(theirs, axis=0) / number_honest
-
-        mean_gram, mean_vector = average(gram), average(vector)
-        if kind == "alie":
-            spread = jnp.sqrt(average((vector - mean_vector[None]) ** 2))
-            return mean_gram, mean_vector - c * spread * jnp.sign(mean_vector)
-        if kind == "inner_product":
-            return mean_gram, -c * mean_vector
-        if view.truth.theta is None:
-            raise ValueError("byzantine(kind='target') needs an environment with a theta: choose another kind")
-        return mean_gram, matvec(mean_gram, -c * view.truth.theta)
 
     def corrupt(params, state, draws, t, payload, view):
         if not {"gram", "vector"} <= set(getattr(payload, "_fields", ())):
@@ -95,7 +99,7 @@ def byzantine_attack(kind: str, part: str) -> Attack:
         if kind == "none":
             return payload, jnp.zeros(agents, bool), state
         hit = attackers(params.corruption, agents) & (draws.child("prob").uniform(when, (agents,)) < params.prob)
-        gram, vector = fake(params, draws, when, payload, ~hit, view)
+        gram, vector = fake(kind, params, draws, when, payload, ~hit, view)
         if part != "vector":
             payload = payload._replace(gram=jnp.where(hit[:, None, None], gram, payload.gram))
         if part != "matrix":
@@ -108,10 +112,10 @@ def byzantine_attack(kind: str, part: str) -> Attack:
 @factory
 def byzantine(
     *,
-    corruption: Scalar = 0.2,
+    corruption: Minority = 0.2,
     kind: Kind = "target",
-    scale: Scalar = 1.0,
-    prob: Scalar = 1.0,
+    scale: Annotated[Scalar, Doc("c, any finite number.")] = 1.0,
+    prob: Probability = 1.0,
     part: Literal["both", "matrix", "vector"] = "both",
 ) -> Adversary:
     """Some agents replace the message (U, u) that they send; used as `message_adversary`.
@@ -120,19 +124,17 @@ def byzantine(
 
     Parameters
     ----------
-    corruption : float
-        The share of attackers, in [0, 1/2).
-    kind : str
-        What they send [static]. With c = scale, L the plays of the window, bars for honest averages, s_u for
-        the honest standard deviation, and g, G normal: "sign_flip": (U, -c u); "noise": (c L (G + G^T) / sqrt
-        2, c L g); "constant": (c L I, -c L 1); "zero"; "nonfinite": inf and NaN; "alie": (Ubar, ubar - c s_u
-        sign(ubar)); "inner_product": (Ubar, -c ubar); "target": (Ubar, -c Ubar theta); "none": no attack.
-    scale : float
-        c, any finite number.
-    prob : float
-        The chance in [0, 1] that an attacker attacks in a window, drawn for each window and agent.
-    part : {"both", "matrix", "vector"}
-        What is replaced, the other part staying honest [static].
+    corruption
+        The share of attackers.
+    kind
+        What they send. With c = scale, L the plays of the window, bars for honest averages, s_u for the honest standard
+        deviation, and g, G normal: "sign_flip": (U, -c u); "noise": (c L (G + G^T) / sqrt 2, c L g); "constant": (c L
+        I, -c L 1); "zero"; "nonfinite": inf and NaN; "alie": (Ubar, ubar - c s_u sign(ubar)); "inner_product": (Ubar,
+        -c ubar); "target": (Ubar, -c Ubar theta); "none": no attack.
+    prob
+        The chance that an attacker attacks in a window, drawn for each window and agent.
+    part
+        What is replaced, the other part staying honest.
 
     Returns
     -------
@@ -158,13 +160,6 @@ def byzantine(
     >>> jb.adversaries.byzantine(corruption=0.3, kind="alie", scale=1.5).config["kind"]
     'alie'
     """
-    choice("kind", kind, KINDS)
-    choice("part", part, ("both", "matrix", "vector"))
     if kind == "sign_flip" and part == "matrix":
         raise ValueError("part = 'matrix' changes nothing with kind='sign_flip': use 'both' or 'vector'")
-    params = Params(
-        number("corruption", corruption, 0.0, 0.5, open_high=True, remedy=MINORITY),
-        number("scale", scale),
-        number("prob", prob, 0.0, 1.0),
-    )
-    return Adversary(byzantine_attack(kind, part), params, None, {})
+    return Adversary(byzantine_attack(kind, part), Params(corruption, scale, prob), None, {})

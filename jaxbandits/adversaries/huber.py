@@ -8,25 +8,25 @@ Axes: [P] plays of a window, [A] arms, [N] agents, [K] arms of an instance, [V] 
 """
 
 import math
+from collections.abc import Callable
 from functools import cache
 from numbers import Real
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import Ge
 from jax import lax, tree
 
+from jaxbandits.declared import LATER, NonNegative, Probability
 from jaxbandits.numerics import UNROLL, argmax, count, fixed_sum, pick
 from jaxbandits.protocol import Adversary, Attack, Loss, Moments, Report
 from jaxbandits.typing import Array, Float, Int, Scalar
-from jaxbandits.validation import choice, factory, integer, number, shown
+from jaxbandits.validation import factory, number, shown
 
 Kind: TypeAlias = Literal[
     "fixed", "swapped", "gaussian", "cauchy", "sign_flip", "random_sign", "target", "subthreshold", "burst", "in_range"
 ]
-KINDS = (
-    "fixed", "swapped", "gaussian", "cauchy", "sign_flip", "random_sign", "target", "subthreshold", "burst", "in_range",
-)  # fmt: skip
 # what value=None means; otherwise 0
 VALUES = {
     "fixed": 10.0,
@@ -85,79 +85,113 @@ def below_threshold(state: Any, share: Float[Array, ""]) -> Float[Array, ""]:
     return jnp.sqrt(jnp.maximum(state.threshold - state.mean_square, 0) / jnp.maximum(share, 1e-6))
 
 
+def most_misleading(params: Params, draws: Any, arm: Any, view: Any) -> Array:
+    """Of some honest reports about a low reward of the best arm, or a high one of another, the lowest or highest.
+
+    A loss is the other way round.
+    """
+    if view.encode is None:
+        raise ValueError("huber(kind='in_range') sends reports: use it as message_adversary")
+    if view.truth.means is None:
+        raise ValueError("huber(kind='in_range') needs an environment with arm means: choose another kind")
+    best = argmax(view.truth.means)
+    pretended = jnp.where(view.action == best, -1, 1).astype(draws.dtype) * jnp.abs(params.value)
+    sent = [view.encode(draws.child(f"choice{i}"), pretended.astype(draws.dtype)) for i in range(CHOICES)]
+    values = jnp.stack([told.value if isinstance(told, Report) else tree.leaves(told)[0] for told in sent])
+    best = best if best.shape in ((), arm.shape) else best[0]
+    lowest = (arm == best) != isinstance(sent[0], Loss)
+    return jnp.where(lowest, jnp.min(values, axis=0), jnp.max(values, axis=0))
+
+
+def swapped(x: Array, arm: Any, view: Any, loss: bool) -> Array:
+    """Fresh rewards of the arms of mirrored rank, or losses."""
+    # as many rewards as plays are drawn; a report that stands for several plays takes the first one's
+    means = jnp.broadcast_to(view.truth.means, (*view.action.shape, view.truth.means.shape[-1]))
+    fresh = view.sample(mirrored(means, view.action)).astype(x.dtype)
+    if arm is view.action:
+        return fresh
+    if loss:
+        return fixed_sum(jnp.where(view.play, 1 - fresh, 0))
+    if x.ndim == fresh.ndim == 1:
+        return fresh[jnp.argmax(view.action[None] == arm[:, None], axis=-1)]
+    return fresh[0]
+
+
+def blind_values(kind: str, params: Params, draw: Callable[..., Array], x: Array) -> Array:
+    """What replaces x, for the kinds that read nothing else; draw: as `_per`."""
+    value = jnp.asarray(params.value, x.dtype)
+    if kind == "sign_flip":
+        return -value * x
+    if kind == "random_sign":
+        return jnp.where(draw(("value", "uniform")) < 0.5, -value, value)
+    if kind == "gaussian":
+        return value + params.scale * draw(("value", "normal"))
+    if kind == "cauchy":
+        return value + params.scale * jnp.tan(math.pi * (draw(("value", "uniform")) - 0.5))
+    return jnp.broadcast_to(value, x.shape)
+
+
+def aimed_values(kind: str, params: Params, x: Array, arm: Any, view: Any, loss: bool) -> Array:
+    """What replaces the rewards, reports or losses x of an arm, for the kinds that look at the arm."""
+    if view.truth.means is None:
+        raise ValueError(f"huber(kind={kind!r}) needs an environment with arm means: choose another kind")
+    if kind == "swapped":
+        return swapped(x, arm, view, loss)
+    value = jnp.asarray(params.value, x.dtype)
+    if kind == "subthreshold":
+        value = value * below_threshold(view.state, jnp.asarray(params.corruption, x.dtype))
+    best = argmax(view.truth.means)
+    best = best if best.shape in ((), arm.shape) else best[0]  # means that change with the play, one report
+    worse = jnp.where((arm == best) != loss, -1, 1).astype(x.dtype)  # a good arm is made worse
+    return worse * jnp.abs(value)
+
+
+def entries(kind: str, params: Params, draws: Any, t: Any, payload: Any, view: Any) -> Any:
+    """A message of several numbers: where it is hit each of them is replaced."""
+    if kind not in BLIND:
+        raise ValueError(
+            f"huber(kind={kind!r}) replaces one number for a play, and {type(payload).__name__} holds several: "
+            f"choose one of {', '.join(map(repr, BLIND))}"
+        )
+    hit = (draws.child("hit").uniform(t[0]) < params.corruption) & jnp.any(view.play)
+
+    def replaced(number, x):
+        if not jnp.issubdtype(x.dtype, jnp.floating):
+            return x
+        draw = _per(draws.child(f"entry{number}"), t, x.shape, by_play=False)
+        return jnp.where(hit, blind_values(kind, params, draw, x), x)
+
+    leaves, structure = tree.flatten(payload)
+    return tree.unflatten(structure, [replaced(i, x) for i, x in enumerate(leaves)])
+
+
+def point_law(kind: str, params: Params, values: Array, probabilities: Array, truth: Any) -> tuple[Array, Array]:
+    """Rewards' values [V] and the arms' probabilities [K, V] with the point masses that a kind of POINTS adds."""
+    share, value = jnp.asarray(params.corruption, values.dtype), jnp.asarray(params.value, values.dtype)
+    arms = probabilities.shape[0]
+    clean = (1 - share) * probabilities
+    if kind == "swapped":
+        other = mirrored(jnp.broadcast_to(truth.means, (arms, arms)), jnp.arange(arms, dtype=jnp.int32))
+        return values, clean + share * probabilities[other]
+    if kind == "sign_flip":
+        return jnp.concatenate([values, -value * values]), jnp.concatenate([clean, share * probabilities], axis=-1)
+    if kind == "fixed":
+        added, weights = value[None], jnp.full((arms, 1), share)
+    else:
+        added = jnp.stack([-jnp.abs(value), jnp.abs(value)])
+        weights = jnp.full((arms, 2), share / 2)
+        if kind == "target":
+            best = jnp.arange(arms, dtype=jnp.int32) == argmax(truth.means)
+            weights = share * jnp.stack([best, ~best], axis=-1).astype(values.dtype)
+    return jnp.concatenate([values, added]), jnp.concatenate([clean, weights], axis=-1)
+
+
 @cache
 def huber_attack(kind: str) -> Attack:
     """The attack's functions. Draws: hit and value, one of each for every reward or report."""
 
     def init(params, draws):
         return ()
-
-    def most_misleading(params, draws, arm, view):
-        """Of some honest reports about a low reward of the best arm, or a high one of another, the lowest or highest.
-
-        A loss is the other way round.
-        """
-        if view.encode is None:
-            raise ValueError("huber(kind='in_range') sends reports: use it as message_adversary")
-        if view.truth.means is None:
-            raise ValueError("huber(kind='in_range') needs an environment with arm means: choose another kind")
-        best = argmax(view.truth.means)
-        pretended = jnp.where(view.action == best, -1, 1).astype(draws.dtype) * jnp.abs(params.value)
-        sent = [view.encode(draws.child(f"choice{i}"), pretended.astype(draws.dtype)) for i in range(CHOICES)]
-        values = jnp.stack([told.value if isinstance(told, Report) else tree.leaves(told)[0] for told in sent])
-        best = best if best.shape in ((), arm.shape) else best[0]
-        lowest = (arm == best) != isinstance(sent[0], Loss)
-        return jnp.where(lowest, jnp.min(values, axis=0), jnp.max(values, axis=0))
-
-    def bad_values(params, draw, x, arm, view, loss=False):
-        value = jnp.asarray(params.value, x.dtype)
-        if kind in ("fixed", "burst"):
-            return jnp.broadcast_to(value, x.shape)
-        if kind == "sign_flip":
-            return -value * x
-        if kind == "random_sign":
-            return jnp.where(draw(("value", "uniform")) < 0.5, -value, value)
-        if kind == "gaussian":
-            return value + params.scale * draw(("value", "normal"))
-        if kind == "cauchy":
-            return value + params.scale * jnp.tan(math.pi * (draw(("value", "uniform")) - 0.5))
-        if view.truth.means is None:
-            raise ValueError(f"huber(kind={kind!r}) needs an environment with arm means: choose another kind")
-        if kind == "subthreshold":
-            value = value * below_threshold(view.state, jnp.asarray(params.corruption, x.dtype))
-        if kind in ("target", "subthreshold"):
-            best = argmax(view.truth.means)
-            best = best if best.shape in ((), arm.shape) else best[0]  # means that change with the play, one report
-            worse = jnp.where((arm == best) != loss, -1, 1).astype(x.dtype)  # a good arm is made worse
-            return worse * jnp.abs(value)
-        # as many rewards as plays are drawn; a report that stands for several plays takes the first one's
-        means = jnp.broadcast_to(view.truth.means, (*view.action.shape, view.truth.means.shape[-1]))
-        fresh = view.sample(mirrored(means, view.action)).astype(x.dtype)
-        if arm is view.action:
-            return fresh
-        if loss:
-            return fixed_sum(jnp.where(view.play, 1 - fresh, 0))
-        if x.ndim == fresh.ndim == 1:
-            return fresh[jnp.argmax(view.action[None] == arm[:, None], axis=-1)]
-        return fresh[0]
-
-    def entries(params, draws, t, payload, view):
-        """A message of several numbers: where it is hit each of them is replaced."""
-        if kind not in BLIND:
-            raise ValueError(
-                f"huber(kind={kind!r}) replaces one number for a play, and {type(payload).__name__} holds several: "
-                f"choose one of {', '.join(map(repr, BLIND))}"
-            )
-        hit = (draws.child("hit").uniform(t[0]) < params.corruption) & jnp.any(view.play)
-
-        def replaced(number, x):
-            if not jnp.issubdtype(x.dtype, jnp.floating):
-                return x
-            draw = _per(draws.child(f"entry{number}"), t, x.shape, by_play=False)
-            return jnp.where(hit, bad_values(params, draw, x, None, view), x)
-
-        leaves, structure = tree.flatten(payload)
-        return tree.unflatten(structure, [replaced(i, x) for i, x in enumerate(leaves)])
 
     def corrupt(params, state, draws, t, payload, view):
         loss = isinstance(payload, Loss)
@@ -171,7 +205,7 @@ def huber_attack(kind: str) -> Attack:
         elif isinstance(payload, Moments):
             raise ValueError("huber corrupts rewards or reports, not Moments, the sums of agents: use byzantine")
         else:
-            return entries(params, draws, t, payload, view), False, state
+            return entries(kind, params, draws, t, payload, view), False, state
         # Reports that stand for several plays may be as many as the window's plays: those of one play carry its own
         # action.
         draw = _per(draws, t, x.shape, not isinstance(payload, Report) or payload.arm is view.action)
@@ -185,32 +219,17 @@ def huber_attack(kind: str) -> Attack:
             hit = hit & (view.state.batch + 1 == jnp.asarray(params.batch).astype(jnp.int32))
         if kind == "in_range":
             bad = most_misleading(params, draws, arm, view)
+        elif kind in (*BLIND, "burst"):
+            bad = blind_values(kind, params, draw, x)
         else:
-            bad = bad_values(params, draw, x, arm, view, loss)
+            bad = aimed_values(kind, params, x, arm, view, loss)
         x = jnp.where(hit, bad, x)
         if loss:
             return payload._replace(total=x), False, state
         return (payload._replace(value=x) if isinstance(payload, Report) else x), False, state
 
     def law(params, values, probabilities, truth):
-        """A point mass joins the values; kinds that spread it over a continuum have none."""
-        share, value = jnp.asarray(params.corruption, values.dtype), jnp.asarray(params.value, values.dtype)
-        arms = probabilities.shape[0]
-        clean = (1 - share) * probabilities
-        if kind == "swapped":
-            other = mirrored(jnp.broadcast_to(truth.means, (arms, arms)), jnp.arange(arms, dtype=jnp.int32))
-            return values, clean + share * probabilities[other]
-        if kind == "sign_flip":
-            return jnp.concatenate([values, -value * values]), jnp.concatenate([clean, share * probabilities], axis=-1)
-        if kind == "fixed":
-            added, weights = value[None], jnp.full((arms, 1), share)
-        else:
-            added = jnp.stack([-jnp.abs(value), jnp.abs(value)])
-            weights = jnp.full((arms, 2), share / 2)
-            if kind == "target":
-                best = jnp.arange(arms, dtype=jnp.int32) == argmax(truth.means)
-                weights = share * jnp.stack([best, ~best], axis=-1).astype(values.dtype)
-        return jnp.concatenate([values, added]), jnp.concatenate([clean, weights], axis=-1)
+        return point_law(kind, params, values, probabilities, truth)
 
     return Attack(init, corrupt, law if kind in POINTS else None)
 
@@ -218,11 +237,11 @@ def huber_attack(kind: str) -> Attack:
 @factory
 def huber(
     *,
-    corruption: Scalar = 0.1,
+    corruption: Probability = 0.1,
     kind: Kind = "fixed",
-    value: Scalar | str | None = None,
-    scale: Scalar = 1.0,
-    batch: int = 1,
+    value: Annotated[Scalar | str, LATER] | None = None,
+    scale: NonNegative = 1.0,
+    batch: Annotated[int, Ge(1)] = 1,
 ) -> Adversary:
     """Replace each reward (as `reward_adversary`) or report (as `message_adversary`) with probability `corruption`.
 
@@ -230,23 +249,23 @@ def huber(
 
     Parameters
     ----------
-    corruption : float
-        In [0, 1]. At 0 rewards are bit-identical to a run without an adversary.
-    kind : str
-        What a reward r is replaced by [static], with v = value. "fixed": v. "swapped": a fresh reward of the
-        arm whose mean has the mirrored rank (as it is, without a client's noise, where it replaces a report).
-        "gaussian": N(v, scale^2). "cauchy": v + scale * Cauchy. "sign_flip": -v * r. "random_sign": v or -v.
-        "target": minus `|v|` on the best arm, `|v|` on the others. "subthreshold": as "target" with `|v|` = value
-        sqrt((4 n lambda - rho^2) / corruption), just under what the filter of `robust_elimination` notices, read from
-        the learner's state. "burst": as "fixed", in one batch of the learner only. "in_range": the report, of 16
-        that an honest client could have sent about a reward -`|v|` (best arm) or `|v|` (others), that misleads most;
-        message adversary only. A loss, 1 - reward, is raised for the best arm where a reward would be lowered.
-    value : float or {"inf", "-inf", "nan"}, optional
-        v. None: 10 for "fixed", "random_sign", "target" and "burst", 1 for "sign_flip" and "in_range",
-        0.99 for "subthreshold", else 0.
-    scale : float
-        >= 0, for "gaussian" and "cauchy".
-    batch : int
+    corruption
+        At 0 rewards are bit-identical to a run without an adversary.
+    kind
+        What a reward r is replaced by, with v = value. "fixed": v. "swapped": a fresh reward of the arm whose mean has
+        the mirrored rank (as it is, without a client's noise, where it replaces a report). "gaussian": N(v, scale^2).
+        "cauchy": v + scale * Cauchy. "sign_flip": -v * r. "random_sign": v or -v. "target": minus `|v|` on the best
+        arm, `|v|` on the others. "subthreshold": as "target" with `|v|` = value sqrt((4 n lambda - rho^2) /
+        corruption), just under what the filter of `robust_elimination` notices, read from the learner's state. "burst":
+        as "fixed", in one batch of the learner only. "in_range": the report, of 16 that an honest client could have
+        sent about a reward -`|v|` (best arm) or `|v|` (others), that misleads most; message adversary only. A loss, 1 -
+        reward, is raised for the best arm where a reward would be lowered.
+    value : float or {"inf", "-inf", "nan"}
+        v. None: 10 for "fixed", "random_sign", "target" and "burst", 1 for "sign_flip" and "in_range", 0.99 for
+        "subthreshold", else 0.
+    scale
+        For "gaussian" and "cauchy".
+    batch
         The batch that "burst" hits, the learner's first being 1.
 
     Returns
@@ -277,8 +296,6 @@ def huber(
     >>> jb.adversaries.huber(corruption=0.05, value="inf").params.value
     inf
     """
-    choice("kind", kind, KINDS)
-    batch = integer("batch", batch, 1)
     if batch != 1 and kind != "burst":
         raise ValueError(f"batch = {batch!r} needs kind='burst', not {kind!r}: no other kind waits for a batch")
     if value is None:
@@ -289,5 +306,4 @@ def huber(
         value = float(value)
     elif not (isinstance(value, Real) and math.isnan(value)):
         value = number("value", value, finite=False)
-    params = Params(number("corruption", corruption, 0.0, 1.0), value, number("scale", scale, 0.0), batch)
-    return Adversary(huber_attack(kind), params, None, {})
+    return Adversary(huber_attack(kind), Params(corruption, value, scale, batch), None, {})

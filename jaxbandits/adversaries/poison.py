@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxbandits.adversaries.byzantine import MINORITY, attackers
+from jaxbandits.adversaries.byzantine import Minority, attackers
+from jaxbandits.declared import Probability
 from jaxbandits.numerics import pick, rounded
 from jaxbandits.protocol import Adversary, Attack
-from jaxbandits.typing import Scalar
-from jaxbandits.validation import factory, number
+from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
@@ -47,7 +47,7 @@ def poison_attack() -> Attack:
 
 
 @factory
-def poison(*, corruption: Scalar = 0.2, prob: Scalar = 1.0) -> Adversary:
+def poison(*, corruption: Minority = 0.2, prob: Probability = 1.0) -> Adversary:
     """Some agents get rewards of the instance -theta; used as `reward_adversary`.
 
     The attacked agents are the floor(corruption * N + 1/2) lowest-numbered ones. For environments of several agents
@@ -55,20 +55,15 @@ def poison(*, corruption: Scalar = 0.2, prob: Scalar = 1.0) -> Adversary:
 
     Parameters
     ----------
-    corruption : float
-        The share of attacked agents, in [0, 1/2).
-    prob : float
-        The chance in [0, 1] of being attacked, drawn for each play and agent.
+    corruption
+        The share of attacked agents.
+    prob
+        The chance of being attacked, drawn for each play and agent.
 
     Returns
     -------
     Adversary
         Exactly the attacked pairs of play and agent are left out of the regret.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
 
     Notes
     -----
@@ -85,7 +80,4 @@ def poison(*, corruption: Scalar = 0.2, prob: Scalar = 1.0) -> Adversary:
     >>> jb.adversaries.poison(corruption=0.3, prob=0.5).params.prob
     0.5
     """
-    params = Params(
-        number("corruption", corruption, 0.0, 0.5, open_high=True, remedy=MINORITY), number("prob", prob, 0.0, 1.0)
-    )
-    return Adversary(poison_attack(), params, None, {})
+    return Adversary(poison_attack(), Params(corruption, prob), None, {})

@@ -44,11 +44,11 @@ from .robust.prm_thompson import prm_thompson as prm_thompson
 from .robust.prm_ucb import prm_ucb as prm_ucb
 from .robust.robust_ucb import robust_ucb as robust_ucb
 from .stochastic.adac_ucb import adac_ucb as adac_ucb
-from .stochastic.adap_kl_ucb import adap_kl_ucb as adap_kl_ucb
+from .stochastic.adap_ucb import adap_kl_ucb as adap_kl_ucb
 from .stochastic.adap_ucb import adap_ucb as adap_ucb
 from .stochastic.barbar import barbar as barbar
 from .stochastic.dist_elimination import dist_elimination as dist_elimination
-from .stochastic.dp_imed import dp_imed as dp_imed
+from .stochastic.dp_klucb import dp_imed as dp_imed
 from .stochastic.dp_klucb import dp_klucb as dp_klucb
 from .stochastic.dp_se import dp_se as dp_se
 from .stochastic.dp_ts_ucb import dp_ts_ucb as dp_ts_ucb

@@ -3,16 +3,18 @@
 import math
 from collections.abc import Callable
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import Ge, Le
 
+from jaxbandits.declared import Axes, NonNegative
 from jaxbandits.environments import moments
 from jaxbandits.numerics import rounded
 from jaxbandits.protocol import Environment, Score, Truth, World
 from jaxbandits.typing import Array, Scalar, Vector
-from jaxbandits.validation import array, factory, number
+from jaxbandits.validation import factory
 
 
 class ArmsParams(NamedTuple):
@@ -69,7 +71,7 @@ def make_arms(
     return Environment(arms_world(len(means), sample, law), ArmsParams(means, scale), facts, None, {})
 
 
-def noisy_range(means: np.ndarray, scale: float) -> tuple[float, float]:
+def noisy_range(means: np.ndarray, scale: Scalar) -> tuple[float, float]:
     """(low, high) of rewards with these means and noise of this scale that nothing bounds."""
     return (-math.inf, math.inf) if scale > 0 else (float(means.min()), float(means.max()))
 
@@ -89,23 +91,18 @@ def _gaussian(params, draws, t, action):
 
 
 @factory
-def bernoulli_arms(*, means: Vector) -> Environment:
+def bernoulli_arms(*, means: Annotated[Vector, Axes(1), Ge(0), Le(1)]) -> Environment:
     """Arms that pay 1 with a fixed probability and 0 otherwise.
 
     Parameters
     ----------
     means : array_like of shape (K,)
-        Each arm's probability of paying 1, in [0, 1]; at least two arms.
+        Each arm's probability of paying 1; at least two arms.
 
     Returns
     -------
     Environment
         ``facts["moment"](order, central=False)`` gives the exact moments of all arms [K].
-
-    Raises
-    ------
-    ValueError
-        For an argument outside its range.
 
     References
     ----------
@@ -117,31 +114,26 @@ def bernoulli_arms(*, means: Vector) -> Environment:
     >>> jb.environments.bernoulli_arms(means=[0.2, 0.8]).facts["num_arms"]
     2
     """
-    means = array("means", means, 1, 0.0, 1.0)
+    means = np.asarray(means)
     made = make_arms(means, _bernoulli, partial(moments.bernoulli, means), (0.0, 1.0), law=_bernoulli_law)
     return made._replace(facts=made.facts | {"coins": means})
 
 
 @factory
-def gaussian_arms(*, means: Vector, scale: Scalar = 1.0) -> Environment:
+def gaussian_arms(*, means: Annotated[Vector, Axes(1)], scale: NonNegative = 1.0) -> Environment:
     """Arms that pay a normal variable around a fixed mean.
 
     Parameters
     ----------
     means : array_like of shape (K,)
         Each arm's mean reward; at least two arms.
-    scale : float
-        Standard deviation of a reward, at least 0, the same for all arms.
+    scale
+        Standard deviation of a reward, the same for all arms.
 
     Returns
     -------
     Environment
         ``facts["moment"](order, central=False)`` gives the exact moments of all arms [K].
-
-    Raises
-    ------
-    ValueError
-        For an argument outside its range.
 
     Examples
     --------
@@ -149,5 +141,5 @@ def gaussian_arms(*, means: Vector, scale: Scalar = 1.0) -> Environment:
     >>> jb.environments.gaussian_arms(means=[0.0, 1.0], scale=2.0).facts["moment"](2).round(6).tolist()
     [4.0, 5.0]
     """
-    means, scale = array("means", means, 1), number("scale", scale, 0.0)
+    means = np.asarray(means)
     return make_arms(means, _gaussian, partial(moments.gaussian, means, scale), noisy_range(means, scale), scale)

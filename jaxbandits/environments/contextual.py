@@ -7,18 +7,20 @@ Axes: [P] plays of a window, [A] arms, [d] features.
 import math
 from collections.abc import Sequence
 from functools import cache, partial
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, Unpack
 
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import Ge
 
+from jaxbandits.declared import STATIC, NumArms, Probability
 from jaxbandits.environments import noise as laws
 from jaxbandits.environments._sphere import direction, gaussian
 from jaxbandits.numerics import materialize, materialize_all, pick, rounded
 from jaxbandits.protocol import Environment, Score, Truth, World
 from jaxbandits.random import Draws
-from jaxbandits.typing import Array, Float, Int, Scalar
-from jaxbandits.validation import choice, factory, integer, number
+from jaxbandits.typing import Array, Float, Int
+from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
@@ -159,16 +161,14 @@ def contextual_world(
 @factory
 def contextual_linear(
     *,
-    num_arms: int,
-    dim: int,
+    num_arms: NumArms,
+    dim: Annotated[int, Ge(2), STATIC],
     reward: Literal["bernoulli", "gaussian", "student", "pareto", "lognormal"] = "bernoulli",
     contexts: Literal["redraw", "fixed"] = "redraw",
     features: Literal["unit", "reference", "gaussian"] = "unit",
-    noise_scale: Scalar = 0.5,
-    spread: Scalar = 1.0,
-    df: Scalar = 3.0,
-    shape: Scalar = 3.5,
-    sigma: Scalar = 1.0,
+    noise_scale: laws.NoiseScale = 0.5,
+    spread: Annotated[Probability, STATIC] = 1.0,
+    **tails: Unpack[laws.Tails],
 ) -> Environment:
     """Every play shows a feature vector for each arm; mean rewards are inner products with an unknown theta.
 
@@ -177,37 +177,26 @@ def contextual_linear(
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms, at least 2 [static].
-    dim : int
-        Number of features, at least 2 [static].
-    reward : {"bernoulli", "gaussian", "student", "pareto", "lognormal"}
-        The law of a reward [static]: 0 or 1, or the mean plus noise of mean 0, which is Gaussian or has heavy tails.
-        "student": noise_scale t, with Student's t. "pareto", "lognormal": noise_scale (X - 1), with X of mean 1.
-    contexts : {"redraw", "fixed"}
-        Whether arms are fresh at every play or drawn once per trial [static].
-    features : {"unit", "reference", "gaussian"}
-        How arms and theta are drawn [static]. "unit": both are (u, 1) / sqrt 2, of norm 1. "reference", as in the
-        published code: arms (u, 1), of which the first dim are e_i + e_dim (i < dim) and e_dim, and theta = (u, 1) /
-        2; their norms are sqrt 2 and 1 / sqrt 2, and num_arms must be at least dim. "gaussian": as "unit", with arms
-        (z, 1) / sqrt 2, where z has dim - 1 independent normal components of variance 1 / (4 (dim - 1)) and is
-        scaled down to norm 1 where it is longer (0.3% of arms at dim = 5).
-    noise_scale : float
-        Multiplies the noise, at least 0; not used by "bernoulli". It is the standard deviation of "gaussian" rewards,
-        and the mean that Pareto and log-normal noise had before it was centred. The variance is noise_scale^2 times
-        df / (df - 2) for "student" with df > 2, 1 / (shape (shape - 2)) for "pareto" with shape > 2, exp(sigma^2) - 1
-        for "lognormal".
-    spread : float
-        How far apart the arms of a play are, in [0, 1]. At 1 they are independent, at 0 they are all alike. In between
-        arm a has the direction of spread * u_a + (1 - spread) * u_0 in the place of u_a, where u_0 is drawn once a play
-        for all arms ("gaussian": that sum of z_a and z_0, scaled to the variance of either). The first dim arms of
-        "reference" stay as they are.
-    df : float
-        Degrees of freedom of "student", above 1. Moments of order df and above are infinite.
-    shape : float
-        Exponent of the upper tail of "pareto", above 1. Moments of order `shape` and above are infinite.
-    sigma : float
-        Standard deviation of the logarithm in "lognormal", in [0, 5]. All moments are finite.
+    num_arms
+        Number of arms.
+    dim
+        Number of features.
+    reward
+        The law of a reward: 0 or 1, or the mean plus noise of mean 0, which is Gaussian or has heavy tails. "student":
+        noise_scale t, with Student's t. "pareto", "lognormal": noise_scale (X - 1), with X of mean 1.
+    contexts
+        Whether arms are fresh at every play or drawn once per trial.
+    features
+        How arms and theta are drawn. "unit": both are (u, 1) / sqrt 2, of norm 1. "reference", as in the published
+        code: arms (u, 1), of which the first dim are e_i + e_dim (i < dim) and e_dim, and theta = (u, 1) / 2; their
+        norms are sqrt 2 and 1 / sqrt 2, and num_arms must be at least dim. "gaussian": as "unit", with arms (z, 1) /
+        sqrt 2, where z has dim - 1 independent normal components of variance 1 / (4 (dim - 1)) and is scaled down to
+        norm 1 where it is longer (0.3% of arms at dim = 5).
+    spread
+        How far apart the arms of a play are. At 1 they are independent, which is a program of its own; at 0 they are
+        all alike. In between arm a has the direction of spread * u_a + (1 - spread) * u_0 in the place of u_a, where
+        u_0 is drawn once a play for all arms ("gaussian": that sum of z_a and z_0, scaled to the variance of either).
+        The first dim arms of "reference" stay as they are.
 
     Returns
     -------
@@ -215,11 +204,6 @@ def contextual_linear(
         The context of a play is [num_arms, dim]. Facts: `num_arms`, `dim`, `feature_norm` (the largest norm),
         `contexts` and `reward_range`; but for "bernoulli" ``noise_moment(order)``: E|noise|^order, inf where it does
         not exist.
-
-    Raises
-    ------
-    ValueError
-        For an argument outside its range.
 
     Notes
     -----
@@ -239,18 +223,13 @@ def contextual_linear(
     >>> jb.environments.contextual_linear(num_arms=100, dim=5).facts["feature_norm"]
     1.0
     """
-    num_arms, dim = integer("num_arms", num_arms, 2), integer("dim", dim, 2)
-    choice("reward", reward, ("bernoulli", "gaussian", *laws.HEAVY))
-    choice("contexts", contexts, ("redraw", "fixed"))
-    choice("features", features, ("unit", "reference", "gaussian"))
     if features == "reference" and num_arms < dim:
         raise ValueError(
             f"num_arms = {num_arms} must be at least dim = {dim} with features='reference': "
             "its first dim arms are fixed"
         )
-    numbers, arguments = laws.numbers_of(reward, noise_scale, df, shape, sigma)
-    params: Params | SpreadParams = Params(numbers)
-    spread = number("spread", spread, 0.0, 1.0)
+    arguments: dict[str, Any] = {"noise_scale": noise_scale, **tails}
+    numbers = laws.numbers_of(reward, arguments)
     facts: dict[str, Any] = {
         "num_arms": num_arms,
         "dim": dim,
@@ -262,6 +241,6 @@ def contextual_linear(
         facts["reward_range"] = laws.reward_range(reward, 0.0, 1.0, arguments)
         facts["noise_moment"] = partial(laws.noise_moment, reward, arguments)
     world = contextual_world(num_arms, dim, reward, contexts, features, spread == 1)
-    if spread < 1:  # independent arms have a program of their own, which draws nothing common and is faster
-        params = SpreadParams(params.noise_scale, spread)
+    # independent arms have a program of their own, which draws nothing common and is faster
+    params = SpreadParams(numbers, spread) if spread < 1 else Params(numbers)
     return Environment(world, params, facts, None, {}, version=2)

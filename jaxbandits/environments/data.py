@@ -4,12 +4,13 @@ import math
 import warnings
 from collections.abc import Sequence
 from functools import cache, lru_cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandits.declared import LATER, STATIC
 from jaxbandits.environments.rows import INTEGER, features_of, few, labels_of
 from jaxbandits.environments.rows import read_labelled as read_labelled
 from jaxbandits.environments.rows import read_losses as read_losses
@@ -118,7 +119,10 @@ def classification_world(n: int, num_arms: int, per_arm: int) -> World:
 
 @factory
 def classification(
-    *, features: "Matrix | pd.DataFrame", labels: "Vector | Sequence[str] | pd.Series[Any]", dim: int | None = None
+    *,
+    features: "Matrix | pd.DataFrame",
+    labels: "Vector | Sequence[str] | pd.Series[Any]",
+    dim: Annotated[int, STATIC, LATER] | None = None,
 ) -> Environment:
     """A classification problem as a bandit: a play shows a row of data, and the arm that is its label pays 1.
 
@@ -132,8 +136,8 @@ def classification(
         The class of each row, of at least two classes. Integers 0..K-1 are the arms. Other integers of any size, text,
         booleans and categories become the arms 0..K-1 in sorted order; the sweep's `pulls` name them. Text stays text
         without the blanks around it: "10" comes before "9", and "nan" is a name.
-    dim : int, optional
-        Number of features of a context, a multiple of K and at most p K. Default: K min(p, 4).
+    dim
+        Number of features of a context, a multiple of K and at most p K. The default: K min(p, 4).
 
     Returns
     -------

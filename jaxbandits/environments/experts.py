@@ -5,15 +5,17 @@ Axes: [P] plays of a window, [N] experts, [K] arms, [C] checkpoints.
 """
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import Ge, Le
 
+from jaxbandits.declared import LATER, STATIC, Probability
 from jaxbandits.environments.sequences import Losses
 from jaxbandits.protocol import Environment, Score, World
-from jaxbandits.typing import Scalar, Tensor
-from jaxbandits.validation import array, factory, integer, number, numbers
+from jaxbandits.typing import Tensor
+from jaxbandits.validation import array, factory, integer, numbers
 
 # Entries of a temporary array on the host.
 CHUNK = 1 << 20
@@ -105,25 +107,25 @@ def experts_world(inner: World, losses: Losses, num_experts: int, kind: str) -> 
 def rotating_experts(
     *,
     losses: Environment,
-    num_experts: int | None = None,
-    spread: Scalar = 0.2,
-    rotation: int = 100,
+    num_experts: Annotated[int, Ge(2), STATIC, LATER] | None = None,
+    spread: Probability = 0.2,
+    rotation: Annotated[int, Ge(1), Le(2**31 - 1)] = 100,
     advice: Tensor | None = None,
 ) -> Environment:
     """Experts who advise on the arms of a loss environment, either by rotating favourites or by given probabilities.
 
     Parameters
     ----------
-    losses : Environment
+    losses
         A loss environment, already called, such as ``bernoulli_losses(means=...)``.
-    num_experts : int, optional
-        Number of experts N, at least 2 [static]. Needed unless `advice` is given.
-    spread : float
-        Share of an expert's probability that is spread evenly over the arms, in [0, 1]. The rest is on its favourite.
-    rotation : int
-        Plays between two moves of a favourite, at least 1. Expert j < K always favours arm j; expert j >= K favours arm
-        (j + floor((t - 1) / rotation)) mod K.
-    advice : array_like of shape (N, K) or (T, N, K), optional
+    num_experts
+        Number of experts N. Needed unless `advice` is given.
+    spread
+        Share of an expert's probability that is spread evenly over the arms. The rest is on its favourite.
+    rotation
+        Plays between two moves of a favourite. Expert j < K always favours arm j; expert j >= K favours arm (j +
+        floor((t - 1) / rotation)) mod K.
+    advice : array_like of shape (N, K) or (T, N, K)
         Probabilities over the arms instead, the same at every play or one table for each of T plays. Then `spread` and
         `rotation` are not used.
 
@@ -184,8 +186,7 @@ def rotating_experts(
         if kind == "table":
             horizons.append(len(checked))
     num_experts = integer("num_experts", num_experts, 2)
-    rotation = integer("rotation", rotation, 1, 2**31 - 1)
-    params = Params(losses.params, number("spread", spread, 0.0, 1.0), np.int32(rotation), checked)
+    params = Params(losses.params, spread, np.int32(rotation), checked)
     known = {"num_arms": num_arms, "num_experts": num_experts}
     if "reward_range" in facts:
         known["reward_range"] = facts["reward_range"]

@@ -8,17 +8,19 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import Ge
 
+from jaxbandits.declared import LATER, Dim, NonNegative, NumAgents, NumArms
 from jaxbandits.environments._sphere import direction
 from jaxbandits.numerics import features, lanes_last, materialize, materialize_all, picked, played, rounded
 from jaxbandits.protocol import Environment, Score, Truth, World
 from jaxbandits.random import Draws, to_normal, to_uniform
 from jaxbandits.typing import Array, Float, Int, Scalar
-from jaxbandits.validation import choice, factory, integer, number
+from jaxbandits.validation import factory, number
 
 
 class Params(NamedTuple):
@@ -122,12 +124,12 @@ def federated_world(num_agents: int, num_arms: int, dim: int, reward_kind: str) 
 @factory
 def federated_linear(
     *,
-    num_agents: int,
-    num_arms: int,
-    dim: int,
-    theta_norm: Scalar = 1.0,
+    num_agents: NumAgents,
+    num_arms: NumArms,
+    dim: Dim,
+    theta_norm: Annotated[Scalar, Ge(0), LATER] = 1.0,
     reward: Literal["gaussian", "bounded"] = "gaussian",
-    noise_scale: Scalar = 0.5,
+    noise_scale: NonNegative = 0.5,
 ) -> Environment:
     """Agents that each see fresh random arms at every play and share one unknown theta.
 
@@ -136,30 +138,25 @@ def federated_linear(
 
     Parameters
     ----------
-    num_agents : int
-        Number of agents N, at least 1 [static].
-    num_arms : int
-        Number of arms that an agent sees at a play, at least 2 [static].
-    dim : int
-        Number of features d, at least 1 [static].
-    theta_norm : float
-        Norm of theta, in [0, sqrt(dim)].
-    reward : {"gaussian", "bounded"}
-        The noise of a reward [static]: noise_scale N(0, 1), or uniform on (-noise_scale, noise_scale). Private
-        algorithms assume rewards in [-1, 1]: "bounded" with theta_norm + noise_scale <= 1.
-    noise_scale : float
-        Scale of the noise, at least 0.
+    num_agents
+        Number of agents N.
+    num_arms
+        Number of arms that an agent sees at a play.
+    dim
+        Number of features d.
+    theta_norm
+        Norm of theta, at most sqrt(dim).
+    reward
+        The noise of a reward: noise_scale N(0, 1), or uniform on (-noise_scale, noise_scale). Private algorithms assume
+        rewards in [-1, 1]: "bounded" with theta_norm + noise_scale <= 1.
+    noise_scale
+        Scale of the noise.
 
     Returns
     -------
     Environment
         The context of a play is [N, num_arms, dim]; rewards and regrets are [N]. Facts: `num_agents`, `num_arms`,
         `dim`, `theta_norm` and `reward_range`, which is infinite for Gaussian noise.
-
-    Raises
-    ------
-    ValueError
-        For an argument outside its range.
 
     References
     ----------
@@ -172,14 +169,9 @@ def federated_linear(
     >>> jb.environments.federated_linear(num_agents=10, num_arms=5, dim=4).facts["num_agents"]
     10
     """
-    num_agents = integer("num_agents", num_agents, 1)
-    num_arms = integer("num_arms", num_arms, 2)
-    dim = integer("dim", dim, 1)
-    choice("reward", reward, ("gaussian", "bounded"))
     norm = number("theta_norm", theta_norm, 0.0, math.sqrt(dim) * (1 + 1e-9), remedy="the model bounds it by sqrt(dim)")
-    noise = number("noise_scale", noise_scale, 0.0)
-    params = Params(np.full(dim, norm / math.sqrt(dim)), noise)
-    reach = math.inf if reward == "gaussian" and noise > 0 else norm + noise
+    params = Params(np.full(dim, norm / math.sqrt(dim)), noise_scale)
+    reach = math.inf if reward == "gaussian" and noise_scale > 0 else norm + noise_scale
     facts = {
         "num_agents": num_agents,
         "num_arms": num_arms,

@@ -7,18 +7,27 @@ log-normal, both words of one block for Student. Nothing is rejected, so a play'
 
 import math
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import Ge, Gt, Le
 
+from jaxbandits.declared import Axes, NonNegative, Remedy
 from jaxbandits.environments import moments
 from jaxbandits.environments.arms import make_arms, noisy_range
 from jaxbandits.numerics import rounded
 from jaxbandits.protocol import Environment
 from jaxbandits.random import Draws, to_exponential
 from jaxbandits.typing import Array, Float, Int, Scalar, Vector
-from jaxbandits.validation import array, factory, number
+from jaxbandits.validation import factory
+
+# The ranges of Student's degrees of freedom, of Pareto's exponent, and of the deviation of a logarithm.
+DegreesOfFreedom = Annotated[Scalar, Gt(1), Remedy("the mean exists above 1 degree of freedom")]
+TailExponent = Annotated[Scalar, Gt(1), Remedy("the mean exists above 1")]
+LogDeviation = Annotated[
+    Scalar, Ge(0), Le(5), Remedy("float32 normals end at 5.4, and most of the mean would lie beyond")
+]
 
 # sin(pi u / 2) = u (c_0 + c_1 u^2 + ...) on [0, 1] within 4e-11, fitted. `jnp.cos` spends most of its time on reducing
 # arguments that never occur here: with it Student rewards were drawn at 5.3e7 a second, so at 1.4e8.
@@ -67,8 +76,8 @@ def _lognormal(params, draws, t, action):
     return jnp.exp(location[action] + rounded(sigma * rounded(draws.normal(t), t), t))
 
 
-def _positive(means) -> np.ndarray:
-    means = array("means", means, 1)
+def _positive(means: Vector) -> np.ndarray:
+    means = np.asarray(means)
     if np.any(means <= 0):
         at = int(np.argmax(means <= 0))
         raise ValueError(f"means[{at}] = {means[at]!r} must be above 0: this law pays positive rewards only")
@@ -76,7 +85,9 @@ def _positive(means) -> np.ndarray:
 
 
 @factory
-def student_arms(*, means: Vector, scale: Scalar = 1.0, df: Scalar = 3.0) -> Environment:
+def student_arms(
+    *, means: Annotated[Vector, Axes(1)], scale: NonNegative = 1.0, df: DegreesOfFreedom = 3.0
+) -> Environment:
     """Arms that pay a fixed mean plus scaled noise of Student's t law: symmetric, with heavy tails.
 
     The variance of a reward is scale^2 df / (df - 2) for df > 2. Moments of order df and above are infinite.
@@ -85,20 +96,15 @@ def student_arms(*, means: Vector, scale: Scalar = 1.0, df: Scalar = 3.0) -> Env
     ----------
     means : array_like of shape (K,)
         Each arm's mean reward; at least two arms.
-    scale : float
-        Multiplies the noise, at least 0.
-    df : float
-        Degrees of freedom, above 1 so that the means exist. Fewer degrees mean heavier tails.
+    scale
+        Multiplies the noise.
+    df
+        Degrees of freedom; the means exist above 1. Fewer degrees mean heavier tails.
 
     Returns
     -------
     Environment
         ``facts["moment"](order, central=False)`` gives the exact moments of all arms [K].
-
-    Raises
-    ------
-    ValueError
-        For an argument outside its range.
 
     Notes
     -----
@@ -114,15 +120,14 @@ def student_arms(*, means: Vector, scale: Scalar = 1.0, df: Scalar = 3.0) -> Env
     >>> jb.environments.student_arms(means=[0.0, 1.0], df=4.0).facts["moment"](2, central=True).round(6).tolist()
     [2.0, 2.0]
     """
-    means, scale = array("means", means, 1), number("scale", scale, 0.0)
-    df = number("df", df, 1.0, open_low=True, remedy="the mean exists above 1 degree of freedom")
+    means = np.asarray(means)
     return make_arms(
         means, _student, partial(moments.student, means, scale, df), noisy_range(means, scale), (scale, df)
     )
 
 
 @factory
-def pareto_arms(*, means: Vector, shape: Scalar = 3.5) -> Environment:
+def pareto_arms(*, means: Annotated[Vector, Axes(1)], shape: TailExponent = 3.5) -> Environment:
     """Arms that pay Pareto rewards with given means: positive, with a power law in the upper tail.
 
     P(X > x) = (x0 / x)^shape above x0 = mean (shape - 1) / shape. Moments of order `shape` and above are infinite.
@@ -131,18 +136,13 @@ def pareto_arms(*, means: Vector, shape: Scalar = 3.5) -> Environment:
     ----------
     means : array_like of shape (K,)
         Each arm's mean reward, above 0; at least two arms.
-    shape : float
-        Exponent of the tail, above 1 so that the means exist. A smaller exponent means a heavier tail.
+    shape
+        Exponent of the tail; the means exist above 1. A smaller exponent means a heavier tail.
 
     Returns
     -------
     Environment
         ``facts["moment"](order, central=False)`` gives the exact moments of all arms [K].
-
-    Raises
-    ------
-    ValueError
-        For an argument outside its range.
 
     Notes
     -----
@@ -159,7 +159,6 @@ def pareto_arms(*, means: Vector, shape: Scalar = 3.5) -> Environment:
     [0.964286, 0.297619]
     """
     means = _positive(means)
-    shape = number("shape", shape, 1.0, open_low=True, remedy="the mean exists above 1")
     lowest = means * (shape - 1) / shape
     return make_arms(
         means, _pareto, partial(moments.pareto, means, shape), (float(lowest.min()), math.inf), (lowest, 1 / shape)
@@ -167,7 +166,7 @@ def pareto_arms(*, means: Vector, shape: Scalar = 3.5) -> Environment:
 
 
 @factory
-def lognormal_arms(*, means: Vector, sigma: Scalar = 1.0) -> Environment:
+def lognormal_arms(*, means: Annotated[Vector, Axes(1)], sigma: LogDeviation = 1.0) -> Environment:
     """Arms that pay log-normal rewards with given means: positive, with all moments finite.
 
     A reward is exp(m + sigma Z), Z standard normal, with m = ln mean - sigma^2 / 2.
@@ -176,19 +175,14 @@ def lognormal_arms(*, means: Vector, sigma: Scalar = 1.0) -> Environment:
     ----------
     means : array_like of shape (K,)
         Each arm's mean reward, above 0; at least two arms.
-    sigma : float
-        Standard deviation of a reward's logarithm, in [0, 5]. A normal of float32 ends at 5.4, and most of the mean
-        of a larger sigma lies beyond.
+    sigma
+        Standard deviation of a reward's logarithm. A normal of float32 ends at 5.4, and most of the mean of a larger
+        sigma lies beyond.
 
     Returns
     -------
     Environment
         ``facts["moment"](order, central=False)`` gives the exact moments of all arms [K].
-
-    Raises
-    ------
-    ValueError
-        For an argument outside its range.
 
     References
     ----------
@@ -201,7 +195,6 @@ def lognormal_arms(*, means: Vector, sigma: Scalar = 1.0) -> Environment:
     [2.718282, 0.67957]
     """
     means = _positive(means)
-    sigma = number("sigma", sigma, 0.0, 5.0, remedy="float32 normals end at 5.4, and most of the mean would lie beyond")
     location = np.log(means) - sigma**2 / 2
     pays = (0.0, math.inf) if sigma > 0 else noisy_range(means, sigma)
     return make_arms(means, _lognormal, partial(moments.lognormal, means, sigma), pays, (location, sigma))

@@ -4,18 +4,20 @@ The model: `docs/formulas/robust_linear.md#model`.
 """
 
 from functools import cache, partial
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, Unpack
 
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandits.declared import Axes, Remedy
 from jaxbandits.environments import noise as laws
 from jaxbandits.protocol import Environment, Score, Truth, World
-from jaxbandits.typing import Matrix, Scalar, Vector
-from jaxbandits.validation import array, choice, factory
+from jaxbandits.typing import Matrix, Vector
+from jaxbandits.validation import array, factory
 
 # A norm may exceed 1 by this much: unit vectors given in float32 have norms up to 1 + 6e-8.
 NORM_TOLERANCE = 1e-6
+THETA_SHAPE = "theta has one entry for each column of actions"
 
 
 class Params(NamedTuple):
@@ -70,13 +72,11 @@ def in_unit_ball(name: str, rows: np.ndarray) -> np.ndarray:
 @factory
 def linear_arms(
     *,
-    actions: Matrix,
-    theta: Vector,
+    actions: Annotated[Matrix, Axes(2)],
+    theta: Annotated[Vector, Axes(1), Remedy(THETA_SHAPE)],
     noise: Literal["gaussian", "rademacher", "student", "pareto", "lognormal"] = "gaussian",
-    noise_scale: Scalar = 1.0,
-    df: Scalar = 3.0,
-    shape: Scalar = 3.5,
-    sigma: Scalar = 1.0,
+    noise_scale: laws.NoiseScale = 1.0,
+    **tails: Unpack[laws.Tails],
 ) -> Environment:
     """Fixed arms whose mean reward is the inner product of their feature vector with one unknown parameter theta.
 
@@ -86,21 +86,10 @@ def linear_arms(
         One feature vector for each of at least two arms, with norms of at most 1 and not all zero.
     theta : array_like of shape (d,)
         The unknown parameter, of norm at most 1.
-    noise : {"gaussian", "rademacher", "student", "pareto", "lognormal"}
-        The law of a reward [static]. "gaussian": mean + noise_scale N(0, 1). "rademacher": +1 or -1 with the right
-        mean, bounded, so that a declared epsilon is true. The others have heavy tails and noise of mean 0: mean +
-        noise_scale t with Student's t, or mean + noise_scale (X - 1) with a Pareto or log-normal X of mean 1.
-    noise_scale : float
-        Multiplies the noise, at least 0; not used by "rademacher". It is the standard deviation of Gaussian noise, and
-        the mean that Pareto and log-normal noise had before it was centred. The variance is noise_scale^2 times df /
-        (df - 2) for "student" with df > 2, 1 / (shape (shape - 2)) for "pareto" with shape > 2, exp(sigma^2) - 1 for
-        "lognormal".
-    df : float
-        Degrees of freedom of "student", above 1. Moments of order df and above are infinite.
-    shape : float
-        Exponent of the upper tail of "pareto", above 1. Moments of order `shape` and above are infinite.
-    sigma : float
-        Standard deviation of the logarithm in "lognormal", in [0, 5]. All moments are finite.
+    noise
+        The law of a reward. "gaussian": mean + noise_scale N(0, 1). "rademacher": +1 or -1 with the right mean,
+        bounded, so that a declared epsilon is true. The others have heavy tails and noise of mean 0: mean + noise_scale
+        t with Student's t, or mean + noise_scale (X - 1) with a Pareto or log-normal X of mean 1.
 
     Returns
     -------
@@ -132,17 +121,16 @@ def linear_arms(
     >>> jb.environments.linear_arms(actions=[[1, 0], [0, 1]], theta=[0.6, 0.2]).facts["means"].tolist()
     [0.6, 0.2]
     """
-    actions = in_unit_ball("actions", array("actions", actions, 2))
+    actions = in_unit_ball("actions", np.asarray(actions))
     num_arms, dim = actions.shape
     if num_arms < 2:
         raise ValueError(f"actions has shape {actions.shape}; it needs at least two rows, one for each arm")
     if not actions.any():
         raise ValueError("actions are all zero: give at least one arm a non-zero feature vector")
-    theta = array("theta", theta, 1, shape=(dim,), remedy="theta has one entry for each column of actions")
+    theta = array("theta", theta, 1, shape=(dim,), remedy=THETA_SHAPE)
     in_unit_ball("theta", theta[None])
-    choice("noise", noise, ("gaussian", "rademacher", *laws.HEAVY))
-    numbers, arguments = laws.numbers_of(noise, noise_scale, df, shape, sigma)
-    params = Params(actions @ theta, theta, numbers)
+    arguments: dict[str, Any] = {"noise_scale": noise_scale, **tails}
+    params = Params(actions @ theta, theta, laws.numbers_of(noise, arguments))
     means = params.means
     facts = {"num_arms": num_arms, "dim": dim, "actions": actions, "means": means, "reward_range": (-1.0, 1.0)}
     if noise != "rademacher":

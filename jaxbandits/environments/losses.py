@@ -8,11 +8,14 @@ played arms, and `World.baseline` gives those of the best arm. The formulas are 
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import jax.numpy as jnp
 import numpy as np
+from annotated_doc import Doc
+from annotated_types import Ge, Le
 
+from jaxbandits.declared import HOST, LATER, Axes, NumArms, Probability, Remedy
 from jaxbandits.environments import sequences
 from jaxbandits.environments.sequences import NEVER, Losses
 from jaxbandits.protocol import Environment, Score, Truth, World
@@ -21,6 +24,10 @@ from jaxbandits.validation import array, factory, integer, number
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Arms = Annotated[NumArms, Doc("Number of arms K.")]
+OtherLoss = Annotated[Probability, Doc("What every other arm loses.")]
+Gap = Annotated[Scalar, Ge(0), LATER, Doc("The advantage of the best arm, at most `base`.")]
 
 
 @cache
@@ -61,30 +68,25 @@ def make(num_arms: int, losses: Losses, params: Any, **facts: Any) -> Environmen
     return Environment(losses_world(num_arms, losses), params, facts, None, {})
 
 
+def _checked_gap(gap: Scalar, base: Scalar) -> float:
+    return number("gap", gap, 0.0, float(base), remedy="the best arm's loss is base - gap")
+
+
 @factory
-def fixed_gap_losses(*, num_arms: int, best: int = 0, base: Scalar = 0.5, gap: Scalar = 0.3) -> Environment:
+def fixed_gap_losses(
+    *, num_arms: Arms, best: Annotated[int, Ge(0), LATER] = 0, base: OtherLoss = 0.5, gap: Gap = 0.3
+) -> Environment:
     """Losses that never change: one arm is better than all others by a fixed gap.
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2 [static].
-    best : int
+    best
         The best arm, counted from 0; it loses base - gap at every play.
-    base : float
-        What every other arm loses, in [0, 1].
-    gap : float
-        The advantage of the best arm, in [0, base].
 
     Returns
     -------
     Environment
         Regret is exact: it follows from the pull counts.
-
-    Raises
-    ------
-    ValueError
-        For an argument outside its range.
 
     References
     ----------
@@ -96,33 +98,25 @@ def fixed_gap_losses(*, num_arms: int, best: int = 0, base: Scalar = 0.5, gap: S
     >>> jb.environments.fixed_gap_losses(num_arms=3, best=1).facts["means"].tolist()
     [0.5, 0.8, 0.5]
     """
-    num_arms = integer("num_arms", num_arms, 2)
     best = integer("best", best, 0, num_arms - 1, remedy="arms are numbered from 0")
-    base = number("base", base, 0.0, 1.0)
-    gap = number("gap", gap, 0.0, base, remedy="the best arm's loss is base - gap")
     losses = np.full(num_arms, base)
-    losses[best] = base - gap
+    losses[best] = base - _checked_gap(gap, base)
     return make(num_arms, sequences.FIXED, sequences.Constant(losses), means=1 - losses)
 
 
 @factory
-def bernoulli_losses(*, means: Vector) -> Environment:
+def bernoulli_losses(*, means: Annotated[Vector, Axes(1), Ge(0), Le(1)]) -> Environment:
     """Losses that are 1 with a fixed probability for each arm and 0 otherwise, independent over arms and plays.
 
     Parameters
     ----------
     means : array_like of shape (K,)
-        Mean loss (not reward) of each arm, in [0, 1]; at least two arms.
+        Mean loss (not reward) of each arm; at least two arms.
 
     Returns
     -------
     Environment
         What is reported is the pseudo-regret, from the pull counts.
-
-    Raises
-    ------
-    ValueError
-        For an argument outside its range.
 
     References
     ----------
@@ -134,7 +128,7 @@ def bernoulli_losses(*, means: Vector) -> Environment:
     >>> jb.environments.bernoulli_losses(means=[0.25, 0.5]).facts["means"].tolist()
     [0.75, 0.5]
     """
-    means = array("means", means, 1, 0.0, 1.0)
+    means = np.asarray(means)
     if len(means) < 2:
         raise ValueError(f"means = {means.tolist()!r} must name at least two arms")
     return make(len(means), sequences.BERNOULLI, sequences.Constant(means), means=1 - means, coins=means)
@@ -179,11 +173,11 @@ def loss_table(*, losses: "Matrix | pd.DataFrame") -> Environment:
 @factory
 def switching_losses(
     *,
-    num_arms: int,
-    cuts: Sequence[int] | np.ndarray,
-    arms: Sequence[int] | np.ndarray,
-    base: Scalar = 0.6,
-    gap: Scalar = 0.4,
+    num_arms: Arms,
+    cuts: Annotated[Sequence[int] | np.ndarray, Axes(1), LATER],
+    arms: Annotated[Sequence[int] | np.ndarray, Axes(1), LATER],
+    base: OtherLoss = 0.6,
+    gap: Gap = 0.4,
 ) -> Environment:
     """Losses whose best arm changes at given plays.
 
@@ -191,26 +185,15 @@ def switching_losses(
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2 [static].
     cuts : sequence of int
         How many plays are done when each segment starts: increasing, from cuts[0] = 0.
     arms : sequence of int
         The best arm of each segment, counted from 0.
-    base : float
-        What every other arm loses, in [0, 1].
-    gap : float
-        The advantage of the best arm, in [0, base].
 
     Returns
     -------
     Environment
         Regret is against the arm best over plays 1..t.
-
-    Raises
-    ------
-    ValueError
-        For an argument outside its range.
 
     References
     ----------
@@ -222,7 +205,6 @@ def switching_losses(
     >>> jb.environments.switching_losses(num_arms=3, cuts=[0, 500], arms=[0, 2]).facts["num_arms"]
     3
     """
-    num_arms = integer("num_arms", num_arms, 2)
     cuts, arms = (array(name, x, 1, remedy="one integer a segment") for name, x in (("cuts", cuts), ("arms", arms)))
     cuts = np.array([integer(f"cuts[{k}]", x, 0, NEVER - 1) for k, x in enumerate(cuts)], np.int32)
     if cuts[0] != 0 or (np.diff(cuts) <= 0).any():
@@ -232,33 +214,27 @@ def switching_losses(
     arms = np.array([integer(f"arms[{k}]", x, 0, num_arms - 1) for k, x in enumerate(arms)], np.int32)
     if len(arms) != len(cuts):
         raise ValueError(f"arms has {len(arms)} entries, cuts {len(cuts)}: give one best arm for each segment")
-    base = number("base", base, 0.0, 1.0)
-    gap = number("gap", gap, 0.0, base, remedy="the best arm's loss is base - gap")
+    gap = _checked_gap(gap, base)
     return make(num_arms, sequences.SWITCHING, sequences.Switching(cuts, arms, base, gap, np.zeros(num_arms)))
 
 
 @factory
-def sinusoid_losses(*, num_arms: int, period: Scalar) -> Environment:
+def sinusoid_losses(
+    *, num_arms: Arms, period: Annotated[Scalar, Ge(1), Remedy("shorter waves alias with the plays")]
+) -> Environment:
     """Losses that follow a sine wave, shifted from arm to arm, so that the best arm keeps changing.
 
     l_t(i) = 0.5 + 0.3 sin(2 pi (t / period + i / K)) + 0.2 i / (K - 1).
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2 [static].
-    period : float
-        Plays of one wave, at least 1, not necessarily an integer.
+    period
+        Plays of one wave, not necessarily an integer.
 
     Returns
     -------
     Environment
         Regret is against the arm best over plays 1..t.
-
-    Raises
-    ------
-    ValueError
-        For an argument outside its range.
 
     Notes
     -----
@@ -275,36 +251,31 @@ def sinusoid_losses(*, num_arms: int, period: Scalar) -> Environment:
     >>> jb.environments.sinusoid_losses(num_arms=4, period=250.5).config["period"]
     250.5
     """
-    num_arms = integer("num_arms", num_arms, 2)
-    period = number("period", period, 1.0, remedy="shorter waves alias with the plays")
-    fraction = round((Fraction(1) / Fraction(period) % 1) * 2**64) % 2**64
+    fraction = round((Fraction(1) / Fraction(float(period)) % 1) * 2**64) % 2**64
     limbs = np.array([(fraction >> shift) & 0xFFFF for shift in (48, 32, 16, 0)], np.float64)
     still = 0.5 + 0.2 * np.arange(num_arms) / (num_arms - 1)
     return make(num_arms, sequences.SINUSOID, sequences.Sinusoid(limbs, period, still))
 
 
 @factory
-def lemma51_losses(*, change: int, primed: bool = False) -> Environment:
+def lemma51_losses(
+    *, change: Annotated[int, Ge(0), Le(NEVER)], primed: Annotated[bool, HOST, LATER] = False
+) -> Environment:
     """The two loss sequences of the lower bound of Asi, Raman and Talwar (2025), with two arms.
 
     The losses are (1/2, 1) at every play or, where `primed`, (1/2, 0) after play `change`.
 
     Parameters
     ----------
-    change : int
-        Plays of the common part, at least 0: the lemma's tau_0.
-    primed : bool
+    change
+        Plays of the common part: the lemma's tau_0.
+    primed
         Whether the sequence changes.
 
     Returns
     -------
     Environment
         Regret is against the arm best over plays 1..t.
-
-    Raises
-    ------
-    ValueError
-        For an argument outside its range.
 
     References
     ----------
@@ -316,7 +287,6 @@ def lemma51_losses(*, change: int, primed: bool = False) -> Environment:
     >>> jb.environments.lemma51_losses(change=100, primed=True).facts["num_arms"]
     2
     """
-    change = integer("change", change, 0, NEVER)
     if not isinstance(primed, bool | np.bool_):
         raise ValueError(f"primed = {primed!r} must be True (the sequence changes) or False")
     return make(2, sequences.LEMMA51, sequences.Lemma51(np.int32(change if primed else NEVER), np.array([0.5, 1.0])))

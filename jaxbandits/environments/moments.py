@@ -24,7 +24,7 @@ def bernoulli(means: np.ndarray, order: Scalar, central: bool = False) -> np.nda
     return means * (1 - means) ** k + (1 - means) * means**k if central else means.copy()
 
 
-def gaussian(means: np.ndarray, scale: float, order: Scalar, central: bool = False) -> np.ndarray:
+def gaussian(means: np.ndarray, scale: Scalar, order: Scalar, central: bool = False) -> np.ndarray:
     """scale^order 2^(order/2) Gamma((order + 1)/2) / sqrt(pi).
 
     The raw moment is that times 1F1(-order/2; 1/2; -mean^2 / (2 scale^2)).
@@ -41,7 +41,7 @@ def gaussian(means: np.ndarray, scale: float, order: Scalar, central: bool = Fal
         return noise * special.hyp1f1(-k / 2, 0.5, -((means / scale) ** 2) / 2)
 
 
-def student(means: np.ndarray, scale: float, df: float, order: Scalar, central: bool = False) -> np.ndarray:
+def student(means: np.ndarray, scale: Scalar, df: Scalar, order: Scalar, central: bool = False) -> np.ndarray:
     """scale^order df^(order/2) Gamma((order + 1)/2) Gamma((df - order)/2) / (sqrt(pi) Gamma(df/2)).
 
     The raw moment is computed by quadrature.
@@ -91,7 +91,7 @@ def _raw_student(mean, width, df, k) -> float:
     return total * math.exp(special.gammaln((df + 1) / 2) - special.gammaln(df / 2)) / math.sqrt(math.pi)
 
 
-def pareto(means: np.ndarray, shape: float, order: Scalar, central: bool = False) -> np.ndarray:
+def pareto(means: np.ndarray, shape: Scalar, order: Scalar, central: bool = False) -> np.ndarray:
     """shape x0^order / (shape - order); central by a beta function below the mean and a hypergeometric one above."""
     from scipy import special
 
@@ -108,7 +108,7 @@ def pareto(means: np.ndarray, shape: float, order: Scalar, central: bool = False
     return means**k * shape * lowest**shape * (above + below)
 
 
-def lognormal(means: np.ndarray, sigma: float, order: Scalar, central: bool = False) -> np.ndarray:
+def lognormal(means: np.ndarray, sigma: Scalar, order: Scalar, central: bool = False) -> np.ndarray:
     """mean^order exp((order^2 - order) sigma^2 / 2); central by quadrature over the normal, split at the mean."""
     from scipy import integrate
 

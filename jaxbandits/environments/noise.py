@@ -11,13 +11,16 @@ those arms.
 """
 
 import math
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 import jax.numpy as jnp
 import numpy as np
+from annotated_doc import Doc
+from annotated_types import Ge
 
+from jaxbandits.declared import Default
 from jaxbandits.environments import moments
-from jaxbandits.environments.heavy_tailed import standard_student
+from jaxbandits.environments.heavy_tailed import DegreesOfFreedom, LogDeviation, TailExponent, standard_student
 from jaxbandits.numerics import rounded
 from jaxbandits.random import Draws
 from jaxbandits.typing import Array, Float, Int, Scalar
@@ -26,22 +29,45 @@ from jaxbandits.validation import number
 HEAVY = ("student", "pareto", "lognormal")
 
 
-def numbers_of(law: str, noise_scale: Scalar, df: Scalar, shape: Scalar, sigma: Scalar) -> tuple[Any, dict[str, float]]:
-    """What a world needs to draw the noise, and all arguments, checked."""
-    scale = number("noise_scale", noise_scale, 0.0)
-    tails = {
-        "df": number("df", df, 1.0, open_low=True, remedy="the mean exists above 1 degree of freedom"),
-        "shape": number("shape", shape, 1.0, open_low=True, remedy="the mean exists above 1"),
-        "sigma": number(
-            "sigma", sigma, 0.0, 5.0, remedy="float32 normals end at 5.4, and most of the mean would lie beyond"
-        ),
-    }
+NoiseScale = Annotated[
+    Scalar,
+    Ge(0),
+    Doc(
+        """Multiplies the noise, where the law of a reward has any. It is the standard deviation of Gaussian noise, and
+        the mean that Pareto and log-normal noise had before it was centred. The variance is noise_scale^2 times df /
+        (df - 2) for "student" with df > 2, 1 / (shape (shape - 2)) for "pareto" with shape > 2, exp(sigma^2) - 1 for
+        "lognormal"."""
+    ),
+]
+
+
+class Tails(TypedDict, total=False):
+    """The numbers of heavy tails.
+
+    Parameters
+    ----------
+    df
+        Degrees of freedom of "student". Moments of order df and above are infinite.
+    shape
+        Exponent of the upper tail of "pareto". Moments of order `shape` and above are infinite.
+    sigma
+        Standard deviation of the logarithm in "lognormal". All moments are finite.
+    """
+
+    df: Annotated[DegreesOfFreedom, Default(3.0)]
+    shape: Annotated[TailExponent, Default(3.5)]
+    sigma: Annotated[LogDeviation, Default(1.0)]
+
+
+def numbers_of(law: str, arguments: dict[str, float]) -> Any:
+    """What a world needs to draw the noise; arguments: `noise_scale` and those of `Tails`."""
+    scale, sigma, shape = (arguments[key] for key in ("noise_scale", "sigma", "shape"))
     numbers = {
-        "student": (scale, tails["df"]),
-        "pareto": (scale, (tails["shape"] - 1) / tails["shape"], 1 / tails["shape"]),
-        "lognormal": (scale, -(tails["sigma"] ** 2) / 2, tails["sigma"]),
+        "student": (scale, arguments["df"]),
+        "pareto": (scale, (shape - 1) / shape, 1 / shape),
+        "lognormal": (scale, -(sigma**2) / 2, sigma),
     }
-    return numbers.get(law, scale), {"noise_scale": scale, **tails}
+    return numbers.get(law, scale)
 
 
 def drawn(law: str, numbers: Any, draws: Draws, t: Int[Array, " P"]) -> Float[Array, " P"]:

@@ -4,11 +4,11 @@ from functools import cache
 
 import jax.numpy as jnp
 
+from jaxbandits.declared import Base, Example, Horizon, NumArms, NumExperts
 from jaxbandits.mechanisms.composition import claimed_epsilon
 from jaxbandits.numerics import inverse_cdf
 from jaxbandits.protocol import Algorithm, Program
-from jaxbandits.typing import AlgorithmFactory
-from jaxbandits.validation import base_algorithm, factory, integer, shown
+from jaxbandits.validation import base_algorithm, factory, shown
 
 
 @cache
@@ -47,8 +47,19 @@ def program(base: Program) -> Program:
     )
 
 
-@factory
-def bandit_to_experts(*, num_arms: int, num_experts: int, horizon: int, base: AlgorithmFactory) -> Algorithm:
+@factory(
+    plays_on="advice",
+    example=Example(
+        {
+            "base": {
+                "name": "private_batched",
+                "epsilon": 0.2,
+                "base": {"name": "exp3", "learning_rate": 0.05, "mixing": 0.1},
+            }
+        }
+    ),
+)
+def bandit_to_experts(*, num_arms: NumArms, num_experts: NumExperts, horizon: Horizon, base: Base) -> Algorithm:
     """A bandit algorithm whose arms are experts; every play draws its own action from the picked expert's advice.
 
     The loss of the drawn action is the loss of the expert. With ``base=partial(private_batched, epsilon=...)`` this
@@ -56,15 +67,9 @@ def bandit_to_experts(*, num_arms: int, num_experts: int, horizon: int, base: Al
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2 [static]. Filled in from the environment.
-    num_experts : int
-        Number of experts N, at least 2: the arms of `base` [static]. Filled in from the environment.
-    horizon : int
-        Number of plays T, at least 1; passed on to `base`. Filled in from the sweep.
     base : factory or functools.partial of one
-        The bandit algorithm [static], called with ``num_arms=num_experts`` and `horizon`. Schedule, parameters and
-        privacy guarantee are its own.
+        The bandit algorithm, called with ``num_arms=num_experts`` and `horizon`. Schedule, parameters and privacy
+        guarantee are its own.
 
     Returns
     -------
@@ -94,9 +99,6 @@ def bandit_to_experts(*, num_arms: int, num_experts: int, horizon: int, base: Al
     >>> jb.algorithms.bandit_to_experts(num_arms=3, num_experts=5, horizon=1000, base=private).guarantee.model
     'central'
     """
-    num_arms = integer("num_arms", num_arms, 2)
-    num_experts = integer("num_experts", num_experts, 2)
-    horizon = integer("horizon", horizon, 1)
     if not callable(base):
         raise ValueError(
             f"base = {shown(base)} must be a factory of algorithms or a partial of one: for instance algorithms.htinf"
@@ -105,6 +107,9 @@ def bandit_to_experts(*, num_arms: int, num_experts: int, horizon: int, base: Al
         algorithm = base_algorithm(base, num_arms=num_experts, horizon=horizon)
     except ValueError as error:  # the base speaks of arms where it means experts
         raise ValueError(f"{error} (here K counts the N = {num_experts} experts that are the base's arms)") from None
-    version = ("bandit_to_experts", 1, (num_arms, num_experts, algorithm.version))
-    guarantee = algorithm.guarantee._replace(claimed=claimed_epsilon(algorithm))
-    return algorithm._replace(program=program(algorithm.program), version=version, guarantee=guarantee)
+    return algorithm._replace(
+        program=program(algorithm.program),
+        version=("bandit_to_experts", 1, (num_arms, num_experts, algorithm.version)),
+        guarantee=algorithm.guarantee._replace(claimed=claimed_epsilon(algorithm)),
+        plays_on="advice",
+    )

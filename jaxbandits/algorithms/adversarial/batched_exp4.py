@@ -1,20 +1,23 @@
 """Batched EXP4 (Asi, Raman and Talwar 2025, Algorithm 2): weights frozen for a batch, noise on every expert's mean."""
 
+import math
 from functools import cache, partial
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax.numpy as jnp
+from annotated_types import Ge, Gt, Le
 from jax import lax
 
 from jaxbandits import theory
 from jaxbandits.algorithms.adversarial.exp4 import State as Weights
 from jaxbandits.algorithms.adversarial.exp4 import follow, moved, start, summed_columns
+from jaxbandits.declared import HOST, LATER, Example, Horizon, NumArms, NumExperts, Positive, Remedy
 from jaxbandits.learners.observed_loss import clipped_loss
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_released
 from jaxbandits.numerics import materialize
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.typing import Array, Float, Scalar
-from jaxbandits.validation import factory, integer
+from jaxbandits.validation import factory
 
 # The most plays of one window, whose advice is [P, N, K]: 8 was fastest of 4, 8, 12, 16 and 32 at 64 experts.
 MAX_WINDOW_PLAYS = 8
@@ -94,18 +97,21 @@ def program(num_arms: int, num_experts: int) -> Program:
     return Program(init, act, encode, update)
 
 
-@factory
+@factory(
+    plays_on="advice",
+    example=Example({"epsilon": 4.0, "delta": 0.01, "window": 12, "learning_rate": 0.2, "mixing": 0.5}),
+)
 def batched_exp4(
     *,
-    num_arms: int,
-    num_experts: int,
-    horizon: int,
-    epsilon: Scalar,
-    delta: Scalar,
-    window: int | None = None,
-    learning_rate: Scalar | None = None,
-    mixing: Scalar | None = None,
-    mixing_rule: Literal["repaired", "printed"] = "repaired",
+    num_arms: NumArms,
+    num_experts: NumExperts,
+    horizon: Horizon,
+    epsilon: Annotated[Scalar, Gt(0), Le(math.inf)],
+    delta: Annotated[Scalar, Gt(0), Le(0.4), Remedy("a larger delta would leave too little noise")],
+    window: Annotated[int, Ge(1), LATER] | None = None,
+    learning_rate: Positive | None = None,
+    mixing: Annotated[Scalar, Gt(0), Le(1)] | None = None,
+    mixing_rule: Annotated[Literal["repaired", "printed"], HOST] = "repaired",
 ) -> Algorithm:
     """EXP4 whose weights move once a batch, by each expert's noisy mean loss: private in the central model.
 
@@ -116,26 +122,19 @@ def batched_exp4(
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2 [static]. Filled in from the environment.
-    num_experts : int
-        Number of experts N, at least 2 [static]. Filled in from the environment.
-    horizon : int
-        Number of plays T, at least 1. The defaults below follow from it. Filled in from the sweep.
-    epsilon : float
-        Privacy budget, in (0, inf]. At inf there is no noise, and `window`, `learning_rate` and `mixing` must all be
-        given.
-    delta : float
-        Probability, in (0, 0.4], with which the guarantee of `epsilon` may fail.
-    window : int, optional
-        Plays of a batch, in [1, T]. It is data: all lengths share one compiled program and take the same memory.
-        Default: that of `theory.batched_exp4_tuning`.
-    learning_rate : float, optional
-        Step size of the log weights, above 0. Default: that of `theory.batched_exp4_tuning`.
-    mixing : float, optional
-        Probability, in (0, 1], with which a play draws a uniform arm. The noise is inversely proportional to it.
-        Default: that of `theory.batched_exp4_tuning`.
-    mixing_rule : {"repaired", "printed"}
+    epsilon
+        Privacy budget. At inf there is no noise, and `window`, `learning_rate` and `mixing` must all be given.
+    delta
+        Probability with which the guarantee of `epsilon` may fail.
+    window
+        Plays of a batch, at most T. It is data: all lengths share one compiled program and take the same memory. The
+        default: that of `theory.batched_exp4_tuning`.
+    learning_rate
+        Step size of the log weights. The default: that of `theory.batched_exp4_tuning`.
+    mixing
+        Probability with which a play draws a uniform arm. The noise is inversely proportional to it. The default: that
+        of `theory.batched_exp4_tuning`.
+    mixing_rule
         Which form of the default mixing: with N log(1/delta) in its first branch, which the theorem's rate needs, or
         with N, as the paper prints it.
 
@@ -169,9 +168,6 @@ def batched_exp4(
     >>> algorithm.params.window, [round(x, 6) for x in algorithm.guarantee.spend(algorithm.params)]
     (42763, [0.012034, 0.001])
     """
-    num_arms = integer("num_arms", num_arms, 2)
-    num_experts = integer("num_experts", num_experts, 2)
-    horizon = integer("horizon", horizon, 1)
     tuning = theory.batched_exp4_tuning(
         num_arms,
         num_experts,
@@ -183,26 +179,13 @@ def batched_exp4(
         mixing=mixing,
         window=window,
     )
-    window = tuning["window"]
-    params = Params(
-        learning_rate=tuning["learning_rate"],
-        mixing=tuning["mixing"],
-        window=window,
-        noise_scale=tuning["noise_scale"],
-        delta=float(delta),
-        mechanism_scale=1.0,
-    )
-    slots = -(-window // -(-window // MAX_WINDOW_PLAYS))  # batches are split evenly
-    span = Span(slots, -(-horizon // window), full=True, length=window)
+    params = Params(**tuning, delta=delta, mechanism_scale=1.0)
+    slots = -(-params.window // -(-params.window // MAX_WINDOW_PLAYS))  # batches are split evenly
     events = partial(_events, num_arms, num_experts)
-    claim = guarantee("central", "loss_vector", events, view_released, delta=lambda params: params.delta)
-    version = ("batched_exp4", 2, (num_arms, num_experts))
     return Algorithm(
-        program=program(num_arms, num_experts),
-        schedule=(span,),
-        params=params,
-        guarantee=claim,
-        version=version,
-        config={},
+        program(num_arms, num_experts),
+        (Span(slots, -(-horizon // params.window), full=True, length=params.window),),
+        params,
+        guarantee("central", "loss_vector", events, view_released, delta=lambda params: params.delta),
         rewards=Rewards(0.0, 1.0, "clip"),
     )

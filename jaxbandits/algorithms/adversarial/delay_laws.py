@@ -87,15 +87,14 @@ def slots_for(largest: int, horizon: int) -> int:
     return STEP * max(1, -(-min(largest, horizon) // STEP)) + 1
 
 
-def checked_law(delay: Any, max_delay: Any, horizon: int) -> Checked:
+def checked_law(delay: Any, max_delay: int | None, horizon: int) -> Checked:
     """The law of an argument `delay`, or ValueError."""
-    most = None if max_delay is None else integer("max_delay", max_delay, 0, remedy="None loses nothing")
     law, largest = _law_of(delay, horizon)
-    if most is None:
+    if max_delay is None:
         # feedback that the ring could not hold until then counts as lost
         most = largest if isinstance(law, Drawn) and law.values == 0 else NEVER
     else:  # the ring is as long as the argument says, so that all laws of a sweep share a program
-        largest = most
+        most = largest = max_delay
     return Checked(law._replace(most=np.int32(min(most, NEVER))), slots_for(largest, horizon))
 
 

@@ -5,19 +5,23 @@ After the models of Joulani, György and Szepesvári 2013, and of Zimmert and Se
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from annotated_types import Ge
 from jax import lax
 
 from jaxbandits.algorithms.adversarial import message_ring
 from jaxbandits.algorithms.adversarial.delay_laws import Fixed, checked_law, delay_of
+from jaxbandits.declared import LATER, STATIC, Base, Example, Horizon, NumArms, Remedy
 from jaxbandits.mechanisms.composition import claimed_epsilon, scaled
 from jaxbandits.protocol import Algorithm, Guarantee, Hints, Program, Span
 from jaxbandits.random import Draws
-from jaxbandits.typing import AlgorithmFactory, Array, Int, UInt32
-from jaxbandits.validation import base_algorithm, base_arguments, factory, integer
+from jaxbandits.typing import Array, Int, Scalar, UInt32
+from jaxbandits.validation import base_algorithm, base_arguments, factory
+
+ForBase = Annotated[int, STATIC, LATER] | None  # an argument that the base checks, if it has it
 
 
 class Params(NamedTuple):
@@ -213,19 +217,21 @@ def wrapped(base: Guarantee) -> Guarantee:
     )
 
 
-@factory
+@factory(
+    example=Example({"base": "tsallis_inf", "delay": ("uniform", 0, 6), "max_delay": 5}, "losses"),
+)
 def delayed(
     *,
-    horizon: int,
-    base: AlgorithmFactory,
-    delay: Any = 0,
-    max_delay: int | None = None,
-    num_arms: int | None = None,
-    dim: int | None = None,
-    num_experts: int | None = None,
-    num_agents: int | None = None,
+    horizon: Horizon,
+    base: Base,
+    delay: Annotated[Any, STATIC] = 0,
+    max_delay: Annotated[int, Ge(0), STATIC, Remedy("None loses nothing")] | None = None,
+    num_arms: NumArms | None = None,
+    dim: ForBase = None,
+    num_experts: ForBase = None,
+    num_agents: ForBase = None,
     actions: Any = None,
-    feature_norm: float | None = None,
+    feature_norm: Scalar | None = None,
 ) -> Algorithm:
     """Feedback that comes late, or never: any algorithm of one play a window learns from it when it arrives.
 
@@ -236,34 +242,29 @@ def delayed(
 
     Parameters
     ----------
-    horizon : int
-        Number of plays T, at least 1. Filled in by `sweep` and `simulate`.
     base : factory or functools.partial of one
-        The algorithm that learns [static]. It must play one play a window, and its state must not run in lockstep
-        with plays (`protocol.Program.lockstep`). It is called with those of this factory's other arguments that it
-        names; what a partial binds wins.
-    delay : int, tuple or array_like, default 0
+        The algorithm that learns. It must play one play a window, and its state must not run in lockstep with plays
+        (`protocol.Program.lockstep`). It is called with those of this factory's other arguments that it names; what a
+        partial binds wins. `contexts` is not among them: it is called for contexts that are redrawn, which is right for
+        fixed ones too.
+    delay : int, tuple or array_like
         How many plays late feedback is: a number d of at least 0; ``("geometric", mean)``, P(d = k) = (1 - p) p^k with
         p = mean / (1 + mean); ``("uniform", low, high)``, integers, both ends included; or an array [T] of integers.
         Feedback in batches of B plays is the array B - 1 - (t - 1) mod B. Numbers share a program, and so do laws, if
-        their rings are as long; arrays are another program [static: the kind, and how long the
-        ring is].
-    max_delay : int, optional
-        Feedback that is later is lost and never used, at least 0. Where it is given, the ring of messages has room for
-        this delay whatever `delay` is, so that the settings of a sweep share a program [static]. Default: nothing is
-        lost, except geometric delays above `theory.geometric_bound`.
-    num_arms : int, optional
-        Arms, for the base [static]. This and the following are filled in from the environment. `contexts` is not: a
-        base is called for contexts that are redrawn, which is right for fixed ones too.
-    dim : int, optional
-        Features of an arm, for the base [static].
-    num_experts : int, optional
-        Experts, for the base [static].
-    num_agents : int, optional
-        Agents, for the base [static]. No federated algorithm is accepted so far: the error names it.
-    actions : array_like, optional
+        their rings are as long; arrays are another program. Static are the kind, and how long the ring is.
+    max_delay
+        Feedback that is later is lost and never used. Where it is given, the ring of messages has room for this delay
+        whatever `delay` is, so that the settings of a sweep share a program. The default: nothing is lost, except
+        geometric delays above `theory.geometric_bound`.
+    dim
+        Features of an arm, for the base. This and the following are filled in from the environment.
+    num_experts
+        Experts, for the base.
+    num_agents
+        Agents, for the base. No federated algorithm is accepted so far: the error names it.
+    actions : array_like
         Fixed arms, for the base.
-    feature_norm : float, optional
+    feature_norm : float
         The largest norm of a feature, for the base.
 
     Returns
@@ -301,8 +302,7 @@ def delayed(
     >>> run.history.action.tolist(), int(run.diagnostics["outstanding"])
     ([0, 0, 0, 0, 1, 1, 1, 1, 1, 0, 0, 0], 3)
     """
-    horizon = integer("horizon", horizon, 1)
-    checked = checked_law(delay, max_delay, horizon)
+    law = checked_law(delay, max_delay, horizon)
     facts = {
         "horizon": horizon,
         "num_arms": num_arms,
@@ -313,13 +313,13 @@ def delayed(
         "feature_norm": feature_norm,
     }
     algorithm, context = called(base, facts)
-    kind: Any = type(checked.law)
+    kind: Any = type(law.law)
     return Algorithm(
-        program=program(algorithm.program, kind, checked.slots, context),
-        schedule=(Span(1, horizon),),
-        params=Params(algorithm.params, checked.law, 1.0),
-        guarantee=wrapped(algorithm.guarantee)._replace(claimed=claimed_epsilon(algorithm)),
-        version=("delayed", 1, (algorithm.version, kind.__name__.lower(), checked.slots, context)),
-        config={},
+        program(algorithm.program, kind, law.slots, context),
+        (Span(1, horizon),),
+        Params(algorithm.params, law.law, mechanism_scale=1.0),
+        wrapped(algorithm.guarantee)._replace(claimed=claimed_epsilon(algorithm)),
+        version=("delayed", 1, (algorithm.version, kind.__name__.lower(), law.slots, context)),
         rewards=algorithm.rewards,
+        plays_on=algorithm.plays_on,
     )

@@ -8,12 +8,12 @@ import jax.numpy as jnp
 
 from jaxbandits import theory
 from jaxbandits.algorithms.adversarial.batch_tuning import Batches, tuned_in_batches
+from jaxbandits.declared import Example, Horizon, NonNegative, NumArms, Positive, Probability
 from jaxbandits.learners.exponential import reweigh
 from jaxbandits.learners.observed_loss import observed_loss
 from jaxbandits.numerics import columns, materialize
-from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Rewards, Span
-from jaxbandits.typing import Scalar
-from jaxbandits.validation import factory, integer, number
+from jaxbandits.protocol import Algorithm, Loss, Program, Rewards, Span
+from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
@@ -77,14 +77,14 @@ def program(num_arms: int, mixed: bool) -> Program:
     return _mixed(num_arms) if mixed else _unmixed(num_arms)
 
 
-@factory
+@factory(plays_on="arms", example=Example({"learning_rate": 0.05, "mixing": 0.1}, "losses"))
 def exp3(
     *,
-    num_arms: int,
-    horizon: int,
-    learning_rate: Scalar | None = None,
-    mixing: Scalar | None = None,
-    feedback_scale: Scalar = 0.0,
+    num_arms: NumArms,
+    horizon: Horizon,
+    learning_rate: Positive | None = None,
+    mixing: Probability | None = None,
+    feedback_scale: NonNegative = 0.0,
 ) -> Algorithm:
     """Exponential weights over arms, learned from the losses of the played arms and mixed with uniform exploration.
 
@@ -93,28 +93,20 @@ def exp3(
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2 [static]. Filled in from the environment.
-    horizon : int
-        Number of plays T, at least 1; inside `private_batched` the number of batches. The defaults below follow from
-        it. Filled in from the sweep.
-    learning_rate : float, optional
-        Step size of the log weights, above 0. Default: sqrt(2 log K / (K T)) when `feedback_scale` is 0, else that of
+    horizon
+        Number of plays T; inside `private_batched` the number of batches. The defaults below follow from it.
+    learning_rate
+        Step size of the log weights. The default: sqrt(2 log K / (K T)) when `feedback_scale` is 0, else that of
         `theory.exp3_noisy_tuning`.
-    mixing : float, optional
-        Probability, in [0, 1], with which a play ignores the weights and draws a uniform arm. It keeps every arm's
-        probability at least mixing / K, so that one noisy loss moves a log weight by a bounded amount. Default: 0
-        when `feedback_scale` is 0. Otherwise that of `theory.exp3_noisy_tuning`: 4 eta lam K log(K T), where lam is
+    mixing
+        Probability with which a play ignores the weights and draws a uniform arm. It keeps every arm's probability at
+        least mixing / K, so that one noisy loss moves a log weight by a bounded amount. The default: 0 when
+        `feedback_scale` is 0. Otherwise that of `theory.exp3_noisy_tuning`: 4 eta lam K log(K T), where lam is
         `feedback_scale` and eta is the theory's learning rate, whatever rate is given. Inside `private_batched` that
         of `theory.exp3_tuning`. Zero mixing is a compiled program of its own.
-    feedback_scale : float
-        Scale lam of the Laplace noise that the losses already carry, at least 0. The algorithm adds no noise itself:
-        this only chooses the defaults of `learning_rate` and `mixing`.
-
-    Returns
-    -------
-    Algorithm
-        Without a privacy guarantee. It learns from `Loss` messages, so it can be the base of `private_batched`.
+    feedback_scale
+        Scale lam of the Laplace noise that the losses already carry. The algorithm adds no noise itself: this only
+        chooses the defaults of `learning_rate` and `mixing`.
 
     Raises
     ------
@@ -124,8 +116,9 @@ def exp3(
 
     Notes
     -----
-    A non-finite reward counts as loss 1; losses are not clipped. Without mixing, weights stay above 1e-37 and one
-    update moves a log weight by at most 80, the range of a float32 exponential (`docs/deviations.md`).
+    Learns from `Loss` messages, so that it can be the base of `private_batched`. A non-finite reward counts as loss 1;
+    losses are not clipped. Without mixing, weights stay above 1e-37 and one update moves a log weight by at most 80,
+    the range of a float32 exponential (`docs/deviations.md`).
 
     References
     ----------
@@ -136,18 +129,11 @@ def exp3(
     Examples
     --------
     >>> import jaxbandits as jb
-    >>> jb.algorithms.exp3(num_arms=3, horizon=100).version
-    ('exp3', 1, (3, False))
+    >>> jb.algorithms.exp3(num_arms=3, horizon=100).params.mixing
+    0.0
     >>> round(jb.algorithms.exp3(num_arms=3, horizon=10_000, feedback_scale=1.0).params.mixing, 4)
     0.0162
     """
-    num_arms = integer("num_arms", num_arms, 2)
-    horizon = integer("horizon", horizon, 1)
-    feedback_scale = number("feedback_scale", feedback_scale, 0.0)
-    if mixing is not None:
-        mixing = number("mixing", mixing, 0.0, 1.0)
-    if learning_rate is not None:
-        learning_rate = number("learning_rate", learning_rate, 0.0, open_low=True)
     tuning = {}
     if feedback_scale == 0:
         tuning = {"learning_rate": math.sqrt(2 * math.log(num_arms) / (num_arms * horizon)), "mixing": 0.0}
@@ -155,16 +141,7 @@ def exp3(
         tuning = theory.exp3_noisy_tuning(num_arms, horizon, feedback_scale, mixing=mixing)
     rate = tuning["learning_rate"] if learning_rate is None else learning_rate
     params = Params(rate, tuning["mixing"] if mixing is None else mixing)
-    mixed = params.mixing > 0
-    return Algorithm(
-        program=program(num_arms, mixed),
-        schedule=(Span(1, horizon),),
-        params=params,
-        guarantee=Guarantee(),
-        version=("exp3", 1, (num_arms, mixed)),
-        config={},
-        rewards=Rewards(0.0, 1.0),
-    )
+    return Algorithm(program(num_arms, params.mixing > 0), (Span(1, horizon),), params, rewards=Rewards(0.0, 1.0))
 
 
 def _in_batches(batches: Batches) -> dict[str, Any]:

@@ -2,17 +2,19 @@
 
 import math
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
+from annotated_types import Ge, Le
 
 from jaxbandits.algorithms.adversarial.batch_tuning import tuned_in_batches, untuned
+from jaxbandits.declared import Example, Horizon, NumArms, Positive, Remedy
 from jaxbandits.learners.exponential import reweigh
 from jaxbandits.learners.observed_loss import observed_loss
 from jaxbandits.numerics import columns, materialize
-from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Rewards, Span
+from jaxbandits.protocol import Algorithm, Loss, Program, Rewards, Span
 from jaxbandits.typing import Scalar
-from jaxbandits.validation import factory, integer, number
+from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
@@ -46,14 +48,16 @@ def program(num_arms: int) -> Program:
     return Program(init, act, encode, update)
 
 
-@factory
+@factory(plays_on="arms", example=Example(world="losses"))
 def exp3_ix(
     *,
-    num_arms: int,
-    horizon: int,
-    learning_rate: Scalar | None = None,
-    mixing: Scalar | None = None,
-    feedback_scale: Scalar = 0.0,
+    num_arms: NumArms,
+    horizon: Horizon,
+    learning_rate: Positive | None = None,
+    mixing: Positive | None = None,
+    feedback_scale: Annotated[
+        Scalar, Ge(0), Le(0), Remedy("no tuning for noisy losses is known; use exp3 or htinf")
+    ] = 0.0,
 ) -> Algorithm:
     """Exponential weights over arms that divide a loss by the arm's probability plus a constant instead of exploring.
 
@@ -62,32 +66,19 @@ def exp3_ix(
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2 [static]. Filled in from the environment.
-    horizon : int
-        Number of plays T, at least 1. The default learning rate follows from it. Filled in from the sweep.
-    learning_rate : float, optional
-        Step size of the log weights, above 0. Default: sqrt(2 log K / (K T)).
-    mixing : float, optional
-        The constant added to the probability, above 0. Unlike the mixing of `exp3` it draws no arm: it only makes the
-        estimates of rare arms smaller. Default: learning_rate / 2.
-    feedback_scale : float
+    learning_rate
+        Step size of the log weights. The default: sqrt(2 log K / (K T)).
+    mixing
+        The constant added to the probability. Unlike the mixing of `exp3` it draws no arm: it only makes the estimates
+        of rare arms smaller. The default: learning_rate / 2.
+    feedback_scale
         Must be 0: no tuning for losses with noise is known. Use `exp3` or `htinf` for those.
-
-    Returns
-    -------
-    Algorithm
-        Without a privacy guarantee. It learns from `Loss` messages, so it can be the base of `private_batched`.
-
-    Raises
-    ------
-    ValueError
-        For an argument outside its range.
 
     Notes
     -----
-    A non-finite reward counts as loss 1; losses are not clipped. Weights stay above 1e-37 and one update moves a log
-    weight by at most 80, the range of a float32 exponential (`docs/deviations.md`).
+    Learns from `Loss` messages, so that it can be the base of `private_batched`. A non-finite reward counts as loss 1;
+    losses are not clipped. Weights stay above 1e-37 and one update moves a log weight by at most 80, the range of a
+    float32 exponential (`docs/deviations.md`).
 
     References
     ----------
@@ -96,26 +87,12 @@ def exp3_ix(
     Examples
     --------
     >>> import jaxbandits as jb
-    >>> jb.algorithms.exp3_ix(num_arms=3, horizon=100).version
-    ('exp3_ix', 1, (3,))
+    >>> jb.algorithms.exp3_ix(num_arms=3, horizon=100, learning_rate=0.5).params.mixing
+    0.25
     """
-    num_arms = integer("num_arms", num_arms, 2)
-    horizon = integer("horizon", horizon, 1)
-    number("feedback_scale", feedback_scale, 0.0, 0.0, remedy="no tuning for noisy losses is known; use exp3 or htinf")
-    if learning_rate is None:
-        learning_rate = math.sqrt(2 * math.log(num_arms) / (num_arms * horizon))
-    learning_rate = number("learning_rate", learning_rate, 0.0, open_low=True)
-    mixing = learning_rate / 2 if mixing is None else number("mixing", mixing, 0.0, open_low=True)
-    params = Params(learning_rate, mixing)
-    return Algorithm(
-        program=program(num_arms),
-        schedule=(Span(1, horizon),),
-        params=params,
-        guarantee=Guarantee(),
-        version=("exp3_ix", 1, (num_arms,)),
-        config={},
-        rewards=Rewards(0.0, 1.0),
-    )
+    rate = math.sqrt(2 * math.log(num_arms) / (num_arms * horizon)) if learning_rate is None else learning_rate
+    params = Params(rate, rate / 2 if mixing is None else mixing)
+    return Algorithm(program(num_arms), (Span(1, horizon),), params, rewards=Rewards(0.0, 1.0))
 
 
 tuned_in_batches(exp3_ix, untuned)  # no theorem says how: it plays with its own defaults

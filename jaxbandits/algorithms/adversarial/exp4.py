@@ -6,12 +6,13 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from jaxbandits import theory
+from jaxbandits.declared import Horizon, NumArms, NumExperts, Positive, Probability
 from jaxbandits.learners.exponential import LARGEST_STEP
 from jaxbandits.learners.observed_loss import observed_loss
 from jaxbandits.numerics import combine, fixed_sum, inverse_cdf, materialize, pick
-from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Rewards, Span
-from jaxbandits.typing import Array, Float, Int, Scalar
-from jaxbandits.validation import factory, integer, number
+from jaxbandits.protocol import Algorithm, Loss, Program, Rewards, Span
+from jaxbandits.typing import Array, Float, Int
+from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
@@ -95,14 +96,14 @@ def program(num_arms: int, num_experts: int) -> Program:
     return Program(init, act, encode, update)
 
 
-@factory
+@factory(plays_on="advice")
 def exp4(
     *,
-    num_arms: int,
-    num_experts: int,
-    horizon: int,
-    learning_rate: Scalar | None = None,
-    mixing: Scalar | None = None,
+    num_arms: NumArms,
+    num_experts: NumExperts,
+    horizon: Horizon,
+    learning_rate: Positive | None = None,
+    mixing: Probability | None = None,
 ) -> Algorithm:
     """Exponential weights over experts whose advice is public, learned from the losses of the played arms.
 
@@ -112,31 +113,16 @@ def exp4(
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2 [static]. Filled in from the environment.
-    num_experts : int
-        Number of experts N, at least 2 [static]. Filled in from the environment.
-    horizon : int
-        Number of plays T, at least 1. The default learning rate follows from it. Filled in from the sweep.
-    learning_rate : float, optional
-        Step size of the log weights, above 0. Default: that of `theory.exp4_tuning`, sqrt(2 log N / (K T)).
-    mixing : float, optional
-        Probability, in [0, 1], with which a play draws a uniform arm. Default: 0.
-
-    Returns
-    -------
-    Algorithm
-        Without a privacy guarantee. The context of a play is the advice [N, K].
-
-    Raises
-    ------
-    ValueError
-        For an argument outside its range.
+    learning_rate
+        Step size of the log weights. The default: that of `theory.exp4_tuning`, sqrt(2 log N / (K T)).
+    mixing
+        Probability with which a play draws a uniform arm. The default: 0.
 
     Notes
     -----
-    A non-finite reward counts as loss 1; losses are not clipped. Without mixing one update moves a log weight by at
-    most 80 times the advice, the range of a float32 exponential (`docs/deviations.md`).
+    The context of a play is the advice [N, K]. A non-finite reward counts as loss 1; losses are not clipped. Without
+    mixing one update moves a log weight by at most 80 times the advice, the range of a float32 exponential
+    (`docs/deviations.md`).
 
     References
     ----------
@@ -145,25 +131,10 @@ def exp4(
     Examples
     --------
     >>> import jaxbandits as jb
-    >>> jb.algorithms.exp4(num_arms=3, num_experts=5, horizon=100).version
-    ('exp4', 2, (3, 5))
+    >>> jb.algorithms.exp4(num_arms=3, num_experts=5, horizon=100, learning_rate=0.5).params
+    Params(learning_rate=0.5, mixing=0.0)
     """
-    num_arms = integer("num_arms", num_arms, 2)
-    num_experts = integer("num_experts", num_experts, 2)
-    horizon = integer("horizon", horizon, 1)
     tuning = theory.exp4_tuning(num_arms, num_experts, horizon)
-    if learning_rate is not None:
-        tuning["learning_rate"] = number("learning_rate", learning_rate, 0.0, open_low=True)
-    if mixing is not None:
-        tuning["mixing"] = number("mixing", mixing, 0.0, 1.0)
-    params = Params(**tuning)
-    version = ("exp4", 2, (num_arms, num_experts))
-    return Algorithm(
-        program=program(num_arms, num_experts),
-        schedule=(Span(1, horizon),),
-        params=params,
-        guarantee=Guarantee(),
-        version=version,
-        config={},
-        rewards=Rewards(0.0, 1.0),
-    )
+    rate = tuning["learning_rate"] if learning_rate is None else learning_rate
+    params = Params(rate, tuning["mixing"] if mixing is None else mixing)
+    return Algorithm(program(num_arms, num_experts), (Span(1, horizon),), params, rewards=Rewards(0.0, 1.0))

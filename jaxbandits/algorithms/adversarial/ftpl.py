@@ -1,20 +1,22 @@
 """Follow the perturbed leader, geometric resampling (Neu and Bartok 2013; Asi, Raman and Talwar 2025, Algorithm 4)."""
 
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import Ge
 
 from jaxbandits import theory
 from jaxbandits.algorithms.adversarial.batch_tuning import Batches, tuned_in_batches
+from jaxbandits.declared import HOST, Example, Horizon, NonNegative, NumArms, Positive
 from jaxbandits.learners.observed_loss import observed_loss
 from jaxbandits.learners.perturbed import leader_probability
 from jaxbandits.numerics import argmin, columns, materialize, tree_where
-from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Rewards, Span
+from jaxbandits.protocol import Algorithm, Loss, Program, Rewards, Span
 from jaxbandits.random import to_laplace
-from jaxbandits.typing import Array, Float, Int, Scalar
-from jaxbandits.validation import choice, factory, integer, number
+from jaxbandits.typing import Array, Float, Int
+from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
@@ -119,16 +121,16 @@ def tries_at_once(num_arms: int) -> int:
     return 2 * num_arms
 
 
-@factory
+@factory(plays_on="arms", example=Example(world="losses"))
 def ftpl(
     *,
-    num_arms: int,
-    horizon: int,
-    learning_rate: Scalar | None = None,
-    tries: int | None = None,
-    on_fail: Literal["cap", "zero"] = "cap",
+    num_arms: NumArms,
+    horizon: Horizon,
+    learning_rate: Positive | None = None,
+    tries: Annotated[int, Ge(1)] | None = None,
+    on_fail: Annotated[Literal["cap", "zero"], HOST] = "cap",
     resampling: Literal["quadrature", "literal"] = "quadrature",
-    feedback_scale: Scalar = 0.0,
+    feedback_scale: NonNegative = 0.0,
 ) -> Algorithm:
     """Follow the perturbed leader: play the arm of least estimated loss after adding Laplace noise to the estimates.
 
@@ -138,37 +140,24 @@ def ftpl(
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2 [static]. Filled in from the environment.
-    horizon : int
-        Number of plays T, at least 1. The defaults below follow from it. Filled in from the sweep.
-    learning_rate : float, optional
-        One over the scale of the perturbations, above 0. Default: that of `theory.ftpl_noisy_tuning`.
-    tries : int, optional
-        The most perturbations of one update, at least 1. Default: that of `theory.ftpl_noisy_tuning`, ceil(sqrt(K T)).
-    on_fail : {"cap", "zero"}
+    learning_rate
+        One over the scale of the perturbations. The default: that of `theory.ftpl_noisy_tuning`.
+    tries
+        The most perturbations of one update. The default: that of `theory.ftpl_noisy_tuning`, ceil(sqrt(K T)).
+    on_fail
         What M is when none of the tries matches: `tries`, which the analysis needs, or 0, as the listing has it.
-    resampling : {"quadrature", "literal"}
-        How M is found [static]. "quadrature" draws it as a geometric variable whose probability is integrated
-        numerically (relative error below 2e-4). "literal" makes the tries, 2 K in a window; a lane that is not done
-        sits out the next one.
-    feedback_scale : float
-        Scale of the Laplace noise that the losses already carry, at least 0. It only chooses the defaults of
-        `learning_rate` and `tries`.
-
-    Returns
-    -------
-    Algorithm
-        Without a privacy guarantee. It learns from `Loss` messages, so it can be the base of `private_batched`.
-
-    Raises
-    ------
-    ValueError
-        For an argument outside its range.
+    resampling
+        How M is found. "quadrature" draws it as a geometric variable whose probability is integrated numerically
+        (relative error below 2e-4). "literal" makes the tries, 2 K in a window; a lane that is not done sits out the
+        next one.
+    feedback_scale
+        Scale of the Laplace noise that the losses already carry. It only chooses the defaults of `learning_rate` and
+        `tries`.
 
     Notes
     -----
-    A non-finite reward counts as loss 1; losses are not clipped. Ties go to the lowest index.
+    Learns from `Loss` messages, so that it can be the base of `private_batched`. A non-finite reward counts as loss 1;
+    losses are not clipped. Ties go to the lowest index.
 
     References
     ----------
@@ -178,41 +167,18 @@ def ftpl(
     Examples
     --------
     >>> import jaxbandits as jb
-    >>> jb.algorithms.ftpl(num_arms=3, horizon=100).version
-    ('ftpl', 3, (3,))
+    >>> jb.algorithms.ftpl(num_arms=3, horizon=100).params.tries
+    18.0
     """
-    num_arms = integer("num_arms", num_arms, 2)
-    horizon = integer("horizon", horizon, 1)
-    choice("on_fail", on_fail, ("cap", "zero"))
-    literal = choice("resampling", resampling, ("quadrature", "literal")) == "literal"
-    tuning = theory.ftpl_noisy_tuning(num_arms, horizon, number("feedback_scale", feedback_scale, 0.0))
-    rate = (
-        tuning["learning_rate"] if learning_rate is None else number("learning_rate", learning_rate, 0.0, open_low=True)
-    )
-    tries = tuning["tries"] if tries is None else integer("tries", tries, 1)
+    tuning = theory.ftpl_noisy_tuning(num_arms, horizon, feedback_scale)
+    rate = tuning["learning_rate"] if learning_rate is None else learning_rate
+    tries = tuning["tries"] if tries is None else tries
     params = Params(rate, float(tries), float(tries) if on_fail == "cap" else 0.0)
-    if not literal:
-        return Algorithm(
-            program=program(num_arms),
-            schedule=(Span(1, horizon),),
-            params=params,
-            guarantee=Guarantee(),
-            version=("ftpl", 3, (num_arms,)),
-            config={},
-            rewards=Rewards(0.0, 1.0),
-        )
-    # enough windows even if every update takes every try
-    windows = min(horizon * -(-tries // tries_at_once(num_arms)), 2**30)
-    version = ("ftpl", 3, (num_arms, "literal"))
-    return Algorithm(
-        program=literal_program(num_arms),
-        schedule=(Span(1, windows, full=False),),
-        params=params,
-        guarantee=Guarantee(),
-        version=version,
-        config={},
-        rewards=Rewards(0.0, 1.0),
-    )
+    functions, span = program(num_arms), Span(1, horizon)
+    if resampling == "literal":  # enough windows even if every update takes every try
+        windows = min(horizon * -(-tries // tries_at_once(num_arms)), 2**30)
+        functions, span = literal_program(num_arms), Span(1, windows, full=False)
+    return Algorithm(functions, (span,), params, rewards=Rewards(0.0, 1.0))
 
 
 def _in_batches(batches: Batches) -> dict[str, Any]:

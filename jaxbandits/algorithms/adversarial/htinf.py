@@ -6,16 +6,18 @@ For losses of either sign whose tail_index-th absolute moment is at most tail_sc
 
 import math
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
+from annotated_types import Gt, Le
 
+from jaxbandits.declared import STATIC, Example, Horizon, NumArms, Positive
 from jaxbandits.learners import tsallis
 from jaxbandits.learners.observed_loss import observed_loss
 from jaxbandits.numerics import columns, materialize
-from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Rewards, Span
+from jaxbandits.protocol import Algorithm, Loss, Program, Rewards, Span
 from jaxbandits.typing import Array, Int, Scalar
-from jaxbandits.validation import factory, integer, number
+from jaxbandits.validation import factory
 
 # Losses are divided by a weight of at least this: smaller than what a uniform of 32 bits can draw, and the quotient
 # stays finite.
@@ -82,8 +84,14 @@ def program(num_arms: int, tail_index: float) -> Program:
     return Program(init, act, encode, update, diagnose=diagnose)
 
 
-@factory
-def htinf(*, num_arms: int, horizon: int, tail_scale: Scalar | None = None, tail_index: Scalar = 2.0) -> Algorithm:
+@factory(plays_on="arms", example=Example(world="losses"))
+def htinf(
+    *,
+    num_arms: NumArms,
+    horizon: Horizon,
+    tail_scale: Positive | None = None,
+    tail_index: Annotated[Scalar, Gt(1), Le(2), STATIC] = 2.0,
+) -> Algorithm:
     """Follow the regularised leader with Tsallis entropy and skip losses too large to trust: for heavy tails.
 
     Update t has step size 1 / s_t, s_t = sigma t^(1/alpha), and adds loss / x_I to the estimate of the played arm I,
@@ -92,30 +100,16 @@ def htinf(*, num_arms: int, horizon: int, tail_scale: Scalar | None = None, tail
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2 [static]. Filled in from the environment.
-    horizon : int
-        Number of plays T, at least 1. Filled in from the sweep.
-    tail_scale : float, optional
-        sigma, above 0: the losses should have E|loss|^alpha <= sigma^alpha. Default: sqrt(6), which covers a loss in
-        [0, 1] plus Laplace noise of scale up to 1. For noise of a larger scale lam use sqrt(2 + 4 lam^2).
-    tail_index : float
-        alpha, in (1, 2]: the order of the moment that is bounded [static].
-
-    Returns
-    -------
-    Algorithm
-        Without a privacy guarantee. It learns from `Loss` messages and is the default base of `private_batched`.
-        Diagnostic: `skips`, how many updates were skipped.
-
-    Raises
-    ------
-    ValueError
-        For an argument outside its range.
+    tail_scale
+        sigma: the losses should have E|loss|^alpha <= sigma^alpha. The default: sqrt(6), which covers a loss in [0, 1]
+        plus Laplace noise of scale up to 1. For noise of a larger scale lam use sqrt(2 + 4 lam^2).
+    tail_index
+        alpha: the order of the moment that is bounded.
 
     Notes
     -----
-    A non-finite reward counts as loss 1; losses are not clipped. A skipped update still advances t. Losses are
+    Learns from `Loss` messages and is the default base of `private_batched`. Diagnostic: `skips`, how many updates were
+    skipped. A non-finite reward counts as loss 1; losses are not clipped. A skipped update still advances t. Losses are
     divided by a probability of at least 1e-12. The normaliser of the weights is solved by a fixed number of Newton
     steps (`docs/deviations.md`).
 
@@ -127,19 +121,8 @@ def htinf(*, num_arms: int, horizon: int, tail_scale: Scalar | None = None, tail
     Examples
     --------
     >>> import jaxbandits as jb
-    >>> jb.algorithms.htinf(num_arms=3, horizon=100).version
-    ('htinf', 2, (3, 2.0))
+    >>> jb.algorithms.htinf(num_arms=3, horizon=100, tail_scale=2.0).params
+    Params(tail_scale=2.0)
     """
-    num_arms = integer("num_arms", num_arms, 2)
-    horizon = integer("horizon", horizon, 1)
-    tail_index = number("tail_index", tail_index, 1.0, 2.0, open_low=True)
-    tail_scale = math.sqrt(6) if tail_scale is None else number("tail_scale", tail_scale, 0.0, open_low=True)
-    return Algorithm(
-        program=program(num_arms, tail_index),
-        schedule=(Span(1, horizon),),
-        params=Params(tail_scale),
-        guarantee=Guarantee(),
-        version=("htinf", 2, (num_arms, tail_index)),
-        config={},
-        rewards=Rewards(),
-    )
+    params = Params(math.sqrt(6) if tail_scale is None else tail_scale)
+    return Algorithm(program(num_arms, float(tail_index)), (Span(1, horizon),), params, rewards=Rewards())

@@ -2,18 +2,20 @@
 
 import math
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax.numpy as jnp
+from annotated_types import Ge, Le
 
 from jaxbandits import theory
 from jaxbandits.algorithms.adversarial.htinf import MIN_WEIGHT
+from jaxbandits.declared import HOST, Example, Horizon, NumArms
 from jaxbandits.learners import hybrid_tsallis
 from jaxbandits.learners.observed_loss import observed_loss
 from jaxbandits.numerics import columns, materialize
-from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Rewards, Span
+from jaxbandits.protocol import Algorithm, Loss, Program, Rewards, Span
 from jaxbandits.typing import Array, Float, Int, Scalar
-from jaxbandits.validation import choice, factory, integer, number
+from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
@@ -64,13 +66,13 @@ def program(num_arms: int) -> Program:
     return Program(init, act, encode, update)
 
 
-@factory
+@factory(plays_on="arms", example=Example(world="losses"))
 def hybrid_tsallis_inf(
     *,
-    num_arms: int,
-    horizon: int,
-    tuning: Literal["simple", "best_of_both"] = "simple",
-    delay_bound: Scalar | None = None,
+    num_arms: NumArms,
+    horizon: Horizon,
+    tuning: Annotated[Literal["simple", "best_of_both"], HOST] = "simple",
+    delay_bound: Annotated[Scalar, Ge(0), Le(1e9)] | None = None,
 ) -> Algorithm:
     """Tsallis-INF that knows how much feedback is outstanding, for losses of an opponent that come late.
 
@@ -80,27 +82,18 @@ def hybrid_tsallis_inf(
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2 [static]. Filled in from the environment.
-    horizon : int
-        Number of plays T, at least 1. Filled in from the sweep.
-    tuning : {"simple", "best_of_both"}, default "simple"
+    tuning
         With D_t the sum over plays s = 1..t of the messages outstanding when play s is chosen,
         "simple" has A = sqrt(t) and b = sqrt(2 D_t / ln K); "best_of_both" has A = sqrt(t + eta_0) and
         b = sqrt((D_t + gamma_0) / ln K), where `theory.hybrid_tuning` gives eta_0 and gamma_0. Both are one program.
-    delay_bound : float, optional
-        The largest delay in plays, at least 0. "best_of_both" needs it, "simple" does not read it.
+    delay_bound
+        The largest delay in plays. "best_of_both" needs it, "simple" does not read it.
 
     Returns
     -------
     Algorithm
         Without a privacy guarantee. Outside `delayed` nothing is outstanding: "simple" is then `tsallis_inf` with its
         default step 1 / sqrt(t).
-
-    Raises
-    ------
-    ValueError
-        For an argument outside its range.
 
     Notes
     -----
@@ -122,23 +115,13 @@ def hybrid_tsallis_inf(
     >>> late(num_arms=3, horizon=100).params.base.share
     2.0
     """
-    num_arms = integer("num_arms", num_arms, 2)
-    horizon = integer("horizon", horizon, 1)
-    simple = choice("tuning", tuning, ("simple", "best_of_both")) == "simple"
-    if delay_bound is not None:
-        delay_bound = number("delay_bound", delay_bound, 0.0, 1e9)
-    elif not simple:
+    if tuning == "simple":
+        params = Params(0.0, 0.0, 2.0)
+    elif delay_bound is None:
         raise ValueError(
             "delay_bound = None must be a number of plays for tuning = 'best_of_both': give the largest delay, or use "
             "tuning='simple', which needs none"
         )
-    first, second = (0.0, 0.0) if delay_bound is None or simple else theory.hybrid_tuning(num_arms, delay_bound)
-    return Algorithm(
-        program=program(num_arms),
-        schedule=(Span(1, horizon),),
-        params=Params(first, second, 2.0 if simple else 1.0),
-        guarantee=Guarantee(),
-        version=("hybrid_tsallis_inf", 1, (num_arms,)),
-        config={},
-        rewards=Rewards(0.0, 1.0),
-    )
+    else:
+        params = Params(*theory.hybrid_tuning(num_arms, delay_bound), 1.0)
+    return Algorithm(program(num_arms), (Span(1, horizon),), params, rewards=Rewards(0.0, 1.0))

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 from jaxbandits import theory
 from jaxbandits.algorithms.adversarial.exp3 import exp3
+from jaxbandits.declared import Epsilon, Example, Horizon, NumArms, Positive, Probability
 from jaxbandits.learners.observed_loss import clipped_loss
 from jaxbandits.mechanisms.composition import Event, guarantee, laplace_event, view_message
 from jaxbandits.mechanisms.laplace import laplace_scale
 from jaxbandits.protocol import Algorithm, Loss, Program, Rewards, Span
-from jaxbandits.typing import Scalar
-from jaxbandits.validation import factory, integer
+from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
@@ -56,14 +56,14 @@ def program(base: Program) -> Program:
     return Program(init, act, encode, update, lockstep=base.lockstep)
 
 
-@factory
+@factory(plays_on="arms", example=Example({"epsilon": 0.5, "learning_rate": 0.02, "mixing": 0.1}, "losses"))
 def ldp_exp3(
     *,
-    num_arms: int,
-    horizon: int,
-    epsilon: Scalar,
-    learning_rate: Scalar | None = None,
-    mixing: Scalar | None = None,
+    num_arms: NumArms,
+    horizon: Horizon,
+    epsilon: Epsilon,
+    learning_rate: Positive | None = None,
+    mixing: Probability | None = None,
 ) -> Algorithm:
     """EXP3 on losses to which every client adds Laplace noise: private in the local model, play by play.
 
@@ -72,17 +72,13 @@ def ldp_exp3(
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2 [static]. Filled in from the environment.
-    horizon : int
-        Number of plays T, at least 1. The defaults below follow from it. Filled in from the sweep.
-    epsilon : float
-        Privacy budget of one play, in (0, inf]; at inf there is no noise.
-    learning_rate : float, optional
-        Step size of EXP3's log weights, above 0. Default: that of `theory.exp3_noisy_tuning` at noise scale 1 /
-        epsilon over T plays.
-    mixing : float, optional
-        Probability, in [0, 1], with which a play draws a uniform arm. Default: that of `theory.exp3_noisy_tuning`.
+    epsilon
+        Privacy budget of one play; at inf there is no noise.
+    learning_rate
+        Step size of EXP3's log weights. The default: that of `theory.exp3_noisy_tuning` at noise scale 1 / epsilon over
+        T plays.
+    mixing
+        Probability with which a play draws a uniform arm. The default: that of `theory.exp3_noisy_tuning`.
 
     Returns
     -------
@@ -109,22 +105,11 @@ def ldp_exp3(
     >>> jb.algorithms.ldp_exp3(num_arms=3, horizon=1000, epsilon=0.5).guarantee.model
     'local'
     """
-    num_arms = integer("num_arms", num_arms, 2)
-    horizon = integer("horizon", horizon, 1)
     scale = laplace_scale(1.0, epsilon)
     if learning_rate is None or mixing is None:
         tuning = theory.exp3_noisy_tuning(num_arms, horizon, scale, mixing=mixing)
         learning_rate = tuning["learning_rate"] if learning_rate is None else learning_rate
         mixing = tuning["mixing"]
     base = exp3(num_arms=num_arms, horizon=horizon, learning_rate=learning_rate, mixing=mixing)
-    params = Params(base.params, scale, 1.0)
-    version = ("ldp_exp3", 1, (num_arms, base.version))
-    return Algorithm(
-        program=program(base.program),
-        schedule=(Span(1, horizon),),
-        params=params,
-        guarantee=GUARANTEE,
-        version=version,
-        config={},
-        rewards=Rewards(0.0, 1.0, "clip"),
-    )
+    params, rewards = Params(base.params, scale, 1.0), Rewards(0.0, 1.0, "clip")
+    return Algorithm(program(base.program), (Span(1, horizon),), params, GUARANTEE, rewards=rewards)

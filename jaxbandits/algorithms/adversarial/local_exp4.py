@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 from jaxbandits import theory
 from jaxbandits.algorithms.adversarial.exp4 import program as exp4_program
 from jaxbandits.algorithms.adversarial.ldp_exp3 import GUARANTEE
+from jaxbandits.declared import Epsilon, Example, Horizon, NumArms, NumExperts, Positive, Probability
 from jaxbandits.learners.observed_loss import clipped_loss
 from jaxbandits.mechanisms.laplace import laplace_scale
 from jaxbandits.protocol import Algorithm, Loss, Program, Rewards, Span
-from jaxbandits.typing import Scalar
-from jaxbandits.validation import factory, integer, number
+from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
@@ -34,15 +34,15 @@ def program(num_arms: int, num_experts: int) -> Program:
     return exp4_program(num_arms, num_experts)._replace(encode=encode)
 
 
-@factory
+@factory(plays_on="advice", example=Example({"epsilon": 1.0, "learning_rate": 0.02, "mixing": 0.1}))
 def local_exp4(
     *,
-    num_arms: int,
-    num_experts: int,
-    horizon: int,
-    epsilon: Scalar,
-    learning_rate: Scalar | None = None,
-    mixing: Scalar | None = None,
+    num_arms: NumArms,
+    num_experts: NumExperts,
+    horizon: Horizon,
+    epsilon: Epsilon,
+    learning_rate: Positive | None = None,
+    mixing: Probability | None = None,
 ) -> Algorithm:
     """EXP4 on losses to which every client adds Laplace noise: private in the local model, play by play.
 
@@ -51,18 +51,12 @@ def local_exp4(
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2 [static]. Filled in from the environment.
-    num_experts : int
-        Number of experts N, at least 2 [static]. Filled in from the environment.
-    horizon : int
-        Number of plays T, at least 1. The defaults below follow from it. Filled in from the sweep.
-    epsilon : float
-        Privacy budget of one play, in (0, inf]; at inf there is no noise.
-    learning_rate : float, optional
-        Step size of the log weights, above 0. Default: that of `theory.local_exp4_tuning`.
-    mixing : float, optional
-        Probability, in [0, 1], with which a play draws a uniform arm. Default: that of `theory.local_exp4_tuning`.
+    epsilon
+        Privacy budget of one play; at inf there is no noise.
+    learning_rate
+        Step size of the log weights. The default: that of `theory.local_exp4_tuning`.
+    mixing
+        Probability with which a play draws a uniform arm. The default: that of `theory.local_exp4_tuning`.
 
     Returns
     -------
@@ -91,26 +85,14 @@ def local_exp4(
     >>> jb.algorithms.local_exp4(num_arms=3, num_experts=5, horizon=1000, epsilon=0.5).guarantee.model
     'local'
     """
-    num_arms = integer("num_arms", num_arms, 2)
-    num_experts = integer("num_experts", num_experts, 2)
-    horizon = integer("horizon", horizon, 1)
-    scale = laplace_scale(1.0, epsilon)
-    if mixing is not None:
-        mixing = number("mixing", mixing, 0.0, 1.0)
     tuning = {}
     if mixing is None or learning_rate is None:
         tuning = theory.local_exp4_tuning(num_arms, num_experts, horizon, epsilon, mixing=mixing)
-    rate = (
-        tuning["learning_rate"] if learning_rate is None else number("learning_rate", learning_rate, 0.0, open_low=True)
+    params = Params(
+        learning_rate=tuning["learning_rate"] if learning_rate is None else learning_rate,
+        mixing=tuning["mixing"] if mixing is None else mixing,
+        noise_scale=laplace_scale(1.0, epsilon),
+        mechanism_scale=1.0,
     )
-    params = Params(rate, tuning["mixing"] if mixing is None else mixing, scale, 1.0)
-    version = ("local_exp4", 3, (num_arms, num_experts))
-    return Algorithm(
-        program=program(num_arms, num_experts),
-        schedule=(Span(1, horizon),),
-        params=params,
-        guarantee=GUARANTEE,
-        version=version,
-        config={},
-        rewards=Rewards(0.0, 1.0, "clip"),
-    )
+    rewards = Rewards(0.0, 1.0, "clip")
+    return Algorithm(program(num_arms, num_experts), (Span(1, horizon),), params, GUARANTEE, rewards=rewards)

@@ -2,24 +2,26 @@
 
 import math
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import Ge, Gt, Le
 from jax import lax
 
 from jaxbandits import theory
 from jaxbandits.algorithms.adversarial.batch_tuning import Batches, tuning_of
 from jaxbandits.algorithms.adversarial.htinf import htinf
+from jaxbandits.declared import LATER, Base, Example, Horizon, NumArms
 from jaxbandits.learners.observed_loss import clipped_loss
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_released
 from jaxbandits.mechanisms.laplace import laplace_scale
 from jaxbandits.numerics import fixed_sum, materialize, tree_where
 from jaxbandits.protocol import Algorithm, Loss, Program, Rewards, Span
 from jaxbandits.random import Draws
-from jaxbandits.typing import AlgorithmFactory, Array, Float, Int, Scalar
-from jaxbandits.validation import base_algorithm, factory, integer, number, shown, unwrapped
+from jaxbandits.typing import Array, Float, Int, Scalar
+from jaxbandits.validation import base_algorithm, factory, integer, shown, unwrapped
 
 
 class Params(NamedTuple):
@@ -129,9 +131,14 @@ def _learns_from_losses(base: Program, treedef, shapes: tuple) -> bool:
     return isinstance(jax.eval_shape(message, treedef.unflatten([jnp.zeros(shape) for shape in shapes])), Loss)
 
 
-@factory
+@factory(plays_on="arms", example=Example({"base": "htinf", "epsilon": 0.2}, "losses"))
 def private_batched(
-    *, num_arms: int, horizon: int, epsilon: Scalar, base: AlgorithmFactory = htinf, window: int | None = None
+    *,
+    num_arms: NumArms,
+    horizon: Horizon,
+    epsilon: Annotated[Scalar, Gt(0), Le(math.inf)],
+    base: Base = htinf,
+    window: Annotated[int, Ge(1), LATER] | None = None,
 ) -> Algorithm:
     """Any bandit algorithm made private: it plays in batches and learns only each batch's mean loss plus Laplace noise.
 
@@ -140,23 +147,20 @@ def private_batched(
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2 [static]. Filled in from the environment.
-    horizon : int
-        Number of plays T, at least 1; `base` gets the number of full batches, floor(T / window). Filled in from the
-        sweep.
-    epsilon : float
-        Privacy budget, in [1/T, 1], where the theorem holds; any value above 0 where `window` is given. At inf there
-        is no noise and the base has its own tuning.
+    horizon
+        Number of plays T; `base` gets the number of full batches, floor(T / window).
+    epsilon
+        Privacy budget: where `window` is not given, in [1/T, 1], where the theorem holds. At inf there is no noise and
+        the base has its own tuning.
     base : factory or functools.partial of one
-        An algorithm that learns from `Loss` messages [static]: `exp3`, `exp3_ix`, `htinf`, `tsallis_inf` or `ftpl`.
-        It is given the paper's tuning (`exp3`: Corollary E.1, `ftpl`: Corollary E.3, `htinf`: Corollary 3.2; with a
-        given `window` the general forms of `jaxbandits.theory`); `exp3_ix` and `tsallis_inf` keep their own defaults.
-        A base of your own is told of the noise where it asks for it: as `feedback_scale` it is given the scale of the
-        noise, as `tail_scale` the value sqrt(2 + 4 scale^2) that HTINF needs under noise of scale above 1. What the
-        partial binds wins.
-    window : int, optional
-        Plays of a batch, in [1, T]. It is data: it can be swept. Default: `theory.window(epsilon)`, about 1 /
+        An algorithm that learns from `Loss` messages: `exp3`, `exp3_ix`, `htinf`, `tsallis_inf` or `ftpl`. It is given
+        the paper's tuning (`exp3`: Corollary E.1, `ftpl`: Corollary E.3, `htinf`: Corollary 3.2; with a given `window`
+        the general forms of `jaxbandits.theory`); `exp3_ix` and `tsallis_inf` keep their own defaults. A base of your
+        own is told of the noise where it asks for it: as `feedback_scale` it is given the scale of the noise, as
+        `tail_scale` the value sqrt(2 + 4 scale^2) that HTINF needs under noise of scale above 1. What the partial binds
+        wins.
+    window
+        Plays of a batch, at most T. It is data: it can be swept. The default: `theory.window(epsilon)`, about 1 /
         epsilon; 1 at epsilon inf.
 
     Returns
@@ -187,9 +191,6 @@ def private_batched(
     >>> jb.algorithms.private_batched(num_arms=3, horizon=1000, epsilon=0.1).schedule[0].length
     10
     """
-    num_arms = integer("num_arms", num_arms, 2)
-    horizon = integer("horizon", horizon, 1)
-    epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False)
     if not callable(base):
         raise ValueError(
             f"base = {shown(base)} must be a factory of algorithms or a partial of one: for instance algorithms.htinf"
@@ -202,8 +203,7 @@ def private_batched(
     else:
         # the rounding guard of `theory.window` may exceed T
         window = min(theory.window(theory.check_epsilon(epsilon, horizon)), horizon)
-    bound = unwrapped(base).bound
-    batches = Batches(num_arms=num_arms, horizon=horizon, epsilon=epsilon, window=window, chosen=chosen, bound=bound)
+    batches = Batches(num_arms, horizon, float(epsilon), window=window, chosen=chosen, bound=unwrapped(base).bound)
     inner = base_algorithm(base, num_arms=num_arms, horizon=horizon // window, **tuning_of(base, batches))
     if inner.version[0] == "delayed":
         raise ValueError("base = delayed counts its delays in plays, and a batch is many: give the base without them")
@@ -211,19 +211,16 @@ def private_batched(
         raise ValueError(
             f"base = {inner.version[0]} does not learn from losses: use exp3, exp3_ix, htinf, tsallis_inf or ftpl"
         )
-    params = Params(inner.params, window, laplace_scale(1 / window, epsilon), 1.0)
-    rounds, inner_span = -(-horizon // window), inner.schedule[0]
+    inner_span = inner.schedule[0]
     # Windows of one play: all lengths of batches share one program, which is no slower than longer windows.
-    span = Span(1, rounds, full=True, length=window)
+    span = Span(1, -(-horizon // window), full=True, length=window)
     if not inner_span.full:  # windows for the plays, and more for those that the base may sit out
         span = Span(1, min(horizon + inner_span.repeats, 2**30), full=False)
-    version = ("private_batched", 2, (num_arms, inner.version))
     return Algorithm(
-        program=program(inner.program, not inner_span.full),
-        schedule=(span,),
-        params=params,
-        guarantee=GUARANTEE,
-        version=version,
-        config={},
+        program(inner.program, not inner_span.full),
+        (span,),
+        Params(inner.params, window, laplace_scale(1 / window, epsilon), mechanism_scale=1.0),
+        GUARANTEE,
+        version=("private_batched", 2, (num_arms, inner.version)),
         rewards=Rewards(0.0, 1.0, "clip"),
     )

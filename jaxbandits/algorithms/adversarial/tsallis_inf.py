@@ -1,18 +1,20 @@
 """Tsallis-INF (Zimmert and Seldin 2021), alpha = 1/2, importance-weighted losses: not private."""
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
+from annotated_types import Ge, Le
 
 from jaxbandits.algorithms.adversarial.batch_tuning import tuned_in_batches, untuned
 from jaxbandits.algorithms.adversarial.htinf import MIN_WEIGHT
+from jaxbandits.declared import Example, Horizon, NumArms, Positive, Probability, Remedy
 from jaxbandits.learners import tsallis
 from jaxbandits.learners.observed_loss import observed_loss
 from jaxbandits.numerics import columns, materialize
-from jaxbandits.protocol import Algorithm, Guarantee, Loss, Program, Rewards, Span
+from jaxbandits.protocol import Algorithm, Loss, Program, Rewards, Span
 from jaxbandits.typing import Array, Int, Scalar
-from jaxbandits.validation import factory, integer, number
+from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
@@ -54,14 +56,14 @@ def program(num_arms: int) -> Program:
     return Program(init, act, encode, update)
 
 
-@factory
+@factory(plays_on="arms", example=Example(world="losses"))
 def tsallis_inf(
     *,
-    num_arms: int,
-    horizon: int,
-    learning_rate: Scalar | None = None,
-    mixing: Scalar | None = None,
-    feedback_scale: Scalar = 0.0,
+    num_arms: NumArms,
+    horizon: Horizon,
+    learning_rate: Positive | None = None,
+    mixing: Probability | None = None,
+    feedback_scale: Annotated[Scalar, Ge(0), Le(0), Remedy("no tuning for noisy losses is known; use htinf")] = 0.0,
 ) -> Algorithm:
     """Follow the regularised leader with Tsallis entropy of index 1/2, for stochastic and adversarial losses alike.
 
@@ -70,31 +72,18 @@ def tsallis_inf(
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2 [static]. Filled in from the environment.
-    horizon : int
-        Number of plays T, at least 1. Filled in from the sweep.
-    learning_rate : float, optional
-        Multiplier of the step size 1 / sqrt(t), above 0. Default: 1, which is 2 / sqrt(t) in the authors' scaling.
-    mixing : float, optional
-        Probability, in [0, 1], with which a play draws a uniform arm. Default: 0.
-    feedback_scale : float
+    learning_rate
+        Multiplier of the step size 1 / sqrt(t). The default: 1, which is 2 / sqrt(t) in the authors' scaling.
+    mixing
+        Probability with which a play draws a uniform arm. The default: 0.
+    feedback_scale
         Must be 0: no tuning for losses with noise is known. Use `htinf` for those.
-
-    Returns
-    -------
-    Algorithm
-        Without a privacy guarantee. It learns from `Loss` messages, so it can be the base of `private_batched`.
-
-    Raises
-    ------
-    ValueError
-        For an argument outside its range.
 
     Notes
     -----
-    A non-finite reward counts as loss 1; losses are not clipped. Losses are divided by a probability of at least
-    1e-12. The normaliser of the weights is solved by a fixed number of Newton steps (`docs/deviations.md`).
+    Learns from `Loss` messages, so that it can be the base of `private_batched`. A non-finite reward counts as loss 1;
+    losses are not clipped. Losses are divided by a probability of at least 1e-12. The normaliser of the weights is
+    solved by a fixed number of Newton steps (`docs/deviations.md`).
 
     References
     ----------
@@ -103,24 +92,11 @@ def tsallis_inf(
     Examples
     --------
     >>> import jaxbandits as jb
-    >>> jb.algorithms.tsallis_inf(num_arms=3, horizon=100).version
-    ('tsallis_inf', 2, (3,))
+    >>> jb.algorithms.tsallis_inf(num_arms=3, horizon=100).params
+    Params(learning_rate=1.0, mixing=0.0)
     """
-    num_arms = integer("num_arms", num_arms, 2)
-    horizon = integer("horizon", horizon, 1)
-    number("feedback_scale", feedback_scale, 0.0, 0.0, remedy="no tuning for noisy losses is known; use htinf")
-    learning_rate = 1.0 if learning_rate is None else number("learning_rate", learning_rate, 0.0, open_low=True)
-    mixing = 0.0 if mixing is None else number("mixing", mixing, 0.0, 1.0)
-    params = Params(learning_rate, mixing)
-    return Algorithm(
-        program=program(num_arms),
-        schedule=(Span(1, horizon),),
-        params=params,
-        guarantee=Guarantee(),
-        version=("tsallis_inf", 2, (num_arms,)),
-        config={},
-        rewards=Rewards(0.0, 1.0),
-    )
+    params = Params(1.0 if learning_rate is None else learning_rate, 0.0 if mixing is None else mixing)
+    return Algorithm(program(num_arms), (Span(1, horizon),), params, rewards=Rewards(0.0, 1.0))
 
 
 tuned_in_batches(tsallis_inf, untuned)  # no theorem says how: it plays with its own defaults
