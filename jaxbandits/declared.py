@@ -297,6 +297,7 @@ NumArms = Annotated[int, Ge(2), STATIC, Doc("Number of arms K. Filled in from th
 Dim = Annotated[int, Ge(1), STATIC, Doc("Features d of an arm. Filled in from the environment.")]
 NumAgents = Annotated[int, Ge(1), STATIC, Doc("Number of agents N. Filled in from the environment.")]
 NumExperts = Annotated[int, Ge(1), STATIC, Doc("Number of experts N. Filled in from the environment.")]
+Base = Annotated[Callable[..., Any], STATIC]  # of a conversion: a factory of algorithms, or a partial of one
 Horizon = Annotated[int, Ge(1), Doc("Number of plays T. Filled in from the run.")]
 Epsilon = Annotated[Scalar, Gt(0), Le(math.inf), Remedy("use float('inf') for no noise")]
 FeatureNorm = Annotated[Scalar, Gt(0), Doc("The largest norm L of a feature.")]
