@@ -156,10 +156,6 @@ def _events(params):
     return (gaussian_event("sum of a phase's x r, r in [0, 1]", 1.0, params.deviation * params.mechanism_scale),)
 
 
-def _delta(params):
-    return float(params.delta)
-
-
 @factory(plays_on="decision set", example=Example({"rho": 2.0, "delta": 0.01, "radius_scale": 0.2}))
 def adac_oful(
     *,
@@ -235,7 +231,7 @@ def adac_oful(
         delta=default_delta(delta, horizon, 1e-5),
         mechanism_scale=1.0,
     )
-    claim = guarantee("central", "reward", _events, view_released, delta=_delta)
+    claim = guarantee("central", "reward", _events, view_released, delta=lambda params: float(params.delta))
     return Algorithm(
         program(num_arms, dim),
         (Span(1, horizon),),

@@ -196,11 +196,6 @@ def events(private_features: bool, params: Params) -> tuple[Event, ...]:
     return (gaussian_event(what, ratio(private_features, params) * scale if scale > 0 else math.inf, scale),)
 
 
-def claimed_delta(params: Params) -> float:
-    """What a run may spend."""
-    return float(params.delta)
-
-
 @factory(plays_on="decision set", example=Example({"epsilon": 4.0, "min_eigenvalue": 0.1}))
 def online_ucb(
     *,
@@ -345,7 +340,9 @@ def online_ucb(
     if sigma > 0:
         _warn(calibration, float(epsilon), delta, ratio(private_features, params))
     unit = "user" if private_features else "reward"
-    claim = guarantee("local", unit, partial(events, private_features), view_message, delta=claimed_delta)
+    claim = guarantee(
+        "local", unit, partial(events, private_features), view_message, delta=lambda params: float(params.delta)
+    )
     shape = ("", 4 ** (num_pairs(longest) - 1)) if learner == "maler" else (step if learner == "ogd" else "", 0)
     return Algorithm(
         program(num_arms, dim, learner, *shape), (Span(1, horizon),), params, claim, rewards=Rewards(0.0, 1.0, "clip")

@@ -1,8 +1,8 @@
 """Robust arm elimination: Algorithms 1 and 2 of "Robust and private stochastic linear bandits" (ICML 2023).
 
-arXiv 2304.11741. Reads from top to bottom: numbers and state, the next batch (`begin_batch`), its reports at
-the client (`encode`), the end of a batch (`estimated`, `end_batch`), the seven functions (`program`), the
-spans, the factory. What one batch's reports go through is in `batch_reports`, the radius in `formulas`.
+arXiv 2304.11741. Reads from top to bottom: numbers and state, the next batch (`begin_batch`), the end of a batch
+(`estimated`, `end_batch`), the seven functions (`program`), the spans, the factory. What one batch's reports go through
+is in `batch_reports`, the radius in `formulas`.
 
 Axes: [K] arms, [d] features, [P] plays of a window, [B] batches, [n] plays of the largest batch. Draws:
 `encode/noise`, one Laplace a report at its play, in M2 at the last play of its arm; `close/filter`, one uniform
@@ -20,6 +20,7 @@ from jax import lax
 
 from jaxbandits.algorithms.linear import arguments, batch_reports
 from jaxbandits.algorithms.linear.batch_reports import block_arms, ends, taken, whole_blocks
+from jaxbandits.algorithms.linear.batches import noised
 from jaxbandits.algorithms.linear.formulas import Model
 from jaxbandits.declared import (
     HOST,
@@ -33,7 +34,7 @@ from jaxbandits.declared import (
     Remedy,
 )
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_message
-from jaxbandits.numerics import argmax, cond_any, count, matvec, rounded
+from jaxbandits.numerics import argmax, cond_any, count, matvec
 from jaxbandits.protocol import SPAN_DONE, UNDECIDED, Algorithm, Hints, Program, Report, Span
 from jaxbandits.typing import Array, Bool, Float, Int, Scalar
 from jaxbandits.validation import factory, number
@@ -145,46 +146,6 @@ def begin_batch(shape: Shape, params: Params, state: State, plays: Int[Array, ""
     )
 
 
-# ---- what clients send
-
-
-def noised(
-    value: Float[Array, " P"], scale: Float[Array, "..."], draws: Any, t: Int[Array, " P"]
-) -> Float[Array, " P"]:
-    """Reports with Laplace noise, drawn at the clients."""
-    return value + rounded(scale * draws.laplace(t), t)
-
-
-def reported_rewards(
-    params: Params,
-    draws: Any,
-    t: Int[Array, " P"],
-    action: Int[Array, " P"],
-    reward: Float[Array, " P"],
-    play: Bool[Array, " P"],
-) -> Report:
-    """M1: every client sends one reward."""
-    scale, stream = params.mechanism_scale * params.laplace_scale, draws.child("noise")
-    return Report(cond_any(scale > 0, noised, reward, scale, stream, t), action, play)
-
-
-def reported_means(
-    params: Params,
-    note: tuple[Int[Array, " K"], Int[Array, ""]],
-    draws: Any,
-    t: Int[Array, " P"],
-    action: Int[Array, " P"],
-    reward: Float[Array, " P"],
-    play: Bool[Array, " P"],
-) -> Report:
-    """M2: the client of an arm sends the mean of its rewards once, after its last play. note: counts and position."""
-    scale, stream = params.mechanism_scale * params.laplace_scale, draws.child("noise")
-    counts, position = note
-    mean, own, last, there = batch_reports.answers(counts, position, t, reward, action, play)
-    value = cond_any(scale > 0, noised, mean, scale / own, stream, last)
-    return Report(value, jnp.arange(counts.shape[0], dtype=jnp.int32), there)
-
-
 # ---- what the server stores
 
 
@@ -247,20 +208,9 @@ def end_batch(shape: Shape, params: Params, state: State, draws: Any, t: Any) ->
 
 
 @cache
-def program(
-    num_arms: int, dim: int, num_batches: int, model: Model, largest: int, slots: int, filtered: bool, refit: bool
-) -> Program:
-    """The functions of one compiled shape: see `Shape`."""
-    shape = Shape(
-        num_arms=num_arms,
-        dim=dim,
-        explored=num_batches - 1,
-        model=model,
-        largest=largest,
-        slots=slots,
-        filtered=filtered,
-        refit=refit,
-    )
+def program(shape: Shape) -> Program:
+    """The functions of one compiled shape."""
+    num_arms, dim, model, filtered = shape.num_arms, shape.dim, shape.model, shape.filtered
 
     def init(params, draws):
         zero, none = jnp.zeros((), draws.dtype), jnp.int32(0)
@@ -292,9 +242,14 @@ def program(
         return arms, jnp.where(exploring, left, offered), (state.counts, state.position)
 
     def encode(params, note, draws, t, context, action, reward, play):
-        if model == "M1":
-            return reported_rewards(params, draws, t, action, reward, play)
-        return reported_means(params, note, draws, t, action, reward, play)
+        scale, stream = params.mechanism_scale * params.laplace_scale, draws.child("noise")
+        if model == "M1":  # every client sends one reward
+            return Report(cond_any(scale > 0, noised, reward, scale, stream, t), action, play)
+        # the client of an arm sends the mean of its rewards once, after its last play
+        counts, position = note
+        mean, own, last, there = batch_reports.answers(counts, position, t, reward, action, play)
+        value = cond_any(scale > 0, noised, mean, scale / own, stream, last)
+        return Report(value, jnp.arange(num_arms, dtype=jnp.int32), there)
 
     def update(params, state, draws, t, note, message, used):
         position = (state.position + used).astype(jnp.int32)
@@ -485,13 +440,13 @@ def robust_elimination(
     )
     filtered = variance_bound != "observed"
     stores_reports = model == "M1" and (filtered or presieve or refit)
-    storage = (_largest(horizon, sizes, num_arms, dim), arguments.slots(horizon)) if stores_reports else (0, 0)
-    static = (num_arms, dim, num_batches, model, *storage, filtered, refit)
+    largest, slots = (_largest(horizon, sizes, num_arms, dim), arguments.slots(horizon)) if stores_reports else (0, 0)
+    shape = Shape(num_arms, dim, len(sizes), model, largest, slots, filtered, refit)
     return Algorithm(
-        program(*static),
+        program(shape),
         _schedule(horizon, sizes, num_arms, dim, model, floor),
         params,
         guarantee("local", "reward", partial(_events, model), view_message, bound=1.0),
-        version=("robust_elimination", 2, static),
+        version=("robust_elimination", 2, shape),
         rewards=arguments.readable(scale),
     )
