@@ -168,8 +168,8 @@ def change(params: PrivateParams) -> float:
     return moment_sensitivity(float(params.feature_norm), (float(params.diagonal) / float(params.vector)) ** 2)
 
 
-def events(what: str, nodes: float, params: Params) -> tuple[Event, ...]:
-    """A user whose pair (x, y) lies in `nodes` Gaussian draws; inf where releases tell users apart.
+def events(what: str, params: Params, *, nodes: float = 1, column_norm: float = 1.0) -> tuple[Event, ...]:
+    """A user whose pair (x, y) lies in `nodes` Gaussian draws of this column norm; inf where releases tell users apart.
 
     Nodes add up as one Gaussian release of sqrt(nodes) times the sensitivity.
     """
@@ -177,7 +177,7 @@ def events(what: str, nodes: float, params: Params) -> tuple[Event, ...]:
     scale = float(p.diagonal) * float(params.mechanism_scale)
     if scale == 0 or math.isinf(nodes):
         return (gaussian_event(what, math.inf, scale),)
-    return (gaussian_event(what, change(p), scale, int(nodes)),)
+    return (gaussian_event(what, change(p) * column_norm, scale, int(nodes)),)
 
 
 def claimed_delta(params: Params) -> float:
@@ -211,7 +211,7 @@ def local_part(s: Setting) -> Part:
         tuning = exact_local(scale, s.horizon, s.dim, s.feature_norm, s.theta_bound)
     else:
         tuning = local_tuning(s.preset, s.horizon, s.dim, s.epsilon, s.delta, s.feature_norm)
-    claim = guarantee("local", "user", partial(events, "a user's x x' and x y", 1), view_message, delta=claimed_delta)
+    claim = guarantee("local", "user", partial(events, "a user's x x' and x y"), view_message, delta=claimed_delta)
     return Part(local(s.dim), private_params(tuning, s), tuning, claim)
 
 
@@ -233,16 +233,9 @@ def joint_part(tree: str | None, s: Setting) -> Part:
         tuning = joint_tuning(s.preset, s.horizon, s.dim, s.epsilon, s.delta, s.feature_norm)
     # releases of the simplified tree that share their noise differ by one user's exact (x x', x y)
     draws = nodes if tree == "binary" else math.inf
-    kinds = partial(events, "node of a tree over x x' and x y", draws)
+    kinds = partial(events, "node of a tree over x x' and x y", nodes=draws)
     claim = guarantee("central", "user", kinds, view_released, delta=claimed_delta)
     return Part(joint(s.dim, tree, nodes), private_params(tuning, s), tuning, claim)
-
-
-def counted_events(what: str, column_norm: float, params: Params) -> tuple[Event, ...]:
-    """All running sums of a user's pair (x, y) as one Gaussian release."""
-    p = params.statistics
-    scale = float(p.diagonal) * float(params.mechanism_scale)
-    return (gaussian_event(what, change(p) * column_norm if scale > 0 else math.inf, scale),)
 
 
 def counted_part(form: str, s: Setting) -> Part:
@@ -257,9 +250,8 @@ def counted_part(form: str, s: Setting) -> Part:
         compared = RunningSums(noise, found.deviation, noise * found.deviation / tree.deviation)
         tuning = joint_tuning(s.preset, *numbers, compared)
     what = f"running sums of x x' and x y by {COUNTERS[form]}"
-    claim = guarantee(
-        "central", "user", partial(counted_events, what, sums.column_norm), view_released, delta=claimed_delta
-    )
+    kinds = partial(events, what, column_norm=sums.column_norm)
+    claim = guarantee("central", "user", kinds, view_released, delta=claimed_delta)
     params = private_params(tuning, s)._replace(sums=sums.params)
     return Part(joint(s.dim, "counter", (sums.begin, sums.move, sums.noise)), params, tuning, claim)
 
