@@ -81,6 +81,8 @@ class Budget(TypedDict, total=False):
     epsilon
         Privacy budget of one user. inf: no noise, and the ridge and width that the preset has without any, those of
         `linucb` for the published ones.
+    radius_scale
+        Multiplies the width w. The default: 1; with "exact" 0.2, and 0.05 in `jdp_linucb`.
     theta_bound
         Bound B on the norm of theta; read by "exact". The default: 1 / L.
     """
@@ -102,8 +104,8 @@ class Learnt(TypedDict, total=False):
         How V = sum x x' and u = sum x y are learnt: with noise, ridge rho, clipping and guarantee of `linucb` (ridge
         1e-4), `ldp_linucb`, `jdp_linucb` or `shuffle_linucb`.
     epsilon
-        Privacy budget of one user; inf with `statistics="none"`. `statistics="shuffle"` spends less than it, as
-        `shuffle_linucb` does.
+        Privacy budget of one user; only inf goes with `statistics="none"`. `statistics="shuffle"` spends less than it,
+        as `shuffle_linucb` does.
     preset
         Noise and ridge, as in `ldp_linucb`, `jdp_linucb` and `shuffle_linucb`. The default: "exact", which alone
         spends what it is given; "reference" with `statistics="none"`, which has no "exact".

@@ -68,11 +68,6 @@ def cw_oful(
     radius_scale
         Multiplies beta where arms are compared. It changes no weight.
 
-    Returns
-    -------
-    Algorithm
-        For environments whose contexts are decision sets [K, d], such as `environments.contextual_linear`.
-
     Notes
     -----
     alpha = (R sqrt(d) + sqrt(ridge) B) / C, and beta = R sqrt(d ln((1 + T L^2 / ridge) / p)) + sqrt(ridge) B + alpha C

@@ -34,11 +34,6 @@ def epsilon_greedy(
     Algorithm
         Its guarantee is that of the statistics.
 
-    Raises
-    ------
-    ValueError
-        For arguments outside these ranges, or a finite epsilon without noise.
-
     Notes
     -----
     epsilon is the privacy budget, not the probability of exploring. Ties go to the lowest arm within 1e-5 of

@@ -181,11 +181,6 @@ def hvt_linucb(*, num_arms: NumArms, dim: Dim, horizon: Horizon, **given: Unpack
     theta moves by V^-1 x clip(z, -tau, tau) / s with z = (r - <x, theta>) / s, and is projected onto the ball of norm
     B, in the norm of V.
 
-    Returns
-    -------
-    Algorithm
-        For environments whose contexts are decision sets [K, d], such as `environments.contextual_linear`.
-
     Notes
     -----
     With q = sqrt(x' V^-1 x) of the decision and rho = (1 - e) / (2 (1 + e)), beta_t = 107 l tau_0 t^rho + sqrt(lambda

@@ -48,8 +48,6 @@ def jdp_linucb(
         they spend what the binary tree would and have less noise ("blt" about a third), which ridge and width follow.
         The default: "blt" with "exact", which refuses "simplified", "simplified" with "reference", "binary" with
         "theory".
-    radius_scale
-        Multiplies the width w. The default: 0.05 with "exact", 1 with the others.
 
     Returns
     -------
@@ -58,9 +56,7 @@ def jdp_linucb(
 
     Notes
     -----
-    The client counts a non-finite reward as 0 and clips the others to [0, 1]; it scales features longer than
-    `feature_norm` down to it. The noisy matrix V + rho I need not be definite: a negative x' P x counts as 0.
-    Ties go to the lowest arm within 1e-5 of the largest index, relatively.
+    Rewards and features that clients cut, matrices that are not definite, and ties: as in `ldp_linucb`.
 
     `guarantee.spend` is what a user truly spends at delta through all that the server releases. The scales of the
     published presets do not give epsilon. Departures: docs/deviations.md.

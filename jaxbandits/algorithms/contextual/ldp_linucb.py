@@ -36,8 +36,6 @@ def ldp_linucb(*, num_arms: NumArms, dim: Dim, horizon: Horizon, **given: Unpack
         x y. With Upsilon_t = s sqrt(t) (4 sqrt(d) + 2 log(20 T)) the ridge is rho_t = 2 Upsilon_t and the width
         w_t = 2 s sqrt(d log T) + (sqrt(3 Upsilon_t) + s sqrt(d t / Upsilon_t)) d log T. It plays nearly
         uniformly for T of 1e4.
-    radius_scale
-        Multiplies the width w. The default: 0.2 with "exact", 1 with the others.
 
     Returns
     -------

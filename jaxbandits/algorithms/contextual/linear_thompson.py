@@ -37,11 +37,6 @@ def linear_thompson(
     Algorithm
         Its guarantee is that of the statistics.
 
-    Raises
-    ------
-    ValueError
-        For arguments outside these ranges, or a finite epsilon without noise.
-
     Notes
     -----
     Ties go to the lowest arm within 1e-5 of the largest index, relatively. A pivot of P below 0 counts as 0.

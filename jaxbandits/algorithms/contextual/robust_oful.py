@@ -39,11 +39,6 @@ def robust_oful(
         C, the sum of the sizes of what an adversary adds to the rewards of played arms. 0: exactly `hvt_linucb`. The
         default: sqrt(horizon).
 
-    Returns
-    -------
-    Algorithm
-        For environments whose contexts are decision sets [K, d], such as `environments.contextual_linear`.
-
     Notes
     -----
     A residual of a clipped loss moves its gradient by at most its own change over the scale s, so that a corruption of

@@ -53,8 +53,6 @@ def shuffle_linucb(
         "theory": amplified with s = 4 sqrt(2 log(2.5 W / delta) log(2 / delta)) / (epsilon sqrt W), claimed for
         epsilon up to sqrt(log(2 / delta) / W); vector with c = 24e4 and log(4 (d^2 + 1) / delta); ridge and width as
         in the preset "theory" of `ldp_linucb` at that noise of a user. It plays nearly uniformly for T of 1e4.
-    radius_scale
-        Multiplies the width w. The default: 0.2 with "exact", 1 with the others.
 
     Returns
     -------
@@ -63,9 +61,7 @@ def shuffle_linucb(
 
     Notes
     -----
-    The client counts a non-finite reward as 0 and clips the others to [0, 1]; it scales features longer than
-    `feature_norm` down to it. The noisy matrix V + rho I need not be definite: a negative x' P x counts as 0.
-    Ties go to the lowest arm within 1e-5 of the largest index, relatively.
+    Rewards and features that clients cut, matrices that are not definite, and ties: as in `ldp_linucb`.
 
     The first batch is played without data. A batch that the horizon cuts short is never used, and not relayed.
 

@@ -14,7 +14,7 @@ from annotated_doc import Doc
 from annotated_types import Ge, Le, Lt
 
 from jaxbandits.algorithms.linear.batches import Params, Radius, Rules, program
-from jaxbandits.declared import STATIC, Axes, Default, Epsilon, Inside, NonNegative
+from jaxbandits.declared import STATIC, Axes, Default, Epsilon, Example, Inside, NonNegative
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_message
 from jaxbandits.mechanisms.laplace import laplace_scale
 from jaxbandits.protocol import Algorithm, Guarantee, Rewards, Span
@@ -105,6 +105,9 @@ class Located(Batched, total=False):
     sampling_scale: Annotated[NonNegative, Default(0.5)]
     corruption_scale: Annotated[NonNegative, Default(0.5)]
     failure_prob: Annotated[Inside, Default(0.05)]
+
+
+LOCATED = Example({"num_batches": 3, "epsilon": 8.0, "corruption_bound": 0.02, "sampling_scale": 0.2}, horizon=600)
 
 
 def features_of(given: Designed) -> np.ndarray:

@@ -13,7 +13,7 @@ from jax import lax
 from jaxbandits.algorithms.linear import arguments, batches
 from jaxbandits.algorithms.linear.batch_reports import MISSING, block_arms
 from jaxbandits.algorithms.linear.batches import Batch, Params, Radius, Rules
-from jaxbandits.declared import Example, Horizon
+from jaxbandits.declared import Horizon
 from jaxbandits.estimators.g_optimal import gram, regular_inverse
 from jaxbandits.estimators.weiszfeld import plain_median
 from jaxbandits.numerics import fixed_sum, matvec
@@ -99,11 +99,7 @@ REPORTS = Rules(batches.sized, _judge(report_estimates), private=True)
 
 @factory(
     plays_on="fixed set",
-    example=Example(
-        {"num_batches": 3, "epsilon": 8.0, "corruption_bound": 0.02, "sampling_scale": 0.2},
-        horizon=600,
-        reward_adversary={"name": "huber", "corruption": 0.05, "value": "nan"},
-    ),
+    example=arguments.LOCATED._replace(reward_adversary={"name": "huber", "corruption": 0.05, "value": "nan"}),
 )
 def median_elimination(
     *,

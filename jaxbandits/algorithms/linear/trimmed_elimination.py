@@ -12,7 +12,7 @@ from jax import lax
 from jaxbandits.algorithms.linear import arguments, batches
 from jaxbandits.algorithms.linear.batch_reports import MISSING, block_arms, block_sums
 from jaxbandits.algorithms.linear.batches import Radius, Rules
-from jaxbandits.declared import Example, Horizon
+from jaxbandits.declared import Horizon
 from jaxbandits.estimators.trimmed_mean import left_out
 from jaxbandits.numerics import count
 from jaxbandits.protocol import Algorithm
@@ -57,11 +57,7 @@ MEDIAN = Rules(batches.sized, _judge(median=True), private=True)
 
 @factory(
     plays_on="fixed set",
-    example=Example(
-        {"num_batches": 3, "epsilon": 8.0, "corruption_bound": 0.02, "sampling_scale": 0.2},
-        horizon=600,
-        reward_adversary={"name": "huber", "corruption": 0.05, "value": "inf"},
-    ),
+    example=arguments.LOCATED._replace(reward_adversary={"name": "huber", "corruption": 0.05, "value": "inf"}),
 )
 def trimmed_elimination(
     *,
