@@ -44,7 +44,7 @@ from jaxbandits.typing import AlgorithmFactory, Scalar
 
 STATIC = "static"  # a mark: another value makes another compiled program. Booleans and texts to choose from do anyway
 HOST = "host"  # a mark: it does not, though it is a boolean or a text, since the host alone reads it
-LATER = "own"  # a mark: the function checks it itself, by a range that depends on more than the argument
+LATER = "later"  # a mark: the function itself checks it, since its range depends on other arguments
 REQUIRED: Any = inspect.Parameter.empty
 WIDTH = 108  # characters of a generated line of a docstring
 # What a play shows an algorithm, and what `jaxbandits list` calls it
@@ -94,6 +94,7 @@ class Axes(NamedTuple):
     """An array with so many axes; the range is that of its entries."""
 
     number: int
+    words: str = ""  # what docstrings call it, such as "array of float [K]"
 
 
 class Argument(NamedTuple):
@@ -174,10 +175,8 @@ def declaration(function: Callable[..., Any]) -> dict[str, Argument]:
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind is parameter.VAR_KEYWORD and get_args(hints.get(name)):
             (group,) = get_args(hints[name])
-            about = {
-                key: text for kind in (*reversed(group.__orig_bases__), group) for key, text in _texts(kind).items()
-            }
-            members = get_type_hints(group, include_extras=True)
+            # of the group alone: Python 3.11 does not know its bases, whose members say with `Doc` what they mean
+            about, members = _texts(group), get_type_hints(group, include_extras=True)
             found |= {key: _argument(key, hint, REQUIRED, about | texts) for key, hint in members.items()}
         else:
             found[name] = _argument(name, hints.get(name, Any), parameter.default, texts)
@@ -207,11 +206,12 @@ def _argument(name: str, annotation: Any, default: Any, texts: dict[str, tuple[s
     found = Argument(name, hint, default, marks, Range("choice", values=options) if options else None, static, "", "")
     doc = found.mark(Doc)
     kind, text = texts.get(name, ("", inspect.cleandoc(doc.documentation) if doc else ""))
-    found = found._replace(kind=kind or _in_words(hint), text=text)
+    axes = found.mark(Axes)
+    found = found._replace(kind=kind or (axes and axes.words) or _in_words(hint), text=text)
     numeric = bool(marks) and all(kind in (int, *NUMBERS) for kind in kinds)
-    if options or not (numeric or found.mark(Axes)):
+    if options or not (numeric or axes):
         return found
-    asked = "array" if found.mark(Axes) else "integer" if kinds == [int] else "number"
+    asked = "array" if axes else "integer" if kinds == [int] else "number"
     low, high = (found.mark(Gt) or found.mark(Ge)), (found.mark(Lt) or found.mark(Le))
     ends = [infinite if end is None else getattr(end, type(end).__name__.lower())
             for end, infinite in ((low, -math.inf), (high, math.inf))]  # fmt: skip
@@ -225,7 +225,8 @@ def _unmarked(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
         return _unmarked(get_args(annotation)[0])
     if get_origin(annotation) is Annotated:
         hint, *marks = get_args(annotation)
-        return getattr(hint, "__forward_arg__", hint), tuple(marks)
+        hint, inner = _unmarked(hint)
+        return getattr(hint, "__forward_arg__", hint), (*inner, *marks)
     if get_origin(annotation) not in UNIONS:
         return annotation, ()
     hints, marked = zip(*map(_unmarked, get_args(annotation)), strict=True)

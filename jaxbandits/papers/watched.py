@@ -105,10 +105,8 @@ def block_error(params, before, after, note, released):
 
 
 @cache
-def batch_error(static: tuple[Any, ...]) -> Callable:
+def batch_error(shape: Shape) -> Callable:
     """The largest error of an active arm's estimate over the batch's radius."""
-    num_arms, dim, num_batches, *rest = static
-    shape = Shape(num_arms, dim, num_batches - 1, *rest)
 
     def closed(params, state, draws, t):
         theta = estimated(shape, params.inner, state, draws, t).theta

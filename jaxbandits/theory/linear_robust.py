@@ -1,12 +1,10 @@
-"""Radii and bounds of linear bandits under corruption or heavy tails, on the host.
+"""Radius and bound of CW-OFUL (He, Zhou, Zhang and Gu 2022), linear bandits under corruption, on the host.
 
-CW-OFUL (He, Zhou, Zhang and Gu 2022) and Hvt-UCB (Wang, Zhang, Zhao and Zhou 2025), whose constants were not all
-readable: `docs/formulas/robust_frontier.md#cw-oful` and `#hvt-ucb` say what is derived here and what is recalled.
+Its constants were not readable: `docs/formulas/robust_frontier.md#cw-oful` says what is derived here.
 T is the horizon, d the dimension, L the largest norm of a feature, B that of theta, C a budget of corruption.
 """
 
 import math
-from typing import NamedTuple
 
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import integer, number
@@ -44,62 +42,6 @@ def weighted_radius(
         return radius, math.inf
     share = noise * math.sqrt(dim) + shrinkage  # alpha C
     return radius + share, share / corruption
-
-
-class HeavyTailedTuning(NamedTuple):
-    """Numbers of Hvt-UCB and robust OFUL: beta_t = offset + slope t^power."""
-
-    offset: float
-    slope: float
-    power: float
-    ridge: float
-    least_scale: float
-    # C / sqrt(kappa)
-    corruption: float
-    growth: float
-    tau_0: float
-    theta_norm: float
-
-
-def heavy_tailed_tuning(
-    dim: int,
-    horizon: int,
-    corruption_budget: Scalar | None,
-    *,
-    moment_scale: Scalar,
-    moment_order: Scalar,
-    theta_norm: Scalar,
-    feature_norm: Scalar,
-    ridge: Scalar | None,
-    least_scale: Scalar | None,
-    growth: Scalar,
-    failure_prob: Scalar | None,
-) -> HeavyTailedTuning:
-    """The arguments of `hvt_linucb` (at corruption_budget = 0) and `robust_oful`, checked, as numbers of a run."""
-    corruption = budget(horizon, corruption_budget)
-    scale = number("moment_scale", moment_scale, 0.0)
-    order = number("moment_order", moment_order, 1.0, 2.0, open_low=True)
-    bound = number("theta_norm", theta_norm, 0.0, open_low=True)
-    norm = number("feature_norm", feature_norm, 0.0, open_low=True)
-    ridge = number("ridge", dim if ridge is None else ridge, 1e-6, 1e6)
-    least = number("least_scale", 1 / math.sqrt(horizon) if least_scale is None else least_scale, 0.0, open_low=True)
-    growth = number("growth", growth, 0.0, open_low=True)
-    power = (2 - order) / (2 * order)
-    kappa = dim * math.log1p(norm**2 * horizon / (growth * ridge * least**2 * dim))
-    log = math.log(2 * horizon**2 / failure(horizon, failure_prob))
-    tau_0 = math.sqrt(2 * kappa) * math.log(3 * horizon) ** power / log ** (1 / order)
-    offset = math.sqrt(ridge * (2 + 4 * bound**2))
-    return HeavyTailedTuning(
-        offset=offset + 2 * math.sqrt(kappa) if corruption > 0 else offset,
-        slope=107 * log * tau_0,
-        power=power,
-        ridge=ridge,
-        least_scale=max(scale, least),
-        corruption=corruption / math.sqrt(kappa),
-        growth=growth,
-        tau_0=tau_0,
-        theta_norm=bound,
-    )
 
 
 def cw_bound(

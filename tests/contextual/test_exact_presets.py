@@ -149,10 +149,11 @@ def test_presets_and_budgets_share_a_program():
         made = [
             build(epsilon=epsilon, preset=p) for epsilon in (0.2, 1.0, INF) for p in ("exact", "reference", "theory")
         ]
-        assert len({id(one.program) for one in made}) == 1 and len({one.version for one in made}) == 1
+        assert len({id(one.program) for one in made}) == 1
         assert len({one.schedule for one in made}) == 1
-    assert a.jdp_linucb(**SHAPE, horizon=500, epsilon=1.0).version[2][2] == "blt"
-    assert a.jdp_linucb(**SHAPE, horizon=500, epsilon=1.0, preset="theory").version[2][2] == "binary"
+    jointly = partial(a.jdp_linucb, **SHAPE, horizon=500, epsilon=1.0)
+    assert jointly().program is jointly(tree="blt").program
+    assert jointly(preset="theory").program is jointly(tree="binary").program is not jointly().program
 
 
 @pytest.mark.parametrize("label", ["ldp_linucb", "jdp_linucb", "shuffle_linucb", "epsilon_greedy, jdp"])

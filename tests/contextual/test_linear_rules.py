@@ -147,7 +147,7 @@ def test_statistics_are_those_of_the_comparators(factory):
     with pytest.raises(ValueError, match="preset = 'exact'"):  # of what has no noise
         factory(preset="exact")
     assert factory().guarantee.model == "none" and factory().params.statistics.ridge == 1e-4
-    assert len({factory(statistics=s).version for s in ("none", "ldp", "jdp", "shuffle")}) == 4
+    assert len({factory(statistics=s).program for s in ("none", "ldp", "jdp", "shuffle")}) == 4
     assert factory(statistics="ldp", epsilon=1.0).program is factory(statistics="ldp", epsilon=3.0).program
 
 

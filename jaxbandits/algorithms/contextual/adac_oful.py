@@ -6,13 +6,15 @@ Axes: [A] arms shown, [d] features. Draws: `alg/update/noise`, d normals at the 
 
 import math
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
+from annotated_types import Ge, Le
 from jax import lax
 
-from jaxbandits.algorithms.contextual.linucb import TIE, features_of
+from jaxbandits.algorithms.contextual.linucb import TIE, FailureProb, Ridge, features_of
 from jaxbandits.algorithms.contextual.statistics import bounded
+from jaxbandits.declared import Dim, Example, Horizon, Inside, NonNegative, NumArms, Positive, Remedy
 from jaxbandits.mechanisms.composition import gaussian_event, guarantee, view_released
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import added, argmax, dot, lanes_last, left_out, materialize, matvec, tree_where
@@ -20,7 +22,7 @@ from jaxbandits.numerics.few import at_the_few
 from jaxbandits.numerics.packed import pairs, quadratic_form
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.typing import Array, Bool, Float, Int, Scalar
-from jaxbandits.validation import factory, integer, number
+from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
@@ -154,24 +156,20 @@ def _events(params):
     return (gaussian_event("sum of a phase's x r, r in [0, 1]", 1.0, params.deviation * params.mechanism_scale),)
 
 
-def _delta(params):
-    return float(params.delta)
-
-
-@factory
+@factory(plays_on="decision set", example=Example({"rho": 2.0, "delta": 0.01, "radius_scale": 0.2}))
 def adac_oful(
     *,
-    num_arms: int,
-    dim: int,
-    horizon: int,
-    rho: Scalar,
-    growth: Scalar = 1.0,
-    ridge: Scalar = 1.0,
-    noise_scale: Scalar = 0.5,
-    theta_bound: Scalar = 1.0,
-    radius_scale: Scalar = 1.0,
-    failure_prob: Scalar | None = None,
-    delta: Scalar | None = None,
+    num_arms: NumArms,
+    dim: Dim,
+    horizon: Horizon,
+    rho: Annotated[Scalar, Ge(1e-24), Le(math.inf), Remedy("use float('inf') for no noise")],
+    growth: Positive = 1.0,
+    ridge: Ridge = 1.0,
+    noise_scale: NonNegative = 0.5,
+    theta_bound: NonNegative = 1.0,
+    radius_scale: NonNegative = 1.0,
+    failure_prob: FailureProb = None,
+    delta: Inside | None = None,
 ) -> Algorithm:
     """OFUL on rarely released sums: contexts are public, rewards are protected by Gaussian noise.
 
@@ -182,40 +180,25 @@ def adac_oful(
 
     Parameters
     ----------
-    num_arms : int
-        Arms K of a decision set, at least 2 [static]. Filled in from the environment.
-    dim : int
-        Features d of an arm, at least 1 [static]. Filled in from the environment.
-    horizon : int
-        Number of plays T, at least 1. Filled in by `sweep` and `simulate`.
-    rho : float
-        Budget of zero-concentrated privacy, in [1e-24, inf]; inf: no noise.
-    growth : float, default 1.0
-        By which share det V grows between releases, greater than 0.
-    ridge : float, default 1.0
-        Of the regression, in [1e-6, 1e6].
-    noise_scale : float, default 0.5
-        The rewards' sub-Gaussian scale, at least 0; 1/2 holds for rewards in [0, 1].
-    theta_bound : float, default 1.0
-        Largest norm of theta that the widths allow for, at least 0.
-    radius_scale : float, default 1.0
-        Multiplies the width, at least 0.
-    failure_prob : float, optional
-        Of all confidence sets together, in (0, 1). Default: 1 / horizon, and 1/2 at horizon 1.
-    delta : float, optional
-        At which `guarantee.spend` states the claim in (epsilon, delta), in (0, 1). It changes no action. The default:
-        min(1e-5, 1 / horizon).
+    rho
+        Budget of zero-concentrated privacy; inf: no noise.
+    growth
+        By which share det V grows between releases.
+    noise_scale
+        The rewards' sub-Gaussian scale; 1/2 holds for rewards in [0, 1].
+    theta_bound
+        Largest norm of theta that the widths allow for.
+    radius_scale
+        Multiplies the width.
+    delta
+        At which `guarantee.spend` states the claim in (epsilon, delta). It changes no action. The default: min(1e-5, 1
+        / horizon).
 
     Returns
     -------
     Algorithm
         rho-zCDP in the central model, exactly sqrt(2 rho)-GDP; the unit of privacy is the reward of one play, contexts
         are public. Diagnostic: ``releases`` made by the horizon.
-
-    Raises
-    ------
-    ValueError
-        For arguments outside these ranges.
 
     Notes
     -----
@@ -237,18 +220,6 @@ def adac_oful(
     >>> algorithm.params.deviation, round(jb.mechanisms.gdp(algorithm.guarantee.events(algorithm.params)), 6)
     (1.0, 1.0)
     """
-    num_arms, dim = integer("num_arms", num_arms, 2), integer("dim", dim, 1)
-    horizon = integer("horizon", horizon, 1)
-    rho = number("rho", rho, 1e-24, finite=False, remedy="use float('inf') for no noise")
-    growth = number("growth", growth, 0.0, open_low=True)
-    ridge = number("ridge", ridge, 1e-6, 1e6)
-    noise_scale = number("noise_scale", noise_scale, 0.0)
-    theta_bound = number("theta_bound", theta_bound, 0.0)
-    radius_scale = number("radius_scale", radius_scale, 0.0)
-    if failure_prob is None:
-        failure_prob = 1 / max(horizon, 2)
-    failure = number("failure_prob", failure_prob, 0.0, 1.0, open_low=True, open_high=True)
-    delta = number("delta", default_delta(delta, horizon, 1e-5), 0.0, 1.0, open_low=True, open_high=True)
     params = Params(
         ridge=ridge,
         growth=math.log1p(growth),
@@ -256,17 +227,15 @@ def adac_oful(
         radius_scale=radius_scale,
         noise_scale=noise_scale,
         shrinkage=math.sqrt(ridge) * theta_bound,
-        failure_prob=failure,
-        delta=delta,
+        failure_prob=1 / max(horizon, 2) if failure_prob is None else failure_prob,
+        delta=default_delta(delta, horizon, 1e-5),
         mechanism_scale=1.0,
     )
-    claim = guarantee("central", "reward", _events, view_released, delta=_delta)
+    claim = guarantee("central", "reward", _events, view_released, delta=lambda params: float(params.delta))
     return Algorithm(
-        program=program(num_arms, dim),
-        schedule=(Span(1, horizon),),
-        params=params,
-        guarantee=claim._replace(claimed=claim.spend(params)[0]),
-        version=("adac_oful", 2, (num_arms, dim)),
-        config={},
+        program(num_arms, dim),
+        (Span(1, horizon),),
+        params,
+        claim._replace(claimed=claim.spend(params)[0]),
         rewards=Rewards(0.0, 1.0, "clip"),
     )

@@ -3,10 +3,12 @@
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, Required, TypedDict
 
 import jax
 import numpy as np
+from annotated_doc import Doc
+from annotated_types import Ge
 
 from jaxbandits.algorithms.contextual.selection import Params, UcbParams, linear_bandit, ucb
 from jaxbandits.algorithms.contextual.statistics import (
@@ -17,6 +19,18 @@ from jaxbandits.algorithms.contextual.statistics import (
     local,
     none,
     tree_nodes,
+)
+from jaxbandits.declared import (
+    HOST,
+    LATER,
+    STATIC,
+    Default,
+    Epsilon,
+    FeatureNorm,
+    Inside,
+    NonNegative,
+    Positive,
+    Remedy,
 )
 from jaxbandits.mechanisms.composition import Event, gaussian_event, guarantee, view_message, view_released
 from jaxbandits.mechanisms.gaussian import default_delta
@@ -30,13 +44,10 @@ from jaxbandits.theory.linear_widths import (
     moment_sensitivity,
     plain_tuning,
 )
-from jaxbandits.validation import choice, integer, number
 
-PRESETS = ("exact", "reference", "theory")
 TREE_OF = {"exact": "blt", "reference": "simplified", "theory": "binary"}  # a preset's own form of the running sums
 CLIPPED = Rewards(0.0, 1.0, "clip")  # what every client reads whose privacy is calibrated
-# Noise of running sums: as published, and forms of `mechanisms.counter`
-PUBLISHED = ("simplified", "binary")
+# Forms of `mechanisms.counter`
 COUNTERS = {
     "blt": "a buffered Toeplitz counter",
     "honaker": "a tree with Honaker's estimates",
@@ -45,15 +56,86 @@ COUNTERS = {
 }
 MAX_PARAMETER = 1e16  # products of two stay below float32's 3e38
 
+# ---- arguments that the linear bandits over users share
+
+Delta = Annotated[
+    Inside | None,
+    Remedy("Gaussian noise has no pure guarantee: give delta > 0"),
+    Doc("""The delta of the privacy claim. The default: min(1e-3, 1 / horizon), which moves with the horizon of a sweep
+        over horizons: bind it to compare them."""),
+]
+Preset = Annotated[Literal["exact", "reference", "theory"] | None, HOST]
+Protocol = Literal["amplified", "vector"] | None
+Window = Annotated[int | None, Ge(1), STATIC, LATER]
+Tree = Literal["simplified", "binary", "blt", "honaker", "square_root", "banded"] | None
+UsedFeatureNorm = Annotated[
+    FeatureNorm, Doc("The largest norm L of a feature. Private clients scale longer features down to it.")
+]
+
+
+class Budget(TypedDict, total=False):
+    """What the private forms of LinUCB take.
+
+    Parameters
+    ----------
+    epsilon
+        Privacy budget of one user. inf: no noise, and the ridge and width that the preset has without any, those of
+        `linucb` for the published ones.
+    radius_scale
+        Multiplies the width w. The default: 1; with "exact" 0.2, and 0.05 in `jdp_linucb`.
+    theta_bound
+        Bound B on the norm of theta; read by "exact". The default: 1 / L.
+    """
+
+    epsilon: Required[Epsilon]
+    delta: Annotated[Delta, Default(None)]
+    preset: Annotated[Preset, Default(None)]
+    radius_scale: Annotated[NonNegative | None, Default(None)]
+    theta_bound: Annotated[Positive | None, Default(None)]
+    feature_norm: Annotated[UsedFeatureNorm, Default(1.0)]
+
+
+class Learnt(TypedDict, total=False):
+    """What a selection rule takes that learns as any of the linear bandits over users does.
+
+    Parameters
+    ----------
+    statistics
+        How V = sum x x' and u = sum x y are learnt: with noise, ridge rho, clipping and guarantee of `linucb` (ridge
+        1e-4), `ldp_linucb`, `jdp_linucb` or `shuffle_linucb`.
+    epsilon
+        Privacy budget of one user; only inf goes with `statistics="none"`. `statistics="shuffle"` spends less than it,
+        as `shuffle_linucb` does.
+    preset
+        Noise and ridge, as in `ldp_linucb`, `jdp_linucb` and `shuffle_linucb`. The default: "exact", which alone
+        spends what it is given; "reference" with `statistics="none"`, which has no "exact".
+    protocol
+        Of `shuffle_linucb`, with its default; matters for `statistics="shuffle"` only.
+    window
+        Users of a batch, at most `horizon`, as in `shuffle_linucb`; matters for `statistics="shuffle"` only.
+    tree
+        Of `jdp_linucb`, with its default; matters for `statistics="jdp"` only.
+    """
+
+    statistics: Annotated[Literal["none", "ldp", "jdp", "shuffle"], Default("none")]
+    epsilon: Annotated[Epsilon, Default(math.inf)]
+    delta: Annotated[Delta, Default(None)]
+    preset: Annotated[Preset, LATER, Default(None)]
+    protocol: Annotated[Protocol, Default(None)]
+    window: Annotated[Window, Default(None)]
+    tree: Annotated[Tree, Default(None)]
+    feature_norm: Annotated[UsedFeatureNorm, Default(1.0)]
+
 
 class Setting(NamedTuple):
-    """Checked arguments that every linear bandit over users has."""
+    """What every linear bandit over users has."""
 
     num_arms: int
     dim: int
     horizon: int
     epsilon: float
     delta: float
+    preset: str
     feature_norm: float
     # B, which the preset "exact" reads
     theta_bound: float
@@ -66,33 +148,17 @@ class Part(NamedTuple):
     params: Any
     tuning: Tuning
     guarantee: Guarantee
-    # of the version, besides num_arms and dim
-    static: tuple[Any, ...]
     rewards: Rewards = CLIPPED
 
 
 def setting(
-    num_arms: Any, dim: Any, horizon: Any, epsilon: Any, delta: Any, feature_norm: Any, theta_bound: Any
-) -> Setting:
-    """The arguments that every linear bandit over users has, checked: ValueError names the first that is wrong.
-
-    delta None: `default_delta`. theta_bound None: 1 / feature_norm.
-    """
-    remedy = "Gaussian noise has no pure guarantee: give delta > 0"
-    num_arms, dim, horizon = integer("num_arms", num_arms, 2), integer("dim", dim, 1), integer("horizon", horizon, 1)
-    epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False, remedy="use float('inf') for no noise")
-    delta = default_delta(delta, horizon)
-    delta = number("delta", delta, 0.0, 1.0, open_low=True, open_high=True, remedy=remedy)
-    norm = number("feature_norm", feature_norm, 0.0, open_low=True)
-    bound = 1 / norm if theta_bound is None else number("theta_bound", theta_bound, 0.0, open_low=True)
-    return Setting(num_arms, dim, horizon, epsilon, delta, norm, bound)
-
-
-def preset_of(preset: str | None, private: bool = True) -> str:
-    """A checked preset. None: "exact" of private statistics, "reference" of those without noise."""
-    if preset is None:
-        return "exact" if private else "reference"
-    return choice("preset", preset, PRESETS if private else PRESETS[1:])
+    num_arms: int, dim: int, horizon: int, *, epsilon: Any, delta: Any, preset: str | None, feature_norm: Any,
+    theta_bound: Any = None, **_: Any,
+) -> Setting:  # fmt: skip
+    """The arguments that every linear bandit over users has, with their defaults in place of None."""
+    bound = 1 / feature_norm if theta_bound is None else theta_bound
+    delta = float(default_delta(delta, horizon))
+    return Setting(num_arms, dim, horizon, epsilon, delta, preset or "exact", feature_norm, bound)
 
 
 def change(params: PrivateParams) -> float:
@@ -104,8 +170,8 @@ def change(params: PrivateParams) -> float:
     return moment_sensitivity(float(params.feature_norm), (float(params.diagonal) / float(params.vector)) ** 2)
 
 
-def events(what: str, nodes: float, params: Params) -> tuple[Event, ...]:
-    """A user whose pair (x, y) lies in `nodes` Gaussian draws; inf where releases tell users apart.
+def events(what: str, params: Params, *, nodes: float = 1, column_norm: float = 1.0) -> tuple[Event, ...]:
+    """A user whose pair (x, y) lies in `nodes` Gaussian draws of this column norm; inf where releases tell users apart.
 
     Nodes add up as one Gaussian release of sqrt(nodes) times the sensitivity.
     """
@@ -113,7 +179,7 @@ def events(what: str, nodes: float, params: Params) -> tuple[Event, ...]:
     scale = float(p.diagonal) * float(params.mechanism_scale)
     if scale == 0 or math.isinf(nodes):
         return (gaussian_event(what, math.inf, scale),)
-    return (gaussian_event(what, change(p), scale, int(nodes)),)
+    return (gaussian_event(what, change(p) * column_norm, scale, int(nodes)),)
 
 
 def claimed_delta(params: Params) -> float:
@@ -134,86 +200,68 @@ def private_params(tuning: Tuning, s: Setting) -> PrivateParams:
     )
 
 
-def none_part(preset: str, s: Setting) -> Part:
+def none_part(s: Setting) -> Part:
     """No privacy."""
-    tuning = plain_tuning(preset, s.horizon, s.dim, s.feature_norm)
-    return Part(
-        statistics=none(s.dim),
-        params=NoParams(tuning.ridge),
-        tuning=tuning,
-        guarantee=Guarantee(),
-        static=(),
-        rewards=Rewards(),
-    )
+    tuning = plain_tuning(s.preset, s.horizon, s.dim, s.feature_norm)
+    return Part(none(s.dim), NoParams(tuning.ridge), tuning, Guarantee(), Rewards())
 
 
-def local_part(preset: str, s: Setting) -> Part:
+def local_part(s: Setting) -> Part:
     """Every user adds noise."""
-    if preset == "exact":
+    if s.preset == "exact":
         scale = exact_scale("local", s.dim, s.epsilon, s.delta, s.feature_norm, 1)
         tuning = exact_local(scale, s.horizon, s.dim, s.feature_norm, s.theta_bound)
     else:
-        tuning = local_tuning(preset, s.horizon, s.dim, s.epsilon, s.delta, s.feature_norm)
-    claim = guarantee("local", "user", partial(events, "a user's x x' and x y", 1), view_message, delta=claimed_delta)
-    return Part(local(s.dim), private_params(tuning, s), tuning, claim, ())
+        tuning = local_tuning(s.preset, s.horizon, s.dim, s.epsilon, s.delta, s.feature_norm)
+    claim = guarantee("local", "user", partial(events, "a user's x x' and x y"), view_message, delta=claimed_delta)
+    return Part(local(s.dim), private_params(tuning, s), tuning, claim)
 
 
-def joint_part(preset: str, tree: str | None, s: Setting) -> Part:
+def joint_part(tree: str | None, s: Setting) -> Part:
     """The server adds noise. tree None: the preset's of `TREE_OF`."""
-    tree = choice("tree", TREE_OF[preset] if tree is None else tree, (*PUBLISHED, *COUNTERS))
-    if preset == "exact" and tree == "simplified" and math.isfinite(s.epsilon):
+    tree = tree or TREE_OF[s.preset]
+    if s.preset == "exact" and tree == "simplified" and math.isfinite(s.epsilon):
         raise ValueError(
             "tree = 'simplified' with preset = 'exact': releases that share their noise tell a user's data apart, so "
             "that epsilon is infinite whatever the scale; give tree='blt' or 'binary', or preset='reference'"
         )
     if tree in COUNTERS:
-        return counted_part(preset, tree, s)
+        return counted_part(tree, s)
     nodes = tree_nodes(tree, s.horizon)
-    if preset == "exact":
+    if s.preset == "exact":
         binary = running_sums("binary", s.horizon)  # the simplified tree is here without noise
         tuning = exact_joint(s.horizon, s.dim, s.epsilon, s.delta, s.feature_norm, s.theta_bound, binary)
     else:
-        tuning = joint_tuning(preset, s.horizon, s.dim, s.epsilon, s.delta, s.feature_norm)
+        tuning = joint_tuning(s.preset, s.horizon, s.dim, s.epsilon, s.delta, s.feature_norm)
     # releases of the simplified tree that share their noise differ by one user's exact (x x', x y)
     draws = nodes if tree == "binary" else math.inf
-    kinds = partial(events, "node of a tree over x x' and x y", draws)
+    kinds = partial(events, "node of a tree over x x' and x y", nodes=draws)
     claim = guarantee("central", "user", kinds, view_released, delta=claimed_delta)
-    return Part(joint(s.dim, tree, nodes), private_params(tuning, s), tuning, claim, (tree, nodes))
+    return Part(joint(s.dim, tree, nodes), private_params(tuning, s), tuning, claim)
 
 
-def counted_events(what: str, column_norm: float, params: Params) -> tuple[Event, ...]:
-    """All running sums of a user's pair (x, y) as one Gaussian release."""
-    p = params.statistics
-    scale = float(p.diagonal) * float(params.mechanism_scale)
-    return (gaussian_event(what, change(p) * column_norm if scale > 0 else math.inf, scale),)
-
-
-def counted_part(preset: str, form: str, s: Setting) -> Part:
+def counted_part(form: str, s: Setting) -> Part:
     """The server adds a counter's noise (`mechanisms.counter`). Published presets spend what they do with the tree."""
     sums, numbers = counter_form(form, s.horizon), (s.horizon, s.dim, s.epsilon, s.delta, s.feature_norm)
     found = running_sums(form, s.horizon)
-    if preset == "exact":
+    if s.preset == "exact":
         tuning = exact_joint(*numbers, s.theta_bound, found)
     else:
         tree = running_sums("binary", s.horizon)
         noise = found.column_norm / tree.column_norm
         compared = RunningSums(noise, found.deviation, noise * found.deviation / tree.deviation)
-        tuning = joint_tuning(preset, *numbers, compared)
+        tuning = joint_tuning(s.preset, *numbers, compared)
     what = f"running sums of x x' and x y by {COUNTERS[form]}"
-    claim = guarantee(
-        "central", "user", partial(counted_events, what, sums.column_norm), view_released, delta=claimed_delta
-    )
+    kinds = partial(events, what, column_norm=sums.column_norm)
+    claim = guarantee("central", "user", kinds, view_released, delta=claimed_delta)
     params = private_params(tuning, s)._replace(sums=sums.params)
-    statistics = joint(s.dim, "counter", (sums.begin, sums.move, sums.noise))
-    return Part(statistics, params, tuning, claim, (form, sums.size))
+    return Part(joint(s.dim, "counter", (sums.begin, sums.move, sums.noise)), params, tuning, claim)
 
 
-def assembled(
-    name: str, version: int, part: Part, s: Setting, select: Callable[..., Any], selection: Any, window: int = 1
-) -> Algorithm:
+def assembled(part: Part, s: Setting, select: Callable[..., Any], selection: Any, window: int = 1) -> Algorithm:
     """The statistics with a selection rule and its numbers, in windows of `window` plays."""
-    schedule = (Span(1, s.horizon),) if window == 1 else (Span(window, 1, length=s.horizon),)
-    key, params = (name, version, (s.num_arms, s.dim, *part.static)), Params(part.params, selection, 1.0)
+    span = Span(1, s.horizon) if window == 1 else Span(window, 1, length=s.horizon)
+    params = Params(part.params, selection, mechanism_scale=1.0)
     largest = max(float(np.max(np.abs(x), initial=0)) for x in jax.tree.leaves(params))
     if not largest <= MAX_PARAMETER:
         raise ValueError(
@@ -221,28 +269,14 @@ def assembled(
             f"{largest:.3g}, too much for float32: choose an epsilon nearer 1, or float('inf') for no noise"
         )
     program = linear_bandit(part.statistics, select, s.dim)
-    return Algorithm(
-        program=program,
-        schedule=schedule,
-        params=params,
-        guarantee=part.guarantee,
-        version=key,
-        config={},
-        rewards=part.rewards,
-    )
+    return Algorithm(program, (span,), params, part.guarantee, rewards=part.rewards)
 
 
-def optimistic(
-    name: str, version: int, part: Part, s: Setting, radius_scale: Any, default: float, window: int = 1
-) -> Algorithm:
-    """The statistics with the upper-confidence rule, at the part's own width; radius_scale None: `default`."""
-    width = part.tuning.width
-    selection = UcbParams(
-        radius_scale=default if radius_scale is None else number("radius_scale", radius_scale, 0.0),
-        base=width.base,
-        quartic=width.quartic,
-        slope=width.slope,
-        offset=width.offset,
-        growth=width.growth,
-    )
-    return assembled(name, version, part, s, ucb, selection, window)
+def optimistic(part: Part, s: Setting, radius_scale: Any, default: float, window: int = 1) -> Algorithm:
+    """The statistics with the upper-confidence rule, at the part's own width.
+
+    radius_scale None: `default` with the preset "exact", 1 with the others.
+    """
+    if radius_scale is None:
+        radius_scale = default if s.preset == "exact" else 1.0
+    return assembled(part, s, ucb, UcbParams(radius_scale, **part.tuning.width._asdict()), window)

@@ -11,22 +11,35 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import Ge
 
+from jaxbandits.algorithms.contextual.doubling import OGD, call, doubling, one_epoch, one_of, padded
 from jaxbandits.algorithms.contextual.doubling import Params as Table
-from jaxbandits.algorithms.contextual.doubling import call, doubling, one_epoch, one_of, padded
 from jaxbandits.algorithms.contextual.online_ucb import online_ucb
+from jaxbandits.declared import (
+    STATIC,
+    Base,
+    Dim,
+    Epsilon,
+    Example,
+    FeatureNorm,
+    Horizon,
+    Inside,
+    NonNegative,
+    NumArms,
+)
 from jaxbandits.mechanisms.composition import claimed_epsilon, scaled
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import argmax, count, materialize, materialize_all, moved_mean, pick, two_sum
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
 from jaxbandits.random import Draws
 from jaxbandits.typing import AlgorithmFactory, Array, Float, Scalar
-from jaxbandits.validation import base_arguments, factory, integer, number
+from jaxbandits.validation import base_arguments, factory, number
 
 POWER = 0.125  # the paper's k: lambda_i are multiples of T^-k, and so is what bases compare them with
 # A penalty that is higher than another by this much decides alone: responses without noise lie in [0, 1].
@@ -147,7 +160,7 @@ def program(base: Program, num_bases: int) -> Program:
 
 
 def combiner_constants(
-    num_bases: int, dim: int, horizon: int, epsilon: float, failure_prob: float
+    num_bases: int, dim: int, horizon: int, epsilon: Scalar, failure_prob: Scalar
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """C_i, alpha_i and R_i of Theorem 4.1 with P = P' = p = 1, float64 [M]: docs/formulas/ldp_contextual.md#combiner.
 
@@ -232,7 +245,7 @@ def stated_epsilon(base: Callable[..., Any]) -> float:
     return value
 
 
-def default_bases(base: AlgorithmFactory, dim: int, horizon: int, epsilon: float) -> list[AlgorithmFactory]:
+def default_bases(base: AlgorithmFactory, dim: int, horizon: int, epsilon: Scalar) -> list[AlgorithmFactory]:
     """`doubling` of the base, then the base itself, for lambda_i = 2^(i - 1) T^(-1/8).
 
     i is 1, 2, ..., 1 + ceil(log2(T^(1/8))).
@@ -254,19 +267,23 @@ def default_bases(base: AlgorithmFactory, dim: int, horizon: int, epsilon: float
     return [partial(doubling, base=bases[0], power=POWER), *bases[1:]]
 
 
-@factory
+@factory(
+    example=Example(
+        {"epsilon": 4.0, "bonus_scale": 0.0, "bases": [{"name": "doubling", "base": OGD}, OGD]}, world="contexts"
+    )
+)
 def bandit_combiner(
     *,
-    num_arms: int,
-    dim: int,
-    horizon: int,
-    epsilon: Scalar | None = None,
-    base: AlgorithmFactory = online_ucb,
-    bases: Sequence[AlgorithmFactory] | None = None,
-    bonus_scale: Scalar = 1.0,
-    reward_noise: Scalar | None = None,
-    failure_prob: Scalar | None = None,
-    feature_norm: Scalar | None = None,
+    num_arms: NumArms,
+    dim: Dim,
+    horizon: Annotated[Horizon, Ge(2), STATIC],
+    epsilon: Epsilon | None = None,
+    base: Base = online_ucb,
+    bases: Annotated[Sequence[AlgorithmFactory] | None, STATIC] = None,
+    bonus_scale: NonNegative = 1.0,
+    reward_noise: NonNegative | None = None,
+    failure_prob: Inside | None = None,
+    feature_norm: FeatureNorm | None = None,
 ) -> Algorithm:
     """The private bandits combiner: a bandit that chooses at every play which of several bandits plays.
 
@@ -280,33 +297,27 @@ def bandit_combiner(
 
     Parameters
     ----------
-    num_arms : int
-        Arms K of a decision set, at least 2 [static]. Filled in from the environment.
-    dim : int
-        Features d of an arm, at least 1 [static]. Filled in from the environment.
-    horizon : int
-        Number of plays T, at least 2. Filled in by `sweep` and `simulate`.
-    epsilon : float, optional
-        Privacy budget of one user, in (0, inf], for the default bases and in C_i and R_i. The default: the
-        least that the bases' partials bind, inf where they have none.
-    base : callable, default `online_ucb`
-        What the default bases are made of [static]: a factory of algorithms, or a partial of one.
-    bases : list of callables, optional
-        Factories or partials [static]; the first counts as base 1 (alpha = 3/4), the others have alpha = 1/2.
+    epsilon
+        Privacy budget of one user, for the default bases and in C_i and R_i. The default: the least that the bases'
+        partials bind, inf where they have none.
+    base
+        What the default bases are made of: a factory of algorithms, or a partial of one.
+    bases : list of callables
+        Factories or partials; the first counts as base 1 (alpha = 3/4), the others have alpha = 1/2.
         They are called with horizon and, where they name them, num_arms, dim, feature_norm and, if left open,
         failure_prob; everything else they bring along. All must be one program or `doubling` of it, for
         instance [partial(doubling, base=linucb), linucb], and send pairs (feature, response). The default: M =
         1 + ceil(log2(T^(1/8))) of `base`, the first in `doubling`, with this epsilon and min_eigenvalue 2^(i -
         1) T^(-1/8).
-    bonus_scale : float, default 1.0
-        Multiplies C_i and R_i, at least 0. At 1, R_i / T is 37, 6.3 and 3.4 for epsilon = 1, T = 20,000 and d =
-        5, and decides alone.
-    reward_noise : float, optional
-        sigma, at least 0. The default: the bases' largest parameter of that name, or 0.
-    failure_prob : float, optional
-        beta, in (0, 1). The default: 1 / horizon.
-    feature_norm : float, optional
-        The largest norm L > 0 of a feature, for the bases. The default: theirs.
+    bonus_scale
+        Multiplies C_i and R_i. At 1, R_i / T is 37, 6.3 and 3.4 for epsilon = 1, T = 20,000 and d = 5, and decides
+        alone.
+    reward_noise
+        sigma. The default: the bases' largest parameter of that name, or 0.
+    failure_prob
+        beta. The default: 1 / horizon.
+    feature_norm
+        The largest norm L of a feature, for the bases. The default: theirs.
 
     Returns
     -------
@@ -341,19 +352,12 @@ def bandit_combiner(
     >>> algorithm.params.penalty.round(1).tolist()
     [37.1, 6.3, 3.4]
     """
-    num_arms, dim = integer("num_arms", num_arms, 2), integer("dim", dim, 1)
-    horizon = integer("horizon", horizon, 2)
     if bases is not None and (not isinstance(bases, list | tuple) or not bases):
         raise ValueError(f"bases = {bases!r} must be a list of factories, the first of which counts as base 1")
     if epsilon is None:
-        epsilon = min(stated_epsilon(x) for x in (bases or [base]))
-    epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False, remedy="use float('inf') for no noise")
-    scale = number("bonus_scale", bonus_scale, 0.0)
-    if reward_noise is not None:
-        reward_noise = number("reward_noise", reward_noise, 0.0)
-    if failure_prob is None:
-        failure_prob = 1 / horizon
-    failure_prob = number("failure_prob", failure_prob, 0.0, 1.0, open_low=True, open_high=True)
+        stated = min(stated_epsilon(x) for x in (bases or [base]))
+        epsilon = number("epsilon", stated, 0.0, open_low=True, finite=False, remedy="use float('inf') for no noise")
+    failure_prob = 1 / horizon if failure_prob is None else failure_prob
     if bases is None:
         bases = default_bases(base, dim, horizon, epsilon)
     fixed = {"num_arms": num_arms, "dim": dim, "feature_norm": feature_norm, "horizon": horizon}
@@ -383,14 +387,14 @@ def bandit_combiner(
     epochs = max(len(x.params.starts) for x in built)
     tables = jax.tree.map(lambda *x: np.stack([np.asarray(v) for v in x]), *(padded(x.params, epochs) for x in built))
     growth, exponent, penalty = combiner_constants(len(built), dim, horizon, epsilon, failure_prob)
-    penalty = scale * penalty / horizon if scale > 0 else np.zeros(len(built))
+    penalty = bonus_scale * penalty / horizon if bonus_scale > 0 else np.zeros(len(built))
     penalty = np.where(np.isinf(penalty), penalty[0] + DECISIVE_PENALTY, np.minimum(penalty, MAX_CONSTANT))
     noise = getattr(tables.base, "reward_noise", 0.0) if reward_noise is None else reward_noise
     spread = 1 + float(np.max(noise)) ** 2
     log_term = 3 * math.log(horizon) + math.log(len(built) * spread / failure_prob)
     params = Params(
         bases=tables,
-        growth=np.minimum(scale * growth, MAX_CONSTANT),
+        growth=np.minimum(bonus_scale * growth, MAX_CONSTANT),
         exponent=exponent,
         penalty=penalty,
         spread=spread,
@@ -406,13 +410,12 @@ def bandit_combiner(
                 f"give the bases at most {epsilon:g}, or leave epsilon out"
             )
         guarantee = together([x.guarantee for x in built])._replace(claimed=float(epsilon))
-    version = ("bandit_combiner", 2, tuple(x.version for x in built))
     return Algorithm(
-        program=program(first.program, len(built)),
-        schedule=(Span(1, horizon),),
-        params=params,
-        guarantee=guarantee,
-        version=version,
-        config={},
+        program(first.program, len(built)),
+        (Span(1, horizon),),
+        params,
+        guarantee,
+        version=("bandit_combiner", 2, tuple(x.version for x in built)),
         rewards=readable(first),
+        plays_on=first.plays_on,
     )

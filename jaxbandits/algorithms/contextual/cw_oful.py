@@ -4,15 +4,16 @@ The estimator was read in others' code, and the radius is derived anew: `docs/fo
 State, message and functions are those of `linucb`, with a weight.
 """
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxbandits.algorithms.contextual.linucb import program
-from jaxbandits.protocol import Algorithm, Guarantee, Rewards, Span
+from jaxbandits.algorithms.contextual.linucb import Contexts, FailureProb, Ridge, ThetaNorm, program
+from jaxbandits.declared import Dim, Example, FeatureNorm, Horizon, NonNegative, NumArms
+from jaxbandits.protocol import Algorithm, Rewards, Span
 from jaxbandits.theory.linear_robust import weighted_radius
-from jaxbandits.typing import Array, Float, Scalar
-from jaxbandits.validation import choice, factory, integer, number
+from jaxbandits.typing import Array, Float
+from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
@@ -37,20 +38,20 @@ def _weight(params: Params, square: Float[Array, ""]) -> Float[Array, ""]:
     return jnp.where(uncertain, params.threshold / jnp.where(uncertain, norm, 1), 1)
 
 
-@factory
+@factory(plays_on="decision set", example=Example({"corruption_budget": 10.0, "radius_scale": 0.2}))
 def cw_oful(
     *,
-    num_arms: int,
-    dim: int,
-    horizon: int,
-    corruption_budget: Scalar | None = None,
-    ridge: Scalar = 1.0,
-    noise_scale: Scalar = 0.5,
-    theta_norm: Scalar = 1.0,
-    feature_norm: Scalar = 1.0,
-    failure_prob: Scalar | None = None,
-    radius_scale: Scalar = 1.0,
-    contexts: Literal["redraw", "fixed"] = "redraw",
+    num_arms: NumArms,
+    dim: Dim,
+    horizon: Horizon,
+    corruption_budget: NonNegative | None = None,
+    ridge: Ridge = 1.0,
+    noise_scale: NonNegative = 0.5,
+    theta_norm: ThetaNorm = 1.0,
+    feature_norm: FeatureNorm = 1.0,
+    failure_prob: FailureProb = None,
+    radius_scale: NonNegative = 1.0,
+    contexts: Contexts = "redraw",
 ) -> Algorithm:
     """OFUL whose plays weigh less the more uncertain their feature is, so that corruption moves little.
 
@@ -59,40 +60,13 @@ def cw_oful(
 
     Parameters
     ----------
-    num_arms : int
-        Arms K of a decision set, at least 2 [static]. Filled in from the environment.
-    dim : int
-        Features d of an arm, at least 1 [static]. Filled in from the environment.
-    horizon : int
-        Number of plays T, at least 1. Filled in by `sweep` and `simulate`.
-    corruption_budget : float, optional
-        C, at least 0: the sum of the sizes of what an adversary adds to the rewards of played arms. 0: all weights
-        are 1, and this is OFUL. Default: sqrt(horizon), which covers every budget up to it.
-    ridge : float, default 1.0
-        Of the regression, in [1e-6, 1e6].
-    noise_scale : float, default 0.5
-        The rewards' sub-Gaussian scale R, at least 0; 1/2 holds for rewards in [0, 1].
-    theta_norm : float, default 1.0
-        Bound B > 0 on the norm of the unknown theta.
-    feature_norm : float, default 1.0
-        The largest norm L > 0 of a feature.
-    failure_prob : float, optional
-        That the confidence sets fail, in (0, 1). Default: 1 / horizon, and 1/2 at horizon 1.
-    radius_scale : float, default 1.0
-        Multiplies beta where arms are compared, at least 0. It changes no weight.
-    contexts : {"redraw", "fixed"}, default "redraw"
-        Which contexts to expect [static]. "redraw" takes any. "fixed" relies on every play of a trial showing
-        the same arms, and keeps their scores and widths, as in `linucb`. Filled in from the environment.
-
-    Returns
-    -------
-    Algorithm
-        For environments whose contexts are decision sets [K, d], such as `environments.contextual_linear`.
-
-    Raises
-    ------
-    ValueError
-        For arguments outside these ranges.
+    corruption_budget
+        C, the sum of the sizes of what an adversary adds to the rewards of played arms. 0: all weights are 1, and this
+        is OFUL. The default: sqrt(horizon), which covers every budget up to it.
+    noise_scale
+        The rewards' sub-Gaussian scale R; 1/2 holds for rewards in [0, 1].
+    radius_scale
+        Multiplies beta where arms are compared. It changes no weight.
 
     Notes
     -----
@@ -113,21 +87,12 @@ def cw_oful(
     >>> round(algorithm.params.threshold, 6), round(algorithm.params.radius, 6)
     (0.04, 6.360064)
     """
-    num_arms, dim = integer("num_arms", num_arms, 2), integer("dim", dim, 1)
-    horizon = integer("horizon", horizon, 1)
-    scale = number("radius_scale", radius_scale, 0.0)
-    contexts = choice("contexts", contexts, ("redraw", "fixed"))
-    ridge = number("ridge", ridge, 1e-6, 1e6)
     radius, threshold = weighted_radius(
-        dim, horizon, corruption_budget, ridge, noise_scale, theta_norm, feature_norm, failure_prob
+        dim, horizon, corruption_budget, float(ridge), noise_scale, theta_norm, feature_norm, failure_prob
     )
-    static = (num_arms, dim, contexts)
     return Algorithm(
-        program=program(*static, _width, _weight),
-        schedule=(Span(1, horizon),),
-        params=Params(radius_scale=scale, ridge=ridge, radius=radius, threshold=threshold),
-        guarantee=Guarantee(),
-        version=("cw_oful", 2, static),
-        config={},
+        program(num_arms, dim, contexts, _width, _weight),
+        (Span(1, horizon),),
+        Params(radius_scale=radius_scale, ridge=ridge, radius=radius, threshold=threshold),
         rewards=Rewards(),
     )

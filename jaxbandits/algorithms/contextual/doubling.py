@@ -6,18 +6,29 @@ Axes: [E] epochs.
 """
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandits.declared import (
+    STATIC,
+    Base,
+    Dim,
+    Example,
+    FeatureNorm,
+    Horizon,
+    Inside,
+    NonNegative,
+    NumArms,
+)
 from jaxbandits.mechanisms.composition import claimed_epsilon, scaled
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import count, pick, tree_where
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
-from jaxbandits.typing import AlgorithmFactory, Scalar
-from jaxbandits.validation import base_algorithm, base_arguments, factory, integer, number
+from jaxbandits.typing import AlgorithmFactory
+from jaxbandits.validation import base_algorithm, base_arguments, factory
 
 UNREACHED = 2**31 - 1  # plays before an epoch that no run reaches
 
@@ -152,16 +163,19 @@ def wrapped(base: Guarantee) -> Guarantee:
     )  # fmt: skip
 
 
-@factory
+OGD = {"name": "online_ucb", "epsilon": 4.0, "learner": "ogd"}
+
+
+@factory(example=Example({"base": {**OGD, "min_eigenvalue": 0.1}}, world="contexts"))
 def doubling(
     *,
-    num_arms: int,
-    horizon: int,
-    base: AlgorithmFactory,
-    dim: int | None = None,
-    feature_norm: Scalar | None = None,
-    power: Scalar = 0.125,
-    failure_prob: Scalar | None = None,
+    num_arms: NumArms,
+    horizon: Annotated[Horizon, STATIC],
+    base: Base,
+    dim: Dim | None = None,
+    feature_norm: FeatureNorm | None = None,
+    power: NonNegative = 0.125,
+    failure_prob: Inside | None = None,
 ) -> Algorithm:
     """Restart a base in epochs of 1, 2, 4, ... plays, so that it need not know how long it runs.
 
@@ -171,23 +185,17 @@ def doubling(
 
     Parameters
     ----------
-    num_arms : int
-        Arms K, at least 2 [static]. Filled in from the environment.
-    horizon : int
-        Number of plays T, at least 1. Filled in by `sweep` and `simulate`.
-    base : callable
-        A factory of algorithms, or a partial of one that binds its other arguments [static]. It must play one
+    base
+        A factory of algorithms, or a partial of one that binds its other arguments. It must play one
         play a window, and its program must not depend on its horizon: `linucb` and `online_ucb` do. It is
         called with horizon = 2^k and, where it names them, num_arms, dim, feature_norm, failure_prob / ((k + 1)
         (k + 2)), which sums to failure_prob, and power. A failure_prob or power that a partial binds wins.
-    dim : int, optional
-        Features d of an arm, for the base. Filled in from the environment.
-    feature_norm : float, optional
-        The largest norm L > 0 of a feature, for the base. The default: the base's own.
-    power : float, default 0.125
-        The paper's k, at least 0, for the base: epoch k perturbs features where min_eigenvalue <= 2^(-k power).
-    failure_prob : float, optional
-        The failure probability of all epochs together, in (0, 1). The default: 1 / horizon.
+    feature_norm
+        The largest norm L of a feature, for the base. The default: the base's own.
+    power
+        The paper's k, for the base: epoch k perturbs features where min_eigenvalue <= 2^(-k power).
+    failure_prob
+        The failure probability of all epochs together. The default: 1 / horizon, and 1/2 at horizon 1.
 
     Returns
     -------
@@ -215,12 +223,8 @@ def doubling(
     >>> algorithm.params.starts.tolist()
     [0, 1, 3, 7, 15, 31, 63]
     """
-    num_arms = integer("num_arms", num_arms, 2)
-    horizon = integer("horizon", horizon, 1)
-    power = number("power", power, 0.0)
     if failure_prob is None:
         failure_prob = 1 / max(horizon, 2)
-    failure_prob = number("failure_prob", failure_prob, 0.0, 1.0, open_low=True, open_high=True)
     delta = default_delta(None, horizon)  # of the whole run: an epoch's own horizon would give another
     epochs = []
     for k in range(horizon.bit_length()):
@@ -239,11 +243,11 @@ def doubling(
             )
     first, params = epochs[0], table(epochs, [2**k - 1 for k in range(len(epochs))])
     return Algorithm(
-        program=program(first.program),
-        schedule=(Span(1, horizon),),
-        params=params,
-        guarantee=wrapped(first.guarantee)._replace(claimed=claimed_epsilon(first)),
+        program(first.program),
+        (Span(1, horizon),),
+        params,
+        wrapped(first.guarantee)._replace(claimed=claimed_epsilon(first)),
         version=("doubling", 1, (first.version,)),
-        config={},
         rewards=first.rewards,
+        plays_on=first.plays_on,
     )

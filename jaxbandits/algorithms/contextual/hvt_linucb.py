@@ -5,19 +5,21 @@ Update and scales were read in a summary, the width's constants are recalled:
 Axes: [A] arms shown, [d] features.
 """
 
+import math
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, Required, TypedDict, Unpack
 
 import jax.numpy as jnp
+from annotated_types import Gt, Le
 
-from jaxbandits.algorithms.contextual.linucb import features_of, optimistic, played_feature, scores
+from jaxbandits.algorithms.contextual.linucb import FailureProb, Ridge, features_of, optimistic, played_feature, scores
+from jaxbandits.declared import Default, Dim, Example, FeatureNorm, Horizon, NonNegative, NumArms, Positive
 from jaxbandits.learners.project_ellipsoid import into_unit_ball
 from jaxbandits.numerics import added, dot, lanes_last, left_out, materialize, materialize_all, matvec, pick
 from jaxbandits.numerics.packed import pairs
-from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
-from jaxbandits.theory.linear_robust import heavy_tailed_tuning
+from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.typing import Array, Float, Scalar
-from jaxbandits.validation import factory, integer, number
+from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
@@ -106,91 +108,78 @@ def program(num_arms: int, dim: int) -> Program:
     return Program(init, act, encode, update)
 
 
-def algorithm_of(
-    name: str,
-    num_arms: int,
-    dim: int,
-    horizon: int,
-    radius_scale: Scalar,
-    corruption_budget: Scalar | None,
-    **tuning: Any,
-) -> Algorithm:
-    """Hvt-UCB under a name; corruption_budget 0: its own, otherwise robust OFUL's."""
-    static = integer("num_arms", num_arms, 2), integer("dim", dim, 1)
-    horizon = integer("horizon", horizon, 1)
-    scale = number("radius_scale", radius_scale, 0.0)
-    numbers = heavy_tailed_tuning(static[1], horizon, corruption_budget, **tuning)
-    return Algorithm(
-        program=program(*static),
-        schedule=(Span(1, horizon),),
-        params=Params(radius_scale=scale, **numbers._asdict()),
-        guarantee=Guarantee(),
-        version=(name, 2, static),
-        config={},
-        rewards=Rewards(),
+class HeavyTailed(TypedDict, total=False):
+    """What Hvt-UCB and robust OFUL take.
+
+    Parameters
+    ----------
+    moment_scale
+        nu, in units of a reward: E|noise|^moment_order is at most nu^moment_order. The environments' fact
+        ``noise_moment(order)`` to the power 1 / order is the least.
+    moment_order
+        Order 1 + e of the bounded moment.
+    theta_norm
+        Bound B on the norm of the unknown theta; the estimate is projected onto that ball.
+    ridge
+        lambda. The default: dim.
+    least_scale
+        The least scale of a residual. The default: 1 / sqrt(horizon).
+    growth
+        alpha: V grows by x x' / (alpha s^2). Larger values take longer steps.
+    radius_scale
+        Multiplies the width beta, also in the scale of a residual. With 1 arms are played nearly uniformly for a long
+        time, since beta is 4890 at T = 3000; 1e-4 is what others' code of a relative takes.
+    """
+
+    moment_scale: Required[NonNegative]
+    moment_order: Annotated[Scalar, Gt(1), Le(2), Default(2.0)]
+    theta_norm: Annotated[Positive, Default(1.0)]
+    feature_norm: Annotated[FeatureNorm, Default(1.0)]
+    ridge: Annotated[Ridge | None, Default(None)]
+    least_scale: Annotated[Positive | None, Default(None)]
+    growth: Annotated[Positive, Default(4.0)]
+    failure_prob: Annotated[FailureProb, Default(None)]
+    radius_scale: Annotated[NonNegative, Default(1.0)]
+
+
+def heavy_tailed(num_arms: int, dim: int, horizon: int, corruption_budget: Scalar, given: HeavyTailed) -> Algorithm:
+    """Hvt-UCB at corruption_budget 0, otherwise robust OFUL."""
+    order, growth, failure_prob = given["moment_order"], given["growth"], given["failure_prob"]
+    ridge = float(dim) if given["ridge"] is None else given["ridge"]
+    least = 1 / math.sqrt(horizon) if given["least_scale"] is None else given["least_scale"]
+    power = (2 - order) / (2 * order)
+    kappa = dim * math.log1p(given["feature_norm"] ** 2 * horizon / (growth * ridge * least**2 * dim))
+    log = math.log(2 * horizon**2 / (1 / max(horizon, 2) if failure_prob is None else failure_prob))
+    tau_0 = math.sqrt(2 * kappa) * math.log(3 * horizon) ** power / log ** (1 / order)
+    offset = math.sqrt(ridge * (2 + 4 * given["theta_norm"] ** 2))
+    params = Params(
+        radius_scale=given["radius_scale"],
+        offset=offset + 2 * math.sqrt(kappa) if corruption_budget > 0 else offset,
+        slope=107 * log * tau_0,
+        power=power,
+        ridge=ridge,
+        least_scale=max(given["moment_scale"], least),
+        corruption=corruption_budget / math.sqrt(kappa),
+        growth=growth,
+        tau_0=tau_0,
+        theta_norm=given["theta_norm"],
     )
+    return Algorithm(program(num_arms, dim), (Span(1, horizon),), params, rewards=Rewards())
 
 
-@factory
-def hvt_linucb(
-    *,
-    num_arms: int,
-    dim: int,
-    horizon: int,
-    moment_scale: Scalar,
-    moment_order: Scalar = 2.0,
-    theta_norm: Scalar = 1.0,
-    feature_norm: Scalar = 1.0,
-    ridge: Scalar | None = None,
-    least_scale: Scalar | None = None,
-    growth: Scalar = 4.0,
-    failure_prob: Scalar | None = None,
-    radius_scale: Scalar = 1.0,
-) -> Algorithm:
+@factory(
+    plays_on="decision set",
+    example=Example(
+        {"moment_scale": 0.8, "moment_order": 1.5, "radius_scale": 1e-4},
+        world=("contexts", {"reward": "student", "df": 1.8, "noise_scale": 0.3}),
+    ),
+)
+def hvt_linucb(*, num_arms: NumArms, dim: Dim, horizon: Horizon, **given: Unpack[HeavyTailed]) -> Algorithm:
     """Linear bandits with heavy-tailed noise: optimism on an estimate whose residuals are clipped, one step a play.
 
     It plays the arm of largest <x, theta> + beta sqrt(x' V^-1 x). Then V grows by the played x x' / (alpha s^2), and
     theta moves by V^-1 x clip(z, -tau, tau) / s with z = (r - <x, theta>) / s, and is projected onto the ball of norm
     B, in the norm of V.
-
-    Parameters
-    ----------
-    num_arms : int
-        Arms K of a decision set, at least 2 [static]. Filled in from the environment.
-    dim : int
-        Features d of an arm, at least 1 [static]. Filled in from the environment.
-    horizon : int
-        Number of plays T, at least 1. Filled in by `sweep` and `simulate`.
-    moment_scale : float
-        nu, at least 0, in units of a reward: E|noise|^moment_order is at most nu^moment_order. The environments' fact
-        ``noise_moment(order)`` to the power 1 / order is the least.
-    moment_order : float, default 2.0
-        Order 1 + e of the bounded moment, in (1, 2].
-    theta_norm : float, default 1.0
-        Bound B > 0 on the norm of the unknown theta; the estimate is projected onto that ball.
-    feature_norm : float, default 1.0
-        The largest norm L > 0 of a feature.
-    ridge : float, optional
-        lambda, in [1e-6, 1e6]. Default: dim.
-    least_scale : float, optional
-        The least scale of a residual, above 0. Default: 1 / sqrt(horizon).
-    growth : float, default 4.0
-        alpha > 0: V grows by x x' / (alpha s^2). Larger values take longer steps.
-    failure_prob : float, optional
-        In (0, 1). Default: 1 / horizon, and 1/2 at horizon 1.
-    radius_scale : float, default 1.0
-        Multiplies the width beta, also in the scale of a residual, at least 0. With 1 arms are played nearly uniformly
-        for a long time, since beta is 4890 at T = 3000; 1e-4 is what others' code of a relative takes.
-
-    Returns
-    -------
-    Algorithm
-        For environments whose contexts are decision sets [K, d], such as `environments.contextual_linear`.
-
-    Raises
-    ------
-    ValueError
-        For arguments outside these ranges.
 
     Notes
     -----
@@ -212,19 +201,4 @@ def hvt_linucb(
     >>> algorithm.params.power, algorithm.params.ridge
     (0.0, 4.0)
     """
-    return algorithm_of(
-        "hvt_linucb",
-        num_arms,
-        dim,
-        horizon,
-        radius_scale,
-        0.0,
-        moment_scale=moment_scale,
-        moment_order=moment_order,
-        theta_norm=theta_norm,
-        feature_norm=feature_norm,
-        ridge=ridge,
-        least_scale=least_scale,
-        growth=growth,
-        failure_prob=failure_prob,
-    )
+    return heavy_tailed(num_arms, dim, horizon, 0.0, given)

@@ -4,27 +4,17 @@ Shariff and Sheffet 2018. Draws of d (d + 1) / 2 + d numbers, V by rows, then u:
 `alg/update/noise` at a node's last play, for the simplified one `alg/init/noise` at 0, 1, ....
 """
 
-from typing import Literal
+from typing import Annotated, Unpack
 
-from jaxbandits.algorithms.contextual import arguments
+from jaxbandits.algorithms.contextual.arguments import Budget, Tree, joint_part, optimistic, setting
+from jaxbandits.declared import STATIC, Dim, Example, Horizon, NumArms
 from jaxbandits.protocol import Algorithm
-from jaxbandits.typing import Scalar
 from jaxbandits.validation import factory
 
 
-@factory
+@factory(plays_on="decision set", example=Example({"epsilon": 2.0, "tree": "binary", "radius_scale": 0.2}))
 def jdp_linucb(
-    *,
-    num_arms: int,
-    dim: int,
-    horizon: int,
-    epsilon: Scalar,
-    delta: Scalar | None = None,
-    preset: Literal["exact", "reference", "theory"] | None = None,
-    tree: Literal["binary", "simplified", "blt", "honaker", "square_root", "banded"] | None = None,
-    radius_scale: Scalar | None = None,
-    theta_bound: Scalar | None = None,
-    feature_norm: Scalar = 1.0,
+    *, num_arms: NumArms, dim: Dim, horizon: Annotated[Horizon, STATIC], tree: Tree = None, **given: Unpack[Budget]
 ) -> Algorithm:
     """LinUCB under joint privacy: a trusted server adds Gaussian noise to the sums of x x' and x y.
 
@@ -33,21 +23,10 @@ def jdp_linucb(
 
     Parameters
     ----------
-    num_arms : int
-        Arms K of a decision set, at least 2 [static]. Filled in from the environment.
-    dim : int
-        Features d of an arm, at least 1 [static]. Filled in from the environment.
-    horizon : int
-        Number of plays T, at least 1. The tree's number of nodes, which follows from it, is static. Filled in
-        by `sweep` and `simulate`.
-    epsilon : float
-        Privacy budget of one user, in (0, inf]. inf: no noise, and the ridge and width that the preset has without
-        any, those of `linucb` for the published ones.
-    delta : float, optional
-        The delta of the privacy claim, in (0, 1). The default: min(1e-3, 1 / horizon), which moves with the horizon
-        of a sweep over horizons: bind it to compare them.
-    preset : {"exact", "reference", "theory"}, default "exact"
-        Noise, ridge and width, with R = 1/2. Only "exact" spends what it is given.
+    horizon
+        Number of plays T, from which the tree's number of nodes follows. Filled in from the run.
+    preset
+        Noise, ridge and width, with R = 1/2. The default: "exact", which alone spends what it is given.
 
         "exact": noise as in `ldp_linucb`, of scale s = sqrt(4.5) L^2 c / m, c the column norm of the form of the
         sums. With D the largest deviation of a sum, in draws, the ridge is rho = L^2 + 2 s D sqrt(2 d) and the width
@@ -62,35 +41,22 @@ def jdp_linucb(
         ridge is rho = 2 Upsilon and the width w_t = sqrt(3 Upsilon) + s sqrt(m / Upsilon) (sqrt(d) + sqrt(2
         log(20 T))) + R sqrt(2 log(20) + d log(3 + t L^2 / (d Upsilon))). It plays nearly uniformly for T of
         1e4.
-    tree : {"binary", "simplified", "blt", "honaker", "square_root", "banded"}, optional
-        Which noise the sums carry [static]. "binary": after n reports that of n's dyadic nodes. "simplified", as in
-        the published code: at play t the first floor(ln t) + 1 of nodes drawn in advance; sums that share their noise
+    tree
+        Which noise the sums carry. "binary": after n reports that of n's dyadic nodes. "simplified", as in the
+        published code: at play t the first floor(ln t) + 1 of nodes drawn in advance; sums that share their noise
         differ by one user's exact data, so that epsilon is infinite. The others are forms of `mechanisms.counter`:
         they spend what the binary tree would and have less noise ("blt" about a third), which ridge and width follow.
         The default: "blt" with "exact", which refuses "simplified", "simplified" with "reference", "binary" with
         "theory".
-    radius_scale : float, optional
-        Multiplies the width w, at least 0. The default: 0.05 with "exact", 1 with the others.
-    theta_bound : float, optional
-        Bound B > 0 on the norm of theta; read by "exact". The default: 1 / L.
-    feature_norm : float, default 1.0
-        The largest norm L > 0 of a feature. Clients scale longer features down to it.
 
     Returns
     -------
     Algorithm
         Its guarantee is central, one user.
 
-    Raises
-    ------
-    ValueError
-        For arguments outside these ranges.
-
     Notes
     -----
-    The client counts a non-finite reward as 0 and clips the others to [0, 1]; it scales features longer than
-    `feature_norm` down to it. The noisy matrix V + rho I need not be definite: a negative x' P x counts as 0.
-    Ties go to the lowest arm within 1e-5 of the largest index, relatively.
+    Rewards and features that clients cut, matrices that are not definite, and ties: as in `ldp_linucb`.
 
     `guarantee.spend` is what a user truly spends at delta through all that the server releases. The scales of the
     published presets do not give epsilon. Departures: docs/deviations.md.
@@ -112,7 +78,5 @@ def jdp_linucb(
     1.013 42.3601
     11.8044 0.522
     """
-    s = arguments.setting(num_arms, dim, horizon, epsilon, delta, feature_norm, theta_bound)
-    preset = arguments.preset_of(preset)
-    default = 0.05 if preset == "exact" else 1.0
-    return arguments.optimistic("jdp_linucb", 4, arguments.joint_part(preset, tree, s), s, radius_scale, default)
+    s = setting(num_arms, dim, horizon, **given)
+    return optimistic(joint_part(tree, s), s, given["radius_scale"], default=0.05)

@@ -3,27 +3,16 @@
 Zheng, Cai, Huang, Li and Wang 2020. Draws: `alg/encode/noise`, d (d + 1) / 2 + d a play: x x' by rows, then x y.
 """
 
-from typing import Literal
+from typing import Unpack
 
-from jaxbandits.algorithms.contextual import arguments
+from jaxbandits.algorithms.contextual.arguments import Budget, local_part, optimistic, setting
+from jaxbandits.declared import Dim, Example, Horizon, NumArms
 from jaxbandits.protocol import Algorithm
-from jaxbandits.typing import Scalar
 from jaxbandits.validation import factory
 
 
-@factory
-def ldp_linucb(
-    *,
-    num_arms: int,
-    dim: int,
-    horizon: int,
-    epsilon: Scalar,
-    delta: Scalar | None = None,
-    preset: Literal["exact", "reference", "theory"] | None = None,
-    radius_scale: Scalar | None = None,
-    theta_bound: Scalar | None = None,
-    feature_norm: Scalar = 1.0,
-) -> Algorithm:
+@factory(plays_on="decision set", example=Example({"epsilon": 1.0, "radius_scale": 0.2}))
+def ldp_linucb(*, num_arms: NumArms, dim: Dim, horizon: Horizon, **given: Unpack[Budget]) -> Algorithm:
     """LinUCB under local privacy: every user adds Gaussian noise to x x' and x y before sending them.
 
     The arm of the largest <x, theta> + w_t sqrt(x' P x) is played, with P = (V + rho_t I)^-1 and theta = P u
@@ -31,20 +20,8 @@ def ldp_linucb(
 
     Parameters
     ----------
-    num_arms : int
-        Arms K of a decision set, at least 2 [static]. Filled in from the environment.
-    dim : int
-        Features d of an arm, at least 1 [static]. Filled in from the environment.
-    horizon : int
-        Number of plays T, at least 1. Filled in by `sweep` and `simulate`.
-    epsilon : float
-        Privacy budget of one user, in (0, inf]. inf: no noise, and the ridge and width that the preset has without
-        any, those of `linucb` for the published ones.
-    delta : float, optional
-        The delta of the privacy claim, in (0, 1). The default: min(1e-3, 1 / horizon), which moves with the horizon
-        of a sweep over horizons: bind it to compare them.
-    preset : {"exact", "reference", "theory"}, default "exact"
-        Noise, ridge and width, with R = 1/2. Only "exact" spends what it is given.
+    preset
+        Noise, ridge and width, with R = 1/2. The default: "exact", which alone spends what it is given.
 
         "exact": noise of scale s = sqrt(4.5) L^2 / m on the diagonal of x x', s / sqrt(2) above it and s / L on x y,
         with 1 / m the noise that one release of sensitivity 1 needs. The ridge is rho_t = L^2 + r sqrt(t) with r = s
@@ -59,22 +36,11 @@ def ldp_linucb(
         x y. With Upsilon_t = s sqrt(t) (4 sqrt(d) + 2 log(20 T)) the ridge is rho_t = 2 Upsilon_t and the width
         w_t = 2 s sqrt(d log T) + (sqrt(3 Upsilon_t) + s sqrt(d t / Upsilon_t)) d log T. It plays nearly
         uniformly for T of 1e4.
-    radius_scale : float, optional
-        Multiplies the width w, at least 0. The default: 0.2 with "exact", 1 with the others.
-    theta_bound : float, optional
-        Bound B > 0 on the norm of theta; read by "exact". The default: 1 / L.
-    feature_norm : float, default 1.0
-        The largest norm L > 0 of a feature. Clients scale longer features down to it.
 
     Returns
     -------
     Algorithm
         Its guarantee is local, one message a user.
-
-    Raises
-    ------
-    ValueError
-        For arguments outside these ranges.
 
     Notes
     -----
@@ -105,7 +71,5 @@ def ldp_linucb(
     0.1794 84.1052
     0.899 5.0246
     """
-    s = arguments.setting(num_arms, dim, horizon, epsilon, delta, feature_norm, theta_bound)
-    preset = arguments.preset_of(preset)
-    default = 0.2 if preset == "exact" else 1.0
-    return arguments.optimistic("ldp_linucb", 3, arguments.local_part(preset, s), s, radius_scale, default)
+    s = setting(num_arms, dim, horizon, **given)
+    return optimistic(local_part(s), s, given["radius_scale"], default=0.2)

@@ -5,17 +5,20 @@ Abbasi-Yadkori, Pál and Szepesvári 2011, in the closed form of OFUL.
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax.numpy as jnp
+from annotated_doc import Doc
+from annotated_types import Ge, Le
 from jax import lax
 
+from jaxbandits.declared import HOST, Dim, Example, FeatureNorm, Horizon, Inside, NonNegative, NumArms, Positive
 from jaxbandits.numerics import added, argmax, dot, left_out, materialize, materialize_all, matvec, pick
 from jaxbandits.numerics.packed import pairs, quadratic_form
-from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
+from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.theory.linear_widths import plain_tuning
 from jaxbandits.typing import Array, Bool, Float, Int, Scalar
-from jaxbandits.validation import choice, factory, integer, number
+from jaxbandits.validation import factory
 
 TIE = 1e-5  # indices within this share of the largest are tied: unit-norm arms all tie at t = 1, up to rounding
 REFRESH = 64  # plays between two computations anew of the scores of fixed arms
@@ -153,16 +156,29 @@ def program(
     return Program(init, act, encode, update, lockstep=fixed)
 
 
-@factory
+Ridge = Annotated[Scalar, Ge(1e-6), Le(1e6), Doc("Of the regression.")]
+ThetaNorm = Annotated[Positive, Doc("Bound B on the norm of the unknown theta.")]
+FailureProb = Annotated[
+    Inside | None, Doc("Of all confidence sets together. The default: 1 / horizon, and 1/2 at horizon 1.")
+]
+Contexts = Annotated[
+    Literal["redraw", "fixed"],
+    Doc("""Which contexts to expect. "redraw" takes any. "fixed" relies on every play of a trial showing the same arms,
+        and keeps their scores and widths: they follow by rank-one updates, and are computed anew in the first 63 plays
+        and then in every 64th. Filled in from the environment."""),
+]
+
+
+@factory(plays_on="decision set", example=Example({"preset": "theory", "radius_scale": 0.2}))
 def linucb(
     *,
-    num_arms: int,
-    dim: int,
-    horizon: int,
-    preset: Literal["reference", "theory"] | None = None,
-    radius_scale: Scalar | None = None,
-    feature_norm: Scalar = 1.0,
-    contexts: Literal["redraw", "fixed"] = "redraw",
+    num_arms: NumArms,
+    dim: Dim,
+    horizon: Horizon,
+    preset: Annotated[Literal["reference", "theory"] | None, HOST] = None,
+    radius_scale: NonNegative | None = None,
+    feature_norm: FeatureNorm = 1.0,
+    contexts: Contexts = "redraw",
 ) -> Algorithm:
     """LinUCB: play the arm of the largest <x, theta> + w_t sqrt(x' P x), with theta and P of a ridge regression.
 
@@ -170,34 +186,17 @@ def linucb(
 
     Parameters
     ----------
-    num_arms : int
-        Arms K of a decision set, at least 2 [static]. Filled in from the environment.
-    dim : int
-        Features d of an arm, at least 1 [static]. Filled in from the environment.
-    horizon : int
-        Number of plays T, at least 1. Filled in by `sweep` and `simulate`.
-    preset : {"reference", "theory"}, default "reference"
-        Ridge and width. "reference": ridge 1e-4 and w = sqrt(d) + R sqrt(d log(T (1 + T L^2))) at every play,
-        as in the published code of Chowdhury and Zhou. "theory": ridge 1 and w_t = 1 + R sqrt(d log((1 + t L^2)
+    preset
+        Ridge and width. "reference", the default: ridge 1e-4 and w = sqrt(d) + R sqrt(d log(T (1 + T L^2))) at every
+        play, as in the published code of Chowdhury and Zhou. "theory": ridge 1 and w_t = 1 + R sqrt(d log((1 + t L^2)
         T)). R = 1/2 is the scale of the rewards' noise.
-    radius_scale : float, default 1.0
-        Multiplies the width w, at least 0.
-    feature_norm : float, default 1.0
-        The largest norm L > 0 of a feature.
-    contexts : {"redraw", "fixed"}, default "redraw"
-        Which contexts to expect [static]. "redraw" takes any. "fixed" relies on every play of a trial showing
-        the same arms, and keeps their scores and widths: they follow by rank-one updates, and are computed anew
-        in the first 63 plays and then in every 64th. Filled in from the environment.
+    radius_scale
+        Multiplies the width w. The default: 1.
 
     Returns
     -------
     Algorithm
         For environments whose contexts are decision sets [K, d], such as `environments.contextual_linear`.
-
-    Raises
-    ------
-    ValueError
-        For arguments outside these ranges.
 
     Notes
     -----
@@ -217,29 +216,14 @@ def linucb(
     >>> algorithm.params.ridge
     0.0001
     """
-    num_arms, dim = integer("num_arms", num_arms, 2), integer("dim", dim, 1)
-    horizon = integer("horizon", horizon, 1)
-    contexts = choice("contexts", contexts, ("redraw", "fixed"))
-    preset = choice("preset", "reference" if preset is None else preset, ("reference", "theory"))
-    scale = 1.0 if radius_scale is None else number("radius_scale", radius_scale, 0.0)
-    norm = number("feature_norm", feature_norm, 0.0, open_low=True)
-    tuning = plain_tuning(preset, horizon, dim, norm)
+    tuning = plain_tuning(preset or "reference", horizon, dim, float(feature_norm))
     width = tuning.width
     params = Params(
-        radius_scale=scale,
+        radius_scale=1.0 if radius_scale is None else radius_scale,
         ridge=tuning.ridge,
         base=width.base,
         slope=width.slope,
         offset=width.offset,
         growth=width.growth,
     )
-    static = (num_arms, dim, contexts)
-    return Algorithm(
-        program=program(*static),
-        schedule=(Span(1, horizon),),
-        params=params,
-        guarantee=Guarantee(),
-        version=("linucb", 3, static),
-        config={},
-        rewards=Rewards(),
-    )
+    return Algorithm(program(num_arms, dim, contexts), (Span(1, horizon),), params, rewards=Rewards())

@@ -8,15 +8,30 @@ Draws: alg/encode/feature (d normals a play), alg/encode/reward (one).
 import math
 import warnings
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import jax.numpy as jnp
+from annotated_types import Ge, Gt, Le
 
+from jaxbandits.algorithms.contextual.arguments import Delta
 from jaxbandits.algorithms.contextual.linucb import TIE, features_of
 from jaxbandits.algorithms.contextual.statistics import bounded
+from jaxbandits.declared import (
+    HOST,
+    LATER,
+    STATIC,
+    Dim,
+    Epsilon,
+    Example,
+    FeatureNorm,
+    Horizon,
+    NonNegative,
+    NumArms,
+    Positive,
+)
 from jaxbandits.learners.from_optax import from_optax
 from jaxbandits.learners.maler import maler, num_pairs
-from jaxbandits.learners.ogd import STEPS, ogd
+from jaxbandits.learners.ogd import ogd
 from jaxbandits.learners.transformations import examined
 from jaxbandits.mechanisms.composition import Event, gaussian_event, guarantee, view_message
 from jaxbandits.mechanisms.gaussian import default_delta, gaussian_delta
@@ -24,16 +39,17 @@ from jaxbandits.numerics import SUMMED, argmax, left_out, materialize
 from jaxbandits.numerics.packed import pairs, quadratic_form, rank_one
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.theory.private_linear import (
-    GRADIENT_BOUNDS,
     online_ucb_gradient_bound,
     online_ucb_noise,
     online_ucb_width,
 )
 from jaxbandits.typing import Array, Float, Scalar
-from jaxbandits.validation import choice, factory, integer, number
+from jaxbandits.validation import choice, factory, integer
 
 if TYPE_CHECKING:
-    import optax
+    from optax import GradientTransformation
+else:
+    GradientTransformation = Any  # optax is loaded where it is used
 
 LEARNERS = ("maler", "ogd")
 MAX_BOUND = 1e15  # of gradients, and of the width: squares stay below float32's 3e38
@@ -180,32 +196,27 @@ def events(private_features: bool, params: Params) -> tuple[Event, ...]:
     return (gaussian_event(what, ratio(private_features, params) * scale if scale > 0 else math.inf, scale),)
 
 
-def claimed_delta(params: Params) -> float:
-    """What a run may spend."""
-    return float(params.delta)
-
-
-@factory
+@factory(plays_on="decision set", example=Example({"epsilon": 4.0, "min_eigenvalue": 0.1}))
 def online_ucb(
     *,
-    num_arms: int,
-    dim: int,
-    horizon: int,
-    epsilon: Scalar,
-    delta: Scalar | None = None,
-    learner: "Literal['maler', 'ogd'] | optax.GradientTransformation" = "maler",
+    num_arms: NumArms,
+    dim: Dim,
+    horizon: Horizon,
+    epsilon: Epsilon,
+    delta: Delta = None,
+    learner: Annotated[Literal["maler", "ogd"] | GradientTransformation, STATIC] = "maler",
     step: Literal["adanorm", "sqrt", "strong"] = "adanorm",
-    calibration: Literal["exact", "paper", "reference"] = "exact",
-    private_features: bool = True,
-    theta_bound: Scalar = 1.0,
-    min_eigenvalue: Scalar | None = None,
-    width: Literal["scaled", "theory"] = "scaled",
-    radius_scale: Scalar = 1.0,
-    gradient_bound: Literal["practical", "theory"] = "practical",
-    failure_prob: Scalar | None = None,
-    power: Scalar = 0.25,
-    feature_norm: Scalar = 1.0,
-    longest: int | None = None,
+    calibration: Annotated[Literal["exact", "paper", "reference"], HOST] = "exact",
+    private_features: Annotated[bool, HOST] = True,
+    theta_bound: Positive = 1.0,
+    min_eigenvalue: NonNegative | None = None,
+    width: Annotated[Literal["scaled", "theory"], HOST] = "scaled",
+    radius_scale: NonNegative = 1.0,
+    gradient_bound: Annotated[Literal["practical", "theory"], HOST] = "practical",
+    failure_prob: Annotated[Scalar, Gt(0), Le(1)] | None = None,
+    power: NonNegative = 0.25,
+    feature_norm: FeatureNorm = 1.0,
+    longest: Annotated[int | None, Ge(1), LATER] = None,
 ) -> Algorithm:
     """OnlineUCB: LinUCB under local privacy, with an online learner's predictions in place of the noisy rewards.
 
@@ -216,49 +227,40 @@ def online_ucb(
 
     Parameters
     ----------
-    num_arms : int
-        Arms K of a decision set, at least 2 [static]. Filled in from the environment.
-    dim : int
-        Features d of an arm, at least 1 [static]. Filled in from the environment.
-    horizon : int
-        Number of plays T, at least 1. Filled in by `sweep` and `simulate`.
-    epsilon : float
-        Privacy budget of one user, in (0, inf]. inf: no noise, and G and w without their privacy parts.
-    delta : float, optional
-        The delta of the privacy claim, in (0, 1). The default: min(1e-3, 1 / horizon), which moves with the horizon of
-        a sweep over horizons: bind it to compare them.
-    learner : {"maler", "ogd"} or optax.GradientTransformation, default "maler"
-        The online learner [static]: `learners.maler`, `learners.ogd`, or what `learners.from_optax` makes of an
-        optax transformation. Give one object to a whole sweep, since every object has a program of its own.
-    step : {"adanorm", "sqrt", "strong"}, default "adanorm"
-        The step size of `learners.ogd` [static]; matters for `learner="ogd"` only.
-    calibration : {"exact", "paper", "reference"}, default "exact"
+    epsilon
+        Privacy budget of one user. inf: no noise, and G and w without their privacy parts.
+    learner : {"maler", "ogd"} or optax.GradientTransformation
+        The online learner: `learners.maler`, `learners.ogd`, or what `learners.from_optax` makes of an optax
+        transformation. Give one object to a whole sweep, since every object has a program of its own.
+    step
+        The step size of `learners.ogd`; matters for `learner="ogd"` only.
+    calibration
         Which sigma of `theory.online_ucb_noise` to use. "exact" delivers (epsilon, delta) for a user's pair (x,
         y). "paper" and "reference" are printed forms, with a UserWarning where they do not deliver, or where
         "paper" is used beyond epsilon = 1, for which it has no proof.
-    private_features : bool, default True
+    private_features
         False: no privacy noise on features (that of `min_eigenvalue` stays), and y alone is private.
-    theta_bound : float, default 1.0
-        The bound D > 0 on the norm of the true parameter.
-    min_eigenvalue : float, optional
-        The least eigenvalue lambda_min >= 0 of the features' second moment. Where it is at most horizon^-power,
-        additional noise Delta on features has the root of horizon^-power as its scale. The default: no such
-        noise, and 1 / dim where a value is needed.
-    width : {"scaled", "theory"}, default "scaled"
+    theta_bound
+        The bound D on the norm of the true parameter.
+    min_eigenvalue
+        The least eigenvalue lambda_min of the features' second moment. Where it is at most horizon^-power, additional
+        noise Delta on features has the root of horizon^-power as its scale. The default: no such noise, and 1 / dim
+        where a value is needed.
+    width
         Which w of `theory.online_ucb_width` to use; "theory" is all exploration.
-    radius_scale : float, default 1.0
-        Multiplies the width w, at least 0.
-    gradient_bound : {"practical", "theory"}, default "practical"
+    radius_scale
+        Multiplies the width w.
+    gradient_bound
         Which G of `theory.online_ucb_gradient_bound` to use.
-    failure_prob : float, optional
-        The failure probability beta, in (0, 1]. The default: 1 / horizon. It enters the width's logarithm, and with the
-        default width it is the probability of nothing: the true parameter left some set of a run in 1,000 of 1,000 runs
-        at 0.05 (`docs/reproductions/across.md`, coverage).
-    power : float, default 0.25
-        The exponent of horizon^-power, with which `min_eigenvalue` is compared; at least 0.
-    feature_norm : float, default 1.0
-        The largest norm L > 0 of a feature, to which clients cut longer ones.
-    longest : int, optional
+    failure_prob
+        The failure probability beta. The default: 1 / horizon. It enters the width's logarithm, and with the default
+        width it is the probability of nothing: the true parameter left some set of a run in 1,000 of 1,000 runs at
+        0.05 (`docs/reproductions/across.md`, coverage).
+    power
+        The exponent of horizon^-power, with which `min_eigenvalue` is compared.
+    feature_norm
+        The largest norm L of a feature, to which clients cut longer ones.
+    longest
         At least `horizon`; static with Maler. Runs of any horizon up to it share one program, such as the
         epochs of `doubling`. The default: `horizon`.
 
@@ -290,8 +292,6 @@ def online_ucb(
     >>> round(algorithm.params.reward_noise, 3), [round(x, 6) for x in algorithm.guarantee.spend(algorithm.params)]
     (7.504, [1.0, 5e-05])
     """
-    num_arms, dim = integer("num_arms", num_arms, 2), integer("dim", dim, 1)
-    horizon = integer("horizon", horizon, 1)
     longest = integer(
         "longest", horizon if longest is None else longest, horizon, remedy="it is the longest run's horizon"
     )
@@ -299,64 +299,53 @@ def online_ucb(
         choice("learner", learner, LEARNERS)
     else:
         learner = examined("learner", learner, dim, LEARNERS)
-    choice("step", step, STEPS)
-    choice("gradient_bound", gradient_bound, GRADIENT_BOUNDS)
-    if not isinstance(private_features, bool):
-        raise ValueError(f"private_features = {private_features!r} must be True or False")
-    scale, norm = number("radius_scale", radius_scale, 0.0), number("feature_norm", feature_norm, 0.0, open_low=True)
-    bound, power = number("theta_bound", theta_bound, 0.0, open_low=True), number("power", power, 0.0)
-    failure = 1 / horizon if failure_prob is None else number("failure_prob", failure_prob, 0.0, 1.0, open_low=True)
-    delta = default_delta(delta, horizon)
+    failure = 1 / horizon if failure_prob is None else failure_prob
+    delta = float(default_delta(delta, horizon))
     sigma = online_ucb_noise(
-        epsilon, delta, calibration=calibration, private_features=private_features, feature_norm=norm
+        epsilon, delta, calibration=calibration, private_features=private_features, feature_norm=feature_norm
     )
-    least = 1 / dim if min_eigenvalue is None else number("min_eigenvalue", min_eigenvalue, 0.0)
+    least = 1 / dim if min_eigenvalue is None else min_eigenvalue
     floor = horizon**-power
     extra = math.sqrt(floor) if min_eigenvalue is not None and least <= floor else 0.0
     noise, curvature = sigma if private_features else 0.0, least + extra**2
     if curvature * MAX_BOUND < 1:
         raise ValueError(f"min_eigenvalue = {least:g} and power = {power:g} leave steps unbounded: lower power")
     largest = online_ucb_gradient_bound(
-        noise, sigma, theta_bound=bound, perturbation=extra,
+        noise, sigma, theta_bound=theta_bound, perturbation=extra,
         log=math.log(2 * horizon / failure) if gradient_bound == "theory" else None,
     )  # fmt: skip
     radius = online_ucb_width(
-        width, horizon, failure, epsilon=float(epsilon), delta=delta, theta_bound=bound, perturbation=extra,
+        width, horizon, failure, epsilon=epsilon, delta=delta, theta_bound=theta_bound, perturbation=extra,
         gradient_bound=largest, curvature=curvature,
     )  # fmt: skip
     if sigma > MAX_NOISE_SCALE or not max(largest, radius) <= MAX_BOUND:
         raise ValueError(
-            f"epsilon = {epsilon!r} and theta_bound = {bound:g} need noise {sigma:.3g}, a gradient bound of "
+            f"epsilon = {epsilon!r} and theta_bound = {theta_bound:g} need noise {sigma:.3g}, a gradient bound of "
             f"{largest:.3g} and a width of {radius:.3g}, too much for float32: raise epsilon or lower theta_bound"
         )
     params = Params(
-        radius_scale=scale,
+        radius_scale=radius_scale,
         width=radius,
-        theta_bound=bound,
+        theta_bound=theta_bound,
         gradient_bound=largest,
         strong_convexity=2 * curvature,
         perturbation=extra,
         feature_noise=noise,
         reward_noise=sigma,
         mechanism_scale=1.0,
-        feature_norm=norm,
+        feature_norm=feature_norm,
         horizon=horizon,
-        delta=float(delta),
+        delta=delta,
     )
     if sigma > 0:
-        _warn(calibration, float(epsilon), float(delta), ratio(private_features, params))
+        _warn(calibration, float(epsilon), delta, ratio(private_features, params))
     unit = "user" if private_features else "reward"
-    claim = guarantee("local", unit, partial(events, private_features), view_message, delta=claimed_delta)
+    claim = guarantee(
+        "local", unit, partial(events, private_features), view_message, delta=lambda params: float(params.delta)
+    )
     shape = ("", 4 ** (num_pairs(longest) - 1)) if learner == "maler" else (step if learner == "ogd" else "", 0)
-    static = (num_arms, dim, learner, *shape)
     return Algorithm(
-        program=program(*static),
-        schedule=(Span(1, horizon),),
-        params=params,
-        guarantee=claim,
-        version=("online_ucb", 4, static),
-        config={},
-        rewards=Rewards(0.0, 1.0, "clip"),
+        program(num_arms, dim, learner, *shape), (Span(1, horizon),), params, claim, rewards=Rewards(0.0, 1.0, "clip")
     )
 
 

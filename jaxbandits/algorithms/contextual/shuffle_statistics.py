@@ -10,16 +10,40 @@ Draws: encode/noise, [n] normals at a user's t (amplified) or [n] words at the b
 encode/rounding, [n] at t (vector).
 """
 
-from functools import cache
+import math
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
+from jaxbandits.algorithms.contextual.arguments import (
+    Part,
+    Setting,
+    change,
+    claimed_delta,
+    joint_part,
+    local_part,
+    none_part,
+    private_params,
+    setting,
+)
+from jaxbandits.algorithms.contextual.selection import Params
 from jaxbandits.algorithms.contextual.statistics import Statistics, Sums, add_total, bounded, local, report
-from jaxbandits.mechanisms.shuffle import VectorCode, batch_noise, decode, encode
+from jaxbandits.mechanisms.composition import Event, guarantee, other_event, view_message
+from jaxbandits.mechanisms.shuffle import (
+    VectorCode,
+    amplified_epsilon,
+    batch_noise,
+    decode,
+    encode,
+    vector_epsilon,
+)
 from jaxbandits.numerics import fixed_sum, materialize
 from jaxbandits.numerics.packed import pairs
+from jaxbandits.theory.exact_presets import batch_of, exact_local, exact_scale, exact_vector
+from jaxbandits.theory.linear_widths import amplified_tuning, moment_sensitivity, vector_tuning
 from jaxbandits.typing import Array, Float
+from jaxbandits.validation import choice, integer
 
 
 class VectorParams(NamedTuple):
@@ -61,8 +85,8 @@ class Total(NamedTuple):
 def amplified(dim: int) -> Statistics:
     """Local noise on every user's (x x', x y), as in `local`; the shuffler hides whose message is whose.
 
-    Params are `PrivateParams`.     The server needs no more of permuted messages than their sum, so the sum
-    stands for them.
+    Params are `PrivateParams`. The server needs no more of permuted messages than their sum, so the sum stands for
+    them.
     """
     single = local(dim)
 
@@ -109,3 +133,78 @@ def vector(dim: int) -> Statistics:
         ), ()
 
     return single._replace(encode=encode_users, update=update, relay=relay)
+
+
+# ---- host side: numbers and guarantee, for batches of `window` users
+
+
+def batch(window: Any, s: Setting) -> int:
+    """A checked number of users of a batch. None: 20, and with the preset "exact" as many as there are batches."""
+    if window is None:
+        return batch_of(s.horizon) if s.preset == "exact" else min(20, s.horizon)
+    return integer("window", window, 1, s.horizon, remedy="a batch of users fits in the horizon")
+
+
+def amplified_events(dim: int, window: int, params: Params) -> tuple[Event, ...]:
+    """A user whose message is one of a permuted batch: local, unless an amplification theorem gives less."""
+    p = params.statistics
+    scale, delta = float(p.diagonal) * float(params.mechanism_scale), float(p.delta)
+    if scale == 0:
+        return (other_event("gaussian, shuffled", "a user's x x' and x y", math.inf),)
+    moved = change(p)
+    epsilon = amplified_epsilon(moved, scale, window, len(pairs(dim)) + dim, delta)
+    return (other_event("gaussian, shuffled", "a user's x x' and x y", epsilon, delta, sensitivity=moved, scale=scale),)
+
+
+def vector_events(dim: int, params: Params) -> tuple[Event, ...]:
+    """A user whose integers enter one batch's sums."""
+    p = params.statistics
+    trials = math.floor(float(params.mechanism_scale) ** 2 * float(p.code.trials))
+    moved = moment_sensitivity(float(p.code.bound))  # cutting coordinates at L moves them no further apart
+    epsilon = vector_epsilon(p.code._replace(trials=trials), moved, len(pairs(dim)) + dim, float(p.delta))
+    return (other_event("binomial", "sums of a batch's x x' and x y", epsilon, float(p.delta), sensitivity=moved),)
+
+
+def shuffle_part(protocol: str | None, window: int, s: Setting) -> Part:
+    """Users add noise, the shuffler hides who sent what. protocol None: "vector" with "exact", else "amplified"."""
+    protocol = protocol or ("vector" if s.preset == "exact" else "amplified")
+    numbers, norm = (s.preset, s.horizon, s.dim, s.epsilon, s.delta, window, s.feature_norm), s.feature_norm
+    if protocol == "amplified":
+        if s.preset == "exact":
+            scale = exact_scale("amplified", s.dim, s.epsilon, s.delta, norm, window)
+            tuning = exact_local(scale, s.horizon, s.dim, norm, s.theta_bound)
+        else:
+            tuning = amplified_tuning(*numbers)
+        statistics, params = amplified(s.dim), private_params(tuning, s)
+        events: Any = partial(amplified_events, s.dim, window)
+    else:
+        if s.preset == "exact":
+            tuning, code = exact_vector(*numbers[1:5], norm, s.theta_bound, window)
+            units = norm**2, norm
+        else:
+            (tuning, code), units = vector_tuning(*numbers), (1.0, 1.0)
+        statistics, events = vector(s.dim), partial(vector_events, s.dim)
+        params = VectorParams(code, norm, *units, tuning.ridge, tuning.ridge_root, s.delta)
+    claim = guarantee("shuffle", "user", events, view_message, delta=claimed_delta)
+    return Part(statistics, params, tuning, claim)
+
+
+def chosen_part(
+    num_arms: int, dim: int, horizon: int, *, statistics: str, preset: str | None, protocol: str | None, window: Any,
+    tree: str | None, **given: Any,
+) -> tuple[Part, Setting, int]:  # fmt: skip
+    """What `Learnt` chooses: statistics with noise and ridge, the setting, and the plays of a window."""
+    known = ("exact", "reference", "theory")[statistics == "none" :]
+    preset = choice("preset", known[0] if preset is None else preset, known)
+    s = setting(num_arms, dim, horizon, preset=preset, **given)
+    if statistics == "none":
+        if s.epsilon < float("inf"):
+            raise ValueError(
+                f"epsilon = {s.epsilon!r} with statistics = 'none', which adds no noise: choose 'ldp', 'jdp' "
+                "or 'shuffle', or bind epsilon=float('inf'), which a sweep's grid then leaves alone"
+            )
+        return none_part(s), s, 1
+    if statistics == "shuffle":
+        plays = batch(window, s)
+        return shuffle_part(protocol, plays, s), s, plays
+    return local_part(s) if statistics == "ldp" else joint_part(tree, s), s, 1

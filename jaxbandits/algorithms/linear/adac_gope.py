@@ -6,19 +6,21 @@ Draws: `close/sums`, one normal an arm at the last play of a batch.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, Unpack
 
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import Gt, Le
 
 from jaxbandits.algorithms.linear import arguments
 from jaxbandits.algorithms.linear.batches import Rules
 from jaxbandits.algorithms.linear.private_elimination import GUARANTEE, influence, noisy_solution
+from jaxbandits.declared import Example, Horizon, Inside, Remedy
 from jaxbandits.estimators.g_optimal import gram, regular_inverse
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.protocol import Algorithm
-from jaxbandits.typing import Matrix, Scalar
-from jaxbandits.validation import factory, integer, number
+from jaxbandits.typing import Scalar
+from jaxbandits.validation import factory
 
 
 class Own(NamedTuple):
@@ -66,16 +68,17 @@ def most(spread: np.ndarray, private_spread: np.ndarray, target: np.ndarray, lev
     return (a + np.hypot(a, 2 * target * np.sqrt(b))) / (2 * target**2) + 1
 
 
-@factory
+@factory(
+    plays_on="fixed set",
+    example=Example({"rho": 0.5, "delta": 0.01, "failure_prob": 0.3, "noise_scale": 0.3}, horizon=1000),
+)
 def adac_gope(
     *,
-    actions: Matrix,
-    horizon: int,
-    rho: Scalar,
-    delta: Scalar | None = None,
-    failure_prob: Scalar | None = None,
-    noise_scale: Scalar = 1.0,
-    design_slack: Scalar = 1.0,
+    horizon: Horizon,
+    rho: Annotated[Scalar, Gt(0), Le(math.inf), Remedy("use float('inf') for no noise")],
+    delta: Inside | None = None,
+    failure_prob: Inside | None = None,
+    **given: Unpack[arguments.Designed],
 ) -> Algorithm:
     """Eliminate fixed linear arms by least squares along G-optimal designs, on sums with Gaussian noise.
 
@@ -87,32 +90,19 @@ def adac_gope(
 
     Parameters
     ----------
-    actions : array [K, d]
-        Feature vectors of at least two arms, not all zero. Filled in from the environment.
-    horizon : int
-        Total plays T. Filled in from the run.
-    rho : float
-        Budget of zero-concentrated privacy, in [5e-25, inf]; inf: no noise.
-    delta : float, optional
-        At which `guarantee.spend` states the claim in (epsilon, delta), in (0, 1). It changes no action. The default:
-        min(1e-5, 1 / horizon).
-    failure_prob : float, optional
-        Of all widths together, in (0, 1). Default: 1 / horizon, and 1/2 at horizon 1.
-    noise_scale : float, default 1.0
-        The rewards' sub-Gaussian scale s, in [0, 1e12]; 1 holds for rewards in [-1, 1].
-    design_slack : float, default 1.0
-        At least 0. The design stops at leverage (1 + design_slack) rank.
+    rho
+        Budget of zero-concentrated privacy, at least 5e-25; inf: no noise.
+    delta
+        At which `guarantee.spend` states the claim in (epsilon, delta). It changes no action. The default: min(1e-5, 1
+        / horizon).
+    failure_prob
+        Of all widths together. The default: 1 / horizon, and 1/2 at horizon 1.
 
     Returns
     -------
     Algorithm
         rho-zCDP in the central model, exactly sqrt(2 rho)-GDP; the unit of privacy is one reward in [-1, 1].
         Diagnostics: `active_arms` and `batches` (estimated).
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
 
     Notes
     -----
@@ -131,39 +121,23 @@ def adac_gope(
     >>> algorithm.params.noise_scale, jb.mechanisms.zcdp(algorithm.guarantee.events(algorithm.params))
     (2.0, 0.5)
     """
-    features, horizon = arguments.checked_actions(actions), integer("horizon", horizon, 1)
-    num_arms, dim = features.shape
-    rho = number("rho", rho, 0.0, open_low=True, finite=False, remedy="use float('inf') for no noise")
+    num_arms, dim = arguments.features_of(given).shape
     deviation = math.sqrt(2 / rho)
     if deviation > arguments.MAX_NOISE_SCALE:
         raise ValueError(
             f"rho = {rho!r} needs noise of scale {deviation:.3g}, whose square single precision cannot add up: use at "
             f"least {2 / arguments.MAX_NOISE_SCALE**2:g}"
         )
-    delta = arguments.probability("delta", default_delta(delta, horizon, 1e-5))
-    failure = arguments.probability("failure_prob", 1 / max(horizon, 2) if failure_prob is None else failure_prob)
-    s = number("noise_scale", noise_scale, 0.0, arguments.MAX_NOISE_SCALE)
-    slack = number("design_slack", design_slack, 0.0)
+    delta = default_delta(delta, horizon, 1e-5)
+    failure = 1 / max(horizon, 2) if failure_prob is None else failure_prob
     batch = np.arange(1, arguments.TABLE_LENGTH + 1)
     log, target = 2 * np.log(2 * num_arms * batch * (batch + 1) / failure), 2.0**-batch
-    own = Own(log * s**2, log * deviation**2, target, delta)
+    own = Own(log * given["noise_scale"] ** 2, log * deviation**2, target, delta)
     # the largest leverage and the largest sum of squares are at least 1
     num_batches = arguments.fewest(most(own.spread, own.private_spread, target, 1.0, 1) - 1, horizon)
     # a design that its last step leaves above (1 + slack) rank is far below 2 rank then
     arms = arguments.support(num_arms, dim)
-    plays = most(own.spread, own.private_spread, target, (1 + max(slack, 1.0)) * dim, arms) + arms
-    algorithm = arguments.assembled(
-        "adac_gope",
-        RULES,
-        actions=features,
-        horizon=horizon,
-        most_plays=plays[:num_batches],
-        batches=num_batches,
-        design_slack=slack,
-        reward_scale=s,
-        noise_scale=deviation,
-        own=own,
-        guarantee=GUARANTEE,
-    )
+    plays = most(own.spread, own.private_spread, target, (1 + max(given["design_slack"], 1.0)) * dim, arms) + arms
+    algorithm = arguments.assembled(RULES, horizon, given, plays[:num_batches], own, GUARANTEE, noise_scale=deviation)
     claimed = GUARANTEE.spend(algorithm.params)[0]
     return algorithm._replace(guarantee=GUARANTEE._replace(claimed=claimed))

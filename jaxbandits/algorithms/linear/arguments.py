@@ -7,16 +7,18 @@ Axes: [K] arms, [d] features, [B] batches.
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any, Required, TypedDict
 
 import numpy as np
+from annotated_doc import Doc
+from annotated_types import Ge, Le, Lt
 
 from jaxbandits.algorithms.linear.batches import Params, Radius, Rules, program
+from jaxbandits.declared import STATIC, Axes, Default, Epsilon, Example, Inside, NonNegative
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_message
 from jaxbandits.mechanisms.laplace import laplace_scale
 from jaxbandits.protocol import Algorithm, Guarantee, Rewards, Span
 from jaxbandits.typing import Matrix, Scalar
-from jaxbandits.validation import array, integer, number
 
 MAX_STORED_REPORTS = 2**16  # of a batch, in a lane
 TABLE_LENGTH = 32  # of a table by batch, so that horizons share a program: doubling batches exceed any horizon by then
@@ -50,9 +52,67 @@ def support(num_arms: int, dim: int) -> int:
     return min(num_arms, 21 * dim)
 
 
-def checked_actions(actions: Matrix) -> np.ndarray:
+class Designed(TypedDict, total=False):
+    """What all eliminations along G-optimal designs take."""
+
+    actions: Required[
+        Annotated[
+            Matrix,
+            Axes(2, "array [K, d]"),
+            Doc("Feature vectors of at least two arms, not all zero. Filled in from the environment."),
+        ]
+    ]
+    noise_scale: Annotated[
+        Scalar,
+        Ge(0),
+        Le(MAX_NOISE_SCALE),
+        Default(1.0),
+        Doc("The rewards' sub-Gaussian scale s; 1 holds for rewards in [-1, 1]."),
+    ]
+    design_slack: Annotated[NonNegative, Default(1.0), Doc("The design stops at leverage (1 + design_slack) rank.")]
+
+
+class Batched(Designed, total=False):
+    """What robust elimination and its siblings take."""
+
+    num_batches: Required[Annotated[int, Ge(2), STATIC, Doc("B, with horizon^(1/B) > 2.")]]
+    epsilon: Annotated[
+        Epsilon,
+        Default(math.inf),
+        Doc("""Local privacy of one reward in [-1, 1], at least 2e-12: clients add noise of scale 2 / epsilon. inf: no
+            noise."""),
+    ]
+    bias_scale: Annotated[NonNegative, Default(1.0), Doc("Constant of the radius: of its term alpha.")]
+
+
+class Located(Batched, total=False):
+    """What eliminations take that put a robust location in the spectral filter's place.
+
+    Parameters
+    ----------
+    corruption_bound
+        The share alpha of corrupted reports that is believed in.
+    sampling_scale
+        The radius is sampling_scale max_x [sqrt(2 V L) + c L] + corruption_scale sqrt(rho^2 alpha) + bias_scale alpha,
+        as in `robust_elimination`.
+    corruption_scale
+        Constant of the radius: of its term sqrt(alpha).
+    failure_prob
+        Of all widths together; it enters the radius through L.
+    """
+
+    corruption_bound: Annotated[Scalar, Ge(0), Lt(0.25), Default(0.0)]
+    sampling_scale: Annotated[NonNegative, Default(0.5)]
+    corruption_scale: Annotated[NonNegative, Default(0.5)]
+    failure_prob: Annotated[Inside, Default(0.05)]
+
+
+LOCATED = Example({"num_batches": 3, "epsilon": 8.0, "corruption_bound": 0.02, "sampling_scale": 0.2}, horizon=600)
+
+
+def features_of(given: Designed) -> np.ndarray:
     """[K, d] features of at least two arms, not all zero, else ValueError."""
-    features = array("actions", actions, 2)
+    features = np.asarray(given["actions"])
     if len(features) < 2:
         raise ValueError(f"actions has {len(features)} row: it needs at least two arms")
     if not features.any():
@@ -67,7 +127,6 @@ def fewest(plays: np.ndarray, horizon: int) -> int:
 
 def batch_sizes(horizon: int, num_batches: int) -> np.ndarray:
     """m_i = T^(i / B), i = 1 .. B - 1, else ValueError: T^(1 / B) must exceed 2."""
-    num_batches = integer("num_batches", num_batches, 2)
     ratio = horizon ** (1 / num_batches)
     if ratio <= 2:
         most = math.ceil(math.log2(horizon)) - 1
@@ -78,20 +137,15 @@ def batch_sizes(horizon: int, num_batches: int) -> np.ndarray:
     return np.array([horizon ** (i / num_batches) for i in range(1, num_batches)])
 
 
-def probability(name: str, value: Scalar) -> float:
-    """A number in (0, 1)."""
-    return number(name, value, 0.0, 1.0, open_low=True, open_high=True)
-
-
-def noise(noise_scale: Scalar, epsilon: Scalar) -> tuple[float, float]:
-    """(noise_scale, b = 2 / epsilon), else ValueError: variances of larger ones times many reports leave float32."""
-    scale, b = number("noise_scale", noise_scale, 0.0, MAX_NOISE_SCALE), laplace_scale(2.0, epsilon)
+def laplace_noise(epsilon: Scalar) -> float:
+    """b = 2 / epsilon, else ValueError: variances of larger ones times many reports leave float32."""
+    b = laplace_scale(2.0, epsilon)
     if b > MAX_NOISE_SCALE:
         raise ValueError(
             f"epsilon = {epsilon!r} needs noise of scale {b:.3g}, whose square single precision cannot add up: "
             f"use at least {2 / MAX_NOISE_SCALE:g}"
         )
-    return scale, b
+    return b
 
 
 def clamp(noise_scale: float, b: float) -> float:
@@ -122,56 +176,26 @@ def room(most_plays: Any, horizon: int) -> int:
     return 1 << (longest + slots(horizon) - 1).bit_length()
 
 
-def stored(
-    name: str,
-    rules: Rules,
-    *,
-    actions: Matrix,
-    horizon: int,
-    num_batches: int,
-    epsilon: Scalar,
-    corruption_bound: Scalar,
-    sampling_scale: Scalar,
-    corruption_scale: Scalar,
-    bias_scale: Scalar,
-    failure_prob: Scalar,
-    noise_scale: Scalar,
-    design_slack: Scalar,
-    own: Callable[[np.ndarray, Radius, float], Any],
-    static: tuple[Any, ...],
-) -> Algorithm:
+def located(rules: Rules, horizon: int, given: Located, own: Callable[[np.ndarray, Radius, float], Any]) -> Algorithm:
     """An algorithm with the batches and the radius of robust elimination under M1, which looks at every report.
 
     own: sizes [B], radius, alpha -> the rules' numbers.
     """
-    features, horizon = checked_actions(actions), integer("horizon", horizon, 1)
-    sizes, (reward_scale, b) = batch_sizes(horizon, num_batches), noise(noise_scale, epsilon)
-    alpha = number("corruption_bound", corruption_bound, 0.0, 0.25, open_high=True)
+    features, b = features_of(given), laplace_noise(given["epsilon"])
+    num_batches, alpha = given["num_batches"], float(given["corruption_bound"])
+    sizes = batch_sizes(horizon, num_batches)
     radius = Radius(
-        log_term=math.log(2 * len(features) * num_batches / probability("failure_prob", failure_prob)),
-        noise_scale=reward_scale,
+        log_term=math.log(2 * len(features) * num_batches / given["failure_prob"]),
+        noise_scale=given["noise_scale"],
         laplace_scale=b,
-        sampling_scale=number("sampling_scale", sampling_scale, 0.0),
+        sampling_scale=given["sampling_scale"],
         corruption_bound=alpha,
-        corruption_scale=number("corruption_scale", corruption_scale, 0.0),
-        bias_scale=number("bias_scale", bias_scale, 0.0),
+        corruption_scale=given["corruption_scale"],
+        bias_scale=given["bias_scale"],
     )
     most_plays = sizes + support(*features.shape)
-    return assembled(
-        name,
-        rules,
-        actions=features,
-        horizon=horizon,
-        most_plays=most_plays,
-        batches=len(sizes),
-        design_slack=design_slack,
-        reward_scale=radius.noise_scale,
-        noise_scale=b,
-        own=own(column(sizes), radius, alpha),
-        guarantee=LOCAL,
-        capacity=room(most_plays, horizon),
-        static=static,
-    )
+    numbers, capacity = own(column(sizes), radius, alpha), room(most_plays, horizon)
+    return assembled(rules, horizon, given, most_plays, numbers, LOCAL, noise_scale=b, capacity=capacity)
 
 
 def _events(params):
@@ -182,39 +206,32 @@ LOCAL = guarantee("local", "reward", _events, view_message, bound=1.0)
 
 
 def assembled(
-    name: str,
     rules: Rules,
-    *,
-    actions: np.ndarray,
     horizon: int,
+    given: Designed,
     most_plays: Any,
-    batches: int,
-    design_slack: Scalar,
-    reward_scale: float,
-    noise_scale: float,
     own: Any,
-    guarantee: Guarantee,
+    claim: Guarantee,
+    *,
+    noise_scale: float = 0.0,
     capacity: int = 0,
-    static: tuple[Any, ...] = (),
 ) -> Algorithm:
-    """An algorithm from its rules and numbers. most_plays: of each batch; static: what chose the rules."""
-    num_arms, dim = actions.shape
+    """An algorithm from its rules and numbers. most_plays: of each batch; noise_scale: of the privacy noise."""
+    features = features_of(given)
     params = Params(
-        actions=actions,
+        actions=features,
         horizon=horizon,
-        design_slack=number("design_slack", design_slack, 0.0),
-        batches=batches,
-        clamp=clamp(reward_scale, noise_scale),
+        design_slack=given["design_slack"],
+        batches=len(most_plays),
+        clamp=clamp(float(given["noise_scale"]), noise_scale),
         noise_scale=noise_scale,
         mechanism_scale=1.0,
         own=own,
     )
     return Algorithm(
-        program=program(num_arms, dim, capacity, rules),
-        schedule=schedule(horizon, most_plays),
-        params=params,
-        guarantee=guarantee,
-        version=(name, 1, (num_arms, dim, capacity, *static)),
-        config={},
+        program(*features.shape, capacity, rules),
+        schedule(horizon, most_plays),
+        params,
+        claim,
         rewards=readable(noise_scale),
     )

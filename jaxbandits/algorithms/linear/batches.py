@@ -110,6 +110,11 @@ class State(NamedTuple):
 # ---- what the rules use
 
 
+def sized(params: Params, memory: Any, design: Design) -> Float[Array, " K"]:
+    """Plays of the coming batch where batches have sizes of their own, `own.sizes` [B]."""
+    return jnp.asarray(params.own.sizes)[memory.batch] * design.weights
+
+
 def solution(params: Params, batch: Batch, sums: Float[Array, " K"]) -> Float[Array, " d"]:
     """M^-1 sum_a sums_a a: least squares from sums of reports by arm."""
     return matvec(batch.inverse, fixed_sum(sums[:, None] * params.actions, axis=0))

@@ -4,16 +4,18 @@ Axes: [K] arms, [d] features, [H] batches of doubling length. No draws.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, Unpack
 
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import Gt, Le
 
 from jaxbandits.algorithms.linear import arguments, batches
 from jaxbandits.algorithms.linear.batches import Rules
+from jaxbandits.declared import Example, Horizon, Inside, NonNegative
 from jaxbandits.protocol import Algorithm, Guarantee
-from jaxbandits.typing import Matrix, Scalar
-from jaxbandits.validation import factory, integer, number
+from jaxbandits.typing import Scalar
+from jaxbandits.validation import factory
 
 
 class Own(NamedTuple):
@@ -35,16 +37,14 @@ def _judge(params, draws, t, batch):
 RULES = Rules(_counts, _judge, truncates=True)
 
 
-@factory
+@factory(plays_on="fixed set", example=Example({"corruption_budget": 0.0}, world="linear", horizon=900))
 def bogunovic_elimination(
     *,
-    actions: Matrix,
-    horizon: int,
-    corruption_budget: Scalar | None = None,
-    weight_floor: Scalar | None = None,
-    failure_prob: Scalar = 0.05,
-    noise_scale: Scalar = 1.0,
-    design_slack: Scalar = 1.0,
+    horizon: Horizon,
+    corruption_budget: NonNegative | None = None,
+    weight_floor: Annotated[Scalar, Gt(0), Le(1)] | None = None,
+    failure_prob: Inside = 0.05,
+    **given: Unpack[arguments.Designed],
 ) -> Algorithm:
     """Robust phased elimination: batches of doubling length whose width allows for corruption C in total.
 
@@ -54,31 +54,18 @@ def bogunovic_elimination(
 
     Parameters
     ----------
-    actions : array [K, d]
-        Feature vectors of at least two arms, not all zero. Filled in from the environment.
-    horizon : int
-        Total plays T. Filled in from the run.
-    corruption_budget : float, optional
-        C >= 0, the sum over plays of `|corruption|`, such as share * horizon * largest size. None: unknown; batch
-        h then uses min(sqrt(T) / log T, sqrt(d) 2^(H-h)), H being the last batch that can begin.
-    weight_floor : float, optional
-        v in (0, 1]. None: 1/m_0.
-    failure_prob : float
-        In (0, 1).
-    noise_scale : float
-        The rewards' sub-Gaussian scale, in [0, 1e12].
-    design_slack : float
-        >= 0. The design stops at leverage (1 + design_slack) rank.
+    corruption_budget
+        C, the sum over plays of `|corruption|`, such as share * horizon * largest size. The default: unknown; batch h
+        then uses min(sqrt(T) / log T, sqrt(d) 2^(H-h)), H being the last batch that can begin.
+    weight_floor
+        v. The default: 1/m_0.
+    failure_prob
+        Of a width.
 
     Returns
     -------
     Algorithm
         Diagnostics: `active_arms` and `batches` (estimated).
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
 
     Notes
     -----
@@ -100,31 +87,19 @@ def bogunovic_elimination(
     >>> algorithm.params.own.sizes[:2].round(1), algorithm.params.own.slack[:2].round(2)
     (array([141.1, 282.1]), array([40.82, 20.58]))
     """
-    features, horizon = arguments.checked_actions(actions), integer("horizon", horizon, 1)
-    num_arms, dim = features.shape
-    (noise, _), failure = arguments.noise(noise_scale, math.inf), arguments.probability("failure_prob", failure_prob)
+    num_arms, dim = arguments.features_of(given).shape
     first = 4 * dim * (math.log(math.log(max(dim, 2))) + 18)
-    floor = 1 / first if weight_floor is None else number("weight_floor", weight_floor, 0.0, 1.0, open_low=True)
+    floor = 1 / first if weight_floor is None else weight_floor
     sizes = arguments.doubled(first, horizon)
     last = len(sizes) - 1
     if corruption_budget is None:
         cap = math.sqrt(horizon) / math.log(max(horizon, 2))
         corruption = np.minimum(cap, math.sqrt(dim) * 2.0 ** (last - np.arange(last + 1)))
     else:
-        corruption = np.full(last + 1, number("corruption_budget", corruption_budget, 0.0))
-    slack = 2 * noise * np.sqrt(4 * dim * math.log(1 / failure) / sizes)
+        corruption = np.full(last + 1, corruption_budget)
+    slack = 2 * given["noise_scale"] * np.sqrt(4 * dim * math.log(1 / failure_prob) / sizes)
     slack = slack + 2 * corruption / (sizes * floor) * math.sqrt(4 * dim * (1 + floor * first))
     support = arguments.support(num_arms, dim)
-    return arguments.assembled(
-        "bogunovic_elimination",
-        RULES,
-        actions=features,
-        horizon=horizon,
-        most_plays=sizes * (1 + floor * support) + support,
-        batches=len(sizes),
-        design_slack=design_slack,
-        reward_scale=noise,
-        noise_scale=0.0,
-        own=Own(arguments.column(sizes), arguments.column(slack), floor),
-        guarantee=Guarantee(),
-    )
+    most_plays = sizes * (1 + floor * support) + support
+    own = Own(arguments.column(sizes), arguments.column(slack), floor)
+    return arguments.assembled(RULES, horizon, given, most_plays, own, Guarantee())

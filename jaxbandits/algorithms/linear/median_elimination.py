@@ -4,8 +4,7 @@ Axes: [K] arms, [d] features, [B] batches, [n] reports of a batch, [G] buckets. 
 Laplace a play).
 """
 
-import math
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -14,12 +13,13 @@ from jax import lax
 from jaxbandits.algorithms.linear import arguments, batches
 from jaxbandits.algorithms.linear.batch_reports import MISSING, block_arms
 from jaxbandits.algorithms.linear.batches import Batch, Params, Radius, Rules
+from jaxbandits.declared import Horizon
 from jaxbandits.estimators.g_optimal import gram, regular_inverse
 from jaxbandits.estimators.weiszfeld import plain_median
 from jaxbandits.numerics import fixed_sum, matvec
 from jaxbandits.protocol import Algorithm
-from jaxbandits.typing import Array, Bool, Float, Int, Matrix, Scalar
-from jaxbandits.validation import choice, factory
+from jaxbandits.typing import Array, Bool, Float, Int
+from jaxbandits.validation import factory
 
 BUCKETS_AT_ONCE = 16  # solved side by side: no array has size G K
 
@@ -29,10 +29,6 @@ class Own(NamedTuple):
     sizes: Any
     radius: Radius
     corruption_bound: Any
-
-
-def _counts(params, memory, design):
-    return jnp.asarray(params.own.sizes)[memory.batch] * design.weights
 
 
 def run_sums(values: Float[Array, " n"], run: Int[Array, " n"]) -> Float[Array, " n"]:
@@ -97,25 +93,19 @@ def _judge(estimates):
     return judge
 
 
-BUCKETS = Rules(_counts, _judge(bucket_estimates), private=True)
-REPORTS = Rules(_counts, _judge(report_estimates), private=True)
+BUCKETS = Rules(batches.sized, _judge(bucket_estimates), private=True)
+REPORTS = Rules(batches.sized, _judge(report_estimates), private=True)
 
 
-@factory
+@factory(
+    plays_on="fixed set",
+    example=arguments.LOCATED._replace(reward_adversary={"name": "huber", "corruption": 0.05, "value": "nan"}),
+)
 def median_elimination(
     *,
-    actions: Matrix,
-    horizon: int,
-    num_batches: int,
+    horizon: Horizon,
     points: Literal["buckets", "reports"] = "buckets",
-    epsilon: Scalar = math.inf,
-    corruption_bound: Scalar = 0.0,
-    sampling_scale: Scalar = 0.5,
-    corruption_scale: Scalar = 0.5,
-    bias_scale: Scalar = 1.0,
-    failure_prob: Scalar = 0.05,
-    noise_scale: Scalar = 1.0,
-    design_slack: Scalar = 1.0,
+    **given: Unpack[arguments.Located],
 ) -> Algorithm:
     """Robust elimination under model M1 with a geometric median instead of the spectral filter.
 
@@ -124,31 +114,12 @@ def median_elimination(
 
     Parameters
     ----------
-    actions : array [K, d]
-        Feature vectors of at least two arms, not all zero. Filled in from the environment.
-    horizon : int
-        Total plays T. Filled in from the run.
-    num_batches : int
-        B >= 2, with horizon^(1/B) > 2 [static].
-    points : {"buckets", "reports"}
-        What the median is of [static]. "buckets": each arm's reports are cut into ceil(2 alpha n) + 5 runs (no
+    points
+        What the median is of. "buckets": each arm's reports are cut into ceil(2 alpha n) + 5 runs (no
         more than the fewest reports of an arm in the design, so that every bucket has all of them); least
         squares in each bucket, then the geometric median of those estimates. "reports": the geometric median of
         Z_i = n M^-1 a_i r_i, the paper's straw man: their mean is least squares, their median is not near
         theta.
-    epsilon : float
-        Local privacy of one reward, in [2e-12, inf]: clients add Lap(2 / epsilon) to every reward. inf: no noise.
-    corruption_bound : float
-        The share alpha of corrupted reports that is believed in, in [0, 1/4).
-    sampling_scale, corruption_scale, bias_scale : float
-        >= 0. The radius is sampling_scale max_x [sqrt(2 V L) + c L] + corruption_scale sqrt(rho^2 alpha) +
-        bias_scale alpha, as in `robust_elimination`.
-    failure_prob : float
-        In (0, 1).
-    noise_scale : float
-        The rewards' sub-Gaussian scale, in [0, 1e12].
-    design_slack : float
-        >= 0. The design stops at leverage (1 + design_slack) rank.
 
     Returns
     -------
@@ -180,21 +151,4 @@ def median_elimination(
     >>> algorithm.params.own.sizes[:2].round()
     array([ 10., 100.])
     """
-    choice("points", points, ("buckets", "reports"))
-    return arguments.stored(
-        "median_elimination",
-        REPORTS if points == "reports" else BUCKETS,
-        actions=actions,
-        horizon=horizon,
-        num_batches=num_batches,
-        epsilon=epsilon,
-        corruption_bound=corruption_bound,
-        sampling_scale=sampling_scale,
-        corruption_scale=corruption_scale,
-        bias_scale=bias_scale,
-        failure_prob=failure_prob,
-        noise_scale=noise_scale,
-        design_slack=design_slack,
-        static=(points,),
-        own=Own,
-    )
+    return arguments.located(REPORTS if points == "reports" else BUCKETS, horizon, given, Own)

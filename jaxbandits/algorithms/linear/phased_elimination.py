@@ -4,16 +4,16 @@ Axes: [K] arms, [d] features, [L] phases. Draws: `encode/noise` (one Laplace a p
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.algorithms.linear import arguments, batches
 from jaxbandits.algorithms.linear.batches import Rules
+from jaxbandits.declared import Epsilon, Example, Horizon, Inside
 from jaxbandits.protocol import Algorithm
-from jaxbandits.typing import Matrix, Scalar
-from jaxbandits.validation import factory, integer, number
+from jaxbandits.validation import factory
 
 
 class Own(NamedTuple):
@@ -34,15 +34,13 @@ def _judge(params, draws, t, batch):
 RULES = Rules(_counts, _judge, private=True, truncates=True)
 
 
-@factory
+@factory(plays_on="fixed set", example=Example({"epsilon": 8.0, "noise_scale": 0.3}, horizon=600))
 def phased_elimination(
     *,
-    actions: Matrix,
-    horizon: int,
-    epsilon: Scalar = math.inf,
-    failure_prob: Scalar = 0.05,
-    noise_scale: Scalar = 1.0,
-    design_slack: Scalar = 1.0,
+    horizon: Horizon,
+    epsilon: Epsilon = math.inf,
+    failure_prob: Inside = 0.05,
+    **given: Unpack[arguments.Designed],
 ) -> Algorithm:
     """Phases of least squares along a G-optimal design, with locally private reports where wanted.
 
@@ -52,28 +50,15 @@ def phased_elimination(
 
     Parameters
     ----------
-    actions : array [K, d]
-        Feature vectors of at least two arms, not all zero. Filled in from the environment.
-    horizon : int
-        Total plays T. Filled in from the run.
-    epsilon : float
-        Local privacy of one reward, in [2e-12, inf]: clients add Lap(2 / epsilon) to every reward. inf: no noise.
-    failure_prob : float
-        In (0, 1).
-    noise_scale : float
-        The rewards' sub-Gaussian scale, in [0, 1e12].
-    design_slack : float
-        >= 0. The design stops at leverage (1 + design_slack) rank.
+    epsilon
+        Local privacy of one reward, at least 2e-12: clients add Lap(2 / epsilon) to every reward. inf: no noise.
+    failure_prob
+        Of all widths together.
 
     Returns
     -------
     Algorithm
         Diagnostics: `active_arms` and `batches` (phases estimated).
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
 
     Notes
     -----
@@ -94,25 +79,12 @@ def phased_elimination(
     >>> jb.algorithms.phased_elimination(actions=[[1, 0], [0, 1]], horizon=1000).params.own.plays[:2].round(1)
     array([ 40.6, 197.6])
     """
-    features, horizon = arguments.checked_actions(actions), integer("horizon", horizon, 1)
-    num_arms, dim = features.shape
-    noise, b = arguments.noise(noise_scale, epsilon)
-    failure, slack = arguments.probability("failure_prob", failure_prob), number("design_slack", design_slack, 0.0)
+    num_arms, dim = arguments.features_of(given).shape
+    noise, b = given["noise_scale"], arguments.laplace_noise(epsilon)
     phase = np.arange(1, arguments.TABLE_LENGTH + 1)
-    plays = 2 * (noise**2 + 2 * b**2) * 4.0**phase * np.log(2 * num_arms * phase * (phase + 1) / failure)
+    plays = 2 * (noise**2 + 2 * b**2) * 4.0**phase * np.log(2 * num_arms * phase * (phase + 1) / failure_prob)
     num_phases = arguments.fewest(plays, horizon)  # the largest leverage is at least 1
     # a design that its last step leaves above (1 + slack) rank is far below 2 rank then
-    most_plays = plays[:num_phases] * (1 + max(slack, 1.0)) * dim + arguments.support(num_arms, dim)
-    return arguments.assembled(
-        "phased_elimination",
-        RULES,
-        actions=features,
-        horizon=horizon,
-        most_plays=most_plays,
-        batches=num_phases,
-        design_slack=slack,
-        reward_scale=noise,
-        noise_scale=b,
-        own=Own(plays, 2 * 2.0**-phase),
-        guarantee=arguments.LOCAL,
-    )
+    most_plays = plays[:num_phases] * (1 + max(given["design_slack"], 1.0)) * dim + arguments.support(num_arms, dim)
+    own = Own(plays, 2 * 2.0**-phase)
+    return arguments.assembled(RULES, horizon, given, most_plays, own, arguments.LOCAL, noise_scale=b)

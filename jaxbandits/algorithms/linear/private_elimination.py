@@ -7,19 +7,21 @@ Draws: `close/sums` (Laplace) or `close/means` (normal), one an arm at the last 
 """
 
 import math
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, Unpack
 
 import jax.numpy as jnp
+from annotated_types import Ge
 from jax import lax
 
 from jaxbandits.algorithms.linear import arguments, batches
 from jaxbandits.algorithms.linear.batches import Batch, Params, Rules
+from jaxbandits.declared import LATER, STATIC, Epsilon, Example, Horizon, Inside, NonNegative
 from jaxbandits.mechanisms.composition import gaussian_event, guarantee, laplace_event
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import count, dot, fixed_sum, matvec
 from jaxbandits.protocol import Algorithm
-from jaxbandits.typing import Array, Bool, Float, Matrix, Scalar
-from jaxbandits.validation import choice, factory, integer, number
+from jaxbandits.typing import Array, Bool, Float
+from jaxbandits.validation import factory, integer, number
 
 
 class Own(NamedTuple):
@@ -35,10 +37,6 @@ class Own(NamedTuple):
     private_tail: Any
     # of the guarantee, 0 with Laplace noise; no play reads it
     delta: Any
-
-
-def _counts(params, memory, design):
-    return jnp.asarray(params.own.sizes)[memory.batch] * design.weights
 
 
 class Influence(NamedTuple):
@@ -84,8 +82,8 @@ def _judge(noise):
     return judge
 
 
-LAPLACE = Rules(_counts, _judge(lambda draws, t, shape: draws.child("sums").laplace(t, shape)))
-GAUSSIAN = Rules(_counts, _judge(lambda draws, t, shape: draws.child("means").normal(t, shape)), truncates=True)
+LAPLACE = Rules(batches.sized, _judge(lambda draws, t, shape: draws.child("sums").laplace(t, shape)))
+GAUSSIAN = Rules(batches.sized, _judge(lambda draws, t, shape: draws.child("means").normal(t, shape)), truncates=True)
 
 
 def _events(params):
@@ -100,20 +98,24 @@ GUARANTEE = guarantee(
 )  # fmt: skip
 
 
-@factory
+@factory(
+    plays_on="fixed set",
+    example=Example(
+        {"mechanism": "gaussian", "epsilon": 1.0, "delta": 0.05, "sampling_scale": 0.2, "noise_scale": 0.3},
+        horizon=1000,
+    ),
+)
 def private_elimination(
     *,
-    actions: Matrix,
-    horizon: int,
-    epsilon: Scalar,
+    horizon: Horizon,
+    epsilon: Epsilon,
     mechanism: Literal["laplace", "gaussian"] = "laplace",
-    num_batches: int | None = None,
-    delta: Scalar | None = None,
-    sampling_scale: Scalar | None = None,
-    privacy_scale: Scalar = 1.0,
-    failure_prob: Scalar = 0.05,
-    noise_scale: Scalar = 1.0,
-    design_slack: Scalar = 1.0,
+    num_batches: Annotated[int | None, Ge(2), STATIC, LATER] = None,
+    delta: Annotated[Inside | None, LATER] = None,
+    sampling_scale: NonNegative | None = None,
+    privacy_scale: NonNegative = 1.0,
+    failure_prob: Inside = 0.05,
+    **given: Unpack[arguments.Designed],
 ) -> Algorithm:
     """Least squares along G-optimal designs on what a trusted server releases: one noisy number an arm and batch.
 
@@ -122,34 +124,26 @@ def private_elimination(
 
     Parameters
     ----------
-    actions : array [K, d]
-        Feature vectors of at least two arms, not all zero. Filled in from the environment.
-    horizon : int
-        Total plays T. Filled in from the run.
-    epsilon : float
-        Central privacy of one reward, in [2e-12, inf]; inf: no noise.
-    mechanism : {"laplace", "gaussian"}
-        [static]. "laplace" (Hanna et al., central): batches of m_i = T^(i/B) plays, i < B, ceil(m_i w_a) of arm
+    epsilon
+        Central privacy of one reward, at least 2e-12; inf: no noise.
+    mechanism
+        "laplace" (Hanna et al., central): batches of m_i = T^(i/B) plays, i < B, ceil(m_i w_a) of arm
         a; sums by arm + Lap(2/epsilon); g = max_x sampling_scale sqrt(2 V L) + privacy_scale k r L / (m_i
         epsilon), with k arms in the design, r its rank and L = log(2 K B / failure_prob). A batch that does not
         fit is not begun: the best estimate is played. "gaussian" (DP-DPE): m_i = 2^i, i = 1, 2, ...; means by
         arm + N(0, (2 sqrt(2 ln(1.25/delta)) / (n_a epsilon))^2); g = max_x sampling_scale sqrt(2 L (V +
         privacy_scale^2 times the noise's variance)), B being the batches that can begin. The batch that the
         horizon cuts short is not estimated.
-    num_batches : int, optional
-        B >= 2, with horizon^(1/B) > 2 [static]. Needed by "laplace", refused by "gaussian".
-    delta : float, optional
-        In (0, 1), for "gaussian" only. None: min(1e-3, 1 / horizon).
-    sampling_scale : float, optional
-        >= 0. None: 0.5 for "laplace", 1 for "gaussian".
-    privacy_scale : float
-        >= 0. Multiplies the part of the width that allows for privacy noise.
-    failure_prob : float
-        In (0, 1).
-    noise_scale : float
-        The rewards' sub-Gaussian scale, in [0, 1e12].
-    design_slack : float
-        >= 0. The design stops at leverage (1 + design_slack) rank.
+    num_batches
+        B, with horizon^(1/B) > 2. Needed by "laplace", refused by "gaussian".
+    delta
+        For "gaussian" only. The default: min(1e-3, 1 / horizon).
+    sampling_scale
+        The default: 0.5 for "laplace", 1 for "gaussian".
+    privacy_scale
+        Multiplies the part of the width that allows for privacy noise.
+    failure_prob
+        Of all widths together.
 
     Returns
     -------
@@ -187,39 +181,28 @@ def private_elimination(
     >>> algorithm.params.noise_scale, algorithm.guarantee.spend(algorithm.params)
     (4.0, (0.5, 0.0))
     """
-    features, horizon = arguments.checked_actions(actions), integer("horizon", horizon, 1)
-    num_arms, dim = features.shape
-    (noise, b), failure = arguments.noise(noise_scale, epsilon), arguments.probability("failure_prob", failure_prob)
-    own_scale = number("privacy_scale", privacy_scale, 0.0)
-    if choice("mechanism", mechanism, ("laplace", "gaussian")) == "laplace":
+    num_arms, dim = arguments.features_of(given).shape
+    noise, b = given["noise_scale"], arguments.laplace_noise(epsilon)
+    if mechanism == "laplace":
         if delta is not None:
             raise ValueError(f"delta = {delta!r}: Laplace noise is purely private; leave it out or use 'gaussian'")
         if num_batches is None:
             raise ValueError("num_batches = None: mechanism='laplace' needs the number of batches, such as 4")
+        num_batches = integer("num_batches", num_batches, 2)
         sizes, rules, delta, scale = arguments.batch_sizes(horizon, num_batches), LAPLACE, 0.0, 0.5
         total, release = num_batches, b
     else:
         if num_batches is not None:
             raise ValueError(f"num_batches = {num_batches!r}: the batches of mechanism='gaussian' double; leave it out")
         sizes, rules, scale = arguments.doubled(2.0, horizon), GAUSSIAN, 1.0
-        delta = arguments.probability("delta", default_delta(delta, horizon))
+        delta = number("delta", default_delta(delta, horizon), 0.0, 1.0, open_low=True, open_high=True)
         total, release = len(sizes), b * math.sqrt(2 * math.log(1.25 / delta))
-    log_term = math.log(2 * num_arms * total / failure)
-    scale = scale if sampling_scale is None else number("sampling_scale", sampling_scale, 0.0)
+    log_term = math.log(2 * num_arms * total / failure_prob)
+    scale = scale if sampling_scale is None else sampling_scale
     wide, laplace = 2 * log_term * scale**2, mechanism == "laplace"
-    squares, tail = (0.0, own_scale * release / 2 * log_term) if laplace else (wide * (own_scale * release) ** 2, 0.0)
-    own = Own(arguments.column(sizes), wide * noise**2, squares, tail, delta)
-    return arguments.assembled(
-        "private_elimination",
-        rules,
-        actions=features,
-        horizon=horizon,
-        most_plays=sizes + arguments.support(num_arms, dim),
-        batches=len(sizes),
-        design_slack=design_slack,
-        reward_scale=noise,
-        noise_scale=release,
-        own=own,
-        guarantee=GUARANTEE,
-        static=(mechanism,),
+    squares, tail = (
+        (0.0, privacy_scale * release / 2 * log_term) if laplace else (wide * (privacy_scale * release) ** 2, 0.0)
     )
+    own = Own(arguments.column(sizes), wide * noise**2, squares, tail, delta)
+    most_plays = sizes + arguments.support(num_arms, dim)
+    return arguments.assembled(rules, horizon, given, most_plays, own, GUARANTEE, noise_scale=release)

@@ -1,8 +1,8 @@
 """Robust arm elimination: Algorithms 1 and 2 of "Robust and private stochastic linear bandits" (ICML 2023).
 
-arXiv 2304.11741. Reads from top to bottom: numbers and state, the next batch (`begin_batch`), its reports at
-the client (`encode`), the end of a batch (`estimated`, `end_batch`), the seven functions (`program`), the
-spans, the factory. What one batch's reports go through is in `batch_reports`, the radius in `formulas`.
+arXiv 2304.11741. Reads from top to bottom: numbers and state, the next batch (`begin_batch`), the end of a batch
+(`estimated`, `end_batch`), the seven functions (`program`), the spans, the factory. What one batch's reports go through
+is in `batch_reports`, the radius in `formulas`.
 
 Axes: [K] arms, [d] features, [P] plays of a window, [B] batches, [n] plays of the largest batch. Draws:
 `encode/noise`, one Laplace a report at its play, in M2 at the last play of its arm; `close/filter`, one uniform
@@ -11,20 +11,33 @@ a removal at the batch's last play, position the removal's number from 0.
 
 import math
 from functools import cache, partial
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, Unpack
 
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import Ge, Lt
 from jax import lax
 
 from jaxbandits.algorithms.linear import arguments, batch_reports
 from jaxbandits.algorithms.linear.batch_reports import block_arms, ends, taken, whole_blocks
+from jaxbandits.algorithms.linear.batches import noised
 from jaxbandits.algorithms.linear.formulas import Model
+from jaxbandits.declared import (
+    HOST,
+    LATER,
+    STATIC,
+    Example,
+    Horizon,
+    Inside,
+    NonNegative,
+    Probability,
+    Remedy,
+)
 from jaxbandits.mechanisms.composition import guarantee, laplace_event, view_message
-from jaxbandits.numerics import argmax, cond_any, count, matvec, rounded
+from jaxbandits.numerics import argmax, cond_any, count, matvec
 from jaxbandits.protocol import SPAN_DONE, UNDECIDED, Algorithm, Hints, Program, Report, Span
-from jaxbandits.typing import Array, Bool, Float, Int, Matrix, Scalar
-from jaxbandits.validation import choice, factory, integer, number
+from jaxbandits.typing import Array, Bool, Float, Int, Scalar
+from jaxbandits.validation import factory, number
 
 
 class Params(NamedTuple):
@@ -133,46 +146,6 @@ def begin_batch(shape: Shape, params: Params, state: State, plays: Int[Array, ""
     )
 
 
-# ---- what clients send
-
-
-def noised(
-    value: Float[Array, " P"], scale: Float[Array, "..."], draws: Any, t: Int[Array, " P"]
-) -> Float[Array, " P"]:
-    """Reports with Laplace noise, drawn at the clients."""
-    return value + rounded(scale * draws.laplace(t), t)
-
-
-def reported_rewards(
-    params: Params,
-    draws: Any,
-    t: Int[Array, " P"],
-    action: Int[Array, " P"],
-    reward: Float[Array, " P"],
-    play: Bool[Array, " P"],
-) -> Report:
-    """M1: every client sends one reward."""
-    scale, stream = params.mechanism_scale * params.laplace_scale, draws.child("noise")
-    return Report(cond_any(scale > 0, noised, reward, scale, stream, t), action, play)
-
-
-def reported_means(
-    params: Params,
-    note: tuple[Int[Array, " K"], Int[Array, ""]],
-    draws: Any,
-    t: Int[Array, " P"],
-    action: Int[Array, " P"],
-    reward: Float[Array, " P"],
-    play: Bool[Array, " P"],
-) -> Report:
-    """M2: the client of an arm sends the mean of its rewards once, after its last play. note: counts and position."""
-    scale, stream = params.mechanism_scale * params.laplace_scale, draws.child("noise")
-    counts, position = note
-    mean, own, last, there = batch_reports.answers(counts, position, t, reward, action, play)
-    value = cond_any(scale > 0, noised, mean, scale / own, stream, last)
-    return Report(value, jnp.arange(counts.shape[0], dtype=jnp.int32), there)
-
-
 # ---- what the server stores
 
 
@@ -235,20 +208,9 @@ def end_batch(shape: Shape, params: Params, state: State, draws: Any, t: Any) ->
 
 
 @cache
-def program(
-    num_arms: int, dim: int, num_batches: int, model: Model, largest: int, slots: int, filtered: bool, refit: bool
-) -> Program:
-    """The functions of one compiled shape: see `Shape`."""
-    shape = Shape(
-        num_arms=num_arms,
-        dim=dim,
-        explored=num_batches - 1,
-        model=model,
-        largest=largest,
-        slots=slots,
-        filtered=filtered,
-        refit=refit,
-    )
+def program(shape: Shape) -> Program:
+    """The functions of one compiled shape."""
+    num_arms, dim, model, filtered = shape.num_arms, shape.dim, shape.model, shape.filtered
 
     def init(params, draws):
         zero, none = jnp.zeros((), draws.dtype), jnp.int32(0)
@@ -280,9 +242,14 @@ def program(
         return arms, jnp.where(exploring, left, offered), (state.counts, state.position)
 
     def encode(params, note, draws, t, context, action, reward, play):
-        if model == "M1":
-            return reported_rewards(params, draws, t, action, reward, play)
-        return reported_means(params, note, draws, t, action, reward, play)
+        scale, stream = params.mechanism_scale * params.laplace_scale, draws.child("noise")
+        if model == "M1":  # every client sends one reward
+            return Report(cond_any(scale > 0, noised, reward, scale, stream, t), action, play)
+        # the client of an arm sends the mean of its rewards once, after its last play
+        counts, position = note
+        mean, own, last, there = batch_reports.answers(counts, position, t, reward, action, play)
+        value = cond_any(scale > 0, noised, mean, scale / own, stream, last)
+        return Report(value, jnp.arange(num_arms, dtype=jnp.int32), there)
 
     def update(params, state, draws, t, note, message, used):
         position = (state.position + used).astype(jnp.int32)
@@ -351,26 +318,28 @@ def _events(model, params):
     return (laplace_event(what, 2.0, scale),)
 
 
-@factory
+@factory(
+    plays_on="fixed set",
+    example=Example(
+        {"num_batches": 3, "epsilon": 4.0, "corruption_bound": 0.1},
+        horizon=600,
+        message_adversary={"name": "huber", "corruption": 0.1, "kind": "subthreshold", "value": 1.5},
+    ),
+)
 def robust_elimination(
     *,
-    actions: Matrix,
-    horizon: int,
-    num_batches: int,
+    horizon: Annotated[Horizon, STATIC],
     model: Literal["M1", "M2"] = "M1",
-    epsilon: Scalar = math.inf,
-    corruption_bound: Scalar = 0.0,
+    corruption_bound: Annotated[Scalar, Ge(0), Lt(0.25), Remedy("the filter cannot tell more from the clean")] = 0.0,
     variance_bound: Literal["tight", "clean", "observed"] = "tight",
-    radius: Literal["practical", "paper"] = "practical",
-    sampling_scale: Scalar | None = None,
-    corruption_scale: Scalar | None = None,
-    bias_scale: Scalar = 1.0,
-    weight_floor: Scalar = 0.1,
-    design_slack: Scalar = 1.0,
-    presieve: bool = False,
+    radius: Annotated[Literal["practical", "paper"], HOST] = "practical",
+    sampling_scale: NonNegative | None = None,
+    corruption_scale: NonNegative | None = None,
+    weight_floor: Annotated[Probability, LATER] = 0.1,
+    presieve: Annotated[bool, HOST] = False,
     refit: bool = False,
-    failure_prob: Scalar = 0.05,
-    noise_scale: Scalar = 1.0,
+    failure_prob: Inside = 0.05,
+    **given: Unpack[arguments.Batched],
 ) -> Algorithm:
     """Robust, locally private elimination: batches along a G-optimal design, a filter that removes suspicious reports.
 
@@ -380,57 +349,39 @@ def robust_elimination(
 
     Parameters
     ----------
-    actions : array [K, d]
-        Feature vectors of at least two arms, not all zero. Filled in from the environment.
-    horizon : int
-        Total plays T. Filled in from the run.
-    num_batches : int
-        B >= 2, with horizon^(1/B) > 2 [static].
-    model : {"M1", "M2"}
-        Who is a client [static]. "M1": a client a reward, who reports reward + Lap(2 / epsilon); arm a is
+    model
+        Who is a client. "M1": a client a reward, who reports reward + Lap(2 / epsilon); arm a is
         played ceil(m weight) times. "M2": a client an action, who reports the mean of its n_a rewards + Lap(2 /
         (n_a epsilon)); arm a is played ceil(m max(weight, weight_floor)) times. With about d reports a batch
         each one removed costs a direction: M2 is fragile under corruption.
-    epsilon : float
-        Local privacy of one reward, in [2e-12, inf]. It holds for rewards in [-1, 1]. inf: no noise.
-    corruption_bound : float
-        The share alpha of corrupted reports that is believed in, in [0, 1/4). It enters the radius only.
-    variance_bound : {"tight", "clean", "observed"}
+    corruption_bound
+        The share alpha of corrupted reports that is believed in. It enters the radius only.
+    variance_bound
         lambda of the filter: "tight" rho^2 / n; "clean" mu rho^2; "observed" the printed mu mean(r^2), which
         removes nothing whatever the data: least squares.
-    radius : {"practical", "paper"}
+    radius
         "practical", a Bernstein half-width (`algorithms.linear.formulas.gamma_practical`), or "paper"
         (`gamma_paper`), with which nothing is dropped beyond alpha of about 1e-3.
-    sampling_scale, corruption_scale : float, optional
-        Constants of the radius, >= 0: of the noise and of corruption's square root. None: 0.5, or 1 with radius
-        "paper".
-    bias_scale : float
-        Constant of the radius, >= 0: of its term alpha.
-    weight_floor : float
-        In [0, 1], positive for M2 with radius "paper": the least weight of an arm of the design in M2.
-    design_slack : float
-        >= 0. The design stops at leverage (1 + design_slack) rank.
-    presieve : bool
+    sampling_scale
+        Constant of the radius: of the noise. The default: 0.5, or 1 with radius "paper".
+    corruption_scale
+        Constant of the radius: of corruption's square root. The default: 0.5, or 1 with radius "paper".
+    weight_floor
+        The least weight of an arm of the design in M2; positive for M2 with radius "paper".
+    presieve
         Drop `|report|` > 1 + noise_scale sqrt(2 h / n_a) + b h / n_a before the filter, with h = log(2 n /
         failure_prob), b = 2 / epsilon, and n_a = 1 in M1.
-    refit : bool
-        Fit by least squares what the filter leaves [static].
-    failure_prob : float
-        In (0, 1). With the default scales it is the probability of nothing: the mean of some arm left its set in up to
+    refit
+        Fit by least squares what the filter leaves.
+    failure_prob
+        With the default scales it is the probability of nothing: the mean of some arm left its set in up to
         310 of 1,000 runs at 0.05 (`docs/reproductions/across.md`, coverage).
-    noise_scale : float
-        The rewards' sub-Gaussian scale, in [0, 1e12].
 
     Returns
     -------
     Algorithm
         Diagnostics: `active_arms`, `batches` (that fitted before the horizon), `removals` (by the filter),
         `nonfinite_reports`.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
 
     Notes
     -----
@@ -457,54 +408,45 @@ def robust_elimination(
     >>> algorithm.params.sizes.round().tolist(), algorithm.guarantee.spend(algorithm.params)
     ([10.0, 100.0], (0.5, 0.0))
     """
-    features, horizon = arguments.checked_actions(actions), integer("horizon", horizon, 1)
+    features = arguments.features_of(given)
+    noise, scale = float(given["noise_scale"]), arguments.laplace_noise(given["epsilon"])
     num_arms, dim = features.shape
-    sizes, num_batches = arguments.batch_sizes(horizon, num_batches), int(num_batches)
-    choice("model", model, ("M1", "M2"))
-    choice("variance_bound", variance_bound, ("tight", "clean", "observed"))
-    paper = choice("radius", radius, ("practical", "paper")) == "paper"
-    for name, flag in (("presieve", presieve), ("refit", refit)):
-        if not isinstance(flag, bool):
-            raise ValueError(f"{name} = {flag!r} must be True or False")
-    failure, (noise, scale) = arguments.probability("failure_prob", failure_prob), arguments.noise(noise_scale, epsilon)
+    num_batches = given["num_batches"]
+    sizes = arguments.batch_sizes(horizon, num_batches)
+    paper = radius == "paper"
     remedy = "with model='M2' the paper's radius divides by it"
     floor = number("weight_floor", weight_floor, 0.0, 1.0, open_low=paper and model == "M2", remedy=remedy)
     default_scale = 1.0 if paper else 0.5
-    sampling = number("sampling_scale", default_scale if sampling_scale is None else sampling_scale, 0.0)
-    corruption = number("corruption_scale", default_scale if corruption_scale is None else corruption_scale, 0.0)
-    remedy = "the filter cannot tell more from the clean"
-    alpha = number("corruption_bound", corruption_bound, 0.0, 0.25, open_high=True, remedy=remedy)
     params = Params(
         actions=features,
         sizes=sizes,
         horizon=horizon,
-        slack=number("design_slack", design_slack, 0.0),
+        slack=given["design_slack"],
         weight_floor=floor,
         noise_scale=noise,
         laplace_scale=scale,
-        log_term=math.log(2 * num_arms * num_batches / failure),
-        paper_log=math.log(num_arms * horizon**2 / failure),
-        failure_prob=failure,
+        log_term=math.log(2 * num_arms * num_batches / failure_prob),
+        paper_log=math.log(num_arms * horizon**2 / failure_prob),
+        failure_prob=failure_prob,
         paper=paper,
         clean=variance_bound == "clean",
         presieve=presieve,
-        sampling_scale=sampling,
-        corruption_bound=alpha,
-        corruption_scale=corruption,
-        bias_scale=number("bias_scale", bias_scale, 0.0),
+        sampling_scale=default_scale if sampling_scale is None else sampling_scale,
+        corruption_bound=corruption_bound,
+        corruption_scale=default_scale if corruption_scale is None else corruption_scale,
+        bias_scale=given["bias_scale"],
         clamp=arguments.clamp(noise, scale),
         mechanism_scale=1.0,
     )
     filtered = variance_bound != "observed"
     stores_reports = model == "M1" and (filtered or presieve or refit)
-    storage = (_largest(horizon, sizes, num_arms, dim), arguments.slots(horizon)) if stores_reports else (0, 0)
-    static = (num_arms, dim, num_batches, model, *storage, filtered, refit)
+    largest, slots = (_largest(horizon, sizes, num_arms, dim), arguments.slots(horizon)) if stores_reports else (0, 0)
+    shape = Shape(num_arms, dim, len(sizes), model, largest, slots, filtered, refit)
     return Algorithm(
-        program=program(*static),
-        schedule=_schedule(horizon, sizes, num_arms, dim, model, floor),
-        params=params,
-        guarantee=guarantee("local", "reward", partial(_events, model), view_message, bound=1.0),
-        version=("robust_elimination", 2, static),
-        config={},
+        program(shape),
+        _schedule(horizon, sizes, num_arms, dim, model, floor),
+        params,
+        guarantee("local", "reward", partial(_events, model), view_message, bound=1.0),
+        version=("robust_elimination", 2, shape),
         rewards=arguments.readable(scale),
     )

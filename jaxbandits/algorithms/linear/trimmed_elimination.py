@@ -3,20 +3,21 @@
 Axes: [K] arms, [d] features, [B] batches, [n] reports of a batch. Draws: `encode/noise` (one Laplace a play).
 """
 
-import math
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, Unpack
 
 import jax.numpy as jnp
+from annotated_types import Ge, Lt
 from jax import lax
 
 from jaxbandits.algorithms.linear import arguments, batches
 from jaxbandits.algorithms.linear.batch_reports import MISSING, block_arms, block_sums
 from jaxbandits.algorithms.linear.batches import Radius, Rules
+from jaxbandits.declared import Horizon
 from jaxbandits.estimators.trimmed_mean import left_out
 from jaxbandits.numerics import count
 from jaxbandits.protocol import Algorithm
-from jaxbandits.typing import Matrix, Scalar
-from jaxbandits.validation import choice, factory, number
+from jaxbandits.typing import Scalar
+from jaxbandits.validation import factory
 
 
 class Own(NamedTuple):
@@ -25,10 +26,6 @@ class Own(NamedTuple):
     radius: Radius
     # the share of an arm's reports that is left out at each end
     trim: Any
-
-
-def _counts(params, memory, design):
-    return jnp.asarray(params.own.sizes)[memory.batch] * design.weights
 
 
 def _judge(median: bool):
@@ -54,26 +51,20 @@ def _judge(median: bool):
     return judge
 
 
-TRIMMED = Rules(_counts, _judge(median=False), private=True)
-MEDIAN = Rules(_counts, _judge(median=True), private=True)
+TRIMMED = Rules(batches.sized, _judge(median=False), private=True)
+MEDIAN = Rules(batches.sized, _judge(median=True), private=True)
 
 
-@factory
+@factory(
+    plays_on="fixed set",
+    example=arguments.LOCATED._replace(reward_adversary={"name": "huber", "corruption": 0.05, "value": "inf"}),
+)
 def trimmed_elimination(
     *,
-    actions: Matrix,
-    horizon: int,
-    num_batches: int,
+    horizon: Horizon,
     estimator: Literal["trimmed", "median"] = "trimmed",
-    trim_share: Scalar | None = None,
-    epsilon: Scalar = math.inf,
-    corruption_bound: Scalar = 0.0,
-    sampling_scale: Scalar = 0.5,
-    corruption_scale: Scalar = 0.5,
-    bias_scale: Scalar = 1.0,
-    failure_prob: Scalar = 0.05,
-    noise_scale: Scalar = 1.0,
-    design_slack: Scalar = 1.0,
+    trim_share: Annotated[Scalar, Ge(0), Lt(0.5)] | None = None,
+    **given: Unpack[arguments.Located],
 ) -> Algorithm:
     """Robust elimination under model M1 with a robust location of each arm's reports instead of the spectral filter.
 
@@ -82,31 +73,12 @@ def trimmed_elimination(
 
     Parameters
     ----------
-    actions : array [K, d]
-        Feature vectors of at least two arms, not all zero. Filled in from the environment.
-    horizon : int
-        Total plays T. Filled in from the run.
-    num_batches : int
-        B >= 2, with horizon^(1/B) > 2 [static].
-    estimator : {"trimmed", "median"}
-        mu_a [static]: the arm's mean without the ceil(trim_share n_a) smallest and as many largest reports (the
-        median where nothing would be left), or its median (the mean of the middle two).
-    trim_share : float, optional
-        In [0, 1/2), at each end; the median does not use it. None: 2 corruption_bound, as a batch may have more
-        than its share of bad reports, all on one side.
-    epsilon : float
-        Local privacy of one reward, in [2e-12, inf]: clients add Lap(2 / epsilon) to every reward. inf: no noise.
-    corruption_bound : float
-        The share alpha of corrupted reports that is believed in, in [0, 1/4).
-    sampling_scale, corruption_scale, bias_scale : float
-        >= 0. The radius is sampling_scale max_x [sqrt(2 V L) + c L] + corruption_scale sqrt(rho^2 alpha) +
-        bias_scale alpha, as in `robust_elimination`.
-    failure_prob : float
-        In (0, 1).
-    noise_scale : float
-        The rewards' sub-Gaussian scale, in [0, 1e12].
-    design_slack : float
-        >= 0. The design stops at leverage (1 + design_slack) rank.
+    estimator
+        mu_a: the arm's mean without the ceil(trim_share n_a) smallest and as many largest reports (the median where
+        nothing would be left), or its median (the mean of the middle two).
+    trim_share
+        At each end; the median does not use it. The default: 2 corruption_bound, as a batch may have more than its
+        share of bad reports, all on one side.
 
     Returns
     -------
@@ -137,22 +109,9 @@ def trimmed_elimination(
     >>> algorithm.params.own.trim, algorithm.params.own.sizes[:2].round()
     (0.2, array([ 10., 100.]))
     """
-    choice("estimator", estimator, ("trimmed", "median"))
-    share = None if trim_share is None else number("trim_share", trim_share, 0.0, 0.5, open_high=True)
-    return arguments.stored(
-        "trimmed_elimination",
+    return arguments.located(
         MEDIAN if estimator == "median" else TRIMMED,
-        actions=actions,
-        horizon=horizon,
-        num_batches=num_batches,
-        epsilon=epsilon,
-        corruption_bound=corruption_bound,
-        sampling_scale=sampling_scale,
-        corruption_scale=corruption_scale,
-        bias_scale=bias_scale,
-        failure_prob=failure_prob,
-        noise_scale=noise_scale,
-        design_slack=design_slack,
-        static=(estimator,),
-        own=lambda sizes, radius, alpha: Own(sizes, radius, 2 * alpha if share is None else share),
+        horizon,
+        given,
+        lambda sizes, radius, alpha: Own(sizes, radius, 2 * alpha if trim_share is None else trim_share),
     )

@@ -33,7 +33,7 @@ from jaxbandits.selection import final_regret, listed, tidy
 OURS, MALER = "OnlineUCB", "Maler"
 OGD = partial(a.online_ucb, learner="ogd")
 RIVALS = {"LinUCB": a.linucb} | private_rivals()  # their delta is one of the settings
-LATER = ["calibration", "private_features", "gradient_bound", "radius_scale"]  # settings of OnlineUCB
+OWN = ["calibration", "private_features", "gradient_bound", "radius_scale"]  # settings of OnlineUCB
 SHARED = ["environment.contexts", "environment.features", "delta"]  # settings that its rivals have, too
 VALUES: dict[str, list] = {
     "calibration": ["paper", "reference", "exact"],
@@ -55,9 +55,7 @@ CLAIMED = {0.2: "below LDP, like SDP", 1.0: "below JDP, SDP, LDP", 10.0: "below 
 def sweeps(full: bool) -> dict[str, Sweep]:
     """OnlineUCB with OGD in every setting, its rivals in the settings they have."""
     values = VALUES if full else VALUES | QUICK
-    grid = (
-        {f"{OURS}.{key}": values[key] for key in LATER} | {key: values[key] for key in SHARED} | {"epsilon": EPSILONS}
-    )
+    grid = {f"{OURS}.{key}": values[key] for key in OWN} | {key: values[key] for key in SHARED} | {"epsilon": EPSILONS}
     settings = {
         "algorithms": {OURS: OGD} | RIVALS, "environment": CONTEXTUAL, "horizon": HORIZON if full else 100,
         "seeds": 64 if full else 4, "grid": grid, "checkpoints": 1,
@@ -76,7 +74,7 @@ def confirmed(full: bool, results) -> dict[str, Sweep]:
         return {}
     label = {OURS: OGD, MALER: a.online_ucb}
     points = [
-        {f"{name}.{key}": row[key] for name in label for key in LATER} | {key: row[key] for key in [*SHARED, "epsilon"]}
+        {f"{name}.{key}": row[key] for name in label for key in OWN} | {key: row[key] for key in [*SHARED, "epsilon"]}
         for row in held
     ]
     without = [{key: value for key, value in point.items() if not key.startswith(f"{MALER}.")} for point in points]
@@ -95,12 +93,10 @@ def cells(ds, label=OURS) -> pd.DataFrame:
     final = final_regret(ds).transpose("algorithm", ..., "seed")
     flat = final.values.reshape(final.sizes["algorithm"], -1, final.sizes["seed"])
     regret = dict(zip(final.algorithm.values, flat, strict=True))
-    table = tidy(final.isel(algorithm=0, seed=0, drop=True), {}).rename(
-        columns={f"{label}.{key}": key for key in LATER}
-    )
+    table = tidy(final.isel(algorithm=0, seed=0, drop=True), {}).rename(columns={f"{label}.{key}": key for key in OWN})
     table["private_features"] = table["private_features"].astype(str) == "True"  # coordinates are names
     rows = []
-    for i, at in enumerate(table[[*LATER, *SHARED, "epsilon"]].to_dict("records")):
+    for i, at in enumerate(table[[*OWN, *SHARED, "epsilon"]].to_dict("records")):
         ours = regret[label][i]
         mean, low, high, rival = excess(ours, {name: regret[name][i] for name in BELOW[at["epsilon"]]})
         sdp = [ours.mean() / regret[name][i].mean() for name in SDP]
@@ -121,8 +117,8 @@ def settings_of(table) -> pd.DataFrame:
     nearest rival, its interval, and the epsilon truly spent on a user.
     """
     rows = []
-    for at, group in table.groupby([*LATER, *SHARED], sort=False):
-        setting, group = dict(zip([*LATER, *SHARED], at, strict=True)), group.set_index("epsilon")
+    for at, group in table.groupby([*OWN, *SHARED], sort=False):
+        setting, group = dict(zip([*OWN, *SHARED], at, strict=True)), group.set_index("epsilon")
         held = [ORDERS[epsilon] for epsilon in EPSILONS if holds(epsilon, group.loc[epsilon])]
         row = setting | {"orders": ", ".join(held) or "none"}
         for epsilon in EPSILONS:
@@ -223,7 +219,7 @@ def alike(ds) -> Claim:
 
 def rivals(ds) -> Claim:
     """O5 in every setting that the rivals have."""
-    mean = final_regret(ds).isel({f"{OURS}.{key}": 0 for key in LATER}, drop=True).mean("seed")
+    mean = final_regret(ds).isel({f"{OURS}.{key}": 0 for key in OWN}, drop=True).mean("seed")
     mean = mean.stack(at=[*SHARED, "epsilon"])
     value = {name: mean.sel(algorithm=name).values for name in RIVALS}
     held = in_order(value)
