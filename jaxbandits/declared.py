@@ -45,6 +45,7 @@ from jaxbandits.typing import Scalar
 
 STATIC = "static"  # a mark: another value makes another compiled program. Booleans and texts to choose from do anyway
 HOST = "host"  # a mark: it does not, though it is a boolean or a text, since the host alone reads it
+LATER = "later"  # a mark: the function itself checks it, since its range depends on other arguments
 REQUIRED: Any = inspect.Parameter.empty
 WIDTH = 108  # characters of a generated line of a docstring
 # What a play shows an algorithm, and what `jaxbandits list` calls it
@@ -217,7 +218,8 @@ def _unmarked(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
         return _unmarked(get_args(annotation)[0])
     if get_origin(annotation) is Annotated:
         hint, *marks = get_args(annotation)
-        return hint, tuple(marks)
+        hint, inner = _unmarked(hint)
+        return hint, (*inner, *marks)
     if get_origin(annotation) not in UNIONS:
         return annotation, ()
     hints, marked = zip(*map(_unmarked, get_args(annotation)), strict=True)

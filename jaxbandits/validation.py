@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar, overload
 import jax
 import numpy as np
 
-from jaxbandits.declared import TOLD_BY, Argument, Axes, Example, declaration, documented
+from jaxbandits.declared import LATER, TOLD_BY, Argument, Axes, Example, declaration, documented
 from jaxbandits.protocol import Adversary, Algorithm, Environment
 
 P = ParamSpec("P")
@@ -289,7 +289,7 @@ def checker(row: Argument) -> Callable[[Any], Any] | None:
     check: Callable[..., Any]
     if row.kinds == [bool]:
         check = functools.partial(boolean, name)
-    elif asked is None or (asked.kind == "choice" and len(row.kinds) > 1):
+    elif asked is None or LATER in row.marks or (asked.kind == "choice" and len(row.kinds) > 1):
         return None  # of texts beside something else, the function itself sees which it was given
     elif asked.kind == "choice":
         check = functools.partial(choice, name, known=asked.values)
