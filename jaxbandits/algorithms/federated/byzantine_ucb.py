@@ -398,11 +398,7 @@ def byzantine_ucb(
     attacked = _attackers(aggregate, given["corruption_bound"], num_agents)
     episodes, determinant = -(-horizon // window), schedule == "determinant"
     noise = sent_noise(privacy, episodes - 1, counter, counter_error, buffers) if privacy else None
-    scale = 0.0
-    if node_scale is not None:
-        scale = node_scale
-    elif noise:
-        scale = noise.scale(window, epsilon, delta, calibration)
+    scale = noise.scale(window, epsilon, delta, calibration, node_scale) if noise else 0.0
     if scale > MAX_NODE_SCALE or chosen.shift > MAX_NODE_SCALE**2:
         wrong = f"epsilon = {epsilon!r}" if node_scale is None else f"node_scale = {node_scale!r}"
         raise ValueError(f"{wrong} needs numbers whose squares float32 cannot hold: raise epsilon or lower node_scale")

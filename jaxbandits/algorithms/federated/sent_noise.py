@@ -61,8 +61,10 @@ class SentNoise(NamedTuple):
     counter: str
     form: Any
 
-    def scale(self, window: int, epsilon: Scalar, delta: Scalar, calibration: Any) -> float:
-        """s, from what may be spent."""
+    def scale(self, window: int, epsilon: Scalar, delta: Scalar, calibration: Any, given: Scalar | None) -> Scalar:
+        """s as it is given, or from what may be spent."""
+        if given is not None:
+            return given
         if self.form is None:
             return tree_scale(window, self.releases, epsilon, delta, calibration=calibration, form=self.kind)
         return self.form.column_norm * node_scale(window, epsilon, delta, calibration) if self.releases else 0.0
