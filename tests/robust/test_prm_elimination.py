@@ -43,7 +43,7 @@ def test_contamination_caps_the_clip_and_sets_the_threshold():
     np.testing.assert_allclose(table.clip, [3.0, 3 * 0.16**-0.5])
     assert table.radius[1] == pytest.approx(3 * (0.5 / 32 + 0.75 * math.sqrt(4 / 2048) + 0.5 * 0.4))
     assert prm_formulas.threshold(prm) == pytest.approx(4 / 0.16)
-    assert prm_formulas.threshold(prm._replace(explicit=True)) == 0
+    assert prm_formulas.threshold(prm._replace(radius="explicit")) == 0
 
 
 def test_third_moments():
@@ -79,7 +79,7 @@ def test_central_formulas_by_hand():
     np.testing.assert_allclose(table.radius, 0.5 * math.sqrt(1 / 8) + 0.75 * math.sqrt(1 / 8))
     np.testing.assert_allclose(table.noise_scale, 2 * (2 * r + math.sqrt(8)) / 32)
     np.testing.assert_allclose(table.count_scale, 2 / 32)
-    assert prm_formulas.tables(prm._replace(shifted=False), [64]).clip == pytest.approx(math.sqrt(8))
+    assert prm_formulas.tables(prm._replace(clip_mode="literal"), [64]).clip == pytest.approx(math.sqrt(8))
     assert prm_formulas.threshold(prm) == pytest.approx(8 * (math.log(10) + 4))
     assert prm_formulas.threshold(prm._replace(corruption_bound=0.01)) == pytest.approx(400.0)
     assert prm_formulas.histogram(prm) == (7, -10.0, r)

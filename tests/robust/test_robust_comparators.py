@@ -337,7 +337,7 @@ def test_parameters_share_a_program_and_horizons_share_shapes():
     assert cr_ucb(num_arms=3, horizon=100).program is cr_ucb(num_arms=3, horizon=128, corruption_bound=0.3).program
     assert huber_ucb(num_arms=3, horizon=100).program is huber_ucb(num_arms=3, horizon=90, clip=3.0).program
     one, two = (robust_ucb(num_arms=3, horizon=100, estimator=e) for e in ("median_of_means", "catoni"))
-    assert one.program is not two.program and one.version != two.version
+    assert one.program is not two.program
     assert robust_ucb(num_arms=3, horizon=100, moment_order=3.0, moment_bound=8.0).params.moment_bound == pytest.approx(
         4.0
     )

@@ -4,23 +4,58 @@ Axes: [L] plays of an episode, [N] agents, [A] arms, [d] features.
 """
 
 import math
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypedDict
 
 import jax.numpy as jnp
+from annotated_doc import Doc
+from annotated_types import Ge
 
 from jaxbandits.algorithms.contextual.linucb import TIE
+from jaxbandits.declared import HOST, LATER, STATIC, Default, Horizon, Inside, NonNegative, Positive, Share
 from jaxbandits.numerics import argmax, features, fixed_sum, lanes_last, materialize, played, safe_norm
 from jaxbandits.numerics.packed import quadratic_form
 from jaxbandits.protocol import Moments
 from jaxbandits.theory.federated import terms
 from jaxbandits.typing import Array, Bool, Float, Int, Scalar
-from jaxbandits.validation import integer, number
+from jaxbandits.validation import integer
 
 ConstantsKind: TypeAlias = Literal["geometric_median", "dp", "median_of_means"]
-Width: TypeAlias = Literal["schedule", "abbasi_yadkori"]
-Accounting: TypeAlias = Literal["repaired", "claimed"]
+AgentsHorizon = Annotated[Horizon, Doc("Plays T of every agent. Filled in from the run.")]
+Width = Annotated[Literal["schedule", "abbasi_yadkori"], HOST]
+Window = Annotated[
+    int | None,
+    Ge(1),
+    STATIC,
+    LATER,
+    Doc("Plays L of an episode, at most `horizon`. The default: max(1, round(0.25 sqrt(horizon)))."),
+]
 
 FLOOR = 0.1  # eigenvalues of Lambda_k are raised to this share of lambda_k
+
+
+class Schedule(TypedDict, total=False):
+    """What the ridge lambda_k and the radius beta_k follow from.
+
+    Parameters
+    ----------
+    feature_spread
+        The paper's sigma.
+    noise_scale
+        The rewards' noise, the paper's R.
+    failure_prob
+        Failure probability of the confidence sets.
+    ridge_scale
+        Multiplies lambda_k.
+    radius_scale
+        Multiplies beta_k.
+    """
+
+    corruption_bound: Annotated[Share, LATER, Default(0.0)]
+    feature_spread: Annotated[NonNegative, Default(1.0)]
+    noise_scale: Annotated[NonNegative, Default(0.5)]
+    failure_prob: Annotated[Inside, Default(0.05)]
+    ridge_scale: Annotated[Positive, Default(0.1)]
+    radius_scale: Annotated[NonNegative, Default(0.03)]
 
 
 class Constants(NamedTuple):
@@ -46,14 +81,14 @@ class Constants(NamedTuple):
     rate: Any
 
 
-def constants(
-    kind: ConstantsKind, *, dim: int, window: int, ridge_scale: Scalar, radius_scale: Scalar, **setting: Any
+def printed_constants(
+    kind: ConstantsKind, *, dim: int, window: int, ridge_scale: Any, radius_scale: Any, **setting: Any
 ) -> Constants:
     """Host-side constants of `theory.byzantine_ridge` and `byzantine_radius`, and their scales."""
     printed = terms(kind, dim=dim, window=window, **setting)
     return Constants(
-        ridge_scale=number("ridge_scale", ridge_scale, 0.0, open_low=True),
-        radius_scale=number("radius_scale", radius_scale, 0.0),
+        ridge_scale=ridge_scale,
+        radius_scale=radius_scale,
         window=float(window),
         shift=printed.shift,
         growth=printed.growth,
@@ -68,45 +103,13 @@ def constants(
     )
 
 
-def abbasi_yadkori(
-    pooled: int,
-    *,
-    dim: int,
-    window: int,
-    noise_scale: Scalar,
-    failure_prob: Scalar,
-    ridge_scale: Scalar,
-    radius_scale: Scalar,
-) -> Constants:
-    """The width of Abbasi-Yadkori et al. 2011 for the mean over `pooled` agents, after t = L (k - 1) plays.
-
-    Lambda = W / n + (l / n) I, beta = (R sqrt(2 log(1 / delta) + d log(1 + n t / (d l))) + sqrt(l) sqrt(d)) /
-    sqrt(n). The ridge l is `ridge_scale` itself, and ||theta|| is replaced by its bound sqrt(d) in the model.
-    `radius_scale` multiplies beta. See `docs/formulas/byzantine.md#linucb-comparators`.
-    """
-    ridge_scale = number("ridge_scale", ridge_scale, 0.0, open_low=True)
-    radius_scale = number("radius_scale", radius_scale, 0.0)
-    noise = number("noise_scale", noise_scale, 0.0)
-    failure = number("failure_prob", failure_prob, 0.0, 1.0, open_low=True, open_high=True)
-    return Constants(
-        ridge_scale=ridge_scale,
-        radius_scale=radius_scale,
-        window=0.0,
-        shift=1 / pooled,
-        growth=0.0,
-        lead=0.0,
-        numerator=0.0,
-        excess=0.0,
-        tail=math.sqrt(ridge_scale * dim / pooled),
-        slope=noise / math.sqrt(pooled),
-        offset=2 * math.log(1 / failure),
-        dim=float(dim),
-        rate=pooled * window / (dim * ridge_scale),
-    )
-
-
 def noise_ridge(
-    accounting: Accounting, num_agents: int, dim: int, node_scale: float, nodes: float, failure_prob: float
+    accounting: Literal["repaired", "claimed"],
+    num_agents: int,
+    dim: int,
+    node_scale: Scalar,
+    nodes: float,
+    failure_prob: Scalar,
 ) -> float:
     """A ridge that the noise of a mean over all agents does not exceed, but with probability 2 `failure_prob`.
 
@@ -114,7 +117,7 @@ def noise_ridge(
     `docs/formulas/byzantine.md#noise-of-a-mean`.
     """
     level = node_scale * math.sqrt(nodes) * (2 * math.sqrt(dim) + 2 * math.sqrt(math.log(1 / failure_prob)))
-    return level / (math.sqrt(num_agents) if accounting == "repaired" else num_agents)
+    return float(level / (math.sqrt(num_agents) if accounting == "repaired" else num_agents))
 
 
 def believed_attackers(corruption_bound: Scalar, num_agents: int) -> int:
@@ -122,19 +125,11 @@ def believed_attackers(corruption_bound: Scalar, num_agents: int) -> int:
     return min(math.floor(corruption_bound * num_agents + 0.5 + 1e-9), num_agents // 2)
 
 
-def sizes(num_agents: int, num_arms: int, dim: int, horizon: int, window: int | None) -> tuple[int, int, int, int, int]:
-    """The shape arguments, checked. window None: max(1, round(0.25 sqrt(horizon)))."""
-    horizon = integer("horizon", horizon, 1)
+def window_of(horizon: int, window: int | None) -> int:
+    """Plays of an episode, checked. None: max(1, round(0.25 sqrt(horizon)))."""
     if window is None:
         window = max(1, round(0.25 * math.sqrt(horizon)))
-    window = integer("window", window, 1, horizon, remedy="an episode lies within the horizon")
-    return (
-        integer("num_agents", num_agents, 1),
-        integer("num_arms", num_arms, 2),
-        integer("dim", dim, 1),
-        horizon,
-        window,
-    )
+    return integer("window", window, 1, horizon, remedy="an episode lies within the horizon")
 
 
 def bytes_of(dim: int, episodes: Any, dtype: Any) -> Float[Array, ""]:

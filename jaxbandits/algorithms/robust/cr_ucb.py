@@ -9,13 +9,14 @@ from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxbandits.algorithms.robust.stored_rewards import check_horizon, places, taken
+from jaxbandits.algorithms.robust.stored_rewards import CorruptionBound, StoredHorizon, inserted, places, taken
+from jaxbandits.declared import Example, NonNegative, NumArms
 from jaxbandits.estimators.shorth_mean import shorth
 from jaxbandits.estimators.trimmed_mean import trimmed
 from jaxbandits.numerics import argmax
-from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
-from jaxbandits.typing import Array, Float, Int, Scalar
-from jaxbandits.validation import choice, factory, integer, number
+from jaxbandits.protocol import Algorithm, Program, Rewards, Span
+from jaxbandits.typing import Array, Float, Int
+from jaxbandits.validation import factory
 
 ESTIMATORS = {"trimmed": trimmed, "shorth": shorth}
 
@@ -60,11 +61,7 @@ def program(num_arms: int, estimator: str, places: int) -> Program:
 
     def update(params, state, draws, t, note, message, used):
         message = taken(message)  # at the server, since reports may be corrupted on the way
-        row = state.ordered[note]
-        # Insertion: smaller rewards stay where they are, the new one comes behind them, the larger ones move up by
-        # one.
-        below = jnp.concatenate([jnp.full(1, -jnp.inf, row.dtype), row[:-1]])
-        row = jnp.maximum(below, jnp.minimum(row, message))
+        row = inserted(state.ordered[note], message)
         pulls = state.pulls.at[note].add(1)
         estimate = estimate_of(row, pulls[note], jnp.asarray(params.share, row.dtype))
         return State(state.ordered.at[note].set(row), pulls, state.estimate.at[note].set(estimate)), ()
@@ -72,15 +69,15 @@ def program(num_arms: int, estimator: str, places: int) -> Program:
     return Program(init, act, encode, update)
 
 
-@factory
+@factory(plays_on="arms", example=Example({"noise_scale": 0.3, "corruption_bound": 0.1}))
 def cr_ucb(
     *,
-    num_arms: int,
-    horizon: int,
+    num_arms: NumArms,
+    horizon: StoredHorizon,
     estimator: Literal["trimmed", "shorth"] = "trimmed",
-    noise_scale: Scalar = 1.0,
-    corruption_bound: Scalar = 0.0,
-    corruption_width: Scalar = 1.0,
+    noise_scale: NonNegative = 1.0,
+    corruption_bound: CorruptionBound = 0.0,
+    corruption_width: NonNegative = 1.0,
 ) -> Algorithm:
     """UCB for contaminated rewards, with a trimmed or shorth mean of each arm's rewards.
 
@@ -90,34 +87,14 @@ def cr_ucb(
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms, at least 2 [static]. `sweep` fills it in from the environment.
-    horizon : int
-        Number of plays T, from 1 to 2^14 [static]: every reward is stored and read again at each play. `sweep`
-        fills it in.
-    estimator : {"trimmed", "shorth"}, default "trimmed"
-        How the mean is estimated from all N rewards of an arm [static]. ``"trimmed"`` drops the ceil(alpha N)
-        smallest and as many largest, and takes the median where nothing would be left (`estimators.trimmed_mean`).
-        ``"shorth"`` averages the shortest window of N - floor(2 alpha N) neighbouring values
-        (`estimators.shorth_mean`).
-    noise_scale : float, default 1.0
-        Sub-Gaussian scale sigma of uncontaminated rewards, in units of a reward, at least 0. It multiplies the
-        whole bonus.
-    corruption_bound : float, default 0.0
-        Largest share alpha of contaminated rewards that the learner believes in, in [0, 1/2).
-    corruption_width : float, default 1.0
-        Multiplies the part of the bonus that pays for contamination, at least 0. The default is this package's
-        choice.
-
-    Returns
-    -------
-    Algorithm
-        It claims no privacy.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
+    estimator
+        How the mean is estimated from all N rewards of an arm. ``"trimmed"`` drops the ceil(alpha N) smallest and as
+        many largest, and takes the median where nothing would be left (`estimators.trimmed_mean`). ``"shorth"``
+        averages the shortest window of N - floor(2 alpha N) neighbouring values (`estimators.shorth_mean`).
+    noise_scale
+        Sub-Gaussian scale sigma of uncontaminated rewards, in units of a reward. It multiplies the whole bonus.
+    corruption_width
+        Multiplies the part of the bonus that pays for contamination. The default is this package's choice.
 
     Notes
     -----
@@ -136,19 +113,11 @@ def cr_ucb(
     >>> jb.algorithms.cr_ucb(num_arms=3, horizon=100, corruption_bound=0.25).params.width
     2.0
     """
-    num_arms = integer("num_arms", num_arms, 2)
-    choice("estimator", estimator, tuple(ESTIMATORS))
-    horizon = check_horizon(horizon, "cr_ucb", "robust_ucb(estimator='truncated') or a private elimination")
-    alpha = number("corruption_bound", corruption_bound, 0.0, 0.5, open_high=True, remedy="1/2 is the breakdown point")
-    width = number("noise_scale", noise_scale, 0.0) / (1 - 2 * alpha)
-    bias = number("corruption_width", corruption_width, 0.0) * alpha * math.sqrt(math.log(horizon))
-    version = ("cr_ucb", 1, (num_arms, estimator, places(horizon)))
+    width = noise_scale / (1 - 2 * corruption_bound)
+    bias = corruption_width * corruption_bound * math.sqrt(math.log(horizon))
     return Algorithm(
-        program=program(num_arms, estimator, places(horizon)),
-        schedule=(Span(1, horizon),),
-        params=Params(alpha, width, bias),
-        guarantee=Guarantee(),
-        version=version,
-        config={},
+        program(num_arms, estimator, places(horizon, "cr_ucb")),
+        (Span(1, horizon),),
+        Params(corruption_bound, width, bias),
         rewards=Rewards(),
     )

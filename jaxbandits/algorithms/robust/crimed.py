@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.algorithms.robust.stored_rewards import check_horizon, places
+from jaxbandits.algorithms.robust.stored_rewards import CorruptionBound, StoredHorizon, inserted, places
+from jaxbandits.declared import Example, NumArms, Positive
 from jaxbandits.numerics import argmin
-from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
+from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.theory import contaminated_divergence
-from jaxbandits.typing import Array, Float, Int, Scalar
-from jaxbandits.validation import factory, integer, number
+from jaxbandits.typing import Array, Float, Int
+from jaxbandits.validation import factory
 
 # The largest gap that is told apart, in standard deviations, and entries of the table for a gap of 1.
 FARTHEST = 40
@@ -70,10 +71,7 @@ def program(num_arms: int, places: int) -> Program:
     def update(params, state, draws, t, note, message, used):
         # at the server, since reports may be corrupted on the way
         message = jnp.where(jnp.isnan(message), jnp.inf, message)
-        row = state.ordered[note]
-        # Insertion: smaller rewards stay where they are, the new one comes behind them, the larger ones move up by one.
-        below = jnp.concatenate([jnp.full(1, -jnp.inf, row.dtype), row[:-1]])
-        row = jnp.maximum(below, jnp.minimum(row, message))
+        row = inserted(state.ordered[note], message)
         pulls = state.pulls.at[note].add(1)
         median = state.median.at[note].set(row[(pulls[note] - 1) // 2])
         return State(state.ordered.at[note].set(row), pulls, median), ()
@@ -87,8 +85,17 @@ def table(corruption_bound: float) -> np.ndarray:
     return contaminated_divergence(np.linspace(0, FARTHEST, FARTHEST * FINENESS + 1), corruption_bound)
 
 
-@factory
-def crimed(*, num_arms: int, horizon: int, corruption_bound: Scalar = 0.05, noise_scale: Scalar = 1.0) -> Algorithm:
+@factory(
+    plays_on="arms",
+    example=Example(
+        {"noise_scale": 0.3},
+        world=("gaussian_arms", {"means": [0.0, 0.3, 0.6], "scale": 0.3}),
+        reward_adversary={"name": "huber", "corruption": 0.05, "value": "inf"},
+    ),
+)
+def crimed(
+    *, num_arms: NumArms, horizon: StoredHorizon, corruption_bound: CorruptionBound = 0.05, noise_scale: Positive = 1.0
+) -> Algorithm:
     """Play the normal arm whose contaminated rewards speak least against it.
 
     Every arm is played once, in index order. With N the arm's pulls, m the lower median of its rewards, m* the largest
@@ -97,25 +104,10 @@ def crimed(*, num_arms: int, horizon: int, corruption_bound: Scalar = 0.05, nois
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms, at least 2 [static]. `sweep` fills it in from the environment.
-    horizon : int
-        Number of plays, from 1 to 2^14 [static]: every reward is stored and read again at each play. `sweep` fills
-        it in.
-    corruption_bound : float, default 0.05
-        Largest share eps of contaminated rewards that the learner believes in, in [0, 1/2).
-    noise_scale : float, default 1.0
-        Standard deviation of uncontaminated rewards, in units of a reward, greater than 0. It is known.
-
-    Returns
-    -------
-    Algorithm
-        It claims no privacy.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
+    corruption_bound
+        Largest share eps of contaminated rewards that the learner believes in.
+    noise_scale
+        Standard deviation of uncontaminated rewards, in units of a reward. It is known.
 
     Warnings
     --------
@@ -142,15 +134,5 @@ def crimed(*, num_arms: int, horizon: int, corruption_bound: Scalar = 0.05, nois
     >>> algorithm.params.divergence[[0, 20, 100]].round(4)
     array([0.    , 0.    , 0.1404])
     """
-    num_arms = integer("num_arms", num_arms, 2)
-    horizon = check_horizon(horizon, "crimed", "robust_ucb(estimator='truncated') or a private elimination")
-    share = number("corruption_bound", corruption_bound, 0.0, 0.5, open_high=True, remedy="1/2 is the breakdown point")
-    return Algorithm(
-        program=program(num_arms, places(horizon)),
-        schedule=(Span(1, horizon),),
-        params=Params(table(share), number("noise_scale", noise_scale, 0.0, open_low=True)),
-        guarantee=Guarantee(),
-        version=("crimed", 1, (num_arms, places(horizon))),
-        config={},
-        rewards=Rewards(),
-    )
+    params = Params(table(corruption_bound), noise_scale)
+    return Algorithm(program(num_arms, places(horizon, "crimed")), (Span(1, horizon),), params, rewards=Rewards())

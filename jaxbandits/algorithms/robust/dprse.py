@@ -5,25 +5,31 @@ The formulas were recalled and not read again: `docs/formulas/private_robust_mab
 
 import math
 from functools import partial
+from typing import Annotated
 
 import numpy as np
+from annotated_types import Ge
 
 from jaxbandits.algorithms.stochastic import episodes, integer_sums
 from jaxbandits.algorithms.stochastic.dp_se import Params, events, rules, tables
+from jaxbandits.declared import Epsilon, Example, Horizon, Inside, NumArms, Positive, Remedy
 from jaxbandits.protocol import Algorithm, Rewards
 from jaxbandits.typing import Scalar
-from jaxbandits.validation import factory, integer, number
+from jaxbandits.validation import factory
 
 
-@factory
+@factory(
+    plays_on="arms",
+    example=Example({"epsilon": 1.0, "moment_bound": 0.02}, world=("arms", {"means": [0.48, 0.6]}), horizon=6000),
+)
 def dprse(
     *,
-    num_arms: int,
-    horizon: int,
-    epsilon: Scalar,
-    moment_order: Scalar = 2.0,
-    moment_bound: Scalar = 1.0,
-    failure_prob: Scalar | None = None,
+    num_arms: NumArms,
+    horizon: Horizon,
+    epsilon: Annotated[Epsilon, Remedy("")],
+    moment_order: Annotated[Scalar, Ge(2), Remedy("the variance must be finite")] = 2.0,
+    moment_bound: Positive = 1.0,
+    failure_prob: Inside | None = None,
 ) -> Algorithm:
     """Private successive elimination for heavy tails, by truncated means of fresh pulls.
 
@@ -36,30 +42,21 @@ def dprse(
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms, at least 2 [static]. `sweep` fills it in from the environment.
-    horizon : int
-        Number of plays, at least 1. `sweep` fills it in.
-    epsilon : float
-        Privacy budget of the whole run, in (0, inf]; ``float("inf")`` is no noise. R, clip and the margin use
-        min(epsilon, 1), the noise epsilon itself: above 1 the sampling error decides, not the noise.
-    moment_order : float, default 2.0
-        Order k of the moment that is bounded, at least 2.
-    moment_bound : float, default 1.0
-        Bound on E|X|^k, in units of a reward to the power k, greater than 0. With k above 2, u is moment_bound^(2/k).
-    failure_prob : float, optional
-        Failure probability of the confidence bounds, in (0, 1). Default: 1 / horizon.
+    epsilon
+        Privacy budget of the whole run; ``float("inf")`` is no noise. R, clip and the margin use min(epsilon, 1), the
+        noise epsilon itself: above 1 the sampling error decides, not the noise.
+    moment_order
+        Order k of the moment that is bounded.
+    moment_bound
+        Bound on E|X|^k, in units of a reward to the power k. With k above 2, u is moment_bound^(2/k).
+    failure_prob
+        Failure probability of the confidence bounds. The default: 1 / horizon.
 
     Returns
     -------
     Algorithm
         epsilon-private in the central model for rewards that differ in one play: each reward enters one release.
         Diagnostics at the horizon: ``active_arms`` and ``epochs``, the number of finished ones.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
 
     Notes
     -----
@@ -78,14 +75,8 @@ def dprse(
     >>> jb.algorithms.dprse(num_arms=5, horizon=100_000, epsilon=1.0).params.pulls[:2, 4]
     array([ 33429, 146489])
     """
-    num_arms, horizon = integer("num_arms", num_arms, 2), integer("horizon", horizon, 1)
-    epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False)
-    failure = 1 / horizon
-    if failure_prob is not None:
-        failure = number("failure_prob", failure_prob, 0.0, 1.0, open_low=True, open_high=True)
-    order = number("moment_order", moment_order, 2.0, remedy="the variance must be finite")
-    u = number("moment_bound", moment_bound, 0.0, open_low=True) ** (2 / order)
-    v = min(order, 2.0) - 1
+    failure = 1 / horizon if failure_prob is None else failure_prob
+    u, v = moment_bound ** (2 / moment_order), min(moment_order, 2.0) - 1
     power, budget = (1 + v) / v, min(epsilon, 1.0)
 
     def of(epoch, arms):
@@ -106,11 +97,9 @@ def dprse(
         mechanism_scale=1.0,
     )
     return Algorithm(
-        program=episodes.program(rules(num_arms, False)),
-        schedule=episodes.schedule(horizon, pulls.size),
-        params=params,
-        guarantee=episodes.claim(partial(events, None)),
-        version=("dprse", 1, (num_arms,)),
-        config={},
+        episodes.program(rules(num_arms, False)),
+        episodes.schedule(horizon, pulls.size),
+        params,
+        episodes.claim(partial(events, None)),
         rewards=Rewards(),
     )

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxbandits.algorithms.robust.stored_rewards import check_horizon, places, taken, tie
+from jaxbandits.algorithms.robust.stored_rewards import CorruptionBound, StoredHorizon, places, taken, tie
+from jaxbandits.declared import Example, NonNegative, NumArms, Positive
 from jaxbandits.estimators.huber_location import location
 from jaxbandits.numerics import argmax
-from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
-from jaxbandits.typing import Array, Float, Int, Scalar
-from jaxbandits.validation import factory, integer, number
+from jaxbandits.protocol import Algorithm, Program, Rewards, Span
+from jaxbandits.typing import Array, Float, Int
+from jaxbandits.validation import factory
 
 
 class Params(NamedTuple):
@@ -69,15 +70,21 @@ def program(num_arms: int, places: int) -> Program:
     return Program(init, act, encode, update)
 
 
-@factory
+@factory(
+    plays_on="arms",
+    example=Example(
+        {"noise_scale": 0.3, "min_pulls_scale": 0.5},
+        world=("gaussian_arms", {"means": [0.0, 0.3, 0.6], "scale": 0.3}),
+    ),
+)
 def huber_ucb(
     *,
-    num_arms: int,
-    horizon: int,
-    noise_scale: Scalar = 1.0,
-    corruption_bound: Scalar = 0.0,
-    clip: Scalar | None = None,
-    min_pulls_scale: Scalar = 8.0,
+    num_arms: NumArms,
+    horizon: StoredHorizon,
+    noise_scale: Positive = 1.0,
+    corruption_bound: CorruptionBound = 0.0,
+    clip: Positive | None = None,
+    min_pulls_scale: NonNegative = 8.0,
 ) -> Algorithm:
     """UCB for contaminated rewards, with Huber's estimate of location.
 
@@ -87,31 +94,13 @@ def huber_ucb(
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms, at least 2 [static]. `sweep` fills it in from the environment.
-    horizon : int
-        Number of plays, from 1 to 2^14 [static]: every reward is stored and read again at each play. `sweep` fills
-        it in.
-    noise_scale : float, default 1.0
-        Sub-Gaussian scale sigma of uncontaminated rewards, in units of a reward, greater than 0.
-    corruption_bound : float, default 0.0
-        Largest share alpha of contaminated rewards that the learner believes in, in [0, 1/2).
-    clip : float, optional
-        Distance b from the estimate at which Huber's influence is cut, in units of a reward, greater than 0.
-        Default: 2 noise_scale, this package's choice.
-    min_pulls_scale : float, default 8.0
-        The index is plus infinity while N < ceil(min_pulls_scale ln t), at least 0. The default is the
-        publication's, as recalled.
-
-    Returns
-    -------
-    Algorithm
-        It claims no privacy.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
+    noise_scale
+        Sub-Gaussian scale sigma of uncontaminated rewards, in units of a reward.
+    clip
+        Distance b from the estimate at which Huber's influence is cut, in units of a reward. The default: 2
+        noise_scale, this package's choice.
+    min_pulls_scale
+        The index is plus infinity while N < ceil(min_pulls_scale ln t). The default is the publication's, as recalled.
 
     Notes
     -----
@@ -130,21 +119,11 @@ def huber_ucb(
     >>> jb.algorithms.huber_ucb(num_arms=3, horizon=100, noise_scale=0.5, corruption_bound=0.1).params.clip
     1.0
     """
-    num_arms = integer("num_arms", num_arms, 2)
-    horizon = check_horizon(horizon, "huber_ucb", "robust_ucb(estimator='truncated') or a private elimination")
-    noise_scale = number("noise_scale", noise_scale, 0.0, open_low=True)
-    alpha = number("corruption_bound", corruption_bound, 0.0, 0.5, open_high=True, remedy="1/2 is the breakdown point")
-    clip = 2 * noise_scale if clip is None else number("clip", clip, 0.0, open_low=True)
-    params = Params(
-        noise_scale, clip, 2 * clip * alpha / (1 - 2 * alpha), number("min_pulls_scale", min_pulls_scale, 0.0)
-    )
-    version = ("huber_ucb", 1, (num_arms, places(horizon)))
+    b = 2 * noise_scale if clip is None else clip
+    bias = 2 * b * corruption_bound / (1 - 2 * corruption_bound)
     return Algorithm(
-        program=program(num_arms, places(horizon)),
-        schedule=(Span(1, horizon),),
-        params=params,
-        guarantee=Guarantee(),
-        version=version,
-        config={},
+        program(num_arms, places(horizon, "huber_ucb")),
+        (Span(1, horizon),),
+        Params(noise_scale, clip=b, bias=bias, min_pulls_scale=min_pulls_scale),
         rewards=Rewards(),
     )

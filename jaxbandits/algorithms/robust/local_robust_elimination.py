@@ -9,20 +9,22 @@ Draws: `alg/encode/bit`, one uniform a play.
 import math
 import warnings
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import Ge, Le
 
 from jaxbandits.algorithms.stochastic import episodes, integer_sums
 from jaxbandits.algorithms.stochastic.elimination import after_block
+from jaxbandits.declared import HOST, Epsilon, Example, Horizon, Inside, NonNegative, NumArms, Positive, Share
 from jaxbandits.estimators.local_mean import within
 from jaxbandits.mechanisms.composition import guarantee, response_event, view_message
 from jaxbandits.mechanisms.randomized_response import randomized_response, response_bound
 from jaxbandits.numerics import count, materialize
 from jaxbandits.protocol import UNDECIDED, Algorithm, Rewards
 from jaxbandits.typing import Array, Bool, Float, Int, Numeric, Scalar
-from jaxbandits.validation import choice, factory, integer, number
+from jaxbandits.validation import factory
 
 # Of every table: the last batch is longer than any horizon, so that all horizons share a program.
 BATCHES = 31
@@ -105,7 +107,14 @@ def _events(params):
 
 
 def clip_level(
-    pulls: Numeric, c: float, order: float, unit: float, before: float, after: float, log: float, clip_scale: float
+    pulls: Numeric,
+    c: Scalar,
+    order: Scalar,
+    unit: Scalar,
+    before: Scalar,
+    after: Scalar,
+    log: Scalar,
+    clip_scale: Scalar,
 ) -> np.ndarray:
     """M of a block of so many pulls, log = ln(1 / failure_prob)."""
     pulls = np.asarray(pulls, np.float64)
@@ -120,8 +129,8 @@ def clip_level(
 
 
 def explicit_radius(
-    pulls: Numeric, clip: np.ndarray, c: float, order: float, unit: float, before: float, after: float,
-    failure_prob: float, truncation: str,
+    pulls: Numeric, clip: np.ndarray, c: Scalar, order: Scalar, unit: Scalar, before: Scalar, after: Scalar,
+    failure_prob: Scalar, truncation: str,
 ) -> np.ndarray:  # fmt: skip
     """Which the estimate's error exceeds with probability at most `failure_prob`."""
     noise = c * clip * np.sqrt(2 * math.log(2 / failure_prob) / np.asarray(pulls, np.float64))
@@ -136,22 +145,29 @@ def explicit_radius(
     return noise + (1 - after) * client + after * (c * clip + unit)
 
 
-@factory
+@factory(
+    plays_on="arms",
+    example=Example(
+        {"epsilon": 2.0, "moment_order": math.inf, "corruption_after": 0.02},
+        message_adversary={"name": "huber", "corruption": 0.02, "kind": "target", "value": "inf"},
+        horizon=600,
+    ),
+)
 def local_robust_elimination(
     *,
-    num_arms: int,
-    horizon: int,
-    epsilon: Scalar,
-    moment_order: Scalar = 2.0,
-    moment_bound: Scalar = 1.0,
-    corruption_before: Scalar = 0.0,
-    corruption_after: Scalar = 0.0,
-    failure_prob: Scalar | None = None,
-    radius: Literal["order", "explicit"] = "order",
+    num_arms: NumArms,
+    horizon: Annotated[Horizon, Le(episodes.FOREVER - 1)],
+    epsilon: Epsilon,
+    moment_order: Annotated[Scalar, Ge(2), Le(math.inf)] = 2.0,
+    moment_bound: Positive = 1.0,
+    corruption_before: Share = 0.0,
+    corruption_after: Share = 0.0,
+    failure_prob: Inside | None = None,
+    radius: Annotated[Literal["order", "explicit"], HOST] = "order",
     truncation: Literal["zero", "clip"] = "zero",
-    clip_scale: Scalar = 1.0,
-    privacy_scale: Scalar = 0.75,
-    corruption_scale: Scalar = 0.5,
+    clip_scale: Positive = 1.0,
+    privacy_scale: NonNegative = 0.75,
+    corruption_scale: NonNegative = 0.5,
 ) -> Algorithm:
     """Eliminate arms by locally private bits, some rewards or reports of which may be corrupted.
 
@@ -162,49 +178,40 @@ def local_robust_elimination(
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2 [static]. `sweep` fills it in from the environment.
-    horizon : int
-        Number of plays T, from 1 to 2^31 - 2. `sweep` fills it in.
-    epsilon : float
+    epsilon
         Privacy budget of one play, in [0.0001, 15] or ``float("inf")``: reports are then not flipped, but still bits.
-    moment_order : float, default 2.0
-        Order k of the moment that is known of an arm's rewards, E|X|^k <= u; at least 2. At ``float("inf")`` rewards
-        lie in [-u, u].
-    moment_bound : float, default 1.0
-        The bound u, in units of a reward to the power k (k = inf: of a reward), greater than 0. s = u^(1/k), or u, is
-        the unit that rewards are measured in.
-    corruption_before : float, default 0.0
-        Largest share of rewards corrupted before the client's noise that the learner believes in, in [0, 1/2).
-    corruption_after : float, default 0.0
-        Largest share of reports corrupted on their way to the server that the learner believes in, in [0, 1/2). From
-        c corruption_after = 1 on the radius is at least s/2 for ever, which is warned of.
-    failure_prob : float, optional
-        Failure probability delta of one confidence bound, in (0, 1). Default: 1 / horizon, and 1/2 at horizon 1.
-    radius : {"order", "explicit"}, default "order"
+    moment_order
+        Order k of the moment that is known of an arm's rewards, E|X|^k <= u. At ``float("inf")`` rewards lie in [-u,
+        u].
+    moment_bound
+        The bound u, in units of a reward to the power k (k = inf: of a reward). s = u^(1/k), or u, is the unit that
+        rewards are measured in.
+    corruption_before
+        Largest share of rewards corrupted before the client's noise that the learner believes in.
+    corruption_after
+        Largest share of reports corrupted on their way to the server that the learner believes in. From c
+        corruption_after = 1 on the radius is at least s/2 for ever, which is warned of.
+    failure_prob
+        Failure probability delta of one confidence bound. The default: 1 / horizon, and 1/2 at horizon 1.
+    radius
         The confidence radius beta. "order": s (privacy_scale (c sqrt(L / n))^(1 - 1/k) + corruption_scale
         (corruption_before^(1 - 1/k) + (c corruption_after)^(1 - 1/k))), L = ln(1 / delta). "explicit": with all
         constants, from a proof of this package; wider.
-    truncation : {"zero", "clip"}, default "zero"
-        What a client does with a reward of size above M [static]: it counts as 0, or as M with its sign.
-    clip_scale : float, default 1.0
-        Multiplies M, greater than 0; without effect at ``moment_order=float("inf")``, where M = s.
-    privacy_scale : float, default 0.75
-        Multiplies the privacy part of the order radius, at least 0. The default was tried out: with 0.5, 5% of
-        Bernoulli runs at epsilon = 0.5 lost the best arm, with 0.75 none.
-    corruption_scale : float, default 0.5
-        Multiplies the corruption part of the order radius, at least 0. The default is this package's.
+    truncation
+        What a client does with a reward of size above M: it counts as 0, or as M with its sign.
+    clip_scale
+        Multiplies M; without effect at ``moment_order=float("inf")``, where M = s.
+    privacy_scale
+        Multiplies the privacy part of the order radius. The default was tried out: with 0.5, 5% of Bernoulli runs at
+        epsilon = 0.5 lost the best arm, with 0.75 none.
+    corruption_scale
+        Multiplies the corruption part of the order radius. The default is this package's.
 
     Returns
     -------
     Algorithm
         epsilon-private in the local model; the unit of privacy is the reward of one play. Diagnostics at the horizon:
         ``active_arms``, and ``batches`` finished.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
 
     Warns
     -----
@@ -231,25 +238,13 @@ def local_robust_elimination(
     >>> round(algorithm.guarantee.spend(algorithm.params)[0], 6), round(float(algorithm.params.clip[11]), 4)
     (1.0, 2.9524)
     """
-    num_arms, horizon = integer("num_arms", num_arms, 2), integer("horizon", horizon, 1, episodes.FOREVER - 1)
-    epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False, remedy="use float('inf') for no noise")
     if math.isfinite(epsilon) and not 1e-4 <= epsilon <= 15:
         raise ValueError(
             f"epsilon = {epsilon!r} must be in [0.0001, 15], or inf: the uniforms of randomized response have 23 "
             "bits, and rarer flips would never come"
         )
-    order = number("moment_order", moment_order, 2.0, finite=False)
-    bound = number("moment_bound", moment_bound, 0.0, open_low=True)
-    before = number("corruption_before", corruption_before, 0.0, 0.5, open_high=True)
-    after = number("corruption_after", corruption_after, 0.0, 0.5, open_high=True)
-    if failure_prob is None:
-        failure_prob = 1 / max(horizon, 2)
-    failure = number("failure_prob", failure_prob, 0.0, 1.0, open_low=True, open_high=True)
-    choice("radius", radius, ("order", "explicit"))
-    choice("truncation", truncation, ("zero", "clip"))
-    clip_scale = number("clip_scale", clip_scale, 0.0, open_low=True)
-    privacy_scale = number("privacy_scale", privacy_scale, 0.0)
-    corruption_scale = number("corruption_scale", corruption_scale, 0.0)
+    order, before, after = moment_order, corruption_before, corruption_after
+    failure = 1 / max(horizon, 2) if failure_prob is None else failure_prob
     c, log = response_bound(epsilon), math.log(1 / failure)
     if c * after >= 1:
         warnings.warn(
@@ -257,7 +252,7 @@ def local_robust_elimination(
             "outweighs what honest ones say, and no arm may ever be dropped; give a larger epsilon or a smaller share",
             stacklevel=3,
         )
-    unit = bound if math.isinf(order) else bound ** (1 / order)
+    unit = moment_bound if math.isinf(order) else moment_bound ** (1 / order)
     power = 1 - 1 / order
     sizes = np.minimum(2.0 ** np.arange(1, BATCHES + 1), episodes.FOREVER)
     clip = clip_level(sizes, c, order, unit, before, after, log, clip_scale)
@@ -277,11 +272,9 @@ def local_robust_elimination(
         mechanism_scale=1.0,
     )
     return Algorithm(
-        program=episodes.program(rules(num_arms, truncation)),
-        schedule=episodes.schedule(horizon, num_arms * horizon.bit_length()),
-        params=params,
-        guarantee=guarantee("local", "reward", _events, view_message),
-        version=("local_robust_elimination", 1, (num_arms, truncation)),
-        config={},
-        rewards=Rewards(-bound, bound, truncation) if math.isinf(order) else Rewards(),
+        episodes.program(rules(num_arms, truncation)),
+        episodes.schedule(horizon, num_arms * horizon.bit_length()),
+        params,
+        guarantee("local", "reward", _events, view_message),
+        rewards=Rewards(-float(moment_bound), float(moment_bound), truncation) if math.isinf(order) else Rewards(),
     )

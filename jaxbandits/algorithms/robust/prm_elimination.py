@@ -10,22 +10,24 @@ Draws: `act/arm` (forced exploration, at the play it is drawn for), `act/greedy`
 """
 
 import math
-from collections.abc import Sequence
 from functools import cache, partial
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, Unpack
 
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import Le
 
 from jaxbandits.algorithms.robust import prm_block, prm_formulas
 from jaxbandits.algorithms.robust.prm_block import Bins, Block, Constants
+from jaxbandits.algorithms.robust.prm_formulas import PrmArguments
 from jaxbandits.algorithms.stochastic import integer_sums
+from jaxbandits.declared import LATER, STATIC, Axes, Example, Horizon, NonNegative, NumArms, Probability
 from jaxbandits.mechanisms.composition import guarantee, view_released
 from jaxbandits.numerics import argmax, count, materialize
 from jaxbandits.protocol import UNDECIDED, Algorithm, Hints, Program, Report, Rewards, Span
 from jaxbandits.random import MAX_TRIALS
-from jaxbandits.typing import Array, Bool, Float, Int, Scalar
-from jaxbandits.validation import array, choice, factory, integer, number
+from jaxbandits.typing import Array, Bool, Float, Int
+from jaxbandits.validation import array, factory
 
 UNSEEN = 1e30  # the estimate of an arm before its first one: greedy exploration takes such arms first, in index order
 
@@ -164,31 +166,25 @@ def _slots(horizon: int) -> int:
     return min(256, max(8, 2 ** round(math.log2(max(horizon, 1) / 1024))))
 
 
-@factory
+@factory(
+    plays_on="arms",
+    example=Example(
+        {"moment": "central", "epsilon": 1.0, "mean_bound": 3.5, "moment_bound": 0.25, "histogram_scale": 4.0},
+        horizon=400,
+    ),
+)
 def prm_elimination(
     *,
-    num_arms: int,
-    horizon: int,
-    epsilon: Scalar,
-    moment: Literal["raw", "central"] = "raw",
-    moment_order: Scalar = 2.0,
-    moment_bound: Scalar = 1.0,
-    mean_bound: Scalar | None = None,
-    corruption_bound: Scalar = 0.0,
-    failure_prob: Scalar | None = None,
-    radius: Literal["order", "explicit"] = "order",
-    clip_scale: Scalar = 1.0,
-    sampling_scale: Scalar = 0.5,
-    privacy_scale: Scalar = 0.75,
-    corruption_scale: Scalar = 0.5,
-    threshold_scale: Scalar = 1.0,
-    histogram_scale: Scalar = 8.0,
-    guard_bins: int = 0,
-    clip_mode: Literal["shifted", "literal"] = "shifted",
+    num_arms: NumArms,
+    horizon: Annotated[Horizon, Le(2**31 - 1), STATIC],
+    sampling_scale: NonNegative = 0.5,
+    privacy_scale: NonNegative = 0.75,
+    corruption_scale: NonNegative = 0.5,
     exploration: Literal["batch", "round", "greedy"] = "batch",
-    greedy_prob: Scalar = 0.0,
+    greedy_prob: Probability = 0.0,
     shortcut: bool = False,
-    forced_arms: Sequence[int] | np.ndarray[Any, Any] | None = None,
+    forced_arms: Annotated[Any, Axes(1), STATIC, LATER] = None,
+    **given: Unpack[PrmArguments],
 ) -> Algorithm:
     """Private and robust elimination: batches of doubling length, one private robust mean of each arm's block.
 
@@ -198,77 +194,32 @@ def prm_elimination(
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2 [static]. `sweep` fills it in from the environment.
-    horizon : int
-        Number of plays T, from 1 to 2^31 - 1. `sweep` fills it in.
-    epsilon : float
-        Privacy budget of the whole run, in (0, inf]. At ``float("inf")`` there is no noise, and everything else is
-        as for epsilon 1. The noise uses epsilon itself; clip, order radius and threshold use min(epsilon, 1), up to
-        which the paper's theorems hold.
-    moment : {"raw", "central"}, default "raw"
-        What is known of an arm's rewards X [static]. ``"raw"``: E|X|^k <= u, and means are truncated around 0.
-        ``"central"``: E|X - mean|^k <= u and `|mean|` <= D; one half of the data finds a bin near the mean, the other
-        half is truncated around it.
-    moment_order : float, default 2.0
-        Order k of the moment, at least 2. The default asks for a finite variance only.
-    moment_bound : float, default 1.0
-        Bound u on the moment, in units of a reward to the power k, greater than 0. The default is the paper's; s =
-        u^(1/k) is the unit that rewards are measured in.
-    mean_bound : float, optional
-        Bound D on the size of every mean, in units of a reward. ``moment="central"`` needs it, in [2 r, 2^15 r],
-        where r is the width of a bin: r = s iota^(1/k) with iota = 10 without contamination and otherwise (1 -
-        alpha) / (0.249 - alpha). No default; raw moments take no notice of it.
-    corruption_bound : float, default 0.0
-        Largest share alpha of contaminated rewards that the learner believes in: in [0, 1/2), with central moments in
-        [0, 0.133).
-    failure_prob : float, optional
-        Failure probability delta of one confidence bound, in (0, 1). Default: 1 / horizon, and 1/2 at horizon 1. It is
-        one with ``radius="explicit"``; at the default scales of ``"order"`` the first block's mean left its set in up
-        to 565 of 1,000 runs at 0.05 (`docs/reproductions/across.md`, coverage).
-    radius : {"order", "explicit"}, default "order"
-        The confidence radius beta. ``"order"``: the paper's three orders times `sampling_scale`, `privacy_scale`
-        and `corruption_scale`. ``"explicit"``: all constants from a proof of this package, wider; it needs no part
-        of T0 for contamination, and ``clip_mode="shifted"``.
-    clip_scale : float, default 1.0
-        Multiplies the level at which rewards are truncated (with central moments its part a), greater than 0. The
-        default is the paper's order.
-    sampling_scale : float, default 0.5
-        Multiplies the order radius' sampling part s sqrt(L / n), L = ln(1 / delta), at least 0. The default was
-        tried out: at 0.25 8% of runs lost the best arm, at 0.5 none, at 1 none with 3.4 times the regret.
-    privacy_scale : float, default 0.75
-        Multiplies the order radius' privacy part s (L / (n min(epsilon, 1)))^(1 - 1/k), at least 0. The default was
-        tried out: at epsilon = 0.1, 3 to 7% of runs lost the best arm with 0.5, 1% with 0.75.
-    corruption_scale : float, default 0.5
-        Multiplies the order radius' contamination part s alpha^(1 - 1/k), at least 0. The default follows
-        `sampling_scale`.
-    threshold_scale : float, default 1.0
-        Multiplies the contamination part L / alpha of the threshold T0, at least 0. The default is the paper's
-        order. It has no effect without contamination or with the explicit radius.
-    histogram_scale : float, default 8.0
-        Multiplies the histogram part ln(D / delta) / min(epsilon, 1) of T0, at least 0; central moments only. The
-        default was tried out: 2 to 6% of runs lost the best arm with 4, 0.2% with 8; with 16 T0 dominates the
-        regret.
-    guard_bins : int, default 0
-        Bins added on each side of [-D, D], from 0 to 1000; central moments only. The default is the printed grid,
-        on which no bin sees mass above D: use 1, or a `mean_bound` that is r larger than the largest mean.
-    clip_mode : {"shifted", "literal"}, default "shifted"
-        Truncation around the bin's edge; central moments only. ``"shifted"``: at 2 r + a, since the edge may be off
-        by 2 r. ``"literal"``: at a, as printed, for which the bias bound fails where a is small.
-    exploration : {"batch", "round", "greedy"}, default "batch"
-        What a batch of fewer than T0 pulls does [static]. ``"batch"``, as in Algorithm 1: all pulls of one arm
-        drawn uniformly. ``"round"``: an arm drawn uniformly at every pull. ``"greedy"``: all pulls of one arm, with
-        probability `greedy_prob` a uniform one, otherwise unseen arms in index order and then the arm of largest
-        latest mean; only this choice uses the means of such batches.
-    greedy_prob : float, default 0.0
-        Probability of a uniform arm in ``exploration="greedy"``, in [0, 1]. Greater than 0 only there.
-    shortcut : bool, default False
-        Draw how often each value was paid instead of every reward, by binomials [static]: the law is the same, the
-        draws are others. For arms of few values (`bernoulli_arms`) and contamination by few values; other
-        environments and adversaries are an error, and so is ``exploration="round"``.
-    forced_arms : sequence of int, optional
-        For tests [static: whether it is given]: exploring batch i, counted from 0, plays forced_arms[i mod n], n
-        its length. Entries from 0 to num_arms - 1. Default: arms are drawn.
+    sampling_scale
+        Multiplies the order radius' sampling part s sqrt(L / n), L = ln(1 / delta). The default was tried out: at 0.25
+        8% of runs lost the best arm, at 0.5 none, at 1 none with 3.4 times the regret.
+    privacy_scale
+        Multiplies the order radius' privacy part s (L / (n min(epsilon, 1)))^(1 - 1/k). The default was tried out: at
+        epsilon = 0.1, 3 to 7% of runs lost the best arm with 0.5, 1% with 0.75.
+    corruption_scale
+        Multiplies the order radius' contamination part s alpha^(1 - 1/k). The default follows `sampling_scale`.
+    exploration
+        What a batch of fewer than T0 pulls does. ``"batch"``, as in Algorithm 1: all pulls of one arm drawn uniformly.
+        ``"round"``: an arm drawn uniformly at every pull. ``"greedy"``: all pulls of one arm, with probability
+        `greedy_prob` a uniform one, otherwise unseen arms in index order and then the arm of largest latest mean; only
+        this choice uses the means of such batches.
+    greedy_prob
+        Probability of a uniform arm in ``exploration="greedy"``. Greater than 0 only there.
+    shortcut
+        Draw how often each value was paid instead of every reward, by binomials: the law is the same, the draws are
+        others. For arms of few values (`bernoulli_arms`) and contamination by few values; other environments and
+        adversaries are an error, and so is ``exploration="round"``.
+    failure_prob
+        Failure probability delta of one confidence bound. The default: 1 / horizon, and 1/2 at horizon 1. It is one
+        with ``radius="explicit"``; at the default scales of ``"order"`` the first block's mean left its set in up to
+        565 of 1,000 runs at 0.05 (`docs/reproductions/across.md`, coverage).
+    forced_arms : sequence of int
+        For tests: exploring batch i, counted from 0, plays forced_arms[i mod n], n its length. Entries from 0 to
+        num_arms - 1. Whether it is given is static. The default: arms are drawn.
 
     Returns
     -------
@@ -300,34 +251,10 @@ def prm_elimination(
     Examples
     --------
     >>> import jaxbandits as jb
-    >>> jb.algorithms.prm_elimination(num_arms=3, horizon=1000, epsilon=0.5).version[0]
-    'prm_elimination'
+    >>> jb.algorithms.prm_elimination(num_arms=3, horizon=1000, epsilon=0.5).params.radius[:4].round(3)
+    array([2.9  , 2.051, 1.45 , 1.025])
     """
-    num_arms = integer("num_arms", num_arms, 2)
-    horizon = integer("horizon", horizon, 1, 2**31 - 1)
-    prm = prm_formulas.check(
-        moment=moment,
-        epsilon=epsilon,
-        horizon=horizon,
-        moment_order=moment_order,
-        moment_bound=moment_bound,
-        mean_bound=mean_bound,
-        corruption_bound=corruption_bound,
-        failure_prob=failure_prob,
-        radius=radius,
-        clip_scale=clip_scale,
-        sampling_scale=sampling_scale,
-        privacy_scale=privacy_scale,
-        corruption_scale=corruption_scale,
-        threshold_scale=threshold_scale,
-        histogram_scale=histogram_scale,
-        guard_bins=guard_bins,
-        clip_mode=clip_mode,
-    )
-    choice("exploration", exploration, ("batch", "round", "greedy"))
-    greedy_prob = number("greedy_prob", greedy_prob, 0.0, 1.0)
-    if not isinstance(shortcut, bool):
-        raise ValueError(f"shortcut = {shortcut!r} must be True or False")
+    prm = prm_formulas.check(horizon, sampling_scale, privacy_scale, corruption_scale, **given)
     if greedy_prob > 0 and exploration != "greedy":
         raise ValueError(f"greedy_prob = {greedy_prob!r} needs exploration='greedy', not {exploration!r}")
     arms = np.zeros(1) if forced_arms is None else array("forced_arms", forced_arms, 1, 0, num_arms - 1)
@@ -353,21 +280,12 @@ def prm_elimination(
         raise ValueError("shortcut=True plays one arm a window: use exploration='batch' or 'greedy'")
     slots = MAX_TRIALS if shortcut else _slots(horizon)
     folds = 2 if prm.central else 1  # each fold of a block ends in a window that is partly used
-    span = Span(slots, -(-horizon // slots) + folds * num_arms * len(sizes), full=False, whole=bool(shortcut))
-    static = (
-        num_arms,
-        prm_formulas.offered_bins(bins.num_bins) if prm.central else 0,
-        exploration,
-        forced_arms is not None,
-        bool(shortcut),
-    )
-    claim = guarantee("central", "reward", partial(_events, prm.central), view_released)
+    span = Span(slots, -(-horizon // slots) + folds * num_arms * len(sizes), full=False, whole=shortcut)
+    offered = prm_formulas.offered_bins(bins.num_bins) if prm.central else 0
     return Algorithm(
-        program=program(*static),
-        schedule=(span,),
-        params=params,
-        guarantee=claim,
-        version=("prm_elimination", 2, static),
-        config={},
+        program(num_arms, offered, exploration, forced_arms is not None, shortcut),
+        (span,),
+        params,
+        guarantee("central", "reward", partial(_events, prm.central), view_released),
         rewards=Rewards(),
     )

@@ -1,20 +1,22 @@
 """Private robust mean estimates (PRM; Wu, Zhou, Tao and Wang 2023, Algorithms 2 and 3): arguments and formulas.
 
-Everything here runs on the host. `check` validates what all PRM algorithms take. `tables` turns it into arrays, one
-entry for each number of pulls that an estimate may rest on. `threshold` and `histogram` give the rest. The formulas
-are those of `docs/formulas/private_robust_mab.md#clip-level`, `docs/formulas/private_robust_mab.md#raw-moments` and
-`docs/formulas/private_robust_mab.md#central-moments`, in their notation: s = moment_bound^(1/k), k = moment_order,
-L = ln(1 / failure_prob), alpha = corruption_bound, D = mean_bound.
+Everything here runs on the host. `PrmArguments` is what all PRM algorithms take, `check` holds it against itself.
+`tables` turns it into arrays, one entry for each number of pulls that an estimate may rest on. `threshold` and
+`histogram` give the rest. The formulas are those of `docs/formulas/private_robust_mab.md#clip-level`,
+`docs/formulas/private_robust_mab.md#raw-moments` and `docs/formulas/private_robust_mab.md#central-moments`, in their
+notation: s = moment_bound^(1/k), k = moment_order, L = ln(1 / failure_prob), alpha = corruption_bound, D = mean_bound.
 """
 
 import math
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, Required, TypeAlias, TypedDict
 
 import numpy as np
+from annotated_types import Ge, Le
 
+from jaxbandits.declared import HOST, LATER, STATIC, Default, Epsilon, Inside, NonNegative, Positive, Remedy, Share
 from jaxbandits.mechanisms.composition import laplace_event
 from jaxbandits.typing import Float, Int, Scalar
-from jaxbandits.validation import choice, integer, number
+from jaxbandits.validation import number
 
 MAX_BINS = 2**16  # of a histogram: every lane stores their counts
 MAX_CENTRAL_CORRUPTION = 0.133  # share of contamination up to which central moments can be handled (Corollary 6.8)
@@ -22,28 +24,98 @@ MAX_CENTRAL_CORRUPTION = 0.133  # share of contamination up to which central mom
 Table: TypeAlias = Float[np.ndarray, " B"]
 
 
-class Prm(NamedTuple):
-    """Checked arguments. Host numbers only."""
+class PrmArguments(TypedDict, total=False):
+    """What all algorithms over private robust means take.
 
-    central: bool
+    Parameters
+    ----------
+    epsilon
+        Privacy budget of the whole run. At ``float("inf")`` there is no noise, and everything else is as for epsilon 1.
+        The noise uses epsilon itself; clip, order radius and threshold use min(epsilon, 1), up to which the paper's
+        theorems hold.
+    moment
+        What is known of an arm's rewards X. ``"raw"``: E|X|^k <= u, and means are truncated around 0.
+        ``"central"``: E|X - mean|^k <= u and `|mean|` <= D; one half of the data finds a bin near the mean, the other
+        half is truncated around it.
+    moment_order
+        Order k of the moment. The default asks for a finite variance only.
+    moment_bound
+        Bound u on the moment, in units of a reward to the power k. The default is the paper's; s = u^(1/k) is the unit
+        that rewards are measured in.
+    mean_bound
+        Bound D on the size of every mean, in units of a reward. ``moment="central"`` needs it, in [2 r, 2^15 r],
+        where r is the width of a bin: r = s iota^(1/k) with iota = 10 without contamination and otherwise (1 -
+        alpha) / (0.249 - alpha). No default; raw moments take no notice of it.
+    corruption_bound
+        Largest share alpha of contaminated rewards that the learner believes in; with central moments in [0, 0.133).
+    failure_prob
+        Failure probability delta of one confidence bound. The default: 1 / horizon, and 1/2 at horizon 1.
+    radius
+        The confidence radius beta. ``"order"``: the paper's three orders times `sampling_scale`, `privacy_scale`
+        and `corruption_scale`. ``"explicit"``: all constants from a proof of this package, wider; it needs no part
+        of T0 for contamination, and ``clip_mode="shifted"``.
+    clip_scale
+        Multiplies the level at which rewards are truncated (with central moments its part a). The default is the
+        paper's order.
+    threshold_scale
+        Multiplies the contamination part L / alpha of the threshold T0. The default is the paper's order. It has no
+        effect without contamination or with the explicit radius.
+    histogram_scale
+        Multiplies the histogram part ln(D / delta) / min(epsilon, 1) of T0; central moments only. The default was tried
+        out: 2 to 6% of runs lost the best arm with 4, 0.2% with 8; with 16 T0 dominates the regret.
+    guard_bins
+        Bins added on each side of [-D, D]; central moments only. The default is the printed grid, on which no bin sees
+        mass above D: use 1, or a `mean_bound` that is r larger than the largest mean.
+    clip_mode
+        Truncation around the bin's edge; central moments only. ``"shifted"``: at 2 r + a, since the edge may be off
+        by 2 r. ``"literal"``: at a, as printed, for which the bias bound fails where a is small.
+    """
+
+    epsilon: Required[Annotated[Epsilon, Remedy("float('inf') switches privacy off")]]
+    moment: Annotated[Literal["raw", "central"], Default("raw")]
+    moment_order: Annotated[Scalar, Ge(2), Remedy("the estimates need a finite second moment"), Default(2.0)]
+    moment_bound: Annotated[Positive, Default(1.0)]
+    mean_bound: Annotated[Positive | None, Default(None)]
+    corruption_bound: Annotated[Share, LATER, Default(0.0)]
+    failure_prob: Annotated[Inside | None, Default(None)]
+    radius: Annotated[Literal["order", "explicit"], HOST, Default("order")]
+    clip_scale: Annotated[Positive, Default(1.0)]
+    threshold_scale: Annotated[NonNegative, Default(1.0)]
+    histogram_scale: Annotated[NonNegative, Default(8.0)]
+    guard_bins: Annotated[int, Ge(0), Le(1000), STATIC, Default(0)]
+    clip_mode: Annotated[Literal["shifted", "literal"], HOST, Default("shifted")]
+
+
+class Prm(NamedTuple):
+    """The arguments of these names. Host numbers only."""
+
+    sampling_scale: float
+    privacy_scale: float
+    corruption_scale: float
     epsilon: float
+    moment: str
     moment_order: float
     moment_bound: float
     # 0 with raw moments
     mean_bound: float
     corruption_bound: float
     failure_prob: float
-    # radius="explicit"
-    explicit: bool
-    # clip_mode="shifted"
-    shifted: bool
+    radius: str
     clip_scale: float
-    sampling_scale: float
-    privacy_scale: float
-    corruption_scale: float
     threshold_scale: float
     histogram_scale: float
     guard_bins: int
+    clip_mode: str
+
+    @property
+    def central(self) -> bool:
+        """Whether moments are central."""
+        return self.moment == "central"
+
+    @property
+    def explicit(self) -> bool:
+        """Whether the radius has all its constants."""
+        return self.radius == "explicit"
 
     @property
     def unit(self) -> float:
@@ -91,70 +163,32 @@ class Histogram(NamedTuple):
     width: float
 
 
-def check(
-    *,
-    moment: Literal["raw", "central"],
-    epsilon: Scalar,
-    horizon: int,
-    moment_order: Scalar,
-    moment_bound: Scalar,
-    mean_bound: Scalar | None,
-    corruption_bound: Scalar,
-    failure_prob: Scalar | None,
-    radius: Literal["order", "explicit"],
-    clip_scale: Scalar,
-    sampling_scale: Scalar,
-    privacy_scale: Scalar,
-    corruption_scale: Scalar,
-    threshold_scale: Scalar,
-    histogram_scale: Scalar,
-    guard_bins: int,
-    clip_mode: Literal["shifted", "literal"],
-) -> Prm:
-    """The common arguments checked, or a ValueError. `failure_prob` None is 1 / horizon, at most 1/2."""
-    central = choice("moment", moment, ("raw", "central")) == "central"
-    explicit = choice("radius", radius, ("order", "explicit")) == "explicit"
-    shifted = choice("clip_mode", clip_mode, ("shifted", "literal")) == "shifted"
-    if central and explicit and not shifted:
+def check(horizon: int, sampling_scale: Any, privacy_scale: Any, corruption_scale: Any, **given: Any) -> Prm:
+    """`PrmArguments` held against each other, or a ValueError. `failure_prob` None is 1 / horizon, at most 1/2."""
+    prm = Prm(sampling_scale, privacy_scale, corruption_scale, **given)
+    if prm.central and prm.explicit and prm.clip_mode == "literal":
         raise ValueError("clip_mode = 'literal' has no explicit radius: use radius='order' or clip_mode='shifted'")
-    breakdown = MAX_CENTRAL_CORRUPTION if central else 0.5
-    remedy = f"{breakdown:g} is the breakdown point with {moment} moments; lower the share the learner believes in"
-    if failure_prob is None:
-        failure_prob = min(0.5, 1 / horizon)
-    prm = Prm(
-        central=central,
-        epsilon=number(
-            "epsilon", epsilon, 0.0, open_low=True, finite=False, remedy="float('inf') switches privacy off"
+    breakdown = MAX_CENTRAL_CORRUPTION if prm.central else 0.5
+    remedy = f"{breakdown:g} is the breakdown point with {prm.moment} moments; lower the share the learner believes in"
+    prm = prm._replace(
+        corruption_bound=number(
+            "corruption_bound", prm.corruption_bound, 0.0, breakdown, open_high=True, remedy=remedy
         ),
-        moment_order=number("moment_order", moment_order, 2.0, remedy="the estimates need a finite second moment"),
-        moment_bound=number("moment_bound", moment_bound, 0.0, open_low=True),
-        mean_bound=0.0,
-        corruption_bound=number("corruption_bound", corruption_bound, 0.0, breakdown, open_high=True, remedy=remedy),
-        failure_prob=number("failure_prob", failure_prob, 0.0, 1.0, open_low=True, open_high=True),
-        explicit=explicit,
-        shifted=shifted,
-        clip_scale=number("clip_scale", clip_scale, 0.0, open_low=True),
-        sampling_scale=number("sampling_scale", sampling_scale, 0.0),
-        privacy_scale=number("privacy_scale", privacy_scale, 0.0),
-        corruption_scale=number("corruption_scale", corruption_scale, 0.0),
-        threshold_scale=number("threshold_scale", threshold_scale, 0.0),
-        histogram_scale=number("histogram_scale", histogram_scale, 0.0),
-        guard_bins=integer("guard_bins", guard_bins, 0, 1000),
+        failure_prob=min(0.5, 1 / horizon) if prm.failure_prob is None else prm.failure_prob,
     )
-    if mean_bound is not None:
-        mean_bound = number("mean_bound", mean_bound, 0.0, open_low=True)
-    if not central:
-        return prm
+    if not prm.central:
+        return prm._replace(mean_bound=0.0)
     least = 2 * prm.bin_width
     remedy = f"central moments need a bound of at least 2 r = {least:.6g} on |mean|"
-    if mean_bound is None:
+    if prm.mean_bound is None:
         raise ValueError(f"mean_bound = None: {remedy}")
     most = MAX_BINS * prm.bin_width / 2
-    if not least <= mean_bound <= most:
+    if not least <= prm.mean_bound <= most:
         raise ValueError(
-            f"mean_bound = {mean_bound!r} must be in [{least:.6g}, {most:.6g}]: {remedy}, and at most {MAX_BINS} bins"
+            f"mean_bound = {prm.mean_bound!r} must be in [{least:.6g}, {most:.6g}]: {remedy}, and at most "
+            f"{MAX_BINS} bins"
         )
-    return prm._replace(mean_bound=mean_bound)
+    return prm
 
 
 def fold(prm: Prm, pulls: Any) -> Any:
@@ -174,7 +208,7 @@ def tables(prm: Prm, pulls: Int[np.ndarray, " B"]) -> Tables:
     if alpha > 0:
         m = np.minimum(m, alpha ** (-1 / k))
     inner = prm.clip_scale * m  # a / s; raw: M / s
-    shift = 2 * prm.bin_width / s if prm.central and prm.shifted else 0.0
+    shift = 2 * prm.bin_width / s if prm.central and prm.clip_mode == "shifted" else 0.0
     clip = inner + shift
     if prm.explicit:
         radius = _explicit(prm, n, inner, shift)

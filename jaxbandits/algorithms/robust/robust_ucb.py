@@ -1,23 +1,33 @@
 """Robust UCB (Bubeck, Cesa-Bianchi and Lugosi 2013): UCB with a mean estimate that heavy tails cannot mislead."""
 
 import math
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from annotated_types import Ge
 
 from jaxbandits.algorithms.robust import catoni_ucb, median_of_means_ucb, truncated_ucb
-from jaxbandits.algorithms.robust.stored_rewards import check_horizon, places
-from jaxbandits.protocol import Algorithm, Guarantee, Program, Rewards, Span
+from jaxbandits.algorithms.robust.stored_rewards import places
+from jaxbandits.declared import STATIC, Example, Horizon, NumArms, Positive, Remedy
+from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.typing import Scalar
-from jaxbandits.validation import choice, factory, integer, number
+from jaxbandits.validation import factory
 
 
-@factory
+@factory(
+    plays_on="arms",
+    example=Example(
+        {"moment_bound": 0.2},
+        world=("gaussian_arms", {"means": [0.0, 0.3, 0.6], "scale": 0.3}),
+        reward_adversary={"name": "huber", "corruption": 0.1, "value": 3.0},
+    ),
+)
 def robust_ucb(
     *,
-    num_arms: int,
-    horizon: int,
+    num_arms: NumArms,
+    horizon: Annotated[Horizon, STATIC],
     estimator: Literal["truncated", "median_of_means", "catoni"] = "truncated",
-    moment_order: Scalar = 2.0,
-    moment_bound: Scalar = 1.0,
+    moment_order: Annotated[Scalar, Ge(2), Remedy("the estimates need a finite second moment")] = 2.0,
+    moment_bound: Positive = 1.0,
 ) -> Algorithm:
     """UCB for heavy tails: the arm of largest robust estimate + bonus is played.
 
@@ -26,25 +36,24 @@ def robust_ucb(
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms, at least 2 [static]. `sweep` fills it in from the environment.
-    horizon : int
-        Number of plays, at least 1. `sweep` fills it in. The estimators ``"median_of_means"`` and ``"catoni"``
-        store every reward and take at most 2^14 plays [static].
-    estimator : {"truncated", "median_of_means", "catoni"}, default "truncated"
-        How an arm's mean is estimated, and the bonus that belongs to it [static].
+    horizon
+        Number of plays. Filled in from the run. The estimators ``"median_of_means"`` and ``"catoni"`` store every
+        reward and take at most 2^14 plays, and are static in it.
+    estimator
+        How an arm's mean is estimated, and the bonus that belongs to it.
 
-        * ``"truncated"``: the sum of the i-th rewards with `|x_i|` <= sqrt(u i / ln t^2), divided by N; bonus
-          sqrt(16 u ln t^2 / N). A play takes constant time.
-        * ``"median_of_means"``: the median of the means of h = max(1, floor(min(8 ln(e^(1/8) t^2), N/2))) blocks of
-          floor(N/h) consecutive rewards; bonus sqrt(12 u * 32 ln t^2 / N).
-        * ``"catoni"``: `estimators.catoni_mean` with variance u and failure probability t^-2; bonus
-          2 sqrt(u ln t^2 / N), plus infinity while N < 4 ln t^2.
-    moment_order : float, default 2.0
-        Order k of the moment that is bounded, at least 2. The default asks for a finite variance only.
-    moment_bound : float, default 1.0
-        Bound on E|X|^k, in units of a reward to the power k, greater than 0; u = moment_bound^(2/k) by Jensen's
-        inequality.
+        ``"truncated"``: the sum of the i-th rewards with `|x_i|` <= sqrt(u i / ln t^2), divided by N; bonus
+        sqrt(16 u ln t^2 / N). A play takes constant time.
+
+        ``"median_of_means"``: the median of the means of h = max(1, floor(min(8 ln(e^(1/8) t^2), N/2))) blocks of
+        floor(N/h) consecutive rewards; bonus sqrt(12 u * 32 ln t^2 / N).
+
+        ``"catoni"``: `estimators.catoni_mean` with variance u and failure probability t^-2; bonus 2 sqrt(u ln t^2 / N),
+        plus infinity while N < 4 ln t^2.
+    moment_order
+        Order k of the moment that is bounded. The default asks for a finite variance only.
+    moment_bound
+        Bound on E|X|^k, in units of a reward to the power k; u = moment_bound^(2/k) by Jensen's inequality.
 
     Returns
     -------
@@ -52,11 +61,6 @@ def robust_ucb(
         It claims no privacy. Diagnostic of ``"truncated"``: ``left_early``, how many rewards were left out some
         plays before t demands it because 32 rewards an arm were already waiting to leave; 0 means that the run is
         exactly as defined.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
 
     Notes
     -----
@@ -77,27 +81,13 @@ def robust_ucb(
     >>> jb.algorithms.robust_ucb(num_arms=3, horizon=100, moment_order=4.0, moment_bound=9.0).params.moment_bound
     3.0
     """
-    num_arms = integer("num_arms", num_arms, 2)
-    choice("estimator", estimator, ("truncated", "median_of_means", "catoni"))
-    order = number("moment_order", moment_order, 2.0, remedy="the estimates need a finite second moment")
-    bound = number("moment_bound", moment_bound, 0.0, open_low=True) ** (2 / order)
-    static: tuple[Any, ...] = (num_arms, estimator)
+    bound = moment_bound ** (2 / moment_order)
     program: Program
     params: Any
     if estimator == "truncated":
-        horizon = integer("horizon", horizon, 1)
         program, params = truncated_ucb.program(num_arms), truncated_ucb.Params(bound, 2 * math.log(horizon))
     else:
-        horizon = check_horizon(horizon, f"estimator = {estimator!r}", "estimator = 'truncated'")
         own = catoni_ucb if estimator == "catoni" else median_of_means_ucb
-        program, params = own.program(num_arms, places(horizon)), own.Params(bound)
-        static = (*static, places(horizon))
-    return Algorithm(
-        program=program,
-        schedule=(Span(1, horizon),),
-        params=params,
-        guarantee=Guarantee(),
-        version=("robust_ucb", 2, static),
-        config={},
-        rewards=Rewards(),
-    )
+        room = places(horizon, f"estimator = {estimator!r}", "estimator = 'truncated'")
+        program, params = own.program(num_arms, room), own.Params(bound)
+    return Algorithm(program, (Span(1, horizon),), params, rewards=Rewards())
