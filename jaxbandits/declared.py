@@ -45,6 +45,7 @@ from jaxbandits.typing import Scalar
 
 STATIC = "static"  # a mark: another value makes another compiled program. Booleans and texts to choose from do anyway
 HOST = "host"  # a mark: it does not, though it is a boolean or a text, since the host alone reads it
+UNCHECKED = "unchecked"  # a mark: the function itself checks it, or takes whatever it is given
 REQUIRED: Any = inspect.Parameter.empty
 WIDTH = 108  # characters of a generated line of a docstring
 # What a play shows an algorithm, and what `jaxbandits list` calls it
@@ -93,6 +94,7 @@ class Axes(NamedTuple):
     """An array with so many axes; the range is that of its entries."""
 
     number: int
+    words: str = ""  # what docstrings call it, such as "array of float [K]"
 
 
 class Argument(NamedTuple):
@@ -199,11 +201,12 @@ def _argument(name: str, annotation: Any, default: Any, texts: dict[str, tuple[s
     found = Argument(name, hint, default, marks, Range("choice", values=options) if options else None, static, "", "")
     doc = found.mark(Doc)
     kind, text = texts.get(name, ("", inspect.cleandoc(doc.documentation) if doc else ""))
-    found = found._replace(kind=kind or _in_words(hint), text=text)
+    axes = found.mark(Axes)
+    found = found._replace(kind=kind or (axes and axes.words) or _in_words(hint), text=text)
     numeric = bool(marks) and all(kind in (int, *NUMBERS) for kind in kinds)
-    if options or not (numeric or found.mark(Axes)):
+    if options or not (numeric or axes):
         return found
-    asked = "array" if found.mark(Axes) else "integer" if kinds == [int] else "number"
+    asked = "array" if axes else "integer" if kinds == [int] else "number"
     low, high = (found.mark(Gt) or found.mark(Ge)), (found.mark(Lt) or found.mark(Le))
     ends = [infinite if end is None else getattr(end, type(end).__name__.lower())
             for end, infinite in ((low, -math.inf), (high, math.inf))]  # fmt: skip
@@ -276,12 +279,20 @@ def documented(function: Callable[..., Any], rows: dict[str, Argument]) -> str |
     written = {
         "": found.pop(""),
         "Parameters": "\n".join(row.entry for row in rows.values()),
-        "Returns": found.pop("Returns", "Algorithm\n    Without a privacy guarantee."),
+        "Returns": found.pop("Returns", "") or _returned(function),
         "Raises": found.pop("Raises", "ValueError\n    For an argument outside its range."),
         **found,
     }
     rule = {title: f"{title}\n{'-' * len(title)}\n" if title else "" for title in written}
     return "\n\n".join(rule[title] + text.strip("\n") for title, text in written.items()) + "\n"
+
+
+def _returned(function: Callable[..., Any]) -> str:
+    """A Returns by default: without a guarantee, if it is an algorithm; else the annotation's text, or the summary."""
+    hint, marks = _unmarked(_hints(function).get("return", Any))
+    kind, summary = _in_words(hint), sections(function.__doc__)[""].partition("\n\n")[0]
+    doc = next((mark.documentation for mark in marks if isinstance(mark, Doc)), summary)
+    return f"{kind}\n" + textwrap.indent("Without a privacy guarantee." if kind == "Algorithm" else doc, "    ")
 
 
 # ---- arguments that many factories share
