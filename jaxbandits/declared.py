@@ -123,6 +123,11 @@ class Argument(NamedTuple):
         return _alternatives(self.hint)
 
     @property
+    def checked(self) -> bool:
+        """Whether its declaration asks anything of a value."""
+        return UNCHECKED not in self.marks and (self.range is not None or self.kinds == [bool])
+
+    @property
     def infinite(self) -> bool:
         """Whether infinity is inside the range."""
         return any(isinstance(mark, Le) and mark.le == math.inf for mark in self.marks)
@@ -274,15 +279,16 @@ def documented(function: Callable[..., Any], rows: dict[str, Argument]) -> str |
     """A function's docstring with all Parameters, and with Raises: as it is where no argument has a mark."""
     if not function.__doc__ or not any(row.marks for row in rows.values()):
         return function.__doc__
-    found = sections(function.__doc__)
+    found, asked = sections(function.__doc__), any(row.checked for row in rows.values())
     found.pop("Parameters", None)
     written = {
         "": found.pop(""),
         "Parameters": "\n".join(row.entry for row in rows.values()),
         "Returns": found.pop("Returns", "") or _returned(function),
-        "Raises": found.pop("Raises", "ValueError\n    For an argument outside its range."),
+        "Raises": found.pop("Raises", "ValueError\n    For an argument outside its range." if asked else ""),
         **found,
     }
+    written = {title: text for title, text in written.items() if text}
     rule = {title: f"{title}\n{'-' * len(title)}\n" if title else "" for title in written}
     return "\n\n".join(rule[title] + text.strip("\n") for title, text in written.items()) + "\n"
 
@@ -309,3 +315,4 @@ NumExperts = Annotated[int, Ge(1), STATIC, Doc("Number of experts N. Filled in f
 Horizon = Annotated[int, Ge(1), Doc("Number of plays T. Filled in from the run.")]
 Epsilon = Annotated[Scalar, Gt(0), Le(math.inf), Remedy("use float('inf') for no noise")]
 FeatureNorm = Annotated[Scalar, Gt(0), Doc("The largest norm L of a feature.")]
+Delta = Annotated[Scalar, Gt(0), Lt(1), Doc("Failure probability of the privacy claim.")]

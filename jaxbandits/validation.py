@@ -17,7 +17,7 @@ from typing import Annotated, Any, NamedTuple, ParamSpec, TypeVar, get_origin, o
 import jax
 import numpy as np
 
-from jaxbandits.declared import STATIC, TOLD_BY, UNCHECKED, Argument, Axes, Example, declaration, documented
+from jaxbandits.declared import STATIC, TOLD_BY, Argument, Axes, Example, declaration, documented
 from jaxbandits.protocol import Adversary, Algorithm, Environment
 
 P = ParamSpec("P")
@@ -292,7 +292,7 @@ def checker(row: Argument) -> Callable[[Any], Any] | None:
     asked, name = row.range, row.name
     ends: dict[str, Any] = {} if asked is None else {"low": asked.low, "high": asked.high, "remedy": row.remedy}
     check: Callable[..., Any]
-    if UNCHECKED in row.marks:
+    if not row.checked:
         return None
     if row.kinds == [bool]:
         check = functools.partial(boolean, name)

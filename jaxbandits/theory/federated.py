@@ -13,8 +13,8 @@ from typing import Annotated, Literal, NamedTuple, Required, TypedDict, Unpack
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
 
-from jaxbandits.declared import UNCHECKED, Default, Inside, Positive, Remedy
-from jaxbandits.theory.quantities import Agents, Delta, Features, FiniteEpsilon, Length
+from jaxbandits.declared import UNCHECKED, Default, Delta, Inside, Positive, Remedy
+from jaxbandits.theory.quantities import Agents, Features, FiniteEpsilon, Length
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import checked, number
 

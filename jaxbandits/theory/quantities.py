@@ -25,7 +25,6 @@ MaxGap = Annotated[
 ]
 Epsilon = Annotated[Scalar, Gt(0), Le(math.inf), Doc("Privacy budget of the whole run; inf: no privacy.")]
 FiniteEpsilon = Annotated[Scalar, Gt(0), Doc("Privacy budget of the whole run, finite.")]
-Delta = Annotated[Scalar, Gt(0), Lt(1), Doc("Failure probability of the privacy claim.")]
 SmallDelta = Annotated[Scalar, Gt(0), Le(0.4), Doc("Failure probability of the privacy claim.")]
 FailureProb = Annotated[Scalar, Gt(0), Lt(1), Doc("Failure probability of the bound. The default: 1 / T.")]
 NoiseScale = Annotated[Scalar, Ge(0), Doc("Sub-Gaussian scale of the rewards.")]

@@ -9,8 +9,7 @@ from typing import Annotated
 from annotated_doc import Doc
 from annotated_types import Ge
 
-from jaxbandits.declared import Positive
-from jaxbandits.theory.quantities import Delta
+from jaxbandits.declared import Delta, Positive
 from jaxbandits.typing import Scalar
 from jaxbandits.validation import checked
 

@@ -246,7 +246,7 @@ def program(
     return Program(init, act, encode, update, diagnose=diagnose)
 
 
-def _events(form: str, params: Params):
+def _events(form: Any, params: Params):
     """The server refuses what exceeds the window in norm, so that bounds a message; the last episode's is not used."""
     scale, window = float(params.node_scale * params.mechanism_scale), float(params.constants.window)
     return (tree_event(window, int(params.episodes) - 1, scale, form=form),)
