@@ -19,11 +19,6 @@ def budget_of_share(share: Probability, horizon: Length, size: Positive) -> floa
     size
         How far a corrupted reward is moved, in units of a reward.
 
-    Returns
-    -------
-    float
-        The expected corruption C, in units of a reward.
-
     References
     ----------
     Ours: `docs/formulas/robust_frontier.md#robust-frontier-budgets`.

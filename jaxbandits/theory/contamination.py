@@ -22,10 +22,7 @@ HALVINGS = 80
 def median_shift(corruption_bound: Contamination) -> float:
     """How far contamination can move the median of a normal law, in standard deviations.
 
-    Returns
-    -------
-    float
-        b = Phi^-1(1 / (2 (1 - eps))), 0 without contamination.
+    It is b = Phi^-1(1 / (2 (1 - eps))), 0 without contamination.
 
     References
     ----------

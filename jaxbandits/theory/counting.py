@@ -62,15 +62,12 @@ def counting_error(
 def counting_lower_bound(n: Annotated[int, Ge(1)]) -> float:
     """The least largest error that any factorization of n running sums can have.
 
+    It is (2 + log((2 n + 1) / 3)) / pi.
+
     Parameters
     ----------
     n
         Running sums that are released.
-
-    Returns
-    -------
-    float
-        (2 + log((2 n + 1) / 3)) / pi.
 
     References
     ----------

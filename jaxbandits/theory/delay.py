@@ -28,11 +28,6 @@ def geometric_bound(mean: Annotated[Scalar, Ge(0), Le(1e6)], horizon: Plays) -> 
     mean
         Mean m of the delay in plays.
 
-    Returns
-    -------
-    int
-        D; 0 at mean 0.
-
     References
     ----------
     docs/formulas/robust_frontier.md#robust-frontier-delay
@@ -101,11 +96,6 @@ def hybrid_tuning(num_arms: Arms, delay_bound: NonNegative) -> tuple[float, floa
     ----------
     delay_bound
         The largest delay d, in plays.
-
-    Returns
-    -------
-    tuple of two floats
-        eta_0 and gamma_0.
 
     References
     ----------

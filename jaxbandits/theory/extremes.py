@@ -17,15 +17,12 @@ def expected_max(m: Annotated[int, Ge(1)]) -> float:
     Where m trials of a search have equal true values and independent seeds, n each of deviation s, the largest mean
     exceeds the truth by s / sqrt(n) times this. Trials that share their seeds have less, but not none.
 
+    It is 0 for one, and about sqrt(2 log m) for many.
+
     Parameters
     ----------
     m
         How many normals.
-
-    Returns
-    -------
-    float
-        0 for one, and about sqrt(2 log m) for many.
 
     References
     ----------

@@ -193,15 +193,12 @@ def byzantine_window(
     C_alpha (sigma + R) sqrt(T iota) with C_alpha = (2 - 2 alpha) / (1 - 2 alpha) for "geometric_median" and "dp", and
     max((sigma + R) sqrt(alpha T iota), 1) for "median_of_means", with iota = log(128 N T / failure_prob).
 
+    It is no integer and may exceed T.
+
     Parameters
     ----------
     corruption_bound
         Share alpha of attacked agents: at most 1/4 for "median_of_means", else below 1/2.
-
-    Returns
-    -------
-    float
-        Plays of an episode. It is no integer and may exceed T.
 
     References
     ----------

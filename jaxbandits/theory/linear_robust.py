@@ -130,6 +130,8 @@ def cw_bound(
 
     2 beta (sqrt(2 T d i) + 2 d i / alpha) with i = ln(1 + T L^2 / (d ridge)); without the last term at C = 0.
 
+    It is that of `cw_oful` at radius_scale = 1.
+
     Parameters
     ----------
     corruption_budget
@@ -138,11 +140,6 @@ def cw_bound(
         Of the regression, at least `feature_norm` squared.
     failure_prob
         Failure probability of the bound. The default: 1 / T, and 1/2 at T = 1.
-
-    Returns
-    -------
-    float
-        The bound, for `cw_oful` at radius_scale = 1.
 
     Notes
     -----

@@ -35,16 +35,13 @@ def local_mean_rate(
 ) -> float:
     """Order of the error of a mean from n locally private reports, with constant 1.
 
+    It is A^(1 - 1/k) + (c / sqrt n)^(1 - 1/k), c = (e^epsilon + 1) / (e^epsilon - 1); A is c alpha "after", alpha
+    "before".
+
     Parameters
     ----------
     n
         Number of reports.
-
-    Returns
-    -------
-    float
-        A^(1 - 1/k) + (c / sqrt n)^(1 - 1/k), c = (e^epsilon + 1) / (e^epsilon - 1); A is c alpha "after", alpha
-        "before".
 
     References
     ----------
@@ -71,16 +68,13 @@ def local_robust_rate(
 ) -> float:
     """Order of the regret of `local_robust_elimination` on the worst instance, with constant 1.
 
+    It is T A^(1 - 1/k) + T^(1/2 + 1/(2k)) (c sqrt(K ln T))^(1 - 1/k), at most T max_gap; c and A as in
+    `local_mean_rate`.
+
     Parameters
     ----------
     max_gap
         Largest gap between two means, in units of a reward: regret is at most T times it.
-
-    Returns
-    -------
-    float
-        T A^(1 - 1/k) + T^(1/2 + 1/(2k)) (c sqrt(K ln T))^(1 - 1/k), at most T max_gap; c and A as in
-        `local_mean_rate`.
 
     References
     ----------

@@ -72,10 +72,7 @@ def _over_gaps(means: Any, divergence: Callable[[float, float], float]) -> float
 def private_kl_lower_bound(means: Means, epsilon: Epsilon) -> float:
     """Coefficient of log T in the regret of every consistent epsilon-private algorithm on Bernoulli arms.
 
-    Returns
-    -------
-    float
-        sum of D_a / d_eps(mu_a, mu*) over the arms of gap D_a > 0. At epsilon = inf that of Lai and Robbins.
+    It is the sum of D_a / d_eps(mu_a, mu*) over the arms of gap D_a > 0. At epsilon = inf that of Lai and Robbins.
 
     References
     ----------
@@ -94,15 +91,12 @@ def private_kl_lower_bound(means: Means, epsilon: Epsilon) -> float:
 def dp_index_bound(means: Means, epsilon: Epsilon, batch_ratio: Annotated[Scalar, Gt(1)]) -> float:
     """Coefficient of log T in the regret of `dp_klucb` and `dp_imed`: batch_ratio times the lower bound's.
 
+    It is the leading term as T grows; nothing is said about any one T.
+
     Parameters
     ----------
     batch_ratio
         Of the batches' lengths.
-
-    Returns
-    -------
-    float
-        The leading term as T grows; nothing is said about any one T.
 
     References
     ----------
@@ -121,10 +115,7 @@ def dp_index_bound(means: Means, epsilon: Epsilon, batch_ratio: Annotated[Scalar
 def private_bandit_lower_bound(means: Means, epsilon: Epsilon) -> float:
     """The older coefficient of log T: sum of D_a / min(kl(mu_a, mu*), 6 epsilon D_a).
 
-    Returns
-    -------
-    float
-        The coefficient, never above `private_kl_lower_bound`.
+    It is never above `private_kl_lower_bound`.
 
     References
     ----------
@@ -141,11 +132,6 @@ def private_bandit_lower_bound(means: Means, epsilon: Epsilon) -> float:
 @checked
 def private_minimax_lower_bound(num_arms: Arms, horizon: Plays, epsilon: Epsilon) -> float:
     """Regret that some instance forces on every private algorithm: max(sqrt(T (K - 1)) / 27, (K - 1) / (131 epsilon)).
-
-    Returns
-    -------
-    float
-        The regret, in units of a reward.
 
     References
     ----------

@@ -51,10 +51,7 @@ UserDelta = Annotated[Scalar, UNCHECKED, Doc("Failure probability of the privacy
 def online_ucb_sensitivity(private_features: PrivateFeatures = True, feature_norm: FeatureNorm = 1.0) -> float:
     """Largest L2 change of what a user adds noise to.
 
-    Returns
-    -------
-    float
-        sqrt(4 L^2 + 1) for the pair (x, y) with `|x|` <= L and y in [0, 1]; 1 for y alone.
+    It is sqrt(4 L^2 + 1) for the pair (x, y) with `|x|` <= L and y in [0, 1]; 1 for y alone.
 
     References
     ----------
@@ -90,11 +87,6 @@ def online_ucb_noise(
         epsilon, the noise of the LDP comparator in the code of Chowdhury and Zhou.
     feature_norm
         The largest norm L > 0 of a feature.
-
-    Returns
-    -------
-    float
-        sigma.
 
     References
     ----------

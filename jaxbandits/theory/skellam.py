@@ -27,15 +27,12 @@ MOST_ORDERS = 1024
 def skellam_rdp(order: Annotated[int, Ge(2)], epsilon: Nominal, precision_scale: Precision) -> float:
     """The Renyi divergence that one block of `dist_elimination(noise="skellam")` costs at most.
 
+    It is a epsilon^2 / 2 + min{(2a - 1) epsilon^2 / (4 s^2) + 3 epsilon / (2 s^3), 3 max(epsilon, epsilon^2) / (2 s)}.
+
     Parameters
     ----------
     order
         The Renyi order a.
-
-    Returns
-    -------
-    float
-        a epsilon^2 / 2 + min{(2a - 1) epsilon^2 / (4 s^2) + 3 epsilon / (2 s^3), 3 max(epsilon, epsilon^2) / (2 s)}.
 
     Notes
     -----
@@ -63,10 +60,7 @@ def _rdp(order: int, epsilon: Scalar, s: Scalar) -> float:
 def skellam_epsilon(epsilon: Nominal, precision_scale: Precision, delta: Delta) -> float:
     """The epsilon at `delta` that one block of `dist_elimination(noise="skellam")` spends at most.
 
-    Returns
-    -------
-    float
-        The least over integer orders a of skellam_rdp(a) + ln(1 - 1/a) - (ln delta + ln a) / (a - 1), at least 0.
+    It is the least over integer orders a of skellam_rdp(a) + ln(1 - 1/a) - (ln delta + ln a) / (a - 1), at least 0.
 
     References
     ----------

@@ -24,11 +24,6 @@ def window(epsilon: Annotated[Scalar, Gt(0), Le(1), Remedy("for a larger epsilon
     epsilon
         Privacy budget of the whole run.
 
-    Returns
-    -------
-    int
-        Plays of a batch.
-
     Notes
     -----
     1 / epsilon within a relative 1e-6 of an integer counts as that integer, so that 1/49 gives 49 also after float32

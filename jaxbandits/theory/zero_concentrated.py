@@ -21,17 +21,14 @@ def adac_ucb_bound(
 ) -> float:
     """Leading terms of AdaC-UCB's regret: 8 beta log T / D + 8 sqrt(beta log T / rho), summed over the worse arms.
 
+    It is the sum over the arms of gap D > 0, in units of a reward, without terms of lower order in T. It may exceed T.
+
     Parameters
     ----------
     rho
         Budget of zero-concentrated privacy.
     index_scale
         beta.
-
-    Returns
-    -------
-    float
-        The sum over the arms of gap D > 0, in units of a reward, without terms of lower order in T. It may exceed T.
 
     References
     ----------
