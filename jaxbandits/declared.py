@@ -181,7 +181,8 @@ def declaration(function: Callable[..., Any]) -> dict[str, Argument]:
             members = get_type_hints(group, include_extras=True)
             found |= {key: _argument(key, hint, REQUIRED, about | texts) for key, hint in members.items()}
         else:
-            found[name] = _argument(name, hints.get(name, Any), parameter.default, texts)
+            written = Any if parameter.annotation is parameter.empty else parameter.annotation
+            found[name] = _argument(name, hints.get(name, written), parameter.default, texts)
     return found
 
 
@@ -249,7 +250,8 @@ def _in_words(hint: Any) -> str:
 
 
 def _named(kind: Any) -> str:
-    return getattr(get_origin(kind) or kind, "__name__", str(kind)).replace("ndarray", "array")
+    name = getattr(get_origin(kind) or kind, "__name__", str(kind))
+    return name.rpartition(".")[2].replace("ndarray", "array")
 
 
 def _short(value: Any) -> str:
@@ -298,7 +300,8 @@ def _returned(function: Callable[..., Any]) -> str:
     hint, marks = _unmarked(_hints(function).get("return", Any))
     kind, summary = _in_words(hint), sections(function.__doc__)[""].partition("\n\n")[0]
     doc = next((mark.documentation for mark in marks if isinstance(mark, Doc)), summary)
-    return f"{kind}\n" + textwrap.indent("Without a privacy guarantee." if kind == "Algorithm" else doc, "    ")
+    text = "Without a privacy guarantee." if kind == "Algorithm" else textwrap.fill(" ".join(doc.split()), WIDTH - 4)
+    return f"{kind}\n" + textwrap.indent(text, "    ")
 
 
 # ---- arguments that many factories share
