@@ -123,6 +123,11 @@ class Argument(NamedTuple):
         return _alternatives(self.hint)
 
     @property
+    def checked(self) -> bool:
+        """Whether its declaration asks anything of a value."""
+        return LATER not in self.marks and (self.range is not None or self.kinds == [bool])
+
+    @property
     def infinite(self) -> bool:
         """Whether infinity is inside the range."""
         return any(isinstance(mark, Le) and mark.le == math.inf for mark in self.marks)
@@ -179,7 +184,8 @@ def declaration(function: Callable[..., Any]) -> dict[str, Argument]:
             about, members = _texts(group), get_type_hints(group, include_extras=True)
             found |= {key: _argument(key, hint, REQUIRED, about | texts) for key, hint in members.items()}
         else:
-            found[name] = _argument(name, hints.get(name, Any), parameter.default, texts)
+            written = Any if parameter.annotation is parameter.empty else parameter.annotation
+            found[name] = _argument(name, hints.get(name, written), parameter.default, texts)
     return found
 
 
@@ -250,7 +256,8 @@ def _in_words(hint: Any) -> str:
 
 
 def _named(kind: Any) -> str:
-    return getattr(get_origin(kind) or kind, "__name__", str(kind)).replace("ndarray", "array")
+    name = getattr(get_origin(kind) or kind, "__name__", str(kind))
+    return name.rpartition(".")[2].replace("ndarray", "array")
 
 
 def _short(value: Any) -> str:
@@ -280,17 +287,27 @@ def documented(function: Callable[..., Any], rows: dict[str, Argument]) -> str |
     """A function's docstring with all Parameters, and with Raises: as it is where no argument has a mark."""
     if not function.__doc__ or not any(row.marks for row in rows.values()):
         return function.__doc__
-    found = sections(function.__doc__)
+    found, asked = sections(function.__doc__), any(row.checked for row in rows.values())
     found.pop("Parameters", None)
     written = {
         "": found.pop(""),
         "Parameters": "\n".join(row.entry for row in rows.values()),
-        "Returns": found.pop("Returns", "Algorithm\n    Without a privacy guarantee."),
-        "Raises": found.pop("Raises", "ValueError\n    For an argument outside its range."),
+        "Returns": found.pop("Returns", "") or _returned(function),
+        "Raises": found.pop("Raises", "ValueError\n    For an argument outside its range." if asked else ""),
         **found,
     }
+    written = {title: text for title, text in written.items() if text}
     rule = {title: f"{title}\n{'-' * len(title)}\n" if title else "" for title in written}
     return "\n\n".join(rule[title] + text.strip("\n") for title, text in written.items()) + "\n"
+
+
+def _returned(function: Callable[..., Any]) -> str:
+    """A Returns by default: without a guarantee, if it is an algorithm; else the annotation's text, or the summary."""
+    hint, marks = _unmarked(_hints(function).get("return", Any))
+    kind, summary = _in_words(hint), sections(function.__doc__)[""].partition("\n\n")[0]
+    doc = next((mark.documentation for mark in marks if isinstance(mark, Doc)), summary)
+    text = "Without a privacy guarantee." if kind == "Algorithm" else textwrap.fill(" ".join(doc.split()), WIDTH - 4)
+    return f"{kind}\n" + textwrap.indent(text, "    ")
 
 
 # ---- arguments that many factories share
@@ -313,3 +330,4 @@ FailureProb = Annotated[
     Inside, Doc("Probability with which the confidence intervals may fail. The default: 1 / horizon.")
 ]
 FeatureNorm = Annotated[Scalar, Gt(0), Doc("The largest norm L of a feature.")]
+Delta = Annotated[Scalar, Gt(0), Lt(1), Doc("Failure probability of the privacy claim.")]

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, NamedTuple, ParamSpec, TypeVar, overload
+from typing import Annotated, Any, NamedTuple, ParamSpec, TypeVar, get_origin, overload
 
 import jax
 import numpy as np
 
-from jaxbandits.declared import LATER, Argument, Axes, Example, declaration, documented, told_by
+from jaxbandits.declared import STATIC, Argument, Axes, Example, declaration, documented, told_by
 from jaxbandits.protocol import Adversary, Algorithm, Environment
 
 P = ParamSpec("P")
@@ -247,37 +247,42 @@ def typed(function: Callable[..., Any], rows: dict[str, Argument]) -> inspect.Si
     A TypedDict's arguments are keywords.
     """
     given, signature = inspect.Parameter, inspect.signature(function)
+    returned = signature.return_annotation
     kinds = {key: p.kind for key, p in signature.parameters.items() if key in rows}
     return signature.replace(
         parameters=[
             given(key, kinds.get(key, given.KEYWORD_ONLY), default=row.default, annotation=row.hint)
             for key, row in rows.items()
-        ]
+        ],
+        return_annotation=returned.__origin__ if get_origin(returned) is Annotated else returned,
     )
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate a function whose annotations declare its arguments: they are checked before it is called.
 
-    Its docstring gets the Parameters and Raises that follow, as in `factory`.
+    Its docstring gets the Parameters, Returns and Raises that follow, as in `factory`.
     """
-    rows, signature = declaration(function), inspect.signature(function)
+    # no program is compiled for a number of the host
+    rows = {key: row._replace(static=STATIC in row.marks) for key, row in declaration(function).items()}
+    signature = typed(function, rows)
     checks = {key: check for key, row in rows.items() if (check := checker(row)) is not None}
 
     @functools.wraps(function)
     def call(*args: P.args, **given: P.kwargs) -> R:
         try:
             bound = signature.bind(*args, **given)
-        except TypeError:
-            return function(*args, **given)  # Python says best what is missing or unknown
+        except TypeError as error:
+            if rows.keys() == inspect.signature(function).parameters.keys():
+                return function(*args, **given)  # Python says best what is missing or unknown
+            raise TypeError(f"{function.__name__}() {error}") from None
         bound.apply_defaults()
         for key, check in checks.items():
             bound.arguments[key] = check(bound.arguments[key])
         return function(*bound.args, **bound.kwargs)
 
     marked: Any = call
-    marked.arguments, marked.__signature__ = rows, typed(function, rows)
-    marked.__doc__ = documented(function, rows)
+    marked.arguments, marked.__signature__, marked.__doc__ = rows, signature, documented(function, rows)
     return call
 
 
@@ -286,7 +291,7 @@ def checker(row: Argument) -> Callable[[Any], Any] | None:
     asked, name = row.range, row.name
     ends: dict[str, Any] = {} if asked is None else {"low": asked.low, "high": asked.high, "remedy": row.remedy}
     check: Callable[..., Any]
-    if LATER in row.marks:
+    if not row.checked:
         return None
     if row.kinds == [bool]:
         check = functools.partial(boolean, name)

@@ -1,20 +1,17 @@
 """An optax transformation as an online learner over a ball: its step, then the projection."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
-from jaxbandits.learners.learner import Learner, gradient_of, positive
+from jaxbandits.learners.learner import Dim, Learner, OneLane, Radius, gradient_of, positive
 from jaxbandits.learners.transformations import begin, examined, step
 from jaxbandits.numerics import safe_norm, tree_where
-from jaxbandits.validation import integer
+from jaxbandits.validation import checked
 
 if TYPE_CHECKING:
     import optax
-    from jax.typing import DTypeLike
 
 
 class State(NamedTuple):
@@ -26,34 +23,25 @@ class State(NamedTuple):
     inner: Any
 
 
+@checked
 def from_optax(
-    transformation: optax.GradientTransformation,
-    dim: int,
-    theta_bound: float | jax.Array,
+    transformation: "optax.GradientTransformation",
+    dim: Dim,
+    theta_bound: Radius,
     *,
     dtype: DTypeLike | None = None,
-) -> Learner:
+) -> OneLane:
     """Descend by an optax transformation in the ball of radius D = theta_bound, from 0: x <- P(x + T(g)).
 
     Parameters
     ----------
     transformation : optax.GradientTransformation
-        T, such as ``optax.sgd(0.1, momentum=0.9)`` or ``optax.adam(0.05)``. It minimises, and needs the
-        gradient and the point only. Its learning rate and other numbers are part of the compiled program: make
-        one object and use it for the whole of a sweep, since two equal calls of optax are unequal objects, and
-        expect one compiled program for every value in a grid over them.
-    dim : int
-        Entries of the point, at least 1.
-    theta_bound : float or jax.Array
-        The radius D > 0 of the ball: a number, or a traced scalar, which is data and is not checked.
-    dtype : dtype, optional
+        T, such as ``optax.sgd(0.1, momentum=0.9)`` or ``optax.adam(0.05)``. It minimises, and needs the gradient and
+        the point only. Its learning rate and other numbers are part of the compiled program: make one object and use it
+        for the whole of a sweep, since two equal calls of optax are unequal objects, and expect one compiled program
+        for every value in a grid over them.
+    dtype : dtype
         Of the point. The default: JAX's default float. The transformation chooses the types of its state.
-
-    Returns
-    -------
-    Learner
-        ``init() -> state``, ``predict(state) -> [dim]``, ``update(state, gradient [dim]) -> state``, for one
-        lane; jit and vmap outside.
 
     Raises
     ------
@@ -85,7 +73,7 @@ def from_optax(
     >>> learner.predict(state).round(3).tolist()
     [-0.6000000238418579, 0.800000011920929]
     """
-    dim, bound = integer("dim", dim, 1), positive("theta_bound", theta_bound)
+    bound = positive("theta_bound", theta_bound)
     transformation = examined("transformation", transformation, dim)
 
     def init():

@@ -1,13 +1,16 @@
 """The interface of online learners, and the checks of what they are given."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from annotated_doc import Doc
+from annotated_types import Ge
 
-from jaxbandits.typing import Array, Float
+from jaxbandits.declared import LATER
+from jaxbandits.typing import Array, Float, Scalar
 from jaxbandits.validation import number
 
 
@@ -27,6 +30,24 @@ class Learner(NamedTuple):
     init: Callable[[], Any]
     predict: Callable[[Any], Float[Array, " d"]]
     update: Callable[[Any, Float[Array, " d"]], Any]
+
+
+Dim = Annotated[int, Ge(1), Doc("Entries d of a point.")]
+Radius = Annotated[
+    Scalar | jax.Array,
+    LATER,
+    Doc("The radius D > 0 of the ball: a number, or a traced scalar, which is not checked."),
+]
+GradientBound = Annotated[
+    Scalar | jax.Array, LATER, Doc("A bound G > 0 on the norm of gradients: a number, or a traced scalar.")
+]
+OneLane = Annotated[
+    Learner,
+    Doc(
+        "``init() -> state``, ``predict(state) -> [dim]``, ``update(state, gradient [dim]) -> state``, for one lane; "
+        "jit and vmap outside. `update` takes the gradient of the loss at ``predict(state)``."
+    ),
+]
 
 
 def positive(name: str, value: Any) -> Any:

@@ -16,22 +16,23 @@ Axes: [d] features, [N] pairs of sc and ec experts, N = ceil(log2(T) / 2) + 1, [
 
 import math
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import Ge
 from jax.typing import DTypeLike
 
-from jaxbandits.learners.learner import Learner, gradient_of, positive
+from jaxbandits.learners.learner import Dim, GradientBound, Learner, OneLane, Radius, gradient_of, positive
 from jaxbandits.learners.perturbed import constants
 from jaxbandits.learners.project_ellipsoid import to_unit_sphere
 from jaxbandits.numerics import count, fixed_sum, materialize, materialize_all
 from jaxbandits.numerics.device_forms import lane_kernel
 from jaxbandits.numerics.few import at_the_few
 from jaxbandits.numerics.packed import triangle
-from jaxbandits.typing import Array, Float, Int, Scalar
-from jaxbandits.validation import integer
+from jaxbandits.typing import Array, Float, Int
+from jaxbandits.validation import checked, integer
 
 CURVATURE = 25 / 56  # b = min(1 / (4 G_l diam), 1) / 2 with G_l = 7 / (25 diam)
 LOG_ZERO = -1e30  # log prior of an expert that an epoch does not have
@@ -142,39 +143,28 @@ def _kernel(dim: int, n: int):
     return lane_kernel(update)
 
 
+@checked
 def maler(
-    dim: int,
-    horizon: int,
-    theta_bound: Scalar | jax.Array,
-    gradient_bound: Scalar | jax.Array,
+    dim: Dim,
+    horizon: Annotated[int, Ge(1)],
+    theta_bound: Radius,
+    gradient_bound: GradientBound,
     *,
     num_rounds: int | Int[Array, ""] | None = None,
     dtype: DTypeLike | None = None,
-) -> Learner:
+) -> OneLane:
     """Maler: one learner for convex, strongly convex and exp-concave losses on a ball around 0.
 
     Parameters
     ----------
-    dim : int
-        Entries of a point, d >= 1.
-    horizon : int
-        Number of rounds T >= 1. It fixes shapes: there are N = ceil(log2(horizon) / 2) + 1 step sizes, and
-        2 N + 1 experts. Rounds beyond it are allowed and have no guarantee.
-    theta_bound : float or jax.Array
-        The radius D > 0 of the ball. A number, or a traced scalar, which is not checked.
-    gradient_bound : float or jax.Array
-        A bound G > 0 on the norm of gradients. A number, or a traced scalar.
-    num_rounds : int or jax.Array, optional
-        T where that is shorter than `horizon`, a number or a traced int32, so that epochs of different lengths
-        share one program: experts that T rounds do not have get no weight. The default: `horizon`.
-    dtype : dtype, optional
+    horizon
+        Number of rounds T. It fixes shapes: there are N = ceil(log2(horizon) / 2) + 1 step sizes, and 2 N + 1 experts.
+        Rounds beyond it are allowed and have no guarantee.
+    num_rounds : int or jax.Array
+        T where that is shorter than `horizon`, a number or a traced int32, so that epochs of different lengths share
+        one program: experts that T rounds do not have get no weight. The default: `horizon`.
+    dtype : dtype
         Of the state. The default: JAX's default float.
-
-    Returns
-    -------
-    Learner
-        ``init() -> state``, ``predict(state) -> [dim]``, ``update(state, gradient [dim]) -> state``, for one
-        lane; jit and vmap outside. `update` takes the gradient of the loss at ``predict(state)``.
 
     Raises
     ------
@@ -207,7 +197,6 @@ def maler(
     >>> bool(jnp.abs(learner.predict(state) - target).max() < 0.01)
     True
     """
-    dim, horizon = integer("dim", dim, 1), integer("horizon", horizon, 1)
     theta_bound, gradient_bound = positive("theta_bound", theta_bound), positive("gradient_bound", gradient_bound)
     if num_rounds is None:
         num_rounds = horizon

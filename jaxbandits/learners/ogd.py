@@ -5,16 +5,17 @@ that needs no gradient bound. Written out and not by optax, which has no step by
 (`scale_by_rss` keeps a sum a coordinate); `from_optax` takes the steps that it has.
 """
 
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from annotated_types import Ge
 from jax.typing import DTypeLike
 
-from jaxbandits.learners.learner import Learner, gradient_of, positive
+from jaxbandits.learners.learner import Dim, GradientBound, Learner, OneLane, Radius, gradient_of, positive
 from jaxbandits.numerics import fixed_sum
 from jaxbandits.typing import Array, Float, Scalar
-from jaxbandits.validation import choice, integer
+from jaxbandits.validation import checked
 
 STEPS = ("adanorm", "sqrt", "strong")
 
@@ -27,41 +28,32 @@ class State(NamedTuple):
     clock: Any
 
 
+@checked
 def ogd(
-    dim: int,
-    horizon: int,
-    theta_bound: Scalar | jax.Array,
-    gradient_bound: Scalar | jax.Array,
+    dim: Dim,
+    horizon: Annotated[int, Ge(1)],
+    theta_bound: Radius,
+    gradient_bound: GradientBound,
     *,
     step: Literal["adanorm", "sqrt", "strong"] = "adanorm",
     strong_convexity: Scalar | jax.Array = 1.0,
     dtype: DTypeLike | None = None,
-) -> Learner:
+) -> OneLane:
     """Projected gradient descent in a ball around 0: x <- P(x - a_t g_t), starting at 0.
 
     Parameters
     ----------
-    dim : int
-        Entries of a point, d >= 1.
-    horizon : int
-        Number of rounds, at least 1. It is checked and not used: all learners share their arguments.
-    theta_bound : float or jax.Array
-        The radius D > 0 of the ball. A number, or a traced scalar, which is not checked.
-    gradient_bound : float or jax.Array
+    horizon
+        Number of rounds. It is checked and not used: all learners share their arguments.
+    gradient_bound
         A bound G > 0 on the norm of gradients, read by `step="sqrt"` only. A number, or a traced scalar.
-    step : {"adanorm", "sqrt", "strong"}, default "adanorm"
-        The step size a_t. "adanorm": sqrt(2) D / sqrt(sum of `|g|^2`, the current one included), which needs no
-        bound, and 0 while the sum is 0. "sqrt": 2 D / (G sqrt(t)). "strong": 1 / (strong_convexity t).
-    strong_convexity : float or jax.Array, default 1.0
+    step
+        The step size a_t. "adanorm": sqrt(2) D / sqrt(sum of `|g|^2`, the current one included), which needs no bound,
+        and 0 while the sum is 0. "sqrt": 2 D / (G sqrt(t)). "strong": 1 / (strong_convexity t).
+    strong_convexity
         The losses' constant of strong convexity mu > 0, read by `step="strong"` only. A number, or a traced scalar.
-    dtype : dtype, optional
+    dtype : dtype
         Of points and gradients. The default: JAX's default float.
-
-    Returns
-    -------
-    Learner
-        ``init() -> state``, ``predict(state) -> [dim]``, ``update(state, gradient [dim]) -> state``, for one
-        lane; jit and vmap outside.
 
     Raises
     ------
@@ -87,8 +79,6 @@ def ogd(
     >>> learner.predict(state).round(3).tolist()
     [-0.6000000238418579, 0.800000011920929]
     """
-    dim, _ = integer("dim", dim, 1), integer("horizon", horizon, 1)
-    choice("step", step, STEPS)
     bound, largest = positive("theta_bound", theta_bound), positive("gradient_bound", gradient_bound)
     curvature = positive("strong_convexity", strong_convexity)
 

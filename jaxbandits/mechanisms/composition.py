@@ -8,15 +8,18 @@ release, however many batches there are.
 import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from annotated_doc import Doc
+from annotated_types import Ge, Lt
 
+from jaxbandits.declared import LATER
 from jaxbandits.mechanisms.gaussian import gaussian_epsilon
 from jaxbandits.mechanisms.loss_distribution import Release, composed
 from jaxbandits.protocol import Algorithm, Guarantee
 from jaxbandits.typing import Numeric, Scalar
-from jaxbandits.validation import integer, number
+from jaxbandits.validation import checked, integer, number
 
 #: Said wherever a guarantee is shown.
 SIMULATED = (
@@ -24,6 +27,10 @@ SIMULATED = (
     "mechanisms; it must not protect real data (Mironov 2012, On significance of the least significant bits for "
     "differential privacy)."
 )
+
+
+What = Annotated[str, Doc("What is released, in words.")]
+Times = Annotated[int, LATER, Doc("How many such releases the unit enters.")]
 
 
 class Event(NamedTuple):
@@ -62,25 +69,19 @@ def _ratio(sensitivity: Any, scale: Any) -> float:
     return float(sensitivity) / float(scale) if scale > 0 and math.isfinite(sensitivity) else math.inf
 
 
-def laplace_event(what: str, sensitivity: Numeric, scale: Numeric, times: int = 1) -> Event:
+@checked
+def laplace_event(what: What, sensitivity: Numeric, scale: Numeric, times: Times = 1) -> Event:
     """Releases with Laplace noise.
+
+    One is sensitivity / scale-private.
 
     Parameters
     ----------
-    what : str
-        What is released, in words.
     sensitivity : float or array
-        L1 sensitivity of a release, at least 0; inf: unbounded. Tables (arrays of one shape) are releases of
-        which a unit enters one, whichever it is: the costliest is taken.
+        L1 sensitivity of a release, at least 0; inf: unbounded. Tables (arrays of one shape) are releases of which a
+        unit enters one, whichever it is: the costliest is taken.
     scale : float or array
         Scale of the noise, at least 0; no noise costs infinity.
-    times : int, default 1
-        How many such releases the unit enters.
-
-    Returns
-    -------
-    Event
-        The releases; one is sensitivity / scale-private.
 
     Examples
     --------
@@ -102,24 +103,18 @@ def laplace_event(what: str, sensitivity: Numeric, scale: Numeric, times: int = 
     )
 
 
-def gaussian_event(what: str, sensitivity: Scalar, scale: Scalar, times: int = 1) -> Event:
+@checked
+def gaussian_event(what: What, sensitivity: Scalar, scale: Scalar, times: Times = 1) -> Event:
     """Releases with Gaussian noise.
+
+    What they cost follows from the delta of `compose`.
 
     Parameters
     ----------
-    what : str
-        What is released, in words.
-    sensitivity : float
+    sensitivity
         L2 sensitivity of a release, at least 0; inf: unbounded.
-    scale : float
+    scale
         Standard deviation of the noise, at least 0; no noise costs infinity.
-    times : int, default 1
-        How many such releases the unit enters.
-
-    Returns
-    -------
-    Event
-        The releases; what they cost follows from the delta of `compose`.
 
     Examples
     --------
@@ -129,25 +124,19 @@ def gaussian_event(what: str, sensitivity: Scalar, scale: Scalar, times: int = 1
     return Event("gaussian", what, float(sensitivity), float(scale), times)
 
 
-def response_event(what: str, scale: Scalar, times: int = 1, bits: int | None = None) -> Event:
+@checked
+def response_event(what: What, scale: Scalar, times: Times = 1, bits: int | None = None) -> Event:
     """Bits that randomized response flips with probability 1 / (1 + e^(1/scale)).
+
+    One is 1 / scale-private, or less where `bits` are few.
 
     Parameters
     ----------
-    what : str
-        What is released, in words.
-    scale : float
+    scale
         1 / epsilon of a bit, at least 0; 0 flips none and costs infinity.
-    times : int, default 1
-        How many such releases the unit enters.
-    bits : int, optional
-        Bits of the uniforms that decide. Probabilities are then multiples of 2^-bits, and rare flips may be
-        rarer than they should: what that spends is counted. The default: uniforms are real numbers.
-
-    Returns
-    -------
-    Event
-        The releases; one is 1 / scale-private, or less where `bits` are few.
+    bits
+        Bits of the uniforms that decide. Probabilities are then multiples of 2^-bits, and rare flips may be rarer than
+        they should: what that spends is counted. The default: uniforms are real numbers.
 
     Examples
     --------
@@ -163,39 +152,31 @@ def response_event(what: str, scale: Scalar, times: int = 1, bits: int | None = 
     )
 
 
+@checked
 def other_event(
     mechanism: str,
-    what: str,
+    what: What,
     epsilon: Scalar,
     delta: Scalar = 0.0,
     *,
     sensitivity: Scalar = math.nan,
     scale: Scalar = math.nan,
-    times: int = 1,
+    times: Times = 1,
 ) -> Event:
     """Releases whose privacy follows by an argument of their own.
 
     Parameters
     ----------
-    mechanism : str
+    mechanism
         The mechanism's name.
-    what : str
-        What is released, in words.
-    epsilon : float
+    epsilon
         Epsilon of one release, at least 0.
-    delta : float, default 0.0
+    delta
         Delta of one release, in [0, 1).
-    sensitivity : float, optional
+    sensitivity
         For the ledger only: the release's sensitivity. The default: nan, not stated.
-    scale : float, optional
+    scale
         For the ledger only: the noise's scale. The default: nan, not stated.
-    times : int, default 1
-        How many such releases the unit enters.
-
-    Returns
-    -------
-    Event
-        The releases.
 
     Examples
     --------
@@ -243,15 +224,16 @@ def composed_epsilon(epsilon: float, count: int, delta: float) -> float:
     return min(composed, count * epsilon)
 
 
-def compose(events: Iterable[Event], delta: Scalar = 0.0) -> tuple[float, float]:
+@checked
+def compose(events: Iterable[Event], delta: Annotated[Scalar, Ge(0), Lt(1)] = 0.0) -> tuple[float, float]:
     """The (epsilon, delta) of all releases that a unit enters, together.
 
     Parameters
     ----------
     events : iterable of Event
         The releases.
-    delta : float, default 0.0
-        The delta that may be used, in [0, 1); 0 only without Gaussian noise.
+    delta
+        The delta that may be used; 0 only without Gaussian noise.
 
     Returns
     -------
@@ -284,8 +266,7 @@ def compose(events: Iterable[Event], delta: Scalar = 0.0) -> tuple[float, float]
     >>> compose([nodes], 1e-5) == compose([sum_], 1e-5)
     True
     """
-    delta = number("delta", delta, 0.0, 1.0, open_high=True)
-    entered = _entered(events)
+    delta, entered = float(delta), _entered(events)
     normal = [event for event in entered if event.mechanism == "gaussian"]
     rest = [event for event in entered if event.mechanism != "gaussian"]
     ratio = math.hypot(*(_normal_ratio(event) for event in normal))

@@ -5,12 +5,21 @@ Phi(g/2 - epsilon/g) - e^epsilon Phi(-g/2 - epsilon/g) <= delta.
 """
 
 import math
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from annotated_doc import Doc
+from annotated_types import Ge, Gt, Le
 
+from jaxbandits import declared
+from jaxbandits.declared import NonNegative, Remedy
 from jaxbandits.typing import Scalar
-from jaxbandits.validation import choice, number
+from jaxbandits.validation import checked, number
+
+Sensitivity = Annotated[Scalar, Gt(0), Doc("Largest L2 change of the release between neighbouring inputs.")]
+Epsilon = Annotated[declared.Epsilon, Doc("Privacy budget; inf: no noise.")]
+Delta = Annotated[declared.Delta, Remedy("Gaussian noise has no pure guarantee: give delta > 0, or use Laplace noise")]
+Deviation = Annotated[Scalar, Ge(0), Le(math.inf), Doc("Standard deviation of the noise.")]
 
 # Of sensitivity / scale: beyond it epsilon is half its square, to double precision, and before anything overflows.
 MAX_RATIO = 1e50
@@ -43,32 +52,17 @@ def _log_delta(ratio: float, epsilon: float) -> float:
     return -near * near / 2 - math.log(2 * math.pi) / 2 + math.log(difference)
 
 
-def _budget(epsilon: Any, delta: Any) -> tuple[float, float]:
-    epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False, remedy="use float('inf') for no noise")
-    remedy = "Gaussian noise has no pure guarantee: give delta > 0, or use Laplace noise"
-    return epsilon, number("delta", delta, 0.0, 1.0, open_low=True, open_high=True, remedy=remedy)
-
-
-def zcdp_rho(epsilon: Scalar, delta: Scalar) -> float:
+@checked
+def zcdp_rho(epsilon: Epsilon, delta: Delta) -> float:
     """The largest rho whose zero-concentrated privacy implies (epsilon, delta)-privacy.
+
+    It is (sqrt(ln(1/delta) + epsilon) - sqrt(ln(1/delta)))^2. A Gaussian release spends sensitivity^2 / (2 scale^2)
+    of it.
 
     Parameters
     ----------
-    epsilon : float
-        Privacy budget, in (0, inf]. inf gives inf.
-    delta : float
-        The claim's delta, in (0, 1).
-
-    Returns
-    -------
-    float
-        The rho, (sqrt(ln(1/delta) + epsilon) - sqrt(ln(1/delta)))^2. A Gaussian release spends sensitivity^2 / (2
-        scale^2) of it.
-
-    Raises
-    ------
-    ValueError
-        For arguments outside these ranges.
+    epsilon
+        Privacy budget. inf gives inf.
 
     References
     ----------
@@ -79,8 +73,7 @@ def zcdp_rho(epsilon: Scalar, delta: Scalar) -> float:
     >>> round(zcdp_rho(1.0, 1e-5), 6)
     0.02082
     """
-    epsilon, delta = _budget(epsilon, delta)
-    return math.inf if math.isinf(epsilon) else _root_rho(epsilon, delta) ** 2
+    return math.inf if math.isinf(epsilon) else _root_rho(float(epsilon), float(delta)) ** 2
 
 
 def _root_rho(epsilon: float, delta: float) -> float:
@@ -94,27 +87,22 @@ def default_delta(delta: Scalar | None, horizon: int, most: float = 1e-3) -> Sca
     return min(most, 1 / horizon) if delta is None else delta
 
 
+@checked
 def gaussian_scale(
-    sensitivity: Scalar, epsilon: Scalar, delta: Scalar, rule: Literal["classic", "analytic", "zcdp"] = "classic"
+    sensitivity: Sensitivity,
+    epsilon: Epsilon,
+    delta: Delta,
+    rule: Literal["classic", "analytic", "zcdp"] = "classic",
 ) -> float:
     """Standard deviation of Gaussian noise that makes a release (epsilon, delta)-private.
 
+    It is 0.0 without noise.
+
     Parameters
     ----------
-    sensitivity : float
-        Largest L2 change of the release between neighbouring inputs, > 0.
-    epsilon : float
-        Privacy budget, in (0, inf]. inf: no noise.
-    delta : float
-        The claim's delta, in (0, 1).
-    rule : {"classic", "analytic", "zcdp"}, default "classic"
-        "classic": sensitivity sqrt(2 ln(1.25 / delta)) / epsilon, whose proof needs epsilon <= 1. "analytic":
-        the least that suffices. "zcdp": by `zcdp_rho`, for adding up many releases.
-
-    Returns
-    -------
-    float
-        The standard deviation; 0.0 without noise.
+    rule
+        "classic": sensitivity sqrt(2 ln(1.25 / delta)) / epsilon, whose proof needs epsilon <= 1. "analytic": the least
+        that suffices. "zcdp": by `zcdp_rho`, for adding up many releases.
 
     Raises
     ------
@@ -137,9 +125,7 @@ def gaussian_scale(
     """
     from scipy.optimize import brentq
 
-    sensitivity = number("sensitivity", sensitivity, 0.0, open_low=True)
-    epsilon, delta = _budget(epsilon, delta)
-    choice("rule", rule, ("classic", "analytic", "zcdp"))
+    sensitivity, epsilon, delta = float(sensitivity), float(epsilon), float(delta)
     if math.isinf(epsilon):
         return 0.0
     if rule == "zcdp":
@@ -158,27 +144,16 @@ def gaussian_scale(
     return sensitivity / math.exp(root)
 
 
-def gaussian_delta(sensitivity: Scalar, scale: Scalar, epsilon: Scalar) -> float:
+@checked
+def gaussian_delta(sensitivity: Sensitivity, scale: Deviation, epsilon: NonNegative) -> float:
     """The least delta at which Gaussian noise is (epsilon, delta)-private.
+
+    It is 1.0 without noise.
 
     Parameters
     ----------
-    sensitivity : float
-        Largest L2 change of the release between neighbouring inputs, > 0.
-    scale : float
-        Standard deviation of the noise, in [0, inf].
-    epsilon : float
-        The claim's epsilon, in [0, inf).
-
-    Returns
-    -------
-    float
-        The delta; 1.0 without noise.
-
-    Raises
-    ------
-    ValueError
-        For arguments outside these ranges.
+    epsilon
+        The claim's epsilon, finite.
 
     References
     ----------
@@ -189,38 +164,19 @@ def gaussian_delta(sensitivity: Scalar, scale: Scalar, epsilon: Scalar) -> float
     >>> round(gaussian_delta(1.0, gaussian_scale(1.0, 0.5, 1e-5, "analytic"), 0.5), 8)
     1e-05
     """
-    sensitivity = number("sensitivity", sensitivity, 0.0, open_low=True)
-    scale = number("scale", scale, 0.0, finite=False)
-    epsilon = number("epsilon", epsilon, 0.0)
-    ratio = sensitivity / scale if scale > 0 else math.inf
+    ratio = float(sensitivity / scale) if scale > 0 else math.inf
     if ratio == 0 or math.isinf(ratio):
         return 0.0 if ratio == 0 else 1.0
     if ratio > MAX_RATIO:
         return float(epsilon < ratio * ratio / 2)
-    return math.exp(_log_delta(ratio, epsilon))
+    return math.exp(_log_delta(ratio, float(epsilon)))
 
 
-def gaussian_epsilon(sensitivity: Scalar, scale: Scalar, delta: Scalar) -> float:
+@checked
+def gaussian_epsilon(sensitivity: Sensitivity, scale: Deviation, delta: Delta) -> float:
     """The least epsilon at which Gaussian noise is (epsilon, delta)-private.
 
-    Parameters
-    ----------
-    sensitivity : float
-        Largest L2 change of the release between neighbouring inputs, > 0.
-    scale : float
-        Standard deviation of the noise, in [0, inf].
-    delta : float
-        The claim's delta, in (0, 1).
-
-    Returns
-    -------
-    float
-        The epsilon; inf without noise, and 0.0 where there is so much noise that delta alone covers it.
-
-    Raises
-    ------
-    ValueError
-        For arguments outside these ranges.
+    It is inf without noise, and 0.0 where there is so much noise that delta alone covers it.
 
     References
     ----------
@@ -233,10 +189,7 @@ def gaussian_epsilon(sensitivity: Scalar, scale: Scalar, delta: Scalar) -> float
     """
     from scipy.optimize import brentq
 
-    sensitivity = number("sensitivity", sensitivity, 0.0, open_low=True)
-    scale = number("scale", scale, 0.0, finite=False)
-    delta = _budget(1.0, delta)[1]
-    ratio = sensitivity / scale if scale > 0 else math.inf
+    ratio = float(sensitivity / scale) if scale > 0 else math.inf
     if math.isinf(ratio):
         return math.inf
     if ratio == 0 or math.erf(ratio / math.sqrt(8)) <= delta:

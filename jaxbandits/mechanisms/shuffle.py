@@ -6,20 +6,27 @@ binomial noise, and only the batch's sums arrive.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from annotated_doc import Doc
+from annotated_types import Ge, Gt, Le
 
-from jaxbandits.mechanisms.gaussian import gaussian_epsilon
+from jaxbandits.declared import Delta, NonNegative
+from jaxbandits.mechanisms.gaussian import Delta as GaussianDelta
+from jaxbandits.mechanisms.gaussian import Deviation, Sensitivity, gaussian_epsilon
 from jaxbandits.random import to_normal
 from jaxbandits.typing import Array, Float, Scalar, UInt32
-from jaxbandits.validation import integer, number
+from jaxbandits.validation import checked
 
 SHARE = 0.25  # p of the binomial noise
 BLOCKS = 1500  # of the noise's support, over which `vector_epsilon` bounds the loss from above
 MAX_TRIALS = 2.0**53  # binomial trials of a batch: the law of so many is still computed on integers
 ORDERS = np.geomspace(0.02, 300, 120)  # Chernoff exponents tried
+
+Users = Annotated[int, Ge(1), Doc("Users of a batch, each with one message.")]
+Coordinates = Annotated[int, Ge(1), Doc("Coordinates of a message.")]
 
 
 class VectorCode(NamedTuple):
@@ -40,41 +47,35 @@ class VectorCode(NamedTuple):
     trials: Any
 
 
+@checked
 def vector_code(
-    bound: Scalar,
-    users: int,
-    dim: int,
-    epsilon: Scalar,
-    delta: Scalar,
+    bound: Annotated[Scalar, Gt(0)],
+    users: Users,
+    dim: Annotated[int, Ge(1)],
+    epsilon: Annotated[Scalar, Gt(0), Le(math.inf)],
+    delta: Delta,
     *,
-    constant: Scalar | None = None,
-    log: Scalar | None = None,
+    constant: NonNegative | None = None,
+    log: NonNegative | None = None,
 ) -> VectorCode:
     """The numbers of the vector protocol, as the published code has them.
 
     g = max(2 sqrt B, d, 4) levels and b = floor(c g^2 log^2(d / delta) / (epsilon^2 B)) binomial trials a user.
 
+    They are the bound L, the levels g and the trials B b.
+
     Parameters
     ----------
-    bound : float
-        L > 0: coordinates lie in [-L, L].
-    users : int
-        Users B of a batch, at least 1.
-    dim : int
-        Features d, at least 1; not coordinates of a message.
-    epsilon : float
-        The budget that the published formula is given, in (0, inf]; inf: b = 0. What is spent is `vector_epsilon`.
-    delta : float
-        The claim's delta, in (0, 1).
-    constant : float, optional
-        c, at least 0. The default: the tuned 10 for epsilon >= 1, and 1 below.
-    log : float, optional
-        The logarithm, at least 0. The default: log(d / delta).
-
-    Returns
-    -------
-    VectorCode
-        The bound L, the levels g and the trials B b.
+    bound
+        L: coordinates lie in [-L, L].
+    dim
+        Features d; not coordinates of a message.
+    epsilon
+        The budget that the published formula is given; inf: b = 0. What is spent is `vector_epsilon`.
+    constant
+        c. The default: the tuned 10 for epsilon >= 1, and 1 below.
+    log
+        The logarithm. The default: log(d / delta).
 
     Raises
     ------
@@ -90,13 +91,9 @@ def vector_code(
     >>> [int(vector_code(1.0, 20, 5, epsilon, 0.1).trials) // 20 for epsilon in (0.2, 1.0, 10.0, float("inf"))]
     [1530, 612, 6, 0]
     """
-    bound = number("bound", bound, 0.0, open_low=True)
-    users, dim = integer("users", users, 1), integer("dim", dim, 1)
-    epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False)
-    delta = number("delta", delta, 0.0, 1.0, open_low=True, open_high=True)
     levels = float(max(2 * math.sqrt(users), dim, 4))
-    constant = (10.0 if epsilon >= 1 else 1.0) if constant is None else number("constant", constant, 0.0)
-    log = math.log(dim / delta) if log is None else number("log", log, 0.0)
+    constant = (10.0 if epsilon >= 1 else 1.0) if constant is None else constant
+    log = math.log(dim / delta) if log is None else log
     root = levels * log / epsilon
     trials = constant * root * root / users
     if trials * users > MAX_TRIALS:
@@ -144,30 +141,19 @@ def decode(code: VectorCode, total: Float[Array, "..."], users: Any) -> Float[Ar
     return code.bound / code.levels * total - users * code.bound
 
 
-def shuffle_epsilon(local_epsilon: Scalar, users: int, delta: Scalar) -> float:
+@checked
+def shuffle_epsilon(local_epsilon: Annotated[Scalar, Ge(0), Le(math.inf)], users: Users, delta: Delta) -> float:
     """A bound on the epsilon of a permuted batch of purely private messages.
 
     log(1 + (e^e0 - 1) / (e^e0 + 1) (8 sqrt(e^e0 log(4 / delta) / n) + 8 e^e0 / n)) for e0 <= log(n / (16 log(4
     / delta))).
 
+    It is e0 itself where the theorem is silent.
+
     Parameters
     ----------
-    local_epsilon : float
-        Epsilon e0 of a message, at least 0.
-    users : int
-        Messages n of the batch, at least 1.
-    delta : float
-        The claim's delta, in (0, 1).
-
-    Returns
-    -------
-    float
-        The epsilon; e0 itself where the theorem is silent.
-
-    Raises
-    ------
-    ValueError
-        For arguments outside these ranges.
+    local_epsilon
+        Epsilon e0 of a message.
 
     References
     ----------
@@ -178,41 +164,30 @@ def shuffle_epsilon(local_epsilon: Scalar, users: int, delta: Scalar) -> float:
     >>> shuffle_epsilon(1.0, 20, 0.1), round(shuffle_epsilon(1.0, 10_000, 0.1), 4)
     (1.0, 0.1116)
     """
-    e0 = number("local_epsilon", local_epsilon, 0.0, finite=False)
-    n, delta = integer("users", users, 1), number("delta", delta, 0.0, 1.0, open_low=True, open_high=True)
-    log = math.log(4 / delta)
+    e0, n, log = float(local_epsilon), users, math.log(4 / delta)
     if e0 > math.log(n / (16 * log)):
         return e0
     return min(e0, math.log1p(math.tanh(e0 / 2) * (8 * math.sqrt(math.exp(e0) * log / n) + 8 * math.exp(e0) / n)))
 
 
-def amplified_epsilon(sensitivity: Scalar, scale: Scalar, users: int, coordinates: int, delta: Scalar) -> float:
+@checked
+def amplified_epsilon(
+    sensitivity: Sensitivity,
+    scale: Deviation,
+    users: Users,
+    coordinates: Coordinates,
+    delta: GaussianDelta,
+) -> float:
     """A bound on the epsilon of a permuted batch of Gaussian messages.
 
     The lesser of the local guarantee and of amplification by shuffling.
 
     Parameters
     ----------
-    sensitivity : float
-        Largest L2 change of a message between users, > 0, in the norm in which the noise is spherical.
-    scale : float
-        Standard deviation of a coordinate's noise, at least 0.
-    users : int
-        Messages n of the batch, at least 1.
-    coordinates : int
-        Coordinates of a message, at least 1.
-    delta : float
-        The claim's delta, in (0, 1).
-
-    Returns
-    -------
-    float
-        The epsilon.
-
-    Raises
-    ------
-    ValueError
-        For arguments outside these ranges.
+    sensitivity
+        Largest L2 change of a message between users, in the norm in which the noise is spherical.
+    scale
+        Standard deviation of a coordinate's noise.
 
     Notes
     -----
@@ -236,8 +211,7 @@ def amplified_epsilon(sensitivity: Scalar, scale: Scalar, users: int, coordinate
     from scipy import stats
 
     local = gaussian_epsilon(sensitivity, scale, delta)
-    best, users = local, integer("users", users, 1)
-    coordinates = integer("coordinates", coordinates, 1)
+    best = local
     for q in delta / users * np.geomspace(1e-12, 0.1, 40) if 0 < local < math.inf else ():
         # the inputs lie in a ball of radius sensitivity / sqrt 2 (Jung)
         radius = sensitivity / math.sqrt(2) + scale * stats.chi(coordinates).isf(q)
@@ -269,29 +243,23 @@ def _log_moments(trials: int, low: int, high: int, shifts: int) -> np.ndarray:
     return moments
 
 
-def vector_epsilon(code: VectorCode, sensitivity: Scalar, coordinates: int, delta: Scalar) -> float:
+@checked
+def vector_epsilon(
+    code: VectorCode,
+    sensitivity: Annotated[Scalar, Gt(0)],
+    coordinates: Coordinates,
+    delta: Delta,
+) -> float:
     """A bound on the epsilon of a batch's sums under the vector protocol: its binomial noise hides one user.
+
+    It is inf without noise, or with too little for any claim.
 
     Parameters
     ----------
-    code : VectorCode
+    code
         The numbers of the protocol, as from `vector_code`.
-    sensitivity : float
-        Largest L2 change of a message's coordinates between users, > 0.
-    coordinates : int
-        Coordinates of a message, at least 1.
-    delta : float
-        The claim's delta, in (0, 1).
-
-    Returns
-    -------
-    float
-        The epsilon; inf without noise, or with too little for any claim.
-
-    Raises
-    ------
-    ValueError
-        For arguments outside these ranges.
+    sensitivity
+        Largest L2 change of a message's coordinates between users.
 
     Notes
     -----
@@ -311,9 +279,7 @@ def vector_epsilon(code: VectorCode, sensitivity: Scalar, coordinates: int, delt
     """
     from scipy import stats
 
-    count = integer("coordinates", coordinates, 1)
-    delta = number("delta", delta, 0.0, 1.0, open_low=True, open_high=True)
-    sensitivity = number("sensitivity", sensitivity, 0.0, open_low=True)
+    count = coordinates
     trials, shifts = int(code.trials), math.ceil(2 * code.levels)
     length = sensitivity * code.levels / code.bound
     law, best, tried = stats.binom(trials, SHARE), math.inf, set()
@@ -324,7 +290,7 @@ def vector_epsilon(code: VectorCode, sensitivity: Scalar, coordinates: int, delt
         cut = count * float(law.cdf(low - 1) + law.sf(high))
         if low < high and cut < delta and (low, high) not in tried:
             tried.add((low, high))
-            total = _joint_moment(_log_moments(trials, low, high, shifts), length, count)
+            total = _joint_moment(_log_moments(trials, low, high, shifts), float(length), count)
             best = min(best, float(((total + log_constant - math.log(delta - cut)) / ORDERS).min()))
     return max(best, 0.0)
 

@@ -7,18 +7,26 @@ draw a message is enough.
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax.numpy as jnp
+from annotated_doc import Doc
+from annotated_types import Ge, Gt
 from jax import lax
 
 from jaxbandits.mechanisms.composition import Event, compose, gaussian_event
-from jaxbandits.mechanisms.gaussian import gaussian_scale
+from jaxbandits.mechanisms.gaussian import Delta, Deviation, Epsilon, gaussian_scale
 from jaxbandits.typing import Array, Float, Scalar
-from jaxbandits.validation import choice, integer, number
+from jaxbandits.validation import checked
 
 FORMS = ("tree", "increment")
 CALIBRATIONS = ("exact", "zcdp", "paper")
+
+Bound = Annotated[Scalar, Gt(0), Doc("L, with ||U||_F <= L and ||u|| <= L for a message (U, u), U a symmetric matrix.")]
+NumReleases = Annotated[int, Ge(0), Doc("n, the number of running sums published and of messages used.")]
+NodeScale = Annotated[Deviation, Doc("Scale s of the nodes' noise.")]
+Calibration = Literal["exact", "zcdp", "paper"]
+Form = Annotated[Literal["tree", "increment"], Doc("As in `tree`. With increments a message lies in one node.")]
 
 
 class Tree(NamedTuple):
@@ -40,48 +48,36 @@ class Tree(NamedTuple):
     noise: Callable[[Any, Any], Float[Array, "..."]]
 
 
-def tree_levels(num_releases: int, calibration: Literal["exact", "zcdp", "paper"] = "exact") -> int:
+@checked
+def tree_levels(num_releases: NumReleases, calibration: Calibration = "exact") -> int:
     """How many nodes of a binary tree a message can lie in.
+
+    It is 0 where nothing is released.
 
     Parameters
     ----------
-    num_releases : int
-        n, the number of running sums published and of messages used, at least 0.
-    calibration : {"exact", "zcdp", "paper"}, default "exact"
+    calibration
         "paper" counts as the paper does, 1 + ceil(log2 n); the others count the nodes there are, bit_length(n).
-
-    Returns
-    -------
-    int
-        The number of levels; 0 where nothing is released.
-
-    Raises
-    ------
-    ValueError
-        For arguments outside these ranges.
 
     Examples
     --------
     >>> [tree_levels(n) for n in (0, 1, 2, 3, 4, 8, 9)], [tree_levels(n, "paper") for n in (0, 1, 2, 3, 4, 8, 9)]
     ([0, 1, 2, 2, 3, 4, 4], [0, 1, 2, 3, 3, 4, 5])
     """
-    n = integer("num_releases", num_releases, 0)
-    choice("calibration", calibration, CALIBRATIONS)
+    n = num_releases
     return 0 if n == 0 else n.bit_length() if calibration != "paper" else 1 + (n - 1).bit_length()
 
 
-def tree(num_releases: int, shape: Sequence[int], form: Literal["tree", "increment"] = "tree") -> Tree:
+@checked
+def tree(num_releases: NumReleases, shape: Sequence[int], form: Literal["tree", "increment"] = "tree") -> Tree:
     """Noise for the running sums of messages: the n-th sum gets the noise of popcount(n) nodes.
 
     Parameters
     ----------
-    num_releases : int
-        n, the number of running sums published and of messages used, at least 0.
     shape : sequence of int
         Shape of a message.
-    form : {"tree", "increment"}, default "tree"
-        "tree": sums of popcount(n) independent nodes, in a state of shape
-        `[bit_length(num_releases) + 1, *shape]`.
+    form
+        "tree": sums of popcount(n) independent nodes, in a state of shape `[bit_length(num_releases) + 1, *shape]`.
         "increment": noise on every message, n of them in the n-th sum, in a state of shape `[*shape]`.
 
     Returns
@@ -89,11 +85,6 @@ def tree(num_releases: int, shape: Sequence[int], form: Literal["tree", "increme
     Tree
         ``init(dtype) -> state``, ``release(state, n, fresh) -> state, noise`` and ``noise(state, n)``. The noise of
         n has popcount(n) (increments: n) times the variance of a fresh draw.
-
-    Raises
-    ------
-    ValueError
-        For arguments outside these ranges.
 
     Notes
     -----
@@ -116,8 +107,8 @@ def tree(num_releases: int, shape: Sequence[int], form: Literal["tree", "increme
     10.0
     110.0
     """
-    levels, shape = max(1, tree_levels(integer("num_releases", num_releases, 0))), tuple(shape)
-    if choice("form", form, FORMS) == "increment":
+    levels, shape = max(1, tree_levels(num_releases)), tuple(shape)
+    if form == "increment":
 
         def added(state, n, fresh):
             return (state + fresh,) * 2
@@ -141,15 +132,14 @@ def _lowest_bit(n: Any) -> Any:
     return lax.population_count((n & -n) - 1)
 
 
-def _nodes(num_releases: Any, calibration: Any, form: str) -> int:
+def _nodes(num_releases: int, calibration: Calibration, form: str) -> int:
     levels = tree_levels(num_releases, calibration)
-    return levels if choice("form", form, FORMS) == "tree" else min(levels, 1)
+    return levels if form == "tree" else min(levels, 1)
 
 
-def node_scale(bound: Scalar, epsilon: Scalar, delta: Scalar, calibration: str = "exact") -> float:
+@checked
+def node_scale(bound: Bound, epsilon: Epsilon, delta: Delta, calibration: Calibration = "exact") -> float:
     """Scale of noise on one sum of messages (U, u) that makes it private; `bound` and the rest as in `tree_scale`."""
-    bound = number("bound", bound, 0.0, open_low=True)
-    choice("calibration", calibration, CALIBRATIONS)
     rule: Literal["zcdp", "analytic"] = "zcdp" if calibration == "zcdp" else "analytic"
     # a change of sqrt(12) bound, over a matrix whose noise has scale sqrt(2) s
     per_node = gaussian_scale(math.sqrt(6) * bound, epsilon, delta, rule)
@@ -158,43 +148,29 @@ def node_scale(bound: Scalar, epsilon: Scalar, delta: Scalar, calibration: str =
     return float(per_node)
 
 
+@checked
 def tree_scale(
-    bound: Scalar,
-    num_releases: int,
-    epsilon: Scalar,
-    delta: Scalar,
+    bound: Bound,
+    num_releases: NumReleases,
+    epsilon: Epsilon,
+    delta: Delta,
     *,
-    calibration: Literal["exact", "zcdp", "paper"] = "exact",
-    form: Literal["tree", "increment"] = "tree",
+    calibration: Calibration = "exact",
+    form: Form = "tree",
 ) -> float:
     """Scale of the nodes' noise that makes running sums of messages (U, u) private, each a release of one agent.
 
     Parameters
     ----------
-    bound : float
-        L > 0, with ||U||_F <= L and ||u|| <= L for a message (U, u), U a symmetric matrix.
-    num_releases : int
-        n, the number of running sums published and of messages used, at least 0.
-    epsilon : float
-        Privacy budget, in (0, inf]. inf: no noise.
-    delta : float
-        The claim's delta, in (0, 1).
-    calibration : {"exact", "zcdp", "paper"}, default "exact"
-        "exact": the least that suffices (analytic Gaussian, all nodes jointly). "zcdp": 1.1 to 2.2 times that.
-        "paper": 8 sqrt(m) bound ln(4 / delta) / epsilon, m the levels, about ten times.
-    form : {"tree", "increment"}, default "tree"
-        As in `tree`. With increments a message lies in one node.
+    calibration
+        "exact": the least that suffices (analytic Gaussian, all nodes jointly). "zcdp": 1.1 to 2.2 times that. "paper":
+        8 sqrt(m) bound ln(4 / delta) / epsilon, m the levels, about ten times.
 
     Returns
     -------
     float
         The scale s; 0.0 without noise or releases. A node adds (Z' + Z'^T) / sqrt(2) to U, entries of Z' of
         scale s: every coordinate of `estimators.pack(U)` gets scale sqrt(2) s, every one of u scale s.
-
-    Raises
-    ------
-    ValueError
-        For arguments outside these ranges.
 
     Notes
     -----
@@ -215,68 +191,41 @@ def tree_scale(
     return float(math.sqrt(nodes) * node_scale(bound, epsilon, delta, calibration))
 
 
-def tree_event(bound: Scalar, num_releases: int, scale: Scalar, *, form: str = "tree") -> Event:
+@checked
+def tree_event(bound: Bound, num_releases: NumReleases, scale: NodeScale, *, form: Form = "tree") -> Event:
     """The nodes that one message (U, u) enters, as an event of `compose`.
-
-    Parameters
-    ----------
-    bound : float
-        L > 0, with ||U||_F <= L and ||u|| <= L for a message (U, u), U a symmetric matrix.
-    num_releases : int
-        n, the number of running sums published and of messages used, at least 0.
-    scale : float
-        Scale s of the nodes' noise, in [0, inf].
-    form : {"tree", "increment"}, default "tree"
-        As in `tree`. With increments a message lies in one node.
 
     Returns
     -------
     Event
         Gaussian releases, one a node; the message moves each by sqrt(6) bound.
 
-    Raises
-    ------
-    ValueError
-        For arguments outside these ranges.
-
     Examples
     --------
     >>> tree_event(1.0, 8, 2.0).times, tree_event(1.0, 8, 2.0, form="increment").times
     (4, 1)
     """
-    bound = number("bound", bound, 0.0, open_low=True)
-    scale = number("scale", scale, 0.0, finite=False)
     nodes = _nodes(num_releases, "exact", form)  # the nodes there are, whatever the calibration counted
     return gaussian_event("node of a binary tree" if form == "tree" else "message", math.sqrt(6) * bound, scale, nodes)
 
 
+@checked
 def tree_epsilon(
-    bound: Scalar, num_releases: int, scale: Scalar, delta: Scalar, *, form: Literal["tree", "increment"] = "tree"
+    bound: Bound,
+    num_releases: NumReleases,
+    scale: NodeScale,
+    delta: Scalar,
+    *,
+    form: Form = "tree",
 ) -> float:
     """The epsilon truly spent by noise on running sums of messages (U, u).
 
+    It is 0.0 where nothing is released.
+
     Parameters
     ----------
-    bound : float
-        L > 0, with ||U||_F <= L and ||u|| <= L for a message (U, u), U a symmetric matrix.
-    num_releases : int
-        n, the number of running sums published and of messages used, at least 0.
-    scale : float
-        Scale s of the nodes' noise, in [0, inf].
-    delta : float
-        The claim's delta, in (0, 1).
-    form : {"tree", "increment"}, default "tree"
-        As in `tree`. With increments a message lies in one node.
-
-    Returns
-    -------
-    float
-        The epsilon; 0.0 where nothing is released.
-
-    Raises
-    ------
-    ValueError
-        For arguments outside these ranges.
+    delta
+        Failure probability of the privacy claim, in (0, 1).
 
     Examples
     --------

@@ -5,62 +5,24 @@ missing, the docstring says which form is given.
 Formulas: `docs/formulas/private_adversarial.md#bounds`.
 """
 
-import functools
-import inspect
 import math
-from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from typing import Annotated
 
+from jaxbandits.declared import LATER
+from jaxbandits.theory.quantities import Arms, Batch, Bound, Experts, FiniteEpsilon, Plays, SmallDelta
 from jaxbandits.theory.tunings import window
 from jaxbandits.typing import Scalar
-from jaxbandits.validation import integer, number
-
-P = ParamSpec("P")
-Bound = TypeVar("Bound")
+from jaxbandits.validation import checked
 
 
-def _checked(bound: Callable[P, Bound]) -> Callable[P, Bound]:
-    """Check sizes and privacy levels by the names of the arguments."""
-    checks: dict[str, Callable[[Any], Any]] = {
-        "num_arms": lambda x: integer("num_arms", x, 2),
-        "num_experts": lambda x: integer("num_experts", x, 2),
-        "horizon": lambda x: integer("horizon", x, 1),
-        "window": lambda x: integer("window", x, 1),
-        "epsilon": lambda x: number("epsilon", x, 0.0, open_low=True),
-        "delta": lambda x: number("delta", x, 0.0, 0.4, open_low=True),
-    }
-    signature = inspect.signature(bound)
-
-    @functools.wraps(bound)
-    def checking(*args: P.args, **kwargs: P.kwargs) -> Bound:
-        given = signature.bind(*args, **kwargs)
-        for name, value in given.arguments.items():
-            checks.get(name, lambda x: x)(value)
-        return bound(*args, **kwargs)
-
-    return checking
-
-
-@_checked
-def conversion_bound(base_bound: Scalar, window: int) -> float:
+@checked
+def conversion_bound(base_bound: Scalar, window: Batch) -> Bound:
     """Regret of Algorithm 1 from a bound on its base: window * base_bound + window.
 
     Parameters
     ----------
-    base_bound : float
+    base_bound
         Bound on the base's regret over floor(T / window) rounds.
-    window : int
-        Plays of a batch, at least 1.
-
-    Returns
-    -------
-    float
-        The bound, in units of a reward. It may exceed T.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
 
     References
     ----------
@@ -69,30 +31,11 @@ def conversion_bound(base_bound: Scalar, window: int) -> float:
     return float(window * base_bound + window)
 
 
-@_checked
-def htinf_bound(num_arms: int, horizon: int, epsilon: Scalar) -> float:
+@checked
+def htinf_bound(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon) -> Bound:
     """Regret of HTINF inside Algorithm 1, as printed.
 
     (60 sqrt 6 / epsilon) sqrt(K (epsilon T + 1)) + 2 / epsilon.
-
-    Parameters
-    ----------
-    num_arms : int
-        Number of arms K, at least 2.
-    horizon : int
-        Number of plays T, at least 1.
-    epsilon : float
-        Privacy budget of the whole run, greater than 0 and finite.
-
-    Returns
-    -------
-    float
-        The bound, in units of a reward. It may exceed T.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
 
     References
     ----------
@@ -101,33 +44,17 @@ def htinf_bound(num_arms: int, horizon: int, epsilon: Scalar) -> float:
     return float(60 * math.sqrt(6) / epsilon * math.sqrt(num_arms * (epsilon * horizon + 1)) + 2 / epsilon)
 
 
-@_checked
-def htinf_window_bound(num_arms: int, horizon: int, window: int, tail_scale: Scalar = 6**0.5) -> float:
+@checked
+def htinf_window_bound(num_arms: Arms, horizon: Plays, window: Batch, tail_scale: Scalar = 6**0.5) -> Bound:
     """Regret of HTINF inside Algorithm 1, in the sharper form behind Corollary 3.2.
 
     30 sigma tau sqrt(K (J + 1)) + tau with J = floor(T / tau).
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2.
-    horizon : int
-        Number of plays T, at least 1.
-    window : int
-        Plays tau of a batch, at least 1.
-    tail_scale : float, default sqrt(6)
+    tail_scale
         sigma: sigma^2 is at least 2 + 4 lam^2, with lam the scale of the Laplace noise on a batch's mean loss. The
-        default is the paper's, for lam = 1.
-
-    Returns
-    -------
-    float
-        The bound, in units of a reward. It may exceed T.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
+        default sqrt(6) is the paper's, for lam = 1.
 
     References
     ----------
@@ -136,30 +63,11 @@ def htinf_window_bound(num_arms: int, horizon: int, window: int, tail_scale: Sca
     return conversion_bound(30 * tail_scale * math.sqrt(num_arms * (horizon // window + 1)), window)
 
 
-@_checked
-def exp3_bound(num_arms: int, horizon: int, epsilon: Scalar) -> float:
+@checked
+def exp3_bound(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon) -> Bound:
     """Regret of EXP3 inside Algorithm 1, as printed.
 
     (2/epsilon)(2 sqrt(2 n K log K (1 + 10 L^2)) + 1) + 2/epsilon with n = epsilon T and L = log(K n).
-
-    Parameters
-    ----------
-    num_arms : int
-        Number of arms K, at least 2.
-    horizon : int
-        Number of plays T, at least 1.
-    epsilon : float
-        Privacy budget of the whole run, greater than 0 and finite.
-
-    Returns
-    -------
-    float
-        The bound, in units of a reward. It may exceed T.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
 
     Notes
     -----
@@ -175,31 +83,12 @@ def exp3_bound(num_arms: int, horizon: int, epsilon: Scalar) -> float:
     return float(2 / epsilon * (2 * root + 1) + 2 / epsilon)
 
 
-@_checked
-def exp3_corrected_bound(num_arms: int, horizon: int, epsilon: Scalar) -> float:
+@checked
+def exp3_corrected_bound(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon) -> Bound:
     """Regret of EXP3 inside Algorithm 1, with the cost of its mixing.
 
     (2/epsilon)(sqrt(n K log K)[sqrt(22) L + 2 (1 + 4 L + 10 L^2) / (sqrt(22) L)] + 1) + 2/epsilon, for the tuning of
     Corollary E.1, with n = epsilon T and L = log(K n).
-
-    Parameters
-    ----------
-    num_arms : int
-        Number of arms K, at least 2.
-    horizon : int
-        Number of plays T, at least 1.
-    epsilon : float
-        Privacy budget of the whole run, greater than 0 and finite.
-
-    Returns
-    -------
-    float
-        The bound, in units of a reward. It may exceed T.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
 
     References
     ----------
@@ -212,32 +101,20 @@ def exp3_corrected_bound(num_arms: int, horizon: int, epsilon: Scalar) -> float:
     return float(2 / epsilon * (math.sqrt(n * num_arms * math.log(num_arms)) * inner + 1) + 2 / epsilon)
 
 
-@_checked
-def exp3_base_bound(num_arms: int, horizon: int, noise_scale: Scalar, learning_rate: Scalar) -> float:
+@checked
+def exp3_base_bound(num_arms: Arms, horizon: Plays, noise_scale: Scalar, learning_rate: Scalar) -> Bound:
     """Regret of EXP3 with mixing 4 eta lam K L on J noisy rounds; use it with `conversion_bound`.
 
     log K / eta + 2 eta J K (1 + 4 lam L + 10 lam^2 L^2) + 1 with L = log(K J).
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2.
-    horizon : int
-        Number of rounds J, at least 1.
-    noise_scale : float
+    horizon
+        Number of rounds J.
+    noise_scale
         Scale lam of the Laplace noise on a loss.
-    learning_rate : float
+    learning_rate
         Step size eta, greater than 0.
-
-    Returns
-    -------
-    float
-        The bound, in units of a reward. It may exceed T.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
 
     References
     ----------
@@ -249,31 +126,12 @@ def exp3_base_bound(num_arms: int, horizon: int, noise_scale: Scalar, learning_r
     return float(math.log(num_arms) / learning_rate + 2 * learning_rate * horizon * num_arms * variance + 1)
 
 
-@_checked
-def ftpl_bound(num_arms: int, horizon: int, epsilon: Scalar) -> float:
+@checked
+def ftpl_bound(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon) -> Bound:
     """Regret of FTPL inside Algorithm 1, with constants of this package.
 
     (2/epsilon)(10 sqrt(K n log K (1 + 10 L^2)) + 6 log K sqrt(K n)(1 + 4 log n) + sqrt(K n)/e + 1) + 2/epsilon,
     with n = max(epsilon T, 1) and L = log(K n).
-
-    Parameters
-    ----------
-    num_arms : int
-        Number of arms K, at least 2.
-    horizon : int
-        Number of plays T, at least 1.
-    epsilon : float
-        Privacy budget of the whole run, greater than 0 and finite.
-
-    Returns
-    -------
-    float
-        The bound, in units of a reward. It may exceed T.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
 
     References
     ----------
@@ -286,28 +144,9 @@ def ftpl_bound(num_arms: int, horizon: int, epsilon: Scalar) -> float:
     return float(2 / epsilon * inner + 2 / epsilon)
 
 
-@_checked
-def htinf_experts_bound(num_experts: int, horizon: int, epsilon: Scalar) -> float:
+@checked
+def htinf_experts_bound(num_experts: Experts, horizon: Plays, epsilon: FiniteEpsilon) -> Bound:
     """Regret of HTINF over the experts inside Algorithm 1: `htinf_bound` with N for K.
-
-    Parameters
-    ----------
-    num_experts : int
-        Number of experts N, at least 2.
-    horizon : int
-        Number of plays T, at least 1.
-    epsilon : float
-        Privacy budget of the whole run, greater than 0 and finite.
-
-    Returns
-    -------
-    float
-        The bound, in units of a reward. It may exceed T.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
 
     References
     ----------
@@ -316,30 +155,9 @@ def htinf_experts_bound(num_experts: int, horizon: int, epsilon: Scalar) -> floa
     return htinf_bound(num_experts, horizon, epsilon)
 
 
-@_checked
-def local_exp4_bound(num_arms: int, num_experts: int, horizon: int, epsilon: Scalar) -> float:
+@checked
+def local_exp4_bound(num_arms: Arms, num_experts: Experts, horizon: Plays, epsilon: FiniteEpsilon) -> Bound:
     """Regret of LDP-EXP4: 16 sqrt(T K log N) log(K T) / epsilon + 1.
-
-    Parameters
-    ----------
-    num_arms : int
-        Number of arms K, at least 2.
-    num_experts : int
-        Number of experts N, at least 2.
-    horizon : int
-        Number of plays T, at least 1.
-    epsilon : float
-        Privacy budget of the whole run, greater than 0 and finite.
-
-    Returns
-    -------
-    float
-        The bound, in units of a reward. It may exceed T.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
 
     References
     ----------
@@ -350,35 +168,18 @@ def local_exp4_bound(num_arms: int, num_experts: int, horizon: int, epsilon: Sca
     )
 
 
-@_checked
-def batched_exp4_bound(num_arms: int, num_experts: int, horizon: int, epsilon: Scalar, delta: Scalar) -> float:
+@checked
+def batched_exp4_bound(
+    num_arms: Arms,
+    num_experts: Experts,
+    horizon: Plays,
+    epsilon: FiniteEpsilon,
+    delta: SmallDelta,
+) -> Bound:
     """Regret of batched EXP4.
 
     100 (N^(1/6) K^(1/2) T^(2/3) log(1/delta)^(1/6) L^(1/3) log(N)^(1/3) / epsilon^(1/3) + sqrt(N') L log(N) /
     epsilon) with L = log(N T) and N' = N log(1/delta).
-
-    Parameters
-    ----------
-    num_arms : int
-        Number of arms K, at least 2.
-    num_experts : int
-        Number of experts N, at least 2.
-    horizon : int
-        Number of plays T, at least 1.
-    epsilon : float
-        Privacy budget of the whole run, greater than 0 and finite.
-    delta : float
-        Failure probability of the privacy claim, in (0, 0.4].
-
-    Returns
-    -------
-    float
-        The bound, in units of a reward. It may exceed T.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
 
     References
     ----------
@@ -389,28 +190,14 @@ def batched_exp4_bound(num_arms: int, num_experts: int, horizon: int, epsilon: S
     return 100 * (first + math.sqrt(more) * log_nt * log_n / epsilon)
 
 
-@_checked
-def arms_rates(num_arms: int, horizon: int, epsilon: Scalar) -> dict[str, float]:
+@checked
+def arms_rates(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon) -> dict[str, float]:
     """Rates of private bandits without constants, by algorithm.
-
-    Parameters
-    ----------
-    num_arms : int
-        Number of arms K, at least 2.
-    horizon : int
-        Number of plays T, at least 1.
-    epsilon : float
-        Privacy budget of the whole run, greater than 0 and finite.
 
     Returns
     -------
     dict of float
         ``existing``: sqrt(K T log(K T)) / epsilon; ``conversion``: sqrt(K T / epsilon).
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
 
     References
     ----------
@@ -420,31 +207,15 @@ def arms_rates(num_arms: int, horizon: int, epsilon: Scalar) -> dict[str, float]
     return {"existing": float(math.sqrt(size * math.log(size)) / epsilon), "conversion": math.sqrt(size / epsilon)}
 
 
-@_checked
-def experts_rates(num_arms: int, num_experts: int, horizon: int, epsilon: Scalar) -> dict[str, float]:
+@checked
+def experts_rates(num_arms: Arms, num_experts: Experts, horizon: Plays, epsilon: FiniteEpsilon) -> dict[str, float]:
     """Rates of private bandits with expert advice without constants, by algorithm: take the smallest.
-
-    Parameters
-    ----------
-    num_arms : int
-        Number of arms K, at least 2.
-    num_experts : int
-        Number of experts N, at least 2.
-    horizon : int
-        Number of plays T, at least 1.
-    epsilon : float
-        Privacy budget of the whole run, greater than 0 and finite.
 
     Returns
     -------
     dict of float
         ``bandit_to_experts``: sqrt(N T / epsilon); ``local_exp4``: sqrt(K T log N) log(K T) / epsilon;
         ``batched_exp4``: N^(1/6) K^(1/2) T^(2/3) log(N T) / epsilon^(1/3) + sqrt(N) log(N T) / epsilon.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
 
     References
     ----------
@@ -459,19 +230,17 @@ def experts_rates(num_arms: int, num_experts: int, horizon: int, epsilon: Scalar
     }
 
 
-@_checked
-def arms_bounds(num_arms: int, horizon: int, epsilon: Scalar, *, corrected: bool = True) -> dict[str, float]:
+@checked
+def arms_bounds(
+    num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon, *, corrected: Annotated[bool, LATER] = True
+) -> dict[str, float]:
     """Bounds of private bandits with constants, by the base inside Algorithm 1.
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2.
-    horizon : int
-        Number of plays T, at least 1.
-    epsilon : float
-        Privacy budget of the whole run, in (0, 1].
-    corrected : bool, default True
+    epsilon
+        Privacy budget of the whole run, at most 1.
+    corrected
         Take Corollary 3.2 in its sharper form and Corollary E.1 with the term that its proof drops; False: both as
         printed.
 
@@ -479,11 +248,6 @@ def arms_bounds(num_arms: int, horizon: int, epsilon: Scalar, *, corrected: bool
     -------
     dict of float
         ``htinf`` (Corollary 3.2), ``exp3`` (E.1) and ``ftpl`` (E.3, with constants of this package).
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
 
     References
     ----------
@@ -498,32 +262,20 @@ def arms_bounds(num_arms: int, horizon: int, epsilon: Scalar, *, corrected: bool
     }
 
 
-@_checked
-def experts_bounds(num_arms: int, num_experts: int, horizon: int, epsilon: Scalar, delta: Scalar) -> dict[str, float]:
+@checked
+def experts_bounds(
+    num_arms: Arms,
+    num_experts: Experts,
+    horizon: Plays,
+    epsilon: FiniteEpsilon,
+    delta: SmallDelta,
+) -> dict[str, float]:
     """Bounds of private bandits with expert advice with constants, by algorithm.
-
-    Parameters
-    ----------
-    num_arms : int
-        Number of arms K, at least 2.
-    num_experts : int
-        Number of experts N, at least 2.
-    horizon : int
-        Number of plays T, at least 1.
-    epsilon : float
-        Privacy budget of the whole run, greater than 0 and finite.
-    delta : float
-        Failure probability of the privacy claim, in (0, 0.4].
 
     Returns
     -------
     dict of float
         ``bandit_to_experts`` (Corollary 4.3), ``local_exp4`` (4.4) and ``batched_exp4`` (4.5).
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
 
     Notes
     -----
@@ -540,31 +292,15 @@ def experts_bounds(num_arms: int, num_experts: int, horizon: int, epsilon: Scala
     }
 
 
-@_checked
-def experts_regions(num_arms: int, num_experts: int, horizon: int, epsilon: Scalar) -> tuple[str, ...]:
+@checked
+def experts_regions(num_arms: Arms, num_experts: Experts, horizon: Plays, epsilon: FiniteEpsilon) -> tuple[str, ...]:
     """The algorithms with expert advice whose printed region holds the point: none, one or several.
-
-    Parameters
-    ----------
-    num_arms : int
-        Number of arms K, at least 2.
-    num_experts : int
-        Number of experts N, at least 2.
-    horizon : int
-        Number of plays T, at least 1.
-    epsilon : float
-        Privacy budget of the whole run, greater than 0 and finite.
 
     Returns
     -------
     tuple of str
         ``bandit_to_experts`` for N <= K; ``local_exp4`` for N >= K and epsilon >= K / N; ``batched_exp4`` for N >=
         K and epsilon <= 1 / sqrt T.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
 
     Notes
     -----

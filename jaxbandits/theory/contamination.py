@@ -1,34 +1,28 @@
 """What contamination leaves of the distance of two normal arms. Formulas: docs/formulas/robust_frontier.md#crimed."""
 
 import math
+from typing import Annotated
 
 import numpy as np
+from annotated_doc import Doc
+from annotated_types import Ge
 from scipy.special import ndtr, ndtri
 
-from jaxbandits.typing import Float, Scalar, Vector
-from jaxbandits.validation import array, number
+from jaxbandits.declared import Axes, Remedy, Share
+from jaxbandits.typing import Float, Vector
+from jaxbandits.validation import checked
+
+Contamination = Annotated[Share, Remedy("1/2 is the breakdown point"), Doc("Share eps of contaminated values.")]
 
 # Halvings of an interval of ln c; those of a float64 end before.
 HALVINGS = 80
 
 
-def median_shift(corruption_bound: Scalar) -> float:
+@checked
+def median_shift(corruption_bound: Contamination) -> float:
     """How far contamination can move the median of a normal law, in standard deviations.
 
-    Parameters
-    ----------
-    corruption_bound : float
-        Share eps of contaminated values, in [0, 1/2).
-
-    Returns
-    -------
-    float
-        b = Phi^-1(1 / (2 (1 - eps))), 0 without contamination.
-
-    Raises
-    ------
-    ValueError
-        If the share lies outside its range.
+    It is b = Phi^-1(1 / (2 (1 - eps))), 0 without contamination.
 
     References
     ----------
@@ -39,29 +33,25 @@ def median_shift(corruption_bound: Scalar) -> float:
     >>> round(median_shift(0.05), 9)
     0.066011812
     """
-    share = number("corruption_bound", corruption_bound, 0.0, 0.5, open_high=True, remedy="1/2 is the breakdown point")
-    return float(ndtri(1 / (2 * (1 - share))))
+    return float(ndtri(1 / (2 * (1 - corruption_bound))))
 
 
-def contaminated_divergence(gaps: Vector, corruption_bound: Scalar) -> Float[np.ndarray, " n"]:
+@checked
+def contaminated_divergence(
+    gaps: Annotated[Vector, Axes(1, "array of float [n]"), Ge(0)],
+    corruption_bound: Contamination,
+) -> Float[np.ndarray, " n"]:
     """The least Kullback-Leibler divergence of two normal laws of variance 1 that are both contaminated.
 
     Parameters
     ----------
-    gaps : array of float [n]
-        Distances g of the two means, in standard deviations, at least 0.
-    corruption_bound : float
-        Share eps of contaminated values, in [0, 1/2).
+    gaps
+        Distances g of the two means, in standard deviations.
 
     Returns
     -------
     array of float64 [n]
         d_eps(g): 0 for g up to twice `median_shift`, at most g^2 / 2, and g^2 / 2 without contamination.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
 
     Notes
     -----
@@ -78,8 +68,7 @@ def contaminated_divergence(gaps: Vector, corruption_bound: Scalar) -> Float[np.
     >>> contaminated_divergence([0.2, 0.5, 1.0], 0.1).round(4).tolist()
     [0.0, 0.0131, 0.1404]
     """
-    g, shift = array("gaps", gaps, 1, 0.0), median_shift(corruption_bound)
-    share = float(corruption_bound)
+    g, share, shift = np.asarray(gaps), corruption_bound, median_shift(corruption_bound)
     if share == 0:
         return g * g / 2
     far = g > 2 * shift

@@ -1,18 +1,20 @@
 """Errors of private running sums, on the host. Formulas: docs/formulas/counting.md."""
 
 import math
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
+from annotated_types import Ge, Le
 
 from jaxbandits.mechanisms.counters import toeplitz
-from jaxbandits.mechanisms.counters.counter import ERRORS, FORMS, form_of
-from jaxbandits.validation import choice, integer
+from jaxbandits.mechanisms.counters.counter import form_of
+from jaxbandits.validation import checked
 
 
+@checked
 def counting_error(
     form: Literal["blt", "tree", "honaker", "square_root", "banded", "k_ary", "increment"],
-    n: int,
+    n: Annotated[int, Ge(1), Le(2**20)],
     error: Literal["max", "mean"] = "max",
     *,
     buffers: int = 4,
@@ -21,14 +23,14 @@ def counting_error(
 
     Parameters
     ----------
-    form : {"blt", "tree", "honaker", "square_root", "banded", "k_ary", "increment"}
+    form
         As in `mechanisms.counter`; "blt" and "k_ary" with the parameters for `error`, "banded" with min(256, n) bands.
         "increment" is noise on every message.
-    n : int
-        Running sums that are released, in [1, 2^20].
-    error : {"max", "mean"}, default "max"
+    n
+        Running sums that are released.
+    error
         The largest deviation, or their root mean square.
-    buffers : int, default 4
+    buffers
         Of "blt".
 
     Returns
@@ -36,11 +38,6 @@ def counting_error(
     float
         Standard deviation of the noise for a unit of sensitivity 1 and unit noise. That of "k_ary" is for the 1-norm
         and Laplace noise, and does not compare with the others.
-
-    Raises
-    ------
-    ValueError
-        For arguments outside these ranges.
 
     References
     ----------
@@ -51,9 +48,6 @@ def counting_error(
     >>> [round(counting_error(form, 1000), 3) for form in ("blt", "square_root", "honaker", "tree", "increment")]
     [3.265, 3.265, 6.736, 9.487, 31.623]
     """
-    choice("form", form, (*FORMS, "increment"))
-    n = integer("n", n, 1, 2**20)
-    choice("error", error, ERRORS)
     if form == "increment":
         return math.sqrt(n if error == "max" else (n + 1) / 2)
     if form == "square_root":
@@ -64,23 +58,16 @@ def counting_error(
     return made.column_norm * float(deviation.max() if error == "max" else math.sqrt(np.mean(deviation**2)))
 
 
-def counting_lower_bound(n: int) -> float:
+@checked
+def counting_lower_bound(n: Annotated[int, Ge(1)]) -> float:
     """The least largest error that any factorization of n running sums can have.
+
+    It is (2 + log((2 n + 1) / 3)) / pi.
 
     Parameters
     ----------
-    n : int
-        Running sums that are released, at least 1.
-
-    Returns
-    -------
-    float
-        (2 + log((2 n + 1) / 3)) / pi.
-
-    Raises
-    ------
-    ValueError
-        For n below 1.
+    n
+        Running sums that are released.
 
     References
     ----------
@@ -91,4 +78,4 @@ def counting_lower_bound(n: int) -> float:
     >>> round(counting_lower_bound(1000), 3)
     2.707
     """
-    return (2 + math.log((2 * integer("n", n, 1) + 1) / 3)) / math.pi
+    return (2 + math.log((2 * n + 1) / 3)) / math.pi

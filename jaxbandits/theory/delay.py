@@ -4,37 +4,29 @@ Formulas: `docs/formulas/robust_frontier.md#robust-frontier-delay`.
 """
 
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from annotated_types import Ge, Le
 
+from jaxbandits.declared import Axes, NonNegative
+from jaxbandits.theory.quantities import Arms, Bound, Order, Plays
 from jaxbandits.typing import Scalar
-from jaxbandits.validation import array, integer, number
+from jaxbandits.validation import array, checked
 
 LOST = 1e-9  # expected number of feedbacks of a run beyond `geometric_bound`
 
 
-def geometric_bound(mean: Scalar, horizon: int) -> int:
+@checked
+def geometric_bound(mean: Annotated[Scalar, Ge(0), Le(1e6)], horizon: Plays) -> int:
     """The smallest D with T p^(D + 1) <= 1e-9: a run of T geometric delays hardly ever has one above it.
 
     It is [ours]. P(d = k) = (1 - p) p^k with p = mean / (1 + mean), so P(d > D) = p^(D + 1).
 
     Parameters
     ----------
-    mean : float
-        Mean m of the delay in plays, in [0, 1e6].
-    horizon : int
-        Number of plays T, at least 1.
-
-    Returns
-    -------
-    int
-        D; 0 at mean 0.
-
-    Raises
-    ------
-    ValueError
-        For arguments outside these ranges.
+    mean
+        Mean m of the delay in plays.
 
     References
     ----------
@@ -45,8 +37,6 @@ def geometric_bound(mean: Scalar, horizon: int) -> int:
     >>> geometric_bound(50, 10_000)
     1511
     """
-    mean = number("mean", mean, 0.0, 1e6)
-    horizon = integer("horizon", horizon, 1)
     if mean == 0:
         return 0
     log_p = -math.log1p(1 / mean)
@@ -60,7 +50,12 @@ def geometric_bound(mean: Scalar, horizon: int) -> int:
     return most if rare(most) else most + 1
 
 
-def delayed_ucb_bound(gaps: Any, horizon: int, outstanding: Any) -> float:
+@checked
+def delayed_ucb_bound(
+    gaps: Annotated[Any, Axes(1, "array of float [K]"), Ge(0)],
+    horizon: Annotated[Plays, Ge(2)],
+    outstanding: Any,
+) -> Bound:
     """Regret bound of UCB1 under delays, `sum (8 ln T / gap + 3.5 gap) + sum gap G*`.
 
     It is [recalled]. G* is the expected largest number of an arm's plays that are outstanding at once. Under a fixed
@@ -68,22 +63,10 @@ def delayed_ucb_bound(gaps: Any, horizon: int, outstanding: Any) -> float:
 
     Parameters
     ----------
-    gaps : array_like
-        [K] gaps of the arms, at least 0; those of 0 add nothing.
-    horizon : int
-        Number of plays T, at least 2.
-    outstanding : float or array_like
-        G* of every arm [K], or one number for all, at least 0.
-
-    Returns
-    -------
-    float
-        The bound, in units of reward.
-
-    Raises
-    ------
-    ValueError
-        For arguments outside these ranges.
+    gaps
+        Gaps of the arms; those of 0 add nothing.
+    outstanding : float or array of float [K]
+        G* of every arm, or one number for all, at least 0.
 
     References
     ----------
@@ -94,8 +77,6 @@ def delayed_ucb_bound(gaps: Any, horizon: int, outstanding: Any) -> float:
     >>> round(delayed_ucb_bound([0.0, 0.5], 1000, 10), 3)
     117.274
     """
-    gaps = array("gaps", gaps, 1, 0.0)
-    horizon = integer("horizon", horizon, 2)
     waiting = array("outstanding", np.atleast_1d(outstanding), 1, 0.0)
     if len(waiting) not in (1, len(gaps)):
         raise ValueError(f"outstanding has {len(waiting)} entries, one for each of {len(gaps)} gaps, or one for all")
@@ -105,27 +86,16 @@ def delayed_ucb_bound(gaps: Any, horizon: int, outstanding: Any) -> float:
     return float(np.sum(8 * math.log(horizon) / worse_gaps + 3.5 * worse_gaps) + np.sum(worse_gaps * waiting))
 
 
-def hybrid_tuning(num_arms: int, delay_bound: Scalar) -> tuple[float, float]:
+@checked
+def hybrid_tuning(num_arms: Arms, delay_bound: NonNegative) -> tuple[float, float]:
     """eta_0 and gamma_0 of the hybrid that is tuned for both worlds, from a bound d on the delay.
 
     They are [recalled]: eta_0 = 10 d + (d / (K^(1/3) ln K))^2 and gamma_0 = (24 d K^(1/3))^2 ln K.
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2.
-    delay_bound : float
-        The largest delay d, in plays, at least 0.
-
-    Returns
-    -------
-    tuple of two floats
-        eta_0 and gamma_0.
-
-    Raises
-    ------
-    ValueError
-        For arguments outside these ranges.
+    delay_bound
+        The largest delay d, in plays.
 
     References
     ----------
@@ -136,35 +106,20 @@ def hybrid_tuning(num_arms: int, delay_bound: Scalar) -> tuple[float, float]:
     >>> [round(x, 6) for x in hybrid_tuning(4, 50)]
     [1016.244892, 5030269.767145]
     """
-    num_arms = integer("num_arms", num_arms, 2)
-    d = number("delay_bound", delay_bound, 0.0)
-    root, log = num_arms ** (1 / 3), math.log(num_arms)
+    d, root, log = delay_bound, num_arms ** (1 / 3), math.log(num_arms)
     return 10 * d + (d / (root * log)) ** 2, (24 * d * root) ** 2 * log
 
 
-def delayed_order(num_arms: int, horizon: int, total_delay: Scalar) -> float:
+@checked
+def delayed_order(num_arms: Arms, horizon: Plays, total_delay: NonNegative) -> Order:
     """The order of the best possible regret under adversarial losses, `sqrt(K T) + sqrt(D ln K)`.
 
     It is in the abstract [paper].
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2.
-    horizon : int
-        Number of plays T, at least 1.
-    total_delay : float
-        D, the sum of all delays, at least 0.
-
-    Returns
-    -------
-    float
-        The order, with constants of 1: a line to draw, not a guarantee.
-
-    Raises
-    ------
-    ValueError
-        For arguments outside these ranges.
+    total_delay
+        D, the sum of all delays.
 
     References
     ----------
@@ -175,6 +130,4 @@ def delayed_order(num_arms: int, horizon: int, total_delay: Scalar) -> float:
     >>> round(delayed_order(4, 2000, 100_000), 1)
     461.8
     """
-    num_arms, horizon = integer("num_arms", num_arms, 2), integer("horizon", horizon, 1)
-    total = number("total_delay", total_delay, 0.0)
-    return math.sqrt(num_arms * horizon) + math.sqrt(total * math.log(num_arms))
+    return math.sqrt(num_arms * horizon) + math.sqrt(total_delay * math.log(num_arms))

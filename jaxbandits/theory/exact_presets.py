@@ -8,17 +8,18 @@ above it, and s / L on x y: spherical in the norm in which a user moves the pair
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 
+from jaxbandits.declared import LATER, Delta
 from jaxbandits.mechanisms.counters.counter import form_of
 from jaxbandits.mechanisms.counters.form import Form
 from jaxbandits.mechanisms.gaussian import gaussian_epsilon, gaussian_scale
 from jaxbandits.mechanisms.shuffle import MAX_TRIALS, SHARE, VectorCode, amplified_epsilon, vector_epsilon
 from jaxbandits.theory.linear_widths import REWARD_SCALE, Tuning, Width, moment_sensitivity
-from jaxbandits.typing import Scalar
-from jaxbandits.validation import choice, integer, number
+from jaxbandits.theory.quantities import Epsilon, FeatureNorm, Features, Plays, ThetaNorm
+from jaxbandits.validation import checked, choice, integer
 
 # Forms of running sums that are not the binary tree (`mechanisms.counter`).
 COUNTED = ("blt", "honaker", "square_root", "banded")
@@ -33,38 +34,31 @@ class Sums(NamedTuple):
     deviation: float
 
 
+@checked
 def exact_tuning(
     kind: Literal["local", "joint", "vector", "amplified"],
-    horizon: int,
-    dim: int,
-    epsilon: Scalar,
-    delta: Scalar,
-    feature_norm: Scalar = 1.0,
-    theta_bound: Scalar | None = None,
-    tree: Literal["binary", "blt", "honaker", "square_root", "banded"] = "blt",
+    horizon: Plays,
+    dim: Features,
+    epsilon: Epsilon,
+    delta: Delta,
+    feature_norm: FeatureNorm = 1.0,
+    theta_bound: ThetaNorm | None = None,
+    tree: Annotated[Literal["binary", "blt", "honaker", "square_root", "banded"], LATER] = "blt",
     window: int | None = None,
 ) -> dict[str, float]:
     """Noise, ridge and width of the preset "exact" of the private linear bandits: what is spent is what is asked for.
 
     Parameters
     ----------
-    kind : {"local", "joint", "vector", "amplified"}
+    kind
         `ldp_linucb`, `jdp_linucb`, or a protocol of `shuffle_linucb`.
-    horizon : int
-        Number of plays T, at least 1.
-    dim : int
-        Features d, at least 1.
-    epsilon : float
-        Privacy budget of one user, in (0, inf]; inf: no noise.
-    delta : float
-        The delta of the claim, in (0, 1).
-    feature_norm : float, default 1.0
-        The largest norm L > 0 of a feature.
-    theta_bound : float, optional
-        Bound B > 0 on the norm of theta. The default: 1 / L.
-    tree : {"binary", "blt", "honaker", "square_root", "banded"}, default "blt"
+    epsilon
+        Privacy budget of one user; inf: no noise.
+    theta_bound
+        Bound B on the norm of theta. The default: 1 / L.
+    tree
         The form of the running sums; of kind "joint" only.
-    window : int, optional
+    window
         Users W of a batch, at least 1; of kinds "vector" and "amplified" only. The default: max(20, ceil sqrt(T)), at
         most T.
 
@@ -76,11 +70,6 @@ def exact_tuning(
         ridge_root sqrt(t); `base` and `quartic`, of the width base + quartic t^(1/4); `trials`: binomial trials of
         one user (kind "vector", else 0); `spend`: the epsilon that is spent.
 
-    Raises
-    ------
-    ValueError
-        For arguments outside these ranges.
-
     References
     ----------
     Ours: docs/formulas/ldp_contextual.md#exact-presets
@@ -91,14 +80,9 @@ def exact_tuning(
     >>> [round(found[name], 5) for name in ("diagonal", "ridge_root", "base", "quartic", "spend")]
     [7.11895, 22.51209, 3.4431, 17.43498, 1.0]
     """
-    choice("kind", kind, ("local", "joint", "vector", "amplified"))
-    horizon, dim = integer("horizon", horizon, 1), integer("dim", dim, 1)
-    epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False)
-    delta = number("delta", delta, 0.0, 1.0, open_low=True, open_high=True)
-    norm = number("feature_norm", feature_norm, 0.0, open_low=True)
-    bound = 1 / norm if theta_bound is None else number("theta_bound", theta_bound, 0.0, open_low=True)
+    norm, bound = float(feature_norm), float(1 / feature_norm if theta_bound is None else theta_bound)
     users = batch_of(horizon) if window is None else integer("window", window, 1, horizon)
-    common, trials = (horizon, dim, epsilon, delta, norm, bound), 0
+    common, trials = (horizon, dim, float(epsilon), float(delta), norm, bound), 0
     if kind == "joint":
         sums = running_sums(choice("tree", tree, ("binary", *COUNTED)), horizon)
         tuning = exact_joint(*common, sums)
@@ -111,7 +95,7 @@ def exact_tuning(
     else:
         scale = exact_scale(kind, dim, epsilon, delta, norm, users)
         tuning = exact_local(scale, horizon, dim, norm, bound)
-        spend = spent_by_users(kind, scale, dim, delta, norm, users)
+        spend = spent_by_users(kind, scale, dim, float(delta), norm, users)
     numbers = {name: float(getattr(tuning, name)) for name in Tuning._fields[:-1]}
     return numbers | {
         "base": tuning.width.base, "quartic": tuning.width.quartic, "trials": float(trials), "spend": float(spend),

@@ -1,33 +1,28 @@
 """How large the largest of several noisy means is by chance."""
 
 import functools
+from typing import Annotated
 
 import numpy as np
+from annotated_types import Ge
 from scipy.special import log_ndtr
 
-from jaxbandits.validation import integer
+from jaxbandits.validation import checked
 
 
-def expected_max(m: int) -> float:
+@checked
+def expected_max(m: Annotated[int, Ge(1)]) -> float:
     """The mean of the largest of m independent standard normals.
 
     Where m trials of a search have equal true values and independent seeds, n each of deviation s, the largest mean
     exceeds the truth by s / sqrt(n) times this. Trials that share their seeds have less, but not none.
 
+    It is 0 for one, and about sqrt(2 log m) for many.
+
     Parameters
     ----------
-    m : int
-        How many normals, at least 1.
-
-    Returns
-    -------
-    float
-        0 for one, and about sqrt(2 log m) for many.
-
-    Raises
-    ------
-    ValueError
-        If m is no such integer.
+    m
+        How many normals.
 
     References
     ----------
@@ -38,7 +33,7 @@ def expected_max(m: int) -> float:
     >>> [round(expected_max(m), 3) for m in (1, 2, 32, 128)]
     [0.0, 0.564, 2.07, 2.595]
     """
-    return _expected_max(integer("m", m, 1))
+    return _expected_max(m)
 
 
 @functools.cache

@@ -8,14 +8,45 @@ Formulas: `docs/formulas/byzantine.md#constants` and `docs/formulas/byzantine.md
 """
 
 import math
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Literal, NamedTuple, Required, TypedDict, Unpack
 
+from annotated_doc import Doc
+from annotated_types import Ge, Gt, Le
+
+from jaxbandits.declared import LATER, Default, Delta, Inside, Positive, Remedy
+from jaxbandits.theory.quantities import Agents, Features, FiniteEpsilon, Length
 from jaxbandits.typing import Scalar
-from jaxbandits.validation import choice, integer, number
+from jaxbandits.validation import checked, number
 
-CONSTANTS = ("geometric_median", "dp", "median_of_means")
+Version = Annotated[Literal["geometric_median", "dp", "median_of_means"], Doc("The version: Theorem 2, 6 or 7.")]
+Spread = Annotated[Scalar, Ge(0), Doc("Spread sigma of the features.")]
+Noise = Annotated[Scalar, Ge(0), Doc("Noise R of a reward.")]
+FailureProb = Annotated[Inside, Doc("Failure probability of the bounds.")]
+Budget = Annotated[FiniteEpsilon, Remedy("without privacy use byzantine_ucb_bound"), Doc("Privacy budget mu, finite.")]
 
-Version: TypeAlias = Literal["geometric_median", "dp", "median_of_means"]
+
+class Setting(TypedDict, total=False):
+    """Numbers of a run that the schedules depend on.
+
+    Parameters
+    ----------
+    corruption_bound
+        Share alpha of attacked agents: at most 1/4 for "median_of_means", else below 1/2.
+    epsilon
+        Privacy budget of the claim; inf: no privacy. "geometric_median" takes no notice of it.
+    delta
+        Failure probability of the privacy claim. "geometric_median" takes no notice of it.
+    """
+
+    num_agents: Required[Agents]
+    horizon: Required[Length]
+    dim: Required[Features]
+    corruption_bound: Annotated[Scalar, LATER, Default(0.0)]
+    feature_spread: Annotated[Spread, Default(1.0)]
+    noise_scale: Annotated[Noise, Default(0.5)]
+    failure_prob: Annotated[FailureProb, Default(0.05)]
+    epsilon: Annotated[Scalar, Gt(0), Le(math.inf), Remedy("use float('inf') for no privacy"), Default(math.inf)]
+    delta: Annotated[Delta, Default(1e-3)]
 
 
 class Terms(NamedTuple):
@@ -33,39 +64,26 @@ class Terms(NamedTuple):
     tail: float
 
 
-def terms(
-    constants: Version,
-    *,
-    num_agents: int,
-    horizon: Scalar,
-    dim: int,
-    window: Scalar,
-    corruption_bound: Scalar = 0.0,
-    feature_spread: Scalar = 1.0,
-    noise_scale: Scalar = 0.5,
-    failure_prob: Scalar = 0.05,
-    epsilon: Scalar = math.inf,
-    delta: Scalar = 1e-3,
-) -> Terms:
+@checked
+def terms(constants: Version, *, window: Annotated[float, LATER], **setting: Unpack[Setting]) -> Terms:
     """The printed constants of one version, with an oracle's error of 0, or a ValueError.
 
     Without privacy, at an infinite epsilon, B is 0.
     """
-    choice("constants", constants, CONSTANTS)
-    integer("num_agents", num_agents, 1)
-    integer("dim", dim, 1)
+    dim, spread, noise = setting["dim"], float(setting["feature_spread"]), float(setting["noise_scale"])
     medians = constants == "median_of_means"
     remedy = "the median-of-means constants need at most 1/4" if medians else "a majority must be honest"
     alpha = number(
-        "corruption_bound", corruption_bound, 0.0, 0.25 if medians else 0.5, open_high=not medians, remedy=remedy
+        "corruption_bound",
+        setting["corruption_bound"],
+        0.0,
+        0.25 if medians else 0.5,
+        open_high=not medians,
+        remedy=remedy,
     )
-    spread, noise = number("feature_spread", feature_spread, 0.0), number("noise_scale", noise_scale, 0.0)
-    failure = number("failure_prob", failure_prob, 0.0, 1.0, open_low=True, open_high=True)
-    epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False, remedy="use float('inf') for no privacy")
-    delta = number("delta", delta, 0.0, 1.0, open_low=True, open_high=True)
-    iota = math.log(128 * num_agents * number("horizon", horizon, 1) / failure)
-    tail = 2 * noise * math.sqrt(dim * iota / num_agents)
-    noisy = float(48 * iota * math.log(4 / delta) * (math.sqrt(dim) + iota) / epsilon * window)  # B L
+    iota = math.log(128 * setting["num_agents"] * setting["horizon"] / setting["failure_prob"])
+    tail = 2 * noise * math.sqrt(dim * iota / setting["num_agents"])
+    noisy = float(48 * iota * math.log(4 / setting["delta"]) * (math.sqrt(dim) + iota) / setting["epsilon"] * window)
     if medians:
         growth, numerator = 128 * math.sqrt(alpha * window * iota), 64 * math.sqrt(alpha * window * dim * iota)
         return Terms(
@@ -89,32 +107,22 @@ def terms(
     )
 
 
-def byzantine_ridge(episode: int, *, window: Scalar, constants: Version = "geometric_median", **setting: Any) -> float:
+@checked
+def byzantine_ridge(
+    episode: Annotated[int, Ge(1)],
+    *,
+    window: Positive,
+    constants: Version = "geometric_median",
+    **setting: Unpack[Setting],
+) -> float:
     """The ridge lambda_k of an episode, as printed.
 
     Parameters
     ----------
-    episode : int
-        Index k of the episode, at least 1.
-    window : float
-        Plays L of an episode, greater than 0.
-    constants : {"geometric_median", "dp", "median_of_means"}, default "geometric_median"
-        The version: Theorem 2, 6 or 7.
-    **setting : int or float
-        ``num_agents``, ``horizon`` and ``dim``. Where they differ from the values given here also
-        ``corruption_bound`` = 0.0 (at most 1/4 for ``"median_of_means"``, else below 1/2), ``feature_spread`` =
-        1.0, ``noise_scale`` = 0.5, ``failure_prob`` = 0.05, and the privacy claim ``epsilon`` = inf and ``delta`` =
-        1e-3, of which ``"geometric_median"`` takes no notice.
-
-    Returns
-    -------
-    float
-        lambda_k.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
+    episode
+        Index k of the episode.
+    window
+        Plays L of an episode.
 
     References
     ----------
@@ -126,37 +134,26 @@ def byzantine_ridge(episode: int, *, window: Scalar, constants: Version = "geome
     >>> byzantine_ridge(1, window=40, num_agents=10, horizon=2000, dim=4, feature_spread=0.0)
     40.0
     """
-    k, window = integer("episode", episode, 1), number("window", window, 0.0, open_low=True)
-    printed = terms(constants, window=window, **setting)
-    return printed.shift + max(window, printed.growth * math.sqrt(k))
+    printed = terms(constants, window=float(window), **setting)
+    return printed.shift + max(float(window), printed.growth * math.sqrt(episode))
 
 
-def byzantine_radius(episode: int, *, window: Scalar, constants: Version = "geometric_median", **setting: Any) -> float:
+@checked
+def byzantine_radius(
+    episode: Annotated[int, Ge(1)],
+    *,
+    window: Positive,
+    constants: Version = "geometric_median",
+    **setting: Unpack[Setting],
+) -> float:
     """The radius beta_k of an episode, as printed.
 
     Parameters
     ----------
-    episode : int
-        Index k of the episode, at least 1.
-    window : float
-        Plays L of an episode, greater than 0.
-    constants : {"geometric_median", "dp", "median_of_means"}, default "geometric_median"
-        The version: Theorem 2, 6 or 7.
-    **setting : int or float
-        ``num_agents``, ``horizon`` and ``dim``. Where they differ from the values given here also
-        ``corruption_bound`` = 0.0 (at most 1/4 for ``"median_of_means"``, else below 1/2), ``feature_spread`` =
-        1.0, ``noise_scale`` = 0.5, ``failure_prob`` = 0.05, and the privacy claim ``epsilon`` = inf and ``delta`` =
-        1e-3, of which ``"geometric_median"`` takes no notice.
-
-    Returns
-    -------
-    float
-        beta_k.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
+    episode
+        Index k of the episode.
+    window
+        Plays L of an episode.
 
     Notes
     -----
@@ -174,53 +171,34 @@ def byzantine_radius(episode: int, *, window: Scalar, constants: Version = "geom
     >>> byzantine_radius(2, **setting) > byzantine_radius(1, **setting)
     True
     """
-    printed = terms(constants, window=window, **setting)
+    printed = terms(constants, window=float(window), **setting)
     ridge = byzantine_ridge(episode, window=window, constants=constants, **setting)
     numerator = printed.numerator * math.sqrt(episode - 1) + printed.excess
     return 3 * math.sqrt(ridge * setting["dim"]) + numerator / math.sqrt(ridge) + printed.tail
 
 
+@checked
 def byzantine_window(
-    num_agents: int,
-    horizon: Scalar,
+    num_agents: Agents,
+    horizon: Length,
     *,
     constants: Version = "geometric_median",
-    corruption_bound: Scalar = 0.0,
-    feature_spread: Scalar = 1.0,
-    noise_scale: Scalar = 0.5,
-    failure_prob: Scalar = 0.05,
+    corruption_bound: Annotated[Scalar, LATER] = 0.0,
+    feature_spread: Spread = 1.0,
+    noise_scale: Noise = 0.5,
+    failure_prob: FailureProb = 0.05,
 ) -> float:
     """The length L of an episode in the theorems.
 
     C_alpha (sigma + R) sqrt(T iota) with C_alpha = (2 - 2 alpha) / (1 - 2 alpha) for "geometric_median" and "dp", and
     max((sigma + R) sqrt(alpha T iota), 1) for "median_of_means", with iota = log(128 N T / failure_prob).
 
+    It is no integer and may exceed T.
+
     Parameters
     ----------
-    num_agents : int
-        Number of agents N, at least 1.
-    horizon : float
-        Number of plays T, at least 1.
-    constants : {"geometric_median", "dp", "median_of_means"}, default "geometric_median"
-        The version: Theorem 2, 6 or 7.
-    corruption_bound : float, default 0.0
-        Share alpha of attacked agents: at most 1/4 for ``"median_of_means"``, else below 1/2.
-    feature_spread : float, default 1.0
-        Spread sigma of the features, at least 0.
-    noise_scale : float, default 0.5
-        Noise R of a reward, at least 0.
-    failure_prob : float, default 0.05
-        Failure probability of the bounds, in (0, 1).
-
-    Returns
-    -------
-    float
-        Plays of an episode. It is no integer and may exceed T.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
+    corruption_bound
+        Share alpha of attacked agents: at most 1/4 for "median_of_means", else below 1/2.
 
     References
     ----------
@@ -249,27 +227,9 @@ def byzantine_window(
     return float((2 - 2 * alpha) / (1 - 2 * alpha) * scale)
 
 
-def byzantine_ucb_bound(num_agents: int, horizon: Scalar, dim: int) -> float:
+@checked
+def byzantine_ucb_bound(num_agents: Agents, horizon: Length, dim: Features) -> float:
     """Robust regret of Byzantine-UCB: d N T^(3/4), up to constants and logarithms.
-
-    Parameters
-    ----------
-    num_agents : int
-        Number of agents N, at least 1.
-    horizon : float
-        Number of plays T, at least 1.
-    dim : int
-        Number of features d, at least 1.
-
-    Returns
-    -------
-    float
-        The order of the robust regret.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
 
     References
     ----------
@@ -281,36 +241,14 @@ def byzantine_ucb_bound(num_agents: int, horizon: Scalar, dim: int) -> float:
     >>> byzantine_ucb_bound(10, 10_000, 4)
     40000.0
     """
-    return integer("dim", dim, 1) * integer("num_agents", num_agents, 1) * number("horizon", horizon, 1) ** 0.75
+    return dim * num_agents * float(horizon) ** 0.75
 
 
-def byzantine_ucb_dp_bound(num_agents: int, horizon: Scalar, dim: int, epsilon: Scalar, delta: Scalar) -> float:
+@checked
+def byzantine_ucb_dp_bound(num_agents: Agents, horizon: Length, dim: Features, epsilon: Budget, delta: Delta) -> float:
     """Robust regret of Byzantine-UCB-DP, up to constants and logarithms.
 
     sqrt(log(2 / nu) / mu) d^(3/2) N T^(3/4).
-
-    Parameters
-    ----------
-    num_agents : int
-        Number of agents N, at least 1.
-    horizon : float
-        Number of plays T, at least 1.
-    dim : int
-        Number of features d, at least 1.
-    epsilon : float
-        Privacy budget mu, greater than 0 and finite.
-    delta : float
-        Failure probability nu of the privacy claim, in (0, 1).
-
-    Returns
-    -------
-    float
-        The order of the robust regret.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
 
     References
     ----------
@@ -322,11 +260,18 @@ def byzantine_ucb_dp_bound(num_agents: int, horizon: Scalar, dim: int, epsilon: 
     >>> round(byzantine_ucb_dp_bound(10, 10_000, 4, 1.0, 1e-3) / 1e3)
     221
     """
-    return _private(epsilon, delta) * math.sqrt(dim) * byzantine_ucb_bound(num_agents, horizon, dim)
+    return math.sqrt(math.log(2 / delta) / epsilon) * math.sqrt(dim) * byzantine_ucb_bound(num_agents, horizon, dim)
 
 
+@checked
 def byzantine_ucb_dp_mom_bound(
-    num_agents: int, horizon: Scalar, dim: int, epsilon: Scalar, delta: Scalar, *, corruption_bound: Scalar = 0.0
+    num_agents: Agents,
+    horizon: Length,
+    dim: Features,
+    epsilon: Budget,
+    delta: Delta,
+    *,
+    corruption_bound: Annotated[Scalar, Ge(0), Le(0.25)] = 0.0,
 ) -> float:
     """Robust regret of Byzantine-UCB-DP-MoM, up to constants and logarithms.
 
@@ -334,28 +279,8 @@ def byzantine_ucb_dp_mom_bound(
 
     Parameters
     ----------
-    num_agents : int
-        Number of agents N, at least 1.
-    horizon : float
-        Number of plays T, at least 1.
-    dim : int
-        Number of features d, at least 1.
-    epsilon : float
-        Privacy budget mu, greater than 0 and finite.
-    delta : float
-        Failure probability nu of the privacy claim, in (0, 1).
-    corruption_bound : float, default 0.0
-        Share alpha of attacked agents, in [0, 1/4].
-
-    Returns
-    -------
-    float
-        The order of the robust regret.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
+    corruption_bound
+        Share alpha of attacked agents.
 
     References
     ----------
@@ -367,12 +292,5 @@ def byzantine_ucb_dp_mom_bound(
     >>> byzantine_ucb_dp_mom_bound(10, 10_000, 4, 1.0, 1e-3) < byzantine_ucb_dp_bound(10, 10_000, 4, 1.0, 1e-3)
     True
     """
-    alpha = number("corruption_bound", corruption_bound, 0.0, 0.25)
-    rate = alpha**0.25 * number("horizon", horizon, 1) ** 0.75 + math.sqrt(horizon)
-    return _private(epsilon, delta) * integer("dim", dim, 1) ** 1.5 * integer("num_agents", num_agents, 1) * rate
-
-
-def _private(epsilon: Scalar, delta: Scalar) -> float:
-    epsilon = number("epsilon", epsilon, 0.0, open_low=True, remedy="without privacy use byzantine_ucb_bound")
-    delta = number("delta", delta, 0.0, 1.0, open_low=True, open_high=True)
-    return math.sqrt(math.log(2 / delta) / epsilon)
+    rate = float(corruption_bound) ** 0.25 * float(horizon) ** 0.75 + math.sqrt(horizon)
+    return math.sqrt(math.log(2 / delta) / epsilon) * dim**1.5 * num_agents * rate

@@ -4,47 +4,35 @@ The radii and thresholds that a run computes are in `jaxbandits.algorithms.linea
 """
 
 import math
-from typing import Literal
+from typing import Annotated, Literal
 
+from annotated_types import Ge, Le
+
+from jaxbandits.theory.quantities import Epsilon, Features, Length, MaxGap, Order, clipped
 from jaxbandits.typing import Scalar
-from jaxbandits.validation import choice, integer, number
+from jaxbandits.validation import checked
 
 
+@checked
 def robust_linear_reward_bound(
-    dim: int,
-    horizon: Scalar,
-    epsilon: Scalar = math.inf,
+    dim: Features,
+    horizon: Length,
+    epsilon: Epsilon = math.inf,
     *,
-    corruption: Scalar = 0.0,
-    max_gap: Scalar | None = None,
-) -> float:
+    corruption: Annotated[Scalar, Ge(0), Le(0.5)] = 0.0,
+    max_gap: MaxGap | None = None,
+) -> Order:
     """Order of the regret in model M1, a client a reward; logarithms and constants are dropped.
 
     It is (sqrt(d T) + T max{sqrt(alpha d), alpha d}) (1 + 1 / epsilon).
 
     Parameters
     ----------
-    dim : int
-        Features d, at least 1.
-    horizon : int
-        Plays T, at least 1.
-    epsilon : float
-        Privacy budget of a reward, in (0, inf]; inf: no privacy.
-    corruption : float
-        The share alpha of corrupted rewards, in [0, 1/2]. The theorem covers shares below 1/4; the paper's Figure 1
-        draws the formula up to 1/2.
-    max_gap : float, optional
-        The bound is at most max_gap T; None: no limit.
-
-    Returns
-    -------
-    float
-        The bound.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
+    epsilon
+        Privacy budget of a reward; inf: no privacy.
+    corruption
+        The share alpha of corrupted rewards. The theorem covers shares below 1/4; the paper's Figure 1 draws the
+        formula up to 1/2.
 
     Notes
     -----
@@ -63,21 +51,21 @@ def robust_linear_reward_bound(
     >>> robust_linear_reward_bound(4, 10_000), robust_linear_reward_bound(4, 10_000, 1.0, corruption=0.01)
     (200.0, 4400.0)
     """
-    dim, horizon, epsilon = _checked(dim, horizon, epsilon)
-    share = number("corruption", corruption, 0.0, 0.5) * dim
-    return _clipped(
+    share = corruption * dim
+    return clipped(
         (math.sqrt(dim * horizon) + horizon * max(math.sqrt(share), share)) * (1 + 1 / epsilon), horizon, max_gap
     )
 
 
+@checked
 def robust_linear_action_bound(
-    dim: int,
-    horizon: Scalar,
-    epsilon: Scalar = math.inf,
+    dim: Features,
+    horizon: Length,
+    epsilon: Epsilon = math.inf,
     *,
     source: Literal["proof", "theorem"] = "proof",
-    max_gap: Scalar | None = None,
-) -> float:
+    max_gap: MaxGap | None = None,
+) -> Order:
     """Order of the regret in model M2, a client an action, without corruption and at weight_floor of about 1 / d.
 
     It is d sqrt(T) + d^(3/2) ln(T) / epsilon by the proof, and d sqrt(T) + d / epsilon in the informal theorem, which
@@ -85,26 +73,10 @@ def robust_linear_action_bound(
 
     Parameters
     ----------
-    dim : int
-        Features d, at least 1.
-    horizon : int
-        Plays T, at least 1.
-    epsilon : float
-        Privacy budget of a client, in (0, inf]; inf: no privacy.
-    source : {"proof", "theorem"}, default "proof"
+    epsilon
+        Privacy budget of a client; inf: no privacy.
+    source
         Which of the two: they differ in the private term, by sqrt(d) ln(T).
-    max_gap : float, optional
-        The bound is at most max_gap T; None: no limit.
-
-    Returns
-    -------
-    float
-        The bound.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
 
     Notes
     -----
@@ -123,19 +95,8 @@ def robust_linear_action_bound(
     >>> robust_linear_action_bound(4, 10_000, 0.1, source="theorem")
     440.0
     """
-    dim, horizon, epsilon = _checked(dim, horizon, epsilon)
-    choice("source", source, ("proof", "theorem"))
     private = dim if source == "theorem" else dim**1.5 * math.log(horizon)
-    return _clipped(dim * math.sqrt(horizon) + private / epsilon, horizon, max_gap)
-
-
-def _checked(dim: int, horizon: Scalar, epsilon: Scalar) -> tuple[int, float, float]:
-    epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False)
-    return integer("dim", dim, 1), number("horizon", horizon, 1), epsilon
-
-
-def _clipped(bound: float, horizon: float, max_gap: Scalar | None) -> float:
-    return bound if max_gap is None else min(bound, number("max_gap", max_gap, 0.0) * horizon)
+    return clipped(dim * math.sqrt(horizon) + private / epsilon, horizon, max_gap)
 
 
 def __getattr__(name: str) -> object:

@@ -6,8 +6,19 @@ T is the horizon, d the dimension, L the largest norm of a feature, B that of th
 
 import math
 
+from jaxbandits.declared import NonNegative
+from jaxbandits.theory.quantities import (
+    FailureProb,
+    FeatureNorm,
+    Features,
+    MaxGap,
+    NoiseScale,
+    Plays,
+    ThetaNorm,
+    clipped,
+)
 from jaxbandits.typing import Scalar
-from jaxbandits.validation import integer, number
+from jaxbandits.validation import checked, number
 
 
 def failure(horizon: int, failure_prob: Scalar | None) -> float:
@@ -44,52 +55,33 @@ def weighted_radius(
     return radius + share, share / corruption
 
 
+@checked
 def cw_bound(
-    dim: int,
-    horizon: Scalar,
-    corruption_budget: Scalar | None = None,
+    dim: Features,
+    horizon: Plays,
+    corruption_budget: NonNegative | None = None,
     *,
     ridge: Scalar = 1.0,
-    noise_scale: Scalar = 0.5,
-    theta_norm: Scalar = 1.0,
-    feature_norm: Scalar = 1.0,
-    failure_prob: Scalar | None = None,
-    max_gap: Scalar | None = None,
+    noise_scale: NoiseScale = 0.5,
+    theta_norm: ThetaNorm = 1.0,
+    feature_norm: FeatureNorm = 1.0,
+    failure_prob: FailureProb | None = None,
+    max_gap: MaxGap | None = None,
 ) -> float:
     """Upper bound on the regret of CW-OFUL, with its constants: it holds with probability 1 - failure_prob.
 
     2 beta (sqrt(2 T d i) + 2 d i / alpha) with i = ln(1 + T L^2 / (d ridge)); without the last term at C = 0.
 
+    It is that of `cw_oful` at radius_scale = 1.
+
     Parameters
     ----------
-    dim : int
-        Features d, at least 1.
-    horizon : int
-        Plays T, at least 1.
-    corruption_budget : float, optional
-        C that the learner allows for, at least 0; the adversary's may not exceed it. Default: sqrt(T).
-    ridge : float, default 1.0
+    corruption_budget
+        C that the learner allows for; the adversary's may not exceed it. The default: sqrt(T).
+    ridge
         Of the regression, at least `feature_norm` squared.
-    noise_scale : float, default 0.5
-        The rewards' sub-Gaussian scale R, at least 0.
-    theta_norm : float, default 1.0
-        Bound B > 0 on the norm of theta.
-    feature_norm : float, default 1.0
-        The largest norm L > 0 of a feature.
-    failure_prob : float, optional
-        In (0, 1). Default: 1 / T, and 1/2 at T = 1.
-    max_gap : float, optional
-        Largest gap between two means, at least 0: the bound is cut at max_gap T. Default: no cut.
-
-    Returns
-    -------
-    float
-        The bound, for `cw_oful` at radius_scale = 1.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
+    failure_prob
+        Failure probability of the bound. The default: 1 / T, and 1/2 at T = 1.
 
     Notes
     -----
@@ -106,12 +98,12 @@ def cw_bound(
     >>> round(cw_bound(4, 4000, 0, failure_prob=0.05)), round(cw_bound(4, 4000, 50, failure_prob=0.05))
     (4100, 23557)
     """
-    dim, plays = integer("dim", dim, 1), integer("horizon", horizon, 1)
-    norm = number("feature_norm", feature_norm, 0.0, open_low=True)
-    ridge = number("ridge", ridge, norm**2, remedy="the bound needs a ridge of at least feature_norm squared")
-    radius, threshold = weighted_radius(
-        dim, plays, corruption_budget, ridge, noise_scale, theta_norm, norm, failure_prob
+    ridge = number(
+        "ridge", ridge, float(feature_norm**2), remedy="the bound needs a ridge of at least feature_norm squared"
     )
-    information = dim * math.log1p(plays * norm**2 / (dim * ridge))
-    bound = 2 * radius * (math.sqrt(2 * plays * information) + 2 * information / threshold)
-    return bound if max_gap is None else min(bound, number("max_gap", max_gap, 0.0) * plays)
+    radius, threshold = weighted_radius(
+        dim, horizon, corruption_budget, ridge, noise_scale, theta_norm, feature_norm, failure_prob
+    )
+    information = dim * math.log1p(horizon * feature_norm**2 / (dim * ridge))
+    bound = 2 * radius * (math.sqrt(2 * horizon * information) + 2 * information / threshold)
+    return clipped(bound, horizon, max_gap)

@@ -10,12 +10,16 @@ Formulas: `docs/formulas/ldp_contextual.md#onlineucb`.
 """
 
 import math
-from typing import Literal
+from typing import Annotated, Literal
 
+from annotated_doc import Doc
+
+from jaxbandits.declared import LATER, Delta, Epsilon, NonNegative, Positive, Remedy
 from jaxbandits.mechanisms.gaussian import gaussian_delta, gaussian_scale
 from jaxbandits.theory.linear_widths import REWARD_SCALE
+from jaxbandits.theory.quantities import FeatureNorm
 from jaxbandits.typing import Scalar
-from jaxbandits.validation import choice, number
+from jaxbandits.validation import checked
 
 CALIBRATIONS = ("exact", "paper", "reference")
 WIDTHS = ("scaled", "theory")
@@ -23,26 +27,29 @@ GRADIENT_BOUNDS = ("practical", "theory")
 REACH = (1e-4, 50.0)  # where `printed_noise_reach` looks for the largest epsilon
 HALVINGS = 60  # of its logarithm: more than a float64 has room for
 
+PrivateFeatures = Annotated[bool, LATER, Doc("Whether the user adds noise to the feature too, or to the reward alone.")]
+NoisyDelta = Annotated[Delta, Remedy("Gaussian noise has no pure guarantee: give delta > 0")]
+ClaimedDelta = Annotated[NoisyDelta, Doc("The delta that is claimed.")]
+RewardRange = Annotated[
+    NonNegative,
+    Doc("Length of the range of rewards: 1 for [0, 1], 2 for [-1, 1], as in the paper, 0 where rewards are public."),
+]
+# Tunings of `online_ucb`, which has checked what it passes
+ThetaBound = Annotated[Scalar, LATER, Doc("Bound D on the norm of theta.")]
+Perturbation = Annotated[Scalar, LATER, Doc("Extra perturbation Delta of the features, at least 0.")]
+GradientBound = Annotated[Scalar, LATER, Doc("Bound G at which gradients are clipped.")]
+Curvature = Annotated[Scalar, LATER, Doc("lambda_min + Delta^2, greater than 0.")]
+Plays = Annotated[int, LATER, Doc("Number of plays T.")]
+FailureProb = Annotated[Scalar, LATER, Doc("Failure probability beta, in (0, 1].")]
+UserEpsilon = Annotated[Scalar, LATER, Doc("Privacy budget of a user, in (0, inf].")]
+UserDelta = Annotated[Scalar, LATER, Doc("Failure probability of the privacy claim, in (0, 1).")]
 
-def online_ucb_sensitivity(private_features: bool = True, feature_norm: Scalar = 1.0) -> float:
+
+@checked
+def online_ucb_sensitivity(private_features: PrivateFeatures = True, feature_norm: FeatureNorm = 1.0) -> float:
     """Largest L2 change of what a user adds noise to.
 
-    Parameters
-    ----------
-    private_features : bool, default True
-        Whether the user adds noise to the feature too, or to the reward alone.
-    feature_norm : float, default 1.0
-        Bound L on the norm of a feature, greater than 0.
-
-    Returns
-    -------
-    float
-        sqrt(4 L^2 + 1) for the pair (x, y) with `|x|` <= L and y in [0, 1]; 1 for y alone.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
+    It is sqrt(4 L^2 + 1) for the pair (x, y) with `|x|` <= L and y in [0, 1]; 1 for y alone.
 
     References
     ----------
@@ -54,44 +61,30 @@ def online_ucb_sensitivity(private_features: bool = True, feature_norm: Scalar =
     >>> online_ucb_sensitivity() ** 2, online_ucb_sensitivity(False)
     (5.000000000000001, 1.0)
     """
-    norm = number("feature_norm", feature_norm, 0.0, open_low=True)
-    return math.sqrt(4 * norm**2 + 1) if private_features else 1.0
+    return math.sqrt(4 * feature_norm**2 + 1) if private_features else 1.0
 
 
+@checked
 def online_ucb_noise(
-    epsilon: Scalar,
-    delta: Scalar = 0.1,
+    epsilon: Epsilon,
+    delta: NoisyDelta = 0.1,
     *,
     calibration: Literal["exact", "paper", "reference"] = "exact",
-    private_features: bool = True,
+    private_features: PrivateFeatures = True,
     feature_norm: Scalar = 1.0,
 ) -> float:
     """Standard deviation sigma of the noise on every feature and on the reward.
 
     Parameters
     ----------
-    epsilon : float
-        Privacy budget of a user, in (0, inf]; ``float("inf")`` is no noise.
-    delta : float, default 0.1
-        Failure probability of the privacy claim, in (0, 1).
-    calibration : {"exact", "paper", "reference"}, default "exact"
-        ``"exact"``: the least noise that makes the pair (epsilon, delta)-private (Balle and Wang 2018). ``"paper"``:
-        2 sqrt(2 log(1.25 / delta)) / epsilon, and half of it for the reward alone. ``"reference"``:
-        sqrt(log(2.5 / delta)) / epsilon, the noise of the LDP comparator in the code of Chowdhury and Zhou.
-    private_features : bool, default True
-        Whether the user adds noise to the feature too, or to the reward alone.
-    feature_norm : float, default 1.0
-        Bound L on the norm of a feature, greater than 0.
-
-    Returns
-    -------
-    float
-        sigma.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
+    epsilon
+        Privacy budget of a user; inf is no noise.
+    calibration
+        "exact": the least noise that makes the pair (epsilon, delta)-private (Balle and Wang 2018). "paper": 2 sqrt(2
+        log(1.25 / delta)) / epsilon, and half of it for the reward alone. "reference": sqrt(log(2.5 / delta)) /
+        epsilon, the noise of the LDP comparator in the code of Chowdhury and Zhou.
+    feature_norm
+        The largest norm L > 0 of a feature.
 
     References
     ----------
@@ -103,10 +96,6 @@ def online_ucb_noise(
     >>> [round(online_ucb_noise(1.0, calibration=c), 3) for c in ("exact", "paper", "reference")]
     [2.428, 4.495, 1.794]
     """
-    epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False, remedy="use float('inf') for no noise")
-    remedy = "Gaussian noise has no pure guarantee: give delta > 0"
-    delta = number("delta", delta, 0.0, 1.0, open_low=True, open_high=True, remedy=remedy)
-    choice("calibration", calibration, CALIBRATIONS)
     if math.isinf(epsilon):
         return 0.0
     if calibration == "exact":
@@ -116,29 +105,20 @@ def online_ucb_noise(
     return float((2 if private_features else 1) * math.sqrt(2 * math.log(1.25 / delta)) / epsilon)
 
 
-def printed_noise_delta(epsilon: Scalar, delta: Scalar, reward_range: Scalar = 1.0) -> float:
+@checked
+def printed_noise_delta(epsilon: Positive, delta: ClaimedDelta, reward_range: RewardRange = 1.0) -> float:
     """The delta that the printed noise of OnlineUCB truly has for a user's pair at an epsilon.
 
     Parameters
     ----------
-    epsilon : float
-        The epsilon that is claimed, in (0, inf).
-    delta : float
-        The delta that is claimed, in (0, 1).
-    reward_range : float, default 1.0
-        Length of the range of rewards, at least 0: 1 for [0, 1], 2 for [-1, 1], as in the paper, 0 where rewards are
-        public.
+    epsilon
+        The epsilon that is claimed, finite.
 
     Returns
     -------
     float
         The least delta at which the message (x, y), of a feature with `|x|` <= 1 and its reward, is private at
         `epsilon`.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
 
     Notes
     -----
@@ -156,33 +136,19 @@ def printed_noise_delta(epsilon: Scalar, delta: Scalar, reward_range: Scalar = 1
     >>> round(printed_noise_delta(10.0, 0.1), 6), round(printed_noise_delta(1.0, 1e-5, 2.0), 9)
     (0.607584, 3.7361e-05)
     """
-    epsilon = number("epsilon", epsilon, 0.0, open_low=True)
-    reward_range = number("reward_range", reward_range, 0.0)
     scale = online_ucb_noise(epsilon, delta, calibration="paper")
     return gaussian_delta(math.sqrt(4 + reward_range**2), scale, epsilon)
 
 
-def printed_noise_reach(delta: Scalar, reward_range: Scalar = 1.0) -> float:
+@checked
+def printed_noise_reach(delta: ClaimedDelta, reward_range: RewardRange = 1.0) -> float:
     """The largest epsilon at which the printed noise of OnlineUCB keeps its claim.
-
-    Parameters
-    ----------
-    delta : float
-        The delta that is claimed, in (0, 1).
-    reward_range : float, default 1.0
-        Length of the range of rewards, at least 0: 1 for [0, 1], 2 for [-1, 1], as in the paper, 0 where rewards are
-        public.
 
     Returns
     -------
     float
         epsilon*: the claim (epsilon, delta) is true of a user's pair exactly for epsilon <= epsilon*. It is looked for
         in [1e-4, 50]: 0 where it is smaller, and 50 where it is larger.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
 
     See Also
     --------
@@ -210,12 +176,13 @@ def printed_noise_reach(delta: Scalar, reward_range: Scalar = 1.0) -> float:
     return math.exp(low)
 
 
+@checked
 def online_ucb_gradient_bound(
     feature_noise: Scalar,
     reward_noise: Scalar,
     *,
-    theta_bound: Scalar = 1.0,
-    perturbation: Scalar = 0.0,
+    theta_bound: ThetaBound = 1.0,
+    perturbation: Perturbation = 0.0,
     log: float | None = None,
 ) -> float:
     """The size G to which gradients are clipped.
@@ -227,22 +194,13 @@ def online_ucb_gradient_bound(
 
     Parameters
     ----------
-    feature_noise : float
+    feature_noise
         Standard deviation of the noise on a feature's entry; 0 where none is added.
-    reward_noise : float
+    reward_noise
         Standard deviation of the noise on a reward; 0 where none is added.
-    theta_bound : float, default 1.0
-        Bound D on the norm of theta.
-    perturbation : float, default 0.0
-        Extra perturbation Delta of the features, at least 0.
-    log : float, optional
-        log(2 T / beta), for the paper's bound with high probability (`|x|` <= 1). Default: the practical bound, which
-        leaves out both factors sqrt(2 log) and log; it is as large as a gradient typically is.
-
-    Returns
-    -------
-    float
-        G.
+    log
+        log(2 T / beta), for the paper's bound with high probability (`|x|` <= 1). The default: the practical bound,
+        which leaves out both factors sqrt(2 log) and log; it is as large as a gradient typically is.
 
     References
     ----------
@@ -264,26 +222,14 @@ def online_ucb_gradient_bound(
     return float(2 * root * linear + 2 * log * square + 2 * D + 2)
 
 
+@checked
 def online_ucb_learner_regret(
-    gradient_bound: Scalar, curvature: Scalar, horizon: int, theta_bound: Scalar = 1.0
+    gradient_bound: GradientBound,
+    curvature: Curvature,
+    horizon: Plays,
+    theta_bound: ThetaBound = 1.0,
 ) -> float:
     """The learner's regret M_N at N = T: (G^2 / (lambda_min + Delta^2) + G D) log T.
-
-    Parameters
-    ----------
-    gradient_bound : float
-        Bound G at which gradients are clipped.
-    curvature : float
-        lambda_min + Delta^2, greater than 0.
-    horizon : int
-        Number of plays T.
-    theta_bound : float, default 1.0
-        Bound D on the norm of theta.
-
-    Returns
-    -------
-    float
-        M_T.
 
     References
     ----------
@@ -298,44 +244,21 @@ def online_ucb_learner_regret(
     return float((gradient_bound / curvature * gradient_bound + gradient_bound * theta_bound) * math.log(horizon))
 
 
+@checked
 def online_ucb_deviation(
-    gradient_bound: Scalar,
-    curvature: Scalar,
-    horizon: int,
-    failure_prob: Scalar,
+    gradient_bound: GradientBound,
+    curvature: Curvature,
+    horizon: Plays,
+    failure_prob: FailureProb,
     *,
-    epsilon: Scalar,
-    delta: Scalar,
-    theta_bound: Scalar = 1.0,
-    perturbation: Scalar = 0.0,
+    epsilon: UserEpsilon,
+    delta: UserDelta,
+    theta_bound: ThetaBound = 1.0,
+    perturbation: Perturbation = 0.0,
 ) -> float:
     """The deviation K_N at N = T, with its unknown sum S of `|theta_t - theta|^2` at a bound.
 
     S = (G^2 / mu^2 + G D / mu) log T + (G^2 / mu^2) log(1 / beta) with mu = 2 curvature.
-
-    Parameters
-    ----------
-    gradient_bound : float
-        Bound G at which gradients are clipped.
-    curvature : float
-        lambda_min + Delta^2, greater than 0.
-    horizon : int
-        Number of plays T.
-    failure_prob : float
-        Failure probability beta, in (0, 1].
-    epsilon : float
-        Privacy budget of a user, in (0, inf].
-    delta : float
-        Failure probability of the privacy claim, in (0, 1).
-    theta_bound : float, default 1.0
-        Bound D on the norm of theta.
-    perturbation : float, default 0.0
-        Extra perturbation Delta of the features, at least 0.
-
-    Returns
-    -------
-    float
-        K_T.
 
     References
     ----------
@@ -354,46 +277,30 @@ def online_ucb_deviation(
     return float(math.log(horizon / failure_prob) * bound)
 
 
+@checked
 def online_ucb_width(
     width: Literal["scaled", "theory"],
-    horizon: int,
-    failure_prob: Scalar,
+    horizon: Plays,
+    failure_prob: FailureProb,
     *,
-    epsilon: Scalar,
-    delta: Scalar,
-    theta_bound: Scalar = 1.0,
-    perturbation: Scalar = 0.0,
-    gradient_bound: Scalar | None = None,
-    curvature: Scalar | None = None,
+    epsilon: UserEpsilon,
+    delta: UserDelta,
+    theta_bound: ThetaBound = 1.0,
+    perturbation: Perturbation = 0.0,
+    gradient_bound: GradientBound | None = None,
+    curvature: Curvature | None = None,
 ) -> float:
     """The width w of the index <x, theta> + w sqrt(x' V^-1 x).
 
     Parameters
     ----------
-    width : {"scaled", "theory"}
-        ``"scaled"``: (R + D sqrt(log(1 / delta)) / epsilon + D Delta) sqrt(log(T / beta)), the root of the middle
-        term of K_N. ``"theory"``: sqrt(M_N + K_N).
-    horizon : int
-        Number of plays T.
-    failure_prob : float
-        Failure probability beta, in (0, 1].
-    epsilon : float
-        Privacy budget of a user, in (0, inf].
-    delta : float
-        Failure probability of the privacy claim, in (0, 1).
-    theta_bound : float, default 1.0
-        Bound D on the norm of theta.
-    perturbation : float, default 0.0
-        Extra perturbation Delta of the features, at least 0.
-    gradient_bound : float, optional
-        Bound G at which gradients are clipped. ``"theory"`` needs it.
-    curvature : float, optional
-        lambda_min + Delta^2, greater than 0. ``"theory"`` needs it.
-
-    Returns
-    -------
-    float
-        w.
+    width
+        "scaled": (R + D sqrt(log(1 / delta)) / epsilon + D Delta) sqrt(log(T / beta)), the root of the middle term of
+        K_N. "theory": sqrt(M_N + K_N).
+    gradient_bound
+        Bound G at which gradients are clipped. "theory" needs it.
+    curvature
+        lambda_min + Delta^2, greater than 0. "theory" needs it.
 
     Raises
     ------
@@ -410,7 +317,6 @@ def online_ucb_width(
     >>> round(online_ucb_width("scaled", 20_000, 1 / 20_000, epsilon=1.0, delta=0.1), 2)
     8.98
     """
-    choice("width", width, WIDTHS)
     if width == "scaled":
         slope = _slope(epsilon, delta, theta_bound, perturbation)
         return slope * math.sqrt(math.log(horizon / failure_prob))

@@ -1,52 +1,39 @@
 """Orders of races of arms under a budget of corruption, on the host. Formulas: docs/formulas/robust_frontier.md."""
 
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from annotated_doc import Doc
+from annotated_types import Ge
 
-from jaxbandits.typing import Scalar, Vector
-from jaxbandits.validation import array, integer, number
+from jaxbandits.declared import NonNegative
+from jaxbandits.theory.quantities import FailureProb, Means, Order, Plays
+from jaxbandits.typing import Scalar
+from jaxbandits.validation import checked
 
-
-def _checked(
-    means: Vector, horizon: int, corruption_budget: Scalar, failure_prob: Scalar | None
-) -> tuple[Any, float, float]:
-    """Gaps of all arms [K], the budget and K / failure_prob, or a ValueError."""
-    values = array("means", means, 1, 0.0, 1.0)
-    integer("horizon", horizon, 2)
-    if failure_prob is None:
-        failure_prob = 1 / horizon
-    prob = number("failure_prob", failure_prob, 0.0, 1.0, open_low=True, open_high=True)
-    return np.max(values) - values, number("corruption_budget", corruption_budget, 0.0), len(values) / prob
+Length = Annotated[Plays, Ge(2)]
+Budget = Annotated[
+    NonNegative,
+    Doc("C: the sum over plays of the largest corruption of any arm, chosen before the arm is known."),
+]
 
 
+def _gaps(means: Any, horizon: int, failure_prob: Scalar | None) -> tuple[Any, float]:
+    """Gaps of all arms [K] and K / failure_prob."""
+    return np.max(means) - means, len(means) / float(1 / horizon if failure_prob is None else failure_prob)
+
+
+@checked
 def multilayer_bound(
-    means: Vector, horizon: int, corruption_budget: Scalar = 0.0, failure_prob: Scalar | None = None
-) -> float:
+    means: Means,
+    horizon: Length,
+    corruption_budget: Budget = 0.0,
+    failure_prob: FailureProb | None = None,
+) -> Order:
     """Order of the multi-layer race's regret, up to constants: (K C ln(K T / p) + ln T) ln(K T / p) / D, summed.
 
-    Parameters
-    ----------
-    means : array of float [K]
-        Expected rewards of the arms, in [0, 1].
-    horizon : int
-        Number of plays T, at least 2.
-    corruption_budget : float, default 0.0
-        C, at least 0: the sum over plays of the largest corruption of any arm, chosen before the arm is known.
-    failure_prob : float, optional
-        p, in (0, 1). Default: 1 / T.
-
-    Returns
-    -------
-    float
-        The sum over the arms of gap D > 0, in units of a reward, with constants of 1: a line to draw dotted, no
-        guarantee. It may exceed T.
-
-    Raises
-    ------
-    ValueError
-        For arguments outside these ranges.
+    The sum is over the arms of gap D > 0; p is the failure probability.
 
     References
     ----------
@@ -58,37 +45,21 @@ def multilayer_bound(
     >>> round(multilayer_bound([0.8, 0.6, 0.5, 0.3], 20_000, failure_prob=0.05))
     1462
     """
-    gaps, budget, odds = _checked(means, horizon, corruption_budget, failure_prob)
+    gaps, odds = _gaps(means, horizon, failure_prob)
     log = math.log(horizon * odds)
-    return float(sum((len(gaps) * budget * log + math.log(horizon)) * log / gap for gap in gaps[gaps > 0]))
+    return float(sum((len(gaps) * corruption_budget * log + math.log(horizon)) * log / gap for gap in gaps[gaps > 0]))
 
 
+@checked
 def barbar_bound(
-    means: Vector, horizon: int, corruption_budget: Scalar = 0.0, failure_prob: Scalar | None = None
-) -> float:
+    means: Means,
+    horizon: Length,
+    corruption_budget: Budget = 0.0,
+    failure_prob: FailureProb | None = None,
+) -> Order:
     """Order of BARBAR's regret, up to constants: K C, and ln(T) ln(K ln(T) / p) / D summed over the worse arms.
 
-    Parameters
-    ----------
-    means : array of float [K]
-        Expected rewards of the arms, in [0, 1].
-    horizon : int
-        Number of plays T, at least 2.
-    corruption_budget : float, default 0.0
-        C, at least 0: the sum over plays of the largest corruption of any arm, chosen before the arm is known.
-    failure_prob : float, optional
-        p, in (0, 1). Default: 1 / T.
-
-    Returns
-    -------
-    float
-        K C where some arm is worse, and the sum over the arms of gap D > 0, in units of a reward, with constants of
-        1: a line to draw dotted, no guarantee. It may exceed T.
-
-    Raises
-    ------
-    ValueError
-        For arguments outside these ranges.
+    D is an arm's gap, p the failure probability; K C counts where some arm is worse.
 
     References
     ----------
@@ -99,9 +70,9 @@ def barbar_bound(
     >>> round(barbar_bound([0.8, 0.6, 0.5, 0.3], 20_000, 100.0, failure_prob=0.05))
     1083
     """
-    gaps, budget, odds = _checked(means, horizon, corruption_budget, failure_prob)
+    gaps, odds = _gaps(means, horizon, failure_prob)
     worse = gaps[gaps > 0]
     if len(worse) == 0:
         return 0.0
     log = math.log(horizon) * math.log(odds * math.log(horizon))
-    return float(len(gaps) * budget + sum(log / gap for gap in worse))
+    return float(len(gaps) * corruption_budget + sum(log / gap for gap in worse))

@@ -4,36 +4,35 @@ Formulas: docs/formulas/private_frontier.md#secure-aggregation.
 """
 
 import math
+from typing import Annotated
 
+from annotated_doc import Doc
+from annotated_types import Ge
+
+from jaxbandits.declared import Delta, Positive
 from jaxbandits.typing import Scalar
-from jaxbandits.validation import integer, number
+from jaxbandits.validation import checked
+
+Nominal = Annotated[
+    Positive,
+    Doc("The nominal budget, finite: noise of standard deviation g / epsilon on sums of integers in [0, g]."),
+]
+Precision = Annotated[Positive, Doc("s: g is at least s epsilon.")]
 
 # orders tried for a conversion: at epsilon = 0.01 and delta = 1e-10 the best is near 700
 MOST_ORDERS = 1024
 
 
-def skellam_rdp(order: int, epsilon: Scalar, precision_scale: Scalar) -> float:
+@checked
+def skellam_rdp(order: Annotated[int, Ge(2)], epsilon: Nominal, precision_scale: Precision) -> float:
     """The Renyi divergence that one block of `dist_elimination(noise="skellam")` costs at most.
+
+    It is a epsilon^2 / 2 + min{(2a - 1) epsilon^2 / (4 s^2) + 3 epsilon / (2 s^3), 3 max(epsilon, epsilon^2) / (2 s)}.
 
     Parameters
     ----------
-    order : int
-        The Renyi order a, at least 2.
-    epsilon : float
-        The nominal budget, greater than 0 and finite: noise of standard deviation g / epsilon on sums of integers in
-        [0, g].
-    precision_scale : float
-        s, greater than 0: g is at least s epsilon.
-
-    Returns
-    -------
-    float
-        a epsilon^2 / 2 + min{(2a - 1) epsilon^2 / (4 s^2) + 3 epsilon / (2 s^3), 3 max(epsilon, epsilon^2) / (2 s)}.
-
-    Raises
-    ------
-    ValueError
-        For arguments outside these ranges.
+    order
+        The Renyi order a.
 
     Notes
     -----
@@ -49,34 +48,19 @@ def skellam_rdp(order: int, epsilon: Scalar, precision_scale: Scalar) -> float:
     >>> skellam_rdp(8, 1.0, 10.0)
     4.039
     """
-    order = integer("order", order, 2)
-    epsilon = number("epsilon", epsilon, 0.0, open_low=True)
-    s = number("precision_scale", precision_scale, 0.0, open_low=True)
+    return _rdp(order, epsilon, precision_scale)
+
+
+def _rdp(order: int, epsilon: Scalar, s: Scalar) -> float:
     fine = (2 * order - 1) * epsilon**2 / (4 * s**2) + 3 * epsilon / (2 * s**3)
-    return order * epsilon**2 / 2 + min(fine, 3 * max(epsilon, epsilon**2) / (2 * s))
+    return float(order * epsilon**2 / 2 + min(fine, 3 * max(epsilon, epsilon**2) / (2 * s)))
 
 
-def skellam_epsilon(epsilon: Scalar, precision_scale: Scalar, delta: Scalar) -> float:
+@checked
+def skellam_epsilon(epsilon: Nominal, precision_scale: Precision, delta: Delta) -> float:
     """The epsilon at `delta` that one block of `dist_elimination(noise="skellam")` spends at most.
 
-    Parameters
-    ----------
-    epsilon : float
-        The nominal budget, greater than 0 and finite.
-    precision_scale : float
-        s, greater than 0.
-    delta : float
-        In (0, 1).
-
-    Returns
-    -------
-    float
-        The least over integer orders a of skellam_rdp(a) + ln(1 - 1/a) - (ln delta + ln a) / (a - 1), at least 0.
-
-    Raises
-    ------
-    ValueError
-        For arguments outside these ranges.
+    It is the least over integer orders a of skellam_rdp(a) + ln(1 - 1/a) - (ln delta + ln a) / (a - 1), at least 0.
 
     References
     ----------
@@ -87,8 +71,7 @@ def skellam_epsilon(epsilon: Scalar, precision_scale: Scalar, delta: Scalar) -> 
     >>> round(skellam_epsilon(1.0, 10.0, 1e-5), 4)
     4.7767
     """
-    delta = number("delta", delta, 0.0, 1.0, open_low=True, open_high=True)
     orders = range(2, MOST_ORDERS)
     converted = (math.log1p(-1 / a) - (math.log(delta) + math.log(a)) / (a - 1) for a in orders)
-    spent = (skellam_rdp(a, epsilon, precision_scale) + more for a, more in zip(orders, converted, strict=True))
+    spent = (_rdp(a, epsilon, precision_scale) + more for a, more in zip(orders, converted, strict=True))
     return max(0.0, min(spent))

@@ -2,29 +2,27 @@
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
+from annotated_doc import Doc
+from annotated_types import Ge, Gt, Le
+
+from jaxbandits.declared import NonNegative, Positive, Remedy
+from jaxbandits.theory.quantities import Arms, Epsilon, Experts, Plays, SmallDelta
 from jaxbandits.typing import Scalar
-from jaxbandits.validation import choice, integer, number
+from jaxbandits.validation import checked, integer
+
+Mixing = Annotated[Scalar, Ge(0), Le(1), Doc("Share of uniform exploration. The default: the theory's.")]
 
 
-def window(epsilon: Scalar) -> int:
+@checked
+def window(epsilon: Annotated[Scalar, Gt(0), Le(1), Remedy("for a larger epsilon choose the window yourself")]) -> int:
     """Batch length tau = ceil(1 / epsilon) of Algorithm 1.
 
     Parameters
     ----------
-    epsilon : float
-        Privacy budget of the whole run, in (0, 1].
-
-    Returns
-    -------
-    int
-        Plays of a batch.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
+    epsilon
+        Privacy budget of the whole run.
 
     Notes
     -----
@@ -40,21 +38,20 @@ def window(epsilon: Scalar) -> int:
     >>> window(0.1), window(1 / 49), window(0.3)
     (10, 49, 4)
     """
-    epsilon = number(
-        "epsilon", epsilon, 0.0, 1.0, open_low=True, remedy="for a larger epsilon choose the window yourself"
-    )
-    nearest = round(1 / epsilon)
-    return nearest if abs(1 / epsilon - nearest) <= 1e-6 / epsilon else math.ceil(1 / epsilon)
+    length = 1 / float(epsilon)
+    nearest = round(length)
+    return nearest if abs(length - nearest) <= 1e-6 / epsilon else math.ceil(length)
 
 
-def check_epsilon(epsilon: Scalar, horizon: int) -> float:
+@checked
+def check_epsilon(epsilon: Epsilon, horizon: int) -> float:
     """Check that the theory of Algorithm 1 covers epsilon: 1/T <= epsilon <= 1.
 
     Parameters
     ----------
-    epsilon : float
+    epsilon
         Privacy budget of the whole run.
-    horizon : int
+    horizon
         Number of plays T.
 
     Returns
@@ -67,12 +64,11 @@ def check_epsilon(epsilon: Scalar, horizon: int) -> float:
     ValueError
         If epsilon lies outside [1/T, 1].
     """
-    epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False)
     if not (1 - 1e-6) / horizon <= epsilon <= 1:
         raise ValueError(
             f"epsilon = {epsilon!r}: the theory covers 1/T <= epsilon <= 1 (T = {horizon}); choose the window yourself"
         )
-    return epsilon
+    return float(epsilon)
 
 
 def check_mixing(mixing: float, mixing_at: Callable[[int], float], **sizes: Any) -> float:
@@ -138,21 +134,16 @@ def refuse(
     raise ValueError(f"{what} at {given}; {enlarge}, or give {remedy}")
 
 
-def exp3_tuning(num_arms: int, horizon: int, epsilon: Scalar, *, mixing: Scalar | None = None) -> dict[str, Any]:
+@checked
+def exp3_tuning(num_arms: Arms, horizon: Plays, epsilon: Scalar, *, mixing: Mixing | None = None) -> dict[str, Any]:
     """Tuning of EXP3 inside Algorithm 1.
 
     learning_rate = sqrt(log K / (22 n K L^2)) and mixing = 4 learning_rate K L with n = epsilon T and L = log(K n).
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2.
-    horizon : int
-        Number of plays T, at least 1.
-    epsilon : float
+    epsilon
         Privacy budget of the whole run, in [1/T, 1], which the theory covers.
-    mixing : float, optional
-        Share of uniform exploration, in [0, 1], in place of the theory's.
 
     Returns
     -------
@@ -174,8 +165,7 @@ def exp3_tuning(num_arms: int, horizon: int, epsilon: Scalar, *, mixing: Scalar 
     >>> sorted(exp3_tuning(10, 100_000, 0.1))
     ['learning_rate', 'mixing', 'noise_scale', 'window']
     """
-    k, horizon = _sizes(num_arms, horizon)
-    epsilon = check_epsilon(epsilon, horizon)
+    k, epsilon = num_arms, check_epsilon(epsilon, horizon)
     n, tau = epsilon * horizon, window(epsilon)
     log_kn = _positive_log(k * n, f"epsilon T = {n:.4g}")
     rate = math.sqrt(math.log(k) / (22 * n * k * log_kn**2))
@@ -183,12 +173,17 @@ def exp3_tuning(num_arms: int, horizon: int, epsilon: Scalar, *, mixing: Scalar 
         share = math.sqrt(16 * k * math.log(k) / 22)  # 4 rate K L: L cancels
         check_mixing(4 * rate * k * log_kn, lambda t: share / math.sqrt(epsilon * t), K=k, T=horizon, epsilon=epsilon)
         mixing = 4 * rate * k * log_kn
-    mixing = number("mixing", mixing, 0.0, 1.0)
     return {"learning_rate": rate, "mixing": mixing, "window": tau, "noise_scale": 1 / (tau * epsilon)}
 
 
+@checked
 def exp3_noisy_tuning(
-    num_arms: int, horizon: int, noise_scale: Scalar, *, mixing: Scalar | None = None, window: int = 1
+    num_arms: Arms,
+    horizon: Plays,
+    noise_scale: NonNegative,
+    *,
+    mixing: Mixing | None = None,
+    window: int = 1,
 ) -> dict[str, Any]:
     """Tuning of EXP3 on losses with Laplace noise, the general form behind Corollary E.1.
 
@@ -197,17 +192,13 @@ def exp3_noisy_tuning(
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2.
-    horizon : int
-        Number of updates J, at least 1.
-    noise_scale : float
-        Scale lam of the noise, at least 0.
-    mixing : float, optional
-        Share of uniform exploration, in [0, 1], in place of the theory's.
-    window : int, default 1
-        Plays of an update. It changes the text of errors only, which then count plays and name epsilon = 1 /
-        (window lam).
+    horizon
+        Number of updates J.
+    noise_scale
+        Scale lam of the noise.
+    window
+        Plays of an update. It changes the text of errors only, which then count plays and name epsilon = 1 / (window
+        lam).
 
     Returns
     -------
@@ -223,8 +214,7 @@ def exp3_noisy_tuning(
     ----------
     Asi, Raman and Talwar 2025, proof of Corollary E.1: `docs/formulas/private_adversarial.md#exp3`.
     """
-    k, j = _sizes(num_arms, horizon)
-    lam = number("noise_scale", noise_scale, 0.0)
+    k, j, lam = num_arms, horizon, noise_scale
 
     def numbers(j):
         log_kj = math.log(k * j)
@@ -236,11 +226,11 @@ def exp3_noisy_tuning(
         sizes = {"K": k, "T": j * window, "epsilon": 1 / (window * lam) if lam > 0 else math.inf}
         sizes |= {"window": window} if window > 1 else {}
         mixing = check_mixing(share, lambda t: numbers(t // window)[1], **sizes)
-    mixing = number("mixing", mixing, 0.0, 1.0)
     return {"learning_rate": rate, "mixing": mixing}
 
 
-def ftpl_tuning(num_arms: int, horizon: int, epsilon: Scalar) -> dict[str, Any]:
+@checked
+def ftpl_tuning(num_arms: Arms, horizon: Plays, epsilon: Scalar) -> dict[str, Any]:
     """Tuning of FTPL inside Algorithm 1.
 
     tries = ceil(sqrt(K n)) and
@@ -249,11 +239,7 @@ def ftpl_tuning(num_arms: int, horizon: int, epsilon: Scalar) -> dict[str, Any]:
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2.
-    horizon : int
-        Number of plays T, at least 1.
-    epsilon : float
+    epsilon
         Privacy budget of the whole run, in [1/T, 1], which the theory covers.
 
     Returns
@@ -270,8 +256,7 @@ def ftpl_tuning(num_arms: int, horizon: int, epsilon: Scalar) -> dict[str, Any]:
     ----------
     Asi, Raman and Talwar 2025, Corollary E.3: `docs/formulas/private_adversarial.md#ftpl`.
     """
-    k, horizon = _sizes(num_arms, horizon)
-    epsilon = check_epsilon(epsilon, horizon)
+    k, epsilon = num_arms, check_epsilon(epsilon, horizon)
     n, tau = epsilon * horizon, window(epsilon)
     log_kn = _positive_log(k * n, f"epsilon T = {n:.4g}")
     first = math.sqrt(math.log(k) / (k * n + 10 * k * n * log_kn**2))
@@ -280,7 +265,8 @@ def ftpl_tuning(num_arms: int, horizon: int, epsilon: Scalar) -> dict[str, Any]:
     return {"learning_rate": min(first, second), "tries": tries, "window": tau, "noise_scale": 1 / (tau * epsilon)}
 
 
-def ftpl_noisy_tuning(num_arms: int, horizon: int, noise_scale: Scalar) -> dict[str, Any]:
+@checked
+def ftpl_noisy_tuning(num_arms: Arms, horizon: Plays, noise_scale: NonNegative) -> dict[str, Any]:
     """Tuning of FTPL on losses with Laplace noise.
 
     tries = ceil(sqrt(K J)) and
@@ -288,36 +274,34 @@ def ftpl_noisy_tuning(num_arms: int, horizon: int, noise_scale: Scalar) -> dict[
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2.
-    horizon : int
-        Number of updates J, at least 1.
-    noise_scale : float
-        Scale lam of the noise, at least 0.
+    horizon
+        Number of updates J.
+    noise_scale
+        Scale lam of the noise.
 
     Returns
     -------
     dict
         ``learning_rate`` and ``tries``.
 
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
-
     References
     ----------
     Asi, Raman and Talwar 2025, Lemma E.4: `docs/formulas/private_adversarial.md#ftpl`.
     """
-    k, j = _sizes(num_arms, horizon)
-    lam = number("noise_scale", noise_scale, 0.0)
+    k, j, lam = num_arms, horizon, noise_scale
     first = math.sqrt(math.log(k) / (k * j * (1 + 10 * lam**2 * math.log(k * j) ** 2)))
     second = 1 / (math.sqrt(k * j) * (1 + 4 * lam * math.log(j)))
     return {"learning_rate": min(first, second), "tries": _guarded_ceil(math.sqrt(k * j))}
 
 
+@checked
 def local_exp4_tuning(
-    num_arms: int, num_experts: int, horizon: int, epsilon: Scalar, *, mixing: Scalar | None = None
+    num_arms: Arms,
+    num_experts: Experts,
+    horizon: Plays,
+    epsilon: Epsilon,
+    *,
+    mixing: Mixing | None = None,
 ) -> dict[str, Any]:
     """Tuning of LDP-EXP4.
 
@@ -326,17 +310,8 @@ def local_exp4_tuning(
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2.
-    num_experts : int
-        Number of experts N, at least 2.
-    horizon : int
-        Number of plays T, at least 1.
-    epsilon : float
-        Privacy budget of the whole run, in (0, inf]; ``float("inf")`` adds no noise and gives
-        mixing 0.
-    mixing : float, optional
-        Share of uniform exploration, in [0, 1], in place of the theory's.
+    epsilon
+        Privacy budget of the whole run; inf adds no noise and gives mixing 0.
 
     Returns
     -------
@@ -352,9 +327,7 @@ def local_exp4_tuning(
     ----------
     Asi, Raman and Talwar 2025, Algorithm 6 and Theorem 4.4: `docs/formulas/private_adversarial.md#ldp-exp4`.
     """
-    k, horizon = _sizes(num_arms, horizon)
-    experts = integer("num_experts", num_experts, 2)
-    epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False)
+    k, experts = num_arms, num_experts
     lam = 0.0 if math.isinf(epsilon) else 1 / epsilon
 
     def numbers(t):
@@ -365,20 +338,20 @@ def local_exp4_tuning(
     rate, share = numbers(horizon)
     if mixing is None:
         mixing = check_mixing(share, lambda t: numbers(t)[1], K=k, N=experts, T=horizon, epsilon=epsilon)
-    mixing = number("mixing", mixing, 0.0, 1.0)
     return {"learning_rate": rate, "mixing": mixing, "noise_scale": lam}
 
 
+@checked
 def batched_exp4_tuning(
-    num_arms: int,
-    num_experts: int,
-    horizon: int,
-    epsilon: Scalar,
-    delta: Scalar,
+    num_arms: Arms,
+    num_experts: Experts,
+    horizon: Plays,
+    epsilon: Epsilon,
+    delta: Annotated[SmallDelta, Remedy("a larger delta would leave too little noise")],
     *,
     mixing_rule: Literal["repaired", "printed"] = "repaired",
-    learning_rate: Scalar | None = None,
-    mixing: Scalar | None = None,
+    learning_rate: Positive | None = None,
+    mixing: Annotated[Scalar, Gt(0), Le(1)] | None = None,
     window: int | None = None,
 ) -> dict[str, Any]:
     """Tuning of batched EXP4.
@@ -391,25 +364,16 @@ def batched_exp4_tuning(
 
     Parameters
     ----------
-    num_arms : int
-        Number of arms K, at least 2.
-    num_experts : int
-        Number of experts N, at least 2.
-    horizon : int
-        Number of plays T, at least 1.
-    epsilon : float
-        Privacy budget of the whole run, in (0, inf]. ``float("inf")`` adds no noise and needs `learning_rate`,
-        `mixing` and `window`.
-    delta : float
-        Failure probability of the privacy claim, in (0, 0.4], the condition of the noise.
-    mixing_rule : {"repaired", "printed"}, default "repaired"
-        ``"printed"`` has N for N' in the first branch of mixing; the theorem's rate needs N'.
-    learning_rate : float, optional
-        Step size, greater than 0, in place of the theory's.
-    mixing : float, optional
-        Share of uniform exploration, in (0, 1], in place of the theory's. The noise follows from the mixing used.
-    window : int, optional
-        Plays of a batch, from 1 to T, in place of the theory's.
+    epsilon
+        Privacy budget of the whole run. inf adds no noise and needs `learning_rate`, `mixing` and `window`.
+    mixing_rule
+        "printed" has N for N' in the first branch of mixing; the theorem's rate needs N'.
+    learning_rate
+        Step size. The default: the theory's.
+    mixing
+        Share of uniform exploration. The default: the theory's. The noise follows from the mixing used.
+    window
+        Plays of a batch, from 1 to T. The default: the theory's.
 
     Returns
     -------
@@ -425,11 +389,7 @@ def batched_exp4_tuning(
     ----------
     Asi, Raman and Talwar 2025, Algorithm 2 and Theorem 4.5: `docs/formulas/private_adversarial.md#batched-exp4`.
     """
-    k, horizon = _sizes(num_arms, horizon)
-    n = integer("num_experts", num_experts, 2)
-    epsilon = number("epsilon", epsilon, 0.0, open_low=True, finite=False)
-    delta = number("delta", delta, 0.0, 0.4, open_low=True, remedy="a larger delta would leave too little noise")
-    choice("mixing_rule", mixing_rule, ("repaired", "printed"))
+    k, n = num_arms, num_experts
     given = {"learning_rate": learning_rate, "mixing": mixing, "window": window}
     if math.isinf(epsilon) and (missing := [name for name, value in given.items() if value is None]):
         raise ValueError(
@@ -460,12 +420,8 @@ def batched_exp4_tuning(
         rate, tau, share = numbers(t)
         return (learning_rate is not None or rate < 1) and tau <= t and share <= 1
 
-    if learning_rate is not None:
-        learning_rate = number("learning_rate", learning_rate, 0.0, open_low=True)
     if window is not None:
         window = integer("window", window, 1, horizon)
-    if mixing is not None:
-        mixing = number("mixing", mixing, 0.0, 1.0, open_low=True)
     rate, tau, share = numbers(horizon)
     if not works(horizon):
         what = (
@@ -478,39 +434,21 @@ def batched_exp4_tuning(
     return {"learning_rate": rate, "mixing": share, "window": tau, "noise_scale": scale}
 
 
-def exp4_tuning(num_arms: int, num_experts: int, horizon: int) -> dict[str, float]:
+@checked
+def exp4_tuning(num_arms: Arms, num_experts: Experts, horizon: Plays) -> dict[str, float]:
     """Tuning of EXP4 without privacy: learning_rate sqrt(2 log N / (K T)), mixing 0.
-
-    Parameters
-    ----------
-    num_arms : int
-        Number of arms K, at least 2.
-    num_experts : int
-        Number of experts N, at least 2.
-    horizon : int
-        Number of plays T, at least 1.
 
     Returns
     -------
     dict of float
         ``learning_rate`` and ``mixing``.
 
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
-
     References
     ----------
     Auer, Cesa-Bianchi, Freund and Schapire 2002: `docs/formulas/private_adversarial.md#without-privacy`.
     """
-    k, horizon = _sizes(num_arms, horizon)
-    rate = math.sqrt(2 * math.log(integer("num_experts", num_experts, 2)) / (k * horizon))
+    rate = math.sqrt(2 * math.log(num_experts) / (num_arms * horizon))
     return {"learning_rate": rate, "mixing": 0.0}
-
-
-def _sizes(num_arms: int, horizon: int) -> tuple[int, int]:
-    return integer("num_arms", num_arms, 2), integer("horizon", horizon, 1)
 
 
 def _positive_log(value: float, what: str) -> float:

@@ -1,0 +1,102 @@
+"""What `validation.checked` makes of a declaration: checks, docstring and signature."""
+
+import inspect
+from typing import Annotated, Literal, Required, TypedDict, Unpack
+
+import pytest
+from annotated_doc import Doc
+from annotated_types import Ge, Gt
+
+import jaxbandits as jb
+from jaxbandits.declared import LATER, Axes, Default, sections
+from jaxbandits.typing import Scalar, Vector
+from jaxbandits.validation import checked
+
+
+class Group(TypedDict, total=False):
+    """Two numbers.
+
+    Parameters
+    ----------
+    size
+        How many.
+    """
+
+    size: Required[Annotated[int, Ge(1)]]
+    share: Annotated[Scalar, Ge(0), Default(0.5), Doc("Of all.")]
+
+
+Length = Annotated[float, Doc("In metres.")]
+
+
+@checked
+def length(
+    gaps: Annotated[Vector, Axes(1, "array of float [K]"), Ge(0), Doc("Between them.")],
+    scale: Annotated[Scalar, Gt(0), LATER, Doc("Of whatever kind.")] = 1.0,
+    *,
+    kind: Literal["sum", "mean"] = "sum",
+    **group: Unpack[Group],
+) -> Length:
+    """How long it is.
+
+    Parameters
+    ----------
+    kind
+        Of what.
+    """
+    return float(gaps[0] * group["size"] * group["share"])
+
+
+def test_values_are_checked_by_position_and_by_name():
+    assert length([2.0], size=3) == length(gaps=[2.0], size=3.0, share=0.5) == 3.0
+    assert length([2.0], "anything", size=1) == 1.0
+    for wrong, message in (
+        ({"gaps": [-1.0]}, r"gaps\[0\] = -1.0 must be finite and in \[0, inf\]"),
+        ({"size": 0}, "size = 0 must be an integer of at least 1"),
+        ({"share": "x"}, r"share = 'x' must be a number in \[0, inf\)"),
+        ({"kind": "max"}, "kind = 'max' must be one of 'sum', 'mean'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            length(**{"gaps": [1.0], "size": 1} | wrong)
+    with pytest.raises(TypeError, match=r"length\(\) missing a required argument: 'size'"):
+        length([1.0])
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'seize'"):
+        length([1.0], size=1, seize=1)
+
+
+def test_the_docstring_says_all_of_it():
+    found = sections(length.__doc__)
+    assert found["Parameters"].split("\n") == [
+        "",
+        "gaps : array of float [K]",
+        "    Between them. At least 0.",
+        "scale : float, default 1.0",
+        "    Of whatever kind. Greater than 0.",
+        'kind : {"sum", "mean"}, default "sum"',
+        "    Of what.",
+        "size : int",
+        "    How many. At least 1.",
+        "share : float, default 0.5",
+        "    Of all. At least 0.",
+        "",
+        "",
+    ]
+    assert found["Returns"].strip() == "float\n    In metres."
+    assert inspect.signature(length).return_annotation is float
+
+
+def test_what_asks_nothing_promises_no_error():
+    assert "Raises" in sections(length.__doc__)
+    assert "Raises" not in sections(jb.mechanisms.gaussian_event.__doc__)
+    assert "Raises" in sections(jb.mechanisms.gaussian_scale.__doc__)
+
+
+def test_a_returned_value_without_a_text_is_what_the_summary_says():
+    bound = sections(jb.theory.byzantine_ucb_bound.__doc__)
+    assert bound["Returns"].strip() == f"float\n    {bound[''].splitlines()[0]}"
+    assert "It may exceed T." in sections(jb.theory.htinf_bound.__doc__)["Returns"]
+
+
+def test_an_annotation_that_only_type_checkers_can_read_stays():
+    parameter = inspect.signature(jb.learners.from_optax).parameters["transformation"]
+    assert parameter.annotation == "optax.GradientTransformation"
