@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Unpack
 
 import jax.numpy as jnp
 import numpy as np
-from annotated_types import Le
+from annotated_types import Ge, Le
 
 from jaxbandits.algorithms.robust import prm_block, prm_formulas
 from jaxbandits.algorithms.robust.prm_block import Bins, Block, Constants
@@ -183,7 +183,7 @@ def prm_elimination(
     exploration: Literal["batch", "round", "greedy"] = "batch",
     greedy_prob: Probability = 0.0,
     shortcut: bool = False,
-    forced_arms: Annotated[Any, Axes(1), STATIC, LATER] = None,
+    forced_arms: Annotated[Any, Axes(1), Ge(0), STATIC, LATER] = None,
     **given: Unpack[PrmArguments],
 ) -> Algorithm:
     """Private and robust elimination: batches of doubling length, one private robust mean of each arm's block.
