@@ -102,12 +102,15 @@ def constant_draws(closed: ClosedJaxpr, lane_inputs: list[bool] | None = None) -
     []
     """
     inputs = [True] * len(closed.jaxpr.invars) if lane_inputs is None else lane_inputs
-    return list(dict.fromkeys(_follow(closed.jaxpr, inputs)[1]))
+    moving = [isinstance(x, jax.core.Tracer) for x in closed.consts]  # of a program that is traced within another
+    return list(dict.fromkeys(_follow(closed.jaxpr, moving + inputs)[1]))
 
 
 def _follow(jaxpr: Jaxpr, inputs: list[bool]) -> tuple[list[bool], list[str]]:
     """Which outputs depend on the marked inputs, and the places of draws that do not."""
-    moving = {v for v, moves in zip(jaxpr.invars, inputs, strict=True) if moves}
+    variables = [*jaxpr.constvars, *jaxpr.invars]
+    inputs = [False] * (len(variables) - len(inputs)) + inputs
+    moving = {v for v, moves in zip(variables, inputs, strict=True) if moves}
     places: list[str] = []
 
     def moves(x) -> bool:

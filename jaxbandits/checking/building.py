@@ -9,7 +9,7 @@ from jaxbandits.checking.subject import Subject
 from jaxbandits.protocol import Adversary, Algorithm, Environment
 from jaxbandits.source_places import place_of_function
 from jaxbandits.sweeps.grid import signature_of
-from jaxbandits.sweeps.part_checks.structure import check_algorithm, check_part
+from jaxbandits.sweeps.part_checks.fields import check_algorithm, check_part
 from jaxbandits.sweeps.plan import FILLED
 
 Faults = Iterator[tuple[str, str]]

@@ -11,7 +11,7 @@ from jaxbandits.checking.findings import told
 from jaxbandits.checking.subject import Subject
 from jaxbandits.protocol import Guarantee
 from jaxbandits.source_places import place_of_function
-from jaxbandits.sweeps.part_checks.structure import check_claim
+from jaxbandits.sweeps.part_checks.fields import check_claim
 
 Faults = Iterator[tuple[str, str]]
 # Of a short audit: one refutes a true claim once in a thousand times.

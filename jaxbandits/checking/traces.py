@@ -17,7 +17,7 @@ from jaxbandits import recorder, simulator
 from jaxbandits.protocol import Case, Span
 from jaxbandits.random import Draws
 from jaxbandits.source_places import place_of_caller
-from jaxbandits.sweeps.part_checks.one_window import check_functions
+from jaxbandits.sweeps.part_checks.examination import Examination
 from jaxbandits.sweeps.plan import Cell, host_case, stacked
 from jaxbandits.window import Parts, offer
 
@@ -45,7 +45,7 @@ def walk_through(cell: Cell, dtype: str, slots: int) -> None:
     with jax.enable_x64(dtype == "float64"):
         parts, case = _given(cell, dtype)
         view, agents = None if claim.model == "none" else claim.view, cell.environment.facts.get("num_agents")
-        check_functions(cell.label, parts, case, slots, view, agents, unread=True)
+        Examination(cell.label, parts, slots, agents, unread=True).of(case, view)
 
 
 def traced(cell: Cell) -> Traces:

@@ -18,7 +18,7 @@ from jaxbandits.contract import constant_draws
 from jaxbandits.environments.data import ORDER
 from jaxbandits.source_places import place_of_function
 from jaxbandits.sweeps.compilation.program_digest import first_difference
-from jaxbandits.sweeps.part_checks.structure import check_means
+from jaxbandits.sweeps.part_checks.fields import check_means
 
 Faults = Iterator[tuple[str, str]]
 _turns = itertools.count()

@@ -23,7 +23,7 @@ from jaxbandits.sweeps.compilation.unread_code import without_unread
 from jaxbandits.sweeps.engines import contract_faults
 from jaxbandits.sweeps.identity.keys import traced_now
 from jaxbandits.sweeps.identity.library_parts import is_altered
-from jaxbandits.sweeps.part_checks import structure
+from jaxbandits.sweeps.part_checks import examination, fields
 from jaxbandits.sweeps.plan import Cell, built, check_range, filled_in, fitting_in, host_case, stacked, with_horizon
 from jaxbandits.traced_once import Traces
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, Array, EnvironmentFactory, Int, Vector
@@ -194,8 +194,7 @@ def simulate(
     parts = simulator.parts_of(algorithm, environment, first, second, dtype)
     case, _ = stacked([host_case(cell)], dtype)
     with jax.enable_x64(dtype == "float64"):
-        doubts = structure.checked(cell.label, algorithm, environment, parts, case, algorithm.schedule)
-        structure.warn(doubts, stacklevel=2)
+        examination.warn(examination.doubts_of(cell, parts, case), stacklevel=2)
     if is_altered(algorithm, environment, first, second) and not _traced((seed, algorithm.params)):
         # a user's function may read a value that has changed since the function was compiled
         parts = parts._replace(traces=Traces())
@@ -236,7 +235,7 @@ def algorithm_for(algorithm: "Algorithm | AlgorithmFactory | str", environment: 
             )
         algorithm = built(factory, {}, filled_in(environment), bound["horizon"], name_of(factory))
     else:
-        structure.check_algorithm(algorithm, "algorithm")
+        fields.check_algorithm(algorithm, "algorithm")
     return fitting_in(algorithm, environment.facts, algorithm.version[0])
 
 
@@ -244,7 +243,7 @@ def environment_of(given: "Environment | EnvironmentFactory | str") -> Environme
     """A called environment as it is, or what a factory or the factory of that name returns."""
     if not isinstance(given, Environment):
         return call(part_factory(given, "environment"), "environment")
-    structure.check_part(given, Environment, given)
+    fields.check_part(given, Environment, given)
     return given
 
 
@@ -369,7 +368,7 @@ def _regret(record: Any, environment: Environment, parts: Parts, seed: Any, time
         high, low = record.regret_at
         regret = high + low if traced else np.asarray(high, np.float64) + np.asarray(low, np.float64)
     else:
-        structure.check_means(environment)
+        fields.check_means(environment)
         means = np.asarray(environment.facts["means"], np.float64)
         if traced:
             gaps = jnp.asarray(means.max() - means, parts.dtype)

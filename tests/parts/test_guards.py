@@ -30,7 +30,7 @@ from jaxbandits.protocol import (
 )  # fmt: skip
 from jaxbandits.sweeps.compilation.program_digest import first_difference
 from jaxbandits.sweeps.engines import calls
-from jaxbandits.sweeps.part_checks import structure
+from jaxbandits.sweeps.part_checks import examination, fields
 from jaxbandits.sweeps.simulate import algorithm_for
 from jaxbandits.sweeps.sweep import prepared
 from jaxbandits.validation import factory
@@ -434,7 +434,7 @@ def test_nothing_of_this_package_is_a_users(name):
 def malformed_free(part):
     """A called part that the checks accept."""
     called = part if isinstance(part, Environment | Adversary) else part()
-    structure.check_part(called, type(called), part)
+    fields.check_part(called, type(called), part)
     return called
 
 
@@ -829,5 +829,5 @@ def test_what_is_no_adversary():
 
 
 def test_parts_of_this_package_are_not_traced_twice(monkeypatch):
-    monkeypatch.setattr(structure, "check_functions", None)
+    monkeypatch.setattr(examination, "Examination", None)
     calls.check_parts(planned(jb.algorithms.ucb1))
