@@ -11,13 +11,13 @@ from jaxbandits.checking.findings import name_of_part
 from jaxbandits.checking.traces import CHECKPOINTS, Traces, traced
 from jaxbandits.contract import runs_own_code
 from jaxbandits.protocol import Case
-from jaxbandits.spans import batch_length, next_start, windows_offered
 from jaxbandits.sweeps.engines.calls import LEAST_LANES, Task
 from jaxbandits.sweeps.engines.one_call import run_task
+from jaxbandits.sweeps.engines.one_lane import watched
 from jaxbandits.sweeps.grid import PARTS
 from jaxbandits.sweeps.identity.keys import identified
 from jaxbandits.sweeps.plan import Cell, Plan, host_case, plan, stacked
-from jaxbandits.sweeps.simulate import History, begin_lane, close_span, flattened, watch_windows
+from jaxbandits.sweeps.simulate import History, flattened
 
 
 class Subject:
@@ -139,16 +139,8 @@ class Subject:
         parts = simulator.parts_of(cell.algorithm, cell.environment, attack, cell.message_adversary, "float32")
         parts = parts._replace(traced=self.current.groups[0].parts.traced)
         case, seed, times = stacked([host_case(cell)], "float32")[0], np.uint32(0), np.array([self.horizon], np.int32)
-        lane, start, windows = begin_lane(parts, case, seed, 1), 0, []
-        for span in cell.algorithm.schedule:
-            kind, number = (span.slots, span.full, span.whole), windows_offered(span, 1)
-            where = (times, np.int32(start), np.int32(batch_length(span)))
-            lane, seen = watch_windows(parts, kind, number, case, seed, lane, *where)
-            windows.append(seen)
-            if span.close:
-                lane = close_span(parts, case, seed, lane)
-            start = next_start(span, start, self.horizon)
-        return flattened(windows, False), lane.algorithm
+        states, windows = zip(*watched(parts, cell.algorithm.schedule, case, seed, times), strict=True)
+        return flattened(windows, False), states[-1].algorithm
 
 
 def evenly_spaced(times: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -1,26 +1,24 @@
 """`jb.simulate`: one lane, for teaching, debugging and use inside a user's own `jit` or `vmap`."""
 
 import html
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
-from jaxbandits import simulator, spans
+from jaxbandits import simulator
 from jaxbandits.numerics import fixed_sum
-from jaxbandits.protocol import Adversary, Algorithm, Case, Environment, Span
+from jaxbandits.protocol import Adversary, Algorithm, Environment
 from jaxbandits.regret import regret_of_counts
 from jaxbandits.simulator import case_of
 from jaxbandits.sweeps import assumptions, jax_flags
 from jaxbandits.sweeps.arguments import call, factory_of, floating, name_of, part_factory, public_name, signature_of
 from jaxbandits.sweeps.checkpoints import checkpoint_times
 from jaxbandits.sweeps.compilation.compilation_cache import programs_on_disk
-from jaxbandits.sweeps.compilation.unread_code import without_unread
 from jaxbandits.sweeps.engines import contract_faults
+from jaxbandits.sweeps.engines.one_lane import play
 from jaxbandits.sweeps.identity.keys import traced_now
 from jaxbandits.sweeps.identity.library_parts import is_altered
 from jaxbandits.sweeps.part_checks import examination, fields
@@ -28,7 +26,7 @@ from jaxbandits.sweeps.plan import Cell, built, check_range, filled_in, fitting_
 from jaxbandits.traced_once import Traces
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, Array, EnvironmentFactory, Int, Vector
 from jaxbandits.validation import integer
-from jaxbandits.window import Lane, Parts, Window
+from jaxbandits.window import Parts, Window
 
 
 class History(NamedTuple):
@@ -201,7 +199,7 @@ def simulate(
         now = traced_now(parts, algorithm.schedule, cell, times, dtype, lasting=False, batch=False)
         parts = parts._replace(traced=now)
     with jax.enable_x64(dtype == "float64"), programs_on_disk():
-        record, lane, diagnostics, windows = _play(parts, algorithm.schedule, history, case, jnp.uint32(seed), times)
+        record, lane, diagnostics, windows = play(parts, algorithm.schedule, history, case, jnp.uint32(seed), times)
     traced = _traced((seed, algorithm.params))
     if _traced(seed) and parts.world.seeded:
         raise ValueError(
@@ -276,65 +274,6 @@ def built_parts(
 
 def _traced(tree: Any) -> bool:
     return any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(tree))
-
-
-def _piece(function: Callable[..., Any], static: tuple[int, ...]) -> Callable[..., Any]:
-    """The function, compiled by itself: many spans repeat few kinds of window. A caller's `jit` inlines it."""
-    return jax.jit(without_unread(function, static), static_argnums=static)
-
-
-begin_lane = _piece(simulator.begin, (0, 3))
-advance_lane = _piece(simulator.advance, (0, 1))
-close_span = _piece(simulator.close, (0,))
-finish_lane = _piece(simulator.finish, (0,))
-
-
-def _play(
-    parts: Parts, schedule: Sequence[Span], history: bool, case: Case, seed: Any, times: Any
-) -> tuple[Any, Lane, dict[str, Any], list[Window]]:
-    """The record, the lane and the diagnostics at the horizon, and with `history` the windows of each span."""
-    # `watched` makes every play, also those that a lane at rest only counts
-    lane = watched = begin_lane(parts, case, seed, len(times))
-    spans_played: list[Window] = []
-    checkpoints, times = times, jnp.asarray(times, jnp.int32)
-    start, horizon = 0, int(checkpoints[-1])
-    for span in schedule:
-        kind, windows = (span.slots, span.full, span.whole), spans.windows_offered(span, len(times))
-        if history:
-            where = (times, jnp.int32(start), jnp.int32(spans.batch_length(span)))
-            watched, span_windows = watch_windows(parts, kind, windows, case, seed, watched, *where)
-            spans_played.append(span_windows)
-        segment = spans.segment(span, start, 0, windows, checkpoints)
-        lane = advance_lane(parts, kind, case, seed, lane, times, segment)
-        if span.close:
-            lane = close_span(parts, case, seed, lane)
-            watched = close_span(parts, case, seed, watched) if history else watched
-        start = spans.next_start(span, start, horizon)
-    record, diagnostics = finish_lane(parts, case, lane)
-    return record, lane, diagnostics, spans_played
-
-
-@partial(_piece, static=(0, 1, 2))
-def watch_windows(
-    parts: Parts,
-    kind: tuple[int, bool, bool],
-    windows: int,
-    case: Case,
-    seed: Any,
-    lane: Lane,
-    times: Any,
-    start: Any,
-    length: Any,
-) -> tuple[Lane, Window]:
-    """Play the windows of a span one by one and return all of them, stacked.
-
-    Spans that are not full end with their windows, full ones at the horizon.
-    """
-
-    def one(lane, w):
-        return simulator.nth_window(parts, kind, case, seed, lane, times, start, length, w)
-
-    return lax.scan(one, lane, jnp.arange(windows, dtype=jnp.int32))
 
 
 def flattened(windows: Sequence[Window], traced: bool) -> History:
