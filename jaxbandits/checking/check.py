@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 from jaxbandits import adversaries, algorithms, environments
 from jaxbandits.checking import building, claims, playing, tracing
@@ -17,7 +17,9 @@ from jaxbandits.validation import integer
 
 BUILT: tuple[Callable[..., Any], ...] = (building.builds,)
 TRACED: tuple[Callable[..., Any], ...] = (tracing.shapes,)
-SEEN: tuple[Callable[..., Any], ...] = (tracing.traces_once, tracing.draws, tracing.addresses, claims.guarantee)
+SEEN: tuple[Callable[..., Any], ...] = (
+    tracing.traces_once, tracing.draws, tracing.addresses, claims.guarantee, claims.short_audit,
+)  # fmt: skip
 PLAYED: tuple[Callable[..., Any], ...] = (playing.plays,)
 COMPARED: tuple[Callable[..., Any], ...] = (
     playing.actions, playing.lane_alone, playing.chunks, playing.checkpoints, playing.windows, playing.bad_rewards,
@@ -26,18 +28,6 @@ COMPARED: tuple[Callable[..., Any], ...] = (
 # one could not run.
 STAGES = (BUILT, TRACED, SEEN, PLAYED, COMPARED)
 ENDING = (BUILT, TRACED, PLAYED)
-
-
-class Request(NamedTuple):
-    """The arguments of `check`, looked up: what a child process is given."""
-
-    algorithm: Any
-    environment: Any
-    reward_adversary: Any
-    message_adversary: Any
-    horizon: int
-    seeds: int
-    audit: bool
 
 
 def check(
@@ -99,47 +89,35 @@ def check(
     chosen = (
         small_environment(algorithm) if environment is None else looked_up("environment", environment, environments)
     )
-    attacks = [
-        looked_up(slot, part, adversaries)
-        for slot, part in (("reward_adversary", reward_adversary), ("message_adversary", message_adversary))
-    ]
-    request = Request(
-        algorithm=algorithm, environment=chosen, reward_adversary=attacks[0], message_adversary=attacks[1],
+    others = {"reward_adversary": reward_adversary, "message_adversary": message_adversary}
+    subject = Subject(
+        algorithm, chosen, **{slot: looked_up(slot, part, adversaries) for slot, part in others.items()},
         horizon=integer("horizon", horizon, 1, 2**31 - 2), seeds=integer("seeds", seeds, 1, 2**16), audit=bool(audit),
     )  # fmt: skip
-    findings, rules = in_child(request) or here(request)
+    findings, rules = in_child(subject) or here(subject)
     return Check(f"{name_of_part(algorithm)} on {name_of_part(chosen)}", tuple(findings), tuple(rules))
 
 
-def here(request: Request, report: Callable[[str], Any] = lambda rule: None) -> tuple[list[Finding], list[str]]:
+def here(subject: Subject, report: Callable[[str], Any] = lambda rule: None) -> tuple[list[Finding], list[str]]:
     """Findings and the rules looked at, in this process. report(rule) is told of every rule before it is looked at."""
-    subject = Subject(
-        request.algorithm, request.environment, request.reward_adversary, request.message_adversary,
-        horizon=request.horizon, seeds=request.seeds,
-    )  # fmt: skip
     findings: list[Finding] = []
     rules: list[str] = []
     for stage in STAGES:
         number = len(findings)
-        for rule in wanted(stage, subject, request, findings):
-            report(rule.__name__)
-            rules.append(rule.__name__)
-            findings += found_by(rule, subject)
+        for rule in stage:
+            if _says_something(rule, subject, {finding.rule for finding in findings}):
+                report(rule.__name__)
+                rules.append(rule.__name__)
+                findings += found_by(rule, subject)
         if stage in ENDING and len(findings) > number:
             break
     return findings, rules
 
 
-def wanted(
-    stage: Iterable[Callable[..., Any]], subject: Subject, request: Request, findings: list[Finding]
-) -> Iterable[Callable[..., Any]]:
-    """The rules of a stage that say something new about this subject."""
-    broken = {finding.rule for finding in findings}
-    for rule in stage:
-        if rule is playing.windows and not subject.own_environment:
-            continue
-        if rule in (playing.lane_alone, playing.chunks) and "draws" in broken:
-            continue  # every program is compiled with other numbers
-        yield rule
-    if stage is SEEN and request.audit and "guarantee" not in broken | {f.rule for f in findings}:
-        yield claims.short_audit
+def _says_something(rule: Callable[..., Any], subject: Subject, broken: set[str]) -> bool:
+    """Whether a rule says something new about this subject, of which other rules are broken."""
+    if rule is claims.short_audit:
+        return subject.audit and "guarantee" not in broken
+    if rule in (playing.lane_alone, playing.chunks):
+        return "draws" not in broken  # where it is, every program is compiled with other numbers
+    return rule is not playing.windows or subject.own_environment
