@@ -58,7 +58,8 @@ def in_child(subject: Subject) -> Found | None:
         code = ended.returncode
     except subprocess.TimeoutExpired as error:
         ended, code = error, None
-    *rules, last = [None, *map(json.loads, (ended.stdout or b"").splitlines())]
+    lines: list[Any] = [None, *map(json.loads, (ended.stdout or b"").splitlines())]
+    *rules, last = lines
     if code == 0 and isinstance(last, list):
         return [Finding(*finding) for finding in last[0]], last[1]
     rules = [*rules[1:], last]

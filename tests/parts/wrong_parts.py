@@ -191,9 +191,13 @@ def with_function(name: str, function: Any, slot: str = "reward_adversary") -> W
 
 SLOTTED = {  # of a schedule with windows of several plays
     "one action too few": ("Program.act", lambda *given: (jnp.zeros(len(given[3]) - 1, jnp.int32), None, 0)),
+    "floats": ("Program.act", lambda *given: (given[3].astype(jnp.float32), None, 0)),
     "all rewards": ("Program.encode", lambda *given: given[6]),
     "one reward": ("World.reward", lambda *given: jnp.zeros(1)),
     "a context of one play": ("World.observe", lambda *given: (given[3][:1], given[1])),
+    "no score": ("World.score", lambda *given: Score()),
+    "a float arm": ("World.score", lambda *given: Score(arm=given[4] / 2)),
+    "regret of nothing": ("World.score", lambda *given: Score(arm=given[4], regret=jnp.zeros(()))),
     "an unread truth": ("World.truth", lambda *given: None),
     "used a mask": ("Program.act", lambda *given: (given[3] % 3, given[3] > 0, 0)),
 }
@@ -380,6 +384,11 @@ def of_factories() -> Iterator[tuple[str, Wrong]]:
     yield "an argument of other environments", Wrong(jb.algorithms.linucb)
     yield "a factory that fails", Wrong(lambda *, num_arms, horizon: 1 / 0)
     yield "too few plays", Wrong(own(schedule=(Span(1, HORIZON - 1),)))
+    yield "a model with a typo", Wrong(own(guarantee=CLAIM._replace(model="locall")))
+    yield "a unit with a typo", Wrong(own(guarantee=CLAIM._replace(unit="rewards")))
+    yield "a schedule of numbers", Wrong(own(schedule=(HORIZON,)))
+    yield "a schedule in a list", Wrong(own(schedule=[Span(1, HORIZON)]))
+    yield "one span", Wrong(own(schedule=Span(1, HORIZON)))
     yield "two versions", Wrong(own(version=("own",)))
     yield "one action for agents", Wrong(own(), jb.environments.federated_linear(num_agents=2, num_arms=3, dim=2))
     team = own(program=PROGRAM._replace(act=lambda *given: (jnp.zeros((len(given[3]), 2), jnp.int32), None, 0)))
@@ -389,6 +398,10 @@ def of_factories() -> Iterator[tuple[str, Wrong]]:
     yield "actions of agents that are not there", Wrong(team)
     yield "a name of no field", Wrong(own(program=PROGRAM._replace(hints=Hints(kept=("men",)))))
     yield "an environment of no arms", Wrong(own(), ENVIRONMENT._replace(facts={}))
+    yield "means of two arms", Wrong(own(), replaced(ENVIRONMENT, "facts.means", [0.1, 0.2]))
+    yield "means in a table", Wrong(own(), replaced(ENVIRONMENT, "facts.means", [[0.1], [0.2], [0.3]]))
+    yield "a range upside down", Wrong(own(), replaced(ENVIRONMENT, "facts.reward_range", (1, 0)))
+    yield "arms that disagree", Wrong(own(), replaced(ENVIRONMENT, "world.num_arms", 4))
     yield "no means", Wrong(own(), ENVIRONMENT._replace(facts={"num_arms": 3}))
     no_arms = ENVIRONMENT._replace(world=WORLD._replace(num_arms=0), facts={"means": MEANS})
     yield "arms that nobody counts", Wrong(partial(own(), num_arms=3), no_arms, {"reward_adversary": ADVERSARY})

@@ -21,7 +21,7 @@ from jaxbandits.contract import REMEDY, constant_draws, runs_own_code
 from jaxbandits.protocol import Attack, Case, Guarantee, Hints, Program, Score, Truth, World
 from jaxbandits.source_places import place_of_error, place_of_function
 from jaxbandits.sweeps.compilation.program_digest import first_difference
-from jaxbandits.sweeps.part_checks.fields import FUNCTIONS, check_claim
+from jaxbandits.sweeps.part_checks.fields import check_claim, functions_of
 from jaxbandits.sweeps.wording import (
     array_text,
     as_arrays,
@@ -127,7 +127,7 @@ class Examination:
 
     def _with_rules(self, part: Any, slot: str = "") -> Any:
         """The part, each of whose functions is looked at when it is first called. slot: what an attack attacks."""
-        kind, names = type(part).__name__, [*FUNCTIONS[type(part)]]
+        kind, names = type(part).__name__, functions_of(type(part))
         names += ["per_arm"] if getattr(part, "per_arm", None) is not None else []
         return part._replace(**{x: self._look(f"{kind}.{x}", getattr(part, x), part, slot) for x in names})
 

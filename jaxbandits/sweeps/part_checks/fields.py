@@ -4,8 +4,12 @@ A rule is a condition and the message where it does not hold. Sweeps look at the
 the first that is broken becomes a ValueError with the author's file and line.
 """
 
+import functools
 import inspect
+import operator
+import typing
 from collections.abc import Callable, Iterator
+from types import UnionType
 from typing import Any
 
 import jax
@@ -28,36 +32,49 @@ from jaxbandits.spans import batch_length
 from jaxbandits.sweeps.wording import a_kind, at_line, first_line, in_brackets, named, what
 from jaxbandits.validation import nearest, shown
 
-# The words that some fields may hold.
-MODELS = ("none", "local", "central", "shuffle", "federated")
-UNITS = ("loss_vector", "reward", "user", "message")
-OUTSIDE_RULES = ("clip", "zero", "accept")
-# Fields that must be of a type, and that type in words.
-TYPES: dict[type, dict[str, tuple[Any, str]]] = {
-    Program: {
-        "hints": (Hints, "a Hints"),
-        "lockstep": (bool, "True or False"),
-        "float32_plays": (int | None, "a number of plays or None"),
-    },
-    Hints: {"kept": (tuple, "a tuple of names")},
-    Algorithm: {
-        "schedule": (tuple, "a tuple of Span, such as (Span(1, horizon),)"),
-        "version": (tuple, "a tuple (name, version, static values)"),
-        "rewards": (Rewards | None, "a Rewards, such as Rewards(0.0, 1.0, 'clip')"),
-        "config": (dict, "a dict of the arguments (jaxbandits.validation.factory keeps them)"),
-        "guarantee": (Guarantee, "a Guarantee (Guarantee() where nothing is private)"),
-    },
-    Guarantee: {
-        "spend": (Callable, "a function of (params)"),
-        "view": (Callable, "a function of (message, released, action)"),
-        "events": (Callable, "a function of (params)"),
-    },
-    Environment: {"facts": (dict, "a dict such as {'num_arms': 2}"), "config": (dict, "a dict of the arguments")},
-    Adversary: {"config": (dict, "a dict of the arguments")},
+# What fields must be, in words. The types are those of `protocol`, where also stands which fields are functions.
+MUST_BE = {
+    "Program.hints": "a Hints",
+    "Program.lockstep": "True or False",
+    "Program.float32_plays": "a number of plays or None",
+    "Hints.kept": "a tuple of names",
+    "Algorithm.schedule": "a tuple of Span, such as (Span(1, horizon),)",
+    "Algorithm.version": "a tuple (name, version, static values)",
+    "Algorithm.rewards": "a Rewards, such as Rewards(0.0, 1.0, 'clip')",
+    "Algorithm.config": "a dict of the arguments (jaxbandits.validation.factory keeps them)",
+    "Algorithm.guarantee": "a Guarantee (Guarantee() where nothing is private)",
+    "Guarantee.spend": "a function of (params)",
+    "Guarantee.view": "a function of (message, released, action)",
+    "Guarantee.events": "a function of (params)",
+    "Environment.facts": "a dict such as {'num_arms': 2}",
+    "Environment.config": "a dict of the arguments",
+    "Adversary.config": "a dict of the arguments",
 }
-FUNCTIONS: dict[type, list[str]] = {
-    kind: [name for name, hint in kind.__annotations__.items() if getattr(hint, "_is_protocol", False)]
-    for kind in (Program, World, Attack)
+WORDS = {
+    "Guarantee.model": ("none", "local", "central", "shuffle", "federated"),
+    "Guarantee.unit": ("loss_vector", "reward", "user", "message"),
+    "Rewards.outside": ("clip", "zero", "accept"),
+}
+IS_NONE = functools.partial(operator.is_, None)
+
+
+def _types(kind: type) -> dict[str, Any]:
+    """The fields of a part that are looked at, with their types; Callable: a function."""
+    hints: dict[str, Any] = kind.__annotations__
+    named = {name: hint for name, hint in hints.items() if f"{kind.__name__}.{name}" in MUST_BE}
+    plain = {name: typing.get_origin(hint) or hint for name, hint in named.items()}
+    unions = {name: hint for name, hint in named.items() if isinstance(hint, UnionType)}
+    return plain | unions | dict.fromkeys(functions_of(kind), Callable)
+
+
+def functions_of(kind: type) -> list[str]:
+    """The fields of a part that must be functions: those with a call of their own in `protocol`."""
+    return [name for name, hint in kind.__annotations__.items() if getattr(hint, "_is_protocol", False)]
+
+
+TYPES = {
+    kind: _types(kind)
+    for kind in (Program, Hints, Algorithm, Guarantee, Rewards, Environment, World, Adversary, Attack)
 }
 
 
@@ -89,9 +106,9 @@ def _raise_first(faults: Iterator[str], head: str = "") -> None:
 
 
 def _of_environment(part: Environment) -> Iterator[str]:
-    yield from _of_functions(part.world, World, "Environment.world")
+    yield from _of_types(part.world, World, "Environment.world")
     world, facts, where = part.world, part.facts, at_line(part.world.reward)
-    yield from _of_types(part, where)
+    yield from _of_types(part, Environment, "", where)
     yield from _of_numbers(part.params, "Environment.params", world.reward)
     arms, counted = facts.get("num_arms"), world.num_arms
     counts = {"facts['num_arms']": (arms, 1), "facts['max_horizon']": (facts.get("max_horizon"), 1)}
@@ -127,21 +144,22 @@ def _of_means(environment: Environment) -> Iterator[str]:
 
 
 def _of_adversary(part: Adversary) -> Iterator[str]:
-    yield from _of_functions(part.attack, Attack, "Adversary.attack")
-    yield from _of_types(part)
+    yield from _of_types(part.attack, Attack, "Adversary.attack")
+    yield from _of_types(part, Adversary, "", "")
     yield from _of_numbers(part.params, "Adversary.params", part.attack.init)
 
 
 def _of_algorithm(algorithm: Algorithm) -> Iterator[str]:
     program, claim, read, schedule = algorithm.program, algorithm.guarantee, algorithm.rewards, algorithm.schedule
-    yield from _of_functions(program, Program, "Algorithm.program")
+    yield from _of_types(program, Program, "Algorithm.program")
     where = at_line(program.act)
-    for part in (program, program.hints, algorithm):
-        yield from _of_types(part, where)
+    yield from _of_types(program, Program, "", where)
+    yield from _of_types(program.hints, Hints, "", where)
+    yield from _of_types(algorithm, Algorithm, "", where)
     if program.float32_plays is not None and program.float32_plays <= 0:
-        yield _wrong_type(program, "float32_plays", where)
+        yield _wrong_type("Program.float32_plays", program.float32_plays, where)
     if not schedule or not all(isinstance(span, Span) for span in schedule):
-        yield _wrong_type(algorithm, "schedule", where)
+        yield _wrong_type("Algorithm.schedule", schedule, where)
     for span in schedule:
         for name, least in (("slots", 1), ("repeats", 0), ("length", 0)):
             if not _is_count(getattr(span, name), least):
@@ -150,18 +168,18 @@ def _of_algorithm(algorithm: Algorithm) -> Iterator[str]:
     if isinstance(horizon, int) and all(span.full for span in schedule) and offered < horizon:
         yield f"Algorithm.schedule offers {offered} plays, and the horizon is {horizon}{where}"
     if not (algorithm.version and isinstance(algorithm.version[0], str)):
-        yield _wrong_type(algorithm, "version", where)
+        yield _wrong_type("Algorithm.version", algorithm.version, where)
     yield from _of_numbers(algorithm.params, "Algorithm.params", program.act)
-    yield from _of_types(claim, where)
-    words = {"Guarantee.model": (claim.model, MODELS), "Guarantee.unit": (claim.unit, UNITS)}
+    yield from _of_types(claim, Guarantee, "Algorithm.guarantee", where)
+    words = {"Guarantee.model": claim.model, "Guarantee.unit": claim.unit}
     if read is not None:
         if not (_is_number(read.low) and _is_number(read.high) and read.low < read.high):
             yield f"Rewards.low = {read.low!r} must be a number below Rewards.high = {read.high!r}{where}"
-        words["Rewards.outside"] = (read.outside, OUTSIDE_RULES)
-    for name, (word, known) in words.items():
-        if word not in known:
-            hint = nearest(str(word), known)
-            yield f"{name} = {word!r} must be one of {', '.join(map(repr, known))}{hint}{where}"
+        words["Rewards.outside"] = read.outside
+    for name, word in words.items():
+        if word not in WORDS[name]:
+            hint = nearest(str(word), WORDS[name])
+            yield f"{name} = {word!r} must be one of {', '.join(map(repr, WORDS[name]))}{hint}{where}"
     scales, fields = claim.scales, getattr(algorithm.params, "_fields", ())
     if not isinstance(scales, tuple):
         example = "a tuple of names of params, such as ('mechanism_scale',)"
@@ -174,30 +192,31 @@ def _of_algorithm(algorithm: Algorithm) -> Iterator[str]:
         yield f"Guarantee.bound = {claim.bound!r} must be a positive number, or inf{where}"
 
 
-def _of_types(part: Any, where: str = "") -> Iterator[str]:
-    for field, (kinds, _) in TYPES[type(part)].items():
-        if not (callable(getattr(part, field)) if kinds is Callable else isinstance(getattr(part, field), kinds)):
-            yield _wrong_type(part, field, where)
+def _of_types(part: Any, kind: type, name: str, where: str | None = None) -> Iterator[str]:
+    """Rules about types: that of the part, which is called `name`, and of its fields.
 
-
-def _wrong_type(part: Any, field: str, where: str) -> str:
-    kind = type(part)
-    return f"{kind.__name__}.{field} must be {TYPES[kind][field][1]}, not {what(getattr(part, field))}{where}"
-
-
-def _of_functions(part: Any, kind: type, name: str) -> Iterator[str]:
-    """Rules about a tuple of functions: it is of that kind, and what has a call in `protocol` is a function."""
+    where: the line of messages; None: only the functions of the part are looked at, and one of them gives the line.
+    """
     if not isinstance(part, kind):
-        yield f"{name} must be {a_kind(kind)}, not {what(part)}"
-    for field in FUNCTIONS[kind]:
-        if not callable(getattr(part, field)):
-            some_function = next(filter(inspect.isfunction, part), None)
-            text = f"{kind.__name__}.{field} must be a function, not {what(getattr(part, field))}"
-            yield f"{name}: {text}{at_line(some_function)}"
+        yield _wrong_type(name, part, where or "", a_kind(kind))
+    for field, types in TYPES[kind].items():
+        value = getattr(part, field)
+        if callable(value) if types is Callable else where is None or isinstance(value, types):
+            continue
+        if where is None:
+            place = at_line(next(filter(inspect.isfunction, part), None))
+            yield f"{name}: {_wrong_type(f'{kind.__name__}.{field}', value, place)}"
+        yield _wrong_type(f"{kind.__name__}.{field}", value, where or "")
+
+
+def _wrong_type(name: str, value: Any, where: str, words: str = "a function") -> str:
+    return f"{name} must be {MUST_BE.get(name, words)}, not {what(value)}{where}"
 
 
 def _of_numbers(params: Any, name: str, function: Callable[..., Any]) -> Iterator[str]:
-    for path, value in jax.tree_util.tree_flatten_with_path(params, is_leaf=lambda x: x is None)[0]:
+    if all(map(_is_number, jax.tree.leaves(params, is_leaf=IS_NONE))):  # paths are slow, and points may be many
+        return
+    for path, value in jax.tree_util.tree_flatten_with_path(params, is_leaf=IS_NONE)[0]:
         if not _is_number(value):
             remedy = (
                 "must be a number or an array of numbers: pass text and None to the cached builder as its arguments"
