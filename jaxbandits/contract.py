@@ -25,6 +25,7 @@ class ContractError(ValueError):
     """In some run an action lies outside the arms, plays were lost, or regret is not finite."""
 
 
+@functools.lru_cache(maxsize=1024)
 def runs_own_code(part: Any) -> bool:
     """Whether a user wrote any function that a part holds, also deep inside a closure.
 
@@ -35,11 +36,6 @@ def runs_own_code(part: Any) -> bool:
     >>> runs_own_code(jb.algorithms.ucb1(num_arms=2, horizon=10).program)
     False
     """
-    return _runs_own_code(part)
-
-
-@functools.lru_cache(maxsize=1024)
-def _runs_own_code(part: Any) -> bool:
     waiting, seen = list[Any]([part]), set[int]()
     while waiting:
         x = waiting.pop()

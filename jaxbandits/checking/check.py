@@ -3,31 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from jaxbandits import adversaries, algorithms, environments
 from jaxbandits.checking import building, claims, playing, tracing
 from jaxbandits.checking.child import in_child
-from jaxbandits.checking.findings import Check, Finding, found_by, name_of_part
+from jaxbandits.checking.findings import Check, Faults, Finding, found_by, name_of_part
 from jaxbandits.checking.lookup import looked_up, small_environment
 from jaxbandits.checking.subject import Subject
 from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory
 from jaxbandits.validation import integer
 
-BUILT: tuple[Callable[..., Any], ...] = (building.builds,)
-TRACED: tuple[Callable[..., Any], ...] = (tracing.shapes,)
-SEEN: tuple[Callable[..., Any], ...] = (
-    tracing.traces_once, tracing.draws, tracing.addresses, claims.guarantee, claims.short_audit,
-)  # fmt: skip
-PLAYED: tuple[Callable[..., Any], ...] = (playing.plays,)
-COMPARED: tuple[Callable[..., Any], ...] = (
-    playing.actions, playing.lane_alone, playing.chunks, playing.checkpoints, playing.windows, playing.bad_rewards,
-)  # fmt: skip
-# : All rules, in the order in which they are looked at. A stage that finds something ends the check where the next
-# one could not run.
-STAGES = (BUILT, TRACED, SEEN, PLAYED, COMPARED)
-ENDING = (BUILT, TRACED, PLAYED)
+
+class Rule(NamedTuple):
+    """A promise of a part, in the docstring of the function that looks at it."""
+
+    look: Callable[[Subject], Faults]  # its name is the rule's
+    needs: str  # what it looks at; `ENDING`
+
+
+RULES = (
+    Rule(building.builds, "parts"),  # a sweep looks at them, too: `sweeps.part_checks.fields`
+    Rule(tracing.shapes, "functions"),  # a sweep looks at a user's: `sweeps.part_checks.examination`
+    Rule(tracing.traces_once, "traces"),
+    Rule(tracing.draws, "traces"),
+    Rule(tracing.addresses, "traces"),
+    Rule(claims.guarantee, "a claim"),
+    Rule(claims.short_audit, "an audit"),
+    Rule(playing.plays, "lanes"),
+    Rule(playing.actions, "more lanes"),
+    Rule(playing.lane_alone, "more lanes"),
+    Rule(playing.chunks, "more lanes"),
+    Rule(playing.checkpoints, "more lanes"),
+    Rule(playing.windows, "a policy"),
+    Rule(playing.bad_rewards, "more lanes"),
+)
+ENDING = ("parts", "functions", "lanes")  # where one of these finds something, what follows could not run
 
 
 def check(
@@ -102,22 +114,22 @@ def here(subject: Subject, report: Callable[[str], Any] = lambda rule: None) -> 
     """Findings and the rules looked at, in this process. report(rule) is told of every rule before it is looked at."""
     findings: list[Finding] = []
     rules: list[str] = []
-    for stage in STAGES:
-        number = len(findings)
-        for rule in stage:
-            if _says_something(rule, subject, {finding.rule for finding in findings}):
-                report(rule.__name__)
-                rules.append(rule.__name__)
-                findings += found_by(rule, subject)
-        if stage in ENDING and len(findings) > number:
-            break
+    for rule in RULES:
+        broken = {finding.rule for finding in findings}
+        if _says_something(rule, subject, broken):
+            report(rule.look.__name__)
+            rules.append(rule.look.__name__)
+            found = found_by(rule.look, subject)
+            findings += found
+            if found and rule.needs in ENDING:
+                break
     return findings, rules
 
 
-def _says_something(rule: Callable[..., Any], subject: Subject, broken: set[str]) -> bool:
+def _says_something(rule: Rule, subject: Subject, broken: set[str]) -> bool:
     """Whether a rule says something new about this subject, of which other rules are broken."""
-    if rule is claims.short_audit:
+    if rule.needs == "an audit":
         return subject.audit and "guarantee" not in broken
-    if rule in (playing.lane_alone, playing.chunks):
+    if rule.look in (playing.lane_alone, playing.chunks):
         return "draws" not in broken  # where it is, every program is compiled with other numbers
-    return rule is not playing.windows or subject.own_environment
+    return rule.needs != "a policy" or subject.own_environment

@@ -2,11 +2,10 @@
 
 import math
 import zlib
-from collections.abc import Iterator
 
 import jax
 
-from jaxbandits.checking.findings import told
+from jaxbandits.checking.findings import Faults, told
 from jaxbandits.checking.subject import Subject, parts_of
 from jaxbandits.checking.traces import window_sizes
 from jaxbandits.contract import constant_draws
@@ -15,8 +14,6 @@ from jaxbandits.source_places import place_of_function
 from jaxbandits.sweeps.compilation.program_digest import first_difference
 from jaxbandits.sweeps.part_checks.examination import Examination
 from jaxbandits.sweeps.part_checks.fields import check_means
-
-Faults = Iterator[tuple[str, str]]
 
 
 def shapes(subject: Subject) -> Faults:

@@ -90,7 +90,8 @@ def named(factory: Any) -> str:
 
 def at_line(function: Any) -> str:
     """` (file:line)` of a user's function, or nothing."""
-    return in_brackets("" if function is None else place_of_function(function))
+    place = "" if function is None else place_of_function(function)
+    return f" ({place})" if place else ""
 
 
 def in_brackets(place: str) -> str:

@@ -92,7 +92,8 @@ class Examination:
     """
 
     def __init__(self, label: str, parts: Parts, slots: int, agents: int | None, unread: bool = False) -> None:
-        self.label, self.given, self.slots, self.agents, self.unread = label, parts, slots, agents, unread
+        self.label, self.slots, self.agents, self.unread = label, slots, agents, unread
+        self.given: Any = parts
         self.doubts, self.diagnostics, self.seen = list[str](), list[str](), set[Any]()
         # Where the last traced function of the user is defined: later errors inside this package name it.
         self.latest = ""

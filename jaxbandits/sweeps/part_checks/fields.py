@@ -23,7 +23,6 @@ from jaxbandits.protocol import (
     Guarantee,
     Hints,
     Program,
-    Rewards,
     Span,
     World,
 )
@@ -72,10 +71,8 @@ def functions_of(kind: type) -> list[str]:
     return [name for name, hint in kind.__annotations__.items() if getattr(hint, "_is_protocol", False)]
 
 
-TYPES = {
-    kind: _types(kind)
-    for kind in (Program, Hints, Algorithm, Guarantee, Rewards, Environment, World, Adversary, Attack)
-}
+KINDS: tuple[type, ...] = (Program, Hints, Algorithm, Guarantee, Environment, World, Adversary, Attack)
+TYPES = {kind: _types(kind) for kind in KINDS}
 
 
 def check_part(part: Any, kind: type, factory: Any) -> None:
