@@ -25,6 +25,7 @@ class ContractError(ValueError):
     """In some run an action lies outside the arms, plays were lost, or regret is not finite."""
 
 
+@functools.lru_cache(maxsize=1024)
 def runs_own_code(part: Any) -> bool:
     """Whether a user wrote any function that a part holds, also deep inside a closure.
 
@@ -35,11 +36,6 @@ def runs_own_code(part: Any) -> bool:
     >>> runs_own_code(jb.algorithms.ucb1(num_arms=2, horizon=10).program)
     False
     """
-    return _runs_own_code(part)
-
-
-@functools.lru_cache(maxsize=1024)
-def _runs_own_code(part: Any) -> bool:
     waiting, seen = list[Any]([part]), set[int]()
     while waiting:
         x = waiting.pop()
@@ -102,12 +98,15 @@ def constant_draws(closed: ClosedJaxpr, lane_inputs: list[bool] | None = None) -
     []
     """
     inputs = [True] * len(closed.jaxpr.invars) if lane_inputs is None else lane_inputs
-    return list(dict.fromkeys(_follow(closed.jaxpr, inputs)[1]))
+    moving = [isinstance(x, jax.core.Tracer) for x in closed.consts]  # of a program that is traced within another
+    return list(dict.fromkeys(_follow(closed.jaxpr, moving + inputs)[1]))
 
 
 def _follow(jaxpr: Jaxpr, inputs: list[bool]) -> tuple[list[bool], list[str]]:
     """Which outputs depend on the marked inputs, and the places of draws that do not."""
-    moving = {v for v, moves in zip(jaxpr.invars, inputs, strict=True) if moves}
+    variables = [*jaxpr.constvars, *jaxpr.invars]
+    inputs = [False] * (len(variables) - len(inputs)) + inputs
+    moving = {v for v, moves in zip(variables, inputs, strict=True) if moves}
     places: list[str] = []
 
     def moves(x) -> bool:

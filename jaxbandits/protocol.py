@@ -107,6 +107,19 @@ class Diagnose(Protocol):
     def __call__(self, params: Params, state: State, /) -> Mapping[str, Any]: ...
 
 
+class Rest(Protocol):
+    """A hint: the arm that is played to the horizon whatever comes, or UNDECIDED, or SPAN_DONE."""
+
+    def __call__(self, params: Params, state: State, /) -> Int[Array, ""]: ...
+
+
+class View(Protocol):
+    """Of what a window sends, releases and plays: what the theorem of a guarantee covers."""
+
+    def __call__(self, message: Message, released: Any, action: Any, /) -> Any: ...
+    def __hash__(self) -> int: ...
+
+
 # ---- what is used where a part leaves a function out
 
 
@@ -165,10 +178,9 @@ SPAN_DONE = -2  # the lane plays nothing more before the span is closed
 class Hints(NamedTuple):
     """What a program may say about itself so that it runs faster. Leaving all of it out changes no law."""
 
-    # params, state -> the arm played to the horizon whatever comes, int32; or UNDECIDED; or SPAN_DONE. Where regret
-    # follows from pull counts, the plays of a decided lane are counted and not made (`act` plays that arm wherever they
-    # have to be made), and lanes that only wait are offered no window.
-    rest: Callable[[Params, State], Int[Array, ""]] | None = None
+    # Where regret follows from pull counts, the plays of a decided lane are counted and not made (`act` plays that arm
+    # wherever they have to be made), and lanes that only wait are offered no window.
+    rest: Rest | None = None
     # Every window plays one arm: `act` returns action [1], and is spared a look at each play.
     one_arm: bool = False
     # With one_arm: rewards come as the values [V] that `World.law` names, `play` as how often each was paid, int32 [V].
@@ -207,7 +219,7 @@ class Guarantee(NamedTuple):
     model: str = "none"  # "local" | "central" | "shuffle" | "federated" | "none"
     unit: str = "reward"  # "loss_vector" | "reward" | "user" | "message"
     spend: Callable[[Params], tuple[float, float]] = _spend_infinite  # params -> (epsilon, delta) truly spent
-    view: Callable[[Message, Any, Any], Any] = _no_view  # message, released, action -> what the theorem covers
+    view: View = _no_view
     scales: tuple[str, ...] = ()  # leaves of params that scale privacy noise
     bound: float = float("inf")  # spend holds for rewards in [-bound, bound]; inf: whatever the rewards are
     # params -> the releases that one unit enters, which `spend` composes (`mechanisms.guarantee` does that)
@@ -432,6 +444,12 @@ class Corrupt(Protocol):
     ) -> tuple[Any, Any, State]: ...
 
 
+class PerArm(Protocol):
+    """The state of an attack that keeps something of each arm; it follows `init`."""
+
+    def __call__(self, state: State, arms: int, /) -> State: ...
+
+
 class Attack(NamedTuple):
     """An adversary's functions, cached like Program."""
 
@@ -441,8 +459,7 @@ class Attack(NamedTuple):
     law: Callable[[Params, Array, Array, Truth], tuple[Array, Array]] | None = None
     # once, at the horizon. Where an attack has it, plays that an algorithm has decided are made and not only counted
     diagnose: Diagnose = _diagnose
-    # state, number of arms -> the state, for attacks that keep something of each arm: it follows `init`
-    per_arm: Callable[[State, int], State] | None = None
+    per_arm: PerArm | None = None
 
 
 class Adversary(NamedTuple):

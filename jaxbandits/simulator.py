@@ -64,13 +64,13 @@ def case_of(
 
 def begin(parts: Parts, case: Case, seed: Any, checkpoints: int) -> Lane:
     """A lane before its first play."""
-    lane = _begun(parts, case, seed)
+    lane = begun(parts, case, seed)
     window = jax.eval_shape(lambda: offer(parts, case, seed, 1, lane, jnp.int32(0), None)[1])
     return lane._replace(record=recorder.empty(window, parts.world.num_arms, checkpoints))
 
 
 @traced_once
-def _begun(parts: Parts, case: Case, seed: Any) -> Lane:
+def begun(parts: Parts, case: Case, seed: Any) -> Lane:
     """A lane without its record."""
     root, alg = streams(parts, seed), streams(parts, seed).child("alg")
 

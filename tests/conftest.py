@@ -37,13 +37,13 @@ def pytest_collection_finish():
 def compiled_with(options):
     """Inside, programs of sweeps and simulations are compiled with these options too."""
     compilation = importlib.import_module("jaxbandits.sweeps.compilation.compiled")
-    simulate = importlib.import_module("jaxbandits.sweeps.simulate")
+    one_lane = importlib.import_module("jaxbandits.sweeps.engines.one_lane")
     compilation.compiled.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compilation, "WIDE_VECTORS", compilation.WIDE_VECTORS | options)
         for name, static in PIECES.items():
-            function = getattr(simulate, name).__wrapped__
-            patch.setattr(simulate, name, jax.jit(function, static_argnums=static, compiler_options=options))
+            function = getattr(one_lane, name).__wrapped__
+            patch.setattr(one_lane, name, jax.jit(function, static_argnums=static, compiler_options=options))
         yield
     compilation.compiled.cache_clear()
 

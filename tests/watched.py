@@ -4,17 +4,16 @@
 """
 
 import functools
-import importlib
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from uncompiled import uncompiled
 
-from jaxbandits import simulator, spans
+from jaxbandits import simulator
+from jaxbandits.sweeps.engines import one_lane
 from jaxbandits.sweeps.plan import Cell, host_case, stacked
-
-simulate = importlib.import_module("jaxbandits.sweeps.simulate")  # the package exports the function
+from jaxbandits.sweeps.simulate import flattened
 
 
 class Watched(NamedTuple):
@@ -38,15 +37,11 @@ def watched(
     case, _ = stacked([host_case(cell)], dtype)
     with jax.enable_x64(dtype == "float64"):
         times = np.asarray(checkpoints or [horizon], np.int32)
-        lane, windows, start = _begin(parts)(case, np.uint32(seed)), [], 0
-        for span in algorithm.schedule:
-            kind, number = (span.slots, span.full, span.whole), spans.windows_offered(span, len(times))
-            where = times, np.int32(start), np.int32(spans.batch_length(span))
-            lane, seen = simulate.watch_windows(parts, kind, number, case, np.uint32(seed), lane, *where)
-            lane = simulate.close_span(parts, case, np.uint32(seed), lane) if span.close else lane
-            windows, start = [*windows, jax.tree.map(np.asarray, seen)], spans.next_start(span, start, horizon)
+        begun = _begin(parts)(case, np.uint32(seed))
+        spans = list(one_lane.watched(parts, algorithm.schedule, case, np.uint32(seed), times, begun))
+        lane, windows = spans[-1][0], [jax.tree.map(np.asarray, seen) for _, seen in spans]
         diagnostics = uncompiled(parts.program.diagnose)(case.algorithm, lane.algorithm)
-    return Watched(simulate.flattened(windows, False), jax.tree.map(np.asarray, lane.algorithm), diagnostics)
+    return Watched(flattened(windows, False), jax.tree.map(np.asarray, lane.algorithm), diagnostics)
 
 
 @functools.cache

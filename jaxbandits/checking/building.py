@@ -1,18 +1,17 @@
 """The rule about factories: what they take and what they return."""
 
 import inspect
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from typing import Any
 
-from jaxbandits.checking.findings import name_of_part, told
+from jaxbandits.checking.findings import Faults, name_of_part, told
 from jaxbandits.checking.subject import Subject
 from jaxbandits.protocol import Adversary, Algorithm, Environment
 from jaxbandits.source_places import place_of_function
 from jaxbandits.sweeps.grid import signature_of
-from jaxbandits.sweeps.part_checks.structure import check_algorithm, check_part
+from jaxbandits.sweeps.part_checks.fields import check_algorithm, check_part
 from jaxbandits.sweeps.plan import FILLED
 
-Faults = Iterator[tuple[str, str]]
 REMEDY = "decorate the factory with jaxbandits.validation.factory"
 
 
@@ -71,11 +70,8 @@ def _part(part: Any, kind: Any, what: str, filled: Any = ()) -> Generator[tuple[
 
 def _well_formed(built: Any, kind: Any, what: str, factory: Any) -> Generator[tuple[str, str], None, Any]:
     """What sweeps say of a built part; returns it, None where they would not take it."""
-    where = place_of_function(factory)
-    if kind is Algorithm:
-        faults = list(told(what, where, check_algorithm, built, what, factory))
-    else:
-        faults = list(told(what, where, check_part, built, kind, factory))
+    look: Any = (check_algorithm, built, what, factory) if kind is Algorithm else (check_part, built, kind, factory)
+    faults = list(told(what, place_of_function(factory), *look))
     yield from faults
     return None if faults else built
 

@@ -2,42 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from jaxbandits import adversaries, algorithms, environments
 from jaxbandits.checking import building, claims, playing, tracing
 from jaxbandits.checking.child import in_child
-from jaxbandits.checking.findings import Check, Finding, found_by, name_of_part
+from jaxbandits.checking.findings import Check, Faults, Finding, found_by, name_of_part
 from jaxbandits.checking.lookup import looked_up, small_environment
 from jaxbandits.checking.subject import Subject
 from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory
 from jaxbandits.validation import integer
 
-BUILT: tuple[Callable[..., Any], ...] = (building.builds,)
-TRACED: tuple[Callable[..., Any], ...] = (tracing.shapes,)
-SEEN: tuple[Callable[..., Any], ...] = (tracing.traces_once, tracing.draws, tracing.addresses, claims.guarantee)
-PLAYED: tuple[Callable[..., Any], ...] = (playing.plays,)
-COMPARED: tuple[Callable[..., Any], ...] = (
-    playing.actions, playing.lane_alone, playing.chunks, playing.checkpoints, playing.windows, playing.bad_rewards,
-)  # fmt: skip
-# : All rules, in the order in which they are looked at. A stage that finds something ends the check where the next
-# one could not run.
-STAGES = (BUILT, TRACED, SEEN, PLAYED, COMPARED)
-ENDING = (BUILT, TRACED, PLAYED)
+
+class Rule(NamedTuple):
+    """A promise of a part, in the docstring of the function that looks at it."""
+
+    look: Callable[[Subject], Faults]  # its name is the rule's
+    needs: str  # what it looks at; `ENDING`
 
 
-class Request(NamedTuple):
-    """The arguments of `check`, looked up: what a child process is given."""
-
-    algorithm: Any
-    environment: Any
-    reward_adversary: Any
-    message_adversary: Any
-    horizon: int
-    seeds: int
-    audit: bool
+RULES = (
+    Rule(building.builds, "parts"),  # a sweep looks at them, too: `sweeps.part_checks.fields`
+    Rule(tracing.shapes, "functions"),  # a sweep looks at a user's: `sweeps.part_checks.examination`
+    Rule(tracing.traces_once, "traces"),
+    Rule(tracing.draws, "traces"),
+    Rule(tracing.addresses, "traces"),
+    Rule(claims.guarantee, "a claim"),
+    Rule(claims.short_audit, "an audit"),
+    Rule(playing.plays, "lanes"),
+    Rule(playing.actions, "more lanes"),
+    Rule(playing.lane_alone, "more lanes"),
+    Rule(playing.chunks, "more lanes"),
+    Rule(playing.checkpoints, "more lanes"),
+    Rule(playing.windows, "a policy"),
+    Rule(playing.bad_rewards, "more lanes"),
+)
+ENDING = ("parts", "functions", "lanes")  # where one of these finds something, what follows could not run
 
 
 def check(
@@ -99,47 +101,35 @@ def check(
     chosen = (
         small_environment(algorithm) if environment is None else looked_up("environment", environment, environments)
     )
-    attacks = [
-        looked_up(slot, part, adversaries)
-        for slot, part in (("reward_adversary", reward_adversary), ("message_adversary", message_adversary))
-    ]
-    request = Request(
-        algorithm=algorithm, environment=chosen, reward_adversary=attacks[0], message_adversary=attacks[1],
+    others = {"reward_adversary": reward_adversary, "message_adversary": message_adversary}
+    subject = Subject(
+        algorithm, chosen, **{slot: looked_up(slot, part, adversaries) for slot, part in others.items()},
         horizon=integer("horizon", horizon, 1, 2**31 - 2), seeds=integer("seeds", seeds, 1, 2**16), audit=bool(audit),
     )  # fmt: skip
-    findings, rules = in_child(request) or here(request)
+    findings, rules = in_child(subject) or here(subject)
     return Check(f"{name_of_part(algorithm)} on {name_of_part(chosen)}", tuple(findings), tuple(rules))
 
 
-def here(request: Request, report: Callable[[str], Any] = lambda rule: None) -> tuple[list[Finding], list[str]]:
+def here(subject: Subject, report: Callable[[str], Any] = lambda rule: None) -> tuple[list[Finding], list[str]]:
     """Findings and the rules looked at, in this process. report(rule) is told of every rule before it is looked at."""
-    subject = Subject(
-        request.algorithm, request.environment, request.reward_adversary, request.message_adversary,
-        horizon=request.horizon, seeds=request.seeds,
-    )  # fmt: skip
     findings: list[Finding] = []
     rules: list[str] = []
-    for stage in STAGES:
-        number = len(findings)
-        for rule in wanted(stage, subject, request, findings):
-            report(rule.__name__)
-            rules.append(rule.__name__)
-            findings += found_by(rule, subject)
-        if stage in ENDING and len(findings) > number:
-            break
+    for rule in RULES:
+        broken = {finding.rule for finding in findings}
+        if _says_something(rule, subject, broken):
+            report(rule.look.__name__)
+            rules.append(rule.look.__name__)
+            found = found_by(rule.look, subject)
+            findings += found
+            if found and rule.needs in ENDING:
+                break
     return findings, rules
 
 
-def wanted(
-    stage: Iterable[Callable[..., Any]], subject: Subject, request: Request, findings: list[Finding]
-) -> Iterable[Callable[..., Any]]:
-    """The rules of a stage that say something new about this subject."""
-    broken = {finding.rule for finding in findings}
-    for rule in stage:
-        if rule is playing.windows and not subject.own_environment:
-            continue
-        if rule in (playing.lane_alone, playing.chunks) and "draws" in broken:
-            continue  # every program is compiled with other numbers
-        yield rule
-    if stage is SEEN and request.audit and "guarantee" not in broken | {f.rule for f in findings}:
-        yield claims.short_audit
+def _says_something(rule: Rule, subject: Subject, broken: set[str]) -> bool:
+    """Whether a rule says something new about this subject, of which other rules are broken."""
+    if rule.needs == "an audit":
+        return subject.audit and "guarantee" not in broken
+    if rule.look in (playing.lane_alone, playing.chunks):
+        return "draws" not in broken  # where it is, every program is compiled with other numbers
+    return rule.needs != "a policy" or subject.own_environment

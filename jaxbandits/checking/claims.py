@@ -1,19 +1,17 @@
 """The rules about what an algorithm claims of privacy."""
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import jax
 
 from jaxbandits.auditing import audit
-from jaxbandits.checking.findings import told
+from jaxbandits.checking.findings import Faults, told
 from jaxbandits.checking.subject import Subject
 from jaxbandits.protocol import Guarantee
 from jaxbandits.source_places import place_of_function
-from jaxbandits.sweeps.part_checks.structure import check_claim
+from jaxbandits.sweeps.part_checks.fields import check_claim
 
-Faults = Iterator[tuple[str, str]]
 # Of a short audit: one refutes a true claim once in a thousand times.
 AUDIT_RUNS, AUDIT_CONFIDENCE = 20_000, 0.999
 FEW_BITS = 0.01  # what uniforms of few bits may add to an epsilon, relatively: 0.0014 measured, at epsilon = 0.0001

@@ -10,6 +10,8 @@ from jaxbandits.validation import unwrapped
 # messages of `sweeps` end with "(file:line)" or "(in Program.act, file:line)"
 _WITH_PLACE = re.compile(r"(?P<text>.*) \((?:(?P<inside>in .*), )?(?P<place>[^()]+:\d+)\)")
 
+Faults = Iterator[tuple[str, str]]  # what a rule gives: messages and places
+
 
 class Finding(NamedTuple):
     """One thing that breaks the contract of a part.
@@ -81,7 +83,7 @@ def described(error: BaseException) -> str:
     return f"{type(error).__name__}: {one_line(error)}"
 
 
-def told(label: str, where: str, look: Callable[..., Any], *arguments: Any) -> Iterator[tuple[str, str]]:
+def told(label: str, where: str, look: Callable[..., Any], *arguments: Any) -> Faults:
     """Call what raises ValueError about a part, as sweeps do before they run: its message, and the place that it
     names, else `where`.
 

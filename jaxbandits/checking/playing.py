@@ -1,17 +1,15 @@
 """The rules about what is played: a few lanes to the horizon, in several ways that must not matter."""
 
-from collections.abc import Iterator
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandits.checking.findings import Faults
 from jaxbandits.checking.subject import Subject
 from jaxbandits.random import Draws
 from jaxbandits.source_places import place_of_function
 from jaxbandits.sweeps.engines.calls import LEAST_LANES
 
-Faults = Iterator[tuple[str, str]]
 BAD_REWARDS = ("nan", "inf", -np.inf)
 POLICY_PLAYS = 24  # of a fixed policy
 WINDOW_SIZES = (3, 8, 24)  # its windows, beside those of one play

@@ -11,13 +11,16 @@ from jaxbandits.checking.findings import name_of_part
 from jaxbandits.checking.traces import CHECKPOINTS, Traces, traced
 from jaxbandits.contract import runs_own_code
 from jaxbandits.protocol import Case
-from jaxbandits.spans import batch_length, next_start, windows_offered
 from jaxbandits.sweeps.engines.calls import LEAST_LANES, Task
 from jaxbandits.sweeps.engines.one_call import run_task
+from jaxbandits.sweeps.engines.one_lane import watched
 from jaxbandits.sweeps.grid import PARTS
 from jaxbandits.sweeps.identity.keys import identified
 from jaxbandits.sweeps.plan import Cell, Plan, host_case, plan, stacked
-from jaxbandits.sweeps.simulate import History, begin_lane, close_span, flattened, watch_windows
+from jaxbandits.sweeps.simulate import History, flattened
+from jaxbandits.window import Parts
+
+SLOTS = ("algorithm", "environment", "reward_adversary", "message_adversary")
 
 
 class Subject:
@@ -33,6 +36,8 @@ class Subject:
         Plays of a lane, and lanes.
     lanes : int, default 8
         Lanes of a call, where a rule does not ask for another number.
+    audit : bool
+        Whether the rule `short_audit` is looked at.
     """
 
     def __init__(
@@ -45,10 +50,11 @@ class Subject:
         horizon: int = 256,
         seeds: int = 8,
         lanes: int = LEAST_LANES,
+        audit: bool = False,
     ) -> None:
         self.algorithm, self.environment = algorithm, environment
         self.reward_adversary, self.message_adversary = reward_adversary, message_adversary
-        self.horizon, self.seeds, self.lanes = horizon, seeds, lanes
+        self.horizon, self.seeds, self.lanes, self.audit = horizon, seeds, lanes, audit
         self._traces: dict[int, Traces] = {}
         self._played: dict[tuple[Any, ...], dict[str, Any]] = {}
 
@@ -96,14 +102,19 @@ class Subject:
         """Whether a function of the environment is the author's, not the package's."""
         return runs_own_code(self.cell.environment.world)
 
-    def case(self) -> Case:
+    def case(self, dtype: str = "float32") -> Case:
         """The numbers of the cell, as the engine is given them."""
-        return stacked([host_case(self.cell)], "float32")[0]
+        return stacked([host_case(self.cell)], dtype)[0]
+
+    def shapes(self, dtype: str = "float32") -> tuple[Parts, Case]:
+        """The functions of the cell, and the shapes of its numbers."""
+        shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), self.case(dtype))
+        return parts_of(self.cell, dtype), shapes
 
     def traces(self, turn: int = 0) -> Traces:
         """One lane, traced and not compiled. turn: another number traces it anew."""
         if turn not in self._traces:
-            self._traces[turn] = traced(self.cell)
+            self._traces[turn] = traced(*self.shapes(), self.cell.algorithm.schedule)
         return self._traces[turn]
 
     def played(
@@ -136,19 +147,15 @@ class Subject:
         """
         attack = adversaries.huber(corruption=corruption, kind="fixed", value=value)
         cell = self.cell._replace(reward_adversary=attack)
-        parts = simulator.parts_of(cell.algorithm, cell.environment, attack, cell.message_adversary, "float32")
-        parts = parts._replace(traced=self.current.groups[0].parts.traced)
+        parts = parts_of(cell)._replace(traced=self.current.groups[0].parts.traced)
         case, seed, times = stacked([host_case(cell)], "float32")[0], np.uint32(0), np.array([self.horizon], np.int32)
-        lane, start, windows = begin_lane(parts, case, seed, 1), 0, []
-        for span in cell.algorithm.schedule:
-            kind, number = (span.slots, span.full, span.whole), windows_offered(span, 1)
-            where = (times, np.int32(start), np.int32(batch_length(span)))
-            lane, seen = watch_windows(parts, kind, number, case, seed, lane, *where)
-            windows.append(seen)
-            if span.close:
-                lane = close_span(parts, case, seed, lane)
-            start = next_start(span, start, self.horizon)
-        return flattened(windows, False), lane.algorithm
+        states, windows = zip(*watched(parts, cell.algorithm.schedule, case, seed, times), strict=True)
+        return flattened(windows, False), states[-1].algorithm
+
+
+def parts_of(cell: Cell, dtype: str = "float32") -> Parts:
+    """The functions of a cell."""
+    return simulator.parts_of(cell.algorithm, cell.environment, cell.reward_adversary, cell.message_adversary, dtype)
 
 
 def evenly_spaced(times: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

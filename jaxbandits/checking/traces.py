@@ -5,6 +5,7 @@ Tracing gives its programs, what its functions return, and which addresses they 
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -17,8 +18,6 @@ from jaxbandits import recorder, simulator
 from jaxbandits.protocol import Case, Span
 from jaxbandits.random import Draws
 from jaxbandits.source_places import place_of_caller
-from jaxbandits.sweeps.part_checks.one_window import check_functions
-from jaxbandits.sweeps.plan import Cell, host_case, stacked
 from jaxbandits.window import Parts, offer
 
 CHECKPOINTS = 8
@@ -36,74 +35,40 @@ class Traces(NamedTuple):
     counted: bool  # whether regret follows from counts of pulls
 
 
-def walk_through(cell: Cell, dtype: str, slots: int) -> None:
-    """Trace every function of a cell by itself, on windows of `slots` plays.
+def traced(parts: Parts, case: Case, schedule: Iterable[Span]) -> Traces:
+    """Trace a lane as it is played: its beginning, a window of every size, its close and its diagnostics.
 
-    Raises ValueError where one does not keep to the protocol.
+    case: the params as shapes.
     """
-    claim = cell.algorithm.guarantee
-    with jax.enable_x64(dtype == "float64"):
-        parts, case = _given(cell, dtype)
-        view, agents = None if claim.model == "none" else claim.view, cell.environment.facts.get("num_agents")
-        check_functions(cell.label, parts, case, slots, view, agents, unread=True)
-
-
-def traced(cell: Cell) -> Traces:
-    """Trace a lane as it is played: its beginning, a window of every size, its close and its diagnostics."""
-    parts, case = _given(cell, "float32")
     programs: dict[str, Any] = {}
     addresses: list[Any] = []
     shown: tuple[Any, ...] = ()
     seed, number = jax.ShapeDtypeStruct((), jnp.uint32), jax.ShapeDtypeStruct((), jnp.int32)
 
-    def begin(case, seed):
-        return simulator.begin(parts, case, seed, CHECKPOINTS)
+    def trace(name: str, function: Any, **inputs: Any) -> Any:
+        """The shapes that a function returns. Its seed and its lane vary from lane to lane."""
+        closed, out = jax.make_jaxpr(function, return_shape=True)(*inputs.values())
+        programs[name] = closed, [key in ("seed", "lane") for key, x in inputs.items() for _ in jax.tree.leaves(x)]
+        return out
 
-    def close(case, seed, lane):
-        return simulator.close(parts, case, seed, lane)
-
-    def finish(case, lane):
-        return simulator.finish(parts, case, lane)
-
-    programs["init"], lane = _program(begin, (case, seed), (False, True))
-    for slots in window_sizes(cell.algorithm.schedule):
+    lane = trace("init", lambda case, seed: simulator.begin(parts, case, seed, CHECKPOINTS), case=case, seed=seed)
+    for slots in window_sizes(schedule):
         # as the engine plays them: full windows of one play have no limit
-        free = slots == 1 and all(span.full for span in cell.algorithm.schedule)
-        window = _window(parts, slots, free)
+        free = slots == 1 and all(span.full for span in schedule)
+
+        def window(case, seed, lane, before, limit, slots=slots, free=free):
+            after, seen = offer(parts, case, seed, slots, lane, before, None if free else limit)
+            return (seen.message, seen.released, seen.action), after
+
         addresses.clear()
         with logged_draws(addresses):
-            given, varying = (case, seed, lane, number, number), (False, True, True, False, False)
-            programs[f"a window of {slots} plays"], (shown, after) = _program(window, given, varying)
+            name = f"a window of {slots} plays"
+            shown, after = trace(name, window, case=case, seed=seed, lane=lane, before=number, limit=number)
         assert_trees_all_equal_shapes_and_dtypes(lane, after)  # what is carried: states, sums and counts
-    if any(span.close for span in cell.algorithm.schedule):
-        programs["close"], _ = _program(close, (case, seed, lane), (False, True, True))
-    programs["diagnose"], _ = _program(finish, (case, lane), (False, True))
+    if any(span.close for span in schedule):
+        trace("close", partial(simulator.close, parts), case=case, seed=seed, lane=lane)
+    trace("diagnose", partial(simulator.finish, parts), case=case, lane=lane)
     return Traces(programs, addresses, shown, recorder.counts(lane.record))
-
-
-def _given(cell: Cell, dtype: str) -> tuple[Parts, Case]:
-    """The functions of a cell, and its numbers as shapes."""
-    parts = simulator.parts_of(cell.algorithm, cell.environment, cell.reward_adversary, cell.message_adversary, dtype)
-    return parts, jax.tree.map(_shape, stacked([host_case(cell)], dtype)[0])
-
-
-def _program(function, given: tuple, varying: tuple):
-    """A traced function with the flags of its inputs, and the shapes of what it returns."""
-    closed, out = jax.make_jaxpr(function, return_shape=True)(*given)
-    flags = [vary for x, vary in zip(given, varying, strict=True) for _ in jax.tree.leaves(x)]
-    return (closed, flags), out
-
-
-def _window(parts: Parts, slots: int, free: bool):
-    def window(case, seed, lane, before, limit):
-        after, seen = offer(parts, case, seed, slots, lane, before, None if free else limit)
-        return (seen.message, seen.released, seen.action), after
-
-    return window
-
-
-def _shape(x: Any) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(np.shape(x), np.asarray(x).dtype)
 
 
 def window_sizes(schedule: Iterable[Span]) -> list[int]:

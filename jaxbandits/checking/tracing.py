@@ -1,42 +1,37 @@
 """The rules about functions that can be told from their traces, without compiling or playing anything."""
 
-import functools
-import itertools
 import math
 import zlib
-from collections.abc import Iterator
 
-import chex
 import jax
-import jax.numpy as jnp
 
-from jaxbandits import simulator
-from jaxbandits.checking.findings import told
-from jaxbandits.checking.subject import Subject
-from jaxbandits.checking.traces import CHECKPOINTS, walk_through, window_sizes
+from jaxbandits.checking.findings import Faults, told
+from jaxbandits.checking.subject import Subject, parts_of
+from jaxbandits.checking.traces import window_sizes
 from jaxbandits.contract import constant_draws
 from jaxbandits.environments.data import ORDER
 from jaxbandits.source_places import place_of_function
 from jaxbandits.sweeps.compilation.program_digest import first_difference
-from jaxbandits.sweeps.part_checks.structure import check_means
-
-Faults = Iterator[tuple[str, str]]
-_turns = itertools.count()
+from jaxbandits.sweeps.part_checks.examination import Examination
+from jaxbandits.sweeps.part_checks.fields import check_means
 
 
 def shapes(subject: Subject) -> Faults:
     """Functions take and return what the contract says, in windows of every size, in float32 and in float64."""
-    where = place_of_function(subject.algorithm)
-    sizes = window_sizes(subject.cell.algorithm.schedule)
+    where, cell, claim = place_of_function(subject.algorithm), subject.cell, subject.cell.algorithm.guarantee
+    sizes, agents = window_sizes(cell.algorithm.schedule), cell.environment.facts.get("num_agents")
+    view = None if claim.model == "none" else claim.view
     # a lane is begun from the shapes of a window of one play
-    for dtype, tried in (("float32", sorted({1, *sizes})), ("float64", sizes)):
-        for slots in tried:
-            faults = list(told(subject.label, where, walk_through, subject.cell, dtype, slots))
-            yield from (
-                (message if dtype == "float32" else f"with dtype={dtype!r}, {message}", at) for message, at in faults
-            )
-            if faults:
-                return
+    tries = [("float32", slots) for slots in sorted({1, *sizes})] + [("float64", slots) for slots in sizes]
+    for dtype, slots in tries:
+        with jax.enable_x64(dtype == "float64"):
+            parts, case = subject.shapes(dtype)
+            look = Examination(cell.label, parts, slots, agents, unread=True).of
+            faults = list(told(subject.label, where, look, case, view))
+        head = "" if dtype == "float32" else f"with dtype={dtype!r}, "
+        yield from ((head + message, at) for message, at in faults)
+        if faults:
+            return
     if subject.traces().counted:
         yield from told(subject.label, where, check_means, subject.cell.environment)
 
@@ -47,40 +42,15 @@ def traces_once(subject: Subject) -> Faults:
     where = place_of_function(subject.algorithm)
     if first.algorithm.version != second.algorithm.version:
         yield "version differs between two calls with equal arguments: make it of the arguments alone", where
-    one_lane = _counted()
-    case = jax.tree.map(lambda x: jax.ShapeDtypeStruct(jnp.shape(x), jnp.result_type(x)), subject.case())
-    seed = jax.ShapeDtypeStruct((), jnp.uint32)
-    try:
-        for cell in (first, second):
-            parts = simulator.parts_of(
-                cell.algorithm, cell.environment, cell.reward_adversary, cell.message_adversary, "float32"
-            )
-            jax.eval_shape(functools.partial(one_lane, parts), case, seed)
-    except AssertionError as error:
-        if "is traced >" not in str(error):
-            raise
-        names = ", ".join(
-            what for what, one, other in (
-                ("Program", first.algorithm.program, second.algorithm.program),
-                ("World", first.environment.world, second.environment.world),
-            ) if one != other
-        )  # fmt: skip
-        message = (
-            "two calls with equal arguments give different functions "
-            f"({names or 'of an adversary'}), which compiles anew at every "
-            "point of a grid: decorate the builder of hashable values with functools.cache"
+    one, other = parts_of(first), parts_of(second)
+    if one != other:
+        same = {"Program": one.program == other.program, "World": one.world == other.world}
+        names = ", ".join(name for name in same if not same[name])
+        yield (
+            f"two calls with equal arguments give different functions ({names or 'of an adversary'}), which compiles "
+            "anew at every point of a grid: decorate the builder of hashable values with functools.cache",
+            where if "Program" in names else place_of_function(subject.environment),
         )
-        yield message, where if "Program" in names else place_of_function(subject.environment)
-
-
-def _counted():
-    """A lane's beginning as a compiled function that may be traced once."""
-
-    def one_lane(parts, case, seed):
-        return simulator.begin(parts, case, seed, CHECKPOINTS)
-
-    one_lane.__name__ = f"one_lane_{next(_turns)}"  # chex counts by name
-    return jax.jit(chex.assert_max_traces(one_lane, n=1), static_argnums=0)
 
 
 def addresses(subject: Subject) -> Faults:

@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxbandits import adversaries, algorithms, environments
 from jaxbandits.protocol import Adversary, Algorithm, Environment
-from jaxbandits.sweeps.part_checks import structure
+from jaxbandits.sweeps.part_checks import fields
 from jaxbandits.sweeps.until import MAX_SEEDS, refused
 from jaxbandits.validation import Arguments, integer, nearest, shown, unwrapped
 
@@ -146,9 +146,9 @@ def call(factory: Any, slot: str, prefix: str | None = None, **arguments: Any) -
         text = " ".join(str(error).split())
         raise ValueError(f"{slot}: {name} fails with {type(error).__name__}: {text}") from error
     if slot == "algorithm":
-        structure.check_algorithm(part, name, factory)
+        fields.check_algorithm(part, name, factory)
     else:
-        structure.check_part(part, KINDS[slot], factory)
+        fields.check_part(part, KINDS[slot], factory)
     return part
 
 

@@ -1,34 +1,32 @@
 """`jb.simulate`: one lane, for teaching, debugging and use inside a user's own `jit` or `vmap`."""
 
 import html
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
-from jaxbandits import simulator, spans
+from jaxbandits import simulator
 from jaxbandits.numerics import fixed_sum
-from jaxbandits.protocol import Adversary, Algorithm, Case, Environment, Span
+from jaxbandits.protocol import Adversary, Algorithm, Environment
 from jaxbandits.regret import regret_of_counts
 from jaxbandits.simulator import case_of
 from jaxbandits.sweeps import assumptions, jax_flags
 from jaxbandits.sweeps.arguments import call, factory_of, floating, name_of, part_factory, public_name, signature_of
 from jaxbandits.sweeps.checkpoints import checkpoint_times
 from jaxbandits.sweeps.compilation.compilation_cache import programs_on_disk
-from jaxbandits.sweeps.compilation.unread_code import without_unread
 from jaxbandits.sweeps.engines import contract_faults
+from jaxbandits.sweeps.engines.one_lane import play
 from jaxbandits.sweeps.identity.keys import traced_now
 from jaxbandits.sweeps.identity.library_parts import is_altered
-from jaxbandits.sweeps.part_checks import structure
+from jaxbandits.sweeps.part_checks import examination, fields
 from jaxbandits.sweeps.plan import Cell, built, check_range, filled_in, fitting_in, host_case, stacked, with_horizon
 from jaxbandits.traced_once import Traces
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, Array, EnvironmentFactory, Int, Vector
 from jaxbandits.validation import integer
-from jaxbandits.window import Lane, Parts, Window
+from jaxbandits.window import Parts, Window
 
 
 class History(NamedTuple):
@@ -194,15 +192,14 @@ def simulate(
     parts = simulator.parts_of(algorithm, environment, first, second, dtype)
     case, _ = stacked([host_case(cell)], dtype)
     with jax.enable_x64(dtype == "float64"):
-        doubts = structure.checked(cell.label, algorithm, environment, parts, case, algorithm.schedule)
-        structure.warn(doubts, stacklevel=2)
+        examination.warn(examination.doubts_of(cell, parts, case), stacklevel=2)
     if is_altered(algorithm, environment, first, second) and not _traced((seed, algorithm.params)):
         # a user's function may read a value that has changed since the function was compiled
         parts = parts._replace(traces=Traces())
         now = traced_now(parts, algorithm.schedule, cell, times, dtype, lasting=False, batch=False)
         parts = parts._replace(traced=now)
     with jax.enable_x64(dtype == "float64"), programs_on_disk():
-        record, lane, diagnostics, windows = _play(parts, algorithm.schedule, history, case, jnp.uint32(seed), times)
+        record, lane, diagnostics, windows = play(parts, algorithm.schedule, history, case, jnp.uint32(seed), times)
     traced = _traced((seed, algorithm.params))
     if _traced(seed) and parts.world.seeded:
         raise ValueError(
@@ -236,7 +233,7 @@ def algorithm_for(algorithm: "Algorithm | AlgorithmFactory | str", environment: 
             )
         algorithm = built(factory, {}, filled_in(environment), bound["horizon"], name_of(factory))
     else:
-        structure.check_algorithm(algorithm, "algorithm")
+        fields.check_algorithm(algorithm, "algorithm")
     return fitting_in(algorithm, environment.facts, algorithm.version[0])
 
 
@@ -244,7 +241,7 @@ def environment_of(given: "Environment | EnvironmentFactory | str") -> Environme
     """A called environment as it is, or what a factory or the factory of that name returns."""
     if not isinstance(given, Environment):
         return call(part_factory(given, "environment"), "environment")
-    structure.check_part(given, Environment, given)
+    fields.check_part(given, Environment, given)
     return given
 
 
@@ -279,65 +276,6 @@ def _traced(tree: Any) -> bool:
     return any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(tree))
 
 
-def _piece(function: Callable[..., Any], static: tuple[int, ...]) -> Callable[..., Any]:
-    """The function, compiled by itself: many spans repeat few kinds of window. A caller's `jit` inlines it."""
-    return jax.jit(without_unread(function, static), static_argnums=static)
-
-
-begin_lane = _piece(simulator.begin, (0, 3))
-advance_lane = _piece(simulator.advance, (0, 1))
-close_span = _piece(simulator.close, (0,))
-finish_lane = _piece(simulator.finish, (0,))
-
-
-def _play(
-    parts: Parts, schedule: Sequence[Span], history: bool, case: Case, seed: Any, times: Any
-) -> tuple[Any, Lane, dict[str, Any], list[Window]]:
-    """The record, the lane and the diagnostics at the horizon, and with `history` the windows of each span."""
-    # `watched` makes every play, also those that a lane at rest only counts
-    lane = watched = begin_lane(parts, case, seed, len(times))
-    spans_played: list[Window] = []
-    checkpoints, times = times, jnp.asarray(times, jnp.int32)
-    start, horizon = 0, int(checkpoints[-1])
-    for span in schedule:
-        kind, windows = (span.slots, span.full, span.whole), spans.windows_offered(span, len(times))
-        if history:
-            where = (times, jnp.int32(start), jnp.int32(spans.batch_length(span)))
-            watched, span_windows = watch_windows(parts, kind, windows, case, seed, watched, *where)
-            spans_played.append(span_windows)
-        segment = spans.segment(span, start, 0, windows, checkpoints)
-        lane = advance_lane(parts, kind, case, seed, lane, times, segment)
-        if span.close:
-            lane = close_span(parts, case, seed, lane)
-            watched = close_span(parts, case, seed, watched) if history else watched
-        start = spans.next_start(span, start, horizon)
-    record, diagnostics = finish_lane(parts, case, lane)
-    return record, lane, diagnostics, spans_played
-
-
-@partial(_piece, static=(0, 1, 2))
-def watch_windows(
-    parts: Parts,
-    kind: tuple[int, bool, bool],
-    windows: int,
-    case: Case,
-    seed: Any,
-    lane: Lane,
-    times: Any,
-    start: Any,
-    length: Any,
-) -> tuple[Lane, Window]:
-    """Play the windows of a span one by one and return all of them, stacked.
-
-    Spans that are not full end with their windows, full ones at the horizon.
-    """
-
-    def one(lane, w):
-        return simulator.nth_window(parts, kind, case, seed, lane, times, start, length, w)
-
-    return lax.scan(one, lane, jnp.arange(windows, dtype=jnp.int32))
-
-
 def flattened(windows: Sequence[Window], traced: bool) -> History:
     """Stacked windows of every span as one history; where nothing is traced, without slots that were not played."""
     parts = []
@@ -369,7 +307,7 @@ def _regret(record: Any, environment: Environment, parts: Parts, seed: Any, time
         high, low = record.regret_at
         regret = high + low if traced else np.asarray(high, np.float64) + np.asarray(low, np.float64)
     else:
-        structure.check_means(environment)
+        fields.check_means(environment)
         means = np.asarray(environment.facts["means"], np.float64)
         if traced:
             gaps = jnp.asarray(means.max() - means, parts.dtype)

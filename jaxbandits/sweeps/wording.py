@@ -34,17 +34,9 @@ def fits(x: Any, slots: int, agents: int | None, many: bool) -> bool:
     return x.shape[0] in (slots, 1) and (not many or agents is None or x.shape[1] == agents)
 
 
-def abstract(x: Any) -> Any:
-    """The shape and type of a traced array."""
-    if not is_array(x):  # a number of Python stays what it is: it may be a shape
-        return x
-    aval = jax.typeof(x)
-    return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=getattr(aval, "weak_type", False))
-
-
 def as_arrays(tree: Any) -> Any:
     """The tree with its numbers as arrays: what is carried from play to play becomes an array."""
-    return jax.tree.map(lambda x: x if is_array(x) else jax.eval_shape(lambda: jnp.asarray(x)), tree)
+    return jax.tree.map(lambda x: x if is_array(x) else jnp.asarray(x), tree)
 
 
 def row_text(slots: int, agents: int | None) -> str:
@@ -66,6 +58,8 @@ def shape_text(tree: Any) -> str:
         return f"{type(tree).__name__}({inside})"
     if isinstance(tree, tuple | list):
         return f"({', '.join(map(shape_text, tree))})"
+    if isinstance(tree, dict) and any(map(is_array, tree.values())):
+        return f"{{{', '.join(f'{key!r}: {shape_text(x)}' for key, x in tree.items())}}}"
     return what(tree)
 
 
@@ -96,7 +90,8 @@ def named(factory: Any) -> str:
 
 def at_line(function: Any) -> str:
     """` (file:line)` of a user's function, or nothing."""
-    return in_brackets("" if function is None else place_of_function(function))
+    place = "" if function is None else place_of_function(function)
+    return f" ({place})" if place else ""
 
 
 def in_brackets(place: str) -> str:

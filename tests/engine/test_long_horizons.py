@@ -169,7 +169,7 @@ def late_plays(name, dtype):
     parts, slots = simulator.parts_of(algorithm, environment, None, None, dtype), min(16, algorithm.schedule[0].slots)
     case = jax.tree.map(lambda x: cast(x, dtype), simulator.case_of(algorithm, environment))
     with jax.enable_x64(dtype == "float64"):
-        begin = uncompiled(partial(simulator._begun, parts))
+        begin = uncompiled(partial(simulator.begun, parts))
         offer = uncompiled(lambda case, seed, *args: window.offer(parts, case, seed, slots, *args, None))
         close = uncompiled(partial(simulator.close, parts))
         seed, actions = np.uint32(5), []

@@ -1,6 +1,5 @@
 """Planted bugs in own parts: a wrong algorithm does not look perfect, and what is said names it."""
 
-import re
 import sys
 import types
 import warnings
@@ -11,18 +10,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from wrong_parts import normal, said_by_sweep, wrong_parts
 
 import jaxbandits as jb
 from jaxbandits import catalogue, cli, contract, simulator
 from jaxbandits.protocol import (
     Adversary,
     Algorithm,
-    Attack,
     Environment,
     Guarantee,
     Hints,
     Program,
-    Rewards,
     Score,
     Span,
     Truth,
@@ -30,7 +28,7 @@ from jaxbandits.protocol import (
 )  # fmt: skip
 from jaxbandits.sweeps.compilation.program_digest import first_difference
 from jaxbandits.sweeps.engines import calls
-from jaxbandits.sweeps.part_checks import structure
+from jaxbandits.sweeps.part_checks import examination, fields
 from jaxbandits.sweeps.simulate import algorithm_for
 from jaxbandits.sweeps.sweep import prepared
 from jaxbandits.validation import factory
@@ -434,7 +432,7 @@ def test_nothing_of_this_package_is_a_users(name):
 def malformed_free(part):
     """A called part that the checks accept."""
     called = part if isinstance(part, Environment | Adversary) else part()
-    structure.check_part(called, type(called), part)
+    fields.check_part(called, type(called), part)
     return called
 
 
@@ -551,178 +549,15 @@ def test_two_traces_are_compared_by_what_they_compute():
 # ---------------------------------------------------------------------------- malformed parts
 
 
-def act_of(*returned):
-    def act(params, state, draws, t, context):
-        return tuple(x(t) if callable(x) else x for x in returned)
-
-    return act
-
-
-def update_alone(params, state, draws, t, note, message, used):
-    return state
-
-
-def update_of(change):
-    def update(params, state, draws, t, note, message, used):
-        return change(state), ()
-
-    return update
-
-
-def raising(params, note, draws, t, context, action, reward, play):
-    return note.nothing
-
-
-ALGORITHMS = {
-    # what act returns
-    "two values": ({"act": act_of(lambda t: t % 3, None)}, r"must return \(action, used, note\), it returns 2 values"),
-    "an action alone": (
-        {"act": lambda params, state, draws, t, context: t % 3},
-        r"must return \(action, used, note\), it returns an array int32\[1\]",
-    ),
-    "a float action": (
-        {"act": act_of(lambda t: t.astype(jnp.float32), None, 0)},
-        "must return arms as integers, it returns actions of float32",
-    ),
-    "a boolean action": ({"act": act_of(lambda t: t > 3, None, 0)}, "arms as integers, it returns actions of bool"),
-    "a scalar action": ({"act": act_of(lambda t: t[0], None, 0)}, r"actions of shape \[P\] \(here 1\).*int32\[\]"),
-    "an action too long": ({"act": act_of(lambda t: jnp.zeros(5, jnp.int32), None, 0)}, r"it returns int32\[5\]"),
-    "no action": ({"act": act_of(None, None, 0)}, "actions of shape .* it returns None"),
-    "used a mask": ({"act": act_of(lambda t: t % 3, lambda t: t > 0, 0)}, r"`used` None or how many plays.*bool\[1\]"),
-    "used a float": ({"act": act_of(lambda t: t % 3, 1.0, 0)}, r"`used` None or how many plays .*1.0 \(float\)"),
-    "too few arguments": (
-        {"act": lambda params, state, t, context: (t % 3, None, 0)},
-        r"Program.act must take \(params, state, draws, t, context\), it takes \(params, state, t, context\)",
-    ),
-    # the others
-    "update alone": ({"update": update_alone},
-        r"Program.update must return \(state, released\), it returns a State alone"),
-    "encode raises": ({"encode": raising},
-        r"'own' cannot be traced: AttributeError.*in Program.encode, .*test_guards.py"),
-    "encode returns text": (
-        {"encode": lambda params, note, draws, t, context, action, reward, play: "hello"},
-        "Program.encode must return numbers and arrays, it returns 'hello'",
-    ),
-    "a type that drifts": (
-        {"update": update_of(lambda s: s._replace(pulls=s.pulls.astype(jnp.float32)))},
-        r"State.pulls is int32 from init and float32 from update: return pulls.astype\(state.pulls.dtype\)",
-    ),
-    "a shape that drifts": (
-        {"update": update_of(lambda s: s._replace(mean=s.mean[:, None]))},
-        r"State.mean is float32\[3\] from init and float32\[3,1\] from update",
-    ),
-    "a field that is lost": ({"update": update_of(tuple)},
-        r"must return a state of the fields that init returns: State\("),
-    "close drifts": (
-        {"close": lambda params, state, draws, t: state._replace(mean=state.mean[:1])},
-        r"Program.close must keep the state's shapes: State.mean",
-    ),
-    "diagnose": ({"diagnose": lambda params, state: {"counts": state.pulls}}, r"its entry 'counts' is int32\[3\]"),
-    "diagnose under a taken name": ({"diagnose": lambda params, state: {"regret": 1.0}},
-        "a result cannot hold under that name"),
-    "actions for agents that are not there": (
-        {"act": lambda params, state, draws, t, context: (jnp.zeros((1, 1), jnp.int32), None, t[0])},
-        r"Program.act returns actions int32\[1,1\], and this environment has no agents",
-    ),
-    "a field that is not there": ({"hints": Hints(kept=("men",))},
-        r"Hints.kept names 'men', but the state that init returns is State\("),
-    "hints that are none": ({"hints": {"rest": None}}, "Program.hints must be a Hints, not"),
-    "diagnose no dict": ({"diagnose": lambda params, state: 3.0}, "must return a dict of numbers"),
-    "rest": ({"hints": Hints(rest=lambda params, state: state.pulls)},
-        r"Hints.rest must return one arm, int32, it returns int32\[3\]"),
-    "no function": ({"encode": "reward"}, "Program.encode must be a function, not 'reward'"),
-    # params, schedule, version
-    "text among params": ({"params": Params("fast")}, "Algorithm.params.scale = 'fast' must be a number or an array"),
-    "None among params": ({"params": Params(None)}, "Algorithm.params.scale = None must be a number or an array"),
-    "a schedule of numbers": ({"schedule": (20,)}, "schedule must be a tuple of Span"),
-    "a schedule in a list": ({"schedule": [Span(1, 20)]}, "schedule must be a tuple of Span"),
-    "one span": ({"schedule": Span(1, 20)}, "schedule must be a tuple of Span"),
-    "no plays in a window": ({"schedule": (Span(0, 20),)}, "Span.slots = 0 must be an integer of at least 1"),
-    "half a play": ({"schedule": (Span(1, 2.5),)}, "Span.repeats = 2.5 must be an integer"),
-    "too few plays": ({"schedule": (Span(1, HORIZON - 1),)},
-        f"schedule offers {HORIZON - 1} plays, and the horizon is {HORIZON}"),
-    "rewards in a tuple": ({"rewards": (0, 1)}, r"Algorithm.rewards must be a Rewards, such as .* not \(0, 1\)"),
-    "rewards upside down": ({"rewards": Rewards(1.0, 0.0, "clip")},
-        "Rewards.low = 1.0 must be a number below Rewards.high = 0.0"),
-    "rewards of another fate": ({"rewards": Rewards(0.0, 1.0, "cut")},
-        "Rewards.outside = 'cut' must be one of 'clip', 'zero', 'accept'"),
-    "a version of text": ({"version": "own"}, "Algorithm.version must be a tuple"),
-    # the guarantee
-    "model": ({"guarantee": Guarantee("locall")},
-        r"Guarantee.model = 'locall' must be one of .*did you mean 'local'\?"),
-    "unit": ({"guarantee": Guarantee("local", "rewards")}, r"Guarantee.unit = 'rewards' .*did you mean 'reward'\?"),
-    "a string": ({"guarantee": "local"}, "Algorithm.guarantee must be a Guarantee"),
-    "view": ({"guarantee": Guarantee("local", view="message")},
-        r"Guarantee.view must be a function of \(message, released"),
-    "events": ({"guarantee": Guarantee("local", events=())},
-        r"Guarantee.events must be a function of \(params\), not \(\)"),
-    "events of numbers": (
-        {"guarantee": Guarantee("local", events=lambda params: (1.0,))}, "Guarantee.events must return a tuple of Event"
-    ),
-    "spend": ({"guarantee": Guarantee("local", spend=1.0)},
-        r"Guarantee.spend must be a function of \(params\), not 1.0"),
-    "spend one number": ({"guarantee": Guarantee("local", spend=lambda params: 1.0)}, "Guarantee.spend"),
-    "spend three": ({"guarantee": Guarantee("local", spend=lambda params: (1, 0, 0))}, r"return \(epsilon, delta\)"),
-    "scales": ({"guarantee": Guarantee("local", scales=("sale",))},
-        r"scales names 'sale' \(did you mean 'scale'\?\), but"),
-    "scales of text": ({"guarantee": Guarantee("local", scales="scale")}, "Guarantee.scales must be a tuple of names"),
-    "bound": ({"guarantee": Guarantee("local", bound=-1.0)}, "Guarantee.bound = -1.0 must be a positive number"),
-    "a view that fails": (
-        {"guarantee": Guarantee("local", view=lambda message, released, action: message.nothing)},
-        "cannot be traced: AttributeError.*in Guarantee.view",
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.planted("a user's algorithm")
-@pytest.mark.parametrize("name", ALGORITHMS)
-def test_a_malformed_algorithm_is_named_at_its_authors_line(name):
-    changes, words = ALGORITHMS[name]
-    for call in (lambda: calls.check_parts(planned(own(**changes))), lambda: simulate(own(**changes))):
-        said = error_of(call)
-        assert re.search(words, said) and "simulator.py" not in said
-        assert HERE in said
-
-
-WORLDS = {
-    "reward too long": ({"reward": lambda params, state, draws, t, context, action: jnp.zeros(7)},
-        r"World.reward .*\[7\]"),
-    "reward of every arm": (
-        {"reward": lambda params, state, draws, t, context, action: jnp.zeros((1, 3))}, r"World.reward .*float32\[1,3\]"
-    ),
-    "observe one value": (
-        {"observe": lambda params, state, draws, t: ()},
-        r"World.observe must return \(context, state\), it returns 0 values"
-    ),
-    "observe drifts": (
-        {"observe": lambda params, state, draws, t: ((), 1.0)}, "World.observe must return a state of the fields"
-    ),
-    "score no Score": ({"score": lambda params, state, t, context, action: action}, "World.score must return a Score"),
-    "score empty": ({"score": lambda params, state, t, context, action: Score()}, "must give arm, regret or both"),
-    "score of another shape": (
-        {"score": lambda params, state, t, context, action: Score(arm=action, regret=jnp.zeros(()))},
-        r"must give regret of shape \[P\]",
-    ),
-    "score of a float arm": (
-        {"score": lambda params, state, t, context, action: Score(arm=action / 2)}, r"must give arm of shape \[P\]"
-    ),
-    "arms that nobody counts": ({"num_arms": 0}, "World.num_arms is 0: say how many arms there are"),
-    "arguments": ({"reward": lambda params, state, t, action: action}, "World.reward must take"),
-    "no function": ({"truth": None}, "World.truth must be a function, not None"),
-    "arms disagree": ({"num_arms": 4}, r"facts\['num_arms'\] = 3 disagrees with World.num_arms = 4"),
-}  # fmt: skip
-
-
-@pytest.mark.planted("a user's environment")
-@pytest.mark.parametrize("name", WORLDS)
-def test_a_malformed_environment_is_named(name):
-    changes, words = WORLDS[name]
-    for call in (
-        lambda: calls.check_parts(planned(own(), environment=lambda: world_of(**changes))),
-        lambda: simulate(own(), world_of(**changes)),
-    ):
-        said = error_of(call)
-        assert re.search(words, said) and HERE in said, said
+@pytest.mark.parametrize(
+    "name", ["Program.act returns text", "Program.update state: half precision", "World.reward takes 1",
+             "Attack.corrupt one result too few", "Guarantee.view attribute"],
+)  # fmt: skip
+def test_one_lane_is_told_what_a_sweep_is_told(name):
+    """All texts: `wrong_parts.json`."""
+    wrong = wrong_parts()[name]
+    said = error_of(lambda: jb.simulate(partial(wrong.algorithm, horizon=HORIZON), wrong.environment, **wrong.others))
+    assert said_by_sweep(wrong) == [normal(f"ValueError: {said}")] and "simulator.py" not in said
 
 
 def test_what_stays_inside_a_window_may_be_anything():
@@ -740,45 +575,8 @@ def test_what_stays_inside_a_window_may_be_anything():
     assert simulate(own(act=act, encode=encode, update=update)).pulls.sum() == HORIZON
 
 
-def test_one_action_where_there_are_agents_is_laid_to_the_algorithm():
-    environment = jb.environments.federated_linear(num_agents=2, num_arms=3, dim=2)
-    said = error_of(lambda: simulate(own(), environment))
-    assert re.search(r"Program.act returns actions int32\[1\], .* one action for each of them", said) and HERE in said
-
-
-def test_facts_and_what_is_no_environment():
-    plain = world_of()
-    for environment, words in (
-        (plain._replace(facts=None), "Environment.facts must be a dict"),
-        (plain._replace(facts={"num_arms": 2.5}), r"facts\['num_arms'\] = 2.5 must be an integer of at least 1"),
-        (
-            plain._replace(facts={"num_arms": 3, "means": [0.1, 0.2]}),
-            r"facts\['means'\] = .* must be 3 finite numbers, one an arm",
-        ),
-        (plain._replace(facts={"num_arms": 3, "means": [[0.1], [0.2], [0.3]]}), "must be 3 finite numbers"),
-        (
-            plain._replace(facts={"num_arms": 3, "max_horizon": "10"}),
-            r"facts\['max_horizon'\] = '10' must be an integer",
-        ),
-        (
-            plain._replace(facts={"num_arms": 3, "reward_range": 1.0}),
-            r"facts\['reward_range'\] = 1.0 must be two numbers",
-        ),
-        (plain._replace(facts={"num_arms": 3, "reward_range": (1, 0)}), "low <= high"),
-        (plain._replace(params=Params("a")), "Environment.params.scale = 'a' must be a number"),
-        (plain._replace(world=3), "Environment.world must be a World"),
-        (7, "must return an Environment, it returned 7"),
-        (own()(num_arms=3, horizon=HORIZON), "must return an Environment, it returned an Algorithm alone"),
-    ):
-        assert re.search(
-            words, error_of(lambda environment=environment: planned(own(), environment=lambda: environment))
-        )
-
-    def nothing(*, num_arms, horizon):
-        return None
-
-    assert "its factory must return an Algorithm, it returned None" in error_of(lambda: planned(nothing))
-    without = plain._replace(facts={})
+def test_facts_that_an_environment_leaves_out():
+    without = world_of()._replace(facts={})
     assert planned(own(), environment=lambda: without).cells[0].algorithm.config["num_arms"] == 3
     nowhere = jb.environments.contextual_linear(num_arms=3, dim=2)._replace(facts={"dim": 2}, remake=None)
     assert "own needs num_arms, and the environment's facts do not hold it" in error_of(
@@ -786,48 +584,6 @@ def test_facts_and_what_is_no_environment():
     )
 
 
-def corrupt(params, state, draws, t, payload, seen):
-    return payload, False, state
-
-
-ATTACKS = {
-    "two values": (
-        lambda params, state, draws, t, payload, seen: (payload, False),
-        r"Attack.corrupt must return \(payload, hit, state\), it returns 2 values",
-    ),
-    "another shape": (
-        lambda params, state, draws, t, payload, seen: (payload[:, None], False, state),
-        r"must return rewards as it receives them, float32\[1\], it returns float32\[1,1\]",
-    ),
-    "hit a number": (
-        lambda params, state, draws, t, payload, seen: (payload, 0, state), "`hit` False or a mask of agents, booleans"
-    ),
-    "a state that drifts": (
-        lambda params, state, draws, t, payload, seen: (payload, False, state.astype(jnp.float32)),
-        "the state is int32 from init"
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.planted("a user's adversary")
-@pytest.mark.parametrize("name", ATTACKS)
-def test_a_malformed_adversary_is_named(name):
-    corrupt, words = ATTACKS[name]
-    attack = Attack(lambda params, draws: jnp.int32(0), corrupt)
-    said = error_of(lambda: simulate(own(), reward_adversary=Adversary(attack, (), None, {})))
-    assert re.search(words, said) and HERE in said, said
-
-
-def test_what_is_no_adversary():
-    for adversary, words in (
-        (lambda: 3, "must return an Adversary, it returned 3"),
-        (lambda: Adversary(corrupt, (), None, {}), "Adversary.attack must be an Attack"),
-        (lambda: Adversary(Attack(None, corrupt), (), None, {}), "Attack.init must be a function"),
-    ):
-        said = error_of(lambda adversary=adversary: planned(own(), reward_adversary=adversary))
-        assert words in said
-
-
 def test_parts_of_this_package_are_not_traced_twice(monkeypatch):
-    monkeypatch.setattr(structure, "check_functions", None)
+    monkeypatch.setattr(examination, "Examination", None)
     calls.check_parts(planned(jb.algorithms.ucb1))

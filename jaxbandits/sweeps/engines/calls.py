@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxbandits.sweeps.compilation.compiled import LaneShape, lane_shape
 from jaxbandits.sweeps.compilation.program_digest import naming
-from jaxbandits.sweeps.part_checks import structure
+from jaxbandits.sweeps.part_checks import examination, fields
 from jaxbandits.sweeps.plan import Group, Plan, host_case, stacked
 from jaxbandits.sweeps.storage.store import Begun, Piece
 
@@ -200,12 +200,13 @@ def task_bytes(task: Task, plan: Plan, shapes: list[LaneShape]) -> int:
 def check_parts(plan: Plan) -> None:
     """Raise ValueError with its label where a user's part breaks the protocol; warn where that is doubtful."""
     with jax.enable_x64(plan.dtype == "float64"):
-        doubts = structure.rebuilt(plan.cells)
+        doubts = examination.doubts_of_builders(plan.cells)
         for group in plan.groups:
             cell = plan.cells[group.cells[0]]
             case, _ = stacked([host_case(cell)], plan.dtype)
-            doubts += structure.checked(cell.label, cell.algorithm, cell.environment, group.parts, case, group.schedule)
-        structure.warn(doubts, stacklevel=5)
+            doubts += examination.doubts_of(cell, group.parts, case)
+        if doubts:
+            examination.warn(doubts, stacklevel=5)
 
 
 def shapes_of(plan: Plan) -> list[LaneShape]:
@@ -220,7 +221,7 @@ def _shape_of(group: Group, plan: Plan) -> LaneShape:
     with naming(first.label):
         shape = lane_shape(group.parts, case, len(group.times), max(span.slots for span in group.schedule))
     if shape.counted:
-        structure.check_means(first.environment)
+        fields.check_means(first.environment)
     return shape
 
 

@@ -6,25 +6,23 @@ A lane carries no more than the first play of each fault. To learn which arm it 
 import uuid
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from jaxbandits import simulator
 from jaxbandits.contract import ContractError
-from jaxbandits.lane_faults import NEVER, Faults, is_outside
-from jaxbandits.protocol import Case
-from jaxbandits.spans import batch_length, next_start, windows_offered
+from jaxbandits.lane_faults import NEVER, Faults
+from jaxbandits.sweeps.engines.one_lane import watched
 from jaxbandits.sweeps.plan import Cell, host_case, stacked
 from jaxbandits.sweeps.wording import at_line
-from jaxbandits.window import Lane, Parts, Window
+from jaxbandits.window import Parts, Window
 
 # Faults of a lane whose results are not stored. An earlier one explains the later ones.
 BREAKING = ("action", "pulls", "regret")
+WATCHED = 4096  # windows of a lane that is played again, which are looked at together
 NAN_FAULTS = {
     "reward": "the environment pays NaN",
     "message": "a message holds NaN",
@@ -116,16 +114,17 @@ def _sentence(cell: Cell, fault: Fault, times: Any, dtype: str, lanes: int) -> s
     count = f"seed {fault.seed}" if lanes == 1 else f"seed {fault.seed}, the first of {lanes:,} lanes"
     inside = f"arms are 0..{arms - 1}"
     if fault.kind == "action":
-        arm = f"arm {seen.action[1]}" if seen.action[0] == fault.play else "an arm that is not there"
+        play, arm = seen.get("action", (0, 0))
+        arm = f"arm {arm}" if play == fault.play else "an arm that is not there"
         return f"{cell.label} played {arm} at play {fault.play}; {inside} ({count}; nothing of it is kept)"
     if fault.kind == "pulls":
-        if seen.arm[0] < NEVER:
-            what = f"the environment's score counted arm {seen.arm[1]} at play {seen.arm[0]}; {inside}"
+        if "arm" in seen:
+            what = f"the environment's score counted arm {seen['arm'][1]} at play {seen['arm'][0]}; {inside}"
         else:
             what = f"`rest` or `score` names no arm from some play on; {inside}"
         return f"{cell.label}'s pulls do not add up to its {fault.play} plays: {what} ({count}; nothing of it is kept)"
-    if seen.regret[0] < NEVER:
-        what = f"at play {seen.regret[0]}, where it played arm {seen.regret[1]}"
+    if "regret" in seen:
+        what = f"at play {seen['regret'][0]}, where it played arm {seen['regret'][1]}"
     else:
         what = f"at checkpoint {fault.play}"
     return f"{cell.label}'s regret is not finite {what} ({count}; nothing of it is kept)"
@@ -134,82 +133,41 @@ def _sentence(cell: Cell, fault: Fault, times: Any, dtype: str, lanes: int) -> s
 # ---------------------------------------------------------------------------- one lane again
 
 
-class Witness(NamedTuple):
-    """(play, arm) of the first fault of each kind, NEVER where there is none."""
+def witness(cell: Cell, seed: int, times: Any, dtype: str) -> dict[str, tuple[int, int]]:
+    """Play one lane again until something is wrong: (play, arm) of the first fault of each kind that is there.
 
-    action: Any  # an action outside the arms
-    arm: Any  # a counted arm outside those of the world
-    regret: Any  # regret that is not finite, and the arm that was played
-
-
-def witness(cell: Cell, seed: int, times: Any, dtype: str) -> Witness:
-    """Play one lane again, window by window, until something is wrong."""
+    Kinds: an action outside the arms, a counted `arm` outside those of the world, and a `regret` that is not finite,
+    with the arm that was played.
+    """
     parts = simulator.parts_of(cell.algorithm, cell.environment, cell.reward_adversary, cell.message_adversary, dtype)
     # compiled anew: a value that a user's function reads may have changed since it was compiled
     parts = parts._replace(traced=uuid.uuid4().hex)
     with jax.enable_x64(dtype == "float64"):
         case, _ = stacked([host_case(cell)], dtype)
-        seed, at = jnp.uint32(seed), jnp.asarray(times, jnp.int32)
-        lane = jax.jit(simulator.begin, static_argnums=(0, 3))(parts, case, seed, len(times))
-        seen, start, horizon = Witness(*(jnp.full(2, NEVER, jnp.int32),) * 3), 0, int(times[-1])
-        for span in cell.algorithm.schedule:
-            kind, windows = (span.slots, span.full, span.whole), jnp.int32(windows_offered(span, len(times)))
-            length = jnp.int32(batch_length(span))
-            lane, seen = _look(parts, kind, windows, case, seed, lane, seen, at, jnp.int32(start), length)
-            if span.close:
-                lane = jax.jit(simulator.close, static_argnums=0)(parts, case, seed, lane)
-            start = next_start(span, start, horizon)
-        return jax.tree.map(lambda x: tuple(map(int, x)), seen)
+        for _, windows in watched(parts, cell.algorithm.schedule, case, jnp.uint32(seed), times, most=WATCHED):
+            found = _faults_of(parts, jax.tree.map(np.asarray, windows))
+            if found:
+                return found
+    return {}
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _look(
-    parts: Parts,
-    kind: tuple[int, bool, bool],
-    windows: Any,
-    case: Case,
-    seed: Any,
-    lane: Lane,
-    seen: Witness,
-    times: Any,
-    start: Any,
-    length: Any,
-) -> tuple[Lane, Witness]:
-    """Play the windows of a span one by one until a fault is seen."""
+def _faults_of(parts: Parts, windows: Window) -> dict[str, tuple[int, int]]:
+    """Of stacked windows [W, P]."""
+    t = windows.t
+    played = np.arange(t.shape[1]) < windows.used[:, None]
 
-    def searching(carry):
-        w, _, seen = carry
-        return (w < windows) & (jnp.stack([x[0] for x in seen]).min() == NEVER)
+    def rows(values: Any) -> Any:
+        """As [W, P, N]; one agent where there are none."""
+        values = values.reshape(*values.shape[:2], -1)
+        return np.broadcast_to(values, (*t.shape, values.shape[2]))
 
-    def one(carry):
-        w, lane, seen = carry
-        lane, window = simulator.nth_window(parts, kind, case, seed, lane, times, start, length, w)
-        return w + 1, lane, _seen(parts, window, seen)
-
-    _, lane, seen = lax.while_loop(searching, one, (jnp.int32(0), lane, seen))
-    return lane, seen
-
-
-def _seen(parts: Parts, window: Window, seen: Witness) -> Witness:
-    """What has been seen after a further window."""
-    plays = len(window.t)
-    played = jnp.arange(plays, dtype=jnp.int32) < window.used
-    action = window.action.astype(jnp.int32).reshape(len(window.action), -1)
-    action = jnp.broadcast_to(action, (plays, action.shape[1]))
-
-    def first(old: Any, bad: Any, values: Any) -> Any:
-        """The play and value of the first true entry of `bad` [P, N] among the plays, unless there was one before."""
-        bad = bad & played[:, None]
-        at = jnp.argmax(bad.reshape(-1))
-        row = jnp.stack([window.t[at // bad.shape[1]], values.reshape(-1)[at]]).astype(jnp.int32)
-        return jnp.where(bad.any() & (old[0] == NEVER), row, old)
-
+    action, bad = rows(windows.action), dict[str, tuple[Any, Any]]()
     if parts.arms is not None:
-        seen = seen._replace(action=first(seen.action, is_outside(action, parts.arms), action))
-    if window.arm is not None:
-        arm = jnp.broadcast_to(window.arm.astype(jnp.int32).reshape(-1, 1), (plays, 1))
-        seen = seen._replace(arm=first(seen.arm, is_outside(arm, parts.world.num_arms), arm))
-    if window.regret is not None:
-        infinite = ~jnp.isfinite(jnp.broadcast_to(window.regret, (plays,)))[:, None]
-        seen = seen._replace(regret=first(seen.regret, infinite, action[:, :1]))
-    return seen
+        bad["action"] = action, (action < 0) | (action >= parts.arms)
+    if windows.arm is not None:
+        arm = rows(windows.arm)
+        bad["arm"] = arm, (arm < 0) | (arm >= parts.world.num_arms)
+    if windows.regret is not None:
+        bad["regret"] = action, ~np.isfinite(rows(windows.regret))
+    places = {kind: np.argwhere(wrong & played[..., None]) for kind, (_, wrong) in bad.items()}
+    return {kind: (int(t[tuple(at[0][:2])]), int(bad[kind][0][tuple(at[0])])) for kind, at in places.items() if len(at)}
