@@ -64,17 +64,20 @@ class Tuning(NamedTuple):
 
         ValueError for values that TOML cannot write.
         """
+        from jaxbandits.sweeps import toml_file
+
         if len(self.best.attrs["over"]) > 1:
-            return "\n\n".join(
-                "\n".join(["[[points]]", *(f"{json.dumps(key)} = {_toml(x)}" for key, x in point.items())])
-                for point in self.points()
-            )
-        ((keys, values),) = self.grid().items()
-        if not isinstance(keys, tuple):
-            return f"[grid]\n{json.dumps(keys)} = {_toml(values)}"
-        rows = list(values.values()) if isinstance(values, dict) else values
-        lines = [f"  {_toml(row)}," for row in rows]
-        return "\n".join(["[[tied]]", f"keys = {_toml(keys)}", "values = [", *lines, "]"])
+            table: dict[str, Any] = {"points": self.points()}
+        else:
+            ((keys, values),) = self.grid().items()
+            rows = list(values.values()) if isinstance(values, dict) else values
+            tied = isinstance(keys, tuple)
+            table = {"tied": [{"keys": keys, "values": rows}]} if tied else {"grid": {keys: values}}
+        try:
+            return toml_file.written(table)
+        except ValueError as error:
+            remedy = "give the sweep grid=tuning.grid() in Python"
+            raise ValueError(f"a value has no form in TOML ({error}): {remedy}") from error
 
     def __repr__(self) -> str:
         about = self.trials.attrs
@@ -98,18 +101,6 @@ class Tuning(NamedTuple):
                 + ("; AT AN EDGE of the space: widen it" if row["edge"] else "")
             )
         return "\n".join(lines)
-
-
-def _toml(x: Any) -> str:
-    """A value as TOML."""
-    x = x.item() if isinstance(x, np.generic) else x.tolist() if isinstance(x, np.ndarray) else x
-    if isinstance(x, list | tuple):
-        return f"[{', '.join(map(_toml, x))}]"
-    if isinstance(x, bool | str):
-        return json.dumps(x, ensure_ascii=False)
-    if isinstance(x, int | float):
-        return repr(x)
-    raise ValueError(f"{text(x)} has no form in TOML: give the sweep grid=tuning.grid() in Python")
 
 
 def _ends(seeds: np.ndarray[Any, Any]) -> str:
