@@ -124,9 +124,9 @@ class Choice(NamedTuple):
     possible: np.ndarray[Any, Any]  # [N] whether each setting could be the best
 
 
-def choices(tried: Tried, judge: Callable[[Any], Any], *, compare: bool = True) -> dict[str, list[Choice]]:
+def choices(tried: Tried, judge: Callable[[Any], Any]) -> dict[str, list[Choice]]:
     """For every label the best setting at each of the O points: the first of lowest objective among those run on all
-    seeds. compare: also say which could be the best.
+    seeds.
     """
     found: dict[str, list[Choice]] = {}
     for label, regret in tried.regret.items():
@@ -136,8 +136,7 @@ def choices(tried: Tried, judge: Callable[[Any], Any], *, compare: bool = True) 
             means = judging.means_of(values)
             finished = (~np.isnan(values)).all(-1)
             best = int(np.argmin(np.where(finished, means, np.inf))) if finished.any() else int(np.argmin(means))
-            possible = judging.could_be_best(values) if compare else np.zeros(len(means), bool)
-            found[label].append(Choice(best, settings[best], float(means[best]), possible))
+            found[label].append(Choice(best, settings[best], float(means[best]), judging.could_be_best(values)))
     return found
 
 
