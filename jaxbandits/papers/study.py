@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from jaxbandits.formatting import brackets, markdown
 from jaxbandits.reports import plot
 from jaxbandits.searching import methods, worst_case
 from jaxbandits.searching.checks import disjoint
@@ -22,7 +23,7 @@ from jaxbandits.searching.objective import over_family
 from jaxbandits.searching.population import Problem, evaluate, reached_by
 from jaxbandits.searching.tune import checked_problem, report
 from jaxbandits.searching.tuning import Choice, at_edge, choices
-from jaxbandits.selection import final_regret, grid_dims, markdown
+from jaxbandits.selection import final_regret, grid_dims
 from jaxbandits.sweeps import sweep
 from jaxbandits.sweeps.arguments import seed_range
 from jaxbandits.sweeps.grid import axes_of
@@ -324,7 +325,7 @@ def _judged(claim: Claim, full: bool) -> Claim:
 def _interval_text(evidence: Evidence) -> str:
     if isinstance(evidence, Exact):
         return ""
-    return f"{evidence.what} [{number_text(evidence.low)}, {number_text(evidence.high)}]"
+    return f"{evidence.what} {brackets(evidence.low, evidence.high)}"
 
 
 def _verdict(evidence: Evidence) -> bool | None:
@@ -345,17 +346,6 @@ def decisive(intervals: Sequence[Interval]) -> Interval:
     """
     above = [x for x in intervals if _verdict(x) is False]
     return max(above or intervals, key=lambda x: (x.low if above else x.high) - x.at_most)
-
-
-def number_text(x: float) -> str:
-    """A number as the tables show it.
-
-    >>> number_text(12345.6), number_text(0.12345), number_text(math.inf)
-    ('12,346', '0.123', '∞')
-    """
-    if math.isinf(x):
-        return "∞" if x > 0 else "-∞"
-    return f"{x:,.0f}" if abs(x) >= 100 else f"{x:.3g}"
 
 
 def claims_table(claims: list[Claim], about: Callable[[str], str] = lambda statement: "") -> str:

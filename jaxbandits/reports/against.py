@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from jaxbandits import selection, spending, statistics
+from jaxbandits import formatting, selection, spending, statistics
 from jaxbandits.reports import layout
 from jaxbandits.reports.drawing import DASHES, GREY, done, measured, over_seeds, partners_of, reduced, styles_of
 from jaxbandits.reports.layout import Plot
@@ -98,7 +98,7 @@ def against(
         several = [k for k in keys if ds.sizes[k] > 1 and k not in (select or {})]
         if len(several) != 1:
             raise ValueError(
-                f"key = {key!r} is drawn over the values of one key, and {selection.listed(several) or 'none'} have "
+                f"key = {key!r} is drawn over the values of one key, and {formatting.listed(several) or 'none'} have "
                 "several: fix the others in `select`"
             )
         key = several[0]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxbandits import selection, spending
+from jaxbandits.formatting import compact, minus
 from jaxbandits.reports import layout
 from jaxbandits.reports.layout import COLOURS, Plot, save
 from jaxbandits.validation import choice
@@ -83,7 +84,7 @@ def over_seeds(ds: xr.Dataset, bands: str) -> str:
 
 def value_text(value: Any) -> str:
     """A value of a grid key, for a title or a message."""
-    return layout.minus(layout.number(float(value))) if isinstance(value, int | float | np.number) else str(value)
+    return minus(compact(float(value))) if isinstance(value, int | float | np.number) else str(value)
 
 
 def done(figure: Figure, frame: pd.DataFrame, path: str | Path | None) -> Plot:

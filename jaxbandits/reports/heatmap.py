@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from jaxbandits.formatting import compact, minus
 from jaxbandits.reports import layout
 from jaxbandits.reports.layout import COLOURS, Plot
 
@@ -219,12 +220,8 @@ def _colours(values: pd.Series, given: Sequence[float] | None) -> tuple[Callable
     def colour(v):
         return (1.0, 1.0, 1.0) if not np.isfinite(v) else shades[int(np.searchsorted(cuts[1:-1], v))]
 
-    labels = [f"{_short(a)} to {_short(b)}" for a, b in itertools.pairwise(cuts)]
+    labels = [minus(f"{compact(a, 2)} to {compact(b, 2)}") for a, b in itertools.pairwise(cuts)]
     return colour, dict(zip(labels, shades, strict=True))
-
-
-def _short(x: float) -> str:
-    return layout.minus(layout.number(float(f"{x:.2g}")))
 
 
 def _dark(colour: Any) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from jaxbandits.auditing.bounds import claimed_curve
+from jaxbandits.formatting import compact
 from jaxbandits.reports import layout
 from jaxbandits.reports.layout import COLOURS, Plot
 
@@ -58,7 +59,7 @@ def trade_off(
     alpha = np.linspace(0, 1, 401)
     guess, claim, measured = (
         "guessing",
-        rf"claimed: $\varepsilon$ = {layout.number(float(f'{epsilon:.4g}'))}, $\delta$ = {layout.number(delta)}",
+        rf"claimed: $\varepsilon$ = {compact(epsilon, 4)}, $\delta$ = {compact(delta)}",
         "audited test",
     )
     with layout.style():
@@ -71,9 +72,7 @@ def trade_off(
         )
         for axis in (axes.xaxis, axes.yaxis):
             layout.axis(axis, np.array([0.0, 1.0]), False)
-        axes.set_title(
-            rf"{audit.algorithm}: audited $\varepsilon$ at least {layout.number(float(f'{audit.epsilon_lower:.3g}'))}"
-        )
+        axes.set_title(rf"{audit.algorithm}: audited $\varepsilon$ at least {compact(audit.epsilon_lower, 3)}")
         layout.name_axes([axes], "false positives", "false negatives")
         counted = f"{audit.runs:,} runs; thin: upper {audit.confidence:.6g} bounds, point by point"
         layout.finish(figure, axes, [measured, claim, guess], counted, caption, ax is not None)

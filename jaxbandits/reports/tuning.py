@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from jaxbandits import selection, statistics
+from jaxbandits import formatting, statistics
 from jaxbandits.reports import layout
 from jaxbandits.reports.layout import COLOURS, Plot
 from jaxbandits.validation import choice
@@ -101,7 +101,7 @@ def response(
             layout.axis(axes.xaxis, frame[key].to_numpy(float), _is_log(frame[key]))
             layout.axis(axes.yaxis, spread, _is_log(frame["centre"]))
             if value is not None:
-                axes.set_title(f"{panel} = {selection.text(value)}")
+                axes.set_title(f"{panel} = {formatting.text(value)}")
         layout.name_axes(panels, layout.key_words(key), "mean regret of the search")
         layout.finish(figure, panels[0], labels, "95% intervals; filled: chosen", caption, ax is not None)
     columns = _by(panel, "algorithm", key) + ["centre", "low", "high", "chosen"]
@@ -320,7 +320,7 @@ def _place(values: pd.Series) -> tuple[np.ndarray[Any, Any], list[tuple[float, s
     x = values.to_numpy(float)
     scaled = np.log(x) if _is_log(values) else x
     low, high = float(np.min(scaled)), float(np.max(scaled))
-    ends = [(0.0, layout.number(float(f"{x.min():.3g}"))), (1.0, layout.number(float(f"{x.max():.3g}")))]
+    ends = [(0.0, formatting.compact(x.min(), 3)), (1.0, formatting.compact(x.max(), 3))]
     return (scaled - low) / (high - low) if high > low else np.full(len(x), 0.5), ends if high > low else [
         (0.5, ends[0][1])
     ]

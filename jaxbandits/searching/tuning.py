@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from jaxbandits.formatting import text
 from jaxbandits.searching import objective as judging
 from jaxbandits.searching.methods import Tried
 from jaxbandits.searching.population import Problem, Setting, keyed, reached_by
 from jaxbandits.searching.space import Dimension, coordinate_of
-from jaxbandits.selection import text
 from jaxbandits.statistics import mean_interval
 from jaxbandits.sweeps.grid import Axis
+from jaxbandits.validation import same
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -159,13 +160,9 @@ def label_of(dimensions: Sequence[Dimension], key: str, value: Any) -> Any:
     dimension = next(d for d in dimensions if d.key == key)
     if dimension.is_range:
         return value
-    at = next(i for i, x in enumerate(dimension.values) if x is value or _is_same(x, value))
+    at = next(i for i, x in enumerate(dimension.values) if same(x, value))
     name = dimension.labels[at]
     return name if isinstance(name, str | bool | int | float | np.number) else str(name)
-
-
-def _is_same(x: Any, y: Any) -> bool:
-    return type(x) is type(y) and isinstance(x, str | int | float) and x == y
 
 
 def keys_of(problem: Problem) -> list[str]:

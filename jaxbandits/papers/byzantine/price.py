@@ -17,9 +17,9 @@ import pandas as pd
 from jaxbandits import algorithms as a
 from jaxbandits import theory
 from jaxbandits.papers.byzantine.attacks import ATTACKS
-from jaxbandits.papers.byzantine.instance import DIM, FEDERATED, NUM_AGENTS, RATE, SHARES
+from jaxbandits.papers.byzantine.instance import DIM, FEDERATED, NUM_AGENTS, RATE
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
-from jaxbandits.papers.tables import exponent, ratio_interval
+from jaxbandits.papers.tables import MESSAGE_SHARE, exponent, ratio_interval
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 from jaxbandits.statistics import mean_interval, slope
@@ -58,7 +58,7 @@ def sweeps(full: bool) -> dict[str, Sweep]:
         "algorithms": {BONUS: partial(a.byzantine_ucb, radius_scale=RATE), MEDIANS: GROUPED},
         "environment": partial(FEDERATED, num_agents=20),
         "horizon": horizon,
-        "grid": {SHARES: [SMALL, 0.1, 0.2]},
+        "grid": {MESSAGE_SHARE: [SMALL, 0.1, 0.2]},
         "message_adversary": ATTACK,
     }
     declared["share"] = Sweep(shared | more)

@@ -6,8 +6,9 @@ import numpy as np
 
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
+from jaxbandits.formatting import number
 from jaxbandits.papers.byzantine.instance import DIM, NUM_AGENTS, NUM_ARMS
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, number_text
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.papers.tables import regrets
 from jaxbandits.reports import plot
 
@@ -63,7 +64,7 @@ def claims(results: Results) -> list[Claim]:
     entries = []
     cells = regrets(per_agent(results)).set_index(["window", "epsilon", "algorithm"])["mean"].unstack()
     for (window, epsilon), row in cells.iterrows():
-        measured = ", ".join(f"{label} {number_text(row[label])}" for label in CALIBRATIONS)
+        measured = ", ".join(f"{label} {number(row[label])}" for label in CALIBRATIONS)
         entries.append(Claim(f"regret of an agent, L = {window}, ε = {epsilon:g}", "", measured))
     private = cells[np.isfinite(cells.index.get_level_values("epsilon"))]
     fewer = private["exact"] <= private["paper"]

@@ -17,9 +17,10 @@ import pandas as pd
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
 from jaxbandits.algorithms.contextual.bandit_combiner import combiner_constants
+from jaxbandits.formatting import brackets
 from jaxbandits.papers.ldp_contextual.instance import CONTEXTUAL, DELTA, DIM, HORIZON, NUM_ARMS
 from jaxbandits.papers.ldp_contextual.played import watched
-from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep, crossing, number_text
+from jaxbandits.papers.study import Claim, Interval, Results, Study, Sweep, crossing
 from jaxbandits.papers.tables import exponent, ratio_interval
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
@@ -249,7 +250,7 @@ def eigenvalue_claims(results: Results) -> list[Claim]:
             early = ds[f"lambda_min_{max(4, k - GROWTH)}"].sel(algorithm=label).values
             ratio, low, high = ratio_interval(last.sel(algorithm=label).values, early)
             measured = f"{float(ratio):.2f} of λ_min is left while plays grow {2 ** (k - max(4, k - GROWTH))}-fold"
-            measured += f"; share left [{number_text(float(low))}, {number_text(float(high))}]"
+            measured += f"; share left {brackets(low, high)}"
             paper = f"does not fall with T ({'Remark 3.1' if name == 'gaussian' else 'Corollary 3.6'})"
             entries.append(Claim(f"λ_min as learning goes on, {law}: {label}", paper, measured))
     return entries

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from jaxbandits import algorithms as a
+from jaxbandits.formatting import listed
 from jaxbandits.papers.ldp_contextual.instance import (
     ALIKE,
     BELOW,
@@ -28,7 +29,7 @@ from jaxbandits.papers.ldp_contextual.instance import (
 )
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.reports import plot
-from jaxbandits.selection import final_regret, listed, tidy
+from jaxbandits.selection import final_regret, tidy
 
 OURS, MALER = "OnlineUCB", "Maler"
 OGD = partial(a.online_ucb, learner="ogd")

@@ -15,7 +15,8 @@ import xarray as xr
 
 from jaxbandits import algorithms as a
 from jaxbandits import environments as e
-from jaxbandits.papers.study import Claim, Results, Study, Sweep, number_text
+from jaxbandits.formatting import brackets
+from jaxbandits.papers.study import Claim, Results, Study, Sweep
 from jaxbandits.papers.tables import exponent, ratio_interval
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
@@ -102,7 +103,7 @@ def claims(results: Results) -> list[Claim]:
         here = share.sel(algorithm=LOCAL, power=power)
         ratio, low, high = map(float, ratio_interval(here.sel(horizon=last).values, here.sel(horizon=first).values))
         measured = f"{ratio:.2f} of the regret a play is left when T grows {last // first:,}-fold"
-        measured += f"; share left [{number_text(low)}, {number_text(high)}]" if power >= 0.5 else ""
+        measured += f"; share left {brackets(low, high)}" if power >= 0.5 else ""
         bound = "of order T under local privacy (introduction)" if power >= 0.5 else "√(KT)/ε, below T"
         statement = f"regret a play along ε = T^-{power:g}: {LOCAL}"
         entries.append(Claim(statement, bound, measured))

@@ -1,9 +1,9 @@
 """E4: regret against epsilon and against the share of contaminated rewards, between the lower and the upper bound."""
 
 from jaxbandits import statistics
-from jaxbandits.papers.private_robust_mab.raw_moments import ATTACKS, AXES, PARETO, PRM, SHARES, order_lines
+from jaxbandits.papers.private_robust_mab.raw_moments import ATTACKS, AXES, PARETO, PRM, order_lines
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
-from jaxbandits.papers.tables import regrets
+from jaxbandits.papers.tables import REWARD_SHARE, regrets
 from jaxbandits.reports import plot
 
 
@@ -15,7 +15,9 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     common = {"algorithms": PRM, "environment": PARETO, "horizon": horizon, "seeds": seeds, "checkpoints": 1}
     return {
         "epsilon": Sweep(common | {"grid": {"epsilon": epsilons}}),
-        "share": Sweep(common | {"grid": {"epsilon": [1.0], SHARES: shares}, "reward_adversary": ATTACKS["swapped"]}),
+        "share": Sweep(
+            common | {"grid": {"epsilon": [1.0], REWARD_SHARE: shares}, "reward_adversary": ATTACKS["swapped"]}
+        ),
     }
 
 

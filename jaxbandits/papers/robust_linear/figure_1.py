@@ -18,7 +18,6 @@ from jaxbandits.papers.robust_linear.instance import (
     M1,
     M2,
     PRIVATE,
-    SHARES,
     THETA,
     horizon_sweeps,
     joined,
@@ -27,7 +26,7 @@ from jaxbandits.papers.robust_linear.instance import (
     with_batches,
 )
 from jaxbandits.papers.study import Claim, Exact, Results, Study, Sweep
-from jaxbandits.papers.tables import regrets
+from jaxbandits.papers.tables import MESSAGE_SHARE, regrets
 from jaxbandits.reports import plot
 
 HORIZON = 10_000  # where the center panel ends, and of both other panels
@@ -60,7 +59,7 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     center = horizon_sweeps(
         CENTER_MODELS, horizons, {"environment": CENTER, "seeds": seeds, "grid": {"epsilon": [CENTER_EPSILON]}}
     )
-    right = {SHARES: shares, "epsilon": [RIGHT_EPSILON]}
+    right = {MESSAGE_SHARE: shares, "epsilon": [RIGHT_EPSILON]}
     return {
         "left": Sweep(here | {"grid": {"epsilon": [*epsilons, float("inf")]}}),
         **center,

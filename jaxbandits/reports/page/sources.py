@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jaxbandits import adversaries, algorithms, environments
+from jaxbandits.formatting import text
 from jaxbandits.reports.citations import CITED, paper
 from jaxbandits.reports.page.words import key_name, listing, span
-from jaxbandits.selection import grid_dims, text
+from jaxbandits.selection import grid_dims
 from jaxbandits.sweeps import toml_file
 from jaxbandits.version import __version__
 
