@@ -10,12 +10,14 @@ import numpy as np
 from jaxbandits.auditing.bounds import claimed_curve
 from jaxbandits.formatting import compact
 from jaxbandits.reports import layout
+from jaxbandits.reports.drawing import documented, done
 from jaxbandits.reports.layout import COLOURS, Plot
 
 if TYPE_CHECKING:
     from jaxbandits.auditing.audit import Audit
 
 
+@documented
 def trade_off(
     audit: Audit, *, caption: str | Literal[False] = "", width: float | None = None, ax: Any = None,
     path: str | Path | None = None,
@@ -28,14 +30,6 @@ def trade_off(
     ----------
     audit : Audit
         What `jb.audit` returned.
-    caption : str or False
-        Text added below; False: no caption at all.
-    width : float, optional
-        Of the figure, in inches.
-    ax : matplotlib axes, optional
-        Draw there instead of into a figure of its own.
-    path : str or Path, optional
-        Also write the figure there (.png, .pdf, .svg).
 
     Returns
     -------
@@ -76,6 +70,4 @@ def trade_off(
         layout.name_axes([axes], "false positives", "false negatives")
         counted = f"{audit.runs:,} runs; thin: upper {audit.confidence:.6g} bounds, point by point"
         layout.finish(figure, axes, [measured, claim, guess], counted, caption, ax is not None)
-    if path is not None:
-        layout.save(figure, path)
-    return Plot(figure, frame)
+    return done(figure, frame, path)

@@ -11,6 +11,7 @@ import numpy as np
 
 from jaxbandits import formatting, statistics
 from jaxbandits.reports import layout
+from jaxbandits.reports.drawing import MARKERS, documented, done
 from jaxbandits.reports.layout import COLOURS, Plot
 from jaxbandits.validation import choice
 
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
 
     from jaxbandits.searching.tuning import Tuning
 
-MARKERS = "osD^vP"
 MAX_SPREAD = 30.0  # positive numbers that differ by more are read on a logarithmic axis
 BINS = 8  # of a key with many values, for its importance
 BEST = 0.25  # the share of settings that parallel coordinates draw in colour
 
 
+@documented
 def response(
     tuning: Tuning, key: str, *, select: Mapping[str, Any] | None = None, caption: str | Literal[False] = "",
     width: float | None = None, ax: Any = None, path: str | Path | None = None,
@@ -42,14 +43,6 @@ def response(
         A key of numbers, without a label.
     select : dict, optional
         `{key of over: value or list}`, so that at most one key has several values, six at most.
-    caption : str or False
-        Text added below; False: no caption at all.
-    width : float, optional
-        Of the figure, in inches.
-    ax : matplotlib axes or sequence of axes, optional
-        Draw there instead of into a figure of its own, one axes for each panel.
-    path : str or Path, optional
-        Also write the figure there (.png, .pdf, .svg).
 
     Returns
     -------
@@ -105,9 +98,10 @@ def response(
         layout.name_axes(panels, layout.key_words(key), "mean regret of the search")
         layout.finish(figure, panels[0], labels, "95% intervals; filled: chosen", caption, ax is not None)
     columns = _by(panel, "algorithm", key) + ["centre", "low", "high", "chosen"]
-    return _done(figure, frame[columns], path)
+    return done(figure, frame[columns], path)
 
 
+@documented
 def parallel(
     tuning: Tuning, algorithm: str | None = None, *, select: Mapping[str, Any] | None = None,
     caption: str | Literal[False] = "", width: float | None = None, ax: Any = None, path: str | Path | None = None,
@@ -124,14 +118,6 @@ def parallel(
         A label. The default: the only one that was tuned.
     select : dict, optional
         `{key of over: value}`, one value for each key.
-    caption : str or False
-        Text added below; False: no caption at all.
-    width : float, optional
-        Of the figure, in inches.
-    ax : matplotlib axes, optional
-        Draw there instead of into a figure of its own.
-    path : str or Path, optional
-        Also write the figure there (.png, .pdf, .svg).
 
     Returns
     -------
@@ -179,9 +165,10 @@ def parallel(
         axes.set_yticks([])
         layout.name_axes([axes], "", "")
         layout.finish(figure, axes, shown[::-1], f"{label}: {len(frame)} settings", caption, ax is not None)
-    return _done(figure, frame[["trial", *keys, "objective", "chosen"]], path)
+    return done(figure, frame[["trial", *keys, "objective", "chosen"]], path)
 
 
+@documented
 def importance(
     tuning: Tuning,
     *,
@@ -200,14 +187,6 @@ def importance(
     ----------
     tuning : Tuning
         What `jb.tune` returned.
-    caption : str or False
-        Text added below; False: no caption at all.
-    width : float, optional
-        Of the figure, in inches.
-    ax : matplotlib axes, optional
-        Draw there instead of into a figure of its own.
-    path : str or Path, optional
-        Also write the figure there (.png, .pdf, .svg).
 
     Returns
     -------
@@ -240,7 +219,7 @@ def importance(
         axes.invert_yaxis()
         layout.name_axes([axes], "share of the variance explained", "")
         layout.finish(figure, axes, labels, "each key by itself", caption, ax is not None)
-    return _done(figure, data, path)
+    return done(figure, data, path)
 
 
 def _explained(values: pd.Series, objective: np.ndarray[Any, Any]) -> float:
@@ -329,10 +308,3 @@ def _place(values: pd.Series) -> tuple[np.ndarray[Any, Any], list[tuple[float, s
 def _is_log(values: pd.Series) -> bool:
     x = values.to_numpy(float)
     return bool((x > 0).all() and x.max() > MAX_SPREAD * x.min())
-
-
-def _done(figure: Any, frame: pd.DataFrame, path: str | Path | None) -> Plot:
-    plot = Plot(figure, frame.reset_index(drop=True))
-    if path is not None:
-        layout.save(plot, path)
-    return plot
