@@ -455,7 +455,7 @@ def test_the_sizes_of_corrupted_reports_have_rows_of_equal_height():
     regret = np.random.default_rng(0).uniform(1, 2, size=(len(labels), len(shares), 3, 1))
     coordinates = {"algorithm": labels, "corruption_bound": shares, "seed": range(3), "t": [9]}
     ds = xr.Dataset({"regret": (dims, regret)}, coordinates)
-    figure = breakdown.draw(breakdown.FIRST)({f"{size:g}": ds for size in sizes}).figure
+    figure = breakdown.draw(breakdown.FIRST, {f"{size:g}": ds for size in sizes}).figure
     heights = {round(p.get_height(), 6) for axes in figure.axes for p in axes.patches if p.get_height()}
     assert heights == {1.0} and jb.plot.overlaps(figure) == []
     assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["1", "3", "10", "30", "100", "1M"]

@@ -103,20 +103,16 @@ def _ratio_text(ratio: float) -> str:
 CUTS = (0.0, 0.5, 0.9, 0.99, 1.01, 1.1, 1.5, 3.0, 100.0)
 
 
-def draw(kind: str, hatched: str | None = None):
+def draw(kind: str, results: Results, hatched: str | None = None) -> plot.Plot:
     """The maps of one kind of problem, a panel for each algorithm."""
-
-    def picture(results: Results) -> plot.Plot:
-        frame = cells({name: ds for name, ds in results.items() if name.startswith(kind)})
-        frame["text"] = [_ratio_text(x) for x in frame["ratio"]]
-        frame = frame.assign(**{key: frame[key].map(percent) for key in ("true", "believed")})
-        return plot.heatmap(
-            frame, "believed", "true", "ratio", panel="algorithm", text="text", hatched=hatched, cuts=CUTS,
-            names={"believed": "believed share", "true": "true share"}, hatch="less, beyond chance",
-            caption="regret over that of the same algorithm which believes in no corruption", width=6.0,
-        )  # fmt: skip
-
-    return picture
+    frame = cells({name: ds for name, ds in results.items() if name.startswith(kind)})
+    frame["text"] = [_ratio_text(x) for x in frame["ratio"]]
+    frame = frame.assign(**{key: frame[key].map(percent) for key in ("true", "believed")})
+    return plot.heatmap(
+        frame, "believed", "true", "ratio", panel="algorithm", text="text", hatched=hatched, cuts=CUTS,
+        names={"believed": "believed share", "true": "true share"}, hatch="less, beyond chance",
+        caption="regret over that of the same algorithm which believes in no corruption", width=6.0,
+    )  # fmt: skip
 
 
 def claims(results: Results) -> list[Claim]:
@@ -145,6 +141,10 @@ STUDY = Study(
     "Believed against true corruption",
     "the papers with corruption",
     sweeps,
-    {"agents": draw("agents", "helps"), "blocks": draw("blocks", "helps"), "reports": draw("reports")},
+    {
+        "agents": partial(draw, "agents", hatched="helps"),
+        "blocks": partial(draw, "blocks", hatched="helps"),
+        "reports": partial(draw, "reports"),
+    },
     claims,
 )

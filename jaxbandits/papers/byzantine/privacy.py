@@ -47,16 +47,12 @@ def per_agent(results):
     return ds.assign(regret=ds["regret"] / NUM_AGENTS)
 
 
-def draw(window):
+def draw(window, results: Results) -> plot.Plot:
     """Final regret against epsilon for one length of an episode."""
-
-    def picture(results: Results) -> plot.Plot:
-        ds = per_agent(results)
-        chosen = window if window in ds["window"].values else int(ds["window"].values[-1])
-        caption = f"regret of an agent; no attack, |r| ≤ 1, episodes of L = {chosen}"
-        return plot.against(ds, "epsilon", select={"window": chosen}, caption=caption, width=5.5)
-
-    return picture
+    ds = per_agent(results)
+    chosen = window if window in ds["window"].values else int(ds["window"].values[-1])
+    caption = f"regret of an agent; no attack, |r| ≤ 1, episodes of L = {chosen}"
+    return plot.against(ds, "epsilon", select={"window": chosen}, caption=caption, width=5.5)
 
 
 def claims(results: Results) -> list[Claim]:
@@ -80,6 +76,6 @@ STUDY = Study(
     "The price of privacy by calibration and length of an episode",
     "Theorem 6; docs/reproductions/byzantine.md",
     sweeps,
-    {"one": draw(1), "twenty": draw(20)},
+    {"one": partial(draw, 1), "twenty": partial(draw, 20)},
     claims,
 )

@@ -178,24 +178,20 @@ def uniform_rate(results: Results, case: str) -> float:
     return float(final_regret(ds).sel(at).mean()) / horizon_of(ds)
 
 
-def draw_horizon(case: str):
+def draw_horizon(case: str, results: Results) -> plot.Plot:
     """Regret against the horizon in a case."""
-
-    def picture(results: Results) -> plot.Plot:
-        (spread, value), ends, rows = TOLD[case], results[case]["horizon"].values, []
-        for (label, eps), regret in regret_of(results, case).items():
-            for t, values in zip(ends, regret, strict=True):
-                mean, low, high = mean_interval(values)
-                line = f"{label}, ε = {eps:g}"
-                rows.append({"horizon": t, "regret": mean, "low": low, "high": high, "line": line})
-        rate = uniform_rate(results, case)
-        rows += [{"horizon": t, "regret": rate * t, "low": rate * t, "high": rate * t, "line": UNIFORM} for t in ends]
-        caption = f"arms of spread {spread:g}; told that λ_min = {value:g}; OGD learns"
-        words = {"horizon": "plays T", "regret": "cumulative regret"}
-        table = pd.DataFrame(rows)
-        return plot.lines(table, "horizon", "regret", line="line", log="both", names=words, caption=caption, width=5.5)
-
-    return picture
+    (spread, value), ends, rows = TOLD[case], results[case]["horizon"].values, []
+    for (label, eps), regret in regret_of(results, case).items():
+        for t, values in zip(ends, regret, strict=True):
+            mean, low, high = mean_interval(values)
+            line = f"{label}, ε = {eps:g}"
+            rows.append({"horizon": t, "regret": mean, "low": low, "high": high, "line": line})
+    rate = uniform_rate(results, case)
+    rows += [{"horizon": t, "regret": rate * t, "low": rate * t, "high": rate * t, "line": UNIFORM} for t in ends]
+    caption = f"arms of spread {spread:g}; told that λ_min = {value:g}; OGD learns"
+    words = {"horizon": "plays T", "regret": "cumulative regret"}
+    table = pd.DataFrame(rows)
+    return plot.lines(table, "horizon", "regret", line="line", log="both", names=words, caption=caption, width=5.5)
 
 
 def penalties(horizon: float, epsilon: float) -> np.ndarray:
@@ -338,8 +334,8 @@ STUDY = Study(
     {
         "spread": draw_spread,
         "epochs": draw_epochs,
-        "horizon": draw_horizon("alike"),
-        "horizon-paper": draw_horizon("paper"),
+        "horizon": partial(draw_horizon, "alike"),
+        "horizon-paper": partial(draw_horizon, "paper"),
         "combiner": draw_combiner,
     },
     claims,

@@ -67,19 +67,15 @@ def cells(results: Results) -> pd.DataFrame:
     return table.assign(broke=table["ratio"] > BROKEN, text=text)
 
 
-def draw(group):
+def draw(group, results: Results) -> plot.Plot:
     """Maps of the regret's ratio, one panel an algorithm; broken cells are hatched."""
-
-    def picture(results: Results) -> plot.Plot:
-        frame = cells(results)
-        frame = pd.concat([frame[frame["algorithm"] == label] for label in group if label in set(frame["algorithm"])])
-        names = {"share": "share of corrupted reports", "name": "their size"}
-        return plot.heatmap(
-            frame, "share", "name", "ratio", panel="algorithm", text="text", hatched="broke", names=names,
-            hatch=f"more than {BROKEN:g} times", caption="regret, relative to the same algorithm without corruption",
-        )  # fmt: skip
-
-    return picture
+    frame = cells(results)
+    frame = pd.concat([frame[frame["algorithm"] == label] for label in group if label in set(frame["algorithm"])])
+    names = {"share": "share of corrupted reports", "name": "their size"}
+    return plot.heatmap(
+        frame, "share", "name", "ratio", panel="algorithm", text="text", hatched="broke", names=names,
+        hatch=f"more than {BROKEN:g} times", caption="regret, relative to the same algorithm without corruption",
+    )  # fmt: skip
 
 
 def claims(results: Results) -> list[Claim]:
@@ -118,6 +114,6 @@ STUDY = Study(
     "Where each estimator breaks: corruption against the size of what is reported",
     "Algorithms 1 and 2; docs/formulas/robust_linear.md#filter",
     sweeps,
-    {"first": draw(FIRST), "second": draw(SECOND)},
+    {"first": partial(draw, FIRST), "second": partial(draw, SECOND)},
     claims,
 )

@@ -148,17 +148,13 @@ CAPTIONS = {
 }
 
 
-def draw(panel):
+def draw(panel, results: Results) -> plot.Plot:
     """One panel."""
-
-    def picture(results: Results) -> plot.Plot:
-        horizon = int(results["left"].t[-1])
-        return plot.lines(
-            PANELS[panel](results), AXES[panel], "regret", line="line", log="both" if panel == "center" else "y",
-            dotted=DOTTED[panel], names=WORDS, caption=CAPTIONS[panel].format(horizon=horizon), width=5.5,
-        )  # fmt: skip
-
-    return picture
+    horizon = int(results["left"].t[-1])
+    return plot.lines(
+        PANELS[panel](results), AXES[panel], "regret", line="line", log="both" if panel == "center" else "y",
+        dotted=DOTTED[panel], names=WORDS, caption=CAPTIONS[panel].format(horizon=horizon), width=5.5,
+    )  # fmt: skip
 
 
 def claims(results: Results) -> list[Claim]:
@@ -191,6 +187,6 @@ STUDY = Study(
     "Figure 1: the orders that the paper draws, and measured regret",
     "Figure 1",
     sweeps,
-    {panel: draw(panel) for panel in PANELS},
+    {panel: partial(draw, panel) for panel in PANELS},
     claims,
 )
