@@ -1,6 +1,7 @@
 """What the studies share: final regrets as rows, ratios and exponents with their intervals."""
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,13 @@ def regrets(ds: xr.Dataset) -> pd.DataFrame:
     final = final_regret(ds).transpose("algorithm", *grid_dims(ds), "seed")
     mean, low, high = mean_interval(final.values)
     return tidy(final.isel(seed=0, drop=True), {"mean": mean, "low": low, "high": high})
+
+
+def curve(line: str, x: str, xs: Iterable[Any], y: str, values: Tensor) -> list[dict[str, Any]]:
+    """Rows of a line: means of values [X, S] over seeds with their 95% intervals, or values [X] themselves."""
+    values = np.asarray(values, np.float64)
+    mean, low, high = mean_interval(values) if values.ndim > 1 else (values, values, values)
+    return [{x: at, y: m, "low": a, "high": b, "line": line} for at, m, a, b in zip(xs, mean, low, high, strict=True)]
 
 
 def ratio_interval(numerator: Tensor, denominator: Tensor) -> tuple[Any, Any, Any]:

@@ -18,10 +18,9 @@ from jaxbandits import environments as e
 from jaxbandits.formatting import percent
 from jaxbandits.papers.robust_linear.instance import M1, M2, target, unit, with_batches
 from jaxbandits.papers.study import Claim, Results, Study, Sweep
-from jaxbandits.papers.tables import MESSAGE_SHARE, ratio_interval
+from jaxbandits.papers.tables import MESSAGE_SHARE, curve, ratio_interval
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
-from jaxbandits.statistics import mean_interval
 
 VALUE = 30.0  # of a corrupted report; a mean is at most 1
 KNOWN, UNIFORM = "Bogunovic et al., C known", "uniform play"
@@ -81,13 +80,9 @@ def draw(results: Results) -> plot.Plot:
             line = f"{label}, {words}"
             if place == 0:
                 dotted[line] = f"{label}, {percent(shares[-1])} corrupted"
-            for dim, values in zip(dims, regret[:, row, place], strict=True):
-                mean, low, high = mean_interval(values)
-                rows.append({"dim": dim, "regret": mean, "low": low, "high": high, "line": line})
+            rows += curve(line, "dim", dims, "regret", regret[:, row, place])
     horizon = horizon_of(results)
-    for dim in dims:
-        y = horizon * gaps(dim).mean()
-        rows.append({"dim": dim, "regret": y, "low": y, "high": y, "line": UNIFORM})
+    rows += curve(UNIFORM, "dim", dims, "regret", [horizon * gaps(dim).mean() for dim in dims])
     caption = f"T = {horizon:,}; reports of ∓{VALUE:g}, everybody told the share; dotted: no corruption"
     names = {"dim": "dimension d", "regret": "cumulative regret"}
     return plot.lines(
