@@ -17,7 +17,6 @@ from jaxbandits.validation import choice
 
 if TYPE_CHECKING:
     import pandas as pd
-    import xarray as xr
 
     from jaxbandits.searching.tuning import Tuning
 
@@ -241,32 +240,19 @@ def _explained(values: pd.Series, objective: np.ndarray[Any, Any]) -> float:
 
 def _frame(tuning: Tuning) -> pd.DataFrame:
     """A row for each setting that was run: algorithm, keys of over, trial, its values, objective, interval, chosen."""
-    trials: xr.Dataset = tuning.trials
-    regret, objective = trials["regret"], trials["objective"]
+    regret, objective = tuning.trials["regret"], tuning.trials["objective"]
     family = [d for d in regret.dims if d not in (*objective.dims, "seed")]
-    values = regret.mean(family).transpose(*objective.dims, "seed").values
-    rows = []
-    for place in np.ndindex(objective.shape):
-        seen = values[place][~np.isnan(values[place])]
-        if not len(seen):
-            continue
-        mean, low, high = statistics.mean_interval(seen)
-        at = {dim: trials[dim].values[i] for dim, i in zip(objective.dims, place, strict=True)}
-        row: dict[str, Any] = {str(dim): x.item() for dim, x in at.items()}
-        for key in tuning.best.attrs["chosen"]:
-            own = [i for dim, i in zip(objective.dims, place, strict=True) if dim in trials[key].dims]
-            row[key] = trials[key].values[tuple(own)].item()
-        row |= {"objective": float(objective.values[place]), "centre": mean, "low": low, "high": high}
-        rows.append(row)
-    import pandas as pd
-
-    frame = pd.DataFrame(rows)
+    values = regret.mean(family).transpose(*objective.dims, "seed").values.reshape(objective.size, -1)
+    was_run = ~np.isnan(values).all(-1)
+    intervals = [statistics.mean_interval(row[~np.isnan(row)]) for row in values[was_run]]
+    frame = objective.to_dataframe().reset_index()[was_run].reset_index(drop=True)
+    frame[["centre", "low", "high"]] = np.reshape(intervals, (-1, 3))
     over = list(tuning.best.attrs["over"])
-    best = json.loads(trials.attrs["chosen_trials"])
+    best = json.loads(tuning.trials.attrs["chosen_trials"])
     at = frame.groupby(["algorithm", *over], sort=False).ngroup() if len(frame) else []
     frame["chosen"] = [trial == best[group] for trial, group in zip(frame["trial"], at, strict=True)]
     keys = list(tuning.best.attrs["chosen"])
-    frame["untuned"] = [all(row[key] == "" or row[key] != row[key] for key in keys) for row in rows]
+    frame["untuned"] = (frame[keys].isna() | (frame[keys] == "")).all(axis=1)
     return frame
 
 
