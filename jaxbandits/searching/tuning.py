@@ -299,9 +299,8 @@ def with_chosen(
     """The report with the chosen values as coordinates, and its constant axes. own: label of the report -> label."""
     known, sizes = [axis.name for axis in problem.known], [len(axis.values) for axis in problem.known]
     labels = [str(label) for label in ds["algorithm"].values]
-    settings = {
-        x: [[one.setting] for one in chosen[x]] if x in chosen else [[{}]] * len(problem.points) for x in labels
-    }
+    settings: dict[str, Settings] = {label: [[{}]] * len(problem.points) for label in labels}
+    settings |= {label: [[one.setting] for one in of_label] for label, of_label in chosen.items()}
     for key in keys_of(problem):
         column = _along(problem, key, settings, 1).reshape(len(labels), *sizes)
         ds = ds.assign_coords({key: (("algorithm", *known), column)})
